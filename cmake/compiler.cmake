@@ -1,0 +1,11 @@
+# Warnings, sanitizers and the compiler cache, in one interface target.
+add_library(einc_flags INTERFACE)
+target_compile_options(einc_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wswitch -Wshadow -fno-math-errno -ffp-contract=off)
+if(EINC_SANITIZE)
+  target_compile_options(einc_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(einc_flags INTERFACE -fsanitize=address,undefined)
+endif()
+find_program(EINC_CCACHE ccache)
+if(EINC_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${EINC_CCACHE})
+endif()
