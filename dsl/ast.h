@@ -1,0 +1,298 @@
+// The syntax tree of one file: plain data, owned top down, every node with the span of its source text.
+// The parser has checked what the words alone decide (which statement may stand where, dim expressions are arithmetic on
+// integers and names, patterns are well formed, nothing is nested deeper than kMaxNesting); names, shapes and types are the
+// elaborator's. Where the source is wrong the tree holds an Invalid expression (already reported): read it as
+// "no further message", so that one mistake gives one error. An ExprPtr is never null unless its comment says so.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dsl/pattern.h"
+#include "dsl/source.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/name.h"
+
+namespace einc::ast {
+
+constexpr int kMaxNesting = 256;  // of brackets, blocks and operators, counted together
+
+struct Expr;
+struct Stmt;
+using ExprPtr = std::unique_ptr<Expr>;
+
+struct Identifier {
+  Name name;  // empty: not written
+  Span span;
+  explicit operator bool() const { return !name.empty(); }
+};
+
+// ---- expressions
+
+enum class NumberKind : uint8_t { integer, real };
+
+// An integer is exact, as decimal digits of any length without `_`; a real keeps its text (`1e-5`, `inf`, `nan`, `pi`).
+struct Number {
+  NumberKind kind = NumberKind::integer;
+  std::string text;
+  double value = 0;  // nearest double
+};
+
+// The value of an integer literal, unless it exceeds 2^63 - 1 (or the number is a real).
+std::optional<int64_t> as_int64(const Number& number);
+
+struct Boolean {
+  bool value = false;
+};
+
+struct NameRef {
+  Name name;
+};
+
+// Strings have no escapes: contents and file bytes correspond one to one.
+struct String {
+  std::string value;
+  Span contents;                     // without the quotes
+  std::unique_ptr<Pattern> pattern;  // set for the pattern of einsum, rearrange, reduce, repeat, pack, unpack; else null
+};
+
+// `(a, b)`, and `a, b` where a tuple may stand bare (return, several targets). Plain parentheses leave no node.
+struct Tuple {
+  std::vector<ExprPtr> items;
+};
+
+enum class UnaryOp : uint8_t { negate, logical_not };
+
+struct Unary {
+  UnaryOp op;
+  Span op_span;
+  ExprPtr operand;
+};
+
+enum class BinaryOp : uint8_t { add, sub, mul, div, pow, lt, le, gt, ge, eq, ne, logical_and, logical_or };
+
+struct Binary {
+  BinaryOp op;
+  Span op_span;
+  ExprPtr left;
+  ExprPtr right;
+};
+
+struct Argument {
+  Identifier name;  // empty for a positional one; positional ones come first
+  ExprPtr value;
+  Span span;
+};
+
+// `callee(arguments) as instance`
+struct Call {
+  Identifier callee;
+  std::vector<Argument> arguments;
+  Identifier instance;  // empty: no `as`
+};
+
+enum class IndexKind : uint8_t { at, slice };
+
+// `axis = at`, or `axis = low:high` where either bound may be missing.
+struct IndexItem {
+  Identifier axis;
+  IndexKind kind = IndexKind::at;
+  ExprPtr at;    // null for a slice
+  ExprPtr low;   // null: from the start, or not a slice
+  ExprPtr high;  // null: to the end, or not a slice
+  Span span;
+};
+
+struct Index {
+  ExprPtr base;
+  std::vector<IndexItem> items;  // one or more, every axis once
+};
+
+struct Invalid {};
+
+enum class ExprKind : uint8_t { invalid, number, boolean, name, string, tuple, unary, binary, call, index };
+
+struct Expr {
+  // alternatives in the order of ExprKind
+  using Node = std::variant<Invalid, Number, Boolean, NameRef, String, Tuple, Unary, Binary, Call, Index>;
+
+  Span span;
+  Node node;
+  int height = 1;  // levels of nodes below and including this one, at most kMaxNesting
+
+  ExprKind kind() const { return static_cast<ExprKind>(node.index()); }
+  template <class T>
+  const T* as() const { return std::get_if<T>(&node); }
+  template <class T>
+  T* as() { return std::get_if<T>(&node); }
+};
+
+// ---- types
+
+enum class AxisKind : uint8_t { named, sized, number, ellipsis };
+
+struct Axis {
+  AxisKind kind = AxisKind::named;
+  Identifier name;  // named, sized
+  ExprPtr size;     // sized: a dim expression; number: a Number; else null
+  Span span;
+};
+
+// `f32[batch seq]`
+struct Type {
+  std::optional<DType> dtype;  // empty: real
+  Span dtype_span;
+  std::vector<Axis> axes;
+  Span span;
+};
+
+// ---- statements
+
+struct Block {
+  std::vector<Stmt> statements;
+  Span span;  // braces included
+};
+
+enum class DimKind : uint8_t { free, defaulted, derived };
+
+struct DimItem {
+  Identifier name;
+  DimKind kind = DimKind::free;
+  ExprPtr value;  // null for a free dim; a defaulted one names no dim
+  Span span;
+};
+
+// `dim a = 8, b, c = 2*a`
+struct DimDecl {
+  std::vector<DimItem> items;
+};
+
+enum class ImportKind : uint8_t { file, bundled };  // "nn.ein" | nn
+
+struct Import {
+  ImportKind kind = ImportKind::file;
+  std::string path;
+  Span path_span;  // without the quotes
+};
+
+enum class Role : uint8_t { input, param, frozen_param, state };
+
+struct Initializer {
+  Identifier name;
+  std::vector<Argument> arguments;
+  Span span;
+};
+
+// `input x: T`, `param w: T ~ init`, `frozen param w: T ~ init`, `state s: T ~ init`
+struct TensorDecl {
+  Role role = Role::input;
+  Identifier name;
+  Type type;
+  std::optional<Initializer> initializer;  // always there but for an input
+};
+
+// `output y` or `output y = e`, `output y: T = e`
+struct Output {
+  Identifier name;
+  std::optional<Type> type;
+  ExprPtr value;  // null: the value of that name
+};
+
+struct FnParam {
+  Identifier name;
+  std::optional<Type> type;  // empty: any value
+  ExprPtr default_value;     // null: must be given
+  Span span;
+};
+
+struct Fn {
+  Identifier name;
+  std::vector<FnParam> params;
+  Block body;
+};
+
+struct Target {
+  Identifier name;
+  std::optional<Type> type;  // an annotation, only when the target stands alone
+};
+
+// `x = e`, `y: T = e`, `a, b = e`
+struct Assign {
+  std::vector<Target> targets;
+  ExprPtr value;
+};
+
+// `s <- e`, `s[key = pos] <- e`
+struct StateUpdate {
+  Identifier name;
+  std::vector<IndexItem> indices;  // empty: all of it
+  ExprPtr value;
+};
+
+// `for i in count { ... }`
+struct For {
+  Identifier variable;
+  ExprPtr count;
+  Block body;
+};
+
+enum class Policy : uint8_t { f64, f32, bf16, f16, fp8 };
+
+// `precision bf16`, or `precision f32 { ... }`
+struct Precision {
+  Policy policy = Policy::f32;
+  Span policy_span;
+  std::optional<Block> body;  // empty: the whole file
+};
+
+// `over "glob" using optimizer(arguments)`
+struct ParamGroup {
+  std::optional<String> glob;  // empty: all params
+  Span glob_span;
+  Identifier optimizer;
+  std::vector<Argument> arguments;
+  Span span;
+};
+
+struct Minimize {
+  ExprPtr loss;
+  std::vector<ParamGroup> groups;  // one or more; without `over` exactly one
+};
+
+// The last statement of a fn's body, or of a `precision` block that ends it.
+struct Return {
+  ExprPtr value;
+};
+
+// A call for its effects.
+struct ExprStmt {
+  ExprPtr value;
+};
+
+enum class StmtKind : uint8_t {
+  dim, import, tensor, output, fn, assign, state_update, for_loop, precision, minimize, return_value, expression
+};
+
+struct Stmt {
+  // alternatives in the order of StmtKind
+  using Node = std::variant<DimDecl, Import, TensorDecl, Output, Fn, Assign, StateUpdate, For, Precision, Minimize, Return, ExprStmt>;
+
+  Span span;
+  Node node;
+
+  StmtKind kind() const { return static_cast<StmtKind>(node.index()); }
+  template <class T>
+  const T* as() const { return std::get_if<T>(&node); }
+  template <class T>
+  T* as() { return std::get_if<T>(&node); }
+};
+
+struct Program {
+  FileId file = FileId::none;
+  std::vector<Stmt> statements;
+};
+
+}  // namespace einc::ast
