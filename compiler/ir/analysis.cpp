@@ -1,0 +1,48 @@
+#include "compiler/ir/graph.h"
+
+namespace einc {
+
+std::vector<bool> constant_nodes(const Graph& graph) {
+  std::vector<bool> constant(graph.size(), false);
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    switch (node.op) {
+      case Op::input:
+      case Op::param:
+      case Op::state:
+      case Op::random:
+      case Op::dropout: continue;
+      case Op::constant:
+      case Op::iota: constant[i] = true; continue;
+      case Op::map:
+      case Op::reduce:
+      case Op::scan:
+      case Op::arg_reduce:
+      case Op::top_k_index:
+      case Op::contract:
+      case Op::permute:
+      case Op::broadcast:
+      case Op::split:
+      case Op::merge:
+      case Op::slice:
+      case Op::diagonal:
+      case Op::window:
+      case Op::fold:
+      case Op::pad:
+      case Op::concat:
+      case Op::gather:
+      case Op::scatter_add:
+      case Op::scatter_set:
+      case Op::cast:
+      case Op::stop_gradient:
+      case Op::softmax:
+      case Op::logsumexp: break;
+    }
+    bool all = true;
+    for (NodeId operand : node.operands) all = all && constant[operand.index];
+    constant[i] = all;
+  }
+  return constant;
+}
+
+}  // namespace einc

@@ -1,0 +1,118 @@
+#include "compiler/ir/op.h"
+
+#include <array>
+
+namespace einc {
+namespace {
+
+constexpr std::array kOpNames{
+#define X(name) std::string_view(#name),
+    EINC_OPS(X)
+#undef X
+};
+
+struct MapRow {
+  std::string_view name;
+  int arity;
+  bool transcendental;
+};
+constexpr std::array kMapRows{
+#define X(name, arity, transcendental) MapRow{#name, arity, transcendental != 0},
+    EINC_MAP_FNS(X)
+#undef X
+};
+
+constexpr std::array kReduceNames{std::string_view("sum"), std::string_view("max"), std::string_view("min"),
+                                  std::string_view("prod"), std::string_view("any"), std::string_view("all")};
+
+const MapRow& row(MapFn fn) { return kMapRows[static_cast<size_t>(fn)]; }
+
+}  // namespace
+
+std::string_view to_string(Op op) { return kOpNames[static_cast<size_t>(op)]; }
+std::string_view to_string(MapFn fn) { return row(fn).name; }
+std::string_view to_string(ReduceFn fn) { return kReduceNames[static_cast<size_t>(fn)]; }
+
+std::string_view to_string(RandomKind kind) {
+  switch (kind) {
+    case RandomKind::uniform: return "uniform";
+    case RandomKind::normal: return "normal";
+    case RandomKind::keep_mask: return "keep_mask";
+  }
+  return "";
+}
+
+std::string_view to_string(Phase phase) {
+  switch (phase) {
+    case Phase::forward: return "forward";
+    case Phase::backward: return "backward";
+    case Phase::optimizer: return "optimizer";
+  }
+  return "";
+}
+
+std::optional<Op> parse_op(std::string_view name) {
+  for (size_t i = 0; i < kOpNames.size(); ++i)
+    if (kOpNames[i] == name) return static_cast<Op>(i);
+  return std::nullopt;
+}
+
+std::optional<MapFn> parse_map_fn(std::string_view name) {
+  for (size_t i = 0; i < kMapRows.size(); ++i)
+    if (kMapRows[i].name == name) return static_cast<MapFn>(i);
+  return std::nullopt;
+}
+
+std::optional<ReduceFn> parse_reduce_fn(std::string_view name) {
+  for (size_t i = 0; i < kReduceNames.size(); ++i)
+    if (kReduceNames[i] == name) return static_cast<ReduceFn>(i);
+  return std::nullopt;
+}
+
+OpKind kind_of(Op op) {
+  switch (op) {
+    case Op::input:
+    case Op::param:
+    case Op::state:
+    case Op::constant:
+    case Op::iota:
+    case Op::random: return OpKind::source;
+    case Op::map:
+    case Op::reduce:
+    case Op::scan:
+    case Op::arg_reduce:
+    case Op::top_k_index:
+    case Op::contract:
+    case Op::fold:
+    case Op::pad:
+    case Op::concat:
+    case Op::gather:
+    case Op::scatter_add:
+    case Op::scatter_set:
+    case Op::cast: return OpKind::compute;
+    case Op::permute:
+    case Op::broadcast:
+    case Op::split:
+    case Op::merge:
+    case Op::slice:
+    case Op::diagonal:
+    case Op::window:
+    case Op::stop_gradient: return OpKind::view;
+    case Op::softmax:
+    case Op::logsumexp:
+    case Op::dropout: return OpKind::composite;
+  }
+  return OpKind::compute;
+}
+
+int arity_of(MapFn fn) { return row(fn).arity; }
+bool is_transcendental(MapFn fn) { return row(fn).transcendental; }
+bool is_comparison(MapFn fn) { return fn >= MapFn::equal && fn <= MapFn::greater_equal; }
+bool is_logical(MapFn fn) { return fn >= MapFn::logical_and && fn <= MapFn::logical_not; }
+
+bool is_commutative(MapFn fn) {
+  return fn == MapFn::add || fn == MapFn::mul || fn == MapFn::minimum || fn == MapFn::maximum || fn == MapFn::equal ||
+         fn == MapFn::not_equal || fn == MapFn::logical_and || fn == MapFn::logical_or;
+}
+
+}  // namespace einc
