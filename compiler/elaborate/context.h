@@ -52,7 +52,7 @@ class Context {
   virtual void require(Condition condition, Span where) = 0;
   // Values to choose contraction orders by: bound dims, and 1024 for each free one.
   virtual const Bindings& order_values() const = 0;
-  virtual Location locate(Span span) const = 0;
+  virtual SourceLocation locate(Span span) const = 0;
   // Instance path of the current scope plus a running number for the call at `span`: the name of a random stream.
   virtual Name random_stream(Span span) = 0;
 };

@@ -78,15 +78,15 @@ using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, Const
 
 enum class Policy : uint8_t { inherit, f32, bf16, f16, fp8 };
 
-struct Location {
+struct SourceLocation {
   Name file;
   uint32_t line = 0, column = 0, end_column = 0;  // 1-based; 0: unknown
-  friend bool operator==(const Location&, const Location&) = default;
+  friend bool operator==(const SourceLocation&, const SourceLocation&) = default;
 };
 
 // Where a node comes from and how it counts.
 struct Origin {
-  Location location;
+  SourceLocation location;
   Name module;               // instance path, "h.0.attn"; empty at top level
   Name label;                // the source's name for the value ("scores"); in the backward "d scores"
   uint32_t loop_context = 0;   // index into Graph::loop_contexts; 0: outside every loop
@@ -116,7 +116,7 @@ struct Output { Name name; NodeId node; };
 // A state or param takes this value at the end of the run.
 struct Update { NodeId target; NodeId value; };
 // How an einsum of three or more operands was contracted, for the report.
-struct ContractionPlan { Location location; std::string pattern; std::string order; Poly flops; std::string method; };
+struct ContractionPlan { SourceLocation location; std::string pattern; std::string order; Poly flops; std::string method; };
 
 struct Graph {
   Name name;  // the file
