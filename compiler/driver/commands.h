@@ -1,0 +1,26 @@
+// The subcommands of einc. Each parses its own arguments (argv without the program name and the subcommand) and runs.
+#pragma once
+#include <span>
+#include <string>
+
+#include "compiler/driver/exit_status.h"
+
+namespace einc {
+
+using Arguments = std::span<const std::string>;
+
+ExitStatus compile_command(Arguments arguments);    // einc FILE [options]
+ExitStatus run_command(Arguments arguments);        // einc run FILE --input x=x.npy ...
+ExitStatus gradcheck_command(Arguments arguments);  // einc gradcheck FILE
+ExitStatus estimate_command(Arguments arguments);   // einc estimate --params 70e9 ...
+ExitStatus dtypes_command(Arguments arguments);     // einc dtypes
+ExitStatus format_command(Arguments arguments);     // einc fmt FILE...
+
+struct Command {
+  const char* name;
+  const char* summary;
+  ExitStatus (*run)(Arguments);
+};
+std::span<const Command> commands();
+
+}  // namespace einc

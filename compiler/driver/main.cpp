@@ -1,0 +1,39 @@
+// einc's entry: picks the subcommand and turns what escapes into an exit status.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "compiler/driver/commands.h"
+#include "runtime/base/failure.h"
+
+namespace {
+
+einc::ExitStatus dispatch(const std::vector<std::string>& arguments) {
+  if (!arguments.empty())
+    for (const einc::Command& command : einc::commands())
+      if (arguments.front() == command.name) return command.run(einc::Arguments(arguments).subspan(1));
+  return einc::compile_command(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  try {
+    return static_cast<int>(dispatch(arguments));
+  } catch (const einc::RuntimeFailure& failure) {
+    fmt::print(stderr, "einc: {}\n", failure.what());
+    return static_cast<int>(einc::ExitStatus::wrong_data);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "einc: out of memory\n");
+    return static_cast<int>(einc::ExitStatus::environment);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "einc: internal error: {}\nThis is a defect of einc, not of your file. Please report it with the file and the command line.\n",
+               error.what());
+    return static_cast<int>(einc::ExitStatus::internal);
+  }
+}
