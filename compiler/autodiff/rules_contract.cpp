@@ -1,0 +1,44 @@
+// y = contract(l, r): dl = contract(g, r) summed over the axes that l lacks, dr = contract(l, g): as many FLOPs each as the
+// forward contraction. Where nothing is summed (r's axes are all l's) the contraction is an elementwise product.
+#include "compiler/autodiff/rules.h"
+
+namespace einc {
+namespace {
+
+struct Term {
+  NodeId value;
+  AxisList labels;
+};
+
+// Sum over the labels that `wanted` lacks of a * b, with the axes of `wanted` in its order.
+Partial product_over(const Backward& b, const Term& first, const Term& second, const AxisList& wanted) {
+  const int rank = wanted.size();
+  AxisList summed;
+  const auto relabel = [&](const AxisList& labels) {
+    AxisList out;
+    for (int label : labels) {
+      const int place = wanted.find(label);
+      if (place < 0 && !summed.contains(label)) summed.push_back(label);
+      out.push_back(place >= 0 ? place : rank + summed.find(label));
+    }
+    return out;
+  };
+  const AxisList left = relabel(first.labels), right = relabel(second.labels);
+  if (!summed.empty()) return b.whole(b.build.contract(first.value, second.value, left, right, rank));
+  std::vector<Axis> frame(static_cast<size_t>(rank));
+  for (int i = 0; i < right.size(); ++i) frame[static_cast<size_t>(right[i])] = b.build.type(second.value).axis(i);
+  for (int i = 0; i < left.size(); ++i) frame[static_cast<size_t>(left[i])] = b.build.type(first.value).axis(i);
+  const Partial operands[] = {{first.value, left}, {second.value, right}};
+  return b.apply(MapFn::mul, operands, frame);
+}
+
+}  // namespace
+
+std::optional<Partial> gradient_of_contract(const Backward& b, int k) {
+  const ContractAttr& attr = b.attr<ContractAttr>();
+  const Term g{b.full_gradient(), AxisList::range(b.node.type.rank())};
+  if (k == 0) return product_over(b, g, {b.operand(1), attr.right}, attr.left);
+  return product_over(b, {b.operand(0), attr.left}, g, attr.right);
+}
+
+}  // namespace einc

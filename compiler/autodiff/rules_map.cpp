@@ -1,0 +1,195 @@
+// Gradients of elementwise functions. y = f(a, b) elementwise, g = dL/dy; each formula is built over the result's axes and
+// then summed over those that the operand lacks. Formulas read the result where that saves keeping an operand.
+#include <cmath>
+#include <initializer_list>
+#include <numbers>
+
+#include "compiler/autodiff/rules.h"
+
+namespace einc {
+namespace {
+
+// A value inside one elementwise rule, so that formulas read as formulas.
+struct Value {
+  const Backward* at;
+  Partial partial;
+};
+
+Value apply(MapFn fn, std::initializer_list<Value> operands) {
+  std::vector<Partial> partials;
+  for (const Value& v : operands) partials.push_back(v.partial);
+  const Backward* at = operands.begin()->at;
+  return {at, at->apply(fn, partials, at->axes())};
+}
+// A number beside a value has the value's dtype.
+Value number(const Value& beside, ScalarValue value) {
+  return {beside.at, {beside.at->constant(std::move(value), beside.partial.value), {}}};
+}
+Value number(const Value& beside, int value) { return number(beside, ScalarValue(Poly(value))); }
+Value half(const Value& beside) { return number(beside, ScalarValue(Poly(Rational(1, 2)))); }
+
+Value operator+(Value a, Value b) { return apply(MapFn::add, {a, b}); }
+Value operator-(Value a, Value b) { return apply(MapFn::sub, {a, b}); }
+Value operator*(Value a, Value b) { return apply(MapFn::mul, {a, b}); }
+Value operator/(Value a, Value b) { return apply(MapFn::div, {a, b}); }
+Value operator-(Value a) { return apply(MapFn::neg, {a}); }
+Value operator+(Value a, int n) { return a + number(a, n); }
+Value operator*(Value a, int n) { return a * number(a, n); }
+Value operator*(Value a, double n) { return a * number(a, ScalarValue(n)); }
+Value operator-(int n, Value a) { return number(a, n) - a; }
+Value equal(Value a, Value b) { return apply(MapFn::equal, {a, b}); }
+Value greater(Value a, Value b) { return apply(MapFn::greater, {a, b}); }
+Value where(Value c, Value a, Value b) { return apply(MapFn::where, {c, a, b}); }
+Value zero(Value beside) { return number(beside, 0); }
+
+// y = x^c for a number c: dx = c x^(c-1) g. x^0 is 1 everywhere: no gradient, at 0 neither.
+std::optional<Value> power_of_constant(Value x, const ScalarValue& exponent, Value g) {
+  if (const Poly* c = std::get_if<Poly>(&exponent)) {
+    if (c->is_zero()) return std::nullopt;
+    if (c->is_one()) return g;
+    const Value scaled = g * number(g, *c);
+    if (*c == Poly(2)) return scaled * x;
+    return scaled * apply(MapFn::pow, {x, number(x, *c - Poly(1))});
+  }
+  const double c = std::get<double>(exponent);
+  if (c == 0) return std::nullopt;
+  return g * c * apply(MapFn::pow, {x, number(x, ScalarValue(c - 1))});
+}
+
+// y = a^b. da = b a^(b-1) g, 0 where b = 0. db = g y log(a) where a > 0, else 0 (y is 0 or has no real derivative there).
+std::optional<Value> power(Value a, Value b, Value y, Value g, int k) {
+  if (k == 1) {
+    const Value positive = greater(a, zero(a));
+    const Value log = apply(MapFn::log, {where(positive, a, number(a, 1))});  // second derivatives stay finite
+    return where(positive, g * y * log, zero(g));
+  }
+  const Node& exponent = g.at->build.graph()[b.partial.value];
+  if (exponent.op == Op::constant) return power_of_constant(a, exponent.as<ConstantAttr>().value, g);
+  const Value none = equal(b, zero(b));
+  return where(none, zero(g), g * b * apply(MapFn::pow, {a, where(none, number(b, 1), b + -1)}));
+}
+
+// The larger (smaller) operand takes the gradient, equal ones half each.
+Value share_of_extreme(Value winner, Value loser, Value g) {
+  return where(greater(winner, loser), g, where(equal(winner, loser), g * half(g), zero(g)));
+}
+
+// Phi and phi: distribution and density of the standard normal.
+Value normal_distribution(Value x) { return (apply(MapFn::erf, {x * std::numbers::sqrt2 * 0.5}) + 1) * half(x); }
+Value normal_density(Value x) {
+  return apply(MapFn::exp, {x * x * number(x, ScalarValue(Poly(Rational(-1, 2))))}) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+}
+
+// gelu_tanh = x/2 (1 + t), t = tanh(u), u = c (x + k x^3): derivative (1 + t)/2 + x/2 (1 - t^2) c (1 + 3 k x^2).
+Value gelu_tanh_slope(Value x) {
+  const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, k = 0.044715;
+  const Value square = x * x;
+  const Value t = apply(MapFn::tanh, {x * (square * (c * k) + number(x, ScalarValue(c)))});
+  return half(x) * ((t + 1) + x * (1 - t * t) * (square * (3 * c * k) + number(x, ScalarValue(c))));
+}
+
+std::optional<Value> binary(MapFn fn, Value a, Value b, Value y, Value g, int k) {
+  switch (fn) {
+    case MapFn::add: return g;                          // da = g, db = g
+    case MapFn::sub: return k == 0 ? g : -g;            // da = g, db = -g
+    case MapFn::mul: return g * (k == 0 ? b : a);       // da = g b, db = g a
+    case MapFn::div: return k == 0 ? g / b : -(g / b * y);  // da = g/b, db = -(g/b) y
+    case MapFn::pow: return power(a, b, y, g, k);
+    case MapFn::maximum: return k == 0 ? share_of_extreme(a, b, g) : share_of_extreme(b, a, g);
+    case MapFn::minimum: return k == 0 ? share_of_extreme(b, a, g) : share_of_extreme(a, b, g);
+    case MapFn::equal:
+    case MapFn::not_equal:
+    case MapFn::less:
+    case MapFn::less_equal:
+    case MapFn::greater:
+    case MapFn::greater_equal:
+    case MapFn::logical_and:
+    case MapFn::logical_or:
+    case MapFn::logical_not:
+    case MapFn::where:
+    case MapFn::neg:
+    case MapFn::abs:
+    case MapFn::sign:
+    case MapFn::relu:
+    case MapFn::exp:
+    case MapFn::expm1:
+    case MapFn::log:
+    case MapFn::log1p:
+    case MapFn::sqrt:
+    case MapFn::rsqrt:
+    case MapFn::sin:
+    case MapFn::cos:
+    case MapFn::tanh:
+    case MapFn::sigmoid:
+    case MapFn::erf:
+    case MapFn::gelu:
+    case MapFn::gelu_tanh:
+    case MapFn::silu:
+    case MapFn::softplus: break;
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> unary(MapFn fn, Value x, Value y, Value g) {
+  switch (fn) {
+    case MapFn::neg: return -g;
+    case MapFn::abs: return g * apply(MapFn::sign, {x});       // 0 at 0
+    case MapFn::relu: return where(greater(y, zero(y)), g, zero(g));  // 0 at 0
+    case MapFn::exp: return g * y;
+    case MapFn::expm1: return g * (y + 1);
+    case MapFn::log: return g / x;
+    case MapFn::log1p: return g / (x + 1);
+    case MapFn::sqrt: return g * half(g) / y;                  // g/(2y): infinite at 0, where the slope is
+    case MapFn::rsqrt: return g * number(g, ScalarValue(Poly(Rational(-1, 2)))) * (y * y * y);  // -g y^3/2
+    case MapFn::sin: return g * apply(MapFn::cos, {x});
+    case MapFn::cos: return -(g * apply(MapFn::sin, {x}));
+    case MapFn::tanh: return g * (1 - y * y);
+    case MapFn::sigmoid: return g * (y * (1 - y));
+    case MapFn::erf: return g * (apply(MapFn::exp, {-(x * x)}) * (2 * std::numbers::inv_sqrtpi));  // 2/sqrt(pi) exp(-x^2)
+    case MapFn::gelu: return g * (normal_distribution(x) + x * normal_density(x));  // (x Phi(x))' = Phi + x phi
+    case MapFn::gelu_tanh: return g * gelu_tanh_slope(x);
+    case MapFn::silu: {  // (x s)' = s + x s (1 - s) = s (1 + x (1 - s))
+      const Value s = apply(MapFn::sigmoid, {x});
+      return g * (s * (x * (1 - s) + 1));
+    }
+    case MapFn::softplus: return g * apply(MapFn::sigmoid, {x});
+    case MapFn::sign:
+    case MapFn::logical_not:
+    case MapFn::add:
+    case MapFn::sub:
+    case MapFn::mul:
+    case MapFn::div:
+    case MapFn::pow:
+    case MapFn::minimum:
+    case MapFn::maximum:
+    case MapFn::equal:
+    case MapFn::not_equal:
+    case MapFn::less:
+    case MapFn::less_equal:
+    case MapFn::greater:
+    case MapFn::greater_equal:
+    case MapFn::logical_and:
+    case MapFn::logical_or:
+    case MapFn::where: break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Partial> gradient_of_map(const Backward& b, int k) {
+  const MapAttr& attr = b.attr<MapAttr>();
+  const auto operand = [&](int i) { return Value{&b, {b.operand(i), attr.maps[static_cast<size_t>(i)]}}; };
+  const Value g{&b, b.gradient}, y{&b, b.whole(b.id)};
+  std::optional<Value> result;
+  if (attr.fn == MapFn::where)  // an exact 0 to the branch not taken, even beside inf and nan
+    result = k == 1 ? where(operand(0), g, zero(g)) : where(operand(0), zero(g), g);
+  else if (b.node.operands.size() == 2)
+    result = binary(attr.fn, operand(0), operand(1), y, g, k);
+  else
+    result = unary(attr.fn, operand(0), y, g);
+  if (!result) return std::nullopt;
+  return b.sum_to(result->partial, attr.maps[static_cast<size_t>(k)], b.axes());
+}
+
+}  // namespace einc
