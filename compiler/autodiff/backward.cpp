@@ -4,11 +4,7 @@
 
 namespace einc {
 
-Backward::Backward(Builder& builder, NodeId forward, Partial g) : build(builder), id(forward), node(builder.graph()[forward]), gradient(g) {}
-
-NodeId Backward::constant(ScalarValue value, NodeId beside) const { return build.constant(std::move(value), build.type(beside).dtype); }
-
-Partial Backward::apply(MapFn fn, std::span<const Partial> operands, const std::vector<Axis>& frame) const {
+Partial apply_elementwise(Builder& build, MapFn fn, std::span<const Partial> operands, const std::vector<Axis>& frame) {
   std::vector<bool> present(frame.size(), false);
   for (const Partial& p : operands)
     for (int axis : p.axes) present[static_cast<size_t>(axis)] = true;
@@ -31,6 +27,14 @@ Partial Backward::apply(MapFn fn, std::span<const Partial> operands, const std::
   }
   const DType dtype = Builder::map_dtype(fn, dtypes);
   return {build.map(fn, values, maps, std::move(out_axes), dtype), kept};
+}
+
+Backward::Backward(Builder& builder, NodeId forward, Partial g) : build(builder), id(forward), node(builder.graph()[forward]), gradient(g) {}
+
+NodeId Backward::constant(ScalarValue value, NodeId beside) const { return build.constant(std::move(value), build.type(beside).dtype); }
+
+Partial Backward::apply(MapFn fn, std::initializer_list<Partial> operands, const std::vector<Axis>& frame) const {
+  return apply_elementwise(build, fn, {operands.begin(), operands.size()}, frame);
 }
 
 NodeId Backward::full(const Partial& partial, const std::vector<Axis>& frame) const {

@@ -17,6 +17,9 @@ struct Partial {
   AxisList axes;
 };
 
+// Elementwise over `frame`. Operands need not be in increasing axis order; the result is, over the axes that occur.
+Partial apply_elementwise(Builder& build, MapFn fn, std::span<const Partial> operands, const std::vector<Axis>& frame);
+
 class Backward {
  public:
   Backward(Builder& builder, NodeId forward, Partial gradient);
@@ -34,8 +37,7 @@ class Backward {
 
   // A rank-0 constant of the dtype of `beside`.
   NodeId constant(ScalarValue value, NodeId beside) const;
-  // Elementwise over `frame`. Operands need not be in increasing axis order; the result is, over the axes that occur.
-  Partial apply(MapFn fn, std::span<const Partial> operands, const std::vector<Axis>& frame) const;
+  Partial apply(MapFn fn, std::initializer_list<Partial> operands, const std::vector<Axis>& frame) const;
   // The node with all axes of `frame`: a broadcast unless it has them.
   NodeId full(const Partial& partial, const std::vector<Axis>& frame) const;
   NodeId full_gradient() const { return full(gradient, axes()); }

@@ -28,8 +28,7 @@ Partial product_over(const Backward& b, const Term& first, const Term& second, c
   std::vector<Axis> frame(static_cast<size_t>(rank));
   for (int i = 0; i < right.size(); ++i) frame[static_cast<size_t>(right[i])] = b.build.type(second.value).axis(i);
   for (int i = 0; i < left.size(); ++i) frame[static_cast<size_t>(left[i])] = b.build.type(first.value).axis(i);
-  const Partial operands[] = {{first.value, left}, {second.value, right}};
-  return b.apply(MapFn::mul, operands, frame);
+  return b.apply(MapFn::mul, {{first.value, left}, {second.value, right}}, frame);
 }
 
 }  // namespace

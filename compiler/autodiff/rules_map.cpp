@@ -19,7 +19,7 @@ Value apply(MapFn fn, std::initializer_list<Value> operands) {
   std::vector<Partial> partials;
   for (const Value& v : operands) partials.push_back(v.partial);
   const Backward* at = operands.begin()->at;
-  return {at, at->apply(fn, partials, at->axes())};
+  return {at, apply_elementwise(at->build, fn, partials, at->axes())};
 }
 // A number beside a value has the value's dtype.
 Value number(const Value& beside, ScalarValue value) {
@@ -34,8 +34,8 @@ Value operator*(Value a, Value b) { return apply(MapFn::mul, {a, b}); }
 Value operator/(Value a, Value b) { return apply(MapFn::div, {a, b}); }
 Value operator-(Value a) { return apply(MapFn::neg, {a}); }
 Value operator+(Value a, int n) { return a + number(a, n); }
-Value operator*(Value a, int n) { return a * number(a, n); }
 Value operator*(Value a, double n) { return a * number(a, ScalarValue(n)); }
+Value operator-(Value a, int n) { return a - number(a, n); }
 Value operator-(int n, Value a) { return number(a, n) - a; }
 Value equal(Value a, Value b) { return apply(MapFn::equal, {a, b}); }
 Value greater(Value a, Value b) { return apply(MapFn::greater, {a, b}); }
@@ -66,7 +66,7 @@ std::optional<Value> power(Value a, Value b, Value y, Value g, int k) {
   const Node& exponent = g.at->build.graph()[b.partial.value];
   if (exponent.op == Op::constant) return power_of_constant(a, exponent.as<ConstantAttr>().value, g);
   const Value none = equal(b, zero(b));
-  return where(none, zero(g), g * b * apply(MapFn::pow, {a, where(none, number(b, 1), b + -1)}));
+  return where(none, zero(g), g * b * apply(MapFn::pow, {a, where(none, number(b, 1), b - 1)}));
 }
 
 // The larger (smaller) operand takes the gradient, equal ones half each.

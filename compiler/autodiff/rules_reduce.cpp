@@ -22,10 +22,10 @@ Partial place(const Partial& partial, const AxisList& kept) {
 Partial share_among_extremes(const Backward& b, const Partial& x, const Partial& y, const Partial& g, const AxisList& reduced) {
   const std::vector<Axis>& frame = b.operand_type(0).axes;
   const AxisList kept = kept_axes(static_cast<int>(frame.size()), reduced);
-  const Partial hit = b.apply(MapFn::equal, {{x, y}}, frame);
+  const Partial hit = b.apply(MapFn::equal, {x, y}, frame);
   const NodeId count = b.build.reduce(ReduceFn::sum, b.build.cast(hit.value, b.build.type(g.value).dtype), reduced);
-  const Partial share = b.apply(MapFn::div, {{g, Partial{count, kept}}}, frame);
-  return b.apply(MapFn::where, {{hit, share, Partial{b.constant(Poly(0), g.value), {}}}}, frame);
+  const Partial share = b.apply(MapFn::div, {g, Partial{count, kept}}, frame);
+  return b.apply(MapFn::where, {hit, share, Partial{b.constant(Poly(0), g.value), {}}}, frame);
 }
 
 // y = product of x. With P the product of the elements other than 0 and n the number of zeros:
@@ -34,15 +34,15 @@ Partial share_of_product(const Backward& b, const Partial& x, const Partial& g, 
   const std::vector<Axis>& frame = b.operand_type(0).axes;
   const AxisList kept = kept_axes(static_cast<int>(frame.size()), reduced);
   const Partial zero{b.constant(Poly(0), x.value), {}}, one{b.constant(Poly(1), x.value), {}};
-  const Partial is_zero = b.apply(MapFn::equal, {{x, zero}}, frame);
-  const Partial others = b.apply(MapFn::where, {{is_zero, one, x}}, frame);
+  const Partial is_zero = b.apply(MapFn::equal, {x, zero}, frame);
+  const Partial others = b.apply(MapFn::where, {is_zero, one, x}, frame);
   const Partial product{b.build.reduce(ReduceFn::prod, others.value, reduced), kept};
   const Partial zeros{b.build.reduce(ReduceFn::sum, b.build.cast(is_zero.value, b.build.type(x.value).dtype), reduced), kept};
   // The number of zeros among the other elements is 0: n = 1 at a zero, n = 0 elsewhere.
-  const Partial allowed = b.apply(MapFn::where, {{is_zero, one, zero}}, frame);
-  const Partial alone = b.apply(MapFn::equal, {{zeros, allowed}}, frame);
-  const Partial rest = b.apply(MapFn::div, {{product, others}}, frame);
-  return b.apply(MapFn::where, {{alone, b.apply(MapFn::mul, {{g, rest}}, frame), zero}}, frame);
+  const Partial allowed = b.apply(MapFn::where, {is_zero, one, zero}, frame);
+  const Partial alone = b.apply(MapFn::equal, {zeros, allowed}, frame);
+  const Partial rest = b.apply(MapFn::div, {product, others}, frame);
+  return b.apply(MapFn::where, {alone, b.apply(MapFn::mul, {g, rest}, frame), zero}, frame);
 }
 
 }  // namespace
@@ -77,19 +77,19 @@ std::optional<Partial> gradient_of_scan(const Backward& b, int) {
 std::optional<Partial> gradient_of_softmax(const Backward& b, int) {
   const AxisList& axes = b.attr<ReduceAttr>().axes;
   const Partial y = b.whole(b.id);
-  const Partial gy = b.apply(MapFn::mul, {{b.gradient, y}}, b.axes());
+  const Partial gy = b.apply(MapFn::mul, {b.gradient, y}, b.axes());
   const Partial sum{b.build.reduce(ReduceFn::sum, gy.value, axes), kept_axes(b.node.type.rank(), axes)};
-  const Partial centred = b.apply(MapFn::sub, {{b.gradient, sum}}, b.axes());
-  return b.apply(MapFn::mul, {{y, centred}}, b.axes());
+  const Partial centred = b.apply(MapFn::sub, {b.gradient, sum}, b.axes());
+  return b.apply(MapFn::mul, {y, centred}, b.axes());
 }
 
 // y = log(sum(exp(x))): dx = g exp(x - y).
 std::optional<Partial> gradient_of_logsumexp(const Backward& b, int) {
   const std::vector<Axis>& frame = b.operand_type(0).axes;
   const AxisList kept = kept_axes(b.operand_type(0).rank(), b.attr<ReduceAttr>().axes);
-  const Partial shifted = b.apply(MapFn::sub, {{b.whole(b.operand(0)), Partial{b.id, kept}}}, frame);
-  const Partial softmax = b.apply(MapFn::exp, {{shifted}}, frame);
-  return b.apply(MapFn::mul, {{place(b.gradient, kept), softmax}}, frame);
+  const Partial shifted = b.apply(MapFn::sub, {b.whole(b.operand(0)), Partial{b.id, kept}}, frame);
+  const Partial softmax = b.apply(MapFn::exp, {shifted}, frame);
+  return b.apply(MapFn::mul, {place(b.gradient, kept), softmax}, frame);
 }
 
 }  // namespace einc

@@ -4,12 +4,10 @@
 namespace einc {
 namespace {
 
-Poly zero_padding() { return Poly(0); }
-
 // Pads one axis of `g` (a position in g's value) with zeros.
 NodeId pad_axis(const Backward& b, NodeId g, int axis, Poly before, Poly after) {
   const size_t rank = b.build.type(g).axes.size();
-  std::vector<Poly> lo(rank, zero_padding()), hi(rank, zero_padding());
+  std::vector<Poly> lo(rank), hi(rank);
   lo[static_cast<size_t>(axis)] = std::move(before);
   hi[static_cast<size_t>(axis)] = std::move(after);
   return b.build.pad(g, std::move(lo), std::move(hi), Poly(0));
@@ -73,9 +71,9 @@ std::optional<Partial> gradient_of_diagonal(const Backward& b, int) {
     if (first == i) continue;
     const Partial rows{b.build.iota(frame[static_cast<size_t>(first)]), {first}};
     const Partial columns{b.build.iota(frame[static_cast<size_t>(i)]), {i}};
-    const Partial on_diagonal = b.apply(MapFn::equal, {{rows, columns}}, frame);
+    const Partial on_diagonal = b.apply(MapFn::equal, {rows, columns}, frame);
     const Partial zero{b.constant(Poly(0), result.value), {}};
-    result = b.apply(MapFn::where, {{on_diagonal, result, zero}}, frame);
+    result = b.apply(MapFn::where, {on_diagonal, result, zero}, frame);
   }
   return result;
 }
