@@ -1,0 +1,69 @@
+// Who may include whom: the table in ARCHITECTURE.md, held against every #include of the tree.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// folder -> folders it may include besides itself; the longest matching folder of a file decides.
+const std::map<std::string, std::vector<std::string>> kAllowed{
+    {"runtime/base", {}},
+    {"runtime/data", {"runtime/base"}},
+    {"dsl", {"runtime/base"}},
+    {"compiler/symbolic", {"runtime/base"}},
+    {"compiler/ir", {"compiler/symbolic", "runtime/base"}},
+    {"compiler/contraction", {"compiler/ir", "compiler/symbolic", "runtime/base"}},
+    {"compiler/autodiff", {"compiler/ir", "compiler/symbolic", "runtime/base"}},
+    {"compiler/simplify", {"compiler/ir", "compiler/symbolic", "runtime/base"}},
+    {"compiler/precision", {"compiler/ir", "compiler/symbolic", "runtime/base"}},
+    {"compiler/elaborate", {"dsl", "compiler/ir", "compiler/symbolic", "compiler/autodiff", "compiler/contraction", "runtime/base"}},
+    {"compiler/cost", {"compiler/ir", "compiler/symbolic", "runtime/base"}},
+    {"compiler/report", {"compiler/cost", "compiler/ir", "compiler/symbolic", "runtime/base"}},
+    {"compiler/driver",
+     {"dsl", "compiler/ir", "compiler/symbolic", "compiler/elaborate", "compiler/autodiff", "compiler/contraction", "compiler/simplify",
+      "compiler/precision", "compiler/cost", "compiler/report", "runtime/base", "runtime/data"}},
+};
+
+std::string folder_of(const std::string& file) {
+  std::string best;
+  for (const auto& [folder, allowed] : kAllowed)
+    if (file.rfind(folder + "/", 0) == 0 && folder.size() > best.size()) best = folder;
+  return best;
+}
+
+std::vector<std::string> includes_of(const fs::path& path) {
+  std::ifstream in(path);
+  std::vector<std::string> found;
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("#include \"", 0) == 0) found.push_back(line.substr(10, line.find('"', 10) - 10));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("every include follows the table of layers") {
+  const fs::path root = EINC_SOURCE_DIR;
+  int files = 0;
+  for (const char* top : {"runtime", "dsl", "compiler"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".h" && extension != ".cpp") continue;
+      const std::string file = fs::relative(entry.path(), root).generic_string();
+      const std::string from = folder_of(file);
+      REQUIRE_MESSAGE(!from.empty(), file, " stands in a folder the table does not know");
+      ++files;
+      for (const std::string& include : includes_of(entry.path())) {
+        const std::string to = folder_of(include);
+        const auto& allowed = kAllowed.at(from);
+        CHECK_MESSAGE((to == from || std::find(allowed.begin(), allowed.end(), to) != allowed.end()), file, " includes ", include);
+      }
+    }
+  CHECK(files > 20);
+}
