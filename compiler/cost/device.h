@@ -1,0 +1,46 @@
+// Machines a cost can be stated for: dense peaks per number format, memory and bandwidth, from the vendors' sheets (never
+// the doubled figures for sparse matrices). A device file is a JSON object with the same fields; it may define several.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/dtype.h"
+
+namespace einc {
+
+struct Device {
+  std::string name;         // "h100-sxm"
+  std::string description;  // "NVIDIA H100 SXM5 80 GB"
+  // Dense FLOP/s of matrix products by operand format; 0: the device has no such path.
+  double f64 = 0, f32 = 0, tf32 = 0, bf16 = 0, f16 = 0, fp8 = 0, int8 = 0;
+  double memory_bytes = 0;
+  double bandwidth = 0;     // bytes per second
+  std::string source;       // where the numbers come from, for --list-devices
+
+  // Peak of a contraction with operands of this dtype, and of elementwise work and reductions (always in f32, or f64).
+  std::optional<double> contraction_peak(DType dtype) const;
+  std::optional<double> vector_peak(DType dtype) const;
+};
+
+std::span<const Device> known_devices();
+const Device* find_device(std::string_view name);
+// Near names of an unknown one, for the hint.
+std::vector<std::string> near_devices(std::string_view name);
+
+struct DeviceFile {
+  std::vector<Device> devices;
+  std::vector<std::string> problems;  // what is wrong with the file; none: devices is not empty
+  std::vector<std::string> warnings;  // doubled sparse peaks
+};
+DeviceFile read_device_file(std::string_view json_text, std::string_view file_name);
+
+// A warning when `peak` looks like a known device's doubled sparse figure.
+std::optional<std::string> sparse_peak_warning(const Device& device);
+
+// The table of --list-devices.
+std::string list_devices_text();
+
+}  // namespace einc

@@ -1,0 +1,60 @@
+// Napkin arithmetic without a model: training time from 6 N D, bytes per parameter by optimizer, the largest model that
+// fits, ZeRO's shards, and the largest value of a dim that fits a device.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/cost/device.h"
+#include "compiler/symbolic/rational.h"
+
+namespace einc {
+
+struct TrainingTime {
+  double flops = 0;           // of the whole run
+  double flops_per_day = 0;   // of the fleet at that MFU
+  double seconds = 0, days = 0, device_hours = 0;
+};
+// `peak` is one device's dense FLOP/s. mfu in (0, 1].
+TrainingTime training_time(double flops, double devices, double peak, double mfu);
+
+// Bytes of weights, gradient, optimizer moments (and a low-precision copy) for each parameter.
+struct OptimizerBytes {
+  std::string_view name;
+  double weight = 4, gradient = 4, state = 0, copy = 0;
+  double total() const { return weight + gradient + state + copy; }
+};
+std::optional<OptimizerBytes> optimizer_bytes(std::string_view optimizer, std::string_view precision);
+// Bytes a device holds for `parameters` when mixed-precision Adam (2 + 2 + 12) is sharded by ZeRO stage 0 to 3 over n devices.
+double zero_bytes(double parameters, double devices, int stage);
+
+struct EstimateRequest {
+  std::optional<double> parameters, tokens, mfu, devices, batch_tokens;
+  std::optional<Device> device;
+  std::string precision = "bf16";
+  std::string optimizer;  // empty: every known one is listed
+};
+struct FitRow { std::string optimizer; double bytes_per_parameter = 0; double largest_parameters = 0; };
+struct Estimate {
+  EstimateRequest request;
+  std::optional<double> flops;  // 6 N D
+  std::optional<TrainingTime> time;
+  std::vector<FitRow> fits;     // with a device
+  struct Shard { int stage; double bytes; };
+  std::vector<Shard> shards;    // with parameters
+  std::vector<std::string> warnings;
+};
+// Problems of a request that make no sense (negative numbers, an MFU above 1, an unknown optimizer).
+std::vector<std::string> check_estimate(const EstimateRequest& request);
+Estimate estimate(const EstimateRequest& request);
+
+// The largest value v in [1, limit] with bytes(v) <= memory, found by doubling and bisection; bytes grows with v and gives
+// nothing where the model does not exist (an inexact division): such values are stepped over. Empty when not even the
+// smallest value fits.
+struct FitResult { std::optional<int64_t> value; std::optional<Rational> bytes; bool at_limit = false; };
+FitResult largest_fitting(const std::function<std::optional<Rational>(int64_t)>& bytes, const Rational& memory, int64_t limit);
+
+}  // namespace einc

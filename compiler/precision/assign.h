@@ -1,0 +1,20 @@
+// Gives every node a concrete dtype under a precision policy (language.md, Precision). Contractions take the low dtype and
+// accumulate in f32; reductions and what follows from them (softmax, normalisation), losses, masters, parameter gradients
+// and optimizer state stay f32; other elementwise nodes follow their operands. A map computes in f32 (f64 with an f64
+// operand) and rounds to its own dtype, so it reads operands of any dtype; contractions get cast nodes, one per value and
+// dtype. Afterwards no type is `real` and each node's `reason` says why it has the dtype it has.
+#pragma once
+#include "compiler/ir/graph.h"
+
+namespace einc {
+
+// `policy` overrides the file's unless it is `inherit`; blocks inside the file keep theirs. With neither, f32.
+Graph assign_precision(const Graph& graph, Policy policy = Policy::inherit);
+
+// The policy that holds for the program as a whole.
+Policy effective_policy(const Graph& graph, Policy policy = Policy::inherit);
+
+std::string_view to_string(Policy policy);
+std::optional<Policy> parse_policy(std::string_view name);
+
+}  // namespace einc

@@ -1,0 +1,130 @@
+// The cost report as data: what every renderer (text, JSON, HTML) shows and what the C++ API hands out. Each amount is a
+// formula in the dims and, when every dim it needs has a value, an exact number. Built from a final graph: composites
+// expanded, simplified, dtypes assigned. Counting rules: op_cost.h (FLOPs, bytes), memory.h (memory), tokens.h (6ND).
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/cost/device.h"
+#include "compiler/cost/estimate.h"
+#include "compiler/ir/graph.h"
+
+namespace einc {
+
+struct Amount {
+  Poly formula;
+  std::optional<Rational> value;  // empty while a free dim it depends on has no value
+  bool for_dims_only = false;     // a plan made for the dims in use: the formula is that number
+};
+
+struct FlopReport {
+  Amount contraction, elementwise, reduction, other, total;
+  Amount transcendental;  // part of elementwise
+};
+
+struct TensorReport {
+  std::string name;
+  Type type;
+  Amount count, bytes;
+  bool frozen = false;
+};
+
+struct ModuleReport {
+  std::string path;  // "h.0.attn"; empty: the whole program
+  Amount parameters, flops_forward, flops_step, saved_activations;
+};
+
+struct SixNdReport {
+  Amount parameters, tokens, estimate;
+  std::string tokens_from;  // what `tokens` was read off
+  std::optional<double> ratio;
+};
+
+struct MemoryReport {
+  Amount parameters, gradients, optimizer_state, state, saved_activations, inputs, workspace, peak_training, peak_inference;
+  Amount saved_planned;  // what the plan keeps in its arena from the forward for the backward
+};
+
+enum class Storage : uint8_t { view, fused, materialized };
+enum class Bound : uint8_t { none, compute, memory };
+
+struct OpReport {
+  NodeId id;
+  Storage storage = Storage::materialized;
+  std::string copy_reason;  // why data moves although nothing is computed; empty otherwise
+  Name param_path;          // of the param that it reads (through views and casts), if any
+  Amount flops, bytes_read, bytes_written;
+  std::optional<double> intensity, time_s;
+  Bound bound = Bound::none;
+};
+
+struct DeviceReport {
+  Device device;
+  double peak_flops = 0;  // for contractions in the program's precision
+  std::optional<double> step_time_s, mfu_at_bound;
+  std::optional<bool> fits;  // peak_training against memory
+};
+
+struct TrainingReport {
+  double devices = 0, tokens = 0, mfu = 0;
+  TrainingTime time;
+  std::optional<double> steps;
+  struct Shard { std::string name; double bytes = 0; };
+  std::vector<Shard> shards;  // weights, gradients and optimizer state on each device under ZeRO
+};
+
+// One row of the transformer table (Kaplan et al. 2020, table 1): FLOPs of each component for one token, forward.
+struct ComponentReport {
+  std::string name;  // "embed", "qkv", "scores", "value mix", "projection", "feed-forward", "de-embed"
+  Amount parameters, flops_per_token;
+};
+
+struct FitReport {
+  Name dim;
+  FitResult result;
+};
+
+struct Report {
+  std::string model;
+  std::string precision;
+  std::vector<std::pair<Name, std::optional<int64_t>>> dims;  // declared order; free ones without a value are empty
+  std::vector<Name> free_dims;
+  std::vector<Definition> definitions;  // to print formulas with derived dims
+  Amount parameter_count, trained_count;
+  std::vector<TensorReport> parameters, inputs, states;
+  FlopReport forward, backward, optimizer;
+  Amount step, executed, per_token;
+  std::vector<ModuleReport> modules;  // "" first, then by path in order of appearance, prefixes before what they contain
+  SixNdReport six_nd;
+  MemoryReport memory;
+  Amount host_to_device;  // bytes of inputs moved for each step
+  std::vector<OpReport> ops;           // with Detail::ops: every node but scalars' constants, params, inputs and states
+  std::vector<OpReport> dominant;      // the costliest few, by time with a device, else by FLOPs
+  std::vector<ComponentReport> components;
+  std::vector<ContractionPlan> plans;
+  std::optional<DeviceReport> device;
+  std::optional<TrainingReport> training;
+  std::optional<FitReport> fit;
+  std::vector<std::string> notes;  // warnings and what the numbers leave out
+};
+
+enum class Detail : uint8_t { totals, ops };
+
+struct TrainingRequest { double devices = 1, tokens = 0, mfu = 0.5; };
+
+struct ReportOptions {
+  Bindings given;  // -D settings
+  Detail detail = Detail::totals;
+  std::optional<Device> device;
+  std::optional<TrainingRequest> training;
+  // The program simplified with inference roots (dropout as identity); null: read off the training graph.
+  const Graph* inference = nullptr;
+};
+
+Report build_report(const Graph& graph, const ReportOptions& options);
+
+// Bytes of a training step's peak at these dims: what --fit searches over. Empty when the dims do not bind.
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given);
+
+}  // namespace einc
