@@ -1,0 +1,21 @@
+// What can go wrong while running a program that is itself right: a bad data file, an index out of range, too little
+// memory, a number that is no longer finite. The one exception type of the runtime; the message is written for the user.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace einc {
+
+// In the order of the exit statuses 3, 4 and 5.
+enum class FailureKind { data, resource, numeric };
+
+class RuntimeFailure : public std::runtime_error {
+ public:
+  RuntimeFailure(FailureKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  FailureKind kind() const { return kind_; }
+
+ private:
+  FailureKind kind_;
+};
+
+}  // namespace einc
