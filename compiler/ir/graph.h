@@ -12,6 +12,7 @@
 #include "compiler/ir/op.h"
 #include "compiler/ir/type.h"
 #include "compiler/symbolic/dim_table.h"
+#include "runtime/base/init.h"
 
 namespace einc {
 
@@ -24,8 +25,7 @@ struct NodeId {
 // An exact value in the dims (integers, 1/heads, ...) or a double (1e-5, inf, nan).
 using ScalarValue = std::variant<Poly, double>;
 
-enum class InitKind : uint8_t { zeros, ones, constant, normal, uniform, trunc_normal };
-// How a param or state starts. constant(value); normal(mean, std); uniform(lo, hi); trunc_normal(mean, std, lo, hi).
+// How a param or state starts; arguments in the order of runtime/base/init.h.
 struct Init {
   InitKind kind = InitKind::zeros;
   std::vector<double> values;   // when every argument is a plain number

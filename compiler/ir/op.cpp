@@ -69,6 +69,18 @@ std::optional<ReduceFn> parse_reduce_fn(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<RandomKind> parse_random_kind(std::string_view name) {
+  for (const RandomKind kind : {RandomKind::uniform, RandomKind::normal, RandomKind::keep_mask})
+    if (to_string(kind) == name) return kind;
+  return std::nullopt;
+}
+
+std::optional<Phase> parse_phase(std::string_view name) {
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::optimizer})
+    if (to_string(phase) == name) return phase;
+  return std::nullopt;
+}
+
 OpKind kind_of(Op op) {
   switch (op) {
     case Op::input:

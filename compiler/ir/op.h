@@ -53,6 +53,8 @@ std::string_view to_string(Phase phase);
 std::optional<Op> parse_op(std::string_view name);
 std::optional<MapFn> parse_map_fn(std::string_view name);
 std::optional<ReduceFn> parse_reduce_fn(std::string_view name);
+std::optional<RandomKind> parse_random_kind(std::string_view name);
+std::optional<Phase> parse_phase(std::string_view name);
 
 OpKind kind_of(Op op);
 int arity_of(MapFn fn);

@@ -57,6 +57,13 @@ std::string_view to_string(InitKind kind) {
   return "";
 }
 
+std::optional<InitKind> parse_init_kind(std::string_view name) {
+  for (const InitKind kind :
+       {InitKind::zeros, InitKind::ones, InitKind::constant, InitKind::normal, InitKind::uniform, InitKind::trunc_normal})
+    if (to_string(kind) == name) return kind;
+  return std::nullopt;
+}
+
 int argument_count(InitKind kind) {
   switch (kind) {
     case InitKind::zeros:

@@ -2,6 +2,7 @@
 // in any order, in pieces, on any device, with the same bits. Draws follow runtime/base/random.h with the path as stream.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -11,6 +12,7 @@ namespace einc {
 enum class InitKind : uint8_t { zeros, ones, constant, normal, uniform, trunc_normal };
 
 std::string_view to_string(InitKind kind);
+std::optional<InitKind> parse_init_kind(std::string_view name);
 int argument_count(InitKind kind);
 
 // Writes elements first, first + 1, ... of the tensor into `out`, unrounded.
