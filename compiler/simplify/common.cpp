@@ -1,0 +1,166 @@
+#include "compiler/simplify/common.h"
+
+#include <algorithm>
+
+#include "compiler/simplify/remap.h"
+
+namespace einc {
+namespace {
+
+size_t mix(size_t hash, size_t value) { return (hash ^ value) * size_t{0x9E3779B97F4A7C15u} + (hash >> 29); }
+
+size_t hash_of(const AxisList& list) {
+  size_t hash = static_cast<size_t>(list.size());
+  for (int v : list) hash = mix(hash, static_cast<size_t>(v));
+  return hash;
+}
+size_t hash_of(const std::vector<Poly>& list) {
+  size_t hash = list.size();
+  for (const Poly& p : list) hash = mix(hash, p.hash());
+  return hash;
+}
+size_t hash_of(const ScalarValue& value) {
+  if (const Poly* p = std::get_if<Poly>(&value)) return p->hash();
+  return std::hash<double>()(std::get<double>(value));
+}
+
+// Enough of the attributes to tell most nodes apart; equality decides.
+struct HashAttr {
+  size_t operator()(const std::monostate&) const { return 0; }
+  size_t operator()(const InputAttr& a) const { return a.name.id(); }
+  size_t operator()(const ParamAttr& a) const { return a.path.id(); }
+  size_t operator()(const StateAttr& a) const { return a.path.id(); }
+  size_t operator()(const ConstantAttr& a) const { return hash_of(a.value); }
+  size_t operator()(const RandomAttr& a) const { return a.stream.id(); }
+  size_t operator()(const MapAttr& a) const {
+    size_t hash = static_cast<size_t>(a.fn);
+    for (const AxisList& map : a.maps) hash = mix(hash, hash_of(map));
+    return hash;
+  }
+  size_t operator()(const ReduceAttr& a) const { return mix(static_cast<size_t>(a.fn), hash_of(a.axes)); }
+  size_t operator()(const ScanAttr& a) const { return static_cast<size_t>(a.axis); }
+  size_t operator()(const ArgReduceAttr& a) const { return static_cast<size_t>(a.axis); }
+  size_t operator()(const TopKAttr& a) const { return static_cast<size_t>(a.axis); }
+  size_t operator()(const ContractAttr& a) const { return mix(hash_of(a.left), hash_of(a.right)); }
+  size_t operator()(const PermuteAttr& a) const { return hash_of(a.order); }
+  size_t operator()(const BroadcastAttr& a) const { return hash_of(a.map); }
+  size_t operator()(const SplitAttr& a) const { return hash_of(a.counts); }
+  size_t operator()(const MergeAttr& a) const { return hash_of(a.counts); }
+  size_t operator()(const SliceAttr& a) const { return mix(a.start.hash(), static_cast<size_t>(a.step)); }
+  size_t operator()(const DiagonalAttr& a) const { return hash_of(a.map); }
+  size_t operator()(const WindowAttr& a) const { return mix(hash_of(a.strides), static_cast<size_t>(a.axis)); }
+  size_t operator()(const PadAttr& a) const { return mix(hash_of(a.before), hash_of(a.after)); }
+  size_t operator()(const ConcatAttr& a) const { return static_cast<size_t>(a.axis); }
+  size_t operator()(const GatherAttr& a) const { return mix(hash_of(a.table_map), hash_of(a.ids_map)); }
+  size_t operator()(const DropoutAttr& a) const { return a.stream.id(); }
+};
+
+size_t hash_of(const Node& node) {
+  size_t hash = mix(static_cast<size_t>(node.op), static_cast<size_t>(node.type.dtype));
+  for (NodeId operand : node.operands) hash = mix(hash, operand.index);
+  hash = mix(hash, std::visit(HashAttr(), node.attr));
+  // Elsewhere operands and attributes give the sizes.
+  if (node.operands.empty() || kind_of(node.op) == OpKind::view)
+    for (const Axis& axis : node.type.axes) hash = mix(hash, axis.size.hash());
+  return hash;
+}
+
+bool equal_nodes(const Node& a, const Node& b) {
+  return a.op == b.op && a.type.dtype == b.type.dtype && a.operands == b.operands && a.origin.policy == b.origin.policy &&
+         a.origin.pinned == b.origin.pinned && a.attr == b.attr && a.type.same_sizes(b.type);
+}
+
+// Summed labels numbered in the order of the left operand.
+void number_summed_labels(ContractAttr& attr, int rank) {
+  int next = rank;
+  for (int i = 0; i < attr.left.size(); ++i) {
+    if (attr.left[i] < rank) continue;
+    const int j = attr.right.find(attr.left[i]);
+    attr.left.set(i, kMaxRank * 2 + next);
+    attr.right.set(j, kMaxRank * 2 + next);
+    ++next;
+  }
+  for (AxisList* list : {&attr.left, &attr.right})
+    for (int i = 0; i < list->size(); ++i)
+      if ((*list)[i] >= kMaxRank * 2) list->set(i, (*list)[i] - kMaxRank * 2);
+}
+
+void make_canonical(Node& node) {
+  if (node.op == Op::map) {
+    MapAttr& attr = std::get<MapAttr>(node.attr);
+    if (is_commutative(attr.fn) && node.operands[1] < node.operands[0]) {
+      std::swap(node.operands[0], node.operands[1]);
+      std::swap(attr.maps[0], attr.maps[1]);
+    }
+  } else if (node.op == Op::contract) {
+    ContractAttr& attr = std::get<ContractAttr>(node.attr);
+    if (node.operands[1] < node.operands[0]) {
+      std::swap(node.operands[0], node.operands[1]);
+      std::swap(attr.left, attr.right);
+    }
+    number_summed_labels(attr, node.type.rank());
+  }
+}
+
+bool may_merge(const Node& node) { return node.op != Op::input && node.op != Op::param && node.op != Op::state; }
+
+// `kept` stands for `gone` too: it belongs to the earlier phase.
+void absorb_origin(Node& kept, const Node& gone) {
+  const Name label = kept.origin.label.empty() ? gone.origin.label : kept.origin.label;
+  if (gone.origin.phase < kept.origin.phase) {
+    kept.origin = gone.origin;
+    if (kept.origin.label.empty()) kept.origin.label = label;
+  } else {
+    kept.origin.label = label;
+  }
+}
+
+// Open addressing over node indices, at most half full.
+class Table {
+ public:
+  explicit Table(size_t count) {
+    size_t size = 16;
+    while (size < 2 * count) size *= 2;
+    slots_.assign(size, Slot{});
+  }
+  // The index of an equal node seen before, or `index` itself, which is then remembered.
+  uint32_t find_or_insert(const std::vector<Node>& nodes, uint32_t index) {
+    const size_t hash = hash_of(nodes[index]);
+    const size_t mask = slots_.size() - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+      Slot& slot = slots_[at];
+      if (slot.index == UINT32_MAX) return (slot = {hash, index}).index;
+      if (slot.hash == hash && equal_nodes(nodes[slot.index], nodes[index])) return slot.index;
+    }
+  }
+
+ private:
+  struct Slot {
+    size_t hash = 0;
+    uint32_t index = UINT32_MAX;
+  };
+  std::vector<Slot> slots_;
+};
+
+}  // namespace
+
+Merged merge_common(Graph graph) {
+  Table table(graph.size());
+  std::vector<NodeId> to(graph.size());
+  size_t count = 0;
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    Node& node = graph.nodes[i];
+    to[i] = NodeId{i};
+    for (NodeId& operand : node.operands) operand = to[operand.index];
+    if (!may_merge(node)) continue;
+    make_canonical(node);
+    to[i] = NodeId{table.find_or_insert(graph.nodes, i)};
+    if (to[i].index == i) continue;
+    absorb_origin(graph[to[i]], node);
+    ++count;
+  }
+  for_each_root(graph, [&](NodeId& id) { id = to[id.index]; });
+  return {std::move(graph), count};
+}
+
+}  // namespace einc

@@ -1,0 +1,44 @@
+#include "compiler/simplify/simplify.h"
+
+#include "compiler/ir/build.h"
+#include "compiler/simplify/common.h"
+#include "compiler/simplify/dead.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/rewrite.h"
+
+namespace einc {
+namespace {
+
+constexpr int kMaxRounds = 16;  // two or three in practice; each rule shrinks something
+
+std::vector<std::vector<Axis>> output_axes(const Graph& graph) {
+  std::vector<std::vector<Axis>> axes;
+  for (const Output& output : graph.outputs) axes.push_back(graph.type(output.node).axes);
+  return axes;
+}
+
+// Outputs keep the axis names that they were declared with.
+void restore_output_names(Graph& graph, const std::vector<std::vector<Axis>>& axes) {
+  Builder build(graph);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    build.origin = graph[graph.outputs[i].node].origin;
+    graph.outputs[i].node = build.rename(graph.outputs[i].node, axes[i]);
+  }
+}
+
+}  // namespace
+
+Graph simplify(Graph graph, Roots roots) {
+  const std::vector<std::vector<Axis>> names = output_axes(graph);
+  graph = remove_dead(expand(std::move(graph), roots), roots);
+  for (int round = 0; round < kMaxRounds; ++round) {
+    Rewritten rewritten = rewrite(std::move(graph));
+    Merged merged = merge_common(std::move(rewritten.graph));
+    graph = remove_dead(std::move(merged.graph), roots);
+    if (rewritten.count + merged.count == 0) break;
+  }
+  restore_output_names(graph, names);
+  return graph;
+}
+
+}  // namespace einc
