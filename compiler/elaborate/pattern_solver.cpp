@@ -1,0 +1,579 @@
+#include "compiler/elaborate/pattern_solver.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/symbolic/order.h"
+
+namespace einc {
+
+namespace {
+
+bool same_size(const Poly& a, const Poly& b) { return a == b || provably_equal(a, b); }
+
+std::string ordinal(size_t index) { return fmt::format("axis {}", index + 1); }
+
+// Works on one pattern; the steps of solve() run in the order in which they stand below.
+class Solver {
+ public:
+  Solver(Context& context, PatternOp op, const Pattern& pattern, const std::vector<PatternOperand>& operands, const std::vector<GivenSize>& given)
+      : context_(context), op_(op), pattern_(pattern), operands_(operands), given_(given) {}
+
+  std::optional<SolvedPattern> solve() {
+    if (!collect_inputs() || !collect_output()) return std::nullopt;
+    take_given();
+    take_declared();
+    take_plain_axes();
+    if (!failed_) solve_groups();
+    if (!failed_) find_unsolved();
+    if (!failed_) check_kept();
+    if (failed_) return std::nullopt;
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      result_.labels.push_back({labels_[i].name, *labels_[i].size, labels_[i].where});
+      if (labels_[i].written && !context_.declared_size(labels_[i].name)) context_.introduce_local(labels_[i].name, *labels_[i].size, labels_[i].where);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Label {
+    Name name;
+    Span where;
+    bool written = false;  // its name stands in the pattern
+    bool new_axis = false;  // on the output side only
+    std::optional<Poly> size;
+    Span origin;             // what gave the size,
+    std::string origin_text;  // in words
+  };
+
+  // The product of the leaves is the axis' size; `unknown` leaves are windows or labels without a size.
+  struct AxisEquation {
+    size_t operand, axis;
+    size_t first_leaf, leaf_count;
+    Span where;
+    std::string text;
+    bool done = false;
+  };
+
+  const Axis& axis_of(const AxisEquation& e) const { return operands_[e.operand].type.axes[e.axis]; }
+  Label& label(int id) { return labels_[static_cast<size_t>(id)]; }
+
+  Diagnostics& diagnostics() { return context_.diagnostics(); }
+
+  int label_named(Name name, Span where) {
+    const auto [it, added] = by_name_.try_emplace(name, static_cast<int>(labels_.size()));
+    if (added) {
+      Label fresh;
+      fresh.name = name;
+      fresh.where = where;
+      fresh.written = true;
+      labels_.push_back(std::move(fresh));
+    }
+    return it->second;
+  }
+
+  int anonymous_label(int64_t size, Span where) {
+    Label fresh;
+    fresh.where = fresh.origin = where;
+    fresh.size = Poly(size);
+    fresh.origin_text = "written here";
+    labels_.push_back(std::move(fresh));
+    return static_cast<int>(labels_.size()) - 1;
+  }
+
+  // Ellipses align from the right: `from_right` 0 is the last axis of each.
+  int ellipsis_label(size_t from_right, const Axis& axis, Span where) {
+    while (ellipsis_.size() <= from_right) ellipsis_.push_back(-1);
+    if (ellipsis_[from_right] < 0) {
+      ellipsis_[from_right] = static_cast<int>(labels_.size());
+      Label fresh;
+      fresh.name = axis.name;
+      fresh.where = where;
+      labels_.push_back(std::move(fresh));
+    }
+    return ellipsis_[from_right];
+  }
+
+  // ---- reading the pattern
+
+  bool collect_inputs() {
+    if (pattern_.inputs.size() != operands_.size()) {
+      diagnostics()
+          .report(Code::pattern_operand_count, pattern_.span, count_of(pattern_.inputs.size(), "operand"), count_of(operands_.size(), "tensor"))
+          .hint("one part between commas for each tensor");
+      return false;
+    }
+    for (size_t t = 0; t < operands_.size(); ++t) collect_operand(t);
+    return !failed_;
+  }
+
+  void collect_operand(size_t t) {
+    const PatternTerm& term = pattern_.inputs[t];
+    const PatternOperand& operand = operands_[t];
+    const size_t rank = operand.type.axes.size();
+    const size_t dots = static_cast<size_t>(std::count_if(term.atoms.begin(), term.atoms.end(), [](const Atom& a) { return a.kind == AtomKind::ellipsis; }));
+    const size_t fixed = term.atoms.size() - dots;
+    OperandLayout& layout = result_.operands.emplace_back();
+    if (dots == 0 ? fixed != rank : fixed > rank) {
+      diagnostics()
+          .report(Code::pattern_rank, term.span.size() > 0 ? term.span : pattern_.span, fmt::format("{}{}", dots == 0 ? "" : "at least ", count_of(fixed, "axis")),
+                  operand.text, count_of(rank, "axis"), to_string(operand.type))
+          .label(operand.where, "{} is `{}`", operand.text, to_string(operand.type));
+      failed_ = true;
+      return;
+    }
+    size_t axis = 0;
+    for (const Atom& atom : term.atoms) {
+      const size_t count = atom.kind == AtomKind::ellipsis ? rank - fixed : 1;
+      for (size_t k = 0; k < count; ++k, ++axis) {
+        AxisEquation equation{t, axis, layout.leaves.size(), 0, atom.span, text_of(atom)};
+        if (atom.kind == AtomKind::ellipsis)
+          layout.leaves.push_back(leaf_of(ellipsis_label(count - 1 - k, operand.type.axes[axis], atom.span), atom));
+        else
+          add_leaves(atom, layout.leaves);
+        equation.leaf_count = layout.leaves.size() - equation.first_leaf;
+        layout.counts.push_back(static_cast<int>(equation.leaf_count));
+        equations_.push_back(std::move(equation));
+      }
+    }
+    check_rank(layout.leaves, term.span, operand.text);
+  }
+
+  void check_rank(const std::vector<PatternLeaf>& leaves, Span where, std::string_view what) {
+    size_t rank = 0;
+    for (const PatternLeaf& leaf : leaves) rank += leaf.labels.size();
+    if (rank <= static_cast<size_t>(kMaxRank)) return;
+    diagnostics().report(Code::pattern_too_many_axes, where, what, rank);
+    failed_ = true;
+  }
+
+  static PatternLeaf leaf_of(int label_id, const Atom& atom) { return {{label_id}, {}, Poly(), text_of(atom)}; }
+
+  // Nested groups flatten, units vanish.
+  void add_leaves(const Atom& atom, std::vector<PatternLeaf>& leaves) {
+    switch (atom.kind) {
+      case AtomKind::name: leaves.push_back(leaf_of(label_named(atom.name, atom.span), atom)); return;
+      case AtomKind::integer: leaves.push_back(leaf_of(anonymous_label(atom.value, atom.span), atom)); return;
+      case AtomKind::unit: return;
+      case AtomKind::group:
+        for (const Atom& child : atom.children) add_leaves(child, leaves);
+        return;
+      case AtomKind::window: leaves.push_back(window_leaf(atom)); return;
+      case AtomKind::ellipsis:
+      case AtomKind::star: EINC_CHECK(false, "the pattern parser lets `{}` through", text_of(atom));
+    }
+  }
+
+  PatternLeaf window_leaf(const Atom& atom) {
+    PatternLeaf leaf;
+    leaf.text = text_of(atom);
+    for (const WindowTerm& term : atom.terms) {
+      leaf.labels.push_back(label_named(term.axis, term.axis_span));
+      leaf.strides.push_back(term.coefficient_name.empty() ? Poly(term.coefficient) : stride_named(term));
+    }
+    return leaf;
+  }
+
+  Poly stride_named(const WindowTerm& term) {
+    for (const GivenSize& g : given_)
+      if (g.name == term.coefficient_name) {
+        used_strides_.push_back(g.name);
+        return g.size;
+      }
+    if (const auto size = context_.declared_size(term.coefficient_name)) return *size;
+    diagnostics()
+        .report(Code::pattern_stride, term.coefficient_span, term.coefficient_name)
+        .hint("declare it with `dim`, or give it beside the pattern: `{}=2`", term.coefficient_name);
+    failed_ = true;
+    return Poly(1);
+  }
+
+  bool collect_output() {
+    std::vector<PatternLeaf> leaves;
+    size_t rank = 0;
+    const size_t input_labels = labels_.size();
+    for (const Atom& atom : pattern_.output.atoms) {
+      if (atom.kind == AtomKind::ellipsis) {
+        for (size_t k = ellipsis_.size(); k-- > 0;) result_.output.push_back({{ellipsis_[k]}});
+        continue;
+      }
+      OutputAxis axis;
+      add_output(atom, axis);
+      rank += axis.labels.size();
+      result_.output.push_back(std::move(axis));
+    }
+    for (size_t i = input_labels; i < labels_.size(); ++i) labels_[i].new_axis = true;
+    rank = std::max(rank, result_.output.size());
+    if (rank > static_cast<size_t>(kMaxRank)) {
+      diagnostics().report(Code::pattern_too_many_axes, pattern_.output.span, "the result", rank);
+      failed_ = true;
+    }
+    return !failed_;
+  }
+
+  void add_output(const Atom& atom, OutputAxis& axis) {
+    if (atom.kind == AtomKind::ellipsis) {
+      for (size_t k = ellipsis_.size(); k-- > 0;) axis.labels.push_back(ellipsis_[k]);
+      return;
+    }
+    if (atom.kind == AtomKind::group) {
+      for (const Atom& child : atom.children) add_output(child, axis);
+      return;
+    }
+    std::vector<PatternLeaf> leaves;
+    add_leaves(atom, leaves);
+    for (const PatternLeaf& leaf : leaves) axis.labels.insert(axis.labels.end(), leaf.labels.begin(), leaf.labels.end());
+  }
+
+  static std::string text_of(const Atom& atom) {
+    switch (atom.kind) {
+      case AtomKind::name: return atom.name.str();
+      case AtomKind::unit: return "1";
+      case AtomKind::integer: return std::to_string(atom.value);
+      case AtomKind::ellipsis: return "...";
+      case AtomKind::star: return "*";
+      case AtomKind::group: {
+        std::string text = "(";
+        for (const Atom& child : atom.children) text += (text.size() > 1 ? " " : "") + text_of(child);
+        return text + ")";
+      }
+      case AtomKind::window: {
+        std::string text = "(";
+        for (const WindowTerm& term : atom.terms) {
+          if (text.size() > 1) text += " + ";
+          if (!term.coefficient_name.empty())
+            text += term.coefficient_name.str() + "*";
+          else if (term.coefficient != 1)
+            text += std::to_string(term.coefficient) + "*";
+          text += term.axis.str();
+        }
+        return text + ")";
+      }
+    }
+    return {};
+  }
+
+  // ---- sizes that are known beforehand
+
+  void take_given() {
+    for (const GivenSize& g : given_) {
+      const auto it = by_name_.find(g.name);
+      if (it == by_name_.end()) {
+        if (std::find(used_strides_.begin(), used_strides_.end(), g.name) == used_strides_.end()) report_unused(g);
+        continue;
+      }
+      if (const auto n = g.size.as_integer(); n && *n < 1) {
+        diagnostics().report(Code::pattern_given_size, g.where, g.name, g.size, "an axis has at least 1 element");
+        failed_ = true;
+        continue;
+      }
+      const auto declared = context_.declared_size(g.name);
+      if (declared && !same_size(*declared, g.size)) {
+        diagnostics().report(Code::pattern_given_size, g.where, g.name, g.size, fmt::format("the declared size is {}", context_.describe_size(*declared)));
+        failed_ = true;
+        continue;
+      }
+      set_size(it->second, g.size, g.where, "given here");
+    }
+  }
+
+  void report_unused(const GivenSize& g) {
+    std::vector<std::string> names;
+    for (const Label& l : labels_)
+      if (l.written) names.push_back(fmt::format("`{}`", l.name.str()));
+    auto report = diagnostics().report(Code::pattern_unused_size, g.where, g.name);
+    if (!names.empty()) report.hint("the pattern's axes are {}", fmt::to_string(fmt::join(names, ", ")));
+    failed_ = true;
+  }
+
+  void take_declared() {
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      if (!labels_[i].written || labels_[i].size) continue;
+      if (const auto size = context_.declared_size(labels_[i].name)) set_size(static_cast<int>(i), *size, Span{}, "a declared size");
+    }
+  }
+
+  void set_size(int id, const Poly& size, Span origin, std::string text) {
+    label(id).size = size;
+    label(id).origin = origin;
+    label(id).origin_text = std::move(text);
+  }
+
+  void take_plain_axes() {
+    for (AxisEquation& e : equations_) {
+      PatternLeaf* leaf = e.leaf_count == 1 ? &leaf_at(e, 0) : nullptr;
+      const Axis& axis = axis_of(e);
+      if (e.leaf_count == 0) {
+        if (!same_size(axis.size, Poly(1))) report_literal(e, "1");
+        e.done = true;
+      } else if (leaf != nullptr && !leaf->is_window()) {
+        Label& l = label(leaf->labels[0]);
+        if (!l.size)
+          set_size(leaf->labels[0], axis.size, e.where, fmt::format("{} of {}", ordinal(e.axis), operands_[e.operand].text));
+        else if (!same_size(*l.size, axis.size))
+          report_mismatch(e, l);
+        leaf->size = axis.size;
+        e.done = true;
+      }
+    }
+  }
+
+  PatternLeaf& leaf_at(const AxisEquation& e, size_t k) { return result_.operands[e.operand].leaves[e.first_leaf + k]; }
+
+  void report_literal(const AxisEquation& e, std::string_view number) {
+    diagnostics()
+        .report(Code::pattern_literal_size, e.where, ordinal(e.axis), operands_[e.operand].text, context_.describe_size(axis_of(e).size), number)
+        .label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, to_string(operands_[e.operand].type));
+    failed_ = true;
+  }
+
+  void report_mismatch(const AxisEquation& e, const Label& l) {
+    failed_ = true;
+    if (l.name.empty() && !is_ellipsis(l)) return report_literal(e, l.size->str());
+    const std::string name = is_ellipsis(l) ? "the same axis of `...`" : fmt::format("`{}`", l.name.str());
+    auto report = diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, axis_of(e).size, name, *l.size);
+    if (l.origin.known()) report.label(l.origin, "{} is {}: {}", name, *l.size, l.origin_text);
+    else report.hint("`{}` is a declared size, {}: use another name for an axis of another size", l.name, context_.describe_size(*l.size));
+    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, to_string(operands_[e.operand].type));
+  }
+
+  bool is_ellipsis(const Label& l) const {
+    return std::any_of(ellipsis_.begin(), ellipsis_.end(), [&](int id) { return &labels_[static_cast<size_t>(id)] == &l; });
+  }
+
+  // ---- groups and windows, until nothing changes
+
+  void solve_groups() {
+    bool changed = true;
+    while (changed && !failed_) {
+      changed = false;
+      for (AxisEquation& e : equations_)
+        if (!e.done && !failed_) changed = solve_axis(e) || changed;
+    }
+  }
+
+  // True when it found something out.
+  bool solve_axis(AxisEquation& e) {
+    Poly known(1);
+    PatternLeaf* unknown = nullptr;
+    for (size_t k = 0; k < e.leaf_count; ++k) {
+      PatternLeaf& leaf = leaf_at(e, k);
+      if (!leaf.is_window() && label(leaf.labels[0]).size) leaf.size = *label(leaf.labels[0]).size;
+      if (!leaf.size.is_zero()) {
+        known *= leaf.size;
+      } else if (unknown == nullptr) {
+        unknown = &leaf;
+      } else {
+        return false;
+      }
+    }
+    if (unknown != nullptr) {
+      if (!divide_axis(e, known, *unknown)) return false;
+      if (!unknown->is_window()) return e.done = true;
+    } else if (!same_size(known, axis_of(e).size)) {
+      report_group(e, known);
+      return false;
+    }
+    bool all_done = true, changed = unknown != nullptr;
+    for (size_t k = 0; k < e.leaf_count && !failed_; ++k) {
+      PatternLeaf& leaf = leaf_at(e, k);
+      if (!leaf.is_window()) continue;
+      const bool solved = solve_window(e, leaf);
+      all_done = all_done && solved;
+      changed = changed || solved;
+    }
+    e.done = all_done;
+    return changed;
+  }
+
+  bool divide_axis(const AxisEquation& e, const Poly& known, PatternLeaf& unknown) {
+    const Poly& size = axis_of(e).size;
+    Condition condition{ConditionKind::divides, size, known, -1, fmt::format("axis `{}`", e.text)};
+    const Verdict verdict = decide(condition);
+    if (verdict == Verdict::never) {
+      report_division(e, known);
+      return false;
+    }
+    if (verdict == Verdict::depends) context_.require(std::move(condition), e.where);
+    unknown.size = divide(size, known);
+    if (!unknown.is_window()) set_size(unknown.labels[0], unknown.size, e.where, fmt::format("{} / {} in `{}`", size.str(), known.str(), e.text));
+    return true;
+  }
+
+  void report_division(const AxisEquation& e, const Poly& known) {
+    failed_ = true;
+    const Axis& axis = axis_of(e);
+    auto report = diagnostics().report(Code::pattern_division, e.where, ordinal(e.axis), operands_[e.operand].text, axis.size, known);
+    label_sources(report, e);
+    if (const auto n = axis.size.as_integer()) report.hint("{} = {} * ? has no solution; the divisors of {} are {}", *n, known, *n, divisors(*n));
+  }
+
+  static std::string divisors(int64_t n) {
+    std::vector<int64_t> small, large;
+    for (int64_t d = 1; d <= 10000 && d * d <= n; ++d) {
+      if (n % d != 0) continue;
+      small.push_back(d);
+      if (d * d != n) large.push_back(n / d);
+    }
+    small.insert(small.end(), large.rbegin(), large.rend());
+    constexpr size_t kShown = 16;
+    const bool cut = small.size() > kShown;
+    if (cut) small.resize(kShown);
+    return fmt::format("{}{}", fmt::join(small, ", "), cut ? ", ..." : "");
+  }
+
+  void report_group(const AxisEquation& e, const Poly& product) {
+    failed_ = true;
+    const Axis& axis = axis_of(e);
+    auto report = diagnostics().report(Code::pattern_group, e.where, ordinal(e.axis), operands_[e.operand].text, axis.size, e.text, product);
+    label_sources(report, e);
+  }
+
+  void label_sources(Diagnostics::Builder& report, const AxisEquation& e) {
+    for (size_t k = 0; k < e.leaf_count; ++k)
+      for (const int id : leaf_at(e, k).labels)
+        if (label(id).size && label(id).origin.known() && !label(id).name.empty())
+          report.label(label(id).origin, "`{}` is {}: {}", label(id).name, *label(id).size, label(id).origin_text);
+    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, to_string(operands_[e.operand].type));
+  }
+
+  // A window over an axis of S elements: places n = floor((S - 1 - sum over the other terms of c*(size - 1)) / c_n) + 1.
+  bool solve_window(const AxisEquation& e, PatternLeaf& leaf) {
+    int unknown = -1;
+    for (size_t k = 0; k < leaf.labels.size(); ++k) {
+      if (label(leaf.labels[k]).size) continue;
+      if (unknown >= 0) return false;
+      unknown = static_cast<int>(k);
+    }
+    if (unknown >= 0) {
+      const size_t term = static_cast<size_t>(unknown);
+      if (!check_room(e, leaf, term)) return false;
+      set_size(leaf.labels[term], places(leaf, term), e.where, fmt::format("as many places as fit `{}` in {}", leaf.text, leaf.size.str()));
+      return true;
+    }
+    return check_full(e, leaf);
+  }
+
+  // What is left of the axis for one more step of term `skip`.
+  Poly room(const PatternLeaf& leaf, size_t skip) {
+    Poly rest = leaf.size - Poly(1);
+    for (size_t k = 0; k < leaf.labels.size(); ++k)
+      if (k != skip) rest -= leaf.strides[k] * (*label(leaf.labels[k]).size - Poly(1));
+    return rest;
+  }
+
+  Poly places(const PatternLeaf& leaf, size_t term) { return floor_divide(room(leaf, term), leaf.strides[term]) + Poly(1); }
+
+  bool check_room(const AxisEquation& e, const PatternLeaf& leaf, size_t term) {
+    const Poly needed = leaf.size - room(leaf, term);
+    Condition fits{ConditionKind::at_least, leaf.size, needed, -1, fmt::format("window `{}`", leaf.text)};
+    const Verdict verdict = decide(fits);
+    if (verdict == Verdict::never) {
+      failed_ = true;
+      auto report = diagnostics().report(Code::pattern_window_room, e.where, leaf.text, needed, ordinal(e.axis), operands_[e.operand].text, leaf.size);
+      label_sources(report, e);
+      return false;
+    }
+    if (verdict == Verdict::depends) context_.require(std::move(fits), e.where);
+    return true;
+  }
+
+  // All sizes known: one of them must be what fits, else places would be lost unsaid.
+  bool check_full(const AxisEquation& e, const PatternLeaf& leaf) {
+    for (size_t k = 0; k < leaf.labels.size(); ++k)
+      if (same_size(places(leaf, k), *label(leaf.labels[k]).size)) return check_room(e, leaf, k);
+    if (!check_room(e, leaf, 0)) return false;
+    const Poly fitting = places(leaf, 0);
+    Condition full{ConditionKind::equal, fitting, *label(leaf.labels[0]).size, -1, fmt::format("window `{}`", leaf.text)};
+    if (!leaf.strides[0].is_one() && decide(full) == Verdict::depends) {
+      context_.require(std::move(full), e.where);
+      return true;
+    }
+    failed_ = true;
+    const Label& first = label(leaf.labels[0]);
+    auto report = diagnostics().report(Code::pattern_window_size, e.where, leaf.text, leaf.size, fitting, first.name, *first.size);
+    label_sources(report, e);
+    return false;
+  }
+
+  // ---- what is left
+
+  void find_unsolved() {
+    for (const AxisEquation& e : equations_) {
+      if (e.done) continue;
+      std::vector<std::string> names;
+      for (size_t k = 0; k < e.leaf_count; ++k)
+        for (const int id : leaf_at(e, k).labels)
+          if (!label(id).size) names.push_back(fmt::format("`{}`", label(id).name.str()));
+      failed_ = true;
+      auto report = diagnostics().report(Code::pattern_undetermined, e.where, fmt::to_string(fmt::join(names, " and ")));
+      report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, to_string(operands_[e.operand].type));
+      report.hint("give {} of them beside the pattern, as in `{}`", names.size() > 2 ? "all but one" : "one", example_of(names.front()));
+    }
+    if (failed_) return;
+    for (const Label& l : labels_) {
+      if (l.size) continue;
+      failed_ = true;
+      diagnostics().report(Code::pattern_new_axis, l.where, l.name).hint("give its size beside the pattern: `{}=2`", l.name);
+    }
+  }
+
+  static std::string example_of(std::string_view quoted) { return fmt::format("{}=2", quoted.substr(1, quoted.size() - 2)); }
+
+  // rearrange and repeat lose nothing (what stands on one side by name, the parser has found).
+  void check_kept() {
+    if (op_ != PatternOp::rearrange && op_ != PatternOp::repeat) return;
+    const std::vector<int> kept = result_.output_labels();
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      if (labels_[i].size->is_one() || std::find(kept.begin(), kept.end(), static_cast<int>(i)) != kept.end()) continue;
+      diagnostics().report(Code::pattern_lost_axis, labels_[i].where, *labels_[i].size, to_string(op_)).hint("to sum over it: reduce(x, \"...\", \"sum\")");
+      failed_ = true;
+    }
+  }
+
+  Context& context_;
+  PatternOp op_;
+  const Pattern& pattern_;
+  const std::vector<PatternOperand>& operands_;
+  const std::vector<GivenSize>& given_;
+  std::vector<Label> labels_;
+  std::unordered_map<Name, int> by_name_;
+  std::vector<int> ellipsis_;  // from the right
+  std::vector<Name> used_strides_;
+  std::vector<AxisEquation> equations_;
+  SolvedPattern result_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::string count_of(size_t n, std::string_view thing) {
+  if (n == 1) return fmt::format("1 {}", thing);
+  return thing == "axis" ? fmt::format("{} axes", n) : fmt::format("{} {}s", n, thing);
+}
+
+std::vector<int> SolvedPattern::output_labels() const {
+  std::vector<int> all;
+  for (const OutputAxis& axis : output) all.insert(all.end(), axis.labels.begin(), axis.labels.end());
+  return all;
+}
+
+Axis SolvedPattern::output_axis(const OutputAxis& out) const {
+  if (out.labels.size() == 1) return axis(out.labels[0]);
+  Axis composed{Name(), Poly(1)};
+  std::string text = "(";
+  for (const int label : out.labels) {
+    const PatternLabel& l = labels[static_cast<size_t>(label)];
+    composed.size *= l.size;
+    text += (text.size() > 1 ? " " : "") + (l.name.empty() ? l.size.str() : l.name.str());
+  }
+  if (!out.labels.empty()) composed.name = Name(text + ")");
+  return composed;
+}
+
+std::optional<SolvedPattern> solve_pattern(Context& context, PatternOp op, const Pattern& pattern, const std::vector<PatternOperand>& operands,
+                                           const std::vector<GivenSize>& given) {
+  return Solver(context, op, pattern, operands, given).solve();
+}
+
+}  // namespace einc
