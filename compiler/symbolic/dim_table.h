@@ -78,6 +78,10 @@ class DimTable {
   friend bool operator==(const DimTable&, const DimTable&) = default;
 
  private:
+  void add(Dim dim);
+  void bind_given(const Bindings& given, BindResult& result) const;
+  void bind_derived(const Dim& dim, BindResult& result) const;
+
   std::vector<Dim> dims_;
   std::vector<Condition> conditions_;
   std::unordered_map<Name, size_t> index_;

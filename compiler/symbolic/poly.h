@@ -30,7 +30,9 @@ using Substitution = std::unordered_map<Name, Poly>;
 class Poly {
  public:
   Poly() = default;                           // 0
-  Poly(int64_t value) : small_(value) {}      // NOLINT: a number is a size
+  Poly(int64_t value) : small_(value) {       // NOLINT: a number is a size
+    if (value == INT64_MIN) *this = Poly(Rational(value));
+  }
   explicit Poly(const Rational& value);
   static Poly dim(Name name);
 
@@ -68,8 +70,8 @@ class Poly {
  private:
   friend struct PolyRep;
   explicit Poly(boost::intrusive_ptr<const PolyRep> rep) : rep_(std::move(rep)) {}
-  int64_t small_ = 0;                          // the value when rep_ is null, else 0
-  boost::intrusive_ptr<const PolyRep> rep_;    // null exactly for int64 constants
+  int64_t small_ = 0;                        // the value when rep_ is null, else 0
+  boost::intrusive_ptr<const PolyRep> rep_;  // null exactly for integers in [-(2^63-1), 2^63-1]
 };
 
 // a / b, exact: monomial divisors and polynomial divisors that leave no remainder give a polynomial, others an inverse

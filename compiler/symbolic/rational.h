@@ -1,6 +1,6 @@
 // Exact rational numbers. Nearly all are small, so a value is an int64 pair in lowest terms; when an operation would
 // overflow it goes on in arbitrary precision (boost, hidden in rational.cpp) and comes back as soon as it fits again.
-// Invariant: one representation per value, so equality and hashing need no normalising. INT64_MIN counts as big.
+// Invariant: one representation per value, so equality and hashing need no normalising. INT64_MIN is big.
 #pragma once
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <compare>
@@ -21,7 +21,8 @@ class Rational {
   Rational() = default;
   Rational(int64_t value);  // NOLINT: an integer is a rational
   Rational(int64_t numerator, int64_t denominator);  // denominator is not 0
-  // Decimal digits of any length; nullopt unless all are digits (at least one).
+  // 1 to kMaxDigits decimal digits; nullopt for anything else.
+  static constexpr size_t kMaxDigits = 4096;
   static std::optional<Rational> from_digits(std::string_view digits);
 
   bool is_zero() const { return num_ == 0 && !big_; }
@@ -33,7 +34,7 @@ class Rational {
   Rational denominator() const;  // at least 1
   Rational floor() const;
   std::optional<int64_t> as_integer() const;  // when it is an integer in [-(2^63-1), 2^63-1]
-  double to_double() const;                   // nearest, or infinite
+  double to_double() const;                   // within an ulp; infinite when beyond
   std::string str() const;                    // "3", "-1/2": all digits
   size_t hash() const;
 
