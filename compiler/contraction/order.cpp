@@ -58,21 +58,20 @@ class Tree {
   void build_greedily(double weight) {
     std::vector<int> open;
     for (size_t t = 0; t < leaves_; ++t) open.push_back(static_cast<int>(t));
-    std::map<std::pair<int, int>, Score> scores;
+    Occurrences occurs = count_labels(open);
+    std::vector<Pair> pairs;
     for (size_t i = 0; i < open.size(); ++i)
-      for (size_t j = i + 1; j < open.size(); ++j) scores[{open[i], open[j]}] = score(open[i], open[j], open, weight);
+      for (size_t j = i + 1; j < open.size(); ++j) pairs.push_back(pair_of(open[i], open[j], occurs, weight));
     while (open.size() > 1) {
-      const auto best = std::min_element(scores.begin(), scores.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+      const Pair best = *std::min_element(pairs.begin(), pairs.end());
       const int joined = static_cast<int>(nodes_.size());
-      nodes_.push_back({kept_of(best.first, best.second, open), best.first, best.second});
-      std::erase_if(scores, [&](const auto& entry) {
-        const auto [a, b] = entry.first;
-        return a == best.first || a == best.second || b == best.first || b == best.second;
-      });
-      std::erase_if(open, [&](int id) { return id == best.first || id == best.second; });
+      nodes_.push_back({kept_of(best.a, best.b, occurs), best.a, best.b});
+      std::erase_if(pairs, [&](const Pair& p) { return p.a == best.a || p.a == best.b || p.b == best.a || p.b == best.b; });
+      std::erase_if(open, [&](int id) { return id == best.a || id == best.b; });
       open.push_back(joined);
+      occurs = count_labels(open);
       for (const int other : open)
-        if (other != joined) scores[{other, joined}] = score(other, joined, open, weight);
+        if (other != joined) pairs.push_back(pair_of(other, joined, occurs, weight));
     }
   }
 
@@ -98,28 +97,43 @@ class Tree {
   }
 
  private:
-  struct Score {
-    bool outer = false;
-    double value = 0;
-    friend bool operator<(const Score& a, const Score& b) { return a.outer != b.outer ? b.outer : a.value < b.value; }
+  struct Pair {
+    int a, b;
+    bool outer;
+    double score;
+    friend bool operator<(const Pair& x, const Pair& y) { return x.outer != y.outer ? y.outer : x.score < y.score; }
+  };
+  // Labels that at least two, and at least three, of the open terms have; the output counts as a term.
+  struct Occurrences {
+    LabelSet twice, thrice;
   };
 
   const TreeNode& node(int id) const { return nodes_[static_cast<size_t>(id)]; }
   TreeNode& node(int id) { return nodes_[static_cast<size_t>(id)]; }
   bool is_leaf(int id) const { return node(id).left < 0; }
 
-  LabelSet kept_of(int a, int b, const std::vector<int>& open) const {
-    LabelSet outside = terms_.output;
-    for (const int other : open)
-      if (other != a && other != b) outside = unite(outside, node(other).kept);
-    LabelSet kept = unite(node(a).kept, node(b).kept);
-    for (size_t w = 0; w < kept.size(); ++w) kept[w] &= outside[w];
+  Occurrences count_labels(const std::vector<int>& open) const {
+    LabelSet once = terms_.output, twice(once.size()), thrice(once.size());
+    for (const int id : open)
+      for (size_t w = 0; w < once.size(); ++w) {
+        const uint64_t labels = node(id).kept[w];
+        thrice[w] |= twice[w] & labels;
+        twice[w] |= once[w] & labels;
+        once[w] |= labels;
+      }
+    return {twice, thrice};
+  }
+
+  LabelSet kept_of(int a, int b, const Occurrences& occurs) const {
+    const LabelSet &x = node(a).kept, &y = node(b).kept;
+    LabelSet kept(x.size());
+    for (size_t w = 0; w < kept.size(); ++w) kept[w] = ((x[w] ^ y[w]) & occurs.twice[w]) | (x[w] & y[w] & occurs.thrice[w]);
     return kept;
   }
 
-  Score score(int a, int b, const std::vector<int>& open, double weight) const {
-    const double result = sizes_.product(kept_of(a, b, open));
-    return {!intersects(node(a).kept, node(b).kept), result - weight * (sizes_.product(node(a).kept) + sizes_.product(node(b).kept))};
+  Pair pair_of(int a, int b, const Occurrences& occurs, double weight) const {
+    const double result = sizes_.product(kept_of(a, b, occurs));
+    return {a, b, !intersects(node(a).kept, node(b).kept), result - weight * (sizes_.product(node(a).kept) + sizes_.product(node(b).kept))};
   }
 
   TreeCost step_cost(const TreeNode& step) const {
