@@ -50,10 +50,13 @@ Poly clear_sum(const Poly& p, Factor sum) {
 // 1 / b for a b of several terms without sums.
 Poly inverse_sum(const Poly& b) {
   const TermList terms(b);
-  Term content{monomial_content(terms), coefficient_content(terms)};
-  if (printing_order(terms).front()->coefficient.sign() < 0) content.coefficient = -content.coefficient;
-  const Term scale = inverse(content);
-  const Atom atom = intern_atom(AtomKind::sum, {PolyRep::make(multiply(terms, scale))}, Integral::no);
+  Term scale = inverse({monomial_content(terms), coefficient_content(terms)});
+  Terms primitive = multiply(terms, scale);
+  if (printing_order(primitive).front()->coefficient.sign() < 0) {
+    scale.coefficient = -scale.coefficient;
+    primitive = multiply(terms, scale);
+  }
+  const Atom atom = intern_atom(AtomKind::sum, {PolyRep::make(std::move(primitive))}, Integral::no);
   return PolyRep::make(multiply(TermList(atom_power(atom, -1)), scale));
 }
 

@@ -1,6 +1,6 @@
 // Writing derived dims where their definitions occur. A definition c*m matches a term whose monomial m divides with all
 // exponents in m's direction, or against it (1/(heads*head) is embed^-1). With c = 1 it is taken as often as it fits; with
-// another c only once and where the coefficient stays whole, so 4*embed^2 does not become embed*hidden.
+// another c only once and where that makes the coefficient smaller or whole, so 4*embed^2 does not become embed*hidden.
 #include <algorithm>
 
 #include "compiler/symbolic/poly_rep.h"
@@ -59,9 +59,11 @@ Poly fold_atom(Atom atom, const std::vector<Pattern>& patterns) {
 Poly fold_term(Term term, const std::vector<Pattern>& patterns) {
   Poly names(1);
   for (const Pattern& p : patterns) {
-    int fits = count_fits(term.monomial, p.monomial);
-    if (!p.coefficient.is_one() && (fits != 1 || !(term.coefficient / p.coefficient).is_integer())) fits = 0;
+    const int fits = count_fits(term.monomial, p.monomial);
     if (fits == 0) continue;
+    if (!p.coefficient.is_one() && (fits != 1 || (p.coefficient < Rational(1)) == term.coefficient.is_integer() ||
+                                    !(term.coefficient / p.coefficient).is_integer()))
+      continue;
     term.monomial = multiply(term.monomial, power(p.monomial, -fits));
     term.coefficient = term.coefficient / pow(p.coefficient, fits);
     names *= pow(Poly::dim(p.name), fits);
