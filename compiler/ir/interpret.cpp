@@ -1,0 +1,318 @@
+#include "compiler/ir/interpret.h"
+
+
+#include "compiler/ir/interpret_ops.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/float_format.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 34;  // 128 GiB of doubles: more is refused before it is asked for
+
+[[noreturn]] void fail(FailureKind kind, const std::string& message) { throw RuntimeFailure(kind, message); }
+
+Bindings bind(const Graph& graph, const Bindings& given) {
+  const BindResult result = graph.dims.bind(given);
+  if (!result.ok()) fail(FailureKind::data, result.problems.front().message);
+  return result.values;
+}
+
+std::vector<int64_t> shape_of(const Graph& graph, NodeId id, const Bindings& dims) {
+  std::vector<int64_t> shape;
+  int64_t count = 1;
+  for (const Axis& axis : graph.type(id).axes) {
+    const std::optional<int64_t> size = axis.size.evaluate_integer(dims);
+    if (!size) fail(FailureKind::data, fmt::format("the size {} of '{}' has no value: set its dims", axis.size.str(), describe_node(graph, id)));
+    if (*size < 1) fail(FailureKind::data, fmt::format("the size {} of '{}' is {}", axis.size.str(), describe_node(graph, id), *size));
+    if (*size > kMaxElements / count)
+      fail(FailureKind::resource, fmt::format("'{}' {} is too large to interpret", describe_node(graph, id), to_string(graph.type(id))));
+    count *= *size;
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+void round_reals(Tensor& tensor, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::exact) return;
+  for (double& x : tensor.reals) x = round_to_format(tensor.dtype, x);
+}
+
+Tensor initial_value(const Graph& graph, NodeId id, const Init& init, Name path, const Bindings& dims, uint64_t seed, Arithmetic arithmetic) {
+  std::vector<double> arguments = init.values;
+  if (!init.args.empty()) arguments.clear();
+  for (const ScalarValue& argument : init.args) {
+    if (const auto* number = std::get_if<double>(&argument)) {
+      arguments.push_back(*number);
+      continue;
+    }
+    const Poly& poly = std::get<Poly>(argument);
+    const std::optional<double> value = poly.to_double(dims);
+    if (!value) fail(FailureKind::data, fmt::format("{} in the initialiser of '{}' has no value: set its dims", poly.str(), path.str()));
+    arguments.push_back(*value);
+  }
+  const Type& type = graph.type(id);
+  Tensor reals = Tensor::zeros(is_floating(type.dtype) ? type.dtype : DType::f64, shape_of(graph, id, dims));
+  fill_init(init.kind, arguments, seed, path.str(), 0, reals.reals);
+  round_reals(reals, arithmetic);
+  return reals.dtype == type.dtype ? std::move(reals) : convert(reals, type.dtype);
+}
+
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, Bindings dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+              const InterpretOptions& options)
+      : graph_(graph), dims_(std::move(dims)), inputs_(inputs), params_(params), states_(states), options_(options) {}
+
+  InterpretResult run() {
+    mark_needed();
+    values_.resize(graph_.size());
+    result_.counts.resize(graph_.size());
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      if (users_[i] == 0) continue;
+      compute(NodeId{i});
+      for (const NodeId operand : graph_.nodes[i].operands)
+        if (--users_[operand.index] == 0) values_[operand.index] = Tensor();
+    }
+    collect();
+    return std::move(result_);
+  }
+
+ private:
+  bool wanted(const Update& update) const {
+    if (options_.mode == RunMode::training) return true;
+    const auto* state = std::get_if<StateAttr>(&graph_[update.target].attr);
+    return state != nullptr && state->role == StateRole::user;
+  }
+
+  // users_[i]: how often node i is read by needed nodes and roots; 0: not needed.
+  void mark_needed() {
+    users_.assign(graph_.size(), 0);
+    const auto root = [&](NodeId id) {
+      if (id.valid()) ++users_[id.index];
+    };
+    for (const Output& output : graph_.outputs) root(output.node);
+    for (const Update& update : graph_.updates)
+      if (wanted(update)) root(update.value);
+    if (options_.mode == RunMode::training || graph_.outputs.empty()) root(graph_.loss);
+    if (options_.mode == RunMode::training)
+      for (const Update& gradient : graph_.gradients) root(gradient.value);
+    for (const NodeId id : options_.watch) root(id);
+    for (uint32_t i = graph_.size(); i-- > 0;)
+      if (users_[i] > 0)
+        for (const NodeId operand : graph_.nodes[i].operands) ++users_[operand.index];
+  }
+
+  void compute(NodeId id) {
+    const Node& node = graph_[id];
+    Evaluation e{graph_, node, dims_, options_, {}, {}, {}};
+    for (const NodeId operand : node.operands) e.in.push_back(&values_[operand.index]);
+    std::vector<int64_t> shape = shape_of(graph_, id, dims_);
+    if (node.op == Op::input || node.op == Op::param || node.op == Op::state) {
+      e.out = given(id, shape);
+    } else {
+      e.out = Tensor::zeros(node.type.dtype, std::move(shape));
+      evaluate(e);
+    }
+    round_reals(e.out, options_.arithmetic);
+    values_[id.index] = std::move(e.out);
+    result_.counts[id.index] = e.counts;
+  }
+
+  // The tensor the caller gave for an input, param or state, checked and converted to the declared dtype.
+  Tensor given(NodeId id, const std::vector<int64_t>& shape) const {
+    const Node& node = graph_[id];
+    const bool input = node.op == Op::input;
+    const Name name = input             ? node.as<InputAttr>().name
+                      : node.op == Op::param ? node.as<ParamAttr>().path
+                                             : node.as<StateAttr>().path;
+    const TensorMap& map = input ? inputs_ : node.op == Op::param ? params_ : states_;
+    const auto found = map.find(name);
+    if (found == map.end()) fail(FailureKind::data, fmt::format("no value given for {} '{}'", to_string(node.op), name.str()));
+    const Tensor& tensor = found->second;
+    if (tensor.shape != shape)
+      fail(FailureKind::data, fmt::format("{} '{}' has shape {}, but {} is {}", to_string(node.op), name.str(), shape_text(tensor.shape),
+                                          to_string(node.type), shape_text(shape)));
+    if (tensor.is_real() && !is_floating(node.type.dtype))
+      fail(FailureKind::data, fmt::format("{} '{}' is {}, but given as {}", to_string(node.op), name.str(), to_string(node.type.dtype),
+                                          to_string(tensor.dtype)));
+    if (tensor.dtype == node.type.dtype) return tensor;
+    Tensor converted = convert(tensor, node.type.dtype);
+    for (size_t i = 0; i < converted.ints.size(); ++i)
+      if (converted.ints[i] != tensor.ints[i])
+        fail(FailureKind::data, fmt::format("{} '{}' at {} is {}, which {} cannot hold", to_string(node.op), name.str(),
+                                            describe_position(shape, static_cast<int64_t>(i)), tensor.ints[i], to_string(node.type.dtype)));
+    return converted;
+  }
+
+  static std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string text = "[";
+    for (const int64_t size : shape) text += (text.size() > 1 ? " " : "") + std::to_string(size);
+    return text + "]";
+  }
+
+  static void evaluate(Evaluation& e) {
+    switch (e.node.op) {
+      case Op::input:
+      case Op::param:
+      case Op::state: return;
+      case Op::constant: return constant(e);
+      case Op::iota: return iota(e);
+      case Op::random: return evaluate_random(e);
+      case Op::map: return evaluate_map(e);
+      case Op::reduce: return evaluate_reduce(e);
+      case Op::scan: return evaluate_scan(e);
+      case Op::arg_reduce: return evaluate_arg_reduce(e);
+      case Op::top_k_index: return evaluate_top_k(e);
+      case Op::contract: return evaluate_contract(e);
+      case Op::permute:
+      case Op::broadcast:
+      case Op::split:
+      case Op::merge:
+      case Op::slice:
+      case Op::diagonal:
+      case Op::window:
+      case Op::stop_gradient: return evaluate_view(e);
+      case Op::fold: return evaluate_fold(e);
+      case Op::pad: return evaluate_pad(e);
+      case Op::concat: return evaluate_concat(e);
+      case Op::gather: return evaluate_gather(e);
+      case Op::scatter_add: return evaluate_scatter_add(e);
+      case Op::scatter_set: return evaluate_scatter_set(e);
+      case Op::cast: e.out = convert(*e.in[0], e.out.dtype); return;
+      case Op::softmax: return evaluate_softmax(e);
+      case Op::logsumexp: return evaluate_logsumexp(e);
+      case Op::dropout: return evaluate_dropout(e);
+    }
+  }
+
+  static void constant(Evaluation& e) {
+    const ScalarValue& value = e.node.as<ConstantAttr>().value;
+    if (e.out.is_real())
+      e.out.reals[0] = e.value_of(value);
+    else if (const auto* poly = std::get_if<Poly>(&value))
+      e.out.ints[0] = wrap_integer(e.out.dtype, e.value_of(*poly));
+    else
+      e.out.ints[0] = convert(Tensor::of_reals({}, {e.value_of(value)}), e.out.dtype).ints[0];
+  }
+
+  static void iota(Evaluation& e) {
+    for (int64_t i = 0; i < e.out.count(); ++i) {
+      if (e.out.is_real())
+        e.out.reals[static_cast<size_t>(i)] = static_cast<double>(i);
+      else
+        e.out.ints[static_cast<size_t>(i)] = i;
+    }
+  }
+
+  void collect() {
+    for (const Output& output : graph_.outputs) result_.outputs.emplace_back(output.name, values_[output.node.index]);
+    for (const Update& update : graph_.updates) {
+      if (!wanted(update)) continue;
+      const Node& target = graph_[update.target];
+      if (target.op == Op::param)
+        result_.params[target.as<ParamAttr>().path] = stored_as(target, update.value);
+      else
+        result_.states[target.as<StateAttr>().path] = stored_as(target, update.value);
+    }
+    if (graph_.loss.valid() && users_[graph_.loss.index] > 0) result_.loss = values_[graph_.loss.index];
+    if (options_.mode == RunMode::training)
+      for (const Update& gradient : graph_.gradients) {
+        const Node& target = graph_[gradient.target];
+        result_.gradients[target.as<ParamAttr>().path] =
+            gradient.value.valid() ? values_[gradient.value.index] : Tensor::zeros(target.type.dtype, shape_of(graph_, gradient.target, dims_));
+      }
+    for (const NodeId id : options_.watch) result_.watched.push_back(values_[id.index]);
+  }
+
+  Tensor stored_as(const Node& target, NodeId value) const {
+    Tensor tensor = convert(values_[value.index], target.type.dtype);
+    round_reals(tensor, options_.arithmetic);
+    return tensor;
+  }
+
+  const Graph& graph_;
+  const Bindings dims_;
+  const TensorMap &inputs_, &params_, &states_;
+  const InterpretOptions& options_;
+  std::vector<uint32_t> users_;
+  std::vector<Tensor> values_;
+  InterpretResult result_;
+};
+
+}  // namespace
+
+int64_t Evaluation::value_of(const Poly& poly) const {
+  const std::optional<int64_t> value = poly.evaluate_integer(dims);
+  if (!value) fail(FailureKind::data, fmt::format("{} is no integer for the dims in use", poly.str()));
+  return *value;
+}
+
+double Evaluation::value_of(const ScalarValue& scalar) const {
+  if (const auto* number = std::get_if<double>(&scalar)) return *number;
+  const Poly& poly = std::get<Poly>(scalar);
+  const std::optional<double> value = poly.to_double(dims);
+  if (!value) fail(FailureKind::data, fmt::format("{} has no value: set its dims", poly.str()));
+  return *value;
+}
+
+std::string describe_node(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (const auto* input = std::get_if<InputAttr>(&node.attr)) return input->name.str();
+  if (const auto* param = std::get_if<ParamAttr>(&node.attr)) return param->path.str();
+  if (const auto* state = std::get_if<StateAttr>(&node.attr)) return state->path.str();
+  if (!node.origin.label.empty()) return node.origin.label.str();
+  return fmt::format("%{}", id.index);
+}
+
+std::string describe_location(const SourceLocation& location) {
+  return location.line == 0 ? "" : fmt::format(" ({}:{}:{})", location.file.str(), location.line, location.column);
+}
+
+const double* as_reals(const Tensor& tensor, std::vector<double>& storage) {
+  if (tensor.is_real()) return tensor.reals.data();
+  storage.assign(tensor.ints.begin(), tensor.ints.end());
+  return storage.data();
+}
+
+Counts& Counts::operator+=(const Counts& b) {
+  contraction += b.contraction;
+  elementwise += b.elementwise;
+  transcendental += b.transcendental;
+  reduction += b.reduction;
+  other += b.other;
+  return *this;
+}
+
+InterpretResult interpret(const Graph& graph, const Bindings& given, const TensorMap& inputs, const TensorMap& params,
+                          const TensorMap& states, const InterpretOptions& options) {
+  return Interpreter(graph, bind(graph, given), inputs, params, states, options).run();
+}
+
+TensorMap initial_params(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic) {
+  const Bindings dims = bind(graph, given);
+  TensorMap params;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (const auto* a = std::get_if<ParamAttr>(&graph.nodes[i].attr))
+      params[a->path] = initial_value(graph, NodeId{i}, a->init, a->path, dims, seed, arithmetic);
+  return params;
+}
+
+TensorMap initial_states(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic) {
+  const Bindings dims = bind(graph, given);
+  TensorMap states;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (const auto* a = std::get_if<StateAttr>(&graph.nodes[i].attr))
+      states[a->path] = initial_value(graph, NodeId{i}, a->init, a->path, dims, seed, arithmetic);
+  return states;
+}
+
+Counts count_phase(const Graph& graph, const InterpretResult& result, Phase phase) {
+  const std::vector<bool> constant = constant_nodes(graph);
+  Counts total;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (!constant[i] && graph.nodes[i].origin.phase == phase) total += result.counts[i];
+  return total;
+}
+
+}  // namespace einc

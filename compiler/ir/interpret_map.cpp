@@ -1,0 +1,188 @@
+// Elementwise functions of the interpreter, by their formulas.
+#include <cmath>
+
+#include "compiler/ir/interpret_ops.h"
+
+namespace einc {
+namespace {
+
+constexpr double kInverseSqrt2 = 0.70710678118654752440;
+constexpr double kSqrt2OverPi = 0.79788456080286535588;
+
+double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
+double softplus(double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }
+
+double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+double apply(MapFn fn, double a, double b, double c) {
+  switch (fn) {
+    case MapFn::add: return a + b;
+    case MapFn::sub: return a - b;
+    case MapFn::mul: return a * b;
+    case MapFn::div: return a / b;
+    case MapFn::pow: return std::pow(a, b);
+    case MapFn::minimum: return minimum(a, b);
+    case MapFn::maximum: return maximum(a, b);
+    case MapFn::where: return a != 0 ? b : c;
+    case MapFn::neg: return -a;
+    case MapFn::abs: return std::fabs(a);
+    case MapFn::sign: return std::isnan(a) ? a : (a > 0) - (a < 0);
+    case MapFn::relu: return a < 0 ? 0 : a;
+    case MapFn::exp: return std::exp(a);
+    case MapFn::expm1: return std::expm1(a);
+    case MapFn::log: return std::log(a);
+    case MapFn::log1p: return std::log1p(a);
+    case MapFn::sqrt: return std::sqrt(a);
+    case MapFn::rsqrt: return 1 / std::sqrt(a);
+    case MapFn::sin: return std::sin(a);
+    case MapFn::cos: return std::cos(a);
+    case MapFn::tanh: return std::tanh(a);
+    case MapFn::sigmoid: return sigmoid(a);
+    case MapFn::erf: return std::erf(a);
+    case MapFn::gelu: return 0.5 * a * (1 + std::erf(a * kInverseSqrt2));
+    case MapFn::gelu_tanh: return 0.5 * a * (1 + std::tanh(kSqrt2OverPi * (a + 0.044715 * a * a * a)));
+    case MapFn::silu: return a * sigmoid(a);
+    case MapFn::softplus: return std::isnan(a) ? a : softplus(a);
+    case MapFn::equal:
+    case MapFn::not_equal:
+    case MapFn::less:
+    case MapFn::less_equal:
+    case MapFn::greater:
+    case MapFn::greater_equal:
+    case MapFn::logical_and:
+    case MapFn::logical_or:
+    case MapFn::logical_not: break;
+  }
+  EINC_CHECK(false, "{} gives no floating number", to_string(fn));
+  return 0;
+}
+
+// T: int64_t, double, or long double, which holds both exactly.
+template <class T>
+bool compare(MapFn fn, T a, T b) {
+  if (fn == MapFn::equal) return a == b;
+  if (fn == MapFn::not_equal) return a != b;
+  if (fn == MapFn::less) return a < b;
+  if (fn == MapFn::less_equal) return a <= b;
+  if (fn == MapFn::greater) return a > b;
+  return a >= b;
+}
+
+int64_t integer_power(int64_t base, int64_t exponent) {
+  EINC_CHECK(exponent >= 0, "integer power with exponent {}", exponent);
+  uint64_t result = 1, square = static_cast<uint64_t>(base);
+  for (; exponent > 0; exponent /= 2, square *= square)
+    if (exponent % 2 == 1) result *= square;
+  return static_cast<int64_t>(result);
+}
+
+// Integers and bools; sums and products wrap.
+int64_t apply(MapFn fn, int64_t a, int64_t b, int64_t c) {
+  const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+  switch (fn) {
+    case MapFn::add: return static_cast<int64_t>(ua + ub);
+    case MapFn::sub: return static_cast<int64_t>(ua - ub);
+    case MapFn::mul: return static_cast<int64_t>(ua * ub);
+    case MapFn::pow: return integer_power(a, b);
+    case MapFn::minimum: return std::min(a, b);
+    case MapFn::maximum: return std::max(a, b);
+    case MapFn::where: return a != 0 ? b : c;
+    case MapFn::neg: return static_cast<int64_t>(-ua);
+    case MapFn::abs: return a < 0 ? static_cast<int64_t>(-ua) : a;
+    case MapFn::sign: return (a > 0) - (a < 0);
+    case MapFn::relu: return std::max<int64_t>(a, 0);
+    case MapFn::equal:
+    case MapFn::not_equal:
+    case MapFn::less:
+    case MapFn::less_equal:
+    case MapFn::greater:
+    case MapFn::greater_equal: return compare(fn, a, b);
+    case MapFn::logical_and: return a != 0 && b != 0;
+    case MapFn::logical_or: return a != 0 || b != 0;
+    case MapFn::logical_not: return a == 0;
+    case MapFn::div:
+    case MapFn::exp:
+    case MapFn::expm1:
+    case MapFn::log:
+    case MapFn::log1p:
+    case MapFn::sqrt:
+    case MapFn::rsqrt:
+    case MapFn::sin:
+    case MapFn::cos:
+    case MapFn::tanh:
+    case MapFn::sigmoid:
+    case MapFn::erf:
+    case MapFn::gelu:
+    case MapFn::gelu_tanh:
+    case MapFn::silu:
+    case MapFn::softplus: break;
+  }
+  EINC_CHECK(false, "{} gives no integer", to_string(fn));
+  return 0;
+}
+
+// Visits result and operand offsets; operands that do not exist stay at 0.
+template <class Visit>
+void walk_operands(Evaluation& e, Visit visit) {
+  const MapAttr& attr = e.node.as<MapAttr>();
+  const uint64_t transcendental = is_transcendental(attr.fn) ? 1 : 0;
+  std::array<std::vector<int64_t>, 4> strides;
+  strides.fill(std::vector<int64_t>(e.out.shape.size(), 0));
+  strides[0] = row_major_strides(e.out.shape);
+  for (size_t k = 0; k < e.in.size(); ++k) {
+    const std::vector<int64_t> own = row_major_strides(e.in[k]->shape);
+    for (size_t i = 0; i < own.size(); ++i) strides[k + 1][static_cast<size_t>(attr.maps[k][static_cast<int>(i)])] += own[i];
+  }
+  walk<4>(e.out.shape, strides, {}, [&](const std::array<int64_t, 4>& at) {
+    visit(at);
+    ++e.counts.elementwise;
+    e.counts.transcendental += transcendental;
+  });
+}
+
+void map_reals(Evaluation& e) {
+  const MapFn fn = e.node.as<MapAttr>().fn;
+  constexpr double kNothing = 0;
+  std::array<std::vector<double>, 3> storage;
+  std::array<const double*, 3> x{&kNothing, &kNothing, &kNothing};
+  for (size_t k = 0; k < e.in.size(); ++k) x[k] = as_reals(*e.in[k], storage[k]);
+  double* out = e.out.reals.data();
+  walk_operands(e, [&](const std::array<int64_t, 4>& at) { out[at[0]] = apply(fn, x[0][at[1]], x[1][at[2]], x[2][at[3]]); });
+}
+
+void map_integers(Evaluation& e) {
+  const MapFn fn = e.node.as<MapAttr>().fn;
+  constexpr int64_t kNothing = 0;
+  std::array<const int64_t*, 3> x{&kNothing, &kNothing, &kNothing};
+  for (size_t k = 0; k < e.in.size(); ++k) {
+    EINC_CHECK(!e.in[k]->is_real(), "{}: an integer result of a floating operand", to_string(fn));
+    x[k] = e.in[k]->ints.data();
+  }
+  int64_t* out = e.out.ints.data();
+  walk_operands(e, [&](const std::array<int64_t, 4>& at) {
+    out[at[0]] = wrap_integer(e.out.dtype, apply(fn, x[0][at[1]], x[1][at[2]], x[2][at[3]]));
+  });
+}
+
+void compare_reals(Evaluation& e) {
+  const MapFn fn = e.node.as<MapAttr>().fn;
+  const Tensor &a = *e.in[0], &b = *e.in[1];
+  const auto exact = [](const Tensor& t, int64_t i) {
+    return t.is_real() ? static_cast<long double>(t.reals[static_cast<size_t>(i)])
+                       : static_cast<long double>(t.ints[static_cast<size_t>(i)]);
+  };
+  walk_operands(e, [&](const std::array<int64_t, 4>& at) {
+    e.out.ints[static_cast<size_t>(at[0])] = compare(fn, exact(a, at[1]), exact(b, at[2]));
+  });
+}
+
+}  // namespace
+
+void evaluate_map(Evaluation& e) {
+  if (is_comparison(e.node.as<MapAttr>().fn) && (e.in[0]->is_real() || e.in[1]->is_real())) return compare_reals(e);
+  if (e.out.is_real()) return map_reals(e);
+  map_integers(e);
+}
+
+}  // namespace einc
