@@ -156,23 +156,24 @@ class Question {
 
   Sign shifted(const Poly& p) {
     const TermList terms(p);
-    Term clear{{}, Rational(1)};  // every atom with a negative exponent, raised as needed; these must be positive
-    bool all_positive = true;
-    for (const Factor& f : monomial_content(terms))
-      if (f.exponent < 0) clear.monomial.push_back({f.atom, -f.exponent});
+    std::vector<Atom> not_positive;
     for (const Atom atom : atoms_of(p)) {
-      if (atom.kind() == AtomKind::dim) continue;
       const auto bound = lower_bound(atom);
-      if (bound && bound->sign() > 0) continue;
-      all_positive = false;
-      if (exponent_of(clear.monomial, atom) != 0) return Sign::unknown;
+      if (!bound || bound->sign() <= 0) not_positive.push_back(atom);
     }
+    Term content{{}, Rational(1)};  // the common positive factor: without it p is smaller and has no negative exponents
+    for (const Factor& f : monomial_content(terms)) {
+      const bool positive = std::find(not_positive.begin(), not_positive.end(), f.atom) == not_positive.end();
+      if (positive) content.monomial.push_back({f.atom, -f.exponent});
+      else if (f.exponent < 0) return Sign::unknown;
+    }
+    const bool all_positive = not_positive.empty();
     const auto same_sign = [&](int s) {
       return std::all_of(terms.begin(), terms.end(), [&](const Term& t) { return t.coefficient.sign() == s; });
     };
     if (all_positive && same_sign(1)) return Sign::positive;
     if (all_positive && same_sign(-1)) return Sign::negative;
-    const auto expanded = shift(PolyRep::make(multiply(terms, clear)));
+    const auto expanded = shift(PolyRep::make(multiply(terms, content)));
     if (!expanded) return Sign::unknown;
     int constant = 0;
     bool some_positive = false, some_negative = false;
@@ -254,6 +255,13 @@ Ordering compare(const Poly& a, const Poly& b) {
 
 bool provably_positive(const Poly& p) { return sign_of(p) == Sign::positive; }
 bool provably_at_least(const Poly& p, const Poly& bound) { return at_least_zero(sign_of(p - bound)); }
-bool provably_equal(const Poly& a, const Poly& b) { return compare(a, b) == Ordering::equal; }
+
+bool provably_equal(const Poly& a, const Poly& b) {
+  if (a == b) return true;
+  const Poly difference = a - b;
+  if (difference.is_zero()) return true;
+  const std::vector<Atom> atoms = atoms_of(difference);  // of dims alone it is 0 for all values only when it has no terms
+  return std::any_of(atoms.begin(), atoms.end(), [](Atom x) { return x.compound != 0; }) && sign_of(difference) == Sign::zero;
+}
 
 }  // namespace einc
