@@ -262,7 +262,7 @@ struct Minimize {
   std::vector<ParamGroup> groups;  // one or more; without `over` exactly one
 };
 
-// The last statement of a fn's body, or of a `precision` block that ends it.
+// The last statement of a fn's body, or of a `precision` block that is the last statement; never in a loop.
 struct Return {
   ExprPtr value;
 };
@@ -293,6 +293,8 @@ struct Stmt {
 struct Program {
   FileId file = FileId::none;
   std::vector<Stmt> statements;
+  // Names whose declarations were too wrong to keep: that one of them is unknown has been said already.
+  std::vector<Name> broken;
 };
 
 }  // namespace einc::ast

@@ -129,6 +129,7 @@ class Diagnostics {
 
   template <class... Args>
   Builder report(detail::CheckedCode<std::type_identity_t<Args>...> code, Span span, const Args&... args) {
+    if (count_only(code.code)) return {nullptr, 0};
     return add(code.code, span, detail::format_message(info(code.code).message, args...));
   }
   // For a code that is chosen at run time: the message is already written.
@@ -143,6 +144,8 @@ class Diagnostics {
   const std::vector<Diagnostic>& list() const { return list_; }
 
  private:
+  bool count_only(Code code);  // above the limit: counts it and says so
+
   std::vector<Diagnostic> list_;
   size_t error_count_ = 0;
   size_t warning_count_ = 0;

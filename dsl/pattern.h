@@ -63,6 +63,8 @@ struct Pattern {
   Span span;                        // the string's contents
 };
 
+constexpr int kMaxPatternNesting = 256;
+
 // Parses the contents of a string literal, which stand at `contents` in the file. After any error: reports it, gives nothing.
 std::optional<Pattern> parse_pattern(PatternOp op, std::string_view text, Span contents, Diagnostics& diagnostics);
 

@@ -51,7 +51,10 @@ class SourceFile {
  private:
   std::string name_;
   std::string text_;
+  uint32_t code_points_before(uint32_t offset) const;
+
   std::vector<uint32_t> line_starts_;
+  std::vector<uint32_t> code_points_;  // before every 1024th byte, so that locate() is quick on a line of megabytes
 };
 
 class SourceMap {

@@ -1,0 +1,323 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "dsl/token.h"
+
+namespace einc {
+namespace {
+
+struct Word {
+  std::string_view text;
+  TokenKind kind;
+};
+
+constexpr std::array<Word, 24> kWords{{
+    {"dim", TokenKind::kw_dim},         {"import", TokenKind::kw_import},       {"input", TokenKind::kw_input},
+    {"param", TokenKind::kw_param},     {"frozen", TokenKind::kw_frozen},       {"state", TokenKind::kw_state},
+    {"output", TokenKind::kw_output},   {"fn", TokenKind::kw_fn},               {"return", TokenKind::kw_return},
+    {"for", TokenKind::kw_for},         {"in", TokenKind::kw_in},               {"precision", TokenKind::kw_precision},
+    {"minimize", TokenKind::kw_minimize}, {"over", TokenKind::kw_over},         {"using", TokenKind::kw_using},
+    {"as", TokenKind::kw_as},           {"and", TokenKind::kw_and},             {"or", TokenKind::kw_or},
+    {"not", TokenKind::kw_not},         {"true", TokenKind::kw_true},           {"false", TokenKind::kw_false},
+    {"inf", TokenKind::kw_inf},         {"nan", TokenKind::kw_nan},             {"pi", TokenKind::kw_pi},
+}};
+
+// Signs, longest first.
+constexpr std::array<Word, 25> kSigns{{
+    {"...", TokenKind::ellipsis},  {"<-", TokenKind::arrow_left},   {"<=", TokenKind::less_equal},
+    {">=", TokenKind::greater_equal}, {"==", TokenKind::equal},     {"!=", TokenKind::not_equal},
+    {"(", TokenKind::left_paren},  {")", TokenKind::right_paren},   {"[", TokenKind::left_bracket},
+    {"]", TokenKind::right_bracket}, {"{", TokenKind::left_brace},  {"}", TokenKind::right_brace},
+    {",", TokenKind::comma},       {":", TokenKind::colon},         {"=", TokenKind::assign},
+    {"~", TokenKind::tilde},       {"+", TokenKind::plus},          {"-", TokenKind::minus},
+    {"*", TokenKind::star},        {"/", TokenKind::slash},         {"^", TokenKind::caret},
+    {"<", TokenKind::less},        {">", TokenKind::greater},       {";", TokenKind::newline},
+    {"\n", TokenKind::newline},
+}};
+
+// What people write from habit, with what stands for it here.
+struct Habit {
+  std::string_view text;
+  std::string_view hint;
+  TokenKind stands_for;  // invalid: nothing
+};
+
+constexpr std::array<Habit, 13> kHabits{{
+    {"**", "a power is written `^`", TokenKind::caret},
+    {"//", "comments begin with `#`; a division is `/`", TokenKind::slash},
+    {"/*", "comments begin with `#`", TokenKind::invalid},
+    {"->", "an arrow stands inside a pattern string only", TokenKind::invalid},
+    {"&&", "write `and`", TokenKind::kw_and},
+    {"||", "write `or`", TokenKind::kw_or},
+    {":=", "write `=`", TokenKind::assign},
+    {"!", "write `not`", TokenKind::kw_not},
+    {"@", "a matrix product is an einsum: einsum(a, b, \"i j, j k -> i k\")", TokenKind::star},
+    {"'", "strings stand in double quotes", TokenKind::invalid},
+    {"+=", "write the whole assignment: x = x + 1", TokenKind::invalid},
+    {"\xE2\x80\xA6", "an ellipsis is three dots: ...", TokenKind::ellipsis},
+    {"\xE2\x88\x92", "a minus is the sign `-`", TokenKind::minus},
+}};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+// A line that ends in one of these goes on.
+bool continues(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::comma: case TokenKind::assign: case TokenKind::arrow_left: case TokenKind::tilde:
+    case TokenKind::plus: case TokenKind::minus: case TokenKind::star: case TokenKind::slash: case TokenKind::caret:
+    case TokenKind::less: case TokenKind::less_equal: case TokenKind::greater: case TokenKind::greater_equal:
+    case TokenKind::equal: case TokenKind::not_equal:
+    case TokenKind::kw_and: case TokenKind::kw_or: case TokenKind::kw_not: case TokenKind::kw_using: return true;
+    default: return false;
+  }
+}
+
+class Lexer {
+ public:
+  Lexer(std::string_view text, FileId file, Diagnostics& diagnostics) : text_(text), file_(file), diagnostics_(diagnostics) {}
+
+  std::vector<Token> run() {
+    while (skip_blanks()) {
+      const char c = text_[at_];
+      if (is_letter(c)) {
+        word();
+      } else if (is_digit(c) || (c == '.' && is_digit(peek(1)))) {
+        number();
+      } else if (c == '"') {
+        string();
+      } else if (!habit() && !sign()) {
+        unknown();
+      }
+    }
+    push(TokenKind::end_of_file, text_.size());
+    return std::move(tokens_);
+  }
+
+ private:
+  char peek(size_t ahead) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  Span span(size_t begin, size_t end) const { return {file_, static_cast<uint32_t>(begin), static_cast<uint32_t>(end)}; }
+
+  // Emits the token [at_, end) and moves behind it.
+  void push(TokenKind kind, size_t end) {
+    tokens_.push_back({kind, static_cast<uint32_t>(at_), static_cast<uint32_t>(end)});
+    at_ = end;
+  }
+
+  // To the next character of a token; false at the end of the text.
+  bool skip_blanks() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (c == ' ' || c == '\t' || c == '\r') {
+        ++at_;
+      } else {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void word() {
+    size_t end = at_ + 1;
+    while (end < text_.size() && (is_letter(text_[end]) || is_digit(text_[end]))) ++end;
+    const TokenKind kind = keyword_kind(text_.substr(at_, end - at_));
+    const size_t next = std::min(text_.find_first_not_of(" \t", end), text_.size());
+    const bool names_argument = next < text_.size() && text_[next] == '=';  // `input = 8` in a call
+    if (line_start_ && begins_statement(kind) && !names_argument) close_forgotten_brackets();
+    line_start_ = false;
+    push(kind, end);
+  }
+
+  // A statement begins although a ( or [ is open: end the statement before it, so that only that one is lost.
+  void close_forgotten_brackets() {
+    if (!inside_bracket()) return;
+    while (inside_bracket()) open_.pop_back();
+    tokens_.push_back({TokenKind::newline, static_cast<uint32_t>(at_), static_cast<uint32_t>(at_)});
+  }
+
+  bool inside_bracket() const { return !open_.empty() && open_.back() != TokenKind::left_brace; }
+
+  void number() {
+    const size_t begin = at_;
+    size_t end = at_;
+    const auto digits = [&] { while (end < text_.size() && (is_digit(text_[end]) || text_[end] == '_')) ++end; };
+    digits();
+    bool real = false;
+    if (end < text_.size() && text_[end] == '.' && (end + 1 == text_.size() || text_[end + 1] != '.')) {
+      real = true;
+      ++end;
+      digits();
+    }
+    if (end < text_.size() && (text_[end] == 'e' || text_[end] == 'E')) {
+      size_t exponent = end + 1;
+      if (exponent < text_.size() && (text_[exponent] == '+' || text_[exponent] == '-')) ++exponent;
+      if (exponent < text_.size() && is_digit(text_[exponent])) {
+        real = true;
+        end = exponent;
+        digits();
+      }
+    }
+    const size_t well_formed = end;
+    while (end < text_.size() && (is_letter(text_[end]) || is_digit(text_[end]))) ++end;
+    check_number(text_.substr(begin, end - begin), span(begin, end), real, end == well_formed);
+    line_start_ = false;
+    push(real ? TokenKind::real : TokenKind::integer, end);
+  }
+
+  void check_number(std::string_view text, Span place, bool real, bool well_formed) {
+    const bool underscores = text.back() == '_' || text.find("__") != std::string_view::npos || text.find("_.") != std::string_view::npos ||
+                             text.find("._") != std::string_view::npos || text.find("_e") != std::string_view::npos;
+    if (!well_formed || underscores) {
+      const bool other_base = text.size() > 1 && text[0] == '0' && is_letter(text[1]);
+      diagnostics_.report(Code::malformed_number, place, text)
+          .hint(other_base ? "numbers are written in decimal" : "a name cannot begin with a digit, and `_` stands between digits only");
+      return;
+    }
+    std::string digits;
+    for (const char c : text)
+      if (c != '_') digits += c;
+    if (real) {
+      double value = 0;
+      const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (error != std::errc()) diagnostics_.report(Code::real_out_of_range, place, text).hint("write `inf` or `0` if that is meant");
+      return;
+    }
+    if (digits.size() > 1 && digits[0] == '0') {
+      diagnostics_.report(Code::malformed_number, place, text).hint("an integer has no leading zeros: octal is not meant, is it?");
+      return;
+    }
+    int64_t value = 0;
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc()) diagnostics_.report(Code::integer_too_large, place, text).hint("a real number may be larger: write it as in 1e20");
+  }
+
+  void string() {
+    const size_t stop = text_.find_first_of("\"\n", at_ + 1);
+    const bool closed = stop < text_.size() && text_[stop] == '"';
+    const size_t end = closed ? stop + 1 : std::min(stop, text_.size());
+    if (!closed) {
+      diagnostics_.report(Code::unclosed_string, span(at_, at_ + 1))
+          .label(span(end, end), stop < text_.size() ? "the line ends here" : "the file ends here")
+          .hint("a string ends with `\"` on the line where it begins");
+    }
+    line_start_ = false;
+    push(TokenKind::string, end);
+  }
+
+  bool habit() {
+    const std::string_view rest = text_.substr(at_);
+    if (rest.starts_with("!=")) return false;
+    for (const Habit& h : kHabits) {
+      if (!rest.starts_with(h.text)) continue;
+      const size_t end = at_ + h.text.size();
+      diagnostics_.report(Code::unknown_character, span(at_, end), h.text).hint(h.hint);
+      line_start_ = false;
+      push(h.stands_for, end);
+      return true;
+    }
+    return false;
+  }
+
+  bool sign() {
+    const std::string_view rest = text_.substr(at_);
+    for (const Word& s : kSigns) {
+      if (!rest.starts_with(s.text)) continue;
+      emit_sign(s);
+      return true;
+    }
+    return false;
+  }
+
+  void emit_sign(const Word& s) {
+    const bool line_end = s.text == "\n";
+    if (s.kind == TokenKind::ellipsis && peek(3) == '.') return dots();
+    bracket(s.kind);
+    const bool skip = line_end && (inside_bracket() || tokens_.empty() || tokens_.back().kind == TokenKind::newline || continues(tokens_.back().kind));
+    if (skip) {
+      ++at_;
+    } else {
+      push(s.kind, at_ + s.text.size());
+    }
+    line_start_ = line_end;
+  }
+
+  // Keeps open_ true to the text; a closing sign that fits nothing is left to the parser.
+  void bracket(TokenKind kind) {
+    switch (kind) {
+      case TokenKind::left_paren:
+      case TokenKind::left_bracket: open_.push_back(kind); break;
+      case TokenKind::right_paren: close(TokenKind::left_paren); break;
+      case TokenKind::right_bracket: close(TokenKind::left_bracket); break;
+      case TokenKind::left_brace:  // no block stands in brackets
+        while (inside_bracket()) open_.pop_back();
+        open_.push_back(kind);
+        break;
+      case TokenKind::right_brace:
+        if (line_start_) close_forgotten_brackets();
+        while (inside_bracket()) open_.pop_back();
+        if (!open_.empty()) open_.pop_back();
+        break;
+      default: break;
+    }
+  }
+
+  // Drops the brackets down to the opening one, if there is one in this block.
+  void close(TokenKind opening) {
+    size_t depth = open_.size();
+    while (depth > 0 && open_[depth - 1] != TokenKind::left_brace && open_[depth - 1] != opening) --depth;
+    if (depth > 0 && open_[depth - 1] == opening) open_.resize(depth - 1);
+  }
+
+  void dots() {
+    size_t end = at_;
+    while (end < text_.size() && text_[end] == '.') ++end;
+    diagnostics_.report(Code::malformed_ellipsis, span(at_, end), text_.substr(at_, end - at_)).hint("write `...`");
+    push(TokenKind::ellipsis, end);
+  }
+
+  void unknown() {
+    if (text_[at_] == '.' && peek(1) == '.') return dots();
+    size_t end = at_ + 1;
+    while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) ++end;
+    const std::string_view character = text_.substr(at_, end - at_);
+    while (text_.substr(end).starts_with(character)) end += character.size();  // a run of one sign is one mistake
+    diagnostics_.report(Code::unknown_character, span(at_, end), character);
+    push(TokenKind::invalid, end);
+  }
+
+  std::string_view text_;
+  FileId file_;
+  Diagnostics& diagnostics_;
+  size_t at_ = 0;
+  bool line_start_ = true;  // no token yet on this line
+  std::vector<TokenKind> open_;
+  std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+TokenKind keyword_kind(std::string_view word) {
+  for (const Word& w : kWords)
+    if (w.text == word) return w.kind;
+  return TokenKind::name;
+}
+
+bool begins_statement(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::kw_dim: case TokenKind::kw_import: case TokenKind::kw_input: case TokenKind::kw_param:
+    case TokenKind::kw_frozen: case TokenKind::kw_state: case TokenKind::kw_output: case TokenKind::kw_fn:
+    case TokenKind::kw_return: case TokenKind::kw_for: case TokenKind::kw_precision: case TokenKind::kw_minimize: return true;
+    default: return false;
+  }
+}
+
+std::vector<Token> lex(const SourceMap& sources, FileId file, Diagnostics& diagnostics) {
+  return Lexer(sources.file(file).text(), file, diagnostics).run();
+}
+
+}  // namespace einc

@@ -1,0 +1,134 @@
+// Names, dim expressions, types and initialisers: what declarations are made of.
+#include "dsl/parser_impl.h"
+
+namespace einc {
+
+ast::Identifier Parser::identifier(NameUse use) {
+  if (panic_) return {};
+  if (!at(TokenKind::name) && !is_keyword(kind())) {
+    fail_expected("a name");
+    return {};
+  }
+  if (is_keyword(kind()) || parse_dtype(text(token()))) {
+    fail_reserved(use);
+    return {};
+  }
+  return any_word(use);
+}
+
+ast::Identifier Parser::any_word(NameUse) {
+  if (panic_) return {};
+  if (!at(TokenKind::name) && !is_keyword(kind())) {
+    fail_expected("a name");
+    return {};
+  }
+  const ast::Identifier out{Name(text(token())), here()};
+  ++at_;
+  return out;
+}
+
+// ---- dim expressions: + - * / ( ) on integers and names
+
+bool Parser::check_dim_expression(const ast::Expr& e, bool& names_dim) {
+  std::string_view found;
+  switch (e.kind()) {
+    case ast::ExprKind::invalid: return false;
+    case ast::ExprKind::name: names_dim = true; return true;
+    case ast::ExprKind::number:
+      if (e.as<ast::Number>()->kind == ast::NumberKind::integer) return true;
+      found = "a number that is not whole";
+      break;
+    case ast::ExprKind::unary:
+      if (e.as<ast::Unary>()->op == ast::UnaryOp::negate) return check_dim_expression(*e.as<ast::Unary>()->operand, names_dim);
+      found = "`not`";
+      break;
+    case ast::ExprKind::binary: {
+      const auto& b = *e.as<ast::Binary>();
+      if (b.op <= ast::BinaryOp::div) return check_dim_expression(*b.left, names_dim) && check_dim_expression(*b.right, names_dim);
+      found = b.op == ast::BinaryOp::pow ? "`^`" : "a comparison or logical operator";
+      break;
+    }
+    case ast::ExprKind::boolean: found = "a truth value"; break;
+    case ast::ExprKind::string: found = "a string"; break;
+    case ast::ExprKind::tuple: found = "a tuple"; break;
+    case ast::ExprKind::call: found = "a call"; break;
+    case ast::ExprKind::index: found = "an index"; break;
+  }
+  fail(Code::not_a_dim_expression, e.span, found).hint("a dim is made of whole numbers and dims by + - * / and parentheses");
+  return false;
+}
+
+ast::ExprPtr Parser::dim_expression(bool& names_dim) {
+  ast::ExprPtr e = expression();
+  if (!panic_) check_dim_expression(*e, names_dim);
+  return e;
+}
+
+// ---- types
+
+std::optional<ast::Type> Parser::type() {
+  if (panic_) return std::nullopt;
+  ast::Type type;
+  const uint32_t begin = token().begin;
+  if (at(TokenKind::name)) {
+    type.dtype = parse_dtype(text(token()));
+    if (!type.dtype) {
+      fail_expected("a type such as f32[batch seq]", "a type is a dtype (f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool) and axes in brackets");
+      return std::nullopt;
+    }
+    type.dtype_span = here();
+    ++at_;
+  }
+  const Token open = token();
+  if (!expect(TokenKind::left_bracket, "`[` and axes", "a scalar's type is []")) return std::nullopt;
+  while (!panic_ && !at(TokenKind::right_bracket)) {
+    if (!type_axis(type)) break;
+    accept(TokenKind::comma);
+  }
+  if (!expect_close(TokenKind::right_bracket, open)) return std::nullopt;
+  type.span = from(begin);
+  return type;
+}
+
+bool Parser::type_axis(ast::Type& type) {
+  ast::Axis axis;
+  const uint32_t begin = token().begin;
+  bool names_dim = false;
+  if (at(TokenKind::ellipsis)) {
+    axis.kind = ast::AxisKind::ellipsis;
+    for (const ast::Axis& other : type.axes)
+      if (other.kind == ast::AxisKind::ellipsis && !panic_) fail(Code::two_ellipses_in_type, here()).label(other.span, "the first stands here");
+    ++at_;
+  } else if (at(TokenKind::integer)) {
+    axis.kind = ast::AxisKind::number;
+    axis.size = number();
+  } else if (at(TokenKind::name) || (is_keyword(kind()) && !begins_statement(kind()))) {
+    axis.name = identifier(NameUse::axis);
+    if (accept(TokenKind::assign)) {
+      axis.kind = ast::AxisKind::sized;
+      axis.size = dim_expression(names_dim);
+    }
+  } else {
+    return false;  // the closing bracket is missed by the caller
+  }
+  axis.span = from(begin);
+  type.axes.push_back(std::move(axis));
+  return !panic_;
+}
+
+std::optional<ast::Initializer> Parser::initializer() {
+  ast::Initializer init;
+  const uint32_t begin = token().begin;
+  if (at(TokenKind::integer) || at(TokenKind::real) || at(TokenKind::minus)) {
+    fail_expected("an initialiser", "a fixed value is written constant(0.5)");
+    return std::nullopt;
+  }
+  init.name = identifier(NameUse::value);
+  int height = 0;
+  if (!panic_ && at(TokenKind::left_paren)) arguments(init.arguments, height);
+  init.span = from(begin);
+  if (panic_) return std::nullopt;
+  return init;
+}
+
+}  // namespace einc

@@ -1,0 +1,372 @@
+// Expressions. Operators are reduced on a stack of pending ones (so a chain of any length needs no recursion), and a node
+// above kMaxNesting levels is refused, so that whoever walks the tree may recurse.
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numbers>
+
+#include "dsl/parser_impl.h"
+
+namespace einc {
+namespace {
+
+constexpr size_t kMaxKeywords = 256;  // of one call or index: they are compared with each other
+constexpr int kNotLevel = 3, kComparisonLevel = 4, kNegateLevel = 7, kPowerLevel = 8;
+
+struct Operator {
+  ast::BinaryOp op;
+  int level;  // 0: no binary operator
+};
+
+Operator binary_operator(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::kw_or: return {ast::BinaryOp::logical_or, 1};
+    case TokenKind::kw_and: return {ast::BinaryOp::logical_and, 2};
+    case TokenKind::less: return {ast::BinaryOp::lt, kComparisonLevel};
+    case TokenKind::less_equal: return {ast::BinaryOp::le, kComparisonLevel};
+    case TokenKind::greater: return {ast::BinaryOp::gt, kComparisonLevel};
+    case TokenKind::greater_equal: return {ast::BinaryOp::ge, kComparisonLevel};
+    case TokenKind::equal: return {ast::BinaryOp::eq, kComparisonLevel};
+    case TokenKind::not_equal: return {ast::BinaryOp::ne, kComparisonLevel};
+    case TokenKind::plus: return {ast::BinaryOp::add, 5};
+    case TokenKind::minus: return {ast::BinaryOp::sub, 5};
+    case TokenKind::star: return {ast::BinaryOp::mul, 6};
+    case TokenKind::slash: return {ast::BinaryOp::div, 6};
+    case TokenKind::caret: return {ast::BinaryOp::pow, kPowerLevel};
+    default: return {ast::BinaryOp::add, 0};
+  }
+}
+
+}  // namespace
+
+// An operator whose right operand is still being read.
+struct Parser::Pending {
+  ast::ExprPtr left;  // null for a prefix operator
+  ast::BinaryOp binary = ast::BinaryOp::add;
+  ast::UnaryOp unary = ast::UnaryOp::negate;
+  Span op_span;
+  int level = 0;
+};
+
+ast::ExprPtr Parser::make(Span span, ast::Expr::Node node, int height_below, Span blame) {
+  auto e = std::make_unique<ast::Expr>();
+  e->span = span;
+  if (height_below >= ast::kMaxNesting) {
+    if (!panic_) fail(Code::nested_too_deep, blame).hint("bind a part of it to a name");
+    return e;  // Invalid
+  }
+  e->node = std::move(node);
+  e->height = height_below + 1;
+  return e;
+}
+
+bool Parser::prefix_operators(std::vector<Pending>& pending) {
+  for (;; ++at_) {
+    Pending p;
+    p.op_span = here();
+    if (at(TokenKind::kw_not)) {
+      if (!pending.empty() && pending.back().level > kNotLevel) {
+        fail_expected("a value", "put the `not` and what it applies to in parentheses");
+        return false;
+      }
+      p.unary = ast::UnaryOp::logical_not;
+      p.level = kNotLevel;
+    } else if (at(TokenKind::minus)) {
+      p.level = kNegateLevel;
+    } else {
+      return true;
+    }
+    pending.push_back(std::move(p));
+  }
+}
+
+// Applies the pending operators that bind tighter than one of the given level (0: all of them).
+ast::ExprPtr Parser::reduce(std::vector<Pending>& pending, ast::ExprPtr operand, int level, bool& was_comparison) {
+  while (!pending.empty()) {
+    Pending& p = pending.back();
+    const bool right_associative = level == kPowerLevel;
+    if (right_associative ? p.level <= level : p.level < level) break;
+    was_comparison = p.level == kComparisonLevel;
+    if (p.left) {
+      const int below = std::max(p.left->height, operand->height);
+      const Span span = join(p.left->span, operand->span);
+      operand = make(span, ast::Binary{p.binary, p.op_span, std::move(p.left), std::move(operand)}, below, p.op_span);
+    } else {
+      const int below = operand->height;
+      const Span span = join(p.op_span, operand->span);
+      operand = make(span, ast::Unary{p.unary, p.op_span, std::move(operand)}, below, p.op_span);
+    }
+    pending.pop_back();
+  }
+  return operand;
+}
+
+ast::ExprPtr Parser::expression() {
+  const Nest nest(*this);
+  if (!nest.ok() || panic_) return invalid(here());
+  std::vector<Pending> pending;
+  for (;;) {
+    if (!prefix_operators(pending)) return invalid(here());
+    ast::ExprPtr operand = postfix();
+    if (panic_) return invalid(operand->span);
+    const Operator op = binary_operator(kind());
+    bool was_comparison = false;
+    operand = reduce(pending, std::move(operand), op.level, was_comparison);
+    if (panic_ || op.level == 0) return operand;
+    if (was_comparison && op.level == kComparisonLevel) {
+      fail(Code::chained_comparison, here()).hint("compare twice: a < b and b < c");
+      return invalid(operand->span);
+    }
+    Pending p;
+    p.left = std::move(operand);
+    p.binary = op.op;
+    p.op_span = here();
+    p.level = op.level;
+    pending.push_back(std::move(p));
+    ++at_;
+  }
+}
+
+// `a, b`: a tuple without parentheses, where one may stand.
+ast::ExprPtr Parser::bare_tuple() {
+  ast::ExprPtr first = expression();
+  if (panic_ || !at(TokenKind::comma)) return first;
+  ast::Tuple tuple;
+  int height = first->height;
+  Span span = first->span;
+  tuple.items.push_back(std::move(first));
+  while (!panic_ && accept(TokenKind::comma)) {
+    tuple.items.push_back(expression());
+    height = std::max(height, tuple.items.back()->height);
+    span = join(span, tuple.items.back()->span);
+  }
+  return make(span, std::move(tuple), height, span);
+}
+
+ast::ExprPtr Parser::postfix() {
+  const uint32_t begin = token().begin;
+  bool is_call = at(TokenKind::name) && next_kind() == TokenKind::left_paren;
+  ast::ExprPtr e = is_call ? call(begin) : primary();
+  is_call = is_call && e->as<ast::Call>();
+  while (!panic_) {
+    if (at(TokenKind::left_bracket)) {
+      ast::Index index;
+      const Span blame = here();
+      int height = e->height;
+      index.base = std::move(e);
+      const bool ok = index_items(index.items, height);
+      e = ok ? make(from(begin), std::move(index), height, blame) : invalid(from(begin));
+      is_call = false;
+    } else if (at(TokenKind::kw_as)) {
+      if (!is_call && !e->as<ast::Invalid>()) {
+        fail(Code::misplaced_as, here(), e->as<ast::NameRef>() ? "a name" : "this expression").hint("`as` stands right behind a call: f(x) as name");
+        break;
+      }
+      ++at_;
+      ast::Identifier instance = identifier(NameUse::instance);
+      if (auto* named = e->as<ast::Call>()) named->instance = instance;
+      e->span = from(begin);
+      is_call = false;
+    } else if (at(TokenKind::left_paren)) {
+      fail(Code::not_callable, here()).hint("a product is written with `*`");
+    } else {
+      break;
+    }
+  }
+  return panic_ ? invalid(from(begin)) : std::move(e);
+}
+
+ast::ExprPtr Parser::primary() {
+  const Token t = token();
+  const Span span = span_of(t);
+  switch (t.kind) {
+    case TokenKind::name: ++at_; return make(span, ast::NameRef{Name(text(t))}, 0, span);
+    case TokenKind::integer:
+    case TokenKind::real:
+    case TokenKind::kw_inf:
+    case TokenKind::kw_nan:
+    case TokenKind::kw_pi: return number();
+    case TokenKind::kw_true:
+    case TokenKind::kw_false: ++at_; return make(span, ast::Boolean{t.kind == TokenKind::kw_true}, 0, span);
+    case TokenKind::string: return make(span, string_literal(), 0, span);
+    case TokenKind::left_paren: return parenthesized();
+    case TokenKind::plus: fail_expected("a value", "a number has no sign `+`"); break;
+    case TokenKind::left_bracket: fail_expected("a value", "stack builds a tensor from others: stack(a, b, axis)"); break;
+    case TokenKind::kw_not: case TokenKind::minus: default: fail_expected("a value"); break;
+  }
+  return invalid(span);
+}
+
+ast::ExprPtr Parser::number() {
+  const Token t = token();
+  const Span span = span_of(t);
+  ++at_;
+  ast::Number n;
+  n.kind = t.kind == TokenKind::integer ? ast::NumberKind::integer : ast::NumberKind::real;
+  for (const char c : text(t))
+    if (c != '_') n.text += c;
+  if (t.kind == TokenKind::kw_inf) {
+    n.value = std::numeric_limits<double>::infinity();
+  } else if (t.kind == TokenKind::kw_nan) {
+    n.value = std::numeric_limits<double>::quiet_NaN();
+  } else if (t.kind == TokenKind::kw_pi) {
+    n.value = std::numbers::pi;
+  } else {
+    const auto [stop, error] = std::from_chars(n.text.data(), n.text.data() + n.text.size(), n.value);
+    const bool exact = n.kind == ast::NumberKind::real || ast::as_int64(n).has_value();
+    if (error != std::errc() || stop != n.text.data() + n.text.size() || !exact) return invalid(span);  // the lexer has said why
+  }
+  return make(span, std::move(n), 0, span);
+}
+
+ast::String Parser::string_literal() {
+  const Token t = token();
+  ++at_;
+  const bool closed = t.end - t.begin >= 2 && text_[t.end - 1] == '"';
+  ast::String s;
+  s.contents = {file_, t.begin + 1, closed ? t.end - 1 : t.end};
+  s.value = std::string(text_.substr(s.contents.begin, s.contents.size()));
+  if (!closed) panic_ = true;  // reported by the lexer
+  return s;
+}
+
+// `(e)` is e; `()`, `(e,)` and `(e, f)` are tuples.
+ast::ExprPtr Parser::parenthesized() {
+  const Token open = token();
+  ++at_;
+  ast::Tuple tuple;
+  int height = 0;
+  bool comma = true;
+  while (!panic_ && comma && !at(TokenKind::right_paren)) {
+    tuple.items.push_back(expression());
+    height = std::max(height, tuple.items.back()->height);
+    comma = accept(TokenKind::comma);
+  }
+  if (!expect_close(TokenKind::right_paren, open)) return invalid(span_of(open));
+  if (tuple.items.size() == 1 && !comma) return std::move(tuple.items[0]);
+  return make(from(open.begin), std::move(tuple), height, span_of(open));
+}
+
+// ---- calls
+
+ast::ExprPtr Parser::call(uint32_t begin) {
+  ast::Call call;
+  call.callee = {Name(text(token())), here()};
+  ++at_;
+  int height = 0;
+  if (!arguments(call.arguments, height)) return invalid(from(begin));
+  const Span span = from(begin);
+  if (!attach_pattern(call, span)) return make(span, ast::Invalid{}, 0, span);
+  const Span blame = call.callee.span;
+  return make(span, std::move(call), height, blame);
+}
+
+// `(` arguments `)`, the token at hand being `(`.
+bool Parser::arguments(std::vector<ast::Argument>& out, int& height) {
+  const Token open = token();
+  ++at_;
+  while (!panic_ && !at(TokenKind::right_paren)) {
+    if (!argument(out, height)) return false;
+    if (!accept(TokenKind::comma)) break;
+  }
+  return expect_close(TokenKind::right_paren, open);
+}
+
+bool Parser::argument(std::vector<ast::Argument>& out, int& height) {
+  const uint32_t begin = token().begin;
+  ast::Argument arg;
+  if (next_kind() == TokenKind::assign && (at(TokenKind::name) || is_keyword(kind()))) {
+    arg.name = any_word(NameUse::parameter);
+    ++at_;
+    size_t keywords = 1;
+    for (auto other = out.rbegin(); other != out.rend() && other->name; ++other, ++keywords)
+      if (other->name.name == arg.name.name) {
+        fail(Code::duplicate_argument, arg.name.span, arg.name.name).label(other->name.span, "the first stands here");
+        return false;
+      }
+    if (keywords > kMaxKeywords) {
+      fail(Code::too_many_keywords, arg.name.span);
+      return false;
+    }
+  } else if (!out.empty() && out.back().name) {
+    fail(Code::positional_after_keyword, here()).label(out.back().span, "the keyword argument").hint("put it before the keyword arguments");
+    return false;
+  }
+  arg.value = expression();
+  height = std::max(height, arg.value->height);
+  arg.span = from(begin);
+  out.push_back(std::move(arg));
+  return !panic_;
+}
+
+// Reads the pattern of a call that has one: its first string. False if there is none.
+bool Parser::attach_pattern(ast::Call& call, Span span) {
+  const std::optional<PatternOp> op = pattern_op(call.callee.name.str());
+  if (!op) return true;
+  for (ast::Argument& argument : call.arguments) {
+    auto* string = argument.value->as<ast::String>();
+    if (!string || argument.name) continue;
+    std::optional<Pattern> pattern = parse_pattern(*op, string->value, string->contents, diagnostics_);
+    if (pattern) {
+      string->pattern = std::make_unique<Pattern>(std::move(*pattern));
+    } else {
+      argument.value->node = ast::Invalid{};
+    }
+    return true;
+  }
+  static constexpr std::string_view kExamples[] = {"i j, j k -> i k", "a b -> b a", "a b -> a", "a -> a b", "* channel", "* channel"};
+  diagnostics_.report(Code::pattern_missing, span, to_string(*op), kExamples[static_cast<size_t>(*op)]);
+  return false;
+}
+
+// ---- indexing
+
+// `[` items `]`, the token at hand being `[`.
+bool Parser::index_items(std::vector<ast::IndexItem>& out, int& height) {
+  const Token open = token();
+  ++at_;
+  do {
+    if (!index_item(out, height)) return false;
+  } while (accept(TokenKind::comma) && !at(TokenKind::right_bracket));
+  return expect_close(TokenKind::right_bracket, open);
+}
+
+bool Parser::index_item(std::vector<ast::IndexItem>& out, int& height) {
+  const uint32_t begin = token().begin;
+  ast::IndexItem item;
+  if (next_kind() != TokenKind::assign) {
+    fail_expected("an axis and its index", "axes have names: x[axis = 3], x[axis = 0:8]");
+    return false;
+  }
+  item.axis = any_word(NameUse::axis);
+  if (out.size() == kMaxKeywords) {
+    fail(Code::too_many_keywords, item.axis.span);
+    return false;
+  }
+  if (!expect(TokenKind::assign, "`=`")) return false;
+  for (const ast::IndexItem& other : out)
+    if (other.axis.name == item.axis.name) {
+      fail(Code::duplicate_argument, item.axis.span, item.axis.name).label(other.axis.span, "the first stands here");
+      return false;
+    }
+  const auto bound = [&]() -> ast::ExprPtr {
+    if (at(TokenKind::colon) || at(TokenKind::comma) || at(TokenKind::right_bracket)) return nullptr;
+    ast::ExprPtr e = expression();
+    height = std::max(height, e->height);
+    return e;
+  };
+  item.at = bound();
+  if (panic_) return false;
+  if (accept(TokenKind::colon)) {
+    item.kind = ast::IndexKind::slice;
+    item.low = std::move(item.at);
+    item.high = bound();
+  } else if (!item.at) {
+    fail_expected("an index");
+  }
+  item.span = from(begin);
+  out.push_back(std::move(item));
+  return !panic_;
+}
+
+}  // namespace einc

@@ -1,0 +1,439 @@
+// Statements and blocks, and the checks on what may stand where.
+#include <array>
+
+#include "dsl/near_name.h"
+#include "dsl/parser_impl.h"
+
+namespace einc {
+namespace {
+
+bool ends_with_return(const ast::Stmt& statement) {
+  if (statement.as<ast::Return>()) return true;
+  const auto* precision = statement.as<ast::Precision>();
+  if (!precision || !precision->body || precision->body->statements.empty()) return false;
+  return ends_with_return(precision->body->statements.back());
+}
+
+}  // namespace
+
+// ---- lists of statements
+
+// Statements up to the stop token (`}` or the end of the file), which is left.
+void Parser::statements(std::vector<ast::Stmt>& out, TokenKind stop) {
+  for (;;) {
+    while (accept(TokenKind::newline)) {}
+    if (at(stop) || at(TokenKind::end_of_file)) break;
+    if (at(TokenKind::right_brace)) {  // only at the top level
+      diagnostics_.report(Code::stray_bracket, here(), "}");
+      ++at_;
+      continue;
+    }
+    statement(out);
+  }
+  check_after_return(out);
+}
+
+void Parser::statement(std::vector<ast::Stmt>& out) {
+  const Token first = token();
+  const size_t mark = declared_.size();
+  std::optional<ast::Stmt::Node> node = keyword_statement();
+  const Span span = from(first.begin);
+  if (!panic_ && !at_statement_end()) fail_after_statement(first);
+  if (node) {
+    out.push_back({span, std::move(*node)});
+  } else {
+    broken_.insert(broken_.end(), declared_.begin() + static_cast<std::ptrdiff_t>(mark), declared_.end());
+  }
+  declared_.resize(mark);
+  if (panic_) synchronize();
+}
+
+// Something stands behind a complete statement.
+[[gnu::noinline]] void Parser::fail_after_statement(Token first) {
+  static constexpr std::string_view kEnd = "the end of the statement";
+  if (at(TokenKind::right_paren) || at(TokenKind::right_bracket)) {
+    fail(Code::stray_bracket, here(), text(token()));
+  } else if (at(TokenKind::comma)) {
+    fail_expected(kEnd, "a tuple stands in parentheses: (a, b)");
+  } else if (at(TokenKind::arrow_left)) {
+    fail_expected(kEnd, "`<-` updates a state; a comparison with a negative number is written `< -`");
+  } else if (at(TokenKind::colon) || at(TokenKind::assign)) {
+    fail_expected(kEnd, "`==` compares; `=` stands once in a statement");
+  } else if (first.kind == TokenKind::name && at(TokenKind::name)) {
+    const std::vector<std::string_view> words{"dim", "import", "input", "param", "frozen", "state", "output", "fn", "return", "for", "precision", "minimize"};
+    const std::optional<std::string> near = near_name(text(first), words);
+    fail_expected(kEnd, near ? "did you mean `" + *near + "`?" : "statements are separated by a newline or `;`");
+  } else {
+    fail_expected(kEnd, "statements are separated by a newline or `;`");
+  }
+}
+
+ast::Block Parser::block() {
+  ast::Block out;
+  if (panic_) return out;
+  const Token open = token();
+  if (!expect(TokenKind::left_brace, "`{`", "a block opens on the line of its header")) return out;
+  const Nest nest(*this);
+  if (!nest.ok()) return out;
+  ++block_depth_;
+  statements(out.statements, TokenKind::right_brace);
+  --block_depth_;
+  if (!accept(TokenKind::right_brace))
+    fail(Code::unclosed_bracket, span_of(open), "{").label(here(), "the file ends here");
+  out.span = from(open.begin);
+  return out;
+}
+
+void Parser::check_after_return(const std::vector<ast::Stmt>& list) {
+  for (size_t i = 0; i + 1 < list.size(); ++i)
+    if (ends_with_return(list[i])) {
+      diagnostics_.report(Code::statement_after_return, list[i + 1].span).label(list[i].span, "the fn ends here");
+      return;
+    }
+}
+
+// ---- dispatch
+
+std::optional<ast::Stmt::Node> Parser::keyword_statement() {
+  const Token first = token();
+  if (is_keyword(first.kind) && next_kind() == TokenKind::assign) {
+    fail_reserved(NameUse::value);
+    return std::nullopt;
+  }
+  const Span place = here();
+  std::optional<ast::Stmt::Node> node;
+  switch (first.kind) {
+    case TokenKind::kw_dim: node = dim_statement(); break;
+    case TokenKind::kw_import: node = import_statement(); break;
+    case TokenKind::kw_input:
+    case TokenKind::kw_param:
+    case TokenKind::kw_frozen:
+    case TokenKind::kw_state: node = tensor_statement(); break;
+    case TokenKind::kw_output: node = output_statement(); break;
+    case TokenKind::kw_fn: node = fn_statement(); break;
+    case TokenKind::kw_for: node = for_statement(); break;
+    case TokenKind::kw_precision: node = precision_statement(); break;
+    case TokenKind::kw_minimize: node = minimize_statement(); break;
+    case TokenKind::kw_return: node = return_statement(); break;
+    default: node = simple_statement(); break;
+  }
+  if (node && !placed_well(first.kind, place)) return std::nullopt;
+  return node;
+}
+
+// Whether a statement of this kind may stand in the blocks around it.
+bool Parser::placed_well(TokenKind first, Span place) {
+  const bool in_file = block_depth_ == 0, in_fn = fn_depth_ > 0, in_loop = loop_depth_ > 0;
+  switch (first) {
+    case TokenKind::kw_dim:
+    case TokenKind::kw_import:
+    case TokenKind::kw_fn:
+    case TokenKind::kw_minimize:
+    case TokenKind::kw_input:
+      if (in_file) return true;
+      break;
+    case TokenKind::kw_output:
+      if (!in_fn && !in_loop) return true;
+      break;
+    case TokenKind::kw_return:
+      if (in_fn && !in_loop) return true;
+      if (in_fn) {
+        diagnostics_.report(Code::return_in_loop, place).hint("a loop is unrolled whole: bind the value to a name and return it behind the loop");
+      } else {
+        diagnostics_.report(Code::return_outside_fn, place).hint("a program's results are declared by `output`");
+      }
+      return false;
+    default: return true;
+  }
+  diagnostics_.report(Code::misplaced_statement, place, std::string("`") + std::string(text_.substr(place.begin, place.size())) + "`");
+  return false;
+}
+
+// ---- declarations
+
+std::optional<ast::Stmt::Node> Parser::dim_statement() {
+  ast::DimDecl out;
+  ++at_;
+  do {
+    const uint32_t begin = token().begin;
+    ast::DimItem item;
+    item.name = identifier(NameUse::dim);
+    if (panic_) return std::nullopt;
+    declare(item.name);
+    if (accept(TokenKind::assign)) {
+      bool names_dim = false;
+      item.value = dim_expression(names_dim);
+      item.kind = names_dim ? ast::DimKind::derived : ast::DimKind::defaulted;
+    }
+    item.span = from(begin);
+    if (panic_) return std::nullopt;
+    out.items.push_back(std::move(item));
+  } while (accept(TokenKind::comma));
+  return out;
+}
+
+std::optional<ast::Stmt::Node> Parser::import_statement() {
+  ast::Import out;
+  ++at_;
+  if (at(TokenKind::string)) {
+    const ast::String path = string_literal();
+    out.path = path.value;
+    out.path_span = path.contents;
+  } else {
+    const ast::Identifier name = identifier(NameUse::module);
+    out.kind = ast::ImportKind::bundled;
+    out.path = name.name.str();
+    out.path_span = name.span;
+  }
+  if (panic_) return std::nullopt;
+  return out;
+}
+
+std::optional<ast::Stmt::Node> Parser::tensor_statement() {
+  ast::TensorDecl out;
+  const Token word = token();
+  ++at_;
+  out.role = word.kind == TokenKind::kw_input ? ast::Role::input : word.kind == TokenKind::kw_state ? ast::Role::state : ast::Role::param;
+  if (word.kind == TokenKind::kw_frozen) {
+    if (!expect(TokenKind::kw_param, "`param`", "frozen param w: [a b] ~ zeros")) return std::nullopt;
+    out.role = ast::Role::frozen_param;
+  }
+  out.name = identifier(NameUse::tensor);
+  if (panic_) return std::nullopt;
+  declare(out.name);
+  if (!expect(TokenKind::colon, "`:` and a type", "such as x: f32[batch seq]")) return std::nullopt;
+  std::optional<ast::Type> declared = type();
+  if (panic_) return std::nullopt;
+  out.type = std::move(*declared);
+  const uint32_t begin = token().begin;
+  if (accept(TokenKind::tilde)) {
+    out.initializer = initializer();
+    if (panic_) return std::nullopt;
+  }
+  if (out.role == ast::Role::input && out.initializer) {
+    fail(Code::initializer_on_input, from(begin), out.name.name).hint("a learned tensor is a `param`");
+  } else if (out.role != ast::Role::input && !out.initializer) {
+    fail(Code::missing_initializer, out.name.span, out.role == ast::Role::state ? "state" : "param", out.name.name)
+        .hint(out.role == ast::Role::state ? "such as ~ zeros" : "such as ~ normal(std = 0.02)");
+  }
+  if (panic_) return std::nullopt;
+  return out;
+}
+
+std::optional<ast::Stmt::Node> Parser::output_statement() {
+  ast::Output out;
+  ++at_;
+  out.name = identifier(NameUse::value);
+  if (panic_) return std::nullopt;
+  declare(out.name);
+  if (accept(TokenKind::colon)) out.type = type();
+  if (!panic_ && (out.type || at(TokenKind::assign)) && expect(TokenKind::assign, "`=` and a value")) out.value = expression();
+  if (panic_) return std::nullopt;
+  return out;
+}
+
+// ---- fns and blocks
+
+bool Parser::fn_params(std::vector<ast::FnParam>& out) {
+  const Token open = token();
+  if (!expect(TokenKind::left_paren, "`(`")) return false;
+  while (!panic_ && !at(TokenKind::right_paren)) {
+    const uint32_t begin = token().begin;
+    ast::FnParam param;
+    param.name = identifier(NameUse::parameter);
+    for (const ast::FnParam& other : out)
+      if (!panic_ && other.name.name == param.name.name)
+        fail(Code::duplicate_in_statement, param.name.span, param.name.name).label(other.name.span, "the first stands here");
+    if (!panic_ && out.size() == kMaxParameters) fail(Code::too_many_keywords, param.name.span);
+    if (!panic_ && accept(TokenKind::colon)) param.type = type();
+    if (!panic_ && accept(TokenKind::assign)) param.default_value = expression();
+    param.span = from(begin);
+    out.push_back(std::move(param));
+    if (panic_ || !accept(TokenKind::comma)) break;
+  }
+  return expect_close(TokenKind::right_paren, open);
+}
+
+std::optional<ast::Stmt::Node> Parser::fn_statement() {
+  ast::Fn out;
+  ++at_;
+  out.name = identifier(NameUse::fn);
+  if (!panic_) declare(out.name);
+  const bool header_ok = !panic_ && fn_params(out.params);
+  if (!header_ok && !recover_at_brace()) return std::nullopt;
+  ++fn_depth_;
+  out.body = block();
+  --fn_depth_;
+  if (!header_ok || panic_) return std::nullopt;
+  return out;
+}
+
+// After a wrong header: moves to the block on the same line, so that its statements are still read.
+bool Parser::recover_at_brace() {
+  size_t i = at_;
+  while (tokens_[i].kind != TokenKind::left_brace) {
+    if (tokens_[i].kind == TokenKind::newline || tokens_[i].kind == TokenKind::end_of_file || tokens_[i].kind == TokenKind::right_brace) return false;
+    ++i;
+  }
+  at_ = i;
+  panic_ = false;
+  return true;
+}
+
+std::optional<ast::Stmt::Node> Parser::for_statement() {
+  ast::For out;
+  ++at_;
+  out.variable = identifier(NameUse::loop_variable);
+  if (expect(TokenKind::kw_in, "`in`", "for i in layers { ... }")) out.count = expression();
+  const bool header_ok = !panic_;
+  if (!header_ok && !recover_at_brace()) return std::nullopt;
+  ++loop_depth_;
+  out.body = block();
+  --loop_depth_;
+  if (!header_ok || panic_) return std::nullopt;
+  return out;
+}
+
+std::optional<ast::Stmt::Node> Parser::precision_statement() {
+  static constexpr std::array<std::string_view, 5> kPolicies{"f64", "f32", "bf16", "f16", "fp8"};
+  ast::Precision out;
+  ++at_;
+  out.policy_span = here();
+  size_t policy = 0;
+  while (policy < kPolicies.size() && kPolicies[policy] != text(token())) ++policy;
+  if (policy == kPolicies.size()) {
+    if (!at(TokenKind::name)) {
+      fail_expected("a precision policy", "f32, bf16, f16 or fp8");
+    } else {
+      fail(Code::unknown_precision, here(), text(token())).hint("the policies are f64, f32, bf16, f16 and fp8");
+    }
+    if (!recover_at_brace()) return std::nullopt;
+    out.body = block();
+    return std::nullopt;
+  }
+  ++at_;
+  out.policy = static_cast<ast::Policy>(policy);
+  if (at(TokenKind::left_brace) || block_depth_ > 0) out.body = block();
+  if (panic_) return std::nullopt;
+  return out;
+}
+
+// ---- minimize, return
+
+std::optional<ast::Stmt::Node> Parser::minimize_statement() {
+  ast::Minimize out;
+  ++at_;
+  out.loss = expression();
+  do {
+    if (panic_ || !param_group(out)) return std::nullopt;
+    accept(TokenKind::comma);
+  } while (at(TokenKind::kw_over));
+  return out;
+}
+
+// [over "glob"] using optimizer[(arguments)]
+bool Parser::param_group(ast::Minimize& out) {
+  ast::ParamGroup group;
+  const uint32_t begin = token().begin;
+  if (accept(TokenKind::kw_over)) {
+    if (!at(TokenKind::string)) {
+      fail_expected("a pattern of param paths", "such as over \"h.*.attn.*\"");
+      return false;
+    }
+    group.glob_span = here();
+    group.glob = string_literal();
+  }
+  if (!expect(TokenKind::kw_using, "`using` and an optimizer", "minimize loss using adamw(lr = 1e-3)")) return false;
+  group.optimizer = identifier(NameUse::value);
+  int height = 0;
+  if (!panic_ && at(TokenKind::left_paren)) arguments(group.arguments, height);
+  group.span = from(begin);
+  out.groups.push_back(std::move(group));
+  return !panic_;
+}
+
+std::optional<ast::Stmt::Node> Parser::return_statement() {
+  ++at_;
+  ast::ExprPtr value = bare_tuple();
+  return ast::Return{std::move(value)};  // Invalid after a mistake: the fn still returns
+}
+
+// ---- assignments, updates, calls
+
+std::optional<ast::Stmt::Node> Parser::simple_statement() {
+  ast::ExprPtr first = expression();
+  if (panic_) return std::nullopt;
+  switch (kind()) {
+    case TokenKind::comma:
+    case TokenKind::colon:
+    case TokenKind::assign: return assignment(std::move(first));
+    case TokenKind::arrow_left: return state_update(std::move(first));
+    default: break;
+  }
+  if (!first->as<ast::Call>() && !first->as<ast::Invalid>() && at_statement_end()) {
+    const auto* compared = first->as<ast::Binary>();
+    const bool equality = compared && compared->op == ast::BinaryOp::eq;
+    fail(Code::unused_value, first->span).hint(equality ? "`==` compares; an assignment is written `=`" : "bind it to a name, or declare it an `output`");
+    return std::nullopt;
+  }
+  return ast::ExprStmt{std::move(first)};
+}
+
+bool Parser::to_target(const ast::Expr& e, ast::Target& out) {
+  static constexpr std::string_view kFound[] = {"this", "a number", "a truth value", "", "a string", "a tuple", "an expression", "an expression", "a call", "a part of a tensor"};
+  const auto* name = e.as<ast::NameRef>();
+  if (!name) {
+    auto report = fail(Code::bad_assignment_target, e.span, kFound[static_cast<size_t>(e.kind())]);
+    if (e.as<ast::Index>()) report.hint("a state is updated by `<-`; other values do not change");
+    return false;
+  }
+  if (parse_dtype(name->name.str())) {
+    fail(Code::reserved_name, e.span, name->name, "a dtype", "a value").hint("call it `my_{}`", name->name);
+    return false;
+  }
+  out.name = {name->name, e.span};
+  declare(out.name);
+  return true;
+}
+
+std::optional<ast::Stmt::Node> Parser::assignment(ast::ExprPtr first) {
+  ast::Assign out;
+  if (!to_target(*first, out.targets.emplace_back())) return std::nullopt;
+  while (!panic_ && accept(TokenKind::comma)) {
+    const ast::ExprPtr next = expression();
+    if (panic_ || !to_target(*next, out.targets.emplace_back())) return std::nullopt;
+  }
+  if (panic_) return std::nullopt;
+  if (at(TokenKind::colon)) {
+    if (out.targets.size() > 1) {
+      fail(Code::misplaced_annotation, here()).hint("annotate the name in a statement of its own: y: [a b] = y");
+      return std::nullopt;
+    }
+    ++at_;
+    out.targets[0].type = type();
+  }
+  if (!expect(TokenKind::assign, "`=` and a value")) return std::nullopt;
+  out.value = out.targets.size() > 1 ? bare_tuple() : expression();
+  return out;  // after a mistake the names are bound to Invalid
+}
+
+std::optional<ast::Stmt::Node> Parser::state_update(ast::ExprPtr target) {
+  ast::StateUpdate out;
+  ++at_;
+  const ast::Expr* named = target.get();
+  if (auto* index = target->as<ast::Index>()) {
+    named = index->base.get();
+    out.indices = std::move(index->items);
+  }
+  const auto* name = named->as<ast::NameRef>();
+  if (!name) {
+    fail(Code::bad_assignment_target, target->span, "this expression").hint("`<-` updates a state: s <- e, or s[axis = place] <- e");
+    return std::nullopt;
+  }
+  out.name = {name->name, named->span};
+  out.value = expression();
+  if (panic_) return std::nullopt;
+  return out;
+}
+
+}  // namespace einc

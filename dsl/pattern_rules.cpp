@@ -1,0 +1,167 @@
+#include "dsl/pattern_rules.h"
+
+#include <unordered_map>
+
+namespace einc {
+namespace {
+
+struct Place {
+  Name name;
+  Span span;
+};
+
+// What a term's atoms hold, groups and windows opened. The parser bounds the depth.
+struct Contents {
+  std::vector<Place> names;
+  std::vector<Span> ellipses;
+  std::vector<Span> grouped_ellipses;
+  std::vector<Span> integers;
+  std::vector<Span> windows;
+  std::vector<Span> stars;
+  std::vector<Span> groups;
+};
+
+enum class Level : uint8_t { top, grouped };
+
+void gather(const std::vector<Atom>& atoms, Level level, Contents& out) {
+  for (const Atom& atom : atoms) {
+    switch (atom.kind) {
+      case AtomKind::name: out.names.push_back({atom.name, atom.span}); break;
+      case AtomKind::unit: break;
+      case AtomKind::integer: out.integers.push_back(atom.span); break;
+      case AtomKind::ellipsis:
+        out.ellipses.push_back(atom.span);
+        if (level == Level::grouped) out.grouped_ellipses.push_back(atom.span);
+        break;
+      case AtomKind::group:
+        out.groups.push_back(atom.span);
+        gather(atom.children, Level::grouped, out);
+        break;
+      case AtomKind::window:
+        out.windows.push_back(atom.span);
+        for (const WindowTerm& term : atom.terms) out.names.push_back({term.axis, term.axis_span});
+        break;
+      case AtomKind::star: out.stars.push_back(atom.span); break;
+    }
+  }
+}
+
+Contents contents_of(const PatternTerm& term) {
+  Contents out;
+  gather(term.atoms, Level::top, out);
+  return out;
+}
+
+class Checker {
+ public:
+  Checker(PatternOp op, const Pattern& pattern, Diagnostics& diagnostics) : op_(op), diagnostics_(diagnostics) {
+    for (const PatternTerm& term : pattern.inputs) inputs_.push_back(contents_of(term));
+    output_ = contents_of(pattern.output);
+    output_span_ = pattern.output.span;
+  }
+
+  bool run() {
+    const size_t before = diagnostics_.error_count();
+    for (const Contents& input : inputs_) {
+      ellipses(input);
+      if (op_ != PatternOp::einsum) no_repeats(input, op_ == PatternOp::pack || op_ == PatternOp::unpack ? "in the pattern" : "on the left");
+    }
+    ellipses(output_);
+    ellipsis_sides();
+    no_repeats(output_, "on the right");
+    if (op_ == PatternOp::pack || op_ == PatternOp::unpack) return diagnostics_.error_count() == before;
+    integers();
+    windows();
+    sides();
+    return diagnostics_.error_count() == before;
+  }
+
+ private:
+  void ellipses(const Contents& term) {
+    if (term.ellipses.size() > 1)
+      diagnostics_.report(Code::pattern_ellipsis, term.ellipses[1], "one operand has two ellipses")
+          .label(term.ellipses[0], "the first stands here")
+          .hint("keep one `...` and name the other axes");
+  }
+
+  void ellipsis_sides() {
+    bool on_input = false;
+    for (const Contents& input : inputs_) {
+      on_input = on_input || !input.ellipses.empty();
+      for (const Span span : input.grouped_ellipses)
+        diagnostics_.report(Code::pattern_ellipsis, span, "an ellipsis cannot stand in a group on the left")
+            .hint("on the left `...` stands by itself; on the right `(...)` joins its axes");
+    }
+    if (on_input == !output_.ellipses.empty()) return;
+    if (!on_input) {
+      diagnostics_.report(Code::pattern_ellipsis, output_.ellipses[0], "the ellipsis on the right stands for nothing: the left has none")
+          .hint("write `...` on the left too");
+    } else if (op_ == PatternOp::rearrange || op_ == PatternOp::repeat) {
+      for (const Contents& input : inputs_)
+        for (const Span span : input.ellipses)
+          diagnostics_.report(Code::pattern_ellipsis, span, "the axes of the ellipsis on the left are lost: the right has none")
+              .hint("write `...` on the right too, or use reduce");
+    }
+  }
+
+  void no_repeats(const Contents& term, std::string_view where) {
+    std::unordered_map<Name, Span> seen;
+    for (const Place& place : term.names) {
+      const auto [first, is_new] = seen.emplace(place.name, place.span);
+      if (is_new) continue;
+      auto report = diagnostics_.report(Code::pattern_duplicate, place.span, place.name, where);
+      report.label(first->second, "the first stands here");
+      if (op_ != PatternOp::einsum) report.hint("a diagonal is an einsum: einsum(x, \"i i -> i\"); else give each axis its own name");
+    }
+  }
+
+  void integers() {
+    const auto refuse = [&](Span span, std::string_view message, std::string_view hint) {
+      diagnostics_.report(Code::pattern_integer, span, message).hint(hint);
+    };
+    const bool left_ok = op_ == PatternOp::reduce || op_ == PatternOp::einsum;
+    for (const Contents& input : inputs_)
+      for (const Span span : input.integers)
+        if (!left_ok) refuse(span, "an axis without a name on the left would be lost", "name it, or use reduce");
+    for (const Span span : output_.integers)
+      if (op_ != PatternOp::repeat) refuse(span, "an axis without a name on the right stands for nothing on the left", "a new axis is made by repeat");
+  }
+
+  void windows() {
+    for (const Span span : output_.windows)
+      diagnostics_.report(Code::pattern_window, span, "a window `(2*h + kh)` cannot stand on the right")
+          .hint("windows read an input axis; write `(h kh)` for a composed axis");
+  }
+
+  void sides() {
+    std::unordered_map<Name, Span> left, right;
+    for (const Contents& input : inputs_)
+      for (const Place& place : input.names) left.emplace(place.name, place.span);
+    for (const Place& place : output_.names) right.emplace(place.name, place.span);
+    if (op_ == PatternOp::rearrange || op_ == PatternOp::repeat)
+      for (const Contents& input : inputs_)
+        for (const Place& place : input.names)
+          if (!right.contains(place.name))
+            diagnostics_.report(Code::pattern_one_sided, place.span, place.name, "left", to_string(op_))
+                .label(output_span_, "missing here")
+                .hint("write `{}` on the right too, or use reduce to sum, average, ... over it", place.name);
+    if (op_ == PatternOp::repeat) return;
+    for (const Place& place : output_.names)
+      if (!left.contains(place.name))
+        diagnostics_.report(Code::pattern_one_sided, place.span, place.name, "right", to_string(op_))
+            .hint(op_ == PatternOp::einsum ? "every name on the right of an einsum stands in an operand; a new axis is made by repeat"
+                                           : "a new axis is made by repeat");
+  }
+
+  PatternOp op_;
+  Diagnostics& diagnostics_;
+  std::vector<Contents> inputs_;
+  Contents output_;
+  Span output_span_;
+};
+
+}  // namespace
+
+bool check_pattern(PatternOp op, const Pattern& pattern, Diagnostics& diagnostics) { return Checker(op, pattern, diagnostics).run(); }
+
+}  // namespace einc
