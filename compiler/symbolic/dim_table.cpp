@@ -15,12 +15,18 @@ enum class Equality : uint8_t { fails, holds };
 Verdict decide_order(Ordering o, Equality equality) {
   const bool equal_is_enough = equality == Equality::holds;
   switch (o) {
-    case Ordering::equal: return equal_is_enough ? Verdict::always : Verdict::never;
-    case Ordering::greater: return Verdict::always;
-    case Ordering::greater_equal: return equal_is_enough ? Verdict::always : Verdict::depends;
-    case Ordering::less: return Verdict::never;
-    case Ordering::less_equal: return equal_is_enough ? Verdict::depends : Verdict::never;
-    case Ordering::unknown: break;
+    case Ordering::equal:
+      return equal_is_enough ? Verdict::always : Verdict::never;
+    case Ordering::greater:
+      return Verdict::always;
+    case Ordering::greater_equal:
+      return equal_is_enough ? Verdict::always : Verdict::depends;
+    case Ordering::less:
+      return Verdict::never;
+    case Ordering::less_equal:
+      return equal_is_enough ? Verdict::depends : Verdict::never;
+    case Ordering::unknown:
+      break;
   }
   return Verdict::depends;
 }
@@ -60,16 +66,21 @@ std::string names_text(const std::vector<Name>& names) {
 
 Verdict decide(const Condition& c) {
   switch (c.kind) {
-    case ConditionKind::divides: return decide_division(c.left, c.right);
-    case ConditionKind::at_least: return decide_order(compare(c.left, c.right), Equality::holds);
-    case ConditionKind::less: return decide_order(compare(c.right, c.left), Equality::fails);
+    case ConditionKind::divides:
+      return decide_division(c.left, c.right);
+    case ConditionKind::at_least:
+      return decide_order(compare(c.left, c.right), Equality::holds);
+    case ConditionKind::less:
+      return decide_order(compare(c.right, c.left), Equality::fails);
     case ConditionKind::equal: {
       const Ordering o = compare(c.left, c.right);
       if (o == Ordering::equal) return Verdict::always;
       return o == Ordering::less || o == Ordering::greater ? Verdict::never : Verdict::depends;
     }
-    case ConditionKind::in_range: return both(decide_order(compare(c.left, Poly(0)), Equality::holds), decide_order(compare(c.right, c.left), Equality::fails));
-    case ConditionKind::fits: return decide_order(compare(Poly(INT64_MAX), c.left), Equality::holds);
+    case ConditionKind::in_range:
+      return both(decide_order(compare(c.left, Poly(0)), Equality::holds), decide_order(compare(c.right, c.left), Equality::fails));
+    case ConditionKind::fits:
+      return decide_order(compare(Poly(INT64_MAX), c.left), Equality::holds);
   }
   return Verdict::depends;
 }
@@ -78,12 +89,18 @@ std::optional<bool> holds(const Condition& c, const Bindings& values) {
   const auto left = c.left.evaluate(values), right = c.right.evaluate(values);
   if (!left || !right) return std::nullopt;
   switch (c.kind) {
-    case ConditionKind::divides: return !right->is_zero() && (*left / *right).is_integer();
-    case ConditionKind::at_least: return *left >= *right;
-    case ConditionKind::less: return *left < *right;
-    case ConditionKind::equal: return *left == *right;
-    case ConditionKind::in_range: return left->sign() >= 0 && *left < *right;
-    case ConditionKind::fits: return *left <= Rational(INT64_MAX);
+    case ConditionKind::divides:
+      return !right->is_zero() && (*left / *right).is_integer();
+    case ConditionKind::at_least:
+      return *left >= *right;
+    case ConditionKind::less:
+      return *left < *right;
+    case ConditionKind::equal:
+      return *left == *right;
+    case ConditionKind::in_range:
+      return left->sign() >= 0 && *left < *right;
+    case ConditionKind::fits:
+      return *left <= Rational(INT64_MAX);
   }
   return std::nullopt;
 }
@@ -95,11 +112,16 @@ std::string to_string(const Condition& c) {
       const bool plain_right = right.find_first_of(" */^-") == std::string::npos;
       return fmt::format("{}/{} is an integer", c.left.is_monomial() ? left : "(" + left + ")", plain_right ? right : "(" + right + ")");
     }
-    case ConditionKind::at_least: return fmt::format("{} is at least {}", left, right);
-    case ConditionKind::less: return fmt::format("{} is less than {}", left, right);
-    case ConditionKind::equal: return fmt::format("{} equals {}", left, right);
-    case ConditionKind::in_range: return fmt::format("{} is at least 0 and less than {}", left, right);
-    case ConditionKind::fits: return fmt::format("{} is at most 2^63 - 1", left);
+    case ConditionKind::at_least:
+      return fmt::format("{} is at least {}", left, right);
+    case ConditionKind::less:
+      return fmt::format("{} is less than {}", left, right);
+    case ConditionKind::equal:
+      return fmt::format("{} equals {}", left, right);
+    case ConditionKind::in_range:
+      return fmt::format("{} is at least 0 and less than {}", left, right);
+    case ConditionKind::fits:
+      return fmt::format("{} is at most 2^63 - 1", left);
   }
   return {};
 }
@@ -150,9 +172,9 @@ BindResult DimTable::bind(const Bindings& given) const {
   for (const Condition& c : conditions_)
     if (holds(c, result.values) == false) {
       const std::string where = values_text({&c.left, &c.right}, result.values);
-      result.problems.push_back({BindProblemKind::condition, Name(), c.source,
-                                 fmt::format("{}{}must hold: {}{}", c.text, c.text.empty() ? "" : ": ", to_string(c),
-                                             where.empty() ? "" : ", but " + where)});
+      result.problems.push_back(
+          {BindProblemKind::condition, Name(), c.source,
+           fmt::format("{}{}must hold: {}{}", c.text, c.text.empty() ? "" : ": ", to_string(c), where.empty() ? "" : ", but " + where)});
     }
   return result;
 }
@@ -162,8 +184,7 @@ void DimTable::bind_given(const Bindings& given, BindResult& result) const {
   for (const auto& [name, value] : given)
     if (!find(name)) unknown.push_back(name);
   std::sort(unknown.begin(), unknown.end(), [](Name a, Name b) { return a.str() < b.str(); });
-  for (const Name n : unknown)
-    result.problems.push_back({BindProblemKind::unknown_dim, n, -1, fmt::format("there is no dim {}", n.str())});
+  for (const Name n : unknown) result.problems.push_back({BindProblemKind::unknown_dim, n, -1, fmt::format("there is no dim {}", n.str())});
   for (const Dim& d : dims_) {
     const auto it = given.find(d.name);
     if (it == given.end()) {
@@ -173,17 +194,17 @@ void DimTable::bind_given(const Bindings& given, BindResult& result) const {
     }
     if (d.kind == DimKind::derived) {
       const std::string bases = names_text(d.definition.free_names());
-      result.problems.push_back({BindProblemKind::derived_set, d.name, d.source,
-                                 fmt::format("dim {} is derived ({}){}", d.name.str(), d.definition.str(),
-                                             bases.empty() ? "" : ": set " + bases + " instead")});
+      result.problems.push_back(
+          {BindProblemKind::derived_set, d.name, d.source,
+           fmt::format("dim {} is derived ({}){}", d.name.str(), d.definition.str(), bases.empty() ? "" : ": set " + bases + " instead")});
       continue;
     }
     result.values[d.name] = it->second;
   }
   for (const Dim& d : dims_)
     if (const auto it = result.values.find(d.name); it != result.values.end() && it->second < 1)
-      result.problems.push_back({BindProblemKind::below_one, d.name, d.source,
-                                 fmt::format("dim {} is {}; a dim is at least 1", d.name.str(), it->second)});
+      result.problems.push_back(
+          {BindProblemKind::below_one, d.name, d.source, fmt::format("dim {} is {}; a dim is at least 1", d.name.str(), it->second)});
 }
 
 void DimTable::bind_derived(const Dim& d, BindResult& result) const {
@@ -192,8 +213,9 @@ void DimTable::bind_derived(const Dim& d, BindResult& result) const {
     if (const auto it = result.values.find(n); it == result.values.end() || it->second < 1) return;
   const auto report = [&](BindProblemKind kind, std::string what) {
     const std::string where = values_text({&d.definition}, result.values);
-    result.problems.push_back({kind, d.name, d.source,
-                               fmt::format("dim {} = {} {}{}", d.name.str(), d.definition.str(), what, where.empty() ? "" : " with " + where)});
+    result.problems.push_back(
+        {kind, d.name, d.source,
+         fmt::format("dim {} = {} {}{}", d.name.str(), d.definition.str(), what, where.empty() ? "" : " with " + where)});
   };
   const auto value = d.definition.evaluate(result.values);
   if (!value) return report(BindProblemKind::not_integer, "divides by 0");

@@ -33,9 +33,9 @@ struct Condition {
 };
 
 enum class Verdict : uint8_t { always, never, depends };
-Verdict decide(const Condition& condition);  // for all dims >= 1
+Verdict decide(const Condition& condition);                                     // for all dims >= 1
 std::optional<bool> holds(const Condition& condition, const Bindings& values);  // nullopt: a name is missing
-std::string to_string(const Condition& condition);  // "embed/heads is an integer"
+std::string to_string(const Condition& condition);                              // "embed/heads is an integer"
 
 enum class BindProblemKind : uint8_t { unknown_dim, derived_set, below_one, too_large, not_integer, condition };
 

@@ -34,10 +34,13 @@ Poly substitute_atom(Atom atom, const Substitution& map) {
   std::vector<Poly> arguments;
   for (const Poly& p : c.arguments) arguments.push_back(p.substitute(map));
   switch (c.kind) {
-    case AtomKind::floor: return floor(arguments.front());
-    case AtomKind::max: return max_of(arguments);
+    case AtomKind::floor:
+      return floor(arguments.front());
+    case AtomKind::max:
+      return max_of(arguments);
     case AtomKind::sum:
-    case AtomKind::dim: break;
+    case AtomKind::dim:
+      break;
   }
   return arguments.front();
 }

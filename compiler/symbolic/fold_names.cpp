@@ -48,10 +48,13 @@ Poly fold_atom(Atom atom, const std::vector<Pattern>& patterns) {
   std::vector<Poly> arguments;
   for (const Poly& p : c.arguments) arguments.push_back(fold(p, patterns));
   switch (c.kind) {
-    case AtomKind::floor: return floor(arguments.front());
-    case AtomKind::max: return max_of(arguments);
+    case AtomKind::floor:
+      return floor(arguments.front());
+    case AtomKind::max:
+      return max_of(arguments);
     case AtomKind::sum:
-    case AtomKind::dim: break;
+    case AtomKind::dim:
+      break;
   }
   return arguments.front();
 }
@@ -61,8 +64,8 @@ Poly fold_term(Term term, const std::vector<Pattern>& patterns) {
   for (const Pattern& p : patterns) {
     const int fits = count_fits(term.monomial, p.monomial);
     if (fits == 0) continue;
-    if (!p.coefficient.is_one() && (fits != 1 || (p.coefficient < Rational(1)) == term.coefficient.is_integer() ||
-                                    !(term.coefficient / p.coefficient).is_integer()))
+    if (!p.coefficient.is_one() &&
+        (fits != 1 || (p.coefficient < Rational(1)) == term.coefficient.is_integer() || !(term.coefficient / p.coefficient).is_integer()))
       continue;
     term.monomial = multiply(term.monomial, power(p.monomial, -fits));
     term.coefficient = term.coefficient / pow(p.coefficient, fits);

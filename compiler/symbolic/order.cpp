@@ -14,16 +14,23 @@ namespace {
 enum class Sign : uint8_t { zero, positive, non_negative, negative, non_positive, unknown };
 
 constexpr int64_t kExpansionLimit = 1 << 12;  // terms after the shift
+constexpr int kExponentLimit = 32;            // of a factor to expand
 constexpr int kStepLimit = 48;                // replacements of floor and max in one question
 
 Sign negate(Sign s) {
   switch (s) {
-    case Sign::zero: return Sign::zero;
-    case Sign::positive: return Sign::negative;
-    case Sign::non_negative: return Sign::non_positive;
-    case Sign::negative: return Sign::positive;
-    case Sign::non_positive: return Sign::non_negative;
-    case Sign::unknown: break;
+    case Sign::zero:
+      return Sign::zero;
+    case Sign::positive:
+      return Sign::negative;
+    case Sign::non_negative:
+      return Sign::non_positive;
+    case Sign::negative:
+      return Sign::positive;
+    case Sign::non_positive:
+      return Sign::non_negative;
+    case Sign::unknown:
+      break;
   }
   return Sign::unknown;
 }
@@ -120,8 +127,10 @@ class Question {
     const auto expanded = shift(PolyRep::make(std::move(rising)));
     if (!expanded) return std::nullopt;
     for (const Term& t : TermList(*expanded)) {
-      if (t.monomial.empty()) constant = constant + t.coefficient;
-      else if (t.coefficient.sign() < 0) return std::nullopt;
+      if (t.monomial.empty())
+        constant = constant + t.coefficient;
+      else if (t.coefficient.sign() < 0)
+        return std::nullopt;
     }
     return constant;
   }
@@ -137,7 +146,10 @@ class Question {
     int64_t expansion = 0;
     for (const Term& t : TermList(p)) {
       int64_t size = 1;
-      for (const Factor& f : t.monomial) size = std::min(kExpansionLimit + 1, size * (int64_t{f.exponent} + 1));
+      for (const Factor& f : t.monomial) {
+        if (f.exponent > kExponentLimit) return std::nullopt;
+        size = std::min(kExpansionLimit + 1, size * (int64_t{f.exponent} + 1));
+      }
       expansion += size;
       if (expansion > kExpansionLimit) return std::nullopt;
     }
@@ -164,8 +176,10 @@ class Question {
     Term content{{}, Rational(1)};  // the common positive factor: without it p is smaller and has no negative exponents
     for (const Factor& f : monomial_content(terms)) {
       const bool positive = std::find(not_positive.begin(), not_positive.end(), f.atom) == not_positive.end();
-      if (positive) content.monomial.push_back({f.atom, -f.exponent});
-      else if (f.exponent < 0) return Sign::unknown;
+      if (positive)
+        content.monomial.push_back({f.atom, -f.exponent});
+      else if (f.exponent < 0)
+        return Sign::unknown;
     }
     const bool all_positive = not_positive.empty();
     const auto same_sign = [&](int s) {
@@ -243,12 +257,18 @@ Sign sign_of(const Poly& p) { return Question().sign(p); }
 Ordering compare(const Poly& a, const Poly& b) {
   if (a == b) return Ordering::equal;
   switch (sign_of(a - b)) {
-    case Sign::zero: return Ordering::equal;
-    case Sign::positive: return Ordering::greater;
-    case Sign::non_negative: return Ordering::greater_equal;
-    case Sign::negative: return Ordering::less;
-    case Sign::non_positive: return Ordering::less_equal;
-    case Sign::unknown: break;
+    case Sign::zero:
+      return Ordering::equal;
+    case Sign::positive:
+      return Ordering::greater;
+    case Sign::non_negative:
+      return Ordering::greater_equal;
+    case Sign::negative:
+      return Ordering::less;
+    case Sign::non_positive:
+      return Ordering::less_equal;
+    case Sign::unknown:
+      break;
   }
   return Ordering::unknown;
 }

@@ -1,14 +1,18 @@
-// Recursive descent over the text of a polynomial. The text may be hostile: nesting, exponents of anything but one atom,
-// and the number of terms of a result are bounded. A sum of terms is put together before anything cancels in it, so that
+// Recursive descent over the text of a polynomial. The text may be hostile: nesting, exponents, the number
+// of terms of a result and the work in all are bounded. A sum of terms is put together before anything cancels in it, so that
 // what was printed is read back term by term.
+#include <cstdlib>
+
 #include "compiler/symbolic/poly_rep.h"
 
 namespace einc {
 namespace {
 
 constexpr int kNestingLimit = 256;
-constexpr size_t kTermLimit = 1 << 16;  // of a product, power or quotient before it is computed
-constexpr int kPowerLimit = 64;        // for positive powers of sums and of numbers
+constexpr size_t kTermLimit = 1 << 16;  // of a sum, product, power or quotient before it is computed
+constexpr size_t kWorkLimit = 1 << 20;  // terms of all products together
+constexpr int kPowerLimit = 64;         // for positive powers of sums and of numbers
+constexpr int kExponentLimit = 4096;    // of one atom
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -49,9 +53,12 @@ class Reader {
       if (!p) return std::nullopt;
       append(terms, TermList(negative ? -*p : *p));
       if (terms.size() > kTermLimit) return std::nullopt;
-      if (take('+')) negative = false;
-      else if (take('-')) negative = true;
-      else break;
+      if (take('+'))
+        negative = false;
+      else if (take('-'))
+        negative = true;
+      else
+        break;
     }
     --depth_;
     return finish(std::move(terms));
@@ -63,9 +70,11 @@ class Reader {
       const bool times = take('*');
       if (!times && !take('/')) break;
       const auto right = power();
-      if (!right || TermList(*left).size() * TermList(*right).size() > kTermLimit) return std::nullopt;
-      if (!times && right->is_zero()) return std::nullopt;
+      if (!right || (!times && right->is_zero())) return std::nullopt;
+      const size_t terms = TermList(*left).size() * TermList(*right).size();
+      if (terms > kTermLimit || (work_ += terms) > kWorkLimit) return std::nullopt;
       left = times ? *left * *right : divide(*left, *right);
+      if (!exponents_bounded(*left)) return std::nullopt;
     }
     return left;
   }
@@ -79,8 +88,15 @@ class Reader {
     int exponent = 0;
     for (const char c : digits) exponent = exponent * 10 + (c - '0');
     if (base->is_zero() && negative) return std::nullopt;
-    if (!bounded_power(*base, exponent, negative)) return std::nullopt;
+    if (exponent > kExponentLimit || !bounded_power(*base, exponent, negative)) return std::nullopt;
     return pow(*base, negative ? -exponent : exponent);
+  }
+
+  static bool exponents_bounded(const Poly& p) {
+    for (const Term& t : TermList(p))
+      for (const Factor& f : t.monomial)
+        if (std::abs(f.exponent) > kExponentLimit) return false;
+    return true;
   }
 
   // One atom, to any power; the inverse of a sum, which is one atom, likewise; anything else to a small one.
@@ -125,6 +141,7 @@ class Reader {
   std::string_view text_;
   size_t at_ = 0;
   int depth_ = 0;
+  size_t work_ = 0;
 };
 
 }  // namespace

@@ -29,8 +29,8 @@ using Substitution = std::unordered_map<Name, Poly>;
 
 class Poly {
  public:
-  Poly() = default;                           // 0
-  Poly(int64_t value) : small_(value) {       // NOLINT: a number is a size
+  Poly() = default;                      // 0
+  Poly(int64_t value) : small_(value) {  // NOLINT: a number is a size
     if (value == INT64_MIN) *this = Poly(Rational(value));
   }
   explicit Poly(const Rational& value);
@@ -39,13 +39,13 @@ class Poly {
   bool is_zero() const { return !rep_ && small_ == 0; }
   bool is_one() const { return !rep_ && small_ == 1; }
   bool is_constant() const;
-  bool is_monomial() const;                      // one term, not 0
+  bool is_monomial() const;  // one term, not 0
   // Takes integer values whenever every dim is an integer, as far as the form shows.
   bool is_integral() const;
   std::optional<int64_t> as_integer() const { return rep_ ? std::nullopt : std::optional(small_); }
-  std::optional<Rational> as_rational() const;   // when constant
+  std::optional<Rational> as_rational() const;  // when constant
   bool contains(Name dim) const;
-  std::vector<Name> free_names() const;          // sorted by text
+  std::vector<Name> free_names() const;  // sorted by text
 
   // Exact value; nullopt when a name is missing or an inverse meets 0.
   std::optional<Rational> evaluate(const Bindings& values) const;

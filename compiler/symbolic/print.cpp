@@ -69,9 +69,12 @@ std::string fraction_text(const Poly& x) {
 
 std::string compound_text(AtomKind kind, const std::vector<Poly>& arguments) {
   switch (kind) {
-    case AtomKind::dim: break;
-    case AtomKind::floor: return "floor(" + fraction_text(arguments.front()) + ")";
-    case AtomKind::sum: return "(" + arguments.front().str() + ")";
+    case AtomKind::dim:
+      break;
+    case AtomKind::floor:
+      return "floor(" + fraction_text(arguments.front()) + ")";
+    case AtomKind::sum:
+      return "(" + arguments.front().str() + ")";
     case AtomKind::max: {
       std::string text = "max(";
       for (const Poly& p : arguments) text += (text.size() > 4 ? ", " : "") + p.str();

@@ -167,7 +167,8 @@ Rational gcd(const Rational& a, const Rational& b) {
   const auto x = a.as_integer(), y = b.as_integer();
   if (x && y) return std::gcd(*x, *y);
   const cpp_rational ra = BigRational::of(a), rb = BigRational::of(b);
-  return BigRational::make(cpp_rational(boost::multiprecision::gcd(boost::multiprecision::numerator(ra), boost::multiprecision::numerator(rb))));
+  return BigRational::make(
+      cpp_rational(boost::multiprecision::gcd(boost::multiprecision::numerator(ra), boost::multiprecision::numerator(rb))));
 }
 
 Rational lcm(const Rational& a, const Rational& b) {

@@ -19,7 +19,7 @@ void intrusive_ptr_release(const BigRational* p) noexcept;
 class Rational {
  public:
   Rational() = default;
-  Rational(int64_t value);  // NOLINT: an integer is a rational
+  Rational(int64_t value);                           // NOLINT: an integer is a rational
   Rational(int64_t numerator, int64_t denominator);  // denominator is not 0
   // 1 to kMaxDigits decimal digits; nullopt for anything else.
   static constexpr size_t kMaxDigits = 4096;
@@ -52,7 +52,7 @@ class Rational {
   boost::intrusive_ptr<const BigRational> big_;
 };
 
-Rational pow(const Rational& base, int exponent);  // base is not 0 when the exponent is negative
+Rational pow(const Rational& base, int exponent);    // base is not 0 when the exponent is negative
 Rational gcd(const Rational& a, const Rational& b);  // of integers, never negative
 Rational lcm(const Rational& a, const Rational& b);  // of integers other than 0, positive
 

@@ -55,8 +55,10 @@ TEST_CASE("binding says all that is wrong") {
       {{{"seq", 0}}, BindProblemKind::below_one, "dim seq is 0; a dim is at least 1", 2},
       {{{"seq", -3}}, BindProblemKind::below_one, "dim seq is -3; a dim is at least 1", 2},
       {{{"heads", 7}}, BindProblemKind::not_integer, "dim head = embed*heads^-1 is 768/7, not an integer, with embed = 768, heads = 7", 5},
-      {{{"embed", INT64_MAX}, {"heads", 1}}, BindProblemKind::too_large,
-       "dim hidden = 4*embed is 36893488147419103228, above 2^63 - 1, with embed = 9223372036854775807", 6},
+      {{{"embed", INT64_MAX}, {"heads", 1}},
+       BindProblemKind::too_large,
+       "dim hidden = 4*embed is 36893488147419103228, above 2^63 - 1, with embed = 9223372036854775807",
+       6},
   };
   for (const Row& row : rows) {
     CAPTURE(row.message);
@@ -99,9 +101,21 @@ TEST_CASE("conditions") {
       {ConditionKind::less, "e", "e", "e is less than e", Verdict::never, {}, {{"e", 4}}},
       {ConditionKind::equal, "e", "h", "e equals h", Verdict::depends, {{"e", 4}, {"h", 4}}, {{"e", 3}, {"h", 4}}},
       {ConditionKind::equal, "e", "e + 1", "e equals e + 1", Verdict::never, {}, {{"e", 3}}},
-      {ConditionKind::in_range, "e - 2", "h", "e - 2 is at least 0 and less than h", Verdict::depends, {{"e", 2}, {"h", 1}}, {{"e", 1}, {"h", 1}}},
+      {ConditionKind::in_range,
+       "e - 2",
+       "h",
+       "e - 2 is at least 0 and less than h",
+       Verdict::depends,
+       {{"e", 2}, {"h", 1}},
+       {{"e", 1}, {"h", 1}}},
       {ConditionKind::in_range, "e", "e + 1", "e is at least 0 and less than e + 1", Verdict::always, {{"e", 1}}, {}},
-      {ConditionKind::fits, "e*h", "0", "e*h is at most 2^63 - 1", Verdict::depends, {{"e", INT64_MAX}, {"h", 1}}, {{"e", INT64_MAX}, {"h", 2}}},
+      {ConditionKind::fits,
+       "e*h",
+       "0",
+       "e*h is at most 2^63 - 1",
+       Verdict::depends,
+       {{"e", INT64_MAX}, {"h", 1}},
+       {{"e", INT64_MAX}, {"h", 2}}},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);

@@ -17,8 +17,9 @@ Poly p(const std::string& text) {
 
 TEST_CASE("names of derived dims") {
   const std::vector<Definition> definitions{
-      {"embed", p("heads*head")}, {"hidden", p("4*heads*head")}, {"tokens", p("batch*seq")}, {"half", p("1/2*width")}, {"ffn", p("4*width")},
-      {"per", p("model/groups")}, {"ctx", p("seq")},              {"both", p("a + b")},       {"eight", p("8")},
+      {"embed", p("heads*head")}, {"hidden", p("4*heads*head")}, {"tokens", p("batch*seq")},
+      {"half", p("1/2*width")},   {"ffn", p("4*width")},         {"per", p("model/groups")},
+      {"ctx", p("seq")},          {"both", p("a + b")},          {"eight", p("8")},
   };
   struct Row {
     std::string written, folded;

@@ -31,11 +31,16 @@ Poly random_poly(int depth) {
   if (depth == 0 || pick(0, 3) == 0) return random_laurent();
   const Poly x = random_poly(depth - 1);
   switch (pick(0, 5)) {
-    case 0: return floor(x);
-    case 1: return max_of(x, random_laurent());
-    case 2: return x * random_laurent() + Poly(pick(-3, 4));
-    case 3: return x + random_poly(depth - 1);
-    default: break;
+    case 0:
+      return floor(x);
+    case 1:
+      return max_of(x, random_laurent());
+    case 2:
+      return x * random_laurent() + Poly(pick(-3, 4));
+    case 3:
+      return x + random_poly(depth - 1);
+    default:
+      break;
   }
   const Poly below = random_laurent();
   return below.is_zero() ? x : divide(x, below);
@@ -135,12 +140,23 @@ TEST_CASE("comparisons agree with values") {
     RC_PRE(a.has_value() && b.has_value());
     RC_CLASSIFY(order != Ordering::unknown, "decided");
     switch (order) {
-      case Ordering::equal: RC_ASSERT(*a == *b); break;
-      case Ordering::less: RC_ASSERT(*a < *b); break;
-      case Ordering::less_equal: RC_ASSERT(*a <= *b); break;
-      case Ordering::greater: RC_ASSERT(*a > *b); break;
-      case Ordering::greater_equal: RC_ASSERT(*a >= *b); break;
-      case Ordering::unknown: break;
+      case Ordering::equal:
+        RC_ASSERT(*a == *b);
+        break;
+      case Ordering::less:
+        RC_ASSERT(*a < *b);
+        break;
+      case Ordering::less_equal:
+        RC_ASSERT(*a <= *b);
+        break;
+      case Ordering::greater:
+        RC_ASSERT(*a > *b);
+        break;
+      case Ordering::greater_equal:
+        RC_ASSERT(*a >= *b);
+        break;
+      case Ordering::unknown:
+        break;
     }
   });
 }
