@@ -1,0 +1,163 @@
+#include "compiler/elaborate/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/elaborate/align.h"
+#include "compiler/elaborate/numbers.h"
+
+namespace einc {
+
+NodesFrom::NodesFrom(Context& context, Span span) : build_(context.build()), previous_(build_.origin.location) {
+  build_.origin.location = context.locate(span);
+}
+NodesFrom::~NodesFrom() { build_.origin.location = previous_; }
+
+std::string type_text(const Type& type) { return to_string(type); }
+
+Span span_of(const ast::Call& call) {
+  return call.arguments.empty() ? call.callee.span : join(call.callee.span, call.arguments.back().span);
+}
+
+bool check_arguments(Context& context, const ast::Call& call, size_t least, size_t most, std::string_view usage,
+                     std::initializer_list<std::string_view> keywords) {
+  bool fine = true;
+  size_t positional = 0;
+  for (const ast::Argument& argument : call.arguments) {
+    if (!argument.name) {
+      ++positional;
+    } else if (std::find(keywords.begin(), keywords.end(), argument.name.name.str()) == keywords.end()) {
+      context.diagnostics().report(Code::builtin_keyword, argument.name.span, call.callee.name, argument.name.name).hint("write {}", usage);
+      fine = false;
+    }
+  }
+  if (positional < least || positional > most) {
+    const std::string wanted = most > 1000   ? fmt::format("{} or more arguments", least)
+                               : least == most ? fmt::format("{} argument{}", least, least == 1 ? "" : "s")
+                                               : fmt::format("{} to {} arguments", least, most);
+    context.diagnostics().report(Code::builtin_arguments, span_of(call), call.callee.name, wanted, positional).hint("write {}", usage);
+    fine = false;
+  }
+  return fine;
+}
+
+const ast::Argument* find_argument(const ast::Call& call, std::string_view keyword) {
+  for (const ast::Argument& argument : call.arguments)
+    if (argument.name && argument.name.name.str() == keyword) return &argument;
+  return nullptr;
+}
+
+std::vector<const ast::Argument*> positional_arguments(const ast::Call& call) {
+  std::vector<const ast::Argument*> list;
+  for (const ast::Argument& argument : call.arguments)
+    if (!argument.name) list.push_back(&argument);
+  return list;
+}
+
+std::optional<std::vector<Value>> evaluate_all(Context& context, std::span<const ast::Argument* const> arguments) {
+  std::vector<Value> values;
+  for (const ast::Argument* argument : arguments)
+    if (auto value = context.evaluate(*argument->value)) values.push_back(std::move(*value));
+  if (values.size() != arguments.size()) return std::nullopt;
+  return values;
+}
+
+std::optional<int> find_axis(Context& context, const Type& type, Name name, Span span) {
+  std::optional<int> found;
+  for (int i = 0; i < type.rank(); ++i) {
+    if (type.axis(i).name != name) continue;
+    if (found) {
+      context.diagnostics()
+          .report(Code::axis_repeated, span, name, type_text(type))
+          .hint("rename one of the two first: `y: {} = ...`", suggest_annotation(type.axes));
+      return std::nullopt;
+    }
+    found = i;
+  }
+  if (found) return found;
+  auto report = context.diagnostics().report(Code::no_such_axis, span, type_text(type), name);
+  std::vector<std::string> names;
+  for (const Axis& axis : type.axes)
+    if (axis.is_named()) names.push_back(axis.name.str());
+  if (names.empty())
+    report.hint(type.axes.empty() ? "it is a scalar and has no axes" : "name its axes first: `y: {} = ...`", suggest_annotation(type.axes));
+  else
+    report.hint("its axes are {}", fmt::format("{}", fmt::join(names, ", ")));
+  return std::nullopt;
+}
+
+std::optional<int> axis_argument(Context& context, const Type& type, const ast::Argument& argument) {
+  if (const auto* name = argument.value->as<ast::NameRef>()) return find_axis(context, type, name->name, argument.value->span);
+  if (argument.value->kind() != ast::ExprKind::invalid)
+    context.diagnostics().report(Code::axis_name_expected, argument.value->span).hint("an axis is given by its bare name, as in `sum(x, seq)`");
+  return std::nullopt;
+}
+
+std::optional<AxisList> axes_or_all(Context& context, const Type& type, std::span<const ast::Argument* const> arguments) {
+  if (arguments.empty()) return AxisList::range(type.rank());
+  AxisList axes;
+  bool fine = true;
+  for (const ast::Argument* argument : arguments) {
+    const auto axis = axis_argument(context, type, *argument);
+    fine = fine && axis;
+    if (!axis) continue;
+    if (axes.contains(*axis)) {
+      context.diagnostics().report(Code::axis_twice, argument->span, type.axis(*axis).name);
+      fine = false;
+    } else {
+      axes.push_back(*axis);
+    }
+  }
+  if (!fine) return std::nullopt;
+  return axes;
+}
+
+std::optional<Axis> new_axis(Context& context, const ast::Argument& argument) {
+  if (argument.name) {
+    const auto size = context.evaluate_size(*argument.value);
+    if (!size) return std::nullopt;
+    const auto declared = context.declared_size(argument.name.name);
+    if (declared && *declared != *size) {
+      context.diagnostics()
+          .report(Code::axis_has_declared_size, argument.span, argument.name.name, context.describe_size(*declared), size->str())
+          .hint("give the new axis a name of its own");
+      return std::nullopt;
+    }
+    if (!declared) context.introduce_local(argument.name.name, *size, argument.name.span);
+    return Axis{argument.name.name, *size};
+  }
+  const auto* name = argument.value->as<ast::NameRef>();
+  if (name == nullptr) {
+    if (argument.value->kind() != ast::ExprKind::invalid)
+      context.diagnostics()
+          .report(Code::axis_name_expected, argument.value->span)
+          .hint("name a dim or an axis, as in `iota(seq)`, or make a new axis with `name = size`");
+    return std::nullopt;
+  }
+  if (const auto size = context.visible_size(name->name)) return Axis{name->name, *size};
+  const std::string visible = fmt::format("{}", fmt::join(context.visible_axis_names(), ", "));
+  auto report = context.diagnostics().report(Code::axis_without_size, argument.value->span, name->name);
+  if (visible.empty())
+    report.hint("write `{} = size` to make the axis here", name->name);
+  else
+    report.hint("axes with a size here are {}; or write `{} = size` to make the axis here", visible, name->name);
+  return std::nullopt;
+}
+
+std::optional<double> constant_argument(Context& context, const ast::Argument& argument, std::string_view what) {
+  const auto value = context.evaluate(*argument.value);
+  if (!value) return std::nullopt;
+  if (const Number* number = std::get_if<Number>(&value->data))
+    if (const auto constant = constant_value(*number)) return constant;
+  context.diagnostics().report(Code::number_expected, argument.value->span, what);
+  return std::nullopt;
+}
+
+bool check_rank(Context& context, size_t rank, Span span) {
+  if (rank <= static_cast<size_t>(kMaxRank)) return true;
+  context.diagnostics().report(Code::too_many_axes, span, rank, kMaxRank);
+  return false;
+}
+
+}  // namespace einc

@@ -1,0 +1,208 @@
+// concat, stack and pad: tensors put side by side or extended along a named axis.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/elaborate/align.h"
+#include "compiler/elaborate/arguments.h"
+#include "compiler/elaborate/axis_ops.h"
+#include "compiler/elaborate/numbers.h"
+#include "compiler/elaborate/promote.h"
+
+namespace einc {
+namespace {
+
+struct Parts {
+  std::vector<NodeId> nodes;
+  std::vector<Span> spans;
+};
+
+// All positional arguments but the last.
+std::optional<Parts> read_parts(Context& context, std::span<const ast::Argument* const> arguments) {
+  Parts parts;
+  bool fine = true;
+  for (const ast::Argument* argument : arguments) {
+    const auto node = context.evaluate_tensor(*argument->value);
+    fine = fine && node;
+    if (!node) continue;
+    parts.nodes.push_back(*node);
+    parts.spans.push_back(argument->value->span);
+  }
+  if (!fine) return std::nullopt;
+  return parts;
+}
+
+bool same_names(const Type& a, const Type& b) {
+  return std::equal(a.axes.begin(), a.axes.end(), b.axes.begin(), b.axes.end(),
+                    [](const Axis& x, const Axis& y) { return x.name == y.name; });
+}
+
+// The order of `type`'s axes that gives the names of `first`; nullopt when the two have other names.
+std::optional<AxisList> order_like(const Type& first, const Type& type) {
+  if (first.rank() != type.rank()) return std::nullopt;
+  if (same_names(first, type)) return AxisList::range(type.rank());
+  AxisList order;
+  for (const Axis& axis : first.axes) {
+    int found = -1;
+    for (int i = 0; i < type.rank(); ++i)
+      if (axis.is_named() && type.axis(i).name == axis.name && !order.contains(i)) found = i;
+    if (found < 0) return std::nullopt;
+    order.push_back(found);
+  }
+  return order;
+}
+
+// Brings all parts to the axis order of the first and to one dtype. Axis `joined` may differ in size (-1: none may).
+bool unify(Context& context, std::string_view op, Parts& parts, int joined) {
+  Builder& build = context.build();
+  const Type first = build.type(parts.nodes[0]);
+  DType dtype = first.dtype;
+  bool fine = true;
+  for (size_t k = 1; k < parts.nodes.size(); ++k) {
+    const Type type = build.type(parts.nodes[k]);
+    dtype = promote(dtype, type.dtype);
+    const auto order = order_like(first, type);
+    if (!order) {
+      context.diagnostics()
+          .report(Code::parts_differ, parts.spans[k], op, type_text(first), type_text(type))
+          .label(parts.spans[0], "{}", type_text(first));
+      fine = false;
+      continue;
+    }
+    for (int i = 0; i < first.rank(); ++i) {
+      const Axis& axis = type.axis((*order)[i]);
+      if (i == joined || axis.size == first.axis(i).size) continue;
+      context.diagnostics()
+          .report(Code::axis_sizes_differ, parts.spans[k], axis.name, context.describe_size(first.axis(i).size), context.describe_size(axis.size))
+          .label(parts.spans[0], "{}", type_text(first))
+          .label(parts.spans[k], "{}", type_text(type));
+      fine = false;
+    }
+    if (!order->is_identity()) parts.nodes[k] = build.permute(parts.nodes[k], *order);
+  }
+  for (NodeId& node : parts.nodes) node = convert(build, node, dtype);
+  return fine;
+}
+
+}  // namespace
+
+// concat(a, b, ..., axis): the axis keeps its name, its sizes are added.
+std::optional<Value> call_concat(Context& context, const ast::Call& call) {
+  if (!check_arguments(context, call, 2, SIZE_MAX, "`concat(a, b, axis)`")) return std::nullopt;
+  const auto arguments = positional_arguments(call);
+  auto parts = read_parts(context, std::span(arguments).first(arguments.size() - 1));
+  if (!parts) return std::nullopt;
+  const NodesFrom nodes_from(context, span_of(call));
+  const Type first = context.build().type(parts->nodes[0]);
+  const auto axis = axis_argument(context, first, *arguments.back());
+  if (!axis || !unify(context, "concat", *parts, *axis)) return std::nullopt;
+  return Value{context.build().concat(parts->nodes, *axis)};
+}
+
+// stack(a, b, ..., new_axis): the new axis comes first, its size is the number of parts.
+std::optional<Value> call_stack(Context& context, const ast::Call& call) {
+  if (!check_arguments(context, call, 2, SIZE_MAX, "`stack(a, b, new_axis)`")) return std::nullopt;
+  const auto arguments = positional_arguments(call);
+  const ast::Expr& last = *arguments.back()->value;
+  const auto* name = last.as<ast::NameRef>();
+  if (name == nullptr && last.kind() != ast::ExprKind::invalid)
+    context.diagnostics().report(Code::axis_name_expected, last.span).hint("give the new axis a name: `stack(a, b, pair)`");
+  auto parts = read_parts(context, std::span(arguments).first(arguments.size() - 1));
+  if (!parts || name == nullptr) return std::nullopt;
+  const NodesFrom nodes_from(context, span_of(call));
+  Builder& build = context.build();
+  if (!unify(context, "stack", *parts, -1)) return std::nullopt;
+  const Type type = build.type(parts->nodes[0]);
+  for (const Axis& axis : type.axes)
+    if (axis.name == name->name) {
+      context.diagnostics().report(Code::axis_exists, last.span, type_text(type), name->name).hint("choose another name, or use `concat` along that axis");
+      return std::nullopt;
+    }
+  const Poly count(static_cast<int64_t>(parts->nodes.size()));
+  const auto declared = context.declared_size(name->name);
+  if (declared && *declared != count) {
+    context.diagnostics()
+        .report(Code::axis_has_declared_size, last.span, name->name, context.describe_size(*declared), count)
+        .hint("give the new axis a name of its own");
+    return std::nullopt;
+  }
+  if (!check_rank(context, type.axes.size() + 1, span_of(call))) return std::nullopt;
+  if (!declared) context.introduce_local(name->name, count, last.span);
+  std::vector<Axis> axes{Axis{name->name, Poly(1)}};
+  axes.insert(axes.end(), type.axes.begin(), type.axes.end());
+  AxisList counts{0};
+  for (int i = 0; i < type.rank(); ++i) counts.push_back(1);
+  for (NodeId& node : parts->nodes) node = build.merge(node, counts, axes);
+  return Value{build.concat(parts->nodes, 0)};
+}
+
+namespace {
+
+// An amount of padding: an integer formula that is not negative.
+std::optional<Poly> pad_amount(Context& context, const ast::Expr& expr, Name axis) {
+  const auto value = context.evaluate(expr);
+  if (!value) return std::nullopt;
+  const Number* number = std::get_if<Number>(&value->data);
+  const Poly* amount = number != nullptr && number->integer ? std::get_if<Poly>(&number->value) : nullptr;
+  const Condition condition{ConditionKind::at_least, amount == nullptr ? Poly(-1) : *amount, Poly(0), -1, "an amount of padding"};
+  if (decide(condition) == Verdict::never) {
+    context.diagnostics().report(Code::pad_amounts, expr.span, axis).hint("write `{} = (1, 1)`", axis);
+    return std::nullopt;
+  }
+  if (decide(condition) == Verdict::depends) context.require(condition, expr.span);
+  return *amount;
+}
+
+}  // namespace
+
+// pad(x, axis = (before, after), ..., value = 0). An axis that is itself called `value` is told by its tuple.
+std::optional<Value> call_pad(Context& context, const ast::Call& call) {
+  const std::string usage = "`pad(x, axis = (before, after), value = 0)`";
+  const auto arguments = positional_arguments(call);
+  if (arguments.size() != 1) {
+    context.diagnostics().report(Code::builtin_arguments, span_of(call), "pad", "1 argument and the axes to pad", arguments.size()).hint("write {}", usage);
+    return std::nullopt;
+  }
+  const auto x = context.evaluate_tensor(*arguments[0]->value);
+  if (!x) return std::nullopt;
+  const NodesFrom nodes_from(context, span_of(call));
+  Builder& build = context.build();
+  const Type type = build.type(*x);
+  std::vector<Poly> before(type.axes.size()), after(type.axes.size());
+  Number fill{Poly(0), true};
+  bool fine = true;
+  for (const ast::Argument& argument : call.arguments) {
+    if (!argument.name) continue;
+    const auto* amounts = argument.value->as<ast::Tuple>();
+    if (argument.name.name.str() == "value" && amounts == nullptr) {
+      const auto value = context.evaluate(*argument.value);
+      const Number* number = value ? std::get_if<Number>(&value->data) : nullptr;
+      if (number != nullptr) fill = *number;
+      if (value && number == nullptr) context.diagnostics().report(Code::number_expected, argument.value->span, "the value to pad with");
+      fine = fine && number != nullptr;
+      if (number != nullptr && !representable(*number, type.dtype)) {
+        context.diagnostics().report(Code::number_not_in_dtype, argument.value->span, describe(*number), to_string(type.dtype));
+        fine = false;
+      }
+      continue;
+    }
+    const auto axis = find_axis(context, type, argument.name.name, argument.name.span);
+    fine = fine && axis;
+    if (amounts == nullptr || amounts->items.size() != 2) {
+      if (argument.value->kind() != ast::ExprKind::invalid)
+        context.diagnostics().report(Code::pad_amounts, argument.value->span, argument.name.name).hint("write `{} = (1, 1)`", argument.name.name);
+      fine = false;
+      continue;
+    }
+    const auto low = pad_amount(context, *amounts->items[0], argument.name.name);
+    const auto high = pad_amount(context, *amounts->items[1], argument.name.name);
+    fine = fine && low && high;
+    if (!fine) continue;
+    before[static_cast<size_t>(*axis)] = *low;
+    after[static_cast<size_t>(*axis)] = *high;
+  }
+  if (!fine) return std::nullopt;
+  return Value{build.pad(*x, std::move(before), std::move(after), fill.value)};
+}
+
+}  // namespace einc

@@ -1,0 +1,97 @@
+#include "compiler/elaborate/reductions.h"
+
+#include <array>
+
+#include "compiler/elaborate/arguments.h"
+#include "compiler/elaborate/numbers.h"
+#include "compiler/elaborate/promote.h"
+
+namespace einc {
+namespace {
+
+struct Row {
+  std::string_view name;
+  Reduction reduction;
+};
+constexpr std::array kRows{Row{"sum", Reduction::sum},   Row{"mean", Reduction::mean}, Row{"max", Reduction::max},
+                           Row{"min", Reduction::min},   Row{"prod", Reduction::prod}, Row{"var", Reduction::var},
+                           Row{"any", Reduction::any},   Row{"all", Reduction::all},   Row{"logsumexp", Reduction::logsumexp}};
+
+NodeId reduce(Builder& build, ReduceFn fn, NodeId x, const AxisList& axes) { return axes.empty() ? x : build.reduce(fn, x, axes); }
+
+// sum(x) * (1/n), one multiplication for each result.
+NodeId build_mean(Builder& build, NodeId x, const AxisList& axes) {
+  Poly count(1);
+  for (int axis : axes) count = count * build.type(x).axis(axis).size;
+  const NodeId total = reduce(build, ReduceFn::sum, x, axes);
+  return build.map(MapFn::mul, {total, build.constant(divide(Poly(1), count), build.type(x).dtype)});
+}
+
+// mean((x - mean(x))^2): the population's variance, as norms use it.
+NodeId build_var(Builder& build, NodeId x, const AxisList& axes) {
+  const NodeId mean = build_mean(build, x, axes);
+  AxisList kept;
+  for (int i = 0; i < build.type(x).rank(); ++i)
+    if (!axes.contains(i)) kept.push_back(i);
+  const NodeId operands[] = {x, mean};
+  const AxisList maps[] = {AxisList::range(build.type(x).rank()), kept};
+  const NodeId centred = build.map(MapFn::sub, operands, maps, build.type(x).axes, build.type(x).dtype);
+  return build_mean(build, build.map(MapFn::mul, {centred, centred}), axes);
+}
+
+NodeId counted(Builder& build, NodeId x) { return is_floating(build.type(x).dtype) ? x : convert(build, x, DType::i64); }
+
+}  // namespace
+
+std::optional<Reduction> parse_reduction(std::string_view name) {
+  for (const Row& row : kRows)
+    if (row.name == name) return row.reduction;
+  return std::nullopt;
+}
+
+NodeId widen(Builder& build, NodeId x) {
+  const DType dtype = build.type(x).dtype;
+  if (!is_floating(dtype)) return convert(build, x, DType::real);
+  return bytes_of(dtype) < 4 ? convert(build, x, DType::f32) : x;
+}
+
+NodeId narrow(Builder& build, NodeId x, DType dtype) { return is_floating(dtype) ? convert(build, x, dtype) : x; }
+
+NodeId build_reduction(Builder& build, Reduction reduction, NodeId x, const AxisList& axes) {
+  const DType dtype = build.type(x).dtype;
+  switch (reduction) {
+    case Reduction::sum: return reduce(build, ReduceFn::sum, counted(build, x), axes);
+    case Reduction::prod: return reduce(build, ReduceFn::prod, counted(build, x), axes);
+    case Reduction::max: return reduce(build, dtype == DType::boolean ? ReduceFn::any : ReduceFn::max, x, axes);
+    case Reduction::min: return reduce(build, dtype == DType::boolean ? ReduceFn::all : ReduceFn::min, x, axes);
+    case Reduction::any: return reduce(build, ReduceFn::any, x, axes);
+    case Reduction::all: return reduce(build, ReduceFn::all, x, axes);
+    case Reduction::mean: return narrow(build, build_mean(build, widen(build, x), axes), dtype);
+    case Reduction::var: return narrow(build, build_var(build, widen(build, x), axes), dtype);
+    case Reduction::logsumexp: return axes.empty() ? to_floating(build, x) : narrow(build, build.logsumexp(widen(build, x), axes), dtype);
+  }
+  internal_error(__FILE__, __LINE__, "no such reduction");
+}
+
+std::optional<Value> reduce_value(Context& context, Reduction reduction, const Value& x, std::span<const ast::Argument* const> axes, Span whole) {
+  const NodesFrom nodes_from(context, whole);
+  Builder& build = context.build();
+  if (std::holds_alternative<Tuple>(x.data)) {
+    context.diagnostics().report(Code::tensor_expected, whole, "several values");
+    return std::nullopt;
+  }
+  const Number* number = std::get_if<Number>(&x.data);
+  const NodeId node = to_tensor(build, x, number != nullptr && number->integer ? DType::i32 : DType::real);
+  const Type type = build.type(node);
+  if ((reduction == Reduction::any || reduction == Reduction::all) && type.dtype != DType::boolean) {
+    context.diagnostics()
+        .report(Code::bool_expected, whole, reduction == Reduction::any ? "any" : "all", to_string(type.dtype))
+        .hint("compare it with something: `x != 0`");
+    return std::nullopt;
+  }
+  const auto list = axes_or_all(context, type, axes);
+  if (!list) return std::nullopt;
+  return Value{build_reduction(build, reduction, node, *list)};
+}
+
+}  // namespace einc
