@@ -25,9 +25,14 @@ struct NodeId {
 // An exact value in the dims (integers, 1/heads, ...) or a double (1e-5, inf, nan).
 using ScalarValue = std::variant<Poly, double>;
 
-// How a param or state starts; arguments in the order of runtime/base/init.h.
+// plain: each argument is its value. root: each argument a stands for sign(a) * sqrt(|a|), so that 0.02/sqrt(2*layers) and
+// 1/sqrt(fan_in) stay exact formulas in the dims.
+enum class InitForm : uint8_t { plain, root };
+
+// How a param or state starts; arguments in the order of runtime/base/init.h, numbers by init_arguments (init_arguments.h).
 struct Init {
   InitKind kind = InitKind::zeros;
+  InitForm form = InitForm::plain;
   std::vector<double> values;   // when every argument is a plain number
   std::vector<ScalarValue> args;  // the arguments as written: may use dims
   // A formula over args that the number comes from, for printing: "xavier(fan_in = d)"; empty when as written.

@@ -158,6 +158,7 @@ class Printer {
       for (size_t i = 0; i < init.values.size(); ++i) add("{}{}", i > 0 ? " " : "", scalar(init.values[i]));
       out_ += ']';
     }
+    if (init.form == InitForm::root) out_ += " form=root";
     if (!init.written.empty()) add(" written={}", quoted(init.written));
   }
 

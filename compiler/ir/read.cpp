@@ -209,6 +209,7 @@ class Reader {
     c.expect("(");
     while (!c.failed() && !c.accept(")")) init.args.push_back(c.scalar());
     if (c.accept("values=")) init.values = c.numbers();
+    if (c.accept("form=root")) init.form = InitForm::root;
     if (c.accept("written=")) init.written = c.string();
     return init;
   }
