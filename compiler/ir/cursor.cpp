@@ -172,6 +172,7 @@ Poly Cursor::size() {
   return value.value_or(Poly());
 }
 
+// name, name=size, "any name"=size, or the size alone: 3, =(seq - 1). No space stands before the sign.
 Axis Cursor::axis() {
   skip_spaces();
   if (accept("=")) return {Name(), size()};
@@ -182,7 +183,7 @@ Axis Cursor::axis() {
     return {name, size()};
   }
   const Name name = word();
-  if (accept("=")) return {name, size()};
+  if (peek() == '=' && accept("=")) return {name, size()};
   return {name, failed() ? Poly() : Poly::dim(name)};
 }
 

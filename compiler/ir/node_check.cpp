@@ -33,7 +33,7 @@ class NodeCheck {
       case Op::constant:
       case Op::iota:
       case Op::random: return 0;
-      case Op::map: return std::holds_alternative<MapAttr>(node_.attr) ? arity_of(node_.as<MapAttr>().fn) : 1;
+      case Op::map: return std::holds_alternative<MapAttr>(node_.attr) ? arity_of(node_.as<MapAttr>().fn) : -1;
       case Op::concat: return -1;
       case Op::contract:
       case Op::gather:
@@ -278,10 +278,9 @@ class NodeCheck {
     if (a == nullptr) return;
     if (a->order.size() != in(0).rank()) return fail("{} entries for rank {}", a->order.size(), in(0).rank());
     rank_is(in(0).rank());
-    for (int i = 0; i < a->order.size(); ++i) {
+    for (int i = 0; i < a->order.size(); ++i)
       if (!has_axis(in(0), a->order[i]) || a->order.find(a->order[i]) != i) return fail("not a permutation");
-      size_is(i, in(0).axis(a->order[i]).size);
-    }
+    for (int i = 0; i < a->order.size(); ++i) size_is(i, in(0).axis(a->order[i]).size);
     same_dtype();
   }
 
