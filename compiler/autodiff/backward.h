@@ -32,7 +32,7 @@ class Backward {
   template <class T>
   const T& attr() const { return node.as<T>(); }
   NodeId operand(int k) const { return node.operands[static_cast<size_t>(k)]; }
-  const Type& operand_type(int k) const { return build.type(operand(k)); }
+  Type operand_type(int k) const { return build.type(operand(k)); }  // a copy, for the same reason
   const std::vector<Axis>& axes() const { return node.type.axes; }
 
   // A rank-0 constant of the dtype of `beside`.

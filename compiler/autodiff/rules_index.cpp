@@ -18,7 +18,7 @@ std::optional<Partial> gradient_of_scatter_add(const Backward& b, int k) {
 // y = base with the elements at ids replaced (ids name a place once): base takes g with 0 there, the updates g at ids.
 std::optional<Partial> gradient_of_scatter_set(const Backward& b, int k) {
   const NodeId g = b.full_gradient(), ids = b.operand(2);
-  const std::vector<Axis>& updates = b.operand_type(1).axes;
+  const std::vector<Axis> updates = b.operand_type(1).axes;
   if (k == 1) return b.whole(b.build.gather(g, ids, b.attr<GatherAttr>(), updates));
   const NodeId zeros = b.full({b.constant(Poly(0), g), {}}, updates);
   return b.whole(b.build.scatter_set(g, zeros, ids, b.attr<GatherAttr>()));

@@ -20,7 +20,7 @@ Partial place(const Partial& partial, const AxisList& kept) {
 
 // y = max(x): the elements equal to y share g equally. dx = where(x = y, g / number of them, 0).
 Partial share_among_extremes(const Backward& b, const Partial& x, const Partial& y, const Partial& g, const AxisList& reduced) {
-  const std::vector<Axis>& frame = b.operand_type(0).axes;
+  const std::vector<Axis> frame = b.operand_type(0).axes;
   const AxisList kept = kept_axes(static_cast<int>(frame.size()), reduced);
   const Partial hit = b.apply(MapFn::equal, {x, y}, frame);
   const NodeId count = b.build.reduce(ReduceFn::sum, b.build.cast(hit.value, b.build.type(g.value).dtype), reduced);
@@ -31,7 +31,7 @@ Partial share_among_extremes(const Backward& b, const Partial& x, const Partial&
 // y = product of x. With P the product of the elements other than 0 and n the number of zeros:
 // dx = g P/x where n = 0; g P at the zero where n = 1; else 0.
 Partial share_of_product(const Backward& b, const Partial& x, const Partial& g, const AxisList& reduced) {
-  const std::vector<Axis>& frame = b.operand_type(0).axes;
+  const std::vector<Axis> frame = b.operand_type(0).axes;
   const AxisList kept = kept_axes(static_cast<int>(frame.size()), reduced);
   const Partial zero{b.constant(Poly(0), x.value), {}}, one{b.constant(Poly(1), x.value), {}};
   const Partial is_zero = b.apply(MapFn::equal, {x, zero}, frame);
@@ -85,7 +85,7 @@ std::optional<Partial> gradient_of_softmax(const Backward& b, int) {
 
 // y = log(sum(exp(x))): dx = g exp(x - y).
 std::optional<Partial> gradient_of_logsumexp(const Backward& b, int) {
-  const std::vector<Axis>& frame = b.operand_type(0).axes;
+  const std::vector<Axis> frame = b.operand_type(0).axes;
   const AxisList kept = kept_axes(b.operand_type(0).rank(), b.attr<ReduceAttr>().axes);
   const Partial shifted = b.apply(MapFn::sub, {b.whole(b.operand(0)), Partial{b.id, kept}}, frame);
   const Partial softmax = b.apply(MapFn::exp, {shifted}, frame);

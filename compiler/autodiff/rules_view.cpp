@@ -43,7 +43,7 @@ std::optional<Partial> gradient_of_slice(const Backward& b, int) {
   const Partial g = b.with_axes(wanted);
   const int axis = g.axes.find(attr.axis);
   const Poly count = b.node.type.axis(attr.axis).size;
-  const Axis& whole = b.operand_type(0).axis(attr.axis);
+  const Axis whole = b.operand_type(0).axis(attr.axis);
   NodeId value = g.value;
   Poly first = attr.start, covered = count;
   if (attr.step < 0) {
@@ -85,7 +85,7 @@ std::optional<Partial> gradient_of_window(const Backward& b, int) {
 }
 std::optional<Partial> gradient_of_fold(const Backward& b, int) {
   const WindowAttr& attr = b.attr<WindowAttr>();
-  const std::vector<Axis>& axes = b.operand_type(0).axes;
+  const std::vector<Axis> axes = b.operand_type(0).axes;
   std::vector<Axis> places(axes.begin() + attr.axis, axes.begin() + attr.axis + static_cast<int>(attr.strides.size()));
   return b.whole(b.build.window(b.full_gradient(), attr.axis, attr.strides, std::move(places)));
 }
