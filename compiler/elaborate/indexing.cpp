@@ -132,25 +132,15 @@ NodeId ids_of(Context& context, const Position& position, const Axis& axis) {
 }
 
 // The value in the dtype it is stored as.
-std::optional<NodeId> stored(Context& context, const Value& value, DType dtype, Span span) {
-  if (const Number* number = std::get_if<Number>(&value.data)) {
-    if (is_floating(dtype) || number->integer) return number_to_tensor(context, *number, dtype, span);
-    context.diagnostics().report(Code::update_dtype, span, "real", to_string(dtype)).hint("cast it first: `cast(x, {})`", to_string(dtype));
-    return std::nullopt;
-  }
-  const NodeId* node = std::get_if<NodeId>(&value.data);
-  if (node == nullptr) {
-    context.diagnostics().report(Code::tensor_expected, span, "several values");
-    return std::nullopt;
-  }
-  const DType from = context.build().type(*node).dtype;
-  if (is_floating(dtype) || from == dtype || (is_integer(from) && is_integer(dtype))) return convert(context.build(), *node, dtype);
+std::optional<NodeId> stored(Context& context, NodeId value, DType dtype, Span span) {
+  const DType from = context.build().type(value).dtype;
+  if (is_floating(dtype) || from == dtype || (is_integer(from) && is_integer(dtype))) return convert(context.build(), value, dtype);
   context.diagnostics().report(Code::update_dtype, span, to_string(from), to_string(dtype)).hint("cast it first: `cast(x, {})`", to_string(dtype));
   return std::nullopt;
 }
 
 // Writes at the first position of what the others select; all but the last are scalars.
-std::optional<NodeId> write(Context& context, NodeId base, std::vector<Position> positions, const Value& value, Span span) {
+std::optional<NodeId> write(Context& context, NodeId base, std::vector<Position> positions, NodeId value, Span span) {
   Builder& build = context.build();
   const Position position = positions.front();
   const Type type = build.type(base);
@@ -160,8 +150,7 @@ std::optional<NodeId> write(Context& context, NodeId base, std::vector<Position>
   if (!plan) return std::nullopt;
   std::optional<NodeId> updates;
   if (positions.size() == 1) {
-    const auto node = stored(context, value, type.dtype, span);
-    updates = node ? fit_axes(context, *node, plan->out_axes, span) : std::nullopt;
+    updates = fit_axes(context, value, plan->out_axes, span);
   } else {
     positions.erase(positions.begin());
     for (Position& other : positions) other.axis -= other.axis > position.axis ? 1 : 0;
@@ -274,9 +263,9 @@ std::optional<Value> index_tensor(Context& context, NodeId tensor, const ast::In
   return Value{tensor};
 }
 
-std::optional<NodeId> indexed_update(Context& context, NodeId base, std::span<const ast::IndexItem> items, const Value& value, Span value_span) {
+std::optional<NodeId> write_indexed(Context& context, NodeId state, std::span<const ast::IndexItem> items, NodeId value, Span value_span) {
   Builder& build = context.build();
-  auto positions = read_positions(context, build.type(base), items);
+  auto positions = read_positions(context, build.type(state), items);
   if (!positions) return std::nullopt;
   const auto is_scalar = [&](const Position& position) {
     return position.kind == Position::Kind::pick || (position.kind == Position::Kind::gather && build.type(position.ids).rank() == 0);
@@ -288,7 +277,8 @@ std::optional<NodeId> indexed_update(Context& context, NodeId base, std::span<co
       return std::nullopt;
     }
   const NodesFrom nodes_from(context, items[0].span);
-  return write(context, base, std::move(*positions), value, value_span);
+  const auto updates = stored(context, value, build.type(state).dtype, value_span);
+  return updates ? write(context, state, std::move(*positions), *updates, value_span) : std::nullopt;
 }
 
 std::optional<NodeId> fit_axes(Context& context, NodeId x, const std::vector<Axis>& axes, Span span) {

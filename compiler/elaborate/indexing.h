@@ -20,8 +20,8 @@ std::optional<GatherPlan> plan_gather(Context& context, const Type& table, int a
 // Reports ids that are no integers.
 bool check_ids(Context& context, NodeId ids, Span span);
 
-// s[items] <- value: `base` with the value written at those positions.
-std::optional<NodeId> indexed_update(Context& context, NodeId base, std::span<const ast::IndexItem> items, const Value& value, Span value_span);
+// s[items] <- value: the state with the value written at those positions, cast to its dtype.
+std::optional<NodeId> write_indexed(Context& context, NodeId state, std::span<const ast::IndexItem> items, NodeId value, Span value_span);
 
 // `x` with exactly these axes, in their order: permuted, and broadcast over those it lacks. Reports an axis that is not among
 // them, or is there twice or with another size.
