@@ -21,23 +21,28 @@ struct TrainingTime {
 // `peak` is one device's dense FLOP/s. mfu in (0, 1].
 TrainingTime training_time(double flops, double devices, double peak, double mfu);
 
-// Bytes of weights, gradient, optimizer moments (and a low-precision copy) for each parameter.
+// How weights and gradients are stored: all f32; f32 masters and gradients with a low-precision copy (what einc does under
+// bf16); low-precision weights and gradients with f32 masters (ZeRO's accounting).
+enum class StoragePolicy : uint8_t { f32, low_copy, low_gradients };
+std::string_view describe(StoragePolicy policy);
+
+// Bytes of master weight, gradient, optimizer moments and low-precision copy for each parameter.
 struct OptimizerBytes {
   std::string_view name;
   double weight = 4, gradient = 4, state = 0, copy = 0;
   double total() const { return weight + gradient + state + copy; }
 };
-std::optional<OptimizerBytes> optimizer_bytes(std::string_view optimizer, std::string_view precision);
+std::optional<OptimizerBytes> optimizer_bytes(std::string_view optimizer, StoragePolicy policy);
 // Bytes a device holds for `parameters` when mixed-precision Adam (2 + 2 + 12) is sharded by ZeRO stage 0 to 3 over n devices.
 double zero_bytes(double parameters, double devices, int stage);
 
 struct EstimateRequest {
   std::optional<double> parameters, tokens, mfu, devices, batch_tokens;
   std::optional<Device> device;
-  std::string precision = "bf16";
+  std::string precision = "bf16";  // of contractions: which peak; f32 also leaves out the low-precision storage policies
   std::string optimizer;  // empty: every known one is listed
 };
-struct FitRow { std::string optimizer; double bytes_per_parameter = 0; double largest_parameters = 0; };
+struct FitRow { std::string optimizer; StoragePolicy policy = StoragePolicy::f32; double bytes_per_parameter = 0; double largest_parameters = 0; };
 struct Estimate {
   EstimateRequest request;
   std::optional<double> flops;  // 6 N D

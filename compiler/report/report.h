@@ -59,6 +59,16 @@ struct OpReport {
   Bound bound = Bound::none;
 };
 
+// Ops alike in all but the loop iteration they stand in, with what they cost together.
+struct GroupReport {
+  NodeId first;
+  std::string module;  // loop indices as *: "h.*.attn"
+  int64_t repeats = 1;
+  Amount flops, bytes;
+  std::optional<double> time_s;
+  double share = 0;    // of the step's time with a device, else of its FLOPs
+};
+
 struct DeviceReport {
   Device device;
   double peak_flops = 0;  // for contractions in the program's precision
@@ -100,7 +110,7 @@ struct Report {
   MemoryReport memory;
   Amount host_to_device;  // bytes of inputs moved for each step
   std::vector<OpReport> ops;           // with Detail::ops: every node but scalars' constants, params, inputs and states
-  std::vector<OpReport> dominant;      // the costliest few, by time with a device, else by FLOPs
+  std::vector<GroupReport> dominant;   // the costliest few, by time with a device, else by FLOPs; empty without values
   std::vector<ComponentReport> components;
   std::vector<ContractionPlan> plans;
   std::optional<DeviceReport> device;

@@ -1,0 +1,163 @@
+#include "compiler/cost/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace einc {
+namespace {
+
+using Json = nlohmann::json;
+
+std::optional<double> known(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
+
+struct Field {
+  const char* key;
+  double Device::*member;
+  bool required;
+};
+constexpr std::array kFields{
+    Field{"f64", &Device::f64, false},   Field{"f32", &Device::f32, false},   Field{"tf32", &Device::tf32, false},
+    Field{"bf16", &Device::bf16, false}, Field{"f16", &Device::f16, false},   Field{"fp8", &Device::fp8, false},
+    Field{"int8", &Device::int8, false}, Field{"memory_bytes", &Device::memory_bytes, true}, Field{"bandwidth", &Device::bandwidth, true}};
+
+// Limits nesting before the parser builds anything.
+std::optional<Json> parse_bounded(std::string_view text) {
+  constexpr int kDeepest = 8;
+  bool too_deep = false;
+  auto guard = [&](int depth, Json::parse_event_t, Json&) {
+    too_deep = too_deep || depth > kDeepest;
+    return !too_deep;
+  };
+  Json json = Json::parse(text, guard, false);
+  if (too_deep || json.is_discarded()) return std::nullopt;
+  return json;
+}
+
+void read_device(const Json& json, std::string_view file, DeviceFile& out) {
+  Device device;
+  if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) {
+    out.problems.push_back(fmt::format("{}: a device is an object with a \"name\"", file));
+    return;
+  }
+  device.name = json["name"].get<std::string>();
+  device.description = json.contains("description") && json["description"].is_string() ? json["description"].get<std::string>() : device.name;
+  device.source = std::string(file);
+  for (const Field& field : kFields) {
+    if (!json.contains(field.key)) {
+      if (field.required) out.problems.push_back(fmt::format("{}: device {}: \"{}\" is missing", file, device.name, field.key));
+      continue;
+    }
+    const Json& value = json[field.key];
+    if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() <= 0) {
+      out.problems.push_back(fmt::format("{}: device {}: \"{}\" is a positive number", file, device.name, field.key));
+      continue;
+    }
+    device.*field.member = value.get<double>();
+  }
+  for (const auto& [key, value] : json.items()) {
+    const bool expected = key == "name" || key == "description" || std::any_of(kFields.begin(), kFields.end(), [&](const Field& f) { return key == f.key; });
+    if (!expected) out.problems.push_back(fmt::format("{}: device {}: unknown field \"{}\"", file, device.name, key));
+  }
+  if (auto warning = sparse_peak_warning(device)) out.warnings.push_back(*warning);
+  out.devices.push_back(std::move(device));
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::optional<double> Device::contraction_peak(DType dtype) const {
+  switch (dtype) {
+    case DType::f64: return known(f64);
+    case DType::real:
+    case DType::f32: return f32 > 0 ? std::optional(f32) : known(bf16);  // a TPU multiplies f32 in bf16 passes
+    case DType::bf16: return bf16 > 0 ? std::optional(bf16) : known(f32);
+    case DType::f16: return f16 > 0 ? std::optional(f16) : f32 > 0 ? std::optional(f32) : known(bf16);
+    case DType::f8e4m3:
+    case DType::f8e5m2: return fp8 > 0 ? std::optional(fp8) : contraction_peak(DType::bf16);
+    case DType::u8: return int8 > 0 ? std::optional(int8) : known(f32);
+    case DType::i64:
+    case DType::i32:
+    case DType::u16:
+    case DType::boolean: return known(f32);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> Device::vector_peak(DType dtype) const {
+  if (dtype == DType::f64) return known(f64);
+  return f32 > 0 ? std::optional(f32) : known(bf16);
+}
+
+const Device* find_device(std::string_view name) {
+  for (const Device& device : known_devices())
+    if (device.name == name) return &device;
+  return nullptr;
+}
+
+std::vector<std::string> near_devices(std::string_view name) {
+  std::vector<std::string> near;
+  const std::string_view start = name.substr(0, 256);
+  for (const Device& device : known_devices()) {
+    const bool part = !start.empty() && device.name.find(start) != std::string::npos;
+    if (part || edit_distance(start, device.name) <= 2) near.push_back(device.name);
+  }
+  return near;
+}
+
+DeviceFile read_device_file(std::string_view json_text, std::string_view file_name) {
+  DeviceFile out;
+  const auto json = parse_bounded(json_text);
+  if (!json) {
+    out.problems.push_back(fmt::format("{}: not a JSON device file", file_name));
+    return out;
+  }
+  if (json->is_array())
+    for (const Json& entry : *json) read_device(entry, file_name, out);
+  else
+    read_device(*json, file_name, out);
+  if (out.devices.empty() && out.problems.empty()) out.problems.push_back(fmt::format("{}: no device in the file", file_name));
+  return out;
+}
+
+std::optional<std::string> sparse_peak_warning(const Device& device) {
+  auto close = [](double a, double b) { return b > 0 && std::abs(a - b) <= 0.005 * b; };
+  auto warn = [&](std::string_view format, double given, const Device& like, double dense) {
+    return fmt::format("device {}: {} peak {:.4g} FLOP/s looks like {}'s figure for sparse matrices; dense is {:.4g}", device.name, format, given, like.name, dense);
+  };
+  for (const Device& like : known_devices()) {
+    if (device.bf16 > 0 && close(device.bf16, 2 * like.bf16) && device.memory_bytes == like.memory_bytes) return warn("bf16", device.bf16, like, like.bf16);
+    if (device.f16 > 0 && close(device.f16, 2 * like.f16) && device.memory_bytes == like.memory_bytes) return warn("f16", device.f16, like, like.f16);
+    if (device.fp8 > 0 && close(device.fp8, 2 * like.fp8) && device.memory_bytes == like.memory_bytes) return warn("fp8", device.fp8, like, like.fp8);
+  }
+  return std::nullopt;
+}
+
+std::string list_devices_text() {
+  auto tera = [](double value) { return value > 0 ? fmt::format("{:.5g}", value / 1e12) : std::string("-"); };
+  std::string text = fmt::format("{:<10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>6} {:>7}  {}\n", "device", "f64", "f32", "tf32", "bf16", "f16", "fp8", "int8", "GB",
+                                 "GB/s", "what");
+  for (const Device& d : known_devices())
+    text += fmt::format("{:<10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>6.4g} {:>7.4g}  {}\n", d.name, tera(d.f64), tera(d.f32), tera(d.tf32), tera(d.bf16),
+                        tera(d.f16), tera(d.fp8), tera(d.int8), d.memory_bytes / 1e9, d.bandwidth / 1e9, d.description);
+  return text + "Peaks are dense TFLOP/s of matrix products; sheets often print twice that, for sparse matrices.\n";
+}
+
+}  // namespace einc

@@ -1,0 +1,150 @@
+#include "compiler/cost/estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace einc {
+namespace {
+
+constexpr double kSecondsPerDay = 86400;
+
+struct OptimizerRow {
+  std::string_view name;
+  double state;  // bytes of f32 (or 8-bit) moments for each parameter
+};
+constexpr std::array kOptimizers{OptimizerRow{"sgd", 0},     OptimizerRow{"momentum", 4}, OptimizerRow{"adagrad", 4}, OptimizerRow{"rmsprop", 4},
+                                 OptimizerRow{"adam", 8},    OptimizerRow{"adamw", 8},    OptimizerRow{"adam8bit", 2}};
+
+DType contraction_dtype(std::string_view precision) {
+  if (precision == "bf16") return DType::bf16;
+  if (precision == "f16") return DType::f16;
+  if (precision == "fp8") return DType::f8e4m3;
+  return DType::f32;
+}
+
+}  // namespace
+
+TrainingTime training_time(double flops, double devices, double peak, double mfu) {
+  TrainingTime time;
+  const double rate = devices * peak * mfu;
+  time.flops = flops;
+  time.flops_per_day = rate * kSecondsPerDay;
+  time.seconds = flops / rate;
+  time.days = time.seconds / kSecondsPerDay;
+  time.device_hours = time.seconds * devices / 3600;
+  return time;
+}
+
+std::string_view describe(StoragePolicy policy) {
+  switch (policy) {
+    case StoragePolicy::f32: return "f32 weights and gradients";
+    case StoragePolicy::low_copy: return "f32 masters and gradients, 16-bit copy";
+    case StoragePolicy::low_gradients: return "16-bit weights and gradients, f32 masters";
+  }
+  return "";
+}
+
+std::optional<OptimizerBytes> optimizer_bytes(std::string_view optimizer, StoragePolicy policy) {
+  for (const OptimizerRow& row : kOptimizers) {
+    if (row.name != optimizer) continue;
+    OptimizerBytes bytes{row.name, 4, 4, row.state, 0};
+    if (policy != StoragePolicy::f32) bytes.copy = 2;
+    if (policy == StoragePolicy::low_gradients) bytes.gradient = 2;
+    return bytes;
+  }
+  return std::nullopt;
+}
+
+double zero_bytes(double parameters, double devices, int stage) {
+  const double n = devices;
+  const double weights = 2 * parameters, gradients = 2 * parameters, states = 12 * parameters;
+  return (stage >= 3 ? weights / n : weights) + (stage >= 2 ? gradients / n : gradients) + (stage >= 1 ? states / n : states);
+}
+
+std::vector<std::string> check_estimate(const EstimateRequest& request) {
+  std::vector<std::string> problems;
+  auto positive = [&](const std::optional<double>& value, std::string_view option) {
+    if (value && !(*value > 0 && std::isfinite(*value))) problems.push_back(fmt::format("{} must be a positive number", option));
+  };
+  positive(request.parameters, "--params");
+  positive(request.tokens, "--tokens");
+  positive(request.devices, "--devices");
+  positive(request.mfu, "--mfu");
+  if (request.mfu && *request.mfu > 1) problems.push_back("--mfu is a fraction of the device's peak, at most 1");
+  constexpr std::array precisions{std::string_view("f32"), std::string_view("bf16"), std::string_view("f16"), std::string_view("fp8")};
+  if (std::find(precisions.begin(), precisions.end(), request.precision) == precisions.end())
+    problems.push_back(fmt::format("--precision is f32, bf16, f16 or fp8, not {}", request.precision));
+  if (!request.optimizer.empty() && !optimizer_bytes(request.optimizer, StoragePolicy::f32)) {
+    std::string names;
+    for (const OptimizerRow& row : kOptimizers) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+    problems.push_back(fmt::format("--optimizer is one of {}; found {}", names, request.optimizer));
+  }
+  if (!request.parameters && !request.device) problems.push_back("nothing to estimate: give --params, or --device for the largest model that fits");
+  return problems;
+}
+
+Estimate estimate(const EstimateRequest& request) {
+  Estimate result{request, {}, {}, {}, {}, {}};
+  const double devices = request.devices.value_or(1);
+  if (request.parameters && request.tokens) result.flops = 6 * *request.parameters * *request.tokens;
+  if (result.flops && request.device) {
+    if (auto peak = request.device->contraction_peak(contraction_dtype(request.precision)))
+      result.time = training_time(*result.flops, devices, *peak, request.mfu.value_or(0.5));
+  }
+  if (request.device) {
+    if (auto warning = sparse_peak_warning(*request.device)) result.warnings.push_back(*warning);
+    const double memory = devices * request.device->memory_bytes;
+    for (const OptimizerRow& row : kOptimizers) {
+      if (!request.optimizer.empty() && row.name != request.optimizer) continue;
+      for (StoragePolicy policy : {StoragePolicy::f32, StoragePolicy::low_copy, StoragePolicy::low_gradients}) {
+        if (policy != StoragePolicy::f32 && request.precision == "f32") continue;
+        const double per_parameter = optimizer_bytes(row.name, policy)->total();
+        result.fits.push_back({std::string(row.name), policy, per_parameter, std::floor(memory / per_parameter)});
+      }
+    }
+  }
+  if (request.parameters)
+    for (int stage = 0; stage <= 3; ++stage) result.shards.push_back({stage, zero_bytes(*request.parameters, devices, stage)});
+  return result;
+}
+
+FitResult largest_fitting(const std::function<std::optional<Rational>(int64_t)>& bytes, const Rational& memory, int64_t limit) {
+  // Values with no model are stepped over, upwards, for at most this many.
+  constexpr int64_t kGap = 4096;
+  struct Probe { int64_t value; Rational bytes; };
+  auto first_from = [&](int64_t from, int64_t to) -> std::optional<Probe> {
+    for (int64_t v = from; v <= to && v - from < kGap; ++v)
+      if (auto b = bytes(v)) return Probe{v, *b};
+    return std::nullopt;
+  };
+  auto best = first_from(1, limit);
+  if (!best || best->bytes > memory) return {};
+  int64_t low = best->value, high = limit;  // low fits; what lies above high does not
+  for (int64_t v = low; v < limit;) {       // doubling
+    v = v > limit / 2 ? limit : 2 * v;
+    const auto probe = first_from(v, limit);
+    if (!probe) break;
+    if (probe->bytes > memory) {
+      high = v - 1;
+      break;
+    }
+    best = probe;
+    low = v = probe->value;
+  }
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    const auto probe = first_from(middle, high);
+    if (probe && probe->bytes <= memory) {
+      best = probe;
+      low = probe->value;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return {best->value, best->bytes, best->value == limit};
+}
+
+}  // namespace einc

@@ -1,0 +1,49 @@
+#include "compiler/cost/memory.h"
+
+#include "compiler/cost/layout.h"
+#include "compiler/cost/sum.h"
+
+namespace einc {
+
+NodeId param_behind(const Graph& graph, NodeId id) {
+  for (;;) {
+    id = view_base(graph, id);
+    if (graph[id].op != Op::cast) break;
+    id = graph[id].operands[0];
+  }
+  return graph[id].op == Op::param ? id : NodeId{};
+}
+
+std::vector<NodeId> saved_activations(const Graph& graph, const std::vector<bool>& constant) {
+  std::vector<bool> saved(graph.size(), false);
+  for (const Node& node : graph.nodes) {
+    if (node.origin.phase != Phase::backward || kind_of(node.op) == OpKind::view) continue;
+    for (NodeId operand : node.operands) {
+      const NodeId base = view_base(graph, operand);
+      const Node& source = graph[base];
+      if (source.origin.phase != Phase::forward || constant[base.index] || source.op == Op::state) continue;
+      if (!param_behind(graph, base).valid()) saved[base.index] = true;
+    }
+  }
+  std::vector<NodeId> result;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (saved[i]) result.push_back(NodeId{i});
+  return result;
+}
+
+MemoryFormulas memory_formulas(const Graph& graph, const std::vector<NodeId>& saved) {
+  enum Channel { parameters, gradients, optimizer_state, state, inputs, activations, channels };
+  LoopSum sum(graph, channels);
+  auto add = [&](Channel channel, const Node& node) { sum.add(channel, node.origin.loop_context, node.type.bytes()); };
+  for (const Node& node : graph.nodes) {
+    if (node.op == Op::param) add(parameters, node);
+    if (node.op == Op::input) add(inputs, node);
+    if (node.op == Op::state) add(node.as<StateAttr>().role == StateRole::user ? state : optimizer_state, node);
+  }
+  for (const Update& gradient : graph.gradients) add(gradients, graph[gradient.target]);
+  for (NodeId id : saved) add(activations, graph[id]);
+  const std::vector<Poly> t = sum.totals();
+  return {t[parameters], t[gradients], t[optimizer_state], t[state], t[inputs], t[activations]};
+}
+
+}  // namespace einc
