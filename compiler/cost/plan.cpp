@@ -16,11 +16,11 @@ bool is_user_state(const Node& node) { return node.op == Op::state && node.as<St
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims, Roots roots)
-      : graph_(graph), layouts_(layouts), constant_(constant), dims_(dims), roots_(roots) {}
+  Planner(const Graph& graph, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims, PlanMode mode)
+      : graph_(graph), layouts_(layouts), constant_(constant), dims_(dims), mode_(mode) {}
 
   std::optional<MemoryPlan> run() {
-    plan_.live = live_nodes(graph_, roots_);
+    plan_.live = live_nodes(graph_, mode_);
     plan_.placements.resize(graph_.size());
     find_last_readers();
     if (!measure()) return std::nullopt;
@@ -83,7 +83,7 @@ class Planner {
 
   // A parameter's gradient is computed in its fixed buffer when it is a buffer of its own with the parameter's bytes.
   void place_gradients() {
-    if (roots_ != Roots::training) return;
+    if (mode_ != PlanMode::training) return;
     for (const Update& gradient : graph_.gradients) {
       if (!plan_.live[gradient.value.index]) continue;
       Placement& p = place(buffer(gradient.value));
@@ -159,7 +159,7 @@ class Planner {
   void sum_sources() {
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      const bool counts = plan_.live[i] || (roots_ == Roots::training && is_source(node.op));
+      const bool counts = plan_.live[i] || (mode_ == PlanMode::training && is_source(node.op));
       if (!counts) continue;
       const Rational bytes(place(i).bytes);
       if (node.op == Op::input) plan_.inputs = plan_.inputs + bytes;
@@ -189,7 +189,7 @@ class Planner {
   const Layouts& layouts_;
   const std::vector<bool>& constant_;
   const Bindings& dims_;
-  Roots roots_;
+  PlanMode mode_;
   MemoryPlan plan_;
   std::vector<uint32_t> read_constants_;  // constant buffers that a run reads
   std::vector<bool> released_ = std::vector<bool>(graph_.size(), false);
@@ -197,15 +197,15 @@ class Planner {
 
 }  // namespace
 
-std::vector<bool> live_nodes(const Graph& graph, Roots roots) {
+std::vector<bool> live_nodes(const Graph& graph, PlanMode mode) {
   std::vector<bool> live(graph.size(), false);
   auto mark = [&](NodeId id) {
     if (id.valid()) live[id.index] = true;
   };
   for (const Output& output : graph.outputs) mark(output.node);
-  if (roots == Roots::training || graph.outputs.empty()) mark(graph.loss);
+  if (mode == PlanMode::training || graph.outputs.empty()) mark(graph.loss);
   for (const Update& update : graph.updates) {
-    if (roots == Roots::inference && !is_user_state(graph[update.target])) continue;
+    if (mode == PlanMode::inference && !is_user_state(graph[update.target])) continue;
     mark(update.value);
     mark(update.target);
   }
@@ -216,8 +216,8 @@ std::vector<bool> live_nodes(const Graph& graph, Roots roots) {
 }
 
 std::optional<MemoryPlan> plan_memory(const Graph& graph, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims,
-                                      Roots roots) {
-  return Planner(graph, layouts, constant, dims, roots).run();
+                                      PlanMode mode) {
+  return Planner(graph, layouts, constant, dims, mode).run();
 }
 
 }  // namespace einc

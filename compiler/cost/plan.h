@@ -11,7 +11,7 @@
 
 namespace einc {
 
-enum class Roots : uint8_t { training, inference };
+enum class PlanMode : uint8_t { training, inference };
 
 // Where a node's buffer lies. `shared`: in that of another arena buffer; `in_place`: in the target of an update.
 enum class Region : uint8_t { none, source, constant, gradient, in_place, arena, shared };
@@ -34,9 +34,9 @@ struct MemoryPlan {
 };
 
 // Nothing when a dim that some size needs has no value, or a buffer passes 2^62 bytes.
-std::optional<MemoryPlan> plan_memory(const Graph& graph, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims, Roots roots);
+std::optional<MemoryPlan> plan_memory(const Graph& graph, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims, PlanMode mode);
 
 // Nodes that the roots need: outputs (the loss without any), state updates; in training the loss and parameter updates too.
-std::vector<bool> live_nodes(const Graph& graph, Roots roots);
+std::vector<bool> live_nodes(const Graph& graph, PlanMode mode);
 
 }  // namespace einc

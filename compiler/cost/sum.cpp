@@ -4,9 +4,7 @@
 #include <map>
 
 namespace einc {
-namespace {
 
-// Sum over the iterations of one loop: the commonest amount times the trip count, corrected by those that differ.
 Poly fold_iterations(const Loop& loop, const std::vector<Poly>& iterations) {
   std::vector<std::pair<Poly, int64_t>> groups;  // in order of appearance
   std::unordered_map<Poly, size_t> place;
@@ -21,14 +19,13 @@ Poly fold_iterations(const Loop& loop, const std::vector<Poly>& iterations) {
   for (size_t g = 1; g < groups.size(); ++g)
     if (groups[g].second > groups[most].second) most = g;
   Poly sum;
-  const bool fold = groups[most].second > 1 && groups[most].second >= silent;
+  const bool alike = groups.size() == 1 && silent == 0;
+  const bool fold = (alike || groups[most].second > 1) && groups[most].second >= silent;
   for (size_t g = 0; g < groups.size(); ++g)
     if (!fold || g != most) sum += groups[g].first * Poly(groups[g].second);
   if (fold) sum += (loop.trip_count - Poly(loop.count - groups[most].second)) * groups[most].first;
   return sum;
 }
-
-}  // namespace
 
 LoopSum::LoopSum(const Graph& graph, int channels)
     : graph_(graph), channels_(channels), terms_(graph.loop_contexts.size() * static_cast<size_t>(channels)) {}

@@ -9,6 +9,10 @@
 
 namespace einc {
 
+// Sum over one loop's iterations (those that add nothing may be left out): the commonest amount times the trip count,
+// corrected by those that differ. At least one amount.
+Poly fold_iterations(const Loop& loop, const std::vector<Poly>& iterations);
+
 class LoopSum {
  public:
   // `channels` independent sums over the same loops.

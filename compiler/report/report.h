@@ -8,6 +8,7 @@
 
 #include "compiler/cost/device.h"
 #include "compiler/cost/estimate.h"
+#include "compiler/cost/roofline.h"
 #include "compiler/ir/graph.h"
 
 namespace einc {
@@ -47,7 +48,6 @@ struct MemoryReport {
 };
 
 enum class Storage : uint8_t { view, fused, materialized };
-enum class Bound : uint8_t { none, compute, memory };
 
 struct OpReport {
   NodeId id;

@@ -1,0 +1,68 @@
+#include "compiler/cost/tokens.h"
+
+#include <fmt/format.h>
+
+#include "compiler/cost/layout.h"
+
+namespace einc {
+namespace {
+
+// The node behind views and casts.
+NodeId strip(const Graph& graph, NodeId id) {
+  for (;;) {
+    id = view_base(graph, id);
+    if (graph[id].op != Op::cast) return id;
+    id = graph[id].operands[0];
+  }
+}
+
+bool is_map(const Node& node, MapFn fn) { return node.op == Op::map && node.as<MapAttr>().fn == fn; }
+
+// log(sum(exp(...))), with the maximum added back.
+bool is_logsumexp(const Graph& graph, NodeId id) {
+  const Node& node = graph[strip(graph, id)];
+  if (node.op == Op::logsumexp) return true;
+  if (!is_map(node, MapFn::add)) return false;
+  for (NodeId x : node.operands) {
+    const Node& log = graph[strip(graph, x)];
+    if (!is_map(log, MapFn::log)) continue;
+    const Node& sum = graph[strip(graph, log.operands[0])];
+    if (sum.op == Op::reduce && sum.as<ReduceAttr>().fn == ReduceFn::sum && is_map(graph[strip(graph, sum.operands[0])], MapFn::exp)) return true;
+  }
+  return false;
+}
+
+// logsumexp minus the logit that the target picks.
+bool is_cross_entropy(const Graph& graph, const Node& node) {
+  if (node.origin.phase != Phase::forward || !is_map(node, MapFn::sub)) return false;
+  const Node& picked = graph[strip(graph, node.operands[1])];
+  return picked.op == Op::gather && is_floating(picked.type.dtype) && is_logsumexp(graph, node.operands[0]);
+}
+
+// sum(x) * (1/n) or sum(x) / n: the reduction.
+const Node* outermost_mean(const Graph& graph, NodeId loss) {
+  const Node& node = graph[strip(graph, loss)];
+  if (!is_map(node, MapFn::mul) && !is_map(node, MapFn::div)) return nullptr;
+  for (NodeId x : node.operands) {
+    const Node& sum = graph[strip(graph, x)];
+    if (sum.op == Op::reduce && sum.as<ReduceAttr>().fn == ReduceFn::sum) return &sum;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TokenCount tokens_per_step(const Graph& graph) {
+  for (const Node& node : graph.nodes)
+    if (is_cross_entropy(graph, node)) return {node.type.count(), "elements of the first cross-entropy"};
+  if (!graph.loss.valid()) return {Poly(1), "no loss"};
+  if (const Node* sum = outermost_mean(graph, graph.loss)) {
+    const Type& type = graph.type(sum->operands[0]);
+    Poly tokens(1);
+    for (int axis : sum->as<ReduceAttr>().axes) tokens *= type.axis(axis).size;
+    return {tokens, "axes of the loss' outermost mean"};
+  }
+  return {Poly(1), "the loss is no mean"};
+}
+
+}  // namespace einc
