@@ -19,7 +19,9 @@ std::optional<Roofline> roofline(const Device& device, FlopClass kind, DType dty
 DType working_dtype(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
   if (node.op != Op::contract) return node.type.dtype;
-  return promote(graph.type(node.operands[0]).dtype, graph.type(node.operands[1]).dtype);
+  const DType left = graph.type(node.operands[0]).dtype, right = graph.type(node.operands[1]).dtype;
+  const bool both_fp8 = is_floating(left) && is_floating(right) && bytes_of(left) == 1 && bytes_of(right) == 1;
+  return both_fp8 ? left : promote(left, right);
 }
 
 }  // namespace einc

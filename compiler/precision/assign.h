@@ -11,10 +11,7 @@ namespace einc {
 // `policy` overrides the file's unless it is `inherit`; blocks inside the file keep theirs. With neither, f32.
 Graph assign_precision(const Graph& graph, Policy policy = Policy::inherit);
 
-// The policy that holds for the program as a whole.
+// The policy that holds for the program as a whole: also the result's `policy`.
 Policy effective_policy(const Graph& graph, Policy policy = Policy::inherit);
-
-std::string_view to_string(Policy policy);
-std::optional<Policy> parse_policy(std::string_view name);
 
 }  // namespace einc

@@ -59,13 +59,14 @@ struct OpReport {
   Bound bound = Bound::none;
 };
 
-// Ops alike in all but the loop iteration they stand in, with what they cost together.
+// Ops alike in all but the loop iteration they stand in. Amounts are those of one of them; `share` is what all take.
 struct GroupReport {
   NodeId first;
   std::string module;  // loop indices as *: "h.*.attn"
   int64_t repeats = 1;
   Amount flops, bytes;
   std::optional<double> time_s;
+  Bound bound = Bound::none;
   double share = 0;    // of the step's time with a device, else of its FLOPs
 };
 

@@ -1,0 +1,319 @@
+#include "compiler/precision/assign.h"
+
+#include <map>
+
+#include "compiler/precision/regions.h"
+#include "compiler/precision/rules.h"
+
+namespace einc {
+namespace {
+
+class Assigner {
+ public:
+  Assigner(const Graph& graph, Policy policy)
+      : in_(graph),
+        policy_(policy != Policy::inherit ? policy : graph.policy),
+        constant_(constant_nodes(graph)),
+        loss_(loss_region(graph)),
+        gradient_(gradient_region(graph)),
+        to_(graph.size()) {}
+
+  Graph run() {
+    out_ = in_;
+    out_.nodes.clear();
+    out_.nodes.reserve(in_.nodes.size() + in_.nodes.size() / 4);
+    out_.policy = effective_policy(in_, policy_);
+    for (uint32_t i = 0; i < in_.size(); ++i) {
+      Node node = in_.nodes[i];
+      for (NodeId& x : node.operands) x = to_[x.index];
+      to_[i] = assign(i, std::move(node));
+    }
+    move_roots();
+    return drop_unused_views(std::move(out_));
+  }
+
+ private:
+  Policy policy_of(const Node& node) const {
+    if (node.origin.phase == Phase::optimizer) return Policy::f32;
+    return node.origin.policy != Policy::inherit ? node.origin.policy : policy_;
+  }
+  const Type& type(NodeId id) const { return out_.type(id); }
+  Pull pull(NodeId id) const { return pulls_[id.index]; }
+
+  NodeId emit(Node node, DType dtype, std::string_view reason, Pull pull) {
+    node.type.dtype = dtype;
+    node.reason = Name(reason);
+    out_.nodes.push_back(std::move(node));
+    pulls_.push_back(pull);
+    return NodeId{out_.size() - 1};
+  }
+
+  static Pull pull_of(DType dtype) {
+    if (!is_floating(dtype)) return Pull::neutral;
+    return bytes_of(dtype) < 4 ? Pull::low : Pull::high;
+  }
+
+  NodeId assign(uint32_t i, Node node) {
+    const DType written = node.type.dtype;
+    if (!is_floating(written)) return emit(std::move(node), written, "", Pull::neutral);
+    const bool forced = written != DType::real && (node.origin.pinned || node.op == Op::cast);
+    const bool as_value = forced || gradient_[i] != DType::real || loss_root(i);
+    NodeId id = natural(i, std::move(node));
+    if (constant_[i]) pulls_[id.index] = Pull::neutral;
+    if (!as_value) return id;
+    const DType wanted = forced ? written : gradient_[i] != DType::real ? gradient_[i] : DType::f32;
+    return converted(id, wanted, in_.nodes[i].origin.phase);
+  }
+  bool loss_root(uint32_t i) const { return in_.loss.valid() && in_.loss.index == i && in_.nodes[i].type.dtype != DType::f64; }
+
+  // The node in the dtype its op and operands ask for.
+  NodeId natural(uint32_t i, Node node) {
+    const DType written = node.type.dtype;
+    const Policy policy = policy_of(node);
+    const bool written_float = written != DType::real;
+    switch (node.op) {
+      case Op::input: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "inputs are stored in f32",
+                                  written_float ? pull_of(written) : Pull::follows);
+      case Op::param: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "master copy in f32", Pull::neutral);
+      case Op::state: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "states are f32", Pull::high);
+      case Op::constant:
+      case Op::iota: return emit(std::move(node), written_float ? written : DType::f32, "", Pull::neutral);
+      case Op::random: return emit(std::move(node), written_float ? written : DType::f32, "random numbers are drawn in f32", Pull::follows);
+      case Op::contract: return contraction(i, std::move(node), policy);
+      case Op::map: return elementwise(i, std::move(node), policy);
+      case Op::reduce:
+      case Op::scan:
+      case Op::softmax:
+      case Op::logsumexp: return reduction(i, std::move(node));
+      case Op::concat: return concatenation(std::move(node), policy);
+      case Op::gather: return gathered(std::move(node), policy);
+      case Op::scatter_add: return scattered(i, std::move(node));
+      case Op::scatter_set:
+        node.operands[1] = converted(node.operands[1], type(node.operands[0]).dtype, node.origin.phase);
+        return like_operand(std::move(node));
+      case Op::cast: return cast(i, std::move(node));
+      case Op::permute:
+      case Op::broadcast:
+      case Op::split:
+      case Op::merge:
+      case Op::slice:
+      case Op::diagonal:
+      case Op::window:
+      case Op::stop_gradient:
+      case Op::fold:
+      case Op::pad:
+      case Op::dropout: return like_operand(std::move(node));
+      case Op::arg_reduce:
+      case Op::top_k_index: break;
+    }
+    EINC_CHECK(false, "{} is never floating", to_string(node.op));
+  }
+
+  NodeId like_operand(Node node) {
+    const NodeId x = node.operands[0];
+    const DType dtype = type(x).dtype;
+    return emit(std::move(node), dtype, "its operand's", pull(x));
+  }
+
+  // A cast with nothing to do passes its operand on.
+  NodeId cast(uint32_t i, Node node) {
+    const NodeId x = node.operands[0];
+    const DType from = type(x).dtype;
+    DType to = node.type.dtype;
+    if (to == DType::real) to = is_floating(from) && from != DType::f64 ? from : DType::f32;
+    if (to == from && node.type.axes == type(x).axes) return x;
+    const bool written = in_.nodes[i].type.dtype != DType::real;
+    const NodeId id = emit(std::move(node), to, written ? "cast in the program" : "back to the operand's precision", pull_of(to));
+    casts_.emplace(std::pair(x.index, to), id);
+    return id;
+  }
+
+  NodeId contraction(uint32_t i, Node node, Policy policy) {
+    const DType written = node.type.dtype, left = type(node.operands[0]).dtype, right = type(node.operands[1]).dtype;
+    const Phase phase = node.origin.phase;
+    const bool wide = left == DType::f64 || right == DType::f64;
+    // Without any policy, operands with written dtypes are multiplied as written.
+    const bool as_written = written != DType::real && (policy == Policy::inherit || phase == Phase::optimizer);
+    DType result = activation_dtype(policy);
+    std::string_view reason = result == DType::f32 ? "policy f32" : "contraction: low-precision operands, f32 accumulation";
+    if (wide || as_written) {
+      result = wide ? DType::f64 : promote(left, right);
+      reason = "as its operands are written";
+      for (NodeId& x : node.operands) x = converted(x, result, phase);
+    } else {
+      for (NodeId& x : node.operands) x = converted(x, operand_dtype(policy, phase, out_[x].origin.phase), phase);
+    }
+    if (gradient_[i] != DType::real) {
+      result = gradient_[i];
+      reason = "a parameter's gradient keeps the f32 accumulators";
+    } else if (node.origin.pinned && written != DType::real) {
+      result = written;
+      reason = "pinned in the program";
+    }
+    return emit(std::move(node), result, reason, pull_of(result));
+  }
+
+  NodeId elementwise(uint32_t i, Node node, Policy policy) {
+    const DType written = node.type.dtype;
+    if (written != DType::real) return emit(std::move(node), written, node.origin.pinned ? "pinned in the program" : "as its operands are written", pull_of(written));
+    std::vector<Pull> pulls;
+    for (NodeId x : node.operands)
+      if (is_floating(type(x).dtype)) pulls.push_back(pull(x));
+    Decision decision = follow_operands(policy, pulls);
+    bool neutral = decision.dtype == DType::f32;
+    for (Pull p : pulls) neutral = neutral && p == Pull::neutral;
+    if (node.origin.phase == Phase::optimizer) decision = {DType::f32, "optimizer state and updates are f32"};
+    else if (gradient_[i] != DType::real) decision = {gradient_[i], "a parameter's gradient is summed in its master's dtype"};
+    else if (decision.dtype != DType::f32 && loss_[i]) decision = {DType::f32, "losses are f32"};
+    if (decision.dtype != DType::f32)
+      for (NodeId& x : node.operands)
+        if (is_floating(type(x).dtype) && pull(x) == Pull::follows) x = converted(x, decision.dtype, node.origin.phase);
+    return emit(std::move(node), decision.dtype, decision.reason, neutral ? Pull::neutral : pull_of(decision.dtype));
+  }
+
+  NodeId reduction(uint32_t i, Node node) {
+    const DType written = node.type.dtype, wide = gradient_[i] != DType::real ? gradient_[i] : DType::f32;
+    const bool neutral = pull(node.operands[0]) == Pull::neutral;
+    const DType dtype = written == DType::real ? wide : written;
+    const std::string_view reason = node.op == Op::softmax || node.op == Op::logsumexp ? "softmax is f32" : "reductions are f32";
+    return emit(std::move(node), dtype, written == DType::real ? reason : "as its operand is written", neutral ? Pull::neutral : pull_of(dtype));
+  }
+
+  NodeId concatenation(Node node, Policy policy) {
+    std::vector<Pull> pulls;
+    for (NodeId x : node.operands) pulls.push_back(pull(x));
+    Decision decision = follow_operands(policy, pulls);
+    if (node.type.dtype != DType::real) decision = {node.type.dtype, "as its operands are written"};
+    for (NodeId& x : node.operands) x = converted(x, decision.dtype, node.origin.phase);
+    return emit(std::move(node), decision.dtype, decision.reason, pull_of(decision.dtype));
+  }
+
+  // Rows of a parameter become activations.
+  NodeId gathered(Node node, Policy policy) {
+    const NodeId table = node.operands[0];
+    const DType dtype = type(table).dtype, low = activation_dtype(policy);
+    const bool activation = out_[table].op == Op::param && node.type.dtype == DType::real && low != DType::f32;
+    const Phase phase = node.origin.phase;
+    const NodeId rows = emit(std::move(node), dtype, "its table's", pull(table));
+    return activation ? converted(rows, low, phase) : rows;
+  }
+
+  NodeId scattered(uint32_t i, Node node) {
+    const DType dtype = gradient_[i] != DType::real ? gradient_[i] : node.type.dtype == DType::real ? DType::f32 : node.type.dtype;
+    node.operands[0] = converted(node.operands[0], dtype, node.origin.phase);
+    return emit(std::move(node), dtype, "added up in f32", pull_of(dtype));
+  }
+
+  // `id` in `dtype`: itself, an earlier cast of it, or a new one. A cast goes below views that only rearrange, so that each
+  // buffer is cast once.
+  NodeId converted(NodeId id, DType dtype, Phase phase) {
+    if (type(id).dtype == dtype) return id;
+    const auto found = casts_.find({id.index, dtype});
+    if (found != casts_.end()) {
+      needed_by(found->second, id, phase);
+      return found->second;
+    }
+    Node node = out_[id];
+    const bool rearranges = kind_of(node.op) == OpKind::view && node.op != Op::slice && node.op != Op::diagonal;
+    if (rearranges) {
+      node.operands[0] = converted(node.operands[0], dtype, phase);
+    } else {
+      const Type from = node.type;
+      node.op = Op::cast;
+      node.operands.assign(1, id);
+      node.attr = {};
+      node.origin.pinned = false;
+    }
+    node.origin.phase = phase;
+    const NodeId cast = emit(std::move(node), dtype, "cast for its readers", pull_of(dtype));
+    casts_.emplace(std::pair(id.index, dtype), cast);
+    return cast;
+  }
+
+  // A shared cast belongs to the earliest phase that reads it.
+  void needed_by(NodeId cast, NodeId original, Phase phase) {
+    while (cast != original && out_[cast].origin.phase > phase) {
+      out_[cast].origin.phase = phase;
+      cast = out_[cast].operands[0];
+      if (out_[cast].op != Op::cast && kind_of(out_[cast].op) != OpKind::view) break;
+    }
+  }
+
+  void move_roots() {
+    auto move = [&](NodeId& id) {
+      if (id.valid()) id = to_[id.index];
+    };
+    for (Output& output : out_.outputs) move(output.node);
+    move(out_.loss);
+    for (Update& gradient : out_.gradients) {
+      move(gradient.target);
+      move(gradient.value);
+    }
+    for (Update& update : out_.updates) {
+      move(update.target);
+      move(update.value);
+      update.value = converted(update.value, type(update.target).dtype, out_[update.value].origin.phase);
+    }
+  }
+
+  // Views that a cast below them replaced.
+  static Graph drop_unused_views(Graph graph) {
+    std::vector<bool> used(graph.size(), false);
+    auto mark = [&](NodeId id) {
+      if (id.valid()) used[id.index] = true;
+    };
+    for (const Output& output : graph.outputs) mark(output.node);
+    mark(graph.loss);
+    for (const auto* list : {&graph.updates, &graph.gradients})
+      for (const Update& update : *list) {
+        mark(update.target);
+        mark(update.value);
+      }
+    for (uint32_t i = graph.size(); i-- > 0;) {
+      if (kind_of(graph.nodes[i].op) != OpKind::view) used[i] = true;
+      if (used[i])
+        for (NodeId x : graph.nodes[i].operands) used[x.index] = true;
+    }
+    std::vector<NodeId> to(graph.size());
+    std::vector<Node> kept;
+    kept.reserve(graph.nodes.size());
+    for (uint32_t i = 0; i < graph.size(); ++i) {
+      if (!used[i]) continue;
+      to[i] = NodeId{static_cast<uint32_t>(kept.size())};
+      kept.push_back(std::move(graph.nodes[i]));
+      for (NodeId& x : kept.back().operands) x = to[x.index];
+    }
+    graph.nodes = std::move(kept);
+    auto move = [&](NodeId& id) {
+      if (id.valid()) id = to[id.index];
+    };
+    for (Output& output : graph.outputs) move(output.node);
+    move(graph.loss);
+    for (auto* list : {&graph.updates, &graph.gradients})
+      for (Update& update : *list) {
+        move(update.target);
+        move(update.value);
+      }
+    return graph;
+  }
+
+  const Graph& in_;
+  Policy policy_;
+  std::vector<bool> constant_, loss_;
+  std::vector<DType> gradient_;
+  std::vector<NodeId> to_;
+  Graph out_;
+  std::vector<Pull> pulls_;
+  std::map<std::pair<uint32_t, DType>, NodeId> casts_;
+};
+
+}  // namespace
+
+Policy effective_policy(const Graph& graph, Policy policy) {
+  if (policy != Policy::inherit) return policy;
+  return graph.policy != Policy::inherit ? graph.policy : Policy::f32;
+}
+
+Graph assign_precision(const Graph& graph, Policy policy) { return Assigner(graph, policy).run(); }
+
+}  // namespace einc

@@ -1,0 +1,334 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/cost/components.h"
+#include "compiler/cost/evaluate.h"
+#include "compiler/cost/memory.h"
+#include "compiler/cost/modules.h"
+#include "compiler/cost/plan.h"
+#include "compiler/cost/sum.h"
+#include "compiler/cost/tokens.h"
+#include "compiler/cost/totals.h"
+#include "compiler/ir/text.h"
+#include "compiler/report/report.h"
+
+namespace einc {
+namespace {
+
+constexpr size_t kDominant = 12;
+
+DType contraction_dtype(Policy policy) {
+  switch (policy) {
+    case Policy::inherit:
+    case Policy::f32: return DType::f32;
+    case Policy::bf16: return DType::bf16;
+    case Policy::f16: return DType::f16;
+    case Policy::fp8: return DType::f8e4m3;
+  }
+  return DType::f32;
+}
+
+std::optional<double> as_double(const Amount& amount) { return amount.value ? std::optional(amount.value->to_double()) : std::nullopt; }
+
+class ReportBuilder {
+ public:
+  ReportBuilder(const Graph& graph, const ReportOptions& options)
+      : graph_(graph),
+        options_(options),
+        bound_(graph.dims.bind(options.given)),
+        evaluate_(bound_.values),
+        constant_(constant_nodes(graph)),
+        layouts_(analyse_layouts(graph)),
+        saved_(saved_activations(graph, constant_)),
+        bytes_(graph, layouts_.copies) {}
+
+  Report run() {
+    describe_program();
+    list_tensors();
+    count_all_flops();
+    sum_modules();
+    fill_six_nd();
+    fill_memory();
+    walk_ops();
+    fill_components();
+    fill_device();
+    fill_training();
+    return std::move(report_);
+  }
+
+ private:
+  Amount amount(const Poly& formula) { return {formula, evaluate_(formula), false}; }
+  static Amount planned(const Rational& value) { return {Poly(value), value, true}; }
+
+  void describe_program() {
+    report_.model = graph_.name.str();
+    report_.precision = std::string(to_string(graph_.policy == Policy::inherit ? Policy::f32 : graph_.policy));
+    for (const Dim& dim : graph_.dims.dims()) {
+      const auto value = bound_.values.find(dim.name);
+      report_.dims.emplace_back(dim.name, value == bound_.values.end() ? std::nullopt : std::optional(value->second));
+    }
+    report_.free_dims = bound_.unset;
+    report_.definitions = graph_.dims.definitions();
+    report_.plans = graph_.plans;
+    for (const BindProblem& problem : bound_.problems) report_.notes.push_back(problem.message);
+    if (graph_.policy == Policy::fp8)
+      report_.notes.push_back("fp8: operands are cast without per-tensor scales; the scales' own bytes and FLOPs are not in these numbers");
+    if (graph_.policy == Policy::f16)
+      report_.notes.push_back("f16: gradients are not rescaled; a loss scale and its checks are not in these numbers");
+  }
+
+  void list_tensors() {
+    LoopSum sum(graph_, 2);
+    for (const Node& node : graph_.nodes) {
+      if (node.op != Op::param && node.op != Op::input && node.op != Op::state) continue;
+      TensorReport tensor{"", node.type, amount(node.type.count()), amount(node.type.bytes()), false};
+      if (node.op == Op::input) {
+        tensor.name = node.as<InputAttr>().name.str();
+        report_.inputs.push_back(std::move(tensor));
+      } else if (node.op == Op::state) {
+        tensor.name = node.as<StateAttr>().path.str();
+        report_.states.push_back(std::move(tensor));
+      } else {
+        const ParamAttr& param = node.as<ParamAttr>();
+        tensor.name = param.path.str();
+        tensor.frozen = param.frozen;
+        sum.add(0, node.origin.loop_context, node.type.count());
+        if (!param.frozen) sum.add(1, node.origin.loop_context, node.type.count());
+        report_.parameters.push_back(std::move(tensor));
+      }
+    }
+    const std::vector<Poly> counts = sum.totals();
+    report_.parameter_count = amount(counts[0]);
+    report_.trained_count = amount(counts[1]);
+  }
+
+  FlopReport flop_report(const FlopTotals& totals, Phase phase) {
+    return {amount(totals.of(phase, FlopClass::contraction)), amount(totals.of(phase, FlopClass::elementwise)), amount(totals.of(phase, FlopClass::reduction)),
+            amount(totals.of(phase, FlopClass::other)),       amount(totals.total(phase)),                      amount(totals.transcendental[static_cast<size_t>(phase)])};
+  }
+
+  void count_all_flops() {
+    const FlopTotals totals = count_flops(graph_, constant_);
+    report_.forward = flop_report(totals, Phase::forward);
+    report_.backward = flop_report(totals, Phase::backward);
+    report_.optimizer = flop_report(totals, Phase::optimizer);
+    report_.step = amount(totals.step());
+    report_.executed = report_.step;  // the kernel list is the graph: nothing is recomputed, nothing skipped
+  }
+
+  void sum_modules() {
+    ModuleSums sums(graph_);
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.op == Op::param) sums.add(ModuleColumn::parameters, node.origin, node.type.count());
+      if (constant_[i]) continue;
+      const Poly flops = flop_cost(graph_, NodeId{i}).flops;
+      if (node.origin.phase == Phase::forward) sums.add(ModuleColumn::flops_forward, node.origin, flops);
+      sums.add(ModuleColumn::flops_step, node.origin, flops);
+    }
+    for (NodeId id : saved_) sums.add(ModuleColumn::saved_activations, graph_[id].origin, graph_.type(id).bytes());
+    for (ModuleRow& row : sums.rows())
+      report_.modules.push_back({std::move(row.path), amount(row[ModuleColumn::parameters]), amount(row[ModuleColumn::flops_forward]),
+                                 amount(row[ModuleColumn::flops_step]), amount(row[ModuleColumn::saved_activations])});
+  }
+
+  void fill_six_nd() {
+    TokenCount tokens = tokens_per_step(graph_);
+    report_.per_token = amount(divide(report_.step.formula, tokens.tokens));
+    SixNdReport& six = report_.six_nd;
+    six.parameters = report_.parameter_count;
+    six.tokens = amount(tokens.tokens);
+    six.tokens_from = std::move(tokens.from);
+    six.estimate = amount(Poly(6) * six.parameters.formula * six.tokens.formula);
+    const auto model = evaluate_(report_.forward.total.formula + report_.backward.total.formula);
+    if (model && six.estimate.value && !six.estimate.value->is_zero()) six.ratio = (*model / *six.estimate.value).to_double();
+  }
+
+  void fill_memory() {
+    const MemoryFormulas formulas = memory_formulas(graph_, saved_);
+    MemoryReport& memory = report_.memory;
+    memory.parameters = amount(formulas.parameters);
+    memory.gradients = amount(formulas.gradients);
+    memory.optimizer_state = amount(formulas.optimizer_state);
+    memory.state = amount(formulas.state);
+    memory.inputs = amount(formulas.inputs);
+    memory.saved_activations = amount(formulas.saved_activations);
+    report_.host_to_device = memory.inputs;
+    if (!bound_.ok()) return;
+    if (auto plan = plan_memory(graph_, layouts_, constant_, bound_.values, PlanMode::training)) {
+      memory.peak_training = planned(plan->peak());
+      memory.saved_planned = planned(plan->saved);
+      memory.workspace = planned(plan->arena + plan->constants - plan->saved);
+    }
+    if (auto peak = inference_peak()) memory.peak_inference = planned(*peak);
+  }
+
+  std::optional<Rational> inference_peak() {
+    if (options_.inference == nullptr) {
+      const auto plan = plan_memory(graph_, layouts_, constant_, bound_.values, PlanMode::inference);
+      return plan ? std::optional(plan->peak()) : std::nullopt;
+    }
+    const Graph& graph = *options_.inference;
+    const auto plan = plan_memory(graph, analyse_layouts(graph), constant_nodes(graph), bound_.values, PlanMode::inference);
+    return plan ? std::optional(plan->peak()) : std::nullopt;
+  }
+
+  OpReport op_report(NodeId id) {
+    const Node& node = graph_[id];
+    OpReport op;
+    op.id = id;
+    const bool moves = kind_of(node.op) != OpKind::view || layouts_.copies[id.index];
+    op.storage = moves ? Storage::materialized : Storage::view;
+    op.copy_reason = copy_reason(graph_, layouts_, id);
+    for (NodeId x : node.operands)
+      if (const NodeId param = param_behind(graph_, x); param.valid()) {
+        op.param_path = graph_[param].as<ParamAttr>().path;
+        break;
+      }
+    if (constant_[id.index]) return op.flops = op.bytes_read = op.bytes_written = amount(Poly(0)), op;
+    const FlopCost cost = flop_cost(graph_, id);
+    const ByteCost moved = bytes_(id);
+    op.flops = amount(cost.flops);
+    op.bytes_read = amount(moved.read);
+    op.bytes_written = amount(moved.written);
+    const auto flops = as_double(op.flops), read = as_double(op.bytes_read), written = as_double(op.bytes_written);
+    if (!flops || !read || !written) return op;
+    if (*read + *written > 0) op.intensity = *flops / (*read + *written);
+    if (!options_.device) return op;
+    if (const auto line = roofline(*options_.device, cost.kind, working_dtype(graph_, id), *flops, *read + *written)) {
+      op.time_s = line->time_s;
+      op.bound = line->bound;
+    }
+    return op;
+  }
+
+  // Ops alike but for their loop iteration.
+  struct GroupKey {
+    Name module, label;
+    Op op;
+    Phase phase;
+    Poly flops, bytes;
+    bool operator==(const GroupKey&) const = default;
+  };
+  struct GroupHash {
+    size_t operator()(const GroupKey& k) const {
+      size_t h = std::hash<Name>()(k.module);
+      for (size_t part : {std::hash<Name>()(k.label), static_cast<size_t>(k.op) * 3 + static_cast<size_t>(k.phase), k.flops.hash(), k.bytes.hash()})
+        h = h * 0x9E3779B97F4A7C15u + part;
+      return h;
+    }
+  };
+
+  void walk_ops() {
+    std::unordered_map<GroupKey, size_t, GroupHash> place;
+    std::vector<GroupReport> groups;
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (kind_of(node.op) == OpKind::source && node.op != Op::iota && node.op != Op::random) continue;
+      OpReport op = op_report(NodeId{i});
+      if (op.time_s) step_time_ += *op.time_s;
+      else if (options_.device && op.flops.value && !op.flops.value->is_zero()) untimed_ = true;
+      if (op.flops.value && !(op.flops.value->is_zero() && op.bytes_read.formula.is_zero())) {
+        const Poly bytes = op.bytes_read.formula + op.bytes_written.formula;
+        const GroupKey key{starred_name(node.origin.module), node.origin.label, node.op, node.origin.phase, op.flops.formula, bytes};
+        const auto [it, fresh] = place.emplace(key, groups.size());
+        if (fresh) groups.push_back({NodeId{i}, key.module.str(), 0, op.flops, amount(bytes), op.time_s, op.bound, 0});
+        ++groups[it->second].repeats;
+      }
+      if (options_.detail == Detail::ops) report_.ops.push_back(std::move(op));
+    }
+    rank(std::move(groups));
+  }
+
+  Name starred_name(Name module) {
+    const auto [it, fresh] = starred_.emplace(module, Name());
+    if (fresh) it->second = Name(starred(module.str()));
+    return it->second;
+  }
+
+  void rank(std::vector<GroupReport> groups) {
+    const bool by_time = options_.device && !untimed_;
+    const double whole = by_time ? step_time_ : as_double(report_.step).value_or(0);
+    if (whole <= 0) return;
+    for (GroupReport& g : groups)
+      g.share = static_cast<double>(g.repeats) * (by_time ? g.time_s.value_or(0) : as_double(g.flops).value_or(0)) / whole;
+    std::stable_sort(groups.begin(), groups.end(), [](const GroupReport& a, const GroupReport& b) { return a.share > b.share; });
+    if (groups.size() > kDominant) groups.resize(kDominant);
+    while (!groups.empty() && groups.back().share <= 0) groups.pop_back();
+    report_.dominant = std::move(groups);
+  }
+
+  void fill_components() {
+    const auto costs = transformer_components(graph_);
+    if (!costs) return;
+    for (int c = 0; c < kComponents; ++c) {
+      const auto k = static_cast<size_t>(c);
+      report_.components.push_back({std::string(to_string(static_cast<Component>(c))), amount(costs->parameters[k]),
+                                    amount(divide(costs->flops[k], report_.six_nd.tokens.formula))});
+    }
+  }
+
+  std::optional<double> program_peak() const {
+    return options_.device ? options_.device->contraction_peak(contraction_dtype(graph_.policy)) : std::nullopt;
+  }
+
+  void fill_device() {
+    if (!options_.device) return;
+    DeviceReport device{*options_.device, program_peak().value_or(0), {}, {}, {}};
+    if (auto warning = sparse_peak_warning(device.device)) report_.notes.push_back(*warning);
+    if (untimed_) report_.notes.push_back(fmt::format("{} has no peak for some of the dtypes used: no step time", device.device.name));
+    if (report_.step.value && !untimed_) {
+      device.step_time_s = step_time_;
+      const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
+      if (step_time_ > 0 && device.peak_flops > 0) device.mfu_at_bound = model / (step_time_ * device.peak_flops);
+    }
+    if (const auto peak = as_double(report_.memory.peak_training)) device.fits = *peak <= device.device.memory_bytes;
+    report_.device = std::move(device);
+  }
+
+  void fill_training() {
+    if (!options_.training) return;
+    TrainingReport training{options_.training->devices, options_.training->tokens, options_.training->mfu, {}, {}, {}};
+    const auto per_token = as_double(report_.per_token);
+    const auto peak = program_peak();
+    if (!per_token || !peak) {
+      report_.notes.push_back(peak ? "no training time: a dim has no value" : "no training time: it needs --device");
+      return;
+    }
+    training.time = training_time(*per_token * training.tokens, training.devices, *peak, training.mfu);
+    if (const auto tokens = as_double(report_.six_nd.tokens)) training.steps = training.tokens / *tokens;
+    const MemoryReport& memory = report_.memory;
+    const double p = as_double(memory.parameters).value_or(0), g = as_double(memory.gradients).value_or(0), o = as_double(memory.optimizer_state).value_or(0);
+    const double n = training.devices;
+    training.shards = {{"replicated", p + g + o}, {"ZeRO 1", p + g + o / n}, {"ZeRO 2", p + (g + o) / n}, {"ZeRO 3", (p + g + o) / n}};
+    report_.training = std::move(training);
+  }
+
+  const Graph& graph_;
+  const ReportOptions& options_;
+  BindResult bound_;
+  Evaluator evaluate_;
+  std::vector<bool> constant_;
+  Layouts layouts_;
+  std::vector<NodeId> saved_;
+  ByteCounter bytes_;
+  std::unordered_map<Name, Name> starred_;
+  double step_time_ = 0;
+  bool untimed_ = false;
+  Report report_;
+};
+
+}  // namespace
+
+Report build_report(const Graph& graph, const ReportOptions& options) { return ReportBuilder(graph, options).run(); }
+
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given) {
+  const BindResult bound = graph.dims.bind(given);
+  if (!bound.ok()) return std::nullopt;
+  const auto plan = plan_memory(graph, analyse_layouts(graph), constant_nodes(graph), bound.values, PlanMode::training);
+  return plan ? std::optional(plan->peak()) : std::nullopt;
+}
+
+}  // namespace einc

@@ -1,0 +1,288 @@
+#include "compiler/report/json.h"
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+namespace einc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// An integer as a number when a double holds it exactly, else as its digits.
+Json exact(const std::optional<Rational>& value) {
+  if (!value) return nullptr;
+  if (!value->is_integer()) return value->to_double();
+  const auto small = value->as_integer();
+  constexpr int64_t kLimit = int64_t{1} << 62;
+  if (small && *small > -kLimit && *small < kLimit && static_cast<int64_t>(static_cast<double>(*small)) == *small) return *small;
+  return value->str();
+}
+
+Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+class Renderer {
+ public:
+  Renderer(const Report& report, const Graph& graph) : report_(report), graph_(graph) {}
+
+  std::string run() {
+    Json json;
+    json["model"] = report_.model;
+    Json dims = Json::object();
+    for (const auto& [name, value] : report_.dims) dims[name.str()] = value ? exact(Rational(*value)) : Json(nullptr);
+    json["dims"] = dims;
+    Json free = Json::array();
+    for (Name name : report_.free_dims) free.push_back(name.str());
+    json["free_dims"] = free;
+    json["precision"] = report_.precision;
+    json["parameters"] = parameters();
+    json["inputs"] = tensors(report_.inputs);
+    json["states"] = tensors(report_.states);
+    json["flops"] = flops();
+    json["modules"] = modules();
+    json["six_nd"] = six_nd();
+    json["memory"] = memory();
+    json["components"] = components();
+    json["contraction_orders"] = plans();
+    json["ops"] = ops();
+    json["device"] = device();
+    json["training"] = training();
+    json["fit"] = fit();
+    json["notes"] = report_.notes;
+    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+
+ private:
+  const std::string& symbolic(const Poly& formula) {
+    auto it = text_.find(formula);
+    if (it == text_.end()) it = text_.emplace(formula, fold_names(formula, report_.definitions).str()).first;
+    return it->second;
+  }
+
+  Json axes(const Type& type) {
+    Json names = Json::array();
+    for (const Axis& axis : type.axes) names.push_back(axis.name.str());
+    return names;
+  }
+  Json shape(const Type& type) {
+    Json sizes = Json::array();
+    for (const Axis& axis : type.axes) sizes.push_back(exact(axis.size.evaluate(dims())));
+    return sizes;
+  }
+  const Bindings& dims() {
+    if (dims_.empty())
+      for (const auto& [name, value] : report_.dims)
+        if (value) dims_.emplace(name, *value);
+    return dims_;
+  }
+
+  Json tensors(const std::vector<TensorReport>& list) {
+    Json result = Json::array();
+    for (const TensorReport& t : list) {
+      Json row{{"name", t.name}, {"axes", axes(t.type)}, {"shape", shape(t.type)}, {"dtype", to_string(t.type.dtype)}, {"count", exact(t.count.value)}};
+      row["symbolic"] = symbolic(t.count.formula);
+      if (t.frozen) row["frozen"] = true;
+      result.push_back(std::move(row));
+    }
+    return result;
+  }
+
+  Json parameters() {
+    return {{"count", exact(report_.parameter_count.value)},
+            {"symbolic", symbolic(report_.parameter_count.formula)},
+            {"trained", exact(report_.trained_count.value)},
+            {"tensors", tensors(report_.parameters)}};
+  }
+
+  Json phase(const FlopReport& f) {
+    const std::pair<const char*, const Amount*> rows[] = {{"contraction", &f.contraction}, {"elementwise", &f.elementwise},       {"reduction", &f.reduction},
+                                                          {"other", &f.other},             {"transcendental", &f.transcendental}, {"total", &f.total}};
+    Json json, formulas;
+    for (const auto& [key, amount] : rows) {
+      json[key] = exact(amount->value);
+      formulas[key] = symbolic(amount->formula);
+    }
+    json["symbolic"] = formulas;
+    return json;
+  }
+
+  Json flops() {
+    return {{"forward", phase(report_.forward)},
+            {"backward", phase(report_.backward)},
+            {"optimizer", phase(report_.optimizer)},
+            {"step", exact(report_.step.value)},
+            {"step_symbolic", symbolic(report_.step.formula)},
+            {"executed", exact(report_.executed.value)},
+            {"executed_symbolic", symbolic(report_.executed.formula)},
+            {"per_token", exact(report_.per_token.value)},
+            {"per_token_symbolic", symbolic(report_.per_token.formula)}};
+  }
+
+  Json modules() {
+    Json result = Json::array();
+    for (const ModuleReport& m : report_.modules) {
+      Json row{{"path", m.path},
+               {"parameters", exact(m.parameters.value)},
+               {"flops_forward", exact(m.flops_forward.value)},
+               {"flops_step", exact(m.flops_step.value)},
+               {"saved_activations", exact(m.saved_activations.value)}};
+      row["symbolic"] = {{"parameters", symbolic(m.parameters.formula)},
+                         {"flops_forward", symbolic(m.flops_forward.formula)},
+                         {"flops_step", symbolic(m.flops_step.formula)},
+                         {"saved_activations", symbolic(m.saved_activations.formula)}};
+      result.push_back(std::move(row));
+    }
+    return result;
+  }
+
+  Json six_nd() {
+    const SixNdReport& six = report_.six_nd;
+    Json json{{"parameters", exact(six.parameters.value)}, {"tokens", exact(six.tokens.value)}, {"estimate", exact(six.estimate.value)}, {"ratio", number(six.ratio)}};
+    json["tokens_from"] = six.tokens_from;
+    json["symbolic"] = {{"tokens", symbolic(six.tokens.formula)}, {"estimate", symbolic(six.estimate.formula)}};
+    return json;
+  }
+
+  Json bytes(const Amount& amount) {
+    Json json{{"bytes", exact(amount.value)}};
+    if (amount.value && amount.for_dims_only) json["valid_for"] = "dims";
+    json["symbolic"] = amount.for_dims_only || !amount.formula.is_zero() || amount.value ? Json(symbolic(amount.formula)) : Json(nullptr);
+    return json;
+  }
+
+  Json memory() {
+    const MemoryReport& m = report_.memory;
+    Json json;
+    json["parameters"] = bytes(m.parameters);
+    json["gradients"] = bytes(m.gradients);
+    json["optimizer_state"] = bytes(m.optimizer_state);
+    json["state"] = bytes(m.state);
+    json["saved_activations"] = bytes(m.saved_activations);
+    json["saved_activations"]["planned"] = exact(m.saved_planned.value);
+    json["inputs"] = bytes(m.inputs);
+    json["workspace"] = bytes(m.workspace);
+    json["peak_training"] = bytes(m.peak_training);
+    json["peak_inference"] = bytes(m.peak_inference);
+    json["host_to_device"] = bytes(report_.host_to_device);
+    return json;
+  }
+
+  Json components() {
+    Json result = Json::array();
+    for (const ComponentReport& c : report_.components)
+      result.push_back({{"name", c.name},
+                        {"parameters", exact(c.parameters.value)},
+                        {"flops_per_token", exact(c.flops_per_token.value)},
+                        {"symbolic", {{"parameters", symbolic(c.parameters.formula)}, {"flops_per_token", symbolic(c.flops_per_token.formula)}}}});
+    return result;
+  }
+
+  Json plans() {
+    Json result = Json::array();
+    for (const ContractionPlan& plan : report_.plans)
+      result.push_back({{"line", plan.location.line}, {"pattern", plan.pattern}, {"order", plan.order}, {"method", plan.method}, {"flops", symbolic(plan.flops)}, {"valid_for", "dims"}});
+    return result;
+  }
+
+  static const char* text(Storage storage) {
+    switch (storage) {
+      case Storage::view: return "view";
+      case Storage::fused: return "fused";
+      case Storage::materialized: return "materialized";
+    }
+    return "";
+  }
+  static Json text(Bound bound) {
+    switch (bound) {
+      case Bound::none: return nullptr;
+      case Bound::compute: return "compute";
+      case Bound::memory: return "memory";
+    }
+    return nullptr;
+  }
+  static std::string_view function(const Node& node) {
+    if (node.op == Op::map) return to_string(node.as<MapAttr>().fn);
+    if (node.op == Op::reduce) return to_string(node.as<ReduceAttr>().fn);
+    return "";
+  }
+
+  Json op(const OpReport& op) {
+    const Node& node = graph_[op.id];
+    const SourceLocation& at = node.origin.location;
+    Json json{{"id", op.id.index}, {"kind", to_string(node.op)}, {"phase", to_string(node.origin.phase)}};
+    if (const auto fn = function(node); !fn.empty()) json["function"] = fn;
+    json["label"] = node.origin.label.str();
+    json["module"] = node.origin.module.str();
+    json["param_path"] = op.param_path.empty() ? Json(nullptr) : Json(op.param_path.str());
+    json["source"] = {{"file", at.file.str()}, {"line", at.line}, {"column", at.column}};
+    json["axes"] = axes(node.type);
+    json["shape"] = shape(node.type);
+    json["dtype"] = to_string(node.type.dtype);
+    json["storage"] = text(op.storage);
+    json["copy_reason"] = op.copy_reason.empty() ? Json(nullptr) : Json(op.copy_reason);
+    json["flops"] = exact(op.flops.value);
+    json["flops_symbolic"] = symbolic(op.flops.formula);
+    json["bytes_read"] = exact(op.bytes_read.value);
+    json["bytes_written"] = exact(op.bytes_written.value);
+    json["intensity"] = number(op.intensity);
+    json["bound"] = text(op.bound);
+    json["time_s"] = number(op.time_s);
+    return json;
+  }
+
+  Json ops() {
+    Json result = Json::array();
+    for (const OpReport& o : report_.ops) result.push_back(op(o));
+    return result;
+  }
+
+  Json device() {
+    if (!report_.device) return nullptr;
+    const DeviceReport& d = *report_.device;
+    return {{"name", d.device.name},           {"peak_flops", d.peak_flops},         {"bandwidth", d.device.bandwidth}, {"memory_bytes", d.device.memory_bytes},
+            {"step_time_s", number(d.step_time_s)}, {"mfu_at_bound", number(d.mfu_at_bound)}, {"fits", d.fits ? Json(*d.fits) : Json(nullptr)}};
+  }
+
+  Json training() {
+    if (!report_.training) return nullptr;
+    const TrainingReport& t = *report_.training;
+    Json shards = Json::array();
+    for (const auto& shard : t.shards) shards.push_back({{"scheme", shard.name}, {"bytes_per_device", shard.bytes}});
+    return {{"devices", t.devices},     {"tokens", t.tokens},    {"mfu", t.mfu}, {"flops", t.time.flops}, {"seconds", t.time.seconds}, {"days", t.time.days},
+            {"device_hours", t.time.device_hours}, {"steps", number(t.steps)}, {"shards", shards}};
+  }
+
+  Json fit() {
+    if (!report_.fit) return nullptr;
+    const FitResult& result = report_.fit->result;
+    return {{"dim", report_.fit->dim.str()}, {"value", result.value ? Json(*result.value) : Json(nullptr)}, {"peak_training", exact(result.bytes)}, {"at_limit", result.at_limit}};
+  }
+
+  const Report& report_;
+  const Graph& graph_;
+  Bindings dims_;
+  std::unordered_map<Poly, std::string> text_;
+};
+
+}  // namespace
+
+std::string render_json(const Report& report, const Graph& graph) { return Renderer(report, graph).run(); }
+
+std::string render_json(const Estimate& e) {
+  Json json{{"parameters", number(e.request.parameters)}, {"tokens", number(e.request.tokens)}, {"flops", number(e.flops)}};
+  json["device"] = e.request.device ? Json(e.request.device->name) : Json(nullptr);
+  json["devices"] = number(e.request.devices);
+  json["mfu"] = number(e.request.mfu);
+  if (e.time)
+    json["training"] = {{"flops_per_day", e.time->flops_per_day}, {"seconds", e.time->seconds}, {"days", e.time->days}, {"device_hours", e.time->device_hours}};
+  Json fits = Json::array();
+  for (const FitRow& row : e.fits)
+    fits.push_back({{"optimizer", row.optimizer}, {"storage", describe(row.policy)}, {"bytes_per_parameter", row.bytes_per_parameter}, {"largest_parameters", row.largest_parameters}});
+  json["fits"] = fits;
+  Json shards = Json::array();
+  for (const Estimate::Shard& shard : e.shards) shards.push_back({{"zero_stage", shard.stage}, {"bytes_per_device", shard.bytes}});
+  json["shards"] = shards;
+  json["warnings"] = e.warnings;
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace einc

@@ -1,0 +1,330 @@
+#include "compiler/report/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/cost/modules.h"
+#include "compiler/report/format.h"
+
+namespace einc {
+namespace {
+
+constexpr size_t kMostModules = 40;
+
+std::string digits(const Amount& amount) { return amount.value ? grouped_digits(amount.value->is_integer() ? amount.value->str() : fmt::format("{:.1f}", amount.value->to_double())) : "?"; }
+std::string count_text(const Amount& amount) { return amount.value ? human_count(amount.value->to_double()) : "?"; }
+std::string bytes_text(const Amount& amount) { return amount.value ? human_bytes(amount.value->to_double()) : "?"; }
+bool is_zero(const Amount& amount) { return amount.formula.is_zero(); }
+
+class Writer {
+ public:
+  explicit Writer(TextStyle style) : style_(style) {}
+
+  void heading(std::string_view text, std::string_view aside = "") {
+    if (!out_.empty()) out_ += '\n';
+    out_ += paint(text, "1");
+    if (!aside.empty()) out_ += "  " + paint(aside, "2");
+    out_ += '\n';
+  }
+  void line(const std::string& text) { out_ += text + "\n"; }
+  // The first row is the header when `titled`.
+  void table(const Table& table, bool titled) {
+    bool first = titled;
+    for (const std::string& text : table.lines(style_.width)) {
+      out_ += (first ? paint(text, "2") : text) + "\n";
+      first = false;
+    }
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::string paint(std::string_view text, const char* code) const {
+    return style_.paint == Paint::on ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+  }
+  TextStyle style_;
+  std::string out_;
+};
+
+class Renderer {
+ public:
+  Renderer(const Report& report, const Graph& graph, TextStyle style) : r_(report), graph_(graph), style_(style), w_(style) {}
+
+  std::string run() {
+    title();
+    parameters();
+    flops();
+    classes();
+    memory();
+    dominant();
+    modules();
+    components();
+    plans();
+    device();
+    training();
+    fit();
+    notes();
+    return w_.take();
+  }
+
+ private:
+  std::string formula(const Amount& amount) const {
+    if (amount.for_dims_only) return "for these dims";
+    return fold_names(amount.formula, r_.definitions).str();
+  }
+
+  void title() {
+    w_.heading(r_.model.empty() ? "report" : r_.model, r_.precision);
+    std::string dims;
+    for (const auto& [name, value] : r_.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name.str(), value ? std::to_string(*value) : "?");
+    std::string line = " ";
+    for (size_t begin = 0; begin < dims.size();) {
+      const size_t end = std::min(dims.find(' ', begin), dims.size());
+      const std::string word = dims.substr(begin, end - begin);
+      if (line.size() + word.size() + 1 > static_cast<size_t>(std::max(style_.width, 20)) && line.size() > 1) {
+        w_.line(line);
+        line = " ";
+      }
+      line += " " + word;
+      begin = end + 1;
+    }
+    if (line.size() > 1) w_.line(line);
+    if (r_.free_dims.empty()) return;
+    std::string unset;
+    for (Name name : r_.free_dims) unset += fmt::format(" -D {}=...", name.str());
+    w_.line("  without a value: give" + unset + " for numbers");
+  }
+
+  void parameters() {
+    w_.heading("Parameters");
+    Table table({Align::left, Align::right, Align::right, Align::left});
+    table.add({"all", digits(r_.parameter_count), count_text(r_.parameter_count), formula(r_.parameter_count)});
+    if (r_.trained_count.formula != r_.parameter_count.formula)
+      table.add({"trained", digits(r_.trained_count), count_text(r_.trained_count), formula(r_.trained_count)});
+    w_.table(table, false);
+  }
+
+  void flops() {
+    w_.heading("FLOPs of one step");
+    Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
+    const double whole = r_.step.value ? r_.step.value->to_double() : 0;
+    auto add = [&](const char* name, const Amount& amount) {
+      if (is_zero(amount)) return;
+      const std::string share = whole > 0 && amount.value ? percent(amount.value->to_double() / whole) : "";
+      table.add({name, digits(amount), count_text(amount), share, formula(amount)});
+    };
+    add("forward", r_.forward.total);
+    add("backward", r_.backward.total);
+    add("optimizer", r_.optimizer.total);
+    add("step", r_.step);
+    if (!r_.six_nd.tokens.formula.is_one() && !is_zero(r_.step)) table.add({"per token", digits(r_.per_token), count_text(r_.per_token), "", formula(r_.per_token)});
+    const SixNdReport& six = r_.six_nd;
+    const bool trains = !is_zero(r_.backward.total) && !is_zero(six.estimate);
+    if (trains) table.add({"6 N D", digits(six.estimate), count_text(six.estimate), "", formula(six.estimate)});
+    w_.table(table, false);
+    if (trains && six.ratio)
+      w_.line(fmt::format("  forward + backward is {:.4f} of 6 N D; N = all parameters, D = {} tokens ({})", *six.ratio, digits(six.tokens), six.tokens_from));
+  }
+
+  void classes() {
+    w_.heading("FLOPs by kind");
+    Table table({Align::left, Align::right, Align::right, Align::right});
+    table.add({"", "forward", "backward", "optimizer"});
+    using Column = Amount FlopReport::*;
+    for (const auto& [name, column] : {std::pair<const char*, Column>{"contraction", &FlopReport::contraction}, {"elementwise", &FlopReport::elementwise},
+                                       {"  transcendental", &FlopReport::transcendental}, {"reduction", &FlopReport::reduction}, {"other", &FlopReport::other}}) {
+      const Amount &f = r_.forward.*column, &b = r_.backward.*column, &o = r_.optimizer.*column;
+      if (is_zero(f) && is_zero(b) && is_zero(o)) continue;
+      auto cell = [](const Amount& a) { return is_zero(a) ? std::string("-") : count_text(a); };
+      table.add({name, cell(f), cell(b), cell(o)});
+    }
+    w_.table(table, true);
+  }
+
+  void memory() {
+    const MemoryReport& m = r_.memory;
+    w_.heading("Memory");
+    Table table({Align::left, Align::right, Align::right, Align::left});
+    auto add = [&](const char* name, const Amount& amount) {
+      if (is_zero(amount) && (amount.value || !amount.for_dims_only)) return;
+      table.add({name, digits(amount), bytes_text(amount), formula(amount)});
+    };
+    add("parameters", m.parameters);
+    add("gradients", m.gradients);
+    add("optimizer state", m.optimizer_state);
+    add("state", m.state);
+    add("inputs", m.inputs);
+    add("saved activations", m.saved_activations);
+    add("workspace", m.workspace);
+    add("peak, training", m.peak_training);
+    add("peak, inference", m.peak_inference);
+    w_.table(table, false);
+    if (!m.peak_training.value) w_.line("  workspace and peaks need a value for every dim");
+  }
+
+  std::string what(const Node& node) const {
+    std::string text = node.origin.label.empty() ? std::string() : node.origin.label.str() + " ";
+    if (node.op == Op::map) return text + std::string(to_string(node.as<MapAttr>().fn));
+    if (node.op == Op::reduce) return text + "reduce " + std::string(to_string(node.as<ReduceAttr>().fn));
+    return text + std::string(to_string(node.op));
+  }
+
+  void dominant() {
+    if (r_.dominant.empty()) return;
+    w_.heading("Where the work is", r_.device ? "by time, " + r_.device->device.name : "by FLOPs");
+    Table table({Align::right, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
+    table.add({"share", "", "what", "times", "FLOPs each", "bytes each", r_.device ? "bound" : "FLOPs each"});
+    for (const GroupReport& g : r_.dominant) {
+      const Node& node = graph_[g.first];
+      constexpr double kCells = 10;
+      std::string bar;
+      for (int i = 0; i < static_cast<int>(g.share * kCells + 0.5); ++i) bar += "█";
+      const std::string where = g.module.empty() ? what(node) : g.module + ": " + what(node);
+      std::string tail = formula(g.flops);
+      if (r_.device) tail = fmt::format("{} {}", g.bound == Bound::compute ? "compute" : "memory", g.time_s ? human_seconds(*g.time_s) : "");
+      table.add({percent(g.share), bar, where, std::to_string(g.repeats), count_text(g.flops), bytes_text(g.bytes), tail});
+    }
+    w_.table(table, true);
+  }
+
+  // Paths alike but for their loop indices, with equal costs, are one row.
+  void modules() {
+    if (r_.modules.size() < 2) return;
+    struct Row { const ModuleReport* first; std::string path; int64_t times; };
+    std::vector<Row> rows;
+    std::map<std::string, std::vector<size_t>> seen;
+    for (const ModuleReport& m : r_.modules) {
+      if (m.path.empty()) continue;
+      const std::string path = starred(m.path);
+      auto& alike = seen[path];
+      const auto same = std::find_if(alike.begin(), alike.end(), [&](size_t k) {
+        const ModuleReport& o = *rows[k].first;
+        return o.parameters.formula == m.parameters.formula && o.flops_forward.formula == m.flops_forward.formula && o.flops_step.formula == m.flops_step.formula &&
+               o.saved_activations.formula == m.saved_activations.formula;
+      });
+      if (same != alike.end()) {
+        ++rows[*same].times;
+        continue;
+      }
+      alike.push_back(rows.size());
+      rows.push_back({&m, path, 1});
+    }
+    w_.heading("Modules", "each");
+    Table table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
+    table.add({"path", "times", "parameters", "forward", "step", "saved"});
+    for (size_t i = 0; i < rows.size() && i < kMostModules; ++i) {
+      const ModuleReport& m = *rows[i].first;
+      const std::string& name = rows[i].times > 1 ? rows[i].path : m.path;
+      table.add({name, std::to_string(rows[i].times), digits(m.parameters), count_text(m.flops_forward), count_text(m.flops_step), bytes_text(m.saved_activations)});
+    }
+    w_.table(table, true);
+    if (rows.size() > kMostModules) w_.line(fmt::format("  {} more: --report=json lists all", rows.size() - kMostModules));
+  }
+
+  void components() {
+    if (r_.components.empty()) return;
+    w_.heading("Transformer", "forward FLOPs of one token");
+    Table table({Align::left, Align::right, Align::right, Align::left});
+    table.add({"component", "parameters", "FLOPs", "FLOPs"});
+    for (const ComponentReport& c : r_.components) table.add({c.name, digits(c.parameters), digits(c.flops_per_token), formula(c.flops_per_token)});
+    w_.table(table, true);
+  }
+
+  void plans() {
+    if (r_.plans.empty()) return;
+    w_.heading("Contraction orders", "for these dims");
+    Table table({Align::left, Align::left, Align::left, Align::left});
+    for (const ContractionPlan& p : r_.plans) table.add({fmt::format("line {}", p.location.line), p.pattern, p.order, fold_names(p.flops, r_.definitions).str()});
+    w_.table(table, false);
+  }
+
+  void device() {
+    if (!r_.device) return;
+    const DeviceReport& d = *r_.device;
+    w_.heading("On " + d.device.name, d.device.description);
+    w_.line(fmt::format("  peak {}FLOP/s, {}B/s, {} GB", human_count(d.peak_flops), human_count(d.device.bandwidth), d.device.memory_bytes / 1e9));
+    if (d.step_time_s) w_.line(fmt::format("  one step takes at least {} (each op at its roofline, nothing fused)", human_seconds(*d.step_time_s)));
+    if (d.mfu_at_bound) w_.line(fmt::format("  MFU at that bound {}", percent(*d.mfu_at_bound)));
+    if (d.fits) w_.line(*d.fits ? "  the training step fits its memory" : "  the training step does not fit its memory");
+  }
+
+  void training() {
+    if (!r_.training) return;
+    const TrainingReport& t = *r_.training;
+    w_.heading("Training", fmt::format("{} tokens, {:.6g} devices, MFU {}", human_count(t.tokens), t.devices, percent(t.mfu)));
+    w_.line(fmt::format("  {:.6g} FLOPs, {:.6g} FLOPs a day: {:.2f} days, {} device-hours", t.time.flops, t.time.flops_per_day, t.time.days,
+                        grouped_digits(fmt::format("{:.0f}", t.time.device_hours))));
+    if (t.steps) w_.line(fmt::format("  {} steps of this batch", grouped_digits(fmt::format("{:.0f}", *t.steps))));
+    for (const auto& shard : t.shards) w_.line(fmt::format("  {:<10}  {} of parameters, gradients and optimizer state on each device", shard.name, human_bytes(shard.bytes)));
+  }
+
+  void fit() {
+    if (!r_.fit) return;
+    const FitResult& f = r_.fit->result;
+    w_.heading("Largest " + r_.fit->dim.str() + " that fits");
+    if (!f.value) return w_.line("  none: not even the smallest");
+    w_.line(fmt::format("  {} = {}{}, peak {}", r_.fit->dim.str(), grouped_digits(std::to_string(*f.value)), f.at_limit ? " (the search's limit)" : "",
+                        f.bytes ? human_bytes(f.bytes->to_double()) : "?"));
+  }
+
+  void notes() {
+    if (r_.notes.empty()) return;
+    w_.heading("Notes");
+    for (const std::string& note : r_.notes) w_.line("  " + note);
+  }
+
+  const Report& r_;
+  const Graph& graph_;
+  TextStyle style_;
+  Writer w_;
+};
+
+}  // namespace
+
+std::string render_text(const Report& report, const Graph& graph, TextStyle style) { return Renderer(report, graph, style).run(); }
+
+std::string render_text(const Estimate& e, TextStyle style) {
+  Writer w(style);
+  const double devices = e.request.devices.value_or(1);
+  if (e.flops) {
+    w.heading("Training");
+    w.line(fmt::format("  6 N D = 6 x {:.6g} x {:.6g} = {:.6g} FLOPs", *e.request.parameters, *e.request.tokens, *e.flops));
+    if (e.time) {
+      w.line(fmt::format("  {:.6g} x {} at MFU {:.4g}: {:.9g} FLOPs a day", devices, e.request.device->name, e.request.mfu.value_or(0.5), e.time->flops_per_day));
+      w.line(fmt::format("  {:.6f} days, {} device-hours", e.time->days, grouped_digits(fmt::format("{:.0f}", e.time->device_hours))));
+    }
+  }
+  if (!e.shards.empty()) {
+    w.heading("Mixed-precision Adam on each device", "2 + 2 + 12 bytes a parameter");
+    for (const Estimate::Shard& shard : e.shards) w.line(fmt::format("  {}  {:.6g} GB", shard.stage == 0 ? "replicated" : fmt::format("ZeRO {}    ", shard.stage), shard.bytes / 1e9));
+  }
+  if (!e.fits.empty()) {
+    w.heading("Largest model that fits", fmt::format("{:.6g} x {}, weights, gradients and optimizer state", devices, e.request.device->name));
+    Table table({Align::left, Align::right, Align::right, Align::left});
+    table.add({"optimizer", "bytes each", "parameters", "stored"});
+    for (const FitRow& row : e.fits)
+      table.add({row.optimizer, fmt::format("{:.4g}", row.bytes_per_parameter), human_count(row.largest_parameters), std::string(describe(row.policy))});
+    w.table(table, true);
+  }
+  for (const std::string& warning : e.warnings) w.line("warning: " + warning);
+  return w.take();
+}
+
+std::string explain_memory(const Report& report, const Graph& graph, TextStyle style) {
+  Writer w(style);
+  w.heading("Storage of every value", "views share their base's buffer");
+  Table table({Align::right, Align::left, Align::left, Align::left, Align::right, Align::left});
+  table.add({"node", "value", "type", "storage", "written", "why it moves"});
+  for (const OpReport& op : report.ops) {
+    const Node& node = graph[op.id];
+    const std::string module = node.origin.module.empty() ? "" : node.origin.module.str() + ": ";
+    const std::string label = node.origin.label.empty() ? std::string(to_string(node.op)) : node.origin.label.str();
+    table.add({fmt::format("%{}", op.id.index), module + label, to_string(node.type), op.storage == Storage::view ? "view" : op.storage == Storage::fused ? "fused" : "stored",
+               op.storage == Storage::view ? "" : bytes_text(op.bytes_written), op.copy_reason});
+  }
+  w.table(table, true);
+  return w.take();
+}
+
+}  // namespace einc
