@@ -23,6 +23,7 @@ NodeId reduce(Builder& build, ReduceFn fn, NodeId x, const AxisList& axes) { ret
 NodeId build_mean(Builder& build, NodeId x, const AxisList& axes) {
   Poly count(1);
   for (int axis : axes) count = count * build.type(x).axis(axis).size;
+  if (count.is_one()) return reduce(build, ReduceFn::sum, x, axes);
   const NodeId total = reduce(build, ReduceFn::sum, x, axes);
   return build.map(MapFn::mul, {total, build.constant(divide(Poly(1), count), build.type(x).dtype)});
 }
@@ -40,6 +41,11 @@ NodeId build_var(Builder& build, NodeId x, const AxisList& axes) {
 }
 
 NodeId counted(Builder& build, NodeId x) { return is_floating(build.type(x).dtype) ? x : convert(build, x, DType::i64); }
+
+NodeId truth(Builder& build, NodeId x) {
+  const DType dtype = build.type(x).dtype;
+  return dtype == DType::boolean ? x : build.map(MapFn::not_equal, {x, build.constant(Poly(0), dtype)});
+}
 
 }  // namespace
 
@@ -64,8 +70,8 @@ NodeId build_reduction(Builder& build, Reduction reduction, NodeId x, const Axis
     case Reduction::prod: return reduce(build, ReduceFn::prod, counted(build, x), axes);
     case Reduction::max: return reduce(build, dtype == DType::boolean ? ReduceFn::any : ReduceFn::max, x, axes);
     case Reduction::min: return reduce(build, dtype == DType::boolean ? ReduceFn::all : ReduceFn::min, x, axes);
-    case Reduction::any: return reduce(build, ReduceFn::any, x, axes);
-    case Reduction::all: return reduce(build, ReduceFn::all, x, axes);
+    case Reduction::any: return reduce(build, ReduceFn::any, truth(build, x), axes);
+    case Reduction::all: return reduce(build, ReduceFn::all, truth(build, x), axes);
     case Reduction::mean: return narrow(build, build_mean(build, widen(build, x), axes), dtype);
     case Reduction::var: return narrow(build, build_var(build, widen(build, x), axes), dtype);
     case Reduction::logsumexp: return axes.empty() ? to_floating(build, x) : narrow(build, build.logsumexp(widen(build, x), axes), dtype);
@@ -83,12 +89,6 @@ std::optional<Value> reduce_value(Context& context, Reduction reduction, const V
   const Number* number = std::get_if<Number>(&x.data);
   const NodeId node = to_tensor(build, x, number != nullptr && number->integer ? DType::i32 : DType::real);
   const Type type = build.type(node);
-  if ((reduction == Reduction::any || reduction == Reduction::all) && type.dtype != DType::boolean) {
-    context.diagnostics()
-        .report(Code::bool_expected, whole, reduction == Reduction::any ? "any" : "all", to_string(type.dtype))
-        .hint("compare it with something: `x != 0`");
-    return std::nullopt;
-  }
   const auto list = axes_or_all(context, type, axes);
   if (!list) return std::nullopt;
   return Value{build_reduction(build, reduction, node, *list)};

@@ -1,5 +1,5 @@
 // Reductions over named axes. Integers are summed and multiplied in i64, means and variances are real; narrow floats are
-// averaged in f32 and rounded once at the end.
+// averaged in f32 and rounded once at the end. Also what the pattern op `reduce` does.
 #pragma once
 #include <optional>
 #include <span>
@@ -13,7 +13,7 @@ enum class Reduction : uint8_t { sum, mean, max, min, prod, var, any, all, logsu
 
 std::optional<Reduction> parse_reduction(std::string_view name);
 
-// x without `axes`. any and all take bools.
+// x without `axes`. any and all take what is not 0 as true.
 NodeId build_reduction(Builder& build, Reduction reduction, NodeId x, const AxisList& axes);
 
 // The same for a call's first value and the arguments that name axes; none means all axes.
