@@ -1,0 +1,31 @@
+#include "compiler/elaborate/builtins.h"
+
+#include <unordered_map>
+
+namespace einc {
+namespace {
+
+const std::unordered_map<std::string_view, BuiltinHandler>& table() {
+  static const auto* const all = [] {
+    auto* map = new std::unordered_map<std::string_view, BuiltinHandler>();
+    for (const auto rows : {pattern_builtins(), elementwise_builtins(), axis_builtins()})
+      for (const Builtin& builtin : rows) EINC_CHECK(map->emplace(builtin.name, builtin.handler).second, "two built-ins named {}", builtin.name);
+    return map;
+  }();
+  return *all;
+}
+
+}  // namespace
+
+std::optional<BuiltinHandler> find_builtin(std::string_view name) {
+  const auto found = table().find(name);
+  return found == table().end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::string> builtin_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : table()) names.emplace_back(entry.first);
+  return names;
+}
+
+}  // namespace einc

@@ -1,0 +1,171 @@
+// Inputs, params, states, their updates, and outputs.
+#include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/suggest.h"
+
+namespace einc {
+
+// A declaration's name must be new: values may be rebound by `=`, but what is declared is declared once.
+bool Elaborator::name_is_free(Name name, Span span, std::string_view what) {
+  const SourceUnit& unit = *frame().unit;
+  Span first;
+  if (const auto it = frame().scope->bindings.find(name); it != frame().scope->bindings.end()) first = it->second.span;
+  if (const auto it = unit.dims.find(name); it != unit.dims.end() && !frame().fn) first = it->second;
+  if (const auto it = unit.fns.find(name); it != unit.fns.end() && !frame().fn) first = it->second.fn->name.span;
+  if (!first.known()) return true;
+  diagnostics_.report(Code::redefined, span, name, what).label(first, "first here");
+  return false;
+}
+
+// The same path of two params or states: two calls with one instance name.
+bool Elaborator::claim_path(const std::string& path, Span span, std::string_view what) {
+  const Span place = frame().fn ? frame().call : span;
+  const auto [it, fresh] = paths_.emplace(path, place);
+  if (fresh) return true;
+  auto report = diagnostics_.report(Code::duplicate_path, place, path, what);
+  report.label(it->second, "first made here");
+  if (frame().fn) {
+    if (!(place == span)) report.label(span, "declared here");
+    report.hint("name the calls: {}(...) as {}_1, {}(...) as {}_2", frame().fn->name.name, frame().fn->name.name, frame().fn->name.name,
+                frame().fn->name.name);
+  }
+  return false;
+}
+
+void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
+  const Name name = declaration.name.name;
+  const bool free = name_is_free(name, declaration.name.span, declaration.role == ast::Role::input ? "an input"
+                                                              : declaration.role == ast::Role::state ? "a state" : "a param");
+  auto type = declared_type(declaration.type);
+  std::optional<Init> init;
+  if (declaration.initializer) init = elaborate_initializer(*this, *declaration.initializer);
+  if (!free) return;
+  BindingKind kind = BindingKind::input;
+  std::optional<Value> value;
+  build_.origin.location = locate(span);
+  std::string path = join_path(frame().path, name.str());
+  for (const int64_t index : frame().loop_indices) path += "." + std::to_string(index);
+  if (declaration.role == ast::Role::input) {
+    if (type) value = Value{build_.input(name, std::move(*type))};
+  } else if (declaration.role == ast::Role::state) {
+    kind = BindingKind::state;
+    StateRole role = StateRole::user;
+    if (optimizer_dtype_) {
+      role = declaration.type.axes.empty() ? StateRole::scalar : StateRole::moment;
+      if (type && !declaration.type.dtype) type->dtype = *optimizer_dtype_;
+    }
+    if (claim_path(path, declaration.name.span, "state") && type && init) {
+      const NodeId node = build_.state(StateAttr{Name(path), std::move(*init), role}, std::move(*type));
+      states_.emplace(node.index, StateEntry{Name(path), declaration.name.span, {}});
+      value = Value{node};
+    }
+  } else {
+    kind = BindingKind::param;
+    if (type && !is_floating(type->dtype) && declaration.role == ast::Role::param) {
+      diagnostics_.report(Code::param_not_floating, declaration.type.dtype_span, name, to_string(type->dtype)).hint("write `frozen param`, or a floating dtype");
+      type.reset();
+    }
+    if (claim_path(path, declaration.name.span, "param") && type && init)
+      value = Value{build_.param(ParamAttr{Name(path), std::move(*init), declaration.role == ast::Role::frozen_param}, std::move(*type))};
+  }
+  if (value) graph_[std::get<NodeId>(value->data)].origin.label = name;
+  frame().scope->bindings.insert_or_assign(name, Binding{std::move(value), kind, declaration.name.span});
+}
+
+void Elaborator::declare_output(const ast::Output& output, Span span) {
+  const Name name = output.name.name;
+  const uint32_t first_new = graph_.size();
+  std::optional<NodeId> node;
+  if (output.value) {
+    node = evaluate_tensor(*output.value);
+    if (node && output.type) node = annotate(*node, *output.type, output.value->span, first_new);
+    if (const auto dim = frame().unit->dims.find(name); dim != frame().unit->dims.end())
+      diagnostics_.report(Code::redefined, output.name.span, name, "an output").label(dim->second, "first here");
+    else if (node)
+      label_value(Value{*node}, name, first_new);
+    frame().scope->assign(name, Binding{node ? std::optional(Value{*node}) : std::nullopt, BindingKind::value, output.name.span});
+  } else {
+    const auto value = evaluate_name(name, output.name.span);
+    if (value) {
+      if (const auto* found = std::get_if<NodeId>(&value->data))
+        node = *found;
+      else if (const auto* number = std::get_if<Number>(&value->data))
+        node = build_.constant(number->value, number->integer ? DType::i32 : DType::real);
+      else
+        diagnostics_.report(Code::several_values, output.name.span, std::get<Tuple>(value->data).items.size());
+    }
+    if (node && output.type) node = annotate(*node, *output.type, output.name.span, first_new);
+  }
+  const auto [first, fresh] = outputs_.emplace(name, output.name.span);
+  if (!fresh) {
+    diagnostics_.report(Code::redefined, span, name, "an output").label(first->second, "first here");
+    return;
+  }
+  if (node) graph_.outputs.push_back(Output{name, *node});
+}
+
+// ---- `s <- e`, `s[key = pos] <- e`
+
+void Elaborator::update_state(const ast::StateUpdate& update, Span span) {
+  Binding* binding = frame().scope->find(update.name.name);
+  if (!binding) {
+    evaluate(*update.value);
+    report_unknown_name(update.name.name, update.name.span);
+    return;
+  }
+  const NodeId* target = binding->value ? std::get_if<NodeId>(&binding->value->data) : nullptr;
+  const auto entry = target ? states_.find(target->index) : states_.end();
+  if (binding->value && entry == states_.end()) {
+    diagnostics_.report(Code::not_a_state, update.name.span, update.name.name).label(binding->span, "bound here").hint("`{} = ...` binds a value", update.name.name);
+    return;
+  }
+  if (!binding->value) {
+    evaluate(*update.value);
+    return;
+  }
+  const NodeId state = *target;
+  const auto value = fit_update(state, update);
+  if (!value) return;
+  if (entry->second.update.known()) {
+    diagnostics_.report(Code::updated_twice, span, entry->second.path).label(entry->second.update, "first here")
+        .hint("collect the new value first, then update the state once");
+    return;
+  }
+  entry->second.update = span;
+  graph_.updates.push_back(Update{state, *value});
+}
+
+// The new value with the state's axes in its order and its dtype.
+std::optional<NodeId> Elaborator::fit_update(NodeId state, const ast::StateUpdate& update) {
+  const auto given = evaluate(*update.value);
+  if (!given) return std::nullopt;
+  if (std::holds_alternative<Tuple>(given->data)) {
+    diagnostics_.report(Code::several_values, update.value->span, std::get<Tuple>(given->data).items.size());
+    return std::nullopt;
+  }
+  const Type type = build_.type(state);
+  NodeId value = to_tensor(build_, *given, type.dtype);
+  build_.origin.location = locate(update.name.span);
+  if (!update.indices.empty()) return write_indexed(*this, state, update.indices, value, update.name.span);
+  const Type found = build_.type(value);
+  if (found.rank() == 0 && type.rank() > 0) {
+    value = build_.broadcast(value, {}, type.axes);
+  } else {
+    AxisList order;
+    for (const Axis& axis : type.axes) {
+      int position = -1;
+      for (int i = 0; i < found.rank() && position < 0; ++i)
+        if (!order.contains(i) && found.axis(i).name == axis.name && found.axis(i).size == axis.size) position = i;
+      if (position < 0) break;
+      order.push_back(position);
+    }
+    if (found.rank() != type.rank() || order.size() != type.rank()) {
+      diagnostics_.report(Code::update_shape, update.value->span, show(type), show(found)).label(update.name.span, "the state")
+          .hint("an annotated binding renames axes: new: [...] = ...");
+      return std::nullopt;
+    }
+    if (!order.is_identity()) value = build_.permute(value, order);
+  }
+  return found.dtype == type.dtype ? std::optional(value) : conform_dtype(value, type.dtype, update.value->span, graph_.size());
+}
+
+}  // namespace einc

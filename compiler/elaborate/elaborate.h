@@ -1,0 +1,34 @@
+// Syntax tree to graph: names are resolved, calls inlined, loops unrolled, shapes proved, the loss differentiated and the
+// optimizer added. One pass over the text in order; after an error elaboration goes on with values that stand for "wrong
+// already", so that the independent mistakes of a file come in one run.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "compiler/ir/graph.h"
+#include "dsl/diagnostic.h"
+#include "dsl/source.h"
+
+namespace einc {
+
+struct ElaborateOptions {
+  Bindings dims;                    // -D name=value
+  std::optional<Policy> precision;  // --precision: replaces the file's own policy
+};
+
+// Stated limits. Each has its own diagnostic.
+inline constexpr size_t kMaxGraphNodes = 400'000;     // before simplification
+inline constexpr size_t kMaxCalls = 200'000;          // of fns, all inlined
+inline constexpr int kMaxCallDepth = 128;             // calls inside calls
+inline constexpr int kMaxEvaluationDepth = 1'024;     // calls, blocks and expressions inside each other
+inline constexpr int64_t kMaxTripCount = 65'536;      // of one loop
+inline constexpr int64_t kMaxIterations = 1'000'000;  // of all loops
+inline constexpr size_t kMaxFiles = 256;              // imported, directly or not
+
+// Parses `file` and everything it imports, and elaborates it; nullopt when there was an error. Warnings may come with a graph.
+std::optional<Graph> elaborate(SourceMap& sources, FileId file, const ElaborateOptions& options, Diagnostics& diagnostics);
+
+// Text of a bundled library file ("nn", "optim"); nullopt when there is none of that name.
+std::optional<std::string_view> bundled_library(std::string_view name);
+
+}  // namespace einc

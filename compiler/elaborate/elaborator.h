@@ -1,0 +1,171 @@
+// The elaborator: one object per compilation. Its parts stand in a file each: expressions.cpp, sizes.cpp (dims and sizes),
+// types.cpp, declarations.cpp, statements.cpp, functions.cpp (calls), training.cpp, finish.cpp.
+// Invariant: after an error every function returns nullopt (or poisons the binding) and goes on; nothing throws for a mistake
+// of the user's. Work is bounded by the limits in elaborate.h: once one is passed, evaluate() answers nullopt at once.
+#pragma once
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "compiler/elaborate/elaborate.h"
+#include "compiler/elaborate/scope.h"
+
+namespace einc {
+
+// How to write an instance of a fn: where its params live and which module its nodes count for.
+struct Instance {
+  std::string path;    // prefix of params, states and random streams
+  std::string module;  // Origin::module
+};
+
+struct BoundArgument {
+  std::optional<Value> value;
+  Span span;
+  enum class State : uint8_t { missing, given } state = State::missing;
+};
+
+class Elaborator final : public Context {
+ public:
+  Elaborator(SourceMap& sources, const ElaborateOptions& options, Diagnostics& diagnostics);
+  std::optional<Graph> run(FileId file);
+
+  // Context
+  Builder& build() override { return build_; }
+  Diagnostics& diagnostics() override { return diagnostics_; }
+  std::optional<Value> evaluate(const ast::Expr& expr) override;
+  std::optional<NodeId> evaluate_tensor(const ast::Expr& expr) override;
+  std::optional<Poly> evaluate_size(const ast::Expr& expr) override;
+  std::optional<Poly> declared_size(Name name) const override;
+  std::optional<Poly> visible_size(Name name) const override;
+  void introduce_local(Name name, const Poly& size, Span where) override;
+  std::vector<std::string> visible_axis_names() const override;
+  std::string describe_size(const Poly& size) const override;
+  void require(Condition condition, Span where) override;
+  const Bindings& order_values() const override { return order_values_; }
+  SourceLocation locate(Span span) const override;
+  Name random_stream(Span span) override;
+
+  // grad(y, x)
+  std::optional<Value> gradient(const ast::Call& call, Span whole);
+
+ private:
+  // expressions.cpp
+  std::optional<Value> evaluate_kind(const ast::Expr& expr);
+  std::optional<Value> evaluate_number(const ast::Number& number, Span span);
+  std::optional<Value> evaluate_name(Name name, Span span);
+  std::optional<Value> evaluate_operator(const ast::Expr& expr);
+  std::optional<Value> evaluate_call(const ast::Expr& expr);
+  std::optional<Value> evaluate_index(const ast::Expr& expr);
+  void report_unknown_name(Name name, Span span);
+  bool within_limits(Span span);
+  std::vector<std::string> callable_names() const;
+
+  // sizes.cpp
+  void declare_dims(SourceUnit& unit);
+  void declare_dim(SourceUnit& unit, const ast::DimItem& item);
+  void bind_dims();
+  std::optional<Poly> dim_value(const SourceUnit& unit, const ast::DimItem& item);
+  std::optional<Poly> size_of_name(Name name, Span span);
+  std::optional<Poly> combine_sizes(const ast::Expr& expr, const ast::Binary& binary);
+  std::optional<Poly> axis_size(const ast::Expr& expr);  // evaluate_size, and at least 1
+  bool check_at_least_one(const Poly& size, Span span);
+  std::string show_size(const Poly& size) const;  // in the dims' own names
+  std::vector<std::string> visible_value_names() const;
+  int tag(Span span);
+  void report_bind_problems(const BindResult& bound);
+
+  // types.cpp
+  std::optional<Type> declared_type(const ast::Type& type);
+  std::optional<NodeId> annotate(NodeId value, const ast::Type& type, Span span, uint32_t first_new_node);
+  std::optional<NodeId> conform_dtype(NodeId value, DType dtype, Span span, uint32_t first_new_node);
+  std::optional<Axis> declared_axis(const ast::Axis& axis);
+  std::string show(const Type& type) const;
+  std::string show(const Axis& axis) const;
+
+  // declarations.cpp
+  void declare_tensor(const ast::TensorDecl& declaration, Span span);
+  void declare_output(const ast::Output& output, Span span);
+  void update_state(const ast::StateUpdate& update, Span span);
+  std::optional<NodeId> fit_update(NodeId state, const ast::StateUpdate& update);
+  bool claim_path(const std::string& path, Span span, std::string_view what);
+  bool name_is_free(Name name, Span span, std::string_view what);
+
+  // statements.cpp
+  void execute(const ast::Block& block);
+  void execute(const ast::Stmt& statement);
+  void assign(const ast::Assign& statement);
+  void bind(const ast::Target& target, std::optional<Value> value, Span span, uint32_t first_new_node);
+  void unroll(const ast::For& loop, Span span);
+  std::optional<int64_t> trip_count(const ast::For& loop, Poly& symbolic);
+  void with_precision(const ast::Precision& precision);
+  void return_value(const ast::Return& statement);
+  void poison_targets(const ast::Block& body);
+  void read_file_policy(const SourceUnit& unit);
+  void label_value(const Value& value, Name name, uint32_t first_new_node);
+
+  // functions.cpp
+  std::optional<FnRef> find_fn(Name name, Span span);
+  std::optional<Value> call_fn(FnRef ref, const ast::Call& call, Span span);
+  std::optional<std::vector<BoundArgument>> bind_arguments(FnRef ref, const ast::Identifier& callee, std::span<const ast::Argument* const> given,
+                                                           std::vector<BoundArgument> arguments);
+  size_t parameter_of(FnRef ref, const ast::Argument& argument, const std::vector<BoundArgument>& arguments, size_t& next);
+  std::optional<Value> instantiate(FnRef ref, std::vector<BoundArgument> arguments, const Instance& instance, Span span);
+  bool check_recursion(const ast::Fn& fn, Span span);
+  bool bind_parameters(Frame& callee, std::vector<BoundArgument>& arguments);
+  Value take_in(const Frame& callee, const Value& value);
+  std::optional<Value> bind_typed(Frame& callee, const ast::FnParam& param, const Value& value, Span span);
+  bool bind_axis(Frame& callee, const ast::FnParam& param, const ast::Axis& axis, Axis& given, Span span);
+  Value give_back(const Frame& callee, const Value& value);
+  std::string instance_name(const ast::Call& call) const;
+
+  // training.cpp
+  void minimize(const ast::Minimize& statement, Span span);
+  bool check_scalar(NodeId y, Span span, std::string_view what);
+  void finish_training();
+
+  // finish.cpp
+  void finish_outputs(const SourceUnit& unit);
+  void check_sizes();
+  void check_conditions();
+  Span span_of(const Node& node) const;
+  Span param_span(Name path) const { return paths_.at(path.str()); }
+  void remove_marks();
+
+  Frame& frame() { return *frame_; }
+  const Frame& frame() const { return *frame_; }
+  SourceMap& sources_;
+  const ElaborateOptions& options_;
+  Diagnostics& diagnostics_;
+  Units units_;
+  Graph graph_;
+  Builder build_;
+  Frame* frame_ = nullptr;
+
+  Bindings values_;        // dims with a value
+  Bindings order_values_;  // and 1024 for each free one
+  std::vector<Span> tags_;  // what Condition::source and Dim::source refer to
+
+  int depth_ = 0;
+  int call_depth_ = 0;
+  size_t calls_ = 0;
+  int64_t iterations_ = 0;
+  bool exhausted_ = false;  // a limit was passed and reported
+
+  struct StateEntry { Name path; Span span, update; };
+  std::unordered_map<uint32_t, StateEntry> states_;             // by node index
+  std::map<std::string, Span> paths_;                           // of params and states
+  std::unordered_map<std::string, int> streams_;                // random calls per instance path
+  std::unordered_map<Name, Span> inputs_, outputs_;
+  std::map<std::tuple<const ast::For*, uint32_t, std::string>, uint32_t> loop_ids_;  // by statement, enclosing loop and count
+  struct Place { Span span; SourceLocation location; };
+  mutable std::unordered_map<uint64_t, Place> locations_;  // by place in the files
+
+  struct Minimized { const ast::Minimize* statement = nullptr; NodeId loss; Span span; };
+  Minimized minimized_;
+  const SourceUnit* schedules_ = nullptr;  // set while optimizer arguments are evaluated: its fns come first and are given the step
+  std::optional<NodeId> step_;
+  std::optional<DType> optimizer_dtype_;  // set inside an optimizer: what its states' dtype is unless written
+  friend class Training;
+};
+
+}  // namespace einc

@@ -1,0 +1,213 @@
+// Expressions: literals, names, operators, calls and indexing.
+#include <algorithm>
+
+#include "compiler/elaborate/builtins.h"
+#include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/suggest.h"
+
+namespace einc {
+namespace {
+
+MapFn map_fn(ast::BinaryOp op) {
+  switch (op) {
+    case ast::BinaryOp::add: return MapFn::add;
+    case ast::BinaryOp::sub: return MapFn::sub;
+    case ast::BinaryOp::mul: return MapFn::mul;
+    case ast::BinaryOp::div: return MapFn::div;
+    case ast::BinaryOp::pow: return MapFn::pow;
+    case ast::BinaryOp::lt: return MapFn::less;
+    case ast::BinaryOp::le: return MapFn::less_equal;
+    case ast::BinaryOp::gt: return MapFn::greater;
+    case ast::BinaryOp::ge: return MapFn::greater_equal;
+    case ast::BinaryOp::eq: return MapFn::equal;
+    case ast::BinaryOp::ne: return MapFn::not_equal;
+    case ast::BinaryOp::logical_and: return MapFn::logical_and;
+    case ast::BinaryOp::logical_or: return MapFn::logical_or;
+  }
+  return MapFn::add;
+}
+
+MapFn map_fn(ast::UnaryOp op) {
+  switch (op) {
+    case ast::UnaryOp::negate: return MapFn::neg;
+    case ast::UnaryOp::logical_not: return MapFn::logical_not;
+  }
+  return MapFn::neg;
+}
+
+}  // namespace
+
+bool Elaborator::within_limits(Span span) {
+  if (exhausted_) return false;
+  if (depth_ > kMaxEvaluationDepth)
+    diagnostics_.report(Code::too_deep, span, kMaxEvaluationDepth);
+  else if (graph_.size() > kMaxGraphNodes)
+    diagnostics_.report(Code::too_many_nodes, span, kMaxGraphNodes).hint("shorten a loop, or call fewer fns inside fns");
+  else
+    return true;
+  exhausted_ = true;
+  return false;
+}
+
+std::optional<Value> Elaborator::evaluate(const ast::Expr& expr) {
+  ++depth_;
+  std::optional<Value> value;
+  if (within_limits(expr.span)) value = evaluate_kind(expr);
+  --depth_;
+  return value;
+}
+
+std::optional<Value> Elaborator::evaluate_kind(const ast::Expr& expr) {
+  switch (expr.kind()) {
+    case ast::ExprKind::invalid: return std::nullopt;
+    case ast::ExprKind::number: return evaluate_number(*expr.as<ast::Number>(), expr.span);
+    case ast::ExprKind::boolean: return Value{build_.constant(Poly(expr.as<ast::Boolean>()->value ? 1 : 0), DType::boolean)};
+    case ast::ExprKind::name: return evaluate_name(expr.as<ast::NameRef>()->name, expr.span);
+    case ast::ExprKind::string: diagnostics_.report(Code::string_as_value, expr.span); return std::nullopt;
+    case ast::ExprKind::tuple: {
+      Tuple tuple;
+      bool whole = true;
+      for (const ast::ExprPtr& item : expr.as<ast::Tuple>()->items) {
+        auto value = evaluate(*item);
+        whole = whole && value;
+        if (value) tuple.items.push_back(std::move(*value));
+      }
+      if (!whole) return std::nullopt;
+      return Value{std::move(tuple)};
+    }
+    case ast::ExprKind::unary:
+    case ast::ExprKind::binary: return evaluate_operator(expr);
+    case ast::ExprKind::call: return evaluate_call(expr);
+    case ast::ExprKind::index: return evaluate_index(expr);
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> Elaborator::evaluate_number(const ast::Number& number, Span span) {
+  if (number.kind == ast::NumberKind::real) return Value{Number{number.value, false}};
+  if (const auto value = ast::as_int64(number)) return Value{Number{Poly(*value), true}};
+  diagnostics_.report(Code::integer_too_large, span, number.text);
+  return std::nullopt;
+}
+
+std::optional<Value> Elaborator::evaluate_name(Name name, Span span) {
+  if (const Binding* binding = frame().scope->find(name)) return binding->value;
+  if (const auto size = size_of_name(name, span)) return Value{Number{*size, true}};
+  return std::nullopt;
+}
+
+void Elaborator::report_unknown_name(Name name, Span span) {
+  if (frame().unit->incomplete) return;  // its definition may be what the parser could not read
+  auto report = diagnostics_.report(Code::unknown_name, span, name);
+  if (frame().unit->fns.contains(name) || frame().unit->imported.contains(name)) {
+    report.hint("`{}` is a fn: call it, {}(...)", name, name);
+    return;
+  }
+  if (find_builtin(name.str())) {
+    report.hint("`{}` is a built-in function: call it, {}(...)", name, name);
+    return;
+  }
+  for (const Frame* outer = frame().caller; outer; outer = outer->caller)
+    if (const Binding* outside = outer->scope->find(name)) {
+      report.label(outside->span, "`{}` outside the fn", name);
+      report.hint("a fn sees no outside values: pass `{}` as an argument", name);
+      return;
+    }
+  if (const auto near = near_name(name.str(), visible_value_names())) report.hint("did you mean `{}`?", *near);
+}
+
+std::optional<Value> Elaborator::evaluate_operator(const ast::Expr& expr) {
+  std::vector<Value> operands;
+  std::vector<Span> spans;
+  bool whole = true;
+  const auto take = [&](const ast::Expr& operand) {
+    auto value = evaluate(operand);
+    whole = whole && value;
+    if (value) operands.push_back(std::move(*value));
+    spans.push_back(operand.span);
+  };
+  MapFn fn;
+  if (const auto* unary = expr.as<ast::Unary>()) {
+    fn = map_fn(unary->op);
+    take(*unary->operand);
+  } else {
+    const auto& binary = *expr.as<ast::Binary>();
+    fn = map_fn(binary.op);
+    take(*binary.left);
+    take(*binary.right);
+  }
+  if (!whole) return std::nullopt;
+  const SourceLocation saved = build_.origin.location;
+  build_.origin.location = locate(expr.span);
+  auto value = elementwise_operator(*this, fn, operands, spans, expr.span);
+  build_.origin.location = saved;
+  return value;
+}
+
+std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
+  const auto& call = *expr.as<ast::Call>();
+  if (const auto fn = find_fn(call.callee.name, call.callee.span)) return fn->fn ? call_fn(*fn, call, expr.span) : std::nullopt;
+  const SourceLocation saved = build_.origin.location;
+  build_.origin.location = locate(expr.span);
+  std::optional<Value> value;
+  if (call.callee.name == Name("grad")) {
+    value = gradient(call, expr.span);
+  } else if (const auto builtin = find_builtin(call.callee.name.str())) {
+    value = (*builtin)(*this, call);
+  } else if (!frame().unit->incomplete) {
+    auto report = diagnostics_.report(Code::unknown_function, call.callee.span, call.callee.name);
+    if (const auto near = near_name(call.callee.name.str(), callable_names())) report.hint("did you mean `{}`?", *near);
+  }
+  build_.origin.location = saved;
+  return value;
+}
+
+std::vector<std::string> Elaborator::callable_names() const {
+  std::vector<std::string> names = builtin_names();
+  names.push_back("grad");
+  for (const auto& entry : frame().unit->fns) names.push_back(entry.first.str());
+  for (const auto& entry : frame().unit->imported) names.push_back(entry.first.str());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<Value> Elaborator::evaluate_index(const ast::Expr& expr) {
+  const auto& index = *expr.as<ast::Index>();
+  const auto base = evaluate_tensor(*index.base);
+  if (!base) return std::nullopt;
+  const SourceLocation saved = build_.origin.location;
+  build_.origin.location = locate(expr.span);
+  auto value = index_tensor(*this, *base, index);
+  build_.origin.location = saved;
+  return value;
+}
+
+std::optional<NodeId> Elaborator::evaluate_tensor(const ast::Expr& expr) {
+  const auto value = evaluate(expr);
+  if (!value) return std::nullopt;
+  if (const auto* node = std::get_if<NodeId>(&value->data)) return *node;
+  if (const auto* number = std::get_if<Number>(&value->data))
+    return build_.constant(number->value, number->integer ? DType::i32 : DType::real);
+  diagnostics_.report(Code::several_values, expr.span, std::get<Tuple>(value->data).items.size());
+  return std::nullopt;
+}
+
+SourceLocation Elaborator::locate(Span span) const {
+  if (!span.known()) return {};
+  const uint64_t key = uint64_t{span.begin} << 40 | uint64_t{span.size() & 0xFFFFFF} << 16 | static_cast<uint16_t>(span.file);
+  auto [place, fresh] = locations_.try_emplace(key);
+  if (fresh) {
+    const SourceFile& file = sources_.file(span.file);
+    const Location begin = file.locate(span.begin);
+    const Location end = file.locate(span.end);
+    place->second = {span, {Name(file.name()), begin.line, begin.column, end.line == begin.line ? end.column : begin.column + 1}};
+  }
+  return place->second.location;
+}
+
+Name Elaborator::random_stream(Span) {
+  const std::string& path = frame().path;
+  return path + "#" + std::to_string(streams_[path]++);
+}
+
+}  // namespace einc

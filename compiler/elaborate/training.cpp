@@ -1,0 +1,329 @@
+// `grad(y, x)` and `minimize`: the loss is differentiated once for all trained params; what each optimizer does with a
+// gradient is written in the language (dsl/stdlib/optim.ein) and instantiated here once per param:
+//   clip:      g * clip_scale(sum over the group of square_sum(g), clip_norm)
+//   decay:     decoupled_decay(p, lr, weight_decay) for adamw, l2_decay(p, g, weight_decay) otherwise
+//   step:      p <- OPT(p, g, t, settings...)
+// t is a state that counts runs from 0. It exists only where something reads it.
+#include "compiler/elaborate/training.h"
+
+#include <algorithm>
+
+#include "compiler/autodiff/differentiate.h"
+#include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/suggest.h"
+
+namespace einc {
+
+bool matches_glob(std::string_view glob, std::string_view path) {
+  size_t g = 0, p = 0, star = std::string_view::npos, resume = 0;
+  while (p < path.size()) {
+    if (g < glob.size() && (glob[g] == path[p] || glob[g] == '?')) {
+      ++g, ++p;
+    } else if (g < glob.size() && glob[g] == '*') {
+      star = g++;
+      resume = p;
+    } else if (star != std::string_view::npos) {
+      g = star + 1;
+      p = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (g < glob.size() && glob[g] == '*') ++g;
+  return g == glob.size();
+}
+
+// ---- grad(y, x)
+
+std::optional<Value> Elaborator::gradient(const ast::Call& call, Span whole) {
+  if (call.arguments.size() != 2 || call.arguments[0].name || call.arguments[1].name) {
+    diagnostics_.report(Code::grad_arguments, whole).hint("write grad(y, x): the derivative of the scalar y by x");
+    return std::nullopt;
+  }
+  const ast::Expr &y_expr = *call.arguments[0].value, &x_expr = *call.arguments[1].value;
+  const auto y = evaluate_tensor(y_expr);
+  const auto x = evaluate_tensor(x_expr);
+  if (!y || !x || !check_scalar(*y, y_expr.span, "grad")) return std::nullopt;
+  if (!is_floating(build_.type(*x).dtype)) {
+    diagnostics_.report(Code::grad_not_floating, x_expr.span, show(build_.type(*x)));
+    return std::nullopt;
+  }
+  const NodeId wrt[] = {*x};
+  const NodeId result = differentiate(build_, *y, wrt)[0];
+  if (result.valid()) return Value{result};
+  diagnostics_.report(Code::zero_gradient, whole, "this").label(x_expr.span, "nothing between this value and y depends on it");
+  const Type type = build_.type(*x);
+  const NodeId zero = build_.constant(Poly(0), type.dtype);
+  return Value{type.rank() == 0 ? zero : build_.broadcast(zero, {}, type.axes)};
+}
+
+bool Elaborator::check_scalar(NodeId y, Span span, std::string_view what) {
+  const Type& type = build_.type(y);
+  if (type.rank() != 0) {
+    diagnostics_.report(Code::loss_has_axes, span, what, show(type)).hint("take sum(...) or mean(...) of it");
+    return false;
+  }
+  if (is_floating(type.dtype)) return true;
+  diagnostics_.report(Code::loss_not_floating, span, what, to_string(type.dtype)).hint("cast it: cast(..., f32)");
+  return false;
+}
+
+// ---- minimize
+
+void Elaborator::minimize(const ast::Minimize& statement, Span span) {
+  const auto loss = evaluate_tensor(*statement.loss);
+  if (minimized_.statement) {
+    diagnostics_.report(Code::minimized_twice, span).label(minimized_.span, "first here").hint("minimize the sum of the losses");
+    return;
+  }
+  minimized_ = {&statement, NodeId{}, span};
+  if (loss && check_scalar(*loss, statement.loss->span, "minimize")) minimized_.loss = *loss;
+}
+
+void Elaborator::finish_training() {
+  if (!minimized_.loss.valid() || exhausted_) return;
+  graph_.loss = minimized_.loss;
+  Training(*this, *minimized_.statement).run();
+}
+
+Training::Training(Elaborator& elaborator, const ast::Minimize& statement)
+    : e_(elaborator), build_(elaborator.build_), statement_(statement), library_(elaborator.units_.load_bundled("optim")) {}
+
+void Training::run() {
+  collect_params();
+  if (trained_.empty()) return;
+  differentiate_loss();
+  const Origin saved = build_.origin;
+  build_.origin = Origin{};
+  build_.origin.location = e_.locate(e_.minimized_.span);
+  build_.origin.phase = Phase::optimizer;
+  step_ = build_.state(StateAttr{Name("optimizer.step"), Init{}, StateRole::scalar}, Type{DType::i64, {}});
+  e_.graph_[step_].origin.label = Name("step");
+  const uint32_t first_new = e_.graph_.size();
+  for (size_t g = 0; g < statement_.groups.size(); ++g) optimize_group(g);
+  update_step(first_new);
+  build_.origin = saved;
+}
+
+// The learned params of each group: the first glob that matches a path takes it.
+void Training::collect_params() {
+  std::vector<bool> used(statement_.groups.size(), false);
+  const Graph& graph = e_.graph_;
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.op != Op::param || node.as<ParamAttr>().frozen) continue;
+    for (size_t g = 0; g < statement_.groups.size(); ++g) {
+      const ast::ParamGroup& group = statement_.groups[g];
+      if (group.glob && !matches_glob(group.glob->value, node.as<ParamAttr>().path.str())) continue;
+      trained_.push_back({NodeId{i}, NodeId{}, g});
+      used[g] = true;
+      break;
+    }
+  }
+  if (trained_.empty()) {
+    e_.diagnostics_.report(Code::nothing_to_train, e_.minimized_.span).hint("declare one: param w: [...] ~ normal(std = 0.02)");
+    return;
+  }
+  for (size_t g = 0; g < used.size(); ++g)
+    if (!used[g]) e_.diagnostics_.report(Code::group_without_params, statement_.groups[g].glob_span, statement_.groups[g].glob ? statement_.groups[g].glob->value : "*");
+}
+
+void Training::differentiate_loss() {
+  std::vector<NodeId> wrt;
+  for (const Trained& param : trained_) wrt.push_back(param.param);
+  const std::vector<NodeId> gradients = differentiate(build_, e_.graph_.loss, wrt);
+  for (size_t i = 0; i < trained_.size(); ++i) {
+    trained_[i].gradient = gradients[i];
+    if (gradients[i].valid()) {
+      e_.graph_.gradients.push_back(Update{trained_[i].param, gradients[i]});
+      continue;
+    }
+    const Name path = e_.graph_[trained_[i].param].as<ParamAttr>().path;
+    e_.diagnostics_.report(Code::param_without_gradient, e_.param_span(path), path);
+  }
+  std::erase_if(trained_, [](const Trained& param) { return !param.gradient.valid(); });
+}
+
+// t + 1, if anything has read t.
+void Training::update_step(uint32_t first_new) {
+  Graph& graph = e_.graph_;
+  bool read = false;
+  for (uint32_t i = first_new; i < graph.size() && !read; ++i)
+    read = std::find(graph.nodes[i].operands.begin(), graph.nodes[i].operands.end(), step_) != graph.nodes[i].operands.end();
+  if (read) graph.updates.push_back(Update{step_, build_.map(MapFn::add, {step_, build_.constant(Poly(1), DType::i64)})});
+}
+
+// ---- one group
+
+std::optional<FnRef> Training::find_optimizer(const ast::ParamGroup& group) {
+  const auto is_optimizer = [](const ast::Fn& fn) {
+    return fn.params.size() >= 3 && fn.params[0].name.name == Name("p") && fn.params[1].name.name == Name("g") && fn.params[2].name.name == Name("t");
+  };
+  const Name name = group.optimizer.name;
+  if (const auto found = library_->fns.find(name); found != library_->fns.end() && is_optimizer(*found->second.fn)) return found->second;
+  if (const auto own = e_.find_fn(name, group.optimizer.span)) {
+    if (!own->fn) return std::nullopt;
+    if (is_optimizer(*own->fn)) return own;
+    e_.diagnostics_.report(Code::not_an_optimizer, group.optimizer.span, name).label(own->fn->name.span, "the fn")
+        .hint("an optimizer's first parameters are p, g and t: fn {}(p: [...], g: [...], t, lr = 0.01) {{ return p - lr * g }}", name);
+    return std::nullopt;
+  }
+  auto report = e_.diagnostics_.report(Code::unknown_optimizer, group.optimizer.span, name);
+  std::vector<std::string> names;
+  for (const auto& entry : library_->fns)
+    if (is_optimizer(*entry.second.fn)) names.push_back(entry.first.str());
+  std::sort(names.begin(), names.end());
+  if (const auto near = near_name(name.str(), names))
+    report.hint("did you mean `{}`?", *near);
+  else
+    report.hint("there are adagrad, adam, adamw, momentum, rmsprop and sgd");
+  return std::nullopt;
+}
+
+// The optimizer's own arguments in its parameters' order, and the settings that every optimizer has.
+bool Training::read_settings(const ast::ParamGroup& group, const FnRef& optimizer, Settings& settings) {
+  using State = BoundArgument::State;
+  std::vector<const ast::Argument*> own;
+  bool whole = true;
+  settings.decoupled = optimizer.unit == library_ && group.optimizer.name == Name("adamw");
+  if (settings.decoupled) settings.weight_decay = Value{Number{0.01, false}};
+  const SourceUnit* const saved = e_.schedules_;
+  e_.schedules_ = library_;
+  e_.step_ = step_;
+  for (const ast::Argument& argument : group.arguments) {
+    const Name name = argument.name.name;
+    const bool parameter = std::any_of(optimizer.fn->params.begin(), optimizer.fn->params.end(), [&](const ast::FnParam& p) { return p.name.name == name; });
+    if (parameter || (name != Name("weight_decay") && name != Name("clip_norm") && name != Name("decay_all"))) {
+      own.push_back(&argument);
+    } else if (name == Name("decay_all")) {
+      const auto* flag = argument.value->as<ast::Boolean>();
+      if (!flag) e_.diagnostics_.report(Code::bad_setting, argument.value->span, name, "true or false");
+      settings.decay_all = flag && flag->value;
+      whole = whole && flag;
+    } else {
+      auto value = e_.evaluate(*argument.value);
+      whole = whole && value;
+      (name == Name("clip_norm") ? settings.clip_norm : settings.weight_decay) = std::move(value);
+    }
+  }
+  std::vector<BoundArgument> arguments(optimizer.fn->params.size());
+  for (size_t i = 0; i < 3; ++i) arguments[i] = {Value{step_}, group.optimizer.span, State::given};
+  auto bound = e_.bind_arguments(optimizer, group.optimizer, own, std::move(arguments));
+  e_.schedules_ = saved;
+  e_.step_.reset();
+  if (!bound || !whole) return false;
+  settings.arguments = std::move(*bound);
+  for (size_t i = 3; i < optimizer.fn->params.size(); ++i)
+    if (optimizer.fn->params[i].name.name == Name("lr")) settings.lr = i;
+  return true;
+}
+
+void Training::optimize_group(size_t index) {
+  const ast::ParamGroup& group = statement_.groups[index];
+  const auto optimizer = find_optimizer(group);
+  Settings settings;
+  if (!optimizer || !read_settings(group, *optimizer, settings)) return;
+  if (settings.clip_norm && !clip(index, *settings.clip_norm)) return;
+  for (const Trained& trained : trained_)
+    if (trained.group == index && !optimize(trained, *optimizer, settings)) return;
+}
+
+// All gradients of the group times min(1, limit/(norm + 1e-6)).
+bool Training::clip(size_t group, const Value& limit) {
+  std::optional<NodeId> total;
+  for (const Trained& trained : trained_) {
+    if (trained.group != group) continue;
+    stamp(trained.param);
+    const auto squares = call("square_sum", {Value{trained.gradient}}, "");
+    if (!squares) return false;
+    const NodeId node = std::get<NodeId>(squares->data);
+    total = total ? build_.map(MapFn::add, {*total, node}) : node;
+  }
+  if (!total) return true;
+  unstamp();
+  const auto scale = call("clip_scale", {Value{*total}, limit}, "");
+  if (!scale) return false;
+  for (Trained& trained : trained_) {
+    if (trained.group != group) continue;
+    stamp(trained.param);
+    trained.gradient = build_.map(MapFn::mul, {trained.gradient, std::get<NodeId>(scale->data)});
+  }
+  return true;
+}
+
+bool Training::optimize(const Trained& trained, const FnRef& optimizer, const Settings& settings) {
+  const Type type = build_.type(trained.param);
+  const std::string path = "optimizer." + e_.graph_[trained.param].as<ParamAttr>().path.str();
+  stamp(trained.param);
+  e_.optimizer_dtype_ = type.dtype == DType::f64 ? DType::f64 : DType::real;
+  Value p{trained.param}, g{trained.gradient};
+  bool whole = true;
+  const bool none = settings.weight_decay && is_zero(*settings.weight_decay);
+  if (settings.weight_decay && !none && (type.rank() >= 2 || settings.decay_all)) {
+    std::optional<Value> decayed;
+    if (!settings.decoupled) {
+      decayed = call("l2_decay", {p, g, *settings.weight_decay}, path);
+      if (decayed) g = *decayed;
+    } else if (const auto lr = learning_rate(optimizer, settings)) {
+      decayed = call("decoupled_decay", {p, *lr, *settings.weight_decay}, path);
+      if (decayed) p = *decayed;
+    }
+    whole = decayed.has_value();
+  }
+  if (whole) {
+    std::vector<BoundArgument> arguments = settings.arguments;
+    arguments[0].value = p;
+    arguments[1].value = g;
+    const auto result = e_.instantiate(optimizer, std::move(arguments), Instance{path, build_.origin.module.str()}, e_.minimized_.span);
+    whole = result && finish(trained.param, *result);
+  }
+  e_.optimizer_dtype_.reset();
+  return whole;
+}
+
+bool Training::finish(NodeId param, const Value& result) {
+  const Type type = build_.type(param);
+  const NodeId* node = std::get_if<NodeId>(&result.data);
+  if (!node || !(build_.type(*node).axes == type.axes)) {
+    e_.diagnostics_.report(Code::optimizer_result, e_.minimized_.span, e_.graph_[param].as<ParamAttr>().path, e_.show(type));
+    return false;
+  }
+  NodeId value = *node;
+  if (build_.type(value).dtype != type.dtype) value = build_.cast(value, type.dtype);
+  e_.graph_.updates.push_back(Update{param, value});
+  return true;
+}
+
+// The rate as a value: given, or the optimizer's default.
+std::optional<Value> Training::learning_rate(const FnRef& optimizer, const Settings& settings) {
+  const BoundArgument& given = settings.arguments[settings.lr];
+  if (given.value) return given.value;
+  return e_.evaluate(*optimizer.fn->params[settings.lr].default_value);
+}
+
+std::optional<Value> Training::call(std::string_view fn, std::vector<Value> values, const std::string& path) {
+  std::vector<BoundArgument> arguments;
+  for (Value& value : values) arguments.push_back({std::move(value), e_.minimized_.span, BoundArgument::State::given});
+  return e_.instantiate(library_->fns.at(Name(fn)), std::move(arguments), Instance{path, build_.origin.module.str()}, e_.minimized_.span);
+}
+
+bool Training::is_zero(const Value& value) {
+  const Number* number = std::get_if<Number>(&value.data);
+  if (!number) return false;
+  if (const auto* exact = std::get_if<Poly>(&number->value)) return exact->is_zero();
+  return std::get<double>(number->value) == 0;
+}
+
+// Optimizer nodes count for the module and the loop iteration of their param.
+void Training::stamp(NodeId param) {
+  const Origin& origin = e_.graph_[param].origin;
+  build_.origin.module = origin.module;
+  build_.origin.loop_context = origin.loop_context;
+}
+
+void Training::unstamp() {
+  build_.origin.module = Name();
+  build_.origin.loop_context = 0;
+}
+
+}  // namespace einc

@@ -1,0 +1,55 @@
+// Training of one program: see training.cpp.
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "compiler/elaborate/elaborator.h"
+
+namespace einc {
+
+// `*` stands for any characters, dots included, `?` for one.
+bool matches_glob(std::string_view glob, std::string_view path);
+
+class Training {
+ public:
+  Training(Elaborator& elaborator, const ast::Minimize& statement);
+  void run();
+
+ private:
+  struct Trained {
+    NodeId param, gradient;
+    size_t group = 0;
+  };
+  struct Settings {
+    std::vector<BoundArgument> arguments;  // of the optimizer's fn; p and g are put in per param
+    std::optional<Value> weight_decay, clip_norm;
+    bool decay_all = false;
+    bool decoupled = false;
+    size_t lr = 0;  // position of the rate among the arguments
+  };
+
+  void collect_params();
+  void differentiate_loss();
+  void update_step(uint32_t first_new);
+  std::optional<FnRef> find_optimizer(const ast::ParamGroup& group);
+  bool read_settings(const ast::ParamGroup& group, const FnRef& optimizer, Settings& settings);
+  void optimize_group(size_t index);
+  bool clip(size_t group, const Value& limit);
+  bool optimize(const Trained& trained, const FnRef& optimizer, const Settings& settings);
+  bool finish(NodeId param, const Value& result);
+  std::optional<Value> learning_rate(const FnRef& optimizer, const Settings& settings);
+  std::optional<Value> call(std::string_view fn, std::vector<Value> values, const std::string& path);
+  static bool is_zero(const Value& value);
+  void stamp(NodeId param);
+  void unstamp();
+
+  Elaborator& e_;
+  Builder& build_;
+  const ast::Minimize& statement_;
+  SourceUnit* library_;
+  std::vector<Trained> trained_;
+  NodeId step_;
+};
+
+}  // namespace einc

@@ -1,0 +1,114 @@
+#include "compiler/elaborate/unit.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "compiler/elaborate/elaborate.h"
+#include "dsl/near_name.h"
+#include "dsl/parser.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+}
+
+std::vector<std::string> ein_files(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (auto it = std::filesystem::directory_iterator(folder.empty() ? "." : folder, error); !error && it != std::filesystem::directory_iterator();
+       it.increment(error)) {
+    if (names.size() >= 1000) break;
+    if (it->path().extension() == ".ein") names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+SourceUnit* Units::load_main(FileId file) {
+  const std::string path = sources_.file(file).name();
+  return add("file:" + std::filesystem::path(path).lexically_normal().string(), file, folder_of(path));
+}
+
+SourceUnit* Units::load_bundled(std::string_view name) {
+  const std::string key = "bundled:" + std::string(name);
+  if (const auto found = by_key_.find(key); found != by_key_.end()) return found->second;
+  const auto text = bundled_library(name);
+  EINC_CHECK(text.has_value(), "the bundled library {} is missing", name);
+  const auto file = sources_.add("<" + std::string(name) + ".ein>", std::string(*text), diagnostics_);
+  EINC_CHECK(file.has_value(), "the bundled library {} is no valid text", name);
+  return add(key, *file, "");
+}
+
+SourceUnit* Units::add(std::string key, FileId file, std::string folder) {
+  const size_t errors = diagnostics_.error_count();
+  units_.push_back(std::make_unique<SourceUnit>());
+  SourceUnit& unit = *units_.back();
+  by_key_.emplace(std::move(key), &unit);
+  unit.file = file;
+  unit.folder = std::move(folder);
+  unit.program = parse(sources_, file, diagnostics_);
+  unit.incomplete = diagnostics_.error_count() != errors;
+  declare_fns(unit);  // before the imports: files may import each other
+  process_imports(unit);
+  return &unit;
+}
+
+void Units::declare_fns(SourceUnit& unit) {
+  for (const ast::Stmt& statement : unit.program.statements) {
+    const auto* fn = statement.as<ast::Fn>();
+    if (!fn) continue;
+    const auto [place, fresh] = unit.fns.emplace(fn->name.name, FnRef{fn, &unit});
+    if (!fresh) diagnostics_.report(Code::redefined, fn->name.span, fn->name.name, "a fn").label(place->second.fn->name.span, "first here");
+  }
+}
+
+void Units::process_imports(SourceUnit& unit) {
+  for (const ast::Stmt& statement : unit.program.statements) {
+    const auto* imported = statement.as<ast::Import>();
+    if (!imported) continue;
+    const SourceUnit* other = import(unit, *imported);
+    if (!other) {
+      unit.incomplete = true;  // its fns are unknown now
+      continue;
+    }
+    if (other == &unit) continue;
+    for (const auto& [name, fn] : other->fns) {
+      auto& candidates = unit.imported[name];
+      const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const FnRef& c) { return c.fn == fn.fn; });
+      if (!known) candidates.push_back(fn);
+    }
+  }
+}
+
+SourceUnit* Units::import(const SourceUnit& importer, const ast::Import& import) {
+  if (units_.size() >= kMaxFiles) {
+    diagnostics_.report(Code::too_many_files, import.path_span, kMaxFiles);
+    return nullptr;
+  }
+  if (import.kind == ast::ImportKind::bundled) {
+    if (bundled_library(import.path)) return load_bundled(import.path);
+    auto report = diagnostics_.report(Code::import_not_found, import.path_span, import.path, "there is no bundled library of that name");
+    report.hint("`import nn` is the bundled library; a file of your own stands in quotes: import \"{}.ein\"", import.path);
+    return nullptr;
+  }
+  const std::string path = (import.path.starts_with('/') ? std::string() : importer.folder) + import.path;
+  const std::string key = "file:" + std::filesystem::path(path).lexically_normal().string();
+  if (const auto found = by_key_.find(key); found != by_key_.end()) return found->second;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    auto report = diagnostics_.report(Code::import_not_found, import.path_span, import.path, "there is no such file");
+    const std::vector<std::string> names = ein_files(folder_of(path));
+    if (const auto near = near_name(std::filesystem::path(path).filename().string(), names)) report.hint("did you mean `{}`?", *near);
+    return nullptr;
+  }
+  const auto file = sources_.load(path, diagnostics_);
+  return file ? add(key, *file, folder_of(path)) : nullptr;
+}
+
+}  // namespace einc

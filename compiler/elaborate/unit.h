@@ -1,0 +1,54 @@
+// A file of the program as elaboration sees it: its tree, its dims and fns, and the fns it imports. An imported file brings
+// in its own fns (not what it imports itself); a fn of one's own hides an imported one of the same name.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dsl/ast.h"
+#include "dsl/diagnostic.h"
+#include "dsl/source.h"
+
+namespace einc {
+
+struct SourceUnit;
+
+struct FnRef {
+  const ast::Fn* fn = nullptr;
+  const SourceUnit* unit = nullptr;
+};
+
+struct SourceUnit {
+  FileId file = FileId::none;
+  std::string folder;     // of the file, with a final slash; empty for the current one
+  ast::Program program;
+  bool incomplete = false;  // the parser skipped something: an unknown name may be its fault
+  std::unordered_map<Name, Span> dims;                   // declared here
+  std::unordered_map<Name, FnRef> fns;                   // declared here
+  std::unordered_map<Name, std::vector<FnRef>> imported;  // by name, in import order
+};
+
+class Units {
+ public:
+  Units(SourceMap& sources, Diagnostics& diagnostics) : sources_(sources), diagnostics_(diagnostics) {}
+
+  // The file and, through its imports, all others.
+  SourceUnit* load_main(FileId file);
+  // A bundled library; an internal error when einc was built without it.
+  SourceUnit* load_bundled(std::string_view name);
+  const std::vector<std::unique_ptr<SourceUnit>>& all() const { return units_; }
+
+ private:
+  SourceUnit* add(std::string key, FileId file, std::string folder);
+  SourceUnit* import(const SourceUnit& importer, const ast::Import& import);
+  void declare_fns(SourceUnit& unit);
+  void process_imports(SourceUnit& unit);
+
+  SourceMap& sources_;
+  Diagnostics& diagnostics_;
+  std::vector<std::unique_ptr<SourceUnit>> units_;
+  std::unordered_map<std::string, SourceUnit*> by_key_;
+};
+
+}  // namespace einc
