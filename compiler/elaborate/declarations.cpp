@@ -40,12 +40,12 @@ void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
   if (declaration.initializer) init = elaborate_initializer(*this, *declaration.initializer);
   if (!free) return;
   BindingKind kind = BindingKind::input;
-  std::optional<Value> value;
+  NodeId node;
   build_.origin.location = locate(span);
   std::string path = join_path(frame().path, name.str());
   for (const int64_t index : frame().loop_indices) path += "." + std::to_string(index);
   if (declaration.role == ast::Role::input) {
-    if (type) value = Value{build_.input(name, std::move(*type))};
+    if (type) node = build_.input(name, std::move(*type));
   } else if (declaration.role == ast::Role::state) {
     kind = BindingKind::state;
     StateRole role = StateRole::user;
@@ -54,9 +54,8 @@ void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
       if (type && !declaration.type.dtype) type->dtype = *optimizer_dtype_;
     }
     if (claim_path(path, declaration.name.span, "state") && type && init) {
-      const NodeId node = build_.state(StateAttr{Name(path), std::move(*init), role}, std::move(*type));
+      node = build_.state(StateAttr{Name(path), std::move(*init), role}, std::move(*type));
       states_.emplace(node.index, StateEntry{Name(path), declaration.name.span, {}});
-      value = Value{node};
     }
   } else {
     kind = BindingKind::param;
@@ -65,10 +64,13 @@ void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
       type.reset();
     }
     if (claim_path(path, declaration.name.span, "param") && type && init)
-      value = Value{build_.param(ParamAttr{Name(path), std::move(*init), declaration.role == ast::Role::frozen_param}, std::move(*type))};
+      node = build_.param(ParamAttr{Name(path), std::move(*init), declaration.role == ast::Role::frozen_param}, std::move(*type));
   }
-  if (value) graph_[std::get<NodeId>(value->data)].origin.label = name;
-  frame().scope->bindings.insert_or_assign(name, Binding{std::move(value), kind, declaration.name.span});
+  if (node.valid()) graph_[node].origin.label = name;
+  Binding& binding = frame().scope->bindings[name];
+  binding.kind = kind;
+  binding.span = declaration.name.span;
+  if (node.valid()) binding.value.emplace(Value{node});
 }
 
 void Elaborator::declare_output(const ast::Output& output, Span span) {
@@ -82,7 +84,9 @@ void Elaborator::declare_output(const ast::Output& output, Span span) {
       diagnostics_.report(Code::redefined, output.name.span, name, "an output").label(dim->second, "first here");
     else if (node)
       label_value(Value{*node}, name, first_new);
-    frame().scope->assign(name, Binding{node ? std::optional(Value{*node}) : std::nullopt, BindingKind::value, output.name.span});
+    Binding binding{std::nullopt, BindingKind::value, output.name.span};
+    if (node) binding.value.emplace(Value{*node});
+    frame().scope->assign(name, std::move(binding));
   } else {
     const auto value = evaluate_name(name, output.name.span);
     if (value) {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "compiler/elaborate/elaborate.h"
-#include "dsl/near_name.h"
+#include "compiler/elaborate/suggest.h"
 #include "dsl/parser.h"
 #include "runtime/base/check.h"
 
