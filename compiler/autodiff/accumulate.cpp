@@ -86,7 +86,8 @@ void join_pieces(Builder& build, std::vector<Partial>& contributions) {
 
 Partial accumulate(Builder& build, std::vector<Partial> contributions, const std::vector<Axis>& frame) {
   if (contributions.size() > 1) join_pieces(build, contributions);
-  std::stable_sort(contributions.begin(), contributions.end(), [](const Partial& a, const Partial& b) { return a.axes.size() < b.axes.size(); });
+  std::stable_sort(contributions.begin(), contributions.end(),
+                   [](const Partial& a, const Partial& b) { return a.axes.size() < b.axes.size(); });
   Partial total = contributions[0];
   for (size_t i = 1; i < contributions.size(); ++i) {
     const Partial operands[] = {total, contributions[i]};

@@ -29,7 +29,8 @@ Partial apply_elementwise(Builder& build, MapFn fn, std::span<const Partial> ope
   return {build.map(fn, values, maps, std::move(out_axes), dtype), kept};
 }
 
-Backward::Backward(Builder& builder, NodeId forward, Partial g) : build(builder), id(forward), node(builder.graph()[forward]), gradient(g) {}
+Backward::Backward(Builder& builder, NodeId forward, Partial g)
+    : build(builder), id(forward), node(builder.graph()[forward]), gradient(g) {}
 
 NodeId Backward::constant(ScalarValue value, NodeId beside) const { return build.constant(std::move(value), build.type(beside).dtype); }
 

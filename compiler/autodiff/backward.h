@@ -30,7 +30,9 @@ class Backward {
   const Partial gradient;  // of y with respect to the node, over its axes
 
   template <class T>
-  const T& attr() const { return node.as<T>(); }
+  const T& attr() const {
+    return node.as<T>();
+  }
   NodeId operand(int k) const { return node.operands[static_cast<size_t>(k)]; }
   Type operand_type(int k) const { return build.type(operand(k)); }  // a copy, for the same reason
   const std::vector<Axis>& axes() const { return node.type.axes; }

@@ -7,27 +7,48 @@ namespace {
 
 std::optional<Partial> gradient_of_operand(const Backward& b, int k) {
   switch (b.node.op) {
-    case Op::map: return gradient_of_map(b, k);
-    case Op::reduce: return gradient_of_reduce(b, k);
-    case Op::scan: return gradient_of_scan(b, k);
-    case Op::contract: return gradient_of_contract(b, k);
-    case Op::permute: return gradient_of_permute(b, k);
-    case Op::broadcast: return gradient_of_broadcast(b, k);
-    case Op::split: return gradient_of_split(b, k);
-    case Op::merge: return gradient_of_merge(b, k);
-    case Op::slice: return gradient_of_slice(b, k);
-    case Op::diagonal: return gradient_of_diagonal(b, k);
-    case Op::window: return gradient_of_window(b, k);
-    case Op::fold: return gradient_of_fold(b, k);
-    case Op::pad: return gradient_of_pad(b, k);
-    case Op::concat: return gradient_of_concat(b, k);
-    case Op::gather: return gradient_of_gather(b, k);
-    case Op::scatter_add: return gradient_of_scatter_add(b, k);
-    case Op::scatter_set: return gradient_of_scatter_set(b, k);
-    case Op::cast: return gradient_of_cast(b, k);
-    case Op::softmax: return gradient_of_softmax(b, k);
-    case Op::logsumexp: return gradient_of_logsumexp(b, k);
-    case Op::dropout: return gradient_of_dropout(b, k);
+    case Op::map:
+      return gradient_of_map(b, k);
+    case Op::reduce:
+      return gradient_of_reduce(b, k);
+    case Op::scan:
+      return gradient_of_scan(b, k);
+    case Op::contract:
+      return gradient_of_contract(b, k);
+    case Op::permute:
+      return gradient_of_permute(b, k);
+    case Op::broadcast:
+      return gradient_of_broadcast(b, k);
+    case Op::split:
+      return gradient_of_split(b, k);
+    case Op::merge:
+      return gradient_of_merge(b, k);
+    case Op::slice:
+      return gradient_of_slice(b, k);
+    case Op::diagonal:
+      return gradient_of_diagonal(b, k);
+    case Op::window:
+      return gradient_of_window(b, k);
+    case Op::fold:
+      return gradient_of_fold(b, k);
+    case Op::pad:
+      return gradient_of_pad(b, k);
+    case Op::concat:
+      return gradient_of_concat(b, k);
+    case Op::gather:
+      return gradient_of_gather(b, k);
+    case Op::scatter_add:
+      return gradient_of_scatter_add(b, k);
+    case Op::scatter_set:
+      return gradient_of_scatter_set(b, k);
+    case Op::cast:
+      return gradient_of_cast(b, k);
+    case Op::softmax:
+      return gradient_of_softmax(b, k);
+    case Op::logsumexp:
+      return gradient_of_logsumexp(b, k);
+    case Op::dropout:
+      return gradient_of_dropout(b, k);
     case Op::input:
     case Op::param:
     case Op::state:
@@ -36,7 +57,8 @@ std::optional<Partial> gradient_of_operand(const Backward& b, int k) {
     case Op::random:
     case Op::arg_reduce:
     case Op::top_k_index:
-    case Op::stop_gradient: return std::nullopt;
+    case Op::stop_gradient:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -76,9 +98,7 @@ class Sweep {
     for (uint32_t i = y.index + 1; i-- > 0;) visit(NodeId{i});
   }
 
-  NodeId result(NodeId w) const {
-    return w.index < pending_.size() && !pending_[w.index].empty() ? pending_[w.index][0].value : NodeId{};
-  }
+  NodeId result(NodeId w) const { return w.index < pending_.size() && !pending_[w.index].empty() ? pending_[w.index][0].value : NodeId{}; }
 
  private:
   void visit(NodeId id) {

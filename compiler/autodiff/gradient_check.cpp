@@ -51,8 +51,8 @@ std::vector<size_t> choose(size_t count, int64_t limit, std::mt19937_64& random)
   return all;
 }
 
-GradientError compare(Loss& loss, Name path, const Tensor& symbolic, const Tensor& values, std::span<const size_t> elements, double relative_step,
-                      double noise) {
+GradientError compare(Loss& loss, Name path, const Tensor& symbolic, const Tensor& values, std::span<const size_t> elements,
+                      double relative_step, double noise) {
   double largest = 0;
   for (double g : symbolic.reals) largest = std::max(largest, std::fabs(g));
   GradientError result{path};
@@ -128,7 +128,8 @@ TensorMap random_inputs(const Graph& graph, const Bindings& dims, uint64_t seed)
     Tensor tensor = Tensor::zeros(node.type.dtype, std::move(shape));
     const int64_t bound = std::max<int64_t>(bounds[i].is_zero() ? 2 : bounds[i].evaluate_integer(values).value_or(2), 1);
     for (double& x : tensor.reals) x = normal(random);
-    for (int64_t& x : tensor.ints) x = static_cast<int64_t>(random() % static_cast<uint64_t>(std::min<int64_t>(bound, node.type.dtype == DType::boolean ? 2 : bound)));
+    for (int64_t& x : tensor.ints)
+      x = static_cast<int64_t>(random() % static_cast<uint64_t>(std::min<int64_t>(bound, node.type.dtype == DType::boolean ? 2 : bound)));
     inputs.emplace(node.as<InputAttr>().name, std::move(tensor));
   }
   return inputs;

@@ -10,9 +10,9 @@
 namespace einc {
 
 struct GradientCheckOptions {
-  uint64_t seed = 0;             // of the interpreter's random ops, and of the choice of elements
-  int64_t elements = 64;         // at most so many of each param, chosen at random; all when it has no more
-  double relative_step = 1e-4;   // times max(1, |value|)
+  uint64_t seed = 0;            // of the interpreter's random ops, and of the choice of elements
+  int64_t elements = 64;        // at most so many of each param, chosen at random; all when it has no more
+  double relative_step = 1e-4;  // times max(1, |value|)
 };
 
 // |symbolic - numeric| / max(|symbolic|, |numeric|, 1e-4 * the param's largest gradient, 1e-5 * |loss|), worst element.

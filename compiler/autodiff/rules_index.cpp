@@ -25,7 +25,9 @@ std::optional<Partial> gradient_of_scatter_set(const Backward& b, int k) {
 }
 
 // dx = g in x's own dtype.
-std::optional<Partial> gradient_of_cast(const Backward& b, int) { return Partial{b.build.cast(b.gradient.value, b.operand_type(0).dtype), b.gradient.axes}; }
+std::optional<Partial> gradient_of_cast(const Backward& b, int) {
+  return Partial{b.build.cast(b.gradient.value, b.operand_type(0).dtype), b.gradient.axes};
+}
 
 // The same elements are dropped from g and the others scaled alike: equal streams draw equal masks.
 std::optional<Partial> gradient_of_dropout(const Backward& b, int) {

@@ -90,13 +90,20 @@ Value gelu_tanh_slope(Value x) {
 
 std::optional<Value> binary(MapFn fn, Value a, Value b, Value y, Value g, int k) {
   switch (fn) {
-    case MapFn::add: return g;                          // da = g, db = g
-    case MapFn::sub: return k == 0 ? g : -g;            // da = g, db = -g
-    case MapFn::mul: return g * (k == 0 ? b : a);       // da = g b, db = g a
-    case MapFn::div: return k == 0 ? g / b : -(g / b * y);  // da = g/b, db = -(g/b) y
-    case MapFn::pow: return power(a, b, y, g, k);
-    case MapFn::maximum: return k == 0 ? share_of_extreme(a, b, g) : share_of_extreme(b, a, g);
-    case MapFn::minimum: return k == 0 ? share_of_extreme(b, a, g) : share_of_extreme(a, b, g);
+    case MapFn::add:
+      return g;  // da = g, db = g
+    case MapFn::sub:
+      return k == 0 ? g : -g;  // da = g, db = -g
+    case MapFn::mul:
+      return g * (k == 0 ? b : a);  // da = g b, db = g a
+    case MapFn::div:
+      return k == 0 ? g / b : -(g / b * y);  // da = g/b, db = -(g/b) y
+    case MapFn::pow:
+      return power(a, b, y, g, k);
+    case MapFn::maximum:
+      return k == 0 ? share_of_extreme(a, b, g) : share_of_extreme(b, a, g);
+    case MapFn::minimum:
+      return k == 0 ? share_of_extreme(b, a, g) : share_of_extreme(a, b, g);
     case MapFn::equal:
     case MapFn::not_equal:
     case MapFn::less:
@@ -125,34 +132,52 @@ std::optional<Value> binary(MapFn fn, Value a, Value b, Value y, Value g, int k)
     case MapFn::gelu:
     case MapFn::gelu_tanh:
     case MapFn::silu:
-    case MapFn::softplus: break;
+    case MapFn::softplus:
+      break;
   }
   return std::nullopt;
 }
 
 std::optional<Value> unary(MapFn fn, Value x, Value y, Value g) {
   switch (fn) {
-    case MapFn::neg: return -g;
-    case MapFn::abs: return g * apply(MapFn::sign, {x});       // 0 at 0
-    case MapFn::relu: return where(greater(y, zero(y)), g, zero(g));  // 0 at 0
-    case MapFn::exp: return g * y;
-    case MapFn::expm1: return g * (y + 1);
-    case MapFn::log: return g / x;
-    case MapFn::log1p: return g / (x + 1);
-    case MapFn::sqrt: return g * half(g) / y;                  // g/(2y): infinite at 0, where the slope is
-    case MapFn::rsqrt: return g * number(g, ScalarValue(Poly(Rational(-1, 2)))) * (y * y * y);  // -g y^3/2
-    case MapFn::sin: return g * apply(MapFn::cos, {x});
-    case MapFn::cos: return -(g * apply(MapFn::sin, {x}));
-    case MapFn::tanh: return g * (1 - y * y);
-    case MapFn::sigmoid: return g * (y * (1 - y));
-    case MapFn::erf: return g * (apply(MapFn::exp, {-(x * x)}) * (2 * std::numbers::inv_sqrtpi));  // 2/sqrt(pi) exp(-x^2)
-    case MapFn::gelu: return g * (normal_distribution(x) + x * normal_density(x));  // (x Phi(x))' = Phi + x phi
-    case MapFn::gelu_tanh: return g * gelu_tanh_slope(x);
+    case MapFn::neg:
+      return -g;
+    case MapFn::abs:
+      return g * apply(MapFn::sign, {x});  // 0 at 0
+    case MapFn::relu:
+      return where(greater(y, zero(y)), g, zero(g));  // 0 at 0
+    case MapFn::exp:
+      return g * y;
+    case MapFn::expm1:
+      return g * (y + 1);
+    case MapFn::log:
+      return g / x;
+    case MapFn::log1p:
+      return g / (x + 1);
+    case MapFn::sqrt:
+      return g * half(g) / y;  // g/(2y): infinite at 0, where the slope is
+    case MapFn::rsqrt:
+      return g * number(g, ScalarValue(Poly(Rational(-1, 2)))) * (y * y * y);  // -g y^3/2
+    case MapFn::sin:
+      return g * apply(MapFn::cos, {x});
+    case MapFn::cos:
+      return -(g * apply(MapFn::sin, {x}));
+    case MapFn::tanh:
+      return g * (1 - y * y);
+    case MapFn::sigmoid:
+      return g * (y * (1 - y));
+    case MapFn::erf:
+      return g * (apply(MapFn::exp, {-(x * x)}) * (2 * std::numbers::inv_sqrtpi));  // 2/sqrt(pi) exp(-x^2)
+    case MapFn::gelu:
+      return g * (normal_distribution(x) + x * normal_density(x));  // (x Phi(x))' = Phi + x phi
+    case MapFn::gelu_tanh:
+      return g * gelu_tanh_slope(x);
     case MapFn::silu: {  // (x s)' = s + x s (1 - s) = s (1 + x (1 - s))
       const Value s = apply(MapFn::sigmoid, {x});
       return g * (s * (x * (1 - s) + 1));
     }
-    case MapFn::softplus: return g * apply(MapFn::sigmoid, {x});
+    case MapFn::softplus:
+      return g * apply(MapFn::sigmoid, {x});
     case MapFn::sign:
     case MapFn::logical_not:
     case MapFn::add:
@@ -170,7 +195,8 @@ std::optional<Value> unary(MapFn fn, Value x, Value y, Value g) {
     case MapFn::greater_equal:
     case MapFn::logical_and:
     case MapFn::logical_or:
-    case MapFn::where: break;
+    case MapFn::where:
+      break;
   }
   return std::nullopt;
 }
@@ -184,6 +210,8 @@ std::optional<Partial> gradient_of_map(const Backward& b, int k) {
   std::optional<Value> result;
   if (attr.fn == MapFn::where)  // an exact 0 to the branch not taken, even beside inf and nan
     result = k == 1 ? where(operand(0), g, zero(g)) : where(operand(0), zero(g), g);
+  else if (attr.fn == MapFn::mul && b.operand(0) == b.operand(1) && attr.maps[0] == attr.maps[1])  // x x: dx = 2 g x, once
+    result = k == 0 ? std::optional(g * number(g, 2) * operand(0)) : std::nullopt;
   else if (b.node.operands.size() == 2)
     result = binary(attr.fn, operand(0), operand(1), y, g, k);
   else

@@ -53,12 +53,16 @@ std::optional<Partial> gradient_of_reduce(const Backward& b, int) {
   const AxisList kept = kept_axes(b.operand_type(0).rank(), attr.axes);
   const Partial g = place(b.gradient, kept), x = b.whole(b.operand(0));
   switch (attr.fn) {
-    case ReduceFn::sum: return g;
+    case ReduceFn::sum:
+      return g;
     case ReduceFn::max:
-    case ReduceFn::min: return share_among_extremes(b, x, Partial{b.id, kept}, g, attr.axes);
-    case ReduceFn::prod: return share_of_product(b, x, g, attr.axes);
+    case ReduceFn::min:
+      return share_among_extremes(b, x, Partial{b.id, kept}, g, attr.axes);
+    case ReduceFn::prod:
+      return share_of_product(b, x, g, attr.axes);
     case ReduceFn::any:
-    case ReduceFn::all: return std::nullopt;
+    case ReduceFn::all:
+      return std::nullopt;
   }
   return std::nullopt;
 }

@@ -35,42 +35,78 @@ double gelu_tanh(double x) {
 // Of one or two numbers; truth values are 0 and 1.
 double evaluate(MapFn fn, double a, double b) {
   switch (fn) {
-    case MapFn::add: return a + b;
-    case MapFn::sub: return a - b;
-    case MapFn::mul: return a * b;
-    case MapFn::div: return a / b;
-    case MapFn::pow: return std::pow(a, b);
-    case MapFn::minimum: return a != a ? a : b < a || b != b ? b : a;
-    case MapFn::maximum: return a != a ? a : b > a || b != b ? b : a;
-    case MapFn::equal: return a == b;
-    case MapFn::not_equal: return a != b;
-    case MapFn::less: return a < b;
-    case MapFn::less_equal: return a <= b;
-    case MapFn::greater: return a > b;
-    case MapFn::greater_equal: return a >= b;
-    case MapFn::logical_and: return a != 0 && b != 0;
-    case MapFn::logical_or: return a != 0 || b != 0;
-    case MapFn::logical_not: return a == 0;
-    case MapFn::where: break;  // has three operands
-    case MapFn::neg: return -a;
-    case MapFn::abs: return std::fabs(a);
-    case MapFn::sign: return a > 0 ? 1 : a < 0 ? -1 : a;
-    case MapFn::relu: return a > 0 || a != a ? a : 0;
-    case MapFn::exp: return std::exp(a);
-    case MapFn::expm1: return std::expm1(a);
-    case MapFn::log: return std::log(a);
-    case MapFn::log1p: return std::log1p(a);
-    case MapFn::sqrt: return std::sqrt(a);
-    case MapFn::rsqrt: return 1 / std::sqrt(a);
-    case MapFn::sin: return std::sin(a);
-    case MapFn::cos: return std::cos(a);
-    case MapFn::tanh: return std::tanh(a);
-    case MapFn::sigmoid: return 1 / (1 + std::exp(-a));
-    case MapFn::erf: return std::erf(a);
-    case MapFn::gelu: return a * normal_distribution(a);
-    case MapFn::gelu_tanh: return gelu_tanh(a);
-    case MapFn::silu: return a / (1 + std::exp(-a));
-    case MapFn::softplus: return a > 0 ? a + std::log1p(std::exp(-a)) : std::log1p(std::exp(a));
+    case MapFn::add:
+      return a + b;
+    case MapFn::sub:
+      return a - b;
+    case MapFn::mul:
+      return a * b;
+    case MapFn::div:
+      return a / b;
+    case MapFn::pow:
+      return std::pow(a, b);
+    case MapFn::minimum:
+      return a != a ? a : b < a || b != b ? b : a;
+    case MapFn::maximum:
+      return a != a ? a : b > a || b != b ? b : a;
+    case MapFn::equal:
+      return a == b;
+    case MapFn::not_equal:
+      return a != b;
+    case MapFn::less:
+      return a < b;
+    case MapFn::less_equal:
+      return a <= b;
+    case MapFn::greater:
+      return a > b;
+    case MapFn::greater_equal:
+      return a >= b;
+    case MapFn::logical_and:
+      return a != 0 && b != 0;
+    case MapFn::logical_or:
+      return a != 0 || b != 0;
+    case MapFn::logical_not:
+      return a == 0;
+    case MapFn::where:
+      break;  // has three operands
+    case MapFn::neg:
+      return -a;
+    case MapFn::abs:
+      return std::fabs(a);
+    case MapFn::sign:
+      return a > 0 ? 1 : a < 0 ? -1 : a;
+    case MapFn::relu:
+      return a > 0 || a != a ? a : 0;
+    case MapFn::exp:
+      return std::exp(a);
+    case MapFn::expm1:
+      return std::expm1(a);
+    case MapFn::log:
+      return std::log(a);
+    case MapFn::log1p:
+      return std::log1p(a);
+    case MapFn::sqrt:
+      return std::sqrt(a);
+    case MapFn::rsqrt:
+      return 1 / std::sqrt(a);
+    case MapFn::sin:
+      return std::sin(a);
+    case MapFn::cos:
+      return std::cos(a);
+    case MapFn::tanh:
+      return std::tanh(a);
+    case MapFn::sigmoid:
+      return 1 / (1 + std::exp(-a));
+    case MapFn::erf:
+      return std::erf(a);
+    case MapFn::gelu:
+      return a * normal_distribution(a);
+    case MapFn::gelu_tanh:
+      return gelu_tanh(a);
+    case MapFn::silu:
+      return a / (1 + std::exp(-a));
+    case MapFn::softplus:
+      return a > 0 ? a + std::log1p(std::exp(-a)) : std::log1p(std::exp(a));
   }
   return std::numeric_limits<double>::quiet_NaN();
 }

@@ -41,7 +41,8 @@ Operand through(const Operand& inner, const AxisList& outer) {
 // The definition of operand k when it is an elementwise `fn` of the same dtype that may be looked through.
 std::optional<Node> inner_map(Rewriter& r, const Node& node, int k, MapFn fn) {
   const Node& inner = r.at(node.operands[static_cast<size_t>(k)]);
-  if (inner.op != Op::map || inner.as<MapAttr>().fn != fn || inner.origin.pinned || inner.type.dtype != node.type.dtype) return std::nullopt;
+  if (inner.op != Op::map || inner.as<MapAttr>().fn != fn || inner.origin.pinned || inner.type.dtype != node.type.dtype)
+    return std::nullopt;
   return inner;
 }
 
@@ -98,7 +99,8 @@ std::optional<NodeId> absorb_view(Rewriter& r, const Node& node) {
 
 // x fn c = x for k the operand that is x.
 std::optional<NodeId> neutral(Rewriter& r, const Node& node, int k, int64_t value) {
-  return r.is_constant(node.operands[static_cast<size_t>(1 - k)], value) ? std::optional(place(r, operand(node, k), node.type)) : std::nullopt;
+  return r.is_constant(node.operands[static_cast<size_t>(1 - k)], value) ? std::optional(place(r, operand(node, k), node.type))
+                                                                         : std::nullopt;
 }
 std::optional<NodeId> either_neutral(Rewriter& r, const Node& node, int64_t value) {
   const auto first = neutral(r, node, 0, value);
@@ -119,7 +121,8 @@ std::optional<NodeId> mul_minus_one(Rewriter& r, const Node& node) {
 }
 // In the forward phase 0 * inf must stay nan; a gradient or an optimizer term known to be zero is none.
 std::optional<NodeId> mul_zero(Rewriter& r, const Node& node) {
-  if (node.origin.phase == Phase::forward || !(r.is_constant(node.operands[0], 0) || r.is_constant(node.operands[1], 0))) return std::nullopt;
+  if (node.origin.phase == Phase::forward || !(r.is_constant(node.operands[0], 0) || r.is_constant(node.operands[1], 0)))
+    return std::nullopt;
   return r.zeros(node.type);
 }
 

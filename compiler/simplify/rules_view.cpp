@@ -72,7 +72,8 @@ std::optional<NodeId> merge_split(Rewriter& r, const Node& node) {
 
 std::optional<NodeId> slice_all(Rewriter& r, const Node& node) {
   const SliceAttr& attr = node.as<SliceAttr>();
-  const bool all = attr.start.is_zero() && attr.step == 1 && r.type(node.operands[0]).axis(attr.axis).size == node.type.axis(attr.axis).size;
+  const bool all =
+      attr.start.is_zero() && attr.step == 1 && r.type(node.operands[0]).axis(attr.axis).size == node.type.axis(attr.axis).size;
   return all ? std::optional(node.operands[0]) : std::nullopt;
 }
 std::optional<NodeId> slice_pad(Rewriter& r, const Node& node) {

@@ -18,10 +18,11 @@ struct Domain {
 };
 
 TEST_CASE("every elementwise function of one operand") {
-  const Domain domains[] = {{MapFn::neg, -2, 2},   {MapFn::abs, -2, 2},     {MapFn::relu, -2, 2},      {MapFn::exp, -2, 2},  {MapFn::expm1, -2, 2},
-                            {MapFn::log, 0.3, 2},  {MapFn::log1p, 0.1, 2},  {MapFn::sqrt, 0.3, 2},     {MapFn::rsqrt, 0.3, 2}, {MapFn::sin, -2, 2},
-                            {MapFn::cos, -2, 2},   {MapFn::tanh, -2, 2},    {MapFn::sigmoid, -2, 2},   {MapFn::erf, -1, 1},  {MapFn::gelu, -2, 2},
-                            {MapFn::gelu_tanh, -2, 2}, {MapFn::silu, -2, 2}, {MapFn::softplus, -2, 2}};
+  const Domain domains[] = {{MapFn::neg, -2, 2},     {MapFn::abs, -2, 2},     {MapFn::relu, -2, 2},   {MapFn::exp, -2, 2},
+                            {MapFn::expm1, -2, 2},   {MapFn::log, 0.3, 2},    {MapFn::log1p, 0.1, 2}, {MapFn::sqrt, 0.3, 2},
+                            {MapFn::rsqrt, 0.3, 2},  {MapFn::sin, -2, 2},     {MapFn::cos, -2, 2},    {MapFn::tanh, -2, 2},
+                            {MapFn::sigmoid, -2, 2}, {MapFn::erf, -1, 1},     {MapFn::gelu, -2, 2},   {MapFn::gelu_tanh, -2, 2},
+                            {MapFn::silu, -2, 2},    {MapFn::softplus, -2, 2}};
   std::set<MapFn> tested;
   for (const Domain& d : domains) {
     tested.insert(d.fn);
@@ -34,23 +35,33 @@ TEST_CASE("every elementwise function of one operand") {
 }
 
 TEST_CASE("every elementwise function of two operands") {
-  const Domain domains[] = {{MapFn::add, -2, 2}, {MapFn::sub, -2, 2},    {MapFn::mul, -2, 2},    {MapFn::div, 0.5, 2},
+  const Domain domains[] = {{MapFn::add, -2, 2},  {MapFn::sub, -2, 2},     {MapFn::mul, -2, 2},    {MapFn::div, 0.5, 2},
                             {MapFn::pow, 0.3, 2}, {MapFn::minimum, -2, 2}, {MapFn::maximum, -2, 2}};
   for (const Domain& d : domains) {
     check_case({std::string(to_string(d.fn)), [&](const Params& p) { return p.build.map(d.fn, {p.x, p.y}); }, d.lo, d.hi});
-    check_case({std::string(to_string(d.fn)) + " broadcast", [&](const Params& p) { return p.build.map(d.fn, {p.s, scaled(p, p.x)}); }, d.lo, d.hi});
+    check_case({std::string(to_string(d.fn)) + " broadcast",
+                [&](const Params& p) {
+                  return p.build.map(d.fn, {p.s, scaled(p, p.x)});
+                },
+                d.lo, d.hi});
     check_case({std::string(to_string(d.fn)) + " of itself", [&](const Params& p) { return p.build.map(d.fn, {p.x, p.x}); }, d.lo, d.hi});
   }
 }
 
 TEST_CASE("powers with a constant exponent") {
   for (const double exponent : {-1.0, -0.5, 0.5, 1.0, 2.0, 2.5, 3.0})
-    check_case({"power " + std::to_string(exponent), [&](const Params& p) { return p.build.map(MapFn::pow, {scaled(p, p.x), p.build.constant(exponent)}); }, 0.3, 2});
+    check_case({"power " + std::to_string(exponent),
+                [&](const Params& p) {
+                  return p.build.map(MapFn::pow, {scaled(p, p.x), p.build.constant(exponent)});
+                },
+                0.3, 2});
   check_case({"x^dim", [](const Params& p) { return p.build.map(MapFn::pow, {p.x, p.build.constant(Poly::dim("b"))}); }, -2, 2});
 }
 
 TEST_CASE("where, broadcast and permuted operands") {
-  check_case({"where", [](const Params& p) { return p.build.map(MapFn::where, {p.build.map(MapFn::less, {p.x, p.y}), scaled(p, p.x), p.s}); }});
+  check_case({"where", [](const Params& p) {
+                return p.build.map(MapFn::where, {p.build.map(MapFn::less, {p.x, p.y}), scaled(p, p.x), p.s});
+              }});
   check_case({"outer", [](const Params& p) {
                 const NodeId operands[] = {p.v, p.v};
                 const AxisList maps[] = {{1}, {0}};
@@ -76,15 +87,9 @@ std::vector<double> gradient_at(const std::function<NodeId(Builder&, NodeId)>& m
 using Values = std::vector<double>;
 
 TEST_CASE("values at ties, zeros and branches not taken") {
-  const auto with = [](MapFn fn, double number) {
-    return [=](Builder& b, NodeId x) { return b.map(fn, {x, b.constant(number)}); };
-  };
-  const auto unary = [](MapFn fn) {
-    return [=](Builder& b, NodeId x) { return b.map(fn, {x}); };
-  };
-  const auto reduce = [](ReduceFn fn) {
-    return [=](Builder& b, NodeId x) { return b.reduce(fn, x, {0}); };
-  };
+  const auto with = [](MapFn fn, double number) { return [=](Builder& b, NodeId x) { return b.map(fn, {x, b.constant(number)}); }; };
+  const auto unary = [](MapFn fn) { return [=](Builder& b, NodeId x) { return b.map(fn, {x}); }; };
+  const auto reduce = [](ReduceFn fn) { return [=](Builder& b, NodeId x) { return b.reduce(fn, x, {0}); }; };
   CHECK(gradient_at(with(MapFn::maximum, 1), {0, 1, 2}) == Values{0, 0.5, 1});
   CHECK(gradient_at(with(MapFn::minimum, 1), {0, 1, 2}) == Values{1, 0.5, 0});
   CHECK(gradient_at(unary(MapFn::relu), {-1, 0, 2}) == Values{0, 0, 1});

@@ -12,17 +12,21 @@ NodeId tanh(const Params& p, NodeId x) { return p.build.map(MapFn::tanh, {x}); }
 TEST_CASE("reductions and scans") {
   for (const ReduceFn fn : {ReduceFn::sum, ReduceFn::max, ReduceFn::min}) {
     check_case({std::string(to_string(fn)), [&](const Params& p) { return p.build.reduce(fn, squared(p, p.cube), {1}); }});
-    check_case({std::string(to_string(fn)) + " of all", [&](const Params& p) { return tanh(p, p.build.reduce(fn, tanh(p, p.cube), {0, 1, 2})); }});
+    check_case({std::string(to_string(fn)) + " of all", [&](const Params& p) {
+                  return tanh(p, p.build.reduce(fn, tanh(p, p.cube), {0, 1, 2}));
+                }});
   }
   check_case({"prod", [](const Params& p) { return p.build.reduce(ReduceFn::prod, p.cube, {0, 2}); }, 0.5, 1.5});
   check_case({"cumsum", [](const Params& p) { return squared(p, p.build.scan(ReduceFn::sum, p.cube, 1, Direction::forward)); }});
-  check_case({"cumsum from the end", [](const Params& p) { return squared(p, p.build.scan(ReduceFn::sum, tanh(p, p.cube), 2, Direction::reverse)); }});
+  check_case({"cumsum from the end",
+              [](const Params& p) { return squared(p, p.build.scan(ReduceFn::sum, tanh(p, p.cube), 2, Direction::reverse)); }});
 }
 
 TEST_CASE("softmax, logsumexp, dropout") {
   check_case({"softmax", [](const Params& p) { return p.build.softmax(p.cube, 1); }});
   check_case({"logsumexp", [](const Params& p) { return p.build.logsumexp(p.cube, {0, 2}); }});
-  check_case({"softmax of a mean", [](const Params& p) { return p.build.reduce(ReduceFn::max, p.build.softmax(squared(p, p.x), 1), {0}); }});
+  check_case(
+      {"softmax of a mean", [](const Params& p) { return p.build.reduce(ReduceFn::max, p.build.softmax(squared(p, p.x), 1), {0}); }});
   check_case({"dropout", [](const Params& p) { return squared(p, p.build.dropout(tanh(p, p.cube), 0.4, "drop")); }});
 }
 
@@ -47,7 +51,9 @@ TEST_CASE("views") {
                 return p.build.drop_unit(squared(p, unit), 1);
               }});
   check_case({"diagonal", [](const Params& p) { return squared(p, p.build.diagonal(p.square, {0, 0})); }});
-  check_case({"diagonal then sum", [](const Params& p) { return p.build.reduce(ReduceFn::sum, p.build.diagonal(squared(p, p.square), {0, 0}), {0}); }});
+  check_case({"diagonal then sum", [](const Params& p) {
+                return p.build.reduce(ReduceFn::sum, p.build.diagonal(squared(p, p.square), {0, 0}), {0});
+              }});
 }
 
 TEST_CASE("slices, steps and turns") {
@@ -64,7 +70,8 @@ TEST_CASE("slices, steps and turns") {
                 return product;
               }});
   check_case({"overlapping slices", [](const Params& p) {
-                const NodeId lo = p.build.slice(p.cube, 2, Poly(0), Poly(2)), mid = p.build.slice(p.cube, 2, Poly(1), Poly(2)), hi = p.build.slice(p.cube, 2, Poly(2), Poly(2));
+                const NodeId lo = p.build.slice(p.cube, 2, Poly(0), Poly(2)), mid = p.build.slice(p.cube, 2, Poly(1), Poly(2)),
+                             hi = p.build.slice(p.cube, 2, Poly(2), Poly(2));
                 return p.build.map(MapFn::mul, {p.build.map(MapFn::mul, {lo, mid}), hi});
               }});
 }
@@ -79,7 +86,9 @@ TEST_CASE("pad, concat, window, fold") {
                 const NodeId parts[] = {p.x, p.y};
                 return p.build.reduce(ReduceFn::sum, p.build.concat(parts, 1), {0, 1});
               }});
-  check_case({"window", [](const Params& p) { return squared(p, p.build.window(p.cube, 2, {Poly(1), Poly(1)}, {{"h", c - 1}, {"k", Poly(2)}})); }});
+  check_case({"window", [](const Params& p) {
+                return squared(p, p.build.window(p.cube, 2, {Poly(1), Poly(1)}, {{"h", c - 1}, {"k", Poly(2)}}));
+              }});
   check_case({"fold", [](const Params& p) { return squared(p, p.build.fold(p.cube, 1, {Poly(1), Poly(1)}, {"h", b + c - 1})); }});
 }
 

@@ -46,17 +46,44 @@ ScalarValue fraction(int64_t n, int64_t d) { return Poly(Rational(n, d)); }
 const std::vector<Row>& map_rows() {
   using M = MapFn;
   static const std::vector<Row> rows{
-      {"fold-constant", [](const Sources& e) { return e.map(M::mul, {e.x, e.map(M::mul, {e.c(Poly(2)), e.c(divide(Poly(1), a * b))})}); },
-       [](const Sources& e) { return e.map(M::mul, {e.x, e.c(divide(Poly(2), a * b))}); }},
+      {"fold-constant",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.map(M::mul, {e.c(Poly(2)), e.c(divide(Poly(1), a * b))})});
+       },
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.c(divide(Poly(2), a * b))});
+       }},
       {"absorb-view", [](const Sources& e) { return e.map(M::exp, {e.map(M::neg, {e.spread(e.v)})}); },
        [](const Sources& e) { return e.spread(e.map(M::exp, {e.map(M::neg, {e.v})})); }},
-      {"mul-one", [](const Sources& e) { return e.map(M::mul, {e.c(1.0), e.x}); }, [](const Sources& e) { return e.x; }},
-      {"div-one", [](const Sources& e) { return e.map(M::div, {e.x, e.c(Poly(1))}); }, [](const Sources& e) { return e.x; }},
-      {"add-zero", [](const Sources& e) { return e.map(M::add, {e.x, e.spread(e.c(Poly(0)))}); }, [](const Sources& e) { return e.x; }},
-      {"sub-zero", [](const Sources& e) { return e.map(M::sub, {e.x, e.c(Poly(0))}); }, [](const Sources& e) { return e.x; }},
-      {"zero-sub", [](const Sources& e) { return e.map(M::sub, {e.c(Poly(0)), e.x}); },
+      {"mul-one",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.c(1.0), e.x});
+       },
+       [](const Sources& e) { return e.x; }},
+      {"div-one",
+       [](const Sources& e) {
+         return e.map(M::div, {e.x, e.c(Poly(1))});
+       },
+       [](const Sources& e) { return e.x; }},
+      {"add-zero",
+       [](const Sources& e) {
+         return e.map(M::add, {e.x, e.spread(e.c(Poly(0)))});
+       },
+       [](const Sources& e) { return e.x; }},
+      {"sub-zero",
+       [](const Sources& e) {
+         return e.map(M::sub, {e.x, e.c(Poly(0))});
+       },
+       [](const Sources& e) { return e.x; }},
+      {"zero-sub",
+       [](const Sources& e) {
+         return e.map(M::sub, {e.c(Poly(0)), e.x});
+       },
        [](const Sources& e) { return e.map(M::neg, {e.x}); }},
-      {"mul-minus-one", [](const Sources& e) { return e.map(M::mul, {e.x, e.c(Poly(-1))}); },
+      {"mul-minus-one",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.c(Poly(-1))});
+       },
        [](const Sources& e) { return e.map(M::neg, {e.x}); }},
       {"mul-zero",
        [](const Sources& e) {
@@ -64,45 +91,113 @@ const std::vector<Row>& map_rows() {
          return e.map(M::mul, {e.x, e.c(Poly(0))});
        },
        [](const Sources& e) { return e.spread(e.c(Poly(0))); }},
-      {"mul-chain", [](const Sources& e) { return e.map(M::mul, {e.map(M::div, {e.x, e.number()}), e.c(Poly(3))}); },
-       [](const Sources& e) { return e.map(M::mul, {e.x, e.map(M::div, {e.c(Poly(3)), e.number()})}); }},
-      {"div-chain", [](const Sources& e) { return e.map(M::div, {e.map(M::div, {e.c(Poly(6)), e.x}), e.c(Poly(4))}); },
-       [](const Sources& e) { return e.map(M::div, {e.c(fraction(3, 2)), e.x}); }},
+      {"mul-chain",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.map(M::div, {e.x, e.number()}), e.c(Poly(3))});
+       },
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.map(M::div, {e.c(Poly(3)), e.number()})});
+       }},
+      {"div-chain",
+       [](const Sources& e) {
+         return e.map(M::div, {e.map(M::div, {e.c(Poly(6)), e.x}), e.c(Poly(4))});
+       },
+       [](const Sources& e) {
+         return e.map(M::div, {e.c(fraction(3, 2)), e.x});
+       }},
       {"neg-neg", [](const Sources& e) { return e.map(M::neg, {e.map(M::neg, {e.x})}); }, [](const Sources& e) { return e.x; }},
-      {"neg-sub", [](const Sources& e) { return e.map(M::neg, {e.map(M::sub, {e.x, e.s})}); },
-       [](const Sources& e) { return e.map(M::sub, {e.s, e.x}); }},
-      {"neg-scale", [](const Sources& e) { return e.map(M::neg, {e.map(M::mul, {e.x, e.c(Poly(2))})}); },
-       [](const Sources& e) { return e.map(M::mul, {e.x, e.c(Poly(-2))}); }},
-      {"scale-neg", [](const Sources& e) { return e.map(M::mul, {e.map(M::neg, {e.x}), e.c(Poly(2))}); },
-       [](const Sources& e) { return e.map(M::mul, {e.x, e.c(Poly(-2))}); }},
-      {"mul-neg-neg", [](const Sources& e) { return e.map(M::mul, {e.map(M::neg, {e.x}), e.map(M::neg, {e.y})}); },
-       [](const Sources& e) { return e.map(M::mul, {e.x, e.y}); }},
-      {"add-neg", [](const Sources& e) { return e.map(M::add, {e.map(M::neg, {e.x}), e.y}); },
-       [](const Sources& e) { return e.map(M::sub, {e.y, e.x}); }},
-      {"sub-neg", [](const Sources& e) { return e.map(M::sub, {e.x, e.map(M::neg, {e.y})}); },
-       [](const Sources& e) { return e.map(M::add, {e.x, e.y}); }},
-      {"power", [](const Sources& e) { return e.map(M::add, {e.map(M::pow, {e.x, e.c(2.0)}), e.map(M::pow, {e.x, e.c(0.5)})}); },
-       [](const Sources& e) { return e.map(M::add, {e.map(M::mul, {e.x, e.x}), e.map(M::sqrt, {e.x})}); }},
-      {"power", [](const Sources& e) { return e.map(M::mul, {e.map(M::pow, {e.x, e.c(Poly(0))}), e.map(M::pow, {e.y, e.c(-1.0)})}); },
-       [](const Sources& e) { return e.map(M::div, {e.c(Poly(1)), e.y}); }},
-      {"where-constant", [](const Sources& e) { return e.map(M::where, {e.map(M::less, {e.c(1.0), e.c(2.0)}), e.x, e.y}); },
+      {"neg-sub",
+       [](const Sources& e) {
+         return e.map(M::neg, {e.map(M::sub, {e.x, e.s})});
+       },
+       [](const Sources& e) {
+         return e.map(M::sub, {e.s, e.x});
+       }},
+      {"neg-scale",
+       [](const Sources& e) {
+         return e.map(M::neg, {e.map(M::mul, {e.x, e.c(Poly(2))})});
+       },
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.c(Poly(-2))});
+       }},
+      {"scale-neg",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.map(M::neg, {e.x}), e.c(Poly(2))});
+       },
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.c(Poly(-2))});
+       }},
+      {"mul-neg-neg",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.map(M::neg, {e.x}), e.map(M::neg, {e.y})});
+       },
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.y});
+       }},
+      {"add-neg",
+       [](const Sources& e) {
+         return e.map(M::add, {e.map(M::neg, {e.x}), e.y});
+       },
+       [](const Sources& e) {
+         return e.map(M::sub, {e.y, e.x});
+       }},
+      {"sub-neg",
+       [](const Sources& e) {
+         return e.map(M::sub, {e.x, e.map(M::neg, {e.y})});
+       },
+       [](const Sources& e) {
+         return e.map(M::add, {e.x, e.y});
+       }},
+      {"power",
+       [](const Sources& e) {
+         return e.map(M::add, {e.map(M::pow, {e.x, e.c(2.0)}), e.map(M::pow, {e.x, e.c(0.5)})});
+       },
+       [](const Sources& e) {
+         return e.map(M::add, {e.map(M::mul, {e.x, e.x}), e.map(M::sqrt, {e.x})});
+       }},
+      {"power",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.map(M::pow, {e.x, e.c(Poly(0))}), e.map(M::pow, {e.y, e.c(-1.0)})});
+       },
+       [](const Sources& e) {
+         return e.map(M::div, {e.c(Poly(1)), e.y});
+       }},
+      {"where-constant",
+       [](const Sources& e) {
+         return e.map(M::where, {e.map(M::less, {e.c(1.0), e.c(2.0)}), e.x, e.y});
+       },
        [](const Sources& e) { return e.x; }},
-      {"where-same", [](const Sources& e) { return e.map(M::where, {e.map(M::less, {e.x, e.y}), e.s, e.s}); },
+      {"where-same",
+       [](const Sources& e) {
+         return e.map(M::where, {e.map(M::less, {e.x, e.y}), e.s, e.s});
+       },
        [](const Sources& e) { return e.spread(e.s); }},
-      {"max-same", [](const Sources& e) { return e.map(M::maximum, {e.x, e.x}); }, [](const Sources& e) { return e.x; }},
-      {"min-same", [](const Sources& e) { return e.map(M::minimum, {e.x, e.x}); }, [](const Sources& e) { return e.x; }},
+      {"max-same",
+       [](const Sources& e) {
+         return e.map(M::maximum, {e.x, e.x});
+       },
+       [](const Sources& e) { return e.x; }},
+      {"min-same",
+       [](const Sources& e) {
+         return e.map(M::minimum, {e.x, e.x});
+       },
+       [](const Sources& e) { return e.x; }},
       {"and-same",
        [](const Sources& e) {
          const NodeId c = e.map(M::less, {e.x, e.y});
          return e.map(M::logical_and, {c, c});
        },
-       [](const Sources& e) { return e.map(M::less, {e.x, e.y}); }},
+       [](const Sources& e) {
+         return e.map(M::less, {e.x, e.y});
+       }},
       {"or-same",
        [](const Sources& e) {
          const NodeId c = e.map(M::less, {e.x, e.y});
          return e.map(M::logical_or, {c, c});
        },
-       [](const Sources& e) { return e.map(M::less, {e.x, e.y}); }},
+       [](const Sources& e) {
+         return e.map(M::less, {e.x, e.y});
+       }},
   };
   return rows;
 }
@@ -114,31 +209,64 @@ NodeId unflat(const Sources& e, NodeId id) { return e.build.split(id, {2}, e.bui
 const std::vector<Row>& view_rows() {
   using M = MapFn;
   static const std::vector<Row> rows{
-      {"exact-constant", [](const Sources& e) { return e.map(M::mul, {e.x, e.c(0.25)}); },
-       [](const Sources& e) { return e.map(M::mul, {e.x, e.c(fraction(1, 4))}); }},
+      {"exact-constant",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.c(0.25)});
+       },
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.c(fraction(1, 4))});
+       }},
       {"stop-gradient", [](const Sources& e) { return e.build.stop_gradient(e.x); }, [](const Sources& e) { return e.x; }},
-      {"permute-scalar", [](const Sources& e) { return e.build.permute(e.build.permute(e.spread(e.s), {1, 0}), {1, 0}); },
+      {"permute-scalar",
+       [](const Sources& e) {
+         return e.build.permute(e.build.permute(e.spread(e.s), {1, 0}), {1, 0});
+       },
        [](const Sources& e) { return e.spread(e.s); }},
-      {"rename", [](const Sources& e) { return e.map(M::neg, {e.build.rename(e.x, {{"p", a}, {"q", b}})}); },
+      {"rename",
+       [](const Sources& e) {
+         return e.map(M::neg, {e.build.rename(e.x, {{"p", a}, {"q", b}})});
+       },
        [](const Sources& e) { return e.map(M::neg, {e.x}); }},
-      {"permute-permute", [](const Sources& e) { return e.build.permute(e.build.permute(e.x, {1, 0}), {1, 0}); },
+      {"permute-permute",
+       [](const Sources& e) {
+         return e.build.permute(e.build.permute(e.x, {1, 0}), {1, 0});
+       },
        [](const Sources& e) { return e.x; }},
-      {"broadcast-nothing", [](const Sources& e) { return e.build.broadcast(e.x, {0, 1}, e.build.type(e.x).axes); },
+      {"broadcast-nothing",
+       [](const Sources& e) {
+         return e.build.broadcast(e.x, {0, 1}, e.build.type(e.x).axes);
+       },
        [](const Sources& e) { return e.x; }},
-      {"broadcast-broadcast", [](const Sources& e) { return e.build.broadcast(e.build.broadcast(e.s, {}, {{"b", b}}), {1}, e.build.type(e.x).axes); },
+      {"broadcast-broadcast",
+       [](const Sources& e) {
+         return e.build.broadcast(e.build.broadcast(e.s, {}, {{"b", b}}), {1}, e.build.type(e.x).axes);
+       },
        [](const Sources& e) { return e.spread(e.s); }},
       {"split-scalar", [](const Sources& e) { return unflat(e, e.build.broadcast(e.s, {}, merged_axes())); },
        [](const Sources& e) { return e.spread(e.s); }},
-      {"split-nothing", [](const Sources& e) { return e.build.split(e.x, {1, 1}, e.build.type(e.x).axes); }, [](const Sources& e) { return e.x; }},
+      {"split-nothing",
+       [](const Sources& e) {
+         return e.build.split(e.x, {1, 1}, e.build.type(e.x).axes);
+       },
+       [](const Sources& e) { return e.x; }},
       {"split-merge", [](const Sources& e) { return unflat(e, flat(e, e.x)); }, [](const Sources& e) { return e.x; }},
       {"merge-scalar", [](const Sources& e) { return flat(e, e.spread(e.s)); },
        [](const Sources& e) { return e.build.broadcast(e.s, {}, merged_axes()); }},
-      {"merge-nothing", [](const Sources& e) { return e.build.merge(e.x, {1, 1}, e.build.type(e.x).axes); }, [](const Sources& e) { return e.x; }},
+      {"merge-nothing",
+       [](const Sources& e) {
+         return e.build.merge(e.x, {1, 1}, e.build.type(e.x).axes);
+       },
+       [](const Sources& e) { return e.x; }},
       {"merge-split", [](const Sources& e) { return flat(e, unflat(e, flat(e, e.x))); }, [](const Sources& e) { return flat(e, e.x); }},
       {"slice-scalar", [](const Sources& e) { return e.build.slice(e.spread(e.s), 1, Poly(0), Poly(2)); },
-       [](const Sources& e) { return e.build.broadcast(e.s, {}, {{"a", a}, {"b", Poly(2)}}); }},
+       [](const Sources& e) {
+         return e.build.broadcast(e.s, {}, {{"a", a}, {"b", Poly(2)}});
+       }},
       {"slice-all", [](const Sources& e) { return e.build.slice(e.x, 0, Poly(0), a); }, [](const Sources& e) { return e.x; }},
-      {"slice-pad", [](const Sources& e) { return e.build.slice(e.build.pad(e.x, {Poly(0), Poly(2)}, {Poly(0), Poly(1)}, Poly(0)), 1, Poly(2), b); },
+      {"slice-pad",
+       [](const Sources& e) {
+         return e.build.slice(e.build.pad(e.x, {Poly(0), Poly(2)}, {Poly(0), Poly(1)}, Poly(0)), 1, Poly(2), b);
+       },
        [](const Sources& e) { return e.x; }},
       {"slice-concat",
        [](const Sources& e) {
@@ -146,11 +274,24 @@ const std::vector<Row>& view_rows() {
          return e.build.slice(e.build.concat(parts, 0), 0, a, a);
        },
        [](const Sources& e) { return e.y; }},
-      {"diagonal-scalar", [](const Sources& e) { return e.build.diagonal(e.build.broadcast(e.s, {}, e.build.type(e.square).axes), {0, 0}); },
-       [](const Sources& e) { return e.build.broadcast(e.s, {}, {{"a", a}}); }},
-      {"window-scalar", [](const Sources& e) { return e.build.window(e.build.broadcast(e.s, {}, {{"b", b + 1}}), 0, {Poly(1), Poly(1)}, {{"p", b}, {"q", Poly(2)}}); },
-       [](const Sources& e) { return e.build.broadcast(e.s, {}, {{"p", b}, {"q", Poly(2)}}); }},
-      {"pad-nothing", [](const Sources& e) { return e.build.pad(e.x, {Poly(0), Poly(0)}, {Poly(0), Poly(0)}, Poly(0)); },
+      {"diagonal-scalar",
+       [](const Sources& e) {
+         return e.build.diagonal(e.build.broadcast(e.s, {}, e.build.type(e.square).axes), {0, 0});
+       },
+       [](const Sources& e) {
+         return e.build.broadcast(e.s, {}, {{"a", a}});
+       }},
+      {"window-scalar",
+       [](const Sources& e) {
+         return e.build.window(e.build.broadcast(e.s, {}, {{"b", b + 1}}), 0, {Poly(1), Poly(1)}, {{"p", b}, {"q", Poly(2)}});
+       },
+       [](const Sources& e) {
+         return e.build.broadcast(e.s, {}, {{"p", b}, {"q", Poly(2)}});
+       }},
+      {"pad-nothing",
+       [](const Sources& e) {
+         return e.build.pad(e.x, {Poly(0), Poly(0)}, {Poly(0), Poly(0)}, Poly(0));
+       },
        [](const Sources& e) { return e.x; }},
       {"concat-one",
        [](const Sources& e) {
@@ -159,8 +300,13 @@ const std::vector<Row>& view_rows() {
        },
        [](const Sources& e) { return e.x; }},
       {"cast-same", [](const Sources& e) { return e.build.cast(e.x, DType::real); }, [](const Sources& e) { return e.x; }},
-      {"cast-constant", [](const Sources& e) { return e.map(M::mul, {e.x, e.build.cast(e.build.constant(Poly(3), DType::i32), DType::real)}); },
-       [](const Sources& e) { return e.map(M::mul, {e.x, e.c(Poly(3))}); }},
+      {"cast-constant",
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.build.cast(e.build.constant(Poly(3), DType::i32), DType::real)});
+       },
+       [](const Sources& e) {
+         return e.map(M::mul, {e.x, e.c(Poly(3))});
+       }},
   };
   return rows;
 }
@@ -171,11 +317,21 @@ const std::vector<Row>& sum_rows() {
   static const std::vector<Row> rows{
       {"reduce-nothing", [](const Sources& e) { return sum(e, e.x, {}); }, [](const Sources& e) { return e.x; }},
       {"reduce-unit",
-       [](const Sources& e) { return sum(e, e.build.merge(e.x, {1, 0, 1}, {{"a", a}, {"", Poly(1)}, {"b", b}}), {1, 2}); },
+       [](const Sources& e) {
+         return sum(e, e.build.merge(e.x, {1, 0, 1}, {{"a", a}, {"", Poly(1)}, {"b", b}}), {1, 2});
+       },
        [](const Sources& e) { return sum(e, e.x, {1}); }},
-      {"reduce-broadcast", [](const Sources& e) { return sum(e, e.spread(e.v), {0, 1}); },
-       [](const Sources& e) { return e.map(MapFn::mul, {sum(e, e.v, {0}), e.c(a)}); }},
-      {"reduce-permute", [](const Sources& e) { return sum(e, e.build.permute(e.x, {1, 0}), {0}); },
+      {"reduce-broadcast",
+       [](const Sources& e) {
+         return sum(e, e.spread(e.v), {0, 1});
+       },
+       [](const Sources& e) {
+         return e.map(MapFn::mul, {sum(e, e.v, {0}), e.c(a)});
+       }},
+      {"reduce-permute",
+       [](const Sources& e) {
+         return sum(e, e.build.permute(e.x, {1, 0}), {0});
+       },
        [](const Sources& e) { return sum(e, e.x, {1}); }},
       {"contract-zero",
        [](const Sources& e) {
@@ -183,10 +339,20 @@ const std::vector<Row>& sum_rows() {
          return e.build.contract(e.spread(e.c(Poly(0))), e.y, {0, 2}, {1, 2}, 2);
        },
        [](const Sources& e) { return e.build.broadcast(e.c(Poly(0)), {}, e.build.type(e.square).axes); }},
-      {"contract-view", [](const Sources& e) { return e.build.contract(e.build.permute(e.x, {1, 0}), e.y, {2, 0}, {1, 2}, 2); },
-       [](const Sources& e) { return e.build.contract(e.x, e.y, {0, 2}, {1, 2}, 2); }},
-      {"contract-view", [](const Sources& e) { return e.build.contract(e.x, e.spread(e.v), {0, 1}, {0, 1}, 1); },
-       [](const Sources& e) { return e.build.contract(e.x, e.v, {0, 1}, {1}, 1); }},
+      {"contract-view",
+       [](const Sources& e) {
+         return e.build.contract(e.build.permute(e.x, {1, 0}), e.y, {2, 0}, {1, 2}, 2);
+       },
+       [](const Sources& e) {
+         return e.build.contract(e.x, e.y, {0, 2}, {1, 2}, 2);
+       }},
+      {"contract-view",
+       [](const Sources& e) {
+         return e.build.contract(e.x, e.spread(e.v), {0, 1}, {0, 1}, 1);
+       },
+       [](const Sources& e) {
+         return e.build.contract(e.x, e.v, {0, 1}, {1}, 1);
+       }},
   };
   return rows;
 }
