@@ -1,0 +1,162 @@
+// Precision assignment: what each node gets under a policy, and where casts stand.
+#include <doctest/doctest.h>
+
+#include "compiler/ir/verify.h"
+#include "compiler/precision/assign.h"
+#include "tests/unit/cost/two_layer.h"
+
+using namespace einc;
+using einc::test::two_layer;
+
+namespace {
+
+const Poly n = Poly::dim("n"), m = Poly::dim("m");
+
+Type matrix(DType dtype = DType::real) { return {dtype, {{"n", n}, {"m", n}}}; }
+
+Graph assigned(const Graph& graph, Policy policy) {
+  Graph result = assign_precision(graph, policy);
+  for (const std::string& problem : verify(result)) FAIL_CHECK(problem);
+  for (const Node& node : result.nodes) CHECK(node.type.dtype != DType::real);
+  return result;
+}
+
+std::vector<const Node*> all(const Graph& graph, Op op) {
+  std::vector<const Node*> found;
+  for (const Node& node : graph.nodes)
+    if (node.op == op) found.push_back(&node);
+  return found;
+}
+
+DType output_dtype(const Graph& graph, size_t i = 0) { return graph.type(graph.outputs[i].node).dtype; }
+
+NodeId matmul(Builder& b, NodeId x, NodeId y) { return b.contract(x, y, {0, 2}, {2, 1}, 2); }
+
+}  // namespace
+
+TEST_CASE("f32 adds no casts") {
+  const Graph g = two_layer().graph;
+  const Graph result = assigned(g, Policy::f32);
+  CHECK(result.size() == g.size());
+  for (const Node& node : result.nodes) CHECK(node.type.dtype == DType::f32);
+}
+
+TEST_CASE("bf16: contractions low, masters, gradients, losses and updates f32, one cast of each value") {
+  const Graph g = assigned(two_layer().graph, Policy::bf16);
+  for (const Node* c : all(g, Op::contract)) {
+    for (NodeId x : c->operands) CHECK(g.type(x).dtype == DType::bf16);
+    const bool parameter_gradient = c->origin.phase == Phase::backward && c->type.axis(0).name != Name("B");
+    CHECK(c->type.dtype == (parameter_gradient ? DType::f32 : DType::bf16));
+    CHECK_FALSE(c->reason.empty());
+  }
+  for (const Node* p : all(g, Op::param)) CHECK(p->type.dtype == DType::f32);
+  for (const Update& gradient : g.gradients) CHECK(g.type(gradient.value).dtype == DType::f32);
+  for (const Update& update : g.updates) CHECK(g.type(update.value).dtype == DType::f32);
+  CHECK(g.type(g.loss).dtype == DType::f32);
+  // x, w1, w2 and the gradient of h2 (a loss value, f32).
+  const auto casts = all(g, Op::cast);
+  CHECK(casts.size() == 3);
+  for (const Node* cast : casts) CHECK(cast->origin.phase == Phase::forward);
+  CHECK(g.policy == Policy::bf16);
+}
+
+TEST_CASE("normalisation and softmax are f32, what follows a contraction is low") {
+  Graph g;
+  Builder b(g);
+  const NodeId x = b.input("x", matrix());
+  const NodeId w = b.param({"w", {}, false}, matrix());
+  const NodeId bias = b.param({"b", {}, false}, Type{DType::real, {{"m", n}}});
+  const NodeId h = matmul(b, x, w);
+  const NodeId shifted = b.map(MapFn::add, std::array{h, bias}, std::array{AxisList{0, 1}, AxisList{1}}, matrix().axes, DType::real);
+  const NodeId up = b.map(MapFn::gelu, {shifted});
+  const NodeId half = b.map(MapFn::mul, {up, b.constant(0.5)});
+  const NodeId mean = b.reduce(ReduceFn::sum, half, {1});
+  const NodeId centred = b.map(MapFn::sub, std::array{half, mean}, std::array{AxisList{0, 1}, AxisList{0}}, matrix().axes, DType::real);
+  const NodeId out = matmul(b, centred, w);
+  for (NodeId id : {h, shifted, up, half, mean, centred, out}) g.outputs.push_back({"y", id});
+  const Graph r = assigned(g, Policy::bf16);
+  const DType expected[] = {DType::bf16, DType::bf16, DType::bf16, DType::bf16, DType::f32, DType::f32, DType::bf16};
+  for (size_t i = 0; i < std::size(expected); ++i) CHECK_MESSAGE(output_dtype(r, i) == expected[i], i);
+  CHECK(all(r, Op::cast).size() == 3);  // x, w once, centred
+}
+
+TEST_CASE("elementwise work on inputs without a dtype is done in the policy's") {
+  Graph g;
+  Builder b(g);
+  const NodeId a = b.input("a", matrix()), c = b.input("c", matrix());
+  g.outputs.push_back({"y", b.map(MapFn::add, {a, c})});
+  const NodeId wide = b.input("wide", matrix(DType::f32));
+  g.outputs.push_back({"z", b.map(MapFn::relu, {wide})});
+  const Graph r = assigned(g, Policy::bf16);
+  CHECK(output_dtype(r, 0) == DType::bf16);
+  CHECK(output_dtype(r, 1) == DType::f32);
+  CHECK(all(r, Op::input)[0]->type.dtype == DType::f32);
+}
+
+TEST_CASE("pinned nodes and explicit casts keep their dtype") {
+  Graph g;
+  Builder b(g);
+  const NodeId x = b.input("x", matrix()), w = b.param({"w", {}, false}, matrix());
+  b.origin.pinned = true;
+  const NodeId y = matmul(b, x, w);
+  g[y].type.dtype = DType::f32;
+  b.origin.pinned = false;
+  g.outputs.push_back({"y", y});
+  g.outputs.push_back({"z", b.cast(b.map(MapFn::relu, {y}), DType::f16)});
+  const Graph r = assigned(g, Policy::bf16);
+  CHECK(output_dtype(r, 0) == DType::f32);
+  CHECK(output_dtype(r, 1) == DType::f16);
+  for (NodeId x2 : all(r, Op::contract)[0]->operands) CHECK(r.type(x2).dtype == DType::bf16);
+}
+
+TEST_CASE("blocks override the file's policy") {
+  Graph g;
+  Builder b(g);
+  g.policy = Policy::bf16;
+  const NodeId x = b.input("x", matrix()), w = b.param({"w", {}, false}, matrix());
+  const NodeId h = matmul(b, x, w);
+  b.origin.policy = Policy::f32;
+  g.outputs.push_back({"y", matmul(b, h, w)});
+  const Graph r = assigned(g, Policy::inherit);
+  const auto contractions = all(r, Op::contract);
+  CHECK(contractions[0]->type.dtype == DType::bf16);
+  CHECK(contractions[1]->type.dtype == DType::f32);
+  for (NodeId operand : contractions[1]->operands) CHECK(r.type(operand).dtype == DType::f32);
+}
+
+TEST_CASE("f64 and written dtypes") {
+  Graph g;
+  Builder b(g);
+  const NodeId x = b.input("x", matrix(DType::f64)), w = b.param({"w", {}, false}, matrix(DType::f64));
+  g.outputs.push_back({"y", matmul(b, x, w)});
+  const NodeId p = b.input("p", matrix(DType::bf16)), q = b.param({"q", {}, false}, matrix(DType::bf16));
+  g.outputs.push_back({"z", matmul(b, p, q)});
+  const Graph plain = assigned(g, Policy::inherit);
+  CHECK(output_dtype(plain, 0) == DType::f64);
+  CHECK(output_dtype(plain, 1) == DType::bf16);
+  const Graph wide = assigned(g, Policy::f32);
+  CHECK(output_dtype(wide, 0) == DType::f64);
+  CHECK(output_dtype(wide, 1) == DType::f32);
+}
+
+TEST_CASE("fp8: e4m3 operands, e5m2 for gradients, bf16 results") {
+  const Graph g = assigned(two_layer().graph, Policy::fp8);
+  for (const Node* c : all(g, Op::contract))
+    for (NodeId x : c->operands) {
+      const DType expected = c->origin.phase == Phase::backward && g[x].origin.phase == Phase::backward ? DType::f8e5m2 : DType::f8e4m3;
+      CHECK(g.type(x).dtype == expected);
+    }
+}
+
+TEST_CASE("a cast stands below views, once for each buffer") {
+  Graph g;
+  Builder b(g);
+  const NodeId x = b.input("x", matrix()), w = b.param({"w", {}, false}, matrix());
+  const NodeId turned = b.permute(w, {1, 0});
+  g.outputs.push_back({"y", matmul(b, matmul(b, x, w), turned)});
+  const Graph r = assigned(g, Policy::bf16);
+  const auto views = all(r, Op::permute);
+  REQUIRE(views.size() == 1);  // the f32 view has no reader left
+  CHECK(views[0]->type.dtype == DType::bf16);
+  CHECK(all(r, Op::cast).size() == 2);
+}
