@@ -13,7 +13,10 @@ namespace {
 
 constexpr size_t kMostModules = 40;
 
-std::string digits(const Amount& amount) { return amount.value ? grouped_digits(amount.value->is_integer() ? amount.value->str() : fmt::format("{:.1f}", amount.value->to_double())) : "?"; }
+std::string digits(const Amount& amount) {
+  if (!amount.value) return "?";
+  return amount.value->is_integer() ? grouped_digits(amount.value->str()) : "~" + grouped_digits(fmt::format("{:.0f}", amount.value->to_double()));
+}
 std::string count_text(const Amount& amount) { return amount.value ? human_count(amount.value->to_double()) : "?"; }
 std::string bytes_text(const Amount& amount) { return amount.value ? human_bytes(amount.value->to_double()) : "?"; }
 bool is_zero(const Amount& amount) { return amount.formula.is_zero(); }
@@ -136,7 +139,7 @@ class Renderer {
                                        {"  transcendental", &FlopReport::transcendental}, {"reduction", &FlopReport::reduction}, {"other", &FlopReport::other}}) {
       const Amount &f = r_.forward.*column, &b = r_.backward.*column, &o = r_.optimizer.*column;
       if (is_zero(f) && is_zero(b) && is_zero(o)) continue;
-      auto cell = [](const Amount& a) { return is_zero(a) ? std::string("-") : count_text(a); };
+      auto cell = [](const Amount& a) { return is_zero(a) ? std::string("-") : digits(a); };
       table.add({name, cell(f), cell(b), cell(o)});
     }
     w_.table(table, true);

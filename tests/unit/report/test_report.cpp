@@ -97,6 +97,7 @@ TEST_CASE("the text report") {
   options.device = *find_device("a100-80gb");
   const Report r = report_of(g, options);
   const std::string text = render_text(r, g, {80, Paint::off});
+  INFO(text);
   for (const char* part : {"two_layer.ein", "167,772,160", "2*B*D^2 + 2*B*D*K", "FLOPs of one step", "Memory", "Where the work is", "On a100-80gb", "6 N D"})
     CHECK_MESSAGE(text.find(part) != std::string::npos, part);
   CHECK(text.find('\x1b') == std::string::npos);
