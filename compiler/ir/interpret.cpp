@@ -1,6 +1,7 @@
 #include "compiler/ir/interpret.h"
 
 
+#include "compiler/ir/init_arguments.h"
 #include "compiler/ir/interpret_ops.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/float_format.h"
@@ -39,21 +40,11 @@ void round_reals(Tensor& tensor, Arithmetic arithmetic) {
 }
 
 Tensor initial_value(const Graph& graph, NodeId id, const Init& init, Name path, const Bindings& dims, uint64_t seed, Arithmetic arithmetic) {
-  std::vector<double> arguments = init.values;
-  if (!init.args.empty()) arguments.clear();
-  for (const ScalarValue& argument : init.args) {
-    if (const auto* number = std::get_if<double>(&argument)) {
-      arguments.push_back(*number);
-      continue;
-    }
-    const Poly& poly = std::get<Poly>(argument);
-    const std::optional<double> value = poly.to_double(dims);
-    if (!value) fail(FailureKind::data, fmt::format("{} in the initialiser of '{}' has no value: set its dims", poly.str(), path.str()));
-    arguments.push_back(*value);
-  }
+  const std::optional<std::vector<double>> arguments = init.args.empty() ? init.values : init_arguments(init, dims);
+  if (!arguments) fail(FailureKind::data, fmt::format("the initialiser of '{}' has no value: set its dims", path.str()));
   const Type& type = graph.type(id);
   Tensor reals = Tensor::zeros(is_floating(type.dtype) ? type.dtype : DType::f64, shape_of(graph, id, dims));
-  fill_init(init.kind, arguments, seed, path.str(), 0, reals.reals);
+  fill_init(init.kind, *arguments, seed, path.str(), 0, reals.reals);
   round_reals(reals, arithmetic);
   return reals.dtype == type.dtype ? std::move(reals) : convert(reals, type.dtype);
 }
