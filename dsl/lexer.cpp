@@ -136,7 +136,7 @@ class Lexer {
   // A statement begins although a ( or [ is open: end the statement before it, so that only that one is lost.
   void close_forgotten_brackets() {
     if (!inside_bracket()) return;
-    while (inside_bracket()) open_.pop_back();
+    drop_brackets();
     tokens_.push_back({TokenKind::newline, static_cast<uint32_t>(at_), static_cast<uint32_t>(at_)});
   }
 
@@ -250,16 +250,19 @@ class Lexer {
   void bracket(TokenKind kind) {
     switch (kind) {
       case TokenKind::left_paren:
-      case TokenKind::left_bracket: open_.push_back(kind); break;
+      case TokenKind::left_bracket:
+        open_.push_back(kind);
+        ++(kind == TokenKind::left_paren ? parens_ : brackets_);
+        break;
       case TokenKind::right_paren: close(TokenKind::left_paren); break;
       case TokenKind::right_bracket: close(TokenKind::left_bracket); break;
       case TokenKind::left_brace:  // no block stands in brackets
-        while (inside_bracket()) open_.pop_back();
+        drop_brackets();
         open_.push_back(kind);
         break;
       case TokenKind::right_brace:
         if (line_start_) close_forgotten_brackets();
-        while (inside_bracket()) open_.pop_back();
+        drop_brackets();
         if (!open_.empty()) open_.pop_back();
         break;
       default: break;
@@ -268,9 +271,17 @@ class Lexer {
 
   // Drops the brackets down to the opening one, if there is one in this block.
   void close(TokenKind opening) {
-    size_t depth = open_.size();
-    while (depth > 0 && open_[depth - 1] != TokenKind::left_brace && open_[depth - 1] != opening) --depth;
-    if (depth > 0 && open_[depth - 1] == opening) open_.resize(depth - 1);
+    size_t& count = opening == TokenKind::left_paren ? parens_ : brackets_;
+    if (count == 0) return;
+    for (bool found = false; !found; open_.pop_back()) {
+      found = open_.back() == opening;
+      --(open_.back() == TokenKind::left_paren ? parens_ : brackets_);
+    }
+  }
+
+  void drop_brackets() {
+    while (inside_bracket()) open_.pop_back();
+    parens_ = brackets_ = 0;
   }
 
   void dots() {
@@ -296,6 +307,7 @@ class Lexer {
   size_t at_ = 0;
   bool line_start_ = true;  // no token yet on this line
   std::vector<TokenKind> open_;
+  size_t parens_ = 0, brackets_ = 0;  // in open_, above the last brace
   std::vector<Token> tokens_;
 };
 
