@@ -26,7 +26,7 @@ constexpr std::array<Word, 24> kWords{{
 }};
 
 // Signs, longest first.
-constexpr std::array<Word, 25> kSigns{{
+constexpr std::array<Word, 23> kSigns{{
     {"...", TokenKind::ellipsis},  {"<-", TokenKind::arrow_left},   {"<=", TokenKind::less_equal},
     {">=", TokenKind::greater_equal}, {"==", TokenKind::equal},     {"!=", TokenKind::not_equal},
     {"(", TokenKind::left_paren},  {")", TokenKind::right_paren},   {"[", TokenKind::left_bracket},
@@ -34,8 +34,7 @@ constexpr std::array<Word, 25> kSigns{{
     {",", TokenKind::comma},       {":", TokenKind::colon},         {"=", TokenKind::assign},
     {"~", TokenKind::tilde},       {"+", TokenKind::plus},          {"-", TokenKind::minus},
     {"*", TokenKind::star},        {"/", TokenKind::slash},         {"^", TokenKind::caret},
-    {"<", TokenKind::less},        {">", TokenKind::greater},       {";", TokenKind::newline},
-    {"\n", TokenKind::newline},
+    {"<", TokenKind::less},        {">", TokenKind::greater},
 }};
 
 // What people write from habit, with what stands for it here.
@@ -82,8 +81,14 @@ class Lexer {
 
   std::vector<Token> run() {
     while (skip_blanks()) {
+      if (tokens_.size() >= kMaxTokens) return too_many();
       const char c = text_[at_];
-      if (is_letter(c)) {
+      if (c == '\n') {
+        line_end();
+      } else if (c == ';') {
+        push(TokenKind::newline, at_ + 1);
+        line_start_ = true;
+      } else if (is_letter(c)) {
         word();
       } else if (is_digit(c) || (c == '.' && is_digit(peek(1)))) {
         number();
@@ -138,6 +143,20 @@ class Lexer {
     if (!inside_bracket()) return;
     drop_brackets();
     tokens_.push_back({TokenKind::newline, static_cast<uint32_t>(at_), static_cast<uint32_t>(at_)});
+  }
+
+  void line_end() {
+    const bool skip = inside_bracket() || tokens_.empty() || tokens_.back().kind == TokenKind::newline || continues(tokens_.back().kind);
+    if (skip) ++at_;
+    else push(TokenKind::newline, at_ + 1);
+    line_start_ = true;
+  }
+
+  std::vector<Token> too_many() {
+    diagnostics_.report(Code::too_many_tokens, span(at_, at_ + 1)).hint("split the file, and import its parts");
+    tokens_.clear();
+    push(TokenKind::end_of_file, text_.size());
+    return std::move(tokens_);
   }
 
   bool inside_bracket() const { return !open_.empty() && open_.back() != TokenKind::left_brace; }
@@ -234,16 +253,10 @@ class Lexer {
   }
 
   void emit_sign(const Word& s) {
-    const bool line_end = s.text == "\n";
     if (s.kind == TokenKind::ellipsis && peek(3) == '.') return dots();
     bracket(s.kind);
-    const bool skip = line_end && (inside_bracket() || tokens_.empty() || tokens_.back().kind == TokenKind::newline || continues(tokens_.back().kind));
-    if (skip) {
-      ++at_;
-    } else {
-      push(s.kind, at_ + s.text.size());
-    }
-    line_start_ = line_end;
+    push(s.kind, at_ + s.text.size());
+    line_start_ = false;
   }
 
   // Keeps open_ true to the text; a closing sign that fits nothing is left to the parser.

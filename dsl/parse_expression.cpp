@@ -102,8 +102,7 @@ ast::ExprPtr Parser::reduce(std::vector<Pending>& pending, ast::ExprPtr operand,
 }
 
 ast::ExprPtr Parser::expression() {
-  const Nest nest(*this);
-  if (!nest.ok() || panic_) return invalid(here());
+  if (panic_) return invalid(here());
   std::vector<Pending> pending;
   for (;;) {
     if (!prefix_operators(pending)) return invalid(here());
@@ -233,11 +232,13 @@ ast::String Parser::string_literal() {
 // `(e)` is e; `()`, `(e,)` and `(e, f)` are tuples.
 ast::ExprPtr Parser::parenthesized() {
   const Token open = token();
+  const Nest nest(*this);
+  if (!nest.ok()) return invalid(span_of(open));
   ++at_;
   ast::Tuple tuple;
   int height = 0;
   bool comma = true;
-  while (!panic_ && comma && !at(TokenKind::right_paren)) {
+  while (!panic_ && comma && !at(TokenKind::right_paren) && !at_line_end()) {
     tuple.items.push_back(expression());
     height = std::max(height, tuple.items.back()->height);
     comma = accept(TokenKind::comma);
@@ -264,8 +265,10 @@ ast::ExprPtr Parser::call(uint32_t begin) {
 // `(` arguments `)`, the token at hand being `(`.
 bool Parser::arguments(std::vector<ast::Argument>& out, int& height) {
   const Token open = token();
+  const Nest nest(*this);
+  if (!nest.ok()) return false;
   ++at_;
-  while (!panic_ && !at(TokenKind::right_paren)) {
+  while (!panic_ && !at(TokenKind::right_paren) && !at_line_end()) {
     if (!argument(out, height)) return false;
     if (!accept(TokenKind::comma)) break;
   }
@@ -324,8 +327,11 @@ bool Parser::attach_pattern(ast::Call& call, Span span) {
 // `[` items `]`, the token at hand being `[`.
 bool Parser::index_items(std::vector<ast::IndexItem>& out, int& height) {
   const Token open = token();
+  const Nest nest(*this);
+  if (!nest.ok()) return false;
   ++at_;
   do {
+    if (at_line_end()) break;
     if (!index_item(out, height)) return false;
   } while (accept(TokenKind::comma) && !at(TokenKind::right_bracket));
   return expect_close(TokenKind::right_bracket, open);

@@ -72,14 +72,15 @@ ast::Block Parser::block() {
   ast::Block out;
   if (panic_) return out;
   const Token open = token();
-  if (!expect(TokenKind::left_brace, "`{`", "a block opens on the line of its header")) return out;
   const Nest nest(*this);
-  if (!nest.ok()) return out;
+  if (!nest.ok() || !expect(TokenKind::left_brace, "`{`", "a block opens on the line of its header")) return out;
   ++block_depth_;
   statements(out.statements, TokenKind::right_brace);
   --block_depth_;
-  if (!accept(TokenKind::right_brace))
+  if (!accept(TokenKind::right_brace) && !unclosed_block_) {  // the innermost one speaks for those around it
+    unclosed_block_ = true;
     fail(Code::unclosed_bracket, span_of(open), "{").label(here(), "the file ends here");
+  }
   out.span = from(open.begin);
   return out;
 }
@@ -237,7 +238,7 @@ std::optional<ast::Stmt::Node> Parser::output_statement() {
 bool Parser::fn_params(std::vector<ast::FnParam>& out) {
   const Token open = token();
   if (!expect(TokenKind::left_paren, "`(`")) return false;
-  while (!panic_ && !at(TokenKind::right_paren)) {
+  while (!panic_ && !at(TokenKind::right_paren) && !at_line_end()) {
     const uint32_t begin = token().begin;
     ast::FnParam param;
     param.name = identifier(NameUse::parameter);

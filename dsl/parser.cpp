@@ -8,8 +8,9 @@
 namespace einc {
 
 Parser::Nest::Nest(Parser& parser) : parser_(parser) {
-  if (++parser_.depth_ == ast::kMaxNesting + 1 && !parser_.panic_)
-    parser_.fail(Code::nested_too_deep, parser_.here()).hint("bind a part of it to a name");
+  if (++parser_.depth_ != ast::kMaxNesting + 1 || parser_.panic_) return;
+  parser_.fail(Code::nested_too_deep, parser_.here()).hint("bind a part of it to a name");
+  parser_.unclosed_block_ = true;  // the rest of a file so deep is skipped: blocks around it may seem to be open
 }
 
 bool Parser::accept(TokenKind k) {

@@ -52,6 +52,7 @@ class Parser {
   std::string_view text(const Token& t) const { return text_.substr(t.begin, t.end - t.begin); }
   std::string describe(const Token& t) const;
   bool at_statement_end() const;
+  bool at_line_end() const { return at(TokenKind::newline) || at(TokenKind::end_of_file); }
 
   // ---- mistakes (parser.cpp); each sets panic_
   void fail_expected(std::string_view what, std::string_view hint = {});
@@ -126,6 +127,7 @@ class Parser {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   bool panic_ = false;
+  bool unclosed_block_ = false;
   int depth_ = 0;
   int fn_depth_ = 0, loop_depth_ = 0, block_depth_ = 0;  // the blocks around this place; block: any kind
   std::vector<Name> declared_;                            // by the statements being parsed, innermost last
