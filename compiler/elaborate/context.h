@@ -72,10 +72,6 @@ std::optional<BuiltinHandler> find_builtin(std::string_view name);
 // Operators and indexing, from the same files.
 std::optional<Value> elementwise_operator(Context& context, MapFn fn, std::span<const Value> operands, std::span<const Span> spans, Span whole);
 std::optional<Value> index_tensor(Context& context, NodeId tensor, const ast::Index& index);
-// `s[items] <- value`: the state with those elements replaced (scatter_set, or pad and where for compile-time positions).
-std::optional<NodeId> write_indexed(Context& context, NodeId state, std::span<const ast::IndexItem> items, NodeId value, Span whole);
-// `~ normal(std = 0.02)`: checks the name and the arguments.
-std::optional<Init> elaborate_initializer(Context& context, const ast::Initializer& initializer);
 
 // A tensor from a value: numbers become rank-0 constants of `beside` (an integer literal becomes real beside a real).
 NodeId to_tensor(Builder& build, const Value& value, DType beside);

@@ -1,5 +1,7 @@
 // Inputs, params, states, their updates, and outputs.
 #include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/indexing.h"
+#include "compiler/elaborate/initializers.h"
 #include "compiler/elaborate/suggest.h"
 
 namespace einc {
@@ -37,7 +39,7 @@ void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
                                                               : declaration.role == ast::Role::state ? "a state" : "a param");
   auto type = declared_type(declaration.type);
   std::optional<Init> init;
-  if (declaration.initializer) init = elaborate_initializer(*this, *declaration.initializer);
+  if (declaration.initializer) init = elaborate_initializer(*this, *declaration.initializer, declaration.type.dtype.value_or(DType::real));
   if (!free) return;
   BindingKind kind = BindingKind::input;
   NodeId node;
@@ -147,29 +149,12 @@ std::optional<NodeId> Elaborator::fit_update(NodeId state, const ast::StateUpdat
     return std::nullopt;
   }
   const Type type = build_.type(state);
-  NodeId value = to_tensor(build_, *given, type.dtype);
+  const NodeId value = to_tensor(build_, *given, type.dtype);
   build_.origin.location = locate(update.name.span);
-  if (!update.indices.empty()) return write_indexed(*this, state, update.indices, value, update.name.span);
-  const Type found = build_.type(value);
-  if (found.rank() == 0 && type.rank() > 0) {
-    value = build_.broadcast(value, {}, type.axes);
-  } else {
-    AxisList order;
-    for (const Axis& axis : type.axes) {
-      int position = -1;
-      for (int i = 0; i < found.rank() && position < 0; ++i)
-        if (!order.contains(i) && found.axis(i).name == axis.name && found.axis(i).size == axis.size) position = i;
-      if (position < 0) break;
-      order.push_back(position);
-    }
-    if (found.rank() != type.rank() || order.size() != type.rank()) {
-      diagnostics_.report(Code::update_shape, update.value->span, show(type), show(found)).label(update.name.span, "the state")
-          .hint("an annotated binding renames axes: new: [...] = ...");
-      return std::nullopt;
-    }
-    if (!order.is_identity()) value = build_.permute(value, order);
-  }
-  return found.dtype == type.dtype ? std::optional(value) : conform_dtype(value, type.dtype, update.value->span, graph_.size());
+  if (!update.indices.empty()) return write_indexed(*this, state, update.indices, value, update.value->span);
+  const auto fitted = fit_axes(*this, value, type.axes, update.value->span);
+  if (!fitted || build_.type(*fitted).dtype == type.dtype) return fitted;
+  return conform_dtype(*fitted, type.dtype, update.value->span, graph_.size());
 }
 
 }  // namespace einc
