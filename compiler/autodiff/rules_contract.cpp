@@ -10,34 +10,33 @@ struct Term {
   AxisList labels;
 };
 
-// Sum over the labels that `wanted` lacks of a * b, with the axes of `wanted` in its order.
-Partial product_over(const Backward& b, const Term& first, const Term& second, const AxisList& wanted) {
-  const int rank = wanted.size();
+// Sum over the labels that `wanted` lacks of a * b, with the axes `axes` that `wanted` labels.
+Partial product_over(const Backward& b, const Term& first, const Term& second, const AxisList& wanted, const std::vector<Axis>& axes) {
   AxisList summed;
   const auto relabel = [&](const AxisList& labels) {
     AxisList out;
     for (int label : labels) {
       const int place = wanted.find(label);
       if (place < 0 && !summed.contains(label)) summed.push_back(label);
-      out.push_back(place >= 0 ? place : rank + summed.find(label));
+      out.push_back(place >= 0 ? place : wanted.size() + summed.find(label));
     }
     return out;
   };
   const AxisList left = relabel(first.labels), right = relabel(second.labels);
-  if (!summed.empty()) return b.whole(b.build.contract(first.value, second.value, left, right, rank));
-  std::vector<Axis> frame(static_cast<size_t>(rank));
-  for (int i = 0; i < right.size(); ++i) frame[static_cast<size_t>(right[i])] = b.build.type(second.value).axis(i);
-  for (int i = 0; i < left.size(); ++i) frame[static_cast<size_t>(left[i])] = b.build.type(first.value).axis(i);
-  return b.apply(MapFn::mul, {{first.value, left}, {second.value, right}}, frame);
+  if (summed.empty()) return b.apply(MapFn::mul, {{first.value, left}, {second.value, right}}, axes);
+  const NodeId product = b.build.contract(first.value, second.value, left, right, wanted.size());
+  b.build.graph()[product].type.axes = axes;
+  return b.whole(product);
 }
 
 }  // namespace
 
 std::optional<Partial> gradient_of_contract(const Backward& b, int k) {
   const ContractAttr& attr = b.attr<ContractAttr>();
+  const std::vector<Axis> axes = b.operand_type(k).axes;
   const Term g{b.full_gradient(), AxisList::range(b.node.type.rank())};
-  if (k == 0) return product_over(b, g, {b.operand(1), attr.right}, attr.left);
-  return product_over(b, {b.operand(0), attr.left}, g, attr.right);
+  if (k == 0) return product_over(b, g, {b.operand(1), attr.right}, attr.left, axes);
+  return product_over(b, {b.operand(0), attr.left}, g, attr.right, axes);
 }
 
 }  // namespace einc

@@ -80,24 +80,27 @@ Value normal_density(Value x) {
   return apply(MapFn::exp, {x * x * number(x, ScalarValue(Poly(Rational(-1, 2))))}) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
 }
 
-// gelu_tanh = x/2 (1 + t), t = tanh(u), u = c (x + k x^3): derivative (1 + t)/2 + x/2 (1 - t^2) c (1 + 3 k x^2).
+// gelu_tanh = x/2 (1 + tanh(u)) = x s with s = sigmoid(2u), u = c (x + k x^3): derivative s (1 + x (1 - s) 2u').
 Value gelu_tanh_slope(Value x) {
-  const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, k = 0.044715;
-  const Value square = x * x;
-  const Value t = apply(MapFn::tanh, {x * (square * (c * k) + number(x, ScalarValue(c)))});
-  return half(x) * ((t + 1) + x * (1 - t * t) * (square * (3 * c * k) + number(x, ScalarValue(c))));
+  const double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, k = 0.044715;
+  const Value square = x * x, linear = number(x, ScalarValue(c));
+  const Value s = apply(MapFn::sigmoid, {x * (square * (c * k) + linear)});
+  return s * (x * (1 - s) * (square * (3 * c * k) + linear) + 1);
 }
+
+// The second operand of - and / has a gradient with a minus, which is set after the sum over axes that the operand lacks.
+bool is_negated(MapFn fn, int k) { return k == 1 && (fn == MapFn::sub || fn == MapFn::div); }
 
 std::optional<Value> binary(MapFn fn, Value a, Value b, Value y, Value g, int k) {
   switch (fn) {
     case MapFn::add:
       return g;  // da = g, db = g
     case MapFn::sub:
-      return k == 0 ? g : -g;  // da = g, db = -g
+      return g;  // da = g, db = -g
     case MapFn::mul:
       return g * (k == 0 ? b : a);  // da = g b, db = g a
     case MapFn::div:
-      return k == 0 ? g / b : -(g / b * y);  // da = g/b, db = -(g/b) y
+      return k == 0 ? g / b : g / b * y;  // da = g/b, db = -(g/b) y
     case MapFn::pow:
       return power(a, b, y, g, k);
     case MapFn::maximum:
@@ -217,7 +220,8 @@ std::optional<Partial> gradient_of_map(const Backward& b, int k) {
   else
     result = unary(attr.fn, operand(0), y, g);
   if (!result) return std::nullopt;
-  return b.sum_to(result->partial, attr.maps[static_cast<size_t>(k)], b.axes());
+  const Partial sum = b.sum_to(result->partial, attr.maps[static_cast<size_t>(k)], b.axes());
+  return is_negated(attr.fn, k) ? b.apply(MapFn::neg, {sum}, b.operand_type(k).axes) : sum;
 }
 
 }  // namespace einc

@@ -104,15 +104,12 @@ void make_canonical(Node& node) {
 
 bool may_merge(const Node& node) { return node.op != Op::input && node.op != Op::param && node.op != Op::state; }
 
-// `kept` stands for `gone` too: it belongs to the earlier phase.
+// `kept` stands for `gone` too: it belongs to the earlier phase. A label is taken from a node of the same phase only.
 void absorb_origin(Node& kept, const Node& gone) {
-  const Name label = kept.origin.label.empty() ? gone.origin.label : kept.origin.label;
-  if (gone.origin.phase < kept.origin.phase) {
+  if (gone.origin.phase < kept.origin.phase)
     kept.origin = gone.origin;
-    if (kept.origin.label.empty()) kept.origin.label = label;
-  } else {
-    kept.origin.label = label;
-  }
+  else if (gone.origin.phase == kept.origin.phase && kept.origin.label.empty())
+    kept.origin.label = gone.origin.label;
 }
 
 // Open addressing over node indices, at most half full.

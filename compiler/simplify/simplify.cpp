@@ -26,6 +26,12 @@ void restore_output_names(Graph& graph, const std::vector<std::vector<Axis>>& ax
   }
 }
 
+// A gradient is called like what it is the gradient of.
+void name_gradients(Graph& graph) {
+  for (const Update& gradient : graph.gradients)
+    if (kind_of(graph[gradient.value].op) == OpKind::compute) graph[gradient.value].type.axes = graph.type(gradient.target).axes;
+}
+
 }  // namespace
 
 Graph simplify(Graph graph, Roots roots) {
@@ -37,6 +43,7 @@ Graph simplify(Graph graph, Roots roots) {
     graph = remove_dead(std::move(merged.graph), roots);
     if (rewritten.count + merged.count == 0) break;
   }
+  name_gradients(graph);
   restore_output_names(graph, names);
   return graph;
 }
