@@ -6,6 +6,7 @@
 
 #include "compiler/elaborate/align.h"
 #include "compiler/elaborate/numbers.h"
+#include "dsl/near_name.h"
 
 namespace einc {
 
@@ -77,10 +78,12 @@ std::optional<int> find_axis(Context& context, const Type& type, Name name, Span
   }
   if (found) return found;
   auto report = context.diagnostics().report(Code::no_such_axis, span, type_text(type), name);
-  std::vector<std::string> names;
+  std::vector<std::string_view> names;
   for (const Axis& axis : type.axes)
     if (axis.is_named()) names.push_back(axis.name.str());
-  if (names.empty())
+  if (const auto near = near_name(name.str(), names))
+    report.hint("did you mean `{}`?", *near);
+  else if (names.empty())
     report.hint(type.axes.empty() ? "it is a scalar and has no axes" : "name its axes first: `y: {} = ...`", suggest_annotation(type.axes));
   else
     report.hint("its axes are {}", fmt::format("{}", fmt::join(names, ", ")));
@@ -136,12 +139,12 @@ std::optional<Axis> new_axis(Context& context, const ast::Argument& argument) {
     return std::nullopt;
   }
   if (const auto size = context.visible_size(name->name)) return Axis{name->name, *size};
-  const std::string visible = fmt::format("{}", fmt::join(context.visible_axis_names(), ", "));
+  const std::vector<std::string> visible = context.visible_axis_names();
   auto report = context.diagnostics().report(Code::axis_without_size, argument.value->span, name->name);
-  if (visible.empty())
-    report.hint("write `{} = size` to make the axis here", name->name);
+  if (const auto near = near_name(name->name.str(), {visible.begin(), visible.end()}))
+    report.hint("did you mean `{}`?", *near);
   else
-    report.hint("axes with a size here are {}; or write `{} = size` to make the axis here", visible, name->name);
+    report.hint("write `{} = size` to make the axis here", name->name);
   return std::nullopt;
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/numbers.h"
 #include "compiler/symbolic/order.h"
+#include "dsl/near_name.h"
 
 namespace einc {
 namespace {
@@ -266,7 +267,11 @@ std::optional<Init> elaborate_initializer(Context& context, const ast::Initializ
   if (row == rows().end()) {
     std::vector<std::string_view> names;
     for (const Row& r : rows()) names.push_back(r.name);
-    context.diagnostics().report(Code::unknown_initializer, initializer.name.span, initializer.name.name).hint("there are {}", fmt::format("{}", fmt::join(names, ", ")));
+    auto report = context.diagnostics().report(Code::unknown_initializer, initializer.name.span, initializer.name.name);
+    if (const auto near = near_name(initializer.name.name.str(), names))
+      report.hint("did you mean `{}`?", *near);
+    else
+      report.hint("there are {}", fmt::format("{}", fmt::join(names, ", ")));
     return std::nullopt;
   }
   Reader reader(context, initializer, *row);
