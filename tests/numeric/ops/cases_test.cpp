@@ -72,7 +72,7 @@ void run_case(const json& test) {
   const auto file = sources.add("case.ein", test["program"].get<std::string>(), diagnostics);
   REQUIRE(file);
   const auto graph = elaborate(sources, *file, {}, diagnostics);
-  CHECK(render_text(sources, diagnostics) == "");
+  if (!graph) FAIL_CHECK(render_text(sources, diagnostics));
   if (!graph) return;
   CHECK(verify(*graph) == std::vector<std::string>{});
   for (const Output& output : graph->outputs) {

@@ -91,9 +91,10 @@ case("three axes", "dim a = 2, b = 3\ninput x: f64[a b]\ninput w: f64[c=4 b]\nou
 t = torch.tensor([1.0, 3.0, 3.0, -2.0], requires_grad=True)
 case("ties share", "dim a = 4\ninput x: f64[a]\noutput d = grad(max(x), x)\noutput e = grad(sum(max(x, 3)), x)\noutput f = grad(sum(abs(x - 3)), x)\n", {"x": t},
      {"d": ("f64[a=4]", torch.tensor([0, .5, .5, 0.])), "e": ("f64[a=4]", torch.tensor([0, .5, .5, 0.])), "f": ("f64[a=4]", torch.tensor([-1, 0, 0, -1.]))})
-t = torch.tensor([0.0, 4.0])
-case("where passes an exact zero", "dim a = 2\ninput x: f64[a]\noutput d = grad(sum(where(x > 0, sqrt(x), 0)), x)\n", {"x": t},
-     {"d": ("f64[a=2]", torch.tensor([0, .25]))})
+t, w = torch.tensor([2.0, -4.0], requires_grad=True), torch.tensor([math.inf, 3.0])
+(dt,) = gradients((torch.where(t > 0, 0.0, t) * w).sum(), t)  # no inf * 0
+case("where passes an exact zero", "dim a = 2\ninput x: f64[a]\ninput w: f64[a]\noutput d = grad(sum(where(x > 0, 0, x) * w), x)\n", {"x": t, "w": w},
+     {"d": ("f64[a=2]", dt)})
 
 # ---- dtypes
 i = torch.tensor([[1, -2, 3], [4, 5, -6]], dtype=torch.int32)
