@@ -63,18 +63,6 @@ constexpr std::array<Habit, 13> kHabits{{
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// A line that ends in one of these goes on.
-bool continues(TokenKind kind) {
-  switch (kind) {
-    case TokenKind::comma: case TokenKind::assign: case TokenKind::arrow_left: case TokenKind::tilde:
-    case TokenKind::plus: case TokenKind::minus: case TokenKind::star: case TokenKind::slash: case TokenKind::caret:
-    case TokenKind::less: case TokenKind::less_equal: case TokenKind::greater: case TokenKind::greater_equal:
-    case TokenKind::equal: case TokenKind::not_equal:
-    case TokenKind::kw_and: case TokenKind::kw_or: case TokenKind::kw_not: case TokenKind::kw_using: return true;
-    default: return false;
-  }
-}
-
 class Lexer {
  public:
   Lexer(std::string_view text, FileId file, Diagnostics& diagnostics) : text_(text), file_(file), diagnostics_(diagnostics) {}
@@ -146,7 +134,7 @@ class Lexer {
   }
 
   void line_end() {
-    const bool skip = inside_bracket() || tokens_.empty() || tokens_.back().kind == TokenKind::newline || continues(tokens_.back().kind);
+    const bool skip = inside_bracket() || tokens_.empty() || tokens_.back().kind == TokenKind::newline || continues_statement(tokens_.back().kind);
     if (skip) ++at_;
     else push(TokenKind::newline, at_ + 1);
     line_start_ = true;
@@ -337,6 +325,17 @@ bool begins_statement(TokenKind kind) {
     case TokenKind::kw_dim: case TokenKind::kw_import: case TokenKind::kw_input: case TokenKind::kw_param:
     case TokenKind::kw_frozen: case TokenKind::kw_state: case TokenKind::kw_output: case TokenKind::kw_fn:
     case TokenKind::kw_return: case TokenKind::kw_for: case TokenKind::kw_precision: case TokenKind::kw_minimize: return true;
+    default: return false;
+  }
+}
+
+bool continues_statement(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::comma: case TokenKind::assign: case TokenKind::arrow_left: case TokenKind::tilde:
+    case TokenKind::plus: case TokenKind::minus: case TokenKind::star: case TokenKind::slash: case TokenKind::caret:
+    case TokenKind::less: case TokenKind::less_equal: case TokenKind::greater: case TokenKind::greater_equal:
+    case TokenKind::equal: case TokenKind::not_equal:
+    case TokenKind::kw_and: case TokenKind::kw_or: case TokenKind::kw_not: case TokenKind::kw_using: return true;
     default: return false;
   }
 }

@@ -36,6 +36,9 @@ inline bool is_keyword(TokenKind kind) { return kind >= TokenKind::kw_dim; }
 // A keyword that only ever begins a statement: seen at the start of a line, it shows that a bracket before it was never closed.
 bool begins_statement(TokenKind kind);
 
+// An operator, comma or `using`: a line that ends in it goes on.
+bool continues_statement(TokenKind kind);
+
 constexpr size_t kMaxTokens = size_t{1} << 20;  // of one file: bounds the memory of its tree
 
 // Every token of the file; the last one is end_of_file, at the text's end. Newlines that continue a statement (inside an

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/driver/commands.h"
+#include "runtime/base/big_stack.h"
 #include "runtime/base/failure.h"
 
 namespace {
@@ -24,7 +25,9 @@ einc::ExitStatus dispatch(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    return static_cast<int>(dispatch(arguments));
+    einc::ExitStatus status{};
+    einc::run_on_big_stack([&] { status = dispatch(arguments); });
+    return static_cast<int>(status);
   } catch (const einc::RuntimeFailure& failure) {
     fmt::print(stderr, "einc: {}\n", failure.what());
     return static_cast<int>(einc::ExitStatus::wrong_data);
