@@ -31,6 +31,8 @@ bool is_arithmetic(TokenKind kind) {
   return kind == TokenKind::plus || kind == TokenKind::minus || kind == TokenKind::star || kind == TokenKind::slash || kind == TokenKind::assign;
 }
 
+bool is_inked(char c) { return c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != '#'; }
+
 class Formatter {
  public:
   Formatter(std::string_view text, std::vector<Token> tokens) : text_(text), tokens_(std::move(tokens)) {}
@@ -120,6 +122,7 @@ class Formatter {
   // ---- tokens
 
   void put(const Token& token) {
+    const bool tight = is_tight_keyword(token);
     if (line_.text.empty() && line_.comment.empty()) {
       start_line(token.kind == TokenKind::right_brace ? 1 : 0);
       line_.declares = line_.whole_statement ? declared_by(token.kind) : Declares::nothing;
@@ -127,10 +130,11 @@ class Formatter {
       line_.text += "; ";
       line_.whole_statement = false;
       previous_ = TokenKind::newline;
-    } else if (blank_between(token.kind)) {
+    } else if (!tight && !tight_assign_ && blank_between(token.kind)) {
       line_.text += ' ';
     }
     semicolon_ = false;
+    tight_assign_ = tight;
     if (token.kind == TokenKind::tilde && line_.tilde_column == kNoColumn) line_.tilde_column = line_.text.size();
     const bool unary = token.kind == TokenKind::minus && !is_value_end(previous_);
     track_brackets(token.kind);
@@ -140,6 +144,12 @@ class Formatter {
     before_previous_ = previous_;
     previous_ = token.kind;
     after_unary_ = unary;
+  }
+
+  // The `=` of `h=8` in a call: the author chooses whether it stands between blanks.
+  bool is_tight_keyword(const Token& token) const {
+    if (token.kind != TokenKind::assign || !inside(Bracket::paren) || token.end >= text_.size()) return false;
+    return is_inked(text_[token.begin - 1]) && is_inked(text_[token.end]);
   }
 
   static Declares declared_by(TokenKind kind) {
@@ -198,6 +208,7 @@ class Formatter {
   bool blank_ = false;      // an empty line stands before the line to come
   bool semicolon_ = false;  // a `;` waits for a statement behind it
   bool after_unary_ = false;
+  bool tight_assign_ = false;  // the token before was such an `=`
   TokenKind previous_ = TokenKind::newline, before_previous_ = TokenKind::newline;
   std::vector<Open> open_;
 };

@@ -7,10 +7,10 @@
 namespace einc {
 namespace {
 
-constexpr size_t kMaxPadding = 12;  // lines that differ by more are left ragged
+constexpr size_t kMaxTypePadding = 12, kMaxTildePadding = 8;  // lines that differ by more are left ragged
 
 // Adds blanks before `column` of each line so that they meet; `column` is a member that may be kNoColumn.
-void align_column(std::vector<FormatLine>& lines, size_t begin, size_t end, size_t FormatLine::*column) {
+void align_column(std::vector<FormatLine>& lines, size_t begin, size_t end, size_t FormatLine::*column, size_t limit) {
   size_t least = kNoColumn, most = 0;
   for (size_t i = begin; i < end; ++i) {
     const size_t at = lines[i].*column;
@@ -18,7 +18,7 @@ void align_column(std::vector<FormatLine>& lines, size_t begin, size_t end, size
     least = std::min(least, at);
     most = std::max(most, at);
   }
-  if (least == kNoColumn || most - least > kMaxPadding) return;
+  if (least == kNoColumn || most - least > limit) return;
   for (size_t i = begin; i < end; ++i) {
     FormatLine& line = lines[i];
     const size_t at = line.*column;
@@ -49,8 +49,8 @@ void align(std::vector<FormatLine>& lines) {
     size_t end = begin + 1;
     while (end < lines.size() && same_group(lines[begin], lines[end])) ++end;
     if (lines[begin].declares != Declares::nothing && lines[begin].whole_statement) {
-      align_column(lines, begin, end, &FormatLine::type_column);
-      align_column(lines, begin, end, &FormatLine::tilde_column);
+      align_column(lines, begin, end, &FormatLine::type_column, kMaxTypePadding);
+      align_column(lines, begin, end, &FormatLine::tilde_column, kMaxTildePadding);
     }
     begin = end;
   }
