@@ -117,7 +117,8 @@ std::vector<std::string> near_devices(std::string_view name) {
   const std::string_view start = name.substr(0, 256);
   for (const Device& device : known_devices()) {
     const bool part = !start.empty() && device.name.find(start) != std::string::npos;
-    if (part || edit_distance(start, device.name) <= 2) near.push_back(device.name);
+    const size_t slips = start.size() >= 6 ? 2 : 1;
+    if (part || edit_distance(start, device.name) <= slips) near.push_back(device.name);
   }
   return near;
 }
