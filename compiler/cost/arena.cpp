@@ -12,14 +12,17 @@ void Arena::erase_free(std::map<int64_t, int64_t>::iterator it) {
   free_.erase(it);
 }
 
-int64_t Arena::allocate(int64_t bytes) {
+std::optional<int64_t> Arena::allocate_inside(int64_t bytes) {
   const auto fit = by_size_.lower_bound({bytes, 0});
-  if (fit != by_size_.end()) {
-    const auto [length, offset] = *fit;
-    erase_free(free_.find(offset));
-    if (length > bytes) insert_free(offset + bytes, length - bytes);
-    return offset;
-  }
+  if (fit == by_size_.end()) return std::nullopt;
+  const auto [length, offset] = *fit;
+  erase_free(free_.find(offset));
+  if (length > bytes) insert_free(offset + bytes, length - bytes);
+  return offset;
+}
+
+int64_t Arena::allocate(int64_t bytes) {
+  if (const auto inside = allocate_inside(bytes)) return *inside;
   int64_t offset = size_;
   if (!free_.empty()) {  // a free end grows
     const auto last = std::prev(free_.end());

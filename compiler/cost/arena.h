@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace einc {
 class Arena {
  public:
   int64_t allocate(int64_t bytes);
+  std::optional<int64_t> allocate_inside(int64_t bytes);  // only where it does not grow
   void release(int64_t offset, int64_t bytes);
   int64_t size() const { return size_; }
 

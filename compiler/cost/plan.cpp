@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/cost/arena.h"
+#include "compiler/cost/memory.h"
 
 namespace einc {
 namespace {
@@ -131,30 +132,55 @@ class Planner {
     for (NodeId x : node.operands) {
       const Placement& p = plan_.placements[buffer(x)];
       const bool arena = p.region == Region::arena || p.region == Region::shared;
-      if (arena && p.last == i && x.index == buffer(x) && p.bytes == plan_.placements[i].bytes && overwrites_safely(NodeId{i}, x.index)) return x.index;
+      if (!arena || p.last != i || x.index != buffer(x) || p.bytes != plan_.placements[i].bytes) continue;
+      if (is_kept(i) && !below_[x.index]) continue;
+      if (overwrites_safely(NodeId{i}, x.index)) return x.index;
     }
     return std::nullopt;
   }
 
+  // In training, read by a later phase or at the end: lies below.
+  bool is_kept(uint32_t i) const {
+    if (mode_ == PlanMode::inference) return false;
+    const uint32_t last = plan_.placements[i].last;
+    return last == end() || graph_.nodes[last].origin.phase > graph_.nodes[i].origin.phase;
+  }
+
+  // An operand's place, a hole below once everything kept is placed, or an interval of its own.
+  void put(uint32_t i, bool may_fill_holes) {
+    Placement& p = place(i);
+    if (const auto over = overwritable_operand(i)) {
+      p.region = Region::shared;
+      p.shares = NodeId{*over};
+      p.offset = place(*over).offset;
+      below_[i] = below_[*over];
+      released_[*over] = true;
+      return;
+    }
+    const int64_t bytes = aligned(p.bytes);
+    const std::optional<int64_t> hole = may_fill_holes ? below_arena_.allocate_inside(bytes) : std::nullopt;
+    below_[i] = hole || is_kept(i);
+    p.offset = hole ? *hole : (below_[i] ? below_arena_ : above_arena_).allocate(bytes);
+  }
+
   void place_arena() {
-    Arena arena;
+    uint32_t last_kept = 0;
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      if (place(i).region == Region::arena && is_kept(i)) last_kept = i;
     std::vector<std::vector<uint32_t>> ending(graph_.size() + 1);
     for (uint32_t i = 0; i < graph_.size(); ++i) {
-      if (place(i).region != Region::arena) continue;
-      if (auto over = overwritable_operand(i)) {
-        place(i).region = Region::shared;
-        place(i).shares = NodeId{*over};
-        place(i).offset = place(*over).offset;
-        released_[*over] = true;
-      } else {
-        place(i).offset = arena.allocate(aligned(place(i).bytes));
+      if (place(i).region == Region::arena) {
+        put(i, i > last_kept);
+        ending[place(i).last].push_back(i);
       }
-      ending[place(i).last].push_back(i);
       for (uint32_t b : ending[i])
-        if (!released_[b]) arena.release(place(b).offset, aligned(place(b).bytes));
+        if (!released_[b]) (below_[b] ? below_arena_ : above_arena_).release(place(b).offset, aligned(place(b).bytes));
     }
-    plan_.arena = Rational(arena.size());
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      if (in_arena(i) && !below_[i]) place(i).offset += below_arena_.size();
+    plan_.arena = Rational(below_arena_.size()) + Rational(above_arena_.size());
   }
+  bool in_arena(uint32_t i) const { return plan_.placements[i].region == Region::arena || plan_.placements[i].region == Region::shared; }
 
   void sum_sources() {
     for (uint32_t i = 0; i < graph_.size(); ++i) {
@@ -177,8 +203,7 @@ class Planner {
       if (!plan_.live[i] || node.origin.phase != Phase::backward || layouts_.buffer[i].index != i) continue;
       for (NodeId x : node.operands) {
         const uint32_t b = buffer(x);
-        const Region region = place(b).region;
-        if (counted[b] || graph_.nodes[b].origin.phase != Phase::forward || (region != Region::arena && region != Region::shared)) continue;
+        if (counted[b] || graph_.nodes[b].origin.phase != Phase::forward || !in_arena(b) || param_behind(graph_, NodeId{b}).valid()) continue;
         counted[b] = true;
         plan_.saved = plan_.saved + Rational(place(b).bytes);
       }
@@ -192,7 +217,9 @@ class Planner {
   PlanMode mode_;
   MemoryPlan plan_;
   std::vector<uint32_t> read_constants_;  // constant buffers that a run reads
-  std::vector<bool> released_ = std::vector<bool>(graph_.size(), false);
+  Arena below_arena_, above_arena_;
+  std::vector<bool> released_ = std::vector<bool>(graph_.size(), false);  // handed over to a result
+  std::vector<bool> below_ = std::vector<bool>(graph_.size(), false);     // of arena buffers: among what is kept
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A memory plan for given dims: every stored value gets an interval of one arena, in schedule order (the graph's), best fit
-// with coalescing; a value ends at its last reader. Views share their base's buffer; a map overwrites an operand that ends
+// with coalescing; a value ends at its last reader. What the forward keeps for later lies below, temporaries above, so that
+// neither leaves holes in the other; once all is kept, temporaries also use what the backward has freed below. Views share their base's buffer; a map overwrites an operand that ends
 // there; the new value of a param or state is computed in its place when nothing reads the old one afterwards; a parameter's
 // gradient has a fixed buffer. What depends on no input is computed once and kept. Peaks are sums of what the plan allocates.
 #pragma once
@@ -28,7 +29,7 @@ inline constexpr int64_t kArenaAlignment = 64;
 struct MemoryPlan {
   std::vector<Placement> placements;  // per node; Region::none for views, dead nodes and scalars written in the program
   std::vector<bool> live;
-  Rational arena, constants, saved;   // bytes; saved: arena buffers of the forward that a backward node reads
+  Rational arena, constants, saved;   // bytes; saved: arena buffers of the forward that a backward node reads, but casts of params
   Rational parameters, gradients, optimizer_state, state, inputs;  // of what is live
   Rational peak() const { return arena + constants + parameters + gradients + optimizer_state + state + inputs; }
 };

@@ -151,3 +151,19 @@ TEST_CASE("plans of long chains reuse two buffers") {
   check_apart(g, p);
   CHECK(p.arena == Rational(2 * 4000000));
 }
+
+TEST_CASE("temporaries of updates are released: many parameters need no more than one") {
+  auto arena_of = [](int params) {
+    Graph g;
+    Builder b(g);
+    b.origin.phase = Phase::optimizer;
+    for (int i = 0; i < params; ++i) {
+      const NodeId w = b.param({Name("w." + std::to_string(i)), {}, false}, Type{DType::f32, {{"n", Poly(1000)}}});
+      const NodeId scaled = b.map(MapFn::mul, {b.map(MapFn::exp, {w}), w});
+      g.updates.push_back({w, b.map(MapFn::sub, {w, scaled})});
+    }
+    return plan(g, PlanMode::training).arena;
+  };
+  CHECK(arena_of(1) == Rational(4032));  // 4000 bytes, aligned
+  CHECK(arena_of(10) == arena_of(1));
+}
