@@ -1,0 +1,104 @@
+#include "runtime/data/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace einc {
+namespace {
+
+[[noreturn]] void fail_errno(const std::string& path, const char* doing) {
+  throw RuntimeFailure(FailureKind::resource, fmt::format("{}: cannot {}: {}", printable(path), doing, std::strerror(errno)));
+}
+
+// Owns the temporary file until it is renamed.
+class PendingFile {
+ public:
+  explicit PendingFile(const std::string& path) : path_(path), temporary_(fmt::format("{}.{}.tmp", path, ::getpid())) {
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) fail_errno(path_, "write");
+    exists_ = true;
+  }
+  ~PendingFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (exists_) ::unlink(temporary_.c_str());
+  }
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail_errno(path_, "write");
+      bytes = bytes.subspan(static_cast<size_t>(n));
+    }
+  }
+
+  void finish() {
+    if (::fsync(descriptor_) != 0) fail_errno(path_, "write");
+    const int closed = ::close(descriptor_);
+    descriptor_ = -1;
+    if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "write");
+    exists_ = false;
+  }
+
+ private:
+  const std::string& path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+  bool exists_ = false;
+};
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c >= ' ' && c <= '~')
+      out += c;
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+InputFile::InputFile(std::string path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) fail_errno(path_, "read");
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    throw RuntimeFailure(FailureKind::resource, printable(path_) + ": not a regular file");
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t n = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno(path_, "read");
+    if (n == 0) fail(offset, "the file was cut short while it was read");
+    offset += static_cast<uint64_t>(n);
+    out = out.subspan(static_cast<size_t>(n));
+  }
+}
+
+void InputFile::fail(uint64_t offset, const std::string& what) const {
+  throw RuntimeFailure(FailureKind::data, fmt::format("{}: byte {}: {}", printable(path_), offset, what));
+}
+
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
+  PendingFile file(path);
+  for (const std::span<const std::byte> piece : pieces) file.write(piece);
+  file.finish();
+}
+
+}  // namespace einc

@@ -1,0 +1,41 @@
+// Whole-file access for the readers of data files. Nothing is believed before it is checked: the size comes from the open
+// file, and memory is only asked for bytes that are there. Failures are RuntimeFailure and name the file.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/failure.h"
+
+namespace einc {
+
+// Text from outside as it may be shown: control characters and bytes that are not ASCII as \xNN.
+std::string printable(std::string_view text);
+
+class InputFile {
+ public:
+  // A regular file; otherwise a resource failure that says why it cannot be read.
+  explicit InputFile(std::string path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }
+  // Fills `out` with the bytes from `offset` on; all of them lie within size().
+  void read(uint64_t offset, std::span<std::byte> out) const;
+  // "x.npy: byte 12: what": the file is not as it should be.
+  [[noreturn]] void fail(uint64_t offset, const std::string& what) const;
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+};
+
+// Writes a file under a temporary name beside it, flushes it to disk and renames it: `path` is never half written.
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces);
+
+}  // namespace einc
