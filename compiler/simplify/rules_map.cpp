@@ -18,14 +18,18 @@ Operand operand(const Node& node, int k) {
   return {node.operands[static_cast<size_t>(k)], node.as<MapAttr>().maps[static_cast<size_t>(k)]};
 }
 
+// In the dtype that the function gives, then cast: -x of integers beside a real 0 is still a real.
 NodeId make(Rewriter& r, MapFn fn, std::initializer_list<Operand> operands, const Type& type) {
   std::vector<NodeId> ids;
   std::vector<AxisList> maps;
+  std::vector<DType> dtypes;
   for (const Operand& o : operands) {
     ids.push_back(o.id);
     maps.push_back(o.map);
+    dtypes.push_back(r.type(o.id).dtype);
   }
-  return r.settle(r.build.map(fn, ids, maps, type.axes, type.dtype));
+  const NodeId result = r.settle(r.build.map(fn, ids, maps, type.axes, Builder::map_dtype(fn, dtypes)));
+  return r.type(result).dtype == type.dtype ? result : r.settle(r.build.cast(result, type.dtype));
 }
 
 Operand number_operand(NodeId id) { return {id, {}}; }
@@ -209,6 +213,7 @@ std::optional<NodeId> power(Rewriter& r, const Node& node) {
   const auto number = [&](int64_t n) { return number_operand(r.settle(r.build.constant(Poly(n), node.type.dtype))); };
   if (is(0, 1)) return place(r, number(1), node.type);
   if (is(1, 1)) return place(r, x, node.type);
+  if (r.type(x.id).dtype != node.type.dtype) return std::nullopt;  // a square of integers is real: no overflow
   if (is(2, 1)) return make(r, MapFn::mul, {x, x}, node.type);
   if (is(1, 2)) return make(r, MapFn::sqrt, {x}, node.type);
   if (is(-1, 2)) return make(r, MapFn::rsqrt, {x}, node.type);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "compiler/ir/verify.h"
 #include "compiler/simplify/rewrite.h"
 #include "compiler/simplify/simplify.h"
 #include "tests/support/graph_counts.h"
@@ -392,6 +393,23 @@ void check(const std::vector<Row>& rows, std::span<const Rule> rules) {
 TEST_CASE("elementwise rules") { check(map_rows(), map_rules()); }
 TEST_CASE("view rules") { check(view_rows(), view_rules()); }
 TEST_CASE("reduction and contraction rules") { check(sum_rows(), sum_rules()); }
+
+TEST_CASE("rules keep dtypes") {
+  const auto real_of_integers = [](MapFn fn) {
+    return [fn](const Sources& e) {
+      const NodeId n = e.build.iota({"a", a});
+      const NodeId operands[] = {n, e.c(Poly(fn == MapFn::pow ? 2 : -1))};
+      const AxisList maps[] = {{0}, {}};
+      return e.build.map(fn, operands, maps, {{"a", a}}, DType::real);
+    };
+  };
+  const Graph power = graph_of(real_of_integers(MapFn::pow));
+  CHECK(rewrite(power).count == 0);
+  const Graph negated = simplify(graph_of(real_of_integers(MapFn::mul)), Roots::training);
+  CHECK(verify(negated).empty());
+  CHECK(test::count_maps(negated, MapFn::neg) == 1);
+  CHECK(negated.type(negated.outputs[0].node).dtype == DType::real);
+}
 
 TEST_CASE("what must not be rewritten") {
   const auto unchanged = [](const Make& make) {
