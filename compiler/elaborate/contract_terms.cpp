@@ -18,14 +18,16 @@ class TermJoiner {
 
   size_t count() const { return terms_.size(); }
   const LabelledTensor& last() const { return terms_.back(); }
+  size_t last_rank() const { return last_rank_; }
   const Poly& flops() const { return flops_; }
 
   void sum_lone_labels() {
     for (size_t t = 0; t < terms_.size(); ++t) {
       const std::vector<int> needed = needed_outside({t});
-      const LabelledTensor summed = reduce_to(build_, ReduceFn::sum, terms_[t], needed);
-      if (summed.node != terms_[t].node) flops_ += elements(terms_[t].labels);
-      terms_[t] = summed;
+      const AxisList lone = terms_[t].axes_without(needed);
+      if (lone.empty()) continue;
+      flops_ += elements(terms_[t].labels);
+      terms_[t] = {build_.reduce(ReduceFn::sum, terms_[t].node, lone), terms_[t].labels_in(needed)};
     }
   }
 
@@ -36,7 +38,8 @@ class TermJoiner {
     const std::vector<int> needed = needed_outside({l, r});
     alive_[l] = alive_[r] = false;
     const std::vector<int> result = result_labels(left, right, needed);
-    if (result.size() > static_cast<size_t>(kMaxRank)) return false;
+    last_rank_ = result.size();
+    if (last_rank_ > static_cast<size_t>(kMaxRank)) return false;
     std::vector<int> summed;
     for (const int label : left.labels)
       if (!contains(needed, label)) summed.push_back(label);
@@ -120,6 +123,7 @@ class TermJoiner {
   std::vector<bool> alive_;
   const std::vector<int>& kept_;
   Poly flops_;
+  size_t last_rank_ = 0;
 };
 
 // "((a b, b c), c d)"
@@ -141,7 +145,7 @@ std::optional<LabelledTensor> contract_terms(Context& context, const SolvedPatte
   const ContractionOrder order = count == 2 ? ContractionOrder{{{0, 1}}, 0, OrderMethod::exact} : joiner.order();
   for (const ContractionStep& step : order.steps)
     if (!joiner.join(step)) {
-      context.diagnostics().report(Code::pattern_too_many_axes, where, "an intermediate of this einsum", kMaxRank + 1).hint("contract it in several steps");
+      context.diagnostics().report(Code::too_many_axes, where, joiner.last_rank(), kMaxRank).hint("this is an intermediate result of the einsum: write it in several steps");
       return std::nullopt;
     }
   if (count >= 3) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/pattern_call.h"
+#include "compiler/symbolic/order.h"
 
 namespace einc {
 
@@ -35,8 +37,8 @@ class StarPattern {
     if (stars == kAnyStars ? axes.size() < wanted : axes.size() != wanted) {
       context_.diagnostics()
           .report(Code::pattern_rank, pattern_.span, fmt::format("{}{}", stars == kAnyStars ? "at least " : "", count_of(wanted, "axis")), operand.text,
-                  count_of(axes.size(), "axis"), to_string(operand.type))
-          .label(operand.where, "{} is `{}`", operand.text, to_string(operand.type));
+                  count_of(axes.size(), "axis"), type_text(operand.type))
+          .label(operand.where, "{} is `{}`", operand.text, type_text(operand.type));
       return false;
     }
     bool fits = true;
@@ -72,7 +74,7 @@ class StarPattern {
     if (added || it->second.size == axis.size) return true;
     context_.diagnostics()
         .report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text, axis.size, fmt::format("`{}`", atom.name.str()), it->second.size)
-        .label(operand.where, "{} is `{}`", operand.text, to_string(operand.type))
+        .label(operand.where, "{} is `{}`", operand.text, type_text(operand.type))
         .hint("`{}` has the size of {}", atom.name, it->second.source);
     return false;
   }
@@ -194,13 +196,6 @@ bool complete_pieces(Context& context, std::vector<Piece>& pieces, const Poly& w
   return true;
 }
 
-bool check_rank(Context& context, const StarPattern& star, size_t stars, Span where) {
-  const size_t rank = star.before() + star.after() + stars;
-  if (rank <= static_cast<size_t>(kMaxRank)) return true;
-  context.diagnostics().report(Code::pattern_too_many_axes, where, "the result", rank);
-  return false;
-}
-
 bool refuse_sizes(Context& context, const PatternCall& call) {
   for (const GivenSize& g : call.given) context.diagnostics().report(Code::pattern_unused_size, g.where, g.name);
   return call.given.empty();
@@ -214,7 +209,7 @@ std::optional<Value> elaborate_pack(Context& context, const ast::Call& call) {
   StarPattern star(context, *arguments->pattern);
   bool fits = true;
   for (const PatternOperand& operand : arguments->operands) fits = star.bind(operand, StarPattern::kAnyStars) && fits;
-  if (!fits || !check_rank(context, star, 1, arguments->span)) return std::nullopt;
+  if (!fits || !check_rank(context, star.around({}).size() + 1, arguments->span)) return std::nullopt;
   star.introduce();
 
   Builder& build = context.build();
@@ -241,7 +236,7 @@ std::optional<Value> elaborate_unpack(Context& context, const ast::Call& call) {
   bool failed = false;
   for (size_t i = 1; i < call.arguments.size() && !call.arguments[i].value->as<ast::String>(); ++i) {
     auto piece = read_piece(context, star, *call.arguments[i].value, i);
-    failed = failed || !piece || !check_rank(context, star, piece->stars.size(), arguments->span);
+    failed = failed || !piece || !check_rank(context, star.around(piece->stars).size(), arguments->span);
     if (piece) pieces.push_back(std::move(*piece));
   }
   if (failed) return std::nullopt;

@@ -35,6 +35,20 @@ LabelledTensor take_diagonals(Builder& build, NodeId x, const std::vector<int>& 
 
 bool LabelledTensor::has(int label) const { return position(labels, label) >= 0; }
 
+std::vector<int> LabelledTensor::labels_in(const std::vector<int>& kept) const {
+  std::vector<int> found;
+  for (const int label : labels)
+    if (position(kept, label) >= 0) found.push_back(label);
+  return found;
+}
+
+AxisList LabelledTensor::axes_without(const std::vector<int>& kept) const {
+  AxisList axes;
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (position(kept, labels[i]) < 0) axes.push_back(static_cast<int>(i));
+  return axes;
+}
+
 LabelledTensor open_operand(Builder& build, const SolvedPattern& pattern, size_t operand, NodeId x) {
   const OperandLayout& layout = pattern.operands[operand];
   NodeId node = split_groups(build, pattern, layout, x);
@@ -48,18 +62,6 @@ LabelledTensor open_operand(Builder& build, const SolvedPattern& pattern, size_t
     labels.insert(labels.end(), leaf.labels.begin(), leaf.labels.end());
   }
   return take_diagonals(build, node, labels);
-}
-
-LabelledTensor reduce_to(Builder& build, ReduceFn fn, const LabelledTensor& x, const std::vector<int>& kept) {
-  LabelledTensor result{x.node, {}};
-  AxisList axes;
-  for (size_t i = 0; i < x.labels.size(); ++i)
-    if (position(kept, x.labels[i]) >= 0)
-      result.labels.push_back(x.labels[i]);
-    else
-      axes.push_back(static_cast<int>(i));
-  if (!axes.empty()) result.node = build.reduce(fn, x.node, axes);
-  return result;
 }
 
 NodeId close_output(Builder& build, const SolvedPattern& pattern, const LabelledTensor& x, uint32_t first_own) {

@@ -13,14 +13,13 @@ struct LabelledTensor {
   NodeId node;
   std::vector<int> labels;  // of its axes, all different
   bool has(int label) const;
+  std::vector<int> labels_in(const std::vector<int>& kept) const;
+  AxisList axes_without(const std::vector<int>& kept) const;  // positions of the other labels
 };
 
 LabelledTensor open_operand(Builder& build, const SolvedPattern& pattern, size_t operand, NodeId x);
 // Every label of `x` is one of the output's. Nodes from `first_own` on are ours: their axes are named in place.
 NodeId close_output(Builder& build, const SolvedPattern& pattern, const LabelledTensor& x, uint32_t first_own);
-
-// The sum over all labels but `kept`.
-LabelledTensor reduce_to(Builder& build, ReduceFn fn, const LabelledTensor& x, const std::vector<int>& kept);
 
 // The product of all terms, summed over the labels that are not in `kept`. Three or more terms go in the cheapest order
 // for the context's values; `texts` are the terms as written, for the report. nullopt after a report.

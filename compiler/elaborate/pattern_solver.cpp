@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/elaborate/arguments.h"
 #include "compiler/symbolic/order.h"
+#include "dsl/near_name.h"
 
 namespace einc {
 
@@ -117,8 +119,8 @@ class Solver {
     if (dots == 0 ? fixed != rank : fixed > rank) {
       diagnostics()
           .report(Code::pattern_rank, term.span.size() > 0 ? term.span : pattern_.span, fmt::format("{}{}", dots == 0 ? "" : "at least ", count_of(fixed, "axis")),
-                  operand.text, count_of(rank, "axis"), to_string(operand.type))
-          .label(operand.where, "{} is `{}`", operand.text, to_string(operand.type));
+                  operand.text, count_of(rank, "axis"), type_text(operand.type))
+          .label(operand.where, "{} is `{}`", operand.text, type_text(operand.type));
       failed_ = true;
       return;
     }
@@ -136,15 +138,13 @@ class Solver {
         equations_.push_back(std::move(equation));
       }
     }
-    check_rank(layout.leaves, term.span, operand.text);
+    rank_of_leaves(layout.leaves, term.span);
   }
 
-  void check_rank(const std::vector<PatternLeaf>& leaves, Span where, std::string_view what) {
+  void rank_of_leaves(const std::vector<PatternLeaf>& leaves, Span where) {
     size_t rank = 0;
     for (const PatternLeaf& leaf : leaves) rank += leaf.labels.size();
-    if (rank <= static_cast<size_t>(kMaxRank)) return;
-    diagnostics().report(Code::pattern_too_many_axes, where, what, rank);
-    failed_ = true;
+    failed_ = !check_rank(context_, rank, where) || failed_;
   }
 
   static PatternLeaf leaf_of(int label_id, const Atom& atom) { return {{label_id}, {}, Poly(), text_of(atom)}; }
@@ -204,10 +204,7 @@ class Solver {
     }
     for (size_t i = input_labels; i < labels_.size(); ++i) labels_[i].new_axis = true;
     rank = std::max(rank, result_.output.size());
-    if (rank > static_cast<size_t>(kMaxRank)) {
-      diagnostics().report(Code::pattern_too_many_axes, pattern_.output.span, "the result", rank);
-      failed_ = true;
-    }
+    failed_ = !check_rank(context_, rank, pattern_.output.span) || failed_;
     return !failed_;
   }
 
@@ -278,11 +275,14 @@ class Solver {
   }
 
   void report_unused(const GivenSize& g) {
-    std::vector<std::string> names;
+    std::vector<std::string_view> names;
     for (const Label& l : labels_)
-      if (l.written) names.push_back(fmt::format("`{}`", l.name.str()));
+      if (l.written) names.push_back(l.name.str());
     auto report = diagnostics().report(Code::pattern_unused_size, g.where, g.name);
-    if (!names.empty()) report.hint("the pattern's axes are {}", fmt::to_string(fmt::join(names, ", ")));
+    if (const auto near = near_name(g.name.str(), names))
+      report.hint("did you mean `{}`?", *near);
+    else if (!names.empty())
+      report.hint("the pattern's axes are {}", fmt::to_string(fmt::join(names, ", ")));
     failed_ = true;
   }
 
@@ -323,7 +323,7 @@ class Solver {
   void report_literal(const AxisEquation& e, std::string_view number) {
     diagnostics()
         .report(Code::pattern_literal_size, e.where, ordinal(e.axis), operands_[e.operand].text, context_.describe_size(axis_of(e).size), number)
-        .label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, to_string(operands_[e.operand].type));
+        .label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, type_text(operands_[e.operand].type));
     failed_ = true;
   }
 
@@ -334,7 +334,7 @@ class Solver {
     auto report = diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, axis_of(e).size, name, *l.size);
     if (l.origin.known()) report.label(l.origin, "{} is {}: {}", name, *l.size, l.origin_text);
     else report.hint("`{}` is a declared size, {}: use another name for an axis of another size", l.name, context_.describe_size(*l.size));
-    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, to_string(operands_[e.operand].type));
+    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, type_text(operands_[e.operand].type));
   }
 
   bool is_ellipsis(const Label& l) const {
@@ -434,7 +434,7 @@ class Solver {
       for (const int id : leaf_at(e, k).labels)
         if (label(id).size && label(id).origin.known() && !label(id).name.empty())
           report.label(label(id).origin, "`{}` is {}: {}", label(id).name, *label(id).size, label(id).origin_text);
-    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, to_string(operands_[e.operand].type));
+    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, type_text(operands_[e.operand].type));
   }
 
   // A window over an axis of S elements: places n = floor((S - 1 - sum over the other terms of c*(size - 1)) / c_n) + 1.
@@ -507,7 +507,7 @@ class Solver {
           if (!label(id).size) names.push_back(fmt::format("`{}`", label(id).name.str()));
       failed_ = true;
       auto report = diagnostics().report(Code::pattern_undetermined, e.where, fmt::to_string(fmt::join(names, " and ")));
-      report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, to_string(operands_[e.operand].type));
+      report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, type_text(operands_[e.operand].type));
       report.hint("give {} of them beside the pattern, as in `{}`", names.size() > 2 ? "all but one" : "one", example_of(names.front()));
     }
     if (failed_) return;

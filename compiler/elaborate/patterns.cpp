@@ -2,10 +2,14 @@
 #include "compiler/contraction/order.h"
 #include "compiler/elaborate/pattern_call.h"
 #include "compiler/elaborate/pattern_lower.h"
+#include "compiler/elaborate/reductions.h"
+#include "dsl/near_name.h"
 
 namespace einc {
 
 namespace {
+
+constexpr std::string_view kReductions = "there are \"sum\", \"mean\", \"max\", \"min\", \"prod\", \"any\" and \"all\"";
 
 std::optional<Value> elaborate_einsum(Context& context, const ast::Call& call) {
   const auto arguments = read_pattern_call(context, call, PatternOp::einsum);
@@ -43,41 +47,27 @@ std::optional<Value> elaborate_view(Context& context, const ast::Call& call, Pat
 std::optional<Value> elaborate_rearrange(Context& context, const ast::Call& call) { return elaborate_view(context, call, PatternOp::rearrange); }
 std::optional<Value> elaborate_repeat(Context& context, const ast::Call& call) { return elaborate_view(context, call, PatternOp::repeat); }
 
-enum class Mean : uint8_t { no, yes };
-struct Reduction {
-  ReduceFn fn;
-  Mean mean;
-};
-
 std::optional<Reduction> read_reduction(Context& context, const ast::Expr& expr) {
   if (expr.kind() == ast::ExprKind::invalid) return std::nullopt;
   const auto* text = expr.as<ast::String>();
   if (text == nullptr) {
-    context.diagnostics().report(Code::pattern_call, expr.span, "reduce", "its reduction as a string: \"sum\", \"mean\", \"max\", \"min\", \"prod\", \"any\", \"all\"");
+    context.diagnostics().report(Code::pattern_call, expr.span, "reduce", "the name of a reduction behind its pattern").hint("{}", kReductions);
     return std::nullopt;
   }
-  if (text->value == "mean") return Reduction{ReduceFn::sum, Mean::yes};
-  if (const auto fn = parse_reduce_fn(text->value)) return Reduction{*fn, Mean::no};
-  context.diagnostics().report(Code::unknown_reduction, text->contents, text->value).hint("there are sum, mean, max, min, prod, any and all");
+  if (const auto reduction = parse_reduction(text->value)) return reduction;
+  auto report = context.diagnostics().report(Code::unknown_reduction, text->contents, text->value);
+  if (const auto near = near_name(text->value, {"sum", "mean", "max", "min", "prod", "any", "all"}))
+    report.hint("did you mean \"{}\"?", *near);
+  else
+    report.hint("{}", kReductions);
   return std::nullopt;
 }
 
-// What a reduction takes: any and all take truth values, sums of truth values count, means are real.
-NodeId prepare(Builder& build, NodeId x, const Reduction& reduction) {
+// any and all of numbers ask whether they differ from 0, as in einops.
+NodeId prepare(Builder& build, Reduction reduction, NodeId x) {
   const DType dtype = build.type(x).dtype;
-  if (reduction.mean == Mean::yes) return is_floating(dtype) ? x : build.cast(x, DType::real);
-  if (reduction.fn == ReduceFn::any || reduction.fn == ReduceFn::all)
-    return dtype == DType::boolean ? x : build.map(MapFn::not_equal, {x, build.constant(Poly(0), dtype)});
-  return dtype == DType::boolean ? build.cast(x, DType::i32) : x;
-}
-
-NodeId divide_by_count(Builder& build, const SolvedPattern& pattern, const LabelledTensor& before, const LabelledTensor& after) {
-  Poly count(1);
-  for (const int label : before.labels)
-    if (!after.has(label)) count *= pattern.size(label);
-  if (count.is_one()) return after.node;
-  const NodeId scale = build.constant(divide(Poly(1), count), build.type(after.node).dtype);
-  return build.map(MapFn::mul, {after.node, scale});
+  if ((reduction != Reduction::any && reduction != Reduction::all) || dtype == DType::boolean) return x;
+  return build.map(MapFn::not_equal, {x, build.constant(Poly(0), dtype)});
 }
 
 std::optional<Value> elaborate_reduce(Context& context, const ast::Call& call) {
@@ -88,10 +78,9 @@ std::optional<Value> elaborate_reduce(Context& context, const ast::Call& call) {
   if (!reduction || !pattern) return std::nullopt;
   Builder& build = context.build();
   const uint32_t first_own = build.graph().size();
-  const NodeId x = prepare(build, arguments->tensors[0], *reduction);
-  const LabelledTensor opened = open_operand(build, *pattern, 0, x);
-  LabelledTensor reduced = reduce_to(build, reduction->fn, opened, pattern->output_labels());
-  if (reduction->mean == Mean::yes) reduced.node = divide_by_count(build, *pattern, opened, reduced);
+  const LabelledTensor opened = open_operand(build, *pattern, 0, prepare(build, *reduction, arguments->tensors[0]));
+  const std::vector<int> kept = pattern->output_labels();
+  const LabelledTensor reduced{build_reduction(build, *reduction, opened.node, opened.axes_without(kept)), opened.labels_in(kept)};
   return Value{close_output(build, *pattern, reduced, first_own)};
 }
 
