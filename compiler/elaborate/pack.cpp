@@ -22,7 +22,7 @@ class StarPattern {
       else
         names_.push_back(&atom);
     for (const Atom* atom : names_)
-      if (const auto size = context.declared_size(atom->name)) known_.try_emplace(atom->name, Known{*size, "a declared size"});
+      if (const auto size = context.declared_size(atom->name)) known_.try_emplace(atom->name, Known{*size, ""});
   }
 
   size_t before() const { return before_; }
@@ -72,10 +72,13 @@ class StarPattern {
     const Axis& axis = operand.type.axes[position];
     const auto [it, added] = known_.try_emplace(atom.name, Known{axis.size, fmt::format("axis {} of {}", position + 1, operand.text)});
     if (added || it->second.size == axis.size) return true;
-    context_.diagnostics()
-        .report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text, axis.size, fmt::format("`{}`", atom.name.str()), it->second.size)
-        .label(operand.where, "{} is `{}`", operand.text, type_text(operand.type))
-        .hint("`{}` has the size of {}", atom.name, it->second.source);
+    auto report = context_.diagnostics().report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text, axis.size,
+                                                fmt::format("`{}`", atom.name.str()), it->second.size);
+    report.label(operand.where, "{} is `{}`", operand.text, type_text(operand.type));
+    if (it->second.source.empty())
+      report.hint("`{}` is a declared size, {}: use another name for an axis of another size", atom.name, context_.describe_size(it->second.size));
+    else
+      report.hint("`{}` has the size of {}", atom.name, it->second.source);
     return false;
   }
 
@@ -207,9 +210,8 @@ std::optional<Value> elaborate_pack(Context& context, const ast::Call& call) {
   const auto arguments = read_pattern_call(context, call, PatternOp::pack);
   if (!arguments || !refuse_sizes(context, *arguments)) return std::nullopt;
   StarPattern star(context, *arguments->pattern);
-  bool fits = true;
-  for (const PatternOperand& operand : arguments->operands) fits = star.bind(operand, StarPattern::kAnyStars) && fits;
-  if (!fits || !check_rank(context, star.around({}).size() + 1, arguments->span)) return std::nullopt;
+  const auto fits = [&](const PatternOperand& operand) { return star.bind(operand, StarPattern::kAnyStars); };
+  if (!std::all_of(arguments->operands.begin(), arguments->operands.end(), fits) || !check_rank(context, star.around({}).size() + 1, arguments->span)) return std::nullopt;
   star.introduce();
 
   Builder& build = context.build();

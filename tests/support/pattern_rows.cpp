@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 namespace einc::test {
 
@@ -43,6 +43,7 @@ std::string implicit_output(const std::string& inputs) {
 // "ij,jk->ik" -> "i j, j k -> i k"
 std::string spaced(const std::string& compact) {
   const size_t arrow = compact.find("->");
+  if (arrow != compact.rfind("->")) return compact;
   const std::string inputs = compact.substr(0, arrow);
   std::string out;
   for (const std::string& term : split_fields(inputs, ",")) out += spaced_term(term) + ", ";
@@ -94,8 +95,42 @@ std::string pieces_of(const CaseRow& row, RowProgram& program) {
   return text;
 }
 
+// einx' and EinMix' rows that einops' notation says as well.
+std::string translated(const std::string& id) {
+  static const std::map<std::string, std::string> kStatements = {
+      {"L01", "y0 = einsum(x0, x1, \"b c_in h w, c_in c_out -> w c_out h b\")"},
+      {"L03", "y0 = einsum(x0, x1, \"b c_in h w, -> w c_in h b\")"},
+      {"L05", "y0 = einsum(x0, x1, \"b t head c_in, head c_in c_out -> b t head c_out\")"},
+      {"L07",
+       "z: f64[t=3 b=2 o=12] = einsum(x0, x1, \"t b (head cin), head cin cout -> t b (head cout)\")\n"
+       "shift: f64[o=12] = rearrange(x2, \"1 1 head cout -> (head cout)\")\ny0 = z + shift"},
+      {"X01", "y0 = pack(x0, x1, \"*\")"},
+      {"X03", "row = repeat(x1, \"-> b\", b=2)\ny0 = pack(x0, row, \"b *\")"},
+      {"X05",
+       "y0 = x0[x0_0 = 0:7, x0_1 = 0:6]\ny1 = x0[x0_0 = 0:7, x0_1 = 6:10]\ny2 = x0[x0_0 = 7:10, x0_1 = 0:6]\n"
+       "y3 = x0[x0_0 = 7:10, x0_1 = 6:10]"},
+      {"X07", "y0 = einsum(rearrange(x0, \"(a b) -> a b\", a=10), \"i i -> i\")"},
+      {"X09", "y0 = rearrange(x0, \"(s0 t0) (s1 t1) c -> s0 s1 t0 t1 c\", t0=2, t1=2)"},
+      {"X11", "y0 = rearrange(x0, \"a (b0 b1 c) d0 d1 e -> a (b0 b1) (c d0 d1) e\", b0=2, b1=5)"},
+      {"X13", "y0 = repeat(x0, \"1 -> (x y)\", x=10, y=20)"},
+      {"X15", "y0 = reduce(x0, \"b s0 s1 c -> b c\", \"mean\")"},
+      {"X17", "y0 = reduce(x0, \"a b -> a 1\", \"sum\")"},
+      {"X19", "y0 = einsum(x0, x1, x2, \"a b, a c, d c -> b d\")"},
+      {"X21", "y0 = x0 + x1"},
+      {"X23", "y0 = einsum(x0, x1, \"a0 a1, b0 b1 -> (a0 b0) (a1 b1)\")"},
+      {"X29", "pairs = rearrange(x0, \"a (g c) -> a g c\", c=2)\ny0 = rearrange(concat(pairs[c = 1:2], pairs[c = 0:1], c), \"a g c -> a (g c)\")"},
+      {"X50", "y0 = rearrange(x0, \"(a b) c -> a b c\")"},
+  };
+  const auto it = kStatements.find(id);
+  return it == kStatements.end() ? "" : it->second;
+}
+
 std::string statement_of(const CaseRow& row, RowProgram& program) {
   const std::string& op = row.fields[1];
+  if (const std::string text = translated(row.fields[0]); !text.empty()) {
+    if (!row.fields[5].starts_with("ERROR")) program.results = parse_shapes(row.fields[5]).size();
+    return text;
+  }
   const std::string tensors = arguments_of(program.shapes.size(), "x");
   const std::string keywords = keywords_of(row.fields[4]);
   if (op == "einsum:compact") return fmt::format("y0 = einsum({}\"{}\"{})", tensors, spaced(row.fields[2]), keywords);

@@ -54,7 +54,7 @@ size_t count_ops(const Graph& graph, Op op) {
 
 TEST_CASE("result types") {
   struct Row {
-    const char *expression, *type;
+    std::string expression, type;
   };
   const Row rows[] = {
       {"einsum(x, w, \"batch seq embed, embed three heads head -> three batch heads seq head\")", "f32[three=3 batch heads seq head]"},
@@ -70,17 +70,17 @@ TEST_CASE("result types") {
       {"reduce(x, \"b s e -> b 1 e\", \"sum\")", "f32[b=batch 1 e=head*heads]"},
       {"reduce(line, \"(a 2) -> a\", \"max\")", "f32[a=1/2*free]"},
       {"reduce(flags, \"b s -> b\", \"any\")", "bool[b=batch]"},
-      {"repeat(v, \"embed -> embed key\")", "f32[embed=head*heads key=5]"},
+      {"repeat(v, \"embed -> embed key\")", "f32[embed=head*heads key]"},
       {"repeat(v, \"e -> (e n) m\", n=2, m=seq)", "f32[(e n)=2*head*heads m=seq]"},
       {"einsum(square, \"s s -> s\")", "f32[s=seq]"},
       {"einsum(square, \"s s ->\")", "f32[]"},
       {"einsum(image, kernel, \"b (y + ky) (z + kz) c, ky kz c o -> b y z o\")", "f32[b=batch y=28 z=28 o=8]"},
       {"einsum(image, kernel, \"b (2*y + ky) (3*z + 2*kz) c, ky kz c o -> b y z o\")", "f32[b=batch y=14 z=9 o=8]"},
       {"reduce(image, \"b (2*y + ky) (2*z + kz) c -> b y z c\", \"max\", ky=2, kz=2)", "f32[b=batch y=16 z=15 c=3]"},
-      {"reduce(line, \"(stride*y + ky) -> y\", \"sum\", stride=2, ky=3)", "f32[y=floor(1/2*free - 1/2)]"},
-      {"rearrange(line, \"(2*y) -> y\")", "f32[y=floor(1/2*free + 1/2)]"},
-      {"pack(x, v, \"* embed\")", "f32[batch*seq + 1 embed=head*heads]"},
-      {"pack(x, line, \"*\")", "f32[batch*head*heads*seq + free]"},
+      {"reduce(line, \"(stride*y + ky) -> y\", \"sum\", stride=2, ky=3)", "f32[y=(floor((free + 1)/2) - 1)]"},
+      {"rearrange(line, \"(2*y) -> y\")", "f32[y=(floor((free + 1)/2))]"},
+      {"pack(x, v, \"* embed\")", "f32[(batch*seq + 1) embed=head*heads]"},
+      {"pack(x, line, \"*\")", "f32[(batch*head*heads*seq + free)]"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.expression);
@@ -95,9 +95,9 @@ TEST_CASE("result types") {
 
 TEST_CASE("messages: kind and place") {
   struct Row {
-    const char* expression;
+    std::string expression;
     Code code;
-    const char* at;  // text under the caret
+    std::string at;  // text under the caret
   };
   const Row rows[] = {
       {"einsum(x, v, \"batch seq embed, seq -> batch\")", Code::pattern_size, "seq"},
@@ -138,7 +138,7 @@ TEST_CASE("messages: kind and place") {
     REQUIRE(compiled.diagnostics.error_count() == 1);
     const Diagnostic& d = compiled.diagnostics.list()[0];
     CHECK(info(d.code).identifier == info(row.code).identifier);
-    CHECK(compiled.sources.text(d.span) == row.at);
+    CHECK(std::string(compiled.sources.text(d.span)) == row.at);
   }
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("a division that only values decide is required when dims are bound") 
 
 TEST_CASE("nodes: contractions only where something is summed, no transposes around them") {
   struct Row {
-    const char* expression;
+    std::string expression;
     size_t contracts, maps, reduces, permutes;
   };
   const Row rows[] = {
