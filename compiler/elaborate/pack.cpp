@@ -6,6 +6,7 @@
 
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/pattern_call.h"
+#include "compiler/elaborate/show.h"
 #include "compiler/symbolic/order.h"
 
 namespace einc {
@@ -37,8 +38,8 @@ class StarPattern {
     if (stars == kAnyStars ? axes.size() < wanted : axes.size() != wanted) {
       context_.diagnostics()
           .report(Code::pattern_rank, pattern_.span, fmt::format("{}{}", stars == kAnyStars ? "at least " : "", count_of(wanted, "axis")), operand.text,
-                  count_of(axes.size(), "axis"), type_text(operand.type))
-          .label(operand.where, "{} is `{}`", operand.text, type_text(operand.type));
+                  count_of(axes.size(), "axis"), show(context_.build().graph(), operand.type))
+          .label(operand.where, "{} is `{}`", operand.text, show(context_.build().graph(), operand.type));
       return false;
     }
     bool fits = true;
@@ -72,9 +73,9 @@ class StarPattern {
     const Axis& axis = operand.type.axes[position];
     const auto [it, added] = known_.try_emplace(atom.name, Known{axis.size, fmt::format("axis {} of {}", position + 1, operand.text)});
     if (added || it->second.size == axis.size) return true;
-    auto report = context_.diagnostics().report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text, axis.size,
-                                                fmt::format("`{}`", atom.name.str()), it->second.size);
-    report.label(operand.where, "{} is `{}`", operand.text, type_text(operand.type));
+    auto report = context_.diagnostics().report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text, show(context_.build().graph(), axis.size),
+                                                fmt::format("`{}`", atom.name.str()), show(context_.build().graph(), it->second.size));
+    report.label(operand.where, "{} is `{}`", operand.text, show(context_.build().graph(), operand.type));
     if (it->second.source.empty())
       report.hint("`{}` is a declared size, {}: use another name for an axis of another size", atom.name, context_.describe_size(it->second.size));
     else
@@ -184,15 +185,16 @@ bool complete_pieces(Context& context, std::vector<Piece>& pieces, const Poly& w
     if (open) known = product;
     else rest -= product;
   }
+  const auto shown = [&](const Poly& size) { return show(context.build().graph(), size); };
   const auto report = [&](std::string text) {
     context.diagnostics().report(Code::pattern_pieces, where, std::move(text));
     return false;
   };
-  if (missing == nullptr) return rest.is_zero() || report(fmt::format("the pieces have {} elements together, the packed axis {}", (whole - rest).str(), whole.str()));
+  if (missing == nullptr) return rest.is_zero() || report(fmt::format("the pieces have {} elements together, the packed axis {}", shown(whole - rest), shown(whole)));
   Condition enough{ConditionKind::at_least, rest, known, -1, "the piece of size -1"};
   Condition exact{ConditionKind::divides, rest, known, -1, "the piece of size -1"};
   if (decide(enough) == Verdict::never || decide(exact) == Verdict::never)
-    return report(fmt::format("{} of the packed axis' {} elements are left for the size -1, which must be a multiple of {}", rest.str(), whole.str(), known.str()));
+    return report(fmt::format("{} of the packed axis' {} elements are left for the size -1, which must be a multiple of {}", shown(rest), shown(whole), shown(known)));
   if (decide(enough) == Verdict::depends) context.require(std::move(enough), where);
   if (decide(exact) == Verdict::depends) context.require(std::move(exact), where);
   missing->size = divide(rest, known);

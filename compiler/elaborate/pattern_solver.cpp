@@ -4,6 +4,8 @@
 #include <unordered_map>
 
 #include "compiler/elaborate/arguments.h"
+#include "compiler/elaborate/scope.h"
+#include "compiler/elaborate/show.h"
 #include "compiler/symbolic/order.h"
 #include "dsl/near_name.h"
 
@@ -61,6 +63,10 @@ class Solver {
   Label& label(int id) { return labels_[static_cast<size_t>(id)]; }
 
   Diagnostics& diagnostics() { return context_.diagnostics(); }
+  template <class T>
+  std::string shown(const T& sizes_or_type) {
+    return show(context_.build().graph(), sizes_or_type);
+  }
 
   int label_named(Name name, Span where) {
     const auto [it, added] = by_name_.try_emplace(name, static_cast<int>(labels_.size()));
@@ -119,8 +125,8 @@ class Solver {
     if (dots == 0 ? fixed != rank : fixed > rank) {
       diagnostics()
           .report(Code::pattern_rank, term.span.size() > 0 ? term.span : pattern_.span, fmt::format("{}{}", dots == 0 ? "" : "at least ", count_of(fixed, "axis")),
-                  operand.text, count_of(rank, "axis"), type_text(operand.type))
-          .label(operand.where, "{} is `{}`", operand.text, type_text(operand.type));
+                  operand.text, count_of(rank, "axis"), shown(operand.type))
+          .label(operand.where, "{} is `{}`", operand.text, shown(operand.type));
       failed_ = true;
       return;
     }
@@ -260,13 +266,13 @@ class Solver {
         continue;
       }
       if (const auto n = g.size.as_integer(); n && *n < 1) {
-        diagnostics().report(Code::pattern_given_size, g.where, g.name, g.size, "an axis has at least 1 element");
+        diagnostics().report(Code::pattern_given_size, g.where, g.name, shown(g.size), "an axis has at least 1 element");
         failed_ = true;
         continue;
       }
       const auto declared = context_.declared_size(g.name);
       if (declared && !same_size(*declared, g.size)) {
-        diagnostics().report(Code::pattern_given_size, g.where, g.name, g.size, fmt::format("the declared size is {}", context_.describe_size(*declared)));
+        diagnostics().report(Code::pattern_given_size, g.where, g.name, shown(g.size), fmt::format("the declared size is {}", context_.describe_size(*declared)));
         failed_ = true;
         continue;
       }
@@ -323,18 +329,18 @@ class Solver {
   void report_literal(const AxisEquation& e, std::string_view number) {
     diagnostics()
         .report(Code::pattern_literal_size, e.where, ordinal(e.axis), operands_[e.operand].text, context_.describe_size(axis_of(e).size), number)
-        .label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, type_text(operands_[e.operand].type));
+        .label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
     failed_ = true;
   }
 
   void report_mismatch(const AxisEquation& e, const Label& l) {
     failed_ = true;
-    if (l.name.empty() && !is_ellipsis(l)) return report_literal(e, l.size->str());
+    if (l.name.empty() && !is_ellipsis(l)) return report_literal(e, shown(*l.size));
     const std::string name = is_ellipsis(l) ? "the same axis of `...`" : fmt::format("`{}`", l.name.str());
-    auto report = diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, axis_of(e).size, name, *l.size);
-    if (l.origin.known()) report.label(l.origin, "{} is {}: {}", name, *l.size, l.origin_text);
+    auto report = diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis_of(e).size), name, shown(*l.size));
+    if (l.origin.known()) report.label(l.origin, "{} is {}: {}", name, shown(*l.size), l.origin_text);
     else report.hint("`{}` is a declared size, {}: use another name for an axis of another size", l.name, context_.describe_size(*l.size));
-    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, type_text(operands_[e.operand].type));
+    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
   }
 
   bool is_ellipsis(const Label& l) const {
@@ -396,16 +402,16 @@ class Solver {
     }
     if (verdict == Verdict::depends) context_.require(std::move(condition), e.where);
     unknown.size = divide(size, known);
-    if (!unknown.is_window()) set_size(unknown.labels[0], unknown.size, e.where, fmt::format("{} / {} in `{}`", size.str(), known.str(), e.text));
+    if (!unknown.is_window()) set_size(unknown.labels[0], unknown.size, e.where, fmt::format("{} / {} in `{}`", shown(size), shown(known), e.text));
     return true;
   }
 
   void report_division(const AxisEquation& e, const Poly& known) {
     failed_ = true;
     const Axis& axis = axis_of(e);
-    auto report = diagnostics().report(Code::pattern_division, e.where, ordinal(e.axis), operands_[e.operand].text, axis.size, known);
+    auto report = diagnostics().report(Code::pattern_division, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis.size), shown(known));
     label_sources(report, e);
-    if (const auto n = axis.size.as_integer()) report.hint("{} = {} * ? has no solution; the divisors of {} are {}", *n, known, *n, divisors(*n));
+    if (const auto n = axis.size.as_integer()) report.hint("{} = {} * ? has no solution; the divisors of {} are {}", *n, shown(known), *n, divisors(*n));
   }
 
   static std::string divisors(int64_t n) {
@@ -425,7 +431,7 @@ class Solver {
   void report_group(const AxisEquation& e, const Poly& product) {
     failed_ = true;
     const Axis& axis = axis_of(e);
-    auto report = diagnostics().report(Code::pattern_group, e.where, ordinal(e.axis), operands_[e.operand].text, axis.size, e.text, product);
+    auto report = diagnostics().report(Code::pattern_group, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis.size), e.text, shown(product));
     label_sources(report, e);
   }
 
@@ -433,8 +439,8 @@ class Solver {
     for (size_t k = 0; k < e.leaf_count; ++k)
       for (const int id : leaf_at(e, k).labels)
         if (label(id).size && label(id).origin.known() && !label(id).name.empty())
-          report.label(label(id).origin, "`{}` is {}: {}", label(id).name, *label(id).size, label(id).origin_text);
-    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, type_text(operands_[e.operand].type));
+          report.label(label(id).origin, "`{}` is {}: {}", label(id).name, shown(*label(id).size), label(id).origin_text);
+    report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
   }
 
   // A window over an axis of S elements: places n = floor((S - 1 - sum over the other terms of c*(size - 1)) / c_n) + 1.
@@ -448,7 +454,7 @@ class Solver {
     if (unknown >= 0) {
       const size_t term = static_cast<size_t>(unknown);
       if (!check_room(e, leaf, term)) return false;
-      set_size(leaf.labels[term], places(leaf, term), e.where, fmt::format("as many places as fit `{}` in {}", leaf.text, leaf.size.str()));
+      set_size(leaf.labels[term], places(leaf, term), e.where, fmt::format("as many places as fit `{}` in {}", leaf.text, shown(leaf.size)));
       return true;
     }
     return check_full(e, leaf);
@@ -470,7 +476,7 @@ class Solver {
     const Verdict verdict = decide(fits);
     if (verdict == Verdict::never) {
       failed_ = true;
-      auto report = diagnostics().report(Code::pattern_window_room, e.where, leaf.text, needed, ordinal(e.axis), operands_[e.operand].text, leaf.size);
+      auto report = diagnostics().report(Code::pattern_window_room, e.where, leaf.text, shown(needed), ordinal(e.axis), operands_[e.operand].text, shown(leaf.size));
       label_sources(report, e);
       return false;
     }
@@ -491,7 +497,7 @@ class Solver {
     }
     failed_ = true;
     const Label& first = label(leaf.labels[0]);
-    auto report = diagnostics().report(Code::pattern_window_size, e.where, leaf.text, leaf.size, fitting, first.name, *first.size);
+    auto report = diagnostics().report(Code::pattern_window_size, e.where, leaf.text, shown(leaf.size), shown(fitting), first.name, shown(*first.size));
     label_sources(report, e);
     return false;
   }
@@ -507,7 +513,7 @@ class Solver {
           if (!label(id).size) names.push_back(fmt::format("`{}`", label(id).name.str()));
       failed_ = true;
       auto report = diagnostics().report(Code::pattern_undetermined, e.where, fmt::to_string(fmt::join(names, " and ")));
-      report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, type_text(operands_[e.operand].type));
+      report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
       report.hint("give {} of them beside the pattern, as in `{}`", names.size() > 2 ? "all but one" : "one", example_of(names.front()));
     }
     if (failed_) return;
@@ -526,7 +532,7 @@ class Solver {
     const std::vector<int> kept = result_.output_labels();
     for (size_t i = 0; i < labels_.size(); ++i) {
       if (labels_[i].size->is_one() || std::find(kept.begin(), kept.end(), static_cast<int>(i)) != kept.end()) continue;
-      diagnostics().report(Code::pattern_lost_axis, labels_[i].where, *labels_[i].size, to_string(op_)).hint("to sum over it: reduce(x, \"...\", \"sum\")");
+      diagnostics().report(Code::pattern_lost_axis, labels_[i].where, shown(*labels_[i].size), to_string(op_)).hint("to sum over it: reduce(x, \"...\", \"sum\")");
       failed_ = true;
     }
   }
@@ -565,7 +571,7 @@ Axis SolvedPattern::output_axis(const OutputAxis& out) const {
   for (const int label : out.labels) {
     const PatternLabel& l = labels[static_cast<size_t>(label)];
     composed.size *= l.size;
-    text += (text.size() > 1 ? " " : "") + (l.name.empty() ? l.size.str() : l.name.str());
+    text += (text.size() > 1 ? " " : "") + (l.name.empty() ? l.size.str() : without_marks(l.name).str());
   }
   if (!out.labels.empty()) composed.name = Name(text + ")");
   return composed;

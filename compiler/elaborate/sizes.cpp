@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/show.h"
 #include "compiler/elaborate/suggest.h"
 #include "compiler/symbolic/order.h"
 
@@ -32,7 +33,7 @@ int Elaborator::tag(Span span) {
   return static_cast<int>(tags_.size()) - 1;
 }
 
-std::string Elaborator::show_size(const Poly& size) const { return fold_names(size, graph_.dims.definitions()).str(); }
+std::string Elaborator::show_size(const Poly& size) const { return einc::show(graph_, size); }
 
 // ---- dims
 

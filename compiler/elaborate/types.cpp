@@ -1,5 +1,6 @@
 // Types as written: what a declaration asks for, and what an annotation checks, renames and pins.
 #include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/show.h"
 #include "compiler/elaborate/suggest.h"
 
 namespace einc {
@@ -44,18 +45,8 @@ bool computes(const Node& node) {
 
 }  // namespace
 
-std::string Elaborator::show(const Axis& axis) const {
-  const std::string size = show_size(axis.size);
-  const Name name = without_marks(axis.name);
-  if (name.empty() || name.str() == size) return size;
-  return name.str() + "=" + size;
-}
-
-std::string Elaborator::show(const Type& type) const {
-  std::string text = type.dtype == DType::real ? "[" : std::string(to_string(type.dtype)) + "[";
-  for (int i = 0; i < type.rank(); ++i) text += (i ? " " : "") + show(type.axis(i));
-  return text + "]";
-}
+std::string Elaborator::show(const Axis& axis) const { return einc::show(graph_, axis); }
+std::string Elaborator::show(const Type& type) const { return einc::show(graph_, type); }
 
 // ---- declarations
 
