@@ -43,7 +43,7 @@ Value where(Value c, Value a, Value b) { return apply(MapFn::where, {c, a, b}); 
 Value zero(Value beside) { return number(beside, 0); }
 
 // y = x^c for a number c: dx = c x^(c-1) g. x^0 is 1 everywhere: no gradient, at 0 neither.
-std::optional<Value> power_of_constant(Value x, const ScalarValue& exponent, Value g) {
+std::optional<Value> power_of_constant(Value x, ScalarValue exponent, Value g) {  // a copy: building moves the node it comes from
   if (const Poly* c = std::get_if<Poly>(&exponent)) {
     if (c->is_zero()) return std::nullopt;
     if (c->is_one()) return g;
