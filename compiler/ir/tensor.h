@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/host_array.h"
 #include "runtime/base/name.h"
 
 namespace einc {
@@ -34,6 +35,10 @@ using TensorMap = std::unordered_map<Name, Tensor>;
 int64_t wrap_integer(DType dtype, int64_t x);
 // Elements converted as by the op cast: real to integer goes towards zero, stops at the dtype's ends, NaN gives 0.
 Tensor convert(const Tensor& tensor, DType dtype);
+
+// `real` is stored as f32.
+Tensor from_host(const HostArray& array);
+HostArray to_host(const Tensor& tensor);
 
 std::vector<int64_t> row_major_strides(std::span<const int64_t> shape);
 // "[3, 0, 7]": the place of element `index`.
