@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/elaborate/scope.h"
+
 namespace einc {
 namespace {
 
@@ -50,7 +52,7 @@ Alignment reorder(const Alignment& alignment, const AxisList& order) {
 std::string plain_name(const Axis& axis) {
   std::string plain;
   for (char c : axis.name.str()) {
-    if (c == '(' || c == ')') continue;
+    if (c == '(' || c == ')' || c == kForeignMark) continue;
     plain += c == ' ' ? '_' : c;
   }
   return plain.empty() ? "one" : plain;
@@ -105,8 +107,8 @@ std::string suggest_annotation(std::span<const Axis> axes, int rename) {
   std::vector<bool> stays(axes.size(), false);
   for (size_t i = 0; i < axes.size(); ++i)
     if (axes[i].is_named() && (static_cast<int>(i) != rename || taken.contains(axes[i].name.str())))
-      stays[i] = taken.insert(axes[i].name.str()).second;
-  if (rename >= 0) taken.insert(axes[static_cast<size_t>(rename)].name.str());
+      stays[i] = taken.insert(plain_name(axes[i])).second;
+  if (rename >= 0) taken.insert(plain_name(axes[static_cast<size_t>(rename)]));
   std::string text = "[";
   for (size_t i = 0; i < axes.size(); ++i) {
     std::string name = plain_name(axes[i]);

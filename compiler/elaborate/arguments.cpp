@@ -6,6 +6,7 @@
 
 #include "compiler/elaborate/align.h"
 #include "compiler/elaborate/numbers.h"
+#include "compiler/elaborate/scope.h"
 #include "dsl/near_name.h"
 
 namespace einc {
@@ -14,8 +15,6 @@ NodesFrom::NodesFrom(Context& context, Span span) : build_(context.build()), pre
   build_.origin.location = context.locate(span);
 }
 NodesFrom::~NodesFrom() { build_.origin.location = previous_; }
-
-std::string type_text(const Type& type) { return to_string(type); }
 
 Span span_of(const ast::Call& call) {
   return call.arguments.empty() ? call.callee.span : join(call.callee.span, call.arguments.back().span);
@@ -70,17 +69,17 @@ std::optional<int> find_axis(Context& context, const Type& type, Name name, Span
     if (type.axis(i).name != name) continue;
     if (found) {
       context.diagnostics()
-          .report(Code::axis_repeated, span, name, type_text(type))
+          .report(Code::axis_repeated, span, name, context.show(type))
           .hint("rename one of the two first: `y: {} = ...`", suggest_annotation(type.axes));
       return std::nullopt;
     }
     found = i;
   }
   if (found) return found;
-  auto report = context.diagnostics().report(Code::no_such_axis, span, type_text(type), name);
+  auto report = context.diagnostics().report(Code::no_such_axis, span, context.show(type), name);
   std::vector<std::string_view> names;
   for (const Axis& axis : type.axes)
-    if (axis.is_named()) names.push_back(axis.name.str());
+    if (axis.is_named()) names.push_back(without_marks(axis.name).str());
   if (const auto near = near_name(name.str(), names))
     report.hint("did you mean `{}`?", *near);
   else if (names.empty())
@@ -106,7 +105,7 @@ std::optional<AxisList> axes_or_all(Context& context, const Type& type, std::spa
     fine = fine && axis;
     if (!axis) continue;
     if (axes.contains(*axis)) {
-      context.diagnostics().report(Code::axis_twice, argument->span, type.axis(*axis).name);
+      context.diagnostics().report(Code::axis_twice, argument->span, without_marks(type.axis(*axis).name));
       fine = false;
     } else {
       axes.push_back(*axis);

@@ -25,9 +25,6 @@ class NodesFrom {
 
 Span span_of(const ast::Call& call);
 
-// How messages write a type: `f32[batch seq]`.
-std::string type_text(const Type& type);
-
 // Between `least` and `most` positional arguments, and no keyword that is not listed. `usage` shows a right call.
 bool check_arguments(Context& context, const ast::Call& call, size_t least, size_t most, std::string_view usage,
                      std::initializer_list<std::string_view> keywords = {});

@@ -6,6 +6,7 @@
 #include "compiler/elaborate/align.h"
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/axis_ops.h"
+#include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/numbers.h"
 #include "compiler/elaborate/promote.h"
 
@@ -64,8 +65,8 @@ bool unify(Context& context, std::string_view op, Parts& parts, int joined) {
     const auto order = order_like(first, type);
     if (!order) {
       context.diagnostics()
-          .report(Code::parts_differ, parts.spans[k], op, type_text(first), type_text(type))
-          .label(parts.spans[0], "{}", type_text(first));
+          .report(Code::parts_differ, parts.spans[k], op, context.show(first), context.show(type))
+          .label(parts.spans[0], "{}", context.show(first));
       fine = false;
       continue;
     }
@@ -73,9 +74,9 @@ bool unify(Context& context, std::string_view op, Parts& parts, int joined) {
       const Axis& axis = type.axis((*order)[i]);
       if (i == joined || axis.size == first.axis(i).size) continue;
       context.diagnostics()
-          .report(Code::axis_sizes_differ, parts.spans[k], axis.name, context.describe_size(first.axis(i).size), context.describe_size(axis.size))
-          .label(parts.spans[0], "{}", type_text(first))
-          .label(parts.spans[k], "{}", type_text(type));
+          .report(Code::axis_sizes_differ, parts.spans[k], without_marks(axis.name), context.describe_size(first.axis(i).size), context.describe_size(axis.size))
+          .label(parts.spans[0], "{}", context.show(first))
+          .label(parts.spans[k], "{}", context.show(type));
       fine = false;
     }
     if (!order->is_identity()) parts.nodes[k] = build.permute(parts.nodes[k], *order);
@@ -115,7 +116,7 @@ std::optional<Value> call_stack(Context& context, const ast::Call& call) {
   const Type type = build.type(parts->nodes[0]);
   for (const Axis& axis : type.axes)
     if (axis.name == name->name) {
-      context.diagnostics().report(Code::axis_exists, last.span, type_text(type), name->name).hint("choose another name, or use `concat` along that axis");
+      context.diagnostics().report(Code::axis_exists, last.span, context.show(type), name->name).hint("choose another name, or use `concat` along that axis");
       return std::nullopt;
     }
   const Poly count(static_cast<int64_t>(parts->nodes.size()));

@@ -7,6 +7,7 @@
 
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/indexing.h"
+#include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/promote.h"
 #include "compiler/elaborate/reductions.h"
 
@@ -155,7 +156,7 @@ std::optional<Value> call_top_k(Context& context, const ast::Call& call) {
     const Verdict verdict = decide(condition);
     if (verdict == Verdict::never) {
       context.diagnostics()
-          .report(Code::top_k_too_large, arguments[2]->value->span, *k, axis.name, context.describe_size(axis.size))
+          .report(Code::top_k_too_large, arguments[2]->value->span, *k, without_marks(axis.name), context.describe_size(axis.size))
           .hint("k is at least 1 and at most the axis' size");
       return std::nullopt;
     }

@@ -47,6 +47,8 @@ class Context {
   virtual std::vector<std::string> visible_axis_names() const = 0;
   // "seq (declared at gpt2.ein:2)", "3 (written here)": where a size came from, for messages.
   virtual std::string describe_size(const Poly& size) const = 0;
+  // A type as the file would write it, sizes in the dims' own names.
+  virtual std::string show(const Type& type) const = 0;
 
   // Records a run-time condition (exact division, slice bound): checked when dims are bound. Reports at once when it can never hold.
   virtual void require(Condition condition, Span where) = 0;

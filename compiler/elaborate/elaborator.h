@@ -40,6 +40,7 @@ class Elaborator final : public Context {
   void introduce_local(Name name, const Poly& size, Span where) override;
   std::vector<std::string> visible_axis_names() const override;
   std::string describe_size(const Poly& size) const override;
+  std::string show(const Type& type) const override;
   void require(Condition condition, Span where) override;
   const Bindings& order_values() const override { return order_values_; }
   SourceLocation locate(Span span) const override;
@@ -79,7 +80,6 @@ class Elaborator final : public Context {
   std::optional<NodeId> annotate(NodeId value, const ast::Type& type, Span span, uint32_t first_new_node);
   std::optional<NodeId> conform_dtype(NodeId value, DType dtype, Span span, uint32_t first_new_node);
   std::optional<Axis> declared_axis(const ast::Axis& axis);
-  std::string show(const Type& type) const;
   std::string show(const Axis& axis) const;
 
   // declarations.cpp

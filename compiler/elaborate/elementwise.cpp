@@ -9,16 +9,12 @@
 #include "compiler/elaborate/numbers.h"
 #include "compiler/elaborate/promote.h"
 #include "compiler/elaborate/reductions.h"
+#include "compiler/elaborate/scope.h"
 
 namespace einc {
 namespace {
 
 constexpr int64_t kLargestIntegerPower = 64;
-
-std::string describe_operand(Context& context, NodeId node, int axis) {
-  const Type& type = context.build().type(node);
-  return fmt::format("{}: `{}` is {}", type_text(type), type.axis(axis).name.str(), context.describe_size(type.axis(axis).size));
-}
 
 void report_problem(Context& context, const AlignProblem& problem, std::span<const NodeId> nodes, std::span<const Span> spans, Span whole) {
   if (problem.fault == AlignFault::too_many_axes) {
@@ -27,25 +23,28 @@ void report_problem(Context& context, const AlignProblem& problem, std::span<con
   }
   const Type& type = context.build().type(nodes[problem.operand]);
   const Axis& axis = type.axis(problem.axis);
-  const std::string text = type_text(type);
+  const std::string text = context.show(type);
   switch (problem.fault) {
     case AlignFault::nameless:
       context.diagnostics()
-          .report(Code::axis_nameless, spans[problem.operand], axis.name.empty() ? axis.size.str() : axis.name.str(), text)
+          .report(Code::axis_nameless, spans[problem.operand], axis.name.empty() ? axis.size.str() : without_marks(axis.name).str(), text)
           .hint("name its axes first: `y: {} = ...`", suggest_annotation(type.axes));
       return;
     case AlignFault::repeated:
       context.diagnostics()
-          .report(Code::axis_repeated, spans[problem.operand], axis.name, text)
+          .report(Code::axis_repeated, spans[problem.operand], without_marks(axis.name), text)
           .hint("rename one of the two first: `y: {} = ...`", suggest_annotation(type.axes));
       return;
     case AlignFault::sizes_differ: {
-      const Axis& other = context.build().type(nodes[problem.other_operand]).axis(problem.other_axis);
-      auto report = context.diagnostics().report(Code::axis_sizes_differ, spans[problem.operand], axis.name, other.size, axis.size);
-      report.label(spans[problem.other_operand], describe_operand(context, nodes[problem.other_operand], problem.other_axis));
-      report.label(spans[problem.operand], describe_operand(context, nodes[problem.operand], problem.axis));
+      const Type& other_type = context.build().type(nodes[problem.other_operand]);
+      const Axis& other = other_type.axis(problem.other_axis);
+      const Name name = without_marks(axis.name);
+      auto report = context.diagnostics().report(Code::axis_sizes_differ, spans[problem.operand], name, context.describe_size(other.size),
+                                                 context.describe_size(axis.size));
+      report.label(spans[problem.other_operand], "{}", context.show(other_type));
+      report.label(spans[problem.operand], "{}", text);
       if (axis.size.is_one() || other.size.is_one())
-        report.hint("an axis of size 1 does not broadcast: drop it with `[{} = 0]`", axis.name);
+        report.hint("an axis of size 1 does not broadcast: drop it with `[{} = 0]`", name);
       else
         report.hint("if these are two different axes, rename one: `y: {} = ...`", suggest_annotation(type.axes, problem.axis));
       return;

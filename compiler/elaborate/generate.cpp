@@ -6,6 +6,7 @@
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/axis_ops.h"
 #include "compiler/elaborate/indexing.h"
+#include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/numbers.h"
 
 namespace einc {
@@ -49,7 +50,7 @@ std::optional<Value> call_one_hot(Context& context, const ast::Call& call) {
   Builder& build = context.build();
   const Type type = build.type(*ids);
   if (has_axis(type.axes, axis->name)) {
-    context.diagnostics().report(Code::axis_exists, call.arguments[1].span, type_text(type), axis->name);
+    context.diagnostics().report(Code::axis_exists, call.arguments[1].span, context.show(type), without_marks(axis->name));
     return std::nullopt;
   }
   if (!check_rank(context, type.axes.size() + 1, span_of(call))) return std::nullopt;
@@ -91,7 +92,7 @@ std::optional<Value> call_random(Context& context, const ast::Call& call) {
     fine = fine && axis;
     if (!axis) continue;
     if (has_axis(type.axes, axis->name)) {
-      context.diagnostics().report(Code::axis_twice, argument.span, axis->name);
+      context.diagnostics().report(Code::axis_twice, argument.span, without_marks(axis->name));
       fine = false;
     }
     type.axes.push_back(*axis);

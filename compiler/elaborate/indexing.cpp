@@ -7,6 +7,7 @@
 #include "compiler/elaborate/align.h"
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/axis_ops.h"
+#include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/numbers.h"
 #include "compiler/elaborate/promote.h"
 #include "compiler/symbolic/order.h"
@@ -30,7 +31,7 @@ const Poly* integer_poly(const Value& value) {
 
 std::string describe_value(Context& context, const Value& value) {
   if (const Number* number = std::get_if<Number>(&value.data)) return describe(*number);
-  if (const NodeId* node = std::get_if<NodeId>(&value.data)) return type_text(context.build().type(*node));
+  if (const NodeId* node = std::get_if<NodeId>(&value.data)) return context.show(context.build().type(*node));
   return "several values";
 }
 
@@ -48,7 +49,7 @@ bool never_holds(Context& context, Condition condition, Span span) {
 std::optional<Poly> pick_position(Context& context, const Poly& position, const Axis& axis, Span span) {
   const Poly start = from_start(position, axis.size);
   if (!never_holds(context, {ConditionKind::in_range, start, axis.size, -1, "an index"}, span)) return start;
-  auto report = context.diagnostics().report(Code::index_outside, span, position, axis.name, context.describe_size(axis.size));
+  auto report = context.diagnostics().report(Code::index_outside, span, position, without_marks(axis.name), context.describe_size(axis.size));
   if (const auto n = axis.size.as_integer()) report.hint("positions are 0 to {}, or -{} to -1 from the end", *n - 1, *n);
   return std::nullopt;
 }
@@ -72,11 +73,11 @@ std::optional<Position> slice_position(Context& context, const ast::IndexItem& i
   position.size = *high - *low;
   if (never_holds(context, {ConditionKind::at_least, *low, Poly(0), -1, "the start of a slice"}, item.span) ||
       never_holds(context, {ConditionKind::at_least, axis.size, *high, -1, "the end of a slice"}, item.span)) {
-    context.diagnostics().report(Code::slice_outside, item.span, *low, *high, axis.name, context.describe_size(axis.size));
+    context.diagnostics().report(Code::slice_outside, item.span, *low, *high, without_marks(axis.name), context.describe_size(axis.size));
     return std::nullopt;
   }
   if (never_holds(context, {ConditionKind::at_least, position.size, Poly(1), -1, "the size of a slice"}, item.span)) {
-    context.diagnostics().report(Code::slice_empty, item.span, *low, *high, axis.name).hint("an axis has at least 1 element");
+    context.diagnostics().report(Code::slice_empty, item.span, *low, *high, without_marks(axis.name)).hint("an axis has at least 1 element");
     return std::nullopt;
   }
   return position;
@@ -165,7 +166,7 @@ std::optional<NodeId> write(Context& context, NodeId base, std::vector<Position>
 bool check_ids(Context& context, NodeId ids, Span span) {
   const DType dtype = context.build().type(ids).dtype;
   if (is_integer(dtype)) return true;
-  auto report = context.diagnostics().report(Code::index_not_integer, span, type_text(context.build().type(ids)));
+  auto report = context.diagnostics().report(Code::index_not_integer, span, context.show(context.build().type(ids)));
   if (dtype == DType::boolean)
     report.hint("to keep elements under a mask and clear the others, write `where(mask, x, 0)`");
   else
@@ -185,7 +186,7 @@ std::optional<GatherPlan> plan_gather(Context& context, const Type& table, int a
       if (found >= 0 || std::find(shared.begin(), shared.end(), i) != shared.end()) {
         const Type& twice = found >= 0 ? table : ids;
         context.diagnostics()
-            .report(Code::axis_repeated, span, ids.axis(j).name, type_text(twice))
+            .report(Code::axis_repeated, span, without_marks(ids.axis(j).name), context.show(twice))
             .hint("rename one of the two first: `y: {} = ...`", suggest_annotation(twice.axes));
         return std::nullopt;
       }
@@ -193,8 +194,8 @@ std::optional<GatherPlan> plan_gather(Context& context, const Type& table, int a
     }
     if (found >= 0 && table.axis(found).size != ids.axis(j).size) {
       context.diagnostics()
-          .report(Code::axis_sizes_differ, span, ids.axis(j).name, context.describe_size(table.axis(found).size), context.describe_size(ids.axis(j).size))
-          .label(span, "{} indexes {}", type_text(ids), type_text(table))
+          .report(Code::axis_sizes_differ, span, without_marks(ids.axis(j).name), context.describe_size(table.axis(found).size), context.describe_size(ids.axis(j).size))
+          .label(span, "{} indexes {}", context.show(ids), context.show(table))
           .hint("if these are two different axes, rename one: `y: {} = ...`", suggest_annotation(ids.axes, j));
       return std::nullopt;
     }
@@ -285,7 +286,7 @@ std::optional<NodeId> fit_axes(Context& context, NodeId x, const std::vector<Axi
   Builder& build = context.build();
   const Type type = build.type(x);
   if (type.axes == axes) return x;
-  const std::string target = type_text(Type{type.dtype, axes});
+  const std::string target = context.show(Type{type.dtype, axes});
   std::vector<int> position;  // of each axis of x among `axes`
   for (int i = 0; i < type.rank(); ++i) {
     const Axis& axis = type.axis(i);
@@ -297,12 +298,12 @@ std::optional<NodeId> fit_axes(Context& context, NodeId x, const std::vector<Axi
       return std::nullopt;
     }
     if (matches.size() > 1 || std::find(position.begin(), position.end(), matches[0]) != position.end()) {
-      context.diagnostics().report(Code::axis_repeated, span, axis.name, matches.size() > 1 ? target : type_text(type));
+      context.diagnostics().report(Code::axis_repeated, span, without_marks(axis.name), matches.size() > 1 ? target : context.show(type));
       return std::nullopt;
     }
     const Poly& wanted = axes[static_cast<size_t>(matches[0])].size;
     if (wanted != axis.size) {
-      context.diagnostics().report(Code::axis_sizes_differ, span, axis.name, context.describe_size(axis.size), context.describe_size(wanted));
+      context.diagnostics().report(Code::axis_sizes_differ, span, without_marks(axis.name), context.describe_size(axis.size), context.describe_size(wanted));
       return std::nullopt;
     }
     position.push_back(matches[0]);

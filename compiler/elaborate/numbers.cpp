@@ -90,11 +90,17 @@ double apply_binary(MapFn fn, double a, double b) {
   internal_error(__FILE__, __LINE__, "not a binary function of numbers");
 }
 
+// A divisor that some dims would make 0 is left to the graph, where the quotient is infinite then.
+bool never_zero(const Poly& x) {
+  return x.is_constant() ? !x.is_zero() : provably_positive(x) || provably_positive(-x);
+}
+
 std::optional<Result> exact_power(const Number& base, const Number& exponent) {
   if (as_poly(base) == nullptr || as_poly(exponent) == nullptr) return std::nullopt;
   const auto n = as_poly(exponent)->as_integer();
   if (!n || *n > kLargestExponent || *n < -kLargestExponent) return std::nullopt;
   if (*n < 0 && as_poly(base)->is_zero()) return NumberFault::division_by_zero;
+  if (*n < 0 && !never_zero(*as_poly(base))) return NumberFault::needs_nodes;
   return exact(pow(*as_poly(base), static_cast<int>(*n)), base.integer && *n >= 0);
 }
 
@@ -111,7 +117,7 @@ Result fold_binary(MapFn fn, const Number& a, const Number& b) {
       if (fn == MapFn::add) return exact(*x + *y, integer);
       if (fn == MapFn::sub) return exact(*x - *y, integer);
       if (fn == MapFn::mul) return exact(*x * *y, integer);
-      if (fn == MapFn::div) return exact(divide(*x, *y), false);
+      if (fn == MapFn::div && never_zero(*y)) return exact(divide(*x, *y), false);
       if (fn == MapFn::minimum) return exact(min_of(*x, *y), integer);
       if (fn == MapFn::maximum) return exact(max_of(*x, *y), integer);
     }

@@ -51,6 +51,8 @@ TEST_CASE("what depends on dims and is no polynomial is left to the graph") {
   CHECK(fold(MapFn::rsqrt, {integer("head")}) == "nodes");
   CHECK(fold(MapFn::exp, {integer("head")}) == "nodes");
   CHECK(fold(MapFn::mul, {real(kInfinity), integer("head")}) == "nodes");
+  CHECK(fold(MapFn::div, {integer("1"), integer("head - 2")}) == "nodes");  // infinite where head is 2
+  CHECK(fold(MapFn::pow, {integer("head - 2"), integer("-1")}) == "nodes");
   CHECK(fold(MapFn::less, {integer("1"), integer("2")}) == "nodes");
 }
 
