@@ -1,0 +1,161 @@
+// Exact diagnostics. Every code has a file named after it, <identifier>.ein, with the expected text in <identifier>.txt:
+// syntax/ goes through the parser alone, program/ through elaboration (so through the parser too). A first line
+// `# einc: -D n=3` sets dims. `scripts/golden` rewrites the expectations; read the difference before committing it.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "compiler/elaborate/elaborate.h"
+#include "dsl/parser.h"
+#include "dsl/render.h"
+
+using namespace einc;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kFolder = "tests/golden/errors/";  // tests run in the repository's root
+
+enum class Stage : uint8_t { syntax, program };
+
+struct Checked {
+  std::string text;
+  std::set<std::string> codes;
+};
+
+Bindings dims_of(std::string_view text) {
+  Bindings dims;
+  std::istringstream words{std::string(text.substr(0, text.find('\n')))};
+  std::string word;
+  words >> word >> word;
+  if (word != "einc:") return dims;
+  while (words >> word)
+    if (const size_t equals = word.find('='); equals != std::string::npos) dims.emplace(Name(word.substr(0, equals)), std::stoll(word.substr(equals + 1)));
+  return dims;
+}
+
+Checked check_file(std::string name, std::string text, Stage stage) {
+  SourceMap sources;
+  Diagnostics diagnostics;
+  ElaborateOptions options;
+  options.dims = dims_of(text);
+  if (const auto file = sources.add(std::move(name), std::move(text), diagnostics)) {
+    if (stage == Stage::syntax) parse(sources, *file, diagnostics);
+    else elaborate(sources, *file, options, diagnostics);
+  }
+  Checked out{render_text(sources, diagnostics), {}};
+  for (const Diagnostic& d : diagnostics.list()) out.codes.emplace(info(d.code).identifier);
+  return out;
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// Compares with the file, or rewrites it when EINC_UPDATE_GOLDEN is set.
+void expect(const std::string& text, const fs::path& path) {
+  if (std::getenv("EINC_UPDATE_GOLDEN")) {
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  CAPTURE(path.string());
+  CHECK(text == read_text(path));
+}
+
+std::vector<fs::path> programs(const std::string& folder) {
+  std::vector<fs::path> out;
+  if (!fs::exists(folder)) return out;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".ein") out.push_back(entry.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// Inputs that cannot or should not stand in a file of the repository.
+std::vector<std::pair<std::string, std::string>> generated() {
+  using namespace std::string_literals;
+  return {
+      {"file_too_large", std::string(kMaxSourceBytes + 1, ' ')},
+      {"nothing_to_compile", "# only a comment"},
+      {"utf16_source", "\xFF\xFEx\0=\0"s},
+      {"invalid_utf8", "x = 3\ny = \"caf\xE9\"\n"},
+      {"nul_byte", "x = 3\ny = 4\0\n"s},
+      {"hidden_character", "x = 3  # \xE2\x80\xAE reversed\n"},
+      {"too_many_tokens", [] {
+         std::string text;
+         for (int i = 0; i < (1 << 18) + 1; ++i) text += "a=1\n";
+         return text;
+       }()},
+  };
+}
+
+std::set<std::string> all_codes_seen() {
+  std::set<std::string> seen;
+  const auto add = [&](const std::set<std::string>& codes, const std::string& name) {
+    if (codes.contains(name)) seen.insert(name);
+  };
+  for (const auto& path : programs(kFolder + "syntax")) add(check_file(path.string(), read_text(path), Stage::syntax).codes, path.stem().string());
+  for (const auto& path : programs(kFolder + "program")) add(check_file(path.string(), read_text(path), Stage::program).codes, path.stem().string());
+  for (const auto& [name, text] : generated()) add(check_file(name, text, Stage::syntax).codes, name);
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("syntax errors") {
+  for (const fs::path& path : programs(kFolder + "syntax")) {
+    const Checked result = check_file(path.string(), read_text(path), Stage::syntax);
+    CAPTURE(path.string());
+    CHECK(result.codes.contains(path.stem().string()));
+    expect(result.text, fs::path(path).replace_extension(".txt"));
+  }
+}
+
+TEST_CASE("errors of elaboration") {
+  for (const fs::path& path : programs(kFolder + "program")) {
+    const Checked result = check_file(path.string(), read_text(path), Stage::program);
+    expect(result.text, fs::path(path).replace_extension(".txt"));
+  }
+}
+
+TEST_CASE("errors of generated files") {
+  for (const auto& [name, text] : generated()) {
+    const Checked result = check_file(name + ".ein", text, Stage::syntax);
+    CHECK(result.codes.contains(name));
+    expect(result.text, kFolder + "syntax/" + name + ".txt");
+  }
+}
+
+TEST_CASE("a file that cannot be read") {
+  SourceMap sources;
+  Diagnostics diagnostics;
+  CHECK(!sources.load("no/such/file.ein", diagnostics));
+  CHECK(!sources.load("tests", diagnostics));
+  CHECK(render_text(sources, diagnostics) ==
+        "error[E0001]: cannot read `no/such/file.ein`: No such file or directory\n\nerror[E0001]: cannot read `tests`: Is a directory\n\n");
+}
+
+TEST_CASE("codes are distinct and each has a test") {
+  std::set<std::string_view> numbers;
+  for (const CodeInfo& code : kCodes) {
+    CAPTURE(code.code);
+    CHECK(numbers.insert(code.code).second);
+  }
+  std::set<std::string> seen = all_codes_seen();
+  seen.insert("file_not_readable");  // above
+  std::string missing;
+  for (const CodeInfo& code : kCodes)
+    if (!seen.contains(std::string(code.identifier))) missing += fmt::format("{} {}\n", code.code, code.identifier);
+  INFO("codes without tests/golden/errors/program/<identifier>.ein:\n", missing);
+  if (std::getenv("EINC_ALL_CODES")) CHECK(missing.empty());
+  else WARN(missing.empty());
+}
