@@ -69,7 +69,7 @@ class PatternParser {
     if (next_is(",")) return comma();
     diagnostics_.report(Code::pattern_arrow, span(at_, at_ + 2), "a pattern has one arrow, and this is its second")
         .label(pattern.arrow, "the first stands here")
-        .hint("\"{}\"", text_.substr(0, at_));
+        .hint("\"{}\"", text_.substr(0, text_.find_last_not_of(' ', at_ - 1) + 1));
     return false;
   }
 

@@ -98,8 +98,8 @@ class Checker {
           .hint("write `...` on the left too");
     } else if (op_ == PatternOp::rearrange || op_ == PatternOp::repeat) {
       for (const Contents& input : inputs_)
-        for (const Span span : input.ellipses)
-          diagnostics_.report(Code::pattern_ellipsis, span, "the axes of the ellipsis on the left are lost: the right has none")
+        if (input.ellipses.size() == 1)
+          diagnostics_.report(Code::pattern_ellipsis, input.ellipses[0], "the axes of the ellipsis on the left are lost: the right has none")
               .hint("write `...` on the right too, or use reduce");
     }
   }
