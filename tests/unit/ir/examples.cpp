@@ -4,27 +4,15 @@
 #include <cmath>
 #include <filesystem>
 
-#include "compiler/elaborate/elaborate.h"
-#include "compiler/ir/interpret.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/read.h"
 #include "compiler/ir/verify.h"
 #include "compiler/simplify/simplify.h"
-#include "dsl/render.h"
+#include "tests/support/run_graph.h"
 
 using namespace einc;
 
 namespace {
-
-Graph example(const std::string& name, const Bindings& dims = {}) {
-  SourceMap sources;
-  Diagnostics diagnostics;
-  const auto file = sources.load(EINC_SOURCE_DIR "/examples/" + name, diagnostics);
-  REQUIRE(file.has_value());
-  auto graph = elaborate(sources, *file, {dims, {}}, diagnostics);
-  REQUIRE_MESSAGE(graph.has_value(), render_text(sources, diagnostics));
-  return std::move(*graph);
-}
 
 void check_text_and_rules(const std::string& name, const Graph& graph) {
   for (const std::string& problem : verify(graph)) {
@@ -39,26 +27,6 @@ void check_text_and_rules(const std::string& name, const Graph& graph) {
     CHECK_MESSAGE(print_graph(std::get<Graph>(result)) == text, name);
 }
 
-// Every input filled with small integers, or with numbers between -1 and 1.
-TensorMap some_inputs(const Graph& graph, const Bindings& given) {
-  const Bindings dims = graph.dims.bind(given).values;
-  TensorMap inputs;
-  for (const Node& node : graph.nodes) {
-    if (node.op != Op::input) continue;
-    std::vector<int64_t> shape;
-    for (const Axis& axis : node.type.axes) shape.push_back(axis.size.evaluate_integer(dims).value());
-    Tensor t = Tensor::zeros(node.type.dtype, shape);
-    for (size_t i = 0; i < t.ints.size(); ++i) t.ints[i] = static_cast<int64_t>(i * 7 % 5);
-    for (size_t i = 0; i < t.reals.size(); ++i) t.reals[i] = std::sin(static_cast<double>(i) + 1);
-    inputs[node.as<InputAttr>().name] = std::move(t);
-  }
-  return inputs;
-}
-
-InterpretResult step(const Graph& graph, const Bindings& dims, const InterpretOptions& options) {
-  return interpret(graph, dims, some_inputs(graph, dims), initial_params(graph, dims, 1), initial_states(graph, dims, 1), options);
-}
-
 const Bindings kSmallGpt2{{"batch", 2}, {"seq", 8}, {"vocab", 11}, {"layers", 2}, {"heads", 2}, {"head", 4}};
 
 }  // namespace
@@ -67,16 +35,16 @@ TEST_CASE("examples: each prints, reads back and verifies, before and after simp
   for (const auto& entry : std::filesystem::directory_iterator(EINC_SOURCE_DIR "/examples")) {
     if (entry.path().extension() != ".ein") continue;
     const std::string name = entry.path().filename().string();
-    Graph graph = example(name);
+    Graph graph = compile_example(name);
     check_text_and_rules(name, graph);
     check_text_and_rules(name + " simplified", simplify(std::move(graph), Roots::training));
   }
 }
 
 TEST_CASE("examples: a GPT-2 of small dims takes a training step, the same with and without simplification") {
-  const Graph graph = example("gpt2.ein", kSmallGpt2);
+  const Graph graph = compile_example("gpt2.ein", kSmallGpt2);
   const Graph simple = simplify(graph, Roots::training);
-  const InterpretResult a = step(graph, kSmallGpt2, {}), b = step(simple, kSmallGpt2, {});
+  const InterpretResult a = run_graph(graph, kSmallGpt2), b = run_graph(simple, kSmallGpt2);
   CHECK(a.loss->reals[0] == doctest::Approx(std::log(11)).epsilon(0.1));
   CHECK(b.loss->reals[0] == doctest::Approx(a.loss->reals[0]).epsilon(1e-12));
   CHECK(a.gradients.size() > 10);
@@ -85,14 +53,14 @@ TEST_CASE("examples: a GPT-2 of small dims takes a training step, the same with 
       if (std::fabs(gradient.reals[i] - b.gradients.at(path).reals[i]) > 1e-12) FAIL_CHECK(path.str(), " differs at ", i);
   InterpretOptions stored;
   stored.arithmetic = Arithmetic::stored;
-  CHECK(step(simple, kSmallGpt2, stored).loss->reals[0] == doctest::Approx(a.loss->reals[0]).epsilon(1e-6));
+  CHECK(run_graph(simple, kSmallGpt2, stored).loss->reals[0] == doctest::Approx(a.loss->reals[0]).epsilon(1e-6));
 }
 
 TEST_CASE("examples: inference computes no gradients and no optimizer") {
-  const Graph graph = simplify(example("gpt2.ein", kSmallGpt2), Roots::training);
+  const Graph graph = simplify(compile_example("gpt2.ein", kSmallGpt2), Roots::training);
   InterpretOptions options;
   options.mode = RunMode::inference;
-  const InterpretResult result = step(graph, kSmallGpt2, options);
+  const InterpretResult result = run_graph(graph, kSmallGpt2, options);
   CHECK(result.outputs.size() == 1);
   CHECK(count_phase(graph, result, Phase::forward).contraction > 0);
   CHECK(count_phase(graph, result, Phase::backward) == Counts{});

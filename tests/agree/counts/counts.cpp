@@ -1,0 +1,87 @@
+// The cost formulas against counters in the interpreter's innermost loops: by phase and class, exactly, at several dims.
+// The two share no code but the graph.
+#include <doctest/doctest.h>
+
+#include "compiler/cost/totals.h"
+#include "compiler/simplify/simplify.h"
+#include "tests/support/run_graph.h"
+
+using namespace einc;
+
+namespace {
+
+void check_counts(const std::string& what, const Graph& compiled, const Bindings& dims) {
+  const Graph graph = simplify(compiled, Roots::training);
+  const FlopTotals formulas = count_flops(graph, constant_nodes(graph));
+  const InterpretResult run = run_graph(graph, dims);
+  const Bindings values = graph.dims.bind(dims).values;
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::optimizer}) {
+    const Counts counted = count_phase(graph, run, phase);
+    const auto check = [&](const char* kind, const Poly& formula, uint64_t count) {
+      const auto value = formula.evaluate_integer(values);
+      CHECK_MESSAGE(value == static_cast<int64_t>(count), what, " ", to_string(phase), " ", kind, ": ", formula.str());
+    };
+    check("contraction", formulas.of(phase, FlopClass::contraction), counted.contraction);
+    check("elementwise", formulas.of(phase, FlopClass::elementwise), counted.elementwise);
+    check("transcendental", formulas.transcendental[static_cast<size_t>(phase)], counted.transcendental);
+    check("reduction", formulas.of(phase, FlopClass::reduction), counted.reduction);
+    check("other", formulas.of(phase, FlopClass::other), counted.other);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("counts: formulas equal the interpreter's counters in whole models") {
+  const std::pair<const char*, Bindings> models[] = {
+      {"two_layer.ein", {{"batch", 3}, {"width", 4}, {"out", 5}}},
+      {"mlp.ein", {{"batch", 3}, {"features", 5}, {"hidden", 4}, {"classes", 2}}},
+      {"deep_linear.ein", {{"batch", 2}, {"width", 3}, {"layers", 3}}},
+      {"attention.ein", {{"batch", 2}, {"seq", 3}, {"heads", 2}, {"head", 2}}},
+      {"cnn.ein", {{"batch", 2}, {"height", 8}, {"width", 8}, {"c1", 2}, {"c2", 3}, {"classes", 4}}},
+      {"gpt2.ein", {{"batch", 2}, {"seq", 3}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 2}}},
+      {"llama.ein", {{"batch", 1}, {"seq", 3}, {"vocab", 5}, {"layers", 2}, {"embed", 8}, {"heads", 2}, {"kv_heads", 1}, {"ffn", 6}}},
+      {"lora.ein", {{"batch", 2}, {"width", 3}, {"out", 4}, {"rank", 2}}},
+  };
+  for (const auto& [name, dims] : models) {
+    const Graph graph = compile_example(name, dims);
+    CHECK(count_phase(graph, run_graph(graph, dims), Phase::forward).contraction > 0);
+    check_counts(name, graph, dims);
+  }
+}
+
+TEST_CASE("counts: formulas equal the interpreter's counters op by op") {
+  const std::string head = "dim b = 2, n = 4, k = 3\ninput x: f32[b n]\ninput ids: i32[b]\nparam w: [n k] ~ normal(std = 1)\n";
+  const char* programs[] = {
+      "output y = einsum(x, w, \"b n, n k -> b k\")",
+      "output y = einsum(x, w, w, \"b n, n k, m k -> b m\")",
+      "output y = einsum(x, \"b n -> b\") + mean(x, n)",
+      "output y = softmax(x, n)",
+      "output y = logsumexp(x, n)",
+      "output y = log_softmax(x, n)",
+      "output y = cross_entropy(x, ids, n)",
+      "output y = cumsum(x, n)",
+      "output y = argmax(x, n)",
+      "output y = top_k(x, n, 2)",
+      "output y = var(x, b, n)",
+      "output y = where(x > 0, exp(x), x^2) * 3",
+      "output y = one_hot(ids, n) + 0.5",
+      "output y = w[n = ids]",
+      "output y = concat(x, x * 2, n)",
+      "output y = pad(x, n = (1, 2))",
+      "output y = einsum(pad(x, n = (1, 1)), \"b (p + q) -> b p q\", q = 3) * 2",
+      "output y = reduce(x, \"b (p q) -> b p\", \"max\", q = 2)",
+      "output y = dropout(x * 2, 0.5)",
+      "output y = normal(b, n) + x",
+      "output y = any(x > 0, n)",
+      "loss = mean(relu(einsum(x, w, \"b n, n k -> b k\")))\nminimize loss using sgd(lr = 0.1)",
+      "loss = mean(cross_entropy(einsum(x, w, \"b n, n k -> b k\"), ids, k))\nminimize loss using adamw(lr = 0.1, clip_norm = 1.0)",
+      "loss = sum(w[n = ids]^2)\nminimize loss using momentum(lr = 0.1)",
+      "loss = sum(max(x * w[k = 0], n))\nminimize loss using adagrad(lr = 0.1)",
+      "loss = sum(cumsum(w, n)^2) + logsumexp(w, n, k)\nminimize loss using rmsprop(lr = 0.1)",
+  };
+  for (const char* program : programs) {
+    const Graph graph = compile_text(head + program);
+    check_counts(program, graph, {});
+    check_counts(program, graph, {{"b", 3}, {"n", 6}, {"k", 2}});
+  }
+}

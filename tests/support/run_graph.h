@@ -1,0 +1,53 @@
+// Compiles text or an example and runs it with made-up inputs, for tests that compare two ways to one number.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "compiler/elaborate/elaborate.h"
+#include "compiler/ir/interpret.h"
+#include "dsl/render.h"
+
+namespace einc {
+
+inline Graph compile_file(SourceMap& sources, std::optional<FileId> file, Diagnostics& diagnostics, const Bindings& dims) {
+  std::optional<Graph> graph;
+  if (file) graph = elaborate(sources, *file, {dims, {}}, diagnostics);
+  REQUIRE_MESSAGE(graph.has_value(), render_text(sources, diagnostics));
+  return std::move(*graph);
+}
+
+inline Graph compile_text(const std::string& text, const Bindings& dims = {}) {
+  SourceMap sources;
+  Diagnostics diagnostics;
+  return compile_file(sources, sources.add("test.ein", text, diagnostics), diagnostics, dims);
+}
+
+inline Graph compile_example(const std::string& name, const Bindings& dims = {}) {
+  SourceMap sources;
+  Diagnostics diagnostics;
+  return compile_file(sources, sources.load(EINC_SOURCE_DIR "/examples/" + name, diagnostics), diagnostics, dims);
+}
+
+// Integers are 0 or 1, reals lie between -1 and 1.
+inline TensorMap some_inputs(const Graph& graph, const Bindings& given) {
+  const Bindings dims = graph.dims.bind(given).values;
+  TensorMap inputs;
+  for (const Node& node : graph.nodes) {
+    if (node.op != Op::input) continue;
+    std::vector<int64_t> shape;
+    for (const Axis& axis : node.type.axes) shape.push_back(axis.size.evaluate_integer(dims).value());
+    Tensor t = Tensor::zeros(node.type.dtype, shape);
+    for (size_t i = 0; i < t.ints.size(); ++i) t.ints[i] = static_cast<int64_t>(i / 2 % 2);
+    for (size_t i = 0; i < t.reals.size(); ++i) t.reals[i] = std::sin(static_cast<double>(i) + 1);
+    inputs[node.as<InputAttr>().name] = std::move(t);
+  }
+  return inputs;
+}
+
+inline InterpretResult run_graph(const Graph& graph, const Bindings& dims, const InterpretOptions& options = {}) {
+  return interpret(graph, dims, some_inputs(graph, dims), initial_params(graph, dims, 1), initial_states(graph, dims, 1), options);
+}
+
+}  // namespace einc
