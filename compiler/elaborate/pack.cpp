@@ -73,11 +73,12 @@ class StarPattern {
     const Axis& axis = operand.type.axes[position];
     const auto [it, added] = known_.try_emplace(atom.name, Known{axis.size, fmt::format("axis {} of {}", position + 1, operand.text)});
     if (added || it->second.size == axis.size) return true;
-    auto report = context_.diagnostics().report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text, show(context_.build().graph(), axis.size),
-                                                fmt::format("`{}`", atom.name.str()), show(context_.build().graph(), it->second.size));
+    const Graph& graph = context_.build().graph();
+    auto report = context_.diagnostics().report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text, show(graph, axis.size),
+                                                fmt::format("`{}` is {}", atom.name.str(), show(graph, it->second.size)));
     report.label(operand.where, "{} is `{}`", operand.text, show(context_.build().graph(), operand.type));
     if (it->second.source.empty())
-      report.hint("`{}` is a declared size, {}: use another name for an axis of another size", atom.name, context_.describe_size(it->second.size));
+      report.hint("a declared name has its declared size, {}: use another name for this axis", context_.describe_size(it->second.size));
     else
       report.hint("`{}` has the size of {}", atom.name, it->second.source);
     return false;

@@ -337,9 +337,13 @@ class Solver {
     failed_ = true;
     if (l.name.empty() && !is_ellipsis(l)) return report_literal(e, shown(*l.size));
     const std::string name = is_ellipsis(l) ? "the same axis of `...`" : fmt::format("`{}`", l.name.str());
-    auto report = diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis_of(e).size), name, shown(*l.size));
-    if (l.origin.known()) report.label(l.origin, "{} is {}: {}", name, shown(*l.size), l.origin_text);
-    else report.hint("`{}` is a declared size, {}: use another name for an axis of another size", l.name, context_.describe_size(*l.size));
+    const std::string size = shown(*l.size);
+    const std::string clash = size == l.name.str() ? fmt::format("the pattern calls it `{}`", size) : fmt::format("{} is {}", name, size);
+    auto report = diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis_of(e).size), clash);
+    if (l.origin.known())
+      report.label(l.origin, "{} is {}: {}", name, size, l.origin_text);
+    else
+      report.hint("a declared name has its declared size, {}: use another name for this axis", context_.describe_size(*l.size));
     report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
   }
 
@@ -497,7 +501,7 @@ class Solver {
     }
     failed_ = true;
     const Label& first = label(leaf.labels[0]);
-    auto report = diagnostics().report(Code::pattern_window_size, e.where, leaf.text, shown(leaf.size), shown(fitting), first.name, shown(*first.size));
+    auto report = diagnostics().report(Code::pattern_window_size, e.where, shown(leaf.size), shown(fitting), leaf.text, first.name, shown(*first.size));
     label_sources(report, e);
     return false;
   }

@@ -253,6 +253,25 @@ WINDOWS = [
 ]
 
 
+POOLS = [
+    ("b (2*y + ky) c -> b y c", "max", (2, 9, 3), dict(b=2, y=4, ky=3, c=3), dict(ky=3)),
+    ("b (2*y + ky) (2*z + kz) c -> b c y z", "mean", (2, 6, 5, 2), dict(b=2, y=3, z=2, ky=2, kz=2, c=2), dict(ky=2, kz=2)),
+    ("(y + 2*k) c -> y", "sum", (9, 2), dict(y=5, k=3, c=2), dict(k=3)),
+    ("b (3*y + ky) -> (b y)", "min", (2, 8), dict(b=2, y=2, ky=3), dict(ky=3)),
+]
+
+
+def pool(name, pattern, reduction, shape, size, given):
+    x = operand(shape, 0)
+    left, right = pattern.split("->")
+    opened, labels = x, []
+    for atom in split_atoms(left):
+        opened, names = open_axis(opened, len(labels), atom, size)
+        labels += names
+    y = einops.reduce(opened, " ".join(labels) + " ->" + right, reduction)
+    row(name, "reduce:" + reduction, pattern, [x], given, y, gradient=reduction in ("sum", "mean"))
+
+
 def main():
     print("# Generated pattern cases\n\nWritten by make_generated.py; the format is that of cases.md.\n\n## generated\n")
     print("id | op | pattern | input shapes | axis sizes | expected | note\n--- | --- | --- | --- | --- | --- | ---")
@@ -268,6 +287,8 @@ def main():
     for i, (pattern, shapes, size, given) in enumerate(WINDOWS):
         xs = [operand(s, t) for t, s in enumerate(shapes)]
         row(f"GW{i}", "einsum", pattern, xs, given, einsum_reference(pattern, xs, size))
+    for i, (pattern, reduction, shape, size, given) in enumerate(POOLS):
+        pool(f"GM{i}", pattern, reduction, shape, size, given)
 
 
 main()
