@@ -11,8 +11,20 @@ namespace {
 
 constexpr std::string_view kReductions = "there are \"sum\", \"mean\", \"max\", \"min\", \"prod\", \"any\" and \"all\"";
 
+// Truth values count as 0 and 1 of the other operands' dtype; sums of nothing else are i64, as those of `sum`.
+void count_truths(Builder& build, const SolvedPattern& pattern, std::vector<NodeId>& tensors) {
+  DType dtype = build.type(tensors[0]).dtype;
+  for (const NodeId x : tensors) dtype = promote(dtype, build.type(x).dtype);
+  if (dtype == DType::boolean) {
+    if (pattern.output_labels().size() == pattern.labels.size()) return;
+    dtype = DType::i64;
+  }
+  for (NodeId& x : tensors)
+    if (build.type(x).dtype == DType::boolean) x = build.cast(x, dtype);
+}
+
 std::optional<Value> elaborate_einsum(Context& context, const ast::Call& call) {
-  const auto arguments = read_pattern_call(context, call, PatternOp::einsum);
+  auto arguments = read_pattern_call(context, call, PatternOp::einsum);
   if (!arguments) return std::nullopt;
   if (arguments->tensors.size() > static_cast<size_t>(kMaxContractionOperands)) {
     context.diagnostics().report(Code::einsum_too_many_operands, arguments->span, arguments->tensors.size()).hint("split it into several");
@@ -22,6 +34,7 @@ std::optional<Value> elaborate_einsum(Context& context, const ast::Call& call) {
   if (!pattern) return std::nullopt;
   Builder& build = context.build();
   const uint32_t first_own = build.graph().size();
+  count_truths(build, *pattern, arguments->tensors);
   std::vector<LabelledTensor> terms;
   std::vector<std::string> texts;
   for (size_t t = 0; t < arguments->tensors.size(); ++t) {
