@@ -1,7 +1,6 @@
 #include "compiler/cost/components.h"
 
 #include "compiler/cost/memory.h"
-#include "compiler/cost/op_cost.h"
 #include "compiler/cost/sum.h"
 
 namespace einc {
@@ -15,7 +14,7 @@ struct Flow {
 
 class Finder {
  public:
-  explicit Finder(const Graph& graph) : graph_(graph), flow_(graph.size()), kind_(graph.size()) {}
+  Finder(const Graph& graph, const std::vector<FlopCost>& costs) : graph_(graph), costs_(costs), flow_(graph.size()), kind_(graph.size()) {}
 
   std::optional<ComponentCosts> run() {
     find_softmaxes();
@@ -112,7 +111,7 @@ class Finder {
       if (!kind_[i] && !has_weight(node)) continue;
       const Component component = kind_[i] ? *kind_[i] : kind_of_weight(i);
       for (NodeId x : node.operands) add_param(component, x);
-      totals.add(kComponents + static_cast<int>(component), node.origin.loop_context, flop_cost(graph_, NodeId{i}).flops);
+      totals.add(kComponents + static_cast<int>(component), node.origin.loop_context, costs_[i].flops);
     }
     const std::vector<Poly> flat = totals.totals();
     ComponentCosts costs;
@@ -124,6 +123,7 @@ class Finder {
   }
 
   const Graph& graph_;
+  const std::vector<FlopCost>& costs_;
   std::vector<Flow> flow_;
   std::vector<std::optional<Component>> kind_;
   bool found_ = false;
@@ -144,6 +144,6 @@ std::string_view to_string(Component component) {
   return "";
 }
 
-std::optional<ComponentCosts> transformer_components(const Graph& graph) { return Finder(graph).run(); }
+std::optional<ComponentCosts> transformer_components(const Graph& graph, const std::vector<FlopCost>& costs) { return Finder(graph, costs).run(); }
 
 }  // namespace einc

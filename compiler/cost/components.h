@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "compiler/ir/graph.h"
+#include "compiler/cost/op_cost.h"
 
 namespace einc {
 
@@ -19,6 +19,6 @@ struct ComponentCosts {
 };
 
 // Nothing when the program has no attention.
-std::optional<ComponentCosts> transformer_components(const Graph& graph);
+std::optional<ComponentCosts> transformer_components(const Graph& graph, const std::vector<FlopCost>& costs);
 
 }  // namespace einc

@@ -31,17 +31,18 @@ std::vector<NodeId> saved_activations(const Graph& graph, const std::vector<bool
   return result;
 }
 
-MemoryFormulas memory_formulas(const Graph& graph, const std::vector<NodeId>& saved) {
+MemoryFormulas memory_formulas(const Graph& graph, const Sizes& sizes, const std::vector<NodeId>& saved) {
   enum Channel { parameters, gradients, optimizer_state, state, inputs, activations, channels };
   LoopSum sum(graph, channels);
-  auto add = [&](Channel channel, const Node& node) { sum.add(channel, node.origin.loop_context, node.type.bytes()); };
-  for (const Node& node : graph.nodes) {
-    if (node.op == Op::param) add(parameters, node);
-    if (node.op == Op::input) add(inputs, node);
-    if (node.op == Op::state) add(node.as<StateAttr>().role == StateRole::user ? state : optimizer_state, node);
+  auto add = [&](Channel channel, NodeId id) { sum.add(channel, graph[id].origin.loop_context, sizes.bytes(id)); };
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.op == Op::param) add(parameters, NodeId{i});
+    if (node.op == Op::input) add(inputs, NodeId{i});
+    if (node.op == Op::state) add(node.as<StateAttr>().role == StateRole::user ? state : optimizer_state, NodeId{i});
   }
-  for (const Update& gradient : graph.gradients) add(gradients, graph[gradient.target]);
-  for (NodeId id : saved) add(activations, graph[id]);
+  for (const Update& gradient : graph.gradients) add(gradients, gradient.target);
+  for (NodeId id : saved) add(activations, id);
   const std::vector<Poly> t = sum.totals();
   return {t[parameters], t[gradients], t[optimizer_state], t[state], t[inputs], t[activations]};
 }

@@ -4,7 +4,7 @@
 #pragma once
 #include <vector>
 
-#include "compiler/ir/graph.h"
+#include "compiler/cost/sizes.h"
 
 namespace einc {
 
@@ -12,7 +12,7 @@ namespace einc {
 std::vector<NodeId> saved_activations(const Graph& graph, const std::vector<bool>& constant);
 
 struct MemoryFormulas { Poly parameters, gradients, optimizer_state, state, inputs, saved_activations; };
-MemoryFormulas memory_formulas(const Graph& graph, const std::vector<NodeId>& saved);
+MemoryFormulas memory_formulas(const Graph& graph, const Sizes& sizes, const std::vector<NodeId>& saved);
 
 // The param that a value is (a view or cast of), or invalid.
 NodeId param_behind(const Graph& graph, NodeId id);

@@ -5,6 +5,7 @@
 #pragma once
 #include <vector>
 
+#include "compiler/cost/sizes.h"
 #include "compiler/ir/graph.h"
 
 namespace einc {
@@ -19,7 +20,9 @@ struct FlopCost {
 };
 
 // By the node alone, whether or not it is constant.
-FlopCost flop_cost(const Graph& graph, NodeId id);
+FlopCost flop_cost(const Graph& graph, const Sizes& sizes, NodeId id);
+// Of every node.
+std::vector<FlopCost> flop_costs(const Graph& graph, const Sizes& sizes);
 
 struct ByteCost { Poly read, written; };
 
@@ -28,13 +31,15 @@ struct ByteCost { Poly read, written; };
 // window reads its source once, a slice or gather reads only what it takes.
 class ByteCounter {
  public:
-  ByteCounter(const Graph& graph, const std::vector<bool>& copies) : graph_(graph), copies_(copies) {}
+  ByteCounter(const Graph& graph, const Sizes& sizes, const std::vector<bool>& copies) : graph_(graph), sizes_(sizes), copies_(copies) {}
   ByteCost operator()(NodeId id) const;
 
  private:
-  Poly elements_read(NodeId id) const;
+  NodeId elements_read(NodeId id) const;
+  Poly bytes_read(NodeId id) const;
   Poly operands_read(const Node& node) const;
   const Graph& graph_;
+  const Sizes& sizes_;
   const std::vector<bool>& copies_;
 };
 

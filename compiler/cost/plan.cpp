@@ -17,8 +17,8 @@ bool is_user_state(const Node& node) { return node.op == Op::state && node.as<St
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims, PlanMode mode)
-      : graph_(graph), layouts_(layouts), constant_(constant), dims_(dims), mode_(mode) {}
+  Planner(const Graph& graph, const Sizes& sizes, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims, PlanMode mode)
+      : graph_(graph), sizes_(sizes), layouts_(layouts), constant_(constant), dims_(dims), mode_(mode) {}
 
   std::optional<MemoryPlan> run() {
     plan_.live = live_nodes(graph_, mode_);
@@ -68,7 +68,7 @@ class Planner {
       const Node& node = graph_.nodes[i];
       const bool dead = !plan_.live[i] && !is_source(node.op);
       if (dead || layouts_.buffer[i].index != i || node.op == Op::constant || (constant_[i] && !wanted[i])) continue;
-      const Poly count = node.type.count();
+      const Poly& count = sizes_.count(NodeId{i});
       auto it = known.find(count);
       if (it == known.end()) {
         const auto value = count.evaluate_integer(dims_);
@@ -211,6 +211,7 @@ class Planner {
   }
 
   const Graph& graph_;
+  const Sizes& sizes_;
   const Layouts& layouts_;
   const std::vector<bool>& constant_;
   const Bindings& dims_;
@@ -242,9 +243,9 @@ std::vector<bool> live_nodes(const Graph& graph, PlanMode mode) {
   return live;
 }
 
-std::optional<MemoryPlan> plan_memory(const Graph& graph, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims,
+std::optional<MemoryPlan> plan_memory(const Graph& graph, const Sizes& sizes, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims,
                                       PlanMode mode) {
-  return Planner(graph, layouts, constant, dims, mode).run();
+  return Planner(graph, sizes, layouts, constant, dims, mode).run();
 }
 
 }  // namespace einc

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/cost/layout.h"
+#include "compiler/cost/sizes.h"
 #include "compiler/symbolic/rational.h"
 
 namespace einc {
@@ -35,7 +36,8 @@ struct MemoryPlan {
 };
 
 // Nothing when a dim that some size needs has no value, or a buffer passes 2^62 bytes.
-std::optional<MemoryPlan> plan_memory(const Graph& graph, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims, PlanMode mode);
+std::optional<MemoryPlan> plan_memory(const Graph& graph, const Sizes& sizes, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims,
+                                      PlanMode mode);
 
 // Nodes that the roots need: outputs (the loss without any), state updates; in training the loss and parameter updates too.
 std::vector<bool> live_nodes(const Graph& graph, PlanMode mode);

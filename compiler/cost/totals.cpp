@@ -10,13 +10,15 @@ Poly FlopTotals::total(Phase phase) const {
   return sum;
 }
 
-FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant) {
+FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant) { return count_flops(graph, constant, flop_costs(graph, Sizes(graph))); }
+
+FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant, const std::vector<FlopCost>& costs) {
   constexpr int kColumns = kFlopClasses + 1;  // the last: transcendental
   LoopSum sum(graph, 3 * kColumns);
   for (uint32_t i = 0; i < graph.size(); ++i) {
     if (constant[i]) continue;
     const Origin& origin = graph.nodes[i].origin;
-    const FlopCost cost = flop_cost(graph, NodeId{i});
+    const FlopCost& cost = costs[i];
     const int phase = static_cast<int>(origin.phase) * kColumns;
     sum.add(phase + static_cast<int>(cost.kind), origin.loop_context, cost.flops);
     if (cost.transcendental) sum.add(phase + kFlopClasses, origin.loop_context, cost.flops);

@@ -18,5 +18,7 @@ struct FlopTotals {
 };
 
 FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant);
+// The same from costs at hand.
+FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant, const std::vector<FlopCost>& costs);
 
 }  // namespace einc

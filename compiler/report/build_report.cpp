@@ -40,9 +40,11 @@ class ReportBuilder {
         bound_(graph.dims.bind(options.given)),
         evaluate_(bound_.values),
         constant_(constant_nodes(graph)),
+        sizes_(graph),
+        costs_(flop_costs(graph, sizes_)),
         layouts_(analyse_layouts(graph)),
         saved_(saved_activations(graph, constant_)),
-        bytes_(graph, layouts_.copies) {}
+        bytes_(graph, sizes_, layouts_.copies) {}
 
   Report run() {
     describe_program();
@@ -81,9 +83,10 @@ class ReportBuilder {
 
   void list_tensors() {
     LoopSum sum(graph_, 2);
-    for (const Node& node : graph_.nodes) {
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
       if (node.op != Op::param && node.op != Op::input && node.op != Op::state) continue;
-      TensorReport tensor{"", node.type, amount(node.type.count()), amount(node.type.bytes()), false};
+      TensorReport tensor{"", node.type, amount(sizes_.count(NodeId{i})), amount(sizes_.bytes(NodeId{i})), false};
       if (node.op == Op::input) {
         tensor.name = node.as<InputAttr>().name.str();
         report_.inputs.push_back(std::move(tensor));
@@ -94,8 +97,8 @@ class ReportBuilder {
         const ParamAttr& param = node.as<ParamAttr>();
         tensor.name = param.path.str();
         tensor.frozen = param.frozen;
-        sum.add(0, node.origin.loop_context, node.type.count());
-        if (!param.frozen) sum.add(1, node.origin.loop_context, node.type.count());
+        sum.add(0, node.origin.loop_context, tensor.count.formula);
+        if (!param.frozen) sum.add(1, node.origin.loop_context, tensor.count.formula);
         report_.parameters.push_back(std::move(tensor));
       }
     }
@@ -110,7 +113,7 @@ class ReportBuilder {
   }
 
   void count_all_flops() {
-    const FlopTotals totals = count_flops(graph_, constant_);
+    const FlopTotals totals = count_flops(graph_, constant_, costs_);
     report_.forward = flop_report(totals, Phase::forward);
     report_.backward = flop_report(totals, Phase::backward);
     report_.optimizer = flop_report(totals, Phase::optimizer);
@@ -122,13 +125,13 @@ class ReportBuilder {
     ModuleSums sums(graph_);
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (node.op == Op::param) sums.add(ModuleColumn::parameters, node.origin, node.type.count());
+      if (node.op == Op::param) sums.add(ModuleColumn::parameters, node.origin, sizes_.count(NodeId{i}));
       if (constant_[i]) continue;
-      const Poly flops = flop_cost(graph_, NodeId{i}).flops;
+      const Poly& flops = costs_[i].flops;
       if (node.origin.phase == Phase::forward) sums.add(ModuleColumn::flops_forward, node.origin, flops);
       sums.add(ModuleColumn::flops_step, node.origin, flops);
     }
-    for (NodeId id : saved_) sums.add(ModuleColumn::saved_activations, graph_[id].origin, graph_.type(id).bytes());
+    for (NodeId id : saved_) sums.add(ModuleColumn::saved_activations, graph_[id].origin, sizes_.bytes(id));
     for (ModuleRow& row : sums.rows())
       report_.modules.push_back({std::move(row.path), amount(row[ModuleColumn::parameters]), amount(row[ModuleColumn::flops_forward]),
                                  amount(row[ModuleColumn::flops_step]), amount(row[ModuleColumn::saved_activations])});
@@ -147,7 +150,7 @@ class ReportBuilder {
   }
 
   void fill_memory() {
-    const MemoryFormulas formulas = memory_formulas(graph_, saved_);
+    const MemoryFormulas formulas = memory_formulas(graph_, sizes_, saved_);
     MemoryReport& memory = report_.memory;
     memory.parameters = amount(formulas.parameters);
     memory.gradients = amount(formulas.gradients);
@@ -157,7 +160,7 @@ class ReportBuilder {
     memory.saved_activations = amount(formulas.saved_activations);
     report_.host_to_device = memory.inputs;
     if (!bound_.ok()) return;
-    if (auto plan = plan_memory(graph_, layouts_, constant_, bound_.values, PlanMode::training)) {
+    if (auto plan = plan_memory(graph_, sizes_, layouts_, constant_, bound_.values, PlanMode::training)) {
       memory.peak_training = planned(plan->peak());
       memory.saved_planned = planned(plan->saved);
       memory.workspace = planned(plan->arena + plan->constants - plan->saved);
@@ -167,11 +170,11 @@ class ReportBuilder {
 
   std::optional<Rational> inference_peak() {
     if (options_.inference == nullptr) {
-      const auto plan = plan_memory(graph_, layouts_, constant_, bound_.values, PlanMode::inference);
+      const auto plan = plan_memory(graph_, sizes_, layouts_, constant_, bound_.values, PlanMode::inference);
       return plan ? std::optional(plan->peak()) : std::nullopt;
     }
     const Graph& graph = *options_.inference;
-    const auto plan = plan_memory(graph, analyse_layouts(graph), constant_nodes(graph), bound_.values, PlanMode::inference);
+    const auto plan = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), bound_.values, PlanMode::inference);
     return plan ? std::optional(plan->peak()) : std::nullopt;
   }
 
@@ -188,7 +191,7 @@ class ReportBuilder {
         break;
       }
     if (constant_[id.index]) return op.flops = op.bytes_read = op.bytes_written = amount(Poly(0)), op;
-    const FlopCost cost = flop_cost(graph_, id);
+    const FlopCost& cost = costs_[id.index];
     const ByteCost moved = bytes_(id);
     op.flops = amount(cost.flops);
     op.bytes_read = amount(moved.read);
@@ -261,7 +264,7 @@ class ReportBuilder {
   }
 
   void fill_components() {
-    const auto costs = transformer_components(graph_);
+    const auto costs = transformer_components(graph_, costs_);
     if (!costs) return;
     for (int c = 0; c < kComponents; ++c) {
       const auto k = static_cast<size_t>(c);
@@ -311,6 +314,8 @@ class ReportBuilder {
   BindResult bound_;
   Evaluator evaluate_;
   std::vector<bool> constant_;
+  Sizes sizes_;
+  std::vector<FlopCost> costs_;
   Layouts layouts_;
   std::vector<NodeId> saved_;
   ByteCounter bytes_;
@@ -327,7 +332,7 @@ Report build_report(const Graph& graph, const ReportOptions& options) { return R
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) return std::nullopt;
-  const auto plan = plan_memory(graph, analyse_layouts(graph), constant_nodes(graph), bound.values, PlanMode::training);
+  const auto plan = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), bound.values, PlanMode::training);
   return plan ? std::optional(plan->peak()) : std::nullopt;
 }
 

@@ -12,10 +12,10 @@ using einc::test::two_layer;
 
 namespace {
 
-MemoryFormulas formulas(const Graph& graph) { return memory_formulas(graph, saved_activations(graph, constant_nodes(graph))); }
+MemoryFormulas formulas(const Graph& graph) { return memory_formulas(graph, Sizes(graph), saved_activations(graph, constant_nodes(graph))); }
 
 MemoryPlan plan(const Graph& graph, PlanMode mode, const Bindings& given = {}) {
-  auto result = plan_memory(graph, analyse_layouts(graph), constant_nodes(graph), graph.dims.bind(given).values, mode);
+  auto result = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), graph.dims.bind(given).values, mode);
   REQUIRE(result);
   return *result;
 }

@@ -48,11 +48,11 @@ TEST_CASE("one node of each kind") {
   const Poly n = Poly::dim("n"), m = Poly::dim("m");
   const NodeId x = b.input("x", Type{DType::f32, {{"n", n}, {"m", m}}});
   const NodeId ids = b.input("ids", Type{DType::i32, {{"n", n}}});
-  auto flops = [&](NodeId id) { return flop_cost(g, id).flops.str(); };
-  auto kind = [&](NodeId id) { return flop_cost(g, id).kind; };
+  auto flops = [&](NodeId id) { return flop_cost(g, Sizes(g), id).flops.str(); };
+  auto kind = [&](NodeId id) { return flop_cost(g, Sizes(g), id).kind; };
   CHECK(flops(b.map(MapFn::add, {x, x})) == "m*n");
-  CHECK(flop_cost(g, b.map(MapFn::exp, {x})).transcendental);
-  CHECK_FALSE(flop_cost(g, b.map(MapFn::sqrt, {x})).transcendental);
+  CHECK(flop_cost(g, Sizes(g), b.map(MapFn::exp, {x})).transcendental);
+  CHECK_FALSE(flop_cost(g, Sizes(g), b.map(MapFn::sqrt, {x})).transcendental);
   CHECK(flops(b.reduce(ReduceFn::max, x, {1})) == "m*n");
   CHECK(kind(b.reduce(ReduceFn::max, x, {1})) == FlopClass::reduction);
   CHECK(flops(b.scan(ReduceFn::sum, x, 0, Direction::forward)) == "m*n");
