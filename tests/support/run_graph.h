@@ -24,11 +24,14 @@ inline Graph compile_text(const std::string& text, const Bindings& dims = {}) {
   return compile_file(sources, sources.add("test.ein", text, diagnostics), diagnostics, dims);
 }
 
-inline Graph compile_example(const std::string& name, const Bindings& dims = {}) {
+// A file of the repository.
+inline Graph compile_path(const std::string& path, const Bindings& dims = {}) {
   SourceMap sources;
   Diagnostics diagnostics;
-  return compile_file(sources, sources.load(EINC_SOURCE_DIR "/examples/" + name, diagnostics), diagnostics, dims);
+  return compile_file(sources, sources.load(EINC_SOURCE_DIR "/" + path, diagnostics), diagnostics, dims);
 }
+
+inline Graph compile_example(const std::string& name, const Bindings& dims = {}) { return compile_path("examples/" + name, dims); }
 
 // Integers are 0 or 1, reals lie between -1 and 1.
 inline TensorMap some_inputs(const Graph& graph, const Bindings& given) {

@@ -39,7 +39,7 @@ TEST_CASE("counts: formulas equal the interpreter's counters in whole models") {
       {"attention.ein", {{"batch", 2}, {"seq", 3}, {"heads", 2}, {"head", 2}}},
       {"cnn.ein", {{"batch", 2}, {"height", 8}, {"width", 8}, {"c1", 2}, {"c2", 3}, {"classes", 4}}},
       {"gpt2.ein", {{"batch", 2}, {"seq", 3}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 2}}},
-      {"llama.ein", {{"batch", 1}, {"seq", 3}, {"vocab", 5}, {"layers", 2}, {"embed", 8}, {"heads", 2}, {"kv_heads", 1}, {"ffn", 6}}},
+      {"llama.ein", {{"batch", 1}, {"seq", 3}, {"vocab", 5}, {"layers", 3}, {"embed", 8}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 6}}},
       {"lora.ein", {{"batch", 2}, {"width", 3}, {"out", 4}, {"rank", 2}}},
   };
   for (const auto& [name, dims] : models) {
@@ -47,6 +47,21 @@ TEST_CASE("counts: formulas equal the interpreter's counters in whole models") {
     CHECK(count_phase(graph, run_graph(graph, dims), Phase::forward).contraction > 0);
     check_counts(name, graph, dims);
   }
+}
+
+TEST_CASE("counts: formulas equal the interpreter's counters in the accounting cases' models") {
+  const Bindings two_layer{{"B", 6}, {"D", 4}, {"K", 3}};
+  const std::pair<const char*, Bindings> models[] = {
+      {"a_minus_b", {}},       {"bmm", {}},           {"bsh", {}},
+      {"chain_rule", {}},      {"conv1d", {}},        {"conv2d", {}},
+      {"deep_linear", {}},     {"elementwise", {}},   {"embedding", {}},
+      {"expand_bmm", {}},      {"five_axes", {}},     {"five_products", {}},
+      {"outer", {}},           {"row_sum", {}},       {"shared_weight", {}},
+      {"twice", {}},           {"x_plus_x", {}},      {"two_layer", two_layer},
+      {"two_layer_dx", two_layer}, {"two_layer_frozen", two_layer}, {"one_layer", two_layer},
+      {"sdpa", {{"b", 2}, {"h", 2}, {"t", 3}, {"d", 4}}},
+  };
+  for (const auto& [name, dims] : models) check_counts(name, compile_path(std::string("tests/numeric/accounting/models/") + name + ".ein", dims), dims);
 }
 
 TEST_CASE("counts: formulas equal the interpreter's counters op by op") {
