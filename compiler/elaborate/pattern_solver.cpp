@@ -1,9 +1,8 @@
 #include "compiler/elaborate/pattern_solver.h"
 
 #include <algorithm>
-#include <unordered_map>
 
-#include "compiler/elaborate/arguments.h"
+#include "compiler/elaborate/pattern_layout.h"
 #include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/show.h"
 #include "compiler/symbolic/order.h"
@@ -20,47 +19,32 @@ std::string ordinal(size_t index) { return fmt::format("axis {}", index + 1); }
 // Works on one pattern; the steps of solve() run in the order in which they stand below.
 class Solver {
  public:
-  Solver(Context& context, PatternOp op, const Pattern& pattern, const std::vector<PatternOperand>& operands, const std::vector<GivenSize>& given)
-      : context_(context), op_(op), pattern_(pattern), operands_(operands), given_(given) {}
+  Solver(Context& context, const Pattern& pattern, const std::vector<PatternOperand>& operands, const std::vector<GivenSize>& given)
+      : context_(context), pattern_(pattern), operands_(operands), given_(given) {}
 
   std::optional<SolvedPattern> solve() {
-    if (!collect_inputs() || !collect_output()) return std::nullopt;
+    auto layout = read_layout(context_, pattern_, operands_, given_);
+    if (!layout) return std::nullopt;
+    layout_ = std::move(*layout);
     take_given();
     take_declared();
     take_plain_axes();
     if (!failed_) solve_groups();
     if (!failed_) find_unsolved();
-    if (!failed_) check_kept();
     if (failed_) return std::nullopt;
-    for (size_t i = 0; i < labels_.size(); ++i) {
-      result_.labels.push_back({labels_[i].name, *labels_[i].size, labels_[i].where});
-      if (labels_[i].written && !context_.declared_size(labels_[i].name)) context_.introduce_local(labels_[i].name, *labels_[i].size, labels_[i].where);
+    SolvedPattern result{{}, std::move(layout_.operands), std::move(layout_.output)};
+    for (const Label& l : layout_.labels) {
+      result.labels.push_back({l.name, *l.size, l.where});
+      if (l.written && !context_.declared_size(l.name)) context_.introduce_local(l.name, *l.size, l.where);
     }
-    return std::move(result_);
+    return result;
   }
 
  private:
-  struct Label {
-    Name name;
-    Span where;
-    bool written = false;  // its name stands in the pattern
-    bool new_axis = false;  // on the output side only
-    std::optional<Poly> size;
-    Span origin;             // what gave the size,
-    std::string origin_text;  // in words
-  };
-
-  // The product of the leaves is the axis' size; `unknown` leaves are windows or labels without a size.
-  struct AxisEquation {
-    size_t operand, axis;
-    size_t first_leaf, leaf_count;
-    Span where;
-    std::string text;
-    bool done = false;
-  };
+  using Label = LayoutLabel;
 
   const Axis& axis_of(const AxisEquation& e) const { return operands_[e.operand].type.axes[e.axis]; }
-  Label& label(int id) { return labels_[static_cast<size_t>(id)]; }
+  Label& label(int id) { return layout_.labels[static_cast<size_t>(id)]; }
 
   Diagnostics& diagnostics() { return context_.diagnostics(); }
   template <class T>
@@ -68,201 +52,13 @@ class Solver {
     return show(context_.build().graph(), sizes_or_type);
   }
 
-  int label_named(Name name, Span where) {
-    const auto [it, added] = by_name_.try_emplace(name, static_cast<int>(labels_.size()));
-    if (added) {
-      Label fresh;
-      fresh.name = name;
-      fresh.where = where;
-      fresh.written = true;
-      labels_.push_back(std::move(fresh));
-    }
-    return it->second;
-  }
-
-  int anonymous_label(int64_t size, Span where) {
-    Label fresh;
-    fresh.where = fresh.origin = where;
-    fresh.size = Poly(size);
-    fresh.origin_text = "written here";
-    labels_.push_back(std::move(fresh));
-    return static_cast<int>(labels_.size()) - 1;
-  }
-
-  // Ellipses align from the right: `from_right` 0 is the last axis of each.
-  int ellipsis_label(size_t from_right, const Axis& axis, Span where) {
-    while (ellipsis_.size() <= from_right) ellipsis_.push_back(-1);
-    if (ellipsis_[from_right] < 0) {
-      ellipsis_[from_right] = static_cast<int>(labels_.size());
-      Label fresh;
-      fresh.name = axis.name;
-      fresh.where = where;
-      labels_.push_back(std::move(fresh));
-    }
-    return ellipsis_[from_right];
-  }
-
-  // ---- reading the pattern
-
-  bool collect_inputs() {
-    if (pattern_.inputs.size() != operands_.size()) {
-      diagnostics()
-          .report(Code::pattern_operand_count, pattern_.span, count_of(pattern_.inputs.size(), "operand"), count_of(operands_.size(), "tensor"))
-          .hint("one part between commas for each tensor");
-      return false;
-    }
-    for (size_t t = 0; t < operands_.size(); ++t) collect_operand(t);
-    return !failed_;
-  }
-
-  void collect_operand(size_t t) {
-    const PatternTerm& term = pattern_.inputs[t];
-    const PatternOperand& operand = operands_[t];
-    const size_t rank = operand.type.axes.size();
-    const size_t dots = static_cast<size_t>(std::count_if(term.atoms.begin(), term.atoms.end(), [](const Atom& a) { return a.kind == AtomKind::ellipsis; }));
-    const size_t fixed = term.atoms.size() - dots;
-    OperandLayout& layout = result_.operands.emplace_back();
-    if (dots == 0 ? fixed != rank : fixed > rank) {
-      diagnostics()
-          .report(Code::pattern_rank, term.span.size() > 0 ? term.span : pattern_.span, fmt::format("{}{}", dots == 0 ? "" : "at least ", count_of(fixed, "axis")),
-                  operand.text, count_of(rank, "axis"), shown(operand.type))
-          .label(operand.where, "{} is `{}`", operand.text, shown(operand.type));
-      failed_ = true;
-      return;
-    }
-    size_t axis = 0;
-    for (const Atom& atom : term.atoms) {
-      const size_t count = atom.kind == AtomKind::ellipsis ? rank - fixed : 1;
-      for (size_t k = 0; k < count; ++k, ++axis) {
-        AxisEquation equation{t, axis, layout.leaves.size(), 0, atom.span, text_of(atom)};
-        if (atom.kind == AtomKind::ellipsis)
-          layout.leaves.push_back(leaf_of(ellipsis_label(count - 1 - k, operand.type.axes[axis], atom.span), atom));
-        else
-          add_leaves(atom, layout.leaves);
-        equation.leaf_count = layout.leaves.size() - equation.first_leaf;
-        layout.counts.push_back(static_cast<int>(equation.leaf_count));
-        equations_.push_back(std::move(equation));
-      }
-    }
-    rank_of_leaves(layout.leaves, term.span);
-  }
-
-  void rank_of_leaves(const std::vector<PatternLeaf>& leaves, Span where) {
-    size_t rank = 0;
-    for (const PatternLeaf& leaf : leaves) rank += leaf.labels.size();
-    failed_ = !check_rank(context_, rank, where) || failed_;
-  }
-
-  static PatternLeaf leaf_of(int label_id, const Atom& atom) { return {{label_id}, {}, Poly(), text_of(atom)}; }
-
-  // Nested groups flatten, units vanish.
-  void add_leaves(const Atom& atom, std::vector<PatternLeaf>& leaves) {
-    switch (atom.kind) {
-      case AtomKind::name: leaves.push_back(leaf_of(label_named(atom.name, atom.span), atom)); return;
-      case AtomKind::integer: leaves.push_back(leaf_of(anonymous_label(atom.value, atom.span), atom)); return;
-      case AtomKind::unit: return;
-      case AtomKind::group:
-        for (const Atom& child : atom.children) add_leaves(child, leaves);
-        return;
-      case AtomKind::window: leaves.push_back(window_leaf(atom)); return;
-      case AtomKind::ellipsis:
-      case AtomKind::star: EINC_CHECK(false, "the pattern parser lets `{}` through", text_of(atom));
-    }
-  }
-
-  PatternLeaf window_leaf(const Atom& atom) {
-    PatternLeaf leaf;
-    leaf.text = text_of(atom);
-    for (const WindowTerm& term : atom.terms) {
-      leaf.labels.push_back(label_named(term.axis, term.axis_span));
-      leaf.strides.push_back(term.coefficient_name.empty() ? Poly(term.coefficient) : stride_named(term));
-    }
-    return leaf;
-  }
-
-  Poly stride_named(const WindowTerm& term) {
-    for (const GivenSize& g : given_)
-      if (g.name == term.coefficient_name) {
-        used_strides_.push_back(g.name);
-        return g.size;
-      }
-    if (const auto size = context_.declared_size(term.coefficient_name)) return *size;
-    diagnostics()
-        .report(Code::pattern_stride, term.coefficient_span, term.coefficient_name)
-        .hint("declare it with `dim`, or give it beside the pattern: `{}=2`", term.coefficient_name);
-    failed_ = true;
-    return Poly(1);
-  }
-
-  bool collect_output() {
-    std::vector<PatternLeaf> leaves;
-    size_t rank = 0;
-    const size_t input_labels = labels_.size();
-    for (const Atom& atom : pattern_.output.atoms) {
-      if (atom.kind == AtomKind::ellipsis) {
-        for (size_t k = ellipsis_.size(); k-- > 0;) result_.output.push_back({{ellipsis_[k]}});
-        continue;
-      }
-      OutputAxis axis;
-      add_output(atom, axis);
-      rank += axis.labels.size();
-      result_.output.push_back(std::move(axis));
-    }
-    for (size_t i = input_labels; i < labels_.size(); ++i) labels_[i].new_axis = true;
-    rank = std::max(rank, result_.output.size());
-    failed_ = !check_rank(context_, rank, pattern_.output.span) || failed_;
-    return !failed_;
-  }
-
-  void add_output(const Atom& atom, OutputAxis& axis) {
-    if (atom.kind == AtomKind::ellipsis) {
-      for (size_t k = ellipsis_.size(); k-- > 0;) axis.labels.push_back(ellipsis_[k]);
-      return;
-    }
-    if (atom.kind == AtomKind::group) {
-      for (const Atom& child : atom.children) add_output(child, axis);
-      return;
-    }
-    std::vector<PatternLeaf> leaves;
-    add_leaves(atom, leaves);
-    for (const PatternLeaf& leaf : leaves) axis.labels.insert(axis.labels.end(), leaf.labels.begin(), leaf.labels.end());
-  }
-
-  static std::string text_of(const Atom& atom) {
-    switch (atom.kind) {
-      case AtomKind::name: return atom.name.str();
-      case AtomKind::unit: return "1";
-      case AtomKind::integer: return std::to_string(atom.value);
-      case AtomKind::ellipsis: return "...";
-      case AtomKind::star: return "*";
-      case AtomKind::group: {
-        std::string text = "(";
-        for (const Atom& child : atom.children) text += (text.size() > 1 ? " " : "") + text_of(child);
-        return text + ")";
-      }
-      case AtomKind::window: {
-        std::string text = "(";
-        for (const WindowTerm& term : atom.terms) {
-          if (text.size() > 1) text += " + ";
-          if (!term.coefficient_name.empty())
-            text += term.coefficient_name.str() + "*";
-          else if (term.coefficient != 1)
-            text += std::to_string(term.coefficient) + "*";
-          text += term.axis.str();
-        }
-        return text + ")";
-      }
-    }
-    return {};
-  }
-
   // ---- sizes that are known beforehand
 
   void take_given() {
     for (const GivenSize& g : given_) {
-      const auto it = by_name_.find(g.name);
-      if (it == by_name_.end()) {
-        if (std::find(used_strides_.begin(), used_strides_.end(), g.name) == used_strides_.end()) report_unused(g);
+      const auto it = layout_.by_name.find(g.name);
+      if (it == layout_.by_name.end()) {
+        if (std::find(layout_.stride_names.begin(), layout_.stride_names.end(), g.name) == layout_.stride_names.end()) report_unused(g);
         continue;
       }
       if (const auto n = g.size.as_integer(); n && *n < 1) {
@@ -272,7 +68,9 @@ class Solver {
       }
       const auto declared = context_.declared_size(g.name);
       if (declared && !same_size(*declared, g.size)) {
-        diagnostics().report(Code::pattern_given_size, g.where, g.name, shown(g.size), fmt::format("the declared size is {}", context_.describe_size(*declared)));
+        diagnostics()
+            .report(Code::pattern_given_size, g.where, g.name, shown(g.size), fmt::format("the declared size is {}", context_.describe_size(*declared)))
+            .hint("leave the size out, or use another name");
         failed_ = true;
         continue;
       }
@@ -282,7 +80,7 @@ class Solver {
 
   void report_unused(const GivenSize& g) {
     std::vector<std::string_view> names;
-    for (const Label& l : labels_)
+    for (const Label& l : layout_.labels)
       if (l.written) names.push_back(l.name.str());
     auto report = diagnostics().report(Code::pattern_unused_size, g.where, g.name);
     if (const auto near = near_name(g.name.str(), names))
@@ -293,9 +91,9 @@ class Solver {
   }
 
   void take_declared() {
-    for (size_t i = 0; i < labels_.size(); ++i) {
-      if (!labels_[i].written || labels_[i].size) continue;
-      if (const auto size = context_.declared_size(labels_[i].name)) set_size(static_cast<int>(i), *size, Span{}, "a declared size");
+    for (size_t i = 0; i < layout_.labels.size(); ++i) {
+      if (!layout_.labels[i].written || layout_.labels[i].size) continue;
+      if (const auto size = context_.declared_size(layout_.labels[i].name)) set_size(static_cast<int>(i), *size, Span{}, "a declared size");
     }
   }
 
@@ -306,7 +104,7 @@ class Solver {
   }
 
   void take_plain_axes() {
-    for (AxisEquation& e : equations_) {
+    for (AxisEquation& e : layout_.equations) {
       PatternLeaf* leaf = e.leaf_count == 1 ? &leaf_at(e, 0) : nullptr;
       const Axis& axis = axis_of(e);
       if (e.leaf_count == 0) {
@@ -324,7 +122,7 @@ class Solver {
     }
   }
 
-  PatternLeaf& leaf_at(const AxisEquation& e, size_t k) { return result_.operands[e.operand].leaves[e.first_leaf + k]; }
+  PatternLeaf& leaf_at(const AxisEquation& e, size_t k) { return layout_.operands[e.operand].leaves[e.first_leaf + k]; }
 
   void report_literal(const AxisEquation& e, std::string_view number) {
     diagnostics()
@@ -335,8 +133,8 @@ class Solver {
 
   void report_mismatch(const AxisEquation& e, const Label& l) {
     failed_ = true;
-    if (l.name.empty() && !is_ellipsis(l)) return report_literal(e, shown(*l.size));
-    const std::string name = is_ellipsis(l) ? "the same axis of `...`" : fmt::format("`{}`", l.name.str());
+    if (l.name.empty() && !l.ellipsis) return report_literal(e, shown(*l.size));
+    const std::string name = l.ellipsis ? "the same axis of `...`" : fmt::format("`{}`", l.name.str());
     const std::string size = shown(*l.size);
     const std::string clash = size == l.name.str() ? fmt::format("the pattern calls it `{}`", size) : fmt::format("{} is {}", name, size);
     auto report = diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis_of(e).size), clash);
@@ -347,17 +145,13 @@ class Solver {
     report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
   }
 
-  bool is_ellipsis(const Label& l) const {
-    return std::any_of(ellipsis_.begin(), ellipsis_.end(), [&](int id) { return &labels_[static_cast<size_t>(id)] == &l; });
-  }
-
   // ---- groups and windows, until nothing changes
 
   void solve_groups() {
     bool changed = true;
     while (changed && !failed_) {
       changed = false;
-      for (AxisEquation& e : equations_)
+      for (AxisEquation& e : layout_.equations)
         if (!e.done && !failed_) changed = solve_axis(e) || changed;
     }
   }
@@ -509,7 +303,7 @@ class Solver {
   // ---- what is left
 
   void find_unsolved() {
-    for (const AxisEquation& e : equations_) {
+    for (const AxisEquation& e : layout_.equations) {
       if (e.done) continue;
       std::vector<std::string> names;
       for (size_t k = 0; k < e.leaf_count; ++k)
@@ -518,10 +312,10 @@ class Solver {
       failed_ = true;
       auto report = diagnostics().report(Code::pattern_undetermined, e.where, fmt::to_string(fmt::join(names, " and ")));
       report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
-      report.hint("give {} of them beside the pattern, as in `{}`", names.size() > 2 ? "all but one" : "one", example_of(names.front()));
+      report.hint("give {} of them beside the pattern, as in `{}`", names.size() > 2 ? "all but one" : "one", example_of(names.back()));
     }
     if (failed_) return;
-    for (const Label& l : labels_) {
+    for (const Label& l : layout_.labels) {
       if (l.size) continue;
       failed_ = true;
       diagnostics().report(Code::pattern_new_axis, l.where, l.name).hint("give its size beside the pattern: `{}=2`", l.name);
@@ -530,28 +324,11 @@ class Solver {
 
   static std::string example_of(std::string_view quoted) { return fmt::format("{}=2", quoted.substr(1, quoted.size() - 2)); }
 
-  // rearrange and repeat lose nothing (what stands on one side by name, the parser has found).
-  void check_kept() {
-    if (op_ != PatternOp::rearrange && op_ != PatternOp::repeat) return;
-    const std::vector<int> kept = result_.output_labels();
-    for (size_t i = 0; i < labels_.size(); ++i) {
-      if (labels_[i].size->is_one() || std::find(kept.begin(), kept.end(), static_cast<int>(i)) != kept.end()) continue;
-      diagnostics().report(Code::pattern_lost_axis, labels_[i].where, shown(*labels_[i].size), to_string(op_)).hint("to sum over it: reduce(x, \"...\", \"sum\")");
-      failed_ = true;
-    }
-  }
-
   Context& context_;
-  PatternOp op_;
   const Pattern& pattern_;
   const std::vector<PatternOperand>& operands_;
   const std::vector<GivenSize>& given_;
-  std::vector<Label> labels_;
-  std::unordered_map<Name, int> by_name_;
-  std::vector<int> ellipsis_;  // from the right
-  std::vector<Name> used_strides_;
-  std::vector<AxisEquation> equations_;
-  SolvedPattern result_;
+  PatternLayout layout_;
   bool failed_ = false;
 };
 
@@ -581,9 +358,9 @@ Axis SolvedPattern::output_axis(const OutputAxis& out) const {
   return composed;
 }
 
-std::optional<SolvedPattern> solve_pattern(Context& context, PatternOp op, const Pattern& pattern, const std::vector<PatternOperand>& operands,
+std::optional<SolvedPattern> solve_pattern(Context& context, const Pattern& pattern, const std::vector<PatternOperand>& operands,
                                            const std::vector<GivenSize>& given) {
-  return Solver(context, op, pattern, operands, given).solve();
+  return Solver(context, pattern, operands, given).solve();
 }
 
 }  // namespace einc

@@ -61,7 +61,7 @@ struct SolvedPattern {
 };
 
 // nullopt after a report. Names that are new in the scope are introduced there.
-std::optional<SolvedPattern> solve_pattern(Context& context, PatternOp op, const Pattern& pattern, const std::vector<PatternOperand>& operands,
+std::optional<SolvedPattern> solve_pattern(Context& context, const Pattern& pattern, const std::vector<PatternOperand>& operands,
                                            const std::vector<GivenSize>& given);
 
 std::string count_of(size_t n, std::string_view thing);  // "1 axis", "2 axes", "3 tensors"

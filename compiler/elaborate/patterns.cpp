@@ -30,7 +30,7 @@ std::optional<Value> elaborate_einsum(Context& context, const ast::Call& call) {
     context.diagnostics().report(Code::einsum_too_many_operands, arguments->span, arguments->tensors.size()).hint("split it into several");
     return std::nullopt;
   }
-  const auto pattern = solve_pattern(context, PatternOp::einsum, *arguments->pattern, arguments->operands, arguments->given);
+  const auto pattern = solve_pattern(context, *arguments->pattern, arguments->operands, arguments->given);
   if (!pattern) return std::nullopt;
   Builder& build = context.build();
   const uint32_t first_own = build.graph().size();
@@ -50,7 +50,7 @@ std::optional<Value> elaborate_einsum(Context& context, const ast::Call& call) {
 std::optional<Value> elaborate_view(Context& context, const ast::Call& call, PatternOp op) {
   const auto arguments = read_pattern_call(context, call, op);
   if (!arguments) return std::nullopt;
-  const auto pattern = solve_pattern(context, op, *arguments->pattern, arguments->operands, arguments->given);
+  const auto pattern = solve_pattern(context, *arguments->pattern, arguments->operands, arguments->given);
   if (!pattern) return std::nullopt;
   Builder& build = context.build();
   const uint32_t first_own = build.graph().size();
@@ -87,7 +87,7 @@ std::optional<Value> elaborate_reduce(Context& context, const ast::Call& call) {
   const auto arguments = read_pattern_call(context, call, PatternOp::reduce);
   if (!arguments) return std::nullopt;
   const auto reduction = read_reduction(context, *arguments->after[0]);
-  const auto pattern = solve_pattern(context, PatternOp::reduce, *arguments->pattern, arguments->operands, arguments->given);
+  const auto pattern = solve_pattern(context, *arguments->pattern, arguments->operands, arguments->given);
   if (!reduction || !pattern) return std::nullopt;
   Builder& build = context.build();
   const uint32_t first_own = build.graph().size();

@@ -47,7 +47,7 @@ const std::map<std::string, std::set<Code>> kKinds = {
     {"E_IDENT", {Code::pattern_name, Code::pattern_integer}},
     {"E_CHAR", {Code::pattern_character}},
     {"E_DUP", {Code::pattern_duplicate}},
-    {"E_ONESIDED", {Code::pattern_one_sided, Code::pattern_lost_axis}},
+    {"E_ONESIDED", {Code::pattern_one_sided}},
     {"E_RANK", {Code::pattern_rank}},
     {"E_SIZE", {Code::pattern_size, Code::pattern_literal_size, Code::pattern_group, Code::pattern_given_size, Code::pattern_pieces}},
     {"E_DIV", {Code::pattern_division}},
