@@ -73,6 +73,10 @@ class ReportBuilder {
     }
     report_.free_dims = bound_.unset;
     report_.definitions = graph_.dims.definitions();
+    for (const Dim& dim : graph_.dims.dims()) {
+      const auto is_count = [&](const Loop& loop) { return loop.trip_count == Poly::dim(dim.name); };
+      if (std::any_of(graph_.loops.begin(), graph_.loops.end(), is_count)) report_.loop_dims.push_back(dim.name);
+    }
     report_.plans = graph_.plans;
     for (const BindProblem& problem : bound_.problems) report_.notes.push_back(problem.message);
     if (graph_.policy == Policy::fp8)
@@ -209,7 +213,7 @@ class ReportBuilder {
 
   // Ops alike but for their loop iteration.
   struct GroupKey {
-    Name module, label;
+    Name module, label, param;
     Op op;
     Phase phase;
     Poly flops, bytes;
@@ -218,7 +222,7 @@ class ReportBuilder {
   struct GroupHash {
     size_t operator()(const GroupKey& k) const {
       size_t h = std::hash<Name>()(k.module);
-      for (size_t part : {std::hash<Name>()(k.label), static_cast<size_t>(k.op) * 3 + static_cast<size_t>(k.phase), k.flops.hash(), k.bytes.hash()})
+      for (size_t part : {std::hash<Name>()(k.label), std::hash<Name>()(k.param), static_cast<size_t>(k.op) * 3 + static_cast<size_t>(k.phase), k.flops.hash(), k.bytes.hash()})
         h = h * 0x9E3779B97F4A7C15u + part;
       return h;
     }
@@ -235,9 +239,9 @@ class ReportBuilder {
       else if (options_.device && op.flops.value && !op.flops.value->is_zero()) untimed_ = true;
       if (op.flops.value && !(op.flops.value->is_zero() && op.bytes_read.formula.is_zero())) {
         const Poly bytes = op.bytes_read.formula + op.bytes_written.formula;
-        const GroupKey key{starred_name(node.origin.module), node.origin.label, node.op, node.origin.phase, op.flops.formula, bytes};
+        const GroupKey key{starred_name(node.origin.module), node.origin.label, starred_name(op.param_path), node.op, node.origin.phase, op.flops.formula, bytes};
         const auto [it, fresh] = place.emplace(key, groups.size());
-        if (fresh) groups.push_back({NodeId{i}, key.module.str(), 0, op.flops, amount(bytes), op.time_s, op.bound, 0});
+        if (fresh) groups.push_back({NodeId{i}, key.module.str(), key.param.str(), 0, op.flops, amount(bytes), op.time_s, op.bound, 0});
         ++groups[it->second].repeats;
       }
       if (options_.detail == Detail::ops) report_.ops.push_back(std::move(op));

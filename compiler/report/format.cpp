@@ -66,7 +66,6 @@ std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); 
 std::vector<std::string> wrap_formula(const std::string& formula, int width) {
   std::vector<std::string> lines;
   std::string line;
-  int depth = 0;
   size_t begin = 0;
   auto take = [&](size_t end) {
     const std::string term = formula.substr(begin, end - begin);
@@ -79,9 +78,7 @@ std::vector<std::string> wrap_formula(const std::string& formula, int width) {
     begin = end;
   };
   for (size_t i = 0; i < formula.size(); ++i) {
-    if (formula[i] == '(') ++depth;
-    if (formula[i] == ')') --depth;
-    const bool joint = depth == 0 && i > begin && i + 2 < formula.size() && formula[i] == ' ' && (formula[i + 1] == '+' || formula[i + 1] == '-') && formula[i + 2] == ' ';
+    const bool joint = i > begin && i + 2 < formula.size() && formula[i] == ' ' && (formula[i + 1] == '+' || formula[i + 1] == '-') && formula[i + 2] == ' ';
     if (joint) take(i);
   }
   take(formula.size());

@@ -28,7 +28,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Broken at " + " and " - " between terms, so that no line is longer than `width` unless one term is.
+// Broken before " + " and " - ", so that no line is longer than `width` unless one term is.
 std::vector<std::string> wrap_formula(const std::string& formula, int width);
 
 }  // namespace einc

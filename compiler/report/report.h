@@ -63,6 +63,7 @@ struct OpReport {
 struct GroupReport {
   NodeId first;
   std::string module;  // loop indices as *: "h.*.attn"
+  std::string param;   // the param that they read, likewise; empty for none
   int64_t repeats = 1;
   Amount flops, bytes;
   std::optional<double> time_s;
@@ -102,6 +103,7 @@ struct Report {
   std::vector<std::pair<Name, std::optional<int64_t>>> dims;  // declared order; free ones without a value are empty
   std::vector<Name> free_dims;
   std::vector<Definition> definitions;  // to print formulas with derived dims
+  std::vector<Name> loop_dims;          // trip counts of loops, in declared order
   Amount parameter_count, trained_count;
   std::vector<TensorReport> parameters, inputs, states;
   FlopReport forward, backward, optimizer;

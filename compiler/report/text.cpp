@@ -6,6 +6,7 @@
 #include <map>
 
 #include "compiler/cost/modules.h"
+#include "compiler/report/factor.h"
 #include "compiler/report/format.h"
 
 namespace einc {
@@ -74,7 +75,7 @@ class Renderer {
  private:
   std::string formula(const Amount& amount) const {
     if (amount.for_dims_only) return "for these dims";
-    return fold_names(amount.formula, r_.definitions).str();
+    return factored(fold_names(amount.formula, r_.definitions), r_.loop_dims);
   }
 
   void title() {
@@ -121,7 +122,7 @@ class Renderer {
     add("backward", r_.backward.total);
     add("optimizer", r_.optimizer.total);
     add("step", r_.step);
-    if (!r_.six_nd.tokens.formula.is_one() && !is_zero(r_.step)) table.add({"per token", digits(r_.per_token), count_text(r_.per_token), "", formula(r_.per_token)});
+    if (!r_.six_nd.tokens.formula.is_one() && !is_zero(r_.step)) table.add({"per token", digits(r_.per_token), count_text(r_.per_token), "", "step / D"});
     const SixNdReport& six = r_.six_nd;
     const bool trains = !is_zero(r_.backward.total) && !is_zero(six.estimate);
     if (trains) table.add({"6 N D", digits(six.estimate), count_text(six.estimate), "", formula(six.estimate)});
@@ -172,21 +173,30 @@ class Renderer {
     if (node.op == Op::reduce) return text + "reduce " + std::string(to_string(node.as<ReduceAttr>().fn));
     return text + std::string(to_string(node.op));
   }
+  static const char* short_name(Phase phase) {
+    switch (phase) {
+      case Phase::forward: return "fwd";
+      case Phase::backward: return "bwd";
+      case Phase::optimizer: return "opt";
+    }
+    return "";
+  }
 
   void dominant() {
     if (r_.dominant.empty()) return;
     w_.heading("Where the work is", r_.device ? "by time, " + r_.device->device.name : "by FLOPs");
-    Table table({Align::right, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
-    table.add({"share", "", "what", "times", "FLOPs each", "bytes each", r_.device ? "bound" : "FLOPs each"});
+    Table table({Align::right, Align::left, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
+    table.add({"share", "", "", "what", "times", "FLOPs each", "bytes each", r_.device ? "bound" : "FLOPs each"});
     for (const GroupReport& g : r_.dominant) {
       const Node& node = graph_[g.first];
       constexpr double kCells = 10;
       std::string bar;
       for (int i = 0; i < static_cast<int>(g.share * kCells + 0.5); ++i) bar += "█";
-      const std::string where = g.module.empty() ? what(node) : g.module + ": " + what(node);
+      std::string where = g.module.empty() ? what(node) : g.module + ": " + what(node);
+      if (!g.param.empty()) where += " " + g.param.substr(g.param.rfind('.') + 1);
       std::string tail = formula(g.flops);
       if (r_.device) tail = fmt::format("{} {}", g.bound == Bound::compute ? "compute" : "memory", g.time_s ? human_seconds(*g.time_s) : "");
-      table.add({percent(g.share), bar, where, std::to_string(g.repeats), count_text(g.flops), bytes_text(g.bytes), tail});
+      table.add({percent(g.share), bar, short_name(node.origin.phase), where, std::to_string(g.repeats), count_text(g.flops), bytes_text(g.bytes), tail});
     }
     w_.table(table, true);
   }
@@ -199,6 +209,7 @@ class Renderer {
     std::map<std::string, std::vector<size_t>> seen;
     for (const ModuleReport& m : r_.modules) {
       if (m.path.empty()) continue;
+      if (is_zero(m.parameters) && is_zero(m.flops_forward) && is_zero(m.saved_activations)) continue;  // schedules
       const std::string path = starred(m.path);
       auto& alike = seen[path];
       const auto same = std::find_if(alike.begin(), alike.end(), [&](size_t k) {
