@@ -1,53 +1,14 @@
 #include "compiler/ir/interpret.h"
 
+#include <algorithm>
 
-#include "compiler/ir/init_arguments.h"
 #include "compiler/ir/interpret_ops.h"
 #include "runtime/base/failure.h"
-#include "runtime/base/float_format.h"
 
 namespace einc {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 34;  // 128 GiB of doubles: more is refused before it is asked for
-
 [[noreturn]] void fail(FailureKind kind, const std::string& message) { throw RuntimeFailure(kind, message); }
-
-Bindings bind(const Graph& graph, const Bindings& given) {
-  const BindResult result = graph.dims.bind(given);
-  if (!result.ok()) fail(FailureKind::data, result.problems.front().message);
-  return result.values;
-}
-
-std::vector<int64_t> shape_of(const Graph& graph, NodeId id, const Bindings& dims) {
-  std::vector<int64_t> shape;
-  int64_t count = 1;
-  for (const Axis& axis : graph.type(id).axes) {
-    const std::optional<int64_t> size = axis.size.evaluate_integer(dims);
-    if (!size) fail(FailureKind::data, fmt::format("the size {} of '{}' has no value: set its dims", axis.size.str(), describe_node(graph, id)));
-    if (*size < 1) fail(FailureKind::data, fmt::format("the size {} of '{}' is {}", axis.size.str(), describe_node(graph, id), *size));
-    if (*size > kMaxElements / count)
-      fail(FailureKind::resource, fmt::format("'{}' {} is too large to interpret", describe_node(graph, id), to_string(graph.type(id))));
-    count *= *size;
-    shape.push_back(*size);
-  }
-  return shape;
-}
-
-void round_reals(Tensor& tensor, Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::exact) return;
-  for (double& x : tensor.reals) x = round_to_format(tensor.dtype, x);
-}
-
-Tensor initial_value(const Graph& graph, NodeId id, const Init& init, Name path, const Bindings& dims, uint64_t seed, Arithmetic arithmetic) {
-  const std::optional<std::vector<double>> arguments = init.args.empty() ? init.values : init_arguments(init, dims);
-  if (!arguments) fail(FailureKind::data, fmt::format("the initialiser of '{}' has no value: set its dims", path.str()));
-  const Type& type = graph.type(id);
-  Tensor reals = Tensor::zeros(is_floating(type.dtype) ? type.dtype : DType::f64, shape_of(graph, id, dims));
-  fill_init(init.kind, *arguments, seed, path.str(), 0, reals.reals);
-  round_reals(reals, arithmetic);
-  return reals.dtype == type.dtype ? std::move(reals) : convert(reals, type.dtype);
-}
 
 class Interpreter {
  public:
@@ -57,6 +18,8 @@ class Interpreter {
 
   InterpretResult run() {
     mark_needed();
+    find_shapes();
+    refuse_too_large();
     values_.resize(graph_.size());
     result_.counts.resize(graph_.size());
     for (uint32_t i = 0; i < graph_.size(); ++i) {
@@ -94,15 +57,36 @@ class Interpreter {
         for (const NodeId operand : graph_.nodes[i].operands) ++users_[operand.index];
   }
 
+  void find_shapes() {
+    shapes_.resize(graph_.size());
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      if (users_[i] > 0) shapes_[i] = shape_of(graph_, NodeId{i}, dims_);
+  }
+
+  // Follows the values that are alive together, eight bytes an element, before any is made.
+  void refuse_too_large() const {
+    std::vector<uint32_t> users = users_;
+    std::vector<uint64_t> bytes(graph_.size(), 0);
+    uint64_t alive = 0, peak = 0;
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      if (users[i] == 0) continue;
+      bytes[i] = value_bytes(shapes_[i]);
+      alive += bytes[i];
+      peak = std::max(peak, alive);
+      for (const NodeId operand : graph_.nodes[i].operands)
+        if (--users[operand.index] == 0) alive -= bytes[operand.index];
+    }
+    refuse_above(peak, options_.memory_limit);
+  }
+
   void compute(NodeId id) {
     const Node& node = graph_[id];
     Evaluation e{graph_, node, dims_, options_, {}, {}, {}};
     for (const NodeId operand : node.operands) e.in.push_back(&values_[operand.index]);
-    std::vector<int64_t> shape = shape_of(graph_, id, dims_);
     if (node.op == Op::input || node.op == Op::param || node.op == Op::state) {
-      e.out = given(id, shape);
+      e.out = given(id, shapes_[id.index]);
     } else {
-      e.out = Tensor::zeros(node.type.dtype, std::move(shape));
+      e.out = Tensor::zeros(node.type.dtype, shapes_[id.index]);
       evaluate(e);
     }
     round_reals(e.out, options_.arithmetic);
@@ -227,6 +211,7 @@ class Interpreter {
   const TensorMap &inputs_, &params_, &states_;
   const InterpretOptions& options_;
   std::vector<uint32_t> users_;
+  std::vector<std::vector<int64_t>> shapes_;
   std::vector<Tensor> values_;
   InterpretResult result_;
 };
@@ -277,25 +262,7 @@ Counts& Counts::operator+=(const Counts& b) {
 
 InterpretResult interpret(const Graph& graph, const Bindings& given, const TensorMap& inputs, const TensorMap& params,
                           const TensorMap& states, const InterpretOptions& options) {
-  return Interpreter(graph, bind(graph, given), inputs, params, states, options).run();
-}
-
-TensorMap initial_params(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic) {
-  const Bindings dims = bind(graph, given);
-  TensorMap params;
-  for (uint32_t i = 0; i < graph.size(); ++i)
-    if (const auto* a = std::get_if<ParamAttr>(&graph.nodes[i].attr))
-      params[a->path] = initial_value(graph, NodeId{i}, a->init, a->path, dims, seed, arithmetic);
-  return params;
-}
-
-TensorMap initial_states(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic) {
-  const Bindings dims = bind(graph, given);
-  TensorMap states;
-  for (uint32_t i = 0; i < graph.size(); ++i)
-    if (const auto* a = std::get_if<StateAttr>(&graph.nodes[i].attr))
-      states[a->path] = initial_value(graph, NodeId{i}, a->init, a->path, dims, seed, arithmetic);
-  return states;
+  return Interpreter(graph, bind_dims(graph, given), inputs, params, states, options).run();
 }
 
 Counts count_phase(const Graph& graph, const InterpretResult& result, Phase phase) {

@@ -23,6 +23,7 @@ struct InterpretOptions {
   RunMode mode = RunMode::training;
   uint64_t seed = 0;
   uint64_t step = 0;
+  uint64_t memory_limit = 0;  // bytes of values alive at once, refused before any is made; 0: the machine's memory
   std::vector<NodeId> watch;  // nodes whose values are wanted besides the roots'
 };
 

@@ -40,6 +40,14 @@ void evaluate_scatter_set(Evaluation& e);
 void evaluate_random(Evaluation& e);
 void evaluate_dropout(Evaluation& e);
 
+// Dims with their values, sizes in them, and rounding to the tensor's dtype (interpret_values.cpp).
+Bindings bind_dims(const Graph& graph, const Bindings& given);
+std::vector<int64_t> shape_of(const Graph& graph, NodeId id, const Bindings& dims);
+void round_reals(Tensor& tensor, Arithmetic arithmetic);
+// What a value of this shape takes here, and a resource failure when more is needed than `limit` (0: the machine's memory).
+uint64_t value_bytes(std::span<const int64_t> shape);
+void refuse_above(uint64_t needed, uint64_t limit);
+
 // What messages call a node: its name, path or label, else "%7".
 std::string describe_node(const Graph& graph, NodeId id);
 std::string describe_location(const SourceLocation& location);

@@ -49,6 +49,17 @@ TEST_CASE("interpret: what is given must fit") {
   const NodeId free = bench.build.input("f", {DType::real, {{"f", dim("f")}}});
   CHECK(failure(bench, free) == "the size f of 'f' has no value: set its dims");
   CHECK(failure(bench, free, {{"f", INT64_MAX}}) == "'f' real[f] is too large to interpret");
+  CHECK(failure(bench, free, {{"f", int64_t{1} << 39}}).find("interpreting this takes 4398.05 GB of memory, and there are") == 0);
+}
+
+TEST_CASE("interpret: the memory limit is of values alive together") {
+  Bench bench;
+  NodeId x = bench.reals("x", Reals(1000, 1));
+  for (int i = 0; i < 5; ++i) x = bench.build.map(MapFn::neg, {x});
+  bench.options.memory_limit = 16'000;
+  CHECK(failure(bench, x) == "");
+  bench.options.memory_limit = 15'999;
+  CHECK(failure(bench, x) == "interpreting this takes 0.00 GB of memory, and there are 0.00 GB: set smaller dims");
 }
 
 TEST_CASE("interpret: training and inference, updates, gradients, loss") {

@@ -1,0 +1,91 @@
+// Shapes, rounding and initial values: what the interpreter needs before it runs.
+#include <unistd.h>
+
+#include "compiler/ir/init_arguments.h"
+#include "compiler/ir/interpret_ops.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/float_format.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 40;  // of one value: sums over a graph stay below 2^63 bytes
+
+[[noreturn]] void fail(FailureKind kind, const std::string& message) { throw RuntimeFailure(kind, message); }
+
+Tensor initial_value(const Graph& graph, NodeId id, const Init& init, Name path, const Bindings& dims, uint64_t seed, Arithmetic arithmetic) {
+  const std::optional<std::vector<double>> arguments = init.args.empty() ? init.values : init_arguments(init, dims);
+  if (!arguments) fail(FailureKind::data, fmt::format("the initialiser of '{}' has no value: set its dims", path.str()));
+  const Type& type = graph.type(id);
+  Tensor reals = Tensor::zeros(is_floating(type.dtype) ? type.dtype : DType::f64, shape_of(graph, id, dims));
+  fill_init(init.kind, *arguments, seed, path.str(), 0, reals.reals);
+  round_reals(reals, arithmetic);
+  return reals.dtype == type.dtype ? std::move(reals) : convert(reals, type.dtype);
+}
+
+// Of every node with this attribute, by path.
+template <class PathAttr>
+TensorMap initial_values(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic) {
+  const Bindings dims = bind_dims(graph, given);
+  uint64_t needed = 0;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (std::holds_alternative<PathAttr>(graph.nodes[i].attr)) needed += value_bytes(shape_of(graph, NodeId{i}, dims));
+  refuse_above(needed, 0);
+  TensorMap values;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (const auto* a = std::get_if<PathAttr>(&graph.nodes[i].attr))
+      values[a->path] = initial_value(graph, NodeId{i}, a->init, a->path, dims, seed, arithmetic);
+  return values;
+}
+
+}  // namespace
+
+Bindings bind_dims(const Graph& graph, const Bindings& given) {
+  const BindResult result = graph.dims.bind(given);
+  if (!result.ok()) fail(FailureKind::data, result.problems.front().message);
+  return result.values;
+}
+
+std::vector<int64_t> shape_of(const Graph& graph, NodeId id, const Bindings& dims) {
+  std::vector<int64_t> shape;
+  int64_t count = 1;
+  for (const Axis& axis : graph.type(id).axes) {
+    const std::optional<int64_t> size = axis.size.evaluate_integer(dims);
+    if (!size) fail(FailureKind::data, fmt::format("the size {} of '{}' has no value: set its dims", axis.size.str(), describe_node(graph, id)));
+    if (*size < 1) fail(FailureKind::data, fmt::format("the size {} of '{}' is {}", axis.size.str(), describe_node(graph, id), *size));
+    if (*size > kMaxElements / count)
+      fail(FailureKind::resource, fmt::format("'{}' {} is too large to interpret", describe_node(graph, id), to_string(graph.type(id))));
+    count *= *size;
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+void round_reals(Tensor& tensor, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::exact) return;
+  for (double& x : tensor.reals) x = round_to_format(tensor.dtype, x);
+}
+
+uint64_t value_bytes(std::span<const int64_t> shape) {
+  uint64_t bytes = sizeof(double);
+  for (const int64_t size : shape) bytes *= static_cast<uint64_t>(size);
+  return bytes;
+}
+
+void refuse_above(uint64_t needed, uint64_t limit) {
+  const auto memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (limit == 0) limit = memory;
+  if (needed > limit)
+    fail(FailureKind::resource, fmt::format("interpreting this takes {:.2f} GB of memory, and there are {:.2f} GB: set smaller dims",
+                                            static_cast<double>(needed) / 1e9, static_cast<double>(limit) / 1e9));
+}
+
+TensorMap initial_params(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic) {
+  return initial_values<ParamAttr>(graph, given, seed, arithmetic);
+}
+
+TensorMap initial_states(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic) {
+  return initial_values<StateAttr>(graph, given, seed, arithmetic);
+}
+
+}  // namespace einc
