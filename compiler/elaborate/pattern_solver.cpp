@@ -296,6 +296,7 @@ class Solver {
     failed_ = true;
     const Label& first = label(leaf.labels[0]);
     auto report = diagnostics().report(Code::pattern_window_size, e.where, shown(leaf.size), shown(fitting), leaf.text, first.name, shown(*first.size));
+    if (!first.origin.known()) report.hint("a declared name has its declared size: call the places by another name");
     label_sources(report, e);
     return false;
   }
