@@ -306,7 +306,7 @@ std::optional<ast::Stmt::Node> Parser::precision_statement() {
     if (!at(TokenKind::name)) {
       fail_expected("a precision policy", "f32, bf16, f16 or fp8");
     } else {
-      fail(Code::unknown_precision, here(), text(token())).hint("the policies are f64, f32, bf16, f16 and fp8");
+      fail(Code::unknown_precision, here(), text(token())).hint("the policies are f32, bf16, f16 and fp8");
     }
     if (!recover_at_brace()) return std::nullopt;
     out.body = block();
