@@ -3,6 +3,7 @@
 // `# einc: -D n=3` sets dims. `scripts/golden` rewrites the expectations; read the difference before committing it.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -144,6 +145,16 @@ TEST_CASE("a file that cannot be read") {
         "error[E0001]: cannot read `no/such/file.ein`: No such file or directory\n\nerror[E0001]: cannot read `tests`: Is a directory\n\n");
 }
 
+TEST_CASE("too many files") {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("einc_imports_{}", ::getpid());
+  fs::create_directories(folder);
+  for (size_t i = 0; i <= kMaxFiles; ++i) std::ofstream(folder / fmt::format("f{}.ein", i)) << fmt::format("import \"f{}.ein\"\n", i + 1);
+  std::ofstream(folder / fmt::format("f{}.ein", kMaxFiles + 1)) << "fn last(x) { return x }\n";
+  const Checked result = check_file((folder / "main.ein").string(), "import \"f0.ein\"\ninput x: []\noutput y = x\n", Stage::program);
+  fs::remove_all(folder);
+  CHECK(result.codes.contains("too_many_files"));
+}
+
 TEST_CASE("codes are distinct and each has a test") {
   std::set<std::string_view> numbers;
   for (const CodeInfo& code : kCodes) {
@@ -151,7 +162,7 @@ TEST_CASE("codes are distinct and each has a test") {
     CHECK(numbers.insert(code.code).second);
   }
   std::set<std::string> seen = all_codes_seen();
-  seen.insert("file_not_readable");  // above
+  seen.insert({"file_not_readable", "too_many_files"});  // above
   std::string missing;
   for (const CodeInfo& code : kCodes)
     if (!seen.contains(std::string(code.identifier))) missing += fmt::format("{} {}\n", code.code, code.identifier);
