@@ -5,10 +5,20 @@
 
 namespace einc {
 
+namespace {
+
+bool is_copy(const Graph& graph, const Node& node) {
+  if (node.op == Op::cast) return true;
+  const bool fp8 = node.type.dtype == DType::f8e4m3 || node.type.dtype == DType::f8e5m2;
+  return fp8 && node.op == Op::map && node.as<MapAttr>().fn == MapFn::div && graph.type(node.operands[1]).rank() == 0;
+}
+
+}  // namespace
+
 NodeId param_behind(const Graph& graph, NodeId id) {
   for (;;) {
     id = view_base(graph, id);
-    if (graph[id].op != Op::cast) break;
+    if (!is_copy(graph, graph[id])) break;
     id = graph[id].operands[0];
   }
   return graph[id].op == Op::param ? id : NodeId{};

@@ -14,7 +14,7 @@ std::vector<NodeId> saved_activations(const Graph& graph, const std::vector<bool
 struct MemoryFormulas { Poly parameters, gradients, optimizer_state, state, inputs, saved_activations; };
 MemoryFormulas memory_formulas(const Graph& graph, const Sizes& sizes, const std::vector<NodeId>& saved);
 
-// The param that a value is (a view or cast of), or invalid.
+// The param that a value is (a view or cast of, or a copy in fp8 divided by its scale), or invalid.
 NodeId param_behind(const Graph& graph, NodeId id);
 
 }  // namespace einc

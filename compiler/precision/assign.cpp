@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "compiler/precision/prune.h"
 #include "compiler/precision/regions.h"
 #include "compiler/precision/rules.h"
 
@@ -140,8 +141,10 @@ class Assigner {
       result = wide ? DType::f64 : promote(left, right);
       reason = "as its operands are written";
       for (NodeId& x : node.operands) x = converted(x, result, phase);
+    } else if (policy == Policy::fp8) {
+      return scaled_contraction(i, std::move(node));
     } else {
-      for (NodeId& x : node.operands) x = converted(x, operand_dtype(policy, phase, out_[x].origin.phase), phase);
+      for (NodeId& x : node.operands) x = converted(x, activation_dtype(policy), phase);
     }
     if (gradient_[i] != DType::real) {
       result = gradient_[i];
@@ -151,6 +154,90 @@ class Assigner {
       reason = "pinned in the program";
     }
     return emit(std::move(node), result, reason, pull_of(result));
+  }
+
+  // fp8: both operands divided by their scales, the product multiplied by both: y = s_l s_r (l / s_l)(r / s_r).
+  NodeId scaled_contraction(uint32_t i, Node node) {
+    const Origin origin = node.origin;
+    const DType written = node.type.dtype;
+    const Type type = node.type;
+    std::vector<NodeId> scales;
+    for (NodeId& x : node.operands) {
+      const Scaled scaled = divided_by_scale(x, operand_dtype(Policy::fp8, origin.phase, out_[x].origin.phase), origin.phase);
+      x = scaled.value;
+      scales.push_back(scaled.scale);
+    }
+    const NodeId product = emit(std::move(node), DType::f32, "contraction: scaled fp8 operands, f32 accumulation", Pull::high);
+    const NodeId scale = emit_map(MapFn::mul, {scales[0], scales[1]}, Type{DType::f32, {}}, origin, "scale of an fp8 product");
+    DType result = activation_dtype(Policy::fp8);
+    if (gradient_[i] != DType::real) result = gradient_[i];
+    else if (origin.pinned && written != DType::real) result = written;
+    Type scaled_type = type;
+    scaled_type.dtype = result;
+    return emit_map(MapFn::mul, {product, scale}, scaled_type, origin, "an fp8 product back in its scale");
+  }
+
+  struct Scaled { NodeId value, scale; };
+  // x / s in fp8 with s = max |x| / largest: the whole range is used and nothing overflows. Once for each buffer.
+  Scaled divided_by_scale(NodeId x, DType dtype, Phase phase) {
+    const auto found = scaled_.find({x.index, dtype});
+    if (found != scaled_.end()) return found->second;
+    Node node = out_[x];
+    Origin origin = node.origin;
+    origin.phase = phase;
+    origin.pinned = false;
+    const bool rearranges = kind_of(node.op) == OpKind::view && node.op != Op::slice && node.op != Op::diagonal;
+    Scaled result;
+    if (rearranges) {
+      const Scaled below = divided_by_scale(node.operands[0], dtype, phase);
+      node.operands[0] = below.value;
+      node.origin = origin;
+      result = {emit(std::move(node), dtype, "cast for its readers", Pull::low), below.scale};
+    } else {
+      constexpr double kSmallest = 1e-30;  // keeps the scale of a tensor of zeros from being 0
+      const Type scalar{DType::f32, {}};
+      Type wide = node.type, low = node.type;
+      low.dtype = dtype;
+      const NodeId magnitude = emit_map(MapFn::abs, {x}, wide, origin, "scale of an fp8 operand");
+      Node reduce;
+      reduce.op = Op::reduce;
+      reduce.type = scalar;
+      reduce.operands.push_back(magnitude);
+      reduce.attr = ReduceAttr{ReduceFn::max, AxisList::range(wide.rank())};
+      reduce.origin = origin;
+      const NodeId largest = wide.rank() == 0 ? magnitude : emit(std::move(reduce), DType::f32, "scale of an fp8 operand", Pull::high);
+      const NodeId bounded = emit_map(MapFn::maximum, {largest, constant(kSmallest, origin)}, scalar, origin, "scale of an fp8 operand");
+      const NodeId scale = emit_map(MapFn::mul, {bounded, constant(1 / info(dtype).largest, origin)}, scalar, origin, "scale of an fp8 operand");
+      result = {emit_map(MapFn::div, {x, scale}, low, origin, "divided by its scale, in fp8"), scale};
+    }
+    scaled_.emplace(std::pair(x.index, dtype), result);
+    return result;
+  }
+
+  NodeId constant(double value, const Origin& origin) {
+    Node node;
+    node.op = Op::constant;
+    node.attr = ConstantAttr{value};
+    node.origin = origin;
+    return emit(std::move(node), DType::f32, "", Pull::neutral);
+  }
+
+  // Operands have the result's axes, or none.
+  NodeId emit_map(MapFn fn, std::initializer_list<NodeId> operands, Type result, const Origin& origin, std::string_view reason) {
+    Node node;
+    node.op = Op::map;
+    MapAttr attr{fn, {}};
+    size_t k = 0;
+    for (NodeId x : operands) {
+      node.operands.push_back(x);
+      attr.maps[k++] = AxisList::range(type(x).rank());
+    }
+    node.attr = attr;
+    node.origin = origin;
+    node.origin.pinned = false;
+    const DType dtype = result.dtype;
+    node.type = std::move(result);
+    return emit(std::move(node), dtype, reason, pull_of(dtype));
   }
 
   NodeId elementwise(uint32_t i, Node node, Policy policy) {
@@ -256,47 +343,6 @@ class Assigner {
     }
   }
 
-  // Views that a cast below them replaced.
-  static Graph drop_unused_views(Graph graph) {
-    std::vector<bool> used(graph.size(), false);
-    auto mark = [&](NodeId id) {
-      if (id.valid()) used[id.index] = true;
-    };
-    for (const Output& output : graph.outputs) mark(output.node);
-    mark(graph.loss);
-    for (const auto* list : {&graph.updates, &graph.gradients})
-      for (const Update& update : *list) {
-        mark(update.target);
-        mark(update.value);
-      }
-    for (uint32_t i = graph.size(); i-- > 0;) {
-      if (kind_of(graph.nodes[i].op) != OpKind::view) used[i] = true;
-      if (used[i])
-        for (NodeId x : graph.nodes[i].operands) used[x.index] = true;
-    }
-    std::vector<NodeId> to(graph.size());
-    std::vector<Node> kept;
-    kept.reserve(graph.nodes.size());
-    for (uint32_t i = 0; i < graph.size(); ++i) {
-      if (!used[i]) continue;
-      to[i] = NodeId{static_cast<uint32_t>(kept.size())};
-      kept.push_back(std::move(graph.nodes[i]));
-      for (NodeId& x : kept.back().operands) x = to[x.index];
-    }
-    graph.nodes = std::move(kept);
-    auto move = [&](NodeId& id) {
-      if (id.valid()) id = to[id.index];
-    };
-    for (Output& output : graph.outputs) move(output.node);
-    move(graph.loss);
-    for (auto* list : {&graph.updates, &graph.gradients})
-      for (Update& update : *list) {
-        move(update.target);
-        move(update.value);
-      }
-    return graph;
-  }
-
   const Graph& in_;
   Policy policy_;
   std::vector<bool> constant_, loss_;
@@ -305,6 +351,7 @@ class Assigner {
   Graph out_;
   std::vector<Pull> pulls_;
   std::map<std::pair<uint32_t, DType>, NodeId> casts_;
+  std::map<std::pair<uint32_t, DType>, Scaled> scaled_;
 };
 
 }  // namespace

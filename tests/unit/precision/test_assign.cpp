@@ -1,6 +1,7 @@
 // Precision assignment: what each node gets under a policy, and where casts stand.
 #include <doctest/doctest.h>
 
+#include "compiler/ir/interpret.h"
 #include "compiler/ir/verify.h"
 #include "compiler/precision/assign.h"
 #include "tests/unit/cost/two_layer.h"
@@ -139,13 +140,36 @@ TEST_CASE("f64 and written dtypes") {
   CHECK(output_dtype(wide, 1) == DType::f32);
 }
 
-TEST_CASE("fp8: e4m3 operands, e5m2 for gradients, bf16 results") {
+TEST_CASE("fp8: e4m3 operands, e5m2 for gradients, bf16 results, every operand in its scale") {
   const Graph g = assigned(two_layer().graph, Policy::fp8);
-  for (const Node* c : all(g, Op::contract))
+  for (const Node* c : all(g, Op::contract)) {
+    CHECK(c->type.dtype == DType::f32);
     for (NodeId x : c->operands) {
       const DType expected = c->origin.phase == Phase::backward && g[x].origin.phase == Phase::backward ? DType::f8e5m2 : DType::f8e4m3;
       CHECK(g.type(x).dtype == expected);
+      CHECK(g[x].as<MapAttr>().fn == MapFn::div);
     }
+  }
+  int scaled = 0;
+  for (const Node& node : g.nodes) scaled += node.type.dtype == DType::f8e4m3 || node.type.dtype == DType::f8e5m2;
+  CHECK(scaled == 6);  // x, w1, h1, w2, and the gradients of h2 and h1
+  for (const Update& gradient : g.gradients) CHECK(g.type(gradient.value).dtype == DType::f32);
+}
+
+TEST_CASE("fp8: large and small operands keep their values") {
+  Graph g;
+  Builder b(g);
+  const Type type{DType::real, {{"n", Poly(2)}, {"n", Poly(2)}}};
+  g.outputs.push_back({"y", matmul(b, b.input("x", type), b.input("w", type))});
+  const Graph r = assigned(g, Policy::fp8);
+  TensorMap inputs;
+  inputs.emplace("x", Tensor::of_reals({2, 2}, {1e6, 2e6, 3e6, -4e6}));
+  inputs.emplace("w", Tensor::of_reals({2, 2}, {1e-9, 0, 0, 1e-9}));
+  InterpretOptions options;
+  options.arithmetic = Arithmetic::stored;
+  const InterpretResult run = interpret(r, {}, inputs, {}, {}, options);
+  const double expected[] = {1e-3, 2e-3, 3e-3, -4e-3};
+  for (size_t i = 0; i < 4; ++i) CHECK(run.outputs[0].second.reals[i] == doctest::Approx(expected[i]).epsilon(0.07));
 }
 
 TEST_CASE("a cast stands below views, once for each buffer") {
