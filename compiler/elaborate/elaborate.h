@@ -24,6 +24,8 @@ inline constexpr int kMaxEvaluationDepth = 1'024;     // calls, blocks and expre
 inline constexpr int64_t kMaxTripCount = 65'536;      // of one loop
 inline constexpr int64_t kMaxIterations = 1'000'000;  // of all loops
 inline constexpr size_t kMaxFiles = 256;              // imported, directly or not
+inline constexpr size_t kMaxSizeTerms = 1'024;        // of a tensor's sizes multiplied out; one size: Poly::is_small
+inline constexpr size_t kMaxTupleItems = 4'096;       // tuples in tuples counted together
 
 // Parses `file` and everything it imports, and elaborates it; nullopt when there was an error. Warnings may come with a graph.
 std::optional<Graph> elaborate(SourceMap& sources, FileId file, const ElaborateOptions& options, Diagnostics& diagnostics);

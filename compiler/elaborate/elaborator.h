@@ -52,6 +52,7 @@ class Elaborator final : public Context {
  private:
   // expressions.cpp
   std::optional<Value> evaluate_kind(const ast::Expr& expr);
+  std::optional<Value> evaluate_tuple(const ast::Tuple& written, Span span);
   std::optional<Value> evaluate_number(const ast::Number& number, Span span);
   std::optional<Value> evaluate_name(Name name, Span span);
   std::optional<Value> evaluate_operator(const ast::Expr& expr);
@@ -68,6 +69,7 @@ class Elaborator final : public Context {
   std::optional<Poly> dim_value(const SourceUnit& unit, const ast::DimItem& item);
   std::optional<Poly> size_of_name(Name name, Span span);
   std::optional<Poly> combine_sizes(const ast::Expr& expr, const ast::Binary& binary);
+  std::optional<Poly> quotient(const ast::Expr& expr, const ast::Binary& binary, const Poly& left, const Poly& right);
   std::optional<Poly> axis_size(const ast::Expr& expr);  // evaluate_size, and at least 1
   bool check_at_least_one(const Poly& size, Span span);
   std::string show_size(const Poly& size) const;  // in the dims' own names

@@ -35,6 +35,14 @@ MapFn map_fn(ast::UnaryOp op) {
   return MapFn::neg;
 }
 
+size_t count_items(const Value& value) {
+  const auto* tuple = std::get_if<Tuple>(&value.data);
+  size_t count = 1;
+  if (tuple)
+    for (const Value& item : tuple->items) count += count_items(item);
+  return count;
+}
+
 }  // namespace
 
 bool Elaborator::within_limits(Span span) {
@@ -64,22 +72,30 @@ std::optional<Value> Elaborator::evaluate_kind(const ast::Expr& expr) {
     case ast::ExprKind::boolean: return Value{build_.constant(Poly(expr.as<ast::Boolean>()->value ? 1 : 0), DType::boolean)};
     case ast::ExprKind::name: return evaluate_name(expr.as<ast::NameRef>()->name, expr.span);
     case ast::ExprKind::string: diagnostics_.report(Code::string_as_value, expr.span); return std::nullopt;
-    case ast::ExprKind::tuple: {
-      Tuple tuple;
-      bool whole = true;
-      for (const ast::ExprPtr& item : expr.as<ast::Tuple>()->items) {
-        auto value = evaluate(*item);
-        whole = whole && value;
-        if (value) tuple.items.push_back(std::move(*value));
-      }
-      if (!whole) return std::nullopt;
-      return Value{std::move(tuple)};
-    }
+    case ast::ExprKind::tuple: return evaluate_tuple(*expr.as<ast::Tuple>(), expr.span);
     case ast::ExprKind::unary:
     case ast::ExprKind::binary: return evaluate_operator(expr);
     case ast::ExprKind::call: return evaluate_call(expr);
     case ast::ExprKind::index: return evaluate_index(expr);
   }
+  return std::nullopt;
+}
+
+std::optional<Value> Elaborator::evaluate_tuple(const ast::Tuple& written, Span span) {
+  Tuple tuple;
+  bool whole = true;
+  size_t count = 0;
+  for (const ast::ExprPtr& item : written.items) {
+    auto value = evaluate(*item);
+    whole = whole && value;
+    if (!value) continue;
+    count += count_items(*value);
+    tuple.items.push_back(std::move(*value));
+  }
+  if (!whole) return std::nullopt;
+  if (count <= kMaxTupleItems) return Value{std::move(tuple)};
+  diagnostics_.report(Code::tuple_too_large, span, kMaxTupleItems);
+  exhausted_ = true;
   return std::nullopt;
 }
 

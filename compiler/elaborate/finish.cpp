@@ -61,15 +61,21 @@ void Elaborator::check_sizes() {
   for (const Node& node : graph_.nodes) {
     int64_t bytes = bytes_of(node.type.dtype);
     bool unset = false, fits = true;
+    size_t terms = 1;
     for (const Axis& axis : node.type.axes) {
       const auto [place, fresh] = known.try_emplace(axis.size, -1);
       if (fresh)
         if (const auto value = axis.size.evaluate(values_)) place->second = value->as_integer().value_or(0);
       const int64_t size = place->second;
+      if (terms <= kMaxSizeTerms) terms *= axis.size.term_count();
       unset = unset || size < 0;
       if (size < 0) continue;
       fits = fits && size != 0 && !__builtin_mul_overflow(bytes, size, &bytes);
       if (!fits) break;
+    }
+    if (terms > kMaxSizeTerms) {
+      diagnostics_.report(Code::size_too_complex, span_of(node)).hint("give a part of it a dim of its own: dim part = 8");
+      return;
     }
     if (!fits) {
       diagnostics_.report(Code::tensor_too_large, span_of(node), show(node.type));

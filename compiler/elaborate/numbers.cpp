@@ -12,11 +12,16 @@ namespace einc {
 namespace {
 
 using Result = std::variant<Number, NumberFault>;
-constexpr int kLargestExponent = 64;  // of an exact power
+constexpr int kLargestExponent = 63;    // of an exact power
+constexpr int kLargestSumExponent = 8;  // of a sum's
 
 const Poly* as_poly(const Number& number) { return std::get_if<Poly>(&number.value); }
 
-Number exact(Poly value, bool integer) { return Number{std::move(value), integer}; }
+// Formulas stay small; a number that does not is computed by the program.
+Result exact(Poly value, bool integer) {
+  if (!value.is_small()) return NumberFault::needs_nodes;
+  return Number{std::move(value), integer};
+}
 Number inexact(double value) { return Number{value, false}; }
 
 // The decimal number that a double prints as: 0.02 is 1/50. It rounds back to the same double.
@@ -98,7 +103,8 @@ bool never_zero(const Poly& x) {
 std::optional<Result> exact_power(const Number& base, const Number& exponent) {
   if (as_poly(base) == nullptr || as_poly(exponent) == nullptr) return std::nullopt;
   const auto n = as_poly(exponent)->as_integer();
-  if (!n || *n > kLargestExponent || *n < -kLargestExponent) return std::nullopt;
+  const int largest = as_poly(base)->term_count() > 1 ? kLargestSumExponent : kLargestExponent;
+  if (!n || *n > largest || *n < -largest) return std::nullopt;
   if (*n < 0 && as_poly(base)->is_zero()) return NumberFault::division_by_zero;
   if (*n < 0 && !never_zero(*as_poly(base))) return NumberFault::needs_nodes;
   return exact(pow(*as_poly(base), static_cast<int>(*n)), base.integer && *n >= 0);

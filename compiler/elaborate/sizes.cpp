@@ -208,20 +208,28 @@ std::optional<Poly> Elaborator::combine_sizes(const ast::Expr& expr, const ast::
   const auto left = evaluate_size(*binary.left);
   const auto right = evaluate_size(*binary.right);
   if (!left || !right) return std::nullopt;
-  if (binary.op == ast::BinaryOp::add) return *left + *right;
-  if (binary.op == ast::BinaryOp::sub) return *left - *right;
-  if (binary.op == ast::BinaryOp::mul) return *left * *right;
-  if (right->is_zero()) {
+  std::optional<Poly> size;
+  if (binary.op == ast::BinaryOp::add) size = *left + *right;
+  if (binary.op == ast::BinaryOp::sub) size = *left - *right;
+  if (binary.op == ast::BinaryOp::mul) size = *left * *right;
+  if (binary.op == ast::BinaryOp::div) size = quotient(expr, binary, *left, *right);
+  if (!size || size->is_small()) return size;
+  diagnostics_.report(Code::size_too_complex, expr.span).hint("give a part of it a dim of its own: dim part = 8");
+  return std::nullopt;
+}
+
+std::optional<Poly> Elaborator::quotient(const ast::Expr& expr, const ast::Binary& binary, const Poly& left, const Poly& right) {
+  if (right.is_zero()) {
     diagnostics_.report(Code::division_by_zero, binary.right->span);
     return std::nullopt;
   }
-  const Poly quotient = divide(*left, *right);
+  Poly quotient = divide(left, right);
   if (quotient.is_integral()) return quotient;
   if (quotient.is_constant()) {
-    diagnostics_.report(Code::inexact_division, expr.span, show_size(*left), show_size(*right));
+    diagnostics_.report(Code::inexact_division, expr.span, show_size(left), show_size(right));
     return std::nullopt;
   }
-  require(Condition{ConditionKind::divides, *left, *right, -1, "a dim expression"}, expr.span);
+  require(Condition{ConditionKind::divides, left, right, -1, "a dim expression"}, expr.span);
   return quotient;
 }
 

@@ -2,6 +2,7 @@
 // another build one shared node without sorting.
 #include "compiler/symbolic/poly.h"
 
+#include <cmath>
 #include <algorithm>
 #include <set>
 
@@ -50,6 +51,21 @@ Poly Poly::dim(Name name) {
 }
 
 bool Poly::is_constant() const { return !rep_ || (rep_->terms.size() == 1 && rep_->terms.front().monomial.empty()); }
+size_t Poly::term_count() const { return rep_ ? rep_->terms.size() : small_ != 0; }
+bool Poly::is_small() const {
+  constexpr size_t kTerms = 64;
+  constexpr int64_t kDegree = 63;
+  constexpr double kMagnitude = 1e300;
+  if (!rep_) return true;
+  if (rep_->terms.size() > kTerms) return false;
+  for (const Term& term : rep_->terms) {
+    int64_t degree = 0;
+    for (const Factor& factor : term.monomial) degree += std::abs(int64_t{factor.exponent});
+    const double numerator = term.coefficient.numerator().to_double(), denominator = term.coefficient.denominator().to_double();
+    if (degree > kDegree || std::abs(numerator) > kMagnitude || denominator > kMagnitude) return false;
+  }
+  return true;
+}
 bool Poly::is_monomial() const { return rep_ ? rep_->terms.size() == 1 : small_ != 0; }
 bool Poly::is_integral() const { return !rep_ || rep_->integral; }
 
