@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "dsl/diagnostic.h"
@@ -36,6 +40,18 @@ TEST_CASE("the size limit") {
   Diagnostics diagnostics;
   CHECK(sources.add("a", std::string(kMaxSourceBytes, ' '), diagnostics));
   CHECK(!sources.add("b", std::string(kMaxSourceBytes + 1, ' '), diagnostics));
+}
+
+TEST_CASE("a file far too large is refused without being read") {
+  const auto path = std::filesystem::temp_directory_path() / ("einc_sparse_" + std::to_string(::getpid()) + ".ein");
+  std::ofstream(path) << "x = 1";
+  std::error_code error;
+  std::filesystem::resize_file(path, uint64_t{1} << 40, error);  // sparse
+  SourceMap sources;
+  Diagnostics diagnostics;
+  if (!error) CHECK(!sources.load(path.string(), diagnostics));
+  if (!error) CHECK(diagnostics.list()[0].code == Code::file_too_large);
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("the sink drops repeats and stops keeping errors at its limit") {
