@@ -214,22 +214,22 @@ std::optional<Init> xavier(Reader& reader) {
   const Poly fan_in = std::get<Poly>(reader.scalar(0));
   if (reader.is_given(1)) {
     const Poly bound = divide(Poly(6), fan_in + std::get<Poly>(reader.scalar(1)));
-    return Init{InitKind::uniform, InitForm::root, {}, {-bound, bound}, {}};
+    return Init{InitKind::uniform, InitForm::root, {-bound, bound}};
   }
   const Poly variance = divide(Poly(1), fan_in);
-  return Init{InitKind::trunc_normal, InitForm::root, {}, {Poly(0), variance, Poly(-9) * variance, Poly(9) * variance}, {}};
+  return Init{InitKind::trunc_normal, InitForm::root, {Poly(0), variance, Poly(-9) * variance, Poly(9) * variance}};
 }
 
 std::optional<Init> make(Reader& reader, Family family) {
   const auto init = [&](InitKind kind, std::initializer_list<size_t> order) {
-    Init result{kind, reader.form(), {}, {}, {}};
+    Init result{kind, reader.form(), {}};
     for (size_t i : order) result.args.push_back(reader.scalar(i));
     return result;
   };
   const ScalarValue zero = Poly(0);
   switch (family) {
-    case Family::zeros: return Init{InitKind::zeros, InitForm::plain, {}, {}, {}};
-    case Family::ones: return Init{InitKind::ones, InitForm::plain, {}, {}, {}};
+    case Family::zeros: return Init{};
+    case Family::ones: return Init{InitKind::ones, InitForm::plain, {}};
     case Family::constant: return init(InitKind::constant, {0});
     case Family::normal:
       if (!may_be_at_least(reader.scalar(1), zero)) return reader.complain(1, "0 or more"), std::nullopt;

@@ -33,10 +33,7 @@ enum class InitForm : uint8_t { plain, root };
 struct Init {
   InitKind kind = InitKind::zeros;
   InitForm form = InitForm::plain;
-  std::vector<double> values;   // when every argument is a plain number
-  std::vector<ScalarValue> args;  // the arguments as written: may use dims
-  // A formula over args that the number comes from, for printing: "xavier(fan_in = d)"; empty when as written.
-  std::string written;
+  std::vector<ScalarValue> args;  // may use dims
   friend bool operator==(const Init&, const Init&) = default;
 };
 

@@ -14,7 +14,7 @@ constexpr int64_t kMaxElements = int64_t{1} << 40;  // of one value: sums over a
 [[noreturn]] void fail(FailureKind kind, const std::string& message) { throw RuntimeFailure(kind, message); }
 
 Tensor initial_value(const Graph& graph, NodeId id, const Init& init, Name path, const Bindings& dims, uint64_t seed, Arithmetic arithmetic) {
-  const std::optional<std::vector<double>> arguments = init.args.empty() ? init.values : init_arguments(init, dims);
+  const std::optional<std::vector<double>> arguments = init_arguments(init, dims);
   if (!arguments) fail(FailureKind::data, fmt::format("the initialiser of '{}' has no value: set its dims", path.str()));
   const Type& type = graph.type(id);
   Tensor reals = Tensor::zeros(is_floating(type.dtype) ? type.dtype : DType::f64, shape_of(graph, id, dims));

@@ -153,13 +153,7 @@ class Printer {
     add(" init={}(", to_string(init.kind));
     for (size_t i = 0; i < init.args.size(); ++i) add("{}{}", i > 0 ? " " : "", scalar(init.args[i]));
     out_ += ')';
-    if (!init.values.empty()) {
-      out_ += " values=[";
-      for (size_t i = 0; i < init.values.size(); ++i) add("{}{}", i > 0 ? " " : "", scalar(init.values[i]));
-      out_ += ']';
-    }
     if (init.form == InitForm::root) out_ += " form=root";
-    if (!init.written.empty()) add(" written={}", quoted(init.written));
   }
 
   void maps(const Node& n, const MapAttr& attr) {

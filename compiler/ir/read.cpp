@@ -208,9 +208,7 @@ class Reader {
     init.kind = c.word_of(parse_init_kind, "initialiser");
     c.expect("(");
     while (!c.failed() && !c.accept(")")) init.args.push_back(c.scalar());
-    if (c.accept("values=")) init.values = c.numbers();
     if (c.accept("form=root")) init.form = InitForm::root;
-    if (c.accept("written=")) init.written = c.string();
     return init;
   }
 
