@@ -66,10 +66,10 @@ TEST_CASE("interpret: training and inference, updates, gradients, loss") {
   Graph g;
   Builder b(g);
   const Type scalar{DType::real, {}};
-  const NodeId w = b.param({"w", {InitKind::constant, InitForm::plain, {}, {2.0}, ""}, false}, scalar);
-  const NodeId frozen = b.param({"c", {InitKind::ones, InitForm::root, {}, {}, ""}, true}, scalar);
+  const NodeId w = b.param({"w", {InitKind::constant, InitForm::plain, {2.0}}, false}, scalar);
+  const NodeId frozen = b.param({"c", {InitKind::ones, InitForm::root, {}}, true}, scalar);
   const NodeId cache = b.state({"cache", {}, StateRole::user}, scalar);
-  const NodeId moment = b.state({"m", {InitKind::constant, InitForm::plain, {0.5}, {}, ""}, StateRole::moment}, {DType::i64, {}});
+  const NodeId moment = b.state({"m", {InitKind::constant, InitForm::plain, {0.5}}, StateRole::moment}, {DType::i64, {}});
   const NodeId loss = b.map(MapFn::mul, {w, w});
   const NodeId next_moment = b.map(MapFn::add, {moment, b.constant(Poly(1), DType::i64)});
   g.loss = loss;

@@ -34,10 +34,10 @@ Graph sample_graph() {
   b.origin.location = {"models/sample.ein", 12, 3, 17};
   const NodeId x = b.input("x", {DType::real, {axis("batch"), axis("seq"), axis("width")}});
   const NodeId ids = b.input("ids", {DType::i32, {axis("batch"), axis("seq")}});
-  const NodeId w = b.param({"h.0.w", {InitKind::normal, InitForm::root, {0, 0.02}, {Poly(0), 0.02}, "xavier(fan_in = d)"}, false},
+  const NodeId w = b.param({"h.0.w", {InitKind::normal, InitForm::root, {Poly(0), 0.02}}, false},
                            {DType::real, {axis("width"), {"hidden", d("width") * Poly(4)}}});
-  const NodeId table = b.param({"table", {InitKind::zeros, InitForm::plain, {}, {}, ""}, true}, {DType::f16, {{"vocab", Poly(11)}, axis("width")}});
-  const NodeId state = b.state({"t", {InitKind::constant, InitForm::plain, {}, {d("batch")}, ""}, StateRole::scalar}, {DType::i64, {}});
+  const NodeId table = b.param({"table", {InitKind::zeros, InitForm::plain, {}}, true}, {DType::f16, {{"vocab", Poly(11)}, axis("width")}});
+  const NodeId state = b.state({"t", {InitKind::constant, InitForm::plain, {d("batch")}}, StateRole::scalar}, {DType::i64, {}});
 
   b.origin.module = "h.0.attn";
   b.origin.label = "weird \x01\xc3\xa9 label";
