@@ -83,6 +83,7 @@ class Elaborator final : public Context {
   std::optional<NodeId> conform_dtype(NodeId value, DType dtype, Span span, uint32_t first_new_node);
   std::optional<Axis> declared_axis(const ast::Axis& axis);
   std::string show(const Axis& axis) const;
+  std::string show_name(const Axis& axis) const;
 
   // declarations.cpp
   void declare_tensor(const ast::TensorDecl& declaration, Span span);

@@ -247,7 +247,8 @@ bool Elaborator::bind_axis(Frame& callee, const ast::FnParam& param, const ast::
     if (!expected) return false;
   }
   if (expected && !(*expected == found.size)) {
-    auto report = diagnostics_.report(Code::argument_size, span, show(found), param.name.name, name.empty() ? Name("this axis") : name, describe_size(*expected));
+    auto report = diagnostics_.report(Code::argument_size, span, show_name(found), describe_size(found.size), name.empty() ? "the parameter's axis" : "`" + name.str() + "`",
+                                      describe_size(*expected), param.name.name);
     report.label(axis.span, "the parameter's axis");
     if (!(origin == axis.span)) report.label(origin, "`{}` is {} by this argument", name, show_size(*expected));
     return false;

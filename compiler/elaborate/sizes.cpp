@@ -101,6 +101,7 @@ void Elaborator::report_bind_problems(const BindResult& bound) {
     const Span where = problem.source >= 0 ? tags_[static_cast<size_t>(problem.source)] : Span{};
     switch (problem.kind) {
       case BindProblemKind::unknown_dim: {
+        if (units_.all()[0]->incomplete) break;  // its declaration may be what the parser could not read
         auto report = diagnostics_.report(Code::unknown_dim_setting, where, problem.dim);
         std::vector<std::string> names;
         for (const Dim& dim : graph_.dims.dims()) names.push_back(dim.name.str());
@@ -168,13 +169,15 @@ std::vector<std::string> Elaborator::visible_value_names() const {
 }
 
 std::string Elaborator::describe_size(const Poly& size) const {
-  if (const auto number = size.as_integer()) return std::to_string(*number);
+  std::string text = show_size(size);
+  if (size.is_constant()) return text;
+  if (const auto value = size.evaluate_integer(values_)) text += " = " + std::to_string(*value);
   for (const Dim& dim : graph_.dims.dims()) {
     if (!(graph_.dims.size(dim.name) == size)) continue;
     const Span where = tags_[static_cast<size_t>(dim.source)];
-    return dim.name.str() + " (declared at " + sources_.file(where.file).name() + ":" + std::to_string(sources_.begin_of(where).line) + ")";
+    return text + " (declared at " + sources_.file(where.file).name() + ":" + std::to_string(sources_.begin_of(where).line) + ")";
   }
-  return show_size(size);
+  return text;
 }
 
 // ---- size expressions

@@ -121,6 +121,7 @@ void Training::collect_params() {
     }
   }
   if (trained_.empty()) {
+    if (e_.frame().unit->incomplete) return;
     e_.diagnostics_.report(Code::nothing_to_train, e_.minimized_.span).hint("declare one: param w: [...] ~ normal(std = 0.02)");
     return;
   }

@@ -43,9 +43,13 @@ bool computes(const Node& node) {
   return false;
 }
 
+std::string written_axis(const ast::Axis& axis) { return axis.kind == ast::AxisKind::number ? "this axis" : "`" + axis.name.name.str() + "`"; }
+
 }  // namespace
 
 std::string Elaborator::show(const Axis& axis) const { return einc::show(graph_, axis); }
+std::string Elaborator::show_name(const Axis& axis) const { return axis.name.empty() ? "without a name" : "`" + without_marks(axis.name).str() + "`"; }
+
 std::string Elaborator::show(const Type& type) const { return einc::show(graph_, type); }
 
 // ---- declarations
@@ -148,7 +152,7 @@ std::optional<NodeId> Elaborator::annotate(NodeId value, const ast::Type& writte
       continue;
     }
     if (!(*expected == target.size)) {
-      auto report = diagnostics_.report(Code::annotation_size, axis.span, show(target), describe_size(*expected));
+      auto report = diagnostics_.report(Code::annotation_size, axis.span, show_name(target), describe_size(target.size), written_axis(axis), describe_size(*expected));
       report.label(span, "this is {}", show(found));
       if (axis.kind == ast::AxisKind::named) report.hint("give the axis a name of its own, such as `{}_2`", axis.name.name);
       whole = false;
