@@ -33,13 +33,17 @@ class Finder {
     return node.op == Op::softmax || (node.op == Op::map && node.as<MapAttr>().fn == MapFn::exp);
   }
 
+  // A scalar that scales a tensor (fp8) carries no activation.
+  bool carries(const Node& user, NodeId operand) const { return user.type.rank() == 0 || graph_.type(operand).rank() > 0; }
+
   // Towards the operands: what leads to an exponential.
   void find_softmaxes() {
     for (uint32_t i = graph_.size(); i-- > 0;) {
       const Node& node = graph_.nodes[i];
       if (!forward(i) || node.op == Op::contract) continue;
       if (!is_exp(node) && !flow_[i].to_softmax) continue;
-      for (NodeId x : node.operands) flow_[x.index].to_softmax = true;
+      for (NodeId x : node.operands)
+        if (carries(node, x)) flow_[x.index].to_softmax = true;
     }
   }
 
@@ -50,6 +54,7 @@ class Finder {
       if (!forward(i)) continue;
       bool from_scores = false, from_mix = false;
       for (NodeId x : node.operands) {
+        if (!carries(node, x)) continue;
         from_scores = from_scores || flow_[x.index].from_scores;
         from_mix = from_mix || flow_[x.index].from_mix;
       }
@@ -82,6 +87,7 @@ class Finder {
       if (!forward(i)) continue;
       const bool attention = kind_[i] == Component::scores || kind_[i] == Component::value_mix;
       for (NodeId x : node.operands) {
+        if (!carries(node, x)) continue;
         Flow& f = flow_[x.index];
         f.to_attention = f.to_attention || attention || (node.op != Op::contract && flow_[i].to_attention);
         f.to_end = f.to_end || (node.op != Op::contract && flow_[i].to_end);

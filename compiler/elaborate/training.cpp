@@ -3,7 +3,7 @@
 //   clip:      g * clip_scale(sum over the group of square_sum(g), clip_norm)
 //   decay:     decoupled_decay(p, lr, weight_decay) for adamw, l2_decay(p, g, weight_decay) otherwise
 //   step:      p <- OPT(p, g, t, settings...)
-// t is a state that counts runs from 0. It exists only where something reads it.
+// t is a state that counts runs from 0. It exists only where something reads it. Under f16 the loss is scaled: loss_scale.h.
 #include "compiler/elaborate/training.h"
 
 #include <algorithm>
@@ -92,16 +92,19 @@ Training::Training(Elaborator& elaborator, const ast::Minimize& statement)
 void Training::run() {
   collect_params();
   if (trained_.empty()) return;
-  differentiate_loss();
   const Origin saved = build_.origin;
   build_.origin = Origin{};
   build_.origin.location = e_.locate(e_.minimized_.span);
   build_.origin.phase = Phase::optimizer;
+  if (e_.graph_.policy == Policy::f16) loss_scale_.emplace(build_);
+  differentiate_loss();
+  const size_t first_update = e_.graph_.updates.size();
   step_ = build_.state(StateAttr{Name("optimizer.step"), Init{}, StateRole::scalar}, Type{DType::i64, {}});
   e_.graph_[step_].origin.label = Name("step");
   const uint32_t first_new = e_.graph_.size();
   for (size_t g = 0; g < statement_.groups.size(); ++g) optimize_group(g);
   update_step(first_new);
+  if (loss_scale_ && !trained_.empty()) loss_scale_->guard(first_update);
   build_.origin = saved;
 }
 
@@ -132,16 +135,19 @@ void Training::collect_params() {
 void Training::differentiate_loss() {
   std::vector<NodeId> wrt;
   for (const Trained& param : trained_) wrt.push_back(param.param);
-  const std::vector<NodeId> gradients = differentiate(build_, e_.graph_.loss, wrt);
+  const NodeId loss = loss_scale_ ? loss_scale_->scaled(e_.graph_.loss) : e_.graph_.loss;
+  const std::vector<NodeId> gradients = differentiate(build_, loss, wrt);
   for (size_t i = 0; i < trained_.size(); ++i) {
-    trained_[i].gradient = gradients[i];
     if (gradients[i].valid()) {
-      e_.graph_.gradients.push_back(Update{trained_[i].param, gradients[i]});
+      stamp(trained_[i].param);
+      trained_[i].gradient = loss_scale_ ? loss_scale_->unscaled(gradients[i]) : gradients[i];
+      e_.graph_.gradients.push_back(Update{trained_[i].param, trained_[i].gradient});
       continue;
     }
     const Name path = e_.graph_[trained_[i].param].as<ParamAttr>().path;
     e_.diagnostics_.report(Code::param_without_gradient, e_.param_span(path), path);
   }
+  unstamp();
   std::erase_if(trained_, [](const Trained& param) { return !param.gradient.valid(); });
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/loss_scale.h"
 
 namespace einc {
 
@@ -50,6 +51,7 @@ class Training {
   SourceUnit* library_;
   std::vector<Trained> trained_;
   NodeId step_;
+  std::optional<LossScale> loss_scale_;  // under f16
 };
 
 }  // namespace einc

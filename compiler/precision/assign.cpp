@@ -71,12 +71,12 @@ class Assigner {
   NodeId natural(uint32_t i, Node node) {
     const DType written = node.type.dtype;
     const Policy policy = policy_of(node);
-    const bool written_float = written != DType::real;
+    const bool written_float = written != DType::real, scalar = node.type.axes.empty();
     switch (node.op) {
       case Op::input: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "inputs are stored in f32",
                                   written_float ? pull_of(written) : Pull::follows);
       case Op::param: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "master copy in f32", Pull::neutral);
-      case Op::state: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "states are f32", Pull::high);
+      case Op::state: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "states are f32", scalar ? Pull::neutral : Pull::high);
       case Op::constant:
       case Op::iota: return emit(std::move(node), written_float ? written : DType::f32, "", Pull::neutral);
       case Op::random: return emit(std::move(node), written_float ? written : DType::f32, "random numbers are drawn in f32", Pull::follows);

@@ -79,8 +79,6 @@ class ReportBuilder {
     }
     report_.plans = graph_.plans;
     for (const BindProblem& problem : bound_.problems) report_.notes.push_back(problem.message);
-    if (graph_.policy == Policy::f16)
-      report_.notes.push_back("f16: gradients are not rescaled; a loss scale and its checks are not in these numbers");
   }
 
   void list_tensors() {

@@ -49,7 +49,9 @@ Outcome outcome(const std::string& file, const Bindings& given, Policy policy, A
   for (const std::string& problem : verify(graph)) FAIL_CHECK(problem);
   InterpretOptions options;
   options.arithmetic = arithmetic;
-  InterpretResult run = interpret(graph, given, inputs_of(graph, graph.dims.bind(given).values), initial_params(graph, given, 1), initial_states(graph, given, 1), options);
+  TensorMap states = initial_states(graph, given, 1);
+  if (const auto scale = states.find("optimizer.loss_scale"); scale != states.end()) scale->second.reals[0] = 256;  // as after some halvings
+  InterpretResult run = interpret(graph, given, inputs_of(graph, graph.dims.bind(given).values), initial_params(graph, given, 1), states, options);
   REQUIRE(run.loss);
   return {run.loss->reals[0], std::move(run.gradients)};
 }
@@ -82,3 +84,24 @@ void check_policies(const std::string& file, const Bindings& dims) {
 TEST_CASE("two layers") { check_policies("examples/two_layer.ein", {{"batch", 8}, {"width", 6}, {"out", 3}}); }
 
 TEST_CASE("GPT-2") { check_policies("examples/gpt2.ein", {{"batch", 2}, {"seq", 6}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 4}}); }
+
+TEST_CASE("f16: a step whose gradients are not finite changes nothing and halves the loss scale") {
+  const Bindings dims{{"batch", 4}, {"width", 3}, {"out", 2}};
+  const Graph graph = compiled("examples/two_layer.ein", dims, Policy::f16);
+  InterpretOptions options;
+  options.arithmetic = Arithmetic::stored;
+  TensorMap states = initial_states(graph, dims, 1), params = initial_params(graph, dims, 1, Arithmetic::stored), inputs = inputs_of(graph, graph.dims.bind(dims).values);
+  const Name scale("optimizer.loss_scale"), good("optimizer.good_steps");
+  const InterpretResult fine = interpret(graph, dims, inputs, params, states, options);
+  CHECK(fine.states.at(scale).reals[0] == 65536);
+  CHECK(fine.states.at(good).reals[0] == 1);
+  CHECK(distance(fine.params, params) > 0);
+  states.at(good).reals[0] = 1999;
+  CHECK(interpret(graph, dims, inputs, params, states, options).states.at(scale).reals[0] == 131072);
+  for (auto& [name, tensor] : inputs)
+    for (double& x : tensor.reals) x *= 1e5;  // beyond f16
+  const InterpretResult skipped = interpret(graph, dims, inputs, params, states, options);
+  CHECK(skipped.states.at(scale).reals[0] == 32768);
+  CHECK(skipped.states.at(good).reals[0] == 0);
+  CHECK(distance(skipped.params, params) == 0);
+}
