@@ -13,6 +13,15 @@
 
 namespace {
 
+einc::ExitStatus status_of(einc::FailureKind kind) {
+  switch (kind) {
+    case einc::FailureKind::data: return einc::ExitStatus::wrong_data;
+    case einc::FailureKind::resource: return einc::ExitStatus::environment;
+    case einc::FailureKind::numeric: return einc::ExitStatus::non_finite;
+  }
+  return einc::ExitStatus::internal;
+}
+
 einc::ExitStatus dispatch(const std::vector<std::string>& arguments) {
   if (!arguments.empty())
     for (const einc::Command& command : einc::commands())
@@ -30,7 +39,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(status);
   } catch (const einc::RuntimeFailure& failure) {
     fmt::print(stderr, "einc: {}\n", failure.what());
-    return static_cast<int>(einc::ExitStatus::wrong_data);
+    return static_cast<int>(status_of(failure.kind()));
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "einc: out of memory\n");
     return static_cast<int>(einc::ExitStatus::environment);

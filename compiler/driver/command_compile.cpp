@@ -1,0 +1,238 @@
+// `einc FILE`: compile a program and show what was asked for: the cost report, any level (--emit), or why (--explain).
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "compiler/driver/command_line.h"
+#include "compiler/driver/emit.h"
+#include "compiler/driver/open_program.h"
+#include "compiler/driver/pipeline.h"
+#include "compiler/ir/print.h"
+#include "compiler/precision/assign.h"
+#include "compiler/report/json.h"
+#include "compiler/report/report.h"
+#include "compiler/report/text.h"
+#include "dsl/parser.h"
+
+namespace einc {
+namespace {
+
+constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "dot", "json"};
+
+struct CompileRequest {
+  std::string file;
+  std::vector<std::string> dims, dump_after, disable;
+  std::string report, emit, explain, precision, device, fit;
+  std::string diagnostics = "text";
+  std::optional<double> devices, tokens, mfu;
+  bool list_devices = false, time_passes = false, quiet = false, version = false, show_passes = false;
+};
+
+void add_options(CLI::App& app, CompileRequest& r) {
+  app.add_option("FILE", r.file, "the program, model.ein");
+  app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  app.add_option("--report", r.report, "cost report on standard output: text or json")
+      ->expected(0, 1)
+      ->default_str("text")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--emit", r.emit, "print a level of the whole program: ast, graph, grad, shapes, dot or json")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
+  app.add_option("--explain", r.explain, "why: memory (views and copies), precision (dtypes), contraction (orders of einsums)")
+      ->check(CLI::IsMember({"memory", "precision", "contraction"}));
+  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_option("--device", r.device, "machine to state times and memory for: a name of --list-devices, or a JSON file");
+  app.add_option("--devices", r.devices, "how many devices train")->check(CLI::PositiveNumber);
+  app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12")->check(CLI::PositiveNumber);
+  app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(CLI::Range(1e-9, 1.0));
+  app.add_option("--fit", r.fit, "the largest value of this dim whose training step fits the device's memory")->type_name("DIM");
+  app.add_option("--diagnostics", r.diagnostics, "form of error messages: text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--dump-after", r.dump_after, "print the graph after a pass, on standard error")->type_name("PASS");
+  app.add_option("--disable", r.disable, "leave a pass out")->type_name("PASS");
+  app.add_flag("--time-passes", r.time_passes, "seconds of each pass, on standard error");
+  app.add_flag("--passes", r.show_passes, "list the passes");
+  app.add_flag("--list-devices", r.list_devices, "the table of machines");
+  app.add_flag("--quiet,-q", r.quiet, "no warnings");
+  app.add_flag("--version", r.version, "print the version");
+  std::string list = "Subcommands (einc NAME --help tells more):";
+  for (const Command& c : commands()) list += fmt::format("\n  {:<10} {}", c.name, c.summary);
+  app.footer(list);
+}
+
+// A known device or those of a device file (its first). A message and nothing when there is none.
+std::optional<Device> choose_device(const std::string& name) {
+  if (const Device* known = find_device(name)) return *known;
+  if (std::ifstream in(name); in && std::filesystem::is_regular_file(name)) {
+    std::ostringstream text;
+    text << in.rdbuf();
+    const DeviceFile file = read_device_file(text.str(), name);
+    for (const std::string& p : file.problems) fmt::print(stderr, "einc: {}\n", p);
+    for (const std::string& w : file.warnings) fmt::print(stderr, "einc: warning: {}\n", w);
+    if (!file.problems.empty() || file.devices.empty()) return std::nullopt;
+    return file.devices.front();
+  }
+  std::string hint;
+  for (const std::string& near : near_devices(name)) hint += (hint.empty() ? "; did you mean " : " or ") + near;
+  fmt::print(stderr, "einc: no device `{}`{} (--list-devices names them; a JSON file describes one of your own)\n", printable(name), hint);
+  return std::nullopt;
+}
+
+// Whether the graph's structure (an unrolled loop) depends on a dim, so that another value needs another graph.
+bool shapes_graph(const Graph& graph, Name dim) {
+  for (const Loop& loop : graph.loops)
+    if (loop.trip_count.contains(dim)) return true;
+  return false;
+}
+
+FitReport fit_dim(const CompileRequest& request, const Graph& graph, const PipelineOptions& options, const Device& device) {
+  const Name dim(request.fit);
+  const bool recompile = shapes_graph(graph, dim);
+  auto bytes = [&](int64_t value) -> std::optional<Rational> {
+    PipelineOptions with = options;
+    with.observe = nullptr;
+    with.dims[dim] = value;
+    if (!recompile) return peak_training_bytes(graph, with.dims);
+    Compilation c = compile_file(request.file, with);
+    return c.graph ? peak_training_bytes(*c.graph, with.dims) : std::nullopt;
+  };
+  const int64_t limit = recompile ? 4096 : int64_t{1} << 40;
+  return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
+}
+
+bool check_fit(const CompileRequest& request, const Graph& graph, const std::optional<Device>& device) {
+  if (!device) {
+    fmt::print(stderr, "einc: --fit needs --device: the memory to fit into\n");
+    return false;
+  }
+  const Dim* dim = graph.dims.find(Name(request.fit));
+  if (dim == nullptr || dim->kind == DimKind::derived) {
+    fmt::print(stderr, "einc: --fit={} names no {} of {}\n", printable(request.fit), dim == nullptr ? "dim" : "free or defaulted dim", request.file);
+    return false;
+  }
+  return true;
+}
+
+std::string graph_text(const Graph& graph, const Bindings& given) {
+  ReportOptions options;
+  options.given = given;
+  options.detail = Detail::ops;
+  const Report report = build_report(graph, options);
+  std::map<uint32_t, std::string> notes;
+  auto show = [](const Amount& a) { return a.value && !a.formula.is_constant() ? fmt::format("{} = {}", a.formula.str(), a.value->str()) : a.formula.str(); };
+  for (const OpReport& op : report.ops)
+    notes[op.id.index] = fmt::format("flops {}; bytes read {}, written {}", show(op.flops), show(op.bytes_read), show(op.bytes_written));
+  return print_graph(graph, [&](NodeId id) {
+    const auto found = notes.find(id.index);
+    return found == notes.end() ? std::string() : found->second;
+  });
+}
+
+std::optional<Report> make_report(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
+                                  const std::optional<Device>& device, Detail detail) {
+  ReportOptions report_options;
+  report_options.given = options.dims;
+  report_options.detail = detail;
+  report_options.device = device;
+  if (request.devices || request.tokens || request.mfu) {
+    if (!device || !request.tokens) {
+      fmt::print(stderr, "einc: a training time needs --tokens and --device (and may have --devices and --mfu)\n");
+      return std::nullopt;
+    }
+    report_options.training = TrainingRequest{request.devices.value_or(1), *request.tokens, request.mfu.value_or(0.5)};
+  }
+  PipelineOptions inference_options = options;
+  inference_options.roots = Roots::inference;
+  inference_options.observe = nullptr;
+  const Graph inference = run_passes(*c.elaborated, inference_options);
+  report_options.inference = &inference;
+  Report report = build_report(*c.graph, report_options);
+  if (!request.fit.empty()) report.fit = fit_dim(request, *c.graph, options, *device);
+  return report;
+}
+
+ExitStatus show(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const std::optional<Device>& device) {
+  const Graph& graph = *c.graph;
+  const Bindings values = graph.dims.bind(options.dims).values;
+  const TextStyle style{terminal_width(), color_for(STDOUT_FILENO) == Color::on ? Paint::on : Paint::off};
+  if (request.emit == "graph") fmt::print("{}", graph_text(graph, options.dims));
+  if (request.emit == "grad") fmt::print("{}", emit_grad(graph));
+  if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
+  if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
+  if (request.emit == "json") fmt::print("{}", emit_json(graph));
+  if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
+  if (request.explain == "contraction") fmt::print("{}", explain_contraction(graph, values));
+  const bool explain_storage = request.explain == "memory";
+  if (request.report.empty() && request.fit.empty() && !explain_storage) return ExitStatus::done;
+  const Detail detail = request.report == "json" || explain_storage ? Detail::ops : Detail::totals;
+  const std::optional<Report> report = make_report(request, c, options, device, detail);
+  if (!report) return ExitStatus::wrong_usage;
+  if (explain_storage) fmt::print("{}", explain_memory(*report, graph, style));
+  if (request.report == "json")
+    fmt::print("{}\n", render_json(*report, graph));
+  else if (!request.report.empty() || !request.fit.empty())
+    fmt::print("{}", render_text(*report, graph, style));
+  return ExitStatus::done;
+}
+
+PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& dims) {
+  PipelineOptions options;
+  options.dims = dims;
+  if (!request.precision.empty()) options.precision = *parse_policy(request.precision);
+  options.disabled = request.disable;
+  options.observe = [&request](std::string_view pass, const Graph& graph, double seconds) {
+    if (request.time_passes) fmt::print(stderr, "{:>10.6f} s  {:<12} {} nodes\n", seconds, pass, graph.size());
+    for (const std::string& wanted : request.dump_after)
+      if (wanted == pass) fmt::print(stderr, "# after {}\n{}", pass, print_graph(graph));
+  };
+  return options;
+}
+
+bool check_pass_names(const CompileRequest& request) {
+  auto known = [](const std::string& name, bool elaborate_too) {
+    for (const Pass& p : passes())
+      if (p.name == name) return true;
+    return elaborate_too && name == "elaborate";
+  };
+  for (const std::string& name : request.dump_after)
+    if (!known(name, true)) return fmt::print(stderr, "einc: no pass `{}` (einc --passes lists them)\n", printable(name)), false;
+  for (const std::string& name : request.disable)
+    if (!known(name, false)) return fmt::print(stderr, "einc: no pass `{}` (einc --passes lists them)\n", printable(name)), false;
+  return true;
+}
+
+}  // namespace
+
+ExitStatus compile_command(Arguments arguments) {
+  CLI::App app("Compiles a tensor program and tells what it costs.", "einc");
+  CompileRequest request;
+  add_options(app, request);
+  if (auto status = parse_arguments(app, arguments)) return *status;
+  if (request.version) return fmt::print("einc {}\n", EINC_VERSION), ExitStatus::done;
+  if (request.list_devices) return fmt::print("{}", list_devices_text()), ExitStatus::done;
+  if (request.show_passes) {
+    for (const Pass& p : passes()) fmt::print("{:<12} {}\n", p.name, p.description);
+    return ExitStatus::done;
+  }
+  if (request.file.empty()) return fmt::print(stderr, "einc: no file given\n\n{}", app.help()), ExitStatus::wrong_usage;
+  const std::optional<Bindings> dims = parse_dim_settings(request.dims);
+  if (!dims || !check_pass_names(request)) return ExitStatus::wrong_usage;
+  std::optional<Device> device;
+  if (!request.device.empty() && !(device = choose_device(request.device))) return ExitStatus::wrong_usage;
+  if (const std::optional<std::string> problem = unreadable(request.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
+
+  const PipelineOptions options = pipeline_options(request, *dims);
+  const DiagnosticsForm form = request.diagnostics == "json" ? DiagnosticsForm::json : DiagnosticsForm::text;
+  if (request.emit == "ast") return emit_ast(request.file, form);
+  const Compilation c = compile_file(request.file, options);
+  print_diagnostics(c.sources, c.diagnostics, form, request.quiet ? Severity::error : Severity::warning);
+  if (!c.graph) return ExitStatus::wrong_program;
+  if (!request.fit.empty() && !check_fit(request, *c.graph, device)) return ExitStatus::wrong_usage;
+  return show(request, c, options, device);
+}
+
+}  // namespace einc

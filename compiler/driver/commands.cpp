@@ -1,0 +1,16 @@
+#include "compiler/driver/commands.h"
+
+namespace einc {
+
+std::span<const Command> commands() {
+  static constexpr Command kCommands[] = {
+      {"run", "run a program on data, by the reference interpreter", run_command},
+      {"gradcheck", "symbolic gradients against finite differences in f64", gradcheck_command},
+      {"estimate", "training time and memory from a model's size alone", estimate_command},
+      {"fmt", "format files", format_command},
+      {"dtypes", "the number formats", dtypes_command},
+  };
+  return kCommands;
+}
+
+}  // namespace einc

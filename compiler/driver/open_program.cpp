@@ -1,0 +1,69 @@
+#include "compiler/driver/open_program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "compiler/driver/command_line.h"
+#include "dsl/near_name.h"
+#include "dsl/parser.h"
+#include "dsl/render.h"
+
+namespace einc {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string near_file(const fs::path& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(folder, error), end; !error && it != end && names.size() < 10'000; it.increment(error))
+    names.push_back(it->path().filename().string());
+  std::vector<std::string_view> views(names.begin(), names.end());
+  const std::optional<std::string> near = near_name(path.filename().string(), views);
+  return near ? fmt::format("; did you mean {}?", printable((path.has_parent_path() ? path.parent_path() / *near : fs::path(*near)).string())) : "";
+}
+
+}  // namespace
+
+std::optional<std::string> unreadable(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return fmt::format("no file {}{}", printable(path), near_file(path));
+  if (fs::is_directory(status)) return fmt::format("{} is a folder", printable(path));
+  if (access(path.c_str(), R_OK) != 0) return fmt::format("cannot read {}: {}", printable(path), std::strerror(errno));
+  return std::nullopt;
+}
+
+void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics, DiagnosticsForm form, Severity least) {
+  if (diagnostics.list().empty()) {
+    if (form == DiagnosticsForm::json) fmt::print(stderr, "[]\n");
+    return;
+  }
+  if (least == Severity::error && !diagnostics.has_errors()) return;
+  if (form == DiagnosticsForm::json)
+    fmt::print(stderr, "{}\n", render_json(sources, diagnostics));
+  else
+    fmt::print(stderr, "{}", render_text(sources, diagnostics, color_for(STDERR_FILENO)));
+}
+
+ExitStatus emit_ast(const std::string& path, DiagnosticsForm form) {
+  SourceMap sources;
+  Diagnostics diagnostics;
+  const std::optional<FileId> file = sources.load(path, diagnostics);
+  std::string text;
+  if (file) text = print_ast(parse(sources, *file, diagnostics));
+  print_diagnostics(sources, diagnostics, form, Severity::warning);
+  if (diagnostics.has_errors()) return ExitStatus::wrong_program;
+  fmt::print("{}", text);
+  return ExitStatus::done;
+}
+
+}  // namespace einc

@@ -1,0 +1,48 @@
+// The whole way from text to a final graph: load, elaborate, then the list of passes. Shared by every subcommand and the tests.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+#include "compiler/simplify/roots.h"
+#include "dsl/diagnostic.h"
+#include "dsl/source.h"
+
+namespace einc {
+
+struct PipelineOptions {
+  Bindings dims;                                // -D name=value
+  Policy precision = Policy::inherit;           // --precision
+  Roots roots = Roots::training;
+  std::vector<std::string> disabled;            // --disable=PASS
+  // Called after elaboration ("elaborate") and after each pass, with the seconds it took.
+  std::function<void(std::string_view pass, const Graph& graph, double seconds)> observe;
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view description;
+  Graph (*run)(Graph graph, const PipelineOptions& options);
+  bool optional;  // may be disabled
+};
+// In the order they run.
+std::span<const Pass> passes();
+
+Graph run_passes(Graph graph, const PipelineOptions& options);
+
+struct Compilation {
+  SourceMap sources;
+  Diagnostics diagnostics;
+  std::optional<Graph> elaborated;  // as written: composites kept, nothing simplified; set even when dims do not bind
+  std::optional<Graph> graph;       // final; empty after an error
+};
+
+// Compiles a file, or text in memory under a name to show for it. What is wrong is in `diagnostics`.
+Compilation compile_file(const std::string& path, const PipelineOptions& options);
+Compilation compile_text(std::string name, std::string text, const PipelineOptions& options);
+
+}  // namespace einc
