@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "dsl/source.h"
+#include "runtime/base/printable.h"
 
 namespace einc {
 
@@ -42,10 +43,6 @@ inline constexpr size_t kCodeCount = sizeof(kCodes) / sizeof(kCodes[0]);
 constexpr const CodeInfo& info(Code code) { return kCodes[static_cast<size_t>(code)]; }
 
 constexpr size_t kMaxErrors = 20;
-constexpr size_t kMaxShownIdentifier = 64;
-
-// Escapes control and invisible characters, cuts words longer than kMaxShownIdentifier and texts longer than 1024 bytes.
-std::string printable(std::string_view text);
 
 // Text about a second place.
 struct Label {

@@ -14,7 +14,7 @@
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/ir/print.h"
-#include "compiler/precision/assign.h"
+#include "compiler/ir/text.h"
 #include "compiler/report/json.h"
 #include "compiler/report/report.h"
 #include "compiler/report/text.h"

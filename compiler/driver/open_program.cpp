@@ -13,6 +13,7 @@
 #include "compiler/driver/command_line.h"
 #include "dsl/near_name.h"
 #include "dsl/parser.h"
+#include "dsl/print_ast.h"
 #include "dsl/render.h"
 
 namespace einc {

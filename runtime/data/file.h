@@ -8,11 +8,9 @@
 #include <string_view>
 
 #include "runtime/base/failure.h"
+#include "runtime/base/printable.h"
 
 namespace einc {
-
-// Text from outside as it may be shown: control characters and bytes that are not ASCII as \xNN.
-std::string printable(std::string_view text);
 
 class InputFile {
  public:

@@ -1,0 +1,60 @@
+// `einc gradcheck FILE`: every gradient of the minimized loss against finite differences, at sizes small enough to run.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/autodiff/gradient_check.h"
+#include "compiler/driver/command_line.h"
+#include "compiler/driver/open_program.h"
+#include "compiler/driver/pipeline.h"
+#include "compiler/ir/interpret.h"
+
+namespace einc {
+namespace {
+
+void print_errors(const std::vector<GradientError>& errors, double tolerance) {
+  size_t width = 5;
+  for (const GradientError& e : errors) width = std::max(width, e.path.str().size());
+  fmt::print("{:<{}}  {:>10}  {:>24}  {:>24}  {:>8}  {:>7}\n", "param", width, "error", "symbolic", "finite difference", "compared", "skipped");
+  for (const GradientError& e : errors)
+    fmt::print("{:<{}}  {:>10.2e}  {:>24.16e}  {:>24.16e}  {:>8}  {:>7}{}\n", e.path.str(), width, e.error, e.symbolic, e.numeric, e.compared, e.skipped,
+               e.error <= tolerance ? "" : "  WRONG");
+}
+
+}  // namespace
+
+ExitStatus gradcheck_command(Arguments arguments) {
+  CLI::App app("Compares symbolic gradients with finite differences in f64. Set dims small (-D): the loss runs several times for every element.",
+               "einc gradcheck");
+  std::string file;
+  std::vector<std::string> settings;
+  GradientCheckOptions options;
+  double tolerance = 1e-6;
+  app.add_option("FILE", file, "the program")->required();
+  app.add_option("-D", settings, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  app.add_option("--seed", options.seed, "of params, inputs and the choice of elements");
+  app.add_option("--elements", options.elements, "at most so many elements of each param")->check(CLI::PositiveNumber);
+  app.add_option("--tolerance", tolerance, "largest relative error allowed")->check(CLI::PositiveNumber);
+  if (auto status = parse_arguments(app, arguments)) return *status;
+  const std::optional<Bindings> dims = parse_dim_settings(settings);
+  if (!dims) return ExitStatus::wrong_usage;
+  if (const auto problem = unreadable(file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
+  PipelineOptions pipeline;
+  pipeline.dims = *dims;
+  const Compilation c = compile_file(file, pipeline);
+  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
+  if (!c.graph) return ExitStatus::wrong_program;
+  if (!c.graph->loss.valid() || c.graph->gradients.empty()) {
+    fmt::print(stderr, "einc: {} minimizes no loss, so there is no gradient to check\n", printable(file));
+    return ExitStatus::wrong_program;
+  }
+  const std::vector<GradientError> errors =
+      check_gradients(*c.graph, *dims, random_inputs(*c.graph, *dims, options.seed), initial_params(*c.graph, *dims, options.seed),
+                      initial_states(*c.graph, *dims, options.seed), options);
+  print_errors(errors, tolerance);
+  const bool right = std::all_of(errors.begin(), errors.end(), [&](const GradientError& e) { return e.error <= tolerance; });
+  fmt::print("{}\n", right ? "all gradients agree" : "some gradients do not agree");
+  return right ? ExitStatus::done : ExitStatus::wrong_program;
+}
+
+}  // namespace einc

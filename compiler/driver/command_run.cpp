@@ -1,0 +1,139 @@
+// `einc run FILE`: one run of a program on data, by the reference interpreter: outputs, the loss, and updated values.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/driver/command_line.h"
+#include "compiler/driver/open_program.h"
+#include "compiler/driver/pipeline.h"
+#include "compiler/ir/interpret.h"
+#include "compiler/ir/text.h"
+#include "runtime/data/npy.h"
+
+namespace einc {
+namespace {
+
+struct RunRequest {
+  std::string file, target = "reference", arithmetic = "f64", mode = "inference", precision;
+  std::vector<std::string> dims, inputs, params, outputs;
+  uint64_t seed = 0;
+};
+
+using Paths = std::vector<std::pair<std::string, std::string>>;
+
+// Free dims that are an input's axis take their value from its file.
+void bind_from_shapes(const Graph& graph, const TensorMap& inputs, Bindings& dims) {
+  for (const Node& node : graph.nodes) {
+    if (node.op != Op::input) continue;
+    const auto found = inputs.find(node.as<InputAttr>().name);
+    if (found == inputs.end() || found->second.shape.size() != node.type.axes.size()) continue;
+    for (size_t i = 0; i < node.type.axes.size(); ++i)
+      for (const Dim& dim : graph.dims.dims())
+        if (dim.kind == DimKind::free && dims.count(dim.name) == 0 && node.type.axes[i].size == Poly::dim(dim.name))
+          dims[dim.name] = found->second.shape[i];
+  }
+}
+
+std::string names_of(const Graph& graph, Op op) {
+  std::string names;
+  for (const Node& node : graph.nodes) {
+    if (node.op != op) continue;
+    names += (names.empty() ? "" : ", ") + (op == Op::input ? node.as<InputAttr>().name.str() : node.as<ParamAttr>().path.str());
+  }
+  return names.empty() ? "none" : names;
+}
+
+bool has_node(const Graph& graph, Op op, Name name) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    return node.op == op && (op == Op::input ? node.as<InputAttr>().name : node.as<ParamAttr>().path) == name;
+  });
+}
+
+bool read_tensors(const Graph& graph, Op op, const char* option, const Paths& paths, TensorMap& into) {
+  for (const auto& [name, path] : paths) {
+    if (!has_node(graph, op, Name(name))) {
+      fmt::print(stderr, "einc: {} {}: the program has no {} of that name; it has {}\n", option, printable(name), to_string(op), names_of(graph, op));
+      return false;
+    }
+    into[Name(name)] = from_host(read_npy(path));
+  }
+  return true;
+}
+
+void print_summary(const std::string& name, const Tensor& tensor) {
+  std::string shape;
+  for (int64_t s : tensor.shape) shape += (shape.empty() ? "" : " ") + std::to_string(s);
+  const int64_t shown = std::min<int64_t>(tensor.count(), 8);
+  std::string values;
+  for (int64_t i = 0; i < shown; ++i) {
+    const size_t k = static_cast<size_t>(i);
+    values += (i == 0 ? "" : " ") + (tensor.is_real() ? fmt::format("{}", tensor.reals[k]) : fmt::format("{}", tensor.ints[k]));
+  }
+  fmt::print("{}: {}[{}] {}{}\n", name, to_string(tensor.dtype), shape, values, tensor.count() > shown ? " ..." : "");
+}
+
+ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings dims, const Paths& input_paths, const Paths& param_paths,
+                       const Paths& output_paths) {
+  const Graph& graph = *c.graph;
+  TensorMap inputs, given_params;
+  if (!read_tensors(graph, Op::input, "--input", input_paths, inputs) || !read_tensors(graph, Op::param, "--param", param_paths, given_params))
+    return ExitStatus::wrong_usage;
+  for (const auto& [name, path] : output_paths)
+    if (std::none_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.name == Name(name); })) {
+      fmt::print(stderr, "einc: --output {}: the program has no output of that name\n", printable(name));
+      return ExitStatus::wrong_usage;
+    }
+  bind_from_shapes(graph, inputs, dims);
+  const Arithmetic arithmetic = request.arithmetic == "f64" ? Arithmetic::exact : Arithmetic::stored;
+  TensorMap params = initial_params(graph, dims, request.seed, arithmetic);
+  for (auto& [path, value] : given_params) params[path] = std::move(value);
+  InterpretOptions options;
+  options.arithmetic = arithmetic;
+  options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
+  options.seed = request.seed;
+  const InterpretResult result = interpret(graph, dims, inputs, params, initial_states(graph, dims, request.seed, arithmetic), options);
+  for (const auto& [name, value] : result.outputs) {
+    const auto wanted = std::find_if(output_paths.begin(), output_paths.end(), [&](const auto& o) { return Name(o.first) == name; });
+    if (wanted != output_paths.end())
+      write_npy(wanted->second, to_host(value));
+    else
+      print_summary(name.str(), value);
+  }
+  const bool loss_is_output = std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
+  if (result.loss && !loss_is_output) print_summary("loss", *result.loss);
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+ExitStatus run_command(Arguments arguments) {
+  CLI::App app("Runs a program once on data. Params that no file gives start from their initialisers.", "einc run");
+  RunRequest r;
+  app.add_option("FILE", r.file, "the program")->required();
+  app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  app.add_option("--input", r.inputs, "an input's values: name=file.npy")->allow_extra_args(false)->type_name("NAME=FILE");
+  app.add_option("--param", r.params, "a param's values: path=file.npy")->allow_extra_args(false)->type_name("PATH=FILE");
+  app.add_option("--output", r.outputs, "where to write an output: name=file.npy; others are summarised")->allow_extra_args(false)->type_name("NAME=FILE");
+  app.add_option("--target", r.target, "reference: the interpreter")->check(CLI::IsMember({"reference"}));
+  app.add_option("--arithmetic", r.arithmetic, "f64, or stored: every result rounded to its dtype")->check(CLI::IsMember({"f64", "stored"}));
+  app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(CLI::IsMember({"inference", "training"}));
+  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_option("--seed", r.seed, "of initial values and random draws");
+  if (auto status = parse_arguments(app, arguments)) return *status;
+  const auto dims = parse_dim_settings(r.dims);
+  const auto inputs = parse_assignments(r.inputs, "--input"), params = parse_assignments(r.params, "--param"),
+             outputs = parse_assignments(r.outputs, "--output");
+  if (!dims || !inputs || !params || !outputs) return ExitStatus::wrong_usage;
+  if (const auto problem = unreadable(r.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
+  PipelineOptions pipeline;
+  pipeline.dims = *dims;
+  pipeline.roots = r.mode == "training" ? Roots::training : Roots::inference;
+  if (!r.precision.empty()) pipeline.precision = *parse_policy(r.precision);
+  const Compilation c = compile_file(r.file, pipeline);
+  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
+  if (!c.graph) return ExitStatus::wrong_program;
+  return run_program(r, c, *dims, *inputs, *params, *outputs);
+}
+
+}  // namespace einc
