@@ -8,7 +8,6 @@ namespace {
 Init constant_init(double value) {
   Init init;
   init.kind = InitKind::constant;
-  init.values = {value};
   init.args = {value};
   return init;
 }
