@@ -22,6 +22,14 @@ std::string count_text(const Amount& amount) { return amount.value ? human_count
 std::string bytes_text(const Amount& amount) { return amount.value ? human_bytes(amount.value->to_double()) : "?"; }
 bool is_zero(const Amount& amount) { return amount.formula.is_zero(); }
 
+// "scores contract", "mul": the source's name for a value and the op.
+std::string what(const Node& node) {
+  std::string text = node.origin.label.empty() ? std::string() : node.origin.label.str() + " ";
+  if (node.op == Op::map) return text + std::string(to_string(node.as<MapAttr>().fn));
+  if (node.op == Op::reduce) return text + "reduce " + std::string(to_string(node.as<ReduceAttr>().fn));
+  return text + std::string(to_string(node.op));
+}
+
 class Writer {
  public:
   explicit Writer(TextStyle style) : style_(style) {}
@@ -167,12 +175,6 @@ class Renderer {
     if (!m.peak_training.value) w_.line("  workspace and peaks need a value for every dim");
   }
 
-  std::string what(const Node& node) const {
-    std::string text = node.origin.label.empty() ? std::string() : node.origin.label.str() + " ";
-    if (node.op == Op::map) return text + std::string(to_string(node.as<MapAttr>().fn));
-    if (node.op == Op::reduce) return text + "reduce " + std::string(to_string(node.as<ReduceAttr>().fn));
-    return text + std::string(to_string(node.op));
-  }
   static const char* short_name(Phase phase) {
     switch (phase) {
       case Phase::forward: return "fwd";
@@ -333,8 +335,7 @@ std::string explain_memory(const Report& report, const Graph& graph, TextStyle s
   for (const OpReport& op : report.ops) {
     const Node& node = graph[op.id];
     const std::string module = node.origin.module.empty() ? "" : node.origin.module.str() + ": ";
-    const std::string label = node.origin.label.empty() ? std::string(to_string(node.op)) : node.origin.label.str();
-    table.add({fmt::format("%{}", op.id.index), module + label, to_string(node.type), op.storage == Storage::view ? "view" : op.storage == Storage::fused ? "fused" : "stored",
+    table.add({fmt::format("%{}", op.id.index), module + what(node), to_string(node.type), op.storage == Storage::view ? "view" : op.storage == Storage::fused ? "fused" : "stored",
                op.storage == Storage::view ? "" : bytes_text(op.bytes_written), op.copy_reason});
   }
   w.table(table, true);
