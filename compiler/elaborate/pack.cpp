@@ -7,6 +7,7 @@
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/pattern_call.h"
 #include "compiler/elaborate/show.h"
+#include "compiler/elaborate/size_limit.h"
 #include "compiler/symbolic/order.h"
 
 namespace einc {
@@ -34,6 +35,7 @@ class StarPattern {
   static constexpr size_t kAnyStars = static_cast<size_t>(-1);
   bool bind(const PatternOperand& operand, size_t stars) {
     const std::vector<Axis>& axes = operand.type.axes;
+    if (!check_size_terms(context_.diagnostics(), axes, pattern_.span)) return false;
     const size_t wanted = names_.size() + (stars == kAnyStars ? 0 : stars);
     if (stars == kAnyStars ? axes.size() < wanted : axes.size() != wanted) {
       context_.diagnostics()
@@ -249,6 +251,8 @@ std::optional<Value> elaborate_unpack(Context& context, const ast::Call& call) {
     context.diagnostics().report(Code::pattern_call, arguments->span, "unpack", "the pieces' shapes: unpack(p, like(a), like(b), \"* c\")");
     return std::nullopt;
   }
+  const auto fits = [&](const Piece& piece) { return check_size_terms(context.diagnostics(), piece.stars, piece.where); };
+  if (!std::all_of(pieces.begin(), pieces.end(), fits)) return std::nullopt;
   const int axis = static_cast<int>(star.before());
   if (!complete_pieces(context, pieces, arguments->operands[0].type.axis(axis).size, arguments->span)) return std::nullopt;
   star.introduce();

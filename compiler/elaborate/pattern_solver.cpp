@@ -5,6 +5,7 @@
 #include "compiler/elaborate/pattern_layout.h"
 #include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/show.h"
+#include "compiler/elaborate/size_limit.h"
 #include "compiler/symbolic/order.h"
 #include "dsl/near_name.h"
 
@@ -32,6 +33,9 @@ class Solver {
     if (!failed_) solve_groups();
     if (!failed_) find_unsolved();
     if (failed_) return std::nullopt;
+    std::vector<Axis> all;
+    for (const Label& l : layout_.labels) all.push_back({l.name, *l.size});
+    if (!check_size_terms(diagnostics(), all, pattern_.span)) return std::nullopt;
     SolvedPattern result{{}, std::move(layout_.operands), std::move(layout_.output)};
     for (const Label& l : layout_.labels) {
       result.labels.push_back({l.name, *l.size, l.where});
@@ -160,10 +164,13 @@ class Solver {
   bool solve_axis(AxisEquation& e) {
     Poly known(1);
     PatternLeaf* unknown = nullptr;
+    std::vector<Axis> factors;
     for (size_t k = 0; k < e.leaf_count; ++k) {
       PatternLeaf& leaf = leaf_at(e, k);
       if (!leaf.is_window() && label(leaf.labels[0]).size) leaf.size = *label(leaf.labels[0]).size;
       if (!leaf.size.is_zero()) {
+        factors.push_back({Name(), leaf.size});
+        if (!check_size_terms(diagnostics(), factors, e.where)) return !(failed_ = true);
         known *= leaf.size;
       } else if (unknown == nullptr) {
         unknown = &leaf;
