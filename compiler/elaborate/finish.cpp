@@ -3,7 +3,6 @@
 #include <unordered_set>
 
 #include "compiler/elaborate/elaborator.h"
-#include "compiler/elaborate/size_limit.h"
 
 namespace einc {
 
@@ -60,11 +59,6 @@ void Elaborator::check_sizes() {
   std::unordered_map<Poly, int64_t> known;  // -1: depends on an unset dim
   std::unordered_set<Poly> required;
   for (const Node& node : graph_.nodes) {
-    if (product_terms(node.type.axes) > kMaxSizeTerms) {
-      check_size_terms(diagnostics_, node.type.axes, span_of(node));
-      if (diagnostics_.full()) return;
-      continue;
-    }
     int64_t bytes = bytes_of(node.type.dtype);
     bool unset = false, fits = true;
     size_t terms = 1;
