@@ -129,7 +129,6 @@ def optimizer_steps():
         "sgd": lambda p: torch.optim.SGD(p, lr=0.05),
         "sgd_decay": lambda p: torch.optim.SGD(p, lr=0.05, weight_decay=0.1),
         "momentum": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9),
-        "momentum_nesterov": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True),
         "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1),
         "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
         "adam": lambda p: torch.optim.Adam(p, lr=0.05),

@@ -85,7 +85,6 @@ TEST_CASE("ten steps of every optimizer equal PyTorch's") {
       {"sgd", "sgd(lr = 0.05)"},
       {"sgd_decay", "sgd(lr = 0.05, weight_decay = 0.1)"},
       {"momentum", "momentum(lr = 0.02, momentum = 0.9)"},
-      {"momentum_nesterov", "momentum(lr = 0.02, momentum = 0.9, nesterov = true)"},
       {"adagrad", "adagrad(lr = 0.1)"},
       {"rmsprop", "rmsprop(lr = 0.01)"},
       {"adam", "adam(lr = 0.05)"},
