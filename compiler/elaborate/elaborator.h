@@ -59,6 +59,8 @@ class Elaborator final : public Context {
   std::optional<Value> evaluate_call(const ast::Expr& expr);
   std::optional<Value> evaluate_index(const ast::Expr& expr);
   void report_unknown_name(Name name, Span span);
+  bool may_be_defined(Name name) const;
+  Span bound_later(Name name) const;
   bool within_limits(Span span);
   std::vector<std::string> callable_names() const;
 

@@ -43,6 +43,30 @@ size_t count_items(const Value& value) {
   return count;
 }
 
+bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// The word before `end`, blanks between left out.
+std::string_view word_before(std::string_view text, size_t end) {
+  while (end > 0 && text[end - 1] == ' ') --end;
+  size_t begin = end;
+  while (begin > 0 && is_word(text[begin - 1])) --begin;
+  return text.substr(begin, end - begin);
+}
+
+// A cheap look at text that was not parsed: the name before `=`, `:` or `,`, or after a word that declares.
+bool looks_defined(std::string_view text, std::string_view name) {
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    size_t end = at + name.size();
+    if ((at > 0 && is_word(text[at - 1])) || (end < text.size() && is_word(text[end]))) continue;
+    const std::string_view before = word_before(text, at);
+    for (const std::string_view declares : {"dim", "input", "param", "state", "output", "fn", "for"})
+      if (before == declares) return true;
+    while (end < text.size() && text[end] == ' ') ++end;
+    if (end < text.size() && (text[end] == '=' || text[end] == ':' || text[end] == ',')) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool Elaborator::within_limits(Span span) {
@@ -112,8 +136,27 @@ std::optional<Value> Elaborator::evaluate_name(Name name, Span span) {
   return std::nullopt;
 }
 
+// Where the top level binds the name by a later statement.
+Span Elaborator::bound_later(Name name) const {
+  if (frame().fn) return {};
+  for (const ast::Stmt& statement : frame().unit->program.statements) {
+    if (const auto* declaration = statement.as<ast::TensorDecl>(); declaration && declaration->name.name == name) return declaration->name.span;
+    if (const auto* output = statement.as<ast::Output>(); output && output->value && output->name.name == name) return output->name.span;
+    if (const auto* assigned = statement.as<ast::Assign>())
+      for (const ast::Target& target : assigned->targets)
+        if (target.name.name == name) return target.name.span;
+  }
+  return {};
+}
+
+// True when the file was not understood whole and its text looks as if it defines the name somewhere: no further message.
+bool Elaborator::may_be_defined(Name name) const {
+  const SourceUnit& unit = *frame().unit;
+  return unit.incomplete && looks_defined(sources_.file(unit.file).text(), name.str());
+}
+
 void Elaborator::report_unknown_name(Name name, Span span) {
-  if (frame().unit->incomplete) return;  // its definition may be what the parser could not read
+  if (may_be_defined(name)) return;
   auto report = diagnostics_.report(Code::unknown_name, span, name);
   if (frame().unit->fns.contains(name) || frame().unit->imported.contains(name)) {
     report.hint("`{}` is a fn: call it, {}(...)", name, name);
@@ -121,6 +164,10 @@ void Elaborator::report_unknown_name(Name name, Span span) {
   }
   if (find_builtin(name.str())) {
     report.hint("`{}` is a built-in function: call it, {}(...)", name, name);
+    return;
+  }
+  if (const Span later = bound_later(name); later.known()) {
+    report.label(later, "`{}` is bound here, further down", name);
     return;
   }
   for (const Frame* outer = frame().caller; outer; outer = outer->caller)
@@ -170,7 +217,7 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
     value = gradient(call, expr.span);
   } else if (const auto builtin = find_builtin(call.callee.name.str())) {
     value = (*builtin)(*this, call);
-  } else if (!frame().unit->incomplete) {
+  } else if (!frame().unit->import_failed && !may_be_defined(call.callee.name)) {
     auto report = diagnostics_.report(Code::unknown_function, call.callee.span, call.callee.name);
     if (const auto near = near_name(call.callee.name.str(), callable_names())) report.hint("did you mean `{}`?", *near);
   }

@@ -107,7 +107,7 @@ std::optional<Axis> Elaborator::declared_axis(const ast::Axis& axis) {
     size_of_name(name, axis.span);  // says that it has several sizes
     return std::nullopt;
   }
-  if (frame().unit->incomplete) return std::nullopt;
+  if (may_be_defined(name)) return std::nullopt;
   auto report = diagnostics_.report(Code::unknown_axis, axis.span, name);
   if (const auto near = near_name(name.str(), visible_axis_names()))
     report.hint("did you mean `{}`?", *near);

@@ -74,7 +74,7 @@ void Units::process_imports(SourceUnit& unit) {
     if (!imported) continue;
     const SourceUnit* other = import(unit, *imported);
     if (!other) {
-      unit.incomplete = true;  // its fns are unknown now
+      unit.import_failed = true;
       continue;
     }
     if (other == &unit) continue;

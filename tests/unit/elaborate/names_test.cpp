@@ -88,3 +88,11 @@ TEST_CASE("states") {
   CHECK(Compiled(head + "s <- 0\noutput x").said == "");
   CHECK(Compiled(head + "t <- 0\noutput x").only(Code::unknown_name, "t"));
 }
+
+TEST_CASE("a mistake of syntax hides only what it may have defined") {
+  const std::string head = "dim n = 4\ninput x: f32[n]\n";
+  CHECK(Compiled(head + "y = )\noutput z = y + xx").diagnostics.error_count() == 2);
+  CHECK(Compiled(head + "y = )\noutput z = y + x").diagnostics.error_count() == 1);
+  CHECK(Compiled(head + "output z = y + x\ny = x").only(Code::unknown_name, "y"));
+  CHECK(Compiled("import nothing\ndim n = 4\ninput x: f32[n]\noutput z = layer(x) + xx").diagnostics.error_count() == 2);
+}
