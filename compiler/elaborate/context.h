@@ -76,6 +76,9 @@ std::optional<Value> elementwise_operator(Context& context, MapFn fn, std::span<
 std::optional<Value> index_tensor(Context& context, NodeId tensor, const ast::Index& index);
 
 // A tensor from a value: numbers become rank-0 constants of `beside` (an integer literal becomes real beside a real).
-NodeId to_tensor(Builder& build, const Value& value, DType beside);
+// Reports a number that the dtype cannot hold.
+std::optional<NodeId> to_tensor(Context& context, const Value& value, DType beside, Span span);
+// A number with no tensor beside it is real, or i32 (i64 where i32 cannot hold it).
+std::optional<NodeId> to_tensor_alone(Context& context, const Value& value, Span span);
 
 }  // namespace einc

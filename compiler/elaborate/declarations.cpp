@@ -92,12 +92,10 @@ void Elaborator::declare_output(const ast::Output& output, Span span) {
   } else {
     const auto value = evaluate_name(name, output.name.span);
     if (value) {
-      if (const auto* found = std::get_if<NodeId>(&value->data))
-        node = *found;
-      else if (const auto* number = std::get_if<Number>(&value->data))
-        node = build_.constant(number->value, number->integer ? DType::i32 : DType::real);
+      if (const auto* tuple = std::get_if<Tuple>(&value->data))
+        diagnostics_.report(Code::several_values, output.name.span, tuple->items.size());
       else
-        diagnostics_.report(Code::several_values, output.name.span, std::get<Tuple>(value->data).items.size());
+        node = to_tensor_alone(*this, *value, output.name.span);
     }
     if (node && output.type) node = annotate(*node, *output.type, output.name.span, first_new);
   }
@@ -149,10 +147,11 @@ std::optional<NodeId> Elaborator::fit_update(NodeId state, const ast::StateUpdat
     return std::nullopt;
   }
   const Type type = build_.type(state);
-  const NodeId value = to_tensor(build_, *given, type.dtype);
+  const auto value = to_tensor(*this, *given, type.dtype, update.value->span);
+  if (!value) return std::nullopt;
   build_.origin.location = locate(update.name.span);
-  if (!update.indices.empty()) return write_indexed(*this, state, update.indices, value, update.value->span);
-  const auto fitted = fit_axes(*this, value, type.axes, update.value->span);
+  if (!update.indices.empty()) return write_indexed(*this, state, update.indices, *value, update.value->span);
+  const auto fitted = fit_axes(*this, *value, type.axes, update.value->span);
   if (!fitted || build_.type(*fitted).dtype == type.dtype) return fitted;
   return conform_dtype(*fitted, type.dtype, update.value->span, graph_.size());
 }

@@ -83,6 +83,10 @@ std::optional<NodeId> build_map(Context& context, MapFn fn, std::vector<NodeId> 
 
 // x^n of an integer tensor stays an integer: repeated squaring.
 NodeId integer_power(Builder& build, NodeId x, int64_t n) {
+  if (n == 0) {
+    const NodeId one = build.constant(Poly(1), build.type(x).dtype);
+    return build.type(x).rank() == 0 ? one : build.broadcast(one, {}, std::vector<Axis>(build.type(x).axes));
+  }
   std::optional<NodeId> result;
   for (NodeId square = x;; square = build.map(MapFn::mul, {square, square})) {
     if (n % 2 == 1) result = result ? build.map(MapFn::mul, {*result, square}) : square;
@@ -97,7 +101,7 @@ std::optional<int64_t> integer_exponent(const Value& base, const Value& exponent
   if (x == nullptr || number == nullptr || !number->integer || !is_integer(build.type(*x).dtype)) return std::nullopt;
   const Poly* poly = std::get_if<Poly>(&number->value);
   const auto n = poly == nullptr ? std::nullopt : poly->as_integer();
-  return n && *n >= 1 && *n <= kLargestIntegerPower ? n : std::nullopt;
+  return n && *n >= 0 && *n <= kLargestIntegerPower ? n : std::nullopt;
 }
 
 std::optional<std::vector<Number>> all_numbers(std::span<const Value> operands) {

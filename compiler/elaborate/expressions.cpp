@@ -248,9 +248,7 @@ std::optional<Value> Elaborator::evaluate_index(const ast::Expr& expr) {
 std::optional<NodeId> Elaborator::evaluate_tensor(const ast::Expr& expr) {
   const auto value = evaluate(expr);
   if (!value) return std::nullopt;
-  if (const auto* node = std::get_if<NodeId>(&value->data)) return *node;
-  if (const auto* number = std::get_if<Number>(&value->data))
-    return build_.constant(number->value, number->integer ? DType::i32 : DType::real);
+  if (!std::holds_alternative<Tuple>(value->data)) return to_tensor_alone(*this, *value, expr.span);
   diagnostics_.report(Code::several_values, expr.span, std::get<Tuple>(value->data).items.size());
   return std::nullopt;
 }

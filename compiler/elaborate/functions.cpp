@@ -191,7 +191,9 @@ std::optional<Value> Elaborator::bind_typed(Frame& callee, const ast::FnParam& p
     diagnostics_.report(Code::several_values, span, std::get<Tuple>(value.data).items.size());
     return std::nullopt;
   }
-  NodeId node = to_tensor(build_, value, written.dtype.value_or(DType::real));
+  const auto tensor = to_tensor(*this, value, written.dtype.value_or(DType::real), span);
+  if (!tensor) return std::nullopt;
+  NodeId node = *tensor;
   const Type found = build_.type(node);
   int named = 0;
   bool ellipsis = false;

@@ -49,15 +49,27 @@ std::optional<NodeId> number_to_tensor(Context& context, const Number& number, D
   const DTypeInfo& format = info(dtype);
   if (is_floating(dtype))
     report.hint("the largest {} value is {}: cast the tensor to a wider dtype first", format.name, format.largest);
+  else if (dtype == DType::i64)
+    report.hint("no integer dtype is wider: write a real number");
   else
     report.hint("cast the tensor to i32 or i64 first");
   return std::nullopt;
 }
 
-NodeId to_tensor(Builder& build, const Value& value, DType beside) {
+std::optional<NodeId> to_tensor(Context& context, const Value& value, DType beside, Span span) {
   if (const NodeId* node = std::get_if<NodeId>(&value.data)) return *node;
-  const Number& number = std::get<Number>(value.data);
-  return build.constant(number.value, weak_dtype(number, beside));
+  if (const Number* number = std::get_if<Number>(&value.data)) return number_to_tensor(context, *number, weak_dtype(*number, beside), span);
+  context.diagnostics().report(Code::tensor_expected, span, "several values");
+  return std::nullopt;
+}
+
+std::optional<NodeId> to_tensor_alone(Context& context, const Value& value, Span span) {
+  const Number* number = std::get_if<Number>(&value.data);
+  if (number == nullptr || !number->integer) return to_tensor(context, value, DType::real, span);
+  const Poly* poly = std::get_if<Poly>(&number->value);
+  const auto in_use = poly == nullptr ? std::nullopt : poly->evaluate(context.order_values());
+  const bool is_wide = in_use && !representable(Number{Poly(*in_use), true}, DType::i32);
+  return number_to_tensor(context, *number, is_wide ? DType::i64 : DType::i32, span);
 }
 
 NodeId convert(Builder& build, NodeId x, DType dtype) { return build.type(x).dtype == dtype ? x : build.cast(x, dtype); }

@@ -82,16 +82,12 @@ NodeId build_reduction(Builder& build, Reduction reduction, NodeId x, const Axis
 std::optional<Value> reduce_value(Context& context, Reduction reduction, const Value& x, std::span<const ast::Argument* const> axes, Span whole) {
   const NodesFrom nodes_from(context, whole);
   Builder& build = context.build();
-  if (std::holds_alternative<Tuple>(x.data)) {
-    context.diagnostics().report(Code::tensor_expected, whole, "several values");
-    return std::nullopt;
-  }
-  const Number* number = std::get_if<Number>(&x.data);
-  const NodeId node = to_tensor(build, x, number != nullptr && number->integer ? DType::i32 : DType::real);
-  const Type type = build.type(node);
+  const auto node = to_tensor_alone(context, x, whole);
+  if (!node) return std::nullopt;
+  const Type type = build.type(*node);
   const auto list = axes_or_all(context, type, axes);
   if (!list) return std::nullopt;
-  return Value{build_reduction(build, reduction, node, *list)};
+  return Value{build_reduction(build, reduction, *node, *list)};
 }
 
 }  // namespace einc

@@ -81,7 +81,8 @@ void Elaborator::bind(const ast::Target& target, std::optional<Value> value, Spa
       value.reset();
     } else {
       const DType beside = target.type->dtype.value_or(DType::real);
-      const auto node = annotate(to_tensor(build_, *value, beside), *target.type, span, first_new_node);
+      const auto tensor = to_tensor(*this, *value, beside, span);
+      const auto node = tensor ? annotate(*tensor, *target.type, span, first_new_node) : std::nullopt;
       value = node ? std::optional(Value{*node}) : std::nullopt;
     }
   }

@@ -101,7 +101,7 @@ i = torch.tensor([[1, -2, 3], [4, 5, -6]], dtype=torch.int32)
 b = torch.tensor([True, False, True])
 IB = "dim a = 2, b = 3\ninput i: i32[a b]\ninput m: bool[b]\n"
 for text, value, type_ in [
-    ("i + 1", i + 1, "i32[a=2 b=3]"), ("i * i", i * i, "i32[a=2 b=3]"), ("i^3", i**3, "i32[a=2 b=3]"), ("-i", -i, "i32[a=2 b=3]"),
+    ("i + 1", i + 1, "i32[a=2 b=3]"), ("i * i", i * i, "i32[a=2 b=3]"), ("i^3", i**3, "i32[a=2 b=3]"), ("i^0", i**0, "i32[a=2 b=3]"), ("3 * 2^30", torch.tensor(3 * 2**30), "i64[]"), ("-i", -i, "i32[a=2 b=3]"),
     ("i + 0.5", i + 0.5, "real[a=2 b=3]"), ("i / 2", i / 2, "real[a=2 b=3]"), ("i + m", i + b, "i32[a=2 b=3]"),
     ("m + m", b.int() * 2, "i32[b=3]"), ("m + 1", b.int() + 1, "i32[b=3]"), ("max(m, not m)", b | ~b, "bool[b=3]"),
     ("exp(i)", torch.exp(i.double()), "real[a=2 b=3]"), ("abs(i)", i.abs(), "i32[a=2 b=3]"), ("sign(i)", i.sign(), "i32[a=2 b=3]"),

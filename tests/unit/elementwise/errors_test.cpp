@@ -38,6 +38,7 @@ const Row kRows[] = {
     {"h + inf", Code::number_not_in_dtype, "inf", "448"},
     {"max(h, 1000)", Code::number_not_in_dtype, "1000", "448"},
     {"u + 300", Code::number_not_in_dtype, "300", "cast the tensor"},
+    {"9223372036854775807 + 1", Code::number_not_in_dtype, "9223372036854775807 + 1", ""},
     {"cast(-1, u8)", Code::number_not_in_dtype, "-1", ""},
     {"cast(x, f31)", Code::dtype_expected, "f31", "f64 f32"},
     {"dropout(i, 0.1)", Code::floating_expected, "i", "cast(x, f32)"},
