@@ -156,7 +156,8 @@ bool Elaborator::may_be_defined(Name name) const {
 }
 
 void Elaborator::report_unknown_name(Name name, Span span) {
-  if (may_be_defined(name)) return;
+  const Span later = bound_later(name);
+  if (!later.known() && may_be_defined(name)) return;
   auto report = diagnostics_.report(Code::unknown_name, span, name);
   if (frame().unit->fns.contains(name) || frame().unit->imported.contains(name)) {
     report.hint("`{}` is a fn: call it, {}(...)", name, name);
@@ -166,7 +167,7 @@ void Elaborator::report_unknown_name(Name name, Span span) {
     report.hint("`{}` is a built-in function: call it, {}(...)", name, name);
     return;
   }
-  if (const Span later = bound_later(name); later.known()) {
+  if (later.known()) {
     report.label(later, "`{}` is bound here, further down", name);
     return;
   }

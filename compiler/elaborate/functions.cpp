@@ -168,7 +168,8 @@ bool Elaborator::bind_parameters(Frame& callee, std::vector<BoundArgument>& argu
   return whole;
 }
 
-// An argument without a type: axes that are dims of the fn's file keep their names, all others are foreign.
+// An argument without a type. An axis that the caller calls like one bound by the signature is that axis; dims of the fn's
+// file keep their names; all others are foreign.
 Value Elaborator::take_in(const Frame& callee, const Value& value) {
   if (const auto* tuple = std::get_if<Tuple>(&value.data)) {
     Tuple taken;
@@ -179,6 +180,11 @@ Value Elaborator::take_in(const Frame& callee, const Value& value) {
   if (!node) return value;
   std::vector<Axis> axes = build_.type(*node).axes;
   for (Axis& axis : axes) {
+    const auto bound = std::find_if(callee.signature.begin(), callee.signature.end(), [&](const SignatureAxis& s) { return axis.is_named() && s.caller == axis; });
+    if (bound != callee.signature.end()) {
+      axis.name = bound->name;
+      continue;
+    }
     const bool own = callee.unit->dims.contains(axis.name) && graph_.dims.find(axis.name) && graph_.dims.size(axis.name) == axis.size;
     if (!own || callee.find_axis(axis.name)) axis.name = mark_foreign(axis.name);
   }

@@ -151,13 +151,21 @@ void Training::differentiate_loss() {
   std::erase_if(trained_, [](const Trained& param) { return !param.gradient.valid(); });
 }
 
-// t + 1, if anything has read t.
+// t + 1, if anything has read t; else t goes: an optimizer that does not count steps keeps no counter.
 void Training::update_step(uint32_t first_new) {
   Graph& graph = e_.graph_;
   bool read = false;
   for (uint32_t i = first_new; i < graph.size() && !read; ++i)
     read = std::find(graph.nodes[i].operands.begin(), graph.nodes[i].operands.end(), step_) != graph.nodes[i].operands.end();
-  if (read) graph.updates.push_back(Update{step_, build_.map(MapFn::add, {step_, build_.constant(Poly(1), DType::i64)})});
+  if (read) {
+    graph.updates.push_back(Update{step_, build_.map(MapFn::add, {step_, build_.constant(Poly(1), DType::i64)})});
+    return;
+  }
+  const auto shift = [&](NodeId& id) { id.index -= id.index > step_.index ? 1 : 0; };
+  graph.nodes.erase(graph.nodes.begin() + step_.index);
+  for (uint32_t i = step_.index; i < graph.size(); ++i)
+    for (NodeId& operand : graph.nodes[i].operands) shift(operand);
+  for (Update& update : graph.updates) shift(update.target), shift(update.value);  // gradients, outputs and the loss are older
 }
 
 // ---- one group

@@ -28,6 +28,13 @@ TEST_CASE("axes of the caller are distinct from the fn's own names") {
   CHECK(e.output().type.axis(0).name == Name("n"));
 }
 
+TEST_CASE("an argument without a type lines up with what the signature binds") {
+  const Compiled c("dim n = 4, d = 8\ninput x: f32[n d]\nparam w: [d] ~ ones\nfn f(x: [... c], w) { return x * w }\noutput y = f(x, w)");
+  CHECK(c.said == "");
+  REQUIRE(c.graph);
+  CHECK(c.output().type.rank() == 2);
+}
+
 TEST_CASE("signatures check sizes") {
   const std::string head = "dim n = 4, c = 8\ninput x: f32[n c]\n";
   CHECK(Compiled(head + "fn f(x: [c]) { return x }\noutput y = f(x)").only(Code::argument_rank, "x"));

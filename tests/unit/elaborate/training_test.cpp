@@ -33,6 +33,7 @@ TEST_CASE("every optimizer elaborates") {
     CHECK(c.graph->gradients.size() == 2);
     CHECK(c.graph->outputs.size() == 1);
     CHECK(c.graph->loss.valid());
+    CHECK(states(*c.graph, StateRole::scalar) == (moments == 4 ? 1 : 0));  // adam counts steps
   }
 }
 
