@@ -125,9 +125,13 @@ struct Expr {
 
   ExprKind kind() const { return static_cast<ExprKind>(node.index()); }
   template <class T>
-  const T* as() const { return std::get_if<T>(&node); }
+  const T* as() const {
+    return std::get_if<T>(&node);
+  }
   template <class T>
-  T* as() { return std::get_if<T>(&node); }
+  T* as() {
+    return std::get_if<T>(&node);
+  }
 };
 
 // ---- types
@@ -273,7 +277,18 @@ struct ExprStmt {
 };
 
 enum class StmtKind : uint8_t {
-  dim, import, tensor, output, fn, assign, state_update, for_loop, precision, minimize, return_value, expression
+  dim,
+  import,
+  tensor,
+  output,
+  fn,
+  assign,
+  state_update,
+  for_loop,
+  precision,
+  minimize,
+  return_value,
+  expression
 };
 
 struct Stmt {
@@ -285,9 +300,13 @@ struct Stmt {
 
   StmtKind kind() const { return static_cast<StmtKind>(node.index()); }
   template <class T>
-  const T* as() const { return std::get_if<T>(&node); }
+  const T* as() const {
+    return std::get_if<T>(&node);
+  }
   template <class T>
-  T* as() { return std::get_if<T>(&node); }
+  T* as() {
+    return std::get_if<T>(&node);
+  }
 };
 
 struct Program {

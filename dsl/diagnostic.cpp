@@ -1,3 +1,4 @@
+// The sink: repeats are dropped, and what exceeds the limit is only counted.
 #include "dsl/diagnostic.h"
 
 #include <algorithm>
@@ -24,9 +25,8 @@ bool Diagnostics::count_only(Code code) {
 Diagnostics::Builder Diagnostics::add(Code code, Span span, std::string message) {
   if (count_only(code)) return {nullptr, 0};
   message = printable(message);
-  const bool repeated = std::any_of(list_.begin(), list_.end(), [&](const Diagnostic& d) {
-    return d.code == code && d.span == span && d.message == message;
-  });
+  const bool repeated = std::any_of(list_.begin(), list_.end(),
+                                    [&](const Diagnostic& d) { return d.code == code && d.span == span && d.message == message; });
   if (repeated) return {nullptr, 0};
   const Severity severity = info(code).severity;
   ++(severity == Severity::error ? error_count_ : warning_count_);

@@ -65,7 +65,9 @@ template <class T>
 auto diagnostic_argument(const T& value) {
   if constexpr (std::convertible_to<const T&, std::string_view>) {
     return printable(std::string_view(value));
-  } else if constexpr (requires { { value.str() } -> std::convertible_to<std::string_view>; }) {
+  } else if constexpr (requires {
+                         { value.str() } -> std::convertible_to<std::string_view>;
+                       }) {
     return printable(value.str());  // names, polynomials
   } else {
     static_assert(std::is_arithmetic_v<T>, "a diagnostic's argument is text, a number, or something with str()");

@@ -1,3 +1,5 @@
+// The formatter walks the tokens, not the tree: it changes only what stands between them, so meaning cannot change, and
+// comments keep their place. A line's indentation is its blocks', or the column of the bracket it continues in.
 #include "dsl/format.h"
 
 #include <algorithm>
@@ -20,15 +22,26 @@ struct Open {
 
 bool is_value_end(TokenKind kind) {
   switch (kind) {
-    case TokenKind::name: case TokenKind::integer: case TokenKind::real: case TokenKind::string: case TokenKind::right_paren:
-    case TokenKind::right_bracket: case TokenKind::kw_inf: case TokenKind::kw_nan: case TokenKind::kw_pi: case TokenKind::kw_true:
-    case TokenKind::kw_false: return true;
-    default: return false;
+    case TokenKind::name:
+    case TokenKind::integer:
+    case TokenKind::real:
+    case TokenKind::string:
+    case TokenKind::right_paren:
+    case TokenKind::right_bracket:
+    case TokenKind::kw_inf:
+    case TokenKind::kw_nan:
+    case TokenKind::kw_pi:
+    case TokenKind::kw_true:
+    case TokenKind::kw_false:
+      return true;
+    default:
+      return false;
   }
 }
 
 bool is_arithmetic(TokenKind kind) {
-  return kind == TokenKind::plus || kind == TokenKind::minus || kind == TokenKind::star || kind == TokenKind::slash || kind == TokenKind::assign;
+  return kind == TokenKind::plus || kind == TokenKind::minus || kind == TokenKind::star || kind == TokenKind::slash ||
+         kind == TokenKind::assign;
 }
 
 bool is_inked(char c) { return c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != '#'; }
@@ -114,7 +127,8 @@ class Formatter {
     } else if (continued()) {
       line_.indent += kContinuationIndent;
     }
-    const bool after_open = !lines_.empty() && !lines_.back().text.empty() && lines_.back().text.back() == '{' && lines_.back().comment.empty();
+    const bool after_open =
+        !lines_.empty() && !lines_.back().text.empty() && lines_.back().text.back() == '{' && lines_.back().comment.empty();
     line_.blank_before = blank_ && closing == 0 && !after_open;
     blank_ = false;
   }
@@ -154,11 +168,16 @@ class Formatter {
 
   static Declares declared_by(TokenKind kind) {
     switch (kind) {
-      case TokenKind::kw_input: return Declares::input;
-      case TokenKind::kw_param: return Declares::param;
-      case TokenKind::kw_frozen: return Declares::frozen_param;
-      case TokenKind::kw_state: return Declares::state;
-      default: return Declares::nothing;
+      case TokenKind::kw_input:
+        return Declares::input;
+      case TokenKind::kw_param:
+        return Declares::param;
+      case TokenKind::kw_frozen:
+        return Declares::frozen_param;
+      case TokenKind::kw_state:
+        return Declares::state;
+      default:
+        return Declares::nothing;
     }
   }
 
@@ -172,13 +191,22 @@ class Formatter {
 
   void track_brackets(TokenKind kind) {
     switch (kind) {
-      case TokenKind::left_paren: open_.push_back({Bracket::paren, 0}); break;
-      case TokenKind::left_brace: open_.push_back({Bracket::block, 0}); break;
-      case TokenKind::left_bracket: open_.push_back({opens_type() ? Bracket::type : Bracket::index, 0}); break;
+      case TokenKind::left_paren:
+        open_.push_back({Bracket::paren, 0});
+        break;
+      case TokenKind::left_brace:
+        open_.push_back({Bracket::block, 0});
+        break;
+      case TokenKind::left_bracket:
+        open_.push_back({opens_type() ? Bracket::type : Bracket::index, 0});
+        break;
       case TokenKind::right_paren:
       case TokenKind::right_bracket:
-      case TokenKind::right_brace: open_.pop_back(); break;  // the text parses: they match
-      default: break;
+      case TokenKind::right_brace:
+        open_.pop_back();
+        break;  // the text parses: they match
+      default:
+        break;
     }
   }
 

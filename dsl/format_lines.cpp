@@ -57,7 +57,8 @@ void align(std::vector<FormatLine>& lines) {
   for (size_t begin = 0; begin < lines.size();) {
     size_t end = begin;
     size_t widest = 0;
-    while (end < lines.size() && has_trailing_comment(lines[end]) && (end == begin || !lines[end].blank_before)) widest = std::max(widest, width(lines[end++]));
+    while (end < lines.size() && has_trailing_comment(lines[end]) && (end == begin || !lines[end].blank_before))
+      widest = std::max(widest, width(lines[end++]));
     if (end > begin + 1)
       for (size_t i = begin; i < end; ++i) lines[i].comment_gap = widest - width(lines[i]) + 2;
     begin = std::max(end, begin + 1);

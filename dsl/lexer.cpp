@@ -1,40 +1,27 @@
-#include <fmt/format.h>
-
+// One pass over the text. The lexer knows which bracket is open, because that decides whether a line's end ends a
+// statement; where a keyword that begins statements opens a line inside a bracket, the bracket was forgotten, and the
+// statement is ended there, so that only one statement is lost. Every character is looked at a bounded number of times.
 #include <array>
 #include <charconv>
-#include <cmath>
 
 #include "dsl/token.h"
 
 namespace einc {
 namespace {
 
-struct Word {
+struct Sign {
   std::string_view text;
   TokenKind kind;
 };
 
-constexpr std::array<Word, 24> kWords{{
-    {"dim", TokenKind::kw_dim},         {"import", TokenKind::kw_import},       {"input", TokenKind::kw_input},
-    {"param", TokenKind::kw_param},     {"frozen", TokenKind::kw_frozen},       {"state", TokenKind::kw_state},
-    {"output", TokenKind::kw_output},   {"fn", TokenKind::kw_fn},               {"return", TokenKind::kw_return},
-    {"for", TokenKind::kw_for},         {"in", TokenKind::kw_in},               {"precision", TokenKind::kw_precision},
-    {"minimize", TokenKind::kw_minimize}, {"over", TokenKind::kw_over},         {"using", TokenKind::kw_using},
-    {"as", TokenKind::kw_as},           {"and", TokenKind::kw_and},             {"or", TokenKind::kw_or},
-    {"not", TokenKind::kw_not},         {"true", TokenKind::kw_true},           {"false", TokenKind::kw_false},
-    {"inf", TokenKind::kw_inf},         {"nan", TokenKind::kw_nan},             {"pi", TokenKind::kw_pi},
-}};
-
 // Signs, longest first.
-constexpr std::array<Word, 23> kSigns{{
-    {"...", TokenKind::ellipsis},  {"<-", TokenKind::arrow_left},   {"<=", TokenKind::less_equal},
-    {">=", TokenKind::greater_equal}, {"==", TokenKind::equal},     {"!=", TokenKind::not_equal},
-    {"(", TokenKind::left_paren},  {")", TokenKind::right_paren},   {"[", TokenKind::left_bracket},
-    {"]", TokenKind::right_bracket}, {"{", TokenKind::left_brace},  {"}", TokenKind::right_brace},
-    {",", TokenKind::comma},       {":", TokenKind::colon},         {"=", TokenKind::assign},
-    {"~", TokenKind::tilde},       {"+", TokenKind::plus},          {"-", TokenKind::minus},
-    {"*", TokenKind::star},        {"/", TokenKind::slash},         {"^", TokenKind::caret},
-    {"<", TokenKind::less},        {">", TokenKind::greater},
+constexpr std::array<Sign, 23> kSigns{{
+    {"...", TokenKind::ellipsis},   {"<-", TokenKind::arrow_left},   {"<=", TokenKind::less_equal}, {">=", TokenKind::greater_equal},
+    {"==", TokenKind::equal},       {"!=", TokenKind::not_equal},    {"(", TokenKind::left_paren},  {")", TokenKind::right_paren},
+    {"[", TokenKind::left_bracket}, {"]", TokenKind::right_bracket}, {"{", TokenKind::left_brace},  {"}", TokenKind::right_brace},
+    {",", TokenKind::comma},        {":", TokenKind::colon},         {"=", TokenKind::assign},      {"~", TokenKind::tilde},
+    {"+", TokenKind::plus},         {"-", TokenKind::minus},         {"*", TokenKind::star},        {"/", TokenKind::slash},
+    {"^", TokenKind::caret},        {"<", TokenKind::less},          {">", TokenKind::greater},
 }};
 
 // What people write from habit, with what stands for it here.
@@ -134,9 +121,12 @@ class Lexer {
   }
 
   void line_end() {
-    const bool skip = inside_bracket() || tokens_.empty() || tokens_.back().kind == TokenKind::newline || continues_statement(tokens_.back().kind);
-    if (skip) ++at_;
-    else push(TokenKind::newline, at_ + 1);
+    const bool skip =
+        inside_bracket() || tokens_.empty() || tokens_.back().kind == TokenKind::newline || continues_statement(tokens_.back().kind);
+    if (skip)
+      ++at_;
+    else
+      push(TokenKind::newline, at_ + 1);
     line_start_ = true;
   }
 
@@ -152,7 +142,9 @@ class Lexer {
   void number() {
     const size_t begin = at_;
     size_t end = at_;
-    const auto digits = [&] { while (end < text_.size() && (is_digit(text_[end]) || text_[end] == '_')) ++end; };
+    const auto digits = [&] {
+      while (end < text_.size() && (is_digit(text_[end]) || text_[end] == '_')) ++end;
+    };
     digits();
     bool real = false;
     if (end < text_.size() && text_[end] == '.' && (end + 1 == text_.size() || text_[end + 1] != '.')) {
@@ -200,7 +192,8 @@ class Lexer {
     }
     int64_t value = 0;
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc()) diagnostics_.report(Code::integer_too_large, place, text).hint("a real number may be larger: write it as in 1e20");
+    if (error != std::errc())
+      diagnostics_.report(Code::integer_too_large, place, text).hint("a real number may be larger: write it as in 1e20");
   }
 
   void string() {
@@ -232,7 +225,7 @@ class Lexer {
 
   bool sign() {
     const std::string_view rest = text_.substr(at_);
-    for (const Word& s : kSigns) {
+    for (const Sign& s : kSigns) {
       if (!rest.starts_with(s.text)) continue;
       emit_sign(s);
       return true;
@@ -240,7 +233,7 @@ class Lexer {
     return false;
   }
 
-  void emit_sign(const Word& s) {
+  void emit_sign(const Sign& s) {
     if (s.kind == TokenKind::ellipsis && peek(3) == '.') return dots();
     bracket(s.kind);
     push(s.kind, at_ + s.text.size());
@@ -255,8 +248,12 @@ class Lexer {
         open_.push_back(kind);
         ++(kind == TokenKind::left_paren ? parens_ : brackets_);
         break;
-      case TokenKind::right_paren: close(TokenKind::left_paren); break;
-      case TokenKind::right_bracket: close(TokenKind::left_bracket); break;
+      case TokenKind::right_paren:
+        close(TokenKind::left_paren);
+        break;
+      case TokenKind::right_bracket:
+        close(TokenKind::left_bracket);
+        break;
       case TokenKind::left_brace:  // no block stands in brackets
         drop_brackets();
         open_.push_back(kind);
@@ -266,7 +263,8 @@ class Lexer {
         drop_brackets();
         if (!open_.empty()) open_.pop_back();
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -313,32 +311,6 @@ class Lexer {
 };
 
 }  // namespace
-
-TokenKind keyword_kind(std::string_view word) {
-  for (const Word& w : kWords)
-    if (w.text == word) return w.kind;
-  return TokenKind::name;
-}
-
-bool begins_statement(TokenKind kind) {
-  switch (kind) {
-    case TokenKind::kw_dim: case TokenKind::kw_import: case TokenKind::kw_input: case TokenKind::kw_param:
-    case TokenKind::kw_frozen: case TokenKind::kw_state: case TokenKind::kw_output: case TokenKind::kw_fn:
-    case TokenKind::kw_return: case TokenKind::kw_for: case TokenKind::kw_precision: case TokenKind::kw_minimize: return true;
-    default: return false;
-  }
-}
-
-bool continues_statement(TokenKind kind) {
-  switch (kind) {
-    case TokenKind::comma: case TokenKind::assign: case TokenKind::arrow_left: case TokenKind::tilde:
-    case TokenKind::plus: case TokenKind::minus: case TokenKind::star: case TokenKind::slash: case TokenKind::caret:
-    case TokenKind::less: case TokenKind::less_equal: case TokenKind::greater: case TokenKind::greater_equal:
-    case TokenKind::equal: case TokenKind::not_equal:
-    case TokenKind::kw_and: case TokenKind::kw_or: case TokenKind::kw_not: case TokenKind::kw_using: return true;
-    default: return false;
-  }
-}
 
 std::vector<Token> lex(const SourceMap& sources, FileId file, Diagnostics& diagnostics) {
   return Lexer(sources.file(file).text(), file, diagnostics).run();

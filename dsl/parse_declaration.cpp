@@ -1,4 +1,4 @@
-// Names, dim expressions, types and initialisers: what declarations are made of.
+// Declarations (dim, import, input, param, state, output) and what they are made of: names, dim expressions, types, initialisers.
 #include "dsl/parser_impl.h"
 
 namespace einc {
@@ -32,8 +32,11 @@ ast::Identifier Parser::any_word(NameUse) {
 bool Parser::check_dim_expression(const ast::Expr& e, bool& names_dim) {
   std::string_view found;
   switch (e.kind()) {
-    case ast::ExprKind::invalid: return false;
-    case ast::ExprKind::name: names_dim = true; return true;
+    case ast::ExprKind::invalid:
+      return false;
+    case ast::ExprKind::name:
+      names_dim = true;
+      return true;
     case ast::ExprKind::number:
       if (e.as<ast::Number>()->kind == ast::NumberKind::integer) return true;
       found = "a number that is not whole";
@@ -48,11 +51,21 @@ bool Parser::check_dim_expression(const ast::Expr& e, bool& names_dim) {
       found = b.op == ast::BinaryOp::pow ? "`^`" : "a comparison or logical operator";
       break;
     }
-    case ast::ExprKind::boolean: found = "a truth value"; break;
-    case ast::ExprKind::string: found = "a string"; break;
-    case ast::ExprKind::tuple: found = "a tuple"; break;
-    case ast::ExprKind::call: found = "a call"; break;
-    case ast::ExprKind::index: found = "an index"; break;
+    case ast::ExprKind::boolean:
+      found = "a truth value";
+      break;
+    case ast::ExprKind::string:
+      found = "a string";
+      break;
+    case ast::ExprKind::tuple:
+      found = "a tuple";
+      break;
+    case ast::ExprKind::call:
+      found = "a call";
+      break;
+    case ast::ExprKind::index:
+      found = "an index";
+      break;
   }
   fail(Code::not_a_dim_expression, e.span, found).hint("a dim is made of whole numbers and dims by + - * / and parentheses");
   return false;
@@ -73,7 +86,8 @@ std::optional<ast::Type> Parser::type() {
   if (at(TokenKind::name)) {
     type.dtype = parse_dtype(text(token()));
     if (!type.dtype) {
-      fail_expected("a type such as f32[batch seq]", "a type is a dtype (f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool) and axes in brackets");
+      fail_expected("a type such as f32[batch seq]",
+                    "a type is a dtype (f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool) and axes in brackets");
       return std::nullopt;
     }
     type.dtype_span = here();
@@ -97,7 +111,8 @@ bool Parser::type_axis(ast::Type& type) {
   if (at(TokenKind::ellipsis)) {
     axis.kind = ast::AxisKind::ellipsis;
     for (const ast::Axis& other : type.axes)
-      if (other.kind == ast::AxisKind::ellipsis && !panic_) fail(Code::two_ellipses_in_type, here()).label(other.span, "the first stands here");
+      if (other.kind == ast::AxisKind::ellipsis && !panic_)
+        fail(Code::two_ellipses_in_type, here()).label(other.span, "the first stands here");
     ++at_;
   } else if (at(TokenKind::integer)) {
     axis.kind = ast::AxisKind::number;
@@ -129,6 +144,89 @@ std::optional<ast::Initializer> Parser::initializer() {
   init.span = from(begin);
   if (panic_) return std::nullopt;
   return init;
+}
+
+// ---- declarations
+
+std::optional<ast::Stmt::Node> Parser::dim_statement() {
+  ast::DimDecl out;
+  ++at_;
+  do {
+    const uint32_t begin = token().begin;
+    ast::DimItem item;
+    item.name = identifier(NameUse::dim);
+    if (panic_) return std::nullopt;
+    declare(item.name);
+    if (accept(TokenKind::assign)) {
+      bool names_dim = false;
+      item.value = dim_expression(names_dim);
+      item.kind = names_dim ? ast::DimKind::derived : ast::DimKind::defaulted;
+    }
+    item.span = from(begin);
+    if (panic_) return std::nullopt;
+    out.items.push_back(std::move(item));
+  } while (accept(TokenKind::comma));
+  return out;
+}
+
+std::optional<ast::Stmt::Node> Parser::import_statement() {
+  ast::Import out;
+  ++at_;
+  if (at(TokenKind::string)) {
+    const ast::String path = string_literal();
+    out.path = path.value;
+    out.path_span = path.contents;
+  } else {
+    const ast::Identifier name = identifier(NameUse::module);
+    out.kind = ast::ImportKind::bundled;
+    out.path = name.name.str();
+    out.path_span = name.span;
+  }
+  if (panic_) return std::nullopt;
+  return out;
+}
+
+std::optional<ast::Stmt::Node> Parser::tensor_statement() {
+  ast::TensorDecl out;
+  const Token word = token();
+  ++at_;
+  out.role = word.kind == TokenKind::kw_input ? ast::Role::input : word.kind == TokenKind::kw_state ? ast::Role::state : ast::Role::param;
+  if (word.kind == TokenKind::kw_frozen) {
+    if (!expect(TokenKind::kw_param, "`param`", "frozen param w: [a b] ~ zeros")) return std::nullopt;
+    out.role = ast::Role::frozen_param;
+  }
+  out.name = identifier(NameUse::tensor);
+  if (panic_) return std::nullopt;
+  declare(out.name);
+  if (!expect(TokenKind::colon, "`:` and a type", "such as x: f32[batch seq]")) return std::nullopt;
+  std::optional<ast::Type> declared = type();
+  if (panic_) return std::nullopt;
+  out.type = std::move(*declared);
+  const uint32_t begin = token().begin;
+  if (accept(TokenKind::tilde)) {
+    out.initializer = initializer();
+    if (panic_) return std::nullopt;
+  }
+  if (out.role == ast::Role::input && out.initializer) {
+    fail(Code::initializer_on_input, from(begin), out.name.name).hint("a learned tensor is a `param`");
+  } else if (out.role != ast::Role::input && !out.initializer) {
+    fail(Code::missing_initializer, out.name.span, out.role == ast::Role::state ? "state" : "param", out.name.name)
+        .hint(out.role == ast::Role::state ? "such as ~ zeros" : "such as ~ normal(std = 0.02)");
+  }
+  if (panic_) return std::nullopt;
+  return out;
+}
+
+std::optional<ast::Stmt::Node> Parser::output_statement() {
+  ast::Output out;
+  ++at_;
+  out.name = identifier(NameUse::value);
+  if (panic_) return std::nullopt;
+  declare(out.name);
+  if (accept(TokenKind::colon)) out.type = type();
+  if (!panic_ && (out.type || at(TokenKind::assign)) && expect(TokenKind::assign, "`=` and a value")) out.value = expression();
+  if (panic_) return std::nullopt;
+  return out;
 }
 
 }  // namespace einc

@@ -10,7 +10,6 @@
 namespace einc {
 namespace {
 
-constexpr size_t kMaxKeywords = 256;  // of one call or index: they are compared with each other
 constexpr int kNotLevel = 3, kComparisonLevel = 4, kNegateLevel = 7, kPowerLevel = 8;
 
 struct Operator {
@@ -20,20 +19,34 @@ struct Operator {
 
 Operator binary_operator(TokenKind kind) {
   switch (kind) {
-    case TokenKind::kw_or: return {ast::BinaryOp::logical_or, 1};
-    case TokenKind::kw_and: return {ast::BinaryOp::logical_and, 2};
-    case TokenKind::less: return {ast::BinaryOp::lt, kComparisonLevel};
-    case TokenKind::less_equal: return {ast::BinaryOp::le, kComparisonLevel};
-    case TokenKind::greater: return {ast::BinaryOp::gt, kComparisonLevel};
-    case TokenKind::greater_equal: return {ast::BinaryOp::ge, kComparisonLevel};
-    case TokenKind::equal: return {ast::BinaryOp::eq, kComparisonLevel};
-    case TokenKind::not_equal: return {ast::BinaryOp::ne, kComparisonLevel};
-    case TokenKind::plus: return {ast::BinaryOp::add, 5};
-    case TokenKind::minus: return {ast::BinaryOp::sub, 5};
-    case TokenKind::star: return {ast::BinaryOp::mul, 6};
-    case TokenKind::slash: return {ast::BinaryOp::div, 6};
-    case TokenKind::caret: return {ast::BinaryOp::pow, kPowerLevel};
-    default: return {ast::BinaryOp::add, 0};
+    case TokenKind::kw_or:
+      return {ast::BinaryOp::logical_or, 1};
+    case TokenKind::kw_and:
+      return {ast::BinaryOp::logical_and, 2};
+    case TokenKind::less:
+      return {ast::BinaryOp::lt, kComparisonLevel};
+    case TokenKind::less_equal:
+      return {ast::BinaryOp::le, kComparisonLevel};
+    case TokenKind::greater:
+      return {ast::BinaryOp::gt, kComparisonLevel};
+    case TokenKind::greater_equal:
+      return {ast::BinaryOp::ge, kComparisonLevel};
+    case TokenKind::equal:
+      return {ast::BinaryOp::eq, kComparisonLevel};
+    case TokenKind::not_equal:
+      return {ast::BinaryOp::ne, kComparisonLevel};
+    case TokenKind::plus:
+      return {ast::BinaryOp::add, 5};
+    case TokenKind::minus:
+      return {ast::BinaryOp::sub, 5};
+    case TokenKind::star:
+      return {ast::BinaryOp::mul, 6};
+    case TokenKind::slash:
+      return {ast::BinaryOp::div, 6};
+    case TokenKind::caret:
+      return {ast::BinaryOp::pow, kPowerLevel};
+    default:
+      return {ast::BinaryOp::add, 0};
   }
 }
 
@@ -158,7 +171,8 @@ ast::ExprPtr Parser::postfix() {
       is_call = false;
     } else if (at(TokenKind::kw_as)) {
       if (!is_call && !e->as<ast::Invalid>()) {
-        fail(Code::misplaced_as, here(), e->as<ast::NameRef>() ? "a name" : "this expression").hint("`as` stands right behind a call: f(x) as name");
+        fail(Code::misplaced_as, here(), e->as<ast::NameRef>() ? "a name" : "this expression")
+            .hint("`as` stands right behind a call: f(x) as name");
         break;
       }
       ++at_;
@@ -179,19 +193,34 @@ ast::ExprPtr Parser::primary() {
   const Token t = token();
   const Span span = span_of(t);
   switch (t.kind) {
-    case TokenKind::name: ++at_; return make(span, ast::NameRef{Name(text(t))}, 0, span);
+    case TokenKind::name:
+      ++at_;
+      return make(span, ast::NameRef{Name(text(t))}, 0, span);
     case TokenKind::integer:
     case TokenKind::real:
     case TokenKind::kw_inf:
     case TokenKind::kw_nan:
-    case TokenKind::kw_pi: return number();
+    case TokenKind::kw_pi:
+      return number();
     case TokenKind::kw_true:
-    case TokenKind::kw_false: ++at_; return make(span, ast::Boolean{t.kind == TokenKind::kw_true}, 0, span);
-    case TokenKind::string: return make(span, string_literal(), 0, span);
-    case TokenKind::left_paren: return parenthesized();
-    case TokenKind::plus: fail_expected("a value", "a number has no sign `+`"); break;
-    case TokenKind::left_bracket: fail_expected("a value", "stack builds a tensor from others: stack(a, b, axis)"); break;
-    case TokenKind::kw_not: case TokenKind::minus: default: fail_expected("a value"); break;
+    case TokenKind::kw_false:
+      ++at_;
+      return make(span, ast::Boolean{t.kind == TokenKind::kw_true}, 0, span);
+    case TokenKind::string:
+      return make(span, string_literal(), 0, span);
+    case TokenKind::left_paren:
+      return parenthesized();
+    case TokenKind::plus:
+      fail_expected("a value", "a number has no sign `+`");
+      break;
+    case TokenKind::left_bracket:
+      fail_expected("a value", "stack builds a tensor from others: stack(a, b, axis)");
+      break;
+    case TokenKind::kw_not:
+    case TokenKind::minus:
+    default:
+      fail_expected("a value");
+      break;
   }
   return invalid(span);
 }
@@ -246,133 +275,6 @@ ast::ExprPtr Parser::parenthesized() {
   if (!expect_close(TokenKind::right_paren, open)) return invalid(span_of(open));
   if (tuple.items.size() == 1 && !comma) return std::move(tuple.items[0]);
   return make(from(open.begin), std::move(tuple), height, span_of(open));
-}
-
-// ---- calls
-
-ast::ExprPtr Parser::call(uint32_t begin) {
-  ast::Call call;
-  call.callee = {Name(text(token())), here()};
-  ++at_;
-  int height = 0;
-  if (!arguments(call.arguments, height)) return invalid(from(begin));
-  const Span span = from(begin);
-  if (!attach_pattern(call, span)) return make(span, ast::Invalid{}, 0, span);
-  const Span blame = call.callee.span;
-  return make(span, std::move(call), height, blame);
-}
-
-// `(` arguments `)`, the token at hand being `(`.
-bool Parser::arguments(std::vector<ast::Argument>& out, int& height) {
-  const Token open = token();
-  const Nest nest(*this);
-  if (!nest.ok()) return false;
-  ++at_;
-  while (!panic_ && !at(TokenKind::right_paren) && !at_line_end()) {
-    if (!argument(out, height)) return false;
-    if (!accept(TokenKind::comma)) break;
-  }
-  return expect_close(TokenKind::right_paren, open);
-}
-
-bool Parser::argument(std::vector<ast::Argument>& out, int& height) {
-  const uint32_t begin = token().begin;
-  ast::Argument arg;
-  if (next_kind() == TokenKind::assign && (at(TokenKind::name) || is_keyword(kind()))) {
-    arg.name = any_word(NameUse::parameter);
-    ++at_;
-    size_t keywords = 1;
-    for (auto other = out.rbegin(); other != out.rend() && other->name; ++other, ++keywords)
-      if (other->name.name == arg.name.name) {
-        fail(Code::duplicate_argument, arg.name.span, arg.name.name).label(other->name.span, "the first stands here");
-        return false;
-      }
-    if (keywords > kMaxKeywords) {
-      fail(Code::too_many_keywords, arg.name.span);
-      return false;
-    }
-  } else if (!out.empty() && out.back().name) {
-    fail(Code::positional_after_keyword, here()).label(out.back().span, "the keyword argument").hint("put it before the keyword arguments");
-    return false;
-  }
-  arg.value = expression();
-  height = std::max(height, arg.value->height);
-  arg.span = from(begin);
-  out.push_back(std::move(arg));
-  return !panic_;
-}
-
-// Reads the pattern of a call that has one: its first string. False if there is none.
-bool Parser::attach_pattern(ast::Call& call, Span span) {
-  const std::optional<PatternOp> op = pattern_op(call.callee.name.str());
-  if (!op) return true;
-  for (ast::Argument& argument : call.arguments) {
-    auto* string = argument.value->as<ast::String>();
-    if (!string || argument.name) continue;
-    std::optional<Pattern> pattern = parse_pattern(*op, string->value, string->contents, diagnostics_);
-    if (pattern) {
-      string->pattern = std::make_unique<Pattern>(std::move(*pattern));
-    } else {
-      argument.value->node = ast::Invalid{};
-    }
-    return true;
-  }
-  static constexpr std::string_view kExamples[] = {"i j, j k -> i k", "a b -> b a", "a b -> a", "a -> a b", "* channel", "* channel"};
-  diagnostics_.report(Code::pattern_missing, span, to_string(*op), kExamples[static_cast<size_t>(*op)]);
-  return false;
-}
-
-// ---- indexing
-
-// `[` items `]`, the token at hand being `[`.
-bool Parser::index_items(std::vector<ast::IndexItem>& out, int& height) {
-  const Token open = token();
-  const Nest nest(*this);
-  if (!nest.ok()) return false;
-  ++at_;
-  do {
-    if (at_line_end()) break;
-    if (!index_item(out, height)) return false;
-  } while (accept(TokenKind::comma) && !at(TokenKind::right_bracket));
-  return expect_close(TokenKind::right_bracket, open);
-}
-
-bool Parser::index_item(std::vector<ast::IndexItem>& out, int& height) {
-  const uint32_t begin = token().begin;
-  ast::IndexItem item;
-  if (next_kind() != TokenKind::assign) {
-    fail_expected("an axis and its index", "axes have names: x[axis = 3], x[axis = 0:8]");
-    return false;
-  }
-  item.axis = any_word(NameUse::axis);
-  if (out.size() == kMaxKeywords) {
-    fail(Code::too_many_keywords, item.axis.span);
-    return false;
-  }
-  if (!expect(TokenKind::assign, "`=`")) return false;
-  for (const ast::IndexItem& other : out)
-    if (other.axis.name == item.axis.name) {
-      fail(Code::duplicate_argument, item.axis.span, item.axis.name).label(other.axis.span, "the first stands here");
-      return false;
-    }
-  const auto bound = [&]() -> ast::ExprPtr {
-    if (at(TokenKind::colon) || at(TokenKind::comma) || at(TokenKind::right_bracket)) return nullptr;
-    ast::ExprPtr e = expression();
-    height = std::max(height, e->height);
-    return e;
-  };
-  item.at = bound();
-  if (panic_) return false;
-  if (accept(TokenKind::colon)) {
-    item.kind = ast::IndexKind::slice;
-    item.low = std::move(item.at);
-    item.high = bound();
-  } else if (!item.at) {
-    fail_expected("an index");
-  }
-  item.span = from(begin);
-  out.push_back(std::move(item));
-  return !panic_;
 }
 
 }  // namespace einc

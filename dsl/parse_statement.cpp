@@ -21,7 +21,8 @@ bool ends_with_return(const ast::Stmt& statement) {
 // Statements up to the stop token (`}` or the end of the file), which is left.
 void Parser::statements(std::vector<ast::Stmt>& out, TokenKind stop) {
   for (;;) {
-    while (accept(TokenKind::newline)) {}
+    while (accept(TokenKind::newline)) {
+    }
     if (at(stop) || at(TokenKind::end_of_file)) break;
     if (at(TokenKind::right_brace)) {  // only at the top level
       diagnostics_.report(Code::stray_bracket, here(), "}");
@@ -60,7 +61,8 @@ void Parser::statement(std::vector<ast::Stmt>& out) {
   } else if (at(TokenKind::colon) || at(TokenKind::assign)) {
     fail_expected(kEnd, "`==` compares; `=` stands once in a statement");
   } else if (first.kind == TokenKind::name && at(TokenKind::name)) {
-    const std::vector<std::string_view> words{"dim", "import", "input", "param", "frozen", "state", "output", "fn", "return", "for", "precision", "minimize"};
+    const std::vector<std::string_view> words{"dim",    "import", "input",  "param", "frozen",    "state",
+                                              "output", "fn",     "return", "for",   "precision", "minimize"};
     const std::optional<std::string> near = near_name(text(first), words);
     fail_expected(kEnd, near ? "did you mean `" + *near + "`?" : "statements are separated by a newline or `;`");
   } else {
@@ -104,19 +106,39 @@ std::optional<ast::Stmt::Node> Parser::keyword_statement() {
   const Span place = here();
   std::optional<ast::Stmt::Node> node;
   switch (first.kind) {
-    case TokenKind::kw_dim: node = dim_statement(); break;
-    case TokenKind::kw_import: node = import_statement(); break;
+    case TokenKind::kw_dim:
+      node = dim_statement();
+      break;
+    case TokenKind::kw_import:
+      node = import_statement();
+      break;
     case TokenKind::kw_input:
     case TokenKind::kw_param:
     case TokenKind::kw_frozen:
-    case TokenKind::kw_state: node = tensor_statement(); break;
-    case TokenKind::kw_output: node = output_statement(); break;
-    case TokenKind::kw_fn: node = fn_statement(); break;
-    case TokenKind::kw_for: node = for_statement(); break;
-    case TokenKind::kw_precision: node = precision_statement(); break;
-    case TokenKind::kw_minimize: node = minimize_statement(); break;
-    case TokenKind::kw_return: node = return_statement(); break;
-    default: node = simple_statement(); break;
+    case TokenKind::kw_state:
+      node = tensor_statement();
+      break;
+    case TokenKind::kw_output:
+      node = output_statement();
+      break;
+    case TokenKind::kw_fn:
+      node = fn_statement();
+      break;
+    case TokenKind::kw_for:
+      node = for_statement();
+      break;
+    case TokenKind::kw_precision:
+      node = precision_statement();
+      break;
+    case TokenKind::kw_minimize:
+      node = minimize_statement();
+      break;
+    case TokenKind::kw_return:
+      node = return_statement();
+      break;
+    default:
+      node = simple_statement();
+      break;
   }
   if (node && !placed_well(first.kind, place)) return std::nullopt;
   return node;
@@ -139,98 +161,17 @@ bool Parser::placed_well(TokenKind first, Span place) {
     case TokenKind::kw_return:
       if (in_fn && !in_loop) return true;
       if (in_fn) {
-        diagnostics_.report(Code::return_in_loop, place).hint("a loop is unrolled whole: bind the value to a name and return it behind the loop");
+        diagnostics_.report(Code::return_in_loop, place)
+            .hint("a loop is unrolled whole: bind the value to a name and return it behind the loop");
       } else {
         diagnostics_.report(Code::return_outside_fn, place).hint("a program's results are declared by `output`");
       }
       return false;
-    default: return true;
+    default:
+      return true;
   }
   diagnostics_.report(Code::misplaced_statement, place, std::string("`") + std::string(text_.substr(place.begin, place.size())) + "`");
   return false;
-}
-
-// ---- declarations
-
-std::optional<ast::Stmt::Node> Parser::dim_statement() {
-  ast::DimDecl out;
-  ++at_;
-  do {
-    const uint32_t begin = token().begin;
-    ast::DimItem item;
-    item.name = identifier(NameUse::dim);
-    if (panic_) return std::nullopt;
-    declare(item.name);
-    if (accept(TokenKind::assign)) {
-      bool names_dim = false;
-      item.value = dim_expression(names_dim);
-      item.kind = names_dim ? ast::DimKind::derived : ast::DimKind::defaulted;
-    }
-    item.span = from(begin);
-    if (panic_) return std::nullopt;
-    out.items.push_back(std::move(item));
-  } while (accept(TokenKind::comma));
-  return out;
-}
-
-std::optional<ast::Stmt::Node> Parser::import_statement() {
-  ast::Import out;
-  ++at_;
-  if (at(TokenKind::string)) {
-    const ast::String path = string_literal();
-    out.path = path.value;
-    out.path_span = path.contents;
-  } else {
-    const ast::Identifier name = identifier(NameUse::module);
-    out.kind = ast::ImportKind::bundled;
-    out.path = name.name.str();
-    out.path_span = name.span;
-  }
-  if (panic_) return std::nullopt;
-  return out;
-}
-
-std::optional<ast::Stmt::Node> Parser::tensor_statement() {
-  ast::TensorDecl out;
-  const Token word = token();
-  ++at_;
-  out.role = word.kind == TokenKind::kw_input ? ast::Role::input : word.kind == TokenKind::kw_state ? ast::Role::state : ast::Role::param;
-  if (word.kind == TokenKind::kw_frozen) {
-    if (!expect(TokenKind::kw_param, "`param`", "frozen param w: [a b] ~ zeros")) return std::nullopt;
-    out.role = ast::Role::frozen_param;
-  }
-  out.name = identifier(NameUse::tensor);
-  if (panic_) return std::nullopt;
-  declare(out.name);
-  if (!expect(TokenKind::colon, "`:` and a type", "such as x: f32[batch seq]")) return std::nullopt;
-  std::optional<ast::Type> declared = type();
-  if (panic_) return std::nullopt;
-  out.type = std::move(*declared);
-  const uint32_t begin = token().begin;
-  if (accept(TokenKind::tilde)) {
-    out.initializer = initializer();
-    if (panic_) return std::nullopt;
-  }
-  if (out.role == ast::Role::input && out.initializer) {
-    fail(Code::initializer_on_input, from(begin), out.name.name).hint("a learned tensor is a `param`");
-  } else if (out.role != ast::Role::input && !out.initializer) {
-    fail(Code::missing_initializer, out.name.span, out.role == ast::Role::state ? "state" : "param", out.name.name)
-        .hint(out.role == ast::Role::state ? "such as ~ zeros" : "such as ~ normal(std = 0.02)");
-  }
-  if (panic_) return std::nullopt;
-  return out;
-}
-
-std::optional<ast::Stmt::Node> Parser::output_statement() {
-  ast::Output out;
-  ++at_;
-  out.name = identifier(NameUse::value);
-  if (panic_) return std::nullopt;
-  declare(out.name);
-  if (accept(TokenKind::colon)) out.type = type();
-  if (!panic_ && (out.type || at(TokenKind::assign)) && expect(TokenKind::assign, "`=` and a value")) out.value = expression();
-  if (panic_) return std::nullopt;
-  return out;
 }
 
 // ---- fns and blocks
@@ -273,7 +214,8 @@ std::optional<ast::Stmt::Node> Parser::fn_statement() {
 bool Parser::recover_at_brace() {
   size_t i = at_;
   while (tokens_[i].kind != TokenKind::left_brace) {
-    if (tokens_[i].kind == TokenKind::newline || tokens_[i].kind == TokenKind::end_of_file || tokens_[i].kind == TokenKind::right_brace) return false;
+    if (tokens_[i].kind == TokenKind::newline || tokens_[i].kind == TokenKind::end_of_file || tokens_[i].kind == TokenKind::right_brace)
+      return false;
     ++i;
   }
   at_ = i;
@@ -367,21 +309,26 @@ std::optional<ast::Stmt::Node> Parser::simple_statement() {
   switch (kind()) {
     case TokenKind::comma:
     case TokenKind::colon:
-    case TokenKind::assign: return assignment(std::move(first));
-    case TokenKind::arrow_left: return state_update(std::move(first));
-    default: break;
+    case TokenKind::assign:
+      return assignment(std::move(first));
+    case TokenKind::arrow_left:
+      return state_update(std::move(first));
+    default:
+      break;
   }
   if (!first->as<ast::Call>() && !first->as<ast::Invalid>() && at_statement_end()) {
     const auto* compared = first->as<ast::Binary>();
     const bool equality = compared && compared->op == ast::BinaryOp::eq;
-    fail(Code::unused_value, first->span).hint(equality ? "`==` compares; an assignment is written `=`" : "bind it to a name, or declare it an `output`");
+    fail(Code::unused_value, first->span)
+        .hint(equality ? "`==` compares; an assignment is written `=`" : "bind it to a name, or declare it an `output`");
     return std::nullopt;
   }
   return ast::ExprStmt{std::move(first)};
 }
 
 bool Parser::to_target(const ast::Expr& e, ast::Target& out) {
-  static constexpr std::string_view kFound[] = {"this", "a number", "a truth value", "", "a string", "a tuple", "an expression", "an expression", "a call", "a part of a tensor"};
+  static constexpr std::string_view kFound[] = {"this",    "a number",      "a truth value", "",       "a string",
+                                                "a tuple", "an expression", "an expression", "a call", "a part of a tensor"};
   const auto* name = e.as<ast::NameRef>();
   if (!name) {
     auto report = fail(Code::bad_assignment_target, e.span, kFound[static_cast<size_t>(e.kind())]);

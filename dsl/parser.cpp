@@ -48,7 +48,8 @@ bool Parser::expect(TokenKind k, std::string_view what, std::string_view hint) {
 [[gnu::noinline]] bool Parser::expect_close(TokenKind k, Token open) {
   if (panic_) return false;
   if (accept(k)) return true;
-  const bool statement_ends = at(TokenKind::newline) || at(TokenKind::end_of_file) || at(TokenKind::right_brace) || begins_statement(kind());
+  const bool statement_ends =
+      at(TokenKind::newline) || at(TokenKind::end_of_file) || at(TokenKind::right_brace) || begins_statement(kind());
   if (!statement_ends) {
     fail_expected(k == TokenKind::right_paren ? "`,` or `)`" : k == TokenKind::right_bracket ? "`,` or `]`" : "`}`");
     return false;
@@ -59,7 +60,8 @@ bool Parser::expect(TokenKind k, std::string_view what, std::string_view hint) {
 }
 
 [[gnu::noinline]] void Parser::fail_reserved(NameUse use) {
-  static constexpr std::string_view kUses[] = {"a dim", "a tensor", "a fn", "a parameter", "an axis", "a loop variable", "a module", "an instance", "a value"};
+  static constexpr std::string_view kUses[] = {"a dim",           "a tensor", "a fn",        "a parameter", "an axis",
+                                               "a loop variable", "a module", "an instance", "a value"};
   const std::string_view word = text(token());
   const std::string_view what = is_keyword(kind()) ? "a word of the language" : "a dtype";
   fail(Code::reserved_name, here(), word, what, kUses[static_cast<size_t>(use)]).hint("call it `my_{}`", word);
@@ -83,7 +85,8 @@ ast::Program Parser::program() {
   statements(program.statements, TokenKind::end_of_file);
   program.broken = std::move(broken_);
   if (program.statements.empty() && lexed && !diagnostics_.has_errors())
-    diagnostics_.report(Code::nothing_to_compile, Span{file_, 0, 0}).hint("a program declares inputs and an `output`, or a loss to `minimize`");
+    diagnostics_.report(Code::nothing_to_compile, Span{file_, 0, 0})
+        .hint("a program declares inputs and an `output`, or a loss to `minimize`");
   return program;
 }
 

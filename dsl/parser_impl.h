@@ -1,4 +1,4 @@
-// The parser's insides, shared by its three files: expressions, declarations, statements. The grammar in one view:
+// The parser's insides, shared by its files: expressions, declarations, statements. The grammar in one view:
 //   statement  := dim | import | tensor | output | fn | for | precision | minimize | return | assignment | update | call
 //   expression := operators over postfix; or < and < not < comparison < + - < * / < unary - < ^ (right) < postfix
 //   postfix    := primary { "(" arguments ")" | "[" axis "=" index, ... "]" | "as" name }
@@ -66,9 +66,9 @@ class Parser {
   void fail_reserved(NameUse use);
   void synchronize();
 
-  // ---- names and types (parse_declaration.cpp)
-  ast::Identifier identifier(NameUse use);   // a new name: no keyword, no dtype
-  ast::Identifier any_word(NameUse use);     // where only a name can stand, keywords will do
+  // ---- declarations and what they are made of (parse_declaration.cpp)
+  ast::Identifier identifier(NameUse use);  // a new name: no keyword, no dtype
+  ast::Identifier any_word(NameUse use);    // where only a name can stand, keywords will do
   std::optional<ast::Type> type();
   bool type_axis(ast::Type& type);
   std::optional<ast::Initializer> initializer();
@@ -84,6 +84,7 @@ class Parser {
   ast::ExprPtr parenthesized();
   ast::ExprPtr number();
   ast::String string_literal();
+  // calls and indices (parse_call.cpp)
   ast::ExprPtr call(uint32_t begin);
   bool arguments(std::vector<ast::Argument>& out, int& height);
   bool argument(std::vector<ast::Argument>& out, int& height);
@@ -130,7 +131,7 @@ class Parser {
   bool unclosed_block_ = false;
   int depth_ = 0;
   int fn_depth_ = 0, loop_depth_ = 0, block_depth_ = 0;  // the blocks around this place; block: any kind
-  std::vector<Name> declared_;                            // by the statements being parsed, innermost last
+  std::vector<Name> declared_;                           // by the statements being parsed, innermost last
   std::vector<Name> broken_;
 };
 

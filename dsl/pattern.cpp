@@ -1,3 +1,5 @@
+// Recursive descent over a pattern's characters, stopping at the first mistake; check_pattern then looks at the names. A group
+// is known to be a window when a `+` or `*` comes before any other bracket in it. The commonest slips are shown put right.
 #include "dsl/pattern.h"
 
 #include <fmt/format.h>
@@ -80,8 +82,10 @@ class PatternParser {
   }
 
   bool comma() {
-    diagnostics_.report(Code::pattern_terms, span(at_, at_ + 1), op_ == PatternOp::einsum ? "an einsum has one result: `,` separates operands on the left"
-                                                                                           : "`,` separates the operands of an einsum; here is one operand")
+    diagnostics_
+        .report(Code::pattern_terms, span(at_, at_ + 1),
+                op_ == PatternOp::einsum ? "an einsum has one result: `,` separates operands on the left"
+                                         : "`,` separates the operands of an einsum; here is one operand")
         .hint("axes are separated by blanks");
     return false;
   }
@@ -89,7 +93,8 @@ class PatternParser {
   bool packing(Pattern& pattern) {
     if (!term(pattern.inputs.emplace_back())) return false;
     if (!at_end()) {
-      diagnostics_.report(Code::pattern_terms, span(at_, text_.size()), "a pattern of pack or unpack names the axes of the packed tensor only")
+      diagnostics_
+          .report(Code::pattern_terms, span(at_, text_.size()), "a pattern of pack or unpack names the axes of the packed tensor only")
           .hint("such as \"batch * channel\"");
       return false;
     }
@@ -97,11 +102,13 @@ class PatternParser {
     for (const Atom& atom : pattern.inputs[0].atoms) {
       if (atom.kind == AtomKind::star) ++stars;
       if (atom.kind == AtomKind::name || (atom.kind == AtomKind::star && stars == 1)) continue;
-      diagnostics_.report(Code::pattern_star, atom.span, stars > 1 ? "the pattern has a second `*`" : "only names and one `*` stand in a pattern of pack or unpack");
+      diagnostics_.report(Code::pattern_star, atom.span,
+                          stars > 1 ? "the pattern has a second `*`" : "only names and one `*` stand in a pattern of pack or unpack");
       return false;
     }
     if (stars == 1) return true;
-    diagnostics_.report(Code::pattern_star, contents_, "the pattern has no `*`").hint("`*` stands where the packed axes are: \"{} *\"", text_);
+    diagnostics_.report(Code::pattern_star, contents_, "the pattern has no `*`")
+        .hint("`*` stands where the packed axes are: \"{} *\"", text_);
     return false;
   }
 
@@ -173,7 +180,8 @@ class PatternParser {
       return std::nullopt;
     }
     if (stop != text.data() + text.size()) {
-      diagnostics_.report(Code::pattern_name, place, text, "a name does not begin with a digit").hint("separate axes by blanks, and name this one otherwise");
+      diagnostics_.report(Code::pattern_name, place, text, "a name does not begin with a digit")
+          .hint("separate axes by blanks, and name this one otherwise");
       return std::nullopt;
     }
     return value;
@@ -228,9 +236,12 @@ class PatternParser {
     while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) ++end;
     const std::string_view character = text_.substr(at_, end - at_);
     auto report = diagnostics_.report(Code::pattern_character, span(at_, end), character);
-    if (character == "+" || character == "*") report.hint("a window stands in parentheses: (2*h + kh)");
-    else if (character == "[" || character == "{") report.hint("a group stands in parentheses: (h d)");
-    else report.hint("a pattern holds axis names, `...`, groups in parentheses, integers and one `->`");
+    if (character == "+" || character == "*")
+      report.hint("a window stands in parentheses: (2*h + kh)");
+    else if (character == "[" || character == "{")
+      report.hint("a group stands in parentheses: (h d)");
+    else
+      report.hint("a pattern holds axis names, `...`, groups in parentheses, integers and one `->`");
     return false;
   }
 
@@ -274,7 +285,8 @@ class PatternParser {
     for (;;) {
       if (!window_term(atom.terms.emplace_back())) return false;
       for (size_t i = 0; i + 1 < atom.terms.size(); ++i)
-        if (atom.terms[i].axis == atom.terms.back().axis) return bad_window(atom.terms.back().axis_span, "an axis stands twice in one window");
+        if (atom.terms[i].axis == atom.terms.back().axis)
+          return bad_window(atom.terms.back().axis_span, "an axis stands twice in one window");
       skip_blanks();
       if (!next_is("+")) break;
       ++at_;
@@ -289,7 +301,8 @@ class PatternParser {
   }
 
   bool bad_window(Span place, std::string_view message) {
-    diagnostics_.report(Code::pattern_window, place, message).hint("a window is a sum of axes, each once, with whole factors: (2*h + 3*kh)");
+    diagnostics_.report(Code::pattern_window, place, message)
+        .hint("a window is a sum of axes, each once, with whole factors: (2*h + 3*kh)");
     return false;
   }
 
@@ -300,7 +313,8 @@ class PatternParser {
     std::vector<Atom> factors;
     for (;;) {
       skip_blanks();
-      if (at_end() || !is_word(text_[at_])) return bad_window(span(at_, std::min(at_ + 1, text_.size())), "expected an axis name or an integer");
+      if (at_end() || !is_word(text_[at_]))
+        return bad_window(span(at_, std::min(at_ + 1, text_.size())), "expected an axis name or an integer");
       if (!word(factors)) return false;
       skip_blanks();
       if (!next_is("*")) break;

@@ -1,3 +1,4 @@
+// einops' rules, each a small check over what the two sides of the arrow hold.
 #include "dsl/pattern_rules.h"
 
 #include <unordered_map>
@@ -26,9 +27,14 @@ enum class Level : uint8_t { top, grouped };
 void gather(const std::vector<Atom>& atoms, Level level, Contents& out) {
   for (const Atom& atom : atoms) {
     switch (atom.kind) {
-      case AtomKind::name: out.names.push_back({atom.name, atom.span}); break;
-      case AtomKind::unit: break;
-      case AtomKind::integer: out.integers.push_back(atom.span); break;
+      case AtomKind::name:
+        out.names.push_back({atom.name, atom.span});
+        break;
+      case AtomKind::unit:
+        break;
+      case AtomKind::integer:
+        out.integers.push_back(atom.span);
+        break;
       case AtomKind::ellipsis:
         out.ellipses.push_back(atom.span);
         if (level == Level::grouped) out.grouped_ellipses.push_back(atom.span);
@@ -41,7 +47,9 @@ void gather(const std::vector<Atom>& atoms, Level level, Contents& out) {
         out.windows.push_back(atom.span);
         for (const WindowTerm& term : atom.terms) out.names.push_back({term.axis, term.axis_span});
         break;
-      case AtomKind::star: out.stars.push_back(atom.span); break;
+      case AtomKind::star:
+        out.stars.push_back(atom.span);
+        break;
     }
   }
 }
@@ -64,7 +72,8 @@ class Checker {
     const size_t before = diagnostics_.error_count();
     for (const Contents& input : inputs_) {
       ellipses(input);
-      if (op_ != PatternOp::einsum) no_repeats(input, op_ == PatternOp::pack || op_ == PatternOp::unpack ? "in the pattern" : "on the left");
+      if (op_ != PatternOp::einsum)
+        no_repeats(input, op_ == PatternOp::pack || op_ == PatternOp::unpack ? "in the pattern" : "on the left");
     }
     ellipses(output_);
     ellipsis_sides();
@@ -99,7 +108,8 @@ class Checker {
     } else if (op_ == PatternOp::rearrange || op_ == PatternOp::repeat) {
       for (const Contents& input : inputs_)
         if (input.ellipses.size() == 1)
-          diagnostics_.report(Code::pattern_ellipsis, input.ellipses[0], "the axes of the ellipsis on the left are lost: the right has none")
+          diagnostics_
+              .report(Code::pattern_ellipsis, input.ellipses[0], "the axes of the ellipsis on the left are lost: the right has none")
               .hint("write `...` on the right too, or use reduce");
     }
   }
@@ -124,7 +134,8 @@ class Checker {
       for (const Span span : input.integers)
         if (!left_ok) refuse(span, "an axis without a name on the left would be lost", "name it, or use reduce");
     for (const Span span : output_.integers)
-      if (op_ != PatternOp::repeat) refuse(span, "an axis without a name on the right stands for nothing on the left", "a new axis is made by repeat");
+      if (op_ != PatternOp::repeat)
+        refuse(span, "an axis without a name on the right stands for nothing on the left", "a new axis is made by repeat");
   }
 
   void windows() {

@@ -1,3 +1,4 @@
+// Prints by one switch over expressions and one overload per statement; the tree's height bounds the recursion.
 #include "dsl/print_ast.h"
 
 #include <fmt/format.h>
@@ -34,16 +35,36 @@ class Printer {
 
   void expr(const ast::Expr& e) {
     switch (e.kind()) {
-      case ast::ExprKind::invalid: out_ += "<invalid>"; break;
-      case ast::ExprKind::number: out_ += e.as<ast::Number>()->text; break;
-      case ast::ExprKind::boolean: out_ += e.as<ast::Boolean>()->value ? "true" : "false"; break;
-      case ast::ExprKind::name: out_ += e.as<ast::NameRef>()->name.str(); break;
-      case ast::ExprKind::string: string(*e.as<ast::String>()); break;
-      case ast::ExprKind::tuple: tuple(*e.as<ast::Tuple>()); break;
-      case ast::ExprKind::unary: unary(*e.as<ast::Unary>()); break;
-      case ast::ExprKind::binary: binary(*e.as<ast::Binary>()); break;
-      case ast::ExprKind::call: call(*e.as<ast::Call>()); break;
-      case ast::ExprKind::index: index(*e.as<ast::Index>()); break;
+      case ast::ExprKind::invalid:
+        out_ += "<invalid>";
+        break;
+      case ast::ExprKind::number:
+        out_ += e.as<ast::Number>()->text;
+        break;
+      case ast::ExprKind::boolean:
+        out_ += e.as<ast::Boolean>()->value ? "true" : "false";
+        break;
+      case ast::ExprKind::name:
+        out_ += e.as<ast::NameRef>()->name.str();
+        break;
+      case ast::ExprKind::string:
+        string(*e.as<ast::String>());
+        break;
+      case ast::ExprKind::tuple:
+        tuple(*e.as<ast::Tuple>());
+        break;
+      case ast::ExprKind::unary:
+        unary(*e.as<ast::Unary>());
+        break;
+      case ast::ExprKind::binary:
+        binary(*e.as<ast::Binary>());
+        break;
+      case ast::ExprKind::call:
+        call(*e.as<ast::Call>());
+        break;
+      case ast::ExprKind::index:
+        index(*e.as<ast::Index>());
+        break;
     }
   }
 
@@ -60,17 +81,29 @@ class Printer {
  private:
   void atom(const Atom& a) {
     switch (a.kind) {
-      case AtomKind::name: out_ += a.name.str(); break;
-      case AtomKind::unit: out_ += '1'; break;
-      case AtomKind::integer: out_ += fmt::format("{}", a.value); break;
-      case AtomKind::ellipsis: out_ += "..."; break;
-      case AtomKind::star: out_ += '*'; break;
+      case AtomKind::name:
+        out_ += a.name.str();
+        break;
+      case AtomKind::unit:
+        out_ += '1';
+        break;
+      case AtomKind::integer:
+        out_ += fmt::format("{}", a.value);
+        break;
+      case AtomKind::ellipsis:
+        out_ += "...";
+        break;
+      case AtomKind::star:
+        out_ += '*';
+        break;
       case AtomKind::group:
         out_ += '(';
         atoms(a.children);
         out_ += ')';
         break;
-      case AtomKind::window: window(a); break;
+      case AtomKind::window:
+        window(a);
+        break;
     }
   }
 
@@ -78,8 +111,10 @@ class Printer {
     for (size_t i = 0; i < a.terms.size(); ++i) {
       const WindowTerm& t = a.terms[i];
       out_ += i ? " + " : "(";
-      if (!t.coefficient_name.empty()) out_ += t.coefficient_name.str() + "*";
-      else if (t.coefficient_span.known()) out_ += fmt::format("{}*", t.coefficient);
+      if (!t.coefficient_name.empty())
+        out_ += t.coefficient_name.str() + "*";
+      else if (t.coefficient_span.known())
+        out_ += fmt::format("{}*", t.coefficient);
       out_ += t.axis.str();
     }
     out_ += ')';
@@ -87,8 +122,10 @@ class Printer {
 
   void string(const ast::String& s) {
     out_ += '"';
-    if (s.pattern) pattern(*s.pattern);
-    else out_ += s.value;
+    if (s.pattern)
+      pattern(*s.pattern);
+    else
+      out_ += s.value;
     out_ += '"';
   }
 

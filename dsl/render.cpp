@@ -1,3 +1,5 @@
+// One diagnostic is a headline, an excerpt per place (several marks share a line's excerpt) and the hint. Excerpts are
+// windows of a line around the span, so a line of megabytes costs no more than a short one.
 #include "dsl/render.h"
 
 #include <fmt/format.h>
@@ -113,8 +115,8 @@ class TextRenderer {
 
   std::string place(Span span, std::string_view arrow) const {
     const Location at = sources_.begin_of(span);
-    return fmt::format("{}{} {}:{}:{}\n", std::string(gutter_, ' '), paint(arrow, kBlue), printable(sources_.file(span.file).name()), at.line,
-                       at.column);
+    return fmt::format("{}{} {}:{}:{}\n", std::string(gutter_, ' '), paint(arrow, kBlue), printable(sources_.file(span.file).name()),
+                       at.line, at.column);
   }
 
   // The source line, unless it is the one just shown, and a row of marks under the span.

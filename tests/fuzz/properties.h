@@ -57,7 +57,8 @@ inline void check_parser(std::string text) {
   const auto once = format(sources, *file, diagnostics);
   EINC_CHECK(once.has_value(), "what parses is formatted");
   const auto again = sources.add("formatted.ein", *once, diagnostics);
-  EINC_CHECK(again && print_ast(parse(sources, *again, diagnostics)) == tree && !diagnostics.has_errors(), "formatting changed the meaning");
+  EINC_CHECK(again && print_ast(parse(sources, *again, diagnostics)) == tree && !diagnostics.has_errors(),
+             "formatting changed the meaning");
   EINC_CHECK(format(sources, *again, diagnostics) == once, "formatting is not idempotent");
 }
 

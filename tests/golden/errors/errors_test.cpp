@@ -37,7 +37,8 @@ Bindings dims_of(std::string_view text) {
   words >> word >> word;
   if (word != "einc:") return dims;
   while (words >> word)
-    if (const size_t equals = word.find('='); equals != std::string::npos) dims.emplace(Name(word.substr(0, equals)), std::stoll(word.substr(equals + 1)));
+    if (const size_t equals = word.find('='); equals != std::string::npos)
+      dims.emplace(Name(word.substr(0, equals)), std::stoll(word.substr(equals + 1)));
   return dims;
 }
 
@@ -47,8 +48,10 @@ Checked check_file(std::string name, std::string text, Stage stage) {
   ElaborateOptions options;
   options.dims = dims_of(text);
   if (const auto file = sources.add(std::move(name), std::move(text), diagnostics)) {
-    if (stage == Stage::syntax) parse(sources, *file, diagnostics);
-    else elaborate(sources, *file, options, diagnostics);
+    if (stage == Stage::syntax)
+      parse(sources, *file, diagnostics);
+    else
+      elaborate(sources, *file, options, diagnostics);
   }
   Checked out{render_text(sources, diagnostics), {}};
   for (const Diagnostic& d : diagnostics.list()) out.codes.emplace(info(d.code).identifier);
@@ -91,7 +94,8 @@ std::vector<std::pair<std::string, std::string>> generated() {
       {"invalid_utf8", "x = 3\ny = \"caf\xE9\"\n"},
       {"nul_byte", "x = 3\ny = 4\0\n"s},
       {"hidden_character", "x = 3  # \xE2\x80\xAE reversed\n"},
-      {"too_many_tokens", [] {
+      {"too_many_tokens",
+       [] {
          std::string text;
          for (int i = 0; i < (1 << 18) + 1; ++i) text += "a=1\n";
          return text;
@@ -104,8 +108,10 @@ std::set<std::string> all_codes_seen() {
   const auto add = [&](const std::set<std::string>& codes, const std::string& name) {
     if (codes.contains(name)) seen.insert(name);
   };
-  for (const auto& path : programs(kFolder + "syntax")) add(check_file(path.string(), read_text(path), Stage::syntax).codes, path.stem().string());
-  for (const auto& path : programs(kFolder + "program")) add(check_file(path.string(), read_text(path), Stage::program).codes, path.stem().string());
+  for (const auto& path : programs(kFolder + "syntax"))
+    add(check_file(path.string(), read_text(path), Stage::syntax).codes, path.stem().string());
+  for (const auto& path : programs(kFolder + "program"))
+    add(check_file(path.string(), read_text(path), Stage::program).codes, path.stem().string());
   for (const auto& [name, text] : generated()) add(check_file(name, text, Stage::syntax).codes, name);
   return seen;
 }

@@ -12,8 +12,27 @@ using namespace einc;
 
 namespace {
 
-const char* const kPieces[] = {"(", ")", "[", "]", "{", "}", ",", ":", "=", "<-", "~", "...", "+", "-", "*", "/", "^", "<", "==", "\n", ";", "#", "\"", "->", "not ", "and ",
-                               " as x", "for i in 2 {", "return ", "param w: [a] ~ zeros\n", "fn f(x) {", "over \"a\" ", "1", "1e5", "0x1", "in ", "inf", "f32[", "\xC3\xA9", " ", "a = ", "x"};
+const char* const kPieces[] = {"(",         ")",
+                               "[",         "]",
+                               "{",         "}",
+                               ",",         ":",
+                               "=",         "<-",
+                               "~",         "...",
+                               "+",         "-",
+                               "*",         "/",
+                               "^",         "<",
+                               "==",        "\n",
+                               ";",         "#",
+                               "\"",        "->",
+                               "not ",      "and ",
+                               " as x",     "for i in 2 {",
+                               "return ",   "param w: [a] ~ zeros\n",
+                               "fn f(x) {", "over \"a\" ",
+                               "1",         "1e5",
+                               "0x1",       "in ",
+                               "inf",       "f32[",
+                               "\xC3\xA9",  " ",
+                               "a = ",      "x"};
 
 std::string read_example(const std::string& name) {
   std::ifstream in(std::string(EINC_SOURCE_DIR) + "/" + name);
@@ -28,10 +47,18 @@ std::string damage(std::string text, std::mt19937& random) {
     const size_t at = pick(text.size() + 1), length = std::min(pick(12), text.size() - at);
     const std::string piece = kPieces[pick(std::size(kPieces))];
     switch (pick(4)) {
-      case 0: text.erase(at, length); break;
-      case 1: text.insert(at, piece); break;
-      case 2: text.replace(at, length, piece); break;
-      default: text.insert(pick(text.size() + 1), text.substr(at, length * 4)); break;
+      case 0:
+        text.erase(at, length);
+        break;
+      case 1:
+        text.insert(at, piece);
+        break;
+      case 2:
+        text.replace(at, length, piece);
+        break;
+      default:
+        text.insert(pick(text.size() + 1), text.substr(at, length * 4));
+        break;
     }
   }
   return text;
@@ -64,7 +91,8 @@ TEST_CASE("programs of random pieces") {
 }
 
 TEST_CASE("patterns of random pieces") {
-  const char* const pieces[] = {"a", "b", " ", " ", "(", ")", "...", "->", ",", "*", "+", "1", "2", "()", "2*a", ".", "_", "c d", "(a + b)", " -> "};
+  const char* const pieces[] = {"a", "b", " ", " ",  "(",   ")", "...", "->",  ",",       "*",
+                                "+", "1", "2", "()", "2*a", ".", "_",   "c d", "(a + b)", " -> "};
   std::mt19937 random(11);
   for (int i = 0; i < 5000; ++i) {
     std::string text;

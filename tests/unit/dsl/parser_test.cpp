@@ -221,8 +221,9 @@ TEST_CASE("hostile text ends quickly with few messages") {
     for (int i = 0; i < times; ++i) out += text;
     return out;
   };
-  for (const char* text : {"(", "[", "{", "}", ")", "f(", "x[a=", "-", "not ", "2^", "for i in 2 {", "fn f(", "$ ", "\"", "a b ", ";", ",", "=", "x = 3 +\n", "dim ", "minimize ",
-                           "over ", "<- ", "...", "....", "((((]]]]", "if x { "}) {
+  for (const char* text :
+       {"(",    "[", "{", "}", ")",         "f(",   "x[a=",      "-",     "not ", "2^",  "for i in 2 {", "fn f(",    "$ ",     "\"",
+        "a b ", ";", ",", "=", "x = 3 +\n", "dim ", "minimize ", "over ", "<- ",  "...", "....",         "((((]]]]", "if x { "}) {
     CAPTURE(text);
     const Parsed parsed = parse_text(repeat(text, 20000));
     CHECK(parsed.error_count >= 1);

@@ -77,7 +77,10 @@ TEST_CASE("rendering") {
   SourceMap sources;
   Diagnostics diagnostics;
   const auto file = sources.add("dir/\x1b.ein", "first = 1\n\t\xE6\xB0\xB4 second = 2\n", diagnostics);
-  diagnostics.report(Code::expected, Span{*file, 15, 21}, "this", "that").label(Span{*file, 0, 5}, "from {}", 3).label(Span{*file, 22, 23}, "and here").hint("try");
+  diagnostics.report(Code::expected, Span{*file, 15, 21}, "this", "that")
+      .label(Span{*file, 0, 5}, "from {}", 3)
+      .label(Span{*file, 22, 23}, "and here")
+      .hint("try");
   CHECK(render_text(sources, diagnostics) ==
         "error[E0201]: expected this, found that\n"
         " --> dir/\\x1b.ein:2:4\n"
@@ -128,12 +131,15 @@ std::string formatted(const std::string& text) {
 
 TEST_CASE("formatting") {
   const std::string untidy =
-      "\n# head\ndim a=8,b   # eight\ndim cc = 2*a # more\n\n\ninput  x:f32[a , b k = 2 * a]\ninput  yy:f32 [a]\nfn  f( x:[... c],y = - 1 ) {\n\n"
-      "  param w:[c]~ones\n  param bias : [c c]~normal( std=0.02 )\n  z=x [c=0:- 1]*w ^ 2+ -  3;\n  q = foo(x,\n   y,\n      bar(1,\n      2), # trailing\n    h=8)\n"
+      "\n# head\ndim a=8,b   # eight\ndim cc = 2*a # more\n\n\ninput  x:f32[a , b k = 2 * a]\ninput  yy:f32 [a]\nfn  f( x:[... c],y = - 1 "
+      ") {\n\n"
+      "  param w:[c]~ones\n  param bias : [c c]~normal( std=0.02 )\n  z=x [c=0:- 1]*w ^ 2+ -  3;\n  q = foo(x,\n   y,\n      bar(1,\n      "
+      "2), # trailing\n    h=8)\n"
       "  t = x +\n  y\n  return - z  # done\n\n}\nfor i in 3 {y = f(x)  as g;y = y}\nx = {\n";
   const std::string tidy =
       "# head\ndim a = 8, b    # eight\ndim cc = 2 * a  # more\n\ninput x:  f32[a, b k=2*a]\ninput yy: f32[a]\nfn f(x: [... c], y = -1) {\n"
-      "  param w:    [c]   ~ ones\n  param bias: [c c] ~ normal(std=0.02)\n  z = x[c = 0:-1] * w^2 + -3\n  q = foo(x,\n          y,\n          bar(1,\n"
+      "  param w:    [c]   ~ ones\n  param bias: [c c] ~ normal(std=0.02)\n  z = x[c = 0:-1] * w^2 + -3\n  q = foo(x,\n          y,\n      "
+      "    bar(1,\n"
       "              2),  # trailing\n          h=8)\n  t = x +\n      y\n  return -z  # done\n}\nfor i in 3 { y = f(x) as g; y = y }\n";
   CHECK(formatted(untidy) == "error");  // its last line does not parse
   CHECK(formatted(untidy.substr(0, untidy.size() - 6)) == tidy);
@@ -141,7 +147,8 @@ TEST_CASE("formatting") {
 }
 
 TEST_CASE("the examples and the bundled library are formatted") {
-  for (const char* path : {"examples/gpt2.ein", "examples/two_layer.ein", "examples/mlp.ein", "dsl/stdlib/nn.ein", "dsl/stdlib/optim.ein"}) {
+  for (const char* path :
+       {"examples/gpt2.ein", "examples/two_layer.ein", "examples/mlp.ein", "dsl/stdlib/nn.ein", "dsl/stdlib/optim.ein"}) {
     SourceMap sources;
     Diagnostics diagnostics;
     const auto file = sources.load(std::string(EINC_SOURCE_DIR) + "/" + path, diagnostics);
