@@ -1,15 +1,17 @@
 // Published and hand-computed numbers of resource accounting, one row of cases.tsv each: a model, its dims, a quantity of the
-// JSON report and the exact integer it must be. excluded.tsv names the rows that a program cannot express, with the reason;
+// JSON report and the exact integer it must be. elsewhere.tsv names the test that executes a row of another kind; excluded.tsv names the rows that a program cannot express, with the reason;
 // open.tsv those that no test covers yet. ids.txt lists all rows, so that none is forgotten.
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "compiler/driver/pipeline.h"
+#include "compiler/ir/interpret.h"
 #include "compiler/report/json.h"
 #include "compiler/report/report.h"
 #include "dsl/render.h"
@@ -83,8 +85,31 @@ TEST_CASE("the report gives the published numbers") {
   }
 }
 
+TEST_CASE("C25 and C26: values of the notes' examples") {
+  const auto run = [](const std::string& model, Tensor x) {
+    const Compilation c = compile_file(kFolder + "models/" + model + ".ein", {});
+    REQUIRE(c.graph.has_value());
+    const InterpretResult result = interpret(*c.graph, {}, {{"x", std::move(x)}}, initial_params(*c.graph, {}, 0), {});
+    std::map<std::string, std::vector<double>> values;
+    for (const auto& [name, tensor] : result.outputs) values[name.str()] = tensor.reals;
+    return values;
+  };
+  auto notes = run("notes_linear", Tensor::of_reals({3}, {1, 2, 3}, DType::f64));
+  CHECK(notes["pred"] == std::vector<double>{6});
+  CHECK(notes["loss"] == std::vector<double>{0.5});
+  CHECK(notes["dw"] == std::vector<double>{1, 2, 3});
+  CHECK(run("chain_rule", Tensor::of_reals({}, {3}, DType::f64))["dx"] == std::vector<double>{12});
+}
+
 TEST_CASE("every row is executed, excluded with a reason, or known to be open") {
-  const std::set<std::string> all = ids_of("ids.txt"), executed = ids_of("cases.tsv"), excluded = ids_of("excluded.tsv"), open = ids_of("open.tsv");
+  const std::set<std::string> all = ids_of("ids.txt"), excluded = ids_of("excluded.tsv"), open = ids_of("open.tsv");
+  std::set<std::string> executed = ids_of("cases.tsv");
+  for (const auto& row : rows_of("elsewhere.tsv")) {
+    std::ifstream in(std::string(EINC_SOURCE_DIR) + "/" + row.at(1));
+    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    CHECK_MESSAGE(text.find(row[0]) != std::string::npos, row[1], " does not name ", row[0]);
+    CHECK_MESSAGE(executed.insert(row[0]).second, row[0], " stands twice");
+  }
   for (const auto& row : rows_of("excluded.tsv")) CHECK_MESSAGE(row.size() == 2, row.at(0), " needs a reason");
   for (const std::string& id : all) CHECK_MESSAGE(executed.count(id) + excluded.count(id) + open.count(id) == 1, id);
   CHECK(executed.size() + excluded.size() + open.size() == all.size());
