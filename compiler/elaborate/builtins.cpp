@@ -1,5 +1,6 @@
 #include "compiler/elaborate/builtins.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace einc {
@@ -25,6 +26,7 @@ std::optional<BuiltinHandler> find_builtin(std::string_view name) {
 std::vector<std::string> builtin_names() {
   std::vector<std::string> names;
   for (const auto& entry : table()) names.emplace_back(entry.first);
+  std::sort(names.begin(), names.end());  // the table's own order is a hash's
   return names;
 }
 
