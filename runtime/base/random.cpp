@@ -3,17 +3,13 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/base/hash.h"
+
 namespace einc {
 namespace {
 
 uint32_t low(uint64_t x) { return static_cast<uint32_t>(x); }
 uint32_t high(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
-
-uint64_t fnv1a(std::string_view text) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return hash;
-}
 
 // log(x) for x in (0, 1]: x = m * 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 (s + s^3/3 + s^5/5 + ...), s = (m-1)/(m+1).
 double portable_log(double x) {

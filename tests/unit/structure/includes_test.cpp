@@ -26,9 +26,16 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"compiler/elaborate", {"dsl", "compiler/ir", "compiler/symbolic", "compiler/autodiff", "compiler/contraction", "runtime/base"}},
     {"compiler/cost", {"compiler/ir", "compiler/symbolic", "runtime/base"}},
     {"compiler/report", {"compiler/cost", "compiler/ir", "compiler/symbolic", "runtime/base"}},
+    {"compiler/fuse", {"compiler/lower", "compiler/ir", "compiler/symbolic", "runtime/base"}},
+    {"compiler/lower", {"compiler/ir", "compiler/symbolic", "runtime/base", "runtime/program"}},
+    {"compiler/codegen/llvm", {"compiler/lower", "runtime/base", "runtime/program"}},
+    {"runtime/program", {"runtime/base"}},
+    {"runtime/cpu", {"runtime/base", "runtime/program"}},
+    {"runtime/executor", {"runtime/base", "runtime/program"}},
     {"compiler/driver",
      {"dsl", "compiler/ir", "compiler/symbolic", "compiler/elaborate", "compiler/autodiff", "compiler/contraction", "compiler/simplify",
-      "compiler/precision", "compiler/cost", "compiler/report", "runtime/base", "runtime/data"}},
+      "compiler/precision", "compiler/cost", "compiler/report", "compiler/fuse", "compiler/lower", "compiler/codegen/llvm", "runtime/base",
+      "runtime/data", "runtime/program", "runtime/cpu", "runtime/executor"}},
 };
 
 std::string folder_of(const std::string& file) {

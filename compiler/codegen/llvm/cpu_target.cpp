@@ -1,0 +1,113 @@
+#include "compiler/codegen/llvm/cpu_target.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+
+#include "compiler/codegen/llvm/error.h"
+
+namespace einc {
+namespace {
+
+// Part of every cache key: a change here makes old objects unusable.
+constexpr const char* kPasses =
+    "always-inline,globaldce,"
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(licm),early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg<sink-common-insts>)";
+
+std::unique_ptr<llvm::TargetMachine> make_machine(const CpuTarget& target, const std::string& features, Relocation relocation) {
+  llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(target.triple())};
+  builder.setCPU(target.cpu());
+  builder.addFeatures({features});
+  builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  builder.setRelocationModel(relocation == Relocation::fixed ? llvm::Reloc::Static : llvm::Reloc::PIC_);
+  return take(builder.createTargetMachine());
+}
+
+std::string run_codegen(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  EINC_CHECK(!machine.addPassesToEmitFile(passes, stream, nullptr, type), "LLVM cannot write this kind of file");
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+const CpuTarget& CpuTarget::host() {
+  static const CpuTarget target = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::orc::JITTargetMachineBuilder found = take(llvm::orc::JITTargetMachineBuilder::detectHost());
+    CpuTarget host;
+    host.triple_ = found.getTargetTriple().str();
+    host.cpu_ = found.getCPU();
+    host.features_ = found.getFeatures().getString();
+    const auto has = [&](const char* feature) {
+      return (',' + host.features_ + ',').find(std::string(",+") + feature + ',') != std::string::npos;
+    };
+    if (has("avx")) host.vector_bits_ = 256;
+    if (has("avx512f")) host.vector_bits_ = 512;
+    host.key_ = host.triple_ + ' ' + host.cpu_ + ' ' + host.features_ + " LLVM " LLVM_VERSION_STRING " " + kPasses;
+    return host;
+  }();
+  return target;
+}
+
+void CpuTarget::adopt(llvm::Module& module) const {
+  module.setTargetTriple(triple_);
+  module.setDataLayout(make_machine(*this, features_, Relocation::fixed)->createDataLayout());
+}
+
+void CpuTarget::optimize(llvm::Module& module) const {
+  std::string complaints;
+  llvm::raw_string_ostream complaint_stream(complaints);
+  EINC_CHECK(!llvm::verifyModule(module, &complaint_stream), "LLVM IR is not well formed: {}", complaints);
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    function.addFnAttr("target-cpu", cpu_);
+    function.addFnAttr("target-features", features_);
+    function.addFnAttr("prefer-vector-width", std::to_string(vector_bits_));
+    function.setDoesNotThrow();
+  }
+  const std::unique_ptr<llvm::TargetMachine> machine = make_machine(*this, features_, Relocation::fixed);
+  llvm::PassBuilder builder(machine.get());
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::ModulePassManager passes;
+  take(builder.parsePassPipeline(passes, kPasses));
+  passes.run(module, modules);
+}
+
+std::string CpuTarget::object(llvm::Module& module, Relocation relocation) const {
+  return run_codegen(module, *make_machine(*this, features_, relocation), llvm::CodeGenFileType::ObjectFile);
+}
+
+std::string CpuTarget::assembly(llvm::Module& module, Relocation relocation) const {
+  return run_codegen(module, *make_machine(*this, features_, relocation), llvm::CodeGenFileType::AssemblyFile);
+}
+
+std::string llvm_text(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
+}  // namespace einc
