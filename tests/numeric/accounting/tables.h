@@ -1,0 +1,22 @@
+// What the accounting suites share: the tables of this folder and the reports of its models.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "compiler/driver/pipeline.h"
+
+namespace einc::accounting {
+
+// The cells of each line of a table in this folder, comments left out.
+std::vector<std::vector<std::string>> rows_of(const std::string& file);
+// "B=8 D=4"; "-" sets nothing.
+Bindings dims_of(const std::string& text);
+// A model of models/, or of examples/ when its name starts with @.
+Compilation compiled(const std::string& model, const std::string& dims);
+nlohmann::json report_of(const std::string& model, const std::string& dims);
+std::string text_of(const std::string& model, const std::string& dims);
+// The sum of the quantities named by JSON pointers that + joins; one that a - precedes is subtracted.
+int64_t quantity_of(const nlohmann::json& report, const std::string& pointers);
+
+}  // namespace einc::accounting
