@@ -269,8 +269,12 @@ class ReportBuilder {
     for (int c = 0; c < kComponents; ++c) {
       const auto k = static_cast<size_t>(c);
       report_.components.push_back({std::string(to_string(static_cast<Component>(c))), amount(costs->parameters[k]),
-                                    amount(divide(costs->flops[k], report_.six_nd.tokens.formula))});
+                                    amount(divide(costs->flops[k], report_.six_nd.tokens.formula)), {}});
     }
+    double all = 0;
+    for (const ComponentReport& c : report_.components) all += as_double(c.flops_per_token).value_or(0);
+    for (ComponentReport& c : report_.components)
+      if (const auto flops = as_double(c.flops_per_token); flops && all > 0) c.share = *flops / all;
   }
 
   std::optional<double> program_peak() const {

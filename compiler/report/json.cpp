@@ -172,6 +172,7 @@ class Renderer {
       result.push_back({{"name", c.name},
                         {"parameters", exact(c.parameters.value)},
                         {"flops_per_token", exact(c.flops_per_token.value)},
+                        {"share", number(c.share)},
                         {"symbolic", {{"parameters", symbolic(c.parameters.formula)}, {"flops_per_token", symbolic(c.flops_per_token.formula)}}}});
     return result;
   }

@@ -90,6 +90,7 @@ struct TrainingReport {
 struct ComponentReport {
   std::string name;  // "embed", "qkv", "scores", "value mix", "projection", "feed-forward", "de-embed"
   Amount parameters, flops_per_token;
+  std::optional<double> share;  // of all components' FLOPs
 };
 
 struct FitReport {

@@ -241,9 +241,10 @@ class Renderer {
   void components() {
     if (r_.components.empty()) return;
     w_.heading("Transformer", "forward FLOPs of one token");
-    Table table({Align::left, Align::right, Align::right, Align::left});
-    table.add({"component", "parameters", "FLOPs", "FLOPs"});
-    for (const ComponentReport& c : r_.components) table.add({c.name, digits(c.parameters), digits(c.flops_per_token), formula(c.flops_per_token)});
+    Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
+    table.add({"component", "parameters", "FLOPs", "share", "FLOPs"});
+    for (const ComponentReport& c : r_.components)
+      table.add({c.name, digits(c.parameters), digits(c.flops_per_token), c.share ? percent(*c.share) : "?", formula(c.flops_per_token)});
     w_.table(table, true);
   }
 

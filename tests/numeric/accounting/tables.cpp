@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
+#include <span>
 #include <sstream>
+#include <type_traits>
 
 #include "compiler/report/json.h"
-#include "compiler/report/report.h"
 #include "compiler/report/text.h"
 #include "dsl/render.h"
 
@@ -18,10 +20,55 @@ namespace {
 
 const std::string kFolder = std::string(EINC_SOURCE_DIR) + "/tests/numeric/accounting/";
 
-Report built(const Compilation& c, const std::string& dims) {
+Report built(const Compilation& c, const std::string& dims, Detail detail) {
   ReportOptions options;
+  options.detail = detail;
   options.given = dims_of(dims);
   return build_report(*c.graph, options);
+}
+
+// The number at a JSON pointer's steps.
+template <typename Number>
+Number number_at(const json& value, std::span<const std::string> steps) {
+  if (steps.empty()) {
+    if (!value.is_string()) return value.get<Number>();
+    if constexpr (std::is_floating_point_v<Number>)
+      return std::stod(value.get<std::string>());
+    else
+      return std::stoll(value.get<std::string>());  // digits where a double cannot hold it
+  }
+  const std::string& step = steps[0];
+  const auto rest = steps.subspan(1);
+  if (!value.is_array()) return number_at<Number>(value.at(step), rest);
+  if (step.find_first_not_of("0123456789") == std::string::npos) return number_at<Number>(value.at(std::stoull(step)), rest);
+  const size_t equals = step.find('=');
+  Number sum = 0;
+  int found = 0;
+  for (const json& element : value) {
+    const json name = element.value(equals == std::string::npos ? "name" : step.substr(0, equals), json());
+    if (!name.is_string()) continue;
+    if (equals == std::string::npos ? name != step : name.get<std::string>().find(step.substr(equals + 1)) == std::string::npos) continue;
+    sum += number_at<Number>(element, rest);
+    ++found;
+  }
+  REQUIRE_MESSAGE(found > 0, step);
+  return sum;
+}
+
+template <typename Number>
+Number sum_of(const json& report, const std::string& terms) {
+  Number sum = 0;
+  std::istringstream stream(terms);
+  for (std::string term; std::getline(stream, term, '+');) {
+    const size_t slash = term.find('/');
+    const std::string factor = term.substr(0, slash);
+    const int64_t times = factor.empty() ? 1 : factor == "-" ? -1 : std::stoll(factor);
+    std::vector<std::string> steps;
+    std::istringstream pointer(term.substr(slash + 1));
+    for (std::string step; std::getline(pointer, step, '/');) steps.push_back(step);
+    sum += static_cast<Number>(times) * number_at<Number>(report, steps);
+  }
+  return sum;
 }
 
 }  // namespace
@@ -50,31 +97,30 @@ Bindings dims_of(const std::string& text) {
 Compilation compiled(const std::string& model, const std::string& dims) {
   PipelineOptions options;
   options.dims = dims_of(dims);
-  const std::string path = model[0] == '@' ? std::string(EINC_SOURCE_DIR) + "/examples/" + model.substr(1) + ".ein" : kFolder + "models/" + model + ".ein";
+  const std::string path =
+      model[0] == '@' ? std::string(EINC_SOURCE_DIR) + "/examples/" + model.substr(1) + ".ein" : kFolder + "models/" + model + ".ein";
   Compilation c = compile_file(path, options);
   REQUIRE_MESSAGE(c.graph.has_value(), render_text(c.sources, c.diagnostics));
   return c;
 }
 
-json report_of(const std::string& model, const std::string& dims) {
+json report_of(const std::string& model, const std::string& dims, Detail detail) {
   const Compilation c = compiled(model, dims);
-  return json::parse(render_json(built(c, dims), *c.graph));
+  return json::parse(render_json(built(c, dims, detail), *c.graph));
 }
 
 std::string text_of(const std::string& model, const std::string& dims) {
   const Compilation c = compiled(model, dims);
-  return render_text(built(c, dims), *c.graph);
+  return render_text(built(c, dims, Detail::totals), *c.graph);
 }
 
-int64_t quantity_of(const json& report, const std::string& pointers) {
-  int64_t sum = 0;
-  std::istringstream stream(pointers);
-  for (std::string pointer; std::getline(stream, pointer, '+');) {
-    const int64_t sign = pointer[0] == '-' ? -1 : 1;
-    const json& value = report.at(json::json_pointer(sign < 0 ? pointer.substr(1) : pointer));
-    sum += sign * (value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>());  // digits where a double cannot hold it
-  }
-  return sum;
+int64_t quantity_of(const json& report, const std::string& terms) { return sum_of<int64_t>(report, terms); }
+
+bool gives(const json& report, const std::string& terms, const std::string& expected) {
+  const size_t point = expected.find('.');
+  if (point == std::string::npos) return quantity_of(report, terms) == std::stoll(expected);
+  const double half_unit = 0.5 * std::pow(10.0, -static_cast<double>(expected.size() - point - 1));
+  return std::abs(sum_of<double>(report, terms) - std::stod(expected)) <= half_unit * (1 + 1e-9);
 }
 
 }  // namespace einc::accounting

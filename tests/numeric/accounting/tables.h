@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/driver/pipeline.h"
+#include "compiler/report/report.h"
 
 namespace einc::accounting {
 
@@ -14,9 +15,12 @@ std::vector<std::vector<std::string>> rows_of(const std::string& file);
 Bindings dims_of(const std::string& text);
 // A model of models/, or of examples/ when its name starts with @.
 Compilation compiled(const std::string& model, const std::string& dims);
-nlohmann::json report_of(const std::string& model, const std::string& dims);
+nlohmann::json report_of(const std::string& model, const std::string& dims, Detail detail = Detail::totals);
 std::string text_of(const std::string& model, const std::string& dims);
-// The sum of the quantities named by JSON pointers that + joins; one that a - precedes is subtracted.
-int64_t quantity_of(const nlohmann::json& report, const std::string& pointers);
+// The sum of the quantities named by JSON pointers that + joins, each with an integer factor before it (or - alone) when one is written:
+// 8/a/b+-/c. In an array a step may be an index, an element's name, or key=part: the sum over the elements whose key holds that part.
+int64_t quantity_of(const nlohmann::json& report, const std::string& terms);
+// Whether the quantity is what is expected: exactly an integer; a decimal fraction when rounded to its digits.
+bool gives(const nlohmann::json& report, const std::string& terms, const std::string& expected);
 
 }  // namespace einc::accounting
