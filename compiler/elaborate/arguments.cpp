@@ -7,6 +7,7 @@
 #include "compiler/elaborate/align.h"
 #include "compiler/elaborate/numbers.h"
 #include "compiler/elaborate/scope.h"
+#include "compiler/elaborate/show.h"
 #include "dsl/near_name.h"
 
 namespace einc {
@@ -33,8 +34,8 @@ bool check_arguments(Context& context, const ast::Call& call, size_t least, size
     }
   }
   if (positional < least || positional > most) {
-    const std::string wanted = most > 1000   ? fmt::format("{} or more arguments", least)
-                               : least == most ? fmt::format("{} argument{}", least, least == 1 ? "" : "s")
+    const std::string wanted = most > 1000     ? fmt::format("{} or more arguments", least)
+                               : least == most ? counted(least, "argument")
                                                : fmt::format("{} to {} arguments", least, most);
     context.diagnostics().report(Code::builtin_arguments, span_of(call), call.callee.name, wanted, positional).hint("write {}", usage);
     fine = false;
@@ -92,7 +93,9 @@ std::optional<int> find_axis(Context& context, const Type& type, Name name, Span
 std::optional<int> axis_argument(Context& context, const Type& type, const ast::Argument& argument) {
   if (const auto* name = argument.value->as<ast::NameRef>()) return find_axis(context, type, name->name, argument.value->span);
   if (argument.value->kind() != ast::ExprKind::invalid)
-    context.diagnostics().report(Code::axis_name_expected, argument.value->span).hint("an axis is given by its bare name, as in `sum(x, seq)`");
+    context.diagnostics()
+        .report(Code::axis_name_expected, argument.value->span)
+        .hint("an axis is given by its bare name, as in `sum(x, seq)`");
   return std::nullopt;
 }
 
@@ -138,6 +141,7 @@ std::optional<Axis> new_axis(Context& context, const ast::Argument& argument) {
     return std::nullopt;
   }
   if (const auto size = context.visible_size(name->name)) return Axis{name->name, *size};
+  if (context.report_two_sizes(name->name, argument.value->span)) return std::nullopt;
   const std::vector<std::string> visible = context.visible_axis_names();
   auto report = context.diagnostics().report(Code::axis_without_size, argument.value->span, name->name);
   if (const auto near = near_name(name->name.str(), {visible.begin(), visible.end()}))

@@ -20,8 +20,12 @@ struct Number {
 };
 // A value during elaboration: a tensor (its type is the node's), a number, or several (from unpack, or a tuple).
 struct Value;
-struct Tuple { std::vector<Value> items; };
-struct Value { std::variant<NodeId, Number, Tuple> data; };
+struct Tuple {
+  std::vector<Value> items;
+};
+struct Value {
+  std::variant<NodeId, Number, Tuple> data;
+};
 
 class Context {
  public:
@@ -41,6 +45,8 @@ class Context {
   virtual std::optional<Poly> declared_size(Name name) const = 0;
   // Declared size, or that of a local axis that a pattern or type in this scope has introduced with one size only.
   virtual std::optional<Poly> visible_size(Name name) const = 0;
+  // Says that a local axis of that name has two sizes, if it has.
+  virtual bool report_two_sizes(Name name, Span where) = 0;
   // A pattern or type introduces a local axis name.
   virtual void introduce_local(Name name, const Poly& size, Span where) = 0;
   // Names a user may have meant, for near-name hints.
@@ -72,7 +78,8 @@ std::span<const Builtin> axis_builtins();         // sum mean ... softmax iota c
 std::optional<BuiltinHandler> find_builtin(std::string_view name);
 
 // Operators and indexing, from the same files.
-std::optional<Value> elementwise_operator(Context& context, MapFn fn, std::span<const Value> operands, std::span<const Span> spans, Span whole);
+std::optional<Value> elementwise_operator(Context& context, MapFn fn, std::span<const Value> operands, std::span<const Span> spans,
+                                          Span whole);
 std::optional<Value> index_tensor(Context& context, NodeId tensor, const ast::Index& index);
 
 // A tensor from a value: numbers become rank-0 constants of `beside` (an integer literal becomes real beside a real).

@@ -37,6 +37,7 @@ class Elaborator final : public Context {
   std::optional<Poly> evaluate_size(const ast::Expr& expr) override;
   std::optional<Poly> declared_size(Name name) const override;
   std::optional<Poly> visible_size(Name name) const override;
+  bool report_two_sizes(Name name, Span where) override;
   void introduce_local(Name name, const Poly& size, Span where) override;
   std::vector<std::string> visible_axis_names() const override;
   std::string describe_size(const Poly& size) const override;
@@ -111,10 +112,17 @@ class Elaborator final : public Context {
   // functions.cpp
   std::optional<FnRef> find_fn(Name name, Span span);
   std::optional<Value> call_fn(FnRef ref, const ast::Call& call, Span span);
-  std::optional<std::vector<BoundArgument>> bind_arguments(FnRef ref, const ast::Identifier& callee, std::span<const ast::Argument* const> given,
+  std::optional<std::vector<BoundArgument>> bind_arguments(FnRef ref, const ast::Identifier& callee,
+                                                           std::span<const ast::Argument* const> given,
                                                            std::vector<BoundArgument> arguments);
   size_t parameter_of(FnRef ref, const ast::Argument& argument, const std::vector<BoundArgument>& arguments, size_t& next);
   std::optional<Value> instantiate(FnRef ref, std::vector<BoundArgument> arguments, const Instance& instance, Span span);
+  bool is_setting(Name setting, const Value& value) const;
+  std::optional<bool> as_flag(const Value& value) const;
+  std::string describe_value(const Value& value) const;
+  // `standard` is the default, which says what form the setting has; null: a number.
+  bool check_setting(Name setting, const ast::Expr* standard, const Value& value, Span span);
+  bool check_settings(const ast::Fn& fn, const std::vector<BoundArgument>& arguments);
   bool check_recursion(const ast::Fn& fn, Span span);
   bool bind_parameters(Frame& callee, std::vector<BoundArgument>& arguments);
   Value take_in(const Frame& callee, const Value& value);
@@ -123,7 +131,7 @@ class Elaborator final : public Context {
   Value give_back(const Frame& callee, const Value& value);
   std::string instance_name(const ast::Call& call) const;
 
-  // training.cpp
+  // training.cpp, settings.cpp
   void minimize(const ast::Minimize& statement, Span span);
   bool check_scalar(NodeId y, Span span, std::string_view what);
   void finish_training();
@@ -146,8 +154,8 @@ class Elaborator final : public Context {
   Builder build_;
   Frame* frame_ = nullptr;
 
-  Bindings values_;        // dims with a value
-  Bindings order_values_;  // and 1024 for each free one
+  Bindings values_;         // dims with a value
+  Bindings order_values_;   // and 1024 for each free one
   std::vector<Span> tags_;  // what Condition::source and Dim::source refer to
 
   int depth_ = 0;
@@ -156,16 +164,26 @@ class Elaborator final : public Context {
   int64_t iterations_ = 0;
   bool exhausted_ = false;  // a limit was passed and reported
 
-  struct StateEntry { Name path; Span span, update; };
-  std::unordered_map<uint32_t, StateEntry> states_;             // by node index
-  std::map<std::string, Span> paths_;                           // of params and states
-  std::unordered_map<std::string, int> streams_;                // random calls per instance path
+  struct StateEntry {
+    Name path;
+    Span span, update;
+  };
+  std::unordered_map<uint32_t, StateEntry> states_;  // by node index
+  std::map<std::string, Span> paths_;                // of params and states
+  std::unordered_map<std::string, int> streams_;     // random calls per instance path
   std::unordered_map<Name, Span> inputs_, outputs_;
   std::map<std::tuple<const ast::For*, uint32_t, std::string>, uint32_t> loop_ids_;  // by statement, enclosing loop and count
-  struct Place { Span span; SourceLocation location; };
+  struct Place {
+    Span span;
+    SourceLocation location;
+  };
   mutable std::unordered_map<uint64_t, Place> locations_;  // by place in the files
 
-  struct Minimized { const ast::Minimize* statement = nullptr; NodeId loss; Span span; };
+  struct Minimized {
+    const ast::Minimize* statement = nullptr;
+    NodeId loss;
+    Span span;
+  };
   Minimized minimized_;
   const SourceUnit* schedules_ = nullptr;  // set while optimizer arguments are evaluated: its fns come first and are given the step
   std::optional<NodeId> step_;

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/size_limit.h"
 
 namespace einc {
 
@@ -74,7 +75,7 @@ void Elaborator::check_sizes() {
       if (!fits) break;
     }
     if (terms > kMaxSizeTerms) {
-      diagnostics_.report(Code::size_too_complex, span_of(node)).hint("give a part of it a dim of its own: dim part = 8");
+      check_size_terms(diagnostics_, node.type.axes, span_of(node));
       return;
     }
     if (!fits) {

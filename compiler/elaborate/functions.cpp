@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/show.h"
 #include "compiler/elaborate/suggest.h"
 
 namespace einc {
@@ -38,14 +39,12 @@ std::optional<Value> Elaborator::call_fn(FnRef ref, const ast::Call& call, Span 
   return instantiate(ref, std::move(*arguments), Instance{path, schedules_ ? std::string() : path}, span);
 }
 
-// The parameter that an argument is for; params.size() after an error.
+// The parameter that an argument is for; params.size() when there is none. A name that is wrong is reported.
 size_t Elaborator::parameter_of(FnRef ref, const ast::Argument& argument, const std::vector<BoundArgument>& arguments, size_t& next) {
   using State = BoundArgument::State;
   const auto& params = ref.fn->params;
   if (!argument.name) {
     while (next < params.size() && arguments[next].state != State::missing) ++next;
-    if (next == params.size())
-      diagnostics_.report(Code::too_many_arguments, argument.span, ref.fn->name.name, params.size()).label(ref.fn->name.span, "the fn");
     return next;
   }
   size_t index = 0;
@@ -70,19 +69,27 @@ std::optional<std::vector<BoundArgument>> Elaborator::bind_arguments(FnRef ref, 
   using State = BoundArgument::State;
   const auto& params = ref.fn->params;
   if (schedules_ && step_ && !params.empty() && params[0].name.name == Name("t")) arguments[0] = {Value{*step_}, callee.span, State::given};
+  const size_t wanted = static_cast<size_t>(
+      std::count_if(arguments.begin(), arguments.end(), [](const BoundArgument& a) { return a.state == State::missing; }));
   size_t next = 0;
   bool whole = true;
+  const ast::Argument* superfluous = nullptr;
   for (const ast::Argument* argument : given) {
     const size_t index = parameter_of(ref, *argument, arguments, next);
+    if (!argument->name && index == params.size() && !superfluous) superfluous = argument;
     auto value = evaluate(*argument->value);
     whole = whole && value && index < params.size();
     if (index < params.size()) arguments[index] = {std::move(value), argument->value->span, State::given};
   }
+  if (superfluous)
+    diagnostics_.report(Code::too_many_arguments, superfluous->span, ref.fn->name.name, counted(wanted, "argument"), given.size())
+        .label(ref.fn->name.span, "the fn");
   for (size_t i = 0; i < params.size() && whole; ++i) {
     if (arguments[i].state != State::missing || params[i].default_value) continue;
     diagnostics_.report(Code::missing_argument, callee.span, ref.fn->name.name, params[i].name.name).label(params[i].span, "declared here");
     whole = false;
   }
+  if (whole && ref.unit == schedules_) whole = check_settings(*ref.fn, arguments);
   return whole ? std::optional(std::move(arguments)) : std::nullopt;
 }
 
@@ -96,7 +103,8 @@ bool Elaborator::check_recursion(const ast::Fn& fn, Span span) {
     for (const Frame* at = frame_; at && at != first->caller; at = at->caller) chain.push_back(at);
     auto report = diagnostics_.report(Code::recursion, span, fn.name.name);
     std::reverse(chain.begin(), chain.end());
-    for (size_t i = 1; i < chain.size() && i < 8; ++i) report.label(chain[i]->call, "`{}` calls `{}` here", chain[i - 1]->fn->name.name, chain[i]->fn->name.name);
+    for (size_t i = 1; i < chain.size() && i < 8; ++i)
+      report.label(chain[i]->call, "`{}` calls `{}` here", chain[i - 1]->fn->name.name, chain[i]->fn->name.name);
     report.hint("calls are inlined, so a fn cannot reach itself; use `for`");
     return false;
   }
@@ -163,7 +171,8 @@ bool Elaborator::bind_parameters(Frame& callee, std::vector<BoundArgument>& argu
   for (size_t i = 0; i < params.size() && whole; ++i) {
     const auto [place, fresh] =
         callee.outermost.bindings.emplace(params[i].name.name, Binding{arguments[i].value, BindingKind::argument, params[i].name.span});
-    if (!fresh) diagnostics_.report(Code::redefined, params[i].name.span, params[i].name.name, "a parameter").label(place->second.span, "first here");
+    if (!fresh)
+      diagnostics_.report(Code::redefined, params[i].name.span, params[i].name.name, "a parameter").label(place->second.span, "first here");
   }
   return whole;
 }
@@ -180,7 +189,8 @@ Value Elaborator::take_in(const Frame& callee, const Value& value) {
   if (!node) return value;
   std::vector<Axis> axes = build_.type(*node).axes;
   for (Axis& axis : axes) {
-    const auto bound = std::find_if(callee.signature.begin(), callee.signature.end(), [&](const SignatureAxis& s) { return axis.is_named() && s.caller == axis; });
+    const auto bound = std::find_if(callee.signature.begin(), callee.signature.end(),
+                                    [&](const SignatureAxis& s) { return axis.is_named() && s.caller == axis; });
     if (bound != callee.signature.end()) {
       axis.name = bound->name;
       continue;
@@ -255,8 +265,9 @@ bool Elaborator::bind_axis(Frame& callee, const ast::FnParam& param, const ast::
     if (!expected) return false;
   }
   if (expected && !(*expected == found.size)) {
-    auto report = diagnostics_.report(Code::argument_size, span, show_name(found), describe_size(found.size), name.empty() ? "the parameter's axis" : "`" + name.str() + "`",
-                                      describe_size(*expected), param.name.name);
+    auto report =
+        diagnostics_.report(Code::argument_size, span, show_name(found), describe_size(found.size),
+                            name.empty() ? "the parameter's axis" : "`" + name.str() + "`", describe_size(*expected), param.name.name);
     report.label(axis.span, "the parameter's axis");
     if (!(origin == axis.span)) report.label(origin, "`{}` is {} by this argument", name, show_size(*expected));
     return false;

@@ -7,9 +7,9 @@
 #include "compiler/elaborate/align.h"
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/axis_ops.h"
-#include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/numbers.h"
 #include "compiler/elaborate/promote.h"
+#include "compiler/elaborate/scope.h"
 #include "compiler/symbolic/order.h"
 
 namespace einc {
@@ -49,7 +49,8 @@ bool never_holds(Context& context, Condition condition, Span span) {
 std::optional<Poly> pick_position(Context& context, const Poly& position, const Axis& axis, Span span) {
   const Poly start = from_start(position, axis.size);
   if (!never_holds(context, {ConditionKind::in_range, start, axis.size, -1, "an index"}, span)) return start;
-  auto report = context.diagnostics().report(Code::index_outside, span, position, without_marks(axis.name), context.describe_size(axis.size));
+  auto report =
+      context.diagnostics().report(Code::index_outside, span, position, without_marks(axis.name), context.describe_size(axis.size));
   if (const auto n = axis.size.as_integer()) report.hint("positions are 0 to {}, or -{} to -1 from the end", *n - 1, *n);
   return std::nullopt;
 }
@@ -77,7 +78,9 @@ std::optional<Position> slice_position(Context& context, const ast::IndexItem& i
     return std::nullopt;
   }
   if (never_holds(context, {ConditionKind::at_least, position.size, Poly(1), -1, "the size of a slice"}, item.span)) {
-    context.diagnostics().report(Code::slice_empty, item.span, *low, *high, without_marks(axis.name)).hint("an axis has at least 1 element");
+    context.diagnostics()
+        .report(Code::slice_empty, item.span, *low, *high, without_marks(axis.name))
+        .hint("an axis has at least 1 element");
     return std::nullopt;
   }
   return position;
@@ -136,7 +139,9 @@ NodeId ids_of(Context& context, const Position& position, const Axis& axis) {
 std::optional<NodeId> stored(Context& context, NodeId value, DType dtype, Span span) {
   const DType from = context.build().type(value).dtype;
   if (is_floating(dtype) || from == dtype || (is_integer(from) && is_integer(dtype))) return convert(context.build(), value, dtype);
-  context.diagnostics().report(Code::update_dtype, span, to_string(from), to_string(dtype)).hint("cast it first: `cast(x, {})`", to_string(dtype));
+  context.diagnostics()
+      .report(Code::update_dtype, span, to_string(from), to_string(dtype))
+      .hint("cast it first: `cast(x, {})`", to_string(dtype));
   return std::nullopt;
 }
 
@@ -174,7 +179,8 @@ bool check_ids(Context& context, NodeId ids, Span span) {
   return false;
 }
 
-std::optional<GatherPlan> plan_gather(Context& context, const Type& table, int axis, const Type& ids, std::span<const int> indexed, Span span) {
+std::optional<GatherPlan> plan_gather(Context& context, const Type& table, int axis, const Type& ids, std::span<const int> indexed,
+                                      Span span) {
   // Which table axis each axis of ids is, or -1.
   std::vector<int> shared;
   int new_axes = 0;
@@ -194,7 +200,8 @@ std::optional<GatherPlan> plan_gather(Context& context, const Type& table, int a
     }
     if (found >= 0 && table.axis(found).size != ids.axis(j).size) {
       context.diagnostics()
-          .report(Code::axis_sizes_differ, span, without_marks(ids.axis(j).name), context.describe_size(table.axis(found).size), context.describe_size(ids.axis(j).size))
+          .report(Code::axis_sizes_differ, span, without_marks(ids.axis(j).name), context.describe_size(table.axis(found).size),
+                  context.describe_size(ids.axis(j).size))
           .label(span, "{} indexes {}", context.show(ids), context.show(table))
           .hint("if these are two different axes, rename one: `y: {} = ...`", suggest_annotation(ids.axes, j));
       return std::nullopt;
@@ -250,7 +257,8 @@ std::optional<Value> index_tensor(Context& context, NodeId tensor, const ast::In
     if (position.kind != Position::Kind::gather) continue;
     std::vector<int> indexed;
     for (const Position& other : *positions)
-      if (now[static_cast<size_t>(other.axis)] >= 0 && other.kind == Position::Kind::gather) indexed.push_back(now[static_cast<size_t>(other.axis)]);
+      if (now[static_cast<size_t>(other.axis)] >= 0 && other.kind == Position::Kind::gather)
+        indexed.push_back(now[static_cast<size_t>(other.axis)]);
     int& axis = now[static_cast<size_t>(position.axis)];
     const Type table = build.type(tensor);
     auto plan = plan_gather(context, table, axis, build.type(position.ids), indexed, position.span);
@@ -274,7 +282,9 @@ std::optional<NodeId> write_indexed(Context& context, NodeId state, std::span<co
   std::stable_partition(positions->begin(), positions->end(), is_scalar);
   for (size_t k = 0; k + 1 < positions->size(); ++k)
     if (!is_scalar((*positions)[k])) {
-      context.diagnostics().report(Code::several_index_tensors, (*positions)[k + 1].span).hint("write along one axis at a time; other positions are scalars");
+      context.diagnostics()
+          .report(Code::several_index_tensors, (*positions)[k + 1].span)
+          .hint("write along one axis at a time; other positions are scalars");
       return std::nullopt;
     }
   const NodesFrom nodes_from(context, items[0].span);
@@ -294,7 +304,9 @@ std::optional<NodeId> fit_axes(Context& context, NodeId x, const std::vector<Axi
     for (size_t k = 0; k < axes.size(); ++k)
       if (axis.is_named() && axes[k].name == axis.name) matches.push_back(static_cast<int>(k));
     if (matches.empty()) {
-      context.diagnostics().report(Code::update_axis, span, axis.name.empty() ? "1" : axis.name.str(), target);
+      const Name name = without_marks(axis.name);
+      auto report = context.diagnostics().report(Code::update_axis, span, name.empty() ? axis.size.str() : name.str(), target);
+      if (axis.is_named()) report.hint("reduce the value, as in sum(..., {}), or declare the state with that axis", name);
       return std::nullopt;
     }
     if (matches.size() > 1 || std::find(position.begin(), position.end(), matches[0]) != position.end()) {
@@ -303,14 +315,16 @@ std::optional<NodeId> fit_axes(Context& context, NodeId x, const std::vector<Axi
     }
     const Poly& wanted = axes[static_cast<size_t>(matches[0])].size;
     if (wanted != axis.size) {
-      context.diagnostics().report(Code::axis_sizes_differ, span, without_marks(axis.name), context.describe_size(axis.size), context.describe_size(wanted));
+      context.diagnostics().report(Code::axis_sizes_differ, span, without_marks(axis.name), context.describe_size(axis.size),
+                                   context.describe_size(wanted));
       return std::nullopt;
     }
     position.push_back(matches[0]);
   }
   AxisList order = AxisList::range(type.rank());
   std::vector<int> sorted(order.begin(), order.end());
-  std::sort(sorted.begin(), sorted.end(), [&](int a, int b) { return position[static_cast<size_t>(a)] < position[static_cast<size_t>(b)]; });
+  std::sort(sorted.begin(), sorted.end(),
+            [&](int a, int b) { return position[static_cast<size_t>(a)] < position[static_cast<size_t>(b)]; });
   AxisList map;
   for (int i = 0; i < type.rank(); ++i) {
     order.set(i, sorted[static_cast<size_t>(i)]);

@@ -4,6 +4,8 @@
 
 namespace einc {
 
+std::string counted(size_t n, std::string_view noun) { return std::to_string(n) + " " + std::string(noun) + (n == 1 ? "" : "s"); }
+
 std::string show(const Graph& graph, const Poly& size) { return fold_names(size, graph.dims.definitions()).str(); }
 
 std::string show(const Graph& graph, const Axis& axis) {

@@ -2,10 +2,13 @@
 // marks that keep a caller's axes apart.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "compiler/ir/graph.h"
 
 namespace einc {
+
+std::string counted(size_t n, std::string_view noun);  // "1 argument", "3 arguments"
 
 std::string show(const Graph& graph, const Poly& size);
 std::string show(const Graph& graph, const Axis& axis);  // "seq" or "h=3"

@@ -1,5 +1,7 @@
 #include "compiler/elaborate/size_limit.h"
 
+#include <fmt/format.h>
+
 #include "compiler/elaborate/elaborate.h"
 
 namespace einc {
@@ -9,7 +11,8 @@ bool check_size_terms(Diagnostics& diagnostics, std::span<const Axis> axes, Span
   for (const Axis& axis : axes) {
     terms *= axis.size.term_count();
     if (terms <= kMaxSizeTerms) continue;
-    diagnostics.report(Code::size_too_long, where, kMaxSizeTerms).hint("give sums of dims a name of their own: a free dim instead of `a + b`");
+    diagnostics.report(Code::size_too_complex, where, fmt::format("{} terms for the elements of a tensor", kMaxSizeTerms))
+        .hint("give sums of dims a name of their own: a free dim instead of `a + b`");
     return false;
   }
   return true;

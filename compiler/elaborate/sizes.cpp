@@ -12,16 +12,25 @@ namespace {
 
 std::string_view describe(const ast::Expr& expr) {
   switch (expr.kind()) {
-    case ast::ExprKind::invalid: return "this";
-    case ast::ExprKind::number: return "a number with a fraction";
-    case ast::ExprKind::boolean: return "a truth value";
-    case ast::ExprKind::name: return "a tensor";
-    case ast::ExprKind::string: return "a string";
-    case ast::ExprKind::tuple: return "a tuple";
+    case ast::ExprKind::invalid:
+      return "this";
+    case ast::ExprKind::number:
+      return "a number with a fraction";
+    case ast::ExprKind::boolean:
+      return "a truth value";
+    case ast::ExprKind::name:
+      return "a tensor";
+    case ast::ExprKind::string:
+      return "a string";
+    case ast::ExprKind::tuple:
+      return "a tuple";
     case ast::ExprKind::unary:
-    case ast::ExprKind::binary: return "this operator";
-    case ast::ExprKind::call: return "a call";
-    case ast::ExprKind::index: return "an index";
+    case ast::ExprKind::binary:
+      return "this operator";
+    case ast::ExprKind::call:
+      return "a call";
+    case ast::ExprKind::index:
+      return "an index";
   }
   return "this";
 }
@@ -59,7 +68,8 @@ void Elaborator::declare_dim(SourceUnit& unit, const ast::DimItem& item) {
     const bool same = item.kind == ast::DimKind::free || !value || graph_.dims.size(name) == *value ||
                       (existing->kind == DimKind::defaulted && *value == Poly(existing->default_value));
     if (!same)
-      diagnostics_.report(Code::dim_conflict, item.name.span, name).label(tags_[static_cast<size_t>(existing->source)], "here it has another value")
+      diagnostics_.report(Code::dim_conflict, item.name.span, name)
+          .label(tags_[static_cast<size_t>(existing->source)], "here it has another value")
           .hint("declare it without a value in one of the files");
     return;
   }
@@ -83,7 +93,8 @@ std::optional<Poly> Elaborator::dim_value(const SourceUnit& unit, const ast::Dim
   if (!value) return std::nullopt;
   const auto constant = value->as_rational();
   if (constant && (!value->as_integer() || *value->as_integer() < 1)) {
-    diagnostics_.report(Code::dim_value, item.value->span, item.name.name, constant->str()).hint("a dim is an integer from 1 to 9223372036854775807");
+    diagnostics_.report(Code::dim_value, item.value->span, item.name.name, constant->str())
+        .hint("a dim is an integer from 1 to 9223372036854775807");
     return std::nullopt;
   }
   return value;
@@ -108,11 +119,17 @@ void Elaborator::report_bind_problems(const BindResult& bound) {
         if (const auto near = near_name(problem.dim.str(), names)) report.hint("did you mean `{}`?", *near);
         break;
       }
-      case BindProblemKind::derived_set: diagnostics_.report(Code::derived_dim_set, where, problem.message); break;
+      case BindProblemKind::derived_set:
+        diagnostics_.report(Code::derived_dim_set, where, problem.message);
+        break;
       case BindProblemKind::below_one:
       case BindProblemKind::too_large:
-      case BindProblemKind::not_integer: diagnostics_.report(Code::dim_out_of_range, where, problem.message); break;
-      case BindProblemKind::condition: diagnostics_.report(Code::condition_fails, where, problem.message); break;
+      case BindProblemKind::not_integer:
+        diagnostics_.report(Code::dim_out_of_range, where, problem.message);
+        break;
+      case BindProblemKind::condition:
+        diagnostics_.report(Code::condition_fails, where, problem.message);
+        break;
     }
   }
 }
@@ -137,15 +154,18 @@ void Elaborator::introduce_local(Name name, const Poly& size, Span where) { fram
 // A name where a size is wanted: a number by that name (an argument, a loop's index), a dim, or an axis.
 std::optional<Poly> Elaborator::size_of_name(Name name, Span span) {
   if (auto size = visible_size(name)) return size;
-  if (const LocalAxis* axis = frame().scope->find_axis(name)) {
-    diagnostics_.report(Code::ambiguous_axis_size, span, name, show_size(axis->size), show_size(*axis->other))
-        .label(axis->span, "{} here", show_size(axis->size))
-        .label(axis->other_span, "{} here", show_size(*axis->other))
-        .hint("give the two axes different names");
-    return std::nullopt;
-  }
-  report_unknown_name(name, span);
+  if (!report_two_sizes(name, span)) report_unknown_name(name, span);
   return std::nullopt;
+}
+
+bool Elaborator::report_two_sizes(Name name, Span where) {
+  const LocalAxis* axis = frame().scope->find_axis(name);
+  if (!axis || !axis->other) return false;
+  diagnostics_.report(Code::ambiguous_axis_size, where, name, show_size(axis->size), show_size(*axis->other))
+      .label(axis->span, "{} here", show_size(axis->size))
+      .label(axis->other_span, "{} here", show_size(*axis->other))
+      .hint("give the two axes different names");
+  return true;
 }
 
 std::vector<std::string> Elaborator::visible_axis_names() const {
@@ -192,7 +212,8 @@ std::optional<Poly> Elaborator::evaluate_size(const ast::Expr& expr) {
     const Binding* binding = frame().scope->find(ref->name);
     if (!binding) return size_of_name(ref->name, expr.span);
     if (!binding->value) return std::nullopt;
-    if (const auto* number = std::get_if<Number>(&binding->value->data); number && number->integer && std::holds_alternative<Poly>(number->value))
+    if (const auto* number = std::get_if<Number>(&binding->value->data);
+        number && number->integer && std::holds_alternative<Poly>(number->value))
       return std::get<Poly>(number->value);
     if (auto size = visible_size(ref->name)) return size;
     diagnostics_.report(Code::not_a_size, expr.span, ref->name).label(binding->span, "bound here");
@@ -217,7 +238,7 @@ std::optional<Poly> Elaborator::combine_sizes(const ast::Expr& expr, const ast::
   if (binary.op == ast::BinaryOp::mul) size = *left * *right;
   if (binary.op == ast::BinaryOp::div) size = quotient(expr, binary, *left, *right);
   if (!size || size->is_small()) return size;
-  diagnostics_.report(Code::size_too_complex, expr.span).hint("give a part of it a dim of its own: dim part = 8");
+  diagnostics_.report(Code::size_too_complex, expr.span, "64 terms of degree 63").hint("give a part of it a dim of its own: dim part = 8");
   return std::nullopt;
 }
 
@@ -254,9 +275,13 @@ bool Elaborator::check_at_least_one(const Poly& size, Span span) {
 
 void Elaborator::require(Condition condition, Span where) {
   switch (decide(condition)) {
-    case Verdict::always: return;
-    case Verdict::never: diagnostics_.report(Code::condition_never, where, to_string(condition), condition.text); return;
-    case Verdict::depends: break;
+    case Verdict::always:
+      return;
+    case Verdict::never:
+      diagnostics_.report(Code::condition_never, where, to_string(condition), condition.text);
+      return;
+    case Verdict::depends:
+      break;
   }
   condition.source = tag(where);
   graph_.dims.require(std::move(condition));

@@ -111,6 +111,7 @@ void Training::run() {
 // The learned params of each group: the first glob that matches a path takes it.
 void Training::collect_params() {
   std::vector<bool> used(statement_.groups.size(), false);
+  std::vector<Name> left;
   const Graph& graph = e_.graph_;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
@@ -122,6 +123,7 @@ void Training::collect_params() {
       used[g] = true;
       break;
     }
+    if (trained_.empty() || trained_.back().param != NodeId{i}) left.push_back(node.as<ParamAttr>().path);
   }
   if (trained_.empty()) {
     if (e_.frame().unit->incomplete) return;
@@ -129,7 +131,26 @@ void Training::collect_params() {
     return;
   }
   for (size_t g = 0; g < used.size(); ++g)
-    if (!used[g]) e_.diagnostics_.report(Code::group_without_params, statement_.groups[g].glob_span, statement_.groups[g].glob ? statement_.groups[g].glob->value : "*");
+    if (!used[g])
+      e_.diagnostics_.report(Code::group_without_params, statement_.groups[g].glob_span,
+                             statement_.groups[g].glob ? statement_.groups[g].glob->value : "*");
+  warn_of_left(left);
+}
+
+void Training::warn_of_left(const std::vector<Name>& left) {
+  if (left.empty()) return;
+  const Span where = join(statement_.groups.front().glob_span, statement_.groups.back().optimizer.span);
+  auto report = e_.diagnostics_.report(Code::params_without_group, where,
+                                       left.size() == 1 ? "param `" + left[0].str() + "`: it is not trained"
+                                                        : std::to_string(left.size()) + " params: they are not trained");
+  constexpr size_t kShown = 3;
+  Span last;
+  for (size_t i = 0; i < std::min(left.size(), kShown); ++i) {
+    const Span made = e_.param_span(left[i]);
+    if (!(made == last)) report.label(made, "`{}`", left[i]);
+    last = made;
+  }
+  report.hint("declare what is not to be trained `frozen param`, or end with: over \"*\" using ...");
 }
 
 void Training::differentiate_loss() {
@@ -172,14 +193,16 @@ void Training::update_step(uint32_t first_new) {
 
 std::optional<FnRef> Training::find_optimizer(const ast::ParamGroup& group) {
   const auto is_optimizer = [](const ast::Fn& fn) {
-    return fn.params.size() >= 3 && fn.params[0].name.name == Name("p") && fn.params[1].name.name == Name("g") && fn.params[2].name.name == Name("t");
+    return fn.params.size() >= 3 && fn.params[0].name.name == Name("p") && fn.params[1].name.name == Name("g") &&
+           fn.params[2].name.name == Name("t");
   };
   const Name name = group.optimizer.name;
   if (const auto found = library_->fns.find(name); found != library_->fns.end() && is_optimizer(*found->second.fn)) return found->second;
   if (const auto own = e_.find_fn(name, group.optimizer.span)) {
     if (!own->fn) return std::nullopt;
     if (is_optimizer(*own->fn)) return own;
-    e_.diagnostics_.report(Code::not_an_optimizer, group.optimizer.span, name).label(own->fn->name.span, "the fn")
+    e_.diagnostics_.report(Code::not_an_optimizer, group.optimizer.span, name)
+        .label(own->fn->name.span, "the fn")
         .hint("an optimizer's first parameters are p, g and t: fn {}(p: [...], g: [...], t, lr = 0.01) {{ return p - lr * g }}", name);
     return std::nullopt;
   }
@@ -193,44 +216,6 @@ std::optional<FnRef> Training::find_optimizer(const ast::ParamGroup& group) {
   else
     report.hint("there are adagrad, adam, adamw, momentum, rmsprop and sgd");
   return std::nullopt;
-}
-
-// The optimizer's own arguments in its parameters' order, and the settings that every optimizer has.
-bool Training::read_settings(const ast::ParamGroup& group, const FnRef& optimizer, Settings& settings) {
-  using State = BoundArgument::State;
-  std::vector<const ast::Argument*> own;
-  bool whole = true;
-  settings.decoupled = optimizer.unit == library_ && group.optimizer.name == Name("adamw");
-  if (settings.decoupled) settings.weight_decay = Value{Number{0.01, false}};
-  const SourceUnit* const saved = e_.schedules_;
-  e_.schedules_ = library_;
-  e_.step_ = step_;
-  for (const ast::Argument& argument : group.arguments) {
-    const Name name = argument.name.name;
-    const bool parameter = std::any_of(optimizer.fn->params.begin(), optimizer.fn->params.end(), [&](const ast::FnParam& p) { return p.name.name == name; });
-    if (parameter || (name != Name("weight_decay") && name != Name("clip_norm") && name != Name("decay_all"))) {
-      own.push_back(&argument);
-    } else if (name == Name("decay_all")) {
-      const auto* flag = argument.value->as<ast::Boolean>();
-      if (!flag) e_.diagnostics_.report(Code::bad_setting, argument.value->span, name, "true or false");
-      settings.decay_all = flag && flag->value;
-      whole = whole && flag;
-    } else {
-      auto value = e_.evaluate(*argument.value);
-      whole = whole && value;
-      (name == Name("clip_norm") ? settings.clip_norm : settings.weight_decay) = std::move(value);
-    }
-  }
-  std::vector<BoundArgument> arguments(optimizer.fn->params.size());
-  for (size_t i = 0; i < 3; ++i) arguments[i] = {Value{step_}, group.optimizer.span, State::given};
-  auto bound = e_.bind_arguments(optimizer, group.optimizer, own, std::move(arguments));
-  e_.schedules_ = saved;
-  e_.step_.reset();
-  if (!bound || !whole) return false;
-  settings.arguments = std::move(*bound);
-  for (size_t i = 3; i < optimizer.fn->params.size(); ++i)
-    if (optimizer.fn->params[i].name.name == Name("lr")) settings.lr = i;
-  return true;
 }
 
 void Training::optimize_group(size_t index) {
@@ -309,24 +294,10 @@ bool Training::finish(NodeId param, const Value& result) {
   return true;
 }
 
-// The rate as a value: given, or the optimizer's default.
-std::optional<Value> Training::learning_rate(const FnRef& optimizer, const Settings& settings) {
-  const BoundArgument& given = settings.arguments[settings.lr];
-  if (given.value) return given.value;
-  return e_.evaluate(*optimizer.fn->params[settings.lr].default_value);
-}
-
 std::optional<Value> Training::call(std::string_view fn, std::vector<Value> values, const std::string& path) {
   std::vector<BoundArgument> arguments;
   for (Value& value : values) arguments.push_back({std::move(value), e_.minimized_.span, BoundArgument::State::given});
   return e_.instantiate(library_->fns.at(Name(fn)), std::move(arguments), Instance{path, build_.origin.module.str()}, e_.minimized_.span);
-}
-
-bool Training::is_zero(const Value& value) {
-  const Number* number = std::get_if<Number>(&value.data);
-  if (!number) return false;
-  if (const auto* exact = std::get_if<Poly>(&number->value)) return exact->is_zero();
-  return std::get<double>(number->value) == 0;
 }
 
 // Optimizer nodes count for the module and the loop iteration of their param.

@@ -14,7 +14,8 @@ bool computes(const Node& node) {
     case Op::scan:
     case Op::contract:
     case Op::softmax:
-    case Op::logsumexp: return true;
+    case Op::logsumexp:
+      return true;
     case Op::input:
     case Op::param:
     case Op::state:
@@ -38,17 +39,22 @@ bool computes(const Node& node) {
     case Op::scatter_set:
     case Op::cast:
     case Op::stop_gradient:
-    case Op::dropout: return false;
+    case Op::dropout:
+      return false;
   }
   return false;
 }
 
-std::string written_axis(const ast::Axis& axis) { return axis.kind == ast::AxisKind::number ? "this axis" : "`" + axis.name.name.str() + "`"; }
+std::string written_axis(const ast::Axis& axis) {
+  return axis.kind == ast::AxisKind::number ? "this axis" : "`" + axis.name.name.str() + "`";
+}
 
 }  // namespace
 
 std::string Elaborator::show(const Axis& axis) const { return einc::show(graph_, axis); }
-std::string Elaborator::show_name(const Axis& axis) const { return axis.name.empty() ? "without a name" : "`" + without_marks(axis.name).str() + "`"; }
+std::string Elaborator::show_name(const Axis& axis) const {
+  return axis.name.empty() ? "without a name" : "`" + without_marks(axis.name).str() + "`";
+}
 
 std::string Elaborator::show(const Type& type) const { return einc::show(graph_, type); }
 
@@ -88,7 +94,8 @@ std::optional<Axis> Elaborator::declared_axis(const ast::Axis& axis) {
     const auto size = axis_size(*axis.size);
     if (!size) return std::nullopt;
     if (const auto declared = declared_size(name); declared && !(*declared == *size)) {
-      diagnostics_.report(Code::axis_is_declared, axis.span, name, describe_size(*declared), show_size(*size)).hint("give the local axis another name");
+      diagnostics_.report(Code::axis_is_declared, axis.span, name, describe_size(*declared), show_size(*size))
+          .hint("give the local axis another name");
       return std::nullopt;
     }
     introduce_local(name, *size, axis.span);
@@ -97,17 +104,14 @@ std::optional<Axis> Elaborator::declared_axis(const ast::Axis& axis) {
   if (const auto size = visible_size(name)) return Axis{name, *size};
   if (const Binding* binding = frame().scope->find(name)) {  // a number by that name: an argument, a loop's index
     if (!binding->value) return std::nullopt;
-    if (const auto* number = std::get_if<Number>(&binding->value->data); number && number->integer && std::holds_alternative<Poly>(number->value)) {
+    if (const auto* number = std::get_if<Number>(&binding->value->data);
+        number && number->integer && std::holds_alternative<Poly>(number->value)) {
       const Poly size = std::get<Poly>(number->value);
       if (!check_at_least_one(size, axis.span)) return std::nullopt;
       return Axis{name, size};
     }
   }
-  if (frame().scope->find_axis(name)) {
-    size_of_name(name, axis.span);  // says that it has several sizes
-    return std::nullopt;
-  }
-  if (may_be_defined(name)) return std::nullopt;
+  if (report_two_sizes(name, axis.span) || may_be_defined(name)) return std::nullopt;
   auto report = diagnostics_.report(Code::unknown_axis, axis.span, name);
   if (const auto near = near_name(name.str(), visible_axis_names()))
     report.hint("did you mean `{}`?", *near);
@@ -126,7 +130,8 @@ std::optional<NodeId> Elaborator::annotate(NodeId value, const ast::Type& writte
     if (written.axes[i].kind == ast::AxisKind::ellipsis) ellipsis = static_cast<int>(i);
   const int named = static_cast<int>(written.axes.size()) - (ellipsis >= 0 ? 1 : 0);
   if (ellipsis < 0 ? named != found.rank() : named > found.rank()) {
-    diagnostics_.report(Code::annotation_rank, span, show(found), found.rank(), named).label(written.span, "{} {} written here", named, named == 1 ? "axis" : "axes");
+    diagnostics_.report(Code::annotation_rank, span, show(found), found.rank(), named)
+        .label(written.span, "{} {} written here", named, named == 1 ? "axis" : "axes");
     return std::nullopt;
   }
   std::vector<Axis> axes = found.axes;
@@ -152,7 +157,8 @@ std::optional<NodeId> Elaborator::annotate(NodeId value, const ast::Type& writte
       continue;
     }
     if (!(*expected == target.size)) {
-      auto report = diagnostics_.report(Code::annotation_size, axis.span, show_name(target), describe_size(target.size), written_axis(axis), describe_size(*expected));
+      auto report = diagnostics_.report(Code::annotation_size, axis.span, show_name(target), describe_size(target.size), written_axis(axis),
+                                        describe_size(*expected));
       report.label(span, "this is {}", show(found));
       if (axis.kind == ast::AxisKind::named) report.hint("give the axis a name of its own, such as `{}_2`", axis.name.name);
       whole = false;

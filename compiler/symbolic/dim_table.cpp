@@ -170,13 +170,20 @@ BindResult DimTable::bind(const Bindings& given) const {
   for (const Dim& d : dims_)
     if (d.kind == DimKind::derived) bind_derived(d, result);
   for (const Condition& c : conditions_)
-    if (holds(c, result.values) == false) {
+    if (holds(c, result.values) == false && !follows_from_dim(c, result)) {
       const std::string where = values_text({&c.left, &c.right}, result.values);
       result.problems.push_back(
           {BindProblemKind::condition, Name(), c.source,
            fmt::format("{}{}must hold: {}{}", c.text, c.text.empty() ? "" : ": ", to_string(c), where.empty() ? "" : ", but " + where)});
     }
   return result;
+}
+
+// An inexact division inside a derived dim's definition: the dim is no integer, which was reported.
+bool DimTable::follows_from_dim(const Condition& c, const BindResult& result) const {
+  return c.kind == ConditionKind::divides && std::any_of(result.problems.begin(), result.problems.end(), [&](const BindProblem& problem) {
+           return problem.kind == BindProblemKind::not_integer && (find(problem.dim)->definition - divide(c.left, c.right)).is_integral();
+         });
 }
 
 void DimTable::bind_given(const Bindings& given, BindResult& result) const {

@@ -79,6 +79,7 @@ class DimTable {
 
  private:
   void add(Dim dim);
+  bool follows_from_dim(const Condition& c, const BindResult& result) const;
   void bind_given(const Bindings& given, BindResult& result) const;
   void bind_derived(const Dim& dim, BindResult& result) const;
 
