@@ -4,11 +4,9 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
+#include "compiler/driver/choose_device.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/emit.h"
 #include "compiler/driver/open_program.h"
@@ -62,24 +60,6 @@ void add_options(CLI::App& app, CompileRequest& r) {
   std::string list = "Subcommands (einc NAME --help tells more):";
   for (const Command& c : commands()) list += fmt::format("\n  {:<10} {}", c.name, c.summary);
   app.footer(list);
-}
-
-// A known device or those of a device file (its first). A message and nothing when there is none.
-std::optional<Device> choose_device(const std::string& name) {
-  if (const Device* known = find_device(name)) return *known;
-  if (std::ifstream in(name); in && std::filesystem::is_regular_file(name)) {
-    std::ostringstream text;
-    text << in.rdbuf();
-    const DeviceFile file = read_device_file(text.str(), name);
-    for (const std::string& p : file.problems) fmt::print(stderr, "einc: {}\n", p);
-    for (const std::string& w : file.warnings) fmt::print(stderr, "einc: warning: {}\n", w);
-    if (!file.problems.empty() || file.devices.empty()) return std::nullopt;
-    return file.devices.front();
-  }
-  std::string hint;
-  for (const std::string& near : near_devices(name)) hint += (hint.empty() ? "; did you mean " : " or ") + near;
-  fmt::print(stderr, "einc: no device `{}`{} (--list-devices names them; a JSON file describes one of your own)\n", printable(name), hint);
-  return std::nullopt;
 }
 
 // Whether the graph's structure (an unrolled loop) depends on a dim, so that another value needs another graph.
@@ -222,7 +202,7 @@ ExitStatus compile_command(Arguments arguments) {
   const std::optional<Bindings> dims = parse_dim_settings(request.dims);
   if (!dims || !check_pass_names(request)) return ExitStatus::wrong_usage;
   std::optional<Device> device;
-  if (!request.device.empty() && !(device = choose_device(request.device))) return ExitStatus::wrong_usage;
+  if (!request.device.empty() && !(device = choose_device(request.device, "einc"))) return ExitStatus::wrong_usage;
   if (const std::optional<std::string> problem = unreadable(request.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
 
   const PipelineOptions options = pipeline_options(request, *dims);

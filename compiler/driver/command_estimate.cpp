@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "compiler/cost/estimate.h"
+#include "compiler/driver/choose_device.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/report/json.h"
 #include "compiler/report/text.h"
@@ -15,7 +16,7 @@ ExitStatus estimate_command(Arguments arguments) {
   std::string device, report = "text";
   app.add_option("--params", request.parameters, "parameters, 70e9");
   app.add_option("--tokens", request.tokens, "training tokens, 15e12");
-  app.add_option("--device", device, "a name of einc --list-devices");
+  app.add_option("--device", device, "a name of einc --list-devices, or a JSON file");
   app.add_option("--devices", request.devices, "how many");
   app.add_option("--mfu", request.mfu, "model FLOPs utilisation, in (0, 1]");
   app.add_option("--precision", request.precision, "bf16, f16, fp8 or f32: which peak counts");
@@ -23,15 +24,7 @@ ExitStatus estimate_command(Arguments arguments) {
   app.add_option("--batch-tokens", request.batch_tokens, "tokens a step, for the number of steps");
   app.add_option("--report", report, "text or json")->check(CLI::IsMember({"text", "json"}));
   if (auto status = parse_arguments(app, arguments)) return *status;
-  if (!device.empty()) {
-    const Device* known = find_device(device);
-    if (known == nullptr) {
-      std::string hint;
-      for (const std::string& near : near_devices(device)) hint += (hint.empty() ? "; did you mean " : " or ") + near;
-      return fmt::print(stderr, "einc estimate: no device `{}`{}\n", printable(device), hint), ExitStatus::wrong_usage;
-    }
-    request.device = *known;
-  }
+  if (!device.empty() && !(request.device = choose_device(device, "einc estimate"))) return ExitStatus::wrong_usage;
   const std::vector<std::string> problems = check_estimate(request);
   for (const std::string& problem : problems) fmt::print(stderr, "einc estimate: {}\n", problem);
   if (!problems.empty()) return ExitStatus::wrong_usage;

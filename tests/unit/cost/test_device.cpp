@@ -1,10 +1,15 @@
 // Devices, rooflines and napkin estimates against the accounting facts (sections G, M, R, T).
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "compiler/cost/estimate.h"
 #include "compiler/cost/roofline.h"
+#include "compiler/driver/choose_device.h"
 
 using namespace einc;
 
@@ -56,6 +61,17 @@ TEST_CASE("device files") {
                           R"({"name": "x", "memory_bytes": 1, "bandwidth": 1, "bf17": 3})", R"({"name": "x", "memory_bytes": 1e400, "bandwidth": 1})"})
     CHECK_MESSAGE(!read_device_file(bad, "bad.json").problems.empty(), bad);
   CHECK_FALSE(read_device_file(std::string(100000, '['), "deep.json").problems.empty());
+}
+
+TEST_CASE("--device takes a name of the table or a file") {
+  CHECK(choose_device("a100-80gb", "einc")->bf16 == 312e12);
+  const std::string path = (std::filesystem::temp_directory_path() / "einc_test_device_").string() + std::to_string(getpid()) + ".json";
+  std::ofstream(path) << R"({"name": "mine", "bf16": 1e14, "memory_bytes": 4.8e10, "bandwidth": 9e11})";
+  CHECK(choose_device(path, "einc")->bf16 == 1e14);
+  std::ofstream(path) << "{}";
+  CHECK_FALSE(choose_device(path, "einc"));
+  std::filesystem::remove(path);
+  CHECK_FALSE(choose_device(path, "einc"));
 }
 
 TEST_CASE("R01, R05, R07: intensity and the balance point") {

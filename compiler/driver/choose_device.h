@@ -1,0 +1,14 @@
+// What --device means: a machine of the table, or the first one that a JSON file describes. Reports carry the warnings about it.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "compiler/cost/device.h"
+
+namespace einc {
+
+// nullopt after a message on standard error, which `command` ("einc estimate") starts.
+std::optional<Device> choose_device(const std::string& name, std::string_view command);
+
+}  // namespace einc
