@@ -39,6 +39,34 @@ TEST_CASE("the device table") {
   }
 }
 
+TEST_CASE("G: dense peaks in TFLOP/s, memory in GB and bandwidth in GB/s as the sheets have them; 0 where they have none") {
+  struct Row { const char* name; double f32, tf32, bf16, f16, fp8, int8, memory, bandwidth; };
+  for (const Row& row : {Row{"a100-40gb", 19.5, 156, 312, 312, 0, 624, 40, 1555},
+                         Row{"a100-80gb", 19.5, 156, 312, 312, 0, 624, 80, 2039},
+                         Row{"h100-sxm", 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 80, 3350},
+                         Row{"h100-pcie", 51, 378, 756, 756, 1513, 1513, 80, 2000},
+                         Row{"h200", 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 141, 4800},
+                         Row{"b200", 80, 1125, 2250, 2250, 4500, 4500, 180, 8000},
+                         Row{"l40s", 91.6, 183, 362.05, 362.05, 733, 733, 48, 864},
+                         Row{"rtx4090", 82.6, 82.6, 165.2, 165.2, 330.3, 660.6, 24, 1008},
+                         Row{"mi300x", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9, 192, 5300},
+                         Row{"tpu-v4", 0, 0, 275, 0, 0, 275, 32, 1228},
+                         Row{"tpu-v5e", 0, 0, 197, 0, 0, 393, 16, 819},
+                         Row{"tpu-v5p", 0, 0, 459, 0, 0, 918, 95, 2765},
+                         Row{"v100", 15.7, 0, 0, 125, 0, 0, 32, 900}}) {
+    CAPTURE(row.name);
+    const Device& d = *find_device(row.name);
+    CHECK(d.f32 == about(row.f32 * 1e12));
+    CHECK(d.tf32 == about(row.tf32 * 1e12));
+    CHECK(d.bf16 == about(row.bf16 * 1e12));
+    CHECK(d.f16 == about(row.f16 * 1e12));
+    CHECK(d.fp8 == about(row.fp8 * 1e12));
+    CHECK(d.int8 == about(row.int8 * 1e12));
+    CHECK(d.memory_bytes == about(row.memory * 1e9));
+    CHECK(d.bandwidth == about(row.bandwidth * 1e9));
+  }
+}
+
 TEST_CASE("tensor cores x FMA x 2 x clock give the tabulated peaks") {
   struct Check { const char* name; double cores, fma, ghz; };
   for (const Check& c : {Check{"h100-sxm", 528, 512, 1.830}, Check{"a100-80gb", 432, 256, 1.410}, Check{"h100-pcie", 456, 512, 1.620}, Check{"rtx4090", 512, 64, 2.520},
