@@ -1,0 +1,58 @@
+#include "compiler/codegen/llvm/math.h"
+
+#include "compiler/codegen/llvm/math_parts.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+Real apply(MathFn fn, Real x) {
+  switch (fn) {
+    case MathFn::exp:
+      return math_exp(x);
+    case MathFn::expm1:
+      return math_expm1(x);
+    case MathFn::log:
+      return math_log(x);
+    case MathFn::log1p:
+      return math_log1p(x);
+    case MathFn::tanh:
+      return math_tanh(x);
+    case MathFn::sigmoid:
+      return math_sigmoid(x);
+    case MathFn::erf:
+      return math_erf(x);
+    case MathFn::sin:
+      return math_sin(x);
+    case MathFn::cos:
+      return math_cos(x);
+    case MathFn::rsqrt:
+      return 1.0 / square_root(x);
+    case MathFn::gelu:
+      return math_gelu(x);
+    case MathFn::gelu_tanh:
+      return math_gelu_tanh(x);
+    case MathFn::silu:
+      return math_silu(x);
+    case MathFn::softplus:
+      return math_softplus(x);
+  }
+  EINC_CHECK(false, "no such function");
+  return x;
+}
+
+}  // namespace
+
+llvm::Value* emit_math(llvm::IRBuilderBase& builder, MathFn fn, llvm::Value* x) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
+  builder.clearFastMathFlags();
+  return apply(fn, Real{&builder, x}).value;
+}
+
+llvm::Value* emit_pow(llvm::IRBuilderBase& builder, llvm::Value* base, llvm::Value* exponent) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
+  builder.clearFastMathFlags();
+  return math_pow(Real{&builder, base}, Real{&builder, exponent}).value;
+}
+
+}  // namespace einc
