@@ -15,14 +15,70 @@ struct OptimizerRow {
   std::string_view name;
   double state;  // bytes of f32 (or 8-bit) moments for each parameter
 };
-constexpr std::array kOptimizers{OptimizerRow{"sgd", 0},     OptimizerRow{"momentum", 4}, OptimizerRow{"adagrad", 4}, OptimizerRow{"rmsprop", 4},
-                                 OptimizerRow{"adam", 8},    OptimizerRow{"adamw", 8},    OptimizerRow{"adam8bit", 2}};
+constexpr std::array kOptimizers{OptimizerRow{"sgd", 0},     OptimizerRow{"momentum", 4}, OptimizerRow{"adagrad", 4},
+                                 OptimizerRow{"rmsprop", 4}, OptimizerRow{"adam", 8},     OptimizerRow{"adamw", 8},
+                                 OptimizerRow{"adam8bit", 2}};
 
 DType contraction_dtype(std::string_view precision) {
   if (precision == "bf16") return DType::bf16;
   if (precision == "f16") return DType::f16;
   if (precision == "fp8") return DType::f8e4m3;
   return DType::f32;
+}
+
+std::optional<double> peak_of(const EstimateRequest& request) {
+  if (request.peak) return request.peak;
+  return request.device ? request.device->contraction_peak(contraction_dtype(request.precision)) : std::nullopt;
+}
+
+std::optional<int64_t> whole(const std::optional<double>& value) {
+  constexpr double kLimit = 9.2e18;
+  if (!value || !(*value >= 1 && *value < kLimit) || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+std::optional<Measured> measure(const EstimateRequest& request) {
+  Measured m;
+  const double devices = request.devices.value_or(1);
+  const auto peak = peak_of(request);
+  const auto step = request.sizes.tokens_per_step();
+  if (request.seconds && request.flops) {
+    m.flops_per_second = *request.flops / (*request.seconds * devices);
+    if (peak) m.utilisation = *m.flops_per_second / *peak;
+  }
+  if (request.tokens_per_second)
+    m.tokens_per_second = request.tokens_per_second;
+  else if (request.device_hours && request.tokens)
+    m.tokens_per_second = *request.tokens / (*request.device_hours * 3600);
+  else if (request.seconds && step)
+    m.tokens_per_second = step->to_double() / (*request.seconds * devices);
+  if (!m.flops_per_second && !m.tokens_per_second) return std::nullopt;
+  if (m.tokens_per_second && request.tokens) {
+    const double seconds = *request.tokens / *m.tokens_per_second;
+    if (request.devices) m.days = seconds / devices / kSecondsPerDay;
+    m.device_hours = seconds / 3600;
+  }
+  return m;
+}
+
+std::vector<RuleRow> rule_rows(const EstimateRequest& request, const std::optional<Measured>& measured) {
+  if (!request.sizes.layers && !measured) return {};
+  TransformerSizes sizes = request.sizes;
+  sizes.params = whole(request.parameters);
+  const auto peak = peak_of(request);
+  std::vector<RuleRow> rows;
+  for (RuleValue& value : known_rules(sizes)) {
+    RuleRow row{std::move(value), {}, {}, {}};
+    const RuleKind kind = row.rule.rule->kind;
+    if (kind == RuleKind::step_flops || kind == RuleKind::hardware_flops) {
+      const double per_token = row.rule.value.to_double();
+      if (request.parameters) row.to_6nd = per_token / (6 * *request.parameters);
+      if (request.flops && row.rule.step) row.to_flops = row.rule.step->to_double() / *request.flops;
+      if (measured && measured->tokens_per_second && peak) row.utilisation = per_token * *measured->tokens_per_second / *peak;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 }  // namespace
@@ -40,9 +96,12 @@ TrainingTime training_time(double flops, double devices, double peak, double mfu
 
 std::string_view describe(StoragePolicy policy) {
   switch (policy) {
-    case StoragePolicy::f32: return "f32 weights and gradients";
-    case StoragePolicy::low_copy: return "f32 masters and gradients, 16-bit copy";
-    case StoragePolicy::low_gradients: return "16-bit weights and gradients, f32 masters";
+    case StoragePolicy::f32:
+      return "f32 weights and gradients";
+    case StoragePolicy::low_copy:
+      return "f32 masters and gradients, 16-bit copy";
+    case StoragePolicy::low_gradients:
+      return "16-bit weights and gradients, f32 masters";
   }
   return "";
 }
@@ -73,6 +132,19 @@ std::vector<std::string> check_estimate(const EstimateRequest& request) {
   positive(request.tokens, "--tokens");
   positive(request.devices, "--devices");
   positive(request.mfu, "--mfu");
+  positive(request.batch_tokens, "--batch-tokens");
+  positive(request.peak, "--peak");
+  positive(request.flops, "--flops");
+  positive(request.seconds, "--seconds");
+  positive(request.tokens_per_second, "--tokens-per-second");
+  positive(request.device_hours, "--device-hours");
+  if (request.seconds && !request.flops && !request.sizes.seq)
+    problems.push_back("--seconds is the time of --flops, or of a step of --batch sequences of --seq tokens: give one of them");
+  if (request.device_hours && !request.tokens) problems.push_back("--device-hours is the time of all --tokens: give them");
+  if (request.tokens_per_second && request.device_hours)
+    problems.push_back("--tokens-per-second and --device-hours both give the rate: leave one out");
+  if (request.sizes.pipeline_parallel.value_or(1) == 1 && request.sizes.interleave)
+    problems.push_back("--interleave needs --pipeline-parallel");
   if (request.mfu && *request.mfu > 1) problems.push_back("--mfu is a fraction of the device's peak, at most 1");
   constexpr std::array precisions{std::string_view("f32"), std::string_view("bf16"), std::string_view("f16"), std::string_view("fp8")};
   if (std::find(precisions.begin(), precisions.end(), request.precision) == precisions.end())
@@ -82,27 +154,35 @@ std::vector<std::string> check_estimate(const EstimateRequest& request) {
     for (const OptimizerRow& row : kOptimizers) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
     problems.push_back(fmt::format("--optimizer is one of {}; found {}", names, request.optimizer));
   }
-  if (!request.parameters && !request.device) problems.push_back("nothing to estimate: give --params, or --device for the largest model that fits");
+  if (!request.parameters && !request.device && !request.sizes.layers && !request.flops)
+    problems.push_back(
+        "nothing to estimate: give --params, --device for the largest model that fits, or --layers and --embed for the rules");
   return problems;
 }
 
 Estimate estimate(const EstimateRequest& request) {
-  Estimate result{request, {}, {}, {}, {}, {}};
+  Estimate result;
+  result.request = request;
   const double devices = request.devices.value_or(1);
   if (request.parameters && request.tokens) result.flops = 6 * *request.parameters * *request.tokens;
-  if (result.flops && request.device) {
-    if (auto peak = request.device->contraction_peak(contraction_dtype(request.precision)))
-      result.time = training_time(*result.flops, devices, *peak, request.mfu.value_or(0.5));
-  }
-  if (request.device) {
+  if (result.flops) result.petaflops_days = *result.flops / (1e15 * kSecondsPerDay);
+  if (const auto peak = peak_of(request); result.flops && peak)
+    result.time = training_time(*result.flops, devices, *peak, request.mfu.value_or(0.5));
+  if (request.tokens && request.batch_tokens) result.steps = *request.tokens / *request.batch_tokens;
+  result.measured = measure(request);
+  result.rules = rule_rows(request, result.measured);
+  if (request.device)
     if (auto warning = sparse_peak_warning(*request.device)) result.warnings.push_back(*warning);
-    const double memory = devices * request.device->memory_bytes;
+  if (request.device || request.parameters) {
     for (const OptimizerRow& row : kOptimizers) {
       if (!request.optimizer.empty() && row.name != request.optimizer) continue;
       for (StoragePolicy policy : {StoragePolicy::f32, StoragePolicy::low_copy, StoragePolicy::low_gradients}) {
         if (policy != StoragePolicy::f32 && request.precision == "f32") continue;
         const double per_parameter = optimizer_bytes(row.name, policy)->total();
-        result.fits.push_back({std::string(row.name), policy, per_parameter, std::floor(memory / per_parameter)});
+        FitRow fit{std::string(row.name), policy, per_parameter, {}, {}};
+        if (request.device) fit.largest_parameters = std::floor(devices * request.device->memory_bytes / per_parameter);
+        if (request.parameters) fit.bytes = per_parameter * *request.parameters;
+        result.fits.push_back(std::move(fit));
       }
     }
   }
@@ -114,7 +194,10 @@ Estimate estimate(const EstimateRequest& request) {
 FitResult largest_fitting(const std::function<std::optional<Rational>(int64_t)>& bytes, const Rational& memory, int64_t limit) {
   // Values with no model are stepped over, upwards, for at most this many.
   constexpr int64_t kGap = 4096;
-  struct Probe { int64_t value; Rational bytes; };
+  struct Probe {
+    int64_t value;
+    Rational bytes;
+  };
   auto first_from = [&](int64_t from, int64_t to) -> std::optional<Probe> {
     for (int64_t v = from; v <= to && v - from < kGap; ++v)
       if (auto b = bytes(v)) return Probe{v, *b};

@@ -20,6 +20,7 @@ class Table {
  public:
   explicit Table(std::vector<Align> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  size_t row_count() const { return rows_.size(); }
   // Lines with two spaces before them.
   std::vector<std::string> lines(int width) const;
 

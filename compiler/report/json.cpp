@@ -1,24 +1,11 @@
 #include "compiler/report/json.h"
 
-#include <nlohmann/json.hpp>
 #include <unordered_map>
+
+#include "compiler/report/json_number.h"
 
 namespace einc {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// An integer as a number when a double holds it exactly, else as its digits.
-Json exact(const std::optional<Rational>& value) {
-  if (!value) return nullptr;
-  if (!value->is_integer()) return value->to_double();
-  const auto small = value->as_integer();
-  constexpr int64_t kLimit = int64_t{1} << 62;
-  if (small && *small > -kLimit && *small < kLimit && static_cast<int64_t>(static_cast<double>(*small)) == *small) return *small;
-  return value->str();
-}
-
-Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 class Renderer {
  public:
@@ -267,23 +254,5 @@ class Renderer {
 }  // namespace
 
 std::string render_json(const Report& report, const Graph& graph) { return Renderer(report, graph).run(); }
-
-std::string render_json(const Estimate& e) {
-  Json json{{"parameters", number(e.request.parameters)}, {"tokens", number(e.request.tokens)}, {"flops", number(e.flops)}};
-  json["device"] = e.request.device ? Json(e.request.device->name) : Json(nullptr);
-  json["devices"] = number(e.request.devices);
-  json["mfu"] = number(e.request.mfu);
-  if (e.time)
-    json["training"] = {{"flops_per_day", e.time->flops_per_day}, {"seconds", e.time->seconds}, {"days", e.time->days}, {"device_hours", e.time->device_hours}};
-  Json fits = Json::array();
-  for (const FitRow& row : e.fits)
-    fits.push_back({{"optimizer", row.optimizer}, {"storage", describe(row.policy)}, {"bytes_per_parameter", row.bytes_per_parameter}, {"largest_parameters", row.largest_parameters}});
-  json["fits"] = fits;
-  Json shards = Json::array();
-  for (const Estimate::Shard& shard : e.shards) shards.push_back({{"zero_stage", shard.stage}, {"bytes_per_device", shard.bytes}});
-  json["shards"] = shards;
-  json["warnings"] = e.warnings;
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 }  // namespace einc

@@ -7,7 +7,7 @@
 
 #include "compiler/cost/modules.h"
 #include "compiler/report/factor.h"
-#include "compiler/report/format.h"
+#include "compiler/report/writer.h"
 
 namespace einc {
 namespace {
@@ -29,35 +29,6 @@ std::string what(const Node& node) {
   if (node.op == Op::reduce) return text + "reduce " + std::string(to_string(node.as<ReduceAttr>().fn));
   return text + std::string(to_string(node.op));
 }
-
-class Writer {
- public:
-  explicit Writer(TextStyle style) : style_(style) {}
-
-  void heading(std::string_view text, std::string_view aside = "") {
-    if (!out_.empty()) out_ += '\n';
-    out_ += paint(text, "1");
-    if (!aside.empty()) out_ += "  " + paint(aside, "2");
-    out_ += '\n';
-  }
-  void line(const std::string& text) { out_ += text + "\n"; }
-  // The first row is the header when `titled`.
-  void table(const Table& table, bool titled) {
-    bool first = titled;
-    for (const std::string& text : table.lines(style_.width)) {
-      out_ += (first ? paint(text, "2") : text) + "\n";
-      first = false;
-    }
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  std::string paint(std::string_view text, const char* code) const {
-    return style_.paint == Paint::on ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
-  }
-  TextStyle style_;
-  std::string out_;
-};
 
 class Renderer {
  public:
@@ -300,33 +271,6 @@ class Renderer {
 }  // namespace
 
 std::string render_text(const Report& report, const Graph& graph, TextStyle style) { return Renderer(report, graph, style).run(); }
-
-std::string render_text(const Estimate& e, TextStyle style) {
-  Writer w(style);
-  const double devices = e.request.devices.value_or(1);
-  if (e.flops) {
-    w.heading("Training");
-    w.line(fmt::format("  6 N D = 6 x {:.6g} x {:.6g} = {:.6g} FLOPs", *e.request.parameters, *e.request.tokens, *e.flops));
-    if (e.time) {
-      w.line(fmt::format("  {:.6g} x {} at MFU {:.4g}: {:.9g} FLOPs a day", devices, e.request.device->name, e.request.mfu.value_or(0.5), e.time->flops_per_day));
-      w.line(fmt::format("  {:.6f} days, {} device-hours", e.time->days, grouped_digits(fmt::format("{:.0f}", e.time->device_hours))));
-    }
-  }
-  if (!e.shards.empty()) {
-    w.heading("Mixed-precision Adam on each device", "2 + 2 + 12 bytes a parameter");
-    for (const Estimate::Shard& shard : e.shards) w.line(fmt::format("  {}  {:.6g} GB", shard.stage == 0 ? "replicated" : fmt::format("ZeRO {}    ", shard.stage), shard.bytes / 1e9));
-  }
-  if (!e.fits.empty()) {
-    w.heading("Largest model that fits", fmt::format("{:.6g} x {}, weights, gradients and optimizer state", devices, e.request.device->name));
-    Table table({Align::left, Align::right, Align::right, Align::left});
-    table.add({"optimizer", "bytes each", "parameters", "stored"});
-    for (const FitRow& row : e.fits)
-      table.add({row.optimizer, fmt::format("{:.4g}", row.bytes_per_parameter), human_count(row.largest_parameters), std::string(describe(row.policy))});
-    w.table(table, true);
-  }
-  for (const std::string& warning : e.warnings) w.line("warning: " + warning);
-  return w.take();
-}
 
 std::string explain_memory(const Report& report, const Graph& graph, TextStyle style) {
   Writer w(style);

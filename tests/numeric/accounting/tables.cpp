@@ -1,13 +1,17 @@
 #include "tables.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <span>
 #include <sstream>
 #include <type_traits>
 
+#include "compiler/driver/commands.h"
 #include "compiler/report/json.h"
 #include "compiler/report/text.h"
 #include "dsl/render.h"
@@ -117,10 +121,33 @@ std::string text_of(const std::string& model, const std::string& dims) {
 int64_t quantity_of(const json& report, const std::string& terms) { return sum_of<int64_t>(report, terms); }
 
 bool gives(const json& report, const std::string& terms, const std::string& expected) {
-  const size_t point = expected.find('.');
+  const size_t point = expected.find('.'), end = std::min(expected.find('e'), expected.size());
   if (point == std::string::npos) return quantity_of(report, terms) == std::stoll(expected);
-  const double half_unit = 0.5 * std::pow(10.0, -static_cast<double>(expected.size() - point - 1));
+  const double exponent = end == expected.size() ? 0 : std::stod(expected.substr(end + 1));
+  const double half_unit = 0.5 * std::pow(10.0, exponent - static_cast<double>(end - point - 1));
   return std::abs(sum_of<double>(report, terms) - std::stod(expected)) <= half_unit * (1 + 1e-9);
+}
+
+json estimate_of(const std::string& arguments) {
+  std::vector<std::string> words{"--report=json"};
+  std::istringstream stream(arguments);
+  for (std::string word; stream >> word;) words.push_back(word);
+  // The command prints to standard output, which a file stands for meanwhile.
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  std::fflush(stdout);
+  const int screen = dup(STDOUT_FILENO);
+  dup2(fileno(file), STDOUT_FILENO);
+  const ExitStatus status = estimate_command(words);
+  std::fflush(stdout);
+  dup2(screen, STDOUT_FILENO);
+  close(screen);
+  std::string text;
+  std::rewind(file);
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  REQUIRE_MESSAGE(status == ExitStatus::done, arguments);
+  return json::parse(text);
 }
 
 }  // namespace einc::accounting

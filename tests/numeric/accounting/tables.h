@@ -17,10 +17,12 @@ Bindings dims_of(const std::string& text);
 Compilation compiled(const std::string& model, const std::string& dims);
 nlohmann::json report_of(const std::string& model, const std::string& dims, Detail detail = Detail::totals);
 std::string text_of(const std::string& model, const std::string& dims);
+// What `einc estimate ARGUMENTS --report=json` prints.
+nlohmann::json estimate_of(const std::string& arguments);
 // The sum of the quantities named by JSON pointers that + joins, each with an integer factor before it (or - alone) when one is written:
 // 8/a/b+-/c. In an array a step may be an index, an element's name, or key=part: the sum over the elements whose key holds that part.
 int64_t quantity_of(const nlohmann::json& report, const std::string& terms);
-// Whether the quantity is what is expected: exactly an integer; a decimal fraction when rounded to its digits.
+// Whether the quantity is what is expected: exactly an integer; a decimal fraction (41.65, 3.14e23) when rounded to its digits.
 bool gives(const nlohmann::json& report, const std::string& terms, const std::string& expected);
 
 }  // namespace einc::accounting

@@ -1,0 +1,130 @@
+// `einc estimate` as text.
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/report/text.h"
+#include "compiler/report/writer.h"
+
+namespace einc {
+namespace {
+
+// Two more digits than a table of shares shows.
+std::string exact_percent(double share) { return fmt::format("{:.3f}%", 100 * share); }
+
+void render_measured(const Estimate& e, Writer& w) {
+  if (!e.measured) return;
+  const Measured& m = *e.measured;
+  w.heading("Measured", "on each device");
+  if (m.flops_per_second)
+    w.line(fmt::format("  {:.4g} FLOP/s{}", *m.flops_per_second, m.utilisation ? ", MFU " + exact_percent(*m.utilisation) : ""));
+  if (m.tokens_per_second) w.line(fmt::format("  {:.6g} tokens a second", *m.tokens_per_second));
+  const std::string days = m.days ? fmt::format("{:.2f} days, ", *m.days) : "";
+  if (m.device_hours)
+    w.line(fmt::format("  all tokens in {}{} device-hours", days, grouped_digits(fmt::format("{:.0f}", *m.device_hours))));
+}
+
+std::string digits(const Rational& value) {
+  return value.is_integer() ? grouped_digits(value.str()) : "~" + grouped_digits(fmt::format("{:.0f}", value.to_double()));
+}
+
+// A rule's formula is shown as its table writes it; these are the names it may use for other formulas.
+void explain_names(const Estimate& e, Writer& w) {
+  const TransformerSizes& sizes = e.request.sizes;
+  const auto used = [&](std::string_view name) {
+    return std::any_of(e.rules.begin(), e.rules.end(),
+                       [&](const RuleRow& row) { return row.rule.rule->formula.find(name) != std::string_view::npos; });
+  };
+  if (used("width") && sizes.heads && sizes.head)
+    w.line("  width = heads*head");
+  else if (used("width"))
+    w.line("  width = embed");
+  if (used("held"))
+    w.line(sizes.interleave ? "  held = layers*(1 + (pipeline - 1)/(pipeline*interleave)), of the first stage" : "  held = layers");
+  if (used("active")) w.line(sizes.used_experts ? "  active = params - 3*layers*(experts - used_experts)*embed*ffn" : "  active = params");
+}
+
+void render_rules(const Estimate& e, Writer& w) {
+  if (e.rules.empty()) return;
+  Table flops({Align::left, Align::right, Align::right, Align::right, Align::right, Align::left});
+  flops.add({"rule", "one token", "one step", e.request.flops ? "of --flops" : "of 6 N D", "of peak", "formula, one token"});
+  Table rest({Align::left, Align::right, Align::right, Align::left});
+  rest.add({"rule", "", "", "formula"});
+  for (const RuleRow& row : e.rules) {
+    const RuleValue& r = row.rule;
+    const RuleKind kind = r.rule->kind;
+    std::string name(r.rule->name), formula(r.rule->formula);
+    if (counts_flops(kind)) {
+      if (kind == RuleKind::forward_flops) name += ", forward";
+      const std::optional<double>& ratio = e.request.flops ? row.to_flops : row.to_6nd;
+      flops.add({name, digits(r.value), r.step ? digits(*r.step) : "", ratio ? fmt::format("{:.5f}", *ratio) : "",
+                 row.utilisation ? exact_percent(*row.utilisation) : "", formula});
+    } else if (kind == RuleKind::share) {
+      rest.add({name, exact_percent(r.value.to_double()), "", formula});
+    } else {
+      rest.add(
+          {name, digits(r.value), kind == RuleKind::bytes ? human_bytes(r.value.to_double()) : human_count(r.value.to_double()), formula});
+    }
+  }
+  if (flops.row_count() > 1) {
+    w.heading("Rules of the literature", "FLOPs of forward and backward");
+    w.table(flops, true);
+  }
+  if (rest.row_count() > 1) {
+    w.heading("Rules of the literature", "parameters and memory");
+    w.table(rest, true);
+  }
+  explain_names(e, w);
+}
+
+void render_fits(const Estimate& e, Writer& w) {
+  if (e.fits.empty()) return;
+  const auto& request = e.request;
+  if (request.device)
+    w.heading("Largest model that fits",
+              fmt::format("{:.6g} x {}, weights, gradients and optimizer state", request.devices.value_or(1), request.device->name));
+  else
+    w.heading("Weights, gradients and optimizer state");
+  Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
+  table.add({"optimizer", "bytes each", request.device ? "parameters" : "", request.parameters ? "these" : "", "stored"});
+  for (const FitRow& row : e.fits)
+    table.add({row.optimizer, fmt::format("{:.4g}", row.bytes_per_parameter),
+               row.largest_parameters ? human_count(*row.largest_parameters) : "",
+               row.bytes ? fmt::format("{:.6g} GB", *row.bytes / 1e9) : "", std::string(describe(row.policy))});
+  w.table(table, true);
+  if (request.parameters)
+    w.line(fmt::format("  the weights alone: {:.6g} GB in 16 bit, {:.6g} GB in f32", 2 * *request.parameters / 1e9,
+                       4 * *request.parameters / 1e9));
+}
+
+}  // namespace
+
+std::string render_text(const Estimate& e, TextStyle style) {
+  Writer w(style);
+  const double devices = e.request.devices.value_or(1);
+  if (e.flops) {
+    w.heading("Training");
+    w.line(fmt::format("  6 N D = 6 x {:.6g} x {:.6g} = {:.6g} FLOPs", *e.request.parameters, *e.request.tokens, *e.flops));
+    w.line(fmt::format("  {:.6g} petaFLOP/s-days", *e.petaflops_days));
+    if (e.time) {
+      const std::string device = e.request.device ? e.request.device->name : "a device of this peak";
+      w.line(fmt::format("  {:.6g} x {} at MFU {:.4g}: {:.9g} FLOPs a day", devices, device, e.request.mfu.value_or(0.5),
+                         e.time->flops_per_day));
+      w.line(fmt::format("  {:.6f} days, {} device-hours", e.time->days, grouped_digits(fmt::format("{:.0f}", e.time->device_hours))));
+    }
+  }
+  if (e.steps)
+    w.line(fmt::format("  {} steps of {} tokens", grouped_digits(fmt::format("{:.0f}", std::ceil(*e.steps))),
+                       human_count(*e.request.batch_tokens)));
+  if (!e.shards.empty()) {
+    w.heading("Mixed-precision Adam on each device", "2 + 2 + 12 bytes a parameter");
+    for (const Estimate::Shard& shard : e.shards)
+      w.line(fmt::format("  {}  {:.6g} GB", shard.stage == 0 ? "replicated" : fmt::format("ZeRO {}    ", shard.stage), shard.bytes / 1e9));
+  }
+  render_measured(e, w);
+  render_rules(e, w);
+  render_fits(e, w);
+  for (const std::string& warning : e.warnings) w.line("warning: " + warning);
+  return w.take();
+}
+
+}  // namespace einc
