@@ -12,7 +12,12 @@ namespace {
 class SubsetSearch {
  public:
   SubsetSearch(const std::vector<LabelSet>& terms, const LabelSet& needed, const SizeProducts& sizes)
-      : count_(terms.size()), words_(needed.size()), sizes_(sizes), kept_((size_t{1} << count_) * words_), best_(size_t{1} << count_), split_(best_.size()) {
+      : count_(terms.size()),
+        words_(needed.size()),
+        sizes_(sizes),
+        kept_((size_t{1} << count_) * words_),
+        best_(size_t{1} << count_),
+        split_(best_.size()) {
     std::vector<uint64_t> united(kept_.size());
     const size_t all = best_.size() - 1;
     for (size_t set = 1; set <= all; ++set)

@@ -166,7 +166,8 @@ class Tree {
   }
 
   // Writes the new steps into the nodes of the old ones; the root keeps its node.
-  void rebuild(const std::vector<int>& frontier, std::vector<int> inner, const std::vector<ContractionStep>& steps, const LabelSet& root_kept) {
+  void rebuild(const std::vector<int>& frontier, std::vector<int> inner, const std::vector<ContractionStep>& steps,
+               const LabelSet& root_kept) {
     std::reverse(inner.begin(), inner.end());  // the root last, as in `steps`
     std::vector<int> ids = frontier;
     ids.insert(ids.end(), inner.begin(), inner.end());

@@ -29,9 +29,7 @@ class Finder {
   bool has_weight(const Node& node) const {
     return param_behind(graph_, node.operands[0]).valid() || param_behind(graph_, node.operands[1]).valid();
   }
-  static bool is_exp(const Node& node) {
-    return node.op == Op::softmax || (node.op == Op::map && node.as<MapAttr>().fn == MapFn::exp);
-  }
+  static bool is_exp(const Node& node) { return node.op == Op::softmax || (node.op == Op::map && node.as<MapAttr>().fn == MapFn::exp); }
 
   // A scalar that scales a tensor (fp8) carries no activation.
   bool carries(const Node& user, NodeId operand) const { return user.type.rank() == 0 || graph_.type(operand).rank() > 0; }
@@ -139,17 +137,26 @@ class Finder {
 
 std::string_view to_string(Component component) {
   switch (component) {
-    case Component::embed: return "embed";
-    case Component::qkv: return "qkv";
-    case Component::scores: return "scores";
-    case Component::value_mix: return "value mix";
-    case Component::projection: return "projection";
-    case Component::feed_forward: return "feed-forward";
-    case Component::de_embed: return "de-embed";
+    case Component::embed:
+      return "embed";
+    case Component::qkv:
+      return "qkv";
+    case Component::scores:
+      return "scores";
+    case Component::value_mix:
+      return "value mix";
+    case Component::projection:
+      return "projection";
+    case Component::feed_forward:
+      return "feed-forward";
+    case Component::de_embed:
+      return "de-embed";
   }
   return "";
 }
 
-std::optional<ComponentCosts> transformer_components(const Graph& graph, const std::vector<FlopCost>& costs) { return Finder(graph, costs).run(); }
+std::optional<ComponentCosts> transformer_components(const Graph& graph, const std::vector<FlopCost>& costs) {
+  return Finder(graph, costs).run();
+}
 
 }  // namespace einc

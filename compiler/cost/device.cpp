@@ -19,10 +19,11 @@ struct Field {
   double Device::*member;
   bool required;
 };
-constexpr std::array kFields{
-    Field{"f64", &Device::f64, false},   Field{"f32", &Device::f32, false},   Field{"tf32", &Device::tf32, false},
-    Field{"bf16", &Device::bf16, false}, Field{"f16", &Device::f16, false},   Field{"fp8", &Device::fp8, false},
-    Field{"int8", &Device::int8, false}, Field{"memory_bytes", &Device::memory_bytes, true}, Field{"bandwidth", &Device::bandwidth, true}};
+constexpr std::array kFields{Field{"f64", &Device::f64, false},           Field{"f32", &Device::f32, false},
+                             Field{"tf32", &Device::tf32, false},         Field{"bf16", &Device::bf16, false},
+                             Field{"f16", &Device::f16, false},           Field{"fp8", &Device::fp8, false},
+                             Field{"int8", &Device::int8, false},         Field{"memory_bytes", &Device::memory_bytes, true},
+                             Field{"bandwidth", &Device::bandwidth, true}};
 
 // Limits nesting before the parser builds anything.
 std::optional<Json> parse_bounded(std::string_view text) {
@@ -44,7 +45,8 @@ void read_device(const Json& json, std::string_view file, DeviceFile& out) {
     return;
   }
   device.name = json["name"].get<std::string>();
-  device.description = json.contains("description") && json["description"].is_string() ? json["description"].get<std::string>() : device.name;
+  device.description =
+      json.contains("description") && json["description"].is_string() ? json["description"].get<std::string>() : device.name;
   device.source = std::string(file);
   for (const Field& field : kFields) {
     if (!json.contains(field.key)) {
@@ -59,7 +61,8 @@ void read_device(const Json& json, std::string_view file, DeviceFile& out) {
     device.*field.member = value.get<double>();
   }
   for (const auto& [key, value] : json.items()) {
-    const bool expected = key == "name" || key == "description" || std::any_of(kFields.begin(), kFields.end(), [&](const Field& f) { return key == f.key; });
+    const bool expected =
+        key == "name" || key == "description" || std::any_of(kFields.begin(), kFields.end(), [&](const Field& f) { return key == f.key; });
     if (!expected) out.problems.push_back(fmt::format("{}: device {}: unknown field \"{}\"", file, device.name, key));
   }
   if (auto warning = sparse_peak_warning(device)) out.warnings.push_back(*warning);
@@ -85,18 +88,25 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<double> Device::contraction_peak(DType dtype) const {
   switch (dtype) {
-    case DType::f64: return known(f64);
+    case DType::f64:
+      return known(f64);
     case DType::real:
-    case DType::f32: return f32 > 0 ? std::optional(f32) : known(bf16);  // a TPU multiplies f32 in bf16 passes
-    case DType::bf16: return bf16 > 0 ? std::optional(bf16) : known(f32);
-    case DType::f16: return f16 > 0 ? std::optional(f16) : f32 > 0 ? std::optional(f32) : known(bf16);
+    case DType::f32:
+      return f32 > 0 ? std::optional(f32) : known(bf16);  // a TPU multiplies f32 in bf16 passes
+    case DType::bf16:
+      return bf16 > 0 ? std::optional(bf16) : known(f32);
+    case DType::f16:
+      return f16 > 0 ? std::optional(f16) : f32 > 0 ? std::optional(f32) : known(bf16);
     case DType::f8e4m3:
-    case DType::f8e5m2: return fp8 > 0 ? std::optional(fp8) : contraction_peak(DType::bf16);
-    case DType::u8: return int8 > 0 ? std::optional(int8) : known(f32);
+    case DType::f8e5m2:
+      return fp8 > 0 ? std::optional(fp8) : contraction_peak(DType::bf16);
+    case DType::u8:
+      return int8 > 0 ? std::optional(int8) : known(f32);
     case DType::i64:
     case DType::i32:
     case DType::u16:
-    case DType::boolean: return known(f32);
+    case DType::boolean:
+      return known(f32);
   }
   return std::nullopt;
 }
@@ -141,23 +151,28 @@ DeviceFile read_device_file(std::string_view json_text, std::string_view file_na
 std::optional<std::string> sparse_peak_warning(const Device& device) {
   auto close = [](double a, double b) { return b > 0 && std::abs(a - b) <= 0.005 * b; };
   auto warn = [&](std::string_view format, double given, const Device& like, double dense) {
-    return fmt::format("device {}: {} peak {:.4g} FLOP/s looks like {}'s figure for sparse matrices; dense is {:.4g}", device.name, format, given, like.name, dense);
+    return fmt::format("device {}: {} peak {:.4g} FLOP/s looks like {}'s figure for sparse matrices; dense is {:.4g}", device.name, format,
+                       given, like.name, dense);
   };
   for (const Device& like : known_devices()) {
-    if (device.bf16 > 0 && close(device.bf16, 2 * like.bf16) && device.memory_bytes == like.memory_bytes) return warn("bf16", device.bf16, like, like.bf16);
-    if (device.f16 > 0 && close(device.f16, 2 * like.f16) && device.memory_bytes == like.memory_bytes) return warn("f16", device.f16, like, like.f16);
-    if (device.fp8 > 0 && close(device.fp8, 2 * like.fp8) && device.memory_bytes == like.memory_bytes) return warn("fp8", device.fp8, like, like.fp8);
+    if (device.bf16 > 0 && close(device.bf16, 2 * like.bf16) && device.memory_bytes == like.memory_bytes)
+      return warn("bf16", device.bf16, like, like.bf16);
+    if (device.f16 > 0 && close(device.f16, 2 * like.f16) && device.memory_bytes == like.memory_bytes)
+      return warn("f16", device.f16, like, like.f16);
+    if (device.fp8 > 0 && close(device.fp8, 2 * like.fp8) && device.memory_bytes == like.memory_bytes)
+      return warn("fp8", device.fp8, like, like.fp8);
   }
   return std::nullopt;
 }
 
 std::string list_devices_text() {
   auto tera = [](double value) { return value > 0 ? fmt::format("{:.5g}", value / 1e12) : std::string("-"); };
-  std::string text = fmt::format("{:<10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>6} {:>7}  {}\n", "device", "f64", "f32", "tf32", "bf16", "f16", "fp8", "int8", "GB",
-                                 "GB/s", "what");
+  std::string text = fmt::format("{:<10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>6} {:>7}  {}\n", "device", "f64", "f32", "tf32",
+                                 "bf16", "f16", "fp8", "int8", "GB", "GB/s", "what");
   for (const Device& d : known_devices())
-    text += fmt::format("{:<10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>6.4g} {:>7.4g}  {}\n", d.name, tera(d.f64), tera(d.f32), tera(d.tf32), tera(d.bf16),
-                        tera(d.f16), tera(d.fp8), tera(d.int8), d.memory_bytes / 1e9, d.bandwidth / 1e9, d.description);
+    text += fmt::format("{:<10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>6.4g} {:>7.4g}  {}\n", d.name, tera(d.f64), tera(d.f32),
+                        tera(d.tf32), tera(d.bf16), tera(d.f16), tera(d.fp8), tera(d.int8), d.memory_bytes / 1e9, d.bandwidth / 1e9,
+                        d.description);
   return text + "Peaks are dense TFLOP/s of matrix products; sheets often print twice that, for sparse matrices.\n";
 }
 

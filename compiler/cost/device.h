@@ -17,8 +17,8 @@ struct Device {
   // Dense FLOP/s of matrix products by operand format; 0: the device has no such path.
   double f64 = 0, f32 = 0, tf32 = 0, bf16 = 0, f16 = 0, fp8 = 0, int8 = 0;
   double memory_bytes = 0;
-  double bandwidth = 0;     // bytes per second
-  std::string source;       // where the numbers come from, for --list-devices
+  double bandwidth = 0;  // bytes per second
+  std::string source;    // where the numbers come from, for --list-devices
 
   // Peak of a contraction with operands of this dtype, and of elementwise work and reductions (always in f32, or f64).
   std::optional<double> contraction_peak(DType dtype) const;

@@ -71,8 +71,8 @@ struct Estimate {
   std::optional<TrainingTime> time;
   std::optional<double> petaflops_days;
   std::optional<double> steps;  // with tokens and batch_tokens
-  std::vector<FitRow> fits;    // with a device, or bytes with parameters
-  std::vector<RuleRow> rules;  // with sizes
+  std::vector<FitRow> fits;     // with a device, or bytes with parameters
+  std::vector<RuleRow> rules;   // with sizes
   std::optional<Measured> measured;
   struct Shard {
     int stage;

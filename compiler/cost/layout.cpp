@@ -71,8 +71,10 @@ std::optional<Strides> view_strides(const Graph& graph, const Node& node, const 
       for (int i = 0; i < map.size(); ++i) out[static_cast<size_t>(map[i])] = at(in, i);
       return out;
     }
-    case Op::split: return split_strides(node, in);
-    case Op::merge: return merge_strides(node, from, in);
+    case Op::split:
+      return split_strides(node, in);
+    case Op::merge:
+      return merge_strides(node, from, in);
     case Op::slice:
       out = in;
       out[static_cast<size_t>(node.as<SliceAttr>().axis)] *= Poly(node.as<SliceAttr>().step);
@@ -86,17 +88,38 @@ std::optional<Strides> view_strides(const Graph& graph, const Node& node, const 
     case Op::window: {
       const auto& attr = node.as<WindowAttr>();
       for (int i = 0; i < from.rank(); ++i) {
-        if (i != attr.axis) out.push_back(at(in, i));
+        if (i != attr.axis)
+          out.push_back(at(in, i));
         else
           for (const Poly& step : attr.strides) out.push_back(step * at(in, i));
       }
       return out;
     }
-    case Op::stop_gradient: return in;
-    case Op::input: case Op::param: case Op::state: case Op::constant: case Op::iota: case Op::random:
-    case Op::map: case Op::reduce: case Op::scan: case Op::arg_reduce: case Op::top_k_index: case Op::contract:
-    case Op::fold: case Op::pad: case Op::concat: case Op::gather: case Op::scatter_add: case Op::scatter_set: case Op::cast:
-    case Op::softmax: case Op::logsumexp: case Op::dropout: break;
+    case Op::stop_gradient:
+      return in;
+    case Op::input:
+    case Op::param:
+    case Op::state:
+    case Op::constant:
+    case Op::iota:
+    case Op::random:
+    case Op::map:
+    case Op::reduce:
+    case Op::scan:
+    case Op::arg_reduce:
+    case Op::top_k_index:
+    case Op::contract:
+    case Op::fold:
+    case Op::pad:
+    case Op::concat:
+    case Op::gather:
+    case Op::scatter_add:
+    case Op::scatter_set:
+    case Op::cast:
+    case Op::softmax:
+    case Op::logsumexp:
+    case Op::dropout:
+      break;
   }
   return std::nullopt;
 }

@@ -10,8 +10,8 @@
 namespace einc {
 
 struct Layouts {
-  std::vector<bool> copies;          // per node: a view that must be stored
-  std::vector<NodeId> buffer;        // per node: the node whose buffer it lies in (itself when it has one)
+  std::vector<bool> copies;    // per node: a view that must be stored
+  std::vector<NodeId> buffer;  // per node: the node whose buffer it lies in (itself when it has one)
 };
 
 Layouts analyse_layouts(const Graph& graph);

@@ -11,7 +11,9 @@ namespace einc {
 // Base nodes, in order.
 std::vector<NodeId> saved_activations(const Graph& graph, const std::vector<bool>& constant);
 
-struct MemoryFormulas { Poly parameters, gradients, optimizer_state, state, inputs, saved_activations; };
+struct MemoryFormulas {
+  Poly parameters, gradients, optimizer_state, state, inputs, saved_activations;
+};
 MemoryFormulas memory_formulas(const Graph& graph, const Sizes& sizes, const std::vector<NodeId>& saved);
 
 // The param that a value is (a view or cast of, or a copy in fp8 divided by its scale), or invalid.

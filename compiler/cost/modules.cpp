@@ -7,7 +7,9 @@
 namespace einc {
 namespace {
 
-bool is_index(const std::string& step) { return !step.empty() && std::all_of(step.begin(), step.end(), [](char c) { return c >= '0' && c <= '9'; }); }
+bool is_index(const std::string& step) {
+  return !step.empty() && std::all_of(step.begin(), step.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
 
 std::vector<std::string> components(const std::string& path) {
   std::vector<std::string> steps;
@@ -92,8 +94,10 @@ void ModuleSums::collect(uint32_t index, const std::string& path, std::vector<Mo
     collect(c, path.empty() ? entries_[c].step : path + "." + entries_[c].step, rows);
     const bool iteration = entry.loop != UINT32_MAX && is_index(entries_[c].step);
     for (size_t k = 0; k < kModuleColumns; ++k) {
-      if (!iteration) sums[k] += rows[row].amounts[k];
-      else if (!rows[row].amounts[k].is_zero()) iterations[k].push_back(rows[row].amounts[k]);
+      if (!iteration)
+        sums[k] += rows[row].amounts[k];
+      else if (!rows[row].amounts[k].is_zero())
+        iterations[k].push_back(rows[row].amounts[k]);
     }
   }
   for (size_t k = 0; k < kModuleColumns; ++k)

@@ -26,9 +26,9 @@ class ModuleSums {
 
  private:
   struct Entry {
-    std::string step;                // last component of the path
-    std::vector<uint32_t> children;  // in order of appearance
-    uint32_t loop = UINT32_MAX;      // when the children are its iterations
+    std::string step;                                                           // last component of the path
+    std::vector<uint32_t> children;                                             // in order of appearance
+    uint32_t loop = UINT32_MAX;                                                 // when the children are its iterations
     std::array<std::vector<std::pair<uint32_t, int64_t>>, kModuleColumns> own;  // distinct formula, how often
   };
   uint32_t entry_of(const Origin& origin);

@@ -20,14 +20,18 @@ bool is_scalar_constant(const Node& node) { return node.op == Op::constant; }
 FlopCost flop_cost(const Graph& graph, const Sizes& sizes, NodeId id) {
   const Node& node = graph[id];
   switch (node.op) {
-    case Op::contract: return {FlopClass::contraction, false, contraction_flops(graph, node, sizes.count(id))};
-    case Op::map: return {FlopClass::elementwise, is_transcendental(node.as<MapAttr>().fn), sizes.count(id)};
+    case Op::contract:
+      return {FlopClass::contraction, false, contraction_flops(graph, node, sizes.count(id))};
+    case Op::map:
+      return {FlopClass::elementwise, is_transcendental(node.as<MapAttr>().fn), sizes.count(id)};
     case Op::reduce:
     case Op::scan:
     case Op::arg_reduce:
-    case Op::top_k_index: return {FlopClass::reduction, false, sizes.count(node.operands[0])};
+    case Op::top_k_index:
+      return {FlopClass::reduction, false, sizes.count(node.operands[0])};
     case Op::fold:
-    case Op::scatter_add: return {FlopClass::other, false, sizes.count(node.operands[0])};
+    case Op::scatter_add:
+      return {FlopClass::other, false, sizes.count(node.operands[0])};
     case Op::input:
     case Op::param:
     case Op::state:
@@ -46,10 +50,12 @@ FlopCost flop_cost(const Graph& graph, const Sizes& sizes, NodeId id) {
     case Op::concat:
     case Op::gather:
     case Op::scatter_set:
-    case Op::cast: return {FlopClass::other, false, Poly(0)};
+    case Op::cast:
+      return {FlopClass::other, false, Poly(0)};
     case Op::softmax:
     case Op::logsumexp:
-    case Op::dropout: break;
+    case Op::dropout:
+      break;
   }
   EINC_CHECK(false, "{} is counted after it is expanded", to_string(node.op));
 }
@@ -67,17 +73,38 @@ NodeId ByteCounter::elements_read(NodeId id) const {
   if (kind_of(node.op) != OpKind::view || copies_[id.index]) return id;
   switch (node.op) {
     case Op::slice:
-    case Op::diagonal: return id;
+    case Op::diagonal:
+      return id;
     case Op::permute:
     case Op::broadcast:
     case Op::split:
     case Op::merge:
     case Op::window:
-    case Op::stop_gradient: return elements_read(node.operands[0]);
-    case Op::input: case Op::param: case Op::state: case Op::constant: case Op::iota: case Op::random:
-    case Op::map: case Op::reduce: case Op::scan: case Op::arg_reduce: case Op::top_k_index: case Op::contract:
-    case Op::fold: case Op::pad: case Op::concat: case Op::gather: case Op::scatter_add: case Op::scatter_set: case Op::cast:
-    case Op::softmax: case Op::logsumexp: case Op::dropout: break;
+    case Op::stop_gradient:
+      return elements_read(node.operands[0]);
+    case Op::input:
+    case Op::param:
+    case Op::state:
+    case Op::constant:
+    case Op::iota:
+    case Op::random:
+    case Op::map:
+    case Op::reduce:
+    case Op::scan:
+    case Op::arg_reduce:
+    case Op::top_k_index:
+    case Op::contract:
+    case Op::fold:
+    case Op::pad:
+    case Op::concat:
+    case Op::gather:
+    case Op::scatter_add:
+    case Op::scatter_set:
+    case Op::cast:
+    case Op::softmax:
+    case Op::logsumexp:
+    case Op::dropout:
+      break;
   }
   return id;
 }
@@ -102,9 +129,11 @@ ByteCost ByteCounter::operator()(NodeId id) const {
     case Op::input:
     case Op::param:
     case Op::state:
-    case Op::constant: return {};
+    case Op::constant:
+      return {};
     case Op::iota:
-    case Op::random: return {Poly(0), sizes_.bytes(id)};
+    case Op::random:
+      return {Poly(0), sizes_.bytes(id)};
     case Op::permute:
     case Op::broadcast:
     case Op::split:
@@ -131,7 +160,8 @@ ByteCost ByteCounter::operator()(NodeId id) const {
     case Op::cast:
     case Op::softmax:
     case Op::logsumexp:
-    case Op::dropout: return {operands_read(node), sizes_.bytes(id)};
+    case Op::dropout:
+      return {operands_read(node), sizes_.bytes(id)};
   }
   return {};
 }

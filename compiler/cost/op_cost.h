@@ -24,7 +24,9 @@ FlopCost flop_cost(const Graph& graph, const Sizes& sizes, NodeId id);
 // Of every node.
 std::vector<FlopCost> flop_costs(const Graph& graph, const Sizes& sizes);
 
-struct ByteCost { Poly read, written; };
+struct ByteCost {
+  Poly read, written;
+};
 
 // Bytes that a node moves as a kernel of its own. A view moves nothing unless `copies` says that it must be stored
 // (layout.h); scalars written in the program are part of the code. An operand read twice is read once, a broadcast or

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/cost/arena.h"
 #include "compiler/cost/memory.h"
+#include "compiler/lower/arena.h"
 
 namespace einc {
 namespace {
@@ -17,7 +17,8 @@ bool is_user_state(const Node& node) { return node.op == Op::state && node.as<St
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Sizes& sizes, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims, PlanMode mode)
+  Planner(const Graph& graph, const Sizes& sizes, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims,
+          PlanMode mode)
       : graph_(graph), sizes_(sizes), layouts_(layouts), constant_(constant), dims_(dims), mode_(mode) {}
 
   std::optional<MemoryPlan> run() {
@@ -191,8 +192,10 @@ class Planner {
       if (node.op == Op::input) plan_.inputs = plan_.inputs + bytes;
       if (node.op == Op::param) plan_.parameters = plan_.parameters + bytes;
       if (node.op != Op::state) continue;
-      if (is_user_state(node)) plan_.state = plan_.state + bytes;
-      else plan_.optimizer_state = plan_.optimizer_state + bytes;
+      if (is_user_state(node))
+        plan_.state = plan_.state + bytes;
+      else
+        plan_.optimizer_state = plan_.optimizer_state + bytes;
     }
   }
 
@@ -203,7 +206,8 @@ class Planner {
       if (!plan_.live[i] || node.origin.phase != Phase::backward || layouts_.buffer[i].index != i) continue;
       for (NodeId x : node.operands) {
         const uint32_t b = buffer(x);
-        if (counted[b] || graph_.nodes[b].origin.phase != Phase::forward || !in_arena(b) || param_behind(graph_, NodeId{b}).valid()) continue;
+        if (counted[b] || graph_.nodes[b].origin.phase != Phase::forward || !in_arena(b) || param_behind(graph_, NodeId{b}).valid())
+          continue;
         counted[b] = true;
         plan_.saved = plan_.saved + Rational(place(b).bytes);
       }
@@ -243,8 +247,8 @@ std::vector<bool> live_nodes(const Graph& graph, PlanMode mode) {
   return live;
 }
 
-std::optional<MemoryPlan> plan_memory(const Graph& graph, const Sizes& sizes, const Layouts& layouts, const std::vector<bool>& constant, const Bindings& dims,
-                                      PlanMode mode) {
+std::optional<MemoryPlan> plan_memory(const Graph& graph, const Sizes& sizes, const Layouts& layouts, const std::vector<bool>& constant,
+                                      const Bindings& dims, PlanMode mode) {
   return Planner(graph, sizes, layouts, constant, dims, mode).run();
 }
 

@@ -14,7 +14,9 @@ class Sizes {
   const Poly& bytes(NodeId id) const { return shapes_[shape_[id.index]].bytes; }
 
  private:
-  struct Shape { Poly count, bytes; };
+  struct Shape {
+    Poly count, bytes;
+  };
   std::vector<uint32_t> shape_;  // per node
   std::vector<Shape> shapes_;
 };

@@ -27,7 +27,8 @@ bool is_logsumexp(const Graph& graph, NodeId id) {
     const Node& log = graph[strip(graph, x)];
     if (!is_map(log, MapFn::log)) continue;
     const Node& sum = graph[strip(graph, log.operands[0])];
-    if (sum.op == Op::reduce && sum.as<ReduceAttr>().fn == ReduceFn::sum && is_map(graph[strip(graph, sum.operands[0])], MapFn::exp)) return true;
+    if (sum.op == Op::reduce && sum.as<ReduceAttr>().fn == ReduceFn::sum && is_map(graph[strip(graph, sum.operands[0])], MapFn::exp))
+      return true;
   }
   return false;
 }

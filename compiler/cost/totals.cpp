@@ -10,7 +10,9 @@ Poly FlopTotals::total(Phase phase) const {
   return sum;
 }
 
-FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant) { return count_flops(graph, constant, flop_costs(graph, Sizes(graph))); }
+FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant) {
+  return count_flops(graph, constant, flop_costs(graph, Sizes(graph)));
+}
 
 FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant, const std::vector<FlopCost>& costs) {
   constexpr int kColumns = kFlopClasses + 1;  // the last: transcendental

@@ -22,7 +22,8 @@ std::optional<Device> choose_device(const std::string& name, std::string_view co
   }
   std::string hint;
   for (const std::string& near : near_devices(name)) hint += (hint.empty() ? "; did you mean " : " or ") + near;
-  fmt::print(stderr, "{}: no device `{}`{} (einc --list-devices names them; a JSON file describes one of your own)\n", command, printable(name), hint);
+  fmt::print(stderr, "{}: no device `{}`{} (einc --list-devices names them; a JSON file describes one of your own)\n", command,
+             printable(name), hint);
   return std::nullopt;
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/driver/choose_device.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/emit.h"
+#include "compiler/driver/emit_native.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/ir/print.h"
@@ -21,7 +22,7 @@
 namespace einc {
 namespace {
 
-constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "dot", "json"};
+constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels", "llvm", "asm", "dot", "json"};
 
 struct CompileRequest {
   std::string file;
@@ -39,11 +40,13 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->expected(0, 1)
       ->default_str("text")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--emit", r.emit, "print a level of the whole program: ast, graph, grad, shapes, dot or json")
+  app.add_option("--emit", r.emit, "print a level of the whole program: ast, graph, grad, shapes, kernels, llvm, asm, dot or json")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
-  app.add_option("--explain", r.explain, "why: memory (views and copies), precision (dtypes), contraction (orders of einsums)")
-      ->check(CLI::IsMember({"memory", "precision", "contraction"}));
-  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_option("--explain", r.explain,
+                 "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels)")
+      ->check(CLI::IsMember({"memory", "precision", "contraction", "fusion"}));
+  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
   app.add_option("--device", r.device, "machine to state times and memory for: a name of --list-devices, or a JSON file");
   app.add_option("--devices", r.devices, "how many devices train")->check(CLI::PositiveNumber);
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12")->check(CLI::PositiveNumber);
@@ -91,7 +94,8 @@ bool check_fit(const CompileRequest& request, const Graph& graph, const std::opt
   }
   const Dim* dim = graph.dims.find(Name(request.fit));
   if (dim == nullptr || dim->kind == DimKind::derived) {
-    fmt::print(stderr, "einc: --fit={} names no {} of {}\n", printable(request.fit), dim == nullptr ? "dim" : "free or defaulted dim", request.file);
+    fmt::print(stderr, "einc: --fit={} names no {} of {}\n", printable(request.fit), dim == nullptr ? "dim" : "free or defaulted dim",
+               request.file);
     return false;
   }
   return true;
@@ -103,7 +107,9 @@ std::string graph_text(const Graph& graph, const Bindings& given) {
   options.detail = Detail::ops;
   const Report report = build_report(graph, options);
   std::map<uint32_t, std::string> notes;
-  auto show = [](const Amount& a) { return a.value && !a.formula.is_constant() ? fmt::format("{} = {}", a.formula.str(), a.value->str()) : a.formula.str(); };
+  auto show = [](const Amount& a) {
+    return a.value && !a.formula.is_constant() ? fmt::format("{} = {}", a.formula.str(), a.value->str()) : a.formula.str();
+  };
   for (const OpReport& op : report.ops)
     notes[op.id.index] = fmt::format("flops {}; bytes read {}, written {}", show(op.flops), show(op.bytes_read), show(op.bytes_written));
   return print_graph(graph, [&](NodeId id) {
@@ -135,6 +141,15 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   return report;
 }
 
+// What stands below the graph, for the processor.
+void show_native(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
+  const auto lowered = lower_graph(graph, dims, {});
+  if (request.emit == "kernels") fmt::print("{}", emit_kernels(*lowered));
+  if (request.emit == "llvm") fmt::print("{}", llvm_text_of(lowered->lowered));
+  if (request.emit == "asm") fmt::print("{}", assembly_of(lowered->lowered));
+  if (request.explain == "fusion") fmt::print("{}", explain_fusion(*lowered));
+}
+
 ExitStatus show(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const std::optional<Device>& device) {
   const Graph& graph = *c.graph;
   const Bindings values = graph.dims.bind(options.dims).values;
@@ -142,6 +157,8 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "graph") fmt::print("{}", graph_text(graph, options.dims));
   if (request.emit == "grad") fmt::print("{}", emit_grad(graph));
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
+  if (request.emit == "kernels" || request.emit == "llvm" || request.emit == "asm" || request.explain == "fusion")
+    show_native(request, graph, options.dims);
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
@@ -203,7 +220,8 @@ ExitStatus compile_command(Arguments arguments) {
   if (!dims || !check_pass_names(request)) return ExitStatus::wrong_usage;
   std::optional<Device> device;
   if (!request.device.empty() && !(device = choose_device(request.device, "einc"))) return ExitStatus::wrong_usage;
-  if (const std::optional<std::string> problem = unreadable(request.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
+  if (const std::optional<std::string> problem = unreadable(request.file))
+    return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
 
   const PipelineOptions options = pipeline_options(request, *dims);
   const DiagnosticsForm form = request.diagnostics == "json" ? DiagnosticsForm::json : DiagnosticsForm::text;

@@ -19,9 +19,10 @@ std::string largest_text(DType d) {
 ExitStatus dtypes_command(Arguments arguments) {
   CLI::App app("The number formats: bits, range and precision of each.", "einc dtypes");
   if (auto status = parse_arguments(app, arguments)) return *status;
-  fmt::print("{:<7} {:>4}  {:>8}  {:>8}  {:>23}  {:>23}  {:>23}\n", "dtype", "bits", "exponent", "fraction", "largest", "smallest normal", "epsilon");
-  for (DType d : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8e4m3, DType::f8e5m2, DType::i64, DType::i32, DType::u16, DType::u8,
-                  DType::boolean}) {
+  fmt::print("{:<7} {:>4}  {:>8}  {:>8}  {:>23}  {:>23}  {:>23}\n", "dtype", "bits", "exponent", "fraction", "largest", "smallest normal",
+             "epsilon");
+  for (DType d : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8e4m3, DType::f8e5m2, DType::i64, DType::i32, DType::u16,
+                  DType::u8, DType::boolean}) {
     const DTypeInfo& row = info(d);
     const bool floating = is_floating(d);
     auto cell = [&](auto value) { return floating ? fmt::format("{}", value) : std::string("-"); };

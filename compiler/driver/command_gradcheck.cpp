@@ -15,17 +15,19 @@ namespace {
 void print_errors(const std::vector<GradientError>& errors, double tolerance) {
   size_t width = 5;
   for (const GradientError& e : errors) width = std::max(width, e.path.str().size());
-  fmt::print("{:<{}}  {:>10}  {:>24}  {:>24}  {:>8}  {:>7}\n", "param", width, "error", "symbolic", "finite difference", "compared", "skipped");
+  fmt::print("{:<{}}  {:>10}  {:>24}  {:>24}  {:>8}  {:>7}\n", "param", width, "error", "symbolic", "finite difference", "compared",
+             "skipped");
   for (const GradientError& e : errors)
-    fmt::print("{:<{}}  {:>10.2e}  {:>24.16e}  {:>24.16e}  {:>8}  {:>7}{}\n", e.path.str(), width, e.error, e.symbolic, e.numeric, e.compared, e.skipped,
-               e.error <= tolerance ? "" : "  WRONG");
+    fmt::print("{:<{}}  {:>10.2e}  {:>24.16e}  {:>24.16e}  {:>8}  {:>7}{}\n", e.path.str(), width, e.error, e.symbolic, e.numeric,
+               e.compared, e.skipped, e.error <= tolerance ? "" : "  WRONG");
 }
 
 }  // namespace
 
 ExitStatus gradcheck_command(Arguments arguments) {
-  CLI::App app("Compares symbolic gradients with finite differences in f64. Set dims small (-D): the loss runs several times for every element.",
-               "einc gradcheck");
+  CLI::App app(
+      "Compares symbolic gradients with finite differences in f64. Set dims small (-D): the loss runs several times for every element.",
+      "einc gradcheck");
   std::string file;
   std::vector<std::string> settings;
   GradientCheckOptions options;

@@ -43,7 +43,8 @@ std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& setti
   return bindings;
 }
 
-std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignments(const std::vector<std::string>& settings, const char* option) {
+std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignments(const std::vector<std::string>& settings,
+                                                                                  const char* option) {
   std::vector<std::pair<std::string, std::string>> result;
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');

@@ -19,7 +19,8 @@ std::optional<ExitStatus> parse_arguments(CLI::App& app, Arguments arguments);
 std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& settings);
 
 // `name=path` settings; nullopt after a message.
-std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignments(const std::vector<std::string>& settings, const char* option);
+std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignments(const std::vector<std::string>& settings,
+                                                                                  const char* option);
 
 // Colour for a stream: only on a terminal and never with a non-empty NO_COLOR or TERM=dumb.
 Color color_for(int file_descriptor);

@@ -53,7 +53,8 @@ bool has_node(const Graph& graph, Op op, Name name) {
 bool read_tensors(const Graph& graph, Op op, const char* option, const Paths& paths, TensorMap& into) {
   for (const auto& [name, path] : paths) {
     if (!has_node(graph, op, Name(name))) {
-      fmt::print(stderr, "einc: {} {}: the program has no {} of that name; it has {}\n", option, printable(name), to_string(op), names_of(graph, op));
+      fmt::print(stderr, "einc: {} {}: the program has no {} of that name; it has {}\n", option, printable(name), to_string(op),
+                 names_of(graph, op));
       return false;
     }
     into[Name(name)] = from_host(read_npy(path));
@@ -77,7 +78,8 @@ ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings
                        const Paths& output_paths) {
   const Graph& graph = *c.graph;
   TensorMap inputs, given_params;
-  if (!read_tensors(graph, Op::input, "--input", input_paths, inputs) || !read_tensors(graph, Op::param, "--param", param_paths, given_params))
+  if (!read_tensors(graph, Op::input, "--input", input_paths, inputs) ||
+      !read_tensors(graph, Op::param, "--param", param_paths, given_params))
     return ExitStatus::wrong_usage;
   for (const auto& [name, path] : output_paths)
     if (std::none_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.name == Name(name); })) {
@@ -100,7 +102,8 @@ ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings
     else
       print_summary(name.str(), value);
   }
-  const bool loss_is_output = std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
+  const bool loss_is_output =
+      std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
   if (result.loss && !loss_is_output) print_summary("loss", *result.loss);
   return ExitStatus::done;
 }
@@ -114,11 +117,15 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   app.add_option("--input", r.inputs, "an input's values: name=file.npy")->allow_extra_args(false)->type_name("NAME=FILE");
   app.add_option("--param", r.params, "a param's values: path=file.npy")->allow_extra_args(false)->type_name("PATH=FILE");
-  app.add_option("--output", r.outputs, "where to write an output: name=file.npy; others are summarised")->allow_extra_args(false)->type_name("NAME=FILE");
+  app.add_option("--output", r.outputs, "where to write an output: name=file.npy; others are summarised")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE");
   app.add_option("--target", r.target, "reference: the interpreter")->check(CLI::IsMember({"reference"}));
-  app.add_option("--arithmetic", r.arithmetic, "f64, or stored: every result rounded to its dtype")->check(CLI::IsMember({"f64", "stored"}));
+  app.add_option("--arithmetic", r.arithmetic, "f64, or stored: every result rounded to its dtype")
+      ->check(CLI::IsMember({"f64", "stored"}));
   app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(CLI::IsMember({"inference", "training"}));
-  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
   app.add_option("--seed", r.seed, "of initial values and random draws");
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);

@@ -54,13 +54,16 @@ std::string emit_grad(const Graph& graph) {
   std::vector<bool> listed(graph.size(), false);
   std::string text = fmt::format("# {}: the backward, in the order it runs\n", graph.name.str());
   auto list_phase = [&](Phase phase) {
-    struct Line { std::string left, comment; };
+    struct Line {
+      std::string left, comment;
+    };
     std::vector<Line> lines;
     size_t width = 0;
     for (uint32_t i = 0; i < graph.size(); ++i) {
       const Node& node = graph.nodes[i];
       if (node.origin.phase != phase || node.op == Op::constant || kind_of(node.op) == OpKind::source) continue;
-      lines.push_back({fmt::format("{}: {} = {}", names[i], to_string(node.type), node_expression(graph, NodeId{i}, names)), origin_text(node)});
+      lines.push_back(
+          {fmt::format("{}: {} = {}", names[i], to_string(node.type), node_expression(graph, NodeId{i}, names)), origin_text(node)});
       if (lines.back().left.size() <= 100) width = std::max(width, lines.back().left.size());
     }
     for (const Line& line : lines)
@@ -98,12 +101,13 @@ std::string emit_dot(const Graph& graph) {
   std::string text = fmt::format("digraph \"{}\" {{\n  node [shape=box, style=filled, fontname=monospace];\n", escaped(graph.name.str()));
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
-    const char* colour = kind_of(node.op) == OpKind::source      ? "#eeeeee"
+    const char* colour = kind_of(node.op) == OpKind::source     ? "#eeeeee"
                          : node.origin.phase == Phase::forward  ? "#d7e8fa"
                          : node.origin.phase == Phase::backward ? "#fae1d7"
                                                                 : "#def5d9";
     const std::string op = node.op == Op::map ? std::string(to_string(node.as<MapAttr>().fn)) : std::string(to_string(node.op));
-    text += fmt::format("  n{} [label=\"{}\\n{}\\n{}\", fillcolor=\"{}\"];\n", i, escaped(names[i]), op, escaped(to_string(node.type)), colour);
+    text +=
+        fmt::format("  n{} [label=\"{}\\n{}\\n{}\", fillcolor=\"{}\"];\n", i, escaped(names[i]), op, escaped(to_string(node.type)), colour);
     for (NodeId operand : node.operands) text += fmt::format("  n{} -> n{};\n", operand.index, i);
   }
   return text + "}\n";
@@ -127,7 +131,8 @@ std::string emit_json(const Graph& graph) {
     row["expression"] = node_expression(graph, NodeId{i}, names);
     row["phase"] = to_string(node.origin.phase);
     row["module"] = node.origin.module.str();
-    row["source"] = {{"file", node.origin.location.file.str()}, {"line", node.origin.location.line}, {"column", node.origin.location.column}};
+    row["source"] = {
+        {"file", node.origin.location.file.str()}, {"line", node.origin.location.line}, {"column", node.origin.location.column}};
     nodes.push_back(std::move(row));
   }
   nlohmann::ordered_json all;
@@ -146,8 +151,8 @@ std::string explain_contraction(const Graph& graph, const Bindings& values) {
   std::string text;
   for (const ContractionPlan& plan : graph.plans) {
     const std::optional<Rational> flops = plan.flops.evaluate(values);
-    text += fmt::format("{}: \"{}\"\n  order {} ({})\n  {} FLOPs{}\n", location_text(plan.location), plan.pattern, plan.order, plan.method, plan.flops.str(),
-                        flops ? " = " + flops->str() : std::string());
+    text += fmt::format("{}: \"{}\"\n  order {} ({})\n  {} FLOPs{}\n", location_text(plan.location), plan.pattern, plan.order, plan.method,
+                        plan.flops.str(), flops ? " = " + flops->str() : std::string());
   }
   return text;
 }
@@ -160,7 +165,8 @@ std::string explain_precision(const Graph& graph) {
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.op == Op::constant) continue;
-    text += fmt::format("{}  {:<7} {:<10} {}\n", pad_to(names[i], width), to_string(node.type.dtype), to_string(node.op), node.reason.str());
+    text +=
+        fmt::format("{}  {:<7} {:<10} {}\n", pad_to(names[i], width), to_string(node.type.dtype), to_string(node.op), node.reason.str());
   }
   return text;
 }

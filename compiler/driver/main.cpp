@@ -15,9 +15,12 @@ namespace {
 
 einc::ExitStatus status_of(einc::FailureKind kind) {
   switch (kind) {
-    case einc::FailureKind::data: return einc::ExitStatus::wrong_data;
-    case einc::FailureKind::resource: return einc::ExitStatus::environment;
-    case einc::FailureKind::numeric: return einc::ExitStatus::non_finite;
+    case einc::FailureKind::data:
+      return einc::ExitStatus::wrong_data;
+    case einc::FailureKind::resource:
+      return einc::ExitStatus::environment;
+    case einc::FailureKind::numeric:
+      return einc::ExitStatus::non_finite;
   }
   return einc::ExitStatus::internal;
 }
@@ -44,8 +47,10 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "einc: out of memory\n");
     return static_cast<int>(einc::ExitStatus::environment);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "einc: internal error: {}\nThis is a defect of einc, not of your file. Please report it with the file and the command line.\n",
-               error.what());
+    fmt::print(
+        stderr,
+        "einc: internal error: {}\nThis is a defect of einc, not of your file. Please report it with the file and the command line.\n",
+        error.what());
     return static_cast<int>(einc::ExitStatus::internal);
   }
 }

@@ -49,7 +49,8 @@ std::string contraction_text(const Graph& graph, const Node& node, const std::st
     return text;
   };
   const auto& attr = node.as<ContractAttr>();
-  return fmt::format("einsum({}, {}, \"{}, {} -> {}\")", left, right, term(attr.left), term(attr.right), term(AxisList::range(node.type.rank())));
+  return fmt::format("einsum({}, {}, \"{}, {} -> {}\")", left, right, term(attr.left), term(attr.right),
+                     term(AxisList::range(node.type.rank())));
 }
 
 std::string axis_text(const Axis& axis) { return axis.name.empty() ? axis.size.str() : axis.name.str(); }
@@ -67,19 +68,32 @@ std::string scalar_text(const ScalarValue& value) {
 
 std::string infix(MapFn fn) {
   switch (fn) {
-    case MapFn::add: return "+";
-    case MapFn::sub: return "-";
-    case MapFn::mul: return "*";
-    case MapFn::div: return "/";
-    case MapFn::pow: return "^";
-    case MapFn::equal: return "==";
-    case MapFn::not_equal: return "!=";
-    case MapFn::less: return "<";
-    case MapFn::less_equal: return "<=";
-    case MapFn::greater: return ">";
-    case MapFn::greater_equal: return ">=";
-    case MapFn::logical_and: return "and";
-    case MapFn::logical_or: return "or";
+    case MapFn::add:
+      return "+";
+    case MapFn::sub:
+      return "-";
+    case MapFn::mul:
+      return "*";
+    case MapFn::div:
+      return "/";
+    case MapFn::pow:
+      return "^";
+    case MapFn::equal:
+      return "==";
+    case MapFn::not_equal:
+      return "!=";
+    case MapFn::less:
+      return "<";
+    case MapFn::less_equal:
+      return "<=";
+    case MapFn::greater:
+      return ">";
+    case MapFn::greater_equal:
+      return ">=";
+    case MapFn::logical_and:
+      return "and";
+    case MapFn::logical_or:
+      return "or";
     case MapFn::minimum:
     case MapFn::maximum:
     case MapFn::logical_not:
@@ -102,7 +116,8 @@ std::string infix(MapFn fn) {
     case MapFn::gelu:
     case MapFn::gelu_tanh:
     case MapFn::silu:
-    case MapFn::softplus: return "";
+    case MapFn::softplus:
+      return "";
   }
   return "";
 }
@@ -136,10 +151,14 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
   switch (node.op) {
     case Op::input:
     case Op::param:
-    case Op::state: return std::string(to_string(node.op));
-    case Op::constant: return scalar_text(node.as<ConstantAttr>().value);
-    case Op::iota: return fmt::format("iota({})", axes_text(node.type));
-    case Op::random: return fmt::format("{}({})", to_string(node.as<RandomAttr>().kind), axes_text(node.type));
+    case Op::state:
+      return std::string(to_string(node.op));
+    case Op::constant:
+      return scalar_text(node.as<ConstantAttr>().value);
+    case Op::iota:
+      return fmt::format("iota({})", axes_text(node.type));
+    case Op::random:
+      return fmt::format("{}({})", to_string(node.as<RandomAttr>().kind), axes_text(node.type));
     case Op::map: {
       const MapFn fn = node.as<MapAttr>().fn;
       if (const std::string symbol = infix(fn); !symbol.empty()) return fmt::format("{} {} {}", operand(0), symbol, operand(1));
@@ -156,7 +175,8 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
     }
     case Op::scan: {
       const auto& attr = node.as<ScanAttr>();
-      return fmt::format("cumsum({}, {}{})", operand(0), axis_text(node.type.axis(attr.axis)), attr.direction == Direction::reverse ? ", reverse" : "");
+      return fmt::format("cumsum({}, {}{})", operand(0), axis_text(node.type.axis(attr.axis)),
+                         attr.direction == Direction::reverse ? ", reverse" : "");
     }
     case Op::arg_reduce: {
       const auto& attr = node.as<ArgReduceAttr>();
@@ -164,33 +184,43 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
     }
     case Op::top_k_index: {
       const int axis = node.as<TopKAttr>().axis;
-      return fmt::format("top_k_index({}, {}, {})", operand(0), axis_text(graph.type(node.operands[0]).axis(axis)), node.type.axis(axis).size.str());
+      return fmt::format("top_k_index({}, {}, {})", operand(0), axis_text(graph.type(node.operands[0]).axis(axis)),
+                         node.type.axis(axis).size.str());
     }
-    case Op::contract: return contraction_text(graph, node, operand(0), operand(1));
+    case Op::contract:
+      return contraction_text(graph, node, operand(0), operand(1));
     case Op::permute:
     case Op::split:
     case Op::merge:
     case Op::diagonal:
     case Op::window:
-    case Op::fold: return fmt::format("{}({}) -> [{}]", to_string(node.op), operand(0), axes_text(node.type));
-    case Op::broadcast: return fmt::format("repeat({}) -> [{}]", operand(0), axes_text(node.type));
+    case Op::fold:
+      return fmt::format("{}({}) -> [{}]", to_string(node.op), operand(0), axes_text(node.type));
+    case Op::broadcast:
+      return fmt::format("repeat({}) -> [{}]", operand(0), axes_text(node.type));
     case Op::slice: {
       const auto& attr = node.as<SliceAttr>();
       const Axis& axis = node.type.axis(attr.axis);
-      return fmt::format("{}[{} = {}:{}{}]", operand(0), axis_text(axis), attr.start.str(), (attr.start + axis.size * Poly(attr.step)).str(),
-                         attr.step == 1 ? "" : fmt::format(":{}", attr.step));
+      return fmt::format("{}[{} = {}:{}{}]", operand(0), axis_text(axis), attr.start.str(),
+                         (attr.start + axis.size * Poly(attr.step)).str(), attr.step == 1 ? "" : fmt::format(":{}", attr.step));
     }
-    case Op::pad: return fmt::format("pad({}) -> {}", operand(0), to_string(node.type));
-    case Op::concat: return fmt::format("concat({}, {})", all(), axis_text(node.type.axis(node.as<ConcatAttr>().axis)));
+    case Op::pad:
+      return fmt::format("pad({}) -> {}", operand(0), to_string(node.type));
+    case Op::concat:
+      return fmt::format("concat({}, {})", all(), axis_text(node.type.axis(node.as<ConcatAttr>().axis)));
     case Op::gather:
       return fmt::format("{}[{} = {}]", operand(0), axis_text(graph.type(node.operands[0]).axis(node.as<GatherAttr>().axis)), operand(1));
     case Op::scatter_add:
       return fmt::format("scatter_add({}, {} = {})", operand(0), axis_text(node.type.axis(node.as<GatherAttr>().axis)), operand(1));
     case Op::scatter_set:
-      return fmt::format("{} with [{} = {}] <- {}", operand(0), axis_text(node.type.axis(node.as<GatherAttr>().axis)), operand(2), operand(1));
-    case Op::cast: return fmt::format("cast({}, {})", operand(0), to_string(node.type.dtype));
-    case Op::stop_gradient: return fmt::format("stop_gradient({})", operand(0));
-    case Op::dropout: return fmt::format("dropout({}, {})", operand(0), node.as<DropoutAttr>().p);
+      return fmt::format("{} with [{} = {}] <- {}", operand(0), axis_text(node.type.axis(node.as<GatherAttr>().axis)), operand(2),
+                         operand(1));
+    case Op::cast:
+      return fmt::format("cast({}, {})", operand(0), to_string(node.type.dtype));
+    case Op::stop_gradient:
+      return fmt::format("stop_gradient({})", operand(0));
+    case Op::dropout:
+      return fmt::format("dropout({}, {})", operand(0), node.as<DropoutAttr>().p);
   }
   return "";
 }

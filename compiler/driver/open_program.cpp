@@ -29,7 +29,9 @@ std::string near_file(const fs::path& path) {
     names.push_back(it->path().filename().string());
   std::vector<std::string_view> views(names.begin(), names.end());
   const std::optional<std::string> near = near_name(path.filename().string(), views);
-  return near ? fmt::format("; did you mean {}?", printable((path.has_parent_path() ? path.parent_path() / *near : fs::path(*near)).string())) : "";
+  return near ? fmt::format("; did you mean {}?",
+                            printable((path.has_parent_path() ? path.parent_path() / *near : fs::path(*near)).string()))
+              : "";
 }
 
 }  // namespace

@@ -16,9 +16,10 @@ namespace {
 constexpr Pass kPasses[] = {
     {"expand", "composites into primitives, unused nodes dropped",
      [](Graph g, const PipelineOptions& o) { return remove_dead(expand(std::move(g), o.roots), o.roots); }, false},
-    {"simplify", "rewrite rules, constants folded, equal nodes merged", [](Graph g, const PipelineOptions& o) { return simplify(std::move(g), o.roots); },
-     true},
-    {"precision", "a dtype for every node, casts as nodes", [](Graph g, const PipelineOptions& o) { return assign_precision(g, o.precision); }, false},
+    {"simplify", "rewrite rules, constants folded, equal nodes merged",
+     [](Graph g, const PipelineOptions& o) { return simplify(std::move(g), o.roots); }, true},
+    {"precision", "a dtype for every node, casts as nodes",
+     [](Graph g, const PipelineOptions& o) { return assign_precision(g, o.precision); }, false},
 };
 
 class Stopwatch {

@@ -15,10 +15,10 @@
 namespace einc {
 
 struct PipelineOptions {
-  Bindings dims;                                // -D name=value
-  Policy precision = Policy::inherit;           // --precision
+  Bindings dims;                       // -D name=value
+  Policy precision = Policy::inherit;  // --precision
   Roots roots = Roots::training;
-  std::vector<std::string> disabled;            // --disable=PASS
+  std::vector<std::string> disabled;  // --disable=PASS
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.
   std::function<void(std::string_view pass, const Graph& graph, double seconds)> observe;
 };

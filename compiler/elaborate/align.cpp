@@ -87,8 +87,7 @@ std::variant<Alignment, AlignProblem> align(std::span<const std::vector<Axis>> o
     AxisList map;
     for (size_t i = 0; i < operands[k].size(); ++i) {
       const Axis& axis = operands[k][i];
-      const auto [place, is_new] =
-          places.try_emplace(axis.name, Place{k, static_cast<int>(i), static_cast<int>(result.axes.size())});
+      const auto [place, is_new] = places.try_emplace(axis.name, Place{k, static_cast<int>(i), static_cast<int>(result.axes.size())});
       if (is_new) result.axes.push_back(axis);
       const Place& known = place->second;
       if (result.axes[static_cast<size_t>(known.position)].size != axis.size)

@@ -6,9 +6,9 @@
 #include "compiler/elaborate/align.h"
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/axis_ops.h"
-#include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/numbers.h"
 #include "compiler/elaborate/promote.h"
+#include "compiler/elaborate/scope.h"
 
 namespace einc {
 namespace {
@@ -74,7 +74,8 @@ bool unify(Context& context, std::string_view op, Parts& parts, int joined) {
       const Axis& axis = type.axis((*order)[i]);
       if (i == joined || axis.size == first.axis(i).size) continue;
       context.diagnostics()
-          .report(Code::axis_sizes_differ, parts.spans[k], without_marks(axis.name), context.describe_size(first.axis(i).size), context.describe_size(axis.size))
+          .report(Code::axis_sizes_differ, parts.spans[k], without_marks(axis.name), context.describe_size(first.axis(i).size),
+                  context.describe_size(axis.size))
           .label(parts.spans[0], "{}", context.show(first))
           .label(parts.spans[k], "{}", context.show(type));
       fine = false;
@@ -116,7 +117,9 @@ std::optional<Value> call_stack(Context& context, const ast::Call& call) {
   const Type type = build.type(parts->nodes[0]);
   for (const Axis& axis : type.axes)
     if (axis.name == name->name) {
-      context.diagnostics().report(Code::axis_exists, last.span, context.show(type), name->name).hint("choose another name, or use `concat` along that axis");
+      context.diagnostics()
+          .report(Code::axis_exists, last.span, context.show(type), name->name)
+          .hint("choose another name, or use `concat` along that axis");
       return std::nullopt;
     }
   const Poly count(static_cast<int64_t>(parts->nodes.size()));
@@ -161,7 +164,9 @@ std::optional<Value> call_pad(Context& context, const ast::Call& call) {
   const std::string usage = "`pad(x, axis = (before, after), value = 0)`";
   const auto arguments = positional_arguments(call);
   if (arguments.size() != 1) {
-    context.diagnostics().report(Code::builtin_arguments, span_of(call), "pad", "1 argument and the axes to pad", arguments.size()).hint("write {}", usage);
+    context.diagnostics()
+        .report(Code::builtin_arguments, span_of(call), "pad", "1 argument and the axes to pad", arguments.size())
+        .hint("write {}", usage);
     return std::nullopt;
   }
   const auto x = context.evaluate_tensor(*arguments[0]->value);
@@ -191,7 +196,9 @@ std::optional<Value> call_pad(Context& context, const ast::Call& call) {
     fine = fine && axis;
     if (amounts == nullptr || amounts->items.size() != 2) {
       if (argument.value->kind() != ast::ExprKind::invalid)
-        context.diagnostics().report(Code::pad_amounts, argument.value->span, argument.name.name).hint("write `{} = (1, 1)`", argument.name.name);
+        context.diagnostics()
+            .report(Code::pad_amounts, argument.value->span, argument.name.name)
+            .hint("write `{} = (1, 1)`", argument.name.name);
       fine = false;
       continue;
     }

@@ -7,9 +7,9 @@
 
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/indexing.h"
-#include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/promote.h"
 #include "compiler/elaborate/reductions.h"
+#include "compiler/elaborate/scope.h"
 
 namespace einc {
 namespace {
@@ -173,14 +173,29 @@ std::optional<Value> call_top_k(Context& context, const ast::Call& call) {
 }
 
 constexpr Builtin kAxisOps[] = {
-    {"sum", call_reduction},        {"mean", call_reduction},        {"prod", call_reduction},
-    {"var", call_reduction},        {"any", call_reduction},         {"all", call_reduction},
-    {"logsumexp", call_reduction},  {"argmax", call_arg_reduction},  {"argmin", call_arg_reduction},
-    {"softmax", call_softmax},      {"log_softmax", call_softmax},   {"cumsum", call_cumsum},
-    {"top_k", call_top_k},          {"top_k_index", call_top_k},     {"cross_entropy", call_cross_entropy},
-    {"iota", call_iota},            {"one_hot", call_one_hot},       {"concat", call_concat},
-    {"stack", call_stack},          {"pad", call_pad},               {"dropout", call_dropout},
-    {"normal", call_random},        {"uniform", call_random},
+    {"sum", call_reduction},
+    {"mean", call_reduction},
+    {"prod", call_reduction},
+    {"var", call_reduction},
+    {"any", call_reduction},
+    {"all", call_reduction},
+    {"logsumexp", call_reduction},
+    {"argmax", call_arg_reduction},
+    {"argmin", call_arg_reduction},
+    {"softmax", call_softmax},
+    {"log_softmax", call_softmax},
+    {"cumsum", call_cumsum},
+    {"top_k", call_top_k},
+    {"top_k_index", call_top_k},
+    {"cross_entropy", call_cross_entropy},
+    {"iota", call_iota},
+    {"one_hot", call_one_hot},
+    {"concat", call_concat},
+    {"stack", call_stack},
+    {"pad", call_pad},
+    {"dropout", call_dropout},
+    {"normal", call_random},
+    {"uniform", call_random},
 };
 
 }  // namespace

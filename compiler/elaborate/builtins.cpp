@@ -10,7 +10,8 @@ const std::unordered_map<std::string_view, BuiltinHandler>& table() {
   static const auto* const all = [] {
     auto* map = new std::unordered_map<std::string_view, BuiltinHandler>();
     for (const auto rows : {pattern_builtins(), elementwise_builtins(), axis_builtins()})
-      for (const Builtin& builtin : rows) EINC_CHECK(map->emplace(builtin.name, builtin.handler).second, "two built-ins named {}", builtin.name);
+      for (const Builtin& builtin : rows)
+        EINC_CHECK(map->emplace(builtin.name, builtin.handler).second, "two built-ins named {}", builtin.name);
     return map;
   }();
   return *all;

@@ -102,7 +102,8 @@ class TermJoiner {
   }
 
   NodeId contract(const LabelledTensor& left, const LabelledTensor& right, const std::vector<int>& all, size_t out_rank) {
-    const NodeId node = build_.contract(left.node, right.node, positions(left.labels, all), positions(right.labels, all), static_cast<int>(out_rank));
+    const NodeId node =
+        build_.contract(left.node, right.node, positions(left.labels, all), positions(right.labels, all), static_cast<int>(out_rank));
     for (size_t i = 0; i < out_rank; ++i) build_.graph()[node].type.axes[i] = pattern_.axis(all[i]);
     return node;
   }
@@ -145,7 +146,9 @@ std::optional<LabelledTensor> contract_terms(Context& context, const SolvedPatte
   const ContractionOrder order = count == 2 ? ContractionOrder{{{0, 1}}, 0, OrderMethod::exact} : joiner.order();
   for (const ContractionStep& step : order.steps)
     if (!joiner.join(step)) {
-      context.diagnostics().report(Code::too_many_axes, where, joiner.last_rank(), kMaxRank).hint("this is an intermediate result of the einsum: write it in several steps");
+      context.diagnostics()
+          .report(Code::too_many_axes, where, joiner.last_rank(), kMaxRank)
+          .hint("this is an intermediate result of the einsum: write it in several steps");
       return std::nullopt;
     }
   if (count >= 3) {

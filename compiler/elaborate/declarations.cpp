@@ -35,8 +35,10 @@ bool Elaborator::claim_path(const std::string& path, Span span, std::string_view
 
 void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
   const Name name = declaration.name.name;
-  const bool free = name_is_free(name, declaration.name.span, declaration.role == ast::Role::input ? "an input"
-                                                              : declaration.role == ast::Role::state ? "a state" : "a param");
+  const bool free = name_is_free(name, declaration.name.span,
+                                 declaration.role == ast::Role::input   ? "an input"
+                                 : declaration.role == ast::Role::state ? "a state"
+                                                                        : "a param");
   auto type = declared_type(declaration.type);
   std::optional<Init> init;
   if (declaration.initializer) init = elaborate_initializer(*this, *declaration.initializer, declaration.type.dtype.value_or(DType::real));
@@ -62,7 +64,8 @@ void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
   } else {
     kind = BindingKind::param;
     if (type && !is_floating(type->dtype) && declaration.role == ast::Role::param) {
-      diagnostics_.report(Code::param_not_floating, declaration.type.dtype_span, name, to_string(type->dtype)).hint("write `frozen param`, or a floating dtype");
+      diagnostics_.report(Code::param_not_floating, declaration.type.dtype_span, name, to_string(type->dtype))
+          .hint("write `frozen param`, or a floating dtype");
       type.reset();
     }
     if (claim_path(path, declaration.name.span, "param") && type && init)
@@ -119,7 +122,9 @@ void Elaborator::update_state(const ast::StateUpdate& update, Span span) {
   const NodeId* target = binding->value ? std::get_if<NodeId>(&binding->value->data) : nullptr;
   const auto entry = target ? states_.find(target->index) : states_.end();
   if (binding->value && entry == states_.end()) {
-    diagnostics_.report(Code::not_a_state, update.name.span, update.name.name).label(binding->span, "bound here").hint("`{} = ...` binds a value", update.name.name);
+    diagnostics_.report(Code::not_a_state, update.name.span, update.name.name)
+        .label(binding->span, "bound here")
+        .hint("`{} = ...` binds a value", update.name.name);
     return;
   }
   if (!binding->value) {
@@ -130,7 +135,8 @@ void Elaborator::update_state(const ast::StateUpdate& update, Span span) {
   const auto value = fit_update(state, update);
   if (!value) return;
   if (entry->second.update.known()) {
-    diagnostics_.report(Code::updated_twice, span, entry->second.path).label(entry->second.update, "first here")
+    diagnostics_.report(Code::updated_twice, span, entry->second.path)
+        .label(entry->second.update, "first here")
         .hint("collect the new value first, then update the state once");
     return;
   }

@@ -49,7 +49,8 @@ void report_problem(Context& context, const AlignProblem& problem, std::span<con
         report.hint("if these are two different axes, rename one: `y: {} = ...`", suggest_annotation(type.axes, problem.axis));
       return;
     }
-    case AlignFault::too_many_axes: return;
+    case AlignFault::too_many_axes:
+      return;
   }
 }
 
@@ -68,7 +69,8 @@ MapFn bool_counterpart(MapFn fn) {
   return fn;
 }
 
-std::optional<NodeId> build_map(Context& context, MapFn fn, std::vector<NodeId> nodes, DType dtype, std::span<const Span> spans, Span whole) {
+std::optional<NodeId> build_map(Context& context, MapFn fn, std::vector<NodeId> nodes, DType dtype, std::span<const Span> spans,
+                                Span whole) {
   Builder& build = context.build();
   std::vector<std::vector<Axis>> axes;
   for (NodeId node : nodes) axes.push_back(build.type(node).axes);
@@ -129,8 +131,10 @@ std::optional<Value> build_where(Context& context, std::span<const Value> operan
 
 }  // namespace
 
-std::optional<Value> elementwise_operator(Context& context, MapFn fn, std::span<const Value> operands, std::span<const Span> spans, Span whole) {
-  EINC_CHECK(static_cast<int>(operands.size()) == arity_of(fn) && spans.size() == operands.size(), "{} takes {} operands", to_string(fn), arity_of(fn));
+std::optional<Value> elementwise_operator(Context& context, MapFn fn, std::span<const Value> operands, std::span<const Span> spans,
+                                          Span whole) {
+  EINC_CHECK(static_cast<int>(operands.size()) == arity_of(fn) && spans.size() == operands.size(), "{} takes {} operands", to_string(fn),
+             arity_of(fn));
   const NodesFrom nodes_from(context, whole);
   Builder& build = context.build();
   if (fn == MapFn::where) return build_where(context, operands, spans, whole);
@@ -237,7 +241,9 @@ std::optional<Value> cast_value(Context& context, const ast::Call& call) {
   const auto* name = arguments[1]->value->as<ast::NameRef>();
   const auto dtype = name == nullptr ? std::nullopt : parse_dtype(name->name.str());
   if (!dtype && arguments[1]->value->kind() != ast::ExprKind::invalid)
-    context.diagnostics().report(Code::dtype_expected, arguments[1]->value->span).hint("dtypes are f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool");
+    context.diagnostics()
+        .report(Code::dtype_expected, arguments[1]->value->span)
+        .hint("dtypes are f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool");
   if (!value || !dtype) return std::nullopt;
   const NodesFrom nodes_from(context, span_of(call));
   Builder& build = context.build();
@@ -266,12 +272,18 @@ std::optional<Value> stop_gradient(Context& context, const ast::Call& call) {
 std::optional<Value> power(Context& context, const ast::Call& call) { return call_map(context, call, MapFn::pow); }
 
 constexpr Builtin kElementwise[] = {
-    {"where", named_function},    {"min", extreme},          {"max", extreme},        {"pow", power},
-    {"exp", named_function},      {"log", named_function},   {"log1p", named_function}, {"expm1", named_function},
-    {"sqrt", named_function},     {"rsqrt", named_function}, {"abs", named_function}, {"sign", named_function},
-    {"sin", named_function},      {"cos", named_function},   {"tanh", named_function}, {"sigmoid", named_function},
-    {"erf", named_function},      {"relu", named_function},  {"gelu", named_function}, {"gelu_tanh", named_function},
-    {"silu", named_function},     {"softplus", named_function}, {"cast", cast_value}, {"stop_gradient", stop_gradient},
+    {"where", named_function}, {"min", extreme},
+    {"max", extreme},          {"pow", power},
+    {"exp", named_function},   {"log", named_function},
+    {"log1p", named_function}, {"expm1", named_function},
+    {"sqrt", named_function},  {"rsqrt", named_function},
+    {"abs", named_function},   {"sign", named_function},
+    {"sin", named_function},   {"cos", named_function},
+    {"tanh", named_function},  {"sigmoid", named_function},
+    {"erf", named_function},   {"relu", named_function},
+    {"gelu", named_function},  {"gelu_tanh", named_function},
+    {"silu", named_function},  {"softplus", named_function},
+    {"cast", cast_value},      {"stop_gradient", stop_gradient},
 };
 
 }  // namespace

@@ -10,27 +10,42 @@ namespace {
 
 MapFn map_fn(ast::BinaryOp op) {
   switch (op) {
-    case ast::BinaryOp::add: return MapFn::add;
-    case ast::BinaryOp::sub: return MapFn::sub;
-    case ast::BinaryOp::mul: return MapFn::mul;
-    case ast::BinaryOp::div: return MapFn::div;
-    case ast::BinaryOp::pow: return MapFn::pow;
-    case ast::BinaryOp::lt: return MapFn::less;
-    case ast::BinaryOp::le: return MapFn::less_equal;
-    case ast::BinaryOp::gt: return MapFn::greater;
-    case ast::BinaryOp::ge: return MapFn::greater_equal;
-    case ast::BinaryOp::eq: return MapFn::equal;
-    case ast::BinaryOp::ne: return MapFn::not_equal;
-    case ast::BinaryOp::logical_and: return MapFn::logical_and;
-    case ast::BinaryOp::logical_or: return MapFn::logical_or;
+    case ast::BinaryOp::add:
+      return MapFn::add;
+    case ast::BinaryOp::sub:
+      return MapFn::sub;
+    case ast::BinaryOp::mul:
+      return MapFn::mul;
+    case ast::BinaryOp::div:
+      return MapFn::div;
+    case ast::BinaryOp::pow:
+      return MapFn::pow;
+    case ast::BinaryOp::lt:
+      return MapFn::less;
+    case ast::BinaryOp::le:
+      return MapFn::less_equal;
+    case ast::BinaryOp::gt:
+      return MapFn::greater;
+    case ast::BinaryOp::ge:
+      return MapFn::greater_equal;
+    case ast::BinaryOp::eq:
+      return MapFn::equal;
+    case ast::BinaryOp::ne:
+      return MapFn::not_equal;
+    case ast::BinaryOp::logical_and:
+      return MapFn::logical_and;
+    case ast::BinaryOp::logical_or:
+      return MapFn::logical_or;
   }
   return MapFn::add;
 }
 
 MapFn map_fn(ast::UnaryOp op) {
   switch (op) {
-    case ast::UnaryOp::negate: return MapFn::neg;
-    case ast::UnaryOp::logical_not: return MapFn::logical_not;
+    case ast::UnaryOp::negate:
+      return MapFn::neg;
+    case ast::UnaryOp::logical_not:
+      return MapFn::logical_not;
   }
   return MapFn::neg;
 }
@@ -91,16 +106,26 @@ std::optional<Value> Elaborator::evaluate(const ast::Expr& expr) {
 
 std::optional<Value> Elaborator::evaluate_kind(const ast::Expr& expr) {
   switch (expr.kind()) {
-    case ast::ExprKind::invalid: return std::nullopt;
-    case ast::ExprKind::number: return evaluate_number(*expr.as<ast::Number>(), expr.span);
-    case ast::ExprKind::boolean: return Value{build_.constant(Poly(expr.as<ast::Boolean>()->value ? 1 : 0), DType::boolean)};
-    case ast::ExprKind::name: return evaluate_name(expr.as<ast::NameRef>()->name, expr.span);
-    case ast::ExprKind::string: diagnostics_.report(Code::string_as_value, expr.span); return std::nullopt;
-    case ast::ExprKind::tuple: return evaluate_tuple(*expr.as<ast::Tuple>(), expr.span);
+    case ast::ExprKind::invalid:
+      return std::nullopt;
+    case ast::ExprKind::number:
+      return evaluate_number(*expr.as<ast::Number>(), expr.span);
+    case ast::ExprKind::boolean:
+      return Value{build_.constant(Poly(expr.as<ast::Boolean>()->value ? 1 : 0), DType::boolean)};
+    case ast::ExprKind::name:
+      return evaluate_name(expr.as<ast::NameRef>()->name, expr.span);
+    case ast::ExprKind::string:
+      diagnostics_.report(Code::string_as_value, expr.span);
+      return std::nullopt;
+    case ast::ExprKind::tuple:
+      return evaluate_tuple(*expr.as<ast::Tuple>(), expr.span);
     case ast::ExprKind::unary:
-    case ast::ExprKind::binary: return evaluate_operator(expr);
-    case ast::ExprKind::call: return evaluate_call(expr);
-    case ast::ExprKind::index: return evaluate_index(expr);
+    case ast::ExprKind::binary:
+      return evaluate_operator(expr);
+    case ast::ExprKind::call:
+      return evaluate_call(expr);
+    case ast::ExprKind::index:
+      return evaluate_index(expr);
   }
   return std::nullopt;
 }
@@ -140,7 +165,8 @@ std::optional<Value> Elaborator::evaluate_name(Name name, Span span) {
 Span Elaborator::bound_later(Name name) const {
   if (frame().fn) return {};
   for (const ast::Stmt& statement : frame().unit->program.statements) {
-    if (const auto* declaration = statement.as<ast::TensorDecl>(); declaration && declaration->name.name == name) return declaration->name.span;
+    if (const auto* declaration = statement.as<ast::TensorDecl>(); declaration && declaration->name.name == name)
+      return declaration->name.span;
     if (const auto* output = statement.as<ast::Output>(); output && output->value && output->name.name == name) return output->name.span;
     if (const auto* assigned = statement.as<ast::Assign>())
       for (const ast::Target& target : assigned->targets)

@@ -6,8 +6,8 @@
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/axis_ops.h"
 #include "compiler/elaborate/indexing.h"
-#include "compiler/elaborate/scope.h"
 #include "compiler/elaborate/numbers.h"
+#include "compiler/elaborate/scope.h"
 
 namespace einc {
 namespace {
@@ -26,7 +26,9 @@ NodeId filled(Builder& build, int value, const std::vector<Axis>& axes) {
 // iota(axis): 0, 1, 2, ... along it. `iota(k = 4)` makes the axis.
 std::optional<Value> call_iota(Context& context, const ast::Call& call) {
   if (call.arguments.size() != 1) {
-    context.diagnostics().report(Code::builtin_arguments, span_of(call), call.callee.name, "1 argument", call.arguments.size()).hint("write `iota(axis)`");
+    context.diagnostics()
+        .report(Code::builtin_arguments, span_of(call), call.callee.name, "1 argument", call.arguments.size())
+        .hint("write `iota(axis)`");
     return std::nullopt;
   }
   const auto axis = new_axis(context, call.arguments[0]);
@@ -71,7 +73,9 @@ std::optional<Value> call_dropout(Context& context, const ast::Call& call) {
   Builder& build = context.build();
   const DType dtype = build.type(*x).dtype;
   if (!is_floating(dtype)) {
-    context.diagnostics().report(Code::floating_expected, arguments[0]->value->span, "dropout", to_string(dtype)).hint("cast it first: `cast(x, f32)`");
+    context.diagnostics()
+        .report(Code::floating_expected, arguments[0]->value->span, "dropout", to_string(dtype))
+        .hint("cast it first: `cast(x, f32)`");
     return std::nullopt;
   }
   if (!(*p >= 0 && *p < 1)) {

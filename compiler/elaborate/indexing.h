@@ -15,7 +15,8 @@ struct GatherPlan {
   GatherAttr attr;
   std::vector<Axis> out_axes;
 };
-std::optional<GatherPlan> plan_gather(Context& context, const Type& table, int axis, const Type& ids, std::span<const int> indexed, Span span);
+std::optional<GatherPlan> plan_gather(Context& context, const Type& table, int axis, const Type& ids, std::span<const int> indexed,
+                                      Span span);
 
 // Reports ids that are no integers.
 bool check_ids(Context& context, NodeId ids, Span span);

@@ -34,7 +34,10 @@ const std::array<Row, 7>& rows() {
       {"constant", Family::constant, {{"value", {}}}, "`constant(0.5)`"},
       {"normal", Family::normal, {{"mean", 0}, {"std", 1}}, "`normal(mean = 0, std = 0.02)`"},
       {"uniform", Family::uniform, {{"lo", 0}, {"hi", 1}}, "`uniform(lo = -0.1, hi = 0.1)`"},
-      {"trunc_normal", Family::trunc_normal, {{"std", 1}, {"lo", -2}, {"hi", 2}, {"mean", 0}}, "`trunc_normal(std = 0.02, lo = -0.04, hi = 0.04)`"},
+      {"trunc_normal",
+       Family::trunc_normal,
+       {{"std", 1}, {"lo", -2}, {"hi", 2}, {"mean", 0}},
+       "`trunc_normal(std = 0.02, lo = -0.04, hi = 0.04)`"},
       {"xavier", Family::xavier, {{"fan_in", {}}, {"fan_out", 0}}, "`xavier(fan_in = d)` or `xavier(fan_in = d, fan_out = k)`"},
   }};
   return table;
@@ -109,7 +112,9 @@ class Reader {
         index = 0;
         while (index < row_.parameters.size() && row_.parameters[index].name != argument.name.name.str()) ++index;
         if (index == row_.parameters.size()) {
-          context_.diagnostics().report(Code::builtin_keyword, argument.name.span, row_.name, argument.name.name).hint("write {}", row_.usage);
+          context_.diagnostics()
+              .report(Code::builtin_keyword, argument.name.span, row_.name, argument.name.name)
+              .hint("write {}", row_.usage);
           return false;
         }
       } else {
@@ -140,7 +145,9 @@ class Reader {
 
   bool complain(size_t parameter, std::string_view wanted) {
     const Span span = given_[parameter] == nullptr ? initializer_.span : given_[parameter]->span;
-    context_.diagnostics().report(Code::initializer_argument, span, row_.parameters[parameter].name, row_.name, wanted).hint("write {}", row_.usage);
+    context_.diagnostics()
+        .report(Code::initializer_argument, span, row_.parameters[parameter].name, row_.name, wanted)
+        .hint("write {}", row_.usage);
     return false;
   }
 
@@ -149,8 +156,12 @@ class Reader {
     size_t least = 0;
     for (const Parameter& parameter : row_.parameters) least += parameter.otherwise ? 0 : 1;
     const size_t most = row_.parameters.size();
-    const std::string wanted = most == 0 ? "no arguments" : least == most ? fmt::format("{} argument", most) : fmt::format("{} to {} arguments", least, most);
-    context_.diagnostics().report(Code::initializer_arguments, initializer_.span, row_.name, wanted, initializer_.arguments.size()).hint("write {}", row_.usage);
+    const std::string wanted = most == 0       ? "no arguments"
+                               : least == most ? fmt::format("{} argument", most)
+                                               : fmt::format("{} to {} arguments", least, most);
+    context_.diagnostics()
+        .report(Code::initializer_arguments, initializer_.span, row_.name, wanted, initializer_.arguments.size())
+        .hint("write {}", row_.usage);
     return false;
   }
 
@@ -228,9 +239,12 @@ std::optional<Init> make(Reader& reader, Family family) {
   };
   const ScalarValue zero = Poly(0);
   switch (family) {
-    case Family::zeros: return Init{};
-    case Family::ones: return Init{InitKind::ones, InitForm::plain, {}};
-    case Family::constant: return init(InitKind::constant, {0});
+    case Family::zeros:
+      return Init{};
+    case Family::ones:
+      return Init{InitKind::ones, InitForm::plain, {}};
+    case Family::constant:
+      return init(InitKind::constant, {0});
     case Family::normal:
       if (!may_be_at_least(reader.scalar(1), zero)) return reader.complain(1, "0 or more"), std::nullopt;
       return init(InitKind::normal, {0, 1});
@@ -241,7 +255,8 @@ std::optional<Init> make(Reader& reader, Family family) {
       if (!may_be_at_least(reader.scalar(0), zero)) return reader.complain(0, "0 or more"), std::nullopt;
       if (!may_be_at_least(reader.scalar(2), reader.scalar(1))) return reader.complain(2, "at least `lo`"), std::nullopt;
       return init(InitKind::trunc_normal, {3, 0, 1, 2});
-    case Family::xavier: return xavier(reader);
+    case Family::xavier:
+      return xavier(reader);
   }
   return std::nullopt;
 }
@@ -256,7 +271,9 @@ bool check_dtype(Context& context, const ast::Initializer& initializer, const In
     return false;
   }
   if (is_floating(dtype)) return true;
-  context.diagnostics().report(Code::floating_expected, initializer.span, initializer.name.name, to_string(dtype)).hint("integers start as `zeros`, `ones` or `constant(3)`");
+  context.diagnostics()
+      .report(Code::floating_expected, initializer.span, initializer.name.name, to_string(dtype))
+      .hint("integers start as `zeros`, `ones` or `constant(3)`");
   return false;
 }
 

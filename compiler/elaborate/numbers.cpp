@@ -55,13 +55,20 @@ bool depends_on_dims(const Number& number) { return as_poly(number) != nullptr &
 
 double apply_binary(MapFn fn, double a, double b) {
   switch (fn) {
-    case MapFn::add: return a + b;
-    case MapFn::sub: return a - b;
-    case MapFn::mul: return a * b;
-    case MapFn::div: return a / b;
-    case MapFn::pow: return std::pow(a, b);
-    case MapFn::minimum: return std::isnan(a) || a < b ? a : b;
-    case MapFn::maximum: return std::isnan(a) || a > b ? a : b;
+    case MapFn::add:
+      return a + b;
+    case MapFn::sub:
+      return a - b;
+    case MapFn::mul:
+      return a * b;
+    case MapFn::div:
+      return a / b;
+    case MapFn::pow:
+      return std::pow(a, b);
+    case MapFn::minimum:
+      return std::isnan(a) || a < b ? a : b;
+    case MapFn::maximum:
+      return std::isnan(a) || a > b ? a : b;
     case MapFn::equal:
     case MapFn::not_equal:
     case MapFn::less:
@@ -90,15 +97,14 @@ double apply_binary(MapFn fn, double a, double b) {
     case MapFn::gelu:
     case MapFn::gelu_tanh:
     case MapFn::silu:
-    case MapFn::softplus: break;
+    case MapFn::softplus:
+      break;
   }
   internal_error(__FILE__, __LINE__, "not a binary function of numbers");
 }
 
 // A divisor that some dims would make 0 is left to the graph, where the quotient is infinite then.
-bool never_zero(const Poly& x) {
-  return x.is_constant() ? !x.is_zero() : provably_positive(x) || provably_positive(-x);
-}
+bool never_zero(const Poly& x) { return x.is_constant() ? !x.is_zero() : provably_positive(x) || provably_positive(-x); }
 
 std::optional<Result> exact_power(const Number& base, const Number& exponent) {
   if (as_poly(base) == nullptr || as_poly(exponent) == nullptr) return std::nullopt;
@@ -151,25 +157,44 @@ Result fold_unary(MapFn fn, const Number& x) {
 
 double apply_unary(MapFn fn, double x) {
   switch (fn) {
-    case MapFn::neg: return -x;
-    case MapFn::abs: return std::fabs(x);
-    case MapFn::sign: return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
-    case MapFn::relu: return x > 0 || std::isnan(x) ? x : 0;
-    case MapFn::exp: return std::exp(x);
-    case MapFn::expm1: return std::expm1(x);
-    case MapFn::log: return std::log(x);
-    case MapFn::log1p: return std::log1p(x);
-    case MapFn::sqrt: return std::sqrt(x);
-    case MapFn::rsqrt: return 1 / std::sqrt(x);
-    case MapFn::sin: return std::sin(x);
-    case MapFn::cos: return std::cos(x);
-    case MapFn::tanh: return std::tanh(x);
-    case MapFn::sigmoid: return 1 / (1 + std::exp(-x));
-    case MapFn::erf: return std::erf(x);
-    case MapFn::gelu: return 0.5 * x * std::erfc(-x * std::numbers::sqrt2 / 2);
-    case MapFn::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case MapFn::silu: return x / (1 + std::exp(-x));
-    case MapFn::softplus: return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+    case MapFn::neg:
+      return -x;
+    case MapFn::abs:
+      return std::fabs(x);
+    case MapFn::sign:
+      return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
+    case MapFn::relu:
+      return x > 0 || std::isnan(x) ? x : 0;
+    case MapFn::exp:
+      return std::exp(x);
+    case MapFn::expm1:
+      return std::expm1(x);
+    case MapFn::log:
+      return std::log(x);
+    case MapFn::log1p:
+      return std::log1p(x);
+    case MapFn::sqrt:
+      return std::sqrt(x);
+    case MapFn::rsqrt:
+      return 1 / std::sqrt(x);
+    case MapFn::sin:
+      return std::sin(x);
+    case MapFn::cos:
+      return std::cos(x);
+    case MapFn::tanh:
+      return std::tanh(x);
+    case MapFn::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case MapFn::erf:
+      return std::erf(x);
+    case MapFn::gelu:
+      return 0.5 * x * std::erfc(-x * std::numbers::sqrt2 / 2);
+    case MapFn::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case MapFn::silu:
+      return x / (1 + std::exp(-x));
+    case MapFn::softplus:
+      return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
     case MapFn::add:
     case MapFn::sub:
     case MapFn::mul:
@@ -186,7 +211,8 @@ double apply_unary(MapFn fn, double x) {
     case MapFn::logical_and:
     case MapFn::logical_or:
     case MapFn::logical_not:
-    case MapFn::where: break;
+    case MapFn::where:
+      break;
   }
   internal_error(__FILE__, __LINE__, "not a unary function of numbers");
 }

@@ -39,13 +39,14 @@ class StarPattern {
     const size_t wanted = names_.size() + (stars == kAnyStars ? 0 : stars);
     if (stars == kAnyStars ? axes.size() < wanted : axes.size() != wanted) {
       context_.diagnostics()
-          .report(Code::pattern_rank, pattern_.span, fmt::format("{}{}", stars == kAnyStars ? "at least " : "", count_of(wanted, "axis")), operand.text,
-                  count_of(axes.size(), "axis"), show(context_.build().graph(), operand.type))
+          .report(Code::pattern_rank, pattern_.span, fmt::format("{}{}", stars == kAnyStars ? "at least " : "", count_of(wanted, "axis")),
+                  operand.text, count_of(axes.size(), "axis"), show(context_.build().graph(), operand.type))
           .label(operand.where, "{} is `{}`", operand.text, show(context_.build().graph(), operand.type));
       return false;
     }
     bool fits = true;
-    for (size_t i = 0; i < names_.size(); ++i) fits = bind_name(*names_[i], operand, i < before_ ? i : axes.size() - names_.size() + i) && fits;
+    for (size_t i = 0; i < names_.size(); ++i)
+      fits = bind_name(*names_[i], operand, i < before_ ? i : axes.size() - names_.size() + i) && fits;
     return fits;
   }
 
@@ -76,8 +77,9 @@ class StarPattern {
     const auto [it, added] = known_.try_emplace(atom.name, Known{axis.size, fmt::format("axis {} of {}", position + 1, operand.text)});
     if (added || it->second.size == axis.size) return true;
     const Graph& graph = context_.build().graph();
-    auto report = context_.diagnostics().report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text, show(graph, axis.size),
-                                                fmt::format("`{}` is {}", atom.name.str(), show(graph, it->second.size)));
+    auto report =
+        context_.diagnostics().report(Code::pattern_size, atom.span, fmt::format("axis {}", position + 1), operand.text,
+                                      show(graph, axis.size), fmt::format("`{}` is {}", atom.name.str(), show(graph, it->second.size)));
     report.label(operand.where, "{} is `{}`", operand.text, show(context_.build().graph(), operand.type));
     if (it->second.source.empty())
       report.hint("a declared name has its declared size, {}: use another name for this axis", context_.describe_size(it->second.size));
@@ -127,7 +129,9 @@ std::optional<Axis> size_piece(Context& context, const ast::Expr& expr) {
   const auto size = context.evaluate_size(expr);
   if (!size) return std::nullopt;
   if (const auto n = size->as_integer(); n && *n < 1) {
-    context.diagnostics().report(Code::pattern_pieces, expr.span, fmt::format("a piece of size {}: an axis has at least 1 element", *n)).hint("-1 stands for what is left over");
+    context.diagnostics()
+        .report(Code::pattern_pieces, expr.span, fmt::format("a piece of size {}: an axis has at least 1 element", *n))
+        .hint("-1 stands for what is left over");
     return std::nullopt;
   }
   return Axis{Name(), *size};
@@ -178,26 +182,34 @@ bool complete_pieces(Context& context, std::vector<Piece>& pieces, const Poly& w
         continue;
       }
       if (missing != nullptr) {
-        context.diagnostics().report(Code::pattern_pieces, piece.where, "more than one size is -1").label(owner->where, "the first one").hint("only one can be told from the others");
+        context.diagnostics()
+            .report(Code::pattern_pieces, piece.where, "more than one size is -1")
+            .label(owner->where, "the first one")
+            .hint("only one can be told from the others");
         return false;
       }
       missing = &axis;
       owner = &piece;
       open = true;
     }
-    if (open) known = product;
-    else rest -= product;
+    if (open)
+      known = product;
+    else
+      rest -= product;
   }
   const auto shown = [&](const Poly& size) { return show(context.build().graph(), size); };
   const auto report = [&](std::string text) {
     context.diagnostics().report(Code::pattern_pieces, where, std::move(text));
     return false;
   };
-  if (missing == nullptr) return rest.is_zero() || report(fmt::format("the pieces have {} elements together, the packed axis {}", shown(whole - rest), shown(whole)));
+  if (missing == nullptr)
+    return rest.is_zero() ||
+           report(fmt::format("the pieces have {} elements together, the packed axis {}", shown(whole - rest), shown(whole)));
   Condition enough{ConditionKind::at_least, rest, known, -1, "the piece of size -1"};
   Condition exact{ConditionKind::divides, rest, known, -1, "the piece of size -1"};
   if (decide(enough) == Verdict::never || decide(exact) == Verdict::never)
-    return report(fmt::format("{} of the packed axis' {} elements are left for the size -1, which must be a multiple of {}", shown(rest), shown(whole), shown(known)));
+    return report(fmt::format("{} of the packed axis' {} elements are left for the size -1, which must be a multiple of {}", shown(rest),
+                              shown(whole), shown(known)));
   if (decide(enough) == Verdict::depends) context.require(std::move(enough), where);
   if (decide(exact) == Verdict::depends) context.require(std::move(exact), where);
   missing->size = divide(rest, known);
@@ -216,7 +228,9 @@ std::optional<Value> elaborate_pack(Context& context, const ast::Call& call) {
   if (!arguments || !refuse_sizes(context, *arguments)) return std::nullopt;
   StarPattern star(context, *arguments->pattern);
   const auto fits = [&](const PatternOperand& operand) { return star.bind(operand, StarPattern::kAnyStars); };
-  if (!std::all_of(arguments->operands.begin(), arguments->operands.end(), fits) || !check_rank(context, star.around({}).size() + 1, arguments->span)) return std::nullopt;
+  if (!std::all_of(arguments->operands.begin(), arguments->operands.end(), fits) ||
+      !check_rank(context, star.around({}).size() + 1, arguments->span))
+    return std::nullopt;
   star.introduce();
 
   Builder& build = context.build();
@@ -225,7 +239,8 @@ std::optional<Value> elaborate_pack(Context& context, const ast::Call& call) {
   std::vector<NodeId> parts;
   for (size_t t = 0; t < arguments->tensors.size(); ++t) {
     const std::vector<Axis>& axes = arguments->operands[t].type.axes;
-    const std::vector<Axis> stars(axes.begin() + static_cast<std::ptrdiff_t>(star.before()), axes.end() - static_cast<std::ptrdiff_t>(star.after()));
+    const std::vector<Axis> stars(axes.begin() + static_cast<std::ptrdiff_t>(star.before()),
+                                  axes.end() - static_cast<std::ptrdiff_t>(star.after()));
     NodeId part = arguments->tensors[t];
     if (arguments->operands[t].type.dtype != dtype) part = build.cast(part, dtype);
     const std::vector<Axis> merged = star.around({Axis{Name(), product_of(stars)}});
@@ -264,7 +279,8 @@ std::optional<Value> elaborate_unpack(Context& context, const ast::Call& call) {
     const Poly size = product_of(piece.stars);
     const NodeId part = pieces.size() == 1 ? arguments->tensors[0] : build.slice(arguments->tensors[0], axis, start, size);
     const std::vector<Axis> axes = star.around(piece.stars);
-    result.items.push_back(Value{piece.stars.size() == 1 ? build.rename(part, axes) : build.split(part, star_counts(star, piece.stars.size()), axes)});
+    result.items.push_back(
+        Value{piece.stars.size() == 1 ? build.rename(part, axes) : build.split(part, star_counts(star, piece.stars.size()), axes)});
     start += size;
   }
   if (result.items.size() == 1) return result.items[0];
@@ -272,7 +288,9 @@ std::optional<Value> elaborate_unpack(Context& context, const ast::Call& call) {
 }
 
 std::optional<Value> elaborate_like(Context& context, const ast::Call& call) {
-  context.diagnostics().report(Code::pattern_pieces, call.callee.span, "`like` stands only among the pieces of unpack").hint("as in unpack(p, like(a), like(b), \"* c\")");
+  context.diagnostics()
+      .report(Code::pattern_pieces, call.callee.span, "`like` stands only among the pieces of unpack")
+      .hint("as in unpack(p, like(a), like(b), \"* c\")");
   return std::nullopt;
 }
 

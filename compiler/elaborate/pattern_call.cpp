@@ -8,12 +8,18 @@ namespace {
 
 std::string_view usage(PatternOp op) {
   switch (op) {
-    case PatternOp::einsum: return "tensors, then a pattern: einsum(a, b, \"i j, j k -> i k\")";
-    case PatternOp::rearrange: return "a tensor and a pattern: rearrange(x, \"a b -> b a\")";
-    case PatternOp::reduce: return "a tensor, a pattern and a reduction: reduce(x, \"a b -> a\", \"mean\")";
-    case PatternOp::repeat: return "a tensor, a pattern and sizes: repeat(x, \"a -> a copies\", copies=2)";
-    case PatternOp::pack: return "tensors, then a pattern with a star: pack(a, b, \"* c\")";
-    case PatternOp::unpack: return "a tensor, the pieces' shapes, and a pattern: unpack(p, like(a), like(b), \"* c\")";
+    case PatternOp::einsum:
+      return "tensors, then a pattern: einsum(a, b, \"i j, j k -> i k\")";
+    case PatternOp::rearrange:
+      return "a tensor and a pattern: rearrange(x, \"a b -> b a\")";
+    case PatternOp::reduce:
+      return "a tensor, a pattern and a reduction: reduce(x, \"a b -> a\", \"mean\")";
+    case PatternOp::repeat:
+      return "a tensor, a pattern and sizes: repeat(x, \"a -> a copies\", copies=2)";
+    case PatternOp::pack:
+      return "tensors, then a pattern with a star: pack(a, b, \"* c\")";
+    case PatternOp::unpack:
+      return "a tensor, the pieces' shapes, and a pattern: unpack(p, like(a), like(b), \"* c\")";
   }
   return {};
 }
@@ -31,7 +37,8 @@ std::string PatternCall::term_text(const PatternTerm& term) const {
 
 PatternOperand describe_operand(Context& context, NodeId tensor, const ast::Expr& expr, size_t index) {
   const auto* name = expr.as<ast::NameRef>();
-  return {context.build().type(tensor), name != nullptr ? fmt::format("`{}`", name->name.str()) : fmt::format("operand {}", index + 1), expr.span};
+  return {context.build().type(tensor), name != nullptr ? fmt::format("`{}`", name->name.str()) : fmt::format("operand {}", index + 1),
+          expr.span};
 }
 
 std::optional<PatternCall> read_pattern_call(Context& context, const ast::Call& call, PatternOp op, size_t tensor_count) {

@@ -11,11 +11,16 @@ namespace {
 
 std::string text_of(const Atom& atom) {
   switch (atom.kind) {
-    case AtomKind::name: return atom.name.str();
-    case AtomKind::unit: return "1";
-    case AtomKind::integer: return std::to_string(atom.value);
-    case AtomKind::ellipsis: return "...";
-    case AtomKind::star: return "*";
+    case AtomKind::name:
+      return atom.name.str();
+    case AtomKind::unit:
+      return "1";
+    case AtomKind::integer:
+      return std::to_string(atom.value);
+    case AtomKind::ellipsis:
+      return "...";
+    case AtomKind::star:
+      return "*";
     case AtomKind::group: {
       std::string text = "(";
       for (const Atom& child : atom.children) text += (text.size() > 1 ? " " : "") + text_of(child);
@@ -89,7 +94,8 @@ class LayoutReader {
   bool collect_inputs() {
     if (pattern_.inputs.size() != operands_.size()) {
       diagnostics()
-          .report(Code::pattern_operand_count, pattern_.span, count_of(pattern_.inputs.size(), "operand"), count_of(operands_.size(), "tensor"))
+          .report(Code::pattern_operand_count, pattern_.span, count_of(pattern_.inputs.size(), "operand"),
+                  count_of(operands_.size(), "tensor"))
           .hint("one part between commas for each tensor");
       return false;
     }
@@ -101,7 +107,8 @@ class LayoutReader {
     const PatternTerm& term = pattern_.inputs[t];
     const PatternOperand& operand = operands_[t];
     const size_t rank = operand.type.axes.size();
-    const size_t dots = static_cast<size_t>(std::count_if(term.atoms.begin(), term.atoms.end(), [](const Atom& a) { return a.kind == AtomKind::ellipsis; }));
+    const size_t dots = static_cast<size_t>(
+        std::count_if(term.atoms.begin(), term.atoms.end(), [](const Atom& a) { return a.kind == AtomKind::ellipsis; }));
     const size_t fixed = term.atoms.size() - dots;
     OperandLayout& layout = layout_.operands.emplace_back();
     if (dots == 0 ? fixed != rank : fixed > rank) {
@@ -141,15 +148,23 @@ class LayoutReader {
   // Nested groups flatten, units vanish.
   void add_leaves(const Atom& atom, std::vector<PatternLeaf>& leaves) {
     switch (atom.kind) {
-      case AtomKind::name: leaves.push_back(leaf_of(label_named(atom.name, atom.span), atom)); return;
-      case AtomKind::integer: leaves.push_back(leaf_of(anonymous_label(atom.value, atom.span), atom)); return;
-      case AtomKind::unit: return;
+      case AtomKind::name:
+        leaves.push_back(leaf_of(label_named(atom.name, atom.span), atom));
+        return;
+      case AtomKind::integer:
+        leaves.push_back(leaf_of(anonymous_label(atom.value, atom.span), atom));
+        return;
+      case AtomKind::unit:
+        return;
       case AtomKind::group:
         for (const Atom& child : atom.children) add_leaves(child, leaves);
         return;
-      case AtomKind::window: leaves.push_back(window_leaf(atom)); return;
+      case AtomKind::window:
+        leaves.push_back(window_leaf(atom));
+        return;
       case AtomKind::ellipsis:
-      case AtomKind::star: EINC_CHECK(false, "the pattern parser lets `{}` through", text_of(atom));
+      case AtomKind::star:
+        EINC_CHECK(false, "the pattern parser lets `{}` through", text_of(atom));
     }
   }
 

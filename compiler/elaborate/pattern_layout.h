@@ -13,7 +13,7 @@ namespace einc {
 struct LayoutLabel {
   Name name;
   Span where;
-  bool written = false;     // its name stands in the pattern
+  bool written = false;  // its name stands in the pattern
   bool ellipsis = false;
   std::optional<Poly> size;
   Span origin;              // what gave the size,

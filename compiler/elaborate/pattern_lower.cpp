@@ -16,7 +16,8 @@ NodeId split_groups(Builder& build, const SolvedPattern& pattern, const OperandL
   AxisList counts;
   for (const int n : layout.counts) counts.push_back(n);
   std::vector<Axis> axes;
-  for (const PatternLeaf& leaf : layout.leaves) axes.push_back(leaf.is_window() ? Axis{Name(leaf.text), leaf.size} : pattern.axis(leaf.labels[0]));
+  for (const PatternLeaf& leaf : layout.leaves)
+    axes.push_back(leaf.is_window() ? Axis{Name(leaf.text), leaf.size} : pattern.axis(leaf.labels[0]));
   return build.split(x, counts, std::move(axes));
 }
 

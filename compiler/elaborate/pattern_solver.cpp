@@ -73,7 +73,8 @@ class Solver {
       const auto declared = context_.declared_size(g.name);
       if (declared && !same_size(*declared, g.size)) {
         diagnostics()
-            .report(Code::pattern_given_size, g.where, g.name, shown(g.size), fmt::format("the declared size is {}", context_.describe_size(*declared)))
+            .report(Code::pattern_given_size, g.where, g.name, shown(g.size),
+                    fmt::format("the declared size is {}", context_.describe_size(*declared)))
             .hint("leave the size out, or use another name");
         failed_ = true;
         continue;
@@ -130,7 +131,8 @@ class Solver {
 
   void report_literal(const AxisEquation& e, std::string_view number) {
     diagnostics()
-        .report(Code::pattern_literal_size, e.where, ordinal(e.axis), operands_[e.operand].text, context_.describe_size(axis_of(e).size), number)
+        .report(Code::pattern_literal_size, e.where, ordinal(e.axis), operands_[e.operand].text, context_.describe_size(axis_of(e).size),
+                number)
         .label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
     failed_ = true;
   }
@@ -141,7 +143,8 @@ class Solver {
     const std::string name = l.ellipsis ? "the same axis of `...`" : fmt::format("`{}`", l.name.str());
     const std::string size = shown(*l.size);
     const std::string clash = size == l.name.str() ? fmt::format("the pattern calls it `{}`", size) : fmt::format("{} is {}", name, size);
-    auto report = diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis_of(e).size), clash);
+    auto report =
+        diagnostics().report(Code::pattern_size, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis_of(e).size), clash);
     if (l.origin.known())
       report.label(l.origin, "{} is {}: {}", name, size, l.origin_text);
     else
@@ -207,16 +210,19 @@ class Solver {
     }
     if (verdict == Verdict::depends) context_.require(std::move(condition), e.where);
     unknown.size = divide(size, known);
-    if (!unknown.is_window()) set_size(unknown.labels[0], unknown.size, e.where, fmt::format("{} / {} in `{}`", shown(size), shown(known), e.text));
+    if (!unknown.is_window())
+      set_size(unknown.labels[0], unknown.size, e.where, fmt::format("{} / {} in `{}`", shown(size), shown(known), e.text));
     return true;
   }
 
   void report_division(const AxisEquation& e, const Poly& known) {
     failed_ = true;
     const Axis& axis = axis_of(e);
-    auto report = diagnostics().report(Code::pattern_division, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis.size), shown(known));
+    auto report =
+        diagnostics().report(Code::pattern_division, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis.size), shown(known));
     label_sources(report, e);
-    if (const auto n = axis.size.as_integer()) report.hint("{} = {} * ? has no solution; the divisors of {} are {}", *n, shown(known), *n, divisors(*n));
+    if (const auto n = axis.size.as_integer())
+      report.hint("{} = {} * ? has no solution; the divisors of {} are {}", *n, shown(known), *n, divisors(*n));
   }
 
   static std::string divisors(int64_t n) {
@@ -236,7 +242,8 @@ class Solver {
   void report_group(const AxisEquation& e, const Poly& product) {
     failed_ = true;
     const Axis& axis = axis_of(e);
-    auto report = diagnostics().report(Code::pattern_group, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis.size), e.text, shown(product));
+    auto report = diagnostics().report(Code::pattern_group, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis.size), e.text,
+                                       shown(product));
     label_sources(report, e);
   }
 
@@ -259,7 +266,8 @@ class Solver {
     if (unknown >= 0) {
       const size_t term = static_cast<size_t>(unknown);
       if (!check_room(e, leaf, term)) return false;
-      set_size(leaf.labels[term], places(leaf, term), e.where, fmt::format("as many places as fit `{}` in {}", leaf.text, shown(leaf.size)));
+      set_size(leaf.labels[term], places(leaf, term), e.where,
+               fmt::format("as many places as fit `{}` in {}", leaf.text, shown(leaf.size)));
       return true;
     }
     return check_full(e, leaf);
@@ -281,7 +289,8 @@ class Solver {
     const Verdict verdict = decide(fits);
     if (verdict == Verdict::never) {
       failed_ = true;
-      auto report = diagnostics().report(Code::pattern_window_room, e.where, leaf.text, shown(needed), ordinal(e.axis), operands_[e.operand].text, shown(leaf.size));
+      auto report = diagnostics().report(Code::pattern_window_room, e.where, leaf.text, shown(needed), ordinal(e.axis),
+                                         operands_[e.operand].text, shown(leaf.size));
       label_sources(report, e);
       return false;
     }
@@ -302,7 +311,8 @@ class Solver {
     }
     failed_ = true;
     const Label& first = label(leaf.labels[0]);
-    auto report = diagnostics().report(Code::pattern_window_size, e.where, shown(leaf.size), shown(fitting), leaf.text, first.name, shown(*first.size));
+    auto report = diagnostics().report(Code::pattern_window_size, e.where, shown(leaf.size), shown(fitting), leaf.text, first.name,
+                                       shown(*first.size));
     if (!first.origin.known()) report.hint("a declared name has its declared size: call the places by another name");
     label_sources(report, e);
     return false;

@@ -57,14 +57,18 @@ std::optional<Value> elaborate_view(Context& context, const ast::Call& call, Pat
   return Value{close_output(build, *pattern, open_operand(build, *pattern, 0, arguments->tensors[0]), first_own)};
 }
 
-std::optional<Value> elaborate_rearrange(Context& context, const ast::Call& call) { return elaborate_view(context, call, PatternOp::rearrange); }
+std::optional<Value> elaborate_rearrange(Context& context, const ast::Call& call) {
+  return elaborate_view(context, call, PatternOp::rearrange);
+}
 std::optional<Value> elaborate_repeat(Context& context, const ast::Call& call) { return elaborate_view(context, call, PatternOp::repeat); }
 
 std::optional<Reduction> read_reduction(Context& context, const ast::Expr& expr) {
   if (expr.kind() == ast::ExprKind::invalid) return std::nullopt;
   const auto* text = expr.as<ast::String>();
   if (text == nullptr) {
-    context.diagnostics().report(Code::pattern_call, expr.span, "reduce", "the name of a reduction behind its pattern").hint("{}", kReductions);
+    context.diagnostics()
+        .report(Code::pattern_call, expr.span, "reduce", "the name of a reduction behind its pattern")
+        .hint("{}", kReductions);
     return std::nullopt;
   }
   if (const auto reduction = parse_reduction(text->value)) return reduction;

@@ -13,9 +13,9 @@ struct Row {
   std::string_view name;
   Reduction reduction;
 };
-constexpr std::array kRows{Row{"sum", Reduction::sum},   Row{"mean", Reduction::mean}, Row{"max", Reduction::max},
-                           Row{"min", Reduction::min},   Row{"prod", Reduction::prod}, Row{"var", Reduction::var},
-                           Row{"any", Reduction::any},   Row{"all", Reduction::all},   Row{"logsumexp", Reduction::logsumexp}};
+constexpr std::array kRows{Row{"sum", Reduction::sum}, Row{"mean", Reduction::mean}, Row{"max", Reduction::max},
+                           Row{"min", Reduction::min}, Row{"prod", Reduction::prod}, Row{"var", Reduction::var},
+                           Row{"any", Reduction::any}, Row{"all", Reduction::all},   Row{"logsumexp", Reduction::logsumexp}};
 
 NodeId reduce(Builder& build, ReduceFn fn, NodeId x, const AxisList& axes) { return axes.empty() ? x : build.reduce(fn, x, axes); }
 
@@ -66,20 +66,30 @@ NodeId narrow(Builder& build, NodeId x, DType dtype) { return is_floating(dtype)
 NodeId build_reduction(Builder& build, Reduction reduction, NodeId x, const AxisList& axes) {
   const DType dtype = build.type(x).dtype;
   switch (reduction) {
-    case Reduction::sum: return reduce(build, ReduceFn::sum, counted(build, x), axes);
-    case Reduction::prod: return reduce(build, ReduceFn::prod, counted(build, x), axes);
-    case Reduction::max: return reduce(build, dtype == DType::boolean ? ReduceFn::any : ReduceFn::max, x, axes);
-    case Reduction::min: return reduce(build, dtype == DType::boolean ? ReduceFn::all : ReduceFn::min, x, axes);
-    case Reduction::any: return reduce(build, ReduceFn::any, truth(build, x), axes);
-    case Reduction::all: return reduce(build, ReduceFn::all, truth(build, x), axes);
-    case Reduction::mean: return narrow(build, build_mean(build, widen(build, x), axes), dtype);
-    case Reduction::var: return narrow(build, build_var(build, widen(build, x), axes), dtype);
-    case Reduction::logsumexp: return axes.empty() ? to_floating(build, x) : narrow(build, build.logsumexp(widen(build, x), axes), dtype);
+    case Reduction::sum:
+      return reduce(build, ReduceFn::sum, counted(build, x), axes);
+    case Reduction::prod:
+      return reduce(build, ReduceFn::prod, counted(build, x), axes);
+    case Reduction::max:
+      return reduce(build, dtype == DType::boolean ? ReduceFn::any : ReduceFn::max, x, axes);
+    case Reduction::min:
+      return reduce(build, dtype == DType::boolean ? ReduceFn::all : ReduceFn::min, x, axes);
+    case Reduction::any:
+      return reduce(build, ReduceFn::any, truth(build, x), axes);
+    case Reduction::all:
+      return reduce(build, ReduceFn::all, truth(build, x), axes);
+    case Reduction::mean:
+      return narrow(build, build_mean(build, widen(build, x), axes), dtype);
+    case Reduction::var:
+      return narrow(build, build_var(build, widen(build, x), axes), dtype);
+    case Reduction::logsumexp:
+      return axes.empty() ? to_floating(build, x) : narrow(build, build.logsumexp(widen(build, x), axes), dtype);
   }
   internal_error(__FILE__, __LINE__, "no such reduction");
 }
 
-std::optional<Value> reduce_value(Context& context, Reduction reduction, const Value& x, std::span<const ast::Argument* const> axes, Span whole) {
+std::optional<Value> reduce_value(Context& context, Reduction reduction, const Value& x, std::span<const ast::Argument* const> axes,
+                                  Span whole) {
   const NodesFrom nodes_from(context, whole);
   Builder& build = context.build();
   const auto node = to_tensor_alone(context, x, whole);

@@ -17,7 +17,8 @@ std::optional<Reduction> parse_reduction(std::string_view name);
 NodeId build_reduction(Builder& build, Reduction reduction, NodeId x, const AxisList& axes);
 
 // The same for a call's first value and the arguments that name axes; none means all axes.
-std::optional<Value> reduce_value(Context& context, Reduction reduction, const Value& x, std::span<const ast::Argument* const> axes, Span whole);
+std::optional<Value> reduce_value(Context& context, Reduction reduction, const Value& x, std::span<const ast::Argument* const> axes,
+                                  Span whole);
 
 // Narrow floats (bf16, f16, fp8) go to f32, integers to real: what sums of exponentials and squares are computed in.
 NodeId widen(Builder& build, NodeId x);

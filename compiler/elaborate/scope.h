@@ -59,7 +59,7 @@ struct Frame {
   const SourceUnit* unit = nullptr;
   const ast::Fn* fn = nullptr;  // null at the top level
   Span call;
-  std::string path;    // instance path: prefix of the params' names
+  std::string path;  // instance path: prefix of the params' names
   Scope outermost;
   Scope* scope = &outermost;
   std::vector<int64_t> loop_indices;  // of the loops around the current statement in this body
@@ -72,9 +72,9 @@ struct Frame {
 };
 
 inline constexpr char kForeignMark = '\'';
-Name mark_foreign(Name axis);      // nameless and composed axes have no mark
+Name mark_foreign(Name axis);  // nameless and composed axes have no mark
 bool is_foreign(Name axis);
-Name unmark(Name axis);            // one mark less
+Name unmark(Name axis);  // one mark less
 Name without_marks(Name axis);
 
 // "a.b", or "b" when the prefix is empty.

@@ -7,10 +7,14 @@ namespace {
 Policy policy_of(ast::Policy policy) {
   switch (policy) {
     case ast::Policy::f64:
-    case ast::Policy::f32: return Policy::f32;
-    case ast::Policy::bf16: return Policy::bf16;
-    case ast::Policy::f16: return Policy::f16;
-    case ast::Policy::fp8: return Policy::fp8;
+    case ast::Policy::f32:
+      return Policy::f32;
+    case ast::Policy::bf16:
+      return Policy::bf16;
+    case ast::Policy::f16:
+      return Policy::f16;
+    case ast::Policy::fp8:
+      return Policy::fp8;
   }
   return Policy::f32;
 }
@@ -31,16 +35,27 @@ void Elaborator::execute(const ast::Stmt& statement) {
   switch (statement.kind()) {
     case ast::StmtKind::dim:
     case ast::StmtKind::import:
-    case ast::StmtKind::fn: return;  // taken in before the first statement
-    case ast::StmtKind::tensor: return declare_tensor(*statement.as<ast::TensorDecl>(), statement.span);
-    case ast::StmtKind::output: return declare_output(*statement.as<ast::Output>(), statement.span);
-    case ast::StmtKind::assign: return assign(*statement.as<ast::Assign>());
-    case ast::StmtKind::state_update: return update_state(*statement.as<ast::StateUpdate>(), statement.span);
-    case ast::StmtKind::for_loop: return unroll(*statement.as<ast::For>(), statement.span);
-    case ast::StmtKind::precision: return with_precision(*statement.as<ast::Precision>());
-    case ast::StmtKind::minimize: return minimize(*statement.as<ast::Minimize>(), statement.span);
-    case ast::StmtKind::return_value: return return_value(*statement.as<ast::Return>());
-    case ast::StmtKind::expression: evaluate(*statement.as<ast::ExprStmt>()->value); return;
+    case ast::StmtKind::fn:
+      return;  // taken in before the first statement
+    case ast::StmtKind::tensor:
+      return declare_tensor(*statement.as<ast::TensorDecl>(), statement.span);
+    case ast::StmtKind::output:
+      return declare_output(*statement.as<ast::Output>(), statement.span);
+    case ast::StmtKind::assign:
+      return assign(*statement.as<ast::Assign>());
+    case ast::StmtKind::state_update:
+      return update_state(*statement.as<ast::StateUpdate>(), statement.span);
+    case ast::StmtKind::for_loop:
+      return unroll(*statement.as<ast::For>(), statement.span);
+    case ast::StmtKind::precision:
+      return with_precision(*statement.as<ast::Precision>());
+    case ast::StmtKind::minimize:
+      return minimize(*statement.as<ast::Minimize>(), statement.span);
+    case ast::StmtKind::return_value:
+      return return_value(*statement.as<ast::Return>());
+    case ast::StmtKind::expression:
+      evaluate(*statement.as<ast::ExprStmt>()->value);
+      return;
   }
 }
 
@@ -68,11 +83,15 @@ void Elaborator::bind(const ast::Target& target, std::optional<Value> value, Spa
     if (const auto dim = unit.dims.find(name); dim != unit.dims.end()) declared = dim->second;
     if (const auto fn = unit.fns.find(name); fn != unit.fns.end()) declared = fn->second.fn->name.span;
     if (declared.known()) {
-      diagnostics_.report(Code::redefined, target.name.span, name, "a value").label(declared, "declared here").hint("give the value another name");
+      diagnostics_.report(Code::redefined, target.name.span, name, "a value")
+          .label(declared, "declared here")
+          .hint("give the value another name");
       return;
     }
   } else if (existing->kind == BindingKind::state) {
-    diagnostics_.report(Code::state_rebound, target.name.span, name).label(existing->span, "declared here").hint("`{} <- ...` updates it", name);
+    diagnostics_.report(Code::state_rebound, target.name.span, name)
+        .label(existing->span, "declared here")
+        .hint("`{} <- ...` updates it", name);
     return;
   }
   if (value && target.type) {
@@ -170,7 +189,8 @@ void Elaborator::poison_targets(const ast::Block& body) {
   for (const ast::Stmt& statement : body.statements)
     if (const auto* assigned = statement.as<ast::Assign>())
       for (const ast::Target& target : assigned->targets)
-        if (Binding* binding = frame().scope->find(target.name.name); binding && binding->kind != BindingKind::state) binding->value.reset();
+        if (Binding* binding = frame().scope->find(target.name.name); binding && binding->kind != BindingKind::state)
+          binding->value.reset();
 }
 
 // ---- `precision bf16 { ... }`

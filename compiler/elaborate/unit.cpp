@@ -19,8 +19,8 @@ std::string folder_of(const std::string& path) {
 std::vector<std::string> ein_files(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (auto it = std::filesystem::directory_iterator(folder.empty() ? "." : folder, error); !error && it != std::filesystem::directory_iterator();
-       it.increment(error)) {
+  for (auto it = std::filesystem::directory_iterator(folder.empty() ? "." : folder, error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
     if (names.size() >= 1000) break;
     if (it->path().extension() == ".ein") names.push_back(it->path().filename().string());
   }

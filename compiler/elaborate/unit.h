@@ -21,12 +21,12 @@ struct FnRef {
 
 struct SourceUnit {
   FileId file = FileId::none;
-  std::string folder;     // of the file, with a final slash; empty for the current one
+  std::string folder;  // of the file, with a final slash; empty for the current one
   ast::Program program;
-  bool incomplete = false;     // the parser skipped something: an unknown name may be its fault
-  bool import_failed = false;  // so may an unknown fn
-  std::unordered_map<Name, Span> dims;                   // declared here
-  std::unordered_map<Name, FnRef> fns;                   // declared here
+  bool incomplete = false;                                // the parser skipped something: an unknown name may be its fault
+  bool import_failed = false;                             // so may an unknown fn
+  std::unordered_map<Name, Span> dims;                    // declared here
+  std::unordered_map<Name, FnRef> fns;                    // declared here
   std::unordered_map<Name, std::vector<FnRef>> imported;  // by name, in import order
 };
 

@@ -11,9 +11,12 @@ std::vector<bool> constant_nodes(const Graph& graph) {
       case Op::param:
       case Op::state:
       case Op::random:
-      case Op::dropout: continue;
+      case Op::dropout:
+        continue;
       case Op::constant:
-      case Op::iota: constant[i] = true; continue;
+      case Op::iota:
+        constant[i] = true;
+        continue;
       case Op::map:
       case Op::reduce:
       case Op::scan:
@@ -36,7 +39,8 @@ std::vector<bool> constant_nodes(const Graph& graph) {
       case Op::cast:
       case Op::stop_gradient:
       case Op::softmax:
-      case Op::logsumexp: break;
+      case Op::logsumexp:
+        break;
     }
     bool all = true;
     for (NodeId operand : node.operands) all = all && constant[operand.index];

@@ -45,9 +45,7 @@ class AxisList {
       if (data_[static_cast<size_t>(i)] != i) return false;
     return true;
   }
-  friend bool operator==(const AxisList& a, const AxisList& b) {
-    return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
-  }
+  friend bool operator==(const AxisList& a, const AxisList& b) { return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin()); }
 
  private:
   uint8_t size_ = 0;

@@ -66,7 +66,8 @@ DType Builder::map_dtype(MapFn fn, std::span<const DType> operands) {
     case MapFn::greater_equal:
     case MapFn::logical_and:
     case MapFn::logical_or:
-    case MapFn::logical_not: return d;
+    case MapFn::logical_not:
+      return d;
     case MapFn::div:
     case MapFn::pow:
     case MapFn::exp:
@@ -83,7 +84,8 @@ DType Builder::map_dtype(MapFn fn, std::span<const DType> operands) {
     case MapFn::gelu:
     case MapFn::gelu_tanh:
     case MapFn::silu:
-    case MapFn::softplus: return float_if_integer(d);
+    case MapFn::softplus:
+      return float_if_integer(d);
   }
   return d;
 }
@@ -156,12 +158,14 @@ NodeId Builder::contract(NodeId left, NodeId right, AxisList left_labels, AxisLi
   for (int i = 0; i < l.rank(); ++i) {
     const int j = right_labels.find(left_labels[i]);
     EINC_CHECK(left_labels.find(left_labels[i]) == i, "contract: repeated label");
-    EINC_CHECK(j < 0 ? left_labels[i] < out_rank : l.axis(i).size == r.axis(j).size, "contract: axis {} of the left operand does not fit", i);
+    EINC_CHECK(j < 0 ? left_labels[i] < out_rank : l.axis(i).size == r.axis(j).size, "contract: axis {} of the left operand does not fit",
+               i);
     sums = sums || left_labels[i] >= out_rank;
   }
   for (int j = 0; j < r.rank(); ++j) {
     EINC_CHECK(right_labels.find(right_labels[j]) == j, "contract: repeated label");
-    EINC_CHECK(right_labels[j] < out_rank || left_labels.contains(right_labels[j]), "contract: axis {} of the right operand is summed alone", j);
+    EINC_CHECK(right_labels[j] < out_rank || left_labels.contains(right_labels[j]),
+               "contract: axis {} of the right operand is summed alone", j);
   }
   EINC_CHECK(sums, "contract: nothing is summed; build a map");
   Type out{promote(l.dtype, r.dtype), {}};

@@ -40,43 +40,126 @@ struct Init {
 enum class StateRole : uint8_t { user, moment, scalar };  // moment, scalar: optimizer state per parameter, and step or scale values
 
 // Attributes by op. Positions are axis positions; "map" lists give, for each operand axis, its position in the output.
-struct InputAttr { Name name; friend bool operator==(const InputAttr&, const InputAttr&) = default; };
-struct ParamAttr { Name path; Init init; bool frozen = false; friend bool operator==(const ParamAttr&, const ParamAttr&) = default; };
-struct StateAttr { Name path; Init init; StateRole role = StateRole::user; friend bool operator==(const StateAttr&, const StateAttr&) = default; };
-struct ConstantAttr { ScalarValue value; friend bool operator==(const ConstantAttr&, const ConstantAttr&) = default; };  // always rank 0
+struct InputAttr {
+  Name name;
+  friend bool operator==(const InputAttr&, const InputAttr&) = default;
+};
+struct ParamAttr {
+  Name path;
+  Init init;
+  bool frozen = false;
+  friend bool operator==(const ParamAttr&, const ParamAttr&) = default;
+};
+struct StateAttr {
+  Name path;
+  Init init;
+  StateRole role = StateRole::user;
+  friend bool operator==(const StateAttr&, const StateAttr&) = default;
+};
+struct ConstantAttr {
+  ScalarValue value;
+  friend bool operator==(const ConstantAttr&, const ConstantAttr&) = default;
+};  // always rank 0
 // Counter-based random bits; `stream` names the call (instance path), p is the keep probability of keep_mask (u8 of 0 and 1).
-struct RandomAttr { RandomKind kind; Name stream; double keep = 1; friend bool operator==(const RandomAttr&, const RandomAttr&) = default; };
+struct RandomAttr {
+  RandomKind kind;
+  Name stream;
+  double keep = 1;
+  friend bool operator==(const RandomAttr&, const RandomAttr&) = default;
+};
 // out[o] = fn(operand_k[o restricted by maps[k]]...). Every output axis is an axis of some operand.
-struct MapAttr { MapFn fn; std::array<AxisList, 3> maps; friend bool operator==(const MapAttr&, const MapAttr&) = default; };
+struct MapAttr {
+  MapFn fn;
+  std::array<AxisList, 3> maps;
+  friend bool operator==(const MapAttr&, const MapAttr&) = default;
+};
 // Also attr of softmax (one axis normalised) and logsumexp. Reduced axes vanish, the others keep their order.
-struct ReduceAttr { ReduceFn fn; AxisList axes; friend bool operator==(const ReduceAttr&, const ReduceAttr&) = default; };
-struct ScanAttr { ReduceFn fn; int axis; Direction direction; friend bool operator==(const ScanAttr&, const ScanAttr&) = default; };  // inclusive running sum
-struct ArgReduceAttr { ReduceFn fn; int axis; friend bool operator==(const ArgReduceAttr&, const ArgReduceAttr&) = default; };  // first extreme wins; fn is max or min
-struct TopKAttr { int axis; friend bool operator==(const TopKAttr&, const TopKAttr&) = default; };  // indices of the k largest, descending, ties by lower index; k is the output's size
+struct ReduceAttr {
+  ReduceFn fn;
+  AxisList axes;
+  friend bool operator==(const ReduceAttr&, const ReduceAttr&) = default;
+};
+struct ScanAttr {
+  ReduceFn fn;
+  int axis;
+  Direction direction;
+  friend bool operator==(const ScanAttr&, const ScanAttr&) = default;
+};  // inclusive running sum
+struct ArgReduceAttr {
+  ReduceFn fn;
+  int axis;
+  friend bool operator==(const ArgReduceAttr&, const ArgReduceAttr&) = default;
+};  // first extreme wins; fn is max or min
+struct TopKAttr {
+  int axis;
+  friend bool operator==(const TopKAttr&, const TopKAttr&) = default;
+};  // indices of the k largest, descending, ties by lower index; k is the output's size
 // Binary contraction. Labels: 0..rank-1 are the output's axes in order, larger ones are summed. Each label occurs at most
 // once per operand; a summed label occurs in both; some label is summed (otherwise it is a map); out labels in one or both.
-struct ContractAttr { AxisList left, right; friend bool operator==(const ContractAttr&, const ContractAttr&) = default; };
-struct PermuteAttr { AxisList order; friend bool operator==(const PermuteAttr&, const PermuteAttr&) = default; };  // out axis i is in axis order[i]
-struct BroadcastAttr { AxisList map; friend bool operator==(const BroadcastAttr&, const BroadcastAttr&) = default; };  // in axis i is out axis map[i] (increasing); others are new
-struct SplitAttr { AxisList counts; friend bool operator==(const SplitAttr&, const SplitAttr&) = default; };  // per in axis: number of out axes (0 drops a unit axis)
-struct MergeAttr { AxisList counts; friend bool operator==(const MergeAttr&, const MergeAttr&) = default; };  // per out axis: number of in axes (0 adds a unit axis)
-struct SliceAttr { int axis; Poly start; int64_t step = 1; friend bool operator==(const SliceAttr&, const SliceAttr&) = default; };  // size is the output's
-struct DiagonalAttr { AxisList map; friend bool operator==(const DiagonalAttr&, const DiagonalAttr&) = default; };  // in axis i is out axis map[i]; repeats take the diagonal
+struct ContractAttr {
+  AxisList left, right;
+  friend bool operator==(const ContractAttr&, const ContractAttr&) = default;
+};
+struct PermuteAttr {
+  AxisList order;
+  friend bool operator==(const PermuteAttr&, const PermuteAttr&) = default;
+};  // out axis i is in axis order[i]
+struct BroadcastAttr {
+  AxisList map;
+  friend bool operator==(const BroadcastAttr&, const BroadcastAttr&) = default;
+};  // in axis i is out axis map[i] (increasing); others are new
+struct SplitAttr {
+  AxisList counts;
+  friend bool operator==(const SplitAttr&, const SplitAttr&) = default;
+};  // per in axis: number of out axes (0 drops a unit axis)
+struct MergeAttr {
+  AxisList counts;
+  friend bool operator==(const MergeAttr&, const MergeAttr&) = default;
+};  // per out axis: number of in axes (0 adds a unit axis)
+struct SliceAttr {
+  int axis;
+  Poly start;
+  int64_t step = 1;
+  friend bool operator==(const SliceAttr&, const SliceAttr&) = default;
+};  // size is the output's
+struct DiagonalAttr {
+  AxisList map;
+  friend bool operator==(const DiagonalAttr&, const DiagonalAttr&) = default;
+};  // in axis i is out axis map[i]; repeats take the diagonal
 // window: in axis `axis` becomes strides.size() axes in its place, element (i0, i1, ...) is element offset + sum strides[k]*ik.
 // fold is its adjoint: those axes are added back into one of the output's size.
-struct WindowAttr { int axis; std::vector<Poly> strides; friend bool operator==(const WindowAttr&, const WindowAttr&) = default; };
-struct PadAttr { std::vector<Poly> before, after; ScalarValue value; friend bool operator==(const PadAttr&, const PadAttr&) = default; };  // one entry per axis
-struct ConcatAttr { int axis; friend bool operator==(const ConcatAttr&, const ConcatAttr&) = default; };
+struct WindowAttr {
+  int axis;
+  std::vector<Poly> strides;
+  friend bool operator==(const WindowAttr&, const WindowAttr&) = default;
+};
+struct PadAttr {
+  std::vector<Poly> before, after;
+  ScalarValue value;
+  friend bool operator==(const PadAttr&, const PadAttr&) = default;
+};  // one entry per axis
+struct ConcatAttr {
+  int axis;
+  friend bool operator==(const ConcatAttr&, const ConcatAttr&) = default;
+};
 // gather(table, ids): out[o] = table[.., ids[o by ids_map], ..]: `axis` of the table is indexed; table_map gives each other
 // table axis' position in the output (the entry of `axis` is kNoAxis). scatter_add(updates, ids) -> table-shaped zeros plus the
 // updates (same maps, updates in the place of out). scatter_set(base, updates, ids) -> base with those elements replaced.
 inline constexpr int kNoAxis = 255;
-struct GatherAttr { int axis; AxisList table_map, ids_map; friend bool operator==(const GatherAttr&, const GatherAttr&) = default; };
-struct DropoutAttr { double p; Name stream; friend bool operator==(const DropoutAttr&, const DropoutAttr&) = default; };
+struct GatherAttr {
+  int axis;
+  AxisList table_map, ids_map;
+  friend bool operator==(const GatherAttr&, const GatherAttr&) = default;
+};
+struct DropoutAttr {
+  double p;
+  Name stream;
+  friend bool operator==(const DropoutAttr&, const DropoutAttr&) = default;
+};
 
-using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, ConstantAttr, RandomAttr, MapAttr, ReduceAttr, ScanAttr, ArgReduceAttr,
-                          TopKAttr, ContractAttr, PermuteAttr, BroadcastAttr, SplitAttr, MergeAttr, SliceAttr, DiagonalAttr, WindowAttr, PadAttr,
-                          ConcatAttr, GatherAttr, DropoutAttr>;
+using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, ConstantAttr, RandomAttr, MapAttr, ReduceAttr, ScanAttr,
+                          ArgReduceAttr, TopKAttr, ContractAttr, PermuteAttr, BroadcastAttr, SplitAttr, MergeAttr, SliceAttr, DiagonalAttr,
+                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr>;
 
 enum class Policy : uint8_t { inherit, f32, bf16, f16, fp8 };
 
@@ -89,12 +172,12 @@ struct SourceLocation {
 // Where a node comes from and how it counts.
 struct Origin {
   SourceLocation location;
-  Name module;               // instance path, "h.0.attn"; empty at top level
-  Name label;                // the source's name for the value ("scores"); in the backward "d scores"
-  uint32_t loop_context = 0;   // index into Graph::loop_contexts; 0: outside every loop
+  Name module;                // instance path, "h.0.attn"; empty at top level
+  Name label;                 // the source's name for the value ("scores"); in the backward "d scores"
+  uint32_t loop_context = 0;  // index into Graph::loop_contexts; 0: outside every loop
   Phase phase = Phase::forward;
   Policy policy = Policy::inherit;  // from `precision X { ... }`
-  bool pinned = false;         // dtype fixed by an annotation or a cast in the source
+  bool pinned = false;              // dtype fixed by an annotation or a cast in the source
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
@@ -107,18 +190,39 @@ struct Node {
   Name reason;  // why precision assignment chose this dtype (set by that pass)
 
   template <class T>
-  const T& as() const { return std::get<T>(attr); }
+  const T& as() const {
+    return std::get<T>(attr);
+  }
 };
 
 // An unrolled loop: `for i in n`. Iterations of one loop share `loop`; contexts nest through `parent`.
-struct Loop { Poly trip_count; int64_t count = 0; };
-struct LoopContext { uint32_t parent = 0; uint32_t loop = 0; int64_t iteration = 0; };
+struct Loop {
+  Poly trip_count;
+  int64_t count = 0;
+};
+struct LoopContext {
+  uint32_t parent = 0;
+  uint32_t loop = 0;
+  int64_t iteration = 0;
+};
 
-struct Output { Name name; NodeId node; };
+struct Output {
+  Name name;
+  NodeId node;
+};
 // A state or param takes this value at the end of the run.
-struct Update { NodeId target; NodeId value; };
+struct Update {
+  NodeId target;
+  NodeId value;
+};
 // How an einsum of three or more operands was contracted, for the report.
-struct ContractionPlan { SourceLocation location; std::string pattern; std::string order; Poly flops; std::string method; };
+struct ContractionPlan {
+  SourceLocation location;
+  std::string pattern;
+  std::string order;
+  Poly flops;
+  std::string method;
+};
 
 struct Graph {
   Name name;  // the file

@@ -98,9 +98,7 @@ class Interpreter {
   Tensor given(NodeId id, const std::vector<int64_t>& shape) const {
     const Node& node = graph_[id];
     const bool input = node.op == Op::input;
-    const Name name = input             ? node.as<InputAttr>().name
-                      : node.op == Op::param ? node.as<ParamAttr>().path
-                                             : node.as<StateAttr>().path;
+    const Name name = input ? node.as<InputAttr>().name : node.op == Op::param ? node.as<ParamAttr>().path : node.as<StateAttr>().path;
     const TensorMap& map = input ? inputs_ : node.op == Op::param ? params_ : states_;
     const auto found = map.find(name);
     if (found == map.end()) fail(FailureKind::data, fmt::format("no value given for {} '{}'", to_string(node.op), name.str()));
@@ -130,16 +128,26 @@ class Interpreter {
     switch (e.node.op) {
       case Op::input:
       case Op::param:
-      case Op::state: return;
-      case Op::constant: return constant(e);
-      case Op::iota: return iota(e);
-      case Op::random: return evaluate_random(e);
-      case Op::map: return evaluate_map(e);
-      case Op::reduce: return evaluate_reduce(e);
-      case Op::scan: return evaluate_scan(e);
-      case Op::arg_reduce: return evaluate_arg_reduce(e);
-      case Op::top_k_index: return evaluate_top_k(e);
-      case Op::contract: return evaluate_contract(e);
+      case Op::state:
+        return;
+      case Op::constant:
+        return constant(e);
+      case Op::iota:
+        return iota(e);
+      case Op::random:
+        return evaluate_random(e);
+      case Op::map:
+        return evaluate_map(e);
+      case Op::reduce:
+        return evaluate_reduce(e);
+      case Op::scan:
+        return evaluate_scan(e);
+      case Op::arg_reduce:
+        return evaluate_arg_reduce(e);
+      case Op::top_k_index:
+        return evaluate_top_k(e);
+      case Op::contract:
+        return evaluate_contract(e);
       case Op::permute:
       case Op::broadcast:
       case Op::split:
@@ -147,17 +155,29 @@ class Interpreter {
       case Op::slice:
       case Op::diagonal:
       case Op::window:
-      case Op::stop_gradient: return evaluate_view(e);
-      case Op::fold: return evaluate_fold(e);
-      case Op::pad: return evaluate_pad(e);
-      case Op::concat: return evaluate_concat(e);
-      case Op::gather: return evaluate_gather(e);
-      case Op::scatter_add: return evaluate_scatter_add(e);
-      case Op::scatter_set: return evaluate_scatter_set(e);
-      case Op::cast: e.out = convert(*e.in[0], e.out.dtype); return;
-      case Op::softmax: return evaluate_softmax(e);
-      case Op::logsumexp: return evaluate_logsumexp(e);
-      case Op::dropout: return evaluate_dropout(e);
+      case Op::stop_gradient:
+        return evaluate_view(e);
+      case Op::fold:
+        return evaluate_fold(e);
+      case Op::pad:
+        return evaluate_pad(e);
+      case Op::concat:
+        return evaluate_concat(e);
+      case Op::gather:
+        return evaluate_gather(e);
+      case Op::scatter_add:
+        return evaluate_scatter_add(e);
+      case Op::scatter_set:
+        return evaluate_scatter_set(e);
+      case Op::cast:
+        e.out = convert(*e.in[0], e.out.dtype);
+        return;
+      case Op::softmax:
+        return evaluate_softmax(e);
+      case Op::logsumexp:
+        return evaluate_logsumexp(e);
+      case Op::dropout:
+        return evaluate_dropout(e);
     }
   }
 
@@ -194,8 +214,9 @@ class Interpreter {
     if (options_.mode == RunMode::training)
       for (const Update& gradient : graph_.gradients) {
         const Node& target = graph_[gradient.target];
-        result_.gradients[target.as<ParamAttr>().path] =
-            gradient.value.valid() ? values_[gradient.value.index] : Tensor::zeros(target.type.dtype, shape_of(graph_, gradient.target, dims_));
+        result_.gradients[target.as<ParamAttr>().path] = gradient.value.valid()
+                                                             ? values_[gradient.value.index]
+                                                             : Tensor::zeros(target.type.dtype, shape_of(graph_, gradient.target, dims_));
       }
     for (const NodeId id : options_.watch) result_.watched.push_back(values_[id.index]);
   }

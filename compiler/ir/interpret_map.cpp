@@ -17,33 +17,60 @@ double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 double apply(MapFn fn, double a, double b, double c) {
   switch (fn) {
-    case MapFn::add: return a + b;
-    case MapFn::sub: return a - b;
-    case MapFn::mul: return a * b;
-    case MapFn::div: return a / b;
-    case MapFn::pow: return std::pow(a, b);
-    case MapFn::minimum: return minimum(a, b);
-    case MapFn::maximum: return maximum(a, b);
-    case MapFn::where: return a != 0 ? b : c;
-    case MapFn::neg: return -a;
-    case MapFn::abs: return std::fabs(a);
-    case MapFn::sign: return std::isnan(a) ? a : (a > 0) - (a < 0);
-    case MapFn::relu: return a < 0 ? 0 : a;
-    case MapFn::exp: return std::exp(a);
-    case MapFn::expm1: return std::expm1(a);
-    case MapFn::log: return std::log(a);
-    case MapFn::log1p: return std::log1p(a);
-    case MapFn::sqrt: return std::sqrt(a);
-    case MapFn::rsqrt: return 1 / std::sqrt(a);
-    case MapFn::sin: return std::sin(a);
-    case MapFn::cos: return std::cos(a);
-    case MapFn::tanh: return std::tanh(a);
-    case MapFn::sigmoid: return sigmoid(a);
-    case MapFn::erf: return std::erf(a);
-    case MapFn::gelu: return 0.5 * a * (1 + std::erf(a * kInverseSqrt2));
-    case MapFn::gelu_tanh: return 0.5 * a * (1 + std::tanh(kSqrt2OverPi * (a + 0.044715 * a * a * a)));
-    case MapFn::silu: return a * sigmoid(a);
-    case MapFn::softplus: return std::isnan(a) ? a : softplus(a);
+    case MapFn::add:
+      return a + b;
+    case MapFn::sub:
+      return a - b;
+    case MapFn::mul:
+      return a * b;
+    case MapFn::div:
+      return a / b;
+    case MapFn::pow:
+      return std::pow(a, b);
+    case MapFn::minimum:
+      return minimum(a, b);
+    case MapFn::maximum:
+      return maximum(a, b);
+    case MapFn::where:
+      return a != 0 ? b : c;
+    case MapFn::neg:
+      return -a;
+    case MapFn::abs:
+      return std::fabs(a);
+    case MapFn::sign:
+      return std::isnan(a) ? a : (a > 0) - (a < 0);
+    case MapFn::relu:
+      return a < 0 ? 0 : a;
+    case MapFn::exp:
+      return std::exp(a);
+    case MapFn::expm1:
+      return std::expm1(a);
+    case MapFn::log:
+      return std::log(a);
+    case MapFn::log1p:
+      return std::log1p(a);
+    case MapFn::sqrt:
+      return std::sqrt(a);
+    case MapFn::rsqrt:
+      return 1 / std::sqrt(a);
+    case MapFn::sin:
+      return std::sin(a);
+    case MapFn::cos:
+      return std::cos(a);
+    case MapFn::tanh:
+      return std::tanh(a);
+    case MapFn::sigmoid:
+      return sigmoid(a);
+    case MapFn::erf:
+      return std::erf(a);
+    case MapFn::gelu:
+      return 0.5 * a * (1 + std::erf(a * kInverseSqrt2));
+    case MapFn::gelu_tanh:
+      return 0.5 * a * (1 + std::tanh(kSqrt2OverPi * (a + 0.044715 * a * a * a)));
+    case MapFn::silu:
+      return a * sigmoid(a);
+    case MapFn::softplus:
+      return std::isnan(a) ? a : softplus(a);
     case MapFn::equal:
     case MapFn::not_equal:
     case MapFn::less:
@@ -52,7 +79,8 @@ double apply(MapFn fn, double a, double b, double c) {
     case MapFn::greater_equal:
     case MapFn::logical_and:
     case MapFn::logical_or:
-    case MapFn::logical_not: break;
+    case MapFn::logical_not:
+      break;
   }
   EINC_CHECK(false, "{} gives no floating number", to_string(fn));
   return 0;
@@ -81,26 +109,41 @@ int64_t integer_power(int64_t base, int64_t exponent) {
 int64_t apply(MapFn fn, int64_t a, int64_t b, int64_t c) {
   const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (fn) {
-    case MapFn::add: return static_cast<int64_t>(ua + ub);
-    case MapFn::sub: return static_cast<int64_t>(ua - ub);
-    case MapFn::mul: return static_cast<int64_t>(ua * ub);
-    case MapFn::pow: return integer_power(a, b);
-    case MapFn::minimum: return std::min(a, b);
-    case MapFn::maximum: return std::max(a, b);
-    case MapFn::where: return a != 0 ? b : c;
-    case MapFn::neg: return static_cast<int64_t>(-ua);
-    case MapFn::abs: return a < 0 ? static_cast<int64_t>(-ua) : a;
-    case MapFn::sign: return (a > 0) - (a < 0);
-    case MapFn::relu: return std::max<int64_t>(a, 0);
+    case MapFn::add:
+      return static_cast<int64_t>(ua + ub);
+    case MapFn::sub:
+      return static_cast<int64_t>(ua - ub);
+    case MapFn::mul:
+      return static_cast<int64_t>(ua * ub);
+    case MapFn::pow:
+      return integer_power(a, b);
+    case MapFn::minimum:
+      return std::min(a, b);
+    case MapFn::maximum:
+      return std::max(a, b);
+    case MapFn::where:
+      return a != 0 ? b : c;
+    case MapFn::neg:
+      return static_cast<int64_t>(-ua);
+    case MapFn::abs:
+      return a < 0 ? static_cast<int64_t>(-ua) : a;
+    case MapFn::sign:
+      return (a > 0) - (a < 0);
+    case MapFn::relu:
+      return std::max<int64_t>(a, 0);
     case MapFn::equal:
     case MapFn::not_equal:
     case MapFn::less:
     case MapFn::less_equal:
     case MapFn::greater:
-    case MapFn::greater_equal: return compare(fn, a, b);
-    case MapFn::logical_and: return a != 0 && b != 0;
-    case MapFn::logical_or: return a != 0 || b != 0;
-    case MapFn::logical_not: return a == 0;
+    case MapFn::greater_equal:
+      return compare(fn, a, b);
+    case MapFn::logical_and:
+      return a != 0 && b != 0;
+    case MapFn::logical_or:
+      return a != 0 || b != 0;
+    case MapFn::logical_not:
+      return a == 0;
     case MapFn::div:
     case MapFn::exp:
     case MapFn::expm1:
@@ -116,7 +159,8 @@ int64_t apply(MapFn fn, int64_t a, int64_t b, int64_t c) {
     case MapFn::gelu:
     case MapFn::gelu_tanh:
     case MapFn::silu:
-    case MapFn::softplus: break;
+    case MapFn::softplus:
+      break;
   }
   EINC_CHECK(false, "{} gives no integer", to_string(fn));
   return 0;
@@ -172,9 +216,8 @@ void compare_reals(Evaluation& e) {
     return t.is_real() ? static_cast<long double>(t.reals[static_cast<size_t>(i)])
                        : static_cast<long double>(t.ints[static_cast<size_t>(i)]);
   };
-  walk_operands(e, [&](const std::array<int64_t, 4>& at) {
-    e.out.ints[static_cast<size_t>(at[0])] = compare(fn, exact(a, at[1]), exact(b, at[2]));
-  });
+  walk_operands(
+      e, [&](const std::array<int64_t, 4>& at) { e.out.ints[static_cast<size_t>(at[0])] = compare(fn, exact(a, at[1]), exact(b, at[2])); });
 }
 
 }  // namespace

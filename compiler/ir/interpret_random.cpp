@@ -10,9 +10,15 @@ void evaluate_random(Evaluation& e) {
   const auto n = static_cast<uint64_t>(e.out.count());
   for (uint64_t i = 0; i < n; ++i) {
     switch (attr.kind) {
-      case RandomKind::uniform: e.out.reals[i] = random_uniform(key, e.options.step, i); break;
-      case RandomKind::normal: e.out.reals[i] = random_normal(key, e.options.step, i); break;
-      case RandomKind::keep_mask: e.out.ints[i] = random_keep(key, e.options.step, i, attr.keep) ? 1 : 0; break;
+      case RandomKind::uniform:
+        e.out.reals[i] = random_uniform(key, e.options.step, i);
+        break;
+      case RandomKind::normal:
+        e.out.reals[i] = random_normal(key, e.options.step, i);
+        break;
+      case RandomKind::keep_mask:
+        e.out.ints[i] = random_keep(key, e.options.step, i, attr.keep) ? 1 : 0;
+        break;
     }
   }
 }

@@ -22,12 +22,18 @@ int64_t multiply(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast
 template <class T>
 T combine(ReduceFn fn, T a, T b) {
   switch (fn) {
-    case ReduceFn::sum: return add(a, b);
-    case ReduceFn::prod: return multiply(a, b);
-    case ReduceFn::max: return is_nan(a) || a > b ? a : b;
-    case ReduceFn::min: return is_nan(a) || a < b ? a : b;
-    case ReduceFn::any: return a != 0 || b != 0;
-    case ReduceFn::all: return a != 0 && b != 0;
+    case ReduceFn::sum:
+      return add(a, b);
+    case ReduceFn::prod:
+      return multiply(a, b);
+    case ReduceFn::max:
+      return is_nan(a) || a > b ? a : b;
+    case ReduceFn::min:
+      return is_nan(a) || a < b ? a : b;
+    case ReduceFn::any:
+      return a != 0 || b != 0;
+    case ReduceFn::all:
+      return a != 0 && b != 0;
   }
   return a;
 }
@@ -37,11 +43,15 @@ T identity(ReduceFn fn) {
   using Limits = std::numeric_limits<T>;
   switch (fn) {
     case ReduceFn::sum:
-    case ReduceFn::any: return 0;
+    case ReduceFn::any:
+      return 0;
     case ReduceFn::prod:
-    case ReduceFn::all: return 1;
-    case ReduceFn::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case ReduceFn::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    case ReduceFn::all:
+      return 1;
+    case ReduceFn::max:
+      return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    case ReduceFn::min:
+      return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
   return 0;
 }
@@ -62,11 +72,12 @@ template <class T>
 void reduce_into(Evaluation& e, const std::vector<T>& in, std::vector<T>& out) {
   const ReduceAttr& attr = e.node.as<ReduceAttr>();
   std::fill(out.begin(), out.end(), identity<T>(attr.fn));
-  walk<2>(e.in[0]->shape, {row_major_strides(e.in[0]->shape), result_strides(*e.in[0], attr.axes)}, {}, [&](const std::array<int64_t, 2>& at) {
-    T& total = out[static_cast<size_t>(at[1])];
-    total = combine(attr.fn, total, in[static_cast<size_t>(at[0])]);
-    ++e.counts.reduction;
-  });
+  walk<2>(e.in[0]->shape, {row_major_strides(e.in[0]->shape), result_strides(*e.in[0], attr.axes)}, {},
+          [&](const std::array<int64_t, 2>& at) {
+            T& total = out[static_cast<size_t>(at[1])];
+            total = combine(attr.fn, total, in[static_cast<size_t>(at[0])]);
+            ++e.counts.reduction;
+          });
 }
 
 // Calls visit(start, step, size, line number) for every line of the operand along an axis.

@@ -13,7 +13,8 @@ constexpr int64_t kMaxElements = int64_t{1} << 40;  // of one value: sums over a
 
 [[noreturn]] void fail(FailureKind kind, const std::string& message) { throw RuntimeFailure(kind, message); }
 
-Tensor initial_value(const Graph& graph, NodeId id, const Init& init, Name path, const Bindings& dims, uint64_t seed, Arithmetic arithmetic) {
+Tensor initial_value(const Graph& graph, NodeId id, const Init& init, Name path, const Bindings& dims, uint64_t seed,
+                     Arithmetic arithmetic) {
   const std::optional<std::vector<double>> arguments = init_arguments(init, dims);
   if (!arguments) fail(FailureKind::data, fmt::format("the initialiser of '{}' has no value: set its dims", path.str()));
   const Type& type = graph.type(id);
@@ -51,7 +52,8 @@ std::vector<int64_t> shape_of(const Graph& graph, NodeId id, const Bindings& dim
   int64_t count = 1;
   for (const Axis& axis : graph.type(id).axes) {
     const std::optional<int64_t> size = axis.size.evaluate_integer(dims);
-    if (!size) fail(FailureKind::data, fmt::format("the size {} of '{}' has no value: set its dims", axis.size.str(), describe_node(graph, id)));
+    if (!size)
+      fail(FailureKind::data, fmt::format("the size {} of '{}' has no value: set its dims", axis.size.str(), describe_node(graph, id)));
     if (*size < 1) fail(FailureKind::data, fmt::format("the size {} of '{}' is {}", axis.size.str(), describe_node(graph, id), *size));
     if (*size > kMaxElements / count)
       fail(FailureKind::resource, fmt::format("'{}' {} is too large to interpret", describe_node(graph, id), to_string(graph.type(id))));

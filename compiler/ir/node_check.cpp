@@ -32,13 +32,18 @@ class NodeCheck {
       case Op::state:
       case Op::constant:
       case Op::iota:
-      case Op::random: return 0;
-      case Op::map: return std::holds_alternative<MapAttr>(node_.attr) ? arity_of(node_.as<MapAttr>().fn) : -1;
-      case Op::concat: return -1;
+      case Op::random:
+        return 0;
+      case Op::map:
+        return std::holds_alternative<MapAttr>(node_.attr) ? arity_of(node_.as<MapAttr>().fn) : -1;
+      case Op::concat:
+        return -1;
       case Op::contract:
       case Op::gather:
-      case Op::scatter_add: return 2;
-      case Op::scatter_set: return 3;
+      case Op::scatter_add:
+        return 2;
+      case Op::scatter_set:
+        return 3;
       case Op::reduce:
       case Op::scan:
       case Op::arg_reduce:
@@ -56,16 +61,23 @@ class NodeCheck {
       case Op::stop_gradient:
       case Op::softmax:
       case Op::logsumexp:
-      case Op::dropout: return 1;
+      case Op::dropout:
+        return 1;
     }
     return 0;
   }
 
   void check() {
     switch (node_.op) {
-      case Op::input: attr<InputAttr>(); return;
-      case Op::param: attr<ParamAttr>(); return;
-      case Op::state: attr<StateAttr>(); return;
+      case Op::input:
+        attr<InputAttr>();
+        return;
+      case Op::param:
+        attr<ParamAttr>();
+        return;
+      case Op::state:
+        attr<StateAttr>();
+        return;
       case Op::constant:
         if (attr<ConstantAttr>() && out_.rank() != 0) fail("a constant has no axes");
         return;
@@ -73,31 +85,47 @@ class NodeCheck {
         attr<std::monostate>();
         if (out_.rank() != 1 || out_.dtype == DType::boolean) fail("iota is one axis of numbers");
         return;
-      case Op::random: return random();
-      case Op::map: return map();
-      case Op::reduce: return reduce();
-      case Op::logsumexp: return reduce();
-      case Op::softmax: return softmax();
+      case Op::random:
+        return random();
+      case Op::map:
+        return map();
+      case Op::reduce:
+        return reduce();
+      case Op::logsumexp:
+        return reduce();
+      case Op::softmax:
+        return softmax();
       case Op::scan:
         if (const auto* a = attr<ScanAttr>()) same_axis_kept(a->axis);
         return;
-      case Op::arg_reduce: return arg_reduce();
-      case Op::top_k_index: return top_k();
-      case Op::contract: return contract();
-      case Op::permute: return permute();
-      case Op::broadcast: return broadcast();
-      case Op::split: return split();
-      case Op::merge: return merge();
-      case Op::slice: return slice();
-      case Op::diagonal: return diagonal();
+      case Op::arg_reduce:
+        return arg_reduce();
+      case Op::top_k_index:
+        return top_k();
+      case Op::contract:
+        return contract();
+      case Op::permute:
+        return permute();
+      case Op::broadcast:
+        return broadcast();
+      case Op::split:
+        return split();
+      case Op::merge:
+        return merge();
+      case Op::slice:
+        return slice();
+      case Op::diagonal:
+        return diagonal();
       case Op::window:
         if (const auto* a = attr<WindowAttr>()) windows(*a, in(0), out_);
         return same_dtype();
       case Op::fold:
         if (const auto* a = attr<WindowAttr>()) windows(*a, out_, in(0));
         return same_dtype();
-      case Op::pad: return pad();
-      case Op::concat: return concat();
+      case Op::pad:
+        return pad();
+      case Op::concat:
+        return concat();
       case Op::gather:
         if (const auto* a = attr<GatherAttr>()) indexed(*a, in(0), in(1), out_);
         return same_dtype();
@@ -108,7 +136,9 @@ class NodeCheck {
         if (const auto* a = attr<GatherAttr>()) indexed(*a, in(0), in(2), in(1));
         if (!in(0).same_sizes(out_)) fail("the result is not of the base's sizes");
         return same_dtype();
-      case Op::cast: attr<std::monostate>(); return same_sizes();
+      case Op::cast:
+        attr<std::monostate>();
+        return same_sizes();
       case Op::stop_gradient:
         attr<std::monostate>();
         same_sizes();

@@ -22,7 +22,7 @@ constexpr std::array kMapRows{
 #undef X
 };
 
-constexpr std::array kReduceNames{std::string_view("sum"), std::string_view("max"), std::string_view("min"),
+constexpr std::array kReduceNames{std::string_view("sum"),  std::string_view("max"), std::string_view("min"),
                                   std::string_view("prod"), std::string_view("any"), std::string_view("all")};
 
 const MapRow& row(MapFn fn) { return kMapRows[static_cast<size_t>(fn)]; }
@@ -35,18 +35,24 @@ std::string_view to_string(ReduceFn fn) { return kReduceNames[static_cast<size_t
 
 std::string_view to_string(RandomKind kind) {
   switch (kind) {
-    case RandomKind::uniform: return "uniform";
-    case RandomKind::normal: return "normal";
-    case RandomKind::keep_mask: return "keep_mask";
+    case RandomKind::uniform:
+      return "uniform";
+    case RandomKind::normal:
+      return "normal";
+    case RandomKind::keep_mask:
+      return "keep_mask";
   }
   return "";
 }
 
 std::string_view to_string(Phase phase) {
   switch (phase) {
-    case Phase::forward: return "forward";
-    case Phase::backward: return "backward";
-    case Phase::optimizer: return "optimizer";
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::optimizer:
+      return "optimizer";
   }
   return "";
 }
@@ -88,7 +94,8 @@ OpKind kind_of(Op op) {
     case Op::state:
     case Op::constant:
     case Op::iota:
-    case Op::random: return OpKind::source;
+    case Op::random:
+      return OpKind::source;
     case Op::map:
     case Op::reduce:
     case Op::scan:
@@ -101,7 +108,8 @@ OpKind kind_of(Op op) {
     case Op::gather:
     case Op::scatter_add:
     case Op::scatter_set:
-    case Op::cast: return OpKind::compute;
+    case Op::cast:
+      return OpKind::compute;
     case Op::permute:
     case Op::broadcast:
     case Op::split:
@@ -109,10 +117,12 @@ OpKind kind_of(Op op) {
     case Op::slice:
     case Op::diagonal:
     case Op::window:
-    case Op::stop_gradient: return OpKind::view;
+    case Op::stop_gradient:
+      return OpKind::view;
     case Op::softmax:
     case Op::logsumexp:
-    case Op::dropout: return OpKind::composite;
+    case Op::dropout:
+      return OpKind::composite;
   }
   return OpKind::compute;
 }

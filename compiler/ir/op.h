@@ -10,12 +10,11 @@ namespace einc {
 
 // name | what it computes. Composite ops (softmax, logsumexp, dropout) keep their own gradient and are expanded into the
 // primitives above them by simplify/expand after differentiation; cost, kernels and backends never see them.
-#define EINC_OPS(X)                                                                                       \
-  X(input) X(param) X(state) X(constant) X(iota) X(random)                                                \
-  X(map) X(reduce) X(scan) X(arg_reduce) X(top_k_index) X(contract)                                       \
-  X(permute) X(broadcast) X(split) X(merge) X(slice) X(diagonal) X(window)                                \
-  X(fold) X(pad) X(concat) X(gather) X(scatter_add) X(scatter_set) X(cast) X(stop_gradient)               \
-  X(softmax) X(logsumexp) X(dropout)
+#define EINC_OPS(X)                                                                                                                  \
+  X(input)                                                                                                                           \
+  X(param) X(state) X(constant) X(iota) X(random) X(map) X(reduce) X(scan) X(arg_reduce) X(top_k_index) X(contract) X(permute)       \
+      X(broadcast) X(split) X(merge) X(slice) X(diagonal) X(window) X(fold) X(pad) X(concat) X(gather) X(scatter_add) X(scatter_set) \
+          X(cast) X(stop_gradient) X(softmax) X(logsumexp) X(dropout)
 
 enum class Op : uint8_t {
 #define X(name) name,
@@ -26,13 +25,13 @@ enum class Op : uint8_t {
 enum class OpKind : uint8_t { source, compute, view, composite };
 
 // name | arity | 1 when transcendental (counted in a column of its own as well)
-#define EINC_MAP_FNS(X)                                                                                              \
-  X(add, 2, 0) X(sub, 2, 0) X(mul, 2, 0) X(div, 2, 0) X(pow, 2, 1) X(minimum, 2, 0) X(maximum, 2, 0)                 \
-  X(equal, 2, 0) X(not_equal, 2, 0) X(less, 2, 0) X(less_equal, 2, 0) X(greater, 2, 0) X(greater_equal, 2, 0)        \
-  X(logical_and, 2, 0) X(logical_or, 2, 0) X(logical_not, 1, 0) X(where, 3, 0)                                       \
-  X(neg, 1, 0) X(abs, 1, 0) X(sign, 1, 0) X(relu, 1, 0)                                                              \
-  X(exp, 1, 1) X(expm1, 1, 1) X(log, 1, 1) X(log1p, 1, 1) X(sqrt, 1, 0) X(rsqrt, 1, 0) X(sin, 1, 1) X(cos, 1, 1)     \
-  X(tanh, 1, 1) X(sigmoid, 1, 1) X(erf, 1, 1) X(gelu, 1, 1) X(gelu_tanh, 1, 1) X(silu, 1, 1) X(softplus, 1, 1)
+#define EINC_MAP_FNS(X)                                                                                                                 \
+  X(add, 2, 0)                                                                                                                          \
+  X(sub, 2, 0) X(mul, 2, 0) X(div, 2, 0) X(pow, 2, 1) X(minimum, 2, 0) X(maximum, 2, 0) X(equal, 2, 0) X(not_equal, 2, 0) X(less, 2, 0) \
+      X(less_equal, 2, 0) X(greater, 2, 0) X(greater_equal, 2, 0) X(logical_and, 2, 0) X(logical_or, 2, 0) X(logical_not, 1, 0)         \
+          X(where, 3, 0) X(neg, 1, 0) X(abs, 1, 0) X(sign, 1, 0) X(relu, 1, 0) X(exp, 1, 1) X(expm1, 1, 1) X(log, 1, 1) X(log1p, 1, 1)  \
+              X(sqrt, 1, 0) X(rsqrt, 1, 0) X(sin, 1, 1) X(cos, 1, 1) X(tanh, 1, 1) X(sigmoid, 1, 1) X(erf, 1, 1) X(gelu, 1, 1)          \
+                  X(gelu_tanh, 1, 1) X(silu, 1, 1) X(softplus, 1, 1)
 
 enum class MapFn : uint8_t {
 #define X(name, arity, transcendental) name,

@@ -82,9 +82,14 @@ class Printer {
   void dim(const Dim& dim) {
     add("dim {}", dim.name.str());
     switch (dim.kind) {
-      case DimKind::free: break;
-      case DimKind::defaulted: add(" = {}", dim.default_value); break;
-      case DimKind::derived: add(" := {}", wrapped(dim.definition)); break;
+      case DimKind::free:
+        break;
+      case DimKind::defaulted:
+        add(" = {}", dim.default_value);
+        break;
+      case DimKind::derived:
+        add(" := {}", wrapped(dim.definition));
+        break;
     }
     source(dim.source);
     out_ += '\n';

@@ -154,13 +154,23 @@ class Reader {
 
   static void function(Cursor& c, Node& n) {
     switch (n.op) {
-      case Op::map: n.attr = MapAttr{c.word_of(parse_map_fn, "elementwise function"), {}}; return;
+      case Op::map:
+        n.attr = MapAttr{c.word_of(parse_map_fn, "elementwise function"), {}};
+        return;
       case Op::reduce:
       case Op::softmax:
-      case Op::logsumexp: n.attr = ReduceAttr{c.word_of(parse_reduce_fn, "reduction"), {}}; return;
-      case Op::scan: n.attr = ScanAttr{c.word_of(parse_reduce_fn, "reduction"), 0, Direction::forward}; return;
-      case Op::arg_reduce: n.attr = ArgReduceAttr{c.word_of(parse_reduce_fn, "reduction"), 0}; return;
-      case Op::random: n.attr = RandomAttr{c.word_of(parse_random_kind, "kind of random numbers"), Name(), 1}; return;
+      case Op::logsumexp:
+        n.attr = ReduceAttr{c.word_of(parse_reduce_fn, "reduction"), {}};
+        return;
+      case Op::scan:
+        n.attr = ScanAttr{c.word_of(parse_reduce_fn, "reduction"), 0, Direction::forward};
+        return;
+      case Op::arg_reduce:
+        n.attr = ArgReduceAttr{c.word_of(parse_reduce_fn, "reduction"), 0};
+        return;
+      case Op::random:
+        n.attr = RandomAttr{c.word_of(parse_random_kind, "kind of random numbers"), Name(), 1};
+        return;
       case Op::input:
       case Op::param:
       case Op::state:
@@ -183,7 +193,8 @@ class Reader {
       case Op::scatter_set:
       case Op::cast:
       case Op::stop_gradient:
-      case Op::dropout: return;
+      case Op::dropout:
+        return;
     }
   }
 
@@ -224,7 +235,9 @@ class Reader {
 
   void attributes(Cursor& c, Node& n) {
     switch (n.op) {
-      case Op::input: n.attr = InputAttr{quoted_name(c, "name=")}; return;
+      case Op::input:
+        n.attr = InputAttr{quoted_name(c, "name=")};
+        return;
       case Op::param: {
         const Name path = quoted_name(c, "path=");
         const bool frozen = c.accept_word("frozen");
@@ -249,25 +262,40 @@ class Reader {
         attr.keep = c.number();
         return;
       }
-      case Op::map: return maps(c, n);
+      case Op::map:
+        return maps(c, n);
       case Op::reduce:
       case Op::softmax:
-      case Op::logsumexp: std::get<ReduceAttr>(n.attr).axes = list(c, "axes="); return;
+      case Op::logsumexp:
+        std::get<ReduceAttr>(n.attr).axes = list(c, "axes=");
+        return;
       case Op::scan:
         std::get<ScanAttr>(n.attr).axis = axis(c);
         if (c.accept_word("reverse")) std::get<ScanAttr>(n.attr).direction = Direction::reverse;
         return;
-      case Op::arg_reduce: std::get<ArgReduceAttr>(n.attr).axis = axis(c); return;
-      case Op::top_k_index: n.attr = TopKAttr{axis(c)}; return;
+      case Op::arg_reduce:
+        std::get<ArgReduceAttr>(n.attr).axis = axis(c);
+        return;
+      case Op::top_k_index:
+        n.attr = TopKAttr{axis(c)};
+        return;
       case Op::contract: {
         const AxisList left = list(c, "left=");
         n.attr = ContractAttr{left, list(c, "right=")};
         return;
       }
-      case Op::permute: n.attr = PermuteAttr{list(c, "order=")}; return;
-      case Op::broadcast: n.attr = BroadcastAttr{list(c, "map=")}; return;
-      case Op::split: n.attr = SplitAttr{list(c, "counts=")}; return;
-      case Op::merge: n.attr = MergeAttr{list(c, "counts=")}; return;
+      case Op::permute:
+        n.attr = PermuteAttr{list(c, "order=")};
+        return;
+      case Op::broadcast:
+        n.attr = BroadcastAttr{list(c, "map=")};
+        return;
+      case Op::split:
+        n.attr = SplitAttr{list(c, "counts=")};
+        return;
+      case Op::merge:
+        n.attr = MergeAttr{list(c, "counts=")};
+        return;
       case Op::slice: {
         const int sliced = axis(c);
         c.expect("start=");
@@ -276,7 +304,9 @@ class Reader {
         n.attr = SliceAttr{sliced, start, c.integer()};
         return;
       }
-      case Op::diagonal: n.attr = DiagonalAttr{list(c, "map=")}; return;
+      case Op::diagonal:
+        n.attr = DiagonalAttr{list(c, "map=")};
+        return;
       case Op::window:
       case Op::fold: {
         const int split = axis(c);
@@ -295,7 +325,9 @@ class Reader {
         n.attr = std::move(attr);
         return;
       }
-      case Op::concat: n.attr = ConcatAttr{axis(c)}; return;
+      case Op::concat:
+        n.attr = ConcatAttr{axis(c)};
+        return;
       case Op::gather:
       case Op::scatter_add:
       case Op::scatter_set: {
@@ -312,7 +344,8 @@ class Reader {
       }
       case Op::iota:
       case Op::cast:
-      case Op::stop_gradient: return;
+      case Op::stop_gradient:
+        return;
     }
   }
 

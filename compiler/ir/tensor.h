@@ -15,14 +15,12 @@ namespace einc {
 struct Tensor {
   DType dtype = DType::real;
   std::vector<int64_t> shape;
-  std::vector<double> reals;   // when is_floating(dtype)
-  std::vector<int64_t> ints;   // otherwise
+  std::vector<double> reals;  // when is_floating(dtype)
+  std::vector<int64_t> ints;  // otherwise
 
   bool is_real() const { return is_floating(dtype); }
   int64_t count() const { return static_cast<int64_t>(is_real() ? reals.size() : ints.size()); }
-  double real_at(int64_t i) const {
-    return is_real() ? reals[static_cast<size_t>(i)] : static_cast<double>(ints[static_cast<size_t>(i)]);
-  }
+  double real_at(int64_t i) const { return is_real() ? reals[static_cast<size_t>(i)] : static_cast<double>(ints[static_cast<size_t>(i)]); }
 
   static Tensor zeros(DType dtype, std::vector<int64_t> shape);
   static Tensor of_reals(std::vector<int64_t> shape, std::vector<double> values, DType dtype = DType::real);

@@ -48,18 +48,32 @@ Tensor from_host(const HostArray& array) {
   Tensor t = Tensor::zeros(array.dtype, array.shape);
   EINC_CHECK(static_cast<size_t>(t.count() * bytes_of(array.dtype)) == array.bytes.size(), "an array of {} bytes", array.bytes.size());
   switch (array.dtype) {
-    case DType::f64: load<double>(array, t.reals); break;
+    case DType::f64:
+      load<double>(array, t.reals);
+      break;
     case DType::real:
-    case DType::f32: load<float>(array, t.reals); break;
+    case DType::f32:
+      load<float>(array, t.reals);
+      break;
     case DType::bf16:
     case DType::f16:
     case DType::f8e4m3:
-    case DType::f8e5m2: load_short(array, t.reals); break;
-    case DType::i64: load<int64_t>(array, t.ints); break;
-    case DType::i32: load<int32_t>(array, t.ints); break;
-    case DType::u16: load<uint16_t>(array, t.ints); break;
+    case DType::f8e5m2:
+      load_short(array, t.reals);
+      break;
+    case DType::i64:
+      load<int64_t>(array, t.ints);
+      break;
+    case DType::i32:
+      load<int32_t>(array, t.ints);
+      break;
+    case DType::u16:
+      load<uint16_t>(array, t.ints);
+      break;
     case DType::u8:
-    case DType::boolean: load<uint8_t>(array, t.ints); break;
+    case DType::boolean:
+      load<uint8_t>(array, t.ints);
+      break;
   }
   return t;
 }
@@ -68,18 +82,32 @@ HostArray to_host(const Tensor& tensor) {
   HostArray array{tensor.dtype == DType::real ? DType::f32 : tensor.dtype, tensor.shape, {}};
   array.bytes.resize(static_cast<size_t>(tensor.count() * bytes_of(array.dtype)));
   switch (array.dtype) {
-    case DType::f64: store<double>(tensor.reals, array); break;
+    case DType::f64:
+      store<double>(tensor.reals, array);
+      break;
     case DType::real:
-    case DType::f32: store<float>(tensor.reals, array); break;
+    case DType::f32:
+      store<float>(tensor.reals, array);
+      break;
     case DType::bf16:
     case DType::f16:
     case DType::f8e4m3:
-    case DType::f8e5m2: store_short(tensor.reals, array); break;
-    case DType::i64: store<int64_t>(tensor.ints, array); break;
-    case DType::i32: store<int32_t>(tensor.ints, array); break;
-    case DType::u16: store<uint16_t>(tensor.ints, array); break;
+    case DType::f8e5m2:
+      store_short(tensor.reals, array);
+      break;
+    case DType::i64:
+      store<int64_t>(tensor.ints, array);
+      break;
+    case DType::i32:
+      store<int32_t>(tensor.ints, array);
+      break;
+    case DType::u16:
+      store<uint16_t>(tensor.ints, array);
+      break;
     case DType::u8:
-    case DType::boolean: store<uint8_t>(tensor.ints, array); break;
+    case DType::boolean:
+      store<uint8_t>(tensor.ints, array);
+      break;
   }
   return array;
 }

@@ -21,32 +21,46 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::string_view to_string(Policy policy) {
   switch (policy) {
-    case Policy::inherit: return "inherit";
-    case Policy::f32: return "f32";
-    case Policy::bf16: return "bf16";
-    case Policy::f16: return "f16";
-    case Policy::fp8: return "fp8";
+    case Policy::inherit:
+      return "inherit";
+    case Policy::f32:
+      return "f32";
+    case Policy::bf16:
+      return "bf16";
+    case Policy::f16:
+      return "f16";
+    case Policy::fp8:
+      return "fp8";
   }
   return "";
 }
 
 std::string_view to_string(StateRole role) {
   switch (role) {
-    case StateRole::user: return "user";
-    case StateRole::moment: return "moment";
-    case StateRole::scalar: return "scalar";
+    case StateRole::user:
+      return "user";
+    case StateRole::moment:
+      return "moment";
+    case StateRole::scalar:
+      return "scalar";
   }
   return "";
 }
 
 std::string_view to_string(ConditionKind kind) {
   switch (kind) {
-    case ConditionKind::divides: return "divides";
-    case ConditionKind::at_least: return "at_least";
-    case ConditionKind::less: return "less";
-    case ConditionKind::equal: return "equal";
-    case ConditionKind::in_range: return "in_range";
-    case ConditionKind::fits: return "fits";
+    case ConditionKind::divides:
+      return "divides";
+    case ConditionKind::at_least:
+      return "at_least";
+    case ConditionKind::less:
+      return "less";
+    case ConditionKind::equal:
+      return "equal";
+    case ConditionKind::in_range:
+      return "in_range";
+    case ConditionKind::fits:
+      return "fits";
   }
   return "";
 }

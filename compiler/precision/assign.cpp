@@ -73,26 +73,40 @@ class Assigner {
     const Policy policy = policy_of(node);
     const bool written_float = written != DType::real, scalar = node.type.axes.empty();
     switch (node.op) {
-      case Op::input: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "inputs are stored in f32",
-                                  written_float ? pull_of(written) : Pull::follows);
-      case Op::param: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "master copy in f32", Pull::neutral);
-      case Op::state: return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "states are f32", scalar ? Pull::neutral : Pull::high);
+      case Op::input:
+        return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "inputs are stored in f32",
+                    written_float ? pull_of(written) : Pull::follows);
+      case Op::param:
+        return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "master copy in f32",
+                    Pull::neutral);
+      case Op::state:
+        return emit(std::move(node), written_float ? written : DType::f32, written_float ? "as declared" : "states are f32",
+                    scalar ? Pull::neutral : Pull::high);
       case Op::constant:
-      case Op::iota: return emit(std::move(node), written_float ? written : DType::f32, "", Pull::neutral);
-      case Op::random: return emit(std::move(node), written_float ? written : DType::f32, "random numbers are drawn in f32", Pull::follows);
-      case Op::contract: return contraction(i, std::move(node), policy);
-      case Op::map: return elementwise(i, std::move(node), policy);
+      case Op::iota:
+        return emit(std::move(node), written_float ? written : DType::f32, "", Pull::neutral);
+      case Op::random:
+        return emit(std::move(node), written_float ? written : DType::f32, "random numbers are drawn in f32", Pull::follows);
+      case Op::contract:
+        return contraction(i, std::move(node), policy);
+      case Op::map:
+        return elementwise(i, std::move(node), policy);
       case Op::reduce:
       case Op::scan:
       case Op::softmax:
-      case Op::logsumexp: return reduction(i, std::move(node));
-      case Op::concat: return concatenation(std::move(node), policy);
-      case Op::gather: return gathered(std::move(node), policy);
-      case Op::scatter_add: return scattered(i, std::move(node));
+      case Op::logsumexp:
+        return reduction(i, std::move(node));
+      case Op::concat:
+        return concatenation(std::move(node), policy);
+      case Op::gather:
+        return gathered(std::move(node), policy);
+      case Op::scatter_add:
+        return scattered(i, std::move(node));
       case Op::scatter_set:
         node.operands[1] = converted(node.operands[1], type(node.operands[0]).dtype, node.origin.phase);
         return like_operand(std::move(node));
-      case Op::cast: return cast(i, std::move(node));
+      case Op::cast:
+        return cast(i, std::move(node));
       case Op::permute:
       case Op::broadcast:
       case Op::split:
@@ -103,9 +117,11 @@ class Assigner {
       case Op::stop_gradient:
       case Op::fold:
       case Op::pad:
-      case Op::dropout: return like_operand(std::move(node));
+      case Op::dropout:
+        return like_operand(std::move(node));
       case Op::arg_reduce:
-      case Op::top_k_index: break;
+      case Op::top_k_index:
+        break;
     }
     EINC_CHECK(false, "{} is never floating", to_string(node.op));
   }
@@ -170,14 +186,18 @@ class Assigner {
     const NodeId product = emit(std::move(node), DType::f32, "contraction: scaled fp8 operands, f32 accumulation", Pull::high);
     const NodeId scale = emit_map(MapFn::mul, {scales[0], scales[1]}, Type{DType::f32, {}}, origin, "scale of an fp8 product");
     DType result = activation_dtype(Policy::fp8);
-    if (gradient_[i] != DType::real) result = gradient_[i];
-    else if (origin.pinned && written != DType::real) result = written;
+    if (gradient_[i] != DType::real)
+      result = gradient_[i];
+    else if (origin.pinned && written != DType::real)
+      result = written;
     Type scaled_type = type;
     scaled_type.dtype = result;
     return emit_map(MapFn::mul, {product, scale}, scaled_type, origin, "an fp8 product back in its scale");
   }
 
-  struct Scaled { NodeId value, scale; };
+  struct Scaled {
+    NodeId value, scale;
+  };
   // x / s in fp8 with s = max |x| / largest: the whole range is used and nothing overflows. Once for each buffer.
   Scaled divided_by_scale(NodeId x, DType dtype, Phase phase) {
     const auto found = scaled_.find({x.index, dtype});
@@ -207,7 +227,8 @@ class Assigner {
       reduce.origin = origin;
       const NodeId largest = wide.rank() == 0 ? magnitude : emit(std::move(reduce), DType::f32, "scale of an fp8 operand", Pull::high);
       const NodeId bounded = emit_map(MapFn::maximum, {largest, constant(kSmallest, origin)}, scalar, origin, "scale of an fp8 operand");
-      const NodeId scale = emit_map(MapFn::mul, {bounded, constant(1 / info(dtype).largest, origin)}, scalar, origin, "scale of an fp8 operand");
+      const NodeId scale =
+          emit_map(MapFn::mul, {bounded, constant(1 / info(dtype).largest, origin)}, scalar, origin, "scale of an fp8 operand");
       result = {emit_map(MapFn::div, {x, scale}, low, origin, "divided by its scale, in fp8"), scale};
     }
     scaled_.emplace(std::pair(x.index, dtype), result);
@@ -242,16 +263,20 @@ class Assigner {
 
   NodeId elementwise(uint32_t i, Node node, Policy policy) {
     const DType written = node.type.dtype;
-    if (written != DType::real) return emit(std::move(node), written, node.origin.pinned ? "pinned in the program" : "as its operands are written", pull_of(written));
+    if (written != DType::real)
+      return emit(std::move(node), written, node.origin.pinned ? "pinned in the program" : "as its operands are written", pull_of(written));
     std::vector<Pull> pulls;
     for (NodeId x : node.operands)
       if (is_floating(type(x).dtype)) pulls.push_back(pull(x));
     Decision decision = follow_operands(policy, pulls);
     bool neutral = decision.dtype == DType::f32;
     for (Pull p : pulls) neutral = neutral && p == Pull::neutral;
-    if (node.origin.phase == Phase::optimizer) decision = {DType::f32, "optimizer state and updates are f32"};
-    else if (gradient_[i] != DType::real) decision = {gradient_[i], "a parameter's gradient is summed in its master's dtype"};
-    else if (decision.dtype != DType::f32 && loss_[i]) decision = {DType::f32, "losses are f32"};
+    if (node.origin.phase == Phase::optimizer)
+      decision = {DType::f32, "optimizer state and updates are f32"};
+    else if (gradient_[i] != DType::real)
+      decision = {gradient_[i], "a parameter's gradient is summed in its master's dtype"};
+    else if (decision.dtype != DType::f32 && loss_[i])
+      decision = {DType::f32, "losses are f32"};
     if (decision.dtype != DType::f32)
       for (NodeId& x : node.operands)
         if (is_floating(type(x).dtype) && pull(x) == Pull::follows) x = converted(x, decision.dtype, node.origin.phase);
@@ -263,7 +288,8 @@ class Assigner {
     const bool neutral = pull(node.operands[0]) == Pull::neutral;
     const DType dtype = written == DType::real ? wide : written;
     const std::string_view reason = node.op == Op::softmax || node.op == Op::logsumexp ? "softmax is f32" : "reductions are f32";
-    return emit(std::move(node), dtype, written == DType::real ? reason : "as its operand is written", neutral ? Pull::neutral : pull_of(dtype));
+    return emit(std::move(node), dtype, written == DType::real ? reason : "as its operand is written",
+                neutral ? Pull::neutral : pull_of(dtype));
   }
 
   NodeId concatenation(Node node, Policy policy) {

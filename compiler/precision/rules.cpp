@@ -7,10 +7,13 @@ namespace einc {
 DType activation_dtype(Policy policy) {
   switch (policy) {
     case Policy::inherit:
-    case Policy::f32: return DType::f32;
-    case Policy::f16: return DType::f16;
+    case Policy::f32:
+      return DType::f32;
+    case Policy::f16:
+      return DType::f16;
     case Policy::bf16:
-    case Policy::fp8: return DType::bf16;
+    case Policy::fp8:
+      return DType::bf16;
   }
   return DType::f32;
 }

@@ -22,10 +22,14 @@ constexpr size_t kDominant = 12;
 DType contraction_dtype(Policy policy) {
   switch (policy) {
     case Policy::inherit:
-    case Policy::f32: return DType::f32;
-    case Policy::bf16: return DType::bf16;
-    case Policy::f16: return DType::f16;
-    case Policy::fp8: return DType::f8e4m3;
+    case Policy::f32:
+      return DType::f32;
+    case Policy::bf16:
+      return DType::bf16;
+    case Policy::f16:
+      return DType::f16;
+    case Policy::fp8:
+      return DType::f8e4m3;
   }
   return DType::f32;
 }
@@ -108,8 +112,12 @@ class ReportBuilder {
   }
 
   FlopReport flop_report(const FlopTotals& totals, Phase phase) {
-    return {amount(totals.of(phase, FlopClass::contraction)), amount(totals.of(phase, FlopClass::elementwise)), amount(totals.of(phase, FlopClass::reduction)),
-            amount(totals.of(phase, FlopClass::other)),       amount(totals.total(phase)),                      amount(totals.transcendental[static_cast<size_t>(phase)])};
+    return {amount(totals.of(phase, FlopClass::contraction)),
+            amount(totals.of(phase, FlopClass::elementwise)),
+            amount(totals.of(phase, FlopClass::reduction)),
+            amount(totals.of(phase, FlopClass::other)),
+            amount(totals.total(phase)),
+            amount(totals.transcendental[static_cast<size_t>(phase)])};
   }
 
   void count_all_flops() {
@@ -218,7 +226,8 @@ class ReportBuilder {
   struct GroupHash {
     size_t operator()(const GroupKey& k) const {
       size_t h = std::hash<Name>()(k.module);
-      for (size_t part : {std::hash<Name>()(k.label), std::hash<Name>()(k.param), static_cast<size_t>(k.op) * 3 + static_cast<size_t>(k.phase), k.flops.hash(), k.bytes.hash()})
+      for (size_t part : {std::hash<Name>()(k.label), std::hash<Name>()(k.param),
+                          static_cast<size_t>(k.op) * 3 + static_cast<size_t>(k.phase), k.flops.hash(), k.bytes.hash()})
         h = h * 0x9E3779B97F4A7C15u + part;
       return h;
     }
@@ -231,11 +240,19 @@ class ReportBuilder {
       const Node& node = graph_.nodes[i];
       if (kind_of(node.op) == OpKind::source && node.op != Op::iota && node.op != Op::random) continue;
       OpReport op = op_report(NodeId{i});
-      if (op.time_s) step_time_ += *op.time_s;
-      else if (options_.device && op.flops.value && !op.flops.value->is_zero()) untimed_ = true;
+      if (op.time_s)
+        step_time_ += *op.time_s;
+      else if (options_.device && op.flops.value && !op.flops.value->is_zero())
+        untimed_ = true;
       if (op.flops.value && !(op.flops.value->is_zero() && op.bytes_read.formula.is_zero())) {
         const Poly bytes = op.bytes_read.formula + op.bytes_written.formula;
-        const GroupKey key{starred_name(node.origin.module), node.origin.label, starred_name(op.param_path), node.op, node.origin.phase, op.flops.formula, bytes};
+        const GroupKey key{starred_name(node.origin.module),
+                           node.origin.label,
+                           starred_name(op.param_path),
+                           node.op,
+                           node.origin.phase,
+                           op.flops.formula,
+                           bytes};
         const auto [it, fresh] = place.emplace(key, groups.size());
         if (fresh) groups.push_back({NodeId{i}, key.module.str(), key.param.str(), 0, op.flops, amount(bytes), op.time_s, op.bound, 0});
         ++groups[it->second].repeats;
@@ -268,8 +285,10 @@ class ReportBuilder {
     if (!costs) return;
     for (int c = 0; c < kComponents; ++c) {
       const auto k = static_cast<size_t>(c);
-      report_.components.push_back({std::string(to_string(static_cast<Component>(c))), amount(costs->parameters[k]),
-                                    amount(divide(costs->flops[k], report_.six_nd.tokens.formula)), {}});
+      report_.components.push_back({std::string(to_string(static_cast<Component>(c))),
+                                    amount(costs->parameters[k]),
+                                    amount(divide(costs->flops[k], report_.six_nd.tokens.formula)),
+                                    {}});
     }
     double all = 0;
     for (const ComponentReport& c : report_.components) all += as_double(c.flops_per_token).value_or(0);
@@ -307,7 +326,8 @@ class ReportBuilder {
     training.time = training_time(*per_token * training.tokens, training.devices, *peak, training.mfu);
     if (const auto tokens = as_double(report_.six_nd.tokens)) training.steps = training.tokens / *tokens;
     const MemoryReport& memory = report_.memory;
-    const double p = as_double(memory.parameters).value_or(0), g = as_double(memory.gradients).value_or(0), o = as_double(memory.optimizer_state).value_or(0);
+    const double p = as_double(memory.parameters).value_or(0), g = as_double(memory.gradients).value_or(0),
+                 o = as_double(memory.optimizer_state).value_or(0);
     const double n = training.devices;
     training.shards = {{"replicated", p + g + o}, {"ZeRO 1", p + g + o / n}, {"ZeRO 2", p + (g + o) / n}, {"ZeRO 3", (p + g + o) / n}};
     report_.training = std::move(training);

@@ -117,8 +117,10 @@ std::string sum_of(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) {
     if (part.empty()) continue;
-    if (text.empty()) text = part;
-    else text += part[0] == '-' ? " - " + part.substr(1) : " + " + part;
+    if (text.empty())
+      text = part;
+    else
+      text += part[0] == '-' ? " - " + part.substr(1) : " + " + part;
   }
   return text;
 }

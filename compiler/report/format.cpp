@@ -10,11 +10,14 @@ namespace einc {
 namespace {
 
 size_t display_width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 // Four significant digits.
-std::string significant(double value) { return fmt::format("{:.{}f}", value, value >= 999.95 ? 0 : value >= 99.995 ? 1 : value >= 9.9995 ? 2 : 3); }
+std::string significant(double value) {
+  return fmt::format("{:.{}f}", value, value >= 999.95 ? 0 : value >= 99.995 ? 1 : value >= 9.9995 ? 2 : 3);
+}
 
 }  // namespace
 
@@ -78,7 +81,8 @@ std::vector<std::string> wrap_formula(const std::string& formula, int width) {
     begin = end;
   };
   for (size_t i = 0; i < formula.size(); ++i) {
-    const bool joint = i > begin && i + 2 < formula.size() && formula[i] == ' ' && (formula[i + 1] == '+' || formula[i + 1] == '-') && formula[i + 2] == ' ';
+    const bool joint = i > begin && i + 2 < formula.size() && formula[i] == ' ' && (formula[i + 1] == '+' || formula[i + 1] == '-') &&
+                       formula[i + 2] == ' ';
     if (joint) take(i);
   }
   take(formula.size());
@@ -102,8 +106,9 @@ std::vector<std::string> Table::lines(int width) const {
       const std::string pad(widths[c] - display_width(row[c]), ' ');
       line += (columns_[c] == Align::right ? pad + row[c] : row[c] + pad) + "  ";
     }
-    std::vector<std::string> tail = columns_[last] == Align::left ? wrap_formula(row[last], static_cast<int>(room))
-                                                                  : std::vector<std::string>{std::string(widths[last] - display_width(row[last]), ' ') + row[last]};
+    std::vector<std::string> tail = columns_[last] == Align::left
+                                        ? wrap_formula(row[last], static_cast<int>(room))
+                                        : std::vector<std::string>{std::string(widths[last] - display_width(row[last]), ' ') + row[last]};
     if (tail.empty()) tail.emplace_back();
     for (size_t k = 0; k < tail.size(); ++k) {
       std::string whole = (k == 0 ? line : std::string(before, ' ')) + tail[k];

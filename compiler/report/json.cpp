@@ -65,7 +65,11 @@ class Renderer {
   Json tensors(const std::vector<TensorReport>& list) {
     Json result = Json::array();
     for (const TensorReport& t : list) {
-      Json row{{"name", t.name}, {"axes", axes(t.type)}, {"shape", shape(t.type)}, {"dtype", to_string(t.type.dtype)}, {"count", exact(t.count.value)}};
+      Json row{{"name", t.name},
+               {"axes", axes(t.type)},
+               {"shape", shape(t.type)},
+               {"dtype", to_string(t.type.dtype)},
+               {"count", exact(t.count.value)}};
       row["symbolic"] = symbolic(t.count.formula);
       if (t.frozen) row["frozen"] = true;
       result.push_back(std::move(row));
@@ -81,8 +85,9 @@ class Renderer {
   }
 
   Json phase(const FlopReport& f) {
-    const std::pair<const char*, const Amount*> rows[] = {{"contraction", &f.contraction}, {"elementwise", &f.elementwise},       {"reduction", &f.reduction},
-                                                          {"other", &f.other},             {"transcendental", &f.transcendental}, {"total", &f.total}};
+    const std::pair<const char*, const Amount*> rows[] = {{"contraction", &f.contraction},       {"elementwise", &f.elementwise},
+                                                          {"reduction", &f.reduction},           {"other", &f.other},
+                                                          {"transcendental", &f.transcendental}, {"total", &f.total}};
     Json json, formulas;
     for (const auto& [key, amount] : rows) {
       json[key] = exact(amount->value);
@@ -123,7 +128,10 @@ class Renderer {
 
   Json six_nd() {
     const SixNdReport& six = report_.six_nd;
-    Json json{{"parameters", exact(six.parameters.value)}, {"tokens", exact(six.tokens.value)}, {"estimate", exact(six.estimate.value)}, {"ratio", number(six.ratio)}};
+    Json json{{"parameters", exact(six.parameters.value)},
+              {"tokens", exact(six.tokens.value)},
+              {"estimate", exact(six.estimate.value)},
+              {"ratio", number(six.ratio)}};
     json["tokens_from"] = six.tokens_from;
     json["symbolic"] = {{"tokens", symbolic(six.tokens.formula)}, {"estimate", symbolic(six.estimate.formula)}};
     return json;
@@ -156,34 +164,46 @@ class Renderer {
   Json components() {
     Json result = Json::array();
     for (const ComponentReport& c : report_.components)
-      result.push_back({{"name", c.name},
-                        {"parameters", exact(c.parameters.value)},
-                        {"flops_per_token", exact(c.flops_per_token.value)},
-                        {"share", number(c.share)},
-                        {"symbolic", {{"parameters", symbolic(c.parameters.formula)}, {"flops_per_token", symbolic(c.flops_per_token.formula)}}}});
+      result.push_back(
+          {{"name", c.name},
+           {"parameters", exact(c.parameters.value)},
+           {"flops_per_token", exact(c.flops_per_token.value)},
+           {"share", number(c.share)},
+           {"symbolic", {{"parameters", symbolic(c.parameters.formula)}, {"flops_per_token", symbolic(c.flops_per_token.formula)}}}});
     return result;
   }
 
   Json plans() {
     Json result = Json::array();
     for (const ContractionPlan& plan : report_.plans)
-      result.push_back({{"line", plan.location.line}, {"pattern", plan.pattern}, {"order", plan.order}, {"method", plan.method}, {"flops", symbolic(plan.flops)}, {"valid_for", "dims"}});
+      result.push_back({{"line", plan.location.line},
+                        {"pattern", plan.pattern},
+                        {"order", plan.order},
+                        {"method", plan.method},
+                        {"flops", symbolic(plan.flops)},
+                        {"valid_for", "dims"}});
     return result;
   }
 
   static const char* text(Storage storage) {
     switch (storage) {
-      case Storage::view: return "view";
-      case Storage::fused: return "fused";
-      case Storage::materialized: return "materialized";
+      case Storage::view:
+        return "view";
+      case Storage::fused:
+        return "fused";
+      case Storage::materialized:
+        return "materialized";
     }
     return "";
   }
   static Json text(Bound bound) {
     switch (bound) {
-      case Bound::none: return nullptr;
-      case Bound::compute: return "compute";
-      case Bound::memory: return "memory";
+      case Bound::none:
+        return nullptr;
+      case Bound::compute:
+        return "compute";
+      case Bound::memory:
+        return "memory";
     }
     return nullptr;
   }
@@ -226,8 +246,13 @@ class Renderer {
   Json device() {
     if (!report_.device) return nullptr;
     const DeviceReport& d = *report_.device;
-    return {{"name", d.device.name},           {"peak_flops", d.peak_flops},         {"bandwidth", d.device.bandwidth}, {"memory_bytes", d.device.memory_bytes},
-            {"step_time_s", number(d.step_time_s)}, {"mfu_at_bound", number(d.mfu_at_bound)}, {"fits", d.fits ? Json(*d.fits) : Json(nullptr)}};
+    return {{"name", d.device.name},
+            {"peak_flops", d.peak_flops},
+            {"bandwidth", d.device.bandwidth},
+            {"memory_bytes", d.device.memory_bytes},
+            {"step_time_s", number(d.step_time_s)},
+            {"mfu_at_bound", number(d.mfu_at_bound)},
+            {"fits", d.fits ? Json(*d.fits) : Json(nullptr)}};
   }
 
   Json training() {
@@ -235,14 +260,24 @@ class Renderer {
     const TrainingReport& t = *report_.training;
     Json shards = Json::array();
     for (const auto& shard : t.shards) shards.push_back({{"scheme", shard.name}, {"bytes_per_device", shard.bytes}});
-    return {{"devices", t.devices},     {"tokens", t.tokens},    {"mfu", t.mfu}, {"flops", t.time.flops}, {"seconds", t.time.seconds}, {"days", t.time.days},
-            {"device_hours", t.time.device_hours}, {"steps", number(t.steps)}, {"shards", shards}};
+    return {{"devices", t.devices},
+            {"tokens", t.tokens},
+            {"mfu", t.mfu},
+            {"flops", t.time.flops},
+            {"seconds", t.time.seconds},
+            {"days", t.time.days},
+            {"device_hours", t.time.device_hours},
+            {"steps", number(t.steps)},
+            {"shards", shards}};
   }
 
   Json fit() {
     if (!report_.fit) return nullptr;
     const FitResult& result = report_.fit->result;
-    return {{"dim", report_.fit->dim.str()}, {"value", result.value ? Json(*result.value) : Json(nullptr)}, {"peak_training", exact(result.bytes)}, {"at_limit", result.at_limit}};
+    return {{"dim", report_.fit->dim.str()},
+            {"value", result.value ? Json(*result.value) : Json(nullptr)},
+            {"peak_training", exact(result.bytes)},
+            {"at_limit", result.at_limit}};
   }
 
   const Report& report_;

@@ -1,4 +1,5 @@
-// The report as JSON (interface.md; schema in report.schema.json beside this file). Integers that a double cannot hold exactly are strings of digits.
+// The report as JSON (interface.md; schema in report.schema.json beside this file). Integers that a double cannot hold exactly are strings
+// of digits.
 #pragma once
 #include <string>
 

@@ -68,7 +68,7 @@ struct GroupReport {
   Amount flops, bytes;
   std::optional<double> time_s;
   Bound bound = Bound::none;
-  double share = 0;    // of the step's time with a device, else of its FLOPs
+  double share = 0;  // of the step's time with a device, else of its FLOPs
 };
 
 struct DeviceReport {
@@ -82,7 +82,10 @@ struct TrainingReport {
   double devices = 0, tokens = 0, mfu = 0;
   TrainingTime time;
   std::optional<double> steps;
-  struct Shard { std::string name; double bytes = 0; };
+  struct Shard {
+    std::string name;
+    double bytes = 0;
+  };
   std::vector<Shard> shards;  // weights, gradients and optimizer state on each device under ZeRO
 };
 
@@ -112,9 +115,9 @@ struct Report {
   std::vector<ModuleReport> modules;  // "" first, then by path in order of appearance, prefixes before what they contain
   SixNdReport six_nd;
   MemoryReport memory;
-  Amount host_to_device;  // bytes of inputs moved for each step
-  std::vector<OpReport> ops;           // with Detail::ops: every node but scalars' constants, params, inputs and states
-  std::vector<GroupReport> dominant;   // the costliest few, by time with a device, else by FLOPs; empty without values
+  Amount host_to_device;              // bytes of inputs moved for each step
+  std::vector<OpReport> ops;          // with Detail::ops: every node but scalars' constants, params, inputs and states
+  std::vector<GroupReport> dominant;  // the costliest few, by time with a device, else by FLOPs; empty without values
   std::vector<ComponentReport> components;
   std::vector<ContractionPlan> plans;
   std::optional<DeviceReport> device;
@@ -125,7 +128,9 @@ struct Report {
 
 enum class Detail : uint8_t { totals, ops };
 
-struct TrainingRequest { double devices = 1, tokens = 0, mfu = 0.5; };
+struct TrainingRequest {
+  double devices = 1, tokens = 0, mfu = 0.5;
+};
 
 struct ReportOptions {
   Bindings given;  // -D settings

@@ -16,7 +16,8 @@ constexpr size_t kMostModules = 40;
 
 std::string digits(const Amount& amount) {
   if (!amount.value) return "?";
-  return amount.value->is_integer() ? grouped_digits(amount.value->str()) : "~" + grouped_digits(fmt::format("{:.0f}", amount.value->to_double()));
+  return amount.value->is_integer() ? grouped_digits(amount.value->str())
+                                    : "~" + grouped_digits(fmt::format("{:.0f}", amount.value->to_double()));
 }
 std::string count_text(const Amount& amount) { return amount.value ? human_count(amount.value->to_double()) : "?"; }
 std::string bytes_text(const Amount& amount) { return amount.value ? human_bytes(amount.value->to_double()) : "?"; }
@@ -60,7 +61,8 @@ class Renderer {
   void title() {
     w_.heading(r_.model.empty() ? "report" : r_.model, r_.precision);
     std::string dims;
-    for (const auto& [name, value] : r_.dims) dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name.str(), value ? std::to_string(*value) : "?");
+    for (const auto& [name, value] : r_.dims)
+      dims += fmt::format("{}{}={}", dims.empty() ? "" : " ", name.str(), value ? std::to_string(*value) : "?");
     std::string line = " ";
     for (size_t begin = 0; begin < dims.size();) {
       const size_t end = std::min(dims.find(' ', begin), dims.size());
@@ -101,13 +103,15 @@ class Renderer {
     add("backward", r_.backward.total);
     add("optimizer", r_.optimizer.total);
     add("step", r_.step);
-    if (!r_.six_nd.tokens.formula.is_one() && !is_zero(r_.step)) table.add({"per token", digits(r_.per_token), count_text(r_.per_token), "", "step / D"});
+    if (!r_.six_nd.tokens.formula.is_one() && !is_zero(r_.step))
+      table.add({"per token", digits(r_.per_token), count_text(r_.per_token), "", "step / D"});
     const SixNdReport& six = r_.six_nd;
     const bool trains = !is_zero(r_.backward.total) && !is_zero(six.estimate);
     if (trains) table.add({"6 N D", digits(six.estimate), count_text(six.estimate), "", formula(six.estimate)});
     w_.table(table, false);
     if (trains && six.ratio)
-      w_.line(fmt::format("  forward + backward is {:.4f} of 6 N D; N = all parameters, D = {} tokens ({})", *six.ratio, digits(six.tokens), six.tokens_from));
+      w_.line(fmt::format("  forward + backward is {:.4f} of 6 N D; N = all parameters, D = {} tokens ({})", *six.ratio, digits(six.tokens),
+                          six.tokens_from));
   }
 
   void classes() {
@@ -115,8 +119,11 @@ class Renderer {
     Table table({Align::left, Align::right, Align::right, Align::right});
     table.add({"", "forward", "backward", "optimizer"});
     using Column = Amount FlopReport::*;
-    for (const auto& [name, column] : {std::pair<const char*, Column>{"contraction", &FlopReport::contraction}, {"elementwise", &FlopReport::elementwise},
-                                       {"  transcendental", &FlopReport::transcendental}, {"reduction", &FlopReport::reduction}, {"other", &FlopReport::other}}) {
+    for (const auto& [name, column] : {std::pair<const char*, Column>{"contraction", &FlopReport::contraction},
+                                       {"elementwise", &FlopReport::elementwise},
+                                       {"  transcendental", &FlopReport::transcendental},
+                                       {"reduction", &FlopReport::reduction},
+                                       {"other", &FlopReport::other}}) {
       const Amount &f = r_.forward.*column, &b = r_.backward.*column, &o = r_.optimizer.*column;
       if (is_zero(f) && is_zero(b) && is_zero(o)) continue;
       auto cell = [](const Amount& a) { return is_zero(a) ? std::string("-") : digits(a); };
@@ -148,9 +155,12 @@ class Renderer {
 
   static const char* short_name(Phase phase) {
     switch (phase) {
-      case Phase::forward: return "fwd";
-      case Phase::backward: return "bwd";
-      case Phase::optimizer: return "opt";
+      case Phase::forward:
+        return "fwd";
+      case Phase::backward:
+        return "bwd";
+      case Phase::optimizer:
+        return "opt";
     }
     return "";
   }
@@ -168,8 +178,10 @@ class Renderer {
       std::string where = g.module.empty() ? what(node) : g.module + ": " + what(node);
       if (!g.param.empty()) where += " " + g.param.substr(g.param.rfind('.') + 1);
       std::string tail = formula(g.flops);
-      if (r_.device) tail = fmt::format("{} {}", g.bound == Bound::compute ? "compute" : "memory", g.time_s ? human_seconds(*g.time_s) : "");
-      table.add({percent(g.share), bar, short_name(node.origin.phase), where, std::to_string(g.repeats), count_text(g.flops), bytes_text(g.bytes), tail});
+      if (r_.device)
+        tail = fmt::format("{} {}", g.bound == Bound::compute ? "compute" : "memory", g.time_s ? human_seconds(*g.time_s) : "");
+      table.add({percent(g.share), bar, short_name(node.origin.phase), where, std::to_string(g.repeats), count_text(g.flops),
+                 bytes_text(g.bytes), tail});
     }
     w_.table(table, true);
   }
@@ -177,7 +189,11 @@ class Renderer {
   // Paths alike but for their loop indices, with equal costs, are one row.
   void modules() {
     if (r_.modules.size() < 2) return;
-    struct Row { const ModuleReport* first; std::string path; int64_t times; };
+    struct Row {
+      const ModuleReport* first;
+      std::string path;
+      int64_t times;
+    };
     std::vector<Row> rows;
     std::map<std::string, std::vector<size_t>> seen;
     for (const ModuleReport& m : r_.modules) {
@@ -187,8 +203,8 @@ class Renderer {
       auto& alike = seen[path];
       const auto same = std::find_if(alike.begin(), alike.end(), [&](size_t k) {
         const ModuleReport& o = *rows[k].first;
-        return o.parameters.formula == m.parameters.formula && o.flops_forward.formula == m.flops_forward.formula && o.flops_step.formula == m.flops_step.formula &&
-               o.saved_activations.formula == m.saved_activations.formula;
+        return o.parameters.formula == m.parameters.formula && o.flops_forward.formula == m.flops_forward.formula &&
+               o.flops_step.formula == m.flops_step.formula && o.saved_activations.formula == m.saved_activations.formula;
       });
       if (same != alike.end()) {
         ++rows[*same].times;
@@ -203,7 +219,8 @@ class Renderer {
     for (size_t i = 0; i < rows.size() && i < kMostModules; ++i) {
       const ModuleReport& m = *rows[i].first;
       const std::string& name = rows[i].times > 1 ? rows[i].path : m.path;
-      table.add({name, std::to_string(rows[i].times), digits(m.parameters), count_text(m.flops_forward), count_text(m.flops_step), bytes_text(m.saved_activations)});
+      table.add({name, std::to_string(rows[i].times), digits(m.parameters), count_text(m.flops_forward), count_text(m.flops_step),
+                 bytes_text(m.saved_activations)});
     }
     w_.table(table, true);
     if (rows.size() > kMostModules) w_.line(fmt::format("  {} more: --report=json lists all", rows.size() - kMostModules));
@@ -223,7 +240,8 @@ class Renderer {
     if (r_.plans.empty()) return;
     w_.heading("Contraction orders", "for these dims");
     Table table({Align::left, Align::left, Align::left, Align::left});
-    for (const ContractionPlan& p : r_.plans) table.add({fmt::format("line {}", p.location.line), p.pattern, p.order, fold_names(p.flops, r_.definitions).str()});
+    for (const ContractionPlan& p : r_.plans)
+      table.add({fmt::format("line {}", p.location.line), p.pattern, p.order, fold_names(p.flops, r_.definitions).str()});
     w_.table(table, false);
   }
 
@@ -231,8 +249,10 @@ class Renderer {
     if (!r_.device) return;
     const DeviceReport& d = *r_.device;
     w_.heading("On " + d.device.name, d.device.description);
-    w_.line(fmt::format("  peak {}FLOP/s, {}B/s, {} GB", human_count(d.peak_flops), human_count(d.device.bandwidth), d.device.memory_bytes / 1e9));
-    if (d.step_time_s) w_.line(fmt::format("  one step takes at least {} (each op at its roofline, nothing fused)", human_seconds(*d.step_time_s)));
+    w_.line(fmt::format("  peak {}FLOP/s, {}B/s, {} GB", human_count(d.peak_flops), human_count(d.device.bandwidth),
+                        d.device.memory_bytes / 1e9));
+    if (d.step_time_s)
+      w_.line(fmt::format("  one step takes at least {} (each op at its roofline, nothing fused)", human_seconds(*d.step_time_s)));
     if (d.mfu_at_bound) w_.line(fmt::format("  MFU at that bound {}", percent(*d.mfu_at_bound)));
     if (d.fits) w_.line(*d.fits ? "  the training step fits its memory" : "  the training step does not fit its memory");
   }
@@ -244,7 +264,9 @@ class Renderer {
     w_.line(fmt::format("  {:.6g} FLOPs, {:.6g} FLOPs a day: {:.2f} days, {} device-hours", t.time.flops, t.time.flops_per_day, t.time.days,
                         grouped_digits(fmt::format("{:.0f}", t.time.device_hours))));
     if (t.steps) w_.line(fmt::format("  {} steps of this batch", grouped_digits(fmt::format("{:.0f}", *t.steps))));
-    for (const auto& shard : t.shards) w_.line(fmt::format("  {:<10}  {} of parameters, gradients and optimizer state on each device", shard.name, human_bytes(shard.bytes)));
+    for (const auto& shard : t.shards)
+      w_.line(
+          fmt::format("  {:<10}  {} of parameters, gradients and optimizer state on each device", shard.name, human_bytes(shard.bytes)));
   }
 
   void fit() {
@@ -252,8 +274,8 @@ class Renderer {
     const FitResult& f = r_.fit->result;
     w_.heading("Largest " + r_.fit->dim.str() + " that fits");
     if (!f.value) return w_.line("  none: not even the smallest");
-    w_.line(fmt::format("  {} = {}{}, peak {}", r_.fit->dim.str(), grouped_digits(std::to_string(*f.value)), f.at_limit ? " (the search's limit)" : "",
-                        f.bytes ? human_bytes(f.bytes->to_double()) : "?"));
+    w_.line(fmt::format("  {} = {}{}, peak {}", r_.fit->dim.str(), grouped_digits(std::to_string(*f.value)),
+                        f.at_limit ? " (the search's limit)" : "", f.bytes ? human_bytes(f.bytes->to_double()) : "?"));
   }
 
   void notes() {
@@ -280,7 +302,10 @@ std::string explain_memory(const Report& report, const Graph& graph, TextStyle s
   for (const OpReport& op : report.ops) {
     const Node& node = graph[op.id];
     const std::string module = node.origin.module.empty() ? "" : node.origin.module.str() + ": ";
-    table.add({fmt::format("%{}", op.id.index), module + what(node), to_string(node.type), op.storage == Storage::view ? "view" : op.storage == Storage::fused ? "fused" : "stored",
+    table.add({fmt::format("%{}", op.id.index), module + what(node), to_string(node.type),
+               op.storage == Storage::view    ? "view"
+               : op.storage == Storage::fused ? "fused"
+                                              : "stored",
                op.storage == Storage::view ? "" : bytes_text(op.bytes_written), op.copy_reason});
   }
   w.table(table, true);

@@ -2,8 +2,8 @@
 // another build one shared node without sorting.
 #include "compiler/symbolic/poly.h"
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "compiler/symbolic/hash_mix.h"

@@ -39,7 +39,7 @@ class Poly {
   bool is_zero() const { return !rep_ && small_ == 0; }
   bool is_one() const { return !rep_ && small_ == 1; }
   bool is_constant() const;
-  bool is_monomial() const;  // one term, not 0
+  bool is_monomial() const;   // one term, not 0
   size_t term_count() const;  // 0 has none
   // What a program's sizes stay below: 64 terms of degree 63, numerators and denominators of 300 digits. Work on two such
   // values is bounded; what makes values of values for a program checks its results.

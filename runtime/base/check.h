@@ -19,7 +19,7 @@ class InternalError : public std::logic_error {
 
 }  // namespace einc
 
-#define EINC_CHECK(condition, ...) \
-  do {                             \
+#define EINC_CHECK(condition, ...)                                                          \
+  do {                                                                                      \
     if (!(condition)) ::einc::internal_error(__FILE__, __LINE__, fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -22,12 +22,18 @@ constexpr std::array<DTypeInfo, 12> kInfo{{
 
 int integer_rank(DType d) {
   switch (d) {
-    case DType::boolean: return 0;
-    case DType::u8: return 1;
-    case DType::u16: return 2;
-    case DType::i32: return 3;
-    case DType::i64: return 4;
-    default: return -1;
+    case DType::boolean:
+      return 0;
+    case DType::u8:
+      return 1;
+    case DType::u16:
+      return 2;
+    case DType::i32:
+      return 3;
+    case DType::i64:
+      return 4;
+    default:
+      return -1;
   }
 }
 

@@ -15,7 +15,7 @@ struct DTypeInfo {
   int mantissa_bits;  // explicit fraction bits; 0 for integers
   double largest;     // largest finite value
   double smallest_normal;
-  double epsilon;     // distance from 1 to the next value
+  double epsilon;  // distance from 1 to the next value
 };
 
 const DTypeInfo& info(DType dtype);

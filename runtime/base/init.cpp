@@ -47,12 +47,18 @@ void fill_from_words(PhiloxKey key, uint64_t first, std::span<double> out, Draw 
 
 std::string_view to_string(InitKind kind) {
   switch (kind) {
-    case InitKind::zeros: return "zeros";
-    case InitKind::ones: return "ones";
-    case InitKind::constant: return "constant";
-    case InitKind::normal: return "normal";
-    case InitKind::uniform: return "uniform";
-    case InitKind::trunc_normal: return "trunc_normal";
+    case InitKind::zeros:
+      return "zeros";
+    case InitKind::ones:
+      return "ones";
+    case InitKind::constant:
+      return "constant";
+    case InitKind::normal:
+      return "normal";
+    case InitKind::uniform:
+      return "uniform";
+    case InitKind::trunc_normal:
+      return "trunc_normal";
   }
   return "";
 }
@@ -67,11 +73,15 @@ std::optional<InitKind> parse_init_kind(std::string_view name) {
 int argument_count(InitKind kind) {
   switch (kind) {
     case InitKind::zeros:
-    case InitKind::ones: return 0;
-    case InitKind::constant: return 1;
+    case InitKind::ones:
+      return 0;
+    case InitKind::constant:
+      return 1;
     case InitKind::normal:
-    case InitKind::uniform: return 2;
-    case InitKind::trunc_normal: return 4;
+    case InitKind::uniform:
+      return 2;
+    case InitKind::trunc_normal:
+      return 4;
   }
   return 0;
 }
@@ -82,9 +92,15 @@ void fill_init(InitKind kind, std::span<const double> arguments, uint64_t seed, 
              argument_count(kind), arguments.size());
   const PhiloxKey key = random_key(seed, path);
   switch (kind) {
-    case InitKind::zeros: std::fill(out.begin(), out.end(), 0.0); return;
-    case InitKind::ones: std::fill(out.begin(), out.end(), 1.0); return;
-    case InitKind::constant: std::fill(out.begin(), out.end(), arguments[0]); return;
+    case InitKind::zeros:
+      std::fill(out.begin(), out.end(), 0.0);
+      return;
+    case InitKind::ones:
+      std::fill(out.begin(), out.end(), 1.0);
+      return;
+    case InitKind::constant:
+      std::fill(out.begin(), out.end(), arguments[0]);
+      return;
     case InitKind::normal:
       fill_from_words(key, first, out, [&](const PhiloxCounter& words, uint64_t at) {
         const NormalPair pair = box_muller(words[at / 2 * 2], words[at / 2 * 2 + 1]);

@@ -18,6 +18,7 @@ int argument_count(InitKind kind);
 // Writes elements first, first + 1, ... of the tensor into `out`, unrounded.
 // trunc_normal: attempt a of element i takes the normal of step a, until one lies within the bounds; after 64 attempts
 // (bounds far in a tail) the uniform of step 64 is turned into a number by bisection of the cut distribution.
-void fill_init(InitKind kind, std::span<const double> arguments, uint64_t seed, std::string_view path, uint64_t first, std::span<double> out);
+void fill_init(InitKind kind, std::span<const double> arguments, uint64_t seed, std::string_view path, uint64_t first,
+               std::span<double> out);
 
 }  // namespace einc

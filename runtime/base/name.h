@@ -12,9 +12,9 @@ namespace einc {
 class Name {
  public:
   Name() = default;
-  Name(std::string_view text);  // NOLINT: a string is a name
+  Name(std::string_view text);                                     // NOLINT: a string is a name
   Name(const std::string& text) : Name(std::string_view(text)) {}  // NOLINT
-  Name(const char* text) : Name(std::string_view(text)) {}  // NOLINT
+  Name(const char* text) : Name(std::string_view(text)) {}         // NOLINT
   // The text lives as long as the process.
   const std::string& str() const;
   bool empty() const { return id_ == 0; }

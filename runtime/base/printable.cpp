@@ -8,7 +8,9 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 1024;
 
-bool is_word(unsigned char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80; }
+bool is_word(unsigned char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
+}
 
 // One code point at text[i]: appends it, escaped where it would not show, and returns its length in bytes.
 size_t append_code_point(std::string& out, std::string_view text, size_t i) {
@@ -33,8 +35,11 @@ size_t append_code_point(std::string& out, std::string_view text, size_t i) {
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: out += fmt::format("\\u{{{:x}}}", code_point); break;
-    default: out += text.substr(i, static_cast<size_t>(length));
+    case UTF8PROC_CATEGORY_ZP:
+      out += fmt::format("\\u{{{:x}}}", code_point);
+      break;
+    default:
+      out += text.substr(i, static_cast<size_t>(length));
   }
   return static_cast<size_t>(length);
 }

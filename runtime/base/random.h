@@ -27,7 +27,9 @@ double random_normal(PhiloxKey key, uint64_t step, uint64_t index);
 inline bool random_keep(PhiloxKey key, uint64_t step, uint64_t index, double keep) { return random_uniform(key, step, index) < keep; }
 
 // The two normal numbers of a pair of words.
-struct NormalPair { double even, odd; };
+struct NormalPair {
+  double even, odd;
+};
 NormalPair box_muller(uint32_t first, uint32_t second);
 
 }  // namespace einc

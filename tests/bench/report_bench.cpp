@@ -58,9 +58,10 @@ int main(int argc, char** argv) {
       {"GPT-2 small", {examples + "gpt2.ein", "--report"}, 0.3, 200},
       {"GPT-2 XL, 48 layers", {examples + "gpt2.ein", "-D", "layers=48", "-D", "heads=25", "--report"}, 0.3, 200},
       {"Llama 405B, 126 layers",
-       {examples + "llama.ein", "-D", "layers=126", "-D", "embed=16384", "-D", "heads=128", "-D", "kv_heads=8", "-D", "ffn=53248", "-D", "vocab=128256",
-        "--report"},
-       1.0, 1000},
+       {examples + "llama.ein", "-D", "layers=126", "-D", "embed=16384", "-D", "heads=128", "-D", "kv_heads=8", "-D", "ffn=53248", "-D",
+        "vocab=128256", "--report"},
+       1.0,
+       1000},
   };
   constexpr int kRuns = 7;
   fmt::print("{:<26} {:>10} {:>19} {:>8} {:>10} {:>8}\n", "einc FILE --report", "median s", "min .. max s", "goal s", "peak MB", "goal MB");
@@ -74,8 +75,8 @@ int main(int argc, char** argv) {
       megabytes = std::max(megabytes, m.megabytes);
     }
     std::sort(seconds.begin(), seconds.end());
-    fmt::print("{:<26} {:>10.3f} {:>8.3f} .. {:>7.3f} {:>8.2f} {:>10.1f} {:>8.0f}\n", c.name, seconds[kRuns / 2], seconds.front(), seconds.back(),
-               c.goal_seconds, megabytes, c.goal_megabytes);
+    fmt::print("{:<26} {:>10.3f} {:>8.3f} .. {:>7.3f} {:>8.2f} {:>10.1f} {:>8.0f}\n", c.name, seconds[kRuns / 2], seconds.front(),
+               seconds.back(), c.goal_seconds, megabytes, c.goal_megabytes);
   }
   return 0;
 }

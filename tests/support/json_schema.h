@@ -44,22 +44,28 @@ class SchemaCheck {
       for (const Json& key : schema["required"])
         if (!value.contains(key.get<std::string>())) fail(where, "lacks " + key.dump());
     for (const auto& [key, member] : value.items()) {
-      if (schema.contains("properties") && schema["properties"].contains(key)) check(schema["properties"][key], member, where + "/" + key);
-      else if (schema.contains("additionalProperties") && schema["additionalProperties"].is_object()) check(schema["additionalProperties"], member, where + "/" + key);
-      else if (schema.contains("additionalProperties") && schema["additionalProperties"] == false) fail(where, "has an unknown " + key);
+      if (schema.contains("properties") && schema["properties"].contains(key))
+        check(schema["properties"][key], member, where + "/" + key);
+      else if (schema.contains("additionalProperties") && schema["additionalProperties"].is_object())
+        check(schema["additionalProperties"], member, where + "/" + key);
+      else if (schema.contains("additionalProperties") && schema["additionalProperties"] == false)
+        fail(where, "has an unknown " + key);
     }
   }
 
   void check(const Json& schema, const Json& value, const std::string& where) {
     for (const auto& [keyword, argument] : schema.items()) {
-      if (keyword == "$ref") check(root_.at(Json::json_pointer(argument.get<std::string>().substr(1))), value, where);
-      else if (keyword == "type") check_type(argument, value, where);
+      if (keyword == "$ref")
+        check(root_.at(Json::json_pointer(argument.get<std::string>().substr(1))), value, where);
+      else if (keyword == "type")
+        check_type(argument, value, where);
       else if (keyword == "enum") {
-        if (std::find(argument.begin(), argument.end(), value) == argument.end()) fail(where, value.dump() + " is none of " + argument.dump());
+        if (std::find(argument.begin(), argument.end(), value) == argument.end())
+          fail(where, value.dump() + " is none of " + argument.dump());
       } else if (keyword == "items") {
         for (size_t i = 0; value.is_array() && i < value.size(); ++i) check(argument, value[i], where + "/" + std::to_string(i));
-      } else if (keyword != "required" && keyword != "properties" && keyword != "additionalProperties" && keyword != "$schema" && keyword != "title" &&
-                 keyword != "description" && keyword != "definitions") {
+      } else if (keyword != "required" && keyword != "properties" && keyword != "additionalProperties" && keyword != "$schema" &&
+                 keyword != "title" && keyword != "description" && keyword != "definitions") {
         fail(where, "schema keyword " + keyword + " is not supported");
       }
     }

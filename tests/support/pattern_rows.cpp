@@ -118,7 +118,8 @@ std::string translated(const std::string& id) {
       {"X19", "y0 = einsum(x0, x1, x2, \"a b, a c, d c -> b d\")"},
       {"X21", "y0 = x0 + x1"},
       {"X23", "y0 = einsum(x0, x1, \"a0 a1, b0 b1 -> (a0 b0) (a1 b1)\")"},
-      {"X29", "pairs = rearrange(x0, \"a (g c) -> a g c\", c=2)\ny0 = rearrange(concat(pairs[c = 1:2], pairs[c = 0:1], c), \"a g c -> a (g c)\")"},
+      {"X29",
+       "pairs = rearrange(x0, \"a (g c) -> a g c\", c=2)\ny0 = rearrange(concat(pairs[c = 1:2], pairs[c = 0:1], c), \"a g c -> a (g c)\")"},
       {"X50", "y0 = rearrange(x0, \"(a b) c -> a b c\")"},
   };
   const auto it = kStatements.find(id);
@@ -133,7 +134,8 @@ std::string statement_of(const CaseRow& row, RowProgram& program) {
   }
   const std::string tensors = arguments_of(program.shapes.size(), "x");
   const std::string keywords = keywords_of(row.fields[4]);
-  if (op == "einsum:compact" || op == "contract") return fmt::format("y0 = einsum({}\"{}\"{})", tensors, spaced(row.fields[2]), op == "contract" ? "" : keywords);
+  if (op == "einsum:compact" || op == "contract")
+    return fmt::format("y0 = einsum({}\"{}\"{})", tensors, spaced(row.fields[2]), op == "contract" ? "" : keywords);
   if (op.starts_with("reduce:")) return fmt::format("y0 = reduce({}\"{}\", \"{}\"{})", tensors, row.fields[2], op.substr(7), keywords);
   if (op == "unpack") {
     const std::string pieces = pieces_of(row, program);
@@ -141,7 +143,8 @@ std::string statement_of(const CaseRow& row, RowProgram& program) {
     for (size_t i = 0; i < program.results; ++i) targets += fmt::format("{}y{}", i == 0 ? "" : ", ", i);
     return fmt::format("{} = unpack({}{}\"{}\")", targets, tensors, pieces, row.fields[2]);
   }
-  if (op == "einsum" || op == "rearrange" || op == "repeat" || op == "pack") return fmt::format("y0 = {}({}\"{}\"{})", op, tensors, row.fields[2], keywords);
+  if (op == "einsum" || op == "rearrange" || op == "repeat" || op == "pack")
+    return fmt::format("y0 = {}({}\"{}\"{})", op, tensors, row.fields[2], keywords);
   return {};
 }
 
@@ -153,8 +156,10 @@ RowProgram program_of(const CaseRow& row) {
   const std::string statement = statement_of(row, program);
   if (statement.empty()) return program;
   std::string& text = program.text;
-  for (size_t t = 0; t < program.shapes.size(); ++t) text += fmt::format("input x{}: {}\n", t, type_of(program.shapes[t], fmt::format("x{}_", t)));
-  for (size_t t = 0; t < program.likes.size(); ++t) text += fmt::format("input like{}: {}\n", t, type_of(program.likes[t], fmt::format("like{}_", t)));
+  for (size_t t = 0; t < program.shapes.size(); ++t)
+    text += fmt::format("input x{}: {}\n", t, type_of(program.shapes[t], fmt::format("x{}_", t)));
+  for (size_t t = 0; t < program.likes.size(); ++t)
+    text += fmt::format("input like{}: {}\n", t, type_of(program.likes[t], fmt::format("like{}_", t)));
   text += statement + "\n";
   if (row.fields[5].starts_with("ERROR")) return program;
   if (row.fields[5].starts_with("cost")) {

@@ -26,8 +26,8 @@ namespace einc {
   X(tanh, 2, 3, 0)          \
   X(sigmoid, 3, 3, 0)       \
   X(erf, 1.5, 1.5, 0)       \
-  X(sin, 2, 3, 0)         \
-  X(cos, 2, 3, 0)         \
+  X(sin, 2, 3, 0)           \
+  X(cos, 2, 3, 0)           \
   X(rsqrt, 1.5, 1.5, 0)     \
   X(gelu, 6, 8, 0)          \
   X(gelu_tanh, 4, 4, 0.125) \

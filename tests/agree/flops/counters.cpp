@@ -52,16 +52,31 @@ TEST_CASE("counts: formulas equal the interpreter's counters in whole models") {
 TEST_CASE("counts: formulas equal the interpreter's counters in the accounting cases' models") {
   const Bindings two_layer{{"B", 6}, {"D", 4}, {"K", 3}};
   const std::pair<const char*, Bindings> models[] = {
-      {"a_minus_b", {}},       {"bmm", {}},           {"bsh", {}},
-      {"chain_rule", {}},      {"conv1d", {}},        {"conv2d", {}},
-      {"deep_linear", {}},     {"elementwise", {}},   {"embedding", {}},
-      {"expand_bmm", {}},      {"five_axes", {}},     {"five_products", {}},
-      {"outer", {}},           {"row_sum", {}},       {"shared_weight", {}},
-      {"twice", {}},           {"x_plus_x", {}},      {"two_layer", two_layer},
-      {"two_layer_dx", two_layer}, {"two_layer_frozen", two_layer}, {"one_layer", two_layer},
+      {"a_minus_b", {}},
+      {"bmm", {}},
+      {"bsh", {}},
+      {"chain_rule", {}},
+      {"conv1d", {}},
+      {"conv2d", {}},
+      {"deep_linear", {}},
+      {"elementwise", {}},
+      {"embedding", {}},
+      {"expand_bmm", {}},
+      {"five_axes", {}},
+      {"five_products", {}},
+      {"outer", {}},
+      {"row_sum", {}},
+      {"shared_weight", {}},
+      {"twice", {}},
+      {"x_plus_x", {}},
+      {"two_layer", two_layer},
+      {"two_layer_dx", two_layer},
+      {"two_layer_frozen", two_layer},
+      {"one_layer", two_layer},
       {"sdpa", {{"b", 2}, {"h", 2}, {"t", 3}, {"d", 4}}},
   };
-  for (const auto& [name, dims] : models) check_counts(name, compile_path(std::string("tests/numeric/accounting/models/") + name + ".ein", dims), dims);
+  for (const auto& [name, dims] : models)
+    check_counts(name, compile_path(std::string("tests/numeric/accounting/models/") + name + ".ein", dims), dims);
 }
 
 TEST_CASE("counts: formulas equal the interpreter's counters op by op") {

@@ -27,7 +27,10 @@ Graph compiled(const std::string& file, const Bindings& dims, Policy policy) {
 class Memory {
  public:
   Memory(const Graph& graph, const MemoryPlan& plan, const Layouts& layouts)
-      : graph_(graph), plan_(plan), layouts_(layouts), cells_(static_cast<size_t>(*plan.arena.as_integer() / kArenaAlignment) + 1, kNobody) {}
+      : graph_(graph),
+        plan_(plan),
+        layouts_(layouts),
+        cells_(static_cast<size_t>(*plan.arena.as_integer() / kArenaAlignment) + 1, kNobody) {}
 
   // Counts reads that find another value's bytes, and writes outside the arena.
   int run() {
@@ -49,8 +52,10 @@ class Memory {
   template <class Visit>
   void each_cell(const Placement& p, Visit visit) {
     for (int64_t c = p.offset / kArenaAlignment; c * kArenaAlignment < p.offset + p.bytes; ++c) {
-      if (c >= static_cast<int64_t>(cells_.size())) ++lost_;
-      else visit(cells_[static_cast<size_t>(c)]);
+      if (c >= static_cast<int64_t>(cells_.size()))
+        ++lost_;
+      else
+        visit(cells_[static_cast<size_t>(c)]);
     }
   }
   void read(NodeId x) {
@@ -71,7 +76,7 @@ class Memory {
   const Graph& graph_;
   const MemoryPlan& plan_;
   const Layouts& layouts_;
-  std::vector<uint32_t> cells_;            // whose bytes lie in each 64 bytes of the arena
+  std::vector<uint32_t> cells_;           // whose bytes lie in each 64 bytes of the arena
   std::map<uint32_t, uint32_t> sources_;  // params and states that hold a new value already
   int lost_ = 0;
 };
@@ -86,7 +91,8 @@ void check_plan(const std::string& file, const Bindings& dims) {
       REQUIRE(plan);
       CHECK(Memory(graph, *plan, layouts).run() == 0);
     }
-    CHECK(peak_training_bytes(graph, dims) == build_report(graph, {.given = dims, .detail = Detail::totals, .device = {}, .training = {}}).memory.peak_training.value);
+    CHECK(peak_training_bytes(graph, dims) ==
+          build_report(graph, {.given = dims, .detail = Detail::totals, .device = {}, .training = {}}).memory.peak_training.value);
   }
 }
 
@@ -95,6 +101,7 @@ void check_plan(const std::string& file, const Bindings& dims) {
 TEST_CASE("every read finds its value") {
   check_plan("examples/two_layer.ein", {{"batch", 20}, {"width", 7}, {"out", 5}});
   check_plan("examples/gpt2.ein", {{"batch", 2}, {"seq", 9}, {"vocab", 17}, {"layers", 3}, {"heads", 2}, {"head", 5}});
-  check_plan("examples/llama.ein", {{"batch", 1}, {"seq", 8}, {"vocab", 30}, {"layers", 3}, {"embed", 16}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 24}});
+  check_plan("examples/llama.ein",
+             {{"batch", 1}, {"seq", 8}, {"vocab", 30}, {"layers", 3}, {"embed", 16}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 24}});
   check_plan("examples/cnn.ein", {{"batch", 2}});
 }

@@ -50,8 +50,10 @@ Outcome outcome(const std::string& file, const Bindings& given, Policy policy, A
   InterpretOptions options;
   options.arithmetic = arithmetic;
   TensorMap states = initial_states(graph, given, 1);
-  if (const auto scale = states.find("optimizer.loss_scale"); scale != states.end()) scale->second.reals[0] = 256;  // as after some halvings
-  InterpretResult run = interpret(graph, given, inputs_of(graph, graph.dims.bind(given).values), initial_params(graph, given, 1), states, options);
+  if (const auto scale = states.find("optimizer.loss_scale"); scale != states.end())
+    scale->second.reals[0] = 256;  // as after some halvings
+  InterpretResult run =
+      interpret(graph, given, inputs_of(graph, graph.dims.bind(given).values), initial_params(graph, given, 1), states, options);
   REQUIRE(run.loss);
   return {run.loss->reals[0], std::move(run.gradients)};
 }
@@ -70,8 +72,12 @@ double distance(const TensorMap& a, const TensorMap& b) {
 void check_policies(const std::string& file, const Bindings& dims) {
   CAPTURE(file);
   const Outcome exact = outcome(file, dims, Policy::f32, Arithmetic::exact);
-  struct Row { Policy policy; double loss, gradients; };
-  for (const Row& row : {Row{Policy::f32, 1e-5, 1e-4}, Row{Policy::bf16, 1e-2, 0.03}, Row{Policy::f16, 1e-2, 0.03}, Row{Policy::fp8, 0.1, 0.3}}) {
+  struct Row {
+    Policy policy;
+    double loss, gradients;
+  };
+  for (const Row& row :
+       {Row{Policy::f32, 1e-5, 1e-4}, Row{Policy::bf16, 1e-2, 0.03}, Row{Policy::f16, 1e-2, 0.03}, Row{Policy::fp8, 0.1, 0.3}}) {
     CAPTURE(to_string(row.policy));
     const Outcome rounded = outcome(file, dims, row.policy, Arithmetic::stored);
     CHECK(rounded.loss == doctest::Approx(exact.loss).epsilon(row.loss));
@@ -83,14 +89,17 @@ void check_policies(const std::string& file, const Bindings& dims) {
 
 TEST_CASE("two layers") { check_policies("examples/two_layer.ein", {{"batch", 8}, {"width", 6}, {"out", 3}}); }
 
-TEST_CASE("GPT-2") { check_policies("examples/gpt2.ein", {{"batch", 2}, {"seq", 6}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 4}}); }
+TEST_CASE("GPT-2") {
+  check_policies("examples/gpt2.ein", {{"batch", 2}, {"seq", 6}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 4}});
+}
 
 TEST_CASE("f16: a step whose gradients are not finite changes nothing and halves the loss scale") {
   const Bindings dims{{"batch", 4}, {"width", 3}, {"out", 2}};
   const Graph graph = compiled("examples/two_layer.ein", dims, Policy::f16);
   InterpretOptions options;
   options.arithmetic = Arithmetic::stored;
-  TensorMap states = initial_states(graph, dims, 1), params = initial_params(graph, dims, 1, Arithmetic::stored), inputs = inputs_of(graph, graph.dims.bind(dims).values);
+  TensorMap states = initial_states(graph, dims, 1), params = initial_params(graph, dims, 1, Arithmetic::stored),
+            inputs = inputs_of(graph, graph.dims.bind(dims).values);
   const Name scale("optimizer.loss_scale"), good("optimizer.good_steps");
   const InterpretResult fine = interpret(graph, dims, inputs, params, states, options);
   CHECK(fine.states.at(scale).reals[0] == 65536);

@@ -97,7 +97,8 @@ TEST_CASE("ten steps of every optimizer equal PyTorch's") {
   for (const auto& [name, optimizer] : settings) {
     CAPTURE(name);
     const std::string text =
-        "input a: f64[i=2, j=3]\ninput b: f64[i=2, j=3]\nparam w: f64[i=2, j=3] ~ zeros\nloss = sum((a * w - b)^2)\nminimize loss using " + optimizer + "\n";
+        "input a: f64[i=2, j=3]\ninput b: f64[i=2, j=3]\nparam w: f64[i=2, j=3] ~ zeros\nloss = sum((a * w - b)^2)\nminimize loss using " +
+        optimizer + "\n";
     const Compilation c = compile_text(name + ".ein", text, {});
     REQUIRE_MESSAGE(c.graph.has_value(), render_text(c.sources, c.diagnostics));
     const TensorMap inputs{{"a", wave({2, 3}, 1, 2.0, 0)}, {"b", wave({2, 3}, 2, 1.0, 0)}};

@@ -59,20 +59,23 @@ TEST_CASE("other ways to write a state") {
     Reals expected;
   };
   const Row rows[] = {
-      {"s[c = 1] <- v", {0, 7, 0, 0, 8, 0}},               // [r c], v: [r]
+      {"s[c = 1] <- v", {0, 7, 0, 0, 8, 0}},  // [r c], v: [r]
       {"s[c = -1] <- v", {0, 0, 7, 0, 0, 8}},
       {"s[r = 1, c = 2] <- 5", {0, 0, 0, 0, 0, 5}},
-      {"s[c = 1:3] <- v", {0, 7, 7, 0, 8, 8}},             // broadcast over what the value lacks
+      {"s[c = 1:3] <- v", {0, 7, 7, 0, 8, 8}},  // broadcast over what the value lacks
       {"s[c = 0:2, r = 0] <- iota(c = 2) + 1", {1, 2, 0, 0, 0, 0}},
-      {"s[c = i] <- v", {0, 0, 7, 8, 0, 0}},               // i: [r], aligned: a column for each row
-      {"s[c = j] <- v", {7, 0, 7, 8, 0, 8}},               // j: [m], v broadcasts over m
+      {"s[c = i] <- v", {0, 0, 7, 8, 0, 0}},  // i: [r], aligned: a column for each row
+      {"s[c = j] <- v", {7, 0, 7, 8, 0, 8}},  // j: [m], v broadcasts over m
       {"s[c = j] <- iota(m = 2) + 1", {2, 0, 1, 2, 0, 1}},
       {"s <- where(iota(c = 3) < 1, v, s)", {7, 0, 0, 8, 0, 0}},
   };
   for (const Row& row : rows) {
     CAPTURE(row.statement);
-    const Graph graph = compile(std::string("input v: f32[r=2]\ninput i: i32[r=2]\ninput j: i32[m=2]\nstate s: f32[r=2 c=3] ~ zeros\n") + row.statement + "\noutput o = v\n");
-    const auto result = run(graph, {{"v", Tensor::of_reals({2}, {7, 8}, DType::f32)}, {"i", Tensor::of_ints({2}, {2, 0})}, {"j", Tensor::of_ints({2}, {2, 0})}});
+    const Graph graph = compile(std::string("input v: f32[r=2]\ninput i: i32[r=2]\ninput j: i32[m=2]\nstate s: f32[r=2 c=3] ~ zeros\n") +
+                                row.statement + "\noutput o = v\n");
+    const auto result =
+        run(graph,
+            {{"v", Tensor::of_reals({2}, {7, 8}, DType::f32)}, {"i", Tensor::of_ints({2}, {2, 0})}, {"j", Tensor::of_ints({2}, {2, 0})}});
     CHECK(result.states.at("s").reals == row.expected);
   }
 }
@@ -118,8 +121,10 @@ TEST_CASE("dropout acts in training only, and its gradient uses the same mask") 
 
 TEST_CASE("initialisers") {
   const Graph graph = compile(
-      "dim n = 50, m = 150, layers = 8\nfrozen param a: [n m] ~ normal(std = 0.02 / sqrt(2 * layers))\nfrozen param b: [n m] ~ xavier(fan_in = n)\n"
-      "frozen param c: [n m] ~ xavier(fan_in = n, fan_out = m)\nfrozen param d: [n m] ~ trunc_normal(2, lo = -1, hi = 3)\nfrozen param e: [n m] ~ uniform(-n, n / 2)\n"
+      "dim n = 50, m = 150, layers = 8\nfrozen param a: [n m] ~ normal(std = 0.02 / sqrt(2 * layers))\nfrozen param b: [n m] ~ "
+      "xavier(fan_in = n)\n"
+      "frozen param c: [n m] ~ xavier(fan_in = n, fan_out = m)\nfrozen param d: [n m] ~ trunc_normal(2, lo = -1, hi = 3)\nfrozen param e: "
+      "[n m] ~ uniform(-n, n / 2)\n"
       "frozen param f: i32[n] ~ constant(n - 7)\nfrozen param g: [n] ~ constant(-2 / sqrt(n))\noutput o = a\n");
   const TensorMap params = initial_params(graph, {}, 3);
   const auto deviation = [&](const char* name) {
@@ -157,7 +162,8 @@ TEST_CASE("positions in dims are checked once the dims have values") {
 
 TEST_CASE("a fn's axes are its own") {
   const Graph graph = compile(
-      "input x: f32[rows=2 a=3]\nfn centre(x: [... c]) { return x - mean(x, c) }\nfn scaled(x: [... c], w: [c]) { return x * w * (1 / c) }\n"
+      "input x: f32[rows=2 a=3]\nfn centre(x: [... c]) { return x - mean(x, c) }\nfn scaled(x: [... c], w: [c]) { return x * w * (1 / c) "
+      "}\n"
       "output y = scaled(centre(x), x[rows = 0])\n");
   const auto result = run(graph, {{"x", Tensor::of_reals({2, 3}, {1, 2, 3, 6, 6, 9}, DType::f32)}});
   const Reals expected{-1.0 / 3, 0, 1, -1.0 / 3, -2.0 / 3, 2};

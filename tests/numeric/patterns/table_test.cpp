@@ -26,8 +26,8 @@ std::string excluded_because(const test::CaseRow& row) {
   static const std::map<std::string, std::string> kRows = {
       {"R33", kAtLeastOne}, {"R80", kAtLeastOne}, {"D17", kAtLeastOne}, {"D53", kAtLeastOne}, {"U03", kAtLeastOne}, {"Q45", kAtLeastOne},
       {"S01", kTypes},      {"S03", kTypes},      {"S05", kTypes},      {"S50", kTypes},      {"S52", kTypes},      {"S54", kTypes},
-      {"L51", kMix},        {"L53", kMix},        {"L55", kMix},
-      {"X25", kArgmax},     {"X27", kArgmax},     {"X52", kEinops},     {"X54", kEinops},     {"X56", kEinops},     {"X58", kArgmax},
+      {"L51", kMix},        {"L53", kMix},        {"L55", kMix},        {"X25", kArgmax},     {"X27", kArgmax},     {"X52", kEinops},
+      {"X54", kEinops},     {"X56", kEinops},     {"X58", kArgmax},
   };
   const auto it = kRows.find(row.fields[0]);
   return it == kRows.end() ? "" : it->second;
@@ -35,9 +35,9 @@ std::string excluded_because(const test::CaseRow& row) {
 
 // Rows whose refusal by einops or acceptance by numpy the language decides otherwise: "shape chk", or "ERROR code".
 const std::map<std::string, std::string> kDecided = {
-    {"N52", "(5)"},                // "What einops refuses though its meaning is evident ... is accepted"
-    {"N54", "ERROR E_UNDERDET"},   // the same, and no size is given
-    {"Q43", "ERROR E_SIZE"},       // "A size-1 axis never broadcasts against a larger one of the same name"
+    {"N52", "(5)"},               // "What einops refuses though its meaning is evident ... is accepted"
+    {"N54", "ERROR E_UNDERDET"},  // the same, and no size is given
+    {"Q43", "ERROR E_SIZE"},      // "A size-1 axis never broadcasts against a larger one of the same name"
 };
 
 const std::map<std::string, std::set<Code>> kKinds = {
@@ -124,7 +124,8 @@ void run_row(const test::CaseRow& row, const test::RowProgram& program, const st
   INFO(messages(compiled));
   REQUIRE(compiled.graph);
   TensorMap inputs;
-  for (size_t t = 0; t < program.shapes.size(); ++t) inputs[Name(fmt::format("x{}", t))] = operand(program.shapes[t], static_cast<int64_t>(t));
+  for (size_t t = 0; t < program.shapes.size(); ++t)
+    inputs[Name(fmt::format("x{}", t))] = operand(program.shapes[t], static_cast<int64_t>(t));
   for (size_t t = 0; t < program.likes.size(); ++t) inputs[Name(fmt::format("like{}", t))] = operand(program.likes[t], 0);
   const auto shapes = test::parse_shapes(expected);
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -167,7 +168,8 @@ void run_contraction(const test::RowProgram& program, double expected) {
   CHECK(planned <= expected);
   if (planned > 3e6) return;
   TensorMap inputs;
-  for (size_t t = 0; t < program.shapes.size(); ++t) inputs[Name(fmt::format("x{}", t))] = operand(program.shapes[t], static_cast<int64_t>(t));
+  for (size_t t = 0; t < program.shapes.size(); ++t)
+    inputs[Name(fmt::format("x{}", t))] = operand(program.shapes[t], static_cast<int64_t>(t));
   const InterpretResult result = interpret(*compiled.graph, {}, inputs, {}, {});
   CHECK(static_cast<double>(count_phase(*compiled.graph, result, Phase::forward).total()) == planned);
 }
@@ -204,7 +206,8 @@ Tally run_table(const std::string& file) {
 
 TEST_CASE("every row of the table of patterns that fits the language") {
   const Tally tally = run_table("cases.md");
-  MESSAGE("pattern cases: ", tally.executed, " executed + ", tally.excluded, " excluded = ", tally.executed + tally.excluded, " in the table");
+  MESSAGE("pattern cases: ", tally.executed, " executed + ", tally.excluded, " excluded = ", tally.executed + tally.excluded,
+          " in the table");
   CHECK(tally.executed == 142);
 }
 

@@ -68,7 +68,8 @@ TEST_CASE("random: the sequence itself does not change between versions") {
 
 TEST_CASE("init: filling in pieces gives the same tensor") {
   const double arguments[] = {0.0, 0.02, -0.03, 0.04};
-  for (const InitKind kind : {InitKind::zeros, InitKind::ones, InitKind::constant, InitKind::normal, InitKind::uniform, InitKind::trunc_normal}) {
+  for (const InitKind kind :
+       {InitKind::zeros, InitKind::ones, InitKind::constant, InitKind::normal, InitKind::uniform, InitKind::trunc_normal}) {
     const std::span<const double> used(arguments, static_cast<size_t>(argument_count(kind)));
     std::vector<double> whole(37), pieces(37);
     fill_init(kind, used, 1, "wte", 0, whole);

@@ -22,13 +22,14 @@ double gibi(double bytes) { return bytes / (1024.0 * 1024.0 * 1024.0); }
 }  // namespace
 
 TEST_CASE("the device table") {
-  for (const char* name : {"h100-sxm", "h100-pcie", "h200", "b200", "a100-80gb", "a100-40gb", "v100", "l40s", "rtx4090", "mi300x", "tpu-v4", "tpu-v5e", "tpu-v5p", "cpu"})
+  for (const char* name : {"h100-sxm", "h100-pcie", "h200", "b200", "a100-80gb", "a100-40gb", "v100", "l40s", "rtx4090", "mi300x", "tpu-v4",
+                           "tpu-v5e", "tpu-v5p", "cpu"})
     CHECK_MESSAGE(find_device(name) != nullptr, name);
   const Device& h100 = *find_device("h100-sxm");
   CHECK(h100.bf16 == about(989.4e12));
   CHECK(h100.bandwidth == about(3350e9));
   CHECK(*h100.contraction_peak(DType::f8e4m3) == about(1978.9e12));
-  CHECK(*h100.contraction_peak(DType::f32) == about(67e12));  // not TF32
+  CHECK(*h100.contraction_peak(DType::f32) == about(67e12));                           // not TF32
   CHECK(*find_device("a100-80gb")->contraction_peak(DType::f8e4m3) == about(312e12));  // no fp8 units
   CHECK(near_devices("h100-smx").front() == "h100-sxm");
   CHECK(near_devices("a100") == std::vector<std::string>{"a100-80gb", "a100-40gb", "v100"});
@@ -40,20 +41,18 @@ TEST_CASE("the device table") {
 }
 
 TEST_CASE("G: dense peaks in TFLOP/s, memory in GB and bandwidth in GB/s as the sheets have them; 0 where they have none") {
-  struct Row { const char* name; double f32, tf32, bf16, f16, fp8, int8, memory, bandwidth; };
-  for (const Row& row : {Row{"a100-40gb", 19.5, 156, 312, 312, 0, 624, 40, 1555},
-                         Row{"a100-80gb", 19.5, 156, 312, 312, 0, 624, 80, 2039},
-                         Row{"h100-sxm", 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 80, 3350},
-                         Row{"h100-pcie", 51, 378, 756, 756, 1513, 1513, 80, 2000},
-                         Row{"h200", 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 141, 4800},
-                         Row{"b200", 80, 1125, 2250, 2250, 4500, 4500, 180, 8000},
-                         Row{"l40s", 91.6, 183, 362.05, 362.05, 733, 733, 48, 864},
-                         Row{"rtx4090", 82.6, 82.6, 165.2, 165.2, 330.3, 660.6, 24, 1008},
-                         Row{"mi300x", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9, 192, 5300},
-                         Row{"tpu-v4", 0, 0, 275, 0, 0, 275, 32, 1228},
-                         Row{"tpu-v5e", 0, 0, 197, 0, 0, 393, 16, 819},
-                         Row{"tpu-v5p", 0, 0, 459, 0, 0, 918, 95, 2765},
-                         Row{"v100", 15.7, 0, 0, 125, 0, 0, 32, 900}}) {
+  struct Row {
+    const char* name;
+    double f32, tf32, bf16, f16, fp8, int8, memory, bandwidth;
+  };
+  for (const Row& row :
+       {Row{"a100-40gb", 19.5, 156, 312, 312, 0, 624, 40, 1555}, Row{"a100-80gb", 19.5, 156, 312, 312, 0, 624, 80, 2039},
+        Row{"h100-sxm", 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 80, 3350}, Row{"h100-pcie", 51, 378, 756, 756, 1513, 1513, 80, 2000},
+        Row{"h200", 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 141, 4800}, Row{"b200", 80, 1125, 2250, 2250, 4500, 4500, 180, 8000},
+        Row{"l40s", 91.6, 183, 362.05, 362.05, 733, 733, 48, 864}, Row{"rtx4090", 82.6, 82.6, 165.2, 165.2, 330.3, 660.6, 24, 1008},
+        Row{"mi300x", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9, 192, 5300}, Row{"tpu-v4", 0, 0, 275, 0, 0, 275, 32, 1228},
+        Row{"tpu-v5e", 0, 0, 197, 0, 0, 393, 16, 819}, Row{"tpu-v5p", 0, 0, 459, 0, 0, 918, 95, 2765},
+        Row{"v100", 15.7, 0, 0, 125, 0, 0, 32, 900}}) {
     CAPTURE(row.name);
     const Device& d = *find_device(row.name);
     CHECK(d.f32 == about(row.f32 * 1e12));
@@ -68,25 +67,31 @@ TEST_CASE("G: dense peaks in TFLOP/s, memory in GB and bandwidth in GB/s as the 
 }
 
 TEST_CASE("tensor cores x FMA x 2 x clock give the tabulated peaks") {
-  struct Check { const char* name; double cores, fma, ghz; };
-  for (const Check& c : {Check{"h100-sxm", 528, 512, 1.830}, Check{"a100-80gb", 432, 256, 1.410}, Check{"h100-pcie", 456, 512, 1.620}, Check{"rtx4090", 512, 64, 2.520},
-                         Check{"mi300x", 1216, 256, 2.100}})
+  struct Check {
+    const char* name;
+    double cores, fma, ghz;
+  };
+  for (const Check& c : {Check{"h100-sxm", 528, 512, 1.830}, Check{"a100-80gb", 432, 256, 1.410}, Check{"h100-pcie", 456, 512, 1.620},
+                         Check{"rtx4090", 512, 64, 2.520}, Check{"mi300x", 1216, 256, 2.100}})
     CHECK_MESSAGE(find_device(c.name)->bf16 == about(c.cores * c.fma * 2 * c.ghz * 1e9, 1e-3), c.name);
   CHECK(find_device("v100")->f16 == about(640 * 64 * 2 * 1.530e9, 3e-3));
 }
 
 TEST_CASE("device files") {
-  const DeviceFile file = read_device_file(R"({"name": "mine", "bf16": 1e14, "f32": 2e13, "memory_bytes": 4.8e10, "bandwidth": 9e11})", "mine.json");
+  const DeviceFile file =
+      read_device_file(R"({"name": "mine", "bf16": 1e14, "f32": 2e13, "memory_bytes": 4.8e10, "bandwidth": 9e11})", "mine.json");
   REQUIRE(file.problems.empty());
   REQUIRE(file.devices.size() == 1);
   CHECK(file.devices[0].bf16 == 1e14);
   CHECK(file.warnings.empty());
-  CHECK(read_device_file(R"([{"name": "a", "memory_bytes": 1, "bandwidth": 1}, {"name": "b", "memory_bytes": 1, "bandwidth": 1}])", "f").devices.size() == 2);
+  CHECK(read_device_file(R"([{"name": "a", "memory_bytes": 1, "bandwidth": 1}, {"name": "b", "memory_bytes": 1, "bandwidth": 1}])", "f")
+            .devices.size() == 2);
   const DeviceFile sparse = read_device_file(R"({"name": "h100", "bf16": 1979e12, "memory_bytes": 80e9, "bandwidth": 3.35e12})", "h.json");
   REQUIRE(sparse.warnings.size() == 1);
   CHECK(sparse.warnings[0].find("sparse") != std::string::npos);
-  for (const char* bad : {"", "[", "[]", "3", R"({"name": 3})", R"({"name": "x", "bandwidth": 1})", R"({"name": "x", "memory_bytes": -1, "bandwidth": 1})",
-                          R"({"name": "x", "memory_bytes": 1, "bandwidth": 1, "bf17": 3})", R"({"name": "x", "memory_bytes": 1e400, "bandwidth": 1})"})
+  for (const char* bad :
+       {"", "[", "[]", "3", R"({"name": 3})", R"({"name": "x", "bandwidth": 1})", R"({"name": "x", "memory_bytes": -1, "bandwidth": 1})",
+        R"({"name": "x", "memory_bytes": 1, "bandwidth": 1, "bf17": 3})", R"({"name": "x", "memory_bytes": 1e400, "bandwidth": 1})"})
     CHECK_MESSAGE(!read_device_file(bad, "bad.json").problems.empty(), bad);
   CHECK_FALSE(read_device_file(std::string(100000, '['), "deep.json").problems.empty());
 }
@@ -111,7 +116,10 @@ TEST_CASE("R01, R05, R07: intensity and the balance point") {
   CHECK(big->bound == Bound::compute);
   CHECK(big->time_s == about(flops / 989.4e12));
   // [B 8192] x [8192 8192] in bf16: the smallest batch that is compute-bound.
-  struct Row { const char* name; int batch; };
+  struct Row {
+    const char* name;
+    int batch;
+  };
   for (const Row& row : {Row{"h100-sxm", 319}, Row{"a100-80gb", 159}, Row{"tpu-v5e", 256}}) {
     auto bound = [&](double b) {
       const double n = 8192;

@@ -1,9 +1,9 @@
 // Memory rules: saved activations, layouts, and the plan's own invariants.
 #include <doctest/doctest.h>
 
-#include "compiler/cost/arena.h"
 #include "compiler/cost/memory.h"
 #include "compiler/cost/plan.h"
+#include "compiler/lower/arena.h"
 #include "compiler/precision/assign.h"
 #include "tests/unit/cost/two_layer.h"
 
@@ -12,7 +12,9 @@ using einc::test::two_layer;
 
 namespace {
 
-MemoryFormulas formulas(const Graph& graph) { return memory_formulas(graph, Sizes(graph), saved_activations(graph, constant_nodes(graph))); }
+MemoryFormulas formulas(const Graph& graph) {
+  return memory_formulas(graph, Sizes(graph), saved_activations(graph, constant_nodes(graph)));
+}
 
 MemoryPlan plan(const Graph& graph, PlanMode mode, const Bindings& given = {}) {
   auto result = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), graph.dims.bind(given).values, mode);

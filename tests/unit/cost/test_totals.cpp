@@ -67,8 +67,8 @@ TEST_CASE("one node of each kind") {
   const NodeId windows = b.window(x, 1, {Poly(1), Poly(1)}, {{"p", m - Poly(2)}, {"k", Poly(3)}});
   CHECK(flops(windows) == "0");
   CHECK(flops(b.fold(windows, 1, {Poly(1), Poly(1)}, {"m", m})) == "3*m*n - 6*n");
-  for (NodeId free : {b.permute(x, {1, 0}), b.cast(x, DType::bf16), b.pad(x, {Poly(1), Poly(0)}, {Poly(1), Poly(0)}, Poly(0)), b.iota({"n", n}),
-                      b.random({RandomKind::normal, "r", 1}, Type{DType::f32, {{"n", n}}})})
+  for (NodeId free : {b.permute(x, {1, 0}), b.cast(x, DType::bf16), b.pad(x, {Poly(1), Poly(0)}, {Poly(1), Poly(0)}, Poly(0)),
+                      b.iota({"n", n}), b.random({RandomKind::normal, "r", 1}, Type{DType::f32, {{"n", n}}})})
     CHECK(flops(free) == "0");
 }
 

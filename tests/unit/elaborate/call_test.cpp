@@ -48,16 +48,20 @@ TEST_CASE("signatures check sizes") {
 }
 
 TEST_CASE("an argument is a size inside") {
-  const Compiled c("dim n = 4\ninput x: f32[n]\nfn f(x: [a], k) { param w: [a, out=2*k] ~ ones\n return einsum(x, w, \"a, a out -> out\") }\noutput y = f(x, n)");
+  const Compiled c(
+      "dim n = 4\ninput x: f32[n]\nfn f(x: [a], k) { param w: [a, out=2*k] ~ ones\n return einsum(x, w, \"a, a out -> out\") }\noutput y = "
+      "f(x, n)");
   CHECK(c.said == "");
   REQUIRE(c.graph);
   CHECK(c.output().type.axis(0).size == Poly(2) * Poly::dim(Name("n")));
 }
 
 TEST_CASE("instance paths") {
-  const std::string head = "dim n = 4, layers = 2\ninput x: f32[n]\nfn lin(x: [n]) { param w: [n] ~ ones\n return x * w }\n"
-                           "fn two(x: [n]) { y = lin(x) as a\n return lin(y) as b }\n";
-  const Compiled c(head + "h = x\nfor i in layers { h = two(h) as block\n for j in 2 { param p: [n] ~ zeros\n h = lin(h) + p } }\noutput h");
+  const std::string head =
+      "dim n = 4, layers = 2\ninput x: f32[n]\nfn lin(x: [n]) { param w: [n] ~ ones\n return x * w }\n"
+      "fn two(x: [n]) { y = lin(x) as a\n return lin(y) as b }\n";
+  const Compiled c(head +
+                   "h = x\nfor i in layers { h = two(h) as block\n for j in 2 { param p: [n] ~ zeros\n h = lin(h) + p } }\noutput h");
   CHECK(c.said == "");
   REQUIRE(c.graph);
   for (const char* path : {"block.0.a.w", "block.1.b.w", "lin.0.1.w", "p.1.0"}) CHECK_MESSAGE(c.param(path), path);
@@ -77,11 +81,13 @@ TEST_CASE("loops") {
 }
 
 TEST_CASE("recursion and budgets") {
-  const Compiled r("input x: f32[]\nfn f(x: []) { return g(x) }\nfn g(x: []) { return h(x) }\nfn h(x: []) { return f(x) }\noutput y = f(x)");
+  const Compiled r(
+      "input x: f32[]\nfn f(x: []) { return g(x) }\nfn g(x: []) { return h(x) }\nfn h(x: []) { return f(x) }\noutput y = f(x)");
   CHECK(r.only(Code::recursion, "f(x)"));
   std::string doubling = "input x: f32[]\nfn call0(x: []) { return x + 1 }\n";
   for (int i = 1; i <= 40; ++i)
-    doubling += "fn call" + std::to_string(i) + "(x: []) { return call" + std::to_string(i - 1) + "(call" + std::to_string(i - 1) + "(x)) }\n";
+    doubling +=
+        "fn call" + std::to_string(i) + "(x: []) { return call" + std::to_string(i - 1) + "(call" + std::to_string(i - 1) + "(x)) }\n";
   CHECK(Compiled(doubling + "output y = call40(x)").diagnostics.error_count() == 1);
   std::string chain = "input x: f32[]\nfn call0(x: []) { return x + 1 }\n";
   for (int i = 1; i <= 300; ++i) chain += "fn call" + std::to_string(i) + "(x: []) { return call" + std::to_string(i - 1) + "(x) }\n";

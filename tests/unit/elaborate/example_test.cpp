@@ -7,6 +7,7 @@ TEST_CASE("every example elaborates") {
     const Compiled c(std::string(EINC_SOURCE_DIR "/examples/") + name + ".ein", {}, true);
     CHECK_MESSAGE(c.graph.has_value(), c.said);
     CHECK(c.said == "");
-    if (const char* wanted = std::getenv("EINC_SHOW"); wanted && c.graph && std::string(wanted) == name) printf("%s\n", einc::print_graph(*c.graph).c_str());
+    if (const char* wanted = std::getenv("EINC_SHOW"); wanted && c.graph && std::string(wanted) == name)
+      printf("%s\n", einc::print_graph(*c.graph).c_str());
   }
 }

@@ -6,7 +6,8 @@ using namespace einc;
 TEST_CASE("dims: derived sizes are one with their formula") {
   const Compiled c("dim heads = 12, head = 64\ndim embed = heads * head\ninput x: f32[embed]\noutput y: [heads * head] = x\n");
   CHECK(c.said != "");  // an axis needs a name
-  const Compiled d("dim heads = 12, head = 64\ndim embed = heads * head\ninput x: f32[embed]\ninput z: f32[k=heads*head]\noutput y: [embed] = z\n");
+  const Compiled d(
+      "dim heads = 12, head = 64\ndim embed = heads * head\ninput x: f32[embed]\ninput z: f32[k=heads*head]\noutput y: [embed] = z\n");
   CHECK(d.said == "");
   CHECK(d.output().type.axis(0).name == Name("embed"));
 }
@@ -72,7 +73,8 @@ TEST_CASE("annotations check, rename and pin") {
 TEST_CASE("local axes are sizes once introduced, while they have one size") {
   const std::string head = "dim n = 4, k = 8\ninput x: f32[n k]\n";
   CHECK(Compiled(head + "y = rearrange(x, \"n (a b) -> n a b\", a=2)\noutput z = y * iota(b)").said == "");
-  CHECK(Compiled(head + "y = rearrange(x, \"n (a b) -> n a b\", a=2)\nz = rearrange(x, \"n (a b) -> n a b\", a=4)\noutput w = sum(y) + b").has(Code::ambiguous_axis_size));
+  CHECK(Compiled(head + "y = rearrange(x, \"n (a b) -> n a b\", a=2)\nz = rearrange(x, \"n (a b) -> n a b\", a=4)\noutput w = sum(y) + b")
+            .has(Code::ambiguous_axis_size));
   CHECK(Compiled(head + "input s: [n=5]\noutput x").only(Code::axis_is_declared, "n=5"));
 }
 

@@ -16,7 +16,8 @@ struct Compiled {
   std::string said;  // the diagnostics as text
 
   explicit Compiled(std::string text, einc::ElaborateOptions options = {}) {
-    if (const auto file = sources.add("test.ein", std::move(text), diagnostics)) graph = einc::elaborate(sources, *file, options, diagnostics);
+    if (const auto file = sources.add("test.ein", std::move(text), diagnostics))
+      graph = einc::elaborate(sources, *file, options, diagnostics);
     finish();
   }
   Compiled(const std::string& path, einc::ElaborateOptions options, bool /*from_file*/) {

@@ -5,8 +5,9 @@
 using namespace einc;
 
 namespace {
-const std::string kModel = "dim n = 4, k = 3\ninput x: f32[n]\nparam w: [n k] ~ normal(std = 0.1)\nparam b: [k] ~ zeros\n"
-                           "y = einsum(x, w, \"n, n k -> k\") + b\nloss = mean(y^2)\n";
+const std::string kModel =
+    "dim n = 4, k = 3\ninput x: f32[n]\nparam w: [n k] ~ normal(std = 0.1)\nparam b: [k] ~ zeros\n"
+    "y = einsum(x, w, \"n, n k -> k\") + b\nloss = mean(y^2)\n";
 int states(const Graph& graph, StateRole role) {
   int count = 0;
   for (const Node& node : graph.nodes) count += node.op == Op::state && node.as<StateAttr>().role == role;
@@ -38,7 +39,8 @@ TEST_CASE("every optimizer elaborates") {
 }
 
 TEST_CASE("schedules") {
-  for (const char* lr : {"constant(0.1, warmup = 10)", "linear(0.1, total = 100)", "cosine(6e-4, warmup = 2000, total = 600000, floor = 6e-5)", "0.5 * cosine(0.1, 100)"}) {
+  for (const char* lr : {"constant(0.1, warmup = 10)", "linear(0.1, total = 100)",
+                         "cosine(6e-4, warmup = 2000, total = 600000, floor = 6e-5)", "0.5 * cosine(0.1, 100)"}) {
     CAPTURE(lr);
     CHECK(Compiled(kModel + "minimize loss using adamw(lr = " + lr + ")").said == "");
   }
@@ -54,7 +56,8 @@ TEST_CASE("groups by path") {
 }
 
 TEST_CASE("one's own optimizer") {
-  const Compiled c("fn half(p: [...], g: [...], t, lr = 0.1) { return p - 0.5 * lr * g }\n" + kModel + "minimize loss using half(lr = 0.2)");
+  const Compiled c("fn half(p: [...], g: [...], t, lr = 0.1) { return p - 0.5 * lr * g }\n" + kModel +
+                   "minimize loss using half(lr = 0.2)");
   CHECK(c.said == "");
   CHECK(Compiled("fn half(x: [...]) { return x }\n" + kModel + "minimize loss using half(lr = 0.2)").only(Code::not_an_optimizer, "half"));
   CHECK(Compiled("fn bad(p: [...], g: [...], t) { return sum(p) }\n" + kModel + "minimize loss using bad()").has(Code::optimizer_result));
@@ -70,7 +73,9 @@ TEST_CASE("minimize: what is wrong") {
 }
 
 TEST_CASE("frozen params have no gradient and no state") {
-  const Compiled c("dim n = 4\ninput x: f32[n]\nfrozen param w: [n] ~ ones\nparam v: [n] ~ ones\nloss = sum(x * w * v)\nminimize loss using adam(lr = 0.1)");
+  const Compiled c(
+      "dim n = 4\ninput x: f32[n]\nfrozen param w: [n] ~ ones\nparam v: [n] ~ ones\nloss = sum(x * w * v)\nminimize loss using adam(lr = "
+      "0.1)");
   CHECK(c.said == "");
   REQUIRE(c.graph);
   CHECK(c.graph->gradients.size() == 1);

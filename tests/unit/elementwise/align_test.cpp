@@ -52,17 +52,17 @@ TEST_CASE("operands align by axis name") {
   const Row rows[] = {
       {{"a b", "a b"}, "a b | 0 1 | 0 1"},
       {{"a b", "b"}, "a b | 0 1 | 1"},
-      {{"b", "a b"}, "a b | 1 | 0 1"},                    // the operand that holds all axes gives the order
-      {{"b a", "a b"}, "b a | 0 1 | 1 0"},                // the first such
-      {{"a", "b"}, "a b | 0 | 1"},                        // else the first operand's, then new ones
+      {{"b", "a b"}, "a b | 1 | 0 1"},      // the operand that holds all axes gives the order
+      {{"b a", "a b"}, "b a | 0 1 | 1 0"},  // the first such
+      {{"a", "b"}, "a b | 0 | 1"},          // else the first operand's, then new ones
       {{"b", "a", "c"}, "b a c | 0 | 1 | 2"},
-      {{"-", "a b"}, "a b | | 0 1"},                      // scalars never matter
+      {{"-", "a b"}, "a b | | 0 1"},  // scalars never matter
       {{"a b", "-"}, "a b | 0 1 |"},
       {{"-", "-"}, " | |"},
       {{"-", "b", "b a"}, "b a | | 0 | 0 1"},
       {{"b", "a b", "b a"}, "a b | 1 | 0 1 | 1 0"},
       {{"a b", "b c", "c a"}, "a b c | 0 1 | 1 2 | 2 0"},
-      {{"d d", "d d"}, "d d | 0 1 | 0 1"},                // identical lists align in order
+      {{"d d", "d d"}, "d d | 0 1 | 0 1"},  // identical lists align in order
       {{"d d", "-"}, "d d | 0 1 |"},
       {{"1 a", "1 a"}, "1 a | 0 1 | 0 1"},
       {{"<> a", "<> a"}, "(h d) a | 0 1 | 0 1"},

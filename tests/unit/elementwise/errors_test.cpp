@@ -10,11 +10,12 @@ namespace {
 
 constexpr std::string_view kPrelude =
     "dim a = 2, b = 3, d = 4, n\n"
-    "input x: f32[a b]\ninput y: f32[b]\ninput i: i32[a]\ninput m: bool[a]\ninput w: f32[d d]\ninput z: f32[p=2 q=3]\ninput v: i32[p=2]\ninput h: f8e4m3[a]\ninput u: u8[a]\n"
+    "input x: f32[a b]\ninput y: f32[b]\ninput i: i32[a]\ninput m: bool[a]\ninput w: f32[d d]\ninput z: f32[p=2 q=3]\ninput v: "
+    "i32[p=2]\ninput h: f8e4m3[a]\ninput u: u8[a]\n"
     "state s: f32[a d] ~ zeros\nstate k: i32[a] ~ zeros\n";
 
 struct Row {
-  std::string_view text;   // after the prelude; `output r = ` stands before it unless it is a statement
+  std::string_view text;  // after the prelude; `output r = ` stands before it unless it is a statement
   Code code;
   std::string_view place;  // what the span covers
   std::string_view hint;   // a part of it
@@ -27,8 +28,10 @@ const Row kRows[] = {
     {"w * iota(d)", Code::axis_repeated, "w", "`y: [d d_2] = ...`"},
     {"rearrange(x, \"a b -> (a b)\") + y", Code::axis_nameless, "rearrange(x, \"a b -> (a b)\")", "`y: [a_b] = ...`"},
     {"rearrange(y, \"b -> b 1\") + y", Code::axis_nameless, "rearrange(y, \"b -> b 1\")", "`y: [b one] = ...`"},
-    {"iota(a0=2)*iota(a1=2)*iota(a2=2)*iota(a3=2)*iota(a4=2)*iota(a5=2)*iota(a6=2)*iota(a7=2)*iota(a8=2)*iota(a9=2)*iota(b0=2)*iota(b1=2)*iota(b2=2)*"
-     "iota(b3=2)*iota(b4=2)*iota(b5=2)*iota(b6=2)*iota(b7=2)*iota(b8=2)*iota(b9=2)*iota(c0=2)*iota(c1=2)*iota(c2=2)*iota(c3=2)*iota(c4=2)*iota(c5=2)*"
+    {"iota(a0=2)*iota(a1=2)*iota(a2=2)*iota(a3=2)*iota(a4=2)*iota(a5=2)*iota(a6=2)*iota(a7=2)*iota(a8=2)*iota(a9=2)*iota(b0=2)*iota(b1=2)*"
+     "iota(b2=2)*"
+     "iota(b3=2)*iota(b4=2)*iota(b5=2)*iota(b6=2)*iota(b7=2)*iota(b8=2)*iota(b9=2)*iota(c0=2)*iota(c1=2)*iota(c2=2)*iota(c3=2)*iota(c4=2)*"
+     "iota(c5=2)*"
      "iota(c6=2)*iota(c7=2)*iota(c8=2)*iota(c9=2)*iota(d0=2)*iota(d1=2)*iota(d2=2)",
      Code::too_many_axes, "", ""},
     // dtypes
@@ -110,7 +113,8 @@ bool is_statement(std::string_view text) {
 }
 
 std::string program(std::string_view text) {
-  return fmt::format("{}{}{}\n{}", kPrelude, is_statement(text) ? "" : "output r = ", text, is_statement(text) ? "output r = sum(x)\n" : "");
+  return fmt::format("{}{}{}\n{}", kPrelude, is_statement(text) ? "" : "output r = ", text,
+                     is_statement(text) ? "output r = sum(x)\n" : "");
 }
 
 TEST_CASE("every mistake is pointed at") {
@@ -133,17 +137,42 @@ TEST_CASE("every mistake is pointed at") {
 TEST_CASE("independent mistakes come together") {
   SourceMap sources;
   Diagnostics diagnostics;
-  const auto file = sources.add("many.ein", std::string(kPrelude) + "p = sum(x, c) + mean(x, e)\nq = p + z[p = 9]\noutput r = q * 2\n", diagnostics);
+  const auto file =
+      sources.add("many.ein", std::string(kPrelude) + "p = sum(x, c) + mean(x, e)\nq = p + z[p = 9]\noutput r = q * 2\n", diagnostics);
   CHECK_FALSE(elaborate(sources, *file, {}, diagnostics));
   CHECK(diagnostics.error_count() == 3);
 }
 
 TEST_CASE("close to wrong, but right") {
   for (const std::string& text : std::vector<std::string>{
-           "z + z[q = 0:3]", "w * w", "1 / (a - 2)", "w + 1", "sum(w)", "h + 448", "u + 255", "max(x, b)", "x[a = -2]", "x[b = n - n]", "pad(x, b = (0, 0))", "top_k(x, b, 3)",
-           "1 / a", "x / 0", "softmax(x[b = 0:1], b)", "concat(x, b)", "stack(y, pair)", "s[d = n - n] <- i", "s[d = 1:3, a = 0] <- 2", "s[a = i] <- s",
-           "k[a = i] <- i + 1", "param p: [a] ~ normal(std = 0.02 / sqrt(2 * n))", "param p: [a] ~ xavier(fan_in = n, fan_out = a)", "param p: [a] ~ trunc_normal(0.02)",
-           "param p: [a] ~ uniform(-1 / sqrt(n), n^-0.5)", "state t: i32[a] ~ constant(-3)", "normal(a, z = 3)", "normal()",
+           "z + z[q = 0:3]",
+           "w * w",
+           "1 / (a - 2)",
+           "w + 1",
+           "sum(w)",
+           "h + 448",
+           "u + 255",
+           "max(x, b)",
+           "x[a = -2]",
+           "x[b = n - n]",
+           "pad(x, b = (0, 0))",
+           "top_k(x, b, 3)",
+           "1 / a",
+           "x / 0",
+           "softmax(x[b = 0:1], b)",
+           "concat(x, b)",
+           "stack(y, pair)",
+           "s[d = n - n] <- i",
+           "s[d = 1:3, a = 0] <- 2",
+           "s[a = i] <- s",
+           "k[a = i] <- i + 1",
+           "param p: [a] ~ normal(std = 0.02 / sqrt(2 * n))",
+           "param p: [a] ~ xavier(fan_in = n, fan_out = a)",
+           "param p: [a] ~ trunc_normal(0.02)",
+           "param p: [a] ~ uniform(-1 / sqrt(n), n^-0.5)",
+           "state t: i32[a] ~ constant(-3)",
+           "normal(a, z = 3)",
+           "normal()",
        }) {
     CAPTURE(text);
     SourceMap sources;

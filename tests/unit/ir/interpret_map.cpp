@@ -42,7 +42,8 @@ TEST_CASE("interpret map: unary functions agree with PyTorch in f64") {
     const NodeId x = bench.reals("x", positive ? Reals{2.75, 0.75, 0.25, 0.55, 1.95} : Reals{-2.5, -0.5, 0, 0.3, 1.7});
     const NodeId y = bench.build.map(fn, {x});
     const Tensor out = bench.run(y);
-    for (size_t i = 0; i < expected.size(); ++i) CHECK_MESSAGE(std::fabs(out.reals[i] - expected[i]) < 4e-15, to_string(fn), " of element ", i);
+    for (size_t i = 0; i < expected.size(); ++i)
+      CHECK_MESSAGE(std::fabs(out.reals[i] - expected[i]) < 4e-15, to_string(fn), " of element ", i);
     CHECK(bench.counts(y).elementwise == 5);
     CHECK(bench.counts(y).transcendental == (is_transcendental(fn) ? 5 : 0));
   }

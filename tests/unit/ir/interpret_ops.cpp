@@ -81,7 +81,8 @@ TEST_CASE("interpret views") {
   const NodeId x = bench.matrix("x", 2, 3, {1, 2, 3, 4, 5, 6});
   Builder& b = bench.build;
   CHECK(bench.run(b.permute(x, {1, 0})).reals == Reals{1, 4, 2, 5, 3, 6});
-  CHECK(bench.run(b.broadcast(x, {0, 2}, {named("r", 2), named("k", 2), named("c", 3)})).reals == Reals{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
+  CHECK(bench.run(b.broadcast(x, {0, 2}, {named("r", 2), named("k", 2), named("c", 3)})).reals ==
+        Reals{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
   const NodeId flat = b.merge(x, {2}, {named("rc", 6)});
   CHECK(bench.run(b.split(flat, {2}, {named("p", 3), named("q", 2)})).shape == Ints{3, 2});
   CHECK(bench.run(b.slice(x, 1, Poly(1), Poly(2))).reals == Reals{2, 3, 5, 6});

@@ -29,7 +29,8 @@ std::string error_of(const std::string& text) {
 TEST_CASE("print: the sample holds every op") {
   std::set<Op> seen;
   for (const Node& node : sample_graph().nodes) seen.insert(node.op);
-  for (int op = 0; op <= static_cast<int>(Op::dropout); ++op) CHECK_MESSAGE(seen.count(static_cast<Op>(op)) == 1, to_string(static_cast<Op>(op)));
+  for (int op = 0; op <= static_cast<int>(Op::dropout); ++op)
+    CHECK_MESSAGE(seen.count(static_cast<Op>(op)) == 1, to_string(static_cast<Op>(op)));
 }
 
 TEST_CASE("print: what is printed reads back to the same graph") {
@@ -109,7 +110,8 @@ TEST_CASE("read: hostile text is refused with a reason, never taken") {
       {head + std::string(100000, '('), "expected a word"},
       {head + "loop trips=" + std::string(100000, '(') + " count=1", "expected ')'"},
   };
-  for (const auto& [text, reason] : cases) CHECK_MESSAGE(error_of(text).find(reason) != std::string::npos, text.substr(0, 200), " gave: ", error_of(text));
+  for (const auto& [text, reason] : cases)
+    CHECK_MESSAGE(error_of(text).find(reason) != std::string::npos, text.substr(0, 200), " gave: ", error_of(text));
 }
 
 TEST_CASE("read: every prefix and every changed byte of a graph gives a graph or an error") {

@@ -40,38 +40,74 @@ TEST_CASE("verify: each broken rule is found") {
       {Op::map, [](Graph&, Node& n) { n.operands.pop_back(); }, "1 operands instead of 2"},
       {Op::map, [](Graph& g, Node& n) { n.operands[0] = NodeId{g.size() - 1}; }, "does not come before"},
       {Op::map, [](Graph&, Node& n) { n.attr = std::monostate(); }, "attributes of another op"},
-      {Op::map, [](Graph&, Node& n) { n.type.axes.push_back({"k", Poly(2)}); }, "is of no operand"},
+      {Op::map,
+       [](Graph&, Node& n) {
+         n.type.axes.push_back({"k", Poly(2)});
+       },
+       "is of no operand"},
       {Op::reduce, resize, "has size 77"},
-      {Op::reduce, [](Graph&, Node& n) { std::get<ReduceAttr>(n.attr).axes = {0, 0}; }, "axis 1 is missing"},
+      {Op::reduce,
+       [](Graph&, Node& n) {
+         std::get<ReduceAttr>(n.attr).axes = {0, 0};
+       },
+       "axis 1 is missing"},
       {Op::reduce, [](Graph&, Node& n) { std::get<ReduceAttr>(n.attr).fn = ReduceFn::any; }, "is of bool"},
       {Op::scan, [](Graph&, Node& n) { std::get<ScanAttr>(n.attr).axis = 5; }, "no axis 5"},
       {Op::arg_reduce, [](Graph&, Node& n) { n.type.dtype = DType::f32; }, "positions are i32 or i64"},
       {Op::top_k_index, resize, "has size 77"},
-      {Op::contract, [](Graph&, Node& n) { std::get<ContractAttr>(n.attr).right = {4, 2}; }, "in one operand only"},
-      {Op::contract, [](Graph&, Node& n) { std::get<ContractAttr>(n.attr).left = {0, 1, 1}; }, "twice"},
+      {Op::contract,
+       [](Graph&, Node& n) {
+         std::get<ContractAttr>(n.attr).right = {4, 2};
+       },
+       "in one operand only"},
+      {Op::contract,
+       [](Graph&, Node& n) {
+         std::get<ContractAttr>(n.attr).left = {0, 1, 1};
+       },
+       "twice"},
       {Op::contract, resize, "has size 77"},
-      {Op::permute, [](Graph&, Node& n) { std::get<PermuteAttr>(n.attr).order = {0, 0, 1}; }, "not a permutation"},
+      {Op::permute,
+       [](Graph&, Node& n) {
+         std::get<PermuteAttr>(n.attr).order = {0, 0, 1};
+       },
+       "not a permutation"},
       {Op::broadcast, [](Graph&, Node& n) { std::get<BroadcastAttr>(n.attr).map = {7}; }, "axis 7 is missing"},
       {Op::split, resize, "axes of product"},
       {Op::merge, resize, "axes of product"},
       {Op::slice, [](Graph&, Node& n) { std::get<SliceAttr>(n.attr).step = 0; }, "step 0"},
       {Op::slice, [](Graph&, Node& n) { std::get<SliceAttr>(n.attr).start = Poly(-1); }, "outside the axis"},
-      {Op::diagonal, [](Graph&, Node& n) { std::get<DiagonalAttr>(n.attr).map = {0, 1}; }, "axis 1 is missing"},
+      {Op::diagonal,
+       [](Graph&, Node& n) {
+         std::get<DiagonalAttr>(n.attr).map = {0, 1};
+       },
+       "axis 1 is missing"},
       {Op::window, [](Graph&, Node& n) { std::get<WindowAttr>(n.attr).strides[1] = Poly(9); }, "beyond its axis"},
       {Op::fold, [](Graph&, Node& n) { std::get<WindowAttr>(n.attr).strides.pop_back(); }, "strides between ranks"},
       {Op::pad, resize, "has size 77"},
       {Op::concat, resize, "has size 77"},
-      {Op::gather, [](Graph&, Node& n) { std::get<GatherAttr>(n.attr).table_map = {kNoAxis, 1}; }, "has no place"},
+      {Op::gather,
+       [](Graph&, Node& n) {
+         std::get<GatherAttr>(n.attr).table_map = {kNoAxis, 1};
+       },
+       "has no place"},
       {Op::gather, [](Graph&, Node& n) { std::swap(n.operands[0], n.operands[1]); }, "positions of dtype f16"},
       {Op::scatter_add, [](Graph&, Node& n) { n.type.axes[1].size = Poly(77); }, "has no place"},
       {Op::scatter_set, resize, "base's sizes"},
       {Op::cast, resize, "sizes differ"},
       {Op::stop_gradient, [](Graph&, Node& n) { n.type.dtype = DType::i32; }, "dtype i32 from real"},
-      {Op::softmax, [](Graph&, Node& n) { std::get<ReduceAttr>(n.attr).axes = {0, 1}; }, "one axis"},
+      {Op::softmax,
+       [](Graph&, Node& n) {
+         std::get<ReduceAttr>(n.attr).axes = {0, 1};
+       },
+       "one axis"},
       {Op::logsumexp, [](Graph&, Node& n) { std::get<ReduceAttr>(n.attr).axes = {1}; }, "axis 1 is missing"},
       {Op::dropout, [](Graph&, Node& n) { std::get<DropoutAttr>(n.attr).p = 1; }, "p is not in"},
       {Op::random, [](Graph&, Node& n) { n.type.dtype = DType::i32; }, "numbers of dtype"},
-      {Op::constant, [](Graph&, Node& n) { n.type.axes.push_back({"k", Poly(2)}); }, "no axes"},
+      {Op::constant,
+       [](Graph&, Node& n) {
+         n.type.axes.push_back({"k", Poly(2)});
+       },
+       "no axes"},
       {Op::iota, [](Graph&, Node& n) { n.type.axes.clear(); }, "one axis of numbers"},
       {Op::input, [](Graph&, Node& n) { n.type.axes[0].size = Poly(0); }, "has size 0"},
       {Op::input, [](Graph& g, Node&) { g.nodes[0].origin.loop_context = 9; }, "no such loop context"},

@@ -82,11 +82,16 @@ std::string random_call(Random& random) {
   }
   const std::string right = below(random, 10) == 0 ? "c ... 1" : shuffled_names(random, left);
   switch (kind) {
-    case 0: return fmt::format("rearrange({}\"{}-> {}\"{})", tensors, left, right, sizes);
-    case 1: return fmt::format("reduce({}\"{}-> {}\", \"{}\"{})", tensors, left, right, pick(random, kReductions), sizes);
-    case 2: return fmt::format("repeat({}\"{}-> {}e (e2 1)\", e2=n{})", tensors, left, right, sizes);
-    case 3: return fmt::format("pack({}\"{}\")", tensors, below(random, 2) == 0 ? "*" : "* " + left.substr(0, left.find(' ')));
-    default: return fmt::format("einsum({}\"{}-> {}\"{})", tensors, left, right, sizes);
+    case 0:
+      return fmt::format("rearrange({}\"{}-> {}\"{})", tensors, left, right, sizes);
+    case 1:
+      return fmt::format("reduce({}\"{}-> {}\", \"{}\"{})", tensors, left, right, pick(random, kReductions), sizes);
+    case 2:
+      return fmt::format("repeat({}\"{}-> {}e (e2 1)\", e2=n{})", tensors, left, right, sizes);
+    case 3:
+      return fmt::format("pack({}\"{}\")", tensors, below(random, 2) == 0 ? "*" : "* " + left.substr(0, left.find(' ')));
+    default:
+      return fmt::format("einsum({}\"{}-> {}\"{})", tensors, left, right, sizes);
   }
 }
 

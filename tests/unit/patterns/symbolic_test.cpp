@@ -148,7 +148,8 @@ TEST_CASE("a division that only values decide is required when dims are bound") 
   compile("output r = rearrange(line, \"(a b) -> a b\", b=4)", compiled);
   REQUIRE(compiled.graph);
   bool found = false;
-  for (const Condition& c : compiled.graph->dims.conditions()) found = found || (c.kind == ConditionKind::divides && c.left == Poly::dim("free") && c.right == Poly(4));
+  for (const Condition& c : compiled.graph->dims.conditions())
+    found = found || (c.kind == ConditionKind::divides && c.left == Poly::dim("free") && c.right == Poly(4));
   CHECK(found);
   CHECK_FALSE(compiled.graph->dims.bind({{"batch", 1}, {"seq", 1}, {"free", 10}}).ok());
   CHECK(compiled.graph->dims.bind({{"batch", 1}, {"seq", 1}, {"free", 12}}).ok());

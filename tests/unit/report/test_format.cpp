@@ -38,17 +38,16 @@ TEST_CASE("tables line up") {
 
 TEST_CASE("formulas as people write them") {
   const Name loops[] = {"layers"};
-  struct Row { const char *formula, *text; };
-  for (const Row& row : {Row{"2*B*D^2 + 4*B*D*K + B*K", "B*(2*D^2 + 4*D*K + K)"},
-                         Row{"24*b*e^2*layers*s + 4*b*e*layers*s^2 + 2*b*e*s*v + 8*b*s + 1", "layers*b*s*(24*e^2 + 4*e*s) + b*s*(2*e*v + 8) + 1"},
-                         Row{"2*a*layers + layers + 7", "layers*(2*a + 1) + 7"},
-                         Row{"2*a*layers - 2*a + 5", "2*a*layers - 2*a + 5"},
-                         Row{"layers^2 + a*layers - 3*layers", "layers*(layers + a - 3)"},
-                         Row{"7/2*a*layers + 1/2*b*layers", "layers*(7/2*a + 1/2*b)"},
-                         Row{"a*layers - b^-1", "a*layers - b^-1"},
-                         Row{"floor((a + 1)/2)*layers + layers", "layers*(floor((a + 1)/2) + 1)"},
-                         Row{"-a*layers - b*layers", "layers*(-a - b)"},
-                         Row{"0", "0"}}) {
+  struct Row {
+    const char *formula, *text;
+  };
+  for (const Row& row :
+       {Row{"2*B*D^2 + 4*B*D*K + B*K", "B*(2*D^2 + 4*D*K + K)"},
+        Row{"24*b*e^2*layers*s + 4*b*e*layers*s^2 + 2*b*e*s*v + 8*b*s + 1", "layers*b*s*(24*e^2 + 4*e*s) + b*s*(2*e*v + 8) + 1"},
+        Row{"2*a*layers + layers + 7", "layers*(2*a + 1) + 7"}, Row{"2*a*layers - 2*a + 5", "2*a*layers - 2*a + 5"},
+        Row{"layers^2 + a*layers - 3*layers", "layers*(layers + a - 3)"}, Row{"7/2*a*layers + 1/2*b*layers", "layers*(7/2*a + 1/2*b)"},
+        Row{"a*layers - b^-1", "a*layers - b^-1"}, Row{"floor((a + 1)/2)*layers + layers", "layers*(floor((a + 1)/2) + 1)"},
+        Row{"-a*layers - b*layers", "layers*(-a - b)"}, Row{"0", "0"}}) {
     const Poly formula = *parse_poly(row.formula);
     const std::string text = factored(formula, loops);
     CHECK(parse_poly(text) == formula);
@@ -58,5 +57,6 @@ TEST_CASE("formulas as people write them") {
     CHECK(text.find("()") == std::string::npos);
   }
   CHECK(factored(*parse_poly("2*a*layers + layers + 7"), loops) == "layers*(2*a + 1) + 7");
-  CHECK(factored(*parse_poly("24*b*e^2*layers*s + 4*b*e*layers*s^2 + 2*b*e*s*v + 8*b*s + 1"), loops) == "4*layers*b*e*s*(6*e + s) + 2*b*s*(e*v + 4) + 1");
+  CHECK(factored(*parse_poly("24*b*e^2*layers*s + 4*b*e*layers*s^2 + 2*b*e*s*v + 8*b*s + 1"), loops) ==
+        "4*layers*b*e*s*(6*e + s) + 2*b*s*(e*v + 4) + 1");
 }

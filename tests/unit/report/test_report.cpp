@@ -44,7 +44,8 @@ TEST_CASE("two layers: numbers of the report") {
   CHECK(r.six_nd.tokens.value == Rational(1024 * 64));  // the mean runs over B and K
   CHECK(r.memory.saved_activations.value == Rational(2359296));
   CHECK(r.memory.peak_training.value->to_double() > 4 * 1024 * 256 + 8 * 81920);
-  CHECK(*r.memory.peak_training.value == *r.memory.parameters.value + *r.memory.gradients.value + *r.memory.inputs.value + *r.memory.saved_planned.value + *r.memory.workspace.value);
+  CHECK(*r.memory.peak_training.value == *r.memory.parameters.value + *r.memory.gradients.value + *r.memory.inputs.value +
+                                             *r.memory.saved_planned.value + *r.memory.workspace.value);
   Rational ops(0);
   for (const OpReport& op : r.ops) ops = ops + *op.flops.value;
   CHECK(ops == *r.step.value);

@@ -1,4 +1,4 @@
-#include "compiler/cost/arena.h"
+#include "compiler/lower/arena.h"
 
 namespace einc {
 

@@ -19,8 +19,8 @@ class Arena {
  private:
   void insert_free(int64_t offset, int64_t bytes);
   void erase_free(std::map<int64_t, int64_t>::iterator it);
-  std::map<int64_t, int64_t> free_;                   // offset -> bytes
-  std::set<std::pair<int64_t, int64_t>> by_size_;     // (bytes, offset)
+  std::map<int64_t, int64_t> free_;                // offset -> bytes
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // (bytes, offset)
   int64_t size_ = 0;
 };
 

@@ -1,0 +1,158 @@
+#include "compiler/codegen/llvm/emit_value.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include "compiler/codegen/llvm/math.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+using llvm::Value;
+using llvm::Intrinsic::ID;
+namespace intrinsic = llvm::Intrinsic;
+
+Value* emit_compare(IrBuilder& b, MapFn fn, Value* x, Value* y, DType dtype) {
+  using P = llvm::CmpInst::Predicate;
+  const bool real = is_floating(dtype), is_unsigned = dtype == DType::boolean;
+  switch (fn) {
+    case MapFn::equal:
+      return b.CreateCmp(real ? P::FCMP_OEQ : P::ICMP_EQ, x, y);
+    case MapFn::not_equal:
+      return b.CreateCmp(real ? P::FCMP_UNE : P::ICMP_NE, x, y);
+    case MapFn::less:
+      return b.CreateCmp(real ? P::FCMP_OLT : is_unsigned ? P::ICMP_ULT : P::ICMP_SLT, x, y);
+    case MapFn::less_equal:
+      return b.CreateCmp(real ? P::FCMP_OLE : is_unsigned ? P::ICMP_ULE : P::ICMP_SLE, x, y);
+    case MapFn::greater:
+      return b.CreateCmp(real ? P::FCMP_OGT : is_unsigned ? P::ICMP_UGT : P::ICMP_SGT, x, y);
+    default:
+      return b.CreateCmp(real ? P::FCMP_OGE : is_unsigned ? P::ICMP_UGE : P::ICMP_SGE, x, y);
+  }
+}
+
+// Squaring while bits of the exponent remain; 63 of them at most.
+Value* integer_power(IrBuilder& b, Value* base, Value* exponent) {
+  llvm::Type* type = base->getType();
+  Value* result = integer(type, 1);
+  const unsigned bits = type->getScalarSizeInBits();
+  for (unsigned k = 0; k + 1 < bits; ++k) {
+    Value* odd = b.CreateICmpNE(b.CreateAnd(b.CreateLShr(exponent, integer(type, k)), integer(type, 1)), integer(type, 0));
+    result = b.CreateSelect(odd, b.CreateMul(result, base), result);
+    base = b.CreateMul(base, base);
+  }
+  return result;
+}
+
+Value* emit_integer(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
+  llvm::Type* type = x[0]->getType();
+  Value* zero = integer(type, 0);
+  const bool boolean = type->getScalarSizeInBits() == 1;
+  switch (fn) {
+    case MapFn::add:
+      return b.CreateAdd(x[0], x[1]);
+    case MapFn::sub:
+      return b.CreateSub(x[0], x[1]);
+    case MapFn::mul:
+      return b.CreateMul(x[0], x[1]);
+    case MapFn::pow:
+      return integer_power(b, x[0], x[1]);
+    case MapFn::minimum:
+      return boolean ? b.CreateAnd(x[0], x[1]) : b.CreateBinaryIntrinsic(intrinsic::smin, x[0], x[1]);
+    case MapFn::maximum:
+      return boolean ? b.CreateOr(x[0], x[1]) : b.CreateBinaryIntrinsic(intrinsic::smax, x[0], x[1]);
+    case MapFn::neg:
+      return b.CreateNeg(x[0]);
+    case MapFn::abs:
+      return b.CreateBinaryIntrinsic(intrinsic::abs, x[0], b.getFalse());
+    case MapFn::sign:
+      return b.CreateSub(b.CreateZExt(b.CreateICmpSGT(x[0], zero), type), b.CreateZExt(b.CreateICmpSLT(x[0], zero), type));
+    case MapFn::relu:
+      return b.CreateBinaryIntrinsic(intrinsic::smax, x[0], zero);
+    case MapFn::logical_and:
+      return b.CreateAnd(x[0], x[1]);
+    case MapFn::logical_or:
+      return b.CreateOr(x[0], x[1]);
+    case MapFn::logical_not:
+      return b.CreateNot(x[0]);
+    default:
+      break;
+  }
+  EINC_CHECK(false, "{} of integers", to_string(fn));
+}
+
+Value* emit_real(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
+  llvm::Type* type = x[0]->getType();
+  Value* zero = number(type, 0);
+  switch (fn) {
+    case MapFn::add:
+      return b.CreateFAdd(x[0], x[1]);
+    case MapFn::sub:
+      return b.CreateFSub(x[0], x[1]);
+    case MapFn::mul:
+      return b.CreateFMul(x[0], x[1]);
+    case MapFn::div:
+      return b.CreateFDiv(x[0], x[1]);
+    case MapFn::minimum:
+      return b.CreateBinaryIntrinsic(intrinsic::minimum, x[0], x[1]);
+    case MapFn::maximum:
+      return b.CreateBinaryIntrinsic(intrinsic::maximum, x[0], x[1]);
+    case MapFn::neg:
+      return b.CreateFNeg(x[0]);
+    case MapFn::abs:
+      return b.CreateUnaryIntrinsic(intrinsic::fabs, x[0]);
+    case MapFn::sign: {
+      Value* one =
+          b.CreateSelect(b.CreateFCmpOGT(x[0], zero), number(type, 1), b.CreateSelect(b.CreateFCmpOLT(x[0], zero), number(type, -1), zero));
+      return b.CreateSelect(b.CreateFCmpUNO(x[0], x[0]), x[0], one);
+    }
+    case MapFn::relu:
+      return b.CreateSelect(b.CreateFCmpOLT(x[0], zero), zero, x[0]);
+    case MapFn::sqrt:
+      return b.CreateUnaryIntrinsic(intrinsic::sqrt, x[0]);
+    case MapFn::pow:
+      return emit_pow(b, x[0], x[1]);
+    case MapFn::exp:
+      return emit_math(b, MathFn::exp, x[0]);
+    case MapFn::expm1:
+      return emit_math(b, MathFn::expm1, x[0]);
+    case MapFn::log:
+      return emit_math(b, MathFn::log, x[0]);
+    case MapFn::log1p:
+      return emit_math(b, MathFn::log1p, x[0]);
+    case MapFn::rsqrt:
+      return emit_math(b, MathFn::rsqrt, x[0]);
+    case MapFn::sin:
+      return emit_math(b, MathFn::sin, x[0]);
+    case MapFn::cos:
+      return emit_math(b, MathFn::cos, x[0]);
+    case MapFn::tanh:
+      return emit_math(b, MathFn::tanh, x[0]);
+    case MapFn::sigmoid:
+      return emit_math(b, MathFn::sigmoid, x[0]);
+    case MapFn::erf:
+      return emit_math(b, MathFn::erf, x[0]);
+    case MapFn::gelu:
+      return emit_math(b, MathFn::gelu, x[0]);
+    case MapFn::gelu_tanh:
+      return emit_math(b, MathFn::gelu_tanh, x[0]);
+    case MapFn::silu:
+      return emit_math(b, MathFn::silu, x[0]);
+    case MapFn::softplus:
+      return emit_math(b, MathFn::softplus, x[0]);
+    default:
+      break;
+  }
+  EINC_CHECK(false, "{} of numbers", to_string(fn));
+}
+
+}  // namespace
+
+Value* emit_map(IrBuilder& b, MapFn fn, std::span<Value* const> x, DType operand, DType result) {
+  if (fn == MapFn::where) return b.CreateSelect(x[0], x[1], x[2]);
+  if (is_comparison(fn)) return emit_compare(b, fn, x[0], x[1], operand);
+  Value* value = is_floating(operand) ? emit_real(b, fn, x) : emit_integer(b, fn, x);
+  return round_to(b, value, result);
+}
+
+}  // namespace einc

@@ -1,0 +1,63 @@
+#include "compiler/codegen/llvm/native_code.h"
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include "compiler/codegen/llvm/cpu_target.h"
+#include "compiler/codegen/llvm/emit_kernel.h"
+
+namespace einc {
+namespace {
+
+// Changes with what emission makes of the same kernels.
+constexpr std::string_view kEmitter = "einc kernels 1";
+
+std::unique_ptr<llvm::Module> emit(const LoweredProgram& lowered, llvm::LLVMContext& context) {
+  auto module = std::make_unique<llvm::Module>("kernels", context);
+  CpuTarget::host().adopt(*module);
+  for (const PlannedKernel& f : lowered.functions) emit_kernel(*module, f.name, *f.kernel, f.plan);
+  CpuTarget::host().optimize(*module);
+  return module;
+}
+
+std::string key_of(const LoweredProgram& lowered) {
+  std::string key = std::string(kEmitter) + "\n" + CpuTarget::host().key() + "\n";
+  for (const PlannedKernel& f : lowered.functions) key += f.name + "\n" + to_string(*f.kernel);
+  return key;
+}
+
+Engine& engine() {
+  static const EngineSymbol symbols[] = {{kIndexFaultSymbol, reinterpret_cast<const void*>(&einc_index_fault)}};
+  static Engine instance(symbols);
+  return instance;
+}
+
+}  // namespace
+
+int native_vector_bits() { return CpuTarget::host().vector_bits(); }
+
+NativeCode compile_native(const LoweredProgram& lowered, FileCache& cache) {
+  const std::string key = key_of(lowered);
+  std::optional<std::string> object = cache.load(key);
+  if (!object) {
+    llvm::LLVMContext context;
+    object = CpuTarget::host().object(*emit(lowered, context), Relocation::fixed);
+    cache.store(key, *object);
+  }
+  NativeCode native;
+  native.code = engine().load(*object);
+  for (const PlannedKernel& f : lowered.functions) native.functions.push_back(native.code->function<KernelFunction>(f.name));
+  return native;
+}
+
+std::string llvm_text_of(const LoweredProgram& lowered) {
+  llvm::LLVMContext context;
+  return llvm_text(*emit(lowered, context));
+}
+
+std::string assembly_of(const LoweredProgram& lowered) {
+  llvm::LLVMContext context;
+  return CpuTarget::host().assembly(*emit(lowered, context), Relocation::fixed);
+}
+
+}  // namespace einc

@@ -1,0 +1,49 @@
+#include "compiler/driver/emit_native.h"
+
+#include <fmt/format.h>
+
+#include "compiler/driver/node_names.h"
+
+namespace einc {
+namespace {
+
+std::string described(const BoundGraph& graph, NodeId id, const std::vector<std::string>& names) {
+  const std::string where = location_text(graph[id].origin.location);
+  return where.empty() ? names[id.index] : fmt::format("{} ({})", names[id.index], where);
+}
+
+}  // namespace
+
+std::string emit_kernels(const LoweredGraph& lowered) {
+  const std::vector<std::string> names = node_names(lowered.bound.graph);
+  const Executable& program = lowered.lowered.program;
+  std::string text = fmt::format("# {} kernels, {} of them different\n", program.launches.size(), program.functions.size());
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const GraphKernel& k = lowered.list.kernels[i];
+    const uint32_t function = program.launches[i].function;
+    text += fmt::format("\nkernel {} = {}: {}\n", i, program.functions[function], program.launches[i].label);
+    for (NodeId id : k.group.members) text += fmt::format("  # {}\n", described(lowered.bound, id, names));
+    for (size_t b = 0; b < k.buffers.size(); ++b)
+      if (k.buffers[b].valid()) text += fmt::format("  # b{} is {}\n", b, names[k.buffers[b].index]);
+    bool first = true;
+    for (size_t j = 0; j < i && first; ++j) first = program.launches[j].function != function;
+    if (first) text += to_string(k.kernel);
+  }
+  return text;
+}
+
+std::string explain_fusion(const LoweredGraph& lowered) {
+  const std::vector<std::string> names = node_names(lowered.bound.graph);
+  std::string text;
+  for (size_t i = 0; i < lowered.list.kernels.size(); ++i) {
+    text += fmt::format("kernel {}:", i);
+    for (NodeId id : lowered.list.kernels[i].group.members) text += " " + names[id.index];
+    text += '\n';
+  }
+  for (const FusionRefusal& r : lowered.list.refusals)
+    text += fmt::format("{} and {} are not joined: {}\n", described(lowered.bound, r.operand, names),
+                        described(lowered.bound, r.node, names), r.reason);
+  return text;
+}
+
+}  // namespace einc

@@ -1,0 +1,545 @@
+#include "compiler/fuse/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/fuse/index_split.h"
+
+namespace einc {
+namespace {
+
+DType stored_dtype(DType dtype) { return dtype == DType::real ? DType::f32 : dtype; }
+
+bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
+
+Fold fold_of(ReduceFn fn) {
+  switch (fn) {
+    case ReduceFn::sum:
+      return Fold::sum;
+    case ReduceFn::max:
+      return Fold::max;
+    case ReduceFn::min:
+      return Fold::min;
+    case ReduceFn::prod:
+      return Fold::prod;
+    case ReduceFn::any:
+      return Fold::any;
+    case ReduceFn::all:
+      return Fold::all;
+  }
+  return Fold::sum;
+}
+
+// Sums of small floats are held in f32.
+DType accumulator(DType dtype) { return is_floating(dtype) && dtype != DType::f64 ? DType::f32 : dtype; }
+
+}  // namespace
+
+ValueId KernelEvaluator::add(Scalar value) {
+  value.dtype = stored_dtype(value.dtype);
+  const bool shared = value.kind == ScalarKind::constant || value.kind == ScalarKind::load || value.kind == ScalarKind::index ||
+                      value.kind == ScalarKind::reduction || value.kind == ScalarKind::in_range;
+  std::vector<Scalar>& values = out_.kernel.values;
+  if (shared)
+    for (ValueId i = 0; i < values.size(); ++i)
+      if (values[i] == value) return i;
+  values.push_back(std::move(value));
+  return static_cast<ValueId>(values.size() - 1);
+}
+
+ValueId KernelEvaluator::constant(DType dtype, double value) {
+  Scalar v;
+  v.dtype = stored_dtype(dtype);
+  if (is_floating(v.dtype))
+    v.real = value;
+  else
+    v.integer = static_cast<int64_t>(value);
+  return add(std::move(v));
+}
+
+uint16_t KernelEvaluator::buffer(NodeId id, BufferAccess access) {
+  for (size_t b = 0; b < out_.buffers.size(); ++b) {
+    if (out_.buffers[b] != id) continue;
+    if (out_.kernel.buffers[b].access != access) out_.kernel.buffers[b].access = BufferAccess::read_write;
+    return static_cast<uint16_t>(b);
+  }
+  out_.buffers.push_back(id);
+  out_.kernel.buffers.push_back({stored_dtype(graph_[id].type.dtype), access, graph_.count(id)});
+  return static_cast<uint16_t>(out_.buffers.size() - 1);
+}
+
+Subscript KernelEvaluator::address(NodeId id, const Indices& at) const {
+  const Shape strides = strides_of(graph_.shape(id));
+  Subscript address;
+  for (size_t i = 0; i < strides.size(); ++i)
+    if (graph_.shape(id)[i] != 1) address = address + at[i] * strides[i];
+  return address;
+}
+
+ValueId KernelEvaluator::value_of(NodeId id, const Indices& at) {
+  std::vector<Known>& known = known_[id.index];
+  for (const Known& k : known)
+    if (k.at == at && k.guards == guards_) return k.value;
+  if (out_.kernel.values.size() > 2000) throw Refused{"more than 2000 values"};
+  const ValueId value = compute(id, at);
+  known_[id.index].push_back({at, guards_, value});
+  return value;
+}
+
+ValueId KernelEvaluator::load(NodeId id, const Indices& at) {
+  Scalar v;
+  v.kind = ScalarKind::load;
+  v.dtype = graph_[id].type.dtype;
+  v.slot = buffer(id, BufferAccess::read);
+  v.index = address(id, at);
+  v.guards.assign(guards_.begin(), guards_.end());
+  return add(std::move(v));
+}
+
+ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
+  const Node& node = graph_[id];
+  if (is_source(node.op) || (!member_[id.index] && in_memory_[id.index])) return load(id, at);
+  Scalar v;
+  v.dtype = node.type.dtype;
+  switch (node.op) {
+    case Op::constant:
+      return constant(node.type.dtype, graph_.value(node.as<ConstantAttr>().value));
+    case Op::iota:
+      v.kind = ScalarKind::index;
+      v.index = at[0];
+      return add(std::move(v));
+    case Op::random:
+      v.kind = ScalarKind::random;
+      v.random = node.as<RandomAttr>().kind;
+      v.real = node.as<RandomAttr>().keep;
+      v.index = address(id, at);
+      v.slot = static_cast<uint16_t>(out_.streams.size());
+      for (size_t s = 0; s < out_.streams.size(); ++s)
+        if (out_.streams[s] == id) v.slot = static_cast<uint16_t>(s);
+      if (v.slot == out_.streams.size()) out_.streams.push_back(id);
+      return add(std::move(v));
+    case Op::cast:
+      v.kind = ScalarKind::cast;
+      v.operands.push_back(value_of(node.operands[0], at));
+      return add(std::move(v));
+    case Op::map:
+      return map(id, at);
+    case Op::reduce:
+      return reduce(id, at);
+    case Op::arg_reduce:
+      return arg_reduce(id, at);
+    case Op::contract:
+      return contract(id, at);
+    case Op::pad:
+      return pad(id, at);
+    case Op::concat:
+      return concat(id, at);
+    case Op::gather:
+      return gather(id, at);
+    case Op::fold:
+      return fold(id, at);
+    case Op::permute:
+    case Op::broadcast:
+    case Op::split:
+    case Op::merge:
+    case Op::slice:
+    case Op::diagonal:
+    case Op::window:
+    case Op::stop_gradient:
+      return value_of(node.operands[0], operand_index(id, 0, at));
+    case Op::scan:
+    case Op::top_k_index:
+    case Op::scatter_add:
+    case Op::scatter_set:
+      throw Refused{std::string(to_string(node.op)) + " is a kernel of its own"};
+    case Op::input:
+    case Op::param:
+    case Op::state:
+    case Op::softmax:
+    case Op::logsumexp:
+    case Op::dropout:
+      break;
+  }
+  EINC_CHECK(false, "no value for {}", to_string(node.op));
+}
+
+Indices KernelEvaluator::operand_index(NodeId id, size_t k, const Indices& at) {
+  const Node& node = graph_[id];
+  Indices in(graph_.shape(node.operands[k]).size());
+  switch (node.op) {
+    case Op::map: {
+      const AxisList& map = node.as<MapAttr>().maps[k];
+      for (int i = 0; i < map.size(); ++i) in[static_cast<size_t>(i)] = at[static_cast<size_t>(map[i])];
+      return in;
+    }
+    case Op::reduce: {
+      const AxisList& axes = node.as<ReduceAttr>().axes;
+      const Indices& reduced = reduced_index(id, at);
+      size_t kept = 0, summed = 0;
+      for (size_t i = 0; i < in.size(); ++i) in[i] = axes.contains(static_cast<int>(i)) ? reduced[summed++] : at[kept++];
+      return in;
+    }
+    case Op::permute: {
+      const AxisList& order = node.as<PermuteAttr>().order;
+      for (int i = 0; i < order.size(); ++i) in[static_cast<size_t>(order[i])] = at[static_cast<size_t>(i)];
+      return in;
+    }
+    case Op::broadcast:
+    case Op::diagonal: {
+      const AxisList& map = node.op == Op::broadcast ? node.as<BroadcastAttr>().map : node.as<DiagonalAttr>().map;
+      for (int i = 0; i < map.size(); ++i) in[static_cast<size_t>(i)] = at[static_cast<size_t>(map[i])];
+      return in;
+    }
+    case Op::slice: {
+      const SliceAttr& attr = node.as<SliceAttr>();
+      const auto axis = static_cast<size_t>(attr.axis);
+      in = at;
+      in[axis] = in[axis] * attr.step;
+      in[axis].affine.constant += graph_.value(attr.start);
+      return in;
+    }
+    case Op::window: {
+      const WindowAttr& attr = node.as<WindowAttr>();
+      for (size_t i = 0, o = 0; i < in.size(); ++i) {
+        if (static_cast<int>(i) != attr.axis) {
+          in[i] = at[o++];
+          continue;
+        }
+        for (const Poly& stride : attr.strides) in[i] = in[i] + at[o++] * graph_.value(stride);
+      }
+      return in;
+    }
+    case Op::split:
+      return split_index(id, at);
+    case Op::merge:
+      return merge_index(id, at);
+    case Op::cast:
+    case Op::stop_gradient:
+      return at;
+    case Op::input:
+    case Op::param:
+    case Op::state:
+    case Op::constant:
+    case Op::iota:
+    case Op::random:
+    case Op::scan:
+    case Op::arg_reduce:
+    case Op::top_k_index:
+    case Op::contract:
+    case Op::fold:
+    case Op::pad:
+    case Op::concat:
+    case Op::gather:
+    case Op::scatter_add:
+    case Op::scatter_set:
+    case Op::softmax:
+    case Op::logsumexp:
+    case Op::dropout:
+      break;
+  }
+  EINC_CHECK(false, "{} reads its operands at many places", to_string(node.op));
+}
+
+// out (h d) of in h d: each in axis is the row-major number of its parts.
+Indices KernelEvaluator::split_index(NodeId id, const Indices& at) {
+  const AxisList& counts = graph_[id].as<SplitAttr>().counts;
+  const Shape& out = graph_.shape(id);
+  Indices in;
+  size_t o = 0;
+  for (int count : counts) {
+    Subscript whole;
+    for (int k = 0; k < count; ++k, ++o) whole = whole * out[o] + at[o];
+    in.push_back(whole);
+  }
+  return in;
+}
+
+Indices KernelEvaluator::merge_index(NodeId id, const Indices& at) {
+  const AxisList& counts = graph_[id].as<MergeAttr>().counts;
+  const Shape& from = graph_.shape(graph_[id].operands[0]);
+  Indices in(from.size());
+  size_t first = 0;
+  for (int g = 0; g < counts.size(); ++g) {
+    const auto count = static_cast<size_t>(counts[g]);
+    Subscript rest = count == 0 ? Subscript() : at[static_cast<size_t>(g)];
+    for (size_t k = count; k-- > 1;) {
+      auto [quotient, remainder] = divide(rest, from[first + k]);
+      in[first + k] = std::move(remainder);
+      rest = std::move(quotient);
+    }
+    if (count > 0) in[first] = rest;
+    first += count;
+  }
+  return in;
+}
+
+std::pair<Subscript, Subscript> KernelEvaluator::divide(const Subscript& index, int64_t divisor) {
+  if (divisor == 1) return {index, Subscript()};
+  if (index.dynamic.empty()) {
+    if (const auto parts = einc::divide(index.affine, divisor, out_.kernel.axes)) return {parts->quotient, parts->remainder};
+    for (const Affine::Term& t : index.affine.terms) {
+      const int64_t extent = out_.kernel.axes[t.axis].extent;
+      if (t.coefficient > 0 && divisor % t.coefficient == 0) {
+        const int64_t inner = divisor / t.coefficient;
+        if (inner > 1 && inner < extent && extent % inner == 0) throw SplitNeeded{t.axis, inner};
+      }
+    }
+  }
+  const ValueId whole = value_of_index(index);
+  Scalar part;
+  part.dtype = DType::i64;
+  part.operands.push_back(whole);
+  part.integer = divisor;
+  part.kind = ScalarKind::quotient;
+  const ValueId quotient = add(part);
+  part.kind = ScalarKind::remainder;
+  return {Subscript::of_value(quotient), Subscript::of_value(add(part))};
+}
+
+ValueId KernelEvaluator::value_of_index(const Subscript& index) {
+  Scalar v;
+  v.kind = ScalarKind::index;
+  v.dtype = DType::i64;
+  v.index = index;
+  return add(std::move(v));
+}
+
+ValueId KernelEvaluator::map(NodeId id, const Indices& at) {
+  const Node& node = graph_[id];
+  Scalar v;
+  v.kind = ScalarKind::map;
+  v.dtype = node.type.dtype;
+  v.fn = node.as<MapAttr>().fn;
+  for (size_t k = 0; k < node.operands.size(); ++k) v.operands.push_back(value_of(node.operands[k], operand_index(id, k, at)));
+  return add(std::move(v));
+}
+
+const Indices& KernelEvaluator::reduced_index(NodeId reduce, const Indices& at) {
+  uint64_t used = 0;
+  for (const Subscript& i : at) {
+    if (!i.dynamic.empty()) throw Refused{"a reduction at a position known only at run time"};
+    for (const Affine::Term& t : i.affine.terms) used |= bit(t.axis);
+  }
+  const auto found = reduced_.find(reduce.index);
+  if (found != reduced_.end()) {
+    uint64_t own = 0;
+    for (const Subscript& i : found->second)
+      for (const Affine::Term& t : i.affine.terms) own |= bit(t.axis);
+    if (own & used) throw Refused{"a reduction is wanted along its own loop"};
+    return found->second;
+  }
+  const Node& node = graph_[reduce];
+  const Shape& from = graph_.shape(node.operands[0]);
+  Indices index;
+  const AxisList axes = node.op == Op::reduce ? node.as<ReduceAttr>().axes : AxisList{node.as<ArgReduceAttr>().axis};
+  for (int axis = 0; axis < static_cast<int>(from.size()); ++axis) {
+    if (!axes.contains(axis)) continue;
+    const int64_t extent = from[static_cast<size_t>(axis)];
+    int unit = -1;
+    for (int u = 0; u < space_.size() && unit < 0; ++u)
+      if (space_.unit(u).extent == extent && (space_.unit(u).axes & used) == 0) unit = u;
+    if (unit < 0) unit = space_.add(out_.kernel, extent, graph_.graph.type(node.operands[0]).axis(axis).name);
+    used |= space_.unit(unit).axes;
+    index.push_back(space_.unit(unit).index);
+  }
+  return reduced_.emplace(reduce.index, std::move(index)).first->second;
+}
+
+std::vector<AxisId> KernelEvaluator::loops(const Indices& index) const {
+  std::vector<AxisId> axes;
+  for (const Subscript& i : index)
+    for (const Affine::Term& t : i.affine.terms) axes.push_back(t.axis);
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+uint16_t KernelEvaluator::add_reduction(Accumulation reduction, std::vector<AxisId> axes) {
+  if (out_.kernel.reductions.size() >= 60) throw Refused{"more than 60 reductions"};
+  out_.kernel.reductions.push_back(reduction);
+  reduction_axes.push_back(std::move(axes));
+  return static_cast<uint16_t>(out_.kernel.reductions.size() - 1);
+}
+
+ValueId KernelEvaluator::reduction_result(uint16_t reduction, DType dtype) {
+  Scalar v;
+  v.kind = ScalarKind::reduction;
+  v.dtype = dtype;
+  v.slot = reduction;
+  return add(std::move(v));
+}
+
+ValueId KernelEvaluator::reduce(NodeId id, const Indices& at) {
+  if (!guards_.empty()) throw Refused{"a reduction inside a padded region"};
+  const Node& node = graph_[id];
+  const Indices in = operand_index(id, 0, at);
+  Accumulation r{fold_of(node.as<ReduceAttr>().fn), value_of(node.operands[0], in), kNoValue, accumulator(node.type.dtype)};
+  return reduction_result(add_reduction(r, loops(reduced_index(id, at))), node.type.dtype);
+}
+
+ValueId KernelEvaluator::arg_reduce(NodeId id, const Indices& at) {
+  if (!guards_.empty()) throw Refused{"a reduction inside a padded region"};
+  const Node& node = graph_[id];
+  const ArgReduceAttr& attr = node.as<ArgReduceAttr>();
+  const Indices& reduced = reduced_index(id, at);
+  Indices in = at;
+  in.insert(in.begin() + attr.axis, reduced[0]);
+  Accumulation r{attr.fn == ReduceFn::max ? Fold::arg_max : Fold::arg_min, value_of(node.operands[0], in), value_of_index(reduced[0]),
+                 DType::i64};
+  return reduction_result(add_reduction(r, loops(reduced)), node.type.dtype);
+}
+
+ValueId KernelEvaluator::contract(NodeId id, const Indices& at) {
+  if (!guards_.empty()) throw Refused{"a contraction inside a padded region"};
+  if (contraction) throw Refused{"two contractions"};
+  contraction = id;
+  const Node& node = graph_[id];
+  const ContractAttr& attr = node.as<ContractAttr>();
+  std::map<int, Subscript> summed;
+  Indices loops_over;
+  auto operand = [&](size_t k, const AxisList& labels) {
+    const Shape& shape = graph_.shape(node.operands[k]);
+    Indices in;
+    for (int i = 0; i < labels.size(); ++i) {
+      if (labels[i] < static_cast<int>(at.size())) {
+        in.push_back(at[static_cast<size_t>(labels[i])]);
+        continue;
+      }
+      auto found = summed.find(labels[i]);
+      if (found == summed.end()) {
+        const int unit = space_.add(out_.kernel, shape[static_cast<size_t>(i)], graph_.graph.type(node.operands[k]).axis(i).name);
+        found = summed.emplace(labels[i], space_.unit(unit).index).first;
+        loops_over.push_back(found->second);
+      }
+      in.push_back(found->second);
+    }
+    return value_of(node.operands[k], in);
+  };
+  left = operand(0, attr.left);
+  right = operand(1, attr.right);
+  Scalar product;
+  product.kind = ScalarKind::map;
+  product.fn = MapFn::mul;
+  product.dtype = accumulator(node.type.dtype);
+  product.operands = {left, right};
+  const ValueId value = add(std::move(product));
+  contraction_reduction = add_reduction({Fold::sum, value, kNoValue, accumulator(node.type.dtype)}, loops(loops_over));
+  return reduction_result(contraction_reduction, node.type.dtype);
+}
+
+// The node at `at` where the ranges hold, else `otherwise`; what it loads is not read elsewhere.
+ValueId KernelEvaluator::guarded(const std::vector<Range>& ranges, ValueId otherwise, NodeId id, const Indices& at) {
+  const size_t before = guards_.size();
+  guards_.insert(guards_.end(), ranges.begin(), ranges.end());
+  const ValueId inside = value_of(id, at);
+  guards_.resize(before);
+  Scalar test;
+  test.kind = ScalarKind::in_range;
+  test.dtype = DType::boolean;
+  test.guards.assign(ranges.begin(), ranges.end());
+  Scalar choice;
+  choice.kind = ScalarKind::map;
+  choice.fn = MapFn::where;
+  choice.dtype = graph_[id].type.dtype;
+  choice.operands = {add(std::move(test)), inside, otherwise};
+  return add(std::move(choice));
+}
+
+ValueId KernelEvaluator::pad(NodeId id, const Indices& at) {
+  const Node& node = graph_[id];
+  const PadAttr& attr = node.as<PadAttr>();
+  const Shape &inner = graph_.shape(node.operands[0]), &outer = graph_.shape(id);
+  std::vector<Range> ranges;
+  Indices in = at;
+  for (size_t i = 0; i < inner.size(); ++i) {
+    if (inner[i] == outer[i]) continue;
+    in[i].affine.constant -= graph_.value(attr.before[i]);
+    ranges.push_back({in[i], 0, inner[i]});
+  }
+  if (ranges.empty()) return value_of(node.operands[0], at);
+  return guarded(ranges, constant(node.type.dtype, graph_.value(attr.value)), node.operands[0], in);
+}
+
+ValueId KernelEvaluator::concat(NodeId id, const Indices& at) {
+  const Node& node = graph_[id];
+  const auto axis = static_cast<size_t>(node.as<ConcatAttr>().axis);
+  ValueId joined = constant(node.type.dtype, 0);
+  int64_t start = 0;
+  for (NodeId part : node.operands) {
+    const int64_t extent = graph_.shape(part)[axis];
+    Indices in = at;
+    in[axis].affine.constant -= start;
+    joined = guarded({{in[axis], 0, extent}}, joined, part, in);
+    start += extent;
+  }
+  Scalar v;
+  v.kind = ScalarKind::cast;
+  v.dtype = node.type.dtype;
+  v.operands = {joined};
+  return add(std::move(v));
+}
+
+ValueId KernelEvaluator::checked_position(NodeId node, NodeId ids, const Indices& at) {
+  const GatherAttr& attr = graph_[node].as<GatherAttr>();
+  const NodeId table = graph_[node].op == Op::scatter_add ? node : graph_[node].operands[0];
+  Indices in;
+  for (int i = 0; i < attr.ids_map.size(); ++i) in.push_back(at[static_cast<size_t>(attr.ids_map[i])]);
+  Scalar v;
+  v.kind = ScalarKind::checked;
+  v.dtype = DType::i64;
+  v.operands = {value_of(ids, in)};
+  v.integer = graph_.shape(table)[static_cast<size_t>(attr.axis)];
+  v.index = address(ids, in);
+  v.guards.assign(guards_.begin(), guards_.end());
+  v.slot = static_cast<uint16_t>(out_.sites.size());
+  out_.sites.push_back(node);
+  return add(std::move(v));
+}
+
+ValueId KernelEvaluator::gather(NodeId id, const Indices& at) {
+  const Node& node = graph_[id];
+  const GatherAttr& attr = node.as<GatherAttr>();
+  const Subscript position = Subscript::of_value(checked_position(id, node.operands[1], at));
+  Indices in;
+  for (int i = 0; i < attr.table_map.size(); ++i) in.push_back(i == attr.axis ? position : at[static_cast<size_t>(attr.table_map[i])]);
+  return value_of(node.operands[0], in);
+}
+
+// The adjoint of a window: the sum, over the window axes but the first, of the elements whose place is this one.
+ValueId KernelEvaluator::fold(NodeId id, const Indices& at) {
+  if (!guards_.empty()) throw Refused{"a reduction inside a padded region"};
+  const Node& node = graph_[id];
+  const WindowAttr& attr = node.as<WindowAttr>();
+  const auto axis = static_cast<size_t>(attr.axis);
+  const Shape& from = graph_.shape(node.operands[0]);
+  Subscript rest = at[axis];
+  Indices in(at.begin(), at.begin() + attr.axis), summed;
+  in.resize(axis + 1);
+  for (size_t k = 1; k < attr.strides.size(); ++k) {
+    const int unit =
+        space_.add(out_.kernel, from[axis + k], graph_.graph.type(node.operands[0]).axis(attr.axis + static_cast<int>(k)).name);
+    summed.push_back(space_.unit(unit).index);
+    rest = rest + Subscript(space_.unit(unit).index) * -graph_.value(attr.strides[k]);
+    in.push_back(space_.unit(unit).index);
+  }
+  in.insert(in.end(), at.begin() + attr.axis + 1, at.end());
+  const int64_t stride = graph_.value(attr.strides[0]);
+  std::vector<Range> ranges{{rest, 0, stride * (from[axis] - 1) + 1}};
+  in[axis] = rest;
+  if (stride > 1) {
+    // Only multiples of the first stride are places: the remainder must be 0. Negative values fail the range before.
+    const ValueId whole = value_of_index(rest);
+    Scalar part;
+    part.dtype = DType::i64;
+    part.operands.push_back(whole);
+    part.integer = stride;
+    part.kind = ScalarKind::remainder;
+    ranges.push_back({Subscript::of_value(add(part)), 0, 1});
+    part.kind = ScalarKind::quotient;
+    in[axis] = Subscript::of_value(add(part));
+  }
+  const ValueId term = guarded(ranges, constant(node.type.dtype, 0), node.operands[0], in);
+  if (summed.empty()) return term;
+  return reduction_result(add_reduction({Fold::sum, term, kNoValue, accumulator(node.type.dtype)}, loops(summed)), node.type.dtype);
+}
+
+}  // namespace einc

@@ -1,0 +1,106 @@
+// Scalar values of graph nodes at an index: how a kernel's expressions are made. Views only change the index; what lies in
+// memory is loaded; everything else is computed in place. Sums over axes become reductions of the kernel.
+#pragma once
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "compiler/fuse/kernel_builder.h"
+
+namespace einc {
+
+using Indices = boost::container::small_vector<Subscript, 6>;
+
+// Thrown while building: the group cannot be one kernel.
+struct Refused {
+  std::string reason;
+};
+// Thrown while building: start again with this axis divided into outer and inner loops.
+struct SplitNeeded {
+  AxisId axis;
+  int64_t inner;
+};
+
+// The loop axes, made of units: one per axis of the space node or of a reduction, each one loop or a few nested ones.
+class LoopSpace {
+ public:
+  struct Unit {
+    int64_t extent;
+    std::vector<int64_t> factors;  // of its loops, outermost first; their product is the extent
+    Affine index;
+    uint64_t axes;  // as bits
+  };
+  // In order of creation; a unit asked for again after a restart gets the loops that splits gave it.
+  int add(Kernel& kernel, int64_t extent, Name name);
+  const Unit& unit(int i) const { return units_[static_cast<size_t>(i)]; }
+  int size() const { return static_cast<int>(units_.size()); }
+  // The loops that `split` asks for, for the next attempt.
+  void divide(const SplitNeeded& split);
+  void restart() { units_.clear(); }
+
+ private:
+  std::vector<Unit> units_;
+  std::vector<std::vector<int64_t>> factors_;  // of units that were divided
+};
+
+class KernelEvaluator {
+ public:
+  KernelEvaluator(const BoundGraph& graph, const std::vector<bool>& member, const std::vector<bool>& in_memory, LoopSpace& space,
+                  GraphKernel& out)
+      : graph_(graph), member_(member), in_memory_(in_memory), space_(space), out_(out) {}
+
+  // The value of node `id` at index `at`, one entry per axis.
+  ValueId value_of(NodeId id, const Indices& at);
+  // Where operand k is read when the node is wanted at `at`, for ops that read each operand at one place.
+  Indices operand_index(NodeId id, size_t k, const Indices& at);
+  // Loops over the axes that a reduce sums over, as an index each.
+  const Indices& reduced_index(NodeId reduce, const Indices& at);
+  void set_reduced_index(NodeId reduce, Indices index) { reduced_.emplace(reduce.index, std::move(index)); }
+
+  Subscript address(NodeId id, const Indices& at) const;
+  uint16_t buffer(NodeId id, BufferAccess access);
+  ValueId checked_position(NodeId node, NodeId ids, const Indices& at);
+  ValueId add(Scalar value);
+  uint16_t add_reduction(Accumulation reduction, std::vector<AxisId> axes);
+  ValueId reduction_result(uint16_t reduction, DType dtype);
+  ValueId constant(DType dtype, double value);
+
+  std::vector<std::vector<AxisId>> reduction_axes;  // per reduction of the kernel
+  std::optional<NodeId> contraction;                // the contract node of the group, when it has one
+  ValueId left = kNoValue, right = kNoValue;
+  uint16_t contraction_reduction = 0;
+
+ private:
+  ValueId compute(NodeId id, const Indices& at);
+  ValueId load(NodeId id, const Indices& at);
+  ValueId map(NodeId id, const Indices& at);
+  ValueId reduce(NodeId id, const Indices& at);
+  ValueId arg_reduce(NodeId id, const Indices& at);
+  ValueId contract(NodeId id, const Indices& at);
+  ValueId pad(NodeId id, const Indices& at);
+  ValueId concat(NodeId id, const Indices& at);
+  ValueId gather(NodeId id, const Indices& at);
+  ValueId fold(NodeId id, const Indices& at);
+  ValueId guarded(const std::vector<Range>& ranges, ValueId otherwise, NodeId id, const Indices& at);
+  Indices split_index(NodeId id, const Indices& at);
+  Indices merge_index(NodeId id, const Indices& at);
+  std::pair<Subscript, Subscript> divide(const Subscript& index, int64_t divisor);
+  ValueId value_of_index(const Subscript& index);
+  std::vector<AxisId> loops(const Indices& index) const;
+
+  const BoundGraph& graph_;
+  const std::vector<bool>& member_;
+  const std::vector<bool>& in_memory_;
+  LoopSpace& space_;
+  GraphKernel& out_;
+  std::vector<Range> guards_;  // that hold where the value is wanted
+  struct Known {
+    Indices at;
+    std::vector<Range> guards;
+    ValueId value;
+  };
+  std::unordered_map<uint32_t, std::vector<Known>> known_;
+  std::unordered_map<uint32_t, Indices> reduced_;
+};
+
+}  // namespace einc

@@ -1,0 +1,283 @@
+#include "compiler/fuse/form_kernels.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "compiler/fuse/ordered_kernels.h"
+#include "compiler/lower/collapse.h"
+#include "compiler/lower/contraction.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+constexpr uint32_t kNoGroup = UINT32_MAX;
+constexpr size_t kLargestGroup = 64;
+constexpr int64_t kSmallKernel = 65536;  // elements; below it parallelism does not matter
+constexpr int64_t kEnoughPoints = 16;    // outer points that keep the threads busy
+
+bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
+bool reduces(Op op) { return op == Op::reduce || op == Op::arg_reduce || op == Op::fold; }
+
+using Bits = std::vector<uint64_t>;
+void set_bit(Bits& bits, uint32_t i) {
+  if (bits.size() <= i / 64) bits.resize(i / 64 + 1);
+  bits[i / 64] |= uint64_t{1} << i % 64;
+}
+bool test_bit(const Bits& bits, uint32_t i) { return i / 64 < bits.size() && (bits[i / 64] >> i % 64 & 1); }
+void merge_bits(Bits& into, const Bits& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (size_t w = 0; w < from.size(); ++w) into[w] |= from[w];
+}
+
+class Former {
+ public:
+  Former(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion)
+      : graph_(graph),
+        fusion_(fusion),
+        is_root_(graph.graph.size(), false),
+        free_(graph.graph.size(), false),
+        group_of_(graph.graph.size(), kNoGroup) {
+    for (NodeId id : roots) is_root_[id.index] = true;
+  }
+
+  KernelList run() {
+    find_free();
+    find_readers();
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      if (is_computed(NodeId{i})) add(NodeId{i});
+    finish();
+    return std::move(list_);
+  }
+
+ private:
+  struct Work {
+    Group group;
+    Bits ancestors;  // groups that must run before
+    bool alive = true;
+  };
+
+  // Values made of constants and loop indices alone are computed where they are wanted.
+  void find_free() {
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+      const Node& node = graph_.graph.nodes[i];
+      if (!graph_.live[i]) continue;
+      const bool simple =
+          node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
+      free_[i] = simple && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
+    }
+  }
+
+  bool is_computed(NodeId id) const {
+    const Node& node = graph_[id];
+    if (!graph_.live[id.index] || is_source(node.op)) return false;
+    if (is_root_[id.index]) return true;
+    return !free_[id.index] && kind_of(node.op) != OpKind::view;
+  }
+
+  // Computed nodes and sources that `id` reads, through views.
+  void for_each_read(NodeId id, const auto& visit) const {
+    for (NodeId x : graph_[id].operands) {
+      while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
+      if (!free_[x.index]) visit(x);
+    }
+  }
+
+  void find_readers() {
+    readers_.resize(graph_.graph.size());
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      if (is_computed(NodeId{i})) for_each_read(NodeId{i}, [&](NodeId x) { readers_[x.index].push_back(NodeId{i}); });
+  }
+
+  void add(NodeId id) {
+    const auto own = static_cast<uint32_t>(work_.size());
+    work_.push_back({{{id}, {}}, {}, true});
+    group_of_[id.index] = own;
+    std::vector<uint32_t> before;
+    std::vector<NodeId> operands;
+    for_each_read(id, [&](NodeId x) {
+      if (is_source(graph_[x].op)) return;
+      const uint32_t g = group_of_[x.index];
+      merge_bits(work_[own].ancestors, work_[g].ancestors);
+      set_bit(work_[own].ancestors, g);
+      if (std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g), operands.push_back(x);
+    });
+    if (fusion_ == Fusion::off) return;
+    uint32_t target = own;
+    for (size_t k = 0; k < before.size(); ++k) {
+      const uint32_t other = group_of_[operands[k].index];
+      if (other == target) continue;
+      const std::string refusal = try_join(other, target);
+      if (refusal.empty())
+        target = other;
+      else
+        list_.refusals.push_back({operands[k], id, refusal});
+    }
+  }
+
+  // Joins group `later` into `earlier`; says why not.
+  std::string try_join(uint32_t earlier, uint32_t later) {
+    if (std::string refusal = unsuitable(earlier, later); !refusal.empty()) return refusal;
+    if (lies_between(earlier, later)) return "another kernel must run between them";
+    Group joined = join(work_[earlier].group, work_[later].group);
+    const BuildResult result = build(joined);
+    if (!result.built) return result.refusal;
+    if (std::string refusal = slower(joined, result.built->kernel); !refusal.empty()) return refusal;
+    const Bits ancestors = [&] {
+      Bits all = work_[earlier].ancestors;
+      merge_bits(all, work_[later].ancestors);
+      return all;
+    }();
+    for (NodeId id : work_[later].group.members) group_of_[id.index] = earlier;
+    work_[earlier].group = std::move(joined);
+    work_[later].alive = false;
+    work_[earlier].ancestors = ancestors;
+    for (Work& w : work_)
+      if (w.alive && (test_bit(w.ancestors, earlier) || test_bit(w.ancestors, later))) {
+        merge_bits(w.ancestors, ancestors);
+        set_bit(w.ancestors, earlier);
+      }
+    // A group never lies before itself.
+    if (test_bit(work_[earlier].ancestors, earlier)) work_[earlier].ancestors[earlier / 64] &= ~(uint64_t{1} << earlier % 64);
+    return {};
+  }
+
+  bool lies_between(uint32_t a, uint32_t b) const {
+    for (uint32_t c = 0; c < work_.size(); ++c) {
+      if (!work_[c].alive || c == a || c == b) continue;
+      if (test_bit(work_[c].ancestors, a) && test_bit(work_[b].ancestors, c)) return true;
+      if (test_bit(work_[c].ancestors, b) && test_bit(work_[a].ancestors, c)) return true;
+    }
+    return false;
+  }
+
+  std::string unsuitable(uint32_t a, uint32_t b) const {
+    size_t members = 0;
+    int contractions = 0, reductions = 0;
+    int64_t contracted = 0, largest = 0;
+    for (uint32_t g : {a, b}) {
+      members += work_[g].group.members.size();
+      for (NodeId id : work_[g].group.members) {
+        const Op op = graph_[id].op;
+        if (is_ordered(op)) return "its loops have an order of their own";
+        if (op == Op::contract) ++contractions, contracted = graph_.count(id);
+        if (reduces(op)) ++reductions;
+        largest = std::max(largest, graph_.count(id));
+      }
+    }
+    if (members > kLargestGroup) return "the kernel would hold more than 64 nodes";
+    if (contractions > 1) return "each contraction is a kernel of its own";
+    if (contractions == 1 && reductions > 0) return "a reduction needs whole rows of the contraction";
+    if (contractions == 1 && largest != contracted) return "the contraction's result is read more than once per element";
+    if (contractions == 1 && graph_[work_[b].group.members.front()].op == Op::contract)
+      return "what a contraction reads more than once is stored";
+    return {};
+  }
+
+  static Group join(const Group& a, const Group& b) {
+    Group joined;
+    joined.members.resize(a.members.size() + b.members.size());
+    std::merge(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(), joined.members.begin());
+    return joined;
+  }
+
+  BuildResult build(Group& group) {
+    group.stored.clear();
+    for (NodeId id : group.members) {
+      const auto& readers = readers_[id.index];
+      const bool outside = std::any_of(readers.begin(), readers.end(),
+                                       [&](NodeId r) { return !std::binary_search(group.members.begin(), group.members.end(), r); });
+      if (outside || is_root_[id.index]) group.stored.push_back(id);
+    }
+    // Everything computed elsewhere counts as stored: what a group reads from another is.
+    if (computed_.empty()) {
+      computed_.resize(graph_.graph.size(), false);
+      for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+        computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
+    }
+    return build_kernel(graph_, group, computed_);
+  }
+
+  static std::string slower(const Group& group, const Kernel& kernel) {
+    if (kernel.reductions.empty()) return {};
+    int64_t points = 1, total = 1;
+    for (AxisId a : kernel.outer) points *= kernel.extent(a);
+    for (const LoopAxis& axis : kernel.axes) total *= axis.extent;
+    const bool contraction =
+        std::any_of(kernel.stages.begin(), kernel.stages.end(), [](const Stage& s) { return s.axes.empty(); }) && group.stored.empty();
+    if (contraction) return {};
+    if (points < kEnoughPoints && total > kSmallKernel && group.stored.size() > 1) return "too few rows to share among threads";
+    for (const Stage& stage : kernel.stages)
+      for (const Store& store : stage.stores) {
+        if (stage.axes.empty()) continue;
+        // Rows are stored while they are reduced, so the reduced loops must be the innermost ones.
+        if (!kernel.outer.empty() && kernel.outer.back() > stage.axes.back()) return "the reduction runs across the rows that are stored";
+        (void)store;
+      }
+    return {};
+  }
+
+  // Kernels in an order that respects their operands, otherwise by their last node.
+  void finish() {
+    struct Ready {
+      uint32_t last, group;
+      bool operator<(const Ready& b) const { return last > b.last; }
+    };
+    std::vector<std::vector<uint32_t>> after(work_.size());
+    std::vector<int> waiting(work_.size(), 0);
+    std::priority_queue<Ready> ready;
+    for (uint32_t g = 0; g < work_.size(); ++g) {
+      if (!work_[g].alive) continue;
+      std::vector<uint32_t> before;
+      for (NodeId id : work_[g].group.members)
+        for_each_read(id, [&](NodeId x) {
+          if (is_source(graph_[x].op)) return;
+          const uint32_t other = group_of_[x.index];
+          if (other != g && std::find(before.begin(), before.end(), other) == before.end()) before.push_back(other);
+        });
+      for (uint32_t b : before) after[b].push_back(g);
+      waiting[g] = static_cast<int>(before.size());
+      if (before.empty()) ready.push({work_[g].group.members.back().index, g});
+    }
+    list_.in_memory.assign(graph_.graph.size(), false);
+    while (!ready.empty()) {
+      const uint32_t g = ready.top().group;
+      ready.pop();
+      emit(work_[g].group);
+      for (uint32_t a : after[g])
+        if (--waiting[a] == 0) ready.push({work_[a].group.members.back().index, a});
+    }
+    for (uint32_t g = 0; g < work_.size(); ++g) EINC_CHECK(!work_[g].alive || waiting[g] == 0, "kernels wait for each other");
+  }
+
+  void emit(Group& group) {
+    BuildResult result = build(group);
+    EINC_CHECK(result.built.has_value(), "{} is no kernel: {}", to_string(graph_[group.members.back()].op), result.refusal);
+    for (NodeId id : group.stored) list_.in_memory[id.index] = true;
+    Kernel& kernel = result.built->kernel;
+    kernel.streams = static_cast<int>(result.built->streams.size());
+    kernel.sites = static_cast<int>(result.built->sites.size());
+    collapse_axes(kernel);
+    find_contraction(kernel);
+    const std::string problem = verify(kernel);
+    EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
+    result.built->group = std::move(group);
+    list_.kernels.push_back(std::move(*result.built));
+  }
+
+  const BoundGraph& graph_;
+  Fusion fusion_;
+  std::vector<bool> is_root_, free_, computed_;
+  std::vector<uint32_t> group_of_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<Work> work_;
+  KernelList list_;
+};
+
+}  // namespace
+
+KernelList form_kernels(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion) {
+  return Former(graph, roots, fusion).run();
+}
+
+}  // namespace einc

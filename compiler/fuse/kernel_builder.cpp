@@ -1,0 +1,65 @@
+#include "compiler/fuse/kernel_builder.h"
+
+#include <algorithm>
+
+#include "compiler/fuse/evaluate.h"
+#include "compiler/fuse/locate.h"
+#include "compiler/fuse/ordered_kernels.h"
+#include "compiler/fuse/stages.h"
+
+namespace einc {
+namespace {
+
+// The largest member; of equals the last, so that others are operands of it.
+NodeId space_node(const BoundGraph& graph, const Group& group) {
+  NodeId best = group.members.front();
+  for (NodeId id : group.members)
+    if (graph.count(id) >= graph.count(best)) best = id;
+  return best;
+}
+
+GraphKernel attempt(const BoundGraph& graph, const Group& group, const std::vector<bool>& member, const std::vector<bool>& in_memory,
+                    LoopSpace& space) {
+  GraphKernel out;
+  KernelEvaluator evaluator(graph, member, in_memory, space, out);
+  if (is_ordered(graph[group.members.back()].op)) {
+    if (group.members.size() > 1) throw Refused{"an ordered loop is a kernel of its own"};
+    build_ordered_kernel(graph, group.members.back(), space, evaluator, out);
+    return out;
+  }
+  const NodeId node = space_node(graph, group);
+  Indices at;
+  for (size_t i = 0; i < graph.shape(node).size(); ++i)
+    at.push_back(space.unit(space.add(out.kernel, graph.shape(node)[i], graph[node].type.axis(static_cast<int>(i)).name)).index);
+  const auto located = locate_members(graph, group, member, node, at, out.kernel, evaluator);
+  std::vector<Store> stores;
+  for (NodeId id : group.stored) {
+    const auto found = located.find(id.index);
+    if (found == located.end()) throw Refused{"a stored value has no place in the loops"};
+    const ValueId value = evaluator.value_of(id, found->second);
+    stores.push_back({evaluator.buffer(id, BufferAccess::write), evaluator.address(id, found->second), value, StoreMode::set});
+  }
+  form_stages(evaluator, std::move(stores), out.kernel);
+  return out;
+}
+
+}  // namespace
+
+BuildResult build_kernel(const BoundGraph& graph, const Group& group, const std::vector<bool>& in_memory) {
+  std::vector<bool> member(graph.graph.size(), false);
+  for (NodeId id : group.members) member[id.index] = true;
+  LoopSpace space;
+  for (int restarts = 0; restarts < 32; ++restarts) {
+    space.restart();
+    try {
+      return {attempt(graph, group, member, in_memory, space), {}};
+    } catch (const SplitNeeded& split) {
+      space.divide(split);
+    } catch (const Refused& refused) {
+      return {std::nullopt, refused.reason};
+    }
+  }
+  return {std::nullopt, "too many loops"};
+}
+
+}  // namespace einc

@@ -1,0 +1,213 @@
+#include "compiler/fuse/ordered_kernels.h"
+
+#include <limits>
+
+namespace einc {
+namespace {
+
+class OrderedBuilder {
+ public:
+  OrderedBuilder(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, GraphKernel& out)
+      : graph_(graph), id_(id), node_(graph[id]), space_(space), evaluator_(evaluator), kernel_(out.kernel) {}
+
+  // out[.. i ..] = fold of x[.. 0 ..] to x[.. i ..], along the axis or against it.
+  void scan() {
+    const ScanAttr& attr = node_.as<ScanAttr>();
+    const auto axis = static_cast<size_t>(attr.axis);
+    const Indices at = loops_over(graph_.shape(id_), node_.type);
+    Indices place = at;
+    if (attr.direction == Direction::reverse) {
+      place[axis] = place[axis] * -1;
+      place[axis].affine.constant += graph_.shape(id_)[axis] - 1;
+    }
+    const ValueId value = evaluator_.value_of(node_.operands[0], place);
+    const DType dtype = node_.type.dtype;
+    const bool small_float = is_floating(dtype) && dtype != DType::f64;
+    std::vector<AxisId> along = axes_of(at[axis]);
+    const uint16_t r = evaluator_.add_reduction({Fold::sum, value, kNoValue, small_float ? DType::f32 : dtype}, along);
+    Scalar running;
+    running.kind = ScalarKind::running;
+    running.dtype = dtype;
+    running.slot = r;
+    Stage stage{along, {r}, {store(place, evaluator_.add(running))}, true};
+    outer_but(along);
+    kernel_.stages.push_back(std::move(stage));
+  }
+
+  // zeros, then out[.. ids ..] += updates, one after another along the axes of ids.
+  void scatter_add() {
+    const Indices at = loops_over(graph_.shape(node_.operands[0]), graph_[node_.operands[0]].type);
+    Stage add = scatter(at, node_.operands[0], node_.operands[1], StoreMode::add);
+    fill(at, evaluator_.constant(node_.type.dtype, 0));
+    kernel_.stages.push_back(std::move(add));
+  }
+
+  // base, then out[.. ids ..] = updates.
+  void scatter_set() {
+    const Indices at = loops_over(graph_.shape(node_.operands[1]), graph_[node_.operands[1]].type);
+    Stage set = scatter(at, node_.operands[1], node_.operands[2], StoreMode::set);
+    const Indices whole = table_index(at);
+    fill_at(whole, evaluator_.value_of(node_.operands[0], whole));
+    kernel_.stages.push_back(std::move(set));
+  }
+
+  // Position j: the first of the largest elements that come after position j-1 in descending order, NaN above all.
+  void top_k() {
+    const auto axis = static_cast<size_t>(node_.as<TopKAttr>().axis);
+    const Indices at = loops_over(graph_.shape(id_), node_.type);
+    const NodeId x = node_.operands[0];
+    const int unit = space_.add(kernel_, graph_.shape(x)[axis], node_.type.axis(static_cast<int>(axis)).name);
+    const Subscript candidate = space_.unit(unit).index;
+    const std::vector<AxisId> rank_axes = axes_of(at[axis]);
+    if (rank_axes.size() > 1) throw Refused{"the ranks of top_k are one loop"};
+
+    Indices before = at, here = at, there = at;
+    before[axis].affine.constant -= 1;
+    here[axis] = candidate;
+    const Range has_before{before[axis], 0, graph_.shape(id_)[axis]};
+    Scalar previous;
+    previous.kind = ScalarKind::load;
+    previous.dtype = node_.type.dtype;
+    previous.slot = evaluator_.buffer(id_, BufferAccess::read);
+    previous.index = evaluator_.address(id_, before);
+    previous.guards.push_back(has_before);
+    const ValueId previous_position = evaluator_.add(previous);
+    there[axis] = Subscript::of_value(previous_position);
+    const ValueId value = evaluator_.value_of(x, here), last = evaluator_.value_of(x, there);
+    Scalar position;
+    position.kind = ScalarKind::index;
+    position.dtype = DType::i64;
+    position.index = candidate;
+    const ValueId place = evaluator_.add(position);
+    Scalar test;
+    test.kind = ScalarKind::in_range;
+    test.dtype = DType::boolean;
+    test.guards.push_back(has_before);
+    const ValueId later = map(MapFn::greater, DType::boolean, {place, previous_position});
+    const ValueId is_nan = map(MapFn::not_equal, DType::boolean, {value, value}),
+                  last_nan = map(MapFn::not_equal, DType::boolean, {last, last});
+    const ValueId same =
+        map(MapFn::logical_or, DType::boolean,
+            {map(MapFn::equal, DType::boolean, {value, last}), map(MapFn::logical_and, DType::boolean, {is_nan, last_nan})});
+    const ValueId below = map(MapFn::logical_or, DType::boolean,
+                              {map(MapFn::less, DType::boolean, {value, last}),
+                               map(MapFn::logical_and, DType::boolean, {last_nan, map(MapFn::logical_not, DType::boolean, {is_nan})})});
+    const ValueId follows = map(MapFn::logical_or, DType::boolean, {below, map(MapFn::logical_and, DType::boolean, {same, later})});
+    const ValueId allowed =
+        map(MapFn::logical_or, DType::boolean, {map(MapFn::logical_not, DType::boolean, {evaluator_.add(test)}), follows});
+    const DType dtype = graph_[x].type.dtype;
+    const double least = is_floating(dtype) ? -std::numeric_limits<double>::infinity() : 0;
+    ValueId floor = evaluator_.constant(dtype, least);
+    if (!is_floating(dtype))
+      kernel_.values[floor].integer = dtype == DType::i64 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min();
+    Scalar beyond;
+    beyond.dtype = DType::i64;
+    beyond.integer = std::numeric_limits<int64_t>::max();
+    const ValueId kept = map(MapFn::where, dtype, {allowed, value, floor});
+    const ValueId kept_position = map(MapFn::where, DType::i64, {allowed, place, evaluator_.add(beyond)});
+    const std::vector<AxisId> along = axes_of(candidate);
+    const uint16_t r = evaluator_.add_reduction({Fold::arg_max, kept, kept_position, DType::i64}, along);
+    kernel_.stages.push_back({along, {r}, {}, false});
+    kernel_.stages.push_back({{}, {}, {store(at, evaluator_.reduction_result(r, node_.type.dtype))}, false});
+    if (!rank_axes.empty()) kernel_.sequence = rank_axes[0];
+    std::vector<AxisId> inner = along;
+    inner.insert(inner.end(), rank_axes.begin(), rank_axes.end());
+    outer_but(inner);
+  }
+
+ private:
+  Indices loops_over(const Shape& shape, const Type& type) {
+    Indices at;
+    for (size_t i = 0; i < shape.size(); ++i)
+      at.push_back(space_.unit(space_.add(kernel_, shape[i], type.axis(static_cast<int>(i)).name)).index);
+    return at;
+  }
+
+  static std::vector<AxisId> axes_of(const Subscript& index) {
+    std::vector<AxisId> axes;
+    for (const Affine::Term& t : index.affine.terms) axes.push_back(t.axis);
+    return axes;
+  }
+
+  void outer_but(const std::vector<AxisId>& inner) {
+    const uint64_t excluded = bits(inner);
+    for (AxisId a = 0; a < kernel_.axes.size(); ++a)
+      if (!(excluded >> a & 1)) kernel_.outer.push_back(a);
+  }
+
+  ValueId map(MapFn fn, DType dtype, std::initializer_list<ValueId> operands) {
+    Scalar v;
+    v.kind = ScalarKind::map;
+    v.fn = fn;
+    v.dtype = dtype;
+    v.operands.assign(operands.begin(), operands.end());
+    return evaluator_.add(std::move(v));
+  }
+
+  Store store(const Indices& place, ValueId value) {
+    return {evaluator_.buffer(id_, BufferAccess::write), evaluator_.address(id_, place), value, StoreMode::set};
+  }
+
+  // The updates of a scatter, in order along the axes that ids have; the others are outer loops.
+  Stage scatter(const Indices& at, NodeId updates, NodeId ids, StoreMode mode) {
+    const GatherAttr& attr = node_.as<GatherAttr>();
+    std::vector<AxisId> along;
+    uint64_t in_table = 0;
+    for (int i = 0; i < attr.table_map.size(); ++i)
+      if (i != attr.axis)
+        for (AxisId a : axes_of(at[static_cast<size_t>(attr.table_map[i])])) in_table |= bit(a);
+    for (AxisId a = 0; a < kernel_.axes.size(); ++a)
+      if (!(in_table >> a & 1)) along.push_back(a);
+    Indices place = table_index(at);
+    place[static_cast<size_t>(attr.axis)] = Subscript::of_value(evaluator_.checked_position(id_, ids, at));
+    Store element{evaluator_.buffer(id_, BufferAccess::write), evaluator_.address(id_, place), evaluator_.value_of(updates, at), mode};
+    std::vector<AxisId> inner = axes_of(space_.unit(table_unit_).index);
+    inner.insert(inner.end(), along.begin(), along.end());
+    outer_but(inner);
+    return {along, {}, {std::move(element)}, true};
+  }
+
+  // The table's index with a loop of its own along the indexed axis.
+  Indices table_index(const Indices& at) {
+    const GatherAttr& attr = node_.as<GatherAttr>();
+    Indices place;
+    for (int i = 0; i < attr.table_map.size(); ++i)
+      place.push_back(i == attr.axis ? Subscript() : at[static_cast<size_t>(attr.table_map[i])]);
+    if (table_unit_ < 0)
+      table_unit_ = space_.add(kernel_, graph_.shape(id_)[static_cast<size_t>(attr.axis)], node_.type.axis(attr.axis).name);
+    place[static_cast<size_t>(attr.axis)] = space_.unit(table_unit_).index;
+    return place;
+  }
+
+  void fill(const Indices& at, ValueId value) { fill_at(table_index(at), value); }
+  void fill_at(const Indices& place, ValueId value) {
+    kernel_.stages.push_back({axes_of(space_.unit(table_unit_).index), {}, {store(place, value)}, false});
+  }
+
+  const BoundGraph& graph_;
+  NodeId id_;
+  const Node& node_;
+  LoopSpace& space_;
+  KernelEvaluator& evaluator_;
+  Kernel& kernel_;
+  int table_unit_ = -1;
+};
+
+}  // namespace
+
+bool is_ordered(Op op) { return op == Op::scan || op == Op::top_k_index || op == Op::scatter_add || op == Op::scatter_set; }
+
+void build_ordered_kernel(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, GraphKernel& out) {
+  OrderedBuilder builder(graph, id, space, evaluator, out);
+  const Op op = graph[id].op;
+  if (op == Op::scan)
+    builder.scan();
+  else if (op == Op::top_k_index)
+    builder.top_k();
+  else if (op == Op::scatter_add)
+    builder.scatter_add();
+  else
+    builder.scatter_set();
+}
+
+}  // namespace einc

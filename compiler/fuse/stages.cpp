@@ -1,0 +1,110 @@
+#include "compiler/fuse/stages.h"
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+class Stager {
+ public:
+  Stager(const KernelEvaluator& evaluator, Kernel& kernel) : evaluator_(evaluator), kernel_(kernel) {}
+
+  void run(std::vector<Store> stores) {
+    find_loops();
+    find_levels();
+    for (uint16_t r = 0; r < kernel_.reductions.size(); ++r) place_reduction(r);
+    for (Store& store : stores) place_store(std::move(store));
+    std::stable_sort(staged_.begin(), staged_.end(), [](const Staged& a, const Staged& b) {
+      if (a.level != b.level) return a.level < b.level;
+      return a.stage.axes.size() > b.stage.axes.size();
+    });
+    for (Staged& s : staged_) kernel_.stages.push_back(std::move(s.stage));
+  }
+
+ private:
+  struct Staged {
+    int level;
+    Stage stage;
+  };
+
+  // Outer loops are those that nothing is reduced over.
+  void find_loops() {
+    uint64_t inner = 0;
+    for (const auto& axes : evaluator_.reduction_axes) inner |= bits(axes);
+    inner_ = inner;
+    for (AxisId a = 0; a < kernel_.axes.size(); ++a)
+      if (!(inner >> a & 1)) kernel_.outer.push_back(a);
+  }
+
+  void find_levels() {
+    for (const Scalar& v : kernel_.values) {
+      int level = 0;
+      for (ValueId x : v.operands) level = std::max(level, levels_[x]);
+      for (const Subscript::Dynamic& d : v.index.dynamic) level = std::max(level, levels_[d.value]);
+      for (const Range& g : v.guards)
+        for (const Subscript::Dynamic& d : g.index.dynamic) level = std::max(level, levels_[d.value]);
+      if (v.kind == ScalarKind::reduction) level = levels_[kernel_.reductions[v.slot].value] + 1;
+      levels_.push_back(level);
+    }
+  }
+
+  Stage& stage(int level, const std::vector<AxisId>& axes) {
+    for (Staged& s : staged_)
+      if (s.level == level && s.stage.axes == axes) return s.stage;
+    staged_.push_back({level, {axes, {}, {}, false}});
+    return staged_.back().stage;
+  }
+
+  void place_reduction(uint16_t r) {
+    const Accumulation& reduction = kernel_.reductions[r];
+    const uint64_t own = bits(evaluator_.reduction_axes[r]);
+    if (loops_of(reduction.value) & inner_ & ~own) throw Refused{"a reduction inside the loop of another"};
+    stage(levels_[reduction.value], evaluator_.reduction_axes[r]).reductions.push_back(r);
+  }
+
+  void place_store(Store store) {
+    uint64_t used = 0;
+    for (const Affine::Term& t : store.index.affine.terms) used |= bit(t.axis);
+    if (bits(kernel_.outer) & ~used) throw Refused{"a stored value is the same at every point of some loop"};
+    if (loops_of(store.value) & ~used) throw Refused{"a stored value depends on a loop that its place does not"};
+    std::vector<AxisId> axes;
+    for (AxisId a = 0; a < kernel_.axes.size(); ++a)
+      if ((used & inner_) >> a & 1) axes.push_back(a);
+    stage(levels_[store.value], axes).stores.push_back(std::move(store));
+  }
+
+  // Axes that a value depends on; reductions hide their own. Needs no stages yet.
+  uint64_t loops_of(ValueId id) {
+    if (loops_.empty()) {
+      auto index_loops = [&](const Subscript& index) {
+        uint64_t set = 0;
+        for (const Affine::Term& t : index.affine.terms) set |= bit(t.axis);
+        for (const Subscript::Dynamic& d : index.dynamic) set |= loops_[d.value];
+        return set;
+      };
+      for (const Scalar& v : kernel_.values) {
+        uint64_t set = index_loops(v.index);
+        for (ValueId x : v.operands) set |= loops_[x];
+        for (const Range& g : v.guards) set |= index_loops(g.index);
+        if (v.kind == ScalarKind::reduction) set = loops_[kernel_.reductions[v.slot].value] & ~bits(evaluator_.reduction_axes[v.slot]);
+        loops_.push_back(set);
+      }
+    }
+    return loops_[id];
+  }
+
+  const KernelEvaluator& evaluator_;
+  Kernel& kernel_;
+  uint64_t inner_ = 0;
+  std::vector<int> levels_;
+  std::vector<uint64_t> loops_;
+  std::vector<Staged> staged_;
+};
+
+}  // namespace
+
+void form_stages(const KernelEvaluator& evaluator, std::vector<Store> stores, Kernel& kernel) {
+  Stager(evaluator, kernel).run(std::move(stores));
+}
+
+}  // namespace einc

@@ -1,0 +1,47 @@
+#include "compiler/lower/bound_graph.h"
+
+#include <unordered_map>
+
+#include "runtime/base/failure.h"
+
+namespace einc {
+
+int64_t BoundGraph::count(NodeId id) const {
+  int64_t n = 1;
+  for (int64_t extent : shape(id)) n *= extent;
+  return n;
+}
+
+int64_t BoundGraph::value(const Poly& size) const {
+  const auto value = size.evaluate_integer(dims);
+  if (!value) throw RuntimeFailure(FailureKind::data, "'" + size.str() + "' has no integer value for these dims");
+  return *value;
+}
+
+double BoundGraph::value(const ScalarValue& scalar) const {
+  if (const double* number = std::get_if<double>(&scalar)) return *number;
+  return std::get<Poly>(scalar).evaluate(dims)->to_double();
+}
+
+BoundGraph bind_graph(const Graph& graph, const Bindings& given, std::vector<bool> live) {
+  BoundGraph bound{graph, graph.dims.bind(given).values, {}, std::move(live)};
+  std::unordered_map<Poly, int64_t> known;
+  bound.shapes.resize(graph.size());
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    if (!bound.live[i]) continue;
+    for (const Axis& axis : graph.nodes[i].type.axes) {
+      auto found = known.find(axis.size);
+      if (found == known.end()) found = known.emplace(axis.size, bound.value(axis.size)).first;
+      bound.shapes[i].push_back(found->second);
+    }
+  }
+  return bound;
+}
+
+Shape strides_of(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+}  // namespace einc

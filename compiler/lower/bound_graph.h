@@ -1,0 +1,32 @@
+// A graph with numbers in the place of dims: what kernels are formed from.
+#pragma once
+#include <boost/container/small_vector.hpp>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+
+namespace einc {
+
+using Shape = boost::container::small_vector<int64_t, 6>;
+
+struct BoundGraph {
+  const Graph& graph;
+  Bindings dims;              // every dim
+  std::vector<Shape> shapes;  // per node
+  std::vector<bool> live;     // needed by the roots of the run
+
+  const Node& operator[](NodeId id) const { return graph[id]; }
+  const Shape& shape(NodeId id) const { return shapes[id.index]; }
+  int64_t count(NodeId id) const;
+  int64_t value(const Poly& size) const;  // an integer formula's value
+  double value(const ScalarValue& scalar) const;
+};
+
+// Nodes that the outputs, the loss, and the updates need; with `training` false outputs and user states' updates alone.
+// `given` binds all free dims, and its conditions hold (bind before).
+BoundGraph bind_graph(const Graph& graph, const Bindings& given, std::vector<bool> live);
+
+// Elements between neighbours along each axis of a row-major tensor.
+Shape strides_of(const Shape& shape);
+
+}  // namespace einc

@@ -1,0 +1,114 @@
+#include "compiler/lower/kernel.h"
+
+#include <algorithm>
+
+namespace einc {
+
+Affine Affine::of_axis(AxisId axis, int64_t coefficient) {
+  Affine a;
+  if (coefficient != 0) a.terms.push_back({axis, coefficient});
+  return a;
+}
+
+int64_t Affine::coefficient(AxisId axis) const {
+  for (const Term& t : terms)
+    if (t.axis == axis) return t.coefficient;
+  return 0;
+}
+
+Affine operator+(const Affine& a, const Affine& b) {
+  Affine sum;
+  sum.constant = a.constant + b.constant;
+  auto i = a.terms.begin(), j = b.terms.begin();
+  while (i != a.terms.end() || j != b.terms.end()) {
+    if (j == b.terms.end() || (i != a.terms.end() && i->axis < j->axis))
+      sum.terms.push_back(*i++);
+    else if (i == a.terms.end() || j->axis < i->axis)
+      sum.terms.push_back(*j++);
+    else {
+      const int64_t c = i->coefficient + j->coefficient;
+      if (c != 0) sum.terms.push_back({i->axis, c});
+      ++i, ++j;
+    }
+  }
+  return sum;
+}
+
+Affine operator*(const Affine& a, int64_t factor) {
+  if (factor == 0) return {};
+  Affine product = a;
+  product.constant *= factor;
+  for (Affine::Term& t : product.terms) t.coefficient *= factor;
+  return product;
+}
+
+Subscript operator+(const Subscript& a, const Subscript& b) {
+  Subscript sum = a;
+  sum.affine = a.affine + b.affine;
+  sum.dynamic.insert(sum.dynamic.end(), b.dynamic.begin(), b.dynamic.end());
+  return sum;
+}
+
+Subscript operator*(const Subscript& a, int64_t factor) {
+  if (factor == 0) return {};
+  Subscript product = a;
+  product.affine = a.affine * factor;
+  for (Subscript::Dynamic& d : product.dynamic) d.coefficient *= factor;
+  return product;
+}
+
+uint64_t bits(const std::vector<AxisId>& axes) {
+  uint64_t set = 0;
+  for (AxisId a : axes) set |= bit(a);
+  return set;
+}
+
+namespace {
+
+uint64_t axes_of(const Subscript& index, const std::vector<uint64_t>& known) {
+  uint64_t set = 0;
+  for (const Affine::Term& t : index.affine.terms) set |= bit(t.axis);
+  for (const Subscript::Dynamic& d : index.dynamic) set |= known[d.value];
+  return set;
+}
+
+// The axes of the stage that computes each reduction.
+std::vector<uint64_t> stage_axes(const Kernel& kernel) {
+  std::vector<uint64_t> axes(kernel.reductions.size(), 0);
+  for (const Stage& stage : kernel.stages)
+    for (uint16_t r : stage.reductions) axes[r] = bits(stage.axes);
+  return axes;
+}
+
+}  // namespace
+
+std::vector<uint64_t> axes_of_values(const Kernel& kernel) {
+  const std::vector<uint64_t> reduced = stage_axes(kernel);
+  std::vector<uint64_t> known;
+  known.reserve(kernel.values.size());
+  for (const Scalar& v : kernel.values) {
+    uint64_t set = axes_of(v.index, known);
+    for (ValueId x : v.operands) set |= known[x];
+    for (const Range& g : v.guards) set |= axes_of(g.index, known);
+    if (v.kind == ScalarKind::running) set |= known[kernel.reductions[v.slot].value] | reduced[v.slot];
+    if (v.kind == ScalarKind::reduction) set |= known[kernel.reductions[v.slot].value] & ~reduced[v.slot];
+    known.push_back(set);
+  }
+  return known;
+}
+
+std::vector<uint64_t> reductions_of_values(const Kernel& kernel) {
+  std::vector<uint64_t> known;
+  known.reserve(kernel.values.size());
+  for (const Scalar& v : kernel.values) {
+    uint64_t set = v.kind == ScalarKind::reduction || v.kind == ScalarKind::running ? uint64_t{1} << v.slot : 0;
+    for (ValueId x : v.operands) set |= known[x];
+    for (const Subscript::Dynamic& d : v.index.dynamic) set |= known[d.value];
+    for (const Range& g : v.guards)
+      for (const Subscript::Dynamic& d : g.index.dynamic) set |= known[d.value];
+    known.push_back(set);
+  }
+  return known;
+}
+
+}  // namespace einc

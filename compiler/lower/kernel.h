@@ -1,0 +1,176 @@
+// The loop IR that every code generator reads. A kernel visits the points of its outer axes in any order (that is what
+// threads divide); at each point it runs its stages one after another; a stage loops over axes of its own, where it
+// reduces values and stores elements. So an elementwise chain is one stage without axes, a softmax is a maximum, a sum
+// and a store over the same row, and a contraction is a reduction of a product over the summed axes followed by its epilogue.
+// Values form one DAG; a value belongs to the loops whose axes it depends on, and is computed where a stage needs it.
+#pragma once
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+
+namespace einc {
+
+// A loop variable: 0 .. extent-1. Stages may loop over the same axis again.
+struct LoopAxis {
+  int64_t extent = 1;
+  Name name;  // for readers
+};
+
+using AxisId = uint16_t;
+using ValueId = uint32_t;
+inline constexpr ValueId kNoValue = UINT32_MAX;
+
+// constant + sum of coefficient * axis; terms by ascending axis, no zero coefficients.
+struct Affine {
+  struct Term {
+    AxisId axis;
+    int64_t coefficient;
+    friend auto operator<=>(const Term&, const Term&) = default;
+  };
+  int64_t constant = 0;
+  boost::container::small_vector<Term, 6> terms;
+
+  static Affine of_axis(AxisId axis, int64_t coefficient = 1);
+  int64_t coefficient(AxisId axis) const;
+  bool is_constant() const { return terms.empty(); }
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+Affine operator+(const Affine& a, const Affine& b);
+Affine operator*(const Affine& a, int64_t factor);
+
+// An index known partly at compile time: the affine part plus values read or computed at run time (each times a factor).
+struct Subscript {
+  struct Dynamic {
+    ValueId value;
+    int64_t coefficient;
+    friend auto operator<=>(const Dynamic&, const Dynamic&) = default;
+  };
+  Affine affine;
+  boost::container::small_vector<Dynamic, 1> dynamic;
+
+  Subscript() = default;
+  Subscript(Affine a) : affine(std::move(a)) {}  // NOLINT: an affine index is an index
+  static Subscript of_value(ValueId value) {
+    Subscript index;
+    index.dynamic.push_back({value, 1});
+    return index;
+  }
+  friend bool operator==(const Subscript&, const Subscript&) = default;
+};
+Subscript operator+(const Subscript& a, const Subscript& b);
+Subscript operator*(const Subscript& a, int64_t factor);
+
+// Holds where lower <= index < upper.
+struct Range {
+  Subscript index;
+  int64_t lower = 0, upper = 0;
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+enum class ScalarKind : uint8_t {
+  constant,   // real or integer
+  index,      // the value of an index
+  quotient,   // floor(operand 0 / divisor), operands at least 0
+  remainder,  // operand 0 - divisor * quotient
+  load,       // element `index` of buffer `slot`; not read (and 0) where some guard does not hold
+  checked,    // operand 0, an index that must lie in 0 .. upper-1; else the run fails naming site `slot` (and 0 is used)
+  map,        // fn of the operands
+  cast,       // operand 0 as dtype
+  random,     // draw number `index` of stream `slot`
+  in_range,   // whether all guards hold
+  reduction,  // the result of reduction `slot`
+  running,    // reduction `slot` so far, this element included
+};
+
+struct Scalar {
+  ScalarKind kind = ScalarKind::constant;
+  DType dtype = DType::f32;  // rounded to it, held in a register of at least f32 or i32
+  MapFn fn = MapFn::add;
+  RandomKind random = RandomKind::uniform;
+  uint16_t slot = 0;
+  boost::container::small_vector<ValueId, 3> operands;
+  Subscript index;
+  boost::container::small_vector<Range, 1> guards;
+  double real = 0;      // constant of a floating dtype; keep probability
+  int64_t integer = 0;  // constant of another dtype; divisor; upper
+  friend bool operator==(const Scalar&, const Scalar&) = default;
+};
+
+enum class Fold : uint8_t { sum, max, min, prod, any, all, arg_max, arg_min };
+
+// Over the axes of its stage. arg_max and arg_min keep the `position` (an i64 value) of the extreme, the lowest of equals.
+struct Accumulation {
+  Fold fold = Fold::sum;
+  ValueId value = kNoValue, position = kNoValue;
+  DType dtype = DType::f32;
+  friend bool operator==(const Accumulation&, const Accumulation&) = default;
+};
+
+enum class StoreMode : uint8_t { set, add };
+
+struct Store {
+  uint16_t buffer = 0;
+  Subscript index;
+  ValueId value = kNoValue;
+  StoreMode mode = StoreMode::set;
+  friend bool operator==(const Store&, const Store&) = default;
+};
+
+// Loops over `axes`, outermost first; `reductions` index into the kernel's. `ordered`: elements must be visited one by one in
+// row-major order (running sums, scatters that may meet an element twice).
+struct Stage {
+  std::vector<AxisId> axes;
+  std::vector<uint16_t> reductions;
+  std::vector<Store> stores;
+  bool ordered = false;
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+enum class BufferAccess : uint8_t { read, write, read_write, scratch };
+
+// A buffer a kernel touches. Scratch holds one outer point's row and belongs to a thread.
+struct BufferUse {
+  DType dtype = DType::f32;
+  BufferAccess access = BufferAccess::read;
+  int64_t count = 0;  // elements
+  friend bool operator==(const BufferUse&, const BufferUse&) = default;
+};
+
+// A product summed over `depth`: `left` depends on batch, row and depth axes, `right` on batch, column and depth axes.
+struct Contraction {
+  uint16_t reduction = 0;
+  ValueId left = kNoValue, right = kNoValue;
+  std::vector<AxisId> batch, rows, columns, depth;  // outermost first
+};
+
+struct Kernel {
+  std::vector<LoopAxis> axes;
+  std::vector<AxisId> outer;       // outermost first
+  std::optional<AxisId> sequence;  // at each outer point the stages run for each of its values, in order
+  std::vector<Scalar> values;      // operands first
+  std::vector<Accumulation> reductions;
+  std::vector<Stage> stages;
+  std::vector<BufferUse> buffers;
+  std::optional<Contraction> contraction;
+  int streams = 0, sites = 0;  // random streams, index checks
+
+  int64_t extent(AxisId axis) const { return axes[axis].extent; }
+};
+
+// The axes that each value depends on, as bit sets by axis (a kernel has at most 64); a reduction's own axes are not among them.
+std::vector<uint64_t> axes_of_values(const Kernel& kernel);
+// The reductions whose results each value needs, as bit sets (a kernel has at most 64).
+std::vector<uint64_t> reductions_of_values(const Kernel& kernel);
+inline uint64_t bit(AxisId axis) { return uint64_t{1} << axis; }
+uint64_t bits(const std::vector<AxisId>& axes);
+
+// A listing; kernels with equal text compute the same with the same code (names are left out of it).
+std::string to_string(const Kernel& kernel);
+
+// What is wrong with a kernel, or nothing: order of operands, axes in scope, slots, reductions ready before use.
+std::string verify(const Kernel& kernel);
+
+}  // namespace einc

@@ -1,0 +1,35 @@
+// A graph as kernels in the order they run, each with the graph's nodes behind its buffers.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/lower/kernel.h"
+
+namespace einc {
+
+struct Group {
+  std::vector<NodeId> members;  // computed here, in the graph's order
+  std::vector<NodeId> stored;   // those of them that are written to memory
+};
+
+struct GraphKernel {
+  Kernel kernel;
+  std::vector<NodeId> buffers;  // per kernel buffer; invalid for scratch
+  std::vector<NodeId> streams;  // random nodes, per stream
+  std::vector<NodeId> sites;    // gather and scatter nodes, per index check
+  Group group;
+};
+
+// Why an operand's group and a node were not joined.
+struct FusionRefusal {
+  NodeId operand, node;
+  std::string reason;
+};
+
+struct KernelList {
+  std::vector<GraphKernel> kernels;
+  std::vector<bool> in_memory;  // per node: a kernel writes it to a buffer of its own
+  std::vector<FusionRefusal> refusals;
+};
+
+}  // namespace einc

@@ -1,0 +1,132 @@
+// The text of a kernel: buffers, then each stage with its values. It holds all that code generation reads and no names,
+// so equal texts are equal code.
+#include <fmt/format.h>
+
+#include "compiler/lower/kernel.h"
+
+namespace einc {
+namespace {
+
+std::string text_of(const Subscript& index) {
+  std::string text;
+  auto append = [&](const std::string& term, int64_t c) {
+    if (!text.empty()) text += " + ";
+    text += c == 1 ? term : fmt::format("{}*{}", c, term);
+  };
+  for (const Affine::Term& t : index.affine.terms) append(fmt::format("a{}", t.axis), t.coefficient);
+  for (const Subscript::Dynamic& d : index.dynamic) append(fmt::format("v{}", d.value), d.coefficient);
+  if (index.affine.constant != 0 || text.empty()) text += fmt::format("{}{}", text.empty() ? "" : " + ", index.affine.constant);
+  return text;
+}
+
+std::string_view name_of(Fold fold) {
+  switch (fold) {
+    case Fold::sum:
+      return "sum";
+    case Fold::max:
+      return "max";
+    case Fold::min:
+      return "min";
+    case Fold::prod:
+      return "prod";
+    case Fold::any:
+      return "any";
+    case Fold::all:
+      return "all";
+    case Fold::arg_max:
+      return "arg_max";
+    case Fold::arg_min:
+      return "arg_min";
+  }
+  return "";
+}
+
+std::string_view name_of(BufferAccess access) {
+  switch (access) {
+    case BufferAccess::read:
+      return "read";
+    case BufferAccess::write:
+      return "write";
+    case BufferAccess::read_write:
+      return "read_write";
+    case BufferAccess::scratch:
+      return "scratch";
+  }
+  return "";
+}
+
+std::string operands(const Scalar& v) {
+  std::string text;
+  for (ValueId x : v.operands) text += fmt::format("{}v{}", text.empty() ? "" : ", ", x);
+  return text;
+}
+
+std::string expression(const Scalar& v) {
+  switch (v.kind) {
+    case ScalarKind::constant:
+      return is_floating(v.dtype) ? fmt::format("{:a}", v.real) : std::to_string(v.integer);
+    case ScalarKind::index:
+      return fmt::format("index {}", text_of(v.index));
+    case ScalarKind::quotient:
+      return fmt::format("{} div {}", operands(v), v.integer);
+    case ScalarKind::remainder:
+      return fmt::format("{} mod {}", operands(v), v.integer);
+    case ScalarKind::load:
+      return fmt::format("b{}[{}]", v.slot, text_of(v.index));
+    case ScalarKind::checked:
+      return fmt::format("check {} < {} site {}", operands(v), v.integer, v.slot);
+    case ScalarKind::map:
+      return fmt::format("{}({})", to_string(v.fn), operands(v));
+    case ScalarKind::cast:
+      return fmt::format("cast({})", operands(v));
+    case ScalarKind::random:
+      return fmt::format("random {} stream {} keep {:a} [{}]", to_string(v.random), v.slot, v.real, text_of(v.index));
+    case ScalarKind::in_range:
+      return "in_range";
+    case ScalarKind::reduction:
+      return fmt::format("r{}", v.slot);
+    case ScalarKind::running:
+      return fmt::format("running r{}", v.slot);
+  }
+  return "";
+}
+
+std::string axis_list(const std::vector<AxisId>& axes) {
+  std::string text;
+  for (AxisId a : axes) text += fmt::format("{}a{}", text.empty() ? "" : " ", a);
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const Kernel& kernel) {
+  std::string text = "axes";
+  for (size_t a = 0; a < kernel.axes.size(); ++a) text += fmt::format(" a{}={}", a, kernel.axes[a].extent);
+  text += fmt::format("\nouter {}\n", axis_list(kernel.outer));
+  if (kernel.sequence) text += fmt::format("sequence a{}\n", *kernel.sequence);
+  for (size_t b = 0; b < kernel.buffers.size(); ++b)
+    text +=
+        fmt::format("b{}: {} {}[{}]\n", b, name_of(kernel.buffers[b].access), to_string(kernel.buffers[b].dtype), kernel.buffers[b].count);
+  for (size_t i = 0; i < kernel.values.size(); ++i) {
+    const Scalar& v = kernel.values[i];
+    text += fmt::format("v{}: {} = {}", i, to_string(v.dtype), expression(v));
+    for (const Range& g : v.guards) text += fmt::format(" if {} <= {} < {}", g.lower, text_of(g.index), g.upper);
+    text += '\n';
+  }
+  for (const Stage& stage : kernel.stages) {
+    text += fmt::format("{}stage {}\n", stage.ordered ? "ordered " : "", axis_list(stage.axes));
+    for (uint16_t r : stage.reductions) {
+      const Accumulation& x = kernel.reductions[r];
+      text += fmt::format("  r{}: {} = {} v{}", r, to_string(x.dtype), name_of(x.fold), x.value);
+      text += x.position == kNoValue ? "\n" : fmt::format(" at v{}\n", x.position);
+    }
+    for (const Store& s : stage.stores)
+      text += fmt::format("  b{}[{}] {} v{}\n", s.buffer, text_of(s.index), s.mode == StoreMode::set ? "=" : "+=", s.value);
+  }
+  if (const auto& c = kernel.contraction)
+    text += fmt::format("contraction r{} = v{} * v{} batch {} rows {} columns {} depth {}\n", c->reduction, c->left, c->right,
+                        axis_list(c->batch), axis_list(c->rows), axis_list(c->columns), axis_list(c->depth));
+  return text;
+}
+
+}  // namespace einc

@@ -1,0 +1,157 @@
+#include "compiler/lower/loop_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace einc {
+namespace {
+
+constexpr int64_t kEnoughPoints = 64;  // domain points that divide evenly enough among threads
+constexpr int64_t kChunk = 4096;       // elements
+
+class Planner {
+ public:
+  Planner(const Kernel& kernel, int vector_bits) : kernel_(kernel), axes_(axes_of_values(kernel)), width_(vector_bits / 32) {}
+
+  LoopPlan run() {
+    LoopPlan best = stage_plan();
+    double cost = cost_of(best);
+    for (AxisId a : kernel_.outer) {
+      LoopPlan plan;
+      plan.outer_vector = a;
+      plan.stage_vector.assign(kernel_.stages.size(), std::nullopt);
+      plan.lanes = lanes_for(kernel_.extent(a));
+      if (const double c = cost_of(plan); c < cost) best = plan, cost = c;
+    }
+    divide(best);
+    return best;
+  }
+
+ private:
+  // Four registers of f32 keep the sums of a reduction independent, two suffice elsewhere.
+  int lanes_for(int64_t extent) const {
+    int lanes = width_ * (kernel_.reductions.empty() ? 2 : 4);
+    while (lanes > 4 && lanes / 2 >= extent) lanes /= 2;
+    return lanes;
+  }
+
+  LoopPlan stage_plan() const {
+    LoopPlan plan;
+    int64_t longest = 1;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      std::optional<AxisId> best;
+      double cost = 0;
+      if (!stage.ordered)
+        for (AxisId a : stage.axes) {
+          const double c = stage_cost(s, a, width_);
+          if (!best || c < cost) best = a, cost = c;
+        }
+      if (best && stage_cost(s, std::nullopt, 1) <= cost) best.reset();
+      if (best) longest = std::max(longest, kernel_.extent(*best));
+      plan.stage_vector.push_back(best);
+    }
+    plan.lanes = lanes_for(longest);
+    return plan;
+  }
+
+  double cost_of(const LoopPlan& plan) const {
+    double cost = 0;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      if (plan.outer_vector)
+        cost += stage_cost(s, plan.outer_vector, plan.lanes);
+      else
+        cost += stage_cost(s, plan.stage_vector[s], plan.stage_vector[s] ? plan.lanes : 1);
+    }
+    return cost;
+  }
+
+  // Instructions, roughly, of a stage over all outer points with lanes along `axis`.
+  double stage_cost(size_t s, std::optional<AxisId> axis, int lanes) const {
+    const Stage& stage = kernel_.stages[s];
+    std::vector<bool> used(kernel_.values.size(), false);
+    for (const Store& store : stage.stores) {
+      used[store.value] = true;
+      for (const Subscript::Dynamic& d : store.index.dynamic) used[d.value] = true;
+    }
+    for (uint16_t r : stage.reductions) {
+      used[kernel_.reductions[r].value] = true;
+      if (kernel_.reductions[r].position != kNoValue) used[kernel_.reductions[r].position] = true;
+    }
+    double total = 0;
+    for (size_t i = kernel_.values.size(); i-- > 0;) {
+      if (!used[i]) continue;
+      const Scalar& v = kernel_.values[i];
+      for (ValueId x : v.operands) used[x] = true;
+      for (const Subscript::Dynamic& d : v.index.dynamic) used[d.value] = true;
+      const uint64_t loops = axes_[i] & (bits(stage.axes) | bits(kernel_.outer));
+      const double work = v.kind == ScalarKind::map && is_transcendental(v.fn) ? 20 : 1;
+      if (v.kind == ScalarKind::load)
+        total += access(v.index, loops, axis, lanes);
+      else
+        total += work * trips(loops, axis, lanes);
+    }
+    const uint64_t all = bits(stage.axes) | bits(kernel_.outer);
+    for (const Store& store : stage.stores) total += access(store.index, all, axis, lanes);
+    if (axis && std::find(stage.axes.begin(), stage.axes.end(), *axis) != stage.axes.end())
+      total += static_cast<double>(stage.reductions.size()) * 20 * trips(bits(kernel_.outer), std::nullopt, 1);
+    return total;
+  }
+
+  double trips(uint64_t loops, std::optional<AxisId> axis, int lanes) const {
+    double n = 1;
+    for (AxisId a = 0; a < kernel_.axes.size(); ++a) {
+      if (!(loops >> a & 1)) continue;
+      const auto extent = static_cast<double>(kernel_.extent(a));
+      n *= axis == a ? std::ceil(extent / lanes) : extent;
+    }
+    return n;
+  }
+
+  // Neighbouring lanes on neighbouring elements are one access, others one per lane.
+  double access(const Subscript& index, uint64_t loops, std::optional<AxisId> axis, int lanes) const {
+    const double n = trips(loops, axis, lanes);
+    if (!axis || !(loops >> *axis & 1)) return n;
+    const int64_t step = index.affine.coefficient(*axis);
+    const bool scattered =
+        std::any_of(index.dynamic.begin(), index.dynamic.end(), [&](const Subscript::Dynamic& d) { return axes_[d.value] >> *axis & 1; });
+    return scattered || (step != 0 && step != 1) ? n * lanes : n;
+  }
+
+  void divide(LoopPlan& plan) const {
+    int64_t points = 1;
+    for (AxisId a : kernel_.outer) {
+      if (plan.outer_vector == a) continue;
+      if (points < kEnoughPoints)
+        plan.divided.push_back(a), points *= kernel_.extent(a);
+      else
+        plan.inner.push_back(a);
+    }
+    plan.domain = points;
+    if (!plan.outer_vector) return;
+    const int64_t extent = kernel_.extent(*plan.outer_vector);
+    plan.chunk = points >= kEnoughPoints ? extent : std::min(extent, inner_work() > 64 ? int64_t{plan.lanes} : kChunk);
+    plan.domain *= (extent + plan.chunk - 1) / plan.chunk;
+  }
+
+  // Elements visited at each outer point.
+  int64_t inner_work() const {
+    int64_t most = 1;
+    for (const Stage& stage : kernel_.stages) {
+      int64_t n = 1;
+      for (AxisId a : stage.axes) n *= kernel_.extent(a);
+      most = std::max(most, n);
+    }
+    return most;
+  }
+
+  const Kernel& kernel_;
+  std::vector<uint64_t> axes_;
+  int width_;
+};
+
+}  // namespace
+
+LoopPlan plan_loops(const Kernel& kernel, int vector_bits) { return Planner(kernel, vector_bits).run(); }
+
+}  // namespace einc

@@ -1,0 +1,22 @@
+// How a kernel's loops run on a processor with vectors: which axis the lanes go along and what threads divide.
+#pragma once
+#include "compiler/lower/kernel.h"
+
+namespace einc {
+
+// The domain that threads divide counts chunks of the vector axis (when it is an outer one) within points of the leading
+// outer axes; what is left of the outer axes are loops inside. Which thread does what changes no result.
+struct LoopPlan {
+  std::optional<AxisId> outer_vector;               // lanes run along this outer axis in every stage
+  std::vector<std::optional<AxisId>> stage_vector;  // otherwise, along this axis of the stage
+  int lanes = 1;
+  std::vector<AxisId> divided;  // leading outer axes that the domain counts
+  std::vector<AxisId> inner;    // outer axes looped over inside
+  int64_t chunk = 0;            // elements of the outer vector axis that one domain point covers
+  int64_t domain = 1;
+};
+
+// `vector_bits`: width of the processor's registers.
+LoopPlan plan_loops(const Kernel& kernel, int vector_bits);
+
+}  // namespace einc

@@ -1,0 +1,144 @@
+#include "compiler/lower/make_program.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "compiler/ir/init_arguments.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+constexpr uint32_t kNoBuffer = UINT32_MAX;
+
+class Maker {
+ public:
+  Maker(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int vector_bits)
+      : graph_(graph), list_(list), plan_(plan), vector_bits_(vector_bits), buffer_of_(graph.graph.size(), kNoBuffer) {}
+
+  LoweredProgram run() {
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) add_buffer(NodeId{i});
+    for (const GraphKernel& k : list_.kernels) add_launch(k);
+    add_roots();
+    out_.program.arena_bytes = plan_.arena_bytes;
+    return std::move(out_);
+  }
+
+ private:
+  Executable& program() { return out_.program; }
+
+  void add_buffer(NodeId id) {
+    const BufferPlan::Buffer& b = plan_.buffers[id.index];
+    if (b.place == BufferPlace::none || b.place == BufferPlace::in_target) return;
+    const Node& node = graph_[id];
+    ExecutableBuffer buffer;
+    buffer.dtype = node.type.dtype == DType::real ? DType::f32 : node.type.dtype;
+    buffer.shape.assign(graph_.shape(id).begin(), graph_.shape(id).end());
+    buffer.bytes = b.bytes;
+    buffer.offset = b.offset;
+    buffer.role = b.place == BufferPlace::gradient ? BufferRole::gradient : BufferRole::arena;
+    if (node.op == Op::input) buffer.role = BufferRole::input, buffer.name = node.as<InputAttr>().name.str();
+    if (node.op == Op::param) set_init(buffer, BufferRole::param, node.as<ParamAttr>().path, node.as<ParamAttr>().init);
+    if (node.op == Op::state) set_init(buffer, BufferRole::state, node.as<StateAttr>().path, node.as<StateAttr>().init);
+    buffer_of_[id.index] = static_cast<uint32_t>(program().buffers.size());
+    program().buffers.push_back(std::move(buffer));
+  }
+
+  void set_init(ExecutableBuffer& buffer, BufferRole role, Name path, const Init& init) const {
+    buffer.role = role;
+    buffer.name = path.str();
+    buffer.init = init.kind;
+    const auto arguments = init_arguments(init, graph_.dims);
+    EINC_CHECK(arguments.has_value(), "the initialiser of '{}' has no value", path.str());
+    buffer.init_arguments = *arguments;
+  }
+
+  uint32_t buffer_of(NodeId id) const {
+    const BufferPlan::Buffer& b = plan_.buffers[id.index];
+    const uint32_t buffer = buffer_of_[b.place == BufferPlace::in_target ? b.target.index : id.index];
+    EINC_CHECK(buffer != kNoBuffer, "node {} has no buffer", id.index);
+    return buffer;
+  }
+
+  uint32_t function_of(const Kernel& kernel) {
+    std::string text = to_string(kernel);
+    const auto found = functions_.find(text);
+    if (found != functions_.end()) return found->second;
+    const auto index = static_cast<uint32_t>(out_.functions.size());
+    out_.functions.push_back({fmt::format("k{}", index), &kernel, plan_loops(kernel, vector_bits_)});
+    program().functions.push_back(out_.functions.back().name);
+    functions_.emplace(std::move(text), index);
+    return index;
+  }
+
+  void add_launch(const GraphKernel& k) {
+    Launch launch;
+    launch.function = function_of(k.kernel);
+    for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kScratch);
+    for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
+    for (NodeId id : k.sites) launch.sites.push_back(site(id));
+    launch.domain = out_.functions[launch.function].plan.domain;
+    launch.work = 1;
+    for (const LoopAxis& axis : k.kernel.axes) launch.work *= axis.extent;
+    const Origin& origin = graph_[k.group.members.back()].origin;
+    launch.label = fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
+                               origin.label.empty() ? to_string(graph_[k.group.members.back()].op) : origin.label.str());
+    program().launches.push_back(std::move(launch));
+  }
+
+  SiteInfo site(NodeId id) const {
+    const Node& node = graph_[id];
+    const NodeId ids = node.operands[node.op == Op::scatter_set ? 2 : 1];
+    const NodeId table = node.op == Op::scatter_add ? id : node.operands[0];
+    const int axis = node.as<GatherAttr>().axis;
+    const Name name = graph_[table].type.axis(axis).name;
+    SiteInfo info;
+    info.positions = name_of(ids);
+    info.table = fmt::format("axis {} of '{}'", name.empty() ? std::to_string(axis) : "'" + name.str() + "'", name_of(table));
+    info.shape.assign(graph_.shape(ids).begin(), graph_.shape(ids).end());
+    info.bound = graph_.shape(table)[static_cast<size_t>(axis)];
+    const SourceLocation& at = node.origin.location;
+    if (at.line > 0) info.location = fmt::format(" ({}:{}:{})", at.file.str(), at.line, at.column);
+    return info;
+  }
+
+  std::string name_of(NodeId id) const {
+    const Node& node = graph_[id];
+    if (node.op == Op::input) return node.as<InputAttr>().name.str();
+    if (node.op == Op::param) return node.as<ParamAttr>().path.str();
+    if (node.op == Op::state) return node.as<StateAttr>().path.str();
+    return node.origin.label.empty() ? std::string(to_string(node.op)) : node.origin.label.str();
+  }
+
+  void add_roots() {
+    const Graph& graph = graph_.graph;
+    for (const Output& output : graph.outputs) program().outputs.push_back({output.name.str(), buffer_of(output.node)});
+    if (graph.loss.valid() && graph_.live[graph.loss.index] && plan_.buffers[graph.loss.index].place != BufferPlace::none)
+      program().loss = static_cast<int32_t>(buffer_of(graph.loss));
+    for (const Update& g : graph.gradients)
+      if (plan_.buffers[g.value.index].place != BufferPlace::none && graph_.live[g.value.index])
+        program().gradients.push_back({name_of(g.target), buffer_of(g.value)});
+    for (const Update& u : graph.updates) {
+      if (!graph_.live[u.value.index] || plan_.buffers[u.value.index].place == BufferPlace::none) continue;
+      if (plan_.buffers[u.value.index].place != BufferPlace::in_target && u.value != u.target)
+        program().copies.push_back({buffer_of(u.value), buffer_of(u.target)});
+    }
+  }
+
+  const BoundGraph& graph_;
+  const KernelList& list_;
+  const BufferPlan& plan_;
+  int vector_bits_;
+  LoweredProgram out_;
+  std::vector<uint32_t> buffer_of_;
+  std::unordered_map<std::string, uint32_t> functions_;
+};
+
+}  // namespace
+
+LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int vector_bits) {
+  return Maker(graph, list, plan, vector_bits).run();
+}
+
+}  // namespace einc

@@ -1,0 +1,25 @@
+// A kernel list with its buffer plan as a Executable: equal kernels become one function.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/lower/buffer_plan.h"
+#include "compiler/lower/loop_plan.h"
+#include "runtime/program/executable.h"
+
+namespace einc {
+
+struct PlannedKernel {
+  std::string name;  // symbol
+  const Kernel* kernel;
+  LoopPlan plan;
+};
+
+struct LoweredProgram {
+  Executable program;
+  std::vector<PlannedKernel> functions;  // in the order of program.functions; kernels belong to the list
+};
+
+LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int vector_bits);
+
+}  // namespace einc

@@ -1,0 +1,29 @@
+// A fixed team of threads that divides index ranges statically: part k of n gets [k*count/n, (k+1)*count/n), whoever is
+// early or late, so what a thread does never depends on timing.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace einc {
+
+class ThreadPool {
+ public:
+  // The caller is thread 0; threads - 1 more are started.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const { return threads_; }
+
+  // Calls work(thread, begin, end) on every thread whose part is not empty and returns when all are done.
+  void run(int64_t count, const std::function<void(int thread, int64_t begin, int64_t end)>& work);
+
+ private:
+  struct Team;
+  std::unique_ptr<Team> team_;
+  int threads_;
+};
+
+}  // namespace einc

@@ -1,0 +1,48 @@
+// A program with its memory and threads, ready to run. Inputs are set, a run computes outputs, the loss, gradients and the
+// new values of params and states; everything can be read afterwards.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/host_array.h"
+#include "runtime/cpu/thread_pool.h"
+#include "runtime/program/executable.h"
+#include "runtime/program/kernel_function.h"
+
+namespace einc {
+
+class Session {
+ public:
+  // `functions`: the addresses of program.functions. The program and its code outlive the session.
+  // Throws RuntimeFailure (resource) when the memory is not to be had.
+  Session(const Executable& program, std::vector<KernelFunction*> functions, int threads);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Params and states as their initialisers say.
+  void initialize(uint64_t seed);
+  // Row-major elements in the buffer's dtype; the index of an input, param or state is found by name.
+  std::span<std::byte> bytes(uint32_t buffer);
+  int find(BufferRole role, const std::string& name) const;  // -1: none
+  void set(uint32_t buffer, const HostArray& array);         // of the same dtype and shape
+  HostArray get(uint32_t buffer) const;
+
+  // One run. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
+  void run(uint64_t seed, uint64_t step);
+
+ private:
+  struct Memory;
+  void report_faults();
+
+  const Executable& program_;
+  std::vector<KernelFunction*> functions_;
+  ThreadPool pool_;
+  std::unique_ptr<Memory> memory_;
+  std::vector<std::byte*> buffers_;
+  std::vector<IndexFault> faults_;  // per thread
+};
+
+}  // namespace einc

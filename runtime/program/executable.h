@@ -1,0 +1,66 @@
+// A compiled program as plain data: the buffers it needs, and the launches of generated functions over them, in order. It
+// holds nothing of the compiler and can be stored.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/init.h"
+
+namespace einc {
+
+enum class BufferRole : uint8_t { input, param, state, arena, gradient };
+
+struct ExecutableBuffer {
+  BufferRole role = BufferRole::arena;
+  std::string name;  // input's name, param's or state's path; empty in the arena
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+  int64_t offset = 0;               // in the arena
+  InitKind init = InitKind::zeros;  // of params and states
+  std::vector<double> init_arguments;
+  bool operator==(const ExecutableBuffer&) const = default;
+};
+
+// For the message about a position outside its table.
+struct SiteInfo {
+  std::string positions, table;  // "'ids'", "axis 'vocab' of 'wte'"
+  std::vector<int64_t> shape;    // of the positions' tensor
+  int64_t bound = 0;
+  std::string location;  // " (model.ein:12:8)"
+};
+
+struct Launch {
+  uint32_t function = 0;          // index into Executable::functions
+  std::vector<uint32_t> buffers;  // in the order of the kernel's buffers; kScratch for scratch
+  std::vector<std::string> streams;
+  std::vector<SiteInfo> sites;
+  int64_t domain = 1;  // points that threads divide
+  int64_t work = 0;    // elements visited, to tell small launches
+  std::string label;   // for people: "h.0.attn softmax"
+};
+inline constexpr uint32_t kScratch = UINT32_MAX;
+
+struct ExecutableOutput {
+  std::string name;
+  uint32_t buffer = 0;
+};
+// At the end of a run: `target` takes the contents of `value` (another buffer).
+struct BufferCopy {
+  uint32_t value = 0, target = 0;
+};
+
+struct Executable {
+  std::vector<ExecutableBuffer> buffers;
+  std::vector<std::string> functions;  // symbols
+  std::vector<Launch> launches;
+  std::vector<ExecutableOutput> outputs;
+  std::vector<ExecutableOutput> gradients;  // by path of the param
+  int32_t loss = -1;                        // buffer
+  std::vector<BufferCopy> copies;
+  int64_t arena_bytes = 0, scratch_bytes = 0;  // scratch: of each thread
+};
+
+}  // namespace einc

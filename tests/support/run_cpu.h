@@ -1,0 +1,46 @@
+// Runs a graph on the processor and gives what the interpreter gives.
+#pragma once
+#include "compiler/driver/cpu_program.h"
+#include "runtime/executor/session.h"
+#include "tests/support/run_graph.h"
+
+namespace einc {
+
+struct CpuRun {
+  std::vector<std::pair<Name, Tensor>> outputs;
+  std::optional<Tensor> loss;
+  TensorMap params, states, gradients;
+};
+
+inline CpuRun run_cpu(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+                      const InterpretOptions& options = {}, int threads = 1, Fusion fusion = Fusion::on) {
+  CpuOptions cpu;
+  cpu.mode = options.mode;
+  cpu.fusion = fusion;
+  cpu.cache.clear();
+  const CpuProgram program(graph, dims, cpu);
+  Session session(program.program(), program.functions(), threads);
+  const auto give = [&](BufferRole role, const TensorMap& values) {
+    for (const auto& [name, value] : values)
+      if (const int b = session.find(role, name.str()); b >= 0) {
+        const auto& buffer = program.program().buffers[static_cast<size_t>(b)];
+        session.set(static_cast<uint32_t>(b), to_host(convert(value, buffer.dtype)));
+      }
+  };
+  give(BufferRole::input, inputs);
+  give(BufferRole::param, params);
+  give(BufferRole::state, states);
+  session.run(options.seed, options.step);
+  CpuRun run;
+  for (const ExecutableOutput& o : program.program().outputs) run.outputs.emplace_back(Name(o.name), from_host(session.get(o.buffer)));
+  if (program.program().loss >= 0) run.loss = from_host(session.get(static_cast<uint32_t>(program.program().loss)));
+  for (const ExecutableOutput& g : program.program().gradients) run.gradients[Name(g.name)] = from_host(session.get(g.buffer));
+  for (uint32_t b = 0; b < program.program().buffers.size(); ++b) {
+    const ExecutableBuffer& buffer = program.program().buffers[b];
+    if (buffer.role == BufferRole::param) run.params[Name(buffer.name)] = from_host(session.get(b));
+    if (buffer.role == BufferRole::state) run.states[Name(buffer.name)] = from_host(session.get(b));
+  }
+  return run;
+}
+
+}  // namespace einc
