@@ -23,12 +23,13 @@ constexpr const char* kPasses =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(licm),early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg<sink-common-insts>)";
 
-std::unique_ptr<llvm::TargetMachine> make_machine(const CpuTarget& target, const std::string& features, Relocation relocation) {
+std::unique_ptr<llvm::TargetMachine> make_machine(const CpuTarget& target, const std::string& features) {
   llvm::orc::JITTargetMachineBuilder builder{llvm::Triple(target.triple())};
   builder.setCPU(target.cpu());
   builder.addFeatures({features});
   builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
-  builder.setRelocationModel(relocation == Relocation::fixed ? llvm::Reloc::Static : llvm::Reloc::PIC_);
+  builder.setRelocationModel(llvm::Reloc::PIC_);
+  builder.setCodeModel(llvm::CodeModel::Small);
   return take(builder.createTargetMachine());
 }
 
@@ -65,7 +66,7 @@ const CpuTarget& CpuTarget::host() {
 
 void CpuTarget::adopt(llvm::Module& module) const {
   module.setTargetTriple(triple_);
-  module.setDataLayout(make_machine(*this, features_, Relocation::fixed)->createDataLayout());
+  module.setDataLayout(make_machine(*this, features_)->createDataLayout());
 }
 
 void CpuTarget::optimize(llvm::Module& module) const {
@@ -79,7 +80,7 @@ void CpuTarget::optimize(llvm::Module& module) const {
     function.addFnAttr("prefer-vector-width", std::to_string(vector_bits_));
     function.setDoesNotThrow();
   }
-  const std::unique_ptr<llvm::TargetMachine> machine = make_machine(*this, features_, Relocation::fixed);
+  const std::unique_ptr<llvm::TargetMachine> machine = make_machine(*this, features_);
   llvm::PassBuilder builder(machine.get());
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -95,12 +96,12 @@ void CpuTarget::optimize(llvm::Module& module) const {
   passes.run(module, modules);
 }
 
-std::string CpuTarget::object(llvm::Module& module, Relocation relocation) const {
-  return run_codegen(module, *make_machine(*this, features_, relocation), llvm::CodeGenFileType::ObjectFile);
+std::string CpuTarget::object(llvm::Module& module) const {
+  return run_codegen(module, *make_machine(*this, features_), llvm::CodeGenFileType::ObjectFile);
 }
 
-std::string CpuTarget::assembly(llvm::Module& module, Relocation relocation) const {
-  return run_codegen(module, *make_machine(*this, features_, relocation), llvm::CodeGenFileType::AssemblyFile);
+std::string CpuTarget::assembly(llvm::Module& module) const {
+  return run_codegen(module, *make_machine(*this, features_), llvm::CodeGenFileType::AssemblyFile);
 }
 
 std::string llvm_text(const llvm::Module& module) {

@@ -4,7 +4,7 @@
 //   target.adopt(module);                      // triple and data layout, before anything is emitted
 //   ... emit functions ...
 //   target.optimize(module);
-//   std::string object = target.object(module, Relocation::fixed);
+//   std::string object = target.object(module);
 #pragma once
 #include <string>
 
@@ -13,9 +13,6 @@ class Module;
 }
 
 namespace einc {
-
-// fixed: code for the process that makes it; position_independent: for linking into any executable or library.
-enum class Relocation { fixed, position_independent };
 
 class CpuTarget {
  public:
@@ -35,8 +32,9 @@ class CpuTarget {
   // operations are fused only where they carry the `contract` flag. A module that is not well formed is an InternalError.
   void optimize(llvm::Module& module) const;
 
-  std::string object(llvm::Module& module, Relocation relocation) const;
-  std::string assembly(llvm::Module& module, Relocation relocation) const;
+  // Position-independent code: the same bytes run in this process and link into any program.
+  std::string object(llvm::Module& module) const;
+  std::string assembly(llvm::Module& module) const;
 
  private:
   CpuTarget() = default;

@@ -23,16 +23,16 @@ namespace einc {
   X(expm1, 2, 2, 0)         \
   X(log, 1, 1, 0)           \
   X(log1p, 1.5, 1.5, 0)     \
-  X(tanh, 2, 3, 0)          \
+  X(tanh, 2.5, 2.5, 0)      \
   X(sigmoid, 3, 3, 0)       \
   X(erf, 1.5, 1.5, 0)       \
   X(sin, 2, 3, 0)           \
   X(cos, 2, 3, 0)           \
   X(rsqrt, 1.5, 1.5, 0)     \
-  X(gelu, 6, 8, 0)          \
+  X(gelu, 6, 6, 0)          \
   X(gelu_tanh, 4, 4, 0.125) \
   X(silu, 4, 4, 0)          \
-  X(softplus, 2.5, 2.5, 0)
+  X(softplus, 2.5, 3, 0)
 
 enum class MathFn : uint8_t {
 #define EINC_ENUMERATE(name, in_float, in_double, floor) name,

@@ -25,12 +25,22 @@ constexpr double kTail64[] = {0.18882128260393788,    0.30394832098594476,   0.3
                               0.004349313097443643,   0.0046337605607827794, -0.0049410590820031406,  -0.00083273216103207925,
                               0.0030723235431905477,  -0.0012336560402443227};
 
+// v times the polynomial in v. In double, v's own rounding would show, so what it lacks is carried along.
+Real bent_tail(Real a) {
+  if (!a.is_double()) {
+    const Real v = 1.0 / fma(a, 0.35, 1.0);
+    return v * horner(v, kTail32);
+  }
+  const Real d = fma(a, 0.25, 1.0), v = 1.0 / d;
+  const Real lack = v * (fma(-v, d, 1.0) - v * fma(a, 0.25, 1.0 - d));
+  const Real polynomial = horner((v - 0.5) + lack, kTail64);
+  return fma(v, polynomial, lack * polynomial);
+}
+
 // The share of the normal distribution beyond a >= 0, where half_square + low is a^2 / 2.
 Scaled normal_tail(Real a, Real half_square, Real low) {
-  const Real v = reciprocal(fma(a, a.pick(0.35, 0.25), 1.0));
   const Scaled e = scaled_exp(-half_square, -low);
-  const Real bent = v.is_double() ? horner(v - 0.5, kTail64) : horner(v, kTail32);
-  return {v * bent * e.mantissa, e.root};
+  return {bent_tail(a) * e.mantissa, e.root};
 }
 
 }  // namespace

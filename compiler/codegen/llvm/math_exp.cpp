@@ -70,14 +70,6 @@ Real half_expm1(Real x) {
   return fma(parts.half_scale, parts.less_one, parts.half_scale - 0.5);
 }
 
-// 1 / (1 + e) for e in [0, 1], and for float nearly as exact as if the sum were not rounded.
-Real reciprocal_of_one_plus(Real e) {
-  const Real d = e + 1.0;
-  if (e.is_double()) return 1.0 / d;
-  const Real lost = e - (d - 1.0), guess = reciprocal(d);
-  return fma(guess, fma(-lost, guess, fma(-d, guess, 1.0)), guess);
-}
-
 }  // namespace
 
 Scaled scaled_exp(Real x) {
@@ -92,16 +84,6 @@ Scaled scaled_exp(Real x, Real low) {
 
 Real negative_in_range(Real x) { return at_least(-absolute(x), least_exponent(x)); }
 
-// Two steps from a guess by the exponent's and mantissa's bits, which is right to 5 %: the first, centred, leaves 1.3e-3, the
-// second its cube.
-Real reciprocal(Real d) {
-  if (d.is_double()) return 1.0 / d;
-  const Real guess = as_real(0x7EF31000 - d.bits(), d);
-  const Real better = guess * fma(-d, guess, 2.00127);
-  const Real miss = fma(-d, better, 1.0);
-  return fma(better, fma(miss, miss, miss), better);
-}
-
 Real math_exp(Real x) { return product(scaled_exp(at_most(at_least(x, least_exponent(x)), x.is_double() ? 710 : 89))); }
 
 Real math_expm1(Real x) {
@@ -109,21 +91,20 @@ Real math_expm1(Real x) {
   return with_sign_of(half_expm1(bounded) * 2.0, x);
 }
 
-// e / (e + 2) with e = e^2|x| - 1; the quotient is mended by its remainder, and by what the sum lost to rounding.
+// q = e / (e + 2) with e = e^2|x| - 1, mended by what the sum lost to rounding: the slope by the divisor is q (q - 1). Past 8 the
+// loss is beyond the quotient's last place.
 Real math_tanh(Real x) {
   const Real bounded = at_most(absolute(x), x.is_double() ? 20 : 10);
   const Real half = half_expm1(bounded + bounded);
-  const Real d = half + 1.0;
-  if (x.is_double()) return with_sign_of(half / d, x);
-  const Real inverse = reciprocal(d), quotient = half * inverse;
-  const Real remainder = fma(half - (d - 1.0), -quotient, fma(-d, quotient, half));
-  return with_sign_of(fma(remainder, inverse, quotient), x);
+  const Real d = half + 1.0, q = half / d;
+  const Real lost = select(bounded < 8, half - (d - 1.0), 0.0);
+  return with_sign_of(fma(q * lost, q - 1.0, q), x);
 }
 
 // e^-|x| never overflows, and where x is negative it is the numerator.
 Real math_sigmoid(Real x) {
   const Real e = product(scaled_exp(negative_in_range(x)));
-  return select(x >= 0, 1.0, e) * reciprocal_of_one_plus(e);
+  return select(x >= 0, 1.0, e) / (e + 1.0);
 }
 
 // The mantissa is multiplied before the root, so that no subnormal number is multiplied; x * 0 makes -infinity times 0 a NaN, as
@@ -131,7 +112,7 @@ Real math_sigmoid(Real x) {
 Real math_silu(Real x) {
   const Real bounded = negative_in_range(x);
   const Scaled e = scaled_exp(bounded);
-  return select(x >= 0, x, fma(x, 0.0, bounded * e.mantissa * e.root)) * reciprocal_of_one_plus(product(e));
+  return select(x >= 0, x, fma(x, 0.0, bounded * e.mantissa * e.root)) / (product(e) + 1.0);
 }
 
 Real math_gelu_tanh(Real x) {

@@ -32,7 +32,4 @@ Scaled scaled_exp(Real x, Real low);
 // -|x|, but not below the least x that scaled_exp takes.
 Real negative_in_range(Real x);
 
-// 1 / d to about an ulp, for normal d up to 2^125 in float, and so its reciprocal.
-Real reciprocal(Real d);
-
 }  // namespace einc

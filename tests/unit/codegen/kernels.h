@@ -50,8 +50,8 @@ class ArrayKernel {
     builder.CreateRetVoid();
     CpuTarget::host().optimize(module);
     text_ = llvm_text(module);
-    assembly_ = CpuTarget::host().assembly(module, Relocation::fixed);
-    code_ = engine.load(CpuTarget::host().object(module, Relocation::fixed));
+    assembly_ = CpuTarget::host().assembly(module);
+    code_ = engine.load(CpuTarget::host().object(module));
   }
 
   void run(T* out, const T* a, const T* b, int64_t n) const {
