@@ -41,7 +41,7 @@ NativeCode compile_native(const LoweredProgram& lowered, FileCache& cache) {
   std::optional<std::string> object = cache.load(key);
   if (!object) {
     llvm::LLVMContext context;
-    object = CpuTarget::host().object(*emit(lowered, context), Relocation::fixed);
+    object = CpuTarget::host().object(*emit(lowered, context));
     cache.store(key, *object);
   }
   NativeCode native;
@@ -57,7 +57,7 @@ std::string llvm_text_of(const LoweredProgram& lowered) {
 
 std::string assembly_of(const LoweredProgram& lowered) {
   llvm::LLVMContext context;
-  return CpuTarget::host().assembly(*emit(lowered, context), Relocation::fixed);
+  return CpuTarget::host().assembly(*emit(lowered, context));
 }
 
 }  // namespace einc
