@@ -1,39 +1,42 @@
 #include "runtime/base/random.h"
 
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "runtime/base/hash.h"
 
 namespace einc {
+
+using namespace box_muller_numbers;
+
 namespace {
 
 uint32_t low(uint64_t x) { return static_cast<uint32_t>(x); }
 uint32_t high(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
-// log(x) for x in (0, 1]: x = m * 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 (s + s^3/3 + s^5/5 + ...), s = (m-1)/(m+1).
+double polynomial(double x, std::span<const double> coefficients) {
+  double sum = coefficients.back();
+  for (size_t i = coefficients.size() - 1; i > 0; --i) sum = std::fma(sum, x, coefficients[i - 1]);
+  return sum;
+}
+
+// log(x) for x in (0, 1]: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), s = (m - 1) / (m + 1).
 double portable_log(double x) {
   int e = 0;
   double m = std::frexp(x, &e);
-  if (m < 0.70710678118654752) {
+  if (m < kSqrtHalf) {
     m *= 2;
     --e;
   }
   const double s = (m - 1) / (m + 1), z = s * s;
-  double series = 0;
-  for (int k = 23; k >= 1; k -= 2) series = series * z + 1.0 / k;
-  return e * 0.69314718055994531 + 2 * s * series;
+  return std::fma(e, kLn2, std::fma(s * z, polynomial(z, kLogSeries), 2 * s));
 }
 
-// cos and sin of x in [0, pi/4] by their Taylor series.
+// cos and sin of x in [0, pi/4].
 std::pair<double, double> portable_cos_sin(double x) {
   const double z = x * x;
-  double c = 1, s = 1;
-  for (int k = 9; k >= 1; --k) {
-    c = 1 - c * z / ((2 * k - 1) * (2 * k));
-    s = 1 - s * z / ((2 * k) * (2 * k + 1));
-  }
-  return {c, s * x};
+  return {std::fma(z * z, polynomial(z, kCosSeries), std::fma(z, -0.5, 1)), std::fma(x * z, polynomial(z, kSinSeries), x)};
 }
 
 }  // namespace
@@ -57,7 +60,7 @@ NormalPair box_muller(uint32_t first, uint32_t second) {
   // The angle as an octant and a remainder in [0, pi/4]; odd octants run backwards from the next axis.
   const uint32_t octant = second >> 29, rest = second & 0x1FFFFFFF;
   const double turn = (octant % 2 == 0 ? rest : 0x20000000 - rest) * 0x1p-29;
-  auto [c, s] = portable_cos_sin(turn * 0.78539816339744831);
+  auto [c, s] = portable_cos_sin(turn * kQuarterPi);
   if (octant % 4 == 1 || octant % 4 == 2) std::swap(c, s);
   const double x = octant >= 2 && octant <= 5 ? -c : c;
   const double y = octant >= 4 ? -s : s;

@@ -1,6 +1,6 @@
 // The random sequences of the language: which number element i of a stream gets. A stream is (seed, name); a draw from it
-// adds the step and the element's index. Everything is integer arithmetic and correctly rounded f64 + - * / sqrt, so that
-// every backend that follows this file gets the same bits.
+// adds the step and the element's index. Everything is integer arithmetic and correctly rounded f64 + - * / fma sqrt in one
+// order (random.cpp), so that every backend that follows it gets the same bits.
 //
 //   hash  = FNV-1a, 64 bits, over the bytes of the name
 //   key   = words 0 and 1 of philox({low(hash), high(hash), 0x636E6965, 0}, {low(seed), high(seed)})
@@ -25,6 +25,18 @@ PhiloxCounter random_words(PhiloxKey key, uint64_t step, uint64_t block);
 double random_uniform(PhiloxKey key, uint64_t step, uint64_t index);
 double random_normal(PhiloxKey key, uint64_t step, uint64_t index);
 inline bool random_keep(PhiloxKey key, uint64_t step, uint64_t index, double keep) { return random_uniform(key, step, index) < keep; }
+
+// Of the logarithm, sine and cosine of box_muller: log((1 + s) / (1 - s)) = 2 s + s^3 (c0 + c1 s^2 + ...), sin(r) = r + r^3 (...),
+// cos(r) = 1 - r^2 / 2 + r^4 (...). Part of the sequence: other coefficients are other numbers.
+namespace box_muller_numbers {
+inline constexpr double kSqrtHalf = 0.70710678118654752, kLn2 = 0.69314718055994531, kQuarterPi = 0.78539816339744831;
+inline constexpr double kLogSeries[] = {0.66666666666667396, 0.39999999999376612, 0.28571428751627181, 0.2222219755213358,
+                                        0.181836209122515,   0.15312518420371354, 0.1481207579715455};
+inline constexpr double kSinSeries[] = {-0.1666666666666663,   0.0083333333333218407,  -0.00019841269829358571,
+                                        2.7557313538554341e-6, -2.5050734399872692e-8, 1.5895434146411586e-10};
+inline constexpr double kCosSeries[] = {0.041666666666666602,   -0.0013888888888874441, 2.4801587289636317e-5,
+                                        -2.7557314387473928e-7, 2.0875727060114306e-9,  -1.1359802563253344e-11};
+}  // namespace box_muller_numbers
 
 // The two normal numbers of a pair of words.
 struct NormalPair {

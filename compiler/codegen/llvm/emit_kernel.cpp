@@ -490,7 +490,8 @@ class KernelEmitter {
     const Place place = place_of(v.index);
     Register index = is_wide(place) ? wide_index(place) : place.scalar;
     Register x = emit_random(b_, v.random, streams_[v.slot], step_, index, v.real);
-    return v.random == RandomKind::keep_mask ? convert(b_, x, DType::i32, compute_dtype(v.dtype)) : round_to(b_, x, v.dtype);
+    const DType drawn = v.random == RandomKind::keep_mask ? DType::boolean : DType::f64;
+    return round_to(b_, convert(b_, x, drawn, compute_dtype(v.dtype)), v.dtype);
   }
 
   // --- places in memory ---
