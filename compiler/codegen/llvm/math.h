@@ -24,7 +24,7 @@ namespace einc {
   X(log, 1, 1, 0)           \
   X(log1p, 1.5, 1.5, 0)     \
   X(tanh, 2.5, 2.5, 0)      \
-  X(sigmoid, 3, 3, 0)       \
+  X(sigmoid, 3.5, 3.5, 0)   \
   X(erf, 1.5, 1.5, 0)       \
   X(sin, 2, 3, 0)           \
   X(cos, 2, 3, 0)           \

@@ -25,16 +25,18 @@ constexpr double kTail64[] = {0.18882128260393788,    0.30394832098594476,   0.3
                               0.004349313097443643,   0.0046337605607827794, -0.0049410590820031406,  -0.00083273216103207925,
                               0.0030723235431905477,  -0.0012336560402443227};
 
-// v times the polynomial in v. In double, v's own rounding would show, so what it lacks is carried along.
+// v times the polynomial in v. What v lacks for its roundings would show in the last places, so it is made good: in double
+// in the polynomial's argument, in float by the slope, which is near kSlope where the tail is largest.
 Real bent_tail(Real a) {
+  constexpr double kSlope = 2.2;
+  const Real k = a.pick(0.35, 0.25), d = fma(a, k, 1.0), v = 1.0 / d;
+  const Real lack = fma(-v, fma(a, k, 1.0 - d), fma(-v, d, 1.0));
   if (!a.is_double()) {
-    const Real v = 1.0 / fma(a, 0.35, 1.0);
-    return v * horner(v, kTail32);
+    const Real bent = v * horner(v, kTail32);
+    return fma(bent * kSlope, lack, bent);
   }
-  const Real d = fma(a, 0.25, 1.0), v = 1.0 / d;
-  const Real lack = v * (fma(-v, d, 1.0) - v * fma(a, 0.25, 1.0 - d));
-  const Real polynomial = horner((v - 0.5) + lack, kTail64);
-  return fma(v, polynomial, lack * polynomial);
+  const Real polynomial = horner(fma(v, lack, v - 0.5), kTail64);
+  return fma(v, polynomial, v * lack * polynomial);
 }
 
 // The share of the normal distribution beyond a >= 0, where half_square + low is a^2 / 2.

@@ -96,7 +96,7 @@ TEST_CASE("cpu: programs with PyTorch's values") {
 TEST_CASE("cpu: the examples") {
   const std::pair<const char*, Bindings> models[] = {
       {"two_layer.ein", {{"batch", 3}, {"width", 4}, {"out", 5}}},
-      //{"mlp.ein", {{"batch", 3}, {"features", 5}, {"hidden", 4}, {"classes", 2}}},
+      {"mlp.ein", {{"batch", 3}, {"features", 5}, {"hidden", 4}, {"classes", 2}}},
       {"deep_linear.ein", {{"batch", 2}, {"width", 3}, {"layers", 3}}},
       {"attention.ein", {{"batch", 2}, {"seq", 3}, {"heads", 2}, {"head", 2}}},
       {"cnn.ein", {{"batch", 2}, {"height", 8}, {"width", 8}, {"c1", 2}, {"c2", 3}, {"classes", 4}}},
@@ -105,4 +105,15 @@ TEST_CASE("cpu: the examples") {
       {"lora.ein", {{"batch", 2}, {"width", 3}, {"out", 4}, {"rank", 2}}},
   };
   for (const auto& [name, dims] : models) compare(name, compile_example(name, dims), dims);
+}
+
+TEST_CASE("cpu: random draws and dropout") {
+  compare("draws", compile_text(R"(
+input x: [rows=37 cols=5]
+output u = uniform(rows, cols)
+output z = normal(rows, cols)
+output y = dropout(x, 0.25)
+output h = sum(normal(rows, cols, wide = 3), rows, cols)
+)"),
+          {});
 }

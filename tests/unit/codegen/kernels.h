@@ -49,20 +49,15 @@ class ArrayKernel {
     builder.SetInsertPoint(done);
     builder.CreateRetVoid();
     CpuTarget::host().optimize(module);
-    text_ = llvm_text(module);
-    assembly_ = CpuTarget::host().assembly(module);
     code_ = engine.load(CpuTarget::host().object(module));
   }
 
   void run(T* out, const T* a, const T* b, int64_t n) const {
     code_->template function<void(T*, const T*, const T*, int64_t)>("f")(out, a, b, n);
   }
-  const std::string& text() const { return text_; }
-  const std::string& assembly() const { return assembly_; }
 
  private:
   std::unique_ptr<LoadedCode> code_;
-  std::string text_, assembly_;
 };
 
 }  // namespace einc
