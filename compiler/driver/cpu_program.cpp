@@ -29,7 +29,7 @@ std::vector<bool> needed_by(const Graph& graph, const std::vector<NodeId>& roots
     if (live[update.value.index]) live[update.target.index] = true;
   for (uint32_t i = graph.size(); i-- > 0;) {
     const Op op = graph.nodes[i].op;
-    if (op == Op::param || op == Op::state) live[i] = true;
+    if (op == Op::param || op == Op::state || op == Op::input) live[i] = true;
     if (live[i])
       for (NodeId operand : graph.nodes[i].operands) live[operand.index] = true;
   }
@@ -45,7 +45,7 @@ std::unique_ptr<LoweredGraph> lower_graph(const Graph& graph, const Bindings& gi
   auto result = std::make_unique<LoweredGraph>(LoweredGraph{bind_graph(graph, given, needed_by(graph, roots)), {}, {}});
   result->list = form_kernels(result->bound, roots, options.fusion);
   const BufferPlan plan = plan_buffers(result->bound, result->list, roots);
-  result->lowered = make_program(result->bound, result->list, plan, native_vector_bits());
+  result->lowered = make_program(result->bound, result->list, plan, native_processor());
   return result;
 }
 

@@ -14,8 +14,8 @@ constexpr uint32_t kNoBuffer = UINT32_MAX;
 
 class Maker {
  public:
-  Maker(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int vector_bits)
-      : graph_(graph), list_(list), plan_(plan), vector_bits_(vector_bits), buffer_of_(graph.graph.size(), kNoBuffer) {}
+  Maker(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const Processor& processor)
+      : graph_(graph), list_(list), plan_(plan), processor_(processor), buffer_of_(graph.graph.size(), kNoBuffer) {}
 
   LoweredProgram run() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) add_buffer(NodeId{i});
@@ -66,7 +66,10 @@ class Maker {
     const auto found = functions_.find(text);
     if (found != functions_.end()) return found->second;
     const auto index = static_cast<uint32_t>(out_.functions.size());
-    out_.functions.push_back({fmt::format("k{}", index), &kernel, plan_loops(kernel, vector_bits_)});
+    out_.functions.push_back(
+        {fmt::format("k{}", index), &kernel, plan_loops(kernel, processor_.vector_bits), tile_contraction(kernel, processor_)});
+    if (const auto& tiles = out_.functions.back().tiles)
+      program().scratch_bytes = std::max(program().scratch_bytes, tiles->scratch_bytes());
     program().functions.push_back(out_.functions.back().name);
     functions_.emplace(std::move(text), index);
     return index;
@@ -78,7 +81,8 @@ class Maker {
     for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kScratch);
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
-    launch.domain = out_.functions[launch.function].plan.domain;
+    const PlannedKernel& planned = out_.functions[launch.function];
+    launch.domain = planned.tiles ? planned.tiles->domain() : planned.plan.domain;
     launch.work = 1;
     for (const LoopAxis& axis : k.kernel.axes) launch.work *= axis.extent;
     const Origin& origin = graph_[k.group.members.back()].origin;
@@ -129,7 +133,7 @@ class Maker {
   const BoundGraph& graph_;
   const KernelList& list_;
   const BufferPlan& plan_;
-  int vector_bits_;
+  const Processor& processor_;
   LoweredProgram out_;
   std::vector<uint32_t> buffer_of_;
   std::unordered_map<std::string, uint32_t> functions_;
@@ -137,8 +141,8 @@ class Maker {
 
 }  // namespace
 
-LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int vector_bits) {
-  return Maker(graph, list, plan, vector_bits).run();
+LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const Processor& processor) {
+  return Maker(graph, list, plan, processor).run();
 }
 
 }  // namespace einc

@@ -5,6 +5,7 @@
 
 #include "compiler/lower/buffer_plan.h"
 #include "compiler/lower/loop_plan.h"
+#include "compiler/lower/tile_contraction.h"
 #include "runtime/program/executable.h"
 
 namespace einc {
@@ -13,6 +14,7 @@ struct PlannedKernel {
   std::string name;  // symbol
   const Kernel* kernel;
   LoopPlan plan;
+  std::optional<TiledContraction> tiles;  // instead of the plan's loops
 };
 
 struct LoweredProgram {
@@ -20,6 +22,6 @@ struct LoweredProgram {
   std::vector<PlannedKernel> functions;  // in the order of program.functions; kernels belong to the list
 };
 
-LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int vector_bits);
+LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const Processor& processor);
 
 }  // namespace einc

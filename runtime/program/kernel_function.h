@@ -16,6 +16,7 @@ struct KernelArguments {
   uint64_t step;                // of the run
   IndexFault* fault;            // of this thread
   int32_t launch;
+  void* scratch;  // this thread's own memory, Executable::scratch_bytes
 };
 
 using KernelFunction = void(const KernelArguments* arguments, int64_t begin, int64_t end);

@@ -10,6 +10,8 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <unistd.h>
+
 #include <memory>
 
 #include "compiler/codegen/llvm/error.h"
@@ -56,9 +58,13 @@ const CpuTarget& CpuTarget::host() {
     const auto has = [&](const char* feature) {
       return (',' + host.features_ + ',').find(std::string(",+") + feature + ',') != std::string::npos;
     };
-    if (has("avx")) host.vector_bits_ = 256;
-    if (has("avx512f")) host.vector_bits_ = 512;
-    host.key_ = host.triple_ + ' ' + host.cpu_ + ' ' + host.features_ + " LLVM " LLVM_VERSION_STRING " " + kPasses;
+    if (has("avx")) host.processor_.vector_bits = 256;
+    if (has("avx512f")) host.processor_.vector_bits = 512, host.processor_.vector_registers = 32;
+    if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) host.processor_.level1_bytes = bytes;
+    if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) host.processor_.level2_bytes = bytes;
+    host.key_ = host.triple_ + ' ' + host.cpu_ + ' ' + host.features_ +
+                fmt::format(" {}K {}K", host.processor_.level1_bytes >> 10, host.processor_.level2_bytes >> 10) +
+                " LLVM " LLVM_VERSION_STRING " " + kPasses;
     return host;
   }();
   return target;
@@ -77,7 +83,7 @@ void CpuTarget::optimize(llvm::Module& module) const {
     if (function.isDeclaration()) continue;
     function.addFnAttr("target-cpu", cpu_);
     function.addFnAttr("target-features", features_);
-    function.addFnAttr("prefer-vector-width", std::to_string(vector_bits_));
+    function.addFnAttr("prefer-vector-width", std::to_string(processor_.vector_bits));
     function.setDoesNotThrow();
   }
   const std::unique_ptr<llvm::TargetMachine> machine = make_machine(*this, features_);

@@ -8,6 +8,8 @@
 #pragma once
 #include <string>
 
+#include "compiler/lower/processor.h"
+
 namespace llvm {
 class Module;
 }
@@ -19,7 +21,7 @@ class CpuTarget {
   // The processor this runs on, with every feature it has.
   static const CpuTarget& host();
 
-  int vector_bits() const { return vector_bits_; }
+  const Processor& processor() const { return processor_; }
   const std::string& triple() const { return triple_; }
   const std::string& cpu() const { return cpu_; }
 
@@ -40,7 +42,7 @@ class CpuTarget {
   CpuTarget() = default;
 
   std::string triple_, cpu_, features_, key_;
-  int vector_bits_ = 128;
+  Processor processor_;
 };
 
 std::string llvm_text(const llvm::Module& module);

@@ -4,18 +4,24 @@
 #include <llvm/IR/Module.h>
 
 #include "compiler/codegen/llvm/cpu_target.h"
+#include "compiler/codegen/llvm/emit_contraction.h"
 #include "compiler/codegen/llvm/emit_kernel.h"
 
 namespace einc {
 namespace {
 
 // Changes with what emission makes of the same kernels.
-constexpr std::string_view kEmitter = "einc kernels 1";
+constexpr std::string_view kEmitter = "einc kernels 2";
 
 std::unique_ptr<llvm::Module> emit(const LoweredProgram& lowered, llvm::LLVMContext& context) {
   auto module = std::make_unique<llvm::Module>("kernels", context);
   CpuTarget::host().adopt(*module);
-  for (const PlannedKernel& f : lowered.functions) emit_kernel(*module, f.name, *f.kernel, f.plan);
+  for (const PlannedKernel& f : lowered.functions) {
+    if (f.tiles)
+      emit_contraction(*module, f.name, *f.tiles);
+    else
+      emit_kernel(*module, f.name, *f.kernel, f.plan);
+  }
   CpuTarget::host().optimize(*module);
   return module;
 }
@@ -34,7 +40,7 @@ Engine& engine() {
 
 }  // namespace
 
-int native_vector_bits() { return CpuTarget::host().vector_bits(); }
+const Processor& native_processor() { return CpuTarget::host().processor(); }
 
 NativeCode compile_native(const LoweredProgram& lowered, FileCache& cache) {
   const std::string key = key_of(lowered);

@@ -17,8 +17,8 @@ struct NativeCode {
   std::vector<KernelFunction*> functions;  // in the order of the program's functions
 };
 
-// Width of the registers that loops are planned for.
-int native_vector_bits();
+// What loops and tiles are planned for.
+const Processor& native_processor();
 
 NativeCode compile_native(const LoweredProgram& lowered, FileCache& cache);
 

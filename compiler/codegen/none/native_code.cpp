@@ -14,7 +14,11 @@ namespace {
 struct LoadedCode::Impl {};
 LoadedCode::~LoadedCode() = default;
 
-int native_vector_bits() { return 256; }
+const Processor& native_processor() {
+  static const Processor processor;
+  return processor;
+}
+
 NativeCode compile_native(const LoweredProgram&, FileCache&) { refuse(); }
 std::string llvm_text_of(const LoweredProgram&) { refuse(); }
 std::string assembly_of(const LoweredProgram&) { refuse(); }

@@ -135,7 +135,7 @@ TEST_CASE("cpu target: ill-formed IR is refused, with LLVM's words") {
 }
 
 TEST_CASE("cpu target: full-width vectors, and fused only where the flag allows it") {
-  const int lanes = CpuTarget::host().vector_bits() / 32;
+  const int lanes = CpuTarget::host().processor().vector_bits / 32;
   const std::string type = "<" + std::to_string(lanes) + " x float>";
   const auto text = [&](const std::string& flag) {
     return "define " + type + " @f(" + type + " %a, " + type + " %b, " + type + " %c) {\n %p = fmul " + flag + type +

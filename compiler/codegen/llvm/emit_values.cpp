@@ -1,0 +1,382 @@
+#include "compiler/codegen/llvm/emit_values.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "compiler/codegen/llvm/emit_value.h"
+#include "compiler/codegen/llvm/random.h"
+#include "runtime/base/check.h"
+#include "runtime/program/kernel_function.h"
+
+namespace einc {
+namespace {
+
+using llvm::BasicBlock;
+namespace intrinsic = llvm::Intrinsic;
+using Register = llvm::Value*;
+
+bool small_float(DType dtype) { return is_floating(dtype) && dtype != DType::f64; }
+
+// What two operands of a comparison are compared as: an integer beside a float is exact in f64.
+DType common_dtype(DType a, DType b) {
+  a = compute_dtype(a), b = compute_dtype(b);
+  if (a == b) return a;
+  if (is_floating(a) && is_floating(b)) return DType::f64;
+  if (is_floating(a) || is_floating(b)) return a == DType::boolean || b == DType::boolean ? (is_floating(a) ? a : b) : DType::f64;
+  return a == DType::i64 || b == DType::i64 ? DType::i64 : DType::i32;
+}
+
+}  // namespace
+
+DType compute_dtype(DType dtype) {
+  if (small_float(dtype)) return DType::f32;
+  if (dtype == DType::u8 || dtype == DType::u16) return DType::i32;
+  return dtype;
+}
+
+ValueEmitter::ValueEmitter(llvm::Module& module, const std::string& name, const Kernel& kernel)
+    : kernel_(kernel), axes_of_(axes_of_values(kernel)), module_(module), context_(module.getContext()), b_(context_) {
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  entry_ = BasicBlock::Create(context_, "entry", function_);
+  b_.SetInsertPoint(entry_);
+  axis_.assign(kernel.axes.size(), nullptr);
+  results_.assign(kernel.reductions.size(), nullptr);
+  load_arguments();
+  scopes_.emplace_back();
+}
+
+Register ValueEmitter::field(size_t offset, llvm::Type* type) {
+  return b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), function_->getArg(0), offset));
+}
+
+void ValueEmitter::load_arguments() {
+  Register buffers = field(offsetof(KernelArguments, buffers), b_.getPtrTy());
+  for (size_t i = 0; i < kernel_.buffers.size(); ++i)
+    buffers_.push_back(b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), buffers, i)));
+  if (kernel_.streams == 0) return;
+  Register keys = field(offsetof(KernelArguments, stream_keys), b_.getPtrTy());
+  for (int s = 0; s < kernel_.streams; ++s)
+    streams_.push_back(b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), keys, static_cast<unsigned>(s))));
+  step_ = field(offsetof(KernelArguments, step), b_.getInt64Ty());
+}
+
+BasicBlock* ValueEmitter::block(const char* name) { return BasicBlock::Create(context_, name, function_); }
+
+void ValueEmitter::for_loop(Register begin, Register end, Register step, const std::function<void(Register)>& body) {
+  BasicBlock *before = b_.GetInsertBlock(), *head = block("head"), *inside = block("body"), *after = block("after");
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
+  i->addIncoming(begin, before);
+  b_.CreateCondBr(b_.CreateICmpSLT(i, end), inside, after);
+  b_.SetInsertPoint(inside);
+  scopes_.emplace_back();
+  body(i);
+  scopes_.pop_back();
+  i->addIncoming(b_.CreateAdd(i, step, "", true, true), b_.GetInsertBlock());
+  b_.CreateBr(head);
+  b_.SetInsertPoint(after);
+}
+
+void ValueEmitter::if_then(Register condition, const std::function<void()>& body) {
+  BasicBlock *inside = block("then"), *after = block("after");
+  b_.CreateCondBr(condition, inside, after);
+  b_.SetInsertPoint(inside);
+  scopes_.emplace_back();
+  body();
+  scopes_.pop_back();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+llvm::Constant* ValueEmitter::lane_numbers(llvm::Type* scalar, int64_t step) {
+  std::vector<llvm::Constant*> numbers;
+  for (int k = 0; k < lanes_; ++k) numbers.push_back(integer(scalar, k * step));
+  return llvm::ConstantVector::get(numbers);
+}
+
+void ValueEmitter::find_needed(const Stage& stage) {
+  needed_.assign(kernel_.values.size(), false);
+  auto need = [&](ValueId id) {
+    if (id != kNoValue) needed_[id] = true;
+  };
+  auto need_index = [&](const Subscript& index) {
+    for (const Subscript::Dynamic& d : index.dynamic) need(d.value);
+  };
+  for (const Store& store : stage.stores) need(store.value), need_index(store.index);
+  for (uint16_t r : stage.reductions) need(kernel_.reductions[r].value), need(kernel_.reductions[r].position);
+  for (size_t i = kernel_.values.size(); i-- > 0;) {
+    if (!needed_[i]) continue;
+    const Scalar& v = kernel_.values[i];
+    for (ValueId x : v.operands) need(x);
+    need_index(v.index);
+    for (const Range& g : v.guards) need_index(g.index);
+  }
+}
+
+Register ValueEmitter::combine(Fold fold, Register a, Register x) {
+  const bool real = a->getType()->isFPOrFPVectorTy(), boolean = a->getType()->getScalarSizeInBits() == 1;
+  switch (fold) {
+    case Fold::sum:
+      return real ? b_.CreateFAdd(a, x) : b_.CreateAdd(a, x);
+    case Fold::prod:
+      return real ? b_.CreateFMul(a, x) : b_.CreateMul(a, x);
+    case Fold::max:
+      return real      ? b_.CreateBinaryIntrinsic(intrinsic::maximum, a, x)
+             : boolean ? b_.CreateOr(a, x)
+                       : b_.CreateBinaryIntrinsic(intrinsic::smax, a, x);
+    case Fold::min:
+      return real      ? b_.CreateBinaryIntrinsic(intrinsic::minimum, a, x)
+             : boolean ? b_.CreateAnd(a, x)
+                       : b_.CreateBinaryIntrinsic(intrinsic::smin, a, x);
+    case Fold::any:
+      return b_.CreateOr(a, x);
+    case Fold::all:
+      return b_.CreateAnd(a, x);
+    case Fold::arg_max:
+    case Fold::arg_min:
+      break;
+  }
+  EINC_CHECK(false, "positions are kept by prefer");
+}
+
+Register ValueEmitter::value(ValueId id) {
+  for (size_t k = scopes_.size(); k-- > 0;)
+    if (const auto found = scopes_[k].find(id); found != scopes_[k].end()) return found->second;
+  Register x = compute(kernel_.values[id]);
+  scopes_.back()[id] = x;
+  return x;
+}
+
+Register ValueEmitter::as(ValueId id, DType dtype) { return convert(b_, value(id), compute_dtype(kernel_.values[id].dtype), dtype); }
+
+Register ValueEmitter::compute(const Scalar& v) {
+  llvm::Type* type = register_type(context_, v.dtype);
+  switch (v.kind) {
+    case ScalarKind::constant: {
+      if (is_floating(v.dtype)) return round_to(b_, number(type, v.real), v.dtype);
+      return integer(type, v.dtype == DType::boolean ? v.integer != 0 : v.integer);
+    }
+    case ScalarKind::index:
+      return as_number(place_of(v.index), v.dtype);
+    case ScalarKind::quotient:
+      return divided(v);
+    case ScalarKind::remainder:
+      return divided(v);
+    case ScalarKind::load:
+      return read(v.slot, place_of(v.index), guard(v));
+    case ScalarKind::checked:
+      return checked(v);
+    case ScalarKind::map:
+      return map(v);
+    case ScalarKind::cast:
+      return convert(b_, value(v.operands[0]), compute_dtype(kernel_.values[v.operands[0]].dtype), v.dtype);
+    case ScalarKind::random:
+      return random(v);
+    case ScalarKind::in_range:
+      return guard(v);
+    case ScalarKind::reduction: {
+      EINC_CHECK(results_[v.slot], "reduction r{} is used before it is made", v.slot);
+      const Accumulation& r = kernel_.reductions[v.slot];
+      return round_to(b_, convert(b_, results_[v.slot], keeps_position(r) ? DType::i64 : folded_dtype(r), compute_dtype(v.dtype)), v.dtype);
+    }
+    case ScalarKind::running:
+      return running_value(v);
+  }
+  return nullptr;
+}
+
+Register ValueEmitter::running_value(const Scalar& v) { EINC_CHECK(false, "reduction r{} is read while it runs", v.slot); }
+
+Register ValueEmitter::divided(const Scalar& v) {
+  Register x = as(v.operands[0], DType::i64);
+  llvm::Constant* by = integer(x->getType(), v.integer);
+  return v.kind == ScalarKind::quotient ? b_.CreateSDiv(x, by) : b_.CreateSRem(x, by);
+}
+
+// An index, or a part of one, whose lanes are evenly apart.
+std::optional<ValueEmitter::Place> ValueEmitter::linear(ValueId id) {
+  const Scalar& v = kernel_.values[id];
+  if (v.kind == ScalarKind::index) {
+    const Affine& index = v.index.affine;
+    const bool axis_alone = index.constant == 0 && index.terms.size() == 1 && index.terms[0].coefficient == 1 && v.index.dynamic.empty();
+    return axis_alone ? std::optional(place_of(v.index)) : std::nullopt;
+  }
+  if (v.kind != ScalarKind::quotient && v.kind != ScalarKind::remainder) return std::nullopt;
+  std::optional<Place> p = linear(v.operands[0]);
+  if (!p || (p->step != 0 && (lane_start_ != LaneStart::aligned || v.integer % lanes_ != 0))) return std::nullopt;
+  p->scalar = v.kind == ScalarKind::quotient ? b_.CreateUDiv(p->scalar, i64(v.integer)) : b_.CreateURem(p->scalar, i64(v.integer));
+  if (v.kind == ScalarKind::quotient) p->step = 0;
+  return p;
+}
+
+Register ValueEmitter::map(const Scalar& v) {
+  boost::container::small_vector<Register, 3> x;
+  DType operand = compute_dtype(v.dtype);
+  if (is_comparison(v.fn)) operand = common_dtype(kernel_.values[v.operands[0]].dtype, kernel_.values[v.operands[1]].dtype);
+  if (is_logical(v.fn)) operand = DType::boolean;
+  for (size_t k = 0; k < v.operands.size(); ++k) x.push_back(as(v.operands[k], v.fn == MapFn::where && k == 0 ? DType::boolean : operand));
+  int lanes = 1;
+  for (Register r : x) lanes = std::max(lanes, lanes_of(r->getType()));
+  for (Register& r : x) r = splat(b_, r, lanes);
+  return emit_map(b_, v.fn, {x.data(), x.size()}, operand, v.dtype);
+}
+
+Register ValueEmitter::random(const Scalar& v) {
+  const Place place = place_of(v.index);
+  Register index = is_wide(place) ? wide_index(place) : place.scalar;
+  Register x = emit_random(b_, v.random, streams_[v.slot], step_, index, v.real);
+  const DType drawn = v.random == RandomKind::keep_mask ? DType::boolean : DType::f64;
+  return round_to(b_, convert(b_, x, drawn, compute_dtype(v.dtype)), v.dtype);
+}
+
+ValueEmitter::Place ValueEmitter::place_of(const Subscript& index) {
+  Place place{i64(index.affine.constant), 0, nullptr};
+  for (const Affine::Term& t : index.affine.terms) {
+    EINC_CHECK(axis_[t.axis], "axis a{} has no loop", t.axis);
+    place.scalar =
+        b_.CreateAdd(place.scalar, t.coefficient == 1 ? axis_[t.axis] : b_.CreateMul(axis_[t.axis], i64(t.coefficient), "", false, true),
+                     "", false, true);
+    if (lane_axis_ == t.axis) place.step = t.coefficient;
+  }
+  for (const Subscript::Dynamic& d : index.dynamic) {
+    if (const std::optional<Place> p = linear(d.value)) {
+      place.scalar = b_.CreateAdd(place.scalar, b_.CreateMul(p->scalar, i64(d.coefficient)));
+      place.step += p->step * d.coefficient;
+      continue;
+    }
+    Register x = as(d.value, DType::i64);
+    if (d.coefficient != 1) x = b_.CreateMul(x, integer(x->getType(), d.coefficient));
+    if (!x->getType()->isVectorTy())
+      place.scalar = b_.CreateAdd(place.scalar, x);
+    else
+      place.extra = place.extra ? b_.CreateAdd(place.extra, x) : x;
+  }
+  return place;
+}
+
+Register ValueEmitter::wide_index(const Place& p) {
+  Register x = b_.CreateAdd(splat(b_, p.scalar, lanes_), lane_numbers(b_.getInt64Ty(), p.step));
+  return p.extra ? b_.CreateAdd(x, p.extra) : x;
+}
+
+Register ValueEmitter::as_number(const Place& p, DType dtype) {
+  llvm::Type* type = register_type(context_, dtype);
+  if (!is_wide(p)) return b_.CreateTrunc(p.scalar, type);
+  if (p.extra || dtype == DType::i64) return b_.CreateTrunc(wide_index(p), with_lanes_of(type, lane_numbers(type)->getType()));
+  return b_.CreateAdd(splat(b_, b_.CreateTrunc(p.scalar, type), lanes_), lane_numbers(type, p.step));
+}
+
+// Whether all guards hold, per lane when they differ; null without guards.
+Register ValueEmitter::guard(const Scalar& v) {
+  Register all = nullptr;
+  for (const Range& g : v.guards) {
+    const Place p = place_of(g.index);
+    Register x = is_wide(p) ? wide_index(p) : p.scalar;
+    Register inside = b_.CreateICmpULT(b_.CreateSub(x, integer(x->getType(), g.lower)), integer(x->getType(), g.upper - g.lower));
+    if (!all)
+      all = inside;
+    else {
+      const int lanes = std::max(lanes_of(all->getType()), lanes_of(inside->getType()));
+      all = b_.CreateAnd(splat(b_, all, lanes), splat(b_, inside, lanes));
+    }
+  }
+  return all;
+}
+
+// The lanes that take part: the vector's own mask and a guard; null when all do.
+Register ValueEmitter::active(Register guard) {
+  if (!guard) return mask_;
+  Register wide = splat(b_, guard, lanes_);
+  return mask_ ? b_.CreateAnd(wide, mask_) : wide;
+}
+
+Register ValueEmitter::element(uint16_t buffer, Register index) {
+  return b_.CreateInBoundsGEP(storage_type(context_, kernel_.buffers[buffer].dtype), buffers_[buffer], index);
+}
+
+Register ValueEmitter::all_lanes() {
+  return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(static_cast<unsigned>(lanes_)), b_.getTrue());
+}
+
+Register ValueEmitter::read(uint16_t buffer, const Place& p, Register guard) {
+  const DType dtype = kernel_.buffers[buffer].dtype;
+  llvm::Type* stored = storage_type(context_, dtype);
+  if (!is_wide(p)) {
+    Register index = p.scalar;
+    if (guard) index = b_.CreateSelect(b_.CreateICmpULT(index, i64(kernel_.buffers[buffer].count)), index, i64(0));
+    Register x = from_storage(b_, b_.CreateAlignedLoad(stored, element(buffer, index), align(buffer)), dtype);
+    if (!guard) return x;
+    x = splat(b_, x, lanes_of(guard->getType()));
+    return b_.CreateSelect(guard, x, llvm::Constant::getNullValue(x->getType()));
+  }
+  llvm::Type* type = llvm::FixedVectorType::get(stored, static_cast<unsigned>(lanes_));
+  Register mask = active(guard);
+  Register zero = llvm::Constant::getNullValue(type);
+  if (p.step == 1 && !p.extra) {
+    Register address = element(buffer, p.scalar);
+    return from_storage(b_,
+                        mask ? static_cast<Register>(b_.CreateMaskedLoad(type, address, align(buffer), mask, zero))
+                             : b_.CreateAlignedLoad(type, address, align(buffer)),
+                        dtype);
+  }
+  return from_storage(b_, b_.CreateMaskedGather(type, element(buffer, wide_index(p)), align(buffer), mask ? mask : all_lanes(), zero),
+                      dtype);
+}
+
+void ValueEmitter::emit_store(const Store& store) {
+  const DType dtype = kernel_.buffers[store.buffer].dtype;
+  const Place p = place_of(store.index);
+  Register x = as(store.value, compute_dtype(dtype));
+  if (store.mode == StoreMode::add) {
+    Register old = convert(b_, read(store.buffer, p, nullptr), dtype, compute_dtype(dtype));
+    const int lanes = std::max(lanes_of(old->getType()), lanes_of(x->getType()));
+    x = combine(Fold::sum, splat(b_, old, lanes), splat(b_, x, lanes));
+  }
+  if (!is_wide(p)) {
+    b_.CreateAlignedStore(to_storage(b_, x, dtype), element(store.buffer, p.scalar), align(store.buffer));
+    return;
+  }
+  Register stored = to_storage(b_, splat(b_, x, lanes_), dtype);
+  if (p.step != 1 || p.extra) {
+    b_.CreateMaskedScatter(stored, element(store.buffer, wide_index(p)), align(store.buffer), mask_ ? mask_ : all_lanes());
+    return;
+  }
+  Register address = element(store.buffer, p.scalar);
+  if (mask_)
+    b_.CreateMaskedStore(stored, address, align(store.buffer), mask_);
+  else
+    b_.CreateAlignedStore(stored, address, align(store.buffer));
+}
+
+// The position, or 0 and a report where it is outside.
+Register ValueEmitter::checked(const Scalar& v) {
+  Register x = as(v.operands[0], DType::i64);
+  Register bad = b_.CreateICmpUGE(x, integer(x->getType(), v.integer));
+  if (Register holds = guard(v)) {
+    const int lanes = std::max(lanes_of(holds->getType()), lanes_of(bad->getType()));
+    bad = b_.CreateAnd(splat(b_, bad, lanes), splat(b_, holds, lanes));
+  }
+  const int lanes = lanes_of(bad->getType());
+  if (mask_ && lanes > 1) bad = b_.CreateAnd(bad, mask_);
+  Place p = place_of(v.index);
+  Register any = lanes > 1 ? b_.CreateOrReduce(bad) : bad;
+  if_then(any, [&] {
+    Register place = p.scalar, held = x;
+    if (lanes > 1) {
+      llvm::Type* word = b_.getIntNTy(static_cast<unsigned>(lanes));
+      Register first = b_.CreateIntrinsic(intrinsic::cttz, {word}, {b_.CreateBitCast(bad, word), b_.getTrue()});
+      first = b_.CreateZExtOrTrunc(first, b_.getInt64Ty());
+      if (is_wide(p)) place = b_.CreateExtractElement(wide_index(p), first);
+      if (x->getType()->isVectorTy()) held = b_.CreateExtractElement(x, first);
+    }
+    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
+    b_.CreateCall(module_.getOrInsertFunction(kIndexFaultSymbol, type), {function_->getArg(0), b_.getInt32(v.slot), place, held});
+  });
+  return b_.CreateSelect(bad, llvm::Constant::getNullValue(with_lanes_of(b_.getInt64Ty(), bad->getType())), splat(b_, x, lanes));
+}
+
+}  // namespace einc

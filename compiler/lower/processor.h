@@ -1,0 +1,14 @@
+// What plans of loops and tiles know of the processor: its vectors and caches.
+#pragma once
+#include <cstdint>
+
+namespace einc {
+
+struct Processor {
+  int vector_bits = 128;
+  int vector_registers = 16;
+  int64_t level1_bytes = 32 << 10, level2_bytes = 512 << 10;  // data caches of one core
+  int64_t lanes(int64_t element_bytes) const { return vector_bits / 8 / element_bytes; }
+};
+
+}  // namespace einc

@@ -1,0 +1,198 @@
+#include "compiler/lower/tile_contraction.h"
+
+#include <algorithm>
+
+#include "compiler/lower/flatten.h"
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kDeepest = 512;  // of a depth block
+constexpr int64_t kSmallestDepth = 4, kSmallestWork = 512;
+constexpr int64_t kPartialBytes = 1 << 20;
+constexpr int64_t kPage = 4096;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
+// Blocks of about equal size, multiples of `unit`, at most `most` long.
+int64_t even_blocks(int64_t extent, int64_t most, int64_t unit) {
+  const int64_t count = divide_up(extent, std::max(unit, most / unit * unit));
+  return std::min(round_up(divide_up(extent, count), unit), round_up(extent, unit));
+}
+
+class Tiler {
+ public:
+  Tiler(const Kernel& kernel, const Processor& processor) : processor_(processor) { t_.kernel = kernel; }
+
+  std::optional<TiledContraction> run() {
+    if (!suits()) return std::nullopt;
+    flatten_axes();
+    const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
+    if (k < kSmallestDepth || m * n < t_.lanes || m * n * k < kSmallestWork || n * 2 < t_.lanes) return std::nullopt;
+    if (m < 4 && unit_axis(right()) != t_.column) return std::nullopt;
+    choose_tile();
+    choose_sources();
+    choose_blocks();
+    choose_split();
+    return std::move(t_);
+  }
+
+ private:
+  bool suits() {
+    const Kernel& kernel = t_.kernel;
+    if (!kernel.contraction) return false;
+    t_.dtype = kernel.reductions[0].dtype;
+    if (t_.dtype != DType::f32 && t_.dtype != DType::f64) return false;
+    t_.lanes = static_cast<int>(processor_.lanes(bytes_of(t_.dtype)));
+    return kernel.axes.size() + 3 <= 64 && t_.lanes >= 4;
+  }
+
+  ValueId left() const { return t_.kernel.contraction->left; }
+  ValueId right() const { return t_.kernel.contraction->right; }
+
+  void flatten_axes() {
+    Kernel& kernel = t_.kernel;
+    Contraction& c = *kernel.contraction;
+    t_.row = flatten(kernel, c.rows);
+    t_.column = flatten(kernel, c.columns);
+    t_.depth = flatten(kernel, c.depth);
+    c.rows = {t_.row}, c.columns = {t_.column}, c.depth = {t_.depth};
+    kernel.outer = c.batch;
+    kernel.outer.insert(kernel.outer.end(), {t_.row, t_.column});
+    kernel.stages[0].axes = c.depth;
+    for (AxisId a : c.batch) t_.batches *= kernel.extent(a);
+  }
+
+  // The operand as a plain load of elements of the sums' dtype, or nothing.
+  const Scalar* plain_load(ValueId id) const {
+    const Scalar& v = t_.kernel.values[id];
+    const bool plain = v.kind == ScalarKind::load && v.dtype == t_.dtype && v.guards.empty() && v.index.dynamic.empty() &&
+                       t_.kernel.buffers[v.slot].dtype == t_.dtype;
+    return plain ? &v : nullptr;
+  }
+
+  // The axis along which the largest of the operand's loads has neighbouring elements.
+  std::optional<AxisId> unit_axis(ValueId id) const {
+    std::vector<bool> used(t_.kernel.values.size(), false);
+    used[id] = true;
+    std::optional<AxisId> best;
+    int64_t count = 0;
+    for (size_t i = id + 1; i-- > 0;) {
+      if (!used[i]) continue;
+      const Scalar& v = t_.kernel.values[i];
+      for (ValueId x : v.operands) used[x] = true;
+      for (const Subscript::Dynamic& d : v.index.dynamic) used[d.value] = true;
+      if (v.kind != ScalarKind::load || t_.kernel.buffers[v.slot].count <= count) continue;
+      for (AxisId a : {t_.row, t_.column, t_.depth})
+        if (steps_by_one(v.index, a)) best = a, count = t_.kernel.buffers[v.slot].count;
+    }
+    return best;
+  }
+
+  // Of a flattened axis too, where its innermost part has unit stride.
+  bool steps_by_one(const Subscript& index, AxisId axis) const {
+    if (index.affine.coefficient(axis) == 1) return true;
+    return std::any_of(index.dynamic.begin(), index.dynamic.end(), [&](const Subscript::Dynamic& d) {
+      const Scalar& part = t_.kernel.values[d.value];
+      if (d.coefficient != 1 || part.kind != ScalarKind::remainder) return false;
+      const Scalar& whole = t_.kernel.values[part.operands[0]];
+      return whole.kind == ScalarKind::index && whole.index.affine.coefficient(axis) == 1;
+    });
+  }
+
+  // The tile that fills the registers and divides the result with the fewest cycles: two products and two loads a cycle,
+  // four cycles until a sum can be added to again.
+  void choose_tile() {
+    const int64_t vectors = divide_up(t_.columns(), t_.lanes);
+    double best = 0;
+    for (int v = 1; v <= std::min<int64_t>(vectors, processor_.vector_registers - 2); ++v)
+      for (int r = 1; r <= t_.rows() && r * v + v + 1 <= processor_.vector_registers; ++r) {
+        const auto tiles = [&](int64_t extent, int64_t size, const auto& cost) {
+          return static_cast<double>(extent / size) * cost(size) + (extent % size > 0 ? cost(extent % size) : 0.0);
+        };
+        const double cycles =
+            tiles(t_.rows(), r, [&](int64_t rows) { return tiles(vectors, v, [&](int64_t wide) { return tile_cycles(rows, wide); }); });
+        if (best == 0 || cycles < best) best = cycles, t_.tile_rows = r, t_.tile_vectors = v;
+      }
+  }
+
+  double tile_cycles(int64_t rows, int64_t vectors) const {
+    const auto sums = static_cast<double>(rows * vectors), loads = static_cast<double>(rows + vectors);
+    const double step = std::max({sums / 2, loads / 2, 4.0}) + loads / 16;
+    return static_cast<double>(t_.depths()) * step + 10 + sums;
+  }
+
+  int64_t bytes() const { return bytes_of(t_.dtype); }
+
+  void choose_sources() {
+    const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
+    t_.left = unit_axis(left()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
+    t_.right = unit_axis(right()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
+    if (const Scalar* load = plain_load(left())) {
+      const int64_t row = load->index.affine.coefficient(t_.row), depth = load->index.affine.coefficient(t_.depth);
+      const bool rows_apart = t_.tile_rows <= 8 || row * bytes() % kPage != 0;
+      const bool few_columns = n <= t_.tile_columns();
+      if ((depth == 1 && rows_apart) || few_columns || (row == 1 && m * k * bytes() <= processor_.level1_bytes / 2))
+        t_.left = PanelSource::in_place;
+    }
+    if (const Scalar* load = plain_load(right()); load && load->index.affine.coefficient(t_.column) == 1) {
+      const int64_t step = load->index.affine.coefficient(t_.depth) * bytes();
+      const bool cached = k * n * bytes() <= processor_.level2_bytes / 4 && (step % 1024 != 0 || k <= 64);
+      if (cached || m <= 4 * t_.tile_rows) t_.right = PanelSource::in_place;
+    }
+  }
+
+  void choose_blocks() {
+    const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
+    t_.block_depth = k <= kDeepest ? k : even_blocks(k, kDeepest, t_.lanes);
+    t_.block_rows = even_blocks(m, processor_.level2_bytes / 2 / (t_.block_depth * bytes()), t_.tile_rows);
+    t_.block_columns = round_up(n, t_.tile_columns());
+    if (t_.depth_in_blocks()) t_.block_columns = even_blocks(n, kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
+  }
+
+  // Threads divide the axis that costs less: what the other operand's panels take is done by each of them.
+  void choose_split() {
+    const int64_t row_tiles = divide_up(t_.rows(), t_.tile_rows), column_tiles = divide_up(t_.columns(), t_.tile_columns());
+    const double by_rows = split_cost(row_tiles, t_.right, t_.columns() * divide_up(t_.rows(), 2 * t_.block_rows));
+    const double by_columns = split_cost(column_tiles, t_.left, t_.rows() * divide_up(t_.columns(), 2 * t_.block_columns));
+    t_.shared = by_columns <= by_rows ? SharedAxis::columns : SharedAxis::rows;
+    t_.parts = t_.shared == SharedAxis::columns ? column_tiles : row_tiles;
+  }
+
+  // Cycles of the slower of two threads, over the depth: its tiles and the packing that both do.
+  double split_cost(int64_t tiles, PanelSource other, int64_t packed) const {
+    const double work = static_cast<double>(t_.rows()) * static_cast<double>(t_.columns()) / t_.lanes / 2;
+    const double share = static_cast<double>(divide_up(tiles * t_.batches, 2)) / static_cast<double>(tiles * t_.batches);
+    const double cost = other == PanelSource::in_place ? 0 : other == PanelSource::by_width ? 3 : 6;
+    return work * share + (t_.batches > 1 ? 0 : cost * static_cast<double>(packed) / t_.lanes);
+  }
+
+  const Processor& processor_;
+  TiledContraction t_;
+};
+
+}  // namespace
+
+int64_t TiledContraction::left_pitch() const { return round_up(block_depth, lanes) + lanes; }
+
+int64_t TiledContraction::left_elements() const {
+  if (left == PanelSource::in_place) return 0;
+  return left == PanelSource::by_depth ? block_rows * left_pitch() : block_rows * block_depth;
+}
+
+int64_t TiledContraction::right_elements() const {
+  return right == PanelSource::in_place ? 0 : round_up(block_depth, lanes) * tile_columns();
+}
+
+int64_t TiledContraction::partial_elements() const { return depth_in_blocks() ? block_rows * block_columns : 0; }
+
+int64_t TiledContraction::scratch_bytes() const {
+  return (round_up(left_elements(), lanes) + right_elements() + partial_elements()) * bytes_of(dtype);
+}
+
+std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor) {
+  return Tiler(kernel, processor).run();
+}
+
+}  // namespace einc

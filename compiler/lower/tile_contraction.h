@@ -1,0 +1,43 @@
+// A contraction as tiles: rows x columns of the result are made by a microkernel whose sums stay in registers, over panels of
+// the operands that stay in the caches. Sums run over depth in order whatever the tiles, so no number here changes a result.
+#pragma once
+#include <optional>
+
+#include "compiler/lower/kernel.h"
+#include "compiler/lower/processor.h"
+
+namespace einc {
+
+// Where the microkernel reads an operand: where it lies, or in a panel filled by vectors along depth or along its other axis.
+enum class PanelSource : uint8_t { in_place, by_depth, by_width };
+enum class SharedAxis : uint8_t { rows, columns };
+
+struct TiledContraction {
+  Kernel kernel;  // with all rows, all columns and all depth axes as one axis each
+  AxisId row = 0, column = 0, depth = 0;
+  DType dtype = DType::f32;  // of sums and panels
+  int lanes = 1;             // of a vector
+  int tile_rows = 1, tile_vectors = 1;
+  int64_t block_rows = 1, block_columns = 1, block_depth = 1;
+  PanelSource left = PanelSource::in_place, right = PanelSource::in_place;
+  SharedAxis shared = SharedAxis::rows;  // what threads divide within a batch point
+  int64_t batches = 1, parts = 1;        // the domain counts the tiles of that axis (`parts`) within batch points
+
+  int64_t rows() const { return kernel.extent(row); }
+  int64_t columns() const { return kernel.extent(column); }
+  int64_t depths() const { return kernel.extent(depth); }
+  int64_t tile_columns() const { return int64_t{lanes} * tile_vectors; }
+  int64_t domain() const { return batches * parts; }
+  bool depth_in_blocks() const { return block_depth < depths(); }
+  // Elements of a row of the left panel when it is filled by depth.
+  int64_t left_pitch() const;
+
+  // Thread's own memory, in elements of dtype: panels and the sums of a block whose depth is not done yet.
+  int64_t left_elements() const, right_elements() const, partial_elements() const;
+  int64_t scratch_bytes() const;
+};
+
+// Nothing for contractions that plain loops do as well: integers, few columns, little depth.
+std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor);
+
+}  // namespace einc

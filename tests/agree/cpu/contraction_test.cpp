@@ -1,0 +1,134 @@
+// Contractions against the interpreter: layouts, odd sizes, batches, epilogues, blocks of depth; the same bits on any number
+// of threads.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "compiler/precision/assign.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/simplify.h"
+#include "tests/support/run_cpu.h"
+
+using namespace einc;
+
+namespace {
+
+struct Case {
+  std::string program;
+  Bindings dims;
+};
+
+Graph finished(const Graph& graph) { return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::inherit); }
+
+double unit_of(DType dtype) {
+  return dtype == DType::f64 ? 0x1p-53 : dtype == DType::f32 ? 0x1p-24 : dtype == DType::bf16 ? 0x1p-8 : 0x1p-11;
+}
+
+// Inputs lie between -1 and 1, so a sum of k products is off by at most k roundings of sums up to k; epilogues of the cases
+// do not grow that. Stored small floats add half a unit of the result.
+std::string difference(const Tensor& found, const Tensor& wanted, int64_t depth) {
+  if (found.shape != wanted.shape) return "shapes differ";
+  const double sum_unit = found.dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
+  for (int64_t i = 0; i < wanted.count(); ++i) {
+    const double f = found.real_at(i), w = wanted.real_at(i);
+    const double bound = 4 * sum_unit * static_cast<double>(depth) * std::sqrt(static_cast<double>(depth)) +
+                         8 * unit_of(found.dtype) * std::max(1.0, std::fabs(w));
+    if (!(std::fabs(f - w) <= bound)) return fmt::format("{} is {}, not {}", describe_position(wanted.shape, i), f, w);
+  }
+  return "";
+}
+
+std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorMap& inputs) {
+  Session session(program.program(), program.functions(), threads);
+  for (const auto& [name, value] : inputs) {
+    const auto buffer = static_cast<uint32_t>(session.find(BufferRole::input, name.str()));
+    session.set(buffer, to_host(convert(value, program.program().buffers[buffer].dtype)));
+  }
+  session.run(0, 0);
+  std::vector<Tensor> outputs;
+  for (const ExecutableOutput& o : program.program().outputs) outputs.push_back(from_host(session.get(o.buffer)));
+  return outputs;
+}
+
+enum class Expect { tiles, anything };
+
+void check(const Case& test, Expect expect = Expect::anything) {
+  CAPTURE(test.program);
+  std::string sizes;
+  for (const auto& [name, value] : test.dims) sizes += fmt::format("{}={} ", name.str(), value);
+  CAPTURE(sizes);
+  const Graph graph = finished(compile_text(test.program, test.dims));
+  const TensorMap inputs = some_inputs(graph, test.dims);
+  const InterpretResult wanted = interpret(graph, test.dims, inputs, {}, {});
+  CpuOptions options;
+  options.cache.clear();
+  const CpuProgram program(graph, test.dims, options);
+  if (expect == Expect::tiles) {
+    const auto& functions = program.lowered().lowered.functions;
+    CHECK(std::any_of(functions.begin(), functions.end(), [](const PlannedKernel& f) { return f.tiles.has_value(); }));
+  }
+  const std::vector<Tensor> one = run_on(1, program, inputs);
+  for (size_t o = 0; o < one.size(); ++o) CHECK(difference(one[o], wanted.outputs[o].second, test.dims.at(Name("k"))) == "");
+  for (int threads : {1, 2, 8}) {
+    const std::vector<Tensor> again = run_on(threads, program, inputs);
+    for (size_t o = 0; o < one.size(); ++o) CHECK(again[o].reals == one[o].reals);
+  }
+}
+
+struct Layout {
+  const char* name;
+  const char *left, *right, *out;
+};
+
+constexpr Layout kLayouts[] = {
+    {"AB", "m k", "k n", "m n"},    {"A'B", "k m", "k n", "m n"},    {"AB'", "m k", "n k", "m n"},    {"A'B'", "k m", "n k", "m n"},
+    {"(AB)'", "m k", "k n", "n m"}, {"(A'B)'", "k m", "k n", "n m"}, {"(AB')'", "m k", "n k", "n m"},
+};
+
+std::string product(const Layout& l, const std::string& dtype, const std::string& epilogue = "") {
+  return fmt::format(
+      "dim m, n, k\ninput a: {3}[{0}]\ninput b: {3}[{1}]\ninput c: {3}[n]\ninput d: {3}[m n]\nx = einsum(a, b, \"{0}, {1} -> "
+      "{2}\")\noutput y = {4}\n",
+      l.left, l.right, l.out, dtype, epilogue.empty() ? "x" : epilogue);
+}
+
+}  // namespace
+
+TEST_CASE("contractions: layouts and odd sizes") {
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},   {2, 3, 17},  {17, 63, 65},  {65, 65, 3},
+                                   {1, 65, 63}, {65, 1, 63}, {63, 100, 17}, {130, 5, 129}};
+  for (const Layout& layout : kLayouts)
+    for (const auto& [m, n, k] : kSizes) check({product(layout, "f32"), {{"m", m}, {"n", n}, {"k", k}}});
+  for (const Layout& layout : kLayouts) check({product(layout, "f64"), {{"m", 17}, {"n", 63}, {"k", 65}}}, Expect::tiles);
+}
+
+TEST_CASE("contractions: blocks of depth, rows and columns") {
+  for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]}) {
+    check({product(layout, "f32", "x + c"), {{"m", 33}, {"n", 50}, {"k", 1030}}}, Expect::tiles);
+    check({product(layout, "f32"), {{"m", 1100}, {"n", 33}, {"k", 515}}}, Expect::tiles);
+    check({product(layout, "f32"), {{"m", 18}, {"n", 520}, {"k", 517}}}, Expect::tiles);
+  }
+}
+
+TEST_CASE("contractions: epilogues") {
+  for (const Layout& layout : {kLayouts[0], kLayouts[2], kLayouts[4]})
+    for (const char* epilogue : {"x + c", "gelu_tanh(x / 8 + c)", "tanh(x / 8 + c) + d * d", "cast(x, bf16)"})
+      check({product(layout, "f32", epilogue), {{"m", 63}, {"n", 65}, {"k", 63}}}, Expect::tiles);
+  check({product(kLayouts[0], "f32", "where(iota(m) >= iota(n), x, d)"), {{"m", 33}, {"n", 34}, {"k", 20}}}, Expect::tiles);
+}
+
+// Axes in groups: heads taken out of a row, rows of several axes, a result whose axes lie apart.
+TEST_CASE("contractions: batches and several axes") {
+  constexpr const char* kPrograms[] = {
+      "dim g, m, n, k\ninput a: f32[g m k]\ninput b: f32[g n k]\noutput y = einsum(a, b, \"g m k, g n k -> g m n\")\n",
+      "dim g, m, n, k\ninput a: f32[g m k]\ninput b: f32[g k n]\noutput y = einsum(a, b, \"g m k, g k n -> m g n\")\n",
+      "dim g, m, n, k\ninput a: f32[g m k]\ninput b: f32[k g n]\noutput y = einsum(a, b, \"h m k, k g n -> g h m n\")\n",
+      "dim g, m, n, k\ninput a: f32[m g k]\ninput b: f32[n g k]\noutput y = einsum(a, b, \"m g k, n g k -> n m\")\n",
+      "dim g, m, n, k\ninput a: f32[g m k]\ninput b: f32[k 3 g n]\nq = einsum(a, b, \"b s k, k t h d -> t b h s d\")\noutput y = q[t = "
+      "1]\n",
+      "dim g, m, n, k\ninput a: f32[g m k]\ninput b: f32[g k n]\noutput y = einsum(a, b, \"g m k, g k n -> n m\")\n",
+      "dim g, m, n, k\ninput a: f32[m k]\ninput b: f32[n k]\ninput c: f32[k]\noutput y = einsum(a * c, gelu(b), \"m k, n k -> m n\")\n",
+  };
+  for (const char* program : kPrograms)
+    for (const auto& [g, m, n, k] : {std::array<int64_t, 4>{3, 17, 33, 20}, {2, 63, 64, 65}, {5, 7, 16, 32}})
+      check({program, {{"g", g}, {"m", m}, {"n", n}, {"k", k}}});
+}

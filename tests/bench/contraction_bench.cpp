@@ -1,0 +1,261 @@
+// Contractions compiled by einc beside OpenBLAS (when its library is installed), in one process, turn by turn, with the
+// machine's measured multiply-add peak: `scripts/bench contraction`. A measurement, not a test.
+//   contraction_bench [threads] [filter]
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "compiler/driver/cpu_program.h"
+#include "compiler/elaborate/elaborate.h"
+#include "compiler/precision/assign.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/simplify.h"
+#include "dsl/render.h"
+#include "runtime/executor/session.h"
+
+using namespace einc;
+
+namespace {
+
+// One thread is measured by its own time on a processor, which other processes do not lengthen; several by the clock.
+double seconds_now(int threads) {
+  timespec t{};
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// --- the peak ---
+
+constexpr int kPeakTurns = 200000, kSums = 24;
+
+[[gnu::target("avx512f")]] void multiply_add_512() {
+  for (int i = 0; i < kPeakTurns; ++i)
+    asm volatile(
+        "vfmadd231ps %%zmm30, %%zmm31, %%zmm0\n vfmadd231ps %%zmm30, %%zmm31, %%zmm1\n vfmadd231ps %%zmm30, %%zmm31, %%zmm2\n"
+        "vfmadd231ps %%zmm30, %%zmm31, %%zmm3\n vfmadd231ps %%zmm30, %%zmm31, %%zmm4\n vfmadd231ps %%zmm30, %%zmm31, %%zmm5\n"
+        "vfmadd231ps %%zmm30, %%zmm31, %%zmm6\n vfmadd231ps %%zmm30, %%zmm31, %%zmm7\n vfmadd231ps %%zmm30, %%zmm31, %%zmm8\n"
+        "vfmadd231ps %%zmm30, %%zmm31, %%zmm9\n vfmadd231ps %%zmm30, %%zmm31, %%zmm10\n vfmadd231ps %%zmm30, %%zmm31, %%zmm11\n"
+        "vfmadd231ps %%zmm30, %%zmm31, %%zmm12\n vfmadd231ps %%zmm30, %%zmm31, %%zmm13\n vfmadd231ps %%zmm30, %%zmm31, %%zmm14\n"
+        "vfmadd231ps %%zmm30, %%zmm31, %%zmm15\n vfmadd231ps %%zmm30, %%zmm31, %%zmm16\n vfmadd231ps %%zmm30, %%zmm31, %%zmm17\n"
+        "vfmadd231ps %%zmm30, %%zmm31, %%zmm18\n vfmadd231ps %%zmm30, %%zmm31, %%zmm19\n vfmadd231ps %%zmm30, %%zmm31, %%zmm20\n"
+        "vfmadd231ps %%zmm30, %%zmm31, %%zmm21\n vfmadd231ps %%zmm30, %%zmm31, %%zmm22\n vfmadd231ps %%zmm30, %%zmm31, %%zmm23\n" ::
+            : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+              "xmm15");
+}
+
+[[gnu::target("avx2,fma")]] void multiply_add_256() {
+  for (int i = 0; i < kPeakTurns * 2; ++i)
+    asm volatile(
+        "vfmadd231ps %%ymm14, %%ymm15, %%ymm0\n vfmadd231ps %%ymm14, %%ymm15, %%ymm1\n vfmadd231ps %%ymm14, %%ymm15, %%ymm2\n"
+        "vfmadd231ps %%ymm14, %%ymm15, %%ymm3\n vfmadd231ps %%ymm14, %%ymm15, %%ymm4\n vfmadd231ps %%ymm14, %%ymm15, %%ymm5\n"
+        "vfmadd231ps %%ymm14, %%ymm15, %%ymm6\n vfmadd231ps %%ymm14, %%ymm15, %%ymm7\n vfmadd231ps %%ymm14, %%ymm15, %%ymm8\n"
+        "vfmadd231ps %%ymm14, %%ymm15, %%ymm9\n vfmadd231ps %%ymm14, %%ymm15, %%ymm10\n vfmadd231ps %%ymm14, %%ymm15, %%ymm11\n" ::
+            : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+              "xmm15");
+}
+
+// GFLOP/s of independent multiply-adds on `threads` threads, the best of several rounds.
+double peak(int threads) {
+  const bool wide = __builtin_cpu_supports("avx512f");
+  const auto turns = [&] { wide ? multiply_add_512() : multiply_add_256(); };
+  const double flops = static_cast<double>(threads) * kPeakTurns * kSums * 2 * (wide ? 16 : 8);
+  double best = 0;
+  for (int round = 0; round < 20; ++round) {
+    const double start = seconds_now(threads);
+    std::vector<std::thread> others;
+    for (int t = 1; t < threads; ++t) others.emplace_back(turns);
+    turns();
+    for (std::thread& t : others) t.join();
+    best = std::max(best, flops / (seconds_now(threads) - start) * 1e-9);
+  }
+  return best;
+}
+
+// --- candidates ---
+
+struct Case {
+  const char* name;
+  int64_t batch, m, n, k;
+  const char *left, *right;  // patterns without the batch
+  const char* dtype = "f32";
+};
+
+class EincCase {
+ public:
+  EincCase(const Case& c, int threads) {
+    const std::string batch = c.batch > 1 ? "g " : "";
+    const std::string text = fmt::format(
+        "dim g = {}, m = {}, n = {}, k = {}\ninput a: {}[{}{}]\ninput b: {}[{}{}]\noutput y = einsum(a, b, \"{}{}, {}{} -> {}m n\")\n",
+        c.batch, c.m, c.n, c.k, c.dtype, batch, c.left, c.dtype, batch, c.right, batch, c.left, batch, c.right, batch);
+    SourceMap sources;
+    Diagnostics diagnostics;
+    std::optional<Graph> graph = elaborate(sources, *sources.add("bench.ein", text, diagnostics), {{}, {}}, diagnostics);
+    if (!graph) fmt::print("{}", render_text(sources, diagnostics)), std::exit(1);
+    graph_ = assign_precision(simplify(expand(*graph, Roots::training), Roots::training), Policy::inherit);
+    CpuOptions options;
+    options.cache.clear();
+    program_ = std::make_unique<CpuProgram>(graph_, Bindings{}, options);
+    session_ = std::make_unique<Session>(program_->program(), program_->functions(), threads);
+    for (const char* name : {"a", "b"}) {
+      const std::span<std::byte> bytes = session_->bytes(static_cast<uint32_t>(session_->find(BufferRole::input, name)));
+      if (std::string(c.dtype) == "f32")
+        fill(reinterpret_cast<float*>(bytes.data()), bytes.size() / 4);
+      else
+        fill_bf16(reinterpret_cast<uint16_t*>(bytes.data()), bytes.size() / 2);
+    }
+  }
+
+  void run() { session_->run(0, 0); }
+  float* left() { return data("a"); }
+  float* right() { return data("b"); }
+  const float* result() { return reinterpret_cast<const float*>(session_->bytes(program_->program().outputs[0].buffer).data()); }
+  std::string plan() const {
+    const auto& tiles = program_->lowered().lowered.functions.at(0).tiles;
+    if (!tiles) return "loops";
+    constexpr const char* kSource[] = {"place", "depth", "width"};
+    return fmt::format("{}x{} {}/{} {}x{}x{} by {}", tiles->tile_rows, tiles->tile_columns(), kSource[static_cast<int>(tiles->left)],
+                       kSource[static_cast<int>(tiles->right)], tiles->block_rows, tiles->block_columns, tiles->block_depth,
+                       tiles->shared == SharedAxis::rows ? "rows" : "columns");
+  }
+
+ private:
+  static void fill(float* x, size_t count) {
+    for (size_t i = 0; i < count; ++i) x[i] = static_cast<float>(static_cast<int>(i * 7919 % 2001) - 1000) * 1e-3f;
+  }
+  static void fill_bf16(uint16_t* x, size_t count) {
+    for (size_t i = 0; i < count; ++i) x[i] = static_cast<uint16_t>(0x3f00 + i * 7919 % 128);
+  }
+  float* data(const char* name) {
+    return reinterpret_cast<float*>(session_->bytes(static_cast<uint32_t>(session_->find(BufferRole::input, name))).data());
+  }
+
+  Graph graph_;
+  std::unique_ptr<CpuProgram> program_;
+  std::unique_ptr<Session> session_;
+};
+
+using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+
+struct OpenBlas {
+  Sgemm sgemm = nullptr;
+  const char* core = "";
+  explicit OpenBlas(int threads) {
+    for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}) unsetenv(name);
+    void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return;
+    sgemm = reinterpret_cast<Sgemm>(dlsym(library, "cblas_sgemm"));
+    if (auto set = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"))) set(threads);
+    if (auto name = reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_corename"))) core = name();
+  }
+  void run(const Case& c, const float* a, const float* b, float* y) const {
+    const bool turned_a = c.left[0] == 'k', turned_b = c.right[0] == 'n';
+    for (int64_t g = 0; g < c.batch; ++g)
+      sgemm(101, turned_a ? 112 : 111, turned_b ? 112 : 111, static_cast<int>(c.m), static_cast<int>(c.n), static_cast<int>(c.k), 1,
+            a + g * c.m * c.k, static_cast<int>(turned_a ? c.m : c.k), b + g * c.k * c.n, static_cast<int>(turned_b ? c.k : c.n), 0,
+            y + g * c.m * c.n, static_cast<int>(c.n));
+  }
+};
+
+// --- times ---
+
+struct Times {
+  std::vector<double> seconds;
+  void add(double s) { seconds.push_back(s); }
+  double quantile(double q) {
+    std::sort(seconds.begin(), seconds.end());
+    return seconds[static_cast<size_t>(q * static_cast<double>(seconds.size() - 1))];
+  }
+};
+
+double one_turn(int threads, int repeats, const std::function<void()>& run) {
+  const double start = seconds_now(threads);
+  for (int i = 0; i < repeats; ++i) run();
+  return (seconds_now(threads) - start) / repeats;
+}
+
+void measure(const Case& c, int threads, double top, const OpenBlas& blas) {
+  EincCase ours(c, threads);
+  const double flops = 2.0 * static_cast<double>(c.batch * c.m * c.n * c.k);
+  const int repeats = std::max(1, static_cast<int>(2e-3 * top * 1e9 / flops));
+  const int turns = std::clamp(static_cast<int>(1.0 * top * 1e9 / flops / repeats), 5, 101);
+  const bool compare = blas.sgemm && std::string(c.dtype) == "f32";
+  std::vector<float> theirs(compare ? static_cast<size_t>(c.batch * c.m * c.n) : 0);
+  Times mine, other;
+  for (int turn = 0; turn <= turns; ++turn) {
+    const double m = one_turn(threads, repeats, [&] { ours.run(); });
+    const double o = compare ? one_turn(threads, repeats, [&] { blas.run(c, ours.left(), ours.right(), theirs.data()); }) : 0;
+    if (turn > 0) mine.add(m), other.add(o);
+  }
+  double worst = 0;
+  for (size_t i = 0; i < theirs.size(); ++i)
+    worst = std::max(worst, std::fabs(static_cast<double>(ours.result()[i]) - static_cast<double>(theirs[i])));
+  const auto share = [&](double seconds) { return flops / seconds * 1e-9 / top * 100; };
+  const double median = mine.quantile(0.5);
+  fmt::print("{:<22} {:>8.1f} {:>5.1f} %  best {:>5.1f} %  spread {:>4.1f} %", c.name, flops / median * 1e-9, share(median),
+             share(mine.quantile(0)), (mine.quantile(0.75) - mine.quantile(0.25)) / median * 100);
+  if (compare)
+    fmt::print("   {:>5.1f} %  best {:>5.1f} %  ratio {:>5.2f}  differ {:.0e}", share(other.quantile(0.5)), share(other.quantile(0)),
+               other.quantile(0.5) / median, worst);
+  fmt::print("   {}\n", ours.plan());
+  std::fflush(stdout);
+}
+
+constexpr Case kCases[] = {
+    {"64^3 AB", 1, 64, 64, 64, "m k", "k n"},
+    {"256^3 AB", 1, 256, 256, 256, "m k", "k n"},
+    {"512^3 AB", 1, 512, 512, 512, "m k", "k n"},
+    {"512^3 A'B", 1, 512, 512, 512, "k m", "k n"},
+    {"512^3 AB'", 1, 512, 512, 512, "m k", "n k"},
+    {"1024^3 AB", 1, 1024, 1024, 1024, "m k", "k n"},
+    {"2048^3 AB", 1, 2048, 2048, 2048, "m k", "k n"},
+    {"2048^3 A'B", 1, 2048, 2048, 2048, "k m", "k n"},
+    {"2048^3 AB'", 1, 2048, 2048, 2048, "m k", "n k"},
+    {"proj AB", 1, 256, 768, 768, "m k", "k n"},
+    {"proj AB'", 1, 256, 768, 768, "m k", "n k"},
+    {"fc up AB", 1, 256, 3072, 768, "m k", "k n"},
+    {"fc up AB'", 1, 256, 3072, 768, "m k", "n k"},
+    {"fc up dW A'B", 1, 3072, 768, 256, "k m", "k n"},
+    {"fc down AB", 1, 256, 768, 3072, "m k", "k n"},
+    {"fc down AB'", 1, 256, 768, 3072, "m k", "n k"},
+    {"lm head AB", 1, 256, 50257, 768, "m k", "k n"},
+    {"lm head AB'", 1, 256, 50257, 768, "m k", "n k"},
+    {"lm head dX AB", 1, 256, 768, 50257, "m k", "k n"},
+    {"lm head dW A'B", 1, 50257, 768, 256, "k m", "k n"},
+    {"48 x 64^3 AB", 48, 64, 64, 64, "m k", "k n"},
+    {"48 x 64^3 AB'", 48, 64, 64, 64, "m k", "n k"},
+    {"48 x 256x256x64 AB'", 48, 256, 256, 64, "m k", "n k"},
+    {"48 x 256x64x256 AB", 48, 256, 64, 256, "m k", "k n"},
+    {"48 x 256x64x256 A'B", 48, 256, 64, 256, "k m", "k n"},
+    {"1 x 768 x 3072 AB", 1, 1, 3072, 768, "m k", "k n"},
+    {"7 x 768 x 3072 AB'", 1, 7, 3072, 768, "m k", "n k"},
+    {"bf16 512^3 AB", 1, 512, 512, 512, "m k", "k n", "bf16"},
+    {"bf16 fc up AB", 1, 256, 3072, 768, "m k", "k n", "bf16"},
+    {"bf16 fc up AB'", 1, 256, 3072, 768, "m k", "n k", "bf16"},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  const std::string filter = argc > 2 ? argv[2] : "";
+  double load = 0;
+  std::ifstream("/proc/loadavg") >> load;
+  const double top = peak(threads);
+  const OpenBlas blas(threads);
+  fmt::print("{} thread{}, multiply-add peak {:.1f} GFLOP/s (f32), load {:.1f}; share of the peak: median, best; {}\n", threads,
+             threads == 1 ? "" : "s", top, load,
+             blas.sgemm ? fmt::format("then OpenBLAS ({}), time over ours", blas.core) : std::string("no OpenBLAS here"));
+  for (const Case& c : kCases)
+    if (std::string(c.name).find(filter) != std::string::npos) measure(c, threads, top, blas);
+}
