@@ -66,62 +66,6 @@ std::string scalar_text(const ScalarValue& value) {
   return fmt::format("{}", std::get<double>(value));
 }
 
-std::string infix(MapFn fn) {
-  switch (fn) {
-    case MapFn::add:
-      return "+";
-    case MapFn::sub:
-      return "-";
-    case MapFn::mul:
-      return "*";
-    case MapFn::div:
-      return "/";
-    case MapFn::pow:
-      return "^";
-    case MapFn::equal:
-      return "==";
-    case MapFn::not_equal:
-      return "!=";
-    case MapFn::less:
-      return "<";
-    case MapFn::less_equal:
-      return "<=";
-    case MapFn::greater:
-      return ">";
-    case MapFn::greater_equal:
-      return ">=";
-    case MapFn::logical_and:
-      return "and";
-    case MapFn::logical_or:
-      return "or";
-    case MapFn::minimum:
-    case MapFn::maximum:
-    case MapFn::logical_not:
-    case MapFn::where:
-    case MapFn::neg:
-    case MapFn::abs:
-    case MapFn::sign:
-    case MapFn::relu:
-    case MapFn::exp:
-    case MapFn::expm1:
-    case MapFn::log:
-    case MapFn::log1p:
-    case MapFn::sqrt:
-    case MapFn::rsqrt:
-    case MapFn::sin:
-    case MapFn::cos:
-    case MapFn::tanh:
-    case MapFn::sigmoid:
-    case MapFn::erf:
-    case MapFn::gelu:
-    case MapFn::gelu_tanh:
-    case MapFn::silu:
-    case MapFn::softplus:
-      return "";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::vector<std::string> node_names(const Graph& graph) {
@@ -161,9 +105,15 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
       return fmt::format("{}({})", to_string(node.as<RandomAttr>().kind), axes_text(node.type));
     case Op::map: {
       const MapFn fn = node.as<MapAttr>().fn;
-      if (const std::string symbol = infix(fn); !symbol.empty()) return fmt::format("{} {} {}", operand(0), symbol, operand(1));
-      if (fn == MapFn::neg) return "-" + operand(0);
-      return fmt::format("{}({})", to_string(fn), all());
+      switch (form_of(fn)) {
+        case MapForm::infix:
+          return fmt::format("{} {} {}", operand(0), spelling_of(fn), operand(1));
+        case MapForm::prefix:
+          return fmt::format("{}{}{}", spelling_of(fn), fn == MapFn::logical_not ? " " : "", operand(0));
+        case MapForm::call:
+          return fmt::format("{}({})", spelling_of(fn), all());
+      }
+      return "";
     }
     case Op::reduce:
     case Op::softmax:

@@ -57,8 +57,7 @@ void report_problem(Context& context, const AlignProblem& problem, std::span<con
 bool check_bool(Context& context, MapFn fn, NodeId node, Span span) {
   const DType dtype = context.build().type(node).dtype;
   if (dtype == DType::boolean) return true;
-  const std::string_view name = fn == MapFn::where ? "where" : fn == MapFn::logical_and ? "and" : fn == MapFn::logical_or ? "or" : "not";
-  context.diagnostics().report(Code::bool_expected, span, name, to_string(dtype)).hint("compare it with something: `x != 0`");
+  context.diagnostics().report(Code::bool_expected, span, spelling_of(fn), to_string(dtype)).hint("compare it with something: `x != 0`");
   return false;
 }
 

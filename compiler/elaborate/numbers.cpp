@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
-#include <numbers>
 
+#include "compiler/ir/map_value.h"
 #include "compiler/symbolic/order.h"
 
 namespace einc {
@@ -53,56 +52,6 @@ std::optional<Poly> exact_poly(const Number& number) {
 
 bool depends_on_dims(const Number& number) { return as_poly(number) != nullptr && !as_poly(number)->is_constant(); }
 
-double apply_binary(MapFn fn, double a, double b) {
-  switch (fn) {
-    case MapFn::add:
-      return a + b;
-    case MapFn::sub:
-      return a - b;
-    case MapFn::mul:
-      return a * b;
-    case MapFn::div:
-      return a / b;
-    case MapFn::pow:
-      return std::pow(a, b);
-    case MapFn::minimum:
-      return std::isnan(a) || a < b ? a : b;
-    case MapFn::maximum:
-      return std::isnan(a) || a > b ? a : b;
-    case MapFn::equal:
-    case MapFn::not_equal:
-    case MapFn::less:
-    case MapFn::less_equal:
-    case MapFn::greater:
-    case MapFn::greater_equal:
-    case MapFn::logical_and:
-    case MapFn::logical_or:
-    case MapFn::logical_not:
-    case MapFn::where:
-    case MapFn::neg:
-    case MapFn::abs:
-    case MapFn::sign:
-    case MapFn::relu:
-    case MapFn::exp:
-    case MapFn::expm1:
-    case MapFn::log:
-    case MapFn::log1p:
-    case MapFn::sqrt:
-    case MapFn::rsqrt:
-    case MapFn::sin:
-    case MapFn::cos:
-    case MapFn::tanh:
-    case MapFn::sigmoid:
-    case MapFn::erf:
-    case MapFn::gelu:
-    case MapFn::gelu_tanh:
-    case MapFn::silu:
-    case MapFn::softplus:
-      break;
-  }
-  internal_error(__FILE__, __LINE__, "not a binary function of numbers");
-}
-
 // A divisor that some dims would make 0 is left to the graph, where the quotient is infinite then.
 bool never_zero(const Poly& x) { return x.is_constant() ? !x.is_zero() : provably_positive(x) || provably_positive(-x); }
 
@@ -135,7 +84,7 @@ Result fold_binary(MapFn fn, const Number& a, const Number& b) {
     }
     if (symbolic) return NumberFault::needs_nodes;
   }
-  return inexact(apply_binary(fn, *constant_value(a), *constant_value(b)));
+  return inexact(map_value(fn, *constant_value(a), *constant_value(b)));
 }
 
 Result fold_unary(MapFn fn, const Number& x) {
@@ -150,72 +99,10 @@ Result fold_unary(MapFn fn, const Number& x) {
   const auto value = constant_value(x);
   if (!value) return NumberFault::needs_nodes;
   if (fn == MapFn::sign && x.integer) return exact(Poly(*value > 0 ? 1 : *value < 0 ? -1 : 0), true);
-  return inexact(apply_unary(fn, *value));
+  return inexact(map_value(fn, *value));
 }
 
 }  // namespace
-
-double apply_unary(MapFn fn, double x) {
-  switch (fn) {
-    case MapFn::neg:
-      return -x;
-    case MapFn::abs:
-      return std::fabs(x);
-    case MapFn::sign:
-      return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
-    case MapFn::relu:
-      return x > 0 || std::isnan(x) ? x : 0;
-    case MapFn::exp:
-      return std::exp(x);
-    case MapFn::expm1:
-      return std::expm1(x);
-    case MapFn::log:
-      return std::log(x);
-    case MapFn::log1p:
-      return std::log1p(x);
-    case MapFn::sqrt:
-      return std::sqrt(x);
-    case MapFn::rsqrt:
-      return 1 / std::sqrt(x);
-    case MapFn::sin:
-      return std::sin(x);
-    case MapFn::cos:
-      return std::cos(x);
-    case MapFn::tanh:
-      return std::tanh(x);
-    case MapFn::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case MapFn::erf:
-      return std::erf(x);
-    case MapFn::gelu:
-      return 0.5 * x * std::erfc(-x * std::numbers::sqrt2 / 2);
-    case MapFn::gelu_tanh:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case MapFn::silu:
-      return x / (1 + std::exp(-x));
-    case MapFn::softplus:
-      return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-    case MapFn::add:
-    case MapFn::sub:
-    case MapFn::mul:
-    case MapFn::div:
-    case MapFn::pow:
-    case MapFn::minimum:
-    case MapFn::maximum:
-    case MapFn::equal:
-    case MapFn::not_equal:
-    case MapFn::less:
-    case MapFn::less_equal:
-    case MapFn::greater:
-    case MapFn::greater_equal:
-    case MapFn::logical_and:
-    case MapFn::logical_or:
-    case MapFn::logical_not:
-    case MapFn::where:
-      break;
-  }
-  internal_error(__FILE__, __LINE__, "not a unary function of numbers");
-}
 
 std::variant<Number, NumberFault> fold_numbers(MapFn fn, std::span<const Number> operands) {
   if (is_comparison(fn) || is_logical(fn) || fn == MapFn::where) return NumberFault::needs_nodes;

@@ -25,7 +25,4 @@ std::string describe(const Number& number);
 // False when the value is known and the dtype cannot hold it: infinity or 1000 in f8e4m3, 70000 in f16, 300 or -1 in u8.
 bool representable(const Number& number, DType dtype);
 
-// What a unary elementwise function does to a double.
-double apply_unary(MapFn fn, double x);
-
 }  // namespace einc

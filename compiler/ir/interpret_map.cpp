@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "compiler/ir/interpret_ops.h"
+#include "compiler/ir/map_value.h"
 
 namespace einc {
 namespace {
@@ -15,7 +16,9 @@ double softplus(double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::f
 double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
-double apply(MapFn fn, double a, double b, double c) {
+}  // namespace
+
+double map_value(MapFn fn, double a, double b, double c) {
   switch (fn) {
     case MapFn::add:
       return a + b;
@@ -64,7 +67,7 @@ double apply(MapFn fn, double a, double b, double c) {
     case MapFn::erf:
       return std::erf(a);
     case MapFn::gelu:
-      return 0.5 * a * (1 + std::erf(a * kInverseSqrt2));
+      return 0.5 * a * std::erfc(-a * kInverseSqrt2);
     case MapFn::gelu_tanh:
       return 0.5 * a * (1 + std::tanh(kSqrt2OverPi * (a + 0.044715 * a * a * a)));
     case MapFn::silu:
@@ -85,6 +88,8 @@ double apply(MapFn fn, double a, double b, double c) {
   EINC_CHECK(false, "{} gives no floating number", to_string(fn));
   return 0;
 }
+
+namespace {
 
 // T: int64_t, double, or long double, which holds both exactly.
 template <class T>
@@ -192,7 +197,7 @@ void map_reals(Evaluation& e) {
   std::array<const double*, 3> x{&kNothing, &kNothing, &kNothing};
   for (size_t k = 0; k < e.in.size(); ++k) x[k] = as_reals(*e.in[k], storage[k]);
   double* out = e.out.reals.data();
-  walk_operands(e, [&](const std::array<int64_t, 4>& at) { out[at[0]] = apply(fn, x[0][at[1]], x[1][at[2]], x[2][at[3]]); });
+  walk_operands(e, [&](const std::array<int64_t, 4>& at) { out[at[0]] = map_value(fn, x[0][at[1]], x[1][at[2]], x[2][at[3]]); });
 }
 
 void map_integers(Evaluation& e) {

@@ -15,9 +15,11 @@ struct MapRow {
   std::string_view name;
   int arity;
   bool transcendental;
+  std::string_view spelling;
+  MapForm form;
 };
 constexpr std::array kMapRows{
-#define X(name, arity, transcendental) MapRow{#name, arity, transcendental != 0},
+#define X(name, arity, transcendental, spelling, form) MapRow{#name, arity, transcendental != 0, spelling, MapForm::form},
     EINC_MAP_FNS(X)
 #undef X
 };
@@ -128,6 +130,8 @@ OpKind kind_of(Op op) {
 }
 
 int arity_of(MapFn fn) { return row(fn).arity; }
+MapForm form_of(MapFn fn) { return row(fn).form; }
+std::string_view spelling_of(MapFn fn) { return row(fn).spelling; }
 bool is_transcendental(MapFn fn) { return row(fn).transcendental; }
 bool is_comparison(MapFn fn) { return fn >= MapFn::equal && fn <= MapFn::greater_equal; }
 bool is_logical(MapFn fn) { return fn >= MapFn::logical_and && fn <= MapFn::logical_not; }

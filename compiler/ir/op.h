@@ -10,11 +10,13 @@ namespace einc {
 
 // name | what it computes. Composite ops (softmax, logsumexp, dropout) keep their own gradient and are expanded into the
 // primitives above them by simplify/expand after differentiation; cost, kernels and backends never see them.
-#define EINC_OPS(X)                                                                                                                  \
-  X(input)                                                                                                                           \
-  X(param) X(state) X(constant) X(iota) X(random) X(map) X(reduce) X(scan) X(arg_reduce) X(top_k_index) X(contract) X(permute)       \
-      X(broadcast) X(split) X(merge) X(slice) X(diagonal) X(window) X(fold) X(pad) X(concat) X(gather) X(scatter_add) X(scatter_set) \
-          X(cast) X(stop_gradient) X(softmax) X(logsumexp) X(dropout)
+#define EINC_OPS(X)                                                                                                                     \
+  X(input)                                                                                                                              \
+  X(param)                                                                                                                              \
+  X(state)                                                                                                                              \
+  X(constant) X(iota) X(random) X(map) X(reduce) X(scan) X(arg_reduce) X(top_k_index) X(contract) X(permute) X(broadcast) X(split)      \
+      X(merge) X(slice) X(diagonal) X(window) X(fold) X(pad) X(concat) X(gather) X(scatter_add) X(scatter_set) X(cast) X(stop_gradient) \
+          X(softmax) X(logsumexp) X(dropout)
 
 enum class Op : uint8_t {
 #define X(name) name,
@@ -24,17 +26,24 @@ enum class Op : uint8_t {
 
 enum class OpKind : uint8_t { source, compute, view, composite };
 
-// name | arity | 1 when transcendental (counted in a column of its own as well)
-#define EINC_MAP_FNS(X)                                                                                                                 \
-  X(add, 2, 0)                                                                                                                          \
-  X(sub, 2, 0) X(mul, 2, 0) X(div, 2, 0) X(pow, 2, 1) X(minimum, 2, 0) X(maximum, 2, 0) X(equal, 2, 0) X(not_equal, 2, 0) X(less, 2, 0) \
-      X(less_equal, 2, 0) X(greater, 2, 0) X(greater_equal, 2, 0) X(logical_and, 2, 0) X(logical_or, 2, 0) X(logical_not, 1, 0)         \
-          X(where, 3, 0) X(neg, 1, 0) X(abs, 1, 0) X(sign, 1, 0) X(relu, 1, 0) X(exp, 1, 1) X(expm1, 1, 1) X(log, 1, 1) X(log1p, 1, 1)  \
-              X(sqrt, 1, 0) X(rsqrt, 1, 0) X(sin, 1, 1) X(cos, 1, 1) X(tanh, 1, 1) X(sigmoid, 1, 1) X(erf, 1, 1) X(gelu, 1, 1)          \
-                  X(gelu_tanh, 1, 1) X(silu, 1, 1) X(softplus, 1, 1)
+// name | arity | 1 when transcendental (counted in a column of its own as well) | how the language spells it | where that stands
+// clang-format off
+#define EINC_MAP_FNS(X)                                                                                                                   \
+  X(add, 2, 0, "+", infix) X(sub, 2, 0, "-", infix) X(mul, 2, 0, "*", infix) X(div, 2, 0, "/", infix) X(pow, 2, 1, "^", infix)            \
+  X(minimum, 2, 0, "min", call) X(maximum, 2, 0, "max", call)                                                                             \
+  X(equal, 2, 0, "==", infix) X(not_equal, 2, 0, "!=", infix) X(less, 2, 0, "<", infix) X(less_equal, 2, 0, "<=", infix)                  \
+  X(greater, 2, 0, ">", infix) X(greater_equal, 2, 0, ">=", infix)                                                                        \
+  X(logical_and, 2, 0, "and", infix) X(logical_or, 2, 0, "or", infix) X(logical_not, 1, 0, "not", prefix)                                 \
+  X(where, 3, 0, "where", call)                                                                                                           \
+  X(neg, 1, 0, "-", prefix) X(abs, 1, 0, "abs", call) X(sign, 1, 0, "sign", call) X(relu, 1, 0, "relu", call)                             \
+  X(exp, 1, 1, "exp", call) X(expm1, 1, 1, "expm1", call) X(log, 1, 1, "log", call) X(log1p, 1, 1, "log1p", call)                         \
+  X(sqrt, 1, 0, "sqrt", call) X(rsqrt, 1, 0, "rsqrt", call) X(sin, 1, 1, "sin", call) X(cos, 1, 1, "cos", call)                           \
+  X(tanh, 1, 1, "tanh", call) X(sigmoid, 1, 1, "sigmoid", call) X(erf, 1, 1, "erf", call) X(gelu, 1, 1, "gelu", call)                     \
+  X(gelu_tanh, 1, 1, "gelu_tanh", call) X(silu, 1, 1, "silu", call) X(softplus, 1, 1, "softplus", call)
+// clang-format on
 
 enum class MapFn : uint8_t {
-#define X(name, arity, transcendental) name,
+#define X(name, arity, transcendental, spelling, form) name,
   EINC_MAP_FNS(X)
 #undef X
 };
@@ -57,6 +66,9 @@ std::optional<Phase> parse_phase(std::string_view name);
 
 OpKind kind_of(Op op);
 int arity_of(MapFn fn);
+enum class MapForm : uint8_t { infix, prefix, call };
+MapForm form_of(MapFn fn);
+std::string_view spelling_of(MapFn fn);  // "+", "min", "not"
 bool is_transcendental(MapFn fn);
 bool is_comparison(MapFn fn);  // equal ... greater_equal: the result is bool whatever the operands
 bool is_logical(MapFn fn);     // logical_and, logical_or, logical_not
