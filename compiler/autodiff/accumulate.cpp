@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/autodiff/backward.h"
+#include "compiler/autodiff/masked.h"
 
 namespace einc {
 namespace {
@@ -82,18 +82,31 @@ void join_pieces(Builder& build, std::vector<Partial>& contributions) {
   contributions = std::move(rest);
 }
 
+// What is masked alike is added first and masked once: takes the masks off then.
+std::vector<Mask> common_masks(const Graph& graph, std::vector<Partial>& contributions) {
+  if (contributions.size() < 2) return {};
+  std::vector<Masked> parts;
+  for (const Partial& contribution : contributions) {
+    parts.push_back(take_off_masks(graph, contribution));
+    if (parts.back().masks.empty() || !same_masks(parts.back().masks, parts[0].masks)) return {};
+  }
+  for (size_t i = 0; i < parts.size(); ++i) contributions[i] = parts[i].value;
+  return parts[0].masks;
+}
+
 }  // namespace
 
 Partial accumulate(Builder& build, std::vector<Partial> contributions, const std::vector<Axis>& frame) {
   if (contributions.size() > 1) join_pieces(build, contributions);
   std::stable_sort(contributions.begin(), contributions.end(),
                    [](const Partial& a, const Partial& b) { return a.axes.size() < b.axes.size(); });
+  const std::vector<Mask> masks = common_masks(build.graph(), contributions);
   Partial total = contributions[0];
   for (size_t i = 1; i < contributions.size(); ++i) {
     const Partial operands[] = {total, contributions[i]};
     total = apply_elementwise(build, MapFn::add, operands, frame);
   }
-  return total;
+  return put_on_masks(build, total, masks, frame);
 }
 
 }  // namespace einc

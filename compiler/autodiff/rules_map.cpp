@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <numbers>
 
+#include "compiler/autodiff/masked.h"
 #include "compiler/autodiff/rules.h"
 
 namespace einc {
@@ -206,22 +207,52 @@ std::optional<Value> unary(MapFn fn, Value x, Value y, Value g) {
 
 }  // namespace
 
-std::optional<Partial> gradient_of_map(const Backward& b, int k) {
+namespace {
+
+// The formula over the result's axes, for an upstream gradient g.
+std::optional<Value> formula(const Backward& b, Value g, int k) {
   const MapAttr& attr = b.attr<MapAttr>();
   const auto operand = [&](int i) { return Value{&b, {b.operand(i), attr.maps[static_cast<size_t>(i)]}}; };
-  const Value g{&b, b.gradient}, y{&b, b.whole(b.id)};
-  std::optional<Value> result;
+  const Value y{&b, b.whole(b.id)};
   if (attr.fn == MapFn::where)  // an exact 0 to the branch not taken, even beside inf and nan
-    result = k == 1 ? where(operand(0), g, zero(g)) : where(operand(0), zero(g), g);
-  else if (attr.fn == MapFn::mul && b.operand(0) == b.operand(1) && attr.maps[0] == attr.maps[1])  // x x: dx = 2 g x, once
-    result = k == 0 ? std::optional(g * number(g, 2) * operand(0)) : std::nullopt;
-  else if (b.node.operands.size() == 2)
-    result = binary(attr.fn, operand(0), operand(1), y, g, k);
-  else
-    result = unary(attr.fn, operand(0), y, g);
+    return k == 1 ? where(operand(0), g, zero(g)) : where(operand(0), zero(g), g);
+  if (attr.fn == MapFn::mul && b.operand(0) == b.operand(1) && attr.maps[0] == attr.maps[1])  // x x: dx = 2 g x, once
+    return k == 0 ? std::optional(g * number(g, 2) * operand(0)) : std::nullopt;
+  if (b.node.operands.size() == 2) return binary(attr.fn, operand(0), operand(1), y, g, k);
+  return unary(attr.fn, operand(0), y, g);
+}
+
+bool lie_within(const std::vector<Mask>& masks, const AxisList& axes) {
+  for (const Mask& mask : masks)
+    for (int axis : mask.condition.axes)
+      if (!axes.contains(axis)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<Partial> gradient_of_map(const Backward& b, int k) {
+  const MapAttr& attr = b.attr<MapAttr>();
+  const AxisList& map = attr.maps[static_cast<size_t>(k)];
+  const std::vector<Axis> frame = b.operand_type(k).axes;
+  const auto finish = [&](const Partial& value) {
+    const Partial sum = b.sum_to(value, map, b.axes());
+    return is_negated(attr.fn, k) ? b.apply(MapFn::neg, {sum}, frame) : sum;
+  };
+  Masked masked{b.gradient, {}};
+  if (attr.fn != MapFn::where) masked = take_off_masks(b.build.graph(), b.gradient);
+  const auto result = formula(b, Value{&b, masked.value}, k);
   if (!result) return std::nullopt;
-  const Partial sum = b.sum_to(result->partial, attr.maps[static_cast<size_t>(k)], b.axes());
-  return is_negated(attr.fn, k) ? b.apply(MapFn::neg, {sum}, b.operand_type(k).axes) : sum;
+  if (masked.masks.empty()) return finish(result->partial);
+  const bool passed_on = result->partial.value == masked.value.value && !is_negated(attr.fn, k);
+  if (passed_on && map.size() == static_cast<int>(b.axes().size())) return finish(b.gradient);
+  if (!lie_within(masked.masks, map)) return finish(put_on_masks(b.build, result->partial, masked.masks, b.axes()));
+  for (Mask& mask : masked.masks) {
+    AxisList axes;
+    for (int axis : mask.condition.axes) axes.push_back(map.find(axis));
+    mask.condition.axes = axes;
+  }
+  return put_on_masks(b.build, finish(result->partial), masked.masks, frame);
 }
 
 }  // namespace einc

@@ -28,21 +28,26 @@ Partial share_among_extremes(const Backward& b, const Partial& x, const Partial&
   return b.apply(MapFn::where, {hit, share, Partial{b.constant(Poly(0), g.value), {}}}, frame);
 }
 
-// y = product of x. With P the product of the elements other than 0 and n the number of zeros:
-// dx = g P/x where n = 0; g P at the zero where n = 1; else 0.
+// y = product of x: dx = g times the product of the other elements, P/x_ Z. P is the product of the elements other than 0,
+// x_ is x with 1 for 0, and Z the product of the zeros among the others: 1 if there is none, that one (the sum S of them) if
+// there is one, else 0. Z = S has the value 0, but a slope: so second derivatives are exact at zeros too.
 Partial share_of_product(const Backward& b, const Partial& x, const Partial& g, const AxisList& reduced) {
   const std::vector<Axis> frame = b.operand_type(0).axes;
   const AxisList kept = kept_axes(static_cast<int>(frame.size()), reduced);
   const Partial zero{b.constant(Poly(0), x.value), {}}, one{b.constant(Poly(1), x.value), {}};
+  const auto over_others = [&](const Partial& of_each) {  // the sum over the other elements
+    const Partial all{b.build.reduce(ReduceFn::sum, of_each.value, reduced), kept};
+    return b.apply(MapFn::sub, {all, of_each}, frame);
+  };
   const Partial is_zero = b.apply(MapFn::equal, {x, zero}, frame);
-  const Partial others = b.apply(MapFn::where, {is_zero, one, x}, frame);
-  const Partial product{b.build.reduce(ReduceFn::prod, others.value, reduced), kept};
-  const Partial zeros{b.build.reduce(ReduceFn::sum, b.build.cast(is_zero.value, b.build.type(x.value).dtype), reduced), kept};
-  // The number of zeros among the other elements is 0: n = 1 at a zero, n = 0 elsewhere.
-  const Partial allowed = b.apply(MapFn::where, {is_zero, one, zero}, frame);
-  const Partial alone = b.apply(MapFn::equal, {zeros, allowed}, frame);
-  const Partial rest = b.apply(MapFn::div, {product, others}, frame);
-  return b.apply(MapFn::where, {alone, b.apply(MapFn::mul, {g, rest}, frame), zero}, frame);
+  const Partial filled = b.apply(MapFn::where, {is_zero, one, x}, frame);
+  const Partial product{b.build.reduce(ReduceFn::prod, filled.value, reduced), kept};
+  const Partial count = over_others({b.build.cast(is_zero.value, b.build.type(x.value).dtype), is_zero.axes});
+  const Partial sum = over_others(b.apply(MapFn::where, {is_zero, x, zero}, frame));
+  const Partial only = b.apply(MapFn::where, {b.apply(MapFn::equal, {count, one}, frame), sum, zero}, frame);
+  const Partial zeros = b.apply(MapFn::where, {b.apply(MapFn::equal, {count, zero}, frame), one, only}, frame);
+  const Partial rest = b.apply(MapFn::mul, {b.apply(MapFn::div, {product, filled}, frame), zeros}, frame);
+  return b.apply(MapFn::mul, {g, rest}, frame);
 }
 
 }  // namespace
