@@ -3,7 +3,7 @@
 //   clip:      g * clip_scale(sum over the group of square_sum(g), clip_norm)
 //   decay:     decoupled_decay(p, lr, weight_decay) for adamw, l2_decay(p, g, weight_decay) otherwise
 //   step:      p <- OPT(p, g, t, settings...)
-// t is a state that counts runs from 0. It exists only where something reads it. Under f16 the loss is scaled: loss_scale.h.
+// t is a state that counts runs from 0; where nothing reads it, it is dead code. Under f16 the loss is scaled: loss_scale.h.
 #include "compiler/elaborate/training.h"
 
 #include <algorithm>
@@ -101,9 +101,8 @@ void Training::run() {
   const size_t first_update = e_.graph_.updates.size();
   step_ = build_.state(StateAttr{Name("optimizer.step"), Init{}, StateRole::scalar}, Type{DType::i64, {}});
   e_.graph_[step_].origin.label = Name("step");
-  const uint32_t first_new = e_.graph_.size();
   for (size_t g = 0; g < statement_.groups.size(); ++g) optimize_group(g);
-  update_step(first_new);
+  e_.graph_.updates.push_back(Update{step_, build_.map(MapFn::add, {step_, build_.constant(Poly(1), DType::i64)})});
   if (loss_scale_ && !trained_.empty()) loss_scale_->guard(first_update);
   build_.origin = saved;
 }
@@ -126,7 +125,7 @@ void Training::collect_params() {
     if (trained_.empty() || trained_.back().param != NodeId{i}) left.push_back(node.as<ParamAttr>().path);
   }
   if (trained_.empty()) {
-    if (e_.frame().unit->incomplete) return;
+    if (e_.diagnostics_.has_errors()) return;  // it may be what a mistake above left out
     e_.diagnostics_.report(Code::nothing_to_train, e_.minimized_.span).hint("declare one: param w: [...] ~ normal(std = 0.02)");
     return;
   }
@@ -170,23 +169,6 @@ void Training::differentiate_loss() {
   }
   unstamp();
   std::erase_if(trained_, [](const Trained& param) { return !param.gradient.valid(); });
-}
-
-// t + 1, if anything has read t; else t goes: an optimizer that does not count steps keeps no counter.
-void Training::update_step(uint32_t first_new) {
-  Graph& graph = e_.graph_;
-  bool read = false;
-  for (uint32_t i = first_new; i < graph.size() && !read; ++i)
-    read = std::find(graph.nodes[i].operands.begin(), graph.nodes[i].operands.end(), step_) != graph.nodes[i].operands.end();
-  if (read) {
-    graph.updates.push_back(Update{step_, build_.map(MapFn::add, {step_, build_.constant(Poly(1), DType::i64)})});
-    return;
-  }
-  const auto shift = [&](NodeId& id) { id.index -= id.index > step_.index ? 1 : 0; };
-  graph.nodes.erase(graph.nodes.begin() + step_.index);
-  for (uint32_t i = step_.index; i < graph.size(); ++i)
-    for (NodeId& operand : graph.nodes[i].operands) shift(operand);
-  for (Update& update : graph.updates) shift(update.target), shift(update.value);  // gradients, outputs and the loss are older
 }
 
 // ---- one group

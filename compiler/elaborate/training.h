@@ -33,7 +33,6 @@ class Training {
   void collect_params();
   void warn_of_left(const std::vector<Name>& left);
   void differentiate_loss();
-  void update_step(uint32_t first_new);
   std::optional<FnRef> find_optimizer(const ast::ParamGroup& group);
   bool read_settings(const ast::ParamGroup& group, const FnRef& optimizer, Settings& settings);
   void optimize_group(size_t index);

@@ -1,5 +1,7 @@
 #include "compiler/simplify/dead.h"
 
+#include <unordered_map>
+
 #include "compiler/simplify/remap.h"
 
 namespace einc {
@@ -15,26 +17,58 @@ void forget_training(Graph& graph) {
   });
 }
 
-bool is_interface(const Node& node, Roots roots) {
-  if (node.op == Op::state) return roots == Roots::training || node.as<StateAttr>().role == StateRole::user;
-  return node.op == Op::input || node.op == Op::param;
+bool is_optimizer_state(const Node& node) { return node.op == Op::state && node.as<StateAttr>().role != StateRole::user; }
+bool is_interface(const Node& node) {
+  return node.op == Op::input || node.op == Op::param || (node.op == Op::state && !is_optimizer_state(node));
 }
+
+// What a root is reached from. The update of an optimizer's state counts once something else reads that state.
+class Reach {
+ public:
+  explicit Reach(const Graph& graph) : graph_(graph), live_(graph.size(), false) {
+    for (const Update& update : graph.updates) {
+      if (is_optimizer_state(graph[update.target]))
+        values_.emplace(update.target.index, update.value);
+      else
+        take(update.target), take(update.value);
+    }
+    for (const Output& output : graph.outputs) take(output.node);
+    for (const Update& gradient : graph.gradients) take(gradient.target), take(gradient.value);
+    if (graph.loss.valid()) take(graph.loss);
+    for (uint32_t i = 0; i < graph.size(); ++i)
+      if (is_interface(graph.nodes[i])) take(NodeId{i});
+    while (!open_.empty()) {
+      const NodeId id = open_.back();
+      open_.pop_back();
+      for (NodeId operand : graph_[id].operands) take(operand);
+      if (const auto value = values_.find(id.index); value != values_.end()) take(value->second);
+    }
+  }
+  bool operator[](NodeId id) const { return live_[id.index]; }
+
+ private:
+  void take(NodeId id) {
+    if (live_[id.index]) return;
+    live_[id.index] = true;
+    open_.push_back(id);
+  }
+
+  const Graph& graph_;
+  std::vector<bool> live_;
+  std::vector<NodeId> open_;
+  std::unordered_map<uint32_t, NodeId> values_;  // of optimizer states
+};
 
 }  // namespace
 
 Graph remove_dead(Graph graph, Roots roots) {
   if (roots == Roots::inference) forget_training(graph);
-  std::vector<bool> live(graph.size(), false);
-  for_each_root(graph, [&](NodeId& id) { live[id.index] = true; });
-  for (uint32_t i = graph.size(); i-- > 0;) {
-    live[i] = live[i] || is_interface(graph.nodes[i], roots);
-    if (live[i])
-      for (NodeId operand : graph.nodes[i].operands) live[operand.index] = true;
-  }
+  const Reach live(graph);
+  std::erase_if(graph.updates, [&](const Update& update) { return !live[update.target]; });
   std::vector<NodeId> to(graph.size());
   uint32_t kept = 0;
   for (uint32_t i = 0; i < graph.size(); ++i) {
-    if (!live[i]) continue;
+    if (!live[NodeId{i}]) continue;
     Node& node = graph.nodes[i];
     for (NodeId& operand : node.operands) operand = to[operand.index];
     to[i] = NodeId{kept};

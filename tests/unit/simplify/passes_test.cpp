@@ -82,11 +82,15 @@ TEST_CASE("dead nodes go, the interface stays") {
   const NodeId x = build.input("x", tensor({"a"}));
   const NodeId unused = build.param({"unused", {}}, tensor({"a"}));
   const NodeId moment = build.state({"m", {}, StateRole::moment}, tensor({"a"}));
+  const NodeId idle = build.state({"idle", {}, StateRole::moment}, tensor({"a"}));
   const NodeId cache = build.state({"cache", {}, StateRole::user}, tensor({"a"}));
   build.map(MapFn::exp, {x});
   const NodeId y = build.map(MapFn::neg, {x});
   graph.outputs = {{"y", y}};
-  graph.updates = {{cache, y}, {moment, build.map(MapFn::sqrt, {x})}, {unused, build.map(MapFn::sin, {x})}};
+  graph.updates = {{cache, y},
+                   {moment, build.map(MapFn::sqrt, {x})},
+                   {idle, build.map(MapFn::add, {idle, x})},
+                   {unused, build.map(MapFn::sin, {moment})}};
   graph.gradients = {{unused, build.map(MapFn::cos, {x})}};
   const Graph training = remove_dead(graph, Roots::training), inference = remove_dead(graph, Roots::inference);
   CHECK(training.size() == 4 + 4);
