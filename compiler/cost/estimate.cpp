@@ -106,6 +106,18 @@ std::string_view describe(StoragePolicy policy) {
   return "";
 }
 
+std::string_view short_name(StoragePolicy policy) {
+  switch (policy) {
+    case StoragePolicy::f32:
+      return "all f32";
+    case StoragePolicy::low_copy:
+      return "f32 and a 16-bit copy";
+    case StoragePolicy::low_gradients:
+      return "16-bit, f32 masters";
+  }
+  return "";
+}
+
 std::optional<OptimizerBytes> optimizer_bytes(std::string_view optimizer, StoragePolicy policy) {
   for (const OptimizerRow& row : kOptimizers) {
     if (row.name != optimizer) continue;

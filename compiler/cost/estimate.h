@@ -26,6 +26,7 @@ TrainingTime training_time(double flops, double devices, double peak, double mfu
 // bf16); low-precision weights and gradients with f32 masters (ZeRO's accounting).
 enum class StoragePolicy : uint8_t { f32, low_copy, low_gradients };
 std::string_view describe(StoragePolicy policy);
+std::string_view short_name(StoragePolicy policy);  // a column's
 
 // Bytes of master weight, gradient, optimizer moments and low-precision copy for each parameter.
 struct OptimizerBytes {

@@ -46,6 +46,7 @@ ExitStatus gradcheck_command(Arguments arguments) {
   const Compilation c = compile_file(file, pipeline);
   print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
+  if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
   if (!c.graph->loss.valid() || c.graph->gradients.empty()) {
     fmt::print(stderr, "einc: {} minimizes no loss, so there is no gradient to check\n", printable(file));
     return ExitStatus::wrong_program;

@@ -140,6 +140,7 @@ ExitStatus run_command(Arguments arguments) {
   const Compilation c = compile_file(r.file, pipeline);
   print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
+  if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
   return run_program(r, c, *dims, *inputs, *params, *outputs);
 }
 

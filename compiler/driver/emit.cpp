@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/driver/node_names.h"
+#include "compiler/elaborate/show.h"
 
 namespace einc {
 namespace {
@@ -87,7 +88,7 @@ std::string emit_shapes(const Graph& graph, const Bindings& values) {
     const Node& node = graph.nodes[i];
     const bool source = node.op == Op::input || node.op == Op::param || node.op == Op::state;
     if (!source && (node.origin.label.empty() || node.origin.phase != Phase::forward)) continue;
-    rows.push_back({names[i], to_string(node.type), shape_text(node.type, values)});
+    rows.push_back({names[i], show(graph, node.type), shape_text(node.type, values)});
     name_width = std::max(name_width, std::min<size_t>(rows.back()[0].size(), 40));
     type_width = std::max(type_width, std::min<size_t>(rows.back()[1].size(), 70));
   }

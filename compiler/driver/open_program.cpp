@@ -45,6 +45,18 @@ std::optional<std::string> unreadable(const std::string& path) {
   return std::nullopt;
 }
 
+bool dims_are_set(const Graph& graph, const Bindings& dims) {
+  const std::vector<Name> unset = graph.dims.bind(dims).unset;
+  if (unset.empty()) return true;
+  std::string names, settings;
+  for (const Name name : unset) {
+    names += (names.empty() ? "" : ", ") + name.str();
+    settings += " -D " + name.str() + "=8";
+  }
+  fmt::print(stderr, "einc: {} {} no value, which a run needs: give{}\n", names, unset.size() == 1 ? "has" : "have", settings);
+  return false;
+}
+
 void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics, DiagnosticsForm form, Severity least) {
   if (diagnostics.list().empty()) {
     if (form == DiagnosticsForm::json) fmt::print(stderr, "[]\n");

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "compiler/driver/exit_status.h"
+#include "compiler/ir/graph.h"
 #include "dsl/diagnostic.h"
 #include "dsl/source.h"
 
@@ -11,6 +12,9 @@ namespace einc {
 
 // Why a file cannot be opened, with a near name in its folder when there is one; nullopt when it can.
 std::optional<std::string> unreadable(const std::string& path);
+
+// To run, every dim has a value: says on standard error which ones lack it.
+bool dims_are_set(const Graph& graph, const Bindings& dims);
 
 enum class DiagnosticsForm : uint8_t { text, json };
 

@@ -76,6 +76,51 @@ void render_rules(const Estimate& e, Writer& w) {
   explain_names(e, w);
 }
 
+Table fits_of_one(const Estimate& e) {
+  Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
+  table.add({"optimizer", "bytes each", e.request.device ? "parameters" : "", e.request.parameters ? "these" : "", "stored"});
+  for (const FitRow& row : e.fits)
+    table.add({row.optimizer, fmt::format("{:.4g}", row.bytes_per_parameter),
+               row.largest_parameters ? human_count(*row.largest_parameters) : "",
+               row.bytes ? fmt::format("{:.6g} GB", *row.bytes / 1e9) : "", std::string(describe(row.policy))});
+  return table;
+}
+
+std::string fit_text(const FitRow& row) {
+  std::string text;
+  if (row.largest_parameters) text = human_count(*row.largest_parameters);
+  if (row.bytes) text += (text.empty() ? "" : ", ") + fmt::format("{:.6g} GB", *row.bytes / 1e9);
+  return fmt::format("{} ({:.4g})", text, row.bytes_per_parameter);
+}
+
+// A row for optimizers that need the same, a column for each way to store.
+Table fits_of_all(const Estimate& e) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> rows;  // optimizers, cells
+  std::vector<std::string> header{"optimizer"};
+  for (size_t i = 0; i < e.fits.size();) {
+    std::vector<std::string> cells;
+    const std::string& optimizer = e.fits[i].optimizer;
+    for (; i < e.fits.size() && e.fits[i].optimizer == optimizer; ++i) {
+      cells.push_back(fit_text(e.fits[i]));
+      if (rows.empty()) header.emplace_back(short_name(e.fits[i].policy));
+    }
+    const auto alike = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.second == cells; });
+    if (alike == rows.end())
+      rows.emplace_back(optimizer, std::move(cells));
+    else
+      alike->first += ", " + optimizer;
+  }
+  std::vector<Align> aligns(header.size(), Align::right);
+  aligns[0] = Align::left;
+  Table table(aligns);
+  table.add(header);
+  for (auto& [optimizers, cells] : rows) {
+    cells.insert(cells.begin(), optimizers);
+    table.add(cells);
+  }
+  return table;
+}
+
 void render_fits(const Estimate& e, Writer& w) {
   if (e.fits.empty()) return;
   const auto& request = e.request;
@@ -84,13 +129,10 @@ void render_fits(const Estimate& e, Writer& w) {
               fmt::format("{:.6g} x {}, weights, gradients and optimizer state", request.devices.value_or(1), request.device->name));
   else
     w.heading("Weights, gradients and optimizer state");
-  Table table({Align::left, Align::right, Align::right, Align::right, Align::left});
-  table.add({"optimizer", "bytes each", request.device ? "parameters" : "", request.parameters ? "these" : "", "stored"});
-  for (const FitRow& row : e.fits)
-    table.add({row.optimizer, fmt::format("{:.4g}", row.bytes_per_parameter),
-               row.largest_parameters ? human_count(*row.largest_parameters) : "",
-               row.bytes ? fmt::format("{:.6g} GB", *row.bytes / 1e9) : "", std::string(describe(row.policy))});
-  w.table(table, true);
+  w.table(request.optimizer.empty() ? fits_of_all(e) : fits_of_one(e), true);
+  if (request.optimizer.empty())
+    w.line(fmt::format("  {}bytes a parameter in brackets; --optimizer adamw shows one optimizer",
+                       request.device && request.parameters ? "parameters that fit, bytes of these; " : ""));
   if (request.parameters)
     w.line(fmt::format("  the weights alone: {:.6g} GB in 16 bit, {:.6g} GB in f32", 2 * *request.parameters / 1e9,
                        4 * *request.parameters / 1e9));

@@ -1,9 +1,11 @@
 // The report of a small program: its numbers, its JSON against the schema, and what a reader sees.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include "compiler/cost/estimate.h"
 #include "compiler/precision/assign.h"
 #include "compiler/report/json.h"
 #include "compiler/report/text.h"
@@ -104,4 +106,17 @@ TEST_CASE("the text report") {
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(render_text(r, g, {80, Paint::on}).find("\x1b[1m") != std::string::npos);
   CHECK(explain_memory(r, g).find("stored") != std::string::npos);
+}
+
+TEST_CASE("an estimate for every optimizer is one short table") {
+  EstimateRequest request;
+  request.device = *find_device("h100-sxm");
+  const std::string all = render_text(estimate(request), TextStyle{100, Paint::off});
+  CHECK(std::count(all.begin(), all.end(), '\n') <= 8);
+  CHECK(all.find("momentum, adagrad, rmsprop") != std::string::npos);
+  CHECK(all.find("adam, adamw") != std::string::npos);
+  request.optimizer = "adamw";
+  const std::string one = render_text(estimate(request), TextStyle{100, Paint::off});
+  CHECK(one.find("momentum") == std::string::npos);
+  CHECK(one.find("16-bit weights and gradients, f32 masters") != std::string::npos);
 }
