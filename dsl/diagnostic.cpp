@@ -34,4 +34,17 @@ Diagnostics::Builder Diagnostics::add(Code code, Span span, std::string message)
   return {this, list_.size() - 1};
 }
 
+void Diagnostics::revise(size_t first, const std::function<bool(Diagnostic&)>& keep) {
+  size_t kept = first;
+  for (size_t i = first; i < list_.size(); ++i) {
+    if (!keep(list_[i])) {
+      --(list_[i].severity == Severity::error ? error_count_ : warning_count_);
+    } else {
+      if (i != kept) list_[kept] = std::move(list_[i]);
+      ++kept;
+    }
+  }
+  if (first < list_.size()) list_.erase(list_.begin() + static_cast<std::ptrdiff_t>(kept), list_.end());
+}
+
 }  // namespace einc

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -133,6 +134,9 @@ class Diagnostics {
   }
   // For a code that is chosen at run time: the message is already written.
   Builder add(Code code, Span span, std::string message);
+
+  // Lets `keep(diagnostic)` change each that was reported since list() had `first` entries, or drop it by answering false.
+  void revise(size_t first, const std::function<bool(Diagnostic&)>& keep);
 
   bool has_errors() const { return error_count_ != 0; }
   size_t error_count() const { return error_count_; }  // those beyond the limit included

@@ -3,9 +3,11 @@
 // Invariant: after an error every function returns nullopt (or poisons the binding) and goes on; nothing throws for a mistake
 // of the user's. Work is bounded by the limits in elaborate.h: once one is passed, evaluate() answers nullopt at once.
 #pragma once
+#include <functional>
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/elaborate/scope.h"
@@ -21,7 +23,7 @@ struct Instance {
 struct BoundArgument {
   std::optional<Value> value;
   Span span;
-  enum class State : uint8_t { missing, given } state = State::missing;
+  enum class State : uint8_t { missing, given, unknown } state = State::missing;  // unknown: a trial's, without a value
 };
 
 class Elaborator final : public Context {
@@ -124,12 +126,19 @@ class Elaborator final : public Context {
   bool check_setting(Name setting, const ast::Expr* standard, const Value& value, Span span);
   bool check_settings(const ast::Fn& fn, const std::vector<BoundArgument>& arguments);
   bool check_recursion(const ast::Fn& fn, Span span);
+  void explain_errors(size_t first, const Frame& callee, const std::vector<BoundArgument>& arguments);
+  Span blamed(const Diagnostic& diagnostic, const Frame& callee, const std::vector<BoundArgument>& arguments) const;
   bool bind_parameters(Frame& callee, std::vector<BoundArgument>& arguments);
   Value take_in(const Frame& callee, const Value& value);
   std::optional<Value> bind_typed(Frame& callee, const ast::FnParam& param, const Value& value, Span span);
   bool bind_axis(Frame& callee, const ast::FnParam& param, const ast::Axis& axis, Axis& given, Span span);
   Value give_back(const Frame& callee, const Value& value);
   std::string instance_name(const ast::Call& call) const;
+
+  // check_fns.cpp
+  void check_uncalled_fns();
+  std::vector<Diagnostic> errors_of(FnRef ref, Diagnostics& said);
+  void try_fn(FnRef ref, const std::function<Axis(Name)>& open_axis, const std::function<void(std::vector<Axis>&)>& ellipsis);
 
   // training.cpp, settings.cpp
   void minimize(const ast::Minimize& statement, Span span);
@@ -163,6 +172,8 @@ class Elaborator final : public Context {
   size_t calls_ = 0;
   int64_t iterations_ = 0;
   bool exhausted_ = false;  // a limit was passed and reported
+  bool checking_ = false;   // a trial of fns: loops whose count is open run once
+  std::unordered_set<const ast::Fn*> called_;
 
   struct StateEntry {
     Name path;

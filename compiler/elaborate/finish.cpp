@@ -27,6 +27,7 @@ std::optional<Graph> Elaborator::run(FileId file) {
     execute(statement);
   }
   finish_training();
+  check_uncalled_fns();
   finish_outputs(*main);
   if (diagnostics_.error_count() == errors) check_conditions();
   if (diagnostics_.error_count() == errors) check_sizes();

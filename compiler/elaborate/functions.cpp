@@ -72,19 +72,20 @@ std::optional<std::vector<BoundArgument>> Elaborator::bind_arguments(FnRef ref, 
   const size_t wanted = static_cast<size_t>(
       std::count_if(arguments.begin(), arguments.end(), [](const BoundArgument& a) { return a.state == State::missing; }));
   size_t next = 0;
-  bool whole = true;
+  bool whole = true, matched = true;
   const ast::Argument* superfluous = nullptr;
   for (const ast::Argument* argument : given) {
     const size_t index = parameter_of(ref, *argument, arguments, next);
     if (!argument->name && index == params.size() && !superfluous) superfluous = argument;
     auto value = evaluate(*argument->value);
-    whole = whole && value && index < params.size();
+    matched = matched && index < params.size();
+    whole = whole && value && matched;
     if (index < params.size()) arguments[index] = {std::move(value), argument->value->span, State::given};
   }
   if (superfluous)
     diagnostics_.report(Code::too_many_arguments, superfluous->span, ref.fn->name.name, counted(wanted, "argument"), given.size())
         .label(ref.fn->name.span, "the fn");
-  for (size_t i = 0; i < params.size() && whole; ++i) {
+  for (size_t i = 0; i < params.size() && matched; ++i) {
     if (arguments[i].state != State::missing || params[i].default_value) continue;
     diagnostics_.report(Code::missing_argument, callee.span, ref.fn->name.name, params[i].name.name).label(params[i].span, "declared here");
     whole = false;
@@ -133,7 +134,10 @@ std::optional<Value> Elaborator::instantiate(FnRef ref, std::vector<BoundArgumen
   build_.origin.module = instance.module;
   std::optional<Value> result;
   if (bind_parameters(callee, arguments)) {
+    called_.insert(ref.fn);
+    const size_t said = diagnostics_.list().size();
     execute(ref.fn->body);
+    explain_errors(said, callee, arguments);
     result = callee.returned ? callee.result : std::optional(Value{Tuple{}});
   }
   frame_ = callee.caller;
@@ -159,6 +163,7 @@ bool Elaborator::bind_parameters(Frame& callee, std::vector<BoundArgument>& argu
   }
   for (size_t i = 0; i < params.size() && whole; ++i) {
     BoundArgument& argument = arguments[i];
+    if (argument.state == BoundArgument::State::unknown) continue;
     if (!argument.value) {
       argument.value = evaluate(*params[i].default_value);
       argument.span = params[i].span;
@@ -218,7 +223,9 @@ std::optional<Value> Elaborator::bind_typed(Frame& callee, const ast::FnParam& p
     ellipsis = ellipsis || axis.kind == ast::AxisKind::ellipsis;
   }
   if (ellipsis ? named > found.rank() : named != found.rank()) {
-    diagnostics_.report(Code::argument_rank, span, param.name.name, callee.fn->name.name, ellipsis ? "at least " : "", named, show(found))
+    diagnostics_
+        .report(Code::argument_rank, span, param.name.name, callee.fn->name.name, ellipsis ? "at least " : "",
+                counted(static_cast<size_t>(named), "axis"), show(found))
         .label(param.span, "the parameter");
     return std::nullopt;
   }

@@ -4,7 +4,13 @@
 
 namespace einc {
 
-std::string counted(size_t n, std::string_view noun) { return std::to_string(n) + " " + std::string(noun) + (n == 1 ? "" : "s"); }
+std::string counted(size_t n, std::string_view noun) {
+  std::string text = std::to_string(n) + " " + std::string(noun);
+  if (n == 1) return text;
+  if (!noun.ends_with("is")) return text + "s";
+  text[text.size() - 2] = 'e';
+  return text;
+}
 
 std::string show(const Graph& graph, const Poly& size) { return fold_names(size, graph.dims.definitions()).str(); }
 

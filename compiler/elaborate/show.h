@@ -8,7 +8,7 @@
 
 namespace einc {
 
-std::string counted(size_t n, std::string_view noun);  // "1 argument", "3 arguments"
+std::string counted(size_t n, std::string_view noun);  // "1 argument", "3 axes"
 
 std::string show(const Graph& graph, const Poly& size);
 std::string show(const Graph& graph, const Axis& axis);  // "seq" or "h=3"

@@ -131,10 +131,11 @@ void Elaborator::return_value(const ast::Return& statement) {
 // The count as a number, and as a formula for the report; nullopt after an error.
 std::optional<int64_t> Elaborator::trip_count(const ast::For& loop, Poly& symbolic) {
   const auto size = evaluate_size(*loop.count);
-  if (!size) return std::nullopt;
+  if (!size) return checking_ ? std::optional<int64_t>(1) : std::nullopt;
   symbolic = *size;
   for (const Name name : size->free_names())
     if (!values_.contains(name)) {
+      if (checking_) return 1;
       diagnostics_.report(Code::free_trip_count, loop.count->span, name).hint("set it: -D {}=12", name);
       return std::nullopt;
     }

@@ -130,8 +130,8 @@ std::optional<NodeId> Elaborator::annotate(NodeId value, const ast::Type& writte
     if (written.axes[i].kind == ast::AxisKind::ellipsis) ellipsis = static_cast<int>(i);
   const int named = static_cast<int>(written.axes.size()) - (ellipsis >= 0 ? 1 : 0);
   if (ellipsis < 0 ? named != found.rank() : named > found.rank()) {
-    diagnostics_.report(Code::annotation_rank, span, show(found), found.rank(), named)
-        .label(written.span, "{} {} written here", named, named == 1 ? "axis" : "axes");
+    diagnostics_.report(Code::annotation_rank, span, show(found), counted(static_cast<size_t>(found.rank()), "axis"), named)
+        .label(written.span, "{} written here", counted(static_cast<size_t>(named), "axis"));
     return std::nullopt;
   }
   std::vector<Axis> axes = found.axes;

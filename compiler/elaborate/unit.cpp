@@ -42,7 +42,9 @@ SourceUnit* Units::load_bundled(std::string_view name) {
   EINC_CHECK(text.has_value(), "the bundled library {} is missing", name);
   const auto file = sources_.add("<" + std::string(name) + ".ein>", std::string(*text), diagnostics_);
   EINC_CHECK(file.has_value(), "the bundled library {} is no valid text", name);
-  return add(key, *file, "");
+  SourceUnit* const unit = add(key, *file, "");
+  unit->bundled = true;
+  return unit;
 }
 
 SourceUnit* Units::add(std::string key, FileId file, std::string folder) {

@@ -23,6 +23,7 @@ struct SourceUnit {
   FileId file = FileId::none;
   std::string folder;  // of the file, with a final slash; empty for the current one
   ast::Program program;
+  bool bundled = false;                                   // with einc
   bool incomplete = false;                                // the parser skipped something: an unknown name may be its fault
   bool import_failed = false;                             // so may an unknown fn
   std::unordered_map<Name, Span> dims;                    // declared here
