@@ -29,7 +29,7 @@ std::vector<bool> needed_by(const Graph& graph, const std::vector<NodeId>& roots
     if (live[update.value.index]) live[update.target.index] = true;
   for (uint32_t i = graph.size(); i-- > 0;) {
     const Op op = graph.nodes[i].op;
-    if (op == Op::param || op == Op::state || op == Op::input) live[i] = true;
+    if (op == Op::param || op == Op::state) live[i] = true;
     if (live[i])
       for (NodeId operand : graph.nodes[i].operands) live[operand.index] = true;
   }
