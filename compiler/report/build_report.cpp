@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/cost/chosen_order.h"
 #include "compiler/cost/components.h"
 #include "compiler/cost/evaluate.h"
 #include "compiler/cost/memory.h"
@@ -48,6 +49,7 @@ class ReportBuilder {
         costs_(flop_costs(graph, sizes_)),
         layouts_(analyse_layouts(graph)),
         saved_(saved_activations(graph, constant_)),
+        orders_(graph, constant_, costs_, saved_),
         bytes_(graph, sizes_, layouts_.copies) {}
 
   Report run() {
@@ -65,8 +67,8 @@ class ReportBuilder {
   }
 
  private:
-  Amount amount(const Poly& formula) { return {formula, evaluate_(formula), false}; }
-  static Amount planned(const Rational& value) { return {Poly(value), value, true}; }
+  Amount amount(const Poly& formula, bool chosen_order = false) { return {formula, evaluate_(formula), false, chosen_order}; }
+  static Amount planned(const Rational& value) { return {Poly(value), value, true, false}; }
 
   void describe_program() {
     report_.model = graph_.name.str();
@@ -112,11 +114,12 @@ class ReportBuilder {
   }
 
   FlopReport flop_report(const FlopTotals& totals, Phase phase) {
-    return {amount(totals.of(phase, FlopClass::contraction)),
-            amount(totals.of(phase, FlopClass::elementwise)),
-            amount(totals.of(phase, FlopClass::reduction)),
-            amount(totals.of(phase, FlopClass::other)),
-            amount(totals.total(phase)),
+    const auto of = [&](FlopClass kind) { return amount(totals.of(phase, kind), orders_.flops(phase, kind)); };
+    return {of(FlopClass::contraction),
+            of(FlopClass::elementwise),
+            of(FlopClass::reduction),
+            of(FlopClass::other),
+            amount(totals.total(phase), orders_.phase(phase)),
             amount(totals.transcendental[static_cast<size_t>(phase)])};
   }
 
@@ -125,7 +128,7 @@ class ReportBuilder {
     report_.forward = flop_report(totals, Phase::forward);
     report_.backward = flop_report(totals, Phase::backward);
     report_.optimizer = flop_report(totals, Phase::optimizer);
-    report_.step = amount(totals.step());
+    report_.step = amount(totals.step(), orders_.step());
     report_.executed = report_.step;  // the kernel list is the graph: nothing is recomputed, nothing skipped
   }
 
@@ -140,14 +143,18 @@ class ReportBuilder {
       sums.add(ModuleColumn::flops_step, node.origin, flops);
     }
     for (NodeId id : saved_) sums.add(ModuleColumn::saved_activations, graph_[id].origin, sizes_.bytes(id));
-    for (ModuleRow& row : sums.rows())
-      report_.modules.push_back({std::move(row.path), amount(row[ModuleColumn::parameters]), amount(row[ModuleColumn::flops_forward]),
-                                 amount(row[ModuleColumn::flops_step]), amount(row[ModuleColumn::saved_activations])});
+    for (ModuleRow& row : sums.rows()) {
+      ModuleReport module{row.path, amount(row[ModuleColumn::parameters]),
+                          amount(row[ModuleColumn::flops_forward], orders_.module_forward(row.path)),
+                          amount(row[ModuleColumn::flops_step], orders_.module_step(row.path)),
+                          amount(row[ModuleColumn::saved_activations], orders_.module_saved(row.path))};
+      report_.modules.push_back(std::move(module));
+    }
   }
 
   void fill_six_nd() {
     TokenCount tokens = tokens_per_step(graph_);
-    report_.per_token = amount(divide(report_.step.formula, tokens.tokens));
+    report_.per_token = amount(divide(report_.step.formula, tokens.tokens), orders_.step());
     SixNdReport& six = report_.six_nd;
     six.parameters = report_.parameter_count;
     six.tokens = amount(tokens.tokens);
@@ -165,7 +172,7 @@ class ReportBuilder {
     memory.optimizer_state = amount(formulas.optimizer_state);
     memory.state = amount(formulas.state);
     memory.inputs = amount(formulas.inputs);
-    memory.saved_activations = amount(formulas.saved_activations);
+    memory.saved_activations = amount(formulas.saved_activations, orders_.saved());
     report_.host_to_device = memory.inputs;
     if (!bound_.ok()) return;
     if (auto plan = plan_memory(graph_, sizes_, layouts_, constant_, bound_.values, PlanMode::training)) {
@@ -201,7 +208,7 @@ class ReportBuilder {
     if (constant_[id.index]) return op.flops = op.bytes_read = op.bytes_written = amount(Poly(0)), op;
     const FlopCost& cost = costs_[id.index];
     const ByteCost moved = bytes_(id);
-    op.flops = amount(cost.flops);
+    op.flops = amount(cost.flops, orders_.node(id));
     op.bytes_read = amount(moved.read);
     op.bytes_written = amount(moved.written);
     const auto flops = as_double(op.flops), read = as_double(op.bytes_read), written = as_double(op.bytes_written);
@@ -285,10 +292,11 @@ class ReportBuilder {
     if (!costs) return;
     for (int c = 0; c < kComponents; ++c) {
       const auto k = static_cast<size_t>(c);
-      report_.components.push_back({std::string(to_string(static_cast<Component>(c))),
-                                    amount(costs->parameters[k]),
-                                    amount(divide(costs->flops[k], report_.six_nd.tokens.formula)),
-                                    {}});
+      report_.components.push_back(
+          {std::string(to_string(static_cast<Component>(c))),
+           amount(costs->parameters[k]),
+           amount(divide(costs->flops[k], report_.six_nd.tokens.formula), orders_.flops(Phase::forward, FlopClass::contraction)),
+           {}});
     }
     double all = 0;
     for (const ComponentReport& c : report_.components) all += as_double(c.flops_per_token).value_or(0);
@@ -342,6 +350,7 @@ class ReportBuilder {
   std::vector<FlopCost> costs_;
   Layouts layouts_;
   std::vector<NodeId> saved_;
+  ChosenOrders orders_;
   ByteCounter bytes_;
   std::unordered_map<Name, Name> starred_;
   double step_time_ = 0;

@@ -17,6 +17,7 @@ struct Amount {
   Poly formula;
   std::optional<Rational> value;  // empty while a free dim it depends on has no value
   bool for_dims_only = false;     // a plan made for the dims in use: the formula is that number
+  bool chosen_order = false;      // the formula holds for a contraction order chosen for the dims in use
 };
 
 struct FlopReport {
