@@ -21,7 +21,7 @@ class Maker {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) add_buffer(NodeId{i});
     for (const GraphKernel& k : list_.kernels) add_launch(k);
     add_roots();
-    out_.program.arena_bytes = plan_.arena_bytes;
+    out_.program.memory_bytes = plan_.total_bytes;
     return std::move(out_);
   }
 

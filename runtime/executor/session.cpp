@@ -15,11 +15,8 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kHugePage = int64_t{1} << 21;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kSmallLaunch = 8192;  // elements visited: not worth a second thread
-
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
   std::vector<int64_t> at(shape.size());
@@ -35,7 +32,7 @@ struct Session::Memory {
   size_t size = 0;
 
   explicit Memory(int64_t bytes) {
-    size = static_cast<size_t>((std::max<int64_t>(bytes, 1) + kHugePage - 1) / kHugePage * kHugePage);
+    size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
     void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) throw RuntimeFailure(FailureKind::resource, fmt::format("no memory for {} bytes", size));
     madvise(at, size, MADV_HUGEPAGE);
@@ -48,15 +45,9 @@ struct Session::Memory {
 
 Session::Session(const Executable& program, std::vector<KernelFunction*> functions, int threads)
     : program_(program), functions_(std::move(functions)), pool_(threads), faults_(static_cast<size_t>(pool_.size())) {
-  int64_t total = aligned(program.arena_bytes);
-  std::vector<int64_t> offsets;
-  for (const ExecutableBuffer& b : program.buffers) {
-    offsets.push_back(b.role == BufferRole::arena ? b.offset : total);
-    if (b.role != BufferRole::arena) total += aligned(b.bytes);
-  }
-  scratch_ = total;
-  memory_ = std::make_unique<Memory>(total + pool_.size() * aligned(program.scratch_bytes));
-  for (int64_t offset : offsets) buffers_.push_back(memory_->base + offset);
+  scratch_ = (program.memory_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  memory_ = std::make_unique<Memory>(scratch_ + pool_.size() * program.scratch_bytes);
+  for (const ExecutableBuffer& b : program.buffers) buffers_.push_back(memory_->base + b.offset);
 }
 
 Session::~Session() = default;
@@ -128,7 +119,7 @@ void Session::launch(size_t index, uint64_t seed, uint64_t step) {
   KernelFunction* function = functions_[launch.function];
   const auto work = [&](int thread, int64_t begin, int64_t end) {
     const KernelArguments arguments{pointers.data(), keys.data(), step, &faults_[static_cast<size_t>(thread)], static_cast<int32_t>(index),
-                                    memory_->base + scratch_ + thread * aligned(program_.scratch_bytes)};
+                                    memory_->base + scratch_ + thread * program_.scratch_bytes};
     function(&arguments, begin, end);
   };
   if (launch.work < kSmallLaunch) work(0, 0, launch.domain);
