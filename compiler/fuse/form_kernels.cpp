@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "compiler/fuse/ordered_kernels.h"
+#include "compiler/fuse/signature.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "runtime/base/check.h"
@@ -37,13 +38,15 @@ class Former {
         fusion_(fusion),
         is_root_(graph.graph.size(), false),
         free_(graph.graph.size(), false),
-        group_of_(graph.graph.size(), kNoGroup) {
+        computed_(graph.graph.size(), false), group_of_(graph.graph.size(), kNoGroup) {
     for (NodeId id : roots) is_root_[id.index] = true;
   }
 
   KernelList run() {
     find_free();
     find_readers();
+    // Everything computed elsewhere counts as stored: what a group reads from another is.
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (is_computed(NodeId{i})) add(NodeId{i});
     finish();
@@ -128,9 +131,8 @@ class Former {
     Group joined = join(work_[earlier].group, work_[later].group);
     const bool simple = stays_simple(earlier, later);
     if (!simple) {
-      const BuildResult result = build(joined);
-      if (!result.built) return result.refusal;
-      if (std::string refusal = slower(joined, result.built->kernel); !refusal.empty()) return refusal;
+      const std::string refusal = try_build(joined);
+      if (!refusal.empty()) return refusal;
     }
     work_[earlier].simple = simple;
     const Bits ancestors = [&] {
@@ -219,7 +221,16 @@ class Former {
     return joined;
   }
 
-  BuildResult build(Group& group) {
+  // Why the group should not be one kernel; groups alike get the answer found before.
+  std::string try_build(Group& group) {
+    find_stored(group);
+    const auto [known, fresh] = tried_.try_emplace(signer_.sign(group));
+    if (!fresh) return known->second;
+    const BuildResult result = build_kernel(graph_, group, computed_);
+    return known->second = result.built ? slower(group, result.built->kernel) : result.refusal;
+  }
+
+  void find_stored(Group& group) const {
     group.stored.clear();
     for (NodeId id : group.members) {
       const auto& readers = readers_[id.index];
@@ -227,13 +238,6 @@ class Former {
                                        [&](NodeId r) { return !std::binary_search(group.members.begin(), group.members.end(), r); });
       if (outside || is_root_[id.index]) group.stored.push_back(id);
     }
-    // Everything computed elsewhere counts as stored: what a group reads from another is.
-    if (computed_.empty()) {
-      computed_.resize(graph_.graph.size(), false);
-      for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-        computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
-    }
-    return build_kernel(graph_, group, computed_);
   }
 
   static std::string slower(const Group& group, const Kernel& kernel) {
@@ -289,7 +293,8 @@ class Former {
   }
 
   void emit(Group& group) {
-    BuildResult result = build(group);
+    find_stored(group);
+    BuildResult result = build_kernel(graph_, group, computed_);
     EINC_CHECK(result.built.has_value(), "{} is no kernel: {}", to_string(graph_[group.members.back()].op), result.refusal);
     for (NodeId id : group.stored) list_.in_memory[id.index] = true;
     Kernel& kernel = result.built->kernel;
@@ -311,6 +316,8 @@ class Former {
   std::vector<Work> work_;
   std::vector<uint32_t> alive_;
   std::vector<uint32_t> now_;  // per group: the group it has joined, itself at first
+  Signer signer_{graph_, computed_};
+  std::unordered_map<Signature, std::string, SignatureHash> tried_;
   KernelList list_;
 };
 
