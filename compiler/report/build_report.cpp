@@ -6,13 +6,15 @@
 #include "compiler/cost/chosen_order.h"
 #include "compiler/cost/components.h"
 #include "compiler/cost/evaluate.h"
+#include "compiler/cost/layout.h"
 #include "compiler/cost/memory.h"
 #include "compiler/cost/modules.h"
-#include "compiler/cost/plan.h"
 #include "compiler/cost/sum.h"
 #include "compiler/cost/tokens.h"
 #include "compiler/cost/totals.h"
+#include "compiler/fuse/form_graph.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/kernel_work.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -53,6 +55,7 @@ class ReportBuilder {
         bytes_(graph, sizes_, layouts_.copies) {}
 
   Report run() {
+    if (bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values)) formed_.emplace(form_graph(graph_, options_.given, RunMode::training));
     describe_program();
     list_tensors();
     count_all_flops();
@@ -129,7 +132,11 @@ class ReportBuilder {
     report_.backward = flop_report(totals, Phase::backward);
     report_.optimizer = flop_report(totals, Phase::optimizer);
     report_.step = amount(totals.step(), orders_.step());
-    report_.executed = report_.step;  // the kernel list is the graph: nothing is recomputed, nothing skipped
+    report_.executed = report_.step;
+    if (!formed_) return;
+    int64_t executed = 0;
+    for (const GraphKernel& k : formed_->list.kernels) executed += work_of(k.kernel).flops();
+    report_.executed = planned(Rational(executed));
   }
 
   void sum_modules() {
@@ -175,30 +182,32 @@ class ReportBuilder {
     memory.saved_activations = amount(formulas.saved_activations, orders_.saved());
     report_.host_to_device = memory.inputs;
     if (!bound_.ok()) return;
-    if (auto plan = plan_memory(graph_, sizes_, layouts_, constant_, bound_.values, PlanMode::training)) {
-      memory.peak_training = planned(plan->peak());
-      memory.saved_planned = planned(plan->saved);
-      memory.workspace = planned(plan->arena + plan->constants - plan->saved);
+    if (formed_) {
+      const BufferPlan& plan = formed_->plan;
+      const Amount* parts[] = {&memory.parameters, &memory.gradients, &memory.optimizer_state, &memory.state, &memory.inputs};
+      Rational rest(plan.total_bytes - plan.saved_bytes);
+      for (const Amount* part : parts) rest = rest - part->value.value_or(Rational(0));
+      memory.peak_training = planned(Rational(plan.total_bytes));
+      memory.saved_planned = planned(Rational(plan.saved_bytes));
+      memory.workspace = planned(rest);
     }
-    if (auto peak = inference_peak()) memory.peak_inference = planned(*peak);
+    const Graph& inference = options_.inference ? *options_.inference : graph_;
+    if (sizes_fit(inference, bound_.values)) memory.peak_inference = planned(Rational(form_graph(inference, options_.given, RunMode::inference).plan.total_bytes));
   }
 
-  std::optional<Rational> inference_peak() {
-    if (options_.inference == nullptr) {
-      const auto plan = plan_memory(graph_, sizes_, layouts_, constant_, bound_.values, PlanMode::inference);
-      return plan ? std::optional(plan->peak()) : std::nullopt;
-    }
-    const Graph& graph = *options_.inference;
-    const auto plan = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), bound_.values, PlanMode::inference);
-    return plan ? std::optional(plan->peak()) : std::nullopt;
+  // With values for the dims, where the kernels put it; else as if each op were a kernel.
+  Storage storage(NodeId id) const {
+    const bool view = kind_of(graph_[id].op) == OpKind::view;
+    if (!formed_) return view && !layouts_.copies[id.index] ? Storage::view : Storage::materialized;
+    if (formed_->list.in_memory[id.index]) return Storage::materialized;
+    return view && !layouts_.copies[id.index] ? Storage::view : Storage::fused;
   }
 
   OpReport op_report(NodeId id) {
     const Node& node = graph_[id];
     OpReport op;
     op.id = id;
-    const bool moves = kind_of(node.op) != OpKind::view || layouts_.copies[id.index];
-    op.storage = moves ? Storage::materialized : Storage::view;
+    op.storage = storage(id);
     op.copy_reason = copy_reason(graph_, layouts_, id);
     for (NodeId x : node.operands)
       if (const NodeId param = param_behind(graph_, x); param.valid()) {
@@ -355,6 +364,7 @@ class ReportBuilder {
   std::unordered_map<Name, Name> starred_;
   double step_time_ = 0;
   bool untimed_ = false;
+  std::optional<FormedGraph> formed_;  // when all dims have values
   Report report_;
 };
 
@@ -364,9 +374,8 @@ Report build_report(const Graph& graph, const ReportOptions& options) { return R
 
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given) {
   const BindResult bound = graph.dims.bind(given);
-  if (!bound.ok()) return std::nullopt;
-  const auto plan = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), bound.values, PlanMode::training);
-  return plan ? std::optional(plan->peak()) : std::nullopt;
+  if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
+  return Rational(form_graph(graph, given, RunMode::training).plan.total_bytes);
 }
 
 }  // namespace einc
