@@ -83,7 +83,8 @@ struct RunValues {
   std::optional<Tensor> loss;
 };
 
-RunValues run_reference(const RunRequest& request, const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& given_params) {
+RunValues run_reference(const RunRequest& request, const Graph& graph, const Bindings& dims, const TensorMap& inputs,
+                        const TensorMap& given_params) {
   const Arithmetic arithmetic = request.arithmetic == "f64" ? Arithmetic::exact : Arithmetic::stored;
   TensorMap params = initial_params(graph, dims, request.seed, arithmetic);
   for (const auto& [path, value] : given_params) params[path] = value;
@@ -95,7 +96,8 @@ RunValues run_reference(const RunRequest& request, const Graph& graph, const Bin
   return {std::move(result.outputs), std::move(result.loss)};
 }
 
-RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params) {
+RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const TensorMap& inputs,
+                     const TensorMap& params) {
   CpuOptions options;
   options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
   const CpuProgram cpu(graph, dims, options);
@@ -159,14 +161,16 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("--output", r.outputs, "where to write an output: name=file.npy; others are summarised")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
-  app.add_option("--target", r.target, "cpu: this machine's processor; reference: the interpreter")->check(CLI::IsMember({"cpu", "reference"}));
+  app.add_option("--target", r.target, "cpu: this machine's processor; reference: the interpreter")
+      ->check(CLI::IsMember({"cpu", "reference"}));
   app.add_option("--arithmetic", r.arithmetic, "of the reference: f64, or stored, every result rounded to its dtype")
       ->check(CLI::IsMember({"f64", "stored"}));
   app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(CLI::IsMember({"inference", "training"}));
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
   app.add_option("--seed", r.seed, "of initial values and random draws");
-  app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")->check(CLI::PositiveNumber);
+  app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
+      ->check(CLI::PositiveNumber);
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   const auto inputs = parse_assignments(r.inputs, "--input"), params = parse_assignments(r.params, "--param"),

@@ -38,7 +38,8 @@ class Former {
         fusion_(fusion),
         is_root_(graph.graph.size(), false),
         free_(graph.graph.size(), false),
-        computed_(graph.graph.size(), false), group_of_(graph.graph.size(), kNoGroup) {
+        computed_(graph.graph.size(), false),
+        group_of_(graph.graph.size(), kNoGroup) {
     for (NodeId id : roots) is_root_[id.index] = true;
   }
 
@@ -46,7 +47,8 @@ class Former {
     find_free();
     find_readers();
     // Everything computed elsewhere counts as stored: what a group reads from another is.
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i) computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (is_computed(NodeId{i})) add(NodeId{i});
     finish();

@@ -33,7 +33,8 @@ uint32_t Signer::class_of(NodeId id) {
   const auto same = std::find_if(alike.begin(), alike.end(), [&](NodeId other) {
     const Node& b = graph_[other];
     if (b.op != node.op || b.type.dtype != node.type.dtype || graph_.shape(other) != shape) return false;
-    const bool same_attributes = names_only(node.op) || (node.op == Op::random ? node.as<RandomAttr>().kind == b.as<RandomAttr>().kind : node.attr == b.attr);
+    const bool same_attributes =
+        names_only(node.op) || (node.op == Op::random ? node.as<RandomAttr>().kind == b.as<RandomAttr>().kind : node.attr == b.attr);
     if (!same_attributes || b.operands.size() != node.operands.size()) return false;
     for (size_t k = 0; k < node.operands.size(); ++k)
       if (graph_.shape(node.operands[k]) != graph_.shape(b.operands[k])) return false;

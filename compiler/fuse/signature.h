@@ -22,7 +22,8 @@ struct SignatureHash {
 class Signer {
  public:
   // `in_memory`: nodes that others load, as for build_kernel.
-  Signer(const BoundGraph& graph, const std::vector<bool>& in_memory) : graph_(graph), in_memory_(in_memory), class_of_(graph.graph.size(), kUnknown) {}
+  Signer(const BoundGraph& graph, const std::vector<bool>& in_memory)
+      : graph_(graph), in_memory_(in_memory), class_of_(graph.graph.size(), kUnknown) {}
 
   Signature sign(const Group& group);
 
@@ -33,9 +34,9 @@ class Signer {
 
   const BoundGraph& graph_;
   const std::vector<bool>& in_memory_;
-  std::vector<uint32_t> class_of_;                              // nodes that do the same with operands of the same shapes
-  std::unordered_map<size_t, std::vector<NodeId>> by_hash_;     // one node of each class
-  std::vector<NodeId> outside_;                                 // of the group being signed, by first appearance
+  std::vector<uint32_t> class_of_;                           // nodes that do the same with operands of the same shapes
+  std::unordered_map<size_t, std::vector<NodeId>> by_hash_;  // one node of each class
+  std::vector<NodeId> outside_;                              // of the group being signed, by first appearance
 };
 
 }  // namespace einc

@@ -56,9 +56,7 @@ Bindings bind_dims(const Graph& graph, const Bindings& given) {
 Tensor given_value(const Graph& graph, NodeId id, const std::vector<int64_t>& shape, const TensorMap& given) {
   const Node& node = graph[id];
   const bool input = node.op == Op::input;
-  const Name name = input                  ? node.as<InputAttr>().name
-                    : node.op == Op::param ? node.as<ParamAttr>().path
-                                           : node.as<StateAttr>().path;
+  const Name name = input ? node.as<InputAttr>().name : node.op == Op::param ? node.as<ParamAttr>().path : node.as<StateAttr>().path;
   const auto found = given.find(name);
   if (found == given.end()) fail(FailureKind::data, fmt::format("no value given for {} '{}'", to_string(node.op), name.str()));
   const Tensor& tensor = found->second;

@@ -13,16 +13,44 @@ int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBuffer
 
 bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
-// True when the kernel may store into buffer `out` where buffer `in` lies: one stage reads and writes the same element.
+// Values that a stage computes with.
+std::vector<bool> used_by(const Kernel& kernel, const Stage& stage) {
+  std::vector<bool> used(kernel.values.size(), false);
+  const auto use_index = [&](const Subscript& index) {
+    for (const Subscript::Dynamic& d : index.dynamic) used[d.value] = true;
+  };
+  for (const Store& s : stage.stores) used[s.value] = true, use_index(s.index);
+  for (uint16_t r : stage.reductions) used[kernel.reductions[r].value] = true;
+  for (size_t i = kernel.values.size(); i-- > 0;) {
+    if (!used[i]) continue;
+    for (ValueId x : kernel.values[i].operands) used[x] = true;
+    use_index(kernel.values[i].index);
+    for (const Range& g : kernel.values[i].guards) use_index(g.index);
+  }
+  return used;
+}
+
+// True when the kernel may store into buffer `out` where buffer `in` lies: it reads of `in` only the element that it stores
+// in `out`, and not after that.
 bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) {
   const Kernel& kernel = k.kernel;
-  if (kernel.stages.size() != 1 || kernel.stages[0].ordered || !kernel.stages[0].reductions.empty()) return false;
-  const auto& stores = kernel.stages[0].stores;
-  const auto store = std::find_if(stores.begin(), stores.end(), [&](const Store& s) { return s.buffer == out; });
-  if (store == stores.end()) return false;
-  return std::all_of(kernel.values.begin(), kernel.values.end(), [&](const Scalar& v) {
-    return v.kind != ScalarKind::load || v.slot != in || (v.index == store->index && v.guards.empty());
-  });
+  const Store* store = nullptr;
+  size_t stored = 0;
+  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+    if (kernel.stages[s].ordered) return false;
+    for (const Store& x : kernel.stages[s].stores)
+      if (x.buffer == out) store = &x, stored = s;
+  }
+  if (store == nullptr || kernel.sequence) return false;
+  const auto reads = [&](const Scalar& v) { return v.kind == ScalarKind::load && v.slot == in; };
+  for (const Scalar& v : kernel.values)
+    if (reads(v) && (v.index != store->index || !v.guards.empty())) return false;
+  for (size_t s = stored + 1; s < kernel.stages.size(); ++s) {
+    const std::vector<bool> used = used_by(kernel, kernel.stages[s]);
+    for (size_t i = 0; i < used.size(); ++i)
+      if (used[i] && reads(kernel.values[i])) return false;
+  }
+  return true;
 }
 
 class Planner {
@@ -91,7 +119,8 @@ class Planner {
     const std::vector<NodeId>& buffers = list_.kernels[k].buffers;
     const auto read = std::find(buffers.begin(), buffers.end(), in), written = std::find(buffers.begin(), buffers.end(), out);
     if (read == buffers.end()) return true;
-    return reads_only_what_it_writes(list_.kernels[k], static_cast<uint16_t>(read - buffers.begin()), static_cast<uint16_t>(written - buffers.begin()));
+    return reads_only_what_it_writes(list_.kernels[k], static_cast<uint16_t>(read - buffers.begin()),
+                                     static_cast<uint16_t>(written - buffers.begin()));
   }
 
   // In training, read by a later phase or at the end: lies below.
@@ -149,7 +178,7 @@ class Planner {
   }
 
   void place_others() {
-    plan_.total_bytes = plan_.arena_bytes;
+    plan_.total_bytes = aligned(plan_.arena_bytes);
     for (BufferPlan::Buffer& b : plan_.buffers) {
       if (b.place != BufferPlace::source && b.place != BufferPlace::gradient) continue;
       b.offset = plan_.total_bytes;
@@ -163,7 +192,8 @@ class Planner {
       if (!in_arena(i) || phases_[first_[i]] != Phase::forward || is_cast_of_param(node)) continue;
       bool read = false;
       for (uint32_t k = first_[i] + 1; k <= last_[i] && k < end_ && !read; ++k)
-        read = phases_[k] == Phase::backward && std::find(list_.kernels[k].buffers.begin(), list_.kernels[k].buffers.end(), NodeId{i}) != list_.kernels[k].buffers.end();
+        read = phases_[k] == Phase::backward &&
+               std::find(list_.kernels[k].buffers.begin(), list_.kernels[k].buffers.end(), NodeId{i}) != list_.kernels[k].buffers.end();
       if (read) plan_.saved_bytes += plan_.buffers[i].bytes;
     }
   }

@@ -21,10 +21,10 @@ struct BufferPlan {
     NodeId target;                  // when in_target
     int64_t offset = 0, bytes = 0;  // offset in the mapping
   };
-  std::vector<Buffer> buffers;      // per node
-  int64_t arena_bytes = 0;          // at the start of the mapping
+  std::vector<Buffer> buffers;  // per node
+  int64_t arena_bytes = 0;      // at the start of the mapping
   int64_t total_bytes = 0;
-  int64_t saved_bytes = 0;          // arena values of the forward that backward kernels read, but casts of params
+  int64_t saved_bytes = 0;  // arena values of the forward that backward kernels read, but casts of params
 };
 
 inline constexpr int64_t kBufferAlignment = 64;

@@ -15,6 +15,7 @@
 #include "compiler/fuse/form_graph.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/lower/tile_contraction.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -55,7 +56,8 @@ class ReportBuilder {
         bytes_(graph, sizes_, layouts_.copies) {}
 
   Report run() {
-    if (bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values)) formed_.emplace(form_graph(graph_, options_.given, RunMode::training));
+    if (bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
+      formed_.emplace(form_graph(graph_, options_.given, RunMode::training));
     describe_program();
     list_tensors();
     count_all_flops();
@@ -185,14 +187,19 @@ class ReportBuilder {
     if (formed_) {
       const BufferPlan& plan = formed_->plan;
       const Amount* parts[] = {&memory.parameters, &memory.gradients, &memory.optimizer_state, &memory.state, &memory.inputs};
-      Rational rest(plan.total_bytes - plan.saved_bytes);
+      const int64_t panels = panel_bytes(formed_->list, options_.processor);
+      Rational rest(plan.total_bytes + panels - plan.saved_bytes);
       for (const Amount* part : parts) rest = rest - part->value.value_or(Rational(0));
-      memory.peak_training = planned(Rational(plan.total_bytes));
+      memory.peak_training = planned(Rational(plan.total_bytes + panels));
+      memory.workspace_per_thread = planned(Rational(panels));
       memory.saved_planned = planned(Rational(plan.saved_bytes));
       memory.workspace = planned(rest);
     }
     const Graph& inference = options_.inference ? *options_.inference : graph_;
-    if (sizes_fit(inference, bound_.values)) memory.peak_inference = planned(Rational(form_graph(inference, options_.given, RunMode::inference).plan.total_bytes));
+    if (formed_ && sizes_fit(inference, bound_.values)) {
+      const FormedGraph formed = form_graph(inference, options_.given, RunMode::inference);
+      memory.peak_inference = planned(Rational(formed.plan.total_bytes + panel_bytes(formed.list, options_.processor)));
+    }
   }
 
   // With values for the dims, where the kernels put it; else as if each op were a kernel.
@@ -372,10 +379,11 @@ class ReportBuilder {
 
 Report build_report(const Graph& graph, const ReportOptions& options) { return ReportBuilder(graph, options).run(); }
 
-std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given) {
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
-  return Rational(form_graph(graph, given, RunMode::training).plan.total_bytes);
+  const FormedGraph formed = form_graph(graph, given, RunMode::training);
+  return Rational(formed.plan.total_bytes + panel_bytes(formed.list, processor));
 }
 
 }  // namespace einc

@@ -163,6 +163,7 @@ class Renderer {
     json["saved_activations"]["planned"] = exact(m.saved_planned.value);
     json["inputs"] = bytes(m.inputs);
     json["workspace"] = bytes(m.workspace);
+    json["workspace_per_thread"] = bytes(m.workspace_per_thread);
     json["peak_training"] = bytes(m.peak_training);
     json["peak_inference"] = bytes(m.peak_inference);
     json["host_to_device"] = bytes(report_.host_to_device);

@@ -15,7 +15,6 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kSmallLaunch = 8192;  // elements visited: not worth a second thread
 
 std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
@@ -45,7 +44,7 @@ struct Session::Memory {
 
 Session::Session(const Executable& program, std::vector<KernelFunction*> functions, int threads)
     : program_(program), functions_(std::move(functions)), pool_(threads), faults_(static_cast<size_t>(pool_.size())) {
-  scratch_ = (program.memory_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  scratch_ = program.memory_bytes;
   memory_ = std::make_unique<Memory>(scratch_ + pool_.size() * program.scratch_bytes);
   for (const ExecutableBuffer& b : program.buffers) buffers_.push_back(memory_->base + b.offset);
 }
@@ -118,12 +117,18 @@ void Session::launch(size_t index, uint64_t seed, uint64_t step) {
   std::fill(faults_.begin(), faults_.end(), IndexFault{});
   KernelFunction* function = functions_[launch.function];
   const auto work = [&](int thread, int64_t begin, int64_t end) {
-    const KernelArguments arguments{pointers.data(), keys.data(), step, &faults_[static_cast<size_t>(thread)], static_cast<int32_t>(index),
+    const KernelArguments arguments{pointers.data(),
+                                    keys.data(),
+                                    step,
+                                    &faults_[static_cast<size_t>(thread)],
+                                    static_cast<int32_t>(index),
                                     memory_->base + scratch_ + thread * program_.scratch_bytes};
     function(&arguments, begin, end);
   };
-  if (launch.work < kSmallLaunch) work(0, 0, launch.domain);
-  else pool_.run(launch.domain, work);
+  if (launch.work < kSmallLaunch)
+    work(0, 0, launch.domain);
+  else
+    pool_.run(launch.domain, work);
   report_faults();
 }
 

@@ -60,7 +60,7 @@ struct Executable {
   std::vector<ExecutableOutput> gradients;  // by path of the param
   int32_t loss = -1;                        // buffer
   std::vector<BufferCopy> copies;
-  int64_t memory_bytes = 0;  // of all buffers together
+  int64_t memory_bytes = 0;   // of all buffers together, in whole cache lines
   int64_t scratch_bytes = 0;  // of each thread, besides
 };
 

@@ -30,7 +30,8 @@ TEST_CASE("memory: a session maps the peak that the report states") {
   for (const auto& [name, dims] : models) {
     CAPTURE(name);
     const Graph graph = assign_precision(simplify(expand(compile_example(name, dims), Roots::training), Roots::training));
-    const Report report = build_report(graph, {.given = dims, .detail = Detail::totals, .device = {}, .training = {}});
+    const Report report =
+        build_report(graph, {.given = dims, .detail = Detail::totals, .device = {}, .training = {}, .processor = native_processor()});
     CpuOptions options;
     options.cache.clear();
     const CpuProgram program(graph, dims, options);

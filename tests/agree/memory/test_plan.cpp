@@ -60,8 +60,10 @@ class Memory {
   void each_cell(uint32_t place, Visit visit) {
     const BufferPlan::Buffer& b = formed_.plan.buffers[place];
     for (int64_t c = b.offset / kBufferAlignment; c * kBufferAlignment < b.offset + b.bytes; ++c) {
-      if (c * kBufferAlignment >= formed_.plan.total_bytes) ++lost_;
-      else visit(cells_[static_cast<size_t>(c)]);
+      if (c * kBufferAlignment >= formed_.plan.total_bytes)
+        ++lost_;
+      else
+        visit(cells_[static_cast<size_t>(c)]);
     }
   }
   void own(uint32_t place, uint32_t owner) {
@@ -87,7 +89,7 @@ void check_plan(const std::string& file, const Bindings& dims) {
         const FormedGraph formed = form_graph(graph, dims, mode, fusion);
         CHECK(Memory(formed).run() == 0);
       }
-    CHECK(peak_training_bytes(graph, dims) ==
+    CHECK(peak_training_bytes(graph, dims, Processor()) ==
           build_report(graph, {.given = dims, .detail = Detail::totals, .device = {}, .training = {}}).memory.peak_training.value);
   }
 }
