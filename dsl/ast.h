@@ -311,6 +311,7 @@ struct Stmt {
 
 struct Program {
   FileId file = FileId::none;
+  size_t token_count = 0;
   std::vector<Stmt> statements;
   // Names whose declarations were too wrong to keep: that one of them is unknown has been said already.
   std::vector<Name> broken;

@@ -81,6 +81,7 @@ void Parser::synchronize() {
 ast::Program Parser::program() {
   ast::Program program;
   program.file = file_;
+  program.token_count = tokens_.size();
   const bool lexed = !diagnostics_.has_errors();
   statements(program.statements, TokenKind::end_of_file);
   program.broken = std::move(broken_);

@@ -83,7 +83,7 @@ void join_pieces(Builder& build, std::vector<Partial>& contributions) {
 }
 
 // What is masked alike is added first and masked once: takes the masks off then.
-std::vector<Mask> common_masks(const Graph& graph, std::vector<Partial>& contributions) {
+std::vector<GradientMask> common_masks(const Graph& graph, std::vector<Partial>& contributions) {
   if (contributions.size() < 2) return {};
   std::vector<Masked> parts;
   for (const Partial& contribution : contributions) {
@@ -100,7 +100,7 @@ Partial accumulate(Builder& build, std::vector<Partial> contributions, const std
   if (contributions.size() > 1) join_pieces(build, contributions);
   std::stable_sort(contributions.begin(), contributions.end(),
                    [](const Partial& a, const Partial& b) { return a.axes.size() < b.axes.size(); });
-  const std::vector<Mask> masks = common_masks(build.graph(), contributions);
+  const std::vector<GradientMask> masks = common_masks(build.graph(), contributions);
   Partial total = contributions[0];
   for (size_t i = 1; i < contributions.size(); ++i) {
     const Partial operands[] = {total, contributions[i]};

@@ -40,7 +40,7 @@ Masked take_off_masks(const Graph& graph, const Partial& gradient) {
   }
 }
 
-Partial put_on_masks(Builder& build, Partial value, const std::vector<Mask>& masks, const std::vector<Axis>& frame) {
+Partial put_on_masks(Builder& build, Partial value, const std::vector<GradientMask>& masks, const std::vector<Axis>& frame) {
   for (size_t i = masks.size(); i-- > 0;) {
     const Partial zero{build.constant(Poly(0), build.type(value.value).dtype), {}};
     const Partial operands[] = {masks[i].condition, masks[i].side == 1 ? value : zero, masks[i].side == 1 ? zero : value};
@@ -49,8 +49,8 @@ Partial put_on_masks(Builder& build, Partial value, const std::vector<Mask>& mas
   return value;
 }
 
-bool same_masks(const std::vector<Mask>& a, const std::vector<Mask>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Mask& x, const Mask& y) {
+bool same_masks(const std::vector<GradientMask>& a, const std::vector<GradientMask>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const GradientMask& x, const GradientMask& y) {
     return x.side == y.side && x.condition.value == y.condition.value && x.condition.axes == y.condition.axes;
   });
 }

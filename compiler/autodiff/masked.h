@@ -8,21 +8,21 @@
 
 namespace einc {
 
-struct Mask {
+struct GradientMask {
   Partial condition;
   int side = 1;  // the branch of `where` that passes: 1 or 2
 };
 
 struct Masked {
-  Partial value;            // unmasked; its axes in any order
-  std::vector<Mask> masks;  // the outermost first
+  Partial value;                    // unmasked; its axes in any order
+  std::vector<GradientMask> masks;  // the outermost first
 };
 
 // Takes the masks off, looking through permutes.
 Masked take_off_masks(const Graph& graph, const Partial& gradient);
 // where(m, value, 0) for every mask, innermost first.
-Partial put_on_masks(Builder& build, Partial value, const std::vector<Mask>& masks, const std::vector<Axis>& frame);
+Partial put_on_masks(Builder& build, Partial value, const std::vector<GradientMask>& masks, const std::vector<Axis>& frame);
 // True when both are masked alike.
-bool same_masks(const std::vector<Mask>& a, const std::vector<Mask>& b);
+bool same_masks(const std::vector<GradientMask>& a, const std::vector<GradientMask>& b);
 
 }  // namespace einc

@@ -222,8 +222,8 @@ std::optional<Value> formula(const Backward& b, Value g, int k) {
   return unary(attr.fn, operand(0), y, g);
 }
 
-bool lie_within(const std::vector<Mask>& masks, const AxisList& axes) {
-  for (const Mask& mask : masks)
+bool lie_within(const std::vector<GradientMask>& masks, const AxisList& axes) {
+  for (const GradientMask& mask : masks)
     for (int axis : mask.condition.axes)
       if (!axes.contains(axis)) return false;
   return true;
@@ -247,7 +247,7 @@ std::optional<Partial> gradient_of_map(const Backward& b, int k) {
   const bool passed_on = result->partial.value == masked.value.value && !is_negated(attr.fn, k);
   if (passed_on && map.size() == static_cast<int>(b.axes().size())) return finish(b.gradient);
   if (!lie_within(masked.masks, map)) return finish(put_on_masks(b.build, result->partial, masked.masks, b.axes()));
-  for (Mask& mask : masked.masks) {
+  for (GradientMask& mask : masked.masks) {
     AxisList axes;
     for (int axis : mask.condition.axes) axes.push_back(map.find(axis));
     mask.condition.axes = axes;

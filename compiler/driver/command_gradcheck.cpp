@@ -34,7 +34,7 @@ ExitStatus gradcheck_command(Arguments arguments) {
   double tolerance = 1e-6;
   app.add_option("FILE", file, "the program")->required();
   app.add_option("-D", settings, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
-  app.add_option("--seed", options.seed, "of params, inputs and the choice of elements");
+  app.add_option("--seed", options.seed, "of params, inputs and the choice of elements")->check(seed_check());
   app.add_option("--elements", options.elements, "at most so many elements of each param")->check(CLI::PositiveNumber);
   app.add_option("--tolerance", tolerance, "largest relative error allowed")->check(CLI::PositiveNumber);
   if (auto status = parse_arguments(app, arguments)) return *status;

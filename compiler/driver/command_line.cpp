@@ -43,6 +43,17 @@ std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& setti
   return bindings;
 }
 
+CLI::Validator seed_check() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        uint64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        return whole ? std::string() : fmt::format("a whole number from 0 to 18446744073709551615 is wanted, not {}", printable(text));
+      },
+      "");
+}
+
 std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignments(const std::vector<std::string>& settings,
                                                                                   const char* option) {
   std::vector<std::pair<std::string, std::string>> result;

@@ -18,6 +18,9 @@ std::optional<ExitStatus> parse_arguments(CLI::App& app, Arguments arguments);
 // `name=value` settings of dims: each a positive 63-bit integer. A wrong one is reported on standard error.
 std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& settings);
 
+// Digits that make an integer below 2^64: CLI11 by itself takes -1 for 2^64 - 1.
+CLI::Validator seed_check();
+
 // `name=path` settings; nullopt after a message.
 std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignments(const std::vector<std::string>& settings,
                                                                                   const char* option);

@@ -3,7 +3,8 @@
 #include <memory>
 
 #include "compiler/codegen/llvm/native_code.h"
-#include "compiler/fuse/form_graph.h"
+#include "compiler/fuse/form_kernels.h"
+#include "compiler/ir/interpret.h"
 #include "compiler/lower/make_program.h"
 
 namespace einc {
@@ -15,7 +16,9 @@ struct CpuOptions {
 };
 
 // What all ways to look at or run a lowered graph share. The graph outlives it.
-struct LoweredGraph : FormedGraph {
+struct LoweredGraph {
+  BoundGraph bound;
+  KernelList list;
   LoweredProgram lowered;
 };
 

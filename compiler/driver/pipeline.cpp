@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "compiler/elaborate/elaborate.h"
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/dead.h"
 #include "compiler/simplify/expand.h"
@@ -35,6 +34,7 @@ Compilation compile_loaded(Compilation c, std::optional<FileId> file, const Pipe
   const Stopwatch watch;
   ElaborateOptions elaborate_options;
   elaborate_options.dims = options.dims;
+  elaborate_options.limits = options.limits;
   if (options.precision != Policy::inherit) elaborate_options.precision = options.precision;
   c.elaborated = elaborate(c.sources, *file, elaborate_options, c.diagnostics);
   if (!c.elaborated) return c;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/elaborate/elaborate.h"
 #include "compiler/ir/graph.h"
 #include "compiler/simplify/roots.h"
 #include "dsl/diagnostic.h"
@@ -18,6 +19,7 @@ struct PipelineOptions {
   Bindings dims;                       // -D name=value
   Policy precision = Policy::inherit;  // --precision
   Roots roots = Roots::training;
+  WorkLimits limits{};
   std::vector<std::string> disabled;  // --disable=PASS
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.
   std::function<void(std::string_view pass, const Graph& graph, double seconds)> observe;

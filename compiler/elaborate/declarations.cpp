@@ -18,9 +18,16 @@ bool Elaborator::name_is_free(Name name, Span span, std::string_view what) {
   return false;
 }
 
+bool Elaborator::check_path_length(const std::string& path, Span span) {
+  if (path.size() <= kMaxPathBytes) return true;
+  diagnostics_.report(Code::path_too_long, span, kMaxPathBytes).hint("give the calls shorter names: f(...) as short");
+  return false;
+}
+
 // The same path of two params or states: two calls with one instance name.
 bool Elaborator::claim_path(const std::string& path, Span span, std::string_view what) {
   const Span place = frame().fn ? frame().call : span;
+  if (!optimizer_dtype_ && !check_path_length(path, span)) return false;
   const auto [it, fresh] = paths_.emplace(path, place);
   if (fresh) return true;
   auto report = diagnostics_.report(Code::duplicate_path, place, path, what);

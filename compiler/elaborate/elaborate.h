@@ -11,11 +11,6 @@
 
 namespace einc {
 
-struct ElaborateOptions {
-  Bindings dims;                    // -D name=value
-  std::optional<Policy> precision;  // --precision: replaces the file's own policy
-};
-
 // Stated limits. Each has its own diagnostic.
 inline constexpr size_t kMaxGraphNodes = 400'000;     // before simplification
 inline constexpr size_t kMaxCalls = 200'000;          // of fns, all inlined
@@ -24,8 +19,21 @@ inline constexpr int kMaxEvaluationDepth = 1'024;     // calls, blocks and expre
 inline constexpr int64_t kMaxTripCount = 65'536;      // of one loop
 inline constexpr int64_t kMaxIterations = 1'000'000;  // of all loops
 inline constexpr size_t kMaxFiles = 256;              // imported, directly or not
+inline constexpr size_t kMaxPathBytes = 2'048;        // of a module, param or state: h.0.attn.w
 inline constexpr size_t kMaxSizeTerms = 1'024;        // of a tensor's sizes multiplied out; one size: Poly::is_small
 inline constexpr size_t kMaxTupleItems = 4'096;       // tuples in tuples counted together
+
+// Work a program may make, apart from the limits above, which depend on the text alone.
+struct WorkLimits {
+  size_t graph_nodes = kMaxGraphNodes;
+  int64_t iterations = kMaxIterations;
+};
+
+struct ElaborateOptions {
+  Bindings dims;                    // -D name=value
+  std::optional<Policy> precision;  // --precision: replaces the file's own policy
+  WorkLimits limits{};
+};
 
 // Parses `file` and everything it imports, and elaborates it; nullopt when there was an error. Warnings may come with a graph.
 std::optional<Graph> elaborate(SourceMap& sources, FileId file, const ElaborateOptions& options, Diagnostics& diagnostics);

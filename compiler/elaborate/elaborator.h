@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -95,6 +96,7 @@ class Elaborator final : public Context {
   void declare_output(const ast::Output& output, Span span);
   void update_state(const ast::StateUpdate& update, Span span);
   std::optional<NodeId> fit_update(NodeId state, const ast::StateUpdate& update);
+  bool check_path_length(const std::string& path, Span span);
   bool claim_path(const std::string& path, Span span, std::string_view what);
   bool name_is_free(Name name, Span span, std::string_view what);
 
@@ -162,6 +164,8 @@ class Elaborator final : public Context {
   Graph graph_;
   Builder build_;
   Frame* frame_ = nullptr;
+  mutable std::unordered_map<const SourceUnit*, std::unordered_set<std::string_view>> defined_looking_;  // for may_be_defined
+  mutable std::unordered_map<const SourceUnit*, std::unordered_map<Name, Span>> top_level_names_;        // for bound_later
 
   Bindings values_;         // dims with a value
   Bindings order_values_;   // and 1024 for each free one

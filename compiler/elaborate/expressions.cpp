@@ -1,5 +1,6 @@
 // Expressions: literals, names, operators, calls and indexing.
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/elaborate/builtins.h"
 #include "compiler/elaborate/elaborator.h"
@@ -60,26 +61,41 @@ size_t count_items(const Value& value) {
 
 bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// The word before `end`, blanks between left out.
-std::string_view word_before(std::string_view text, size_t end) {
-  while (end > 0 && text[end - 1] == ' ') --end;
-  size_t begin = end;
-  while (begin > 0 && is_word(text[begin - 1])) --begin;
-  return text.substr(begin, end - begin);
+// What a file binds outside its fns and loops, where it does so first.
+std::unordered_map<Name, Span> names_at_top_level(const ast::Program& program) {
+  std::unordered_map<Name, Span> names;
+  const auto add = [&](const ast::Identifier& bound) { names.emplace(bound.name, bound.span); };
+  for (const ast::Stmt& statement : program.statements) {
+    if (const auto* dims = statement.as<ast::DimDecl>())
+      for (const ast::DimItem& item : dims->items) add(item.name);
+    if (const auto* declaration = statement.as<ast::TensorDecl>()) add(declaration->name);
+    if (const auto* output = statement.as<ast::Output>(); output && output->value) add(output->name);
+    if (const auto* assigned = statement.as<ast::Assign>())
+      for (const ast::Target& target : assigned->targets) add(target.name);
+  }
+  return names;
 }
 
-// A cheap look at text that was not parsed: the name before `=`, `:` or `,`, or after a word that declares.
-bool looks_defined(std::string_view text, std::string_view name) {
-  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
-    size_t end = at + name.size();
-    if ((at > 0 && is_word(text[at - 1])) || (end < text.size() && is_word(text[end]))) continue;
-    const std::string_view before = word_before(text, at);
-    for (const std::string_view declares : {"dim", "input", "param", "state", "output", "fn", "for"})
-      if (before == declares) return true;
-    while (end < text.size() && text[end] == ' ') ++end;
-    if (end < text.size() && (text[end] == '=' || text[end] == ':' || text[end] == ',')) return true;
+// A cheap look at text that was not parsed: names before `=`, `:` or `,`, or after a word that declares.
+std::unordered_set<std::string_view> defined_looking_names(std::string_view text) {
+  static constexpr std::string_view kDeclaring[] = {"dim", "input", "param", "state", "output", "fn", "for"};
+  std::unordered_set<std::string_view> names;
+  std::string_view before;  // the word before, with blanks only between
+  for (size_t at = 0; at < text.size();) {
+    if (!is_word(text[at])) {
+      if (text[at] != ' ') before = {};
+      ++at;
+      continue;
+    }
+    const size_t begin = at;
+    while (at < text.size() && is_word(text[at])) ++at;
+    const std::string_view word = text.substr(begin, at - begin);
+    const size_t next = std::min(text.find_first_not_of(' ', at), text.size());
+    const bool declared = std::find(std::begin(kDeclaring), std::end(kDeclaring), before) != std::end(kDeclaring);
+    if (declared || (next < text.size() && (text[next] == '=' || text[next] == ':' || text[next] == ','))) names.insert(word);
+    before = word;
   }
-  return false;
+  return names;
 }
 
 }  // namespace
@@ -88,8 +104,8 @@ bool Elaborator::within_limits(Span span) {
   if (exhausted_) return false;
   if (depth_ > kMaxEvaluationDepth)
     diagnostics_.report(Code::too_deep, span, kMaxEvaluationDepth);
-  else if (graph_.size() > kMaxGraphNodes)
-    diagnostics_.report(Code::too_many_nodes, span, kMaxGraphNodes).hint("shorten a loop, or call fewer fns inside fns");
+  else if (graph_.size() > options_.limits.graph_nodes)
+    diagnostics_.report(Code::too_many_nodes, span, options_.limits.graph_nodes).hint("shorten a loop, or call fewer fns inside fns");
   else
     return true;
   exhausted_ = true;
@@ -164,21 +180,21 @@ std::optional<Value> Elaborator::evaluate_name(Name name, Span span) {
 // Where the top level binds the name by a later statement.
 Span Elaborator::bound_later(Name name) const {
   if (frame().fn) return {};
-  for (const ast::Stmt& statement : frame().unit->program.statements) {
-    if (const auto* declaration = statement.as<ast::TensorDecl>(); declaration && declaration->name.name == name)
-      return declaration->name.span;
-    if (const auto* output = statement.as<ast::Output>(); output && output->value && output->name.name == name) return output->name.span;
-    if (const auto* assigned = statement.as<ast::Assign>())
-      for (const ast::Target& target : assigned->targets)
-        if (target.name.name == name) return target.name.span;
-  }
-  return {};
+  const SourceUnit& unit = *frame().unit;
+  auto found = top_level_names_.find(&unit);
+  if (found == top_level_names_.end()) found = top_level_names_.emplace(&unit, names_at_top_level(unit.program)).first;
+  const auto place = found->second.find(name);
+  return place == found->second.end() ? Span{} : place->second;
 }
 
 // True when the file was not understood whole and its text looks as if it defines the name somewhere: no further message.
 bool Elaborator::may_be_defined(Name name) const {
   const SourceUnit& unit = *frame().unit;
-  return unit.incomplete && looks_defined(sources_.file(unit.file).text(), name.str());
+  if (!unit.incomplete) return false;
+  auto found = defined_looking_.find(&unit);
+  if (found == defined_looking_.end())
+    found = defined_looking_.emplace(&unit, defined_looking_names(sources_.file(unit.file).text())).first;
+  return found->second.contains(name.str());
 }
 
 void Elaborator::report_unknown_name(Name name, Span span) {

@@ -36,6 +36,7 @@ std::optional<Value> Elaborator::call_fn(FnRef ref, const ast::Call& call, Span 
   auto arguments = bind_arguments(ref, call.callee, given, std::vector<BoundArgument>(ref.fn->params.size()));
   if (!arguments) return std::nullopt;
   const std::string path = join_path(frame().path, instance_name(call));
+  if (!check_path_length(path, span)) return std::nullopt;
   return instantiate(ref, std::move(*arguments), Instance{path, schedules_ ? std::string() : path}, span);
 }
 

@@ -144,12 +144,13 @@ std::optional<int64_t> Elaborator::trip_count(const ast::For& loop, Poly& symbol
     if (!diagnostics_.has_errors() || size->is_constant()) diagnostics_.report(Code::bad_trip_count, loop.count->span, show_size(*size));
     return std::nullopt;
   }
-  iterations_ = std::min(iterations_, kMaxIterations) + std::min(*count, kMaxIterations);
-  if (*count <= kMaxTripCount && iterations_ <= kMaxIterations) return count;
+  const int64_t limit = options_.limits.iterations;
+  iterations_ = std::min(iterations_, limit) + std::min(*count, limit);
+  if (*count <= kMaxTripCount && iterations_ <= limit) return count;
   if (*count > kMaxTripCount)
     diagnostics_.report(Code::too_many_iterations, loop.count->span, *count, kMaxTripCount);
   else
-    diagnostics_.report(Code::too_much_unrolling, loop.count->span, kMaxIterations);
+    diagnostics_.report(Code::too_much_unrolling, loop.count->span, limit);
   exhausted_ = true;
   return std::nullopt;
 }
@@ -171,6 +172,8 @@ void Elaborator::unroll(const ast::For& loop, Span) {
   const uint32_t id = place->second;
   const size_t errors = diagnostics_.error_count();
   for (int64_t i = 0; i < *count && !exhausted_; ++i) {
+    const uint32_t first_node = graph_.size();
+    const size_t contexts = graph_.loop_contexts.size();
     graph_.loop_contexts.push_back(LoopContext{outer_context, id, i});
     build_.origin.loop_context = static_cast<uint32_t>(graph_.loop_contexts.size()) - 1;
     Scope iteration;
@@ -181,7 +184,8 @@ void Elaborator::unroll(const ast::For& loop, Span) {
     execute(loop.body);
     frame().loop_indices.pop_back();
     frame().scope = iteration.parent;
-    if (diagnostics_.error_count() != errors) break;  // the next iteration would say it again
+    if (graph_.size() == first_node) graph_.loop_contexts.resize(contexts);  // nothing was made: no cost to count
+    if (diagnostics_.error_count() != errors) break;                         // the next iteration would say it again
   }
   build_.origin.loop_context = outer_context;
 }

@@ -6,6 +6,7 @@
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/elaborate/suggest.h"
 #include "dsl/parser.h"
+#include "dsl/token.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -15,6 +16,8 @@ std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
+
+std::string file_key(const std::string& path) { return "file:" + std::filesystem::path(path).lexically_normal().string(); }
 
 std::vector<std::string> ein_files(const std::string& folder) {
   std::vector<std::string> names;
@@ -32,7 +35,7 @@ std::vector<std::string> ein_files(const std::string& folder) {
 
 SourceUnit* Units::load_main(FileId file) {
   const std::string path = sources_.file(file).name();
-  return add("file:" + std::filesystem::path(path).lexically_normal().string(), file, folder_of(path));
+  return add(file_key(path), file, folder_of(path), Span{});
 }
 
 SourceUnit* Units::load_bundled(std::string_view name) {
@@ -42,12 +45,12 @@ SourceUnit* Units::load_bundled(std::string_view name) {
   EINC_CHECK(text.has_value(), "the bundled library {} is missing", name);
   const auto file = sources_.add("<" + std::string(name) + ".ein>", std::string(*text), diagnostics_);
   EINC_CHECK(file.has_value(), "the bundled library {} is no valid text", name);
-  SourceUnit* const unit = add(key, *file, "");
+  SourceUnit* const unit = add(key, *file, "", Span{});
   unit->bundled = true;
   return unit;
 }
 
-SourceUnit* Units::add(std::string key, FileId file, std::string folder) {
+SourceUnit* Units::add(std::string key, FileId file, std::string folder, Span where) {
   const size_t errors = diagnostics_.error_count();
   units_.push_back(std::make_unique<SourceUnit>());
   SourceUnit& unit = *units_.back();
@@ -56,9 +59,20 @@ SourceUnit* Units::add(std::string key, FileId file, std::string folder) {
   unit.folder = std::move(folder);
   unit.program = parse(sources_, file, diagnostics_);
   unit.incomplete = diagnostics_.error_count() != errors;
+  if (!count(unit, where)) return nullptr;
   declare_fns(unit);  // before the imports: files may import each other
   process_imports(unit);
   return &unit;
+}
+
+// Each file is bounded by itself; so is what they hold together.
+bool Units::count(const SourceUnit& unit, Span where) {
+  bytes_ += sources_.file(unit.file).text().size();
+  tokens_ += unit.program.token_count;
+  if (!where.known() || (bytes_ <= kMaxSourceBytes && tokens_ <= kMaxTokens)) return true;
+  diagnostics_.report(Code::program_too_large, where);
+  full_ = true;
+  return false;
 }
 
 void Units::declare_fns(SourceUnit& unit) {
@@ -80,15 +94,17 @@ void Units::process_imports(SourceUnit& unit) {
       continue;
     }
     if (other == &unit) continue;
-    for (const auto& [name, fn] : other->fns) {
-      auto& candidates = unit.imported[name];
-      const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const FnRef& c) { return c.fn == fn.fn; });
-      if (!known) candidates.push_back(fn);
+    for (const auto& entry : other->fns) {
+      const FnRef& ref = entry.second;
+      auto& candidates = unit.imported[entry.first];
+      const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const FnRef& c) { return c.fn == ref.fn; });
+      if (!known) candidates.push_back(ref);
     }
   }
 }
 
 SourceUnit* Units::import(const SourceUnit& importer, const ast::Import& import) {
+  if (full_) return nullptr;
   if (units_.size() >= kMaxFiles) {
     diagnostics_.report(Code::too_many_files, import.path_span, kMaxFiles);
     return nullptr;
@@ -100,17 +116,18 @@ SourceUnit* Units::import(const SourceUnit& importer, const ast::Import& import)
     return nullptr;
   }
   const std::string path = (import.path.starts_with('/') ? std::string() : importer.folder) + import.path;
-  const std::string key = "file:" + std::filesystem::path(path).lexically_normal().string();
-  if (const auto found = by_key_.find(key); found != by_key_.end()) return found->second;
+  if (const auto found = by_key_.find(file_key(path)); found != by_key_.end()) return found->second;
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    auto report = diagnostics_.report(Code::import_not_found, import.path_span, import.path, "there is no such file");
+    const bool there = std::filesystem::exists(path, error);
+    auto report = diagnostics_.report(Code::import_not_found, import.path_span, import.path,
+                                      there ? "it is no file of text" : "there is no such file");
     const std::vector<std::string> names = ein_files(folder_of(path));
     if (const auto near = near_name(std::filesystem::path(path).filename().string(), names)) report.hint("did you mean `{}`?", *near);
     return nullptr;
   }
   const auto file = sources_.load(path, diagnostics_);
-  return file ? add(key, *file, folder_of(path)) : nullptr;
+  return file ? add(file_key(path), *file, folder_of(path), import.path_span) : nullptr;
 }
 
 }  // namespace einc

@@ -42,7 +42,8 @@ class Units {
   const std::vector<std::unique_ptr<SourceUnit>>& all() const { return units_; }
 
  private:
-  SourceUnit* add(std::string key, FileId file, std::string folder);
+  SourceUnit* add(std::string key, FileId file, std::string folder, Span where);
+  bool count(const SourceUnit& unit, Span where);
   SourceUnit* import(const SourceUnit& importer, const ast::Import& import);
   void declare_fns(SourceUnit& unit);
   void process_imports(SourceUnit& unit);
@@ -50,6 +51,8 @@ class Units {
   SourceMap& sources_;
   Diagnostics& diagnostics_;
   std::vector<std::unique_ptr<SourceUnit>> units_;
+  size_t bytes_ = 0, tokens_ = 0;  // of all files
+  bool full_ = false;              // they are too many
   std::unordered_map<std::string, SourceUnit*> by_key_;
 };
 

@@ -14,18 +14,18 @@ constexpr int kMaxDepth = 64;  // rules lead to smaller nodes: deeper is a loop 
 
 // The rules of each op, for maps of each function, in table order.
 struct RuleIndex {
-  std::array<std::vector<const Rule*>, kOps> by_op;
-  std::array<std::vector<const Rule*>, kMapFns> by_fn;
+  std::array<std::vector<const RewriteRule*>, kOps> by_op;
+  std::array<std::vector<const RewriteRule*>, kMapFns> by_fn;
 
   RuleIndex() {
-    for (const std::span<const Rule> table : {map_rules(), view_rules(), sum_rules()})
-      for (const Rule& rule : table) {
+    for (const std::span<const RewriteRule> table : {map_rules(), view_rules(), sum_rules()})
+      for (const RewriteRule& rule : table) {
         if (rule.op != Op::map) by_op[static_cast<size_t>(rule.op)].push_back(&rule);
         for (size_t fn = 0; fn < kMapFns; ++fn)
           if (rule.op == Op::map && (!rule.fn || *rule.fn == static_cast<MapFn>(fn))) by_fn[fn].push_back(&rule);
       }
   }
-  const std::vector<const Rule*>& of(const Node& node) const {
+  const std::vector<const RewriteRule*>& of(const Node& node) const {
     return node.op == Op::map ? by_fn[static_cast<size_t>(node.as<MapAttr>().fn)] : by_op[static_cast<size_t>(node.op)];
   }
 };
@@ -49,7 +49,7 @@ NodeId Rewriter::append(Node node) {
 }
 
 std::optional<NodeId> Rewriter::apply_rules(const Node& node) {
-  for (const Rule* rule : rule_index().of(node)) {
+  for (const RewriteRule* rule : rule_index().of(node)) {
     std::optional<NodeId> result = rule->apply(*this, node);
     if (!result) continue;
     ++applied;

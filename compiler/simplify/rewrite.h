@@ -44,7 +44,7 @@ class Rewriter {
   int depth_ = 0;
 };
 
-struct Rule {
+struct RewriteRule {
   std::string_view name;
   std::string_view before, after;  // for people
   Op op;
@@ -52,9 +52,9 @@ struct Rule {
   std::optional<MapFn> fn = std::nullopt;  // of one elementwise function only
 };
 // The tables of rules_map.cpp (elementwise), rules_view.cpp (views and casts) and rules_sum.cpp (reductions, contractions).
-std::span<const Rule> map_rules();
-std::span<const Rule> view_rules();
-std::span<const Rule> sum_rules();
+std::span<const RewriteRule> map_rules();
+std::span<const RewriteRule> view_rules();
+std::span<const RewriteRule> sum_rules();
 
 struct Rewritten {
   Graph graph;

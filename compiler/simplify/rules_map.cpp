@@ -236,7 +236,7 @@ std::optional<NodeId> same_operands(Rewriter& r, const Node& node) {
   return place(r, operand(node, 0), node.type);
 }
 
-constexpr Rule kRules[] = {
+constexpr RewriteRule kRules[] = {
     {"fold-constant", "f(c, n)", "its value", Op::map, fold_constant},
     {"absorb-view", "f(permute(x), broadcast(y))", "f(x, y) with other axis maps", Op::map, absorb_view},
     {"mul-one", "x * 1", "x", Op::map, mul_one, MapFn::mul},
@@ -266,6 +266,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> map_rules() { return kRules; }
+std::span<const RewriteRule> map_rules() { return kRules; }
 
 }  // namespace einc

@@ -14,8 +14,9 @@ std::optional<Node> inner(Rewriter& r, const Node& node, Op op) {
 }
 
 std::optional<NodeId> exact_constant(Rewriter& r, const Node& node) {
+  if (!std::holds_alternative<double>(node.as<ConstantAttr>().value)) return std::nullopt;
   const ScalarValue value = exact_value(node.as<ConstantAttr>().value);
-  if (value == node.as<ConstantAttr>().value) return std::nullopt;
+  if (std::holds_alternative<double>(value)) return std::nullopt;
   return r.settle(r.build.constant(value, node.type.dtype));
 }
 
@@ -115,7 +116,7 @@ std::optional<NodeId> cast_constant(Rewriter& r, const Node& node) {
   return r.settle(r.build.constant(ScalarValue(*value), to));
 }
 
-constexpr Rule kRules[] = {
+constexpr RewriteRule kRules[] = {
     {"exact-constant", "0.25", "1/4", Op::constant, exact_constant},
     {"stop-gradient", "stop_gradient(x)", "x", Op::stop_gradient, drop_stop_gradient},
     {"permute-scalar", "permute(broadcast(c))", "broadcast(c)", Op::permute, view_of_scalar},
@@ -143,6 +144,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> view_rules() { return kRules; }
+std::span<const RewriteRule> view_rules() { return kRules; }
 
 }  // namespace einc

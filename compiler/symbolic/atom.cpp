@@ -15,7 +15,7 @@ namespace {
 constexpr int kDepthLimit = 1024;  // of atoms inside atoms: functions over them recurse
 
 struct Key {
-  AtomKind kind;
+  SizeAtomKind kind;
   std::vector<Poly> arguments;
   friend bool operator==(const Key&, const Key&) = default;
 };
@@ -29,7 +29,7 @@ struct KeyHash {
 
 struct Table {
   std::shared_mutex mutex;
-  std::deque<CompoundAtom> atoms{CompoundAtom{AtomKind::dim, {}, {}, 0}};  // index 0 stands for dims
+  std::deque<CompoundAtom> atoms{CompoundAtom{SizeAtomKind::dim, {}, {}, 0}};  // index 0 stands for dims
   std::unordered_map<Key, uint32_t, KeyHash> handles;
 };
 
@@ -48,12 +48,12 @@ int depth_of(const Poly& p) {
 
 }  // namespace
 
-Atom intern_atom(AtomKind kind, std::vector<Poly> arguments, Integral integral) {
+SizeAtom intern_atom(SizeAtomKind kind, std::vector<Poly> arguments, Integral integral) {
   Table& t = table();
   Key key{kind, arguments};
   {
     std::shared_lock lock(t.mutex);
-    if (auto it = t.handles.find(key); it != t.handles.end()) return Atom{Name(), it->second};
+    if (auto it = t.handles.find(key); it != t.handles.end()) return SizeAtom{Name(), it->second};
   }
   CompoundAtom atom{kind, std::move(arguments), {}, 0};
   for (const Poly& p : atom.arguments) atom.depth = std::max(atom.depth, 1 + depth_of(p));
@@ -63,16 +63,16 @@ Atom intern_atom(AtomKind kind, std::vector<Poly> arguments, Integral integral) 
   const auto handle = static_cast<uint32_t>(t.atoms.size() * 8 + (integral == Integral::yes ? 4 : 0) + static_cast<size_t>(kind));
   const auto [it, is_new] = t.handles.emplace(std::move(key), handle);
   if (is_new) t.atoms.push_back(std::move(atom));
-  return Atom{Name(), it->second};
+  return SizeAtom{Name(), it->second};
 }
 
-const CompoundAtom& compound(Atom atom) {
+const CompoundAtom& compound(SizeAtom atom) {
   Table& t = table();
   std::shared_lock lock(t.mutex);
   return t.atoms[atom.compound / 8];
 }
 
-Poly atom_power(Atom atom, int exponent) {
+Poly atom_power(SizeAtom atom, int exponent) {
   Term term{{}, Rational(1)};
   if (exponent != 0) term.monomial.push_back({atom, exponent});
   Terms terms;
@@ -80,9 +80,9 @@ Poly atom_power(Atom atom, int exponent) {
   return PolyRep::make(std::move(terms));
 }
 
-const std::string& atom_text(Atom atom) { return atom.compound == 0 ? atom.dim.str() : compound(atom).text; }
+const std::string& atom_text(SizeAtom atom) { return atom.compound == 0 ? atom.dim.str() : compound(atom).text; }
 
-bool prints_before(Atom a, Atom b) {
+bool prints_before(SizeAtom a, SizeAtom b) {
   if ((a.compound == 0) != (b.compound == 0)) return a.compound == 0;
   return !(a == b) && atom_text(a) < atom_text(b);
 }

@@ -28,12 +28,12 @@ std::optional<Factor> some_sum(std::span<const Term> terms) {
   std::optional<Factor> found;
   for (const Term& t : terms)
     for (const Factor& f : t.monomial)
-      if (f.atom.kind() == AtomKind::sum && (!found || (found->atom == f.atom && f.exponent < found->exponent))) found = f;
+      if (f.atom.kind() == SizeAtomKind::sum && (!found || (found->atom == f.atom && f.exponent < found->exponent))) found = f;
   return found;
 }
 
 // The power of a sum as terms: its polynomial where the exponent is positive.
-Poly sum_power(Atom atom, int exponent) {
+Poly sum_power(SizeAtom atom, int exponent) {
   return exponent > 0 ? pow(compound(atom).arguments.front(), exponent) : atom_power(atom, exponent);
 }
 
@@ -56,7 +56,7 @@ Poly inverse_sum(const Poly& b) {
     scale.coefficient = -scale.coefficient;
     primitive = multiply(terms, scale);
   }
-  const Atom atom = intern_atom(AtomKind::sum, {PolyRep::make(std::move(primitive))}, Integral::no);
+  const SizeAtom atom = intern_atom(SizeAtomKind::sum, {PolyRep::make(std::move(primitive))}, Integral::no);
   return PolyRep::make(multiply(TermList(atom_power(atom, -1)), scale));
 }
 
@@ -64,7 +64,7 @@ Poly divide_by_term(const Poly& a, const Term& b) {
   Poly result = PolyRep::make(multiply(TermList(a), Term{{}, Rational(1) / b.coefficient}));
   Term rest{{}, Rational(1)};
   for (const Factor& f : b.monomial) {
-    if (f.atom.kind() == AtomKind::sum) {
+    if (f.atom.kind() == SizeAtomKind::sum) {
       result *= sum_power(f.atom, -f.exponent);
     } else {
       rest.monomial.push_back({f.atom, -f.exponent});
@@ -78,7 +78,7 @@ bool cancel_one_sum(Terms& terms) {
   std::vector<Factor> sums;
   for (const Term& t : terms)
     for (const Factor& f : t.monomial)
-      if (f.atom.kind() == AtomKind::sum && std::find(sums.begin(), sums.end(), f) == sums.end()) sums.push_back(f);
+      if (f.atom.kind() == SizeAtomKind::sum && std::find(sums.begin(), sums.end(), f) == sums.end()) sums.push_back(f);
   for (const Factor& sum : sums) {
     Terms numerator, rest;
     for (const Term& t : terms) {

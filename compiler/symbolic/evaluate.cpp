@@ -8,7 +8,7 @@
 namespace einc {
 namespace {
 
-std::optional<Rational> evaluate_atom(Atom atom, const Bindings& values) {
+std::optional<Rational> evaluate_atom(SizeAtom atom, const Bindings& values) {
   if (atom.compound == 0) {
     const auto it = values.find(atom.dim);
     return it == values.end() ? std::nullopt : std::optional(Rational(it->second));
@@ -16,7 +16,7 @@ std::optional<Rational> evaluate_atom(Atom atom, const Bindings& values) {
   const CompoundAtom& c = compound(atom);
   std::optional<Rational> result = c.arguments.front().evaluate(values);
   if (!result) return std::nullopt;
-  if (c.kind == AtomKind::floor) return result->floor();
+  if (c.kind == SizeAtomKind::floor) return result->floor();
   for (size_t i = 1; i < c.arguments.size(); ++i) {  // max; a sum has one argument
     const auto next = c.arguments[i].evaluate(values);
     if (!next) return std::nullopt;
@@ -25,7 +25,7 @@ std::optional<Rational> evaluate_atom(Atom atom, const Bindings& values) {
   return result;
 }
 
-Poly substitute_atom(Atom atom, const Substitution& map) {
+Poly substitute_atom(SizeAtom atom, const Substitution& map) {
   if (atom.compound == 0) {
     const auto it = map.find(atom.dim);
     return it == map.end() ? atom_power(atom) : it->second;
@@ -34,12 +34,12 @@ Poly substitute_atom(Atom atom, const Substitution& map) {
   std::vector<Poly> arguments;
   for (const Poly& p : c.arguments) arguments.push_back(p.substitute(map));
   switch (c.kind) {
-    case AtomKind::floor:
+    case SizeAtomKind::floor:
       return floor(arguments.front());
-    case AtomKind::max:
+    case SizeAtomKind::max:
       return max_of(arguments);
-    case AtomKind::sum:
-    case AtomKind::dim:
+    case SizeAtomKind::sum:
+    case SizeAtomKind::dim:
       break;
   }
   return arguments.front();

@@ -43,17 +43,17 @@ int count_fits(const Monomial& m, const Monomial& pattern) {
 
 Poly fold(const Poly& poly, const std::vector<Pattern>& patterns);
 
-Poly fold_atom(Atom atom, const std::vector<Pattern>& patterns) {
+Poly fold_atom(SizeAtom atom, const std::vector<Pattern>& patterns) {
   const CompoundAtom& c = compound(atom);
   std::vector<Poly> arguments;
   for (const Poly& p : c.arguments) arguments.push_back(fold(p, patterns));
   switch (c.kind) {
-    case AtomKind::floor:
+    case SizeAtomKind::floor:
       return floor(arguments.front());
-    case AtomKind::max:
+    case SizeAtomKind::max:
       return max_of(arguments);
-    case AtomKind::sum:
-    case AtomKind::dim:
+    case SizeAtomKind::sum:
+    case SizeAtomKind::dim:
       break;
   }
   return arguments.front();

@@ -32,7 +32,7 @@ Parts split_whole(const Poly& x) {
 std::optional<Poly> without_inner_floor(const Poly& x) {
   const Term* inner = nullptr;
   for (const Term& t : TermList(x)) {
-    if (t.monomial.size() != 1 || t.monomial[0].exponent != 1 || t.monomial[0].atom.kind() != AtomKind::floor) continue;
+    if (t.monomial.size() != 1 || t.monomial[0].exponent != 1 || t.monomial[0].atom.kind() != SizeAtomKind::floor) continue;
     if (inner) return std::nullopt;
     inner = &t;
   }
@@ -57,7 +57,7 @@ Poly floor(const Poly& x) {
   if (parts.rest.is_zero()) return parts.whole;
   if (const auto flat = without_inner_floor(parts.rest)) return parts.whole + floor(*flat);
   if (provably_at_least(parts.rest, Poly(0)) && compare(parts.rest, Poly(1)) == Ordering::less) return parts.whole;
-  return parts.whole + atom_power(intern_atom(AtomKind::floor, {parts.rest}, Integral::yes));
+  return parts.whole + atom_power(intern_atom(SizeAtomKind::floor, {parts.rest}, Integral::yes));
 }
 
 Poly floor_divide(const Poly& a, const Poly& b) { return floor(divide(a, b)); }
@@ -68,7 +68,7 @@ Poly max_of(std::span<const Poly> values) {
   for (const Poly& v : values) {
     const TermList terms(v);
     const bool is_max = terms.size() == 1 && terms.front().coefficient.is_one() && terms.front().monomial.size() == 1 &&
-                        terms.front().monomial[0].exponent == 1 && terms.front().monomial[0].atom.kind() == AtomKind::max;
+                        terms.front().monomial[0].exponent == 1 && terms.front().monomial[0].atom.kind() == SizeAtomKind::max;
     if (!is_max) {
       flat.push_back(v);
     } else {
@@ -91,7 +91,7 @@ Poly max_of(std::span<const Poly> values) {
     if (!p.is_integral()) integral = Integral::no;
     arguments.push_back(std::move(p));
   }
-  return atom_power(intern_atom(AtomKind::max, std::move(arguments), integral));
+  return atom_power(intern_atom(SizeAtomKind::max, std::move(arguments), integral));
 }
 
 Poly max_of(const Poly& a, const Poly& b) {

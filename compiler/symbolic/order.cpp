@@ -46,8 +46,8 @@ Sign join(Sign a, Sign b) {
   return Sign::unknown;
 }
 
-std::vector<Atom> atoms_of(const Poly& p) {
-  std::vector<Atom> atoms;
+std::vector<SizeAtom> atoms_of(const Poly& p) {
+  std::vector<SizeAtom> atoms;
   for (const Term& t : TermList(p))
     for (const Factor& f : t.monomial)
       if (std::find(atoms.begin(), atoms.end(), f.atom) == atoms.end()) atoms.push_back(f.atom);
@@ -55,7 +55,7 @@ std::vector<Atom> atoms_of(const Poly& p) {
 }
 
 // Terms that hold atom^exponent, with that factor removed.
-Poly cofactor(const Poly& p, Atom atom, int exponent) {
+Poly cofactor(const Poly& p, SizeAtom atom, int exponent) {
   Terms terms;
   for (const Term& t : TermList(p))
     if (exponent_of(t.monomial, atom) == exponent) terms.push_back({without(t.monomial, atom), t.coefficient});
@@ -68,18 +68,19 @@ class Question {
   Sign sign(const Poly& p) {
     if (const auto c = p.as_rational()) return c->sign() == 0 ? Sign::zero : c->sign() > 0 ? Sign::positive : Sign::negative;
     if (--steps_ < 0) return Sign::unknown;
-    for (const Atom atom : atoms_of(p))
-      if (atom.kind() == AtomKind::sum) return without_sum(p, atom);
+    for (const SizeAtom atom : atoms_of(p))
+      if (atom.kind() == SizeAtomKind::sum) return without_sum(p, atom);
     if (const Sign s = shifted(p); s != Sign::unknown) return s;
-    for (const Atom atom : atoms_of(p))
-      if (atom.kind() != AtomKind::dim)
-        if (const Sign s = atom.kind() == AtomKind::floor ? by_floor_bounds(p, atom) : by_max_cases(p, atom); s != Sign::unknown) return s;
+    for (const SizeAtom atom : atoms_of(p))
+      if (atom.kind() != SizeAtomKind::dim)
+        if (const Sign s = atom.kind() == SizeAtomKind::floor ? by_floor_bounds(p, atom) : by_max_cases(p, atom); s != Sign::unknown)
+          return s;
     return Sign::unknown;
   }
 
  private:
   // p * S^k where k clears the sum S from the denominators; S has one sign, or nothing is known.
-  Sign without_sum(const Poly& p, Atom atom) {
+  Sign without_sum(const Poly& p, SizeAtom atom) {
     const Poly& sum = compound(atom).arguments.front();
     const Sign s = sign(sum);
     if (s != Sign::positive && s != Sign::negative) return Sign::unknown;
@@ -92,13 +93,13 @@ class Question {
   }
 
   // A constant that the atom never falls below, when one shows.
-  std::optional<Rational> lower_bound(Atom atom) {
-    if (atom.kind() == AtomKind::dim) return Rational(1);
-    if (atom.kind() == AtomKind::sum || --steps_ < 0) return std::nullopt;
+  std::optional<Rational> lower_bound(SizeAtom atom) {
+    if (atom.kind() == SizeAtomKind::dim) return Rational(1);
+    if (atom.kind() == SizeAtomKind::sum || --steps_ < 0) return std::nullopt;
     std::optional<Rational> best;
     for (const Poly& argument : compound(atom).arguments) {
       auto bound = lower_bound(argument);
-      if (bound && atom.kind() == AtomKind::floor) bound = bound->floor();
+      if (bound && atom.kind() == SizeAtomKind::floor) bound = bound->floor();
       if (bound && (!best || *bound > *best)) best = bound;
     }
     return best;
@@ -137,8 +138,8 @@ class Question {
 
   // p with every atom replaced by its bound plus itself, so that atoms stand for unknowns >= 0. No negative exponents.
   std::optional<Poly> shift(const Poly& p) {
-    std::vector<std::pair<Atom, Poly>> shifted_atoms;
-    for (const Atom atom : atoms_of(p)) {
+    std::vector<std::pair<SizeAtom, Poly>> shifted_atoms;
+    for (const SizeAtom atom : atoms_of(p)) {
       const auto bound = lower_bound(atom);
       if (!bound) return std::nullopt;
       shifted_atoms.emplace_back(atom, Poly(*bound) + atom_power(atom));
@@ -168,8 +169,8 @@ class Question {
 
   Sign shifted(const Poly& p) {
     const TermList terms(p);
-    std::vector<Atom> not_positive;
-    for (const Atom atom : atoms_of(p)) {
+    std::vector<SizeAtom> not_positive;
+    for (const SizeAtom atom : atoms_of(p)) {
       const auto bound = lower_bound(atom);
       if (!bound || bound->sign() <= 0) not_positive.push_back(atom);
     }
@@ -201,7 +202,7 @@ class Question {
   }
 
   // p = A*floor(x) + B: bounds of p from those of floor(x), by the sign of A.
-  Sign by_floor_bounds(const Poly& p, Atom atom) {
+  Sign by_floor_bounds(const Poly& p, SizeAtom atom) {
     const Poly slope = cofactor(p, atom, 1), rest = cofactor(p, atom, 0);
     if (!(slope * atom_power(atom) + rest == p)) return Sign::unknown;
     const Sign s = sign(slope);
@@ -218,7 +219,7 @@ class Question {
   }
 
   // max(x, ...) is one of its arguments; and at least each of them, which bounds A*max + B from below when A >= 0.
-  Sign by_max_cases(const Poly& p, Atom atom) {
+  Sign by_max_cases(const Poly& p, SizeAtom atom) {
     const auto& arguments = compound(atom).arguments;
     const Poly slope = cofactor(p, atom, 1), rest = cofactor(p, atom, 0);
     if (slope * atom_power(atom) + rest == p) {
@@ -280,8 +281,8 @@ bool provably_equal(const Poly& a, const Poly& b) {
   if (a == b) return true;
   const Poly difference = a - b;
   if (difference.is_zero()) return true;
-  const std::vector<Atom> atoms = atoms_of(difference);  // of dims alone it is 0 for all values only when it has no terms
-  return std::any_of(atoms.begin(), atoms.end(), [](Atom x) { return x.compound != 0; }) && sign_of(difference) == Sign::zero;
+  const std::vector<SizeAtom> atoms = atoms_of(difference);  // of dims alone it is 0 for all values only when it has no terms
+  return std::any_of(atoms.begin(), atoms.end(), [](SizeAtom x) { return x.compound != 0; }) && sign_of(difference) == Sign::zero;
 }
 
 }  // namespace einc

@@ -30,7 +30,7 @@ Poly PolyRep::make(Terms terms) {
     for (const Factor& f : t.monomial) {
       h = mix_hash(h, f.atom.key() ^ (static_cast<uint64_t>(f.exponent) << 48));
       if (f.exponent < 0 || !f.atom.is_integral()) rep->integral = false;
-      if (f.atom.kind() == AtomKind::sum) rep->has_sum = true;
+      if (f.atom.kind() == SizeAtomKind::sum) rep->has_sum = true;
     }
   }
   rep->hash = h;
@@ -47,7 +47,7 @@ Poly::Poly(const Rational& value) {
 
 Poly Poly::dim(Name name) {
   EINC_CHECK(!name.empty(), "a dim without a name");
-  return atom_power(Atom{name, 0});
+  return atom_power(SizeAtom{name, 0});
 }
 
 bool Poly::is_constant() const { return !rep_ || (rep_->terms.size() == 1 && rep_->terms.front().monomial.empty()); }
@@ -117,7 +117,7 @@ Poly operator*(const Poly& a, const Poly& b) {
 bool Poly::contains(Name dim) const {
   for (const Term& t : TermList(*this))
     for (const Factor& f : t.monomial) {
-      if (f.atom == Atom{dim, 0}) return true;
+      if (f.atom == SizeAtom{dim, 0}) return true;
       if (f.atom.compound == 0) continue;
       const auto& arguments = compound(f.atom).arguments;
       if (std::any_of(arguments.begin(), arguments.end(), [&](const Poly& p) { return p.contains(dim); })) return true;

@@ -11,22 +11,22 @@
 
 namespace einc {
 
-enum class AtomKind : uint8_t { dim, floor, max, sum };
+enum class SizeAtomKind : uint8_t { dim, floor, max, sum };
 enum class Integral : uint8_t { no, yes };
 
 // A dim's name, or a handle to a compound atom that carries its kind and whether it takes integer values only.
-struct Atom {
+struct SizeAtom {
   Name dim;
   uint32_t compound = 0;  // 0 for a dim; else index * 8 + integral * 4 + kind
 
-  AtomKind kind() const { return static_cast<AtomKind>(compound & 3); }
+  SizeAtomKind kind() const { return static_cast<SizeAtomKind>(compound & 3); }
   bool is_integral() const { return compound == 0 || (compound & 4) != 0; }
   uint64_t key() const { return (uint64_t{compound} << 32) | dim.id(); }
-  friend bool operator==(Atom, Atom) = default;
+  friend bool operator==(SizeAtom, SizeAtom) = default;
 };
 
 struct Factor {
-  Atom atom;
+  SizeAtom atom;
   int32_t exponent = 1;
   friend bool operator==(const Factor&, const Factor&) = default;
 };
@@ -81,25 +81,25 @@ class TermList {
 
 // floor: one argument. max: two or more, sorted by text. sum: one, with content 1 and a positive first printed term.
 struct CompoundAtom {
-  AtomKind kind;
+  SizeAtomKind kind;
   std::vector<Poly> arguments;
   std::string text;
   int depth = 1;
 };
-Atom intern_atom(AtomKind kind, std::vector<Poly> arguments, Integral integral);
-const CompoundAtom& compound(Atom atom);  // lives as long as the process
-Poly atom_power(Atom atom, int exponent = 1);
+SizeAtom intern_atom(SizeAtomKind kind, std::vector<Poly> arguments, Integral integral);
+const CompoundAtom& compound(SizeAtom atom);  // lives as long as the process
+Poly atom_power(SizeAtom atom, int exponent = 1);
 // Rank and text that order atoms for printing: dims first, each kind by text.
-bool prints_before(Atom a, Atom b);
-const std::string& atom_text(Atom atom);
+bool prints_before(SizeAtom a, SizeAtom b);
+const std::string& atom_text(SizeAtom atom);
 
 // Monomials and term lists (terms.cpp).
 int compare_monomials(const Monomial& a, const Monomial& b);  // lexicographic: -1, 0, 1
 Monomial multiply(const Monomial& a, const Monomial& b);
 Monomial power(const Monomial& m, int exponent);
-int exponent_of(const Monomial& m, Atom atom);
+int exponent_of(const Monomial& m, SizeAtom atom);
 bool is_integral(const Monomial& m);
-Monomial without(const Monomial& m, Atom atom);
+Monomial without(const Monomial& m, SizeAtom atom);
 Terms add(std::span<const Term> a, std::span<const Term> b);
 Terms multiply(std::span<const Term> a, std::span<const Term> b);
 Terms multiply(std::span<const Term> a, const Term& b);

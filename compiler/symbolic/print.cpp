@@ -42,7 +42,7 @@ std::optional<Term> denominator(std::span<const Term> terms) {
   int sums = 0;
   for (const Factor& f : result.monomial) {
     if (f.exponent < 0) continue;  // a factor of the whole numerator
-    if (f.atom.kind() == AtomKind::sum) {
+    if (f.atom.kind() == SizeAtomKind::sum) {
       if (++sums > 1 || f.exponent != 1) return std::nullopt;
       for (const Term& t : terms)
         if (exponent_of(t.monomial, f.atom) != -1) return std::nullopt;
@@ -67,15 +67,15 @@ std::string fraction_text(const Poly& x) {
 
 }  // namespace
 
-std::string compound_text(AtomKind kind, const std::vector<Poly>& arguments) {
+std::string compound_text(SizeAtomKind kind, const std::vector<Poly>& arguments) {
   switch (kind) {
-    case AtomKind::dim:
+    case SizeAtomKind::dim:
       break;
-    case AtomKind::floor:
+    case SizeAtomKind::floor:
       return "floor(" + fraction_text(arguments.front()) + ")";
-    case AtomKind::sum:
+    case SizeAtomKind::sum:
       return "(" + arguments.front().str() + ")";
-    case AtomKind::max: {
+    case SizeAtomKind::max: {
       std::string text = "max(";
       for (const Poly& p : arguments) text += (text.size() > 4 ? ", " : "") + p.str();
       return text + ")";

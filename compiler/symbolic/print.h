@@ -8,6 +8,6 @@
 namespace einc {
 
 // "floor((seq + 1)/2)", "max(a, b)", "(b + c)".
-std::string compound_text(AtomKind kind, const std::vector<Poly>& arguments);
+std::string compound_text(SizeAtomKind kind, const std::vector<Poly>& arguments);
 
 }  // namespace einc

@@ -21,7 +21,7 @@ void zip(const Monomial& a, const Monomial& b, Visit visit) {
   size_t i = 0, j = 0;
   while (i < a.size() || j < b.size()) {
     const uint64_t ka = i < a.size() ? a[i].atom.key() : UINT64_MAX, kb = j < b.size() ? b[j].atom.key() : UINT64_MAX;
-    const Atom atom = ka <= kb ? a[i].atom : b[j].atom;
+    const SizeAtom atom = ka <= kb ? a[i].atom : b[j].atom;
     const int ea = ka <= kb ? a[i++].exponent : 0, eb = kb <= ka ? b[j++].exponent : 0;
     if (!visit(atom, ea, eb)) return;
   }
@@ -31,7 +31,7 @@ void zip(const Monomial& a, const Monomial& b, Visit visit) {
 
 int compare_monomials(const Monomial& a, const Monomial& b) {
   int result = 0;
-  zip(a, b, [&](Atom, int ea, int eb) {
+  zip(a, b, [&](SizeAtom, int ea, int eb) {
     result = (ea > eb) - (ea < eb);
     return result == 0;
   });
@@ -42,7 +42,7 @@ Monomial multiply(const Monomial& a, const Monomial& b) {
   if (b.empty()) return a;
   if (a.empty()) return b;
   Monomial product;
-  zip(a, b, [&](Atom atom, int ea, int eb) {
+  zip(a, b, [&](SizeAtom atom, int ea, int eb) {
     if (const int64_t e = int64_t{ea} + eb; e != 0) product.push_back({atom, checked_exponent(e)});
     return true;
   });
@@ -56,7 +56,7 @@ Monomial power(const Monomial& m, int exponent) {
   return result;
 }
 
-int exponent_of(const Monomial& m, Atom atom) {
+int exponent_of(const Monomial& m, SizeAtom atom) {
   for (const Factor& f : m)
     if (f.atom == atom) return f.exponent;
   return 0;
@@ -66,7 +66,7 @@ bool is_integral(const Monomial& m) {
   return std::all_of(m.begin(), m.end(), [](const Factor& f) { return f.exponent > 0 && f.atom.is_integral(); });
 }
 
-Monomial without(const Monomial& m, Atom atom) {
+Monomial without(const Monomial& m, SizeAtom atom) {
   Monomial rest;
   for (const Factor& f : m)
     if (!(f.atom == atom)) rest.push_back(f);
@@ -136,7 +136,7 @@ Monomial monomial_content(std::span<const Term> terms) {
   Monomial content = terms.front().monomial;
   for (const Term& t : terms.subspan(1)) {
     Monomial smaller;
-    zip(content, t.monomial, [&](Atom atom, int ea, int eb) {
+    zip(content, t.monomial, [&](SizeAtom atom, int ea, int eb) {
       if (const int e = std::min(ea, eb); e != 0) smaller.push_back({atom, e});
       return true;
     });

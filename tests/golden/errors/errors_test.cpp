@@ -161,6 +161,20 @@ TEST_CASE("too many files") {
   CHECK(result.codes.contains("too_many_files"));
 }
 
+TEST_CASE("files too large together") {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("einc_large_{}", ::getpid());
+  fs::create_directories(folder);
+  const std::string half(kMaxSourceBytes / 2, ' ');
+  for (const char* name : {"a.ein", "b.ein"}) std::ofstream(folder / name) << "fn " << name[0] << "(x) { return x }\n" << half;
+  const std::string text = "input x: []\noutput y = x\n";
+  const Checked one = check_file((folder / "main.ein").string(), "import \"a.ein\"\n" + text, Stage::program);
+  const Checked two = check_file((folder / "main.ein").string(), "import \"a.ein\"\nimport \"b.ein\"\n" + text, Stage::program);
+  fs::remove_all(folder);
+  CHECK(one.codes.empty());
+  CHECK(two.codes == std::set<std::string>{"program_too_large"});
+  CHECK(two.text.find("main.ein:2:9") != std::string::npos);
+}
+
 TEST_CASE("codes are distinct and each has a test") {
   std::set<std::string_view> numbers;
   for (const CodeInfo& code : kCodes) {
@@ -168,7 +182,7 @@ TEST_CASE("codes are distinct and each has a test") {
     CHECK(numbers.insert(code.code).second);
   }
   std::set<std::string> seen = all_codes_seen();
-  seen.insert({"file_not_readable", "too_many_files"});  // above
+  seen.insert({"file_not_readable", "too_many_files", "program_too_large"});  // above
   std::string missing;
   for (const CodeInfo& code : kCodes)
     if (!seen.contains(std::string(code.identifier))) missing += fmt::format("{} {}\n", code.code, code.identifier);

@@ -376,7 +376,7 @@ Graph graph_of(const Make& make) {
   return graph;
 }
 
-void check(const std::vector<Row>& rows, std::span<const Rule> rules) {
+void check(const std::vector<Row>& rows, std::span<const RewriteRule> rules) {
   std::set<std::string_view> tested;
   for (const Row& row : rows) {
     CAPTURE(row.rule);
@@ -387,7 +387,7 @@ void check(const std::vector<Row>& rows, std::span<const Rule> rules) {
     CHECK(before.type(before.outputs[0].node) == graph_of(row.before).type(graph_of(row.before).outputs[0].node));
     if (after.size() > 5) CHECK(rewrite(expected).count == 0);
   }
-  for (const Rule& rule : rules) CHECK_MESSAGE(tested.contains(rule.name), rule.name);
+  for (const RewriteRule& rule : rules) CHECK_MESSAGE(tested.contains(rule.name), rule.name);
 }
 
 TEST_CASE("elementwise rules") { check(map_rows(), map_rules()); }

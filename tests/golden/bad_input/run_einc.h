@@ -1,0 +1,30 @@
+// Runs the einc binary the way a user does, under limits of its own, and measures it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace einc::test {
+
+struct Ran {
+  int status = -1;  // exit status; -1 when a signal ended it
+  int signal = 0;
+  double cpu_seconds = 0;
+  int64_t peak_kib = 0;
+  std::string output, errors;
+};
+
+enum class Stack : uint8_t { usual, small };  // small: 256 KiB
+
+Ran run_einc(const std::vector<std::string>& arguments, Stack stack = Stack::usual);
+
+// A build with sanitizers is slower, and its shadow memory counts as used.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr int kSlowdown = 10;
+inline constexpr int kMemoryFactor = 8;
+#else
+inline constexpr int kSlowdown = 1;
+inline constexpr int kMemoryFactor = 1;
+#endif
+
+}  // namespace einc::test
