@@ -1,6 +1,7 @@
 #include "compiler/lower/tile_contraction.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/lower/flatten.h"
 #include "runtime/base/dtype.h"
@@ -8,7 +9,7 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kDeepest = 512;  // of a depth block
+constexpr int64_t kDeepest = 768;  // of a depth block
 constexpr int64_t kSmallestDepth = 4, kSmallestWork = 512;
 constexpr int64_t kPartialBytes = 1 << 20;
 constexpr int64_t kPage = 4096;
@@ -102,12 +103,14 @@ class Tiler {
   }
 
   // The tile that fills the registers and divides the result with the fewest cycles: two products and two loads a cycle,
-  // four cycles until a sum can be added to again.
+  // four cycles until a sum can be added to again, and a share of what operands cost to come from the second cache.
   void choose_tile() {
     const int64_t vectors = divide_up(t_.columns(), t_.lanes);
+    const bool rows_are_lanes = unit_axis(left()) == t_.row && t_.rows() >= 8;  // panels filled by whole vectors
     double best = 0;
     for (int v = 1; v <= std::min<int64_t>(vectors, processor_.vector_registers - 2); ++v)
       for (int r = 1; r <= t_.rows() && r * v + v + 1 <= processor_.vector_registers; ++r) {
+        if (rows_are_lanes && std::popcount(static_cast<unsigned>(r)) != 1) continue;
         const auto tiles = [&](int64_t extent, int64_t size, const auto& cost) {
           return static_cast<double>(extent / size) * cost(size) + (extent % size > 0 ? cost(extent % size) : 0.0);
         };
@@ -119,7 +122,7 @@ class Tiler {
 
   double tile_cycles(int64_t rows, int64_t vectors) const {
     const auto sums = static_cast<double>(rows * vectors), loads = static_cast<double>(rows + vectors);
-    const double step = std::max({sums / 2, loads / 2, 4.0}) + loads / 16;
+    const double step = std::max({sums / 2, loads / 2, 4.0}) + static_cast<double>(vectors) * 0.3 + static_cast<double>(rows) * 0.15;
     return static_cast<double>(t_.depths()) * step + 10 + sums;
   }
 
@@ -133,12 +136,12 @@ class Tiler {
       const int64_t row = load->index.affine.coefficient(t_.row), depth = load->index.affine.coefficient(t_.depth);
       const bool rows_apart = t_.tile_rows <= 8 || row * bytes() % kPage != 0;
       const bool few_columns = n <= t_.tile_columns();
-      if ((depth == 1 && rows_apart) || few_columns || (row == 1 && m * k * bytes() <= processor_.level1_bytes / 2))
+      if ((depth == 1 && rows_apart) || few_columns || (row == 1 && m * k * bytes() <= processor_.level2_bytes / 4))
         t_.left = PanelSource::in_place;
     }
     if (const Scalar* load = plain_load(right()); load && load->index.affine.coefficient(t_.column) == 1) {
       const int64_t step = load->index.affine.coefficient(t_.depth) * bytes();
-      const bool cached = k * n * bytes() <= processor_.level2_bytes / 4 && (step % 1024 != 0 || k <= 64);
+      const bool cached = k * n * bytes() <= processor_.level2_bytes / 2 && (step % kPage != 0 || k <= 64);
       if (cached || m <= 4 * t_.tile_rows) t_.right = PanelSource::in_place;
     }
   }
@@ -189,6 +192,20 @@ int64_t TiledContraction::partial_elements() const { return depth_in_blocks() ? 
 
 int64_t TiledContraction::scratch_bytes() const {
   return (round_up(left_elements(), lanes) + right_elements() + partial_elements()) * bytes_of(dtype);
+}
+
+const Scalar* largest_load(const TiledContraction& plan, ValueId value) {
+  const Kernel& kernel = plan.kernel;
+  std::vector<bool> used(kernel.values.size(), false);
+  used[value] = true;
+  const Scalar* best = nullptr;
+  for (size_t i = value + 1; i-- > 0;) {
+    if (!used[i]) continue;
+    const Scalar& v = kernel.values[i];
+    for (ValueId x : v.operands) used[x] = true;
+    if (v.kind == ScalarKind::load && (!best || kernel.buffers[v.slot].count > kernel.buffers[best->slot].count)) best = &v;
+  }
+  return best && best->index.dynamic.empty() ? best : nullptr;
 }
 
 std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor) {

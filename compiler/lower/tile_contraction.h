@@ -37,6 +37,9 @@ struct TiledContraction {
   int64_t scratch_bytes() const;
 };
 
+// The load of the largest buffer that a value is made of, when only the loops decide where it reads.
+const Scalar* largest_load(const TiledContraction& plan, ValueId value);
+
 // Nothing for contractions that plain loops do as well: integers, few columns, little depth.
 std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor);
 

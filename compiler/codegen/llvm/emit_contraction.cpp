@@ -15,6 +15,7 @@ namespace {
 using llvm::BasicBlock;
 
 constexpr int kDepthUnroll = 4;
+constexpr int64_t kLine = 64;          // bytes that the caches move at once
 constexpr size_t kShortEpilogue = 12;  // values that are worth repeating for every vector of a tile
 
 // A range of a block: from `begin` to `end`, known only when the code runs.
@@ -229,6 +230,78 @@ class ContractionEmitter : ValueEmitter {
     return {element(load.slot, place_of(load.index).scalar), load.index.affine.coefficient(axis), load.index.affine.coefficient(t_.depth)};
   }
 
+  // Lines of memory that are wanted soon: `rows` rows of `lines` lines each, fetched a few per step of the depth loop from
+  // line `first` on. Bytes.
+  struct Stream {
+    Register base, first;
+    int64_t pitch, lines, rows, per_step;
+  };
+
+  void fetch(const Stream& s, Register step) {
+    for (int64_t k = 0; k < s.per_step; ++k) {
+      Register line = b_.CreateAdd(s.first, b_.CreateAdd(times(step, s.per_step), i64(k)));
+      Register row = s.lines == 1 ? line : b_.CreateUDiv(line, i64(s.lines));
+      Register place = times(smaller(row, i64(s.rows - 1)), s.pitch);
+      if (s.lines > 1) place = b_.CreateAdd(place, times(b_.CreateURem(line, i64(s.lines)), kLine));
+      prefetch(b_.CreateGEP(b_.getInt8Ty(), s.base, place), 0, 2);
+    }
+  }
+
+  void prefetch(Register address, int write, int locality) {
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                       {address, b_.getInt32(static_cast<unsigned>(write)), b_.getInt32(static_cast<unsigned>(locality)), b_.getInt32(1)});
+  }
+
+  // The operand's elements that the next panel of columns is made of: each tile of rows fetches its share.
+  std::optional<Stream> next_panel(const Block& block, Register row, Register column) {
+    const Scalar* load = t_.right == PanelSource::in_place ? nullptr : largest_load(t_, kernel_.contraction->right);
+    if (!load || t_.rows() < t_.tile_rows) return std::nullopt;
+    const int64_t size = bytes_of(kernel_.buffers[load->slot].dtype);
+    const int64_t along_columns = load->index.affine.coefficient(t_.column) * size,
+                  along_depth = load->index.affine.coefficient(t_.depth) * size;
+    Register beside = b_.CreateAdd(column, i64(t_.tile_columns()));
+    Register is_beside = b_.CreateICmpSLT(beside, block.columns.end), is_below = b_.CreateICmpSLT(block.depth.end, i64(t_.depths()));
+    axis_[t_.column] = b_.CreateSelect(is_beside, beside, b_.CreateSelect(is_below, block.columns.begin, block.columns.end));
+    axis_[t_.depth] = b_.CreateSelect(is_beside, block.depth.begin, b_.CreateSelect(is_below, block.depth.end, i64(0)));
+    Stream s{element(load->slot, place_of(load->index).scalar), nullptr, along_depth, 1, t_.block_depth, 1};
+    if (along_depth == size)
+      s.pitch = along_columns, s.rows = t_.tile_columns(), s.lines = t_.block_depth * size / kLine + 1;
+    else if (along_columns == size)
+      s.lines = t_.tile_columns() * size / kLine + (along_depth % kLine != 0 ? 1 : 0);
+    else
+      return std::nullopt;
+    const int64_t steps = std::max<int64_t>(1, t_.block_depth / kDepthUnroll), tiles = std::max<int64_t>(1, t_.block_rows / t_.tile_rows);
+    s.per_step = (s.rows * s.lines + steps * tiles - 1) / (steps * tiles);
+    s.first = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), steps * s.per_step);
+    return s;
+  }
+
+  // The left operand's elements of the next tile, where few panels share the cost of reading them for the first time.
+  std::optional<Stream> next_rows(const Source& left) {
+    if (t_.left != PanelSource::in_place || t_.columns() > 2 * t_.tile_columns()) return std::nullopt;
+    const int64_t size = bytes_of(t_.dtype), steps = std::max<int64_t>(1, t_.block_depth / kDepthUnroll);
+    Stream s{at(left.base, i64(t_.tile_rows * left.width)), i64(0), left.width * size, t_.block_depth * size / kLine + 1, t_.tile_rows, 1};
+    if (left.depth != 1) s.pitch = left.depth * size, s.lines = 1, s.rows = t_.block_depth;
+    s.per_step = (s.rows * s.lines + steps - 1) / steps;
+    return s;
+  }
+
+  // Lines that the tile's result goes to, so that its stores find them.
+  void expect_result(Register row, int count, Register column, int vectors) {
+    for (const Store& store : kernel_.stages[1].stores) {
+      if (store.index.affine.coefficient(t_.column) != 1 || store.mode != StoreMode::set) continue;
+      axis_[t_.row] = row, axis_[t_.column] = column;
+      scopes_.emplace_back();
+      for (int r = 0; r < count; ++r) {
+        axis_[t_.row] = b_.CreateAdd(row, i64(r));
+        if (!store.index.dynamic.empty()) break;
+        Register first = element(store.buffer, place_of(store.index).scalar);
+        for (int v = 0; v < vectors; ++v) prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(v) * kLine), 1, 3);
+      }
+      scopes_.pop_back();
+    }
+  }
+
   using Sums = std::vector<Register>;  // row by row
 
   void tile(const Block& block, Register row, int count, Register column, int64_t width) {
@@ -237,7 +310,13 @@ class ContractionEmitter : ValueEmitter {
     Register partial = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
                                                  times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
     Register tail = last_lanes(right, width);
-    Sums sums = multiply(left, right, block, count, vectors, tail, first_sums(block, partial, count * vectors));
+    std::vector<Stream> streams;
+    if (count == t_.tile_rows) {
+      if (const auto panel = next_panel(block, row, column)) streams.push_back(*panel);
+      if (const auto rows = next_rows(left)) streams.push_back(*rows);
+      expect_result(row, count, column, vectors);
+    }
+    Sums sums = multiply(left, right, block, count, vectors, tail, streams, first_sums(block, partial, count * vectors));
     if (!t_.depth_in_blocks()) return epilogue(sums, row, count, column, width);
     BasicBlock *done = ValueEmitter::block("done"), *more = ValueEmitter::block("more"), *after = ValueEmitter::block("after");
     b_.CreateCondBr(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), done, more);
@@ -279,7 +358,8 @@ class ContractionEmitter : ValueEmitter {
     return sums;
   }
 
-  Sums multiply(const Source& left, const Source& right, const Block& block, int count, int vectors, Register tail, Sums sums) {
+  Sums multiply(const Source& left, const Source& right, const Block& block, int count, int vectors, Register tail,
+                const std::vector<Stream>& streams, Sums sums) {
     Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
     Register left_at = left.base, right_at = right.base;
     const auto run = [&](Register steps, int unroll) {
@@ -298,6 +378,8 @@ class ContractionEmitter : ValueEmitter {
       b_.CreateCondBr(b_.CreateICmpSGT(remaining, i64(0)), inside, after);
       b_.SetInsertPoint(inside);
       Sums next(now.begin(), now.end());
+      if (unroll > 1)
+        for (const Stream& s : streams) fetch(s, b_.CreateSub(steps, remaining));
       for (int u = 0; u < unroll; ++u) step(left, right, left_now, right_now, u, count, vectors, tail, next);
       left_now->addIncoming(at(left_now, i64(left.depth * unroll)), inside);
       right_now->addIncoming(at(right_now, i64(right.depth * unroll)), inside);
