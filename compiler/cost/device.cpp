@@ -166,6 +166,19 @@ std::optional<std::string> sparse_peak_warning(const Device& device) {
   return std::nullopt;
 }
 
+std::optional<std::string> sparse_peak_warning(double peak, DType dtype, const Device* device) {
+  const auto close = [](double a, double b) { return std::abs(a - b) <= 0.005 * b; };
+  const auto known_row = known_devices();
+  const std::span<const Device> rows = device != nullptr ? std::span(device, 1) : known_row;
+  for (const Device& row : rows)
+    if (const auto dense = row.contraction_peak(dtype); dense && close(peak, *dense)) return std::nullopt;
+  for (const Device& row : rows)
+    if (const auto dense = row.contraction_peak(dtype); dense && close(peak, 2 * *dense))
+      return fmt::format("{:.4g} FLOP/s looks like {}'s {} figure for sparse matrices; dense is {:.4g}", peak, row.name, to_string(dtype),
+                         *dense);
+  return std::nullopt;
+}
+
 std::string list_devices_text() {
   auto tera = [](double value) { return value > 0 ? fmt::format("{:.5g}", value / 1e12) : std::string("-"); };
   std::string text = fmt::format("{:<10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>6} {:>7}  {}\n", "device", "f64", "f32", "tf32",
@@ -174,6 +187,8 @@ std::string list_devices_text() {
     text += fmt::format("{:<10} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>6.4g} {:>7.4g}  {}\n", d.name, tera(d.f64), tera(d.f32),
                         tera(d.tf32), tera(d.bf16), tera(d.f16), tera(d.fp8), tera(d.int8), d.memory_bytes / 1e9, d.bandwidth / 1e9,
                         d.description);
+  text += "\n";
+  for (const Device& d : known_devices()) text += fmt::format("{:<10} {}\n", d.name, d.source);
   return text + "Peaks are dense TFLOP/s of matrix products; sheets often print twice that, for sparse matrices.\n";
 }
 

@@ -18,7 +18,7 @@ struct Device {
   double f64 = 0, f32 = 0, tf32 = 0, bf16 = 0, f16 = 0, fp8 = 0, int8 = 0;
   double memory_bytes = 0;
   double bandwidth = 0;  // bytes per second
-  std::string source;    // where the numbers come from, for --list-devices
+  std::string source;    // where the numbers come from and what else sheets print, for --list-devices
 
   // Peak of a contraction with operands of this dtype, and of elementwise work and reductions (always in f32, or f64).
   std::optional<double> contraction_peak(DType dtype) const;
@@ -39,6 +39,9 @@ DeviceFile read_device_file(std::string_view json_text, std::string_view file_na
 
 // A warning when `peak` looks like a known device's doubled sparse figure.
 std::optional<std::string> sparse_peak_warning(const Device& device);
+
+// The same for a peak that is given by itself, for contractions of this dtype on `device`, or on a device of the table.
+std::optional<std::string> sparse_peak_warning(double peak, DType dtype, const Device* device);
 
 // The table of --list-devices.
 std::string list_devices_text();

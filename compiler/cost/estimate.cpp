@@ -183,6 +183,10 @@ Estimate estimate(const EstimateRequest& request) {
   if (request.tokens && request.batch_tokens) result.steps = *request.tokens / *request.batch_tokens;
   result.measured = measure(request);
   result.rules = rule_rows(request, result.measured);
+  const Device* const device = request.device ? &*request.device : nullptr;
+  if (request.peak)
+    if (auto warning = sparse_peak_warning(*request.peak, contraction_dtype(request.precision), device))
+      result.warnings.push_back("--peak " + *warning);
   if (request.device)
     if (auto warning = sparse_peak_warning(*request.device)) result.warnings.push_back(*warning);
   if (request.device || request.parameters) {

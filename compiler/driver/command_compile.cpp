@@ -79,9 +79,9 @@ FitReport fit_dim(const CompileRequest& request, const Graph& graph, const Pipel
     PipelineOptions with = options;
     with.observe = nullptr;
     with.dims[dim] = value;
-    if (!recompile) return peak_training_bytes(graph, with.dims);
+    if (!recompile) return peak_training_bytes(graph, with.dims, native_processor());
     Compilation c = compile_file(request.file, with);
-    return c.graph ? peak_training_bytes(*c.graph, with.dims) : std::nullopt;
+    return c.graph ? peak_training_bytes(*c.graph, with.dims, native_processor()) : std::nullopt;
   };
   const int64_t limit = recompile ? 4096 : int64_t{1} << 40;
   return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
@@ -136,6 +136,7 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   inference_options.observe = nullptr;
   const Graph inference = run_passes(*c.elaborated, inference_options);
   report_options.inference = &inference;
+  report_options.processor = native_processor();
   Report report = build_report(*c.graph, report_options);
   if (!request.fit.empty()) report.fit = fit_dim(request, *c.graph, options, *device);
   return report;

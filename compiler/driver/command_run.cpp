@@ -1,23 +1,27 @@
-// `einc run FILE`: one run of a program on data, by the reference interpreter: outputs, the loss, and updated values.
+// `einc run FILE`: one run of a program on data, on the processor or by the reference interpreter: outputs and the loss.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/cpu_program.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/text.h"
 #include "runtime/data/npy.h"
+#include "runtime/executor/session.h"
 
 namespace einc {
 namespace {
 
 struct RunRequest {
-  std::string file, target = "reference", arithmetic = "f64", mode = "inference", precision;
+  std::string file, target = "cpu", arithmetic = "f64", mode = "inference", precision;
   std::vector<std::string> dims, inputs, params, outputs;
   uint64_t seed = 0;
+  int threads = 0;
 };
 
 using Paths = std::vector<std::pair<std::string, std::string>>;
@@ -74,6 +78,49 @@ void print_summary(const std::string& name, const Tensor& tensor) {
   fmt::print("{}: {}[{}] {}{}\n", name, to_string(tensor.dtype), shape, values, tensor.count() > shown ? " ..." : "");
 }
 
+struct RunValues {
+  std::vector<std::pair<Name, Tensor>> outputs;
+  std::optional<Tensor> loss;
+};
+
+RunValues run_reference(const RunRequest& request, const Graph& graph, const Bindings& dims, const TensorMap& inputs,
+                        const TensorMap& given_params) {
+  const Arithmetic arithmetic = request.arithmetic == "f64" ? Arithmetic::exact : Arithmetic::stored;
+  TensorMap params = initial_params(graph, dims, request.seed, arithmetic);
+  for (const auto& [path, value] : given_params) params[path] = value;
+  InterpretOptions options;
+  options.arithmetic = arithmetic;
+  options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
+  options.seed = request.seed;
+  InterpretResult result = interpret(graph, dims, inputs, params, initial_states(graph, dims, request.seed, arithmetic), options);
+  return {std::move(result.outputs), std::move(result.loss)};
+}
+
+RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const TensorMap& inputs,
+                     const TensorMap& params) {
+  CpuOptions options;
+  options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
+  const CpuProgram cpu(graph, dims, options);
+  const Executable& program = cpu.program();
+  Session session(program, cpu.functions(), request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency()));
+  session.initialize(request.seed);
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const bool input = node.op == Op::input;
+    if (!input && (node.op != Op::param || params.count(node.as<ParamAttr>().path) == 0)) continue;
+    if (!cpu.lowered().bound.live[i]) continue;
+    const Shape& shape = cpu.lowered().bound.shapes[i];
+    const Tensor value = given_value(graph, NodeId{i}, {shape.begin(), shape.end()}, input ? inputs : params);
+    const std::string& name = input ? node.as<InputAttr>().name.str() : node.as<ParamAttr>().path.str();
+    session.set(static_cast<uint32_t>(session.find(input ? BufferRole::input : BufferRole::param, name)), to_host(value));
+  }
+  session.run(request.seed, 0);
+  RunValues values;
+  for (const ExecutableOutput& o : program.outputs) values.outputs.emplace_back(Name(o.name), from_host(session.get(o.buffer)));
+  if (program.loss >= 0) values.loss = from_host(session.get(static_cast<uint32_t>(program.loss)));
+  return values;
+}
+
 ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings dims, const Paths& input_paths, const Paths& param_paths,
                        const Paths& output_paths) {
   const Graph& graph = *c.graph;
@@ -87,14 +134,8 @@ ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings
       return ExitStatus::wrong_usage;
     }
   bind_from_shapes(graph, inputs, dims);
-  const Arithmetic arithmetic = request.arithmetic == "f64" ? Arithmetic::exact : Arithmetic::stored;
-  TensorMap params = initial_params(graph, dims, request.seed, arithmetic);
-  for (auto& [path, value] : given_params) params[path] = std::move(value);
-  InterpretOptions options;
-  options.arithmetic = arithmetic;
-  options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
-  options.seed = request.seed;
-  const InterpretResult result = interpret(graph, dims, inputs, params, initial_states(graph, dims, request.seed, arithmetic), options);
+  const RunValues result = request.target == "cpu" ? run_on_cpu(request, graph, dims, inputs, given_params)
+                                                   : run_reference(request, graph, dims, inputs, given_params);
   for (const auto& output : result.outputs) {
     const Tensor& value = output.second;
     const auto wanted =
@@ -122,13 +163,16 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("--output", r.outputs, "where to write an output: name=file.npy; others are summarised")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
-  app.add_option("--target", r.target, "reference: the interpreter")->check(CLI::IsMember({"reference"}));
-  app.add_option("--arithmetic", r.arithmetic, "f64, or stored: every result rounded to its dtype")
+  app.add_option("--target", r.target, "cpu: this machine's processor; reference: the interpreter")
+      ->check(CLI::IsMember({"cpu", "reference"}));
+  app.add_option("--arithmetic", r.arithmetic, "of the reference: f64, or stored, every result rounded to its dtype")
       ->check(CLI::IsMember({"f64", "stored"}));
   app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(CLI::IsMember({"inference", "training"}));
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
   app.add_option("--seed", r.seed, "of initial values and random draws")->check(seed_check());
+  app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
+      ->check(CLI::PositiveNumber);
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   const auto inputs = parse_assignments(r.inputs, "--input"), params = parse_assignments(r.params, "--param"),

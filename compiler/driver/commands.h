@@ -11,6 +11,7 @@ using Arguments = std::span<const std::string>;
 
 ExitStatus compile_command(Arguments arguments);    // einc FILE [options]
 ExitStatus run_command(Arguments arguments);        // einc run FILE --input x=x.npy ...
+ExitStatus bench_command(Arguments arguments);      // einc bench FILE
 ExitStatus gradcheck_command(Arguments arguments);  // einc gradcheck FILE
 ExitStatus estimate_command(Arguments arguments);   // einc estimate --params 70e9 ...
 ExitStatus dtypes_command(Arguments arguments);     // einc dtypes

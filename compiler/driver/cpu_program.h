@@ -3,8 +3,7 @@
 #include <memory>
 
 #include "compiler/codegen/llvm/native_code.h"
-#include "compiler/fuse/form_kernels.h"
-#include "compiler/ir/interpret.h"
+#include "compiler/fuse/form_graph.h"
 #include "compiler/lower/make_program.h"
 
 namespace einc {
@@ -16,9 +15,7 @@ struct CpuOptions {
 };
 
 // What all ways to look at or run a lowered graph share. The graph outlives it.
-struct LoweredGraph {
-  BoundGraph bound;
-  KernelList list;
+struct LoweredGraph : FormedGraph {
   LoweredProgram lowered;
 };
 

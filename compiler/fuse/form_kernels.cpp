@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "compiler/fuse/ordered_kernels.h"
+#include "compiler/fuse/signature.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "runtime/base/check.h"
@@ -37,6 +38,7 @@ class Former {
         fusion_(fusion),
         is_root_(graph.graph.size(), false),
         free_(graph.graph.size(), false),
+        computed_(graph.graph.size(), false),
         group_of_(graph.graph.size(), kNoGroup) {
     for (NodeId id : roots) is_root_[id.index] = true;
   }
@@ -44,6 +46,9 @@ class Former {
   KernelList run() {
     find_free();
     find_readers();
+    // Everything computed elsewhere counts as stored: what a group reads from another is.
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (is_computed(NodeId{i})) add(NodeId{i});
     finish();
@@ -53,8 +58,10 @@ class Former {
  private:
   struct Work {
     Group group;
-    Bits ancestors;  // groups that must run before
+    Bits ancestors;                // groups that must run before
+    std::vector<uint32_t> before;  // those it reads from; now_ tells what they have become
     bool alive = true;
+    bool simple = false;  // elementwise nodes of one shape that read each other element by element
   };
 
   // Values made of constants and loop indices alone are computed where they are wanted.
@@ -91,7 +98,10 @@ class Former {
 
   void add(NodeId id) {
     const auto own = static_cast<uint32_t>(work_.size());
-    work_.push_back({{{id}, {}}, {}, true});
+    work_.push_back({{{id}, {}}, {}, {}, true});
+    now_.push_back(own);
+    alive_.push_back(own);
+    work_[own].simple = graph_[id].op == Op::map || graph_[id].op == Op::cast;
     group_of_[id.index] = own;
     std::vector<uint32_t> before;
     std::vector<NodeId> operands;
@@ -102,6 +112,7 @@ class Former {
       set_bit(work_[own].ancestors, g);
       if (std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g), operands.push_back(x);
     });
+    work_[own].before = before;
     if (fusion_ == Fusion::off) return;
     uint32_t target = own;
     for (size_t k = 0; k < before.size(); ++k) {
@@ -120,9 +131,12 @@ class Former {
     if (std::string refusal = unsuitable(earlier, later); !refusal.empty()) return refusal;
     if (lies_between(earlier, later)) return "another kernel must run between them";
     Group joined = join(work_[earlier].group, work_[later].group);
-    const BuildResult result = build(joined);
-    if (!result.built) return result.refusal;
-    if (std::string refusal = slower(joined, result.built->kernel); !refusal.empty()) return refusal;
+    const bool simple = stays_simple(earlier, later);
+    if (!simple) {
+      const std::string refusal = try_build(joined);
+      if (!refusal.empty()) return refusal;
+    }
+    work_[earlier].simple = simple;
     const Bits ancestors = [&] {
       Bits all = work_[earlier].ancestors;
       merge_bits(all, work_[later].ancestors);
@@ -131,24 +145,52 @@ class Former {
     for (NodeId id : work_[later].group.members) group_of_[id.index] = earlier;
     work_[earlier].group = std::move(joined);
     work_[later].alive = false;
+    if (work_[later].group.members.size() == 1) {
+      now_[later] = earlier;
+    } else {
+      for (uint32_t& g : now_)
+        if (g == later) g = earlier;
+    }
+    alive_.erase(std::find(alive_.rbegin(), alive_.rend(), later).base() - 1);
+    work_[earlier].before.insert(work_[earlier].before.end(), work_[later].before.begin(), work_[later].before.end());
     work_[earlier].ancestors = ancestors;
-    for (Work& w : work_)
-      if (w.alive && (test_bit(w.ancestors, earlier) || test_bit(w.ancestors, later))) {
-        merge_bits(w.ancestors, ancestors);
-        set_bit(w.ancestors, earlier);
-      }
+    for (uint32_t g : alive_) {
+      Work& w = work_[g];
+      if (!test_bit(w.ancestors, earlier) && !test_bit(w.ancestors, later)) continue;
+      merge_bits(w.ancestors, ancestors);
+      set_bit(w.ancestors, earlier);
+    }
     // A group never lies before itself.
     if (test_bit(work_[earlier].ancestors, earlier)) work_[earlier].ancestors[earlier / 64] &= ~(uint64_t{1} << earlier % 64);
     return {};
   }
 
+  // A path from one to the other through a third passes through a direct predecessor of its end.
   bool lies_between(uint32_t a, uint32_t b) const {
-    for (uint32_t c = 0; c < work_.size(); ++c) {
-      if (!work_[c].alive || c == a || c == b) continue;
-      if (test_bit(work_[c].ancestors, a) && test_bit(work_[b].ancestors, c)) return true;
-      if (test_bit(work_[c].ancestors, b) && test_bit(work_[a].ancestors, c)) return true;
-    }
-    return false;
+    const auto reaches = [&](uint32_t from, uint32_t to) {
+      return std::any_of(work_[to].before.begin(), work_[to].before.end(), [&](uint32_t g) {
+        const uint32_t p = now_[g];
+        return p != from && p != to && test_bit(work_[p].ancestors, from);
+      });
+    };
+    return reaches(a, b) || reaches(b, a);
+  }
+
+  // Joining such groups needs no trial.
+  bool stays_simple(uint32_t a, uint32_t b) const {
+    if (!work_[a].simple || !work_[b].simple) return false;
+    const Shape& shape = graph_.shape(work_[a].group.members.front());
+    if (graph_.shape(work_[b].group.members.front()) != shape) return false;
+    return std::all_of(work_[b].group.members.begin(), work_[b].group.members.end(), [&](NodeId id) {
+      const Node& node = graph_[id];
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        const NodeId x = node.operands[k];
+        const bool direct = group_of_[x.index] == a;
+        if (direct && node.op == Op::map && (!node.as<MapAttr>().maps[k].is_identity() || graph_.shape(x) != shape)) return false;
+        if (!direct && kind_of(graph_[x].op) == OpKind::view) return false;
+      }
+      return true;
+    });
   }
 
   std::string unsuitable(uint32_t a, uint32_t b) const {
@@ -181,7 +223,16 @@ class Former {
     return joined;
   }
 
-  BuildResult build(Group& group) {
+  // Why the group should not be one kernel; groups alike get the answer found before.
+  std::string try_build(Group& group) {
+    find_stored(group);
+    const auto [known, fresh] = tried_.try_emplace(signer_.sign(group));
+    if (!fresh) return known->second;
+    const BuildResult result = build_kernel(graph_, group, computed_);
+    return known->second = result.built ? slower(group, result.built->kernel) : result.refusal;
+  }
+
+  void find_stored(Group& group) const {
     group.stored.clear();
     for (NodeId id : group.members) {
       const auto& readers = readers_[id.index];
@@ -189,13 +240,6 @@ class Former {
                                        [&](NodeId r) { return !std::binary_search(group.members.begin(), group.members.end(), r); });
       if (outside || is_root_[id.index]) group.stored.push_back(id);
     }
-    // Everything computed elsewhere counts as stored: what a group reads from another is.
-    if (computed_.empty()) {
-      computed_.resize(graph_.graph.size(), false);
-      for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-        computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
-    }
-    return build_kernel(graph_, group, computed_);
   }
 
   static std::string slower(const Group& group, const Kernel& kernel) {
@@ -251,7 +295,8 @@ class Former {
   }
 
   void emit(Group& group) {
-    BuildResult result = build(group);
+    find_stored(group);
+    BuildResult result = build_kernel(graph_, group, computed_);
     EINC_CHECK(result.built.has_value(), "{} is no kernel: {}", to_string(graph_[group.members.back()].op), result.refusal);
     for (NodeId id : group.stored) list_.in_memory[id.index] = true;
     Kernel& kernel = result.built->kernel;
@@ -271,6 +316,10 @@ class Former {
   std::vector<uint32_t> group_of_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<Work> work_;
+  std::vector<uint32_t> alive_;
+  std::vector<uint32_t> now_;  // per group: the group it has joined, itself at first
+  Signer signer_{graph_, computed_};
+  std::unordered_map<Signature, std::string, SignatureHash> tried_;
   KernelList list_;
 };
 

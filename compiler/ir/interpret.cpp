@@ -84,7 +84,7 @@ class Interpreter {
     Evaluation e{graph_, node, dims_, options_, {}, {}, {}};
     for (const NodeId operand : node.operands) e.in.push_back(&values_[operand.index]);
     if (node.op == Op::input || node.op == Op::param || node.op == Op::state) {
-      e.out = given(id, shapes_[id.index]);
+      e.out = given_value(graph_, id, shapes_[id.index], node.op == Op::input ? inputs_ : node.op == Op::param ? params_ : states_);
     } else {
       e.out = Tensor::zeros(node.type.dtype, shapes_[id.index]);
       evaluate(e);
@@ -92,36 +92,6 @@ class Interpreter {
     round_reals(e.out, options_.arithmetic);
     values_[id.index] = std::move(e.out);
     result_.counts[id.index] = e.counts;
-  }
-
-  // The tensor the caller gave for an input, param or state, checked and converted to the declared dtype.
-  Tensor given(NodeId id, const std::vector<int64_t>& shape) const {
-    const Node& node = graph_[id];
-    const bool input = node.op == Op::input;
-    const Name name = input ? node.as<InputAttr>().name : node.op == Op::param ? node.as<ParamAttr>().path : node.as<StateAttr>().path;
-    const TensorMap& map = input ? inputs_ : node.op == Op::param ? params_ : states_;
-    const auto found = map.find(name);
-    if (found == map.end()) fail(FailureKind::data, fmt::format("no value given for {} '{}'", to_string(node.op), name.str()));
-    const Tensor& tensor = found->second;
-    if (tensor.shape != shape)
-      fail(FailureKind::data, fmt::format("{} '{}' has shape {}, but {} is {}", to_string(node.op), name.str(), shape_text(tensor.shape),
-                                          to_string(node.type), shape_text(shape)));
-    if (tensor.is_real() && !is_floating(node.type.dtype))
-      fail(FailureKind::data, fmt::format("{} '{}' is {}, but given as {}", to_string(node.op), name.str(), to_string(node.type.dtype),
-                                          to_string(tensor.dtype)));
-    if (tensor.dtype == node.type.dtype) return tensor;
-    Tensor converted = convert(tensor, node.type.dtype);
-    for (size_t i = 0; i < converted.ints.size(); ++i)
-      if (converted.ints[i] != tensor.ints[i])
-        fail(FailureKind::data, fmt::format("{} '{}' at {} is {}, which {} cannot hold", to_string(node.op), name.str(),
-                                            describe_position(shape, static_cast<int64_t>(i)), tensor.ints[i], to_string(node.type.dtype)));
-    return converted;
-  }
-
-  static std::string shape_text(const std::vector<int64_t>& shape) {
-    std::string text = "[";
-    for (const int64_t size : shape) text += (text.size() > 1 ? " " : "") + std::to_string(size);
-    return text + "]";
   }
 
   static void evaluate(Evaluation& e) {

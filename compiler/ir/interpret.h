@@ -50,6 +50,10 @@ struct InterpretResult {
 InterpretResult interpret(const Graph& graph, const Bindings& given, const TensorMap& inputs, const TensorMap& params,
                           const TensorMap& states, const InterpretOptions& options = {});
 
+// The value that `given` holds for an input, param or state (of all of them, by name or path): of its shape, converted to its
+// dtype. Throws RuntimeFailure (data) when it is missing, of another shape, or not representable.
+Tensor given_value(const Graph& graph, NodeId id, const std::vector<int64_t>& shape, const TensorMap& given);
+
 // Initial values by path of all params, and of all states.
 TensorMap initial_params(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic = Arithmetic::exact);
 TensorMap initial_states(const Graph& graph, const Bindings& given, uint64_t seed, Arithmetic arithmetic = Arithmetic::exact);

@@ -13,6 +13,12 @@ constexpr int64_t kMaxElements = int64_t{1} << 40;  // of one value: sums over a
 
 [[noreturn]] void fail(FailureKind kind, const std::string& message) { throw RuntimeFailure(kind, message); }
 
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (const int64_t size : shape) text += (text.size() > 1 ? " " : "") + std::to_string(size);
+  return text + "]";
+}
+
 Tensor initial_value(const Graph& graph, NodeId id, const Init& init, Name path, const Bindings& dims, uint64_t seed,
                      Arithmetic arithmetic) {
   const std::optional<std::vector<double>> arguments = init_arguments(init, dims);
@@ -45,6 +51,28 @@ Bindings bind_dims(const Graph& graph, const Bindings& given) {
   const BindResult result = graph.dims.bind(given);
   if (!result.ok()) fail(FailureKind::data, result.problems.front().message);
   return result.values;
+}
+
+Tensor given_value(const Graph& graph, NodeId id, const std::vector<int64_t>& shape, const TensorMap& given) {
+  const Node& node = graph[id];
+  const bool input = node.op == Op::input;
+  const Name name = input ? node.as<InputAttr>().name : node.op == Op::param ? node.as<ParamAttr>().path : node.as<StateAttr>().path;
+  const auto found = given.find(name);
+  if (found == given.end()) fail(FailureKind::data, fmt::format("no value given for {} '{}'", to_string(node.op), name.str()));
+  const Tensor& tensor = found->second;
+  if (tensor.shape != shape)
+    fail(FailureKind::data, fmt::format("{} '{}' has shape {}, but {} is {}", to_string(node.op), name.str(), shape_text(tensor.shape),
+                                        to_string(node.type), shape_text(shape)));
+  if (tensor.is_real() && !is_floating(node.type.dtype))
+    fail(FailureKind::data, fmt::format("{} '{}' is {}, but given as {}", to_string(node.op), name.str(), to_string(node.type.dtype),
+                                        to_string(tensor.dtype)));
+  if (tensor.dtype == node.type.dtype) return tensor;
+  Tensor converted = convert(tensor, node.type.dtype);
+  for (size_t i = 0; i < converted.ints.size(); ++i)
+    if (converted.ints[i] != tensor.ints[i])
+      fail(FailureKind::data, fmt::format("{} '{}' at {} is {}, which {} cannot hold", to_string(node.op), name.str(),
+                                          describe_position(shape, static_cast<int64_t>(i)), tensor.ints[i], to_string(node.type.dtype)));
+  return converted;
 }
 
 std::vector<int64_t> shape_of(const Graph& graph, NodeId id, const Bindings& dims) {

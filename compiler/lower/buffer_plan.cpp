@@ -9,29 +9,62 @@ namespace {
 
 constexpr uint32_t kNever = UINT32_MAX;
 
+int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+
 bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
-// True when the kernel may store into buffer `out` where buffer `in` lies: one stage reads and writes the same element.
+// Values that a stage computes with.
+std::vector<bool> used_by(const Kernel& kernel, const Stage& stage) {
+  std::vector<bool> used(kernel.values.size(), false);
+  const auto use_index = [&](const Subscript& index) {
+    for (const Subscript::Dynamic& d : index.dynamic) used[d.value] = true;
+  };
+  for (const Store& s : stage.stores) used[s.value] = true, use_index(s.index);
+  for (uint16_t r : stage.reductions) used[kernel.reductions[r].value] = true;
+  for (size_t i = kernel.values.size(); i-- > 0;) {
+    if (!used[i]) continue;
+    for (ValueId x : kernel.values[i].operands) used[x] = true;
+    use_index(kernel.values[i].index);
+    for (const Range& g : kernel.values[i].guards) use_index(g.index);
+  }
+  return used;
+}
+
+// True when the kernel may store into buffer `out` where buffer `in` lies: it reads of `in` only the element that it stores
+// in `out`, and not after that.
 bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) {
   const Kernel& kernel = k.kernel;
-  if (kernel.stages.size() != 1 || kernel.stages[0].ordered || !kernel.stages[0].reductions.empty()) return false;
-  const auto& stores = kernel.stages[0].stores;
-  const auto store = std::find_if(stores.begin(), stores.end(), [&](const Store& s) { return s.buffer == out; });
-  if (store == stores.end()) return false;
-  return std::all_of(kernel.values.begin(), kernel.values.end(), [&](const Scalar& v) {
-    return v.kind != ScalarKind::load || v.slot != in || (v.index == store->index && v.guards.empty());
-  });
+  const Store* store = nullptr;
+  size_t stored = 0;
+  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+    if (kernel.stages[s].ordered) return false;
+    for (const Store& x : kernel.stages[s].stores)
+      if (x.buffer == out) store = &x, stored = s;
+  }
+  if (store == nullptr || kernel.sequence) return false;
+  const auto reads = [&](const Scalar& v) { return v.kind == ScalarKind::load && v.slot == in; };
+  for (const Scalar& v : kernel.values)
+    if (reads(v) && (v.index != store->index || !v.guards.empty())) return false;
+  for (size_t s = stored + 1; s < kernel.stages.size(); ++s) {
+    const std::vector<bool> used = used_by(kernel, kernel.stages[s]);
+    for (size_t i = 0; i < used.size(); ++i)
+      if (used[i] && reads(kernel.values[i])) return false;
+  }
+  return true;
 }
 
 class Planner {
  public:
-  Planner(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept) : graph_(graph), list_(list) {
+  Planner(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode)
+      : graph_(graph), list_(list), mode_(mode), end_(static_cast<uint32_t>(list.kernels.size())) {
     const auto nodes = graph.graph.size();
     plan_.buffers.resize(nodes);
     first_.assign(nodes, kNever);
     last_.assign(nodes, 0);
+    below_.assign(nodes, false);
+    handed_over_.assign(nodes, false);
     find_lifetimes();
-    for (NodeId id : kept) last_[id.index] = static_cast<uint32_t>(list.kernels.size());
+    for (NodeId id : kept) last_[id.index] = end_;
   }
 
   BufferPlan run() {
@@ -42,22 +75,29 @@ class Planner {
       b.bytes = graph_.count(NodeId{i}) * bytes_of(node.type.dtype);
       b.place = is_source(node.op) ? BufferPlace::source : list_.in_memory[i] ? BufferPlace::arena : BufferPlace::none;
     }
-    for (const Update& gradient : graph_.graph.gradients)
-      if (plan_.buffers[gradient.value.index].place == BufferPlace::arena)
-        plan_.buffers[gradient.value.index].place = BufferPlace::gradient;
+    if (mode_ == RunMode::training)
+      for (const Update& gradient : graph_.graph.gradients) {
+        BufferPlan::Buffer& b = plan_.buffers[gradient.value.index];
+        if (b.place == BufferPlace::arena) b.place = BufferPlace::gradient;
+      }
     place_updates();
     place_arena();
+    place_others();
     return std::move(plan_);
   }
 
  private:
   void find_lifetimes() {
-    for (uint32_t k = 0; k < list_.kernels.size(); ++k)
+    for (uint32_t k = 0; k < end_; ++k) {
+      Phase phase = Phase::forward;
+      for (NodeId id : list_.kernels[k].group.members) phase = std::max(phase, graph_[id].origin.phase);
+      phases_.push_back(phase);
       for (NodeId id : list_.kernels[k].buffers) {
         if (!id.valid()) continue;
         first_[id.index] = std::min(first_[id.index], k);
         last_[id.index] = std::max(last_[id.index], k);
       }
+    }
   }
 
   void place_updates() {
@@ -67,45 +107,118 @@ class Planner {
       if (b.place != BufferPlace::arena || b.bytes != plan_.buffers[t].bytes || first_[v] == kNever) continue;
       const uint32_t made = first_[v];
       if (first_[t] != kNever && last_[t] > made) continue;
-      const GraphKernel& k = list_.kernels[made];
-      const auto in = std::find(k.buffers.begin(), k.buffers.end(), update.target),
-                 out = std::find(k.buffers.begin(), k.buffers.end(), update.value);
-      if (in != k.buffers.end() &&
-          !reads_only_what_it_writes(k, static_cast<uint16_t>(in - k.buffers.begin()), static_cast<uint16_t>(out - k.buffers.begin())))
-        continue;
+      if (!may_overwrite(made, update.target, update.value)) continue;
       b.place = BufferPlace::in_target;
       b.target = update.target;
-      last_[t] = static_cast<uint32_t>(list_.kernels.size());  // a second update cannot take the same place
+      last_[t] = end_;  // a second update cannot take the same place
     }
   }
 
-  static int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+  // Whether kernel k may write `out` where `in` lies, if it reads `in` at all.
+  bool may_overwrite(uint32_t k, NodeId in, NodeId out) const {
+    const std::vector<NodeId>& buffers = list_.kernels[k].buffers;
+    const auto read = std::find(buffers.begin(), buffers.end(), in), written = std::find(buffers.begin(), buffers.end(), out);
+    if (read == buffers.end()) return true;
+    return reads_only_what_it_writes(list_.kernels[k], static_cast<uint16_t>(read - buffers.begin()),
+                                     static_cast<uint16_t>(written - buffers.begin()));
+  }
+
+  // In training, read by a later phase or at the end: lies below.
+  bool is_kept(uint32_t i) const {
+    if (mode_ == RunMode::inference) return false;
+    return last_[i] == end_ || phases_[last_[i]] > phases_[first_[i]];
+  }
+
+  bool in_arena(uint32_t i) const { return plan_.buffers[i].place == BufferPlace::arena || plan_.buffers[i].place == BufferPlace::shared; }
+
+  // A buffer as large that ends at the kernel that makes i, and that it may overwrite.
+  std::optional<uint32_t> overwritable(uint32_t i) const {
+    for (NodeId x : list_.kernels[first_[i]].buffers) {
+      if (!x.valid() || x.index == i || !in_arena(x.index) || first_[x.index] >= first_[i] || last_[x.index] != first_[i]) continue;
+      if (handed_over_[x.index] || plan_.buffers[x.index].bytes != plan_.buffers[i].bytes) continue;
+      if (is_kept(i) && !below_[x.index]) continue;
+      if (may_overwrite(first_[i], x, NodeId{i})) return x.index;
+    }
+    return std::nullopt;
+  }
+
+  void put(uint32_t i, bool may_fill_holes) {
+    BufferPlan::Buffer& b = plan_.buffers[i];
+    if (const auto over = overwritable(i)) {
+      b.place = BufferPlace::shared;
+      b.offset = plan_.buffers[*over].offset;
+      below_[i] = below_[*over];
+      handed_over_[*over] = true;
+      return;
+    }
+    const int64_t bytes = aligned(b.bytes);
+    const std::optional<int64_t> hole = may_fill_holes ? below_arena_.allocate_inside(bytes) : std::nullopt;
+    below_[i] = hole || is_kept(i);
+    b.offset = hole ? *hole : (below_[i] ? below_arena_ : above_arena_).allocate(bytes);
+  }
 
   void place_arena() {
-    std::vector<std::vector<uint32_t>> starting(list_.kernels.size() + 1), ending(list_.kernels.size() + 1);
+    std::vector<std::vector<uint32_t>> starting(end_ + 1), ending(end_ + 1);
+    uint32_t last_kept = 0;
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
       if (plan_.buffers[i].place != BufferPlace::arena) continue;
       starting[first_[i]].push_back(i);
       ending[last_[i]].push_back(i);
+      if (is_kept(i)) last_kept = std::max(last_kept, first_[i]);
     }
-    Arena arena;
-    for (size_t k = 0; k <= list_.kernels.size(); ++k) {
-      for (uint32_t i : starting[k]) plan_.buffers[i].offset = arena.allocate(aligned(plan_.buffers[i].bytes));
-      for (uint32_t i : ending[k]) arena.release(plan_.buffers[i].offset, aligned(plan_.buffers[i].bytes));
+    for (uint32_t k = 0; k <= end_; ++k) {
+      for (uint32_t i : starting[k]) put(i, k > last_kept);
+      for (uint32_t i : ending[k])
+        if (!handed_over_[i]) (below_[i] ? below_arena_ : above_arena_).release(plan_.buffers[i].offset, aligned(plan_.buffers[i].bytes));
     }
-    plan_.arena_bytes = arena.size();
+    for (uint32_t i = 0; i < plan_.buffers.size(); ++i)
+      if (in_arena(i) && !below_[i]) plan_.buffers[i].offset += below_arena_.size();
+    plan_.arena_bytes = below_arena_.size() + above_arena_.size();
+    sum_saved();
+  }
+
+  void place_others() {
+    plan_.total_bytes = aligned(plan_.arena_bytes);
+    for (BufferPlan::Buffer& b : plan_.buffers) {
+      if (b.place != BufferPlace::source && b.place != BufferPlace::gradient) continue;
+      b.offset = plan_.total_bytes;
+      plan_.total_bytes += aligned(b.bytes);
+    }
+  }
+
+  void sum_saved() {
+    for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
+      const Node& node = graph_.graph.nodes[i];
+      if (!in_arena(i) || phases_[first_[i]] != Phase::forward || is_cast_of_param(node)) continue;
+      bool read = false;
+      for (uint32_t k = first_[i] + 1; k <= last_[i] && k < end_ && !read; ++k)
+        read = phases_[k] == Phase::backward &&
+               std::find(list_.kernels[k].buffers.begin(), list_.kernels[k].buffers.end(), NodeId{i}) != list_.kernels[k].buffers.end();
+      if (read) plan_.saved_bytes += plan_.buffers[i].bytes;
+    }
+  }
+  bool is_cast_of_param(const Node& node) const {
+    if (node.op != Op::cast) return false;
+    NodeId x = node.operands[0];
+    while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
+    return graph_[x].op == Op::param;
   }
 
   const BoundGraph& graph_;
   const KernelList& list_;
+  RunMode mode_;
+  uint32_t end_;
   BufferPlan plan_;
+  std::vector<Phase> phases_;           // of kernels
   std::vector<uint32_t> first_, last_;  // launches that touch a node's buffer
+  std::vector<bool> below_, handed_over_;
+  Arena below_arena_, above_arena_;
 };
 
 }  // namespace
 
-BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept) {
-  return Planner(graph, list, kept).run();
+BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode) {
+  return Planner(graph, list, kept, mode).run();
 }
 
 }  // namespace einc

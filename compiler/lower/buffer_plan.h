@@ -1,27 +1,35 @@
-// Where the values of a kernel list lie: lifetimes in launches become offsets in one arena; the new value of a param or state
-// is written into its place when the kernel that makes it reads the old one only at the element it writes.
+// Where the values of a kernel list lie, all in one mapping: inputs, params, states and gradients each have a place of
+// their own; other values share an arena by their lifetimes in launches (best fit). What the forward keeps for later lies
+// below, temporaries above, so that neither leaves holes in the other; once all is kept, temporaries also use what has
+// been freed below. The new value of a param or state is written into its place, and a result into its operand's, when the
+// kernel that makes it reads the old one only at the element it writes.
 #pragma once
 #include <vector>
 
+#include "compiler/ir/interpret.h"
 #include "compiler/lower/bound_graph.h"
 #include "compiler/lower/kernel_list.h"
 
 namespace einc {
 
-enum class BufferPlace : uint8_t { none, source, gradient, in_target, arena };
+// `shared`: at the offset of another arena value that ends where this one is made.
+enum class BufferPlace : uint8_t { none, source, gradient, in_target, arena, shared };
 
 struct BufferPlan {
   struct Buffer {
     BufferPlace place = BufferPlace::none;
-    NodeId target;  // when in_target
-    int64_t offset = 0, bytes = 0;
+    NodeId target;                  // when in_target
+    int64_t offset = 0, bytes = 0;  // offset in the mapping
   };
   std::vector<Buffer> buffers;  // per node
-  int64_t arena_bytes = 0;
+  int64_t arena_bytes = 0;      // at the start of the mapping
+  int64_t total_bytes = 0;
+  int64_t saved_bytes = 0;  // arena values of the forward that backward kernels read, but casts of params
 };
 
 inline constexpr int64_t kBufferAlignment = 64;
 
-BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept);
+// `kept`: values read after the last launch.
+BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode);
 
 }  // namespace einc

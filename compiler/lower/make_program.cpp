@@ -21,7 +21,8 @@ class Maker {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) add_buffer(NodeId{i});
     for (const GraphKernel& k : list_.kernels) add_launch(k);
     add_roots();
-    out_.program.arena_bytes = plan_.arena_bytes;
+    out_.program.memory_bytes = plan_.total_bytes;
+    out_.program.scratch_bytes = panel_bytes(list_, processor_);
     return std::move(out_);
   }
 
@@ -68,8 +69,6 @@ class Maker {
     const auto index = static_cast<uint32_t>(out_.functions.size());
     out_.functions.push_back(
         {fmt::format("k{}", index), &kernel, plan_loops(kernel, processor_.vector_bits), tile_contraction(kernel, processor_)});
-    if (const auto& tiles = out_.functions.back().tiles)
-      program().scratch_bytes = std::max(program().scratch_bytes, tiles->scratch_bytes());
     program().functions.push_back(out_.functions.back().name);
     functions_.emplace(std::move(text), index);
     return index;

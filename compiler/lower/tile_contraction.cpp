@@ -212,4 +212,12 @@ std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Pro
   return Tiler(kernel, processor).run();
 }
 
+int64_t panel_bytes(const KernelList& list, const Processor& processor) {
+  constexpr int64_t kLine = 64;
+  int64_t most = 0;
+  for (const GraphKernel& k : list.kernels)
+    if (const auto tiles = tile_contraction(k.kernel, processor)) most = std::max(most, tiles->scratch_bytes());
+  return (most + kLine - 1) / kLine * kLine;
+}
+
 }  // namespace einc

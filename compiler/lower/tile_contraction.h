@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "compiler/lower/kernel.h"
+#include "compiler/lower/kernel_list.h"
 #include "compiler/lower/processor.h"
 
 namespace einc {
@@ -42,5 +43,8 @@ const Scalar* largest_load(const TiledContraction& plan, ValueId value);
 
 // Nothing for contractions that plain loops do as well: integers, few columns, little depth.
 std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor);
+
+// Bytes of panels that each thread needs for the kernels of a list, in whole cache lines.
+int64_t panel_bytes(const KernelList& list, const Processor& processor);
 
 }  // namespace einc

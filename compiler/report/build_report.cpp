@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/cost/chosen_order.h"
 #include "compiler/cost/components.h"
 #include "compiler/cost/evaluate.h"
+#include "compiler/cost/layout.h"
 #include "compiler/cost/memory.h"
 #include "compiler/cost/modules.h"
-#include "compiler/cost/plan.h"
 #include "compiler/cost/sum.h"
 #include "compiler/cost/tokens.h"
 #include "compiler/cost/totals.h"
+#include "compiler/fuse/form_graph.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/kernel_work.h"
+#include "compiler/lower/tile_contraction.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -48,9 +52,12 @@ class ReportBuilder {
         costs_(flop_costs(graph, sizes_)),
         layouts_(analyse_layouts(graph)),
         saved_(saved_activations(graph, constant_)),
+        orders_(graph, constant_, costs_, saved_),
         bytes_(graph, sizes_, layouts_.copies) {}
 
   Report run() {
+    if (bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
+      formed_.emplace(form_graph(graph_, options_.given, RunMode::training));
     describe_program();
     list_tensors();
     count_all_flops();
@@ -65,8 +72,8 @@ class ReportBuilder {
   }
 
  private:
-  Amount amount(const Poly& formula) { return {formula, evaluate_(formula), false}; }
-  static Amount planned(const Rational& value) { return {Poly(value), value, true}; }
+  Amount amount(const Poly& formula, bool chosen_order = false) { return {formula, evaluate_(formula), false, chosen_order}; }
+  static Amount planned(const Rational& value) { return {Poly(value), value, true, false}; }
 
   void describe_program() {
     report_.model = graph_.name.str();
@@ -112,11 +119,12 @@ class ReportBuilder {
   }
 
   FlopReport flop_report(const FlopTotals& totals, Phase phase) {
-    return {amount(totals.of(phase, FlopClass::contraction)),
-            amount(totals.of(phase, FlopClass::elementwise)),
-            amount(totals.of(phase, FlopClass::reduction)),
-            amount(totals.of(phase, FlopClass::other)),
-            amount(totals.total(phase)),
+    const auto of = [&](FlopClass kind) { return amount(totals.of(phase, kind), orders_.flops(phase, kind)); };
+    return {of(FlopClass::contraction),
+            of(FlopClass::elementwise),
+            of(FlopClass::reduction),
+            of(FlopClass::other),
+            amount(totals.total(phase), orders_.phase(phase)),
             amount(totals.transcendental[static_cast<size_t>(phase)])};
   }
 
@@ -125,8 +133,12 @@ class ReportBuilder {
     report_.forward = flop_report(totals, Phase::forward);
     report_.backward = flop_report(totals, Phase::backward);
     report_.optimizer = flop_report(totals, Phase::optimizer);
-    report_.step = amount(totals.step());
-    report_.executed = report_.step;  // the kernel list is the graph: nothing is recomputed, nothing skipped
+    report_.step = amount(totals.step(), orders_.step());
+    report_.executed = report_.step;
+    if (!formed_) return;
+    int64_t executed = 0;
+    for (const GraphKernel& k : formed_->list.kernels) executed += work_of(k.kernel).flops();
+    report_.executed = planned(Rational(executed));
   }
 
   void sum_modules() {
@@ -140,14 +152,18 @@ class ReportBuilder {
       sums.add(ModuleColumn::flops_step, node.origin, flops);
     }
     for (NodeId id : saved_) sums.add(ModuleColumn::saved_activations, graph_[id].origin, sizes_.bytes(id));
-    for (ModuleRow& row : sums.rows())
-      report_.modules.push_back({std::move(row.path), amount(row[ModuleColumn::parameters]), amount(row[ModuleColumn::flops_forward]),
-                                 amount(row[ModuleColumn::flops_step]), amount(row[ModuleColumn::saved_activations])});
+    for (ModuleRow& row : sums.rows()) {
+      ModuleReport module{row.path, amount(row[ModuleColumn::parameters]),
+                          amount(row[ModuleColumn::flops_forward], orders_.module_forward(row.path)),
+                          amount(row[ModuleColumn::flops_step], orders_.module_step(row.path)),
+                          amount(row[ModuleColumn::saved_activations], orders_.module_saved(row.path))};
+      report_.modules.push_back(std::move(module));
+    }
   }
 
   void fill_six_nd() {
     TokenCount tokens = tokens_per_step(graph_);
-    report_.per_token = amount(divide(report_.step.formula, tokens.tokens));
+    report_.per_token = amount(divide(report_.step.formula, tokens.tokens), orders_.step());
     SixNdReport& six = report_.six_nd;
     six.parameters = report_.parameter_count;
     six.tokens = amount(tokens.tokens);
@@ -165,33 +181,40 @@ class ReportBuilder {
     memory.optimizer_state = amount(formulas.optimizer_state);
     memory.state = amount(formulas.state);
     memory.inputs = amount(formulas.inputs);
-    memory.saved_activations = amount(formulas.saved_activations);
+    memory.saved_activations = amount(formulas.saved_activations, orders_.saved());
     report_.host_to_device = memory.inputs;
     if (!bound_.ok()) return;
-    if (auto plan = plan_memory(graph_, sizes_, layouts_, constant_, bound_.values, PlanMode::training)) {
-      memory.peak_training = planned(plan->peak());
-      memory.saved_planned = planned(plan->saved);
-      memory.workspace = planned(plan->arena + plan->constants - plan->saved);
+    if (formed_) {
+      const BufferPlan& plan = formed_->plan;
+      const Amount* parts[] = {&memory.parameters, &memory.gradients, &memory.optimizer_state, &memory.state, &memory.inputs};
+      const int64_t panels = panel_bytes(formed_->list, options_.processor);
+      Rational rest(plan.total_bytes + panels - plan.saved_bytes);
+      for (const Amount* part : parts) rest = rest - part->value.value_or(Rational(0));
+      memory.peak_training = planned(Rational(plan.total_bytes + panels));
+      memory.workspace_per_thread = planned(Rational(panels));
+      memory.saved_planned = planned(Rational(plan.saved_bytes));
+      memory.workspace = planned(rest);
     }
-    if (auto peak = inference_peak()) memory.peak_inference = planned(*peak);
+    const Graph& inference = options_.inference ? *options_.inference : graph_;
+    if (formed_ && sizes_fit(inference, bound_.values)) {
+      const FormedGraph formed = form_graph(inference, options_.given, RunMode::inference);
+      memory.peak_inference = planned(Rational(formed.plan.total_bytes + panel_bytes(formed.list, options_.processor)));
+    }
   }
 
-  std::optional<Rational> inference_peak() {
-    if (options_.inference == nullptr) {
-      const auto plan = plan_memory(graph_, sizes_, layouts_, constant_, bound_.values, PlanMode::inference);
-      return plan ? std::optional(plan->peak()) : std::nullopt;
-    }
-    const Graph& graph = *options_.inference;
-    const auto plan = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), bound_.values, PlanMode::inference);
-    return plan ? std::optional(plan->peak()) : std::nullopt;
+  // With values for the dims, where the kernels put it; else as if each op were a kernel.
+  Storage storage(NodeId id) const {
+    const bool view = kind_of(graph_[id].op) == OpKind::view;
+    if (!formed_) return view && !layouts_.copies[id.index] ? Storage::view : Storage::materialized;
+    if (formed_->list.in_memory[id.index]) return Storage::materialized;
+    return view && !layouts_.copies[id.index] ? Storage::view : Storage::fused;
   }
 
   OpReport op_report(NodeId id) {
     const Node& node = graph_[id];
     OpReport op;
     op.id = id;
-    const bool moves = kind_of(node.op) != OpKind::view || layouts_.copies[id.index];
-    op.storage = moves ? Storage::materialized : Storage::view;
+    op.storage = storage(id);
     op.copy_reason = copy_reason(graph_, layouts_, id);
     for (NodeId x : node.operands)
       if (const NodeId param = param_behind(graph_, x); param.valid()) {
@@ -201,7 +224,7 @@ class ReportBuilder {
     if (constant_[id.index]) return op.flops = op.bytes_read = op.bytes_written = amount(Poly(0)), op;
     const FlopCost& cost = costs_[id.index];
     const ByteCost moved = bytes_(id);
-    op.flops = amount(cost.flops);
+    op.flops = amount(cost.flops, orders_.node(id));
     op.bytes_read = amount(moved.read);
     op.bytes_written = amount(moved.written);
     const auto flops = as_double(op.flops), read = as_double(op.bytes_read), written = as_double(op.bytes_written);
@@ -285,10 +308,11 @@ class ReportBuilder {
     if (!costs) return;
     for (int c = 0; c < kComponents; ++c) {
       const auto k = static_cast<size_t>(c);
-      report_.components.push_back({std::string(to_string(static_cast<Component>(c))),
-                                    amount(costs->parameters[k]),
-                                    amount(divide(costs->flops[k], report_.six_nd.tokens.formula)),
-                                    {}});
+      report_.components.push_back(
+          {std::string(to_string(static_cast<Component>(c))),
+           amount(costs->parameters[k]),
+           amount(divide(costs->flops[k], report_.six_nd.tokens.formula), orders_.flops(Phase::forward, FlopClass::contraction)),
+           {}});
     }
     double all = 0;
     for (const ComponentReport& c : report_.components) all += as_double(c.flops_per_token).value_or(0);
@@ -342,10 +366,12 @@ class ReportBuilder {
   std::vector<FlopCost> costs_;
   Layouts layouts_;
   std::vector<NodeId> saved_;
+  ChosenOrders orders_;
   ByteCounter bytes_;
   std::unordered_map<Name, Name> starred_;
   double step_time_ = 0;
   bool untimed_ = false;
+  std::optional<FormedGraph> formed_;  // when all dims have values
   Report report_;
 };
 
@@ -353,11 +379,11 @@ class ReportBuilder {
 
 Report build_report(const Graph& graph, const ReportOptions& options) { return ReportBuilder(graph, options).run(); }
 
-std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given) {
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor) {
   const BindResult bound = graph.dims.bind(given);
-  if (!bound.ok()) return std::nullopt;
-  const auto plan = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), bound.values, PlanMode::training);
-  return plan ? std::optional(plan->peak()) : std::nullopt;
+  if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
+  const FormedGraph formed = form_graph(graph, given, RunMode::training);
+  return Rational(formed.plan.total_bytes + panel_bytes(formed.list, processor));
 }
 
 }  // namespace einc

@@ -62,6 +62,12 @@ class Renderer {
     return dims_;
   }
 
+  // Marks what holds for the dims in use only: the contraction order behind it was chosen for them.
+  static Json marked(Json json, const Amount& amount) {
+    if (amount.chosen_order) json["valid_for"] = "dims";
+    return json;
+  }
+
   Json tensors(const std::vector<TensorReport>& list) {
     Json result = Json::array();
     for (const TensorReport& t : list) {
@@ -94,19 +100,20 @@ class Renderer {
       formulas[key] = symbolic(amount->formula);
     }
     json["symbolic"] = formulas;
-    return json;
+    return marked(std::move(json), f.total);
   }
 
   Json flops() {
-    return {{"forward", phase(report_.forward)},
-            {"backward", phase(report_.backward)},
-            {"optimizer", phase(report_.optimizer)},
-            {"step", exact(report_.step.value)},
-            {"step_symbolic", symbolic(report_.step.formula)},
-            {"executed", exact(report_.executed.value)},
-            {"executed_symbolic", symbolic(report_.executed.formula)},
-            {"per_token", exact(report_.per_token.value)},
-            {"per_token_symbolic", symbolic(report_.per_token.formula)}};
+    Json json{{"forward", phase(report_.forward)},
+              {"backward", phase(report_.backward)},
+              {"optimizer", phase(report_.optimizer)},
+              {"step", exact(report_.step.value)},
+              {"step_symbolic", symbolic(report_.step.formula)},
+              {"executed", exact(report_.executed.value)},
+              {"executed_symbolic", symbolic(report_.executed.formula)},
+              {"per_token", exact(report_.per_token.value)},
+              {"per_token_symbolic", symbolic(report_.per_token.formula)}};
+    return marked(std::move(json), report_.step);
   }
 
   Json modules() {
@@ -121,7 +128,7 @@ class Renderer {
                          {"flops_forward", symbolic(m.flops_forward.formula)},
                          {"flops_step", symbolic(m.flops_step.formula)},
                          {"saved_activations", symbolic(m.saved_activations.formula)}};
-      result.push_back(std::move(row));
+      result.push_back(marked(marked(std::move(row), m.flops_step), m.saved_activations));
     }
     return result;
   }
@@ -134,12 +141,13 @@ class Renderer {
               {"ratio", number(six.ratio)}};
     json["tokens_from"] = six.tokens_from;
     json["symbolic"] = {{"tokens", symbolic(six.tokens.formula)}, {"estimate", symbolic(six.estimate.formula)}};
+    if (report_.forward.total.chosen_order || report_.backward.total.chosen_order) json["valid_for"] = "dims";
     return json;
   }
 
   Json bytes(const Amount& amount) {
     Json json{{"bytes", exact(amount.value)}};
-    if (amount.value && amount.for_dims_only) json["valid_for"] = "dims";
+    if ((amount.value && amount.for_dims_only) || amount.chosen_order) json["valid_for"] = "dims";
     json["symbolic"] = amount.for_dims_only || !amount.formula.is_zero() || amount.value ? Json(symbolic(amount.formula)) : Json(nullptr);
     return json;
   }
@@ -155,6 +163,7 @@ class Renderer {
     json["saved_activations"]["planned"] = exact(m.saved_planned.value);
     json["inputs"] = bytes(m.inputs);
     json["workspace"] = bytes(m.workspace);
+    json["workspace_per_thread"] = bytes(m.workspace_per_thread);
     json["peak_training"] = bytes(m.peak_training);
     json["peak_inference"] = bytes(m.peak_inference);
     json["host_to_device"] = bytes(report_.host_to_device);
@@ -165,11 +174,12 @@ class Renderer {
     Json result = Json::array();
     for (const ComponentReport& c : report_.components)
       result.push_back(
-          {{"name", c.name},
-           {"parameters", exact(c.parameters.value)},
-           {"flops_per_token", exact(c.flops_per_token.value)},
-           {"share", number(c.share)},
-           {"symbolic", {{"parameters", symbolic(c.parameters.formula)}, {"flops_per_token", symbolic(c.flops_per_token.formula)}}}});
+          marked({{"name", c.name},
+                  {"parameters", exact(c.parameters.value)},
+                  {"flops_per_token", exact(c.flops_per_token.value)},
+                  {"share", number(c.share)},
+                  {"symbolic", {{"parameters", symbolic(c.parameters.formula)}, {"flops_per_token", symbolic(c.flops_per_token.formula)}}}},
+                 c.flops_per_token));
     return result;
   }
 
@@ -234,7 +244,7 @@ class Renderer {
     json["intensity"] = number(op.intensity);
     json["bound"] = text(op.bound);
     json["time_s"] = number(op.time_s);
-    return json;
+    return marked(std::move(json), op.flops);
   }
 
   Json ops() {
@@ -246,13 +256,14 @@ class Renderer {
   Json device() {
     if (!report_.device) return nullptr;
     const DeviceReport& d = *report_.device;
-    return {{"name", d.device.name},
-            {"peak_flops", d.peak_flops},
-            {"bandwidth", d.device.bandwidth},
-            {"memory_bytes", d.device.memory_bytes},
-            {"step_time_s", number(d.step_time_s)},
-            {"mfu_at_bound", number(d.mfu_at_bound)},
-            {"fits", d.fits ? Json(*d.fits) : Json(nullptr)}};
+    Json json{{"name", d.device.name},
+              {"peak_flops", d.peak_flops},
+              {"bandwidth", d.device.bandwidth},
+              {"memory_bytes", d.device.memory_bytes},
+              {"step_time_s", number(d.step_time_s)},
+              {"mfu_at_bound", number(d.mfu_at_bound)},
+              {"fits", d.fits ? Json(*d.fits) : Json(nullptr)}};
+    return marked(std::move(json), report_.step);
   }
 
   Json training() {
@@ -260,15 +271,16 @@ class Renderer {
     const TrainingReport& t = *report_.training;
     Json shards = Json::array();
     for (const auto& shard : t.shards) shards.push_back({{"scheme", shard.name}, {"bytes_per_device", shard.bytes}});
-    return {{"devices", t.devices},
-            {"tokens", t.tokens},
-            {"mfu", t.mfu},
-            {"flops", t.time.flops},
-            {"seconds", t.time.seconds},
-            {"days", t.time.days},
-            {"device_hours", t.time.device_hours},
-            {"steps", number(t.steps)},
-            {"shards", shards}};
+    Json json{{"devices", t.devices},
+              {"tokens", t.tokens},
+              {"mfu", t.mfu},
+              {"flops", t.time.flops},
+              {"seconds", t.time.seconds},
+              {"days", t.time.days},
+              {"device_hours", t.time.device_hours},
+              {"steps", number(t.steps)},
+              {"shards", shards}};
+    return marked(std::move(json), report_.step);
   }
 
   Json fit() {

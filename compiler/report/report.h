@@ -10,6 +10,7 @@
 #include "compiler/cost/estimate.h"
 #include "compiler/cost/roofline.h"
 #include "compiler/ir/graph.h"
+#include "compiler/lower/processor.h"
 
 namespace einc {
 
@@ -17,6 +18,7 @@ struct Amount {
   Poly formula;
   std::optional<Rational> value;  // empty while a free dim it depends on has no value
   bool for_dims_only = false;     // a plan made for the dims in use: the formula is that number
+  bool chosen_order = false;      // the formula holds for a contraction order chosen for the dims in use
 };
 
 struct FlopReport {
@@ -44,7 +46,8 @@ struct SixNdReport {
 
 struct MemoryReport {
   Amount parameters, gradients, optimizer_state, state, saved_activations, inputs, workspace, peak_training, peak_inference;
-  Amount saved_planned;  // what the plan keeps in its arena from the forward for the backward
+  Amount workspace_per_thread;  // panels of contractions: in workspace once, again for each further thread
+  Amount saved_planned;         // what the plan keeps in its arena from the forward for the backward
 };
 
 enum class Storage : uint8_t { view, fused, materialized };
@@ -139,11 +142,12 @@ struct ReportOptions {
   std::optional<TrainingRequest> training;
   // The program simplified with inference roots (dropout as identity); null: read off the training graph.
   const Graph* inference = nullptr;
+  Processor processor = {};  // whose panels of contractions count as workspace, those of one thread
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);
 
 // Bytes of a training step's peak at these dims: what --fit searches over. Empty when the dims do not bind.
-std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given);
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor);
 
 }  // namespace einc

@@ -147,6 +147,7 @@ class Renderer {
     add("inputs", m.inputs);
     add("saved activations", m.saved_activations);
     add("workspace", m.workspace);
+    add("  of each thread", m.workspace_per_thread);
     add("peak, training", m.peak_training);
     add("peak, inference", m.peak_inference);
     w_.table(table, false);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "runtime/base/check.h"
@@ -65,6 +66,21 @@ double decode_float(DType dtype, uint16_t bits) {
   const int shift = lowest_exponent(format) - format.mantissa_bits;
   if (exponent == 0) return sign * std::ldexp(fraction, shift);
   return sign * std::ldexp(fraction + (1 << format.mantissa_bits), shift + exponent - 1);
+}
+
+void store_number(DType dtype, double x, std::byte* out) {
+  const auto put = [&](auto element) { std::memcpy(out, &element, sizeof element); };
+  switch (dtype) {
+    case DType::f64: return put(x);
+    case DType::real: case DType::f32: return put(static_cast<float>(x));
+    case DType::bf16: case DType::f16: return put(encode_float(dtype, x));
+    case DType::f8e4m3: case DType::f8e5m2: return put(static_cast<uint8_t>(encode_float(dtype, x)));
+    case DType::i64: return put(static_cast<int64_t>(x));
+    case DType::i32: return put(static_cast<int32_t>(x));
+    case DType::u16: return put(static_cast<uint16_t>(x));
+    case DType::u8: return put(static_cast<uint8_t>(x));
+    case DType::boolean: return put(static_cast<uint8_t>(x != 0));
+  }
 }
 
 }  // namespace einc

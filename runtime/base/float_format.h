@@ -1,6 +1,7 @@
 // Storage formats of floating numbers, from their description in DTypeInfo: rounding a double to a format (nearest, ties
 // to even) and its bit patterns. Beyond the largest finite value: infinity, and NaN in f8e4m3, which has no infinity.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "runtime/base/dtype.h"
@@ -13,5 +14,8 @@ double round_to_format(DType dtype, double x);
 // Bit pattern of round_to_format(dtype, x) for the formats of 16 and 8 bits.
 uint16_t encode_float(DType dtype, double x);
 double decode_float(DType dtype, uint16_t bits);
+
+// Writes x as one element of the dtype: floats rounded, integers towards zero, bool as x != 0.
+void store_number(DType dtype, double x, std::byte* out);
 
 }  // namespace einc

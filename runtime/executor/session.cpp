@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "runtime/base/check.h"
@@ -14,50 +15,7 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kHugePage = int64_t{1} << 21;
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kSmallLaunch = 8192;  // elements visited: not worth a second thread
-
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-// Numbers in a storage format.
-void store(DType dtype, std::span<const double> values, std::byte* out) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    const auto put = [&](auto x) { std::memcpy(out + i * sizeof x, &x, sizeof x); };
-    switch (dtype) {
-      case DType::f64:
-        put(values[i]);
-        break;
-      case DType::real:
-      case DType::f32:
-        put(static_cast<float>(values[i]));
-        break;
-      case DType::bf16:
-      case DType::f16:
-        put(encode_float(dtype, values[i]));
-        break;
-      case DType::f8e4m3:
-      case DType::f8e5m2:
-        put(static_cast<uint8_t>(encode_float(dtype, values[i])));
-        break;
-      case DType::i64:
-        put(static_cast<int64_t>(values[i]));
-        break;
-      case DType::i32:
-        put(static_cast<int32_t>(values[i]));
-        break;
-      case DType::u16:
-        put(static_cast<uint16_t>(values[i]));
-        break;
-      case DType::u8:
-        put(static_cast<uint8_t>(values[i]));
-        break;
-      case DType::boolean:
-        put(static_cast<uint8_t>(values[i] != 0));
-        break;
-    }
-  }
-}
 
 std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
   std::vector<int64_t> at(shape.size());
@@ -73,7 +31,7 @@ struct Session::Memory {
   size_t size = 0;
 
   explicit Memory(int64_t bytes) {
-    size = static_cast<size_t>((std::max<int64_t>(bytes, 1) + kHugePage - 1) / kHugePage * kHugePage);
+    size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
     void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) throw RuntimeFailure(FailureKind::resource, fmt::format("no memory for {} bytes", size));
     madvise(at, size, MADV_HUGEPAGE);
@@ -86,15 +44,9 @@ struct Session::Memory {
 
 Session::Session(const Executable& program, std::vector<KernelFunction*> functions, int threads)
     : program_(program), functions_(std::move(functions)), pool_(threads), faults_(static_cast<size_t>(pool_.size())) {
-  int64_t total = aligned(program.arena_bytes);
-  std::vector<int64_t> offsets;
-  for (const ExecutableBuffer& b : program.buffers) {
-    offsets.push_back(b.role == BufferRole::arena ? b.offset : total);
-    if (b.role != BufferRole::arena) total += aligned(b.bytes);
-  }
-  scratch_ = total;
-  memory_ = std::make_unique<Memory>(total + pool_.size() * aligned(program.scratch_bytes));
-  for (int64_t offset : offsets) buffers_.push_back(memory_->base + offset);
+  scratch_ = program.memory_bytes;
+  memory_ = std::make_unique<Memory>(scratch_ + pool_.size() * program.scratch_bytes);
+  for (const ExecutableBuffer& b : program.buffers) buffers_.push_back(memory_->base + b.offset);
 }
 
 Session::~Session() = default;
@@ -111,7 +63,7 @@ void Session::initialize(uint64_t seed) {
         const int64_t first = piece * kPiece, n = std::min(kPiece, count - first);
         const std::span<double> part(values.data(), static_cast<size_t>(n));
         fill_init(b.init, b.init_arguments, seed, b.name, static_cast<uint64_t>(first), part);
-        store(b.dtype, part, buffers_[i] + first * bytes_of(b.dtype));
+        for (int64_t k = 0; k < n; ++k) store_number(b.dtype, part[static_cast<size_t>(k)], buffers_[i] + (first + k) * bytes_of(b.dtype));
       }
     });
   }
@@ -139,34 +91,48 @@ HostArray Session::get(uint32_t buffer) const {
 }
 
 void Session::run(uint64_t seed, uint64_t step) {
-  std::fill(faults_.begin(), faults_.end(), IndexFault{});
-  std::vector<void*> pointers;
-  std::vector<uint64_t> keys;
+  for (size_t l = 0; l < program_.launches.size(); ++l) launch(l, seed, step);
+  finish();
+}
+
+void Session::run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds) {
+  seconds.resize(program_.launches.size(), 0);
   for (size_t l = 0; l < program_.launches.size(); ++l) {
-    const Launch& launch = program_.launches[l];
-    pointers.clear();
-    for (uint32_t b : launch.buffers) pointers.push_back(buffers_[b]);
-    keys.clear();
-    for (const std::string& stream : launch.streams) {
-      const PhiloxKey key = random_key(seed, stream);
-      keys.push_back(uint64_t{key[1]} << 32 | key[0]);
-    }
-    KernelFunction* function = functions_[launch.function];
-    const auto work = [&](int thread, int64_t begin, int64_t end) {
-      const KernelArguments arguments{pointers.data(),
-                                      keys.data(),
-                                      step,
-                                      &faults_[static_cast<size_t>(thread)],
-                                      static_cast<int32_t>(l),
-                                      memory_->base + scratch_ + thread * aligned(program_.scratch_bytes)};
-      function(&arguments, begin, end);
-    };
-    if (launch.work < kSmallLaunch)
-      work(0, 0, launch.domain);
-    else
-      pool_.run(launch.domain, work);
-    report_faults();
+    const auto start = std::chrono::steady_clock::now();
+    launch(l, seed, step);
+    seconds[l] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
+  finish();
+}
+
+void Session::launch(size_t index, uint64_t seed, uint64_t step) {
+  const Launch& launch = program_.launches[index];
+  std::vector<void*> pointers;
+  for (uint32_t b : launch.buffers) pointers.push_back(buffers_[b]);
+  std::vector<uint64_t> keys;
+  for (const std::string& stream : launch.streams) {
+    const PhiloxKey key = random_key(seed, stream);
+    keys.push_back(uint64_t{key[1]} << 32 | key[0]);
+  }
+  std::fill(faults_.begin(), faults_.end(), IndexFault{});
+  KernelFunction* function = functions_[launch.function];
+  const auto work = [&](int thread, int64_t begin, int64_t end) {
+    const KernelArguments arguments{pointers.data(),
+                                    keys.data(),
+                                    step,
+                                    &faults_[static_cast<size_t>(thread)],
+                                    static_cast<int32_t>(index),
+                                    memory_->base + scratch_ + thread * program_.scratch_bytes};
+    function(&arguments, begin, end);
+  };
+  if (launch.work < kSmallLaunch)
+    work(0, 0, launch.domain);
+  else
+    pool_.run(launch.domain, work);
+  report_faults();
+}
+
+void Session::finish() {
   for (const BufferCopy& copy : program_.copies)
     std::memcpy(buffers_[copy.target], buffers_[copy.value], static_cast<size_t>(program_.buffers[copy.target].bytes));
 }

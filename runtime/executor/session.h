@@ -32,9 +32,14 @@ class Session {
 
   // One run. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
   void run(uint64_t seed, uint64_t step);
+  // As run; adds each launch's seconds to `seconds`, one entry per launch.
+  void run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds);
+  ThreadPool& pool() { return pool_; }
 
  private:
   struct Memory;
+  void launch(size_t index, uint64_t seed, uint64_t step);
+  void finish();
   void report_faults();
 
   const Executable& program_;

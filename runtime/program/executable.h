@@ -18,7 +18,7 @@ struct ExecutableBuffer {
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   int64_t bytes = 0;
-  int64_t offset = 0;               // in the arena
+  int64_t offset = 0;               // in the memory of the executable
   InitKind init = InitKind::zeros;  // of params and states
   std::vector<double> init_arguments;
   bool operator==(const ExecutableBuffer&) const = default;
@@ -60,7 +60,8 @@ struct Executable {
   std::vector<ExecutableOutput> gradients;  // by path of the param
   int32_t loss = -1;                        // buffer
   std::vector<BufferCopy> copies;
-  int64_t arena_bytes = 0, scratch_bytes = 0;  // scratch: of each thread
+  int64_t memory_bytes = 0;   // of all buffers together, in whole cache lines
+  int64_t scratch_bytes = 0;  // of each thread, besides
 };
 
 }  // namespace einc

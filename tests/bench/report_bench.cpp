@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
         "vocab=128256", "--report"},
        1.0,
        1000},
+      {"order of 12 operands", {examples + "../tests/bench/twelve_operands.ein", "--report"}, 0.05, 50},
   };
   constexpr int kRuns = 7;
   fmt::print("{:<26} {:>10} {:>19} {:>8} {:>10} {:>8}\n", "einc FILE --report", "median s", "min .. max s", "goal s", "peak MB", "goal MB");

@@ -40,7 +40,9 @@ std::string difference(const Tensor& found, const Tensor& wanted, int64_t depth)
 std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorMap& inputs) {
   Session session(program.program(), program.functions(), threads);
   for (const auto& [name, value] : inputs) {
-    const auto buffer = static_cast<uint32_t>(session.find(BufferRole::input, name.str()));
+    const int found = session.find(BufferRole::input, name.str());
+    if (found < 0) continue;  // the program does not read it
+    const auto buffer = static_cast<uint32_t>(found);
     session.set(buffer, to_host(convert(value, program.program().buffers[buffer].dtype)));
   }
   session.run(0, 0);

@@ -1,13 +1,14 @@
-// The memory plan carried out on whole programs: every write takes its interval, every read must still find its own value
-// there. Works on owners of 64-byte cells and on nothing that the planner knows about lifetimes.
+// The plan of buffers carried out on whole programs: every launch takes the places of what it writes, and must still find
+// its operands' values in theirs. Works on owners of 64-byte cells and on nothing that the planner knows about lifetimes.
 #include <doctest/doctest.h>
 
-#include <map>
+#include <vector>
 
-#include "compiler/cost/plan.h"
 #include "compiler/elaborate/elaborate.h"
+#include "compiler/fuse/form_graph.h"
 #include "compiler/precision/assign.h"
 #include "compiler/report/report.h"
+#include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
 
 using namespace einc;
@@ -21,63 +22,61 @@ Graph compiled(const std::string& file, const Bindings& dims, Policy policy) {
   REQUIRE(id);
   auto graph = elaborate(sources, *id, {.dims = dims, .precision = policy}, diagnostics);
   REQUIRE(graph);
-  return assign_precision(simplify(std::move(*graph), Roots::training), policy);
+  return assign_precision(simplify(expand(std::move(*graph), Roots::training), Roots::training), policy);
 }
 
 class Memory {
  public:
-  Memory(const Graph& graph, const MemoryPlan& plan, const Layouts& layouts)
-      : graph_(graph),
-        plan_(plan),
-        layouts_(layouts),
-        cells_(static_cast<size_t>(*plan.arena.as_integer() / kArenaAlignment) + 1, kNobody) {}
+  explicit Memory(const FormedGraph& formed)
+      : formed_(formed), cells_(static_cast<size_t>(formed.plan.total_bytes / kBufferAlignment) + 1, kNobody) {
+    for (uint32_t i = 0; i < formed.plan.buffers.size(); ++i)
+      if (formed.plan.buffers[i].place == BufferPlace::source) own(i, i);
+  }
 
-  // Counts reads that find another value's bytes, and writes outside the arena.
+  // Reads that find another value's bytes, and places beyond the mapping.
   int run() {
-    for (uint32_t i = 0; i < graph_.size(); ++i) {
-      if (!plan_.live[i] || layouts_.buffer[i].index != i) continue;
-      for (NodeId x : graph_.nodes[i].operands) read(x);
-      write(i);
+    for (const GraphKernel& k : formed_.list.kernels) {
+      for (size_t b = 0; b < k.buffers.size(); ++b)
+        if (k.kernel.buffers[b].access == BufferAccess::read) read(k.buffers[b]);
+      for (size_t b = 0; b < k.buffers.size(); ++b)
+        if (k.kernel.buffers[b].access != BufferAccess::read) own(place_of(k.buffers[b].index), k.buffers[b].index);
     }
-    for (const Output& output : graph_.outputs) read(output.node);
-    if (graph_.loss.valid() && plan_.live[graph_.loss.index]) read(graph_.loss);
-    for (const Update& update : graph_.updates)
-      if (plan_.live[update.value.index]) read(update.value);
+    const Graph& graph = formed_.bound.graph;
+    for (const Output& output : graph.outputs) read(output.node);
+    if (graph.loss.valid() && formed_.list.in_memory[graph.loss.index]) read(graph.loss);
+    for (const Update& update : graph.updates)
+      if (formed_.list.in_memory[update.value.index]) read(update.value);
     return lost_;
   }
 
  private:
   static constexpr uint32_t kNobody = UINT32_MAX;
 
+  uint32_t place_of(uint32_t i) const {
+    const BufferPlan::Buffer& b = formed_.plan.buffers[i];
+    return b.place == BufferPlace::in_target ? b.target.index : i;
+  }
   template <class Visit>
-  void each_cell(const Placement& p, Visit visit) {
-    for (int64_t c = p.offset / kArenaAlignment; c * kArenaAlignment < p.offset + p.bytes; ++c) {
-      if (c >= static_cast<int64_t>(cells_.size()))
+  void each_cell(uint32_t place, Visit visit) {
+    const BufferPlan::Buffer& b = formed_.plan.buffers[place];
+    for (int64_t c = b.offset / kBufferAlignment; c * kBufferAlignment < b.offset + b.bytes; ++c) {
+      if (c * kBufferAlignment >= formed_.plan.total_bytes)
         ++lost_;
       else
         visit(cells_[static_cast<size_t>(c)]);
     }
   }
+  void own(uint32_t place, uint32_t owner) {
+    each_cell(place, [&](uint32_t& cell) { cell = owner; });
+  }
   void read(NodeId x) {
-    const uint32_t b = layouts_.buffer[x.index].index;
-    const Placement& p = plan_.placements[b];
     bool found = true;
-    if (p.region == Region::arena || p.region == Region::shared) each_cell(p, [&](uint32_t owner) { found = found && owner == b; });
-    if (p.region == Region::in_place) found = sources_[p.shares.index] == b;
-    if (p.region == Region::source) found = !sources_.contains(b);
+    each_cell(place_of(x.index), [&](uint32_t cell) { found = found && cell == x.index; });
     if (!found) ++lost_;
   }
-  void write(uint32_t i) {
-    const Placement& p = plan_.placements[i];
-    if (p.region == Region::arena || p.region == Region::shared) each_cell(p, [&](uint32_t& owner) { owner = i; });
-    if (p.region == Region::in_place) sources_[p.shares.index] = i;
-  }
 
-  const Graph& graph_;
-  const MemoryPlan& plan_;
-  const Layouts& layouts_;
-  std::vector<uint32_t> cells_;           // whose bytes lie in each 64 bytes of the arena
-  std::map<uint32_t, uint32_t> sources_;  // params and states that hold a new value already
+  const FormedGraph& formed_;
+  std::vector<uint32_t> cells_;  // whose bytes lie in each 64 bytes of the mapping
   int lost_ = 0;
 };
 
@@ -85,13 +84,12 @@ void check_plan(const std::string& file, const Bindings& dims) {
   CAPTURE(file);
   for (Policy policy : {Policy::f32, Policy::bf16, Policy::f16, Policy::fp8}) {
     const Graph graph = compiled(file, dims, policy);
-    const Layouts layouts = analyse_layouts(graph);
-    for (PlanMode mode : {PlanMode::training, PlanMode::inference}) {
-      const auto plan = plan_memory(graph, Sizes(graph), layouts, constant_nodes(graph), graph.dims.bind(dims).values, mode);
-      REQUIRE(plan);
-      CHECK(Memory(graph, *plan, layouts).run() == 0);
-    }
-    CHECK(peak_training_bytes(graph, dims) ==
+    for (RunMode mode : {RunMode::training, RunMode::inference})
+      for (Fusion fusion : {Fusion::off, Fusion::on}) {
+        const FormedGraph formed = form_graph(graph, dims, mode, fusion);
+        CHECK(Memory(formed).run() == 0);
+      }
+    CHECK(peak_training_bytes(graph, dims, Processor()) ==
           build_report(graph, {.given = dims, .detail = Detail::totals, .device = {}, .training = {}}).memory.peak_training.value);
   }
 }

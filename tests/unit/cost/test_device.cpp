@@ -66,6 +66,26 @@ TEST_CASE("G: dense peaks in TFLOP/s, memory in GB and bandwidth in GB/s as the 
   }
 }
 
+TEST_CASE("G: the list says what else sheets print, and doubled figures for sparse matrices are warned of") {
+  const std::string list = list_devices_text();
+  for (const char* also :
+       {"1935 GB/s", "192 GB physical", "186 GB", "366.4", "also sold with 16 GB", "1200 GB/s", "800 GiB/s", "f16 accumulation"})
+    CHECK_MESSAGE(list.find(also) != std::string::npos, also);
+  struct Row {
+    const char* name;
+    double peak;
+    DType dtype;
+  };
+  for (const Row& row : {Row{"h100-sxm", 1979e12, DType::bf16}, Row{"h100-sxm", 3958e12, DType::f8e4m3},
+                         Row{"a100-80gb", 624e12, DType::bf16}, Row{"b200", 4500e12, DType::bf16}}) {
+    CHECK(sparse_peak_warning(row.peak, row.dtype, find_device(row.name)));
+    CHECK_FALSE(sparse_peak_warning(row.peak / 2, row.dtype, find_device(row.name)));
+  }
+  CHECK(sparse_peak_warning(1979e12, DType::bf16, nullptr));
+  CHECK_FALSE(sparse_peak_warning(1979e12, DType::f8e4m3, nullptr));  // that is dense in fp8
+  CHECK_FALSE(sparse_peak_warning(67.5e12, DType::bf16, nullptr));
+}
+
 TEST_CASE("tensor cores x FMA x 2 x clock give the tabulated peaks") {
   struct Check {
     const char* name;

@@ -1,9 +1,8 @@
-// Memory rules: saved activations, layouts, and the plan's own invariants.
+// Memory rules: saved activations and layouts.
 #include <doctest/doctest.h>
 
+#include "compiler/cost/layout.h"
 #include "compiler/cost/memory.h"
-#include "compiler/cost/plan.h"
-#include "compiler/lower/arena.h"
 #include "compiler/precision/assign.h"
 #include "tests/unit/cost/two_layer.h"
 
@@ -14,32 +13,6 @@ namespace {
 
 MemoryFormulas formulas(const Graph& graph) {
   return memory_formulas(graph, Sizes(graph), saved_activations(graph, constant_nodes(graph)));
-}
-
-MemoryPlan plan(const Graph& graph, PlanMode mode, const Bindings& given = {}) {
-  auto result = plan_memory(graph, Sizes(graph), analyse_layouts(graph), constant_nodes(graph), graph.dims.bind(given).values, mode);
-  REQUIRE(result);
-  return *result;
-}
-
-// Buffers that live at the same time lie apart; a shared one starts where the one it replaces ends.
-void check_apart(const Graph& graph, const MemoryPlan& plan) {
-  auto in_arena = [&](uint32_t i) { return plan.placements[i].region == Region::arena || plan.placements[i].region == Region::shared; };
-  int clashes = 0;
-  for (uint32_t i = 0; i < graph.size(); ++i) {
-    if (!in_arena(i)) continue;
-    const Placement& a = plan.placements[i];
-    CHECK(Rational(a.offset + a.bytes) <= plan.arena);
-    CHECK(a.offset % kArenaAlignment == 0);
-    for (uint32_t j = i + 1; j < graph.size(); ++j) {
-      if (!in_arena(j)) continue;
-      const Placement& b = plan.placements[j];
-      const bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-      const bool handed_over = b.region == Region::shared && a.last == b.first;
-      if (overlap && b.first <= a.last && !handed_over) ++clashes;
-    }
-  }
-  CHECK(clashes == 0);
 }
 
 }  // namespace
@@ -94,78 +67,4 @@ TEST_CASE("layouts: which merges are copies") {
   CHECK(layouts.buffer[after.index] == apart);
   CHECK(copy_reason(g, layouts, apart) == "merging (n d): the axes are not adjacent in memory");
   CHECK(view_base(g, after) == x);
-}
-
-TEST_CASE("the arena reuses and merges free intervals") {
-  Arena arena;
-  const int64_t a = arena.allocate(128), b = arena.allocate(64), c = arena.allocate(128);
-  CHECK(a == 0);
-  CHECK(b == 128);
-  CHECK(c == 192);
-  arena.release(a, 128);
-  arena.release(b, 64);
-  CHECK(arena.allocate(192) == 0);
-  arena.release(c, 128);
-  CHECK(arena.allocate(256) == 192);  // the free end grows
-  CHECK(arena.size() == 448);
-}
-
-TEST_CASE("the plan of two layers") {
-  const Graph g = assign_precision(two_layer().graph);
-  const MemoryPlan training = plan(g, PlanMode::training);
-  check_apart(g, training);
-  const int64_t B = 1024, D = 256, K = 64;
-  CHECK(training.parameters == Rational(4 * (D * D + D * K)));
-  CHECK(training.gradients == training.parameters);
-  CHECK(training.inputs == Rational(4 * B * D));
-  CHECK(training.saved == Rational(4 * (B * D + B * K)));  // h1, h2: x is an input
-  CHECK(training.peak() == training.arena + training.parameters + training.gradients + training.inputs);
-  // Without grad nothing is kept: h1, h2 and its squares (in place), the sum.
-  Graph inference = two_layer().graph;
-  inference.outputs.push_back({"loss", inference.loss});
-  const MemoryPlan forward = plan(assign_precision(inference), PlanMode::inference);
-  CHECK(forward.gradients.is_zero());
-  CHECK(forward.arena == Rational(4 * (B * D + B * K)));
-}
-
-TEST_CASE("updates take their target's place when nothing reads the old value later") {
-  const Graph g = assign_precision(two_layer().graph);
-  const MemoryPlan p = plan(g, PlanMode::training);
-  for (const Update& update : g.updates) CHECK(p.placements[update.value.index].region == Region::in_place);
-
-  Graph late;
-  Builder b(late);
-  const NodeId s = b.state({"s", {}, StateRole::user}, Type{DType::f32, {{"n", Poly(100)}}});
-  const NodeId next = b.map(MapFn::add, {s, b.constant(Poly(1), DType::f32)});
-  late.updates.push_back({s, next});
-  late.outputs.push_back({"old", s});  // the value at the start of the run
-  CHECK(plan(late, PlanMode::training).placements[next.index].region == Region::arena);
-}
-
-TEST_CASE("plans of long chains reuse two buffers") {
-  Graph g;
-  Builder b(g);
-  const Poly n(1000);
-  NodeId x = b.input("x", Type{DType::f32, {{"n", n}, {"n", n}}});
-  for (int i = 0; i < 50; ++i) x = b.contract(x, x, {0, 2}, {2, 1}, 2);
-  g.outputs.push_back({"y", x});
-  const MemoryPlan p = plan(g, PlanMode::inference);
-  check_apart(g, p);
-  CHECK(p.arena == Rational(2 * 4000000));
-}
-
-TEST_CASE("temporaries of updates are released: many parameters need no more than one") {
-  auto arena_of = [](int params) {
-    Graph g;
-    Builder b(g);
-    b.origin.phase = Phase::optimizer;
-    for (int i = 0; i < params; ++i) {
-      const NodeId w = b.param({Name("w." + std::to_string(i)), {}, false}, Type{DType::f32, {{"n", Poly(1000)}}});
-      const NodeId scaled = b.map(MapFn::mul, {b.map(MapFn::exp, {w}), w});
-      g.updates.push_back({w, b.map(MapFn::sub, {w, scaled})});
-    }
-    return plan(g, PlanMode::training).arena;
-  };
-  CHECK(arena_of(1) == Rational(4032));  // 4000 bytes, aligned
-  CHECK(arena_of(10) == arena_of(1));
 }

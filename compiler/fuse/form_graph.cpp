@@ -1,0 +1,71 @@
+#include "compiler/fuse/form_graph.h"
+
+#include <unordered_map>
+
+#include "runtime/base/failure.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kLargestValue = int64_t{1} << 60;
+
+bool is_user_state(const Graph& graph, NodeId id) {
+  const auto* state = std::get_if<StateAttr>(&graph[id].attr);
+  return state != nullptr && state->role == StateRole::user;
+}
+
+// Nodes whose values a run must leave in memory.
+std::vector<NodeId> roots_of(const Graph& graph, RunMode mode) {
+  std::vector<NodeId> roots;
+  for (const Output& output : graph.outputs) roots.push_back(output.node);
+  for (const Update& update : graph.updates)
+    if (mode == RunMode::training || is_user_state(graph, update.target)) roots.push_back(update.value);
+  if (graph.loss.valid() && (mode == RunMode::training || graph.outputs.empty())) roots.push_back(graph.loss);
+  if (mode == RunMode::training)
+    for (const Update& gradient : graph.gradients) roots.push_back(gradient.value);
+  return roots;
+}
+
+// In training every param and state is held, read or not.
+std::vector<bool> needed_by(const Graph& graph, const std::vector<NodeId>& roots, RunMode mode) {
+  std::vector<bool> live(graph.size(), false);
+  for (NodeId id : roots) live[id.index] = true;
+  for (const Update& update : graph.updates)
+    if (live[update.value.index]) live[update.target.index] = true;
+  for (uint32_t i = graph.size(); i-- > 0;) {
+    const Op op = graph.nodes[i].op;
+    if (mode == RunMode::training && (op == Op::param || op == Op::state)) live[i] = true;
+    if (live[i])
+      for (NodeId operand : graph.nodes[i].operands) live[operand.index] = true;
+  }
+  return live;
+}
+
+}  // namespace
+
+bool sizes_fit(const Graph& graph, const Bindings& values) {
+  std::unordered_map<Poly, bool> known;
+  for (const Node& node : graph.nodes) {
+    const Poly count = node.type.count();
+    const auto found = known.find(count);
+    if (found != known.end()) {
+      if (!found->second) return false;
+      continue;
+    }
+    const auto value = count.evaluate_integer(values);
+    if (!known.emplace(count, value && *value <= kLargestValue / 8).first->second) return false;
+  }
+  return true;
+}
+
+FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion) {
+  const BindResult bound = graph.dims.bind(given);
+  if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
+  const std::vector<NodeId> roots = roots_of(graph, mode);
+  FormedGraph formed{bind_graph(graph, given, needed_by(graph, roots, mode)), {}, {}};
+  formed.list = form_kernels(formed.bound, roots, fusion);
+  formed.plan = plan_buffers(formed.bound, formed.list, roots, mode);
+  return formed;
+}
+
+}  // namespace einc

@@ -1,0 +1,24 @@
+// From a graph and values for its dims to kernels and a place for every buffer: what machine code is made from, and what
+// the report states memory by.
+#pragma once
+#include <memory>
+
+#include "compiler/fuse/form_kernels.h"
+#include "compiler/ir/interpret.h"
+#include "compiler/lower/buffer_plan.h"
+
+namespace einc {
+
+struct FormedGraph {
+  BoundGraph bound;
+  KernelList list;
+  BufferPlan plan;
+};
+
+// The graph outlives the result. Throws RuntimeFailure when the dims do not bind; sizes fit (largest_fits).
+FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion = Fusion::on);
+
+// Whether every value's bytes stay below 2^60 for these dims, so that sums of them are exact.
+bool sizes_fit(const Graph& graph, const Bindings& values);
+
+}  // namespace einc

@@ -1,0 +1,76 @@
+#include "compiler/fuse/signature.h"
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+// Marks in a signature; classes and numbers follow them.
+enum Mark : uint32_t { kMember, kStored, kLocal, kOutside, kInline };
+
+bool names_only(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
+
+size_t mix(size_t hash, size_t value) { return (hash ^ value) * size_t{0x9E3779B97F4A7C15u} + (hash >> 29); }
+
+size_t hash_of(const AxisList& list) {
+  size_t hash = static_cast<size_t>(list.size());
+  for (int v : list) hash = mix(hash, static_cast<size_t>(v));
+  return hash;
+}
+
+}  // namespace
+
+uint32_t Signer::class_of(NodeId id) {
+  uint32_t& known = class_of_[id.index];
+  if (known != kUnknown) return known;
+  const Node& node = graph_[id];
+  const Shape& shape = graph_.shape(id);
+  size_t hash = mix(static_cast<size_t>(node.op), static_cast<size_t>(node.type.dtype));
+  for (int64_t extent : shape) hash = mix(hash, static_cast<size_t>(extent));
+  if (const auto* map = std::get_if<MapAttr>(&node.attr)) hash = mix(mix(hash, static_cast<size_t>(map->fn)), hash_of(map->maps[0]));
+  if (const auto* reduce = std::get_if<ReduceAttr>(&node.attr)) hash = mix(hash, hash_of(reduce->axes));
+  std::vector<NodeId>& alike = by_hash_[hash];
+  const auto same = std::find_if(alike.begin(), alike.end(), [&](NodeId other) {
+    const Node& b = graph_[other];
+    if (b.op != node.op || b.type.dtype != node.type.dtype || graph_.shape(other) != shape) return false;
+    const bool same_attributes =
+        names_only(node.op) || (node.op == Op::random ? node.as<RandomAttr>().kind == b.as<RandomAttr>().kind : node.attr == b.attr);
+    if (!same_attributes || b.operands.size() != node.operands.size()) return false;
+    for (size_t k = 0; k < node.operands.size(); ++k)
+      if (graph_.shape(node.operands[k]) != graph_.shape(b.operands[k])) return false;
+    return true;
+  });
+  if (same != alike.end()) return known = same->index;
+  alike.push_back(id);
+  return known = id.index;
+}
+
+void Signer::write(NodeId id, const Group& group, Signature& out) {
+  const auto member = std::lower_bound(group.members.begin(), group.members.end(), id);
+  if (member != group.members.end() && *member == id) {
+    out.insert(out.end(), {kLocal, static_cast<uint32_t>(member - group.members.begin())});
+    return;
+  }
+  if (names_only(graph_[id].op) || in_memory_[id.index]) {
+    auto seen = std::find(outside_.begin(), outside_.end(), id);
+    if (seen == outside_.end()) seen = outside_.insert(outside_.end(), id);
+    out.insert(out.end(), {kOutside, static_cast<uint32_t>(seen - outside_.begin()), static_cast<uint32_t>(graph_[id].type.dtype)});
+    return;
+  }
+  out.insert(out.end(), {kInline, class_of(id)});
+  for (NodeId x : graph_[id].operands) write(x, group, out);
+}
+
+Signature Signer::sign(const Group& group) {
+  outside_.clear();
+  Signature out;
+  for (NodeId id : group.members) {
+    out.push_back(kMember);
+    if (std::binary_search(group.stored.begin(), group.stored.end(), id)) out.push_back(kStored);
+    out.push_back(class_of(id));
+    for (NodeId x : graph_[id].operands) write(x, group, out);
+  }
+  return out;
+}
+
+}  // namespace einc

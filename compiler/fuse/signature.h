@@ -1,0 +1,42 @@
+// What decides whether a group is one kernel, as a list of numbers: equal lists, equal answers. The layers of a model are
+// alike, so most groups have been tried before.
+#pragma once
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/lower/bound_graph.h"
+#include "compiler/lower/kernel_list.h"
+
+namespace einc {
+
+using Signature = std::vector<uint32_t>;
+
+struct SignatureHash {
+  size_t operator()(const Signature& s) const {
+    size_t h = s.size();
+    for (uint32_t x : s) h = (h ^ x) * size_t{0x9E3779B97F4A7C15u} + (h >> 29);
+    return h;
+  }
+};
+
+class Signer {
+ public:
+  // `in_memory`: nodes that others load, as for build_kernel.
+  Signer(const BoundGraph& graph, const std::vector<bool>& in_memory)
+      : graph_(graph), in_memory_(in_memory), class_of_(graph.graph.size(), kUnknown) {}
+
+  Signature sign(const Group& group);
+
+ private:
+  static constexpr uint32_t kUnknown = UINT32_MAX;
+  uint32_t class_of(NodeId id);
+  void write(NodeId id, const Group& group, Signature& out);
+
+  const BoundGraph& graph_;
+  const std::vector<bool>& in_memory_;
+  std::vector<uint32_t> class_of_;                           // nodes that do the same with operands of the same shapes
+  std::unordered_map<size_t, std::vector<NodeId>> by_hash_;  // one node of each class
+  std::vector<NodeId> outside_;                              // of the group being signed, by first appearance
+};
+
+}  // namespace einc

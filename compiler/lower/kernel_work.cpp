@@ -1,0 +1,74 @@
+#include "compiler/lower/kernel_work.h"
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+class Counter {
+ public:
+  explicit Counter(const Kernel& kernel) : kernel_(kernel), axes_(axes_of_values(kernel)), touched_(kernel.buffers.size(), 0) {}
+
+  KernelWork run() {
+    for (const Stage& stage : kernel_.stages) count(stage);
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
+      const BufferUse& use = kernel_.buffers[b];
+      if (use.access == BufferAccess::scratch) continue;
+      const int64_t bytes = bytes_of(use.dtype);
+      if (use.access != BufferAccess::write) work_.bytes_read += std::min(touched_[b], use.count) * bytes;
+      if (use.access != BufferAccess::read) work_.bytes_written += use.count * bytes;
+    }
+    return work_;
+  }
+
+ private:
+  int64_t trips(uint64_t loops) const {
+    int64_t n = 1;
+    for (AxisId a = 0; a < kernel_.axes.size(); ++a)
+      if (loops >> a & 1) n *= kernel_.extent(a);
+    return n;
+  }
+
+  void count(const Stage& stage) {
+    const uint64_t around = bits(kernel_.outer) | (kernel_.sequence ? bit(*kernel_.sequence) : 0), all = around | bits(stage.axes);
+    std::vector<bool> needed(kernel_.values.size(), false);
+    const auto need_index = [&](const Subscript& index) {
+      for (const Subscript::Dynamic& d : index.dynamic) needed[d.value] = true;
+    };
+    std::vector<bool> product(kernel_.values.size(), false);
+    for (uint16_t r : stage.reductions) {
+      const Accumulation& a = kernel_.reductions[r];
+      const int64_t n = trips(all);
+      const bool contracts = a.fold == Fold::sum && kernel_.contraction && kernel_.contraction->reduction == r;
+      (contracts ? work_.contraction : work_.reduction) += contracts ? 2 * n : n;
+      needed[a.value] = true;
+      product[a.value] = contracts;
+    }
+    for (const Store& s : stage.stores) {
+      needed[s.value] = true;
+      need_index(s.index);
+      if (s.mode == StoreMode::add) work_.reduction += trips(all);
+    }
+    for (size_t i = kernel_.values.size(); i-- > 0;) {
+      if (!needed[i]) continue;
+      const Scalar& v = kernel_.values[i];
+      for (ValueId x : v.operands) needed[x] = true;
+      need_index(v.index);
+      for (const Range& g : v.guards) need_index(g.index);
+      const int64_t n = trips(axes_[i] & all);
+      if (v.kind == ScalarKind::map && !product[i]) work_.elementwise += n;
+      if (v.kind == ScalarKind::load) touched_[v.slot] += n;
+    }
+  }
+
+  const Kernel& kernel_;
+  std::vector<uint64_t> axes_;
+  std::vector<int64_t> touched_;  // elements loaded of each buffer
+  KernelWork work_;
+};
+
+}  // namespace
+
+KernelWork work_of(const Kernel& kernel) { return Counter(kernel).run(); }
+
+}  // namespace einc
