@@ -12,6 +12,24 @@ std::string described(const BoundGraph& graph, NodeId id, const std::vector<std:
   return where.empty() ? names[id.index] : fmt::format("{} ({})", names[id.index], where);
 }
 
+// Where a value lies: a source and a gradient have places of their own.
+std::string place_text(const LoweredGraph& lowered, NodeId id, const std::vector<std::string>& names) {
+  const BufferPlan::Buffer& b = lowered.plan.buffers[id.index];
+  switch (b.place) {
+    case BufferPlace::none:
+    case BufferPlace::source:
+      return "";
+    case BufferPlace::gradient:
+      return ", a gradient";
+    case BufferPlace::in_target:
+      return ", in the place of " + names[b.target.index];
+    case BufferPlace::arena:
+    case BufferPlace::shared:
+      return fmt::format(", {} bytes at {} of the arena", b.bytes, b.offset);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string emit_kernels(const LoweredGraph& lowered) {
@@ -24,7 +42,8 @@ std::string emit_kernels(const LoweredGraph& lowered) {
     text += fmt::format("\nkernel {} = {}: {}\n", i, program.functions[function], program.launches[i].label);
     for (NodeId id : k.group.members) text += fmt::format("  # {}\n", described(lowered.bound, id, names));
     for (size_t b = 0; b < k.buffers.size(); ++b)
-      if (k.buffers[b].valid()) text += fmt::format("  # b{} is {}\n", b, names[k.buffers[b].index]);
+      if (k.buffers[b].valid())
+        text += fmt::format("  # b{} is {}{}\n", b, names[k.buffers[b].index], place_text(lowered, k.buffers[b], names));
     bool first = true;
     for (size_t j = 0; j < i && first; ++j) first = program.launches[j].function != function;
     if (first) text += to_string(k.kernel);

@@ -211,9 +211,17 @@ class Former {
     if (contractions > 1) return "each contraction is a kernel of its own";
     if (contractions == 1 && reductions > 0) return "a reduction needs whole rows of the contraction";
     if (contractions == 1 && largest != contracted) return "the contraction's result is read more than once per element";
+    if (contractions == 1 && only_reduced(work_[b].group.members.front())) return "what is only summed is computed where it is summed";
     if (contractions == 1 && graph_[work_[b].group.members.front()].op == Op::contract)
       return "what a contraction reads more than once is stored";
     return {};
+  }
+
+  // Joined to a contraction, which no reduction can follow, such a value would have to be stored.
+  bool only_reduced(NodeId id) const {
+    const auto& readers = readers_[id.index];
+    return !is_root_[id.index] && !readers.empty() &&
+           std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return reduces(graph_[r].op); });
   }
 
   static Group join(const Group& a, const Group& b) {
@@ -261,11 +269,22 @@ class Former {
     return {};
   }
 
-  // Kernels in an order that respects their operands, otherwise by their last node.
+  // When a kernel is due: with the last of its nodes of the earliest phase. What the optimizer adds to a gradient's kernel does not
+  // delay it until all that it reads has piled up.
+  uint32_t turn(const Group& group) const {
+    Phase earliest = Phase::optimizer;
+    for (NodeId id : group.members) earliest = std::min(earliest, graph_[id].origin.phase);
+    uint32_t last = 0;
+    for (NodeId id : group.members)
+      if (graph_[id].origin.phase == earliest) last = id.index;
+    return last;
+  }
+
+  // Kernels in an order that respects their operands, otherwise by their turn.
   void finish() {
     struct Ready {
-      uint32_t last, group;
-      bool operator<(const Ready& b) const { return last > b.last; }
+      uint32_t turn, group;
+      bool operator<(const Ready& b) const { return turn > b.turn; }
     };
     std::vector<std::vector<uint32_t>> after(work_.size());
     std::vector<int> waiting(work_.size(), 0);
@@ -281,7 +300,7 @@ class Former {
         });
       for (uint32_t b : before) after[b].push_back(g);
       waiting[g] = static_cast<int>(before.size());
-      if (before.empty()) ready.push({work_[g].group.members.back().index, g});
+      if (before.empty()) ready.push({turn(work_[g].group), g});
     }
     list_.in_memory.assign(graph_.graph.size(), false);
     while (!ready.empty()) {
@@ -289,7 +308,7 @@ class Former {
       ready.pop();
       emit(work_[g].group);
       for (uint32_t a : after[g])
-        if (--waiting[a] == 0) ready.push({work_[a].group.members.back().index, a});
+        if (--waiting[a] == 0) ready.push({turn(work_[a].group), a});
     }
     for (uint32_t g = 0; g < work_.size(); ++g) EINC_CHECK(!work_[g].alive || waiting[g] == 0, "kernels wait for each other");
   }
