@@ -1,0 +1,83 @@
+// The operands of a tiled contraction: panels filled with their values, where the microkernel reads them, and what to fetch
+// into the caches before it is read.
+#pragma once
+#include "compiler/codegen/llvm/emit_values.h"
+#include "compiler/lower/tile_contraction.h"
+
+namespace einc {
+
+class PanelEmitter : protected ValueEmitter {
+ protected:
+  static constexpr int kDepthUnroll = 4;
+  static constexpr int64_t kLine = 64;  // bytes that the caches move at once
+
+  // A range of an axis: from `begin` to `end`, known only when the code runs.
+  struct Extent {
+    Register begin, end;
+  };
+  struct Block {
+    Extent rows, columns, depth;
+  };
+
+  // Where an operand's first element lies and how far its rows (or columns) and its depths are apart, in elements.
+  struct Source {
+    Register base;
+    int64_t width, depth;
+  };
+
+  // Lines of memory that are wanted soon: `rows` rows of `lines` lines each, fetched a few per step of the depth loop from
+  // line `first` on. Bytes.
+  struct Stream {
+    Register base, first;
+    int64_t pitch, lines, rows, per_step;
+  };
+
+  PanelEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan);
+  ~PanelEmitter() = default;
+
+  Register smaller(Register a, Register b);
+  Register larger(Register a, Register b);
+  Register at(Register base, Register index) { return b_.CreateInBoundsGEP(element_, base, index); }
+  Register times(Register x, int64_t factor) { return b_.CreateMul(x, i64(factor), "", false, true); }
+  llvm::Align alignment() const { return llvm::Align(static_cast<uint64_t>(bytes_of(t_.dtype))); }
+  llvm::Align panel_alignment() const { return llvm::Align(static_cast<uint64_t>(bytes_of(t_.dtype) * t_.lanes)); }
+
+  // body for each piece of `whole` of `size` elements, the last maybe shorter.
+  void pieces(Extent whole, int64_t size, int64_t extent, const std::function<void(Extent)>& body);
+  // body(first, size) for the whole tiles of `block`, then for what is left at the end of the axis.
+  void tiles(Extent block, int64_t size, int64_t extent, const std::function<void(Register, int64_t)>& body);
+  void lanes_along(AxisId axis, int lanes, Register mask, const std::function<void()>& body);
+  // The first `count` of `lanes`; null when that is all.
+  Register first_lanes(int lanes, int64_t count);
+
+  void pack_left(const Block& block);
+  void pack_right(const Block& block, Register column, int64_t width);
+
+  Source left_source(const Block& block, Register row);
+  Source right_source(const Block& block, Register column, int vectors);
+
+  void prefetch(Register address, int write, int locality);
+  void fetch(const Stream& s, Register step);
+  // The operand's elements that the next panel of columns is made of: each tile of rows fetches its share.
+  std::optional<Stream> next_panel(const Block& block, Register row, Register column);
+  // The left operand's elements of the next tile, where few panels share the cost of reading them for the first time.
+  std::optional<Stream> next_rows(const Source& left);
+
+  const TiledContraction& t_;
+  llvm::Type* element_;
+  llvm::FixedVectorType* vector_ = nullptr;
+  Register partial_ = nullptr;  // sums of a block whose depth is not done yet
+
+ private:
+  Register operand(ValueId id);
+  void along_depth(Extent depth, const std::function<void(Register offset)>& body);
+  void pack_left_by_depth(const Block& block);
+  void pack_left_by_rows(const Block& block);
+  void pack_right_by_columns(const Block& block, Register column, int64_t width);
+  void pack_right_by_depth(const Block& block, Register column, int vectors);
+  Source in_place(ValueId id, AxisId axis, Register i, const Block& block);
+
+  Register left_panel_ = nullptr, right_panel_ = nullptr;
+};
+
+}  // namespace einc
