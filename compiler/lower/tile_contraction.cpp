@@ -13,6 +13,7 @@ constexpr int64_t kDeepest = 768;  // of a depth block
 constexpr int64_t kSmallestDepth = 4, kSmallestWork = 512;
 constexpr int64_t kPartialBytes = 1 << 20;
 constexpr int64_t kPage = 4096;
+constexpr int kCrowdedRows = 8;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -107,9 +108,14 @@ class Tiler {
   void choose_tile() {
     const int64_t vectors = divide_up(t_.columns(), t_.lanes);
     const bool rows_are_lanes = unit_axis(left()) == t_.row && t_.rows() >= 8;  // panels filled by whole vectors
+    // Rows whose elements share their places in the first cache: as many as it holds beside the other operand.
+    const Scalar* load = plain_load(left());
+    const bool crowded =
+        load && load->index.affine.coefficient(t_.depth) == 1 && load->index.affine.coefficient(t_.row) * bytes() % kPage == 0;
     double best = 0;
     for (int v = 1; v <= std::min<int64_t>(vectors, processor_.vector_registers - 2); ++v)
       for (int r = 1; r <= t_.rows() && r * v + v + 1 <= processor_.vector_registers; ++r) {
+        if (crowded && r > kCrowdedRows) continue;
         if (rows_are_lanes && std::popcount(static_cast<unsigned>(r)) != 1) continue;
         const auto tiles = [&](int64_t extent, int64_t size, const auto& cost) {
           return static_cast<double>(extent / size) * cost(size) + (extent % size > 0 ? cost(extent % size) : 0.0);
@@ -134,7 +140,7 @@ class Tiler {
     t_.right = unit_axis(right()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
     if (const Scalar* load = plain_load(left())) {
       const int64_t row = load->index.affine.coefficient(t_.row), depth = load->index.affine.coefficient(t_.depth);
-      const bool rows_apart = t_.tile_rows <= 8 || row * bytes() % kPage != 0;
+      const bool rows_apart = t_.tile_rows <= kCrowdedRows || row * bytes() % kPage != 0;
       const bool few_columns = n <= t_.tile_columns();
       if ((depth == 1 && rows_apart) || few_columns || (row == 1 && m * k * bytes() <= processor_.level2_bytes / 4))
         t_.left = PanelSource::in_place;
