@@ -58,8 +58,9 @@ class Former {
  private:
   struct Work {
     Group group;
-    Bits ancestors;                // groups that must run before
-    std::vector<uint32_t> before;  // those it reads from; now_ tells what they have become
+    Bits ancestors;                       // groups that must run before
+    std::vector<uint32_t> before;         // those it reads from; now_ tells what they have become
+    std::vector<uint32_t> after_readers;  // groups that read what it updates
     bool alive = true;
     bool simple = false;  // elementwise nodes of one shape that read each other element by element
   };
@@ -98,7 +99,7 @@ class Former {
 
   void add(NodeId id) {
     const auto own = static_cast<uint32_t>(work_.size());
-    work_.push_back({{{id}, {}}, {}, {}, true});
+    work_.push_back({{{id}, {}}, {}, {}, {}, true});
     now_.push_back(own);
     alive_.push_back(own);
     work_[own].simple = graph_[id].op == Op::map || graph_[id].op == Op::cast;
@@ -269,6 +270,25 @@ class Former {
     return {};
   }
 
+  // What reads an old param or state runs before the kernel that makes the new one, where nothing forbids it, so that the new
+  // value can be written in its place.
+  void order_updates() {
+    for (const Update& update : graph_.graph.updates) {
+      if (!is_computed(update.value)) continue;
+      const uint32_t maker = group_of_[update.value.index];
+      for (NodeId reader : readers_[update.target.index]) {
+        const uint32_t other = group_of_[reader.index];
+        if (other == maker || test_bit(work_[other].ancestors, maker) || test_bit(work_[maker].ancestors, other)) continue;
+        work_[maker].after_readers.push_back(other);
+        Bits ancestors = work_[other].ancestors;
+        set_bit(ancestors, other);
+        merge_bits(work_[maker].ancestors, ancestors);
+        for (uint32_t g : alive_)
+          if (test_bit(work_[g].ancestors, maker)) merge_bits(work_[g].ancestors, ancestors);
+      }
+    }
+  }
+
   // When a kernel is due: with the last of its nodes of the earliest phase. What the optimizer adds to a gradient's kernel does not
   // delay it until all that it reads has piled up.
   uint32_t turn(const Group& group) const {
@@ -282,6 +302,7 @@ class Former {
 
   // Kernels in an order that respects their operands, otherwise by their turn.
   void finish() {
+    order_updates();
     struct Ready {
       uint32_t turn, group;
       bool operator<(const Ready& b) const { return turn > b.turn; }
@@ -291,7 +312,7 @@ class Former {
     std::priority_queue<Ready> ready;
     for (uint32_t g = 0; g < work_.size(); ++g) {
       if (!work_[g].alive) continue;
-      std::vector<uint32_t> before;
+      std::vector<uint32_t> before = work_[g].after_readers;
       for (NodeId id : work_[g].group.members)
         for_each_read(id, [&](NodeId x) {
           if (is_source(graph_[x].op)) return;

@@ -6,6 +6,7 @@
 
 #include "compiler/ir/init_arguments.h"
 #include "runtime/base/check.h"
+#include "runtime/base/failure.h"
 
 namespace einc {
 namespace {
@@ -116,6 +117,13 @@ class Maker {
 
   void add_roots() {
     const Graph& graph = graph_.graph;
+    for (const Output& output : graph.outputs)
+      for (const Update& update : graph.updates)
+        if (update.target == output.node)
+          throw RuntimeFailure(FailureKind::data,
+                               fmt::format("output '{}' is '{}' itself, which the run replaces: compiled code does not keep its old value "
+                                           "(--target=reference does)",
+                                           output.name.str(), name_of(update.target)));
     for (const Output& output : graph.outputs) program().outputs.push_back({output.name.str(), buffer_of(output.node)});
     if (graph.loss.valid() && graph_.live[graph.loss.index] && plan_.buffers[graph.loss.index].place != BufferPlace::none)
       program().loss = static_cast<int32_t>(buffer_of(graph.loss));
