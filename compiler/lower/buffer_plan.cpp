@@ -64,7 +64,9 @@ class Planner {
     below_.assign(nodes, false);
     handed_over_.assign(nodes, false);
     find_lifetimes();
-    for (NodeId id : kept) last_[id.index] = end_;
+    for (NodeId id : kept)
+      if (!is_source(graph_[id].op)) last_[id.index] = end_;
+    take_snapshots(kept);
   }
 
   BufferPlan run() {
@@ -97,6 +99,17 @@ class Planner {
         first_[id.index] = std::min(first_[id.index], k);
         last_[id.index] = std::max(last_[id.index], k);
       }
+    }
+  }
+
+  void take_snapshots(const std::vector<NodeId>& kept) {
+    std::vector<bool> updated(graph_.graph.size(), false);
+    for (const Update& update : graph_.graph.updates)
+      if (graph_.live[update.value.index] && update.value != update.target) updated[update.target.index] = true;
+    for (NodeId id : kept) {
+      if (!updated[id.index]) continue;
+      updated[id.index] = false;
+      plan_.snapshots.push_back({id, 0});
     }
   }
 
@@ -183,6 +196,10 @@ class Planner {
       if (b.place != BufferPlace::source && b.place != BufferPlace::gradient) continue;
       b.offset = plan_.total_bytes;
       plan_.total_bytes += aligned(b.bytes);
+    }
+    for (BufferPlan::Snapshot& snapshot : plan_.snapshots) {
+      snapshot.offset = plan_.total_bytes;
+      plan_.total_bytes += aligned(plan_.buffers[snapshot.source.index].bytes);
     }
   }
 

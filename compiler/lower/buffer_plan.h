@@ -21,8 +21,14 @@ struct BufferPlan {
     NodeId target;                  // when in_target
     int64_t offset = 0, bytes = 0;  // offset in the mapping
   };
+  // A param or state that a run both returns (or hands to another) and updates: copied here before the first launch.
+  struct Snapshot {
+    NodeId source;
+    int64_t offset = 0;
+  };
   std::vector<Buffer> buffers;  // per node
-  int64_t arena_bytes = 0;      // at the start of the mapping
+  std::vector<Snapshot> snapshots;
+  int64_t arena_bytes = 0;  // at the start of the mapping
   int64_t total_bytes = 0;
   int64_t saved_bytes = 0;  // arena values of the forward that backward kernels read, but casts of params
 };

@@ -6,7 +6,6 @@
 
 #include "compiler/ir/init_arguments.h"
 #include "runtime/base/check.h"
-#include "runtime/base/failure.h"
 
 namespace einc {
 namespace {
@@ -20,6 +19,7 @@ class Maker {
 
   LoweredProgram run() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) add_buffer(NodeId{i});
+    for (const BufferPlan::Snapshot& snapshot : plan_.snapshots) add_snapshot(snapshot);
     for (const GraphKernel& k : list_.kernels) add_launch(k);
     add_roots();
     out_.program.memory_bytes = plan_.total_bytes;
@@ -47,6 +47,17 @@ class Maker {
     program().buffers.push_back(std::move(buffer));
   }
 
+  void add_snapshot(const BufferPlan::Snapshot& snapshot) {
+    ExecutableBuffer copy = program().buffers[buffer_of(snapshot.source)];
+    copy.role = BufferRole::arena;
+    copy.name.clear();
+    copy.offset = snapshot.offset;
+    const auto index = static_cast<uint32_t>(program().buffers.size());
+    program().buffers.push_back(std::move(copy));
+    program().snapshots.push_back({buffer_of(snapshot.source), index});
+    snapshot_of_.emplace(snapshot.source.index, index);
+  }
+
   void set_init(ExecutableBuffer& buffer, BufferRole role, Name path, const Init& init) const {
     buffer.role = role;
     buffer.name = path.str();
@@ -61,6 +72,12 @@ class Maker {
     const uint32_t buffer = buffer_of_[b.place == BufferPlace::in_target ? b.target.index : id.index];
     EINC_CHECK(buffer != kNoBuffer, "node {} has no buffer", id.index);
     return buffer;
+  }
+
+  // Where the value that a root has in this run lies when the run is over.
+  uint32_t buffer_of_root(NodeId id) const {
+    const auto snapshot = snapshot_of_.find(id.index);
+    return snapshot != snapshot_of_.end() ? snapshot->second : buffer_of(id);
   }
 
   uint32_t function_of(const Kernel& kernel) {
@@ -117,23 +134,16 @@ class Maker {
 
   void add_roots() {
     const Graph& graph = graph_.graph;
-    for (const Output& output : graph.outputs)
-      for (const Update& update : graph.updates)
-        if (update.target == output.node)
-          throw RuntimeFailure(FailureKind::data,
-                               fmt::format("output '{}' is '{}' itself, which the run replaces: compiled code does not keep its old value "
-                                           "(--target=reference does)",
-                                           output.name.str(), name_of(update.target)));
-    for (const Output& output : graph.outputs) program().outputs.push_back({output.name.str(), buffer_of(output.node)});
+    for (const Output& output : graph.outputs) program().outputs.push_back({output.name.str(), buffer_of_root(output.node)});
     if (graph.loss.valid() && graph_.live[graph.loss.index] && plan_.buffers[graph.loss.index].place != BufferPlace::none)
-      program().loss = static_cast<int32_t>(buffer_of(graph.loss));
+      program().loss = static_cast<int32_t>(buffer_of_root(graph.loss));
     for (const Update& g : graph.gradients)
       if (plan_.buffers[g.value.index].place != BufferPlace::none && graph_.live[g.value.index])
-        program().gradients.push_back({name_of(g.target), buffer_of(g.value)});
+        program().gradients.push_back({name_of(g.target), buffer_of_root(g.value)});
     for (const Update& u : graph.updates) {
       if (!graph_.live[u.value.index] || plan_.buffers[u.value.index].place == BufferPlace::none) continue;
       if (plan_.buffers[u.value.index].place != BufferPlace::in_target && u.value != u.target)
-        program().copies.push_back({buffer_of(u.value), buffer_of(u.target)});
+        program().copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
     }
   }
 
@@ -143,6 +153,7 @@ class Maker {
   const Processor& processor_;
   LoweredProgram out_;
   std::vector<uint32_t> buffer_of_;
+  std::unordered_map<uint32_t, uint32_t> snapshot_of_;  // by node
   std::unordered_map<std::string, uint32_t> functions_;
 };
 

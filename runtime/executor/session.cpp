@@ -91,18 +91,20 @@ HostArray Session::get(uint32_t buffer) const {
 }
 
 void Session::run(uint64_t seed, uint64_t step) {
+  copy_all(program_.snapshots);
   for (size_t l = 0; l < program_.launches.size(); ++l) launch(l, seed, step);
-  finish();
+  copy_all(program_.copies);
 }
 
 void Session::run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds) {
   seconds.resize(program_.launches.size(), 0);
+  copy_all(program_.snapshots);
   for (size_t l = 0; l < program_.launches.size(); ++l) {
     const auto start = std::chrono::steady_clock::now();
     launch(l, seed, step);
     seconds[l] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  finish();
+  copy_all(program_.copies);
 }
 
 void Session::launch(size_t index, uint64_t seed, uint64_t step) {
@@ -132,8 +134,8 @@ void Session::launch(size_t index, uint64_t seed, uint64_t step) {
   report_faults();
 }
 
-void Session::finish() {
-  for (const BufferCopy& copy : program_.copies)
+void Session::copy_all(const std::vector<BufferCopy>& copies) {
+  for (const BufferCopy& copy : copies)
     std::memcpy(buffers_[copy.target], buffers_[copy.value], static_cast<size_t>(program_.buffers[copy.target].bytes));
 }
 

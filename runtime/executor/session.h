@@ -39,7 +39,7 @@ class Session {
  private:
   struct Memory;
   void launch(size_t index, uint64_t seed, uint64_t step);
-  void finish();
+  void copy_all(const std::vector<BufferCopy>& copies);
   void report_faults();
 
   const Executable& program_;

@@ -47,7 +47,7 @@ struct ExecutableOutput {
   std::string name;
   uint32_t buffer = 0;
 };
-// At the end of a run: `target` takes the contents of `value` (another buffer).
+// `target` takes the contents of `value` (another buffer).
 struct BufferCopy {
   uint32_t value = 0, target = 0;
 };
@@ -59,9 +59,10 @@ struct Executable {
   std::vector<ExecutableOutput> outputs;
   std::vector<ExecutableOutput> gradients;  // by path of the param
   int32_t loss = -1;                        // buffer
-  std::vector<BufferCopy> copies;
-  int64_t memory_bytes = 0;   // of all buffers together, in whole cache lines
-  int64_t scratch_bytes = 0;  // of each thread, besides
+  std::vector<BufferCopy> snapshots;        // before the first launch
+  std::vector<BufferCopy> copies;           // after the last
+  int64_t memory_bytes = 0;                 // of all buffers together, in whole cache lines
+  int64_t scratch_bytes = 0;                // of each thread, besides
 };
 
 }  // namespace einc

@@ -12,18 +12,13 @@ struct CpuRun {
   TensorMap params, states, gradients;
 };
 
-inline CpuRun run_cpu(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-                      const InterpretOptions& options = {}, int threads = 1, Fusion fusion = Fusion::on) {
-  CpuOptions cpu;
-  cpu.mode = options.mode;
-  cpu.fusion = fusion;
-  cpu.cache.clear();
-  const CpuProgram program(graph, dims, cpu);
-  Session session(program.program(), program.functions(), threads);
+inline CpuRun run_program(const Executable& program, const std::vector<KernelFunction*>& functions, const TensorMap& inputs,
+                          const TensorMap& params, const TensorMap& states, const InterpretOptions& options, int threads) {
+  Session session(program, functions, threads);
   const auto give = [&](BufferRole role, const TensorMap& values) {
     for (const auto& [name, value] : values)
       if (const int b = session.find(role, name.str()); b >= 0) {
-        const auto& buffer = program.program().buffers[static_cast<size_t>(b)];
+        const auto& buffer = program.buffers[static_cast<size_t>(b)];
         session.set(static_cast<uint32_t>(b), to_host(convert(value, buffer.dtype)));
       }
   };
@@ -32,15 +27,25 @@ inline CpuRun run_cpu(const Graph& graph, const Bindings& dims, const TensorMap&
   give(BufferRole::state, states);
   session.run(options.seed, options.step);
   CpuRun run;
-  for (const ExecutableOutput& o : program.program().outputs) run.outputs.emplace_back(Name(o.name), from_host(session.get(o.buffer)));
-  if (program.program().loss >= 0) run.loss = from_host(session.get(static_cast<uint32_t>(program.program().loss)));
-  for (const ExecutableOutput& g : program.program().gradients) run.gradients[Name(g.name)] = from_host(session.get(g.buffer));
-  for (uint32_t b = 0; b < program.program().buffers.size(); ++b) {
-    const ExecutableBuffer& buffer = program.program().buffers[b];
+  for (const ExecutableOutput& o : program.outputs) run.outputs.emplace_back(Name(o.name), from_host(session.get(o.buffer)));
+  if (program.loss >= 0) run.loss = from_host(session.get(static_cast<uint32_t>(program.loss)));
+  for (const ExecutableOutput& g : program.gradients) run.gradients[Name(g.name)] = from_host(session.get(g.buffer));
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    const ExecutableBuffer& buffer = program.buffers[b];
     if (buffer.role == BufferRole::param) run.params[Name(buffer.name)] = from_host(session.get(b));
     if (buffer.role == BufferRole::state) run.states[Name(buffer.name)] = from_host(session.get(b));
   }
   return run;
+}
+
+inline CpuRun run_cpu(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+                      const InterpretOptions& options = {}, int threads = 1, Fusion fusion = Fusion::on) {
+  CpuOptions cpu;
+  cpu.mode = options.mode;
+  cpu.fusion = fusion;
+  cpu.cache.clear();
+  const CpuProgram program(graph, dims, cpu);
+  return run_program(program.program(), program.functions(), inputs, params, states, options, threads);
 }
 
 }  // namespace einc
