@@ -14,4 +14,7 @@ struct DividedIndex {
 // The two parts of an affine index whose terms either are multiples of the divisor or together stay below it.
 std::optional<DividedIndex> divide(const Affine& index, int64_t divisor, const std::vector<LoopAxis>& axes);
 
+// True when the index takes each of 0 .. count-1 exactly once as its loops run.
+bool runs_once_over(const Subscript& index, int64_t count, const std::vector<LoopAxis>& axes);
+
 }  // namespace einc

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/fuse/evaluate.h"
+#include "compiler/fuse/index_split.h"
 #include "compiler/fuse/locate.h"
 #include "compiler/fuse/ordered_kernels.h"
 #include "compiler/fuse/stages.h"
@@ -36,8 +37,11 @@ GraphKernel attempt(const BoundGraph& graph, const Group& group, const std::vect
   for (NodeId id : group.stored) {
     const auto found = located.find(id.index);
     if (found == located.end()) throw Refused{"a stored value has no place in the loops"};
+    const Subscript place = evaluator.address(id, found->second);
+    if (!runs_once_over(place, graph.count(id), out.kernel.axes))
+      throw Refused{"a stored value is met twice, or not everywhere, in the loops"};
     const ValueId value = evaluator.value_of(id, found->second);
-    stores.push_back({evaluator.buffer(id, BufferAccess::write), evaluator.address(id, found->second), value, StoreMode::set});
+    stores.push_back({evaluator.buffer(id, BufferAccess::write), place, value, StoreMode::set});
   }
   form_stages(evaluator, std::move(stores), out.kernel);
   return out;

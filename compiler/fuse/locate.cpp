@@ -112,26 +112,13 @@ class Locator {
         kept.push_back(at[i]);
         continue;
       }
-      if (!is_whole(at[i], graph_.shape(graph_[id].operands[0])[i])) return std::nullopt;
+      if (!runs_once_over(at[i], graph_.shape(graph_[id].operands[0])[i], kernel_.axes)) return std::nullopt;
       for (const Affine::Term& t : at[i].affine.terms) own |= bit(t.axis);
       reduced.push_back(at[i]);
     }
     if (own & used) return std::nullopt;
     evaluator_.set_reduced_index(id, std::move(reduced));
     return kept;
-  }
-
-  // True when the index runs once over 0 .. extent-1.
-  bool is_whole(const Subscript& index, int64_t extent) const {
-    if (!index.dynamic.empty() || index.affine.constant != 0) return false;
-    boost::container::small_vector<Affine::Term, 6> terms(index.affine.terms);
-    std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
-    int64_t next = 1;
-    for (const Affine::Term& t : terms) {
-      if (t.coefficient != next) return false;
-      next *= kernel_.axes[t.axis].extent;
-    }
-    return next == extent;
   }
 
   std::optional<Indices> merged_index(NodeId id, const Indices& at) {
