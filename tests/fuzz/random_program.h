@@ -27,7 +27,7 @@ struct RandomProgram {
 RandomProgram random_program(uint64_t seed);
 
 // Reals between -1 and 1; integers of an input `ids_b_1` are positions of dim b, of others 0 or 1.
-TensorMap random_inputs(const Graph& graph, const Bindings& dims, uint64_t seed);
+TensorMap program_inputs(const Graph& graph, const Bindings& dims, uint64_t seed);
 
 // The smallest program found that `fails` still holds for: lines left out, values made inputs, dims lowered. `fails` is
 // asked about texts that need not compile.

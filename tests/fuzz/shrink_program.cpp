@@ -51,7 +51,7 @@ RandomProgram shrink(RandomProgram program, const std::function<bool(const std::
   return program;
 }
 
-TensorMap random_inputs(const Graph& graph, const Bindings& given, uint64_t seed) {
+TensorMap program_inputs(const Graph& graph, const Bindings& given, uint64_t seed) {
   const Bindings dims = graph.dims.bind(given).values;
   std::mt19937_64 random(seed);
   TensorMap inputs;

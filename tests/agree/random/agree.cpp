@@ -50,7 +50,7 @@ std::optional<Wanted> interpret_text(const std::string& text, uint64_t seed, std
   }
   try {
     Wanted wanted;
-    wanted.inputs = random_inputs(*graph, {}, seed);
+    wanted.inputs = program_inputs(*graph, {}, seed);
     wanted.params = initial_params(*graph, {}, seed, Arithmetic::stored);
     wanted.states = initial_states(*graph, {}, seed, Arithmetic::stored);
     wanted.options.seed = seed;
