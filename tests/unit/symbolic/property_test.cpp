@@ -74,8 +74,7 @@ TEST_CASE("ring laws") {
     RC_ASSERT((x + y).hash() == (y + x).hash());
   });
   check("division undoes multiplication", [] {
-    const Poly x = random_laurent(), y = random_laurent();
-    RC_PRE(!y.is_zero());
+    const Poly x = random_laurent(), other = random_laurent(), y = other.is_zero() ? Poly(1) : other;
     RC_ASSERT(divide(x * y, y) == x);
     RC_ASSERT(divide(x, y) * y == x);
   });
