@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,9 +46,20 @@ class PendingFile {
     descriptor_ = -1;
     if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "write");
     exists_ = false;
+    keep_name();
   }
 
  private:
+  // The folder too is flushed, where its file system can: else a power cut may take the new name back.
+  void keep_name() const {
+    const size_t slash = path_.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    ::fsync(descriptor);
+    ::close(descriptor);
+  }
+
   const std::string& path_;
   std::string temporary_;
   int descriptor_ = -1;
@@ -82,6 +94,17 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
 
 void InputFile::fail(uint64_t offset, const std::string& what) const {
   throw RuntimeFailure(FailureKind::data, fmt::format("{}: byte {}: {}", printable(path_), offset, what));
+}
+
+MappedFile::MappedFile(std::string path) : InputFile(std::move(path)) {
+  if (size() == 0) return;
+  void* at = ::mmap(nullptr, static_cast<size_t>(size()), PROT_READ, MAP_PRIVATE, descriptor(), 0);
+  if (at == MAP_FAILED) fail_errno(this->path(), "map");
+  bytes_ = {static_cast<const std::byte*>(at), static_cast<size_t>(size())};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces) {

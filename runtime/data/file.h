@@ -22,6 +22,7 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
+  int descriptor() const { return descriptor_; }
   // Fills `out` with the bytes from `offset` on; all of them lie within size().
   void read(uint64_t offset, std::span<std::byte> out) const;
   // "x.npy: byte 12: what": the file is not as it should be.
@@ -31,6 +32,17 @@ class InputFile {
   std::string path_;
   int descriptor_ = -1;
   uint64_t size_ = 0;
+};
+
+// A file's bytes in the address space, read from the disk as they are touched. Who shortens the file meanwhile ends the process.
+class MappedFile : public InputFile {
+ public:
+  explicit MappedFile(std::string path);
+  ~MappedFile();
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
 };
 
 // Writes a file under a temporary name beside it, flushes it to disk and renames it: `path` is never half written.
