@@ -67,7 +67,7 @@ std::vector<KernelRow> rows_of(const CpuProgram& cpu, const std::vector<double>&
   std::vector<KernelRow> rows(program.functions.size());
   for (size_t l = 0; l < program.launches.size(); ++l) {
     KernelRow& row = rows[program.launches[l].function];
-    const KernelWork work = work_of(cpu.lowered().list.kernels[l].kernel);
+    const KernelWork work = work_of(*cpu.lowered().list.kernels[l].kernel);
     if (row.launches++ == 0) row.label = program.launches[l].label;
     row.seconds += seconds[l];
     row.work.contraction += work.contraction;
@@ -121,7 +121,7 @@ void bench(const BenchRequest& request, const Graph& graph, const Bindings& dims
   session.run_timed(0, static_cast<uint64_t>(request.steps) + 1, launches);
   KernelWork all;
   for (const GraphKernel& k : cpu.lowered().list.kernels) {
-    const KernelWork work = work_of(k.kernel);
+    const KernelWork work = work_of(*k.kernel);
     all.contraction += work.contraction;
     all.elementwise += work.elementwise + work.reduction;
   }

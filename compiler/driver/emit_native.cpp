@@ -46,7 +46,7 @@ std::string emit_kernels(const LoweredGraph& lowered) {
         text += fmt::format("  # b{} is {}{}\n", b, names[k.buffers[b].index], place_text(lowered, k.buffers[b], names));
     bool first = true;
     for (size_t j = 0; j < i && first; ++j) first = program.launches[j].function != function;
-    if (first) text += to_string(k.kernel);
+    if (first) text += to_string(*k.kernel);
   }
   return text;
 }

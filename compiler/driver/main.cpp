@@ -1,5 +1,6 @@
 // einc's entry: picks the subcommand and turns what escapes into an exit status.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <cstdio>
 #include <exception>
@@ -32,9 +33,20 @@ einc::ExitStatus dispatch(const std::vector<std::string>& arguments) {
   return einc::compile_command(arguments);
 }
 
+// A compilation allocates many small objects on one thread and ends soon: one heap that grows by large steps and keeps what is
+// freed takes fewer page faults.
+void tune_allocator() {
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_TOP_PAD, 16 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_MXFAST, 160);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  tune_allocator();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
     einc::ExitStatus status{};

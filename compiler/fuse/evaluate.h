@@ -46,7 +46,7 @@ class LoopSpace {
 class KernelEvaluator {
  public:
   KernelEvaluator(const BoundGraph& graph, const std::vector<bool>& member, const std::vector<bool>& in_memory, LoopSpace& space,
-                  GraphKernel& out)
+                  BuiltKernel& out)
       : graph_(graph), member_(member), in_memory_(in_memory), space_(space), out_(out) {}
 
   // The value of node `id` at index `at`, one entry per axis.
@@ -92,7 +92,7 @@ class KernelEvaluator {
   const std::vector<bool>& member_;
   const std::vector<bool>& in_memory_;
   LoopSpace& space_;
-  GraphKernel& out_;
+  BuiltKernel& out_;
   std::vector<Range> guards_;  // that hold where the value is wanted
   struct Known {
     Indices at;

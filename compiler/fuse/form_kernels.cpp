@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <queue>
 
+#include "compiler/fuse/group_order.h"
+#include "compiler/fuse/kernel_cache.h"
 #include "compiler/fuse/ordered_kernels.h"
-#include "compiler/fuse/signature.h"
-#include "compiler/lower/collapse.h"
-#include "compiler/lower/contraction.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -14,22 +13,9 @@ namespace {
 
 constexpr uint32_t kNoGroup = UINT32_MAX;
 constexpr size_t kLargestGroup = 64;
-constexpr int64_t kSmallKernel = 65536;  // elements; below it parallelism does not matter
-constexpr int64_t kEnoughPoints = 16;    // outer points that keep the threads busy
 
 bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 bool reduces(Op op) { return op == Op::reduce || op == Op::arg_reduce || op == Op::fold; }
-
-using Bits = std::vector<uint64_t>;
-void set_bit(Bits& bits, uint32_t i) {
-  if (bits.size() <= i / 64) bits.resize(i / 64 + 1);
-  bits[i / 64] |= uint64_t{1} << i % 64;
-}
-bool test_bit(const Bits& bits, uint32_t i) { return i / 64 < bits.size() && (bits[i / 64] >> i % 64 & 1); }
-void merge_bits(Bits& into, const Bits& from) {
-  if (into.size() < from.size()) into.resize(from.size());
-  for (size_t w = 0; w < from.size(); ++w) into[w] |= from[w];
-}
 
 class Former {
  public:
@@ -58,11 +44,12 @@ class Former {
  private:
   struct Work {
     Group group;
-    Bits ancestors;                       // groups that must run before
-    std::vector<uint32_t> before;         // those it reads from; now_ tells what they have become
-    std::vector<uint32_t> after_readers;  // groups that read what it updates
     bool alive = true;
     bool simple = false;  // elementwise nodes of one shape that read each other element by element
+    // Of the members:
+    bool ordered = false;
+    int contractions = 0, reductions = 0;
+    int64_t contracted = 0, largest = 0;
   };
 
   // Values made of constants and loop indices alone are computed where they are wanted.
@@ -98,83 +85,61 @@ class Former {
   }
 
   void add(NodeId id) {
-    const auto own = static_cast<uint32_t>(work_.size());
-    work_.push_back({{{id}, {}}, {}, {}, {}, true});
-    now_.push_back(own);
-    alive_.push_back(own);
-    work_[own].simple = graph_[id].op == Op::map || graph_[id].op == Op::cast;
-    group_of_[id.index] = own;
     std::vector<uint32_t> before;
     std::vector<NodeId> operands;
     for_each_read(id, [&](NodeId x) {
       if (is_source(graph_[x].op)) return;
       const uint32_t g = group_of_[x.index];
-      merge_bits(work_[own].ancestors, work_[g].ancestors);
-      set_bit(work_[own].ancestors, g);
       if (std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g), operands.push_back(x);
     });
-    work_[own].before = before;
+    const uint32_t own = order_.add(before);
+    work_.push_back(work_of(id));
+    group_of_[id.index] = own;
     if (fusion_ == Fusion::off) return;
     uint32_t target = own;
-    for (size_t k = 0; k < before.size(); ++k) {
-      const uint32_t other = group_of_[operands[k].index];
+    for (NodeId operand : operands) {
+      const uint32_t other = group_of_[operand.index];
       if (other == target) continue;
-      const std::string refusal = try_join(other, target);
+      std::string refusal = try_join(other, target);
       if (refusal.empty())
         target = other;
       else
-        list_.refusals.push_back({operands[k], id, refusal});
+        list_.refusals.push_back({operand, id, std::move(refusal)});
     }
+  }
+
+  Work work_of(NodeId id) const {
+    Work work{{{id}, {}}};
+    const Op op = graph_[id].op;
+    work.simple = op == Op::map || op == Op::cast;
+    work.ordered = is_ordered(op);
+    work.largest = graph_.count(id);
+    if (op == Op::contract) work.contractions = 1, work.contracted = work.largest;
+    if (reduces(op)) work.reductions = 1;
+    return work;
   }
 
   // Joins group `later` into `earlier`; says why not.
   std::string try_join(uint32_t earlier, uint32_t later) {
-    if (std::string refusal = unsuitable(earlier, later); !refusal.empty()) return refusal;
-    if (lies_between(earlier, later)) return "another kernel must run between them";
-    Group joined = join(work_[earlier].group, work_[later].group);
+    Work &into = work_[earlier], &from = work_[later];
+    if (std::string refusal = unsuitable(into, from); !refusal.empty()) return refusal;
+    if (order_.lies_between(earlier, later)) return "another kernel must run between them";
+    Group joined = join(into.group, from.group);
     const bool simple = stays_simple(earlier, later);
     if (!simple) {
-      const std::string refusal = try_build(joined);
-      if (!refusal.empty()) return refusal;
+      find_stored(joined);
+      if (const std::string& refusal = cache_.refusal(joined); !refusal.empty()) return refusal;
     }
-    work_[earlier].simple = simple;
-    const Bits ancestors = [&] {
-      Bits all = work_[earlier].ancestors;
-      merge_bits(all, work_[later].ancestors);
-      return all;
-    }();
-    for (NodeId id : work_[later].group.members) group_of_[id.index] = earlier;
-    work_[earlier].group = std::move(joined);
-    work_[later].alive = false;
-    if (work_[later].group.members.size() == 1) {
-      now_[later] = earlier;
-    } else {
-      for (uint32_t& g : now_)
-        if (g == later) g = earlier;
-    }
-    alive_.erase(std::find(alive_.rbegin(), alive_.rend(), later).base() - 1);
-    work_[earlier].before.insert(work_[earlier].before.end(), work_[later].before.begin(), work_[later].before.end());
-    work_[earlier].ancestors = ancestors;
-    for (uint32_t g : alive_) {
-      Work& w = work_[g];
-      if (!test_bit(w.ancestors, earlier) && !test_bit(w.ancestors, later)) continue;
-      merge_bits(w.ancestors, ancestors);
-      set_bit(w.ancestors, earlier);
-    }
-    // A group never lies before itself.
-    if (test_bit(work_[earlier].ancestors, earlier)) work_[earlier].ancestors[earlier / 64] &= ~(uint64_t{1} << earlier % 64);
+    order_.join(earlier, later);
+    for (NodeId id : from.group.members) group_of_[id.index] = earlier;
+    into.group = std::move(joined);
+    into.simple = simple;
+    into.contractions += from.contractions;
+    into.reductions += from.reductions;
+    into.contracted += from.contracted;
+    into.largest = std::max(into.largest, from.largest);
+    from.alive = false;
     return {};
-  }
-
-  // A path from one to the other through a third passes through a direct predecessor of its end.
-  bool lies_between(uint32_t a, uint32_t b) const {
-    const auto reaches = [&](uint32_t from, uint32_t to) {
-      return std::any_of(work_[to].before.begin(), work_[to].before.end(), [&](uint32_t g) {
-        const uint32_t p = now_[g];
-        return p != from && p != to && test_bit(work_[p].ancestors, from);
-      });
-    };
-    return reaches(a, b) || reaches(b, a);
   }
 
   // Joining such groups needs no trial.
@@ -194,27 +159,17 @@ class Former {
     });
   }
 
-  std::string unsuitable(uint32_t a, uint32_t b) const {
-    size_t members = 0;
-    int contractions = 0, reductions = 0;
-    int64_t contracted = 0, largest = 0;
-    for (uint32_t g : {a, b}) {
-      members += work_[g].group.members.size();
-      for (NodeId id : work_[g].group.members) {
-        const Op op = graph_[id].op;
-        if (is_ordered(op)) return "its loops have an order of their own";
-        if (op == Op::contract) ++contractions, contracted = graph_.count(id);
-        if (reduces(op)) ++reductions;
-        largest = std::max(largest, graph_.count(id));
-      }
-    }
-    if (members > kLargestGroup) return "the kernel would hold more than 64 nodes";
+  std::string unsuitable(const Work& a, const Work& b) const {
+    if (a.ordered || b.ordered) return "its loops have an order of their own";
+    if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
+    const int contractions = a.contractions + b.contractions;
     if (contractions > 1) return "each contraction is a kernel of its own";
-    if (contractions == 1 && reductions > 0) return "a reduction needs whole rows of the contraction";
-    if (contractions == 1 && largest != contracted) return "the contraction's result is read more than once per element";
-    if (contractions == 1 && only_reduced(work_[b].group.members.front())) return "what is only summed is computed where it is summed";
-    if (contractions == 1 && graph_[work_[b].group.members.front()].op == Op::contract)
-      return "what a contraction reads more than once is stored";
+    if (contractions == 0) return {};
+    const NodeId first = b.group.members.front();
+    if (a.reductions + b.reductions > 0) return "a reduction needs whole rows of the contraction";
+    if (std::max(a.largest, b.largest) != a.contracted + b.contracted) return "the contraction's result is read more than once per element";
+    if (only_reduced(first)) return "what is only summed is computed where it is summed";
+    if (graph_[first].op == Op::contract) return "what a contraction reads more than once is stored";
     return {};
   }
 
@@ -232,15 +187,6 @@ class Former {
     return joined;
   }
 
-  // Why the group should not be one kernel; groups alike get the answer found before.
-  std::string try_build(Group& group) {
-    find_stored(group);
-    const auto [known, fresh] = tried_.try_emplace(signer_.sign(group));
-    if (!fresh) return known->second;
-    const BuildResult result = build_kernel(graph_, group, computed_);
-    return known->second = result.built ? slower(group, result.built->kernel) : result.refusal;
-  }
-
   void find_stored(Group& group) const {
     group.stored.clear();
     for (NodeId id : group.members) {
@@ -251,25 +197,6 @@ class Former {
     }
   }
 
-  static std::string slower(const Group& group, const Kernel& kernel) {
-    if (kernel.reductions.empty()) return {};
-    int64_t points = 1, total = 1;
-    for (AxisId a : kernel.outer) points *= kernel.extent(a);
-    for (const LoopAxis& axis : kernel.axes) total *= axis.extent;
-    const bool contraction =
-        std::any_of(kernel.stages.begin(), kernel.stages.end(), [](const Stage& s) { return s.axes.empty(); }) && group.stored.empty();
-    if (contraction) return {};
-    if (points < kEnoughPoints && total > kSmallKernel && group.stored.size() > 1) return "too few rows to share among threads";
-    for (const Stage& stage : kernel.stages)
-      for (const Store& store : stage.stores) {
-        if (stage.axes.empty()) continue;
-        // Rows are stored while they are reduced, so the reduced loops must be the innermost ones.
-        if (!kernel.outer.empty() && kernel.outer.back() > stage.axes.back()) return "the reduction runs across the rows that are stored";
-        (void)store;
-      }
-    return {};
-  }
-
   // What reads an old param or state runs before the kernel that makes the new one, where nothing forbids it, so that the new
   // value can be written in its place.
   void order_updates() {
@@ -278,13 +205,9 @@ class Former {
       const uint32_t maker = group_of_[update.value.index];
       for (NodeId reader : readers_[update.target.index]) {
         const uint32_t other = group_of_[reader.index];
-        if (other == maker || test_bit(work_[other].ancestors, maker) || test_bit(work_[maker].ancestors, other)) continue;
-        work_[maker].after_readers.push_back(other);
-        Bits ancestors = work_[other].ancestors;
-        set_bit(ancestors, other);
-        merge_bits(work_[maker].ancestors, ancestors);
-        for (uint32_t g : alive_)
-          if (test_bit(work_[g].ancestors, maker)) merge_bits(work_[g].ancestors, ancestors);
+        if (other == maker || order_.precedes(maker, other) || order_.precedes(other, maker)) continue;
+        after_readers_[maker].push_back(other);
+        order_.require(other, maker);
       }
     }
   }
@@ -302,6 +225,7 @@ class Former {
 
   // Kernels in an order that respects their operands, otherwise by their turn.
   void finish() {
+    after_readers_.resize(work_.size());
     order_updates();
     struct Ready {
       uint32_t turn, group;
@@ -312,7 +236,7 @@ class Former {
     std::priority_queue<Ready> ready;
     for (uint32_t g = 0; g < work_.size(); ++g) {
       if (!work_[g].alive) continue;
-      std::vector<uint32_t> before = work_[g].after_readers;
+      std::vector<uint32_t> before = after_readers_[g];
       for (NodeId id : work_[g].group.members)
         for_each_read(id, [&](NodeId x) {
           if (is_source(graph_[x].op)) return;
@@ -327,27 +251,17 @@ class Former {
     while (!ready.empty()) {
       const uint32_t g = ready.top().group;
       ready.pop();
-      emit(work_[g].group);
+      emit(std::move(work_[g].group));
       for (uint32_t a : after[g])
         if (--waiting[a] == 0) ready.push({turn(work_[a].group), a});
     }
     for (uint32_t g = 0; g < work_.size(); ++g) EINC_CHECK(!work_[g].alive || waiting[g] == 0, "kernels wait for each other");
   }
 
-  void emit(Group& group) {
+  void emit(Group group) {
     find_stored(group);
-    BuildResult result = build_kernel(graph_, group, computed_);
-    EINC_CHECK(result.built.has_value(), "{} is no kernel: {}", to_string(graph_[group.members.back()].op), result.refusal);
     for (NodeId id : group.stored) list_.in_memory[id.index] = true;
-    Kernel& kernel = result.built->kernel;
-    kernel.streams = static_cast<int>(result.built->streams.size());
-    kernel.sites = static_cast<int>(result.built->sites.size());
-    collapse_axes(kernel);
-    find_contraction(kernel);
-    const std::string problem = verify(kernel);
-    EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
-    result.built->group = std::move(group);
-    list_.kernels.push_back(std::move(*result.built));
+    list_.kernels.push_back(cache_.kernel(std::move(group)));
   }
 
   const BoundGraph& graph_;
@@ -356,10 +270,9 @@ class Former {
   std::vector<uint32_t> group_of_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<Work> work_;
-  std::vector<uint32_t> alive_;
-  std::vector<uint32_t> now_;  // per group: the group it has joined, itself at first
-  Signer signer_{graph_, computed_};
-  std::unordered_map<Signature, std::string, SignatureHash> tried_;
+  std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates
+  GroupOrder order_;
+  KernelCache cache_{graph_, computed_};
   KernelList list_;
 };
 

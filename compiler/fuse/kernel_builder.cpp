@@ -19,9 +19,9 @@ NodeId space_node(const BoundGraph& graph, const Group& group) {
   return best;
 }
 
-GraphKernel attempt(const BoundGraph& graph, const Group& group, const std::vector<bool>& member, const std::vector<bool>& in_memory,
+BuiltKernel attempt(const BoundGraph& graph, const Group& group, const std::vector<bool>& member, const std::vector<bool>& in_memory,
                     LoopSpace& space) {
-  GraphKernel out;
+  BuiltKernel out;
   KernelEvaluator evaluator(graph, member, in_memory, space, out);
   if (is_ordered(graph[group.members.back()].op)) {
     if (group.members.size() > 1) throw Refused{"an ordered loop is a kernel of its own"};

@@ -12,8 +12,13 @@
 
 namespace einc {
 
+struct BuiltKernel {
+  Kernel kernel;
+  std::vector<NodeId> buffers, streams, sites;  // as in GraphKernel
+};
+
 struct BuildResult {
-  std::optional<GraphKernel> built;
+  std::optional<BuiltKernel> built;
   std::string refusal;  // why the group is not one kernel
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 class OrderedBuilder {
  public:
-  OrderedBuilder(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, GraphKernel& out)
+  OrderedBuilder(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out)
       : graph_(graph), id_(id), node_(graph[id]), space_(space), evaluator_(evaluator), kernel_(out.kernel) {}
 
   // out[.. i ..] = fold of x[.. 0 ..] to x[.. i ..], along the axis or against it.
@@ -197,7 +197,7 @@ class OrderedBuilder {
 
 bool is_ordered(Op op) { return op == Op::scan || op == Op::top_k_index || op == Op::scatter_add || op == Op::scatter_set; }
 
-void build_ordered_kernel(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, GraphKernel& out) {
+void build_ordered_kernel(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out) {
   OrderedBuilder builder(graph, id, space, evaluator, out);
   const Op op = graph[id].op;
   if (op == Op::scan)

@@ -5,6 +5,6 @@
 namespace einc {
 
 bool is_ordered(Op op);
-void build_ordered_kernel(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, GraphKernel& out);
+void build_ordered_kernel(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out);
 
 }  // namespace einc

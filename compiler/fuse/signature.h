@@ -26,6 +26,8 @@ class Signer {
       : graph_(graph), in_memory_(in_memory), class_of_(graph.graph.size(), kUnknown) {}
 
   Signature sign(const Group& group);
+  // What the group signed last reads from memory, by first appearance.
+  const std::vector<NodeId>& outside() const { return outside_; }
 
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX;

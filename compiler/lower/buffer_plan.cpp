@@ -33,7 +33,7 @@ std::vector<bool> used_by(const Kernel& kernel, const Stage& stage) {
 // True when the kernel may store into buffer `out` where buffer `in` lies: it reads of `in` only the element that it stores
 // in `out`, and not after that.
 bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) {
-  const Kernel& kernel = k.kernel;
+  const Kernel& kernel = *k.kernel;
   const Store* store = nullptr;
   size_t stored = 0;
   for (size_t s = 0; s < kernel.stages.size(); ++s) {

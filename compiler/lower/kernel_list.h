@@ -1,5 +1,6 @@
 // A graph as kernels in the order they run, each with the graph's nodes behind its buffers.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,10 @@ struct Group {
 };
 
 struct GraphKernel {
-  Kernel kernel;
-  std::vector<NodeId> buffers;  // per kernel buffer; invalid for scratch
-  std::vector<NodeId> streams;  // random nodes, per stream
-  std::vector<NodeId> sites;    // gather and scatter nodes, per index check
+  std::shared_ptr<const Kernel> kernel;  // equal ones may be shared
+  std::vector<NodeId> buffers;           // per kernel buffer; invalid for scratch
+  std::vector<NodeId> streams;           // random nodes, per stream
+  std::vector<NodeId> sites;             // gather and scatter nodes, per index check
   Group group;
 };
 

@@ -81,6 +81,12 @@ class Maker {
   }
 
   uint32_t function_of(const Kernel& kernel) {
+    const auto [known, fresh] = function_of_.try_emplace(&kernel);
+    if (fresh) known->second = function_alike(kernel);
+    return known->second;
+  }
+
+  uint32_t function_alike(const Kernel& kernel) {
     std::string text = to_string(kernel);
     const auto found = functions_.find(text);
     if (found != functions_.end()) return found->second;
@@ -94,14 +100,14 @@ class Maker {
 
   void add_launch(const GraphKernel& k) {
     Launch launch;
-    launch.function = function_of(k.kernel);
+    launch.function = function_of(*k.kernel);
     for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kScratch);
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
     const PlannedKernel& planned = out_.functions[launch.function];
     launch.domain = planned.tiles ? planned.tiles->domain() : planned.plan.domain;
     launch.work = 1;
-    for (const LoopAxis& axis : k.kernel.axes) launch.work *= axis.extent;
+    for (const LoopAxis& axis : k.kernel->axes) launch.work *= axis.extent;
     const Origin& origin = graph_[k.group.members.back()].origin;
     launch.label = fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
                                origin.label.empty() ? to_string(graph_[k.group.members.back()].op) : origin.label.str());
@@ -154,6 +160,7 @@ class Maker {
   LoweredProgram out_;
   std::vector<uint32_t> buffer_of_;
   std::unordered_map<uint32_t, uint32_t> snapshot_of_;  // by node
+  std::unordered_map<const Kernel*, uint32_t> function_of_;
   std::unordered_map<std::string, uint32_t> functions_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
 
 #include "compiler/lower/flatten.h"
 #include "runtime/base/dtype.h"
@@ -221,8 +222,11 @@ std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Pro
 int64_t panel_bytes(const KernelList& list, const Processor& processor) {
   constexpr int64_t kLine = 64;
   int64_t most = 0;
-  for (const GraphKernel& k : list.kernels)
-    if (const auto tiles = tile_contraction(k.kernel, processor)) most = std::max(most, tiles->scratch_bytes());
+  std::unordered_set<const Kernel*> seen;
+  for (const GraphKernel& k : list.kernels) {
+    if (!k.kernel->contraction || !seen.insert(k.kernel.get()).second) continue;
+    if (const auto tiles = tile_contraction(*k.kernel, processor)) most = std::max(most, tiles->scratch_bytes());
+  }
   return (most + kLine - 1) / kLine * kLine;
 }
 

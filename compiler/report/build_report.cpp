@@ -137,7 +137,12 @@ class ReportBuilder {
     report_.executed = report_.step;
     if (!formed_) return;
     int64_t executed = 0;
-    for (const GraphKernel& k : formed_->list.kernels) executed += work_of(k.kernel).flops();
+    std::unordered_map<const Kernel*, int64_t> known;
+    for (const GraphKernel& k : formed_->list.kernels) {
+      const auto [flops, fresh] = known.try_emplace(k.kernel.get());
+      if (fresh) flops->second = work_of(*k.kernel).flops();
+      executed += flops->second;
+    }
     report_.executed = planned(Rational(executed));
   }
 

@@ -37,9 +37,9 @@ class Memory {
   int run() {
     for (const GraphKernel& k : formed_.list.kernels) {
       for (size_t b = 0; b < k.buffers.size(); ++b)
-        if (k.kernel.buffers[b].access == BufferAccess::read) read(k.buffers[b]);
+        if (k.kernel->buffers[b].access == BufferAccess::read) read(k.buffers[b]);
       for (size_t b = 0; b < k.buffers.size(); ++b)
-        if (k.kernel.buffers[b].access != BufferAccess::read) own(place_of(k.buffers[b].index), k.buffers[b].index);
+        if (k.kernel->buffers[b].access != BufferAccess::read) own(place_of(k.buffers[b].index), k.buffers[b].index);
     }
     const Graph& graph = formed_.bound.graph;
     for (const Output& output : graph.outputs) read(output.node);

@@ -1,0 +1,89 @@
+#include "compiler/fuse/group_order.h"
+
+#include <algorithm>
+
+namespace einc {
+
+// Both say whether anything was new.
+bool GroupOrder::set(Bits& bits, uint32_t i) {
+  if (bits.size() <= i / 64) bits.resize(i / 64 + 1);
+  const uint64_t before = bits[i / 64];
+  bits[i / 64] |= uint64_t{1} << i % 64;
+  return bits[i / 64] != before;
+}
+
+bool GroupOrder::merge(Bits& into, const Bits& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  uint64_t fresh = 0;
+  for (size_t w = 0; w < from.size(); ++w) {
+    fresh |= from[w] & ~into[w];
+    into[w] |= from[w];
+  }
+  return fresh != 0;
+}
+
+uint32_t GroupOrder::now(uint32_t g) const {
+  while (part_of_[g] != g) g = part_of_[g] = part_of_[part_of_[g]];
+  return g;
+}
+
+uint32_t GroupOrder::add(std::span<const uint32_t> before) {
+  const auto own = static_cast<uint32_t>(groups_.size());
+  part_of_.push_back(own);
+  Group group;
+  group.before.assign(before.begin(), before.end());
+  for (uint32_t b : before) {
+    merge(group.ancestors, groups_[b].ancestors);
+    set(group.ancestors, b);
+    groups_[b].after.push_back(own);
+  }
+  groups_.push_back(std::move(group));
+  return own;
+}
+
+// What follows a group follows its ancestors; a follower that knows them has told its own followers.
+void GroupOrder::spread(uint32_t from) {
+  pending_.push_back(from);
+  while (!pending_.empty()) {
+    const uint32_t g = pending_.back();
+    pending_.pop_back();
+    for (uint32_t numbered : groups_[g].after) {
+      const uint32_t next = now(numbered);
+      if (next == g) continue;
+      const bool fresh = set(groups_[next].ancestors, g);
+      if (merge(groups_[next].ancestors, groups_[g].ancestors) || fresh) pending_.push_back(next);
+    }
+  }
+}
+
+void GroupOrder::join(uint32_t earlier, uint32_t later) {
+  Group &into = groups_[earlier], &from = groups_[later];
+  part_of_[later] = earlier;
+  const bool followed = !from.after.empty();
+  const bool fresh = merge(into.ancestors, from.ancestors);
+  if (test(into.ancestors, earlier)) into.ancestors[earlier / 64] &= ~(uint64_t{1} << earlier % 64);
+  into.before.insert(into.before.end(), from.before.begin(), from.before.end());
+  into.after.insert(into.after.end(), from.after.begin(), from.after.end());
+  from = Group{};
+  if (fresh || followed) spread(earlier);
+}
+
+void GroupOrder::require(uint32_t first, uint32_t second) {
+  groups_[first].after.push_back(second);
+  groups_[second].before.push_back(first);
+  const bool fresh = set(groups_[second].ancestors, first);
+  if (merge(groups_[second].ancestors, groups_[first].ancestors) || fresh) spread(second);
+}
+
+// A path from one to the other through a third passes through a direct predecessor of its end.
+bool GroupOrder::lies_between(uint32_t a, uint32_t b) const {
+  const auto reaches = [&](uint32_t from, uint32_t to) {
+    return std::any_of(groups_[to].before.begin(), groups_[to].before.end(), [&](uint32_t g) {
+      const uint32_t p = now(g);
+      return p != from && p != to && precedes(from, p);
+    });
+  };
+  return reaches(a, b) || reaches(b, a);
+}
+
+}  // namespace einc

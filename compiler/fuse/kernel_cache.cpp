@@ -1,0 +1,93 @@
+#include "compiler/fuse/kernel_cache.h"
+
+#include <algorithm>
+
+#include "compiler/lower/collapse.h"
+#include "compiler/lower/contraction.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kSmallKernel = 65536;  // elements; below it parallelism does not matter
+constexpr int64_t kEnoughPoints = 16;    // outer points that keep the threads busy
+constexpr uint32_t kScratchNumber = UINT32_MAX;
+
+std::string slower(const Group& group, const Kernel& kernel) {
+  if (kernel.reductions.empty()) return {};
+  int64_t points = 1, total = 1;
+  for (AxisId a : kernel.outer) points *= kernel.extent(a);
+  for (const LoopAxis& axis : kernel.axes) total *= axis.extent;
+  const bool contraction =
+      std::any_of(kernel.stages.begin(), kernel.stages.end(), [](const Stage& s) { return s.axes.empty(); }) && group.stored.empty();
+  if (contraction) return {};
+  if (points < kEnoughPoints && total > kSmallKernel && group.stored.size() > 1) return "too few rows to share among threads";
+  for (const Stage& stage : kernel.stages) {
+    if (stage.axes.empty() || stage.stores.empty()) continue;
+    // Rows are stored while they are reduced, so the reduced loops must be the innermost ones.
+    if (!kernel.outer.empty() && kernel.outer.back() > stage.axes.back()) return "the reduction runs across the rows that are stored";
+  }
+  return {};
+}
+
+}  // namespace
+
+// Members by their place, nodes that the group reads behind them.
+uint32_t KernelCache::number_of(NodeId id, const Group& group) const {
+  if (!id.valid()) return kScratchNumber;
+  const auto member = std::lower_bound(group.members.begin(), group.members.end(), id);
+  if (member != group.members.end() && *member == id) return static_cast<uint32_t>(member - group.members.begin());
+  const std::vector<NodeId>& outside = signer_.outside();
+  const auto read = std::find(outside.begin(), outside.end(), id);
+  EINC_CHECK(read != outside.end(), "a kernel's buffer is no node of its group");
+  return static_cast<uint32_t>(group.members.size() + static_cast<size_t>(read - outside.begin()));
+}
+
+NodeId KernelCache::node_of(uint32_t number, const Group& group) const {
+  if (number == kScratchNumber) return {};
+  return number < group.members.size() ? group.members[number] : signer_.outside()[number - group.members.size()];
+}
+
+KernelCache::Entry& KernelCache::entry(const Group& group) {
+  const auto [known, fresh] = entries_.try_emplace(signer_.sign(group));
+  if (fresh) build(group, known->second);
+  return known->second;
+}
+
+void KernelCache::build(const Group& group, Entry& entry) {
+  BuildResult result = build_kernel(graph_, group, in_memory_);
+  entry.refusal = result.built ? slower(group, result.built->kernel) : std::move(result.refusal);
+  if (!result.built || (!entry.refusal.empty() && group.members.size() > 1)) return;
+  const auto numbers_of = [&](const std::vector<NodeId>& nodes) {
+    std::vector<uint32_t> numbers;
+    for (NodeId id : nodes) numbers.push_back(number_of(id, group));
+    return numbers;
+  };
+  entry.buffers = numbers_of(result.built->buffers);
+  entry.streams = numbers_of(result.built->streams);
+  entry.sites = numbers_of(result.built->sites);
+  entry.kernel = std::make_shared<Kernel>(std::move(result.built->kernel));
+}
+
+GraphKernel KernelCache::kernel(Group group) {
+  Entry& known = entry(group);
+  EINC_CHECK(known.kernel != nullptr, "{} is no kernel: {}", to_string(graph_[group.members.back()].op), known.refusal);
+  if (!known.finished) {
+    Kernel& kernel = *known.kernel;
+    kernel.streams = static_cast<int>(known.streams.size());
+    kernel.sites = static_cast<int>(known.sites.size());
+    collapse_axes(kernel);
+    find_contraction(kernel);
+    const std::string problem = verify(kernel);
+    EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
+    known.finished = true;
+  }
+  const auto nodes_of = [&](const std::vector<uint32_t>& numbers) {
+    std::vector<NodeId> nodes;
+    for (uint32_t number : numbers) nodes.push_back(node_of(number, group));
+    return nodes;
+  };
+  return {known.kernel, nodes_of(known.buffers), nodes_of(known.streams), nodes_of(known.sites), std::move(group)};
+}
+
+}  // namespace einc

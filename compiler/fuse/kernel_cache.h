@@ -1,0 +1,39 @@
+// Kernels of groups, each built once: groups alike differ in their buffers alone.
+#pragma once
+#include <unordered_map>
+
+#include "compiler/fuse/kernel_builder.h"
+#include "compiler/fuse/signature.h"
+
+namespace einc {
+
+class KernelCache {
+ public:
+  // `in_memory`: as for build_kernel. Both outlive the cache.
+  KernelCache(const BoundGraph& graph, const std::vector<bool>& in_memory)
+      : graph_(graph), in_memory_(in_memory), signer_(graph, in_memory) {}
+
+  // Why the group should not be one kernel, or nothing.
+  const std::string& refusal(const Group& group) { return entry(group).refusal; }
+  // The group's kernel, ready for plans.
+  GraphKernel kernel(Group group);
+
+ private:
+  struct Entry {
+    std::string refusal;
+    std::shared_ptr<Kernel> kernel;
+    bool finished = false;
+    std::vector<uint32_t> buffers, streams, sites;  // nodes as numbers: see number_of
+  };
+  Entry& entry(const Group& group);
+  void build(const Group& group, Entry& entry);
+  uint32_t number_of(NodeId id, const Group& group) const;
+  NodeId node_of(uint32_t number, const Group& group) const;
+
+  const BoundGraph& graph_;
+  const std::vector<bool>& in_memory_;
+  Signer signer_;
+  std::unordered_map<Signature, Entry, SignatureHash> entries_;
+};
+
+}  // namespace einc
