@@ -8,15 +8,15 @@
 #include <thread>
 
 #include "compiler/driver/command_line.h"
-#include "compiler/driver/cpu_program.h"
 #include "compiler/driver/open_program.h"
-#include "compiler/driver/pipeline.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/pipeline/cpu_program.h"
+#include "compiler/pipeline/pipeline.h"
 #include "runtime/base/float_format.h"
 #include "runtime/base/random.h"
 #include "runtime/cpu/peak.h"
-#include "runtime/executor/session.h"
+#include "runtime/executor/executor.h"
 
 namespace einc {
 namespace {
@@ -31,7 +31,7 @@ struct BenchRequest {
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Reals in [0, 1); integers in [0, bound) of every table they may index.
-void make_inputs(Session& session, const Executable& program) {
+void make_inputs(Executor& session, const Executable& program) {
   int64_t bound = 2;
   for (const Launch& launch : program.launches)
     for (const SiteInfo& site : launch.sites) bound = bound == 2 ? site.bound : std::min(bound, site.bound);
@@ -107,7 +107,7 @@ void bench(const BenchRequest& request, const Graph& graph, const Bindings& dims
   const CpuProgram cpu(graph, dims, options);
   const double compiled = now() - before;
   const int threads = request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency());
-  Session session(cpu.program(), cpu.functions(), threads);
+  Executor session(cpu.program(), cpu.functions(), threads);
   session.initialize(0);
   make_inputs(session, cpu.program());
   const CpuPeak peak = measure_peak(session.pool());

@@ -6,8 +6,8 @@
 #include "compiler/autodiff/gradient_check.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
-#include "compiler/driver/pipeline.h"
 #include "compiler/ir/interpret.h"
+#include "compiler/pipeline/pipeline.h"
 
 namespace einc {
 namespace {

@@ -6,13 +6,13 @@
 #include <thread>
 
 #include "compiler/driver/command_line.h"
-#include "compiler/driver/cpu_program.h"
 #include "compiler/driver/open_program.h"
-#include "compiler/driver/pipeline.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/text.h"
+#include "compiler/pipeline/cpu_program.h"
+#include "compiler/pipeline/pipeline.h"
 #include "runtime/data/npy.h"
-#include "runtime/executor/session.h"
+#include "runtime/executor/executor.h"
 
 namespace einc {
 namespace {
@@ -102,7 +102,7 @@ RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindin
   options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
   const CpuProgram cpu(graph, dims, options);
   const Executable& program = cpu.program();
-  Session session(program, cpu.functions(), request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency()));
+  Executor session(program, cpu.functions(), request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency()));
   session.initialize(request.seed);
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];

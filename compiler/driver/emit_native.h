@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "compiler/driver/cpu_program.h"
+#include "compiler/pipeline/cpu_program.h"
 
 namespace einc {
 

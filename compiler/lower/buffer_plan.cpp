@@ -192,14 +192,20 @@ class Planner {
 
   void place_others() {
     plan_.total_bytes = aligned(plan_.arena_bytes);
-    for (BufferPlan::Buffer& b : plan_.buffers) {
-      if (b.place != BufferPlace::source && b.place != BufferPlace::gradient) continue;
-      b.offset = plan_.total_bytes;
-      plan_.total_bytes += aligned(b.bytes);
-    }
+    place_all(BufferPlace::gradient);
     for (BufferPlan::Snapshot& snapshot : plan_.snapshots) {
       snapshot.offset = plan_.total_bytes;
       plan_.total_bytes += aligned(plan_.buffers[snapshot.source.index].bytes);
+    }
+    plan_.own_bytes = plan_.total_bytes;
+    place_all(BufferPlace::source);
+  }
+
+  void place_all(BufferPlace place) {
+    for (BufferPlan::Buffer& b : plan_.buffers) {
+      if (b.place != place) continue;
+      b.offset = plan_.total_bytes;
+      plan_.total_bytes += aligned(b.bytes);
     }
   }
 

@@ -23,6 +23,7 @@ class Maker {
     for (const GraphKernel& k : list_.kernels) add_launch(k);
     add_roots();
     out_.program.memory_bytes = plan_.total_bytes;
+    out_.program.own_bytes = plan_.own_bytes;
     out_.program.scratch_bytes = panel_bytes(list_, processor_);
     return std::move(out_);
   }

@@ -1,159 +1,84 @@
 #include "runtime/executor/session.h"
 
-#include <fmt/format.h>
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cstring>
 
-#include "runtime/base/check.h"
-#include "runtime/base/failure.h"
-#include "runtime/base/float_format.h"
-#include "runtime/base/random.h"
+#include "runtime/executor/dlpack.h"
+#include "runtime/executor/initialize.h"
 
 namespace einc {
 namespace {
 
-constexpr int64_t kSmallLaunch = 8192;  // elements visited: not worth a second thread
+constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
 
-std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
-  std::vector<int64_t> at(shape.size());
-  for (size_t i = shape.size(); i-- > 0;) at[i] = index % shape[i], index /= shape[i];
-  return fmt::format("[{}]", fmt::join(at, ", "));
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+int64_t source_bytes(const ProgramInfo& info) {
+  int64_t bytes = 0;
+  for (const SourceKind kind : kKinds)
+    for (const TensorInfo& tensor : sources_of(info, kind)) bytes += aligned(tensor.bytes());
+  return bytes;
 }
 
 }  // namespace
 
-// One mapping for everything: huge pages where the kernel has them, zero before first use.
-struct Session::Memory {
-  std::byte* base = nullptr;
-  size_t size = 0;
-
-  explicit Memory(int64_t bytes) {
-    size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-    void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) throw RuntimeFailure(FailureKind::resource, fmt::format("no memory for {} bytes", size));
-    madvise(at, size, MADV_HUGEPAGE);
-    base = static_cast<std::byte*>(at);
-  }
-  ~Memory() { munmap(base, size); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-};
-
-Session::Session(const Executable& program, std::vector<KernelFunction*> functions, int threads)
-    : program_(program), functions_(std::move(functions)), pool_(threads), faults_(static_cast<size_t>(pool_.size())) {
-  scratch_ = program.memory_bytes;
-  memory_ = std::make_unique<Memory>(scratch_ + pool_.size() * program.scratch_bytes);
-  for (const ExecutableBuffer& b : program.buffers) buffers_.push_back(memory_->base + b.offset);
+SessionRep::SessionRep(const ProgramRep& program, int threads)
+    : program_(program), pool_(std::make_shared<ThreadPool>(threads)), mapping_(source_bytes(program.info)), runner_(program.start(pool_)) {
+  std::byte* at = mapping_.base();
+  for (const SourceKind kind : kKinds)
+    for (uint32_t i = 0; i < sources_of(program.info, kind).size(); ++i) {
+      places_.push_back({at, at});
+      runner_->bind({kind, i}, at);
+      at += aligned(sources_of(program.info, kind)[i].bytes());
+    }
 }
 
-Session::~Session() = default;
-
-void Session::initialize(uint64_t seed) {
-  constexpr int64_t kPiece = 16384;
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    const ExecutableBuffer& b = program_.buffers[i];
-    if (b.role != BufferRole::param && b.role != BufferRole::state) continue;
-    const int64_t count = b.bytes / bytes_of(b.dtype);
-    pool_.run((count + kPiece - 1) / kPiece, [&](int, int64_t begin, int64_t end) {
-      std::vector<double> values(static_cast<size_t>(kPiece));
-      for (int64_t piece = begin; piece < end; ++piece) {
-        const int64_t first = piece * kPiece, n = std::min(kPiece, count - first);
-        const std::span<double> part(values.data(), static_cast<size_t>(n));
-        fill_init(b.init, b.init_arguments, seed, b.name, static_cast<uint64_t>(first), part);
-        for (int64_t k = 0; k < n; ++k) store_number(b.dtype, part[static_cast<size_t>(k)], buffers_[i] + (first + k) * bytes_of(b.dtype));
-      }
-    });
-  }
+SessionRep::~SessionRep() {
+  for (const Place& place : places_) release(place.owner);
 }
 
-std::span<std::byte> Session::bytes(uint32_t buffer) { return {buffers_[buffer], static_cast<size_t>(program_.buffers[buffer].bytes)}; }
-
-int Session::find(BufferRole role, const std::string& name) const {
-  for (size_t i = 0; i < program_.buffers.size(); ++i)
-    if (program_.buffers[i].role == role && program_.buffers[i].name == name) return static_cast<int>(i);
-  return -1;
+size_t SessionRep::slot(Source source) const {
+  size_t before = 0;
+  for (const SourceKind kind : kKinds)
+    if (kind < source.kind) before += sources_of(program_.info, kind).size();
+  return before + source.index;
 }
 
-void Session::set(uint32_t buffer, const HostArray& array) {
-  const ExecutableBuffer& b = program_.buffers[buffer];
-  if (array.shape != b.shape || array.dtype != b.dtype)
-    throw RuntimeFailure(FailureKind::data, fmt::format("'{}' is {}[{}], but given as {}[{}]", b.name, to_string(b.dtype),
-                                                        fmt::join(b.shape, " "), to_string(array.dtype), fmt::join(array.shape, " ")));
-  std::memcpy(buffers_[buffer], array.bytes.data(), array.bytes.size());
-}
-
-HostArray Session::get(uint32_t buffer) const {
-  const ExecutableBuffer& b = program_.buffers[buffer];
-  return {b.dtype, b.shape, std::vector<std::byte>(buffers_[buffer], buffers_[buffer] + b.bytes)};
-}
-
-void Session::run(uint64_t seed, uint64_t step) {
-  copy_all(program_.snapshots);
-  for (size_t l = 0; l < program_.launches.size(); ++l) launch(l, seed, step);
-  copy_all(program_.copies);
-}
-
-void Session::run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds) {
-  seconds.resize(program_.launches.size(), 0);
-  copy_all(program_.snapshots);
-  for (size_t l = 0; l < program_.launches.size(); ++l) {
-    const auto start = std::chrono::steady_clock::now();
-    launch(l, seed, step);
-    seconds[l] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  copy_all(program_.copies);
-}
-
-void Session::launch(size_t index, uint64_t seed, uint64_t step) {
-  const Launch& launch = program_.launches[index];
-  std::vector<void*> pointers;
-  for (uint32_t b : launch.buffers) pointers.push_back(buffers_[b]);
-  std::vector<uint64_t> keys;
-  for (const std::string& stream : launch.streams) {
-    const PhiloxKey key = random_key(seed, stream);
-    keys.push_back(uint64_t{key[1]} << 32 | key[0]);
-  }
-  std::fill(faults_.begin(), faults_.end(), IndexFault{});
-  KernelFunction* function = functions_[launch.function];
-  const auto work = [&](int thread, int64_t begin, int64_t end) {
-    const KernelArguments arguments{pointers.data(),
-                                    keys.data(),
-                                    step,
-                                    &faults_[static_cast<size_t>(thread)],
-                                    static_cast<int32_t>(index),
-                                    memory_->base + scratch_ + thread * program_.scratch_bytes};
-    function(&arguments, begin, end);
+void SessionRep::initialize(uint64_t seed) {
+  const auto fill = [&](SourceKind kind, const std::vector<Initializer>& inits) {
+    for (uint32_t i = 0; i < inits.size(); ++i) {
+      const TensorInfo& tensor = info({kind, i});
+      einc::initialize(*pool_, inits[i].kind, inits[i].arguments, seed, tensor.name, tensor.dtype, tensor.count(),
+                       static_cast<std::byte*>(places_[slot({kind, i})].memory));
+    }
   };
-  if (launch.work < kSmallLaunch)
-    work(0, 0, launch.domain);
-  else
-    pool_.run(launch.domain, work);
-  report_faults();
+  fill(SourceKind::param, program_.info.param_inits);
+  fill(SourceKind::state, program_.info.state_inits);
+  seed_ = seed;
+  runs_ = steps_ = 0;
 }
 
-void Session::copy_all(const std::vector<BufferCopy>& copies) {
-  for (const BufferCopy& copy : copies)
-    std::memcpy(buffers_[copy.target], buffers_[copy.value], static_cast<size_t>(program_.buffers[copy.target].bytes));
+void SessionRep::set(Source source, const void* values) {
+  std::byte* own = places_[slot(source)].own;
+  std::memmove(own, values, static_cast<size_t>(info(source).bytes()));
+  bind(source, own, nullptr);
 }
 
-void Session::report_faults() {
-  const IndexFault* first = nullptr;
-  for (const IndexFault& f : faults_)
-    if (f.launch >= 0 && (!first || f.place < first->place)) first = &f;
-  if (!first) return;
-  const SiteInfo& site = program_.launches[static_cast<size_t>(first->launch)].sites[static_cast<size_t>(first->site)];
-  throw RuntimeFailure(FailureKind::data,
-                       fmt::format("index out of range: '{}' at {} is {}, but {} has size {}{}", site.positions,
-                                   place_text(site.shape, first->place), first->value, site.table, site.bound, site.location));
+void SessionRep::bind(Source source, void* memory, DLManagedTensor* owner) {
+  Place& place = places_[slot(source)];
+  if (place.owner != owner) release(place.owner);
+  place.memory = memory;
+  place.owner = owner;
+  runner_->bind(source, memory);
+}
+
+void SessionRep::run() {
+  runner_->run(seed_, runs_);
+  ++runs_;
+}
+
+void SessionRep::step() {
+  runner_->train(seed_, steps_);
+  ++steps_;
 }
 
 }  // namespace einc
-
-void einc::einc_index_fault(const KernelArguments* arguments, int32_t site, int64_t place, int64_t value) {
-  IndexFault& fault = *arguments->fault;
-  if (fault.launch >= 0 && fault.place <= place) return;
-  fault = {arguments->launch, site, place, value};
-}

@@ -1,54 +1,76 @@
-// A program with its memory and threads, ready to run. Inputs are set, a run computes outputs, the loss, gradients and the
-// new values of params and states; everything can be read afterwards.
+// What stands behind einc::Program and einc::Session: a program is a description and a way to start runners of it; a session
+// holds the memory of inputs, params and states, and a runner that works on it.
 #pragma once
+#include <einc/runtime.h>
+
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
-#include "runtime/base/host_array.h"
 #include "runtime/cpu/thread_pool.h"
-#include "runtime/program/executable.h"
-#include "runtime/program/kernel_function.h"
+#include "runtime/executor/mapping.h"
+#include "runtime/program/program_info.h"
 
 namespace einc {
 
-class Session {
+// Runs a program over the memory of a session. Functions throw RuntimeFailure.
+class Runner {
  public:
-  // `functions`: the addresses of program.functions. The program and its code outlive the session.
-  // Throws RuntimeFailure (resource) when the memory is not to be had.
-  Session(const Executable& program, std::vector<KernelFunction*> functions, int threads);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  virtual ~Runner() = default;
+  // Before anything runs, every source is bound; later calls move it.
+  virtual void bind(Source source, void* memory) = 0;
+  virtual void run(uint64_t seed, uint64_t step) = 0;
+  virtual void train(uint64_t seed, uint64_t step) = 0;
+  // Of the last run or step; output i of the program.
+  virtual TensorView output(uint32_t index) const = 0;
+  virtual TensorView gradient(uint32_t param) const = 0;
+  virtual TensorView loss() const = 0;
+};
 
-  // Params and states as their initialisers say.
+class ProgramRep {
+ public:
+  explicit ProgramRep(ProgramInfo program) : info(std::move(program)) {}
+  virtual ~ProgramRep() = default;
+  // The runner does not outlive the program.
+  virtual std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool) const = 0;
+
+  const ProgramInfo info;
+};
+
+class SessionRep {
+ public:
+  SessionRep(const ProgramRep& program, int threads);
+  ~SessionRep();
+
   void initialize(uint64_t seed);
-  // Row-major elements in the buffer's dtype; the index of an input, param or state is found by name.
-  std::span<std::byte> bytes(uint32_t buffer);
-  int find(BufferRole role, const std::string& name) const;  // -1: none
-  void set(uint32_t buffer, const HostArray& array);         // of the same dtype and shape
-  HostArray get(uint32_t buffer) const;
-
-  // One run. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
-  void run(uint64_t seed, uint64_t step);
-  // As run; adds each launch's seconds to `seconds`, one entry per launch.
-  void run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds);
-  ThreadPool& pool() { return pool_; }
+  // Copies into the session's own memory, where the source lies from then on.
+  void set(Source source, const void* values);
+  // `owner`: released when the source lies elsewhere; null for none.
+  void bind(Source source, void* memory, DLManagedTensor* owner);
+  void run();
+  void step();
+  const void* memory(Source source) const { return places_[slot(source)].memory; }
+  const Runner& runner() const { return *runner_; }
+  bool has_run() const { return runs_ + steps_ > 0; }
+  bool has_stepped() const { return steps_ > 0; }
 
  private:
-  struct Memory;
-  void launch(size_t index, uint64_t seed, uint64_t step);
-  void copy_all(const std::vector<BufferCopy>& copies);
-  void report_faults();
+  struct Place {
+    std::byte* own;  // in the mapping
+    void* memory;
+    DLManagedTensor* owner = nullptr;  // that the memory belongs to
+  };
+  const TensorInfo& info(Source source) const { return sources_of(program_.info, source.kind)[source.index]; }
+  size_t slot(Source source) const;
 
-  const Executable& program_;
-  std::vector<KernelFunction*> functions_;
-  ThreadPool pool_;
-  std::unique_ptr<Memory> memory_;
-  std::vector<std::byte*> buffers_;
-  int64_t scratch_ = 0;             // where the threads' own memory starts
-  std::vector<IndexFault> faults_;  // per thread
+  const ProgramRep& program_;
+  std::shared_ptr<ThreadPool> pool_;
+  Mapping mapping_;            // of the sources that are not bound elsewhere
+  std::vector<Place> places_;  // inputs, params, states
+  std::unique_ptr<Runner> runner_;
+  uint64_t seed_ = 0, runs_ = 0, steps_ = 0;
 };
 
 }  // namespace einc

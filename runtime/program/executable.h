@@ -11,6 +11,7 @@
 namespace einc {
 
 enum class BufferRole : uint8_t { input, param, state, arena, gradient };
+inline bool is_source(BufferRole role) { return role <= BufferRole::state; }
 
 struct ExecutableBuffer {
   BufferRole role = BufferRole::arena;
@@ -62,6 +63,7 @@ struct Executable {
   std::vector<BufferCopy> snapshots;        // before the first launch
   std::vector<BufferCopy> copies;           // after the last
   int64_t memory_bytes = 0;                 // of all buffers together, in whole cache lines
+  int64_t own_bytes = 0;                    // of those but inputs, params and states, which lie behind them
   int64_t scratch_bytes = 0;                // of each thread, besides
 };
 

@@ -16,13 +16,13 @@
 #include <thread>
 #include <vector>
 
-#include "compiler/driver/cpu_program.h"
+#include "compiler/pipeline/cpu_program.h"
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
 #include "dsl/render.h"
-#include "runtime/executor/session.h"
+#include "runtime/executor/executor.h"
 
 using namespace einc;
 
@@ -108,7 +108,7 @@ class EincCase {
     CpuOptions options;
     options.cache.clear();
     program_ = std::make_unique<CpuProgram>(graph_, Bindings{}, options);
-    session_ = std::make_unique<Session>(program_->program(), program_->functions(), threads);
+    session_ = std::make_unique<Executor>(program_->program(), program_->functions(), threads);
     for (const char* name : {"a", "b"}) {
       const std::span<std::byte> bytes = session_->bytes(static_cast<uint32_t>(session_->find(BufferRole::input, name)));
       if (std::string(c.dtype) == "f32")
@@ -144,7 +144,7 @@ class EincCase {
 
   Graph graph_;
   std::unique_ptr<CpuProgram> program_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<Executor> session_;
 };
 
 using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);

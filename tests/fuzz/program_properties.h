@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "compiler/driver/emit.h"
-#include "compiler/driver/pipeline.h"
+#include "compiler/pipeline/pipeline.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/read.h"
 #include "compiler/ir/verify.h"

@@ -1,7 +1,7 @@
 // Runs a graph on the processor and gives what the interpreter gives.
 #pragma once
-#include "compiler/driver/cpu_program.h"
-#include "runtime/executor/session.h"
+#include "compiler/pipeline/cpu_program.h"
+#include "runtime/executor/executor.h"
 #include "tests/support/run_graph.h"
 
 namespace einc {
@@ -14,26 +14,26 @@ struct CpuRun {
 
 inline CpuRun run_program(const Executable& program, const std::vector<KernelFunction*>& functions, const TensorMap& inputs,
                           const TensorMap& params, const TensorMap& states, const InterpretOptions& options, int threads) {
-  Session session(program, functions, threads);
+  Executor executor(program, functions, threads);
   const auto give = [&](BufferRole role, const TensorMap& values) {
     for (const auto& [name, value] : values)
-      if (const int b = session.find(role, name.str()); b >= 0) {
+      if (const int b = executor.find(role, name.str()); b >= 0) {
         const auto& buffer = program.buffers[static_cast<size_t>(b)];
-        session.set(static_cast<uint32_t>(b), to_host(convert(value, buffer.dtype)));
+        executor.set(static_cast<uint32_t>(b), to_host(convert(value, buffer.dtype)));
       }
   };
   give(BufferRole::input, inputs);
   give(BufferRole::param, params);
   give(BufferRole::state, states);
-  session.run(options.seed, options.step);
+  executor.run(options.seed, options.step);
   CpuRun run;
-  for (const ExecutableOutput& o : program.outputs) run.outputs.emplace_back(Name(o.name), from_host(session.get(o.buffer)));
-  if (program.loss >= 0) run.loss = from_host(session.get(static_cast<uint32_t>(program.loss)));
-  for (const ExecutableOutput& g : program.gradients) run.gradients[Name(g.name)] = from_host(session.get(g.buffer));
+  for (const ExecutableOutput& o : program.outputs) run.outputs.emplace_back(Name(o.name), from_host(executor.get(o.buffer)));
+  if (program.loss >= 0) run.loss = from_host(executor.get(static_cast<uint32_t>(program.loss)));
+  for (const ExecutableOutput& g : program.gradients) run.gradients[Name(g.name)] = from_host(executor.get(g.buffer));
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const ExecutableBuffer& buffer = program.buffers[b];
-    if (buffer.role == BufferRole::param) run.params[Name(buffer.name)] = from_host(session.get(b));
-    if (buffer.role == BufferRole::state) run.states[Name(buffer.name)] = from_host(session.get(b));
+    if (buffer.role == BufferRole::param) run.params[Name(buffer.name)] = from_host(executor.get(b));
+    if (buffer.role == BufferRole::state) run.states[Name(buffer.name)] = from_host(executor.get(b));
   }
   return run;
 }

@@ -38,16 +38,16 @@ std::string difference(const Tensor& found, const Tensor& wanted, int64_t depth)
 }
 
 std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorMap& inputs) {
-  Session session(program.program(), program.functions(), threads);
+  Executor executor(program.program(), program.functions(), threads);
   for (const auto& [name, value] : inputs) {
-    const int found = session.find(BufferRole::input, name.str());
+    const int found = executor.find(BufferRole::input, name.str());
     if (found < 0) continue;  // the program does not read it
     const auto buffer = static_cast<uint32_t>(found);
-    session.set(buffer, to_host(convert(value, program.program().buffers[buffer].dtype)));
+    executor.set(buffer, to_host(convert(value, program.program().buffers[buffer].dtype)));
   }
-  session.run(0, 0);
+  executor.run(0, 0);
   std::vector<Tensor> outputs;
-  for (const ExecutableOutput& o : program.program().outputs) outputs.push_back(from_host(session.get(o.buffer)));
+  for (const ExecutableOutput& o : program.program().outputs) outputs.push_back(from_host(executor.get(o.buffer)));
   return outputs;
 }
 

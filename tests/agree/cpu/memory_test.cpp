@@ -1,4 +1,4 @@
-// Predicted bytes against the bytes a session asks the system for, read off mmap itself.
+// Predicted bytes against the bytes an executor asks the system for, read off mmap itself.
 #include <doctest/doctest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ extern "C" void* mmap(void* address, size_t length, int protection, int flags, i
 
 using namespace einc;
 
-TEST_CASE("memory: a session maps the peak that the report states") {
+TEST_CASE("memory: an executor maps the peak that the report states") {
   const std::pair<const char*, Bindings> models[] = {
       {"two_layer.ein", {{"batch", 64}, {"width", 40}, {"out", 24}}},
       {"mlp.ein", {{"batch", 32}, {"features", 50}, {"hidden", 40}, {"classes", 10}}},
@@ -36,7 +36,7 @@ TEST_CASE("memory: a session maps the peak that the report states") {
     options.cache.clear();
     const CpuProgram program(graph, dims, options);
     mapped_bytes = 0;
-    const Session session(program.program(), program.functions(), 1);
+    const Executor executor(program.program(), program.functions(), 1);
     CHECK(Rational(static_cast<int64_t>(mapped_bytes)) == report.memory.peak_training.value);
   }
 }

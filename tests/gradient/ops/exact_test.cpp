@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "compiler/driver/pipeline.h"
+#include "compiler/pipeline/pipeline.h"
 #include "compiler/ir/interpret.h"
 #include "dsl/render.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/driver/pipeline.h"
+#include "compiler/pipeline/pipeline.h"
 #include "compiler/report/report.h"
 
 namespace einc::accounting {

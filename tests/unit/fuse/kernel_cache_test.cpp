@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "compiler/driver/pipeline.h"
+#include "compiler/pipeline/pipeline.h"
 #include "compiler/fuse/form_graph.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"

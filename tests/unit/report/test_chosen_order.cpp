@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/driver/pipeline.h"
+#include "compiler/pipeline/pipeline.h"
 #include "compiler/report/json.h"
 #include "dsl/render.h"
 #include "tests/support/json_schema.h"

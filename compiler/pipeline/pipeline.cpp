@@ -1,4 +1,4 @@
-#include "compiler/driver/pipeline.h"
+#include "compiler/pipeline/pipeline.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "compiler/driver/cpu_program.h"
+#include "compiler/pipeline/cpu_program.h"
 
 namespace einc {
 

@@ -1,0 +1,161 @@
+#include "compiler/api/compile_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/init_arguments.h"
+#include "compiler/pipeline/cpu_program.h"
+#include "dsl/render.h"
+#include "runtime/base/check.h"
+#include "runtime/executor/native_program.h"
+
+namespace einc {
+namespace {
+
+Policy policy_of(Precision precision) {
+  switch (precision) {
+    case Precision::as_written:
+      return Policy::inherit;
+    case Precision::f32:
+      return Policy::f32;
+    case Precision::bf16:
+      return Policy::bf16;
+    case Precision::f16:
+      return Policy::f16;
+    case Precision::fp8:
+      return Policy::fp8;
+  }
+  return Policy::inherit;
+}
+
+Error::Place place_of(const SourceMap& sources, Span span) {
+  if (!span.known()) return {};
+  const SourceFile& file = sources.file(span.file);
+  const Location begin = file.locate(span.begin), end = file.locate(span.end);
+  return {file.name(), begin.line, begin.column, end.line, end.column};
+}
+
+class InfoBuilder {
+ public:
+  InfoBuilder(const Graph& graph, const Bindings& given) : graph_(graph), dims_(graph.dims.bind(given).values) {}
+
+  ProgramInfo run(bool trains) {
+    info_.name = graph_.name.str();
+    info_.trains = trains;
+    for (const Dim& dim : graph_.dims.dims()) info_.dims.emplace_back(dim.name.str(), dims_.at(dim.name));
+    for (const Node& node : graph_.nodes) add_source(node);
+    for (const Output& output : graph_.outputs) info_.outputs.push_back(tensor(output.name, graph_.type(output.node)));
+    return std::move(info_);
+  }
+
+ private:
+  TensorInfo tensor(Name name, const Type& type) const {
+    TensorInfo info{name.str(), type.dtype == DType::real ? DType::f32 : type.dtype, {}, {}};
+    for (const Axis& axis : type.axes) {
+      info.axes.push_back(axis.name.str());
+      info.shape.push_back(axis.size.evaluate_integer(dims_).value());
+    }
+    return info;
+  }
+
+  Initializer initializer(const Init& init) const {
+    const auto arguments = init_arguments(init, dims_);
+    EINC_CHECK(arguments.has_value(), "an initialiser has no value");
+    return {init.kind, *arguments};
+  }
+
+  void add_source(const Node& node) {
+    if (node.op == Op::input) info_.inputs.push_back(tensor(node.as<InputAttr>().name, node.type));
+    if (node.op == Op::param) {
+      info_.params.push_back(tensor(node.as<ParamAttr>().path, node.type));
+      info_.param_inits.push_back(initializer(node.as<ParamAttr>().init));
+    }
+    if (node.op == Op::state) {
+      info_.states.push_back(tensor(node.as<StateAttr>().path, node.type));
+      info_.state_inits.push_back(initializer(node.as<StateAttr>().init));
+    }
+  }
+
+  const Graph& graph_;
+  Bindings dims_;
+  ProgramInfo info_;
+};
+
+// Keeps the code that its functions lie in.
+class CompiledHere : public NativeProgram {
+ public:
+  CompiledHere(ProgramInfo program, NativePart forward, std::optional<NativePart> training, std::vector<NativeCode> code)
+      : NativeProgram(std::move(program), std::move(forward), std::move(training)), code_(std::move(code)) {}
+
+ private:
+  std::vector<NativeCode> code_;
+};
+
+}  // namespace
+
+PipelineOptions pipeline_options(const CompileOptions& options) {
+  PipelineOptions pipeline;
+  for (const auto& [name, value] : options.dims) pipeline.dims[Name(name)] = value;
+  pipeline.precision = policy_of(options.precision);
+  return pipeline;
+}
+
+ProgramGraphs make_graphs(Compilation compilation, const CompileOptions& options) {
+  if (!compilation.graph) {
+    std::string text = render_text(compilation.sources, compilation.diagnostics);
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    throw Error(ErrorKind::program, text, to_public(compilation.sources, compilation.diagnostics));
+  }
+  PipelineOptions pipeline = pipeline_options(options);
+  pipeline.roots = Roots::inference;
+  ProgramGraphs graphs{std::move(compilation), {}, {}, pipeline.dims};
+  graphs.forward = run_passes(*graphs.compilation.elaborated, pipeline);
+  if (options.purpose == Purpose::training && graphs.compilation.graph->loss.valid()) graphs.training = *graphs.compilation.graph;
+  return graphs;
+}
+
+void check_dims(const Graph& graph, const Bindings& given) {
+  const BindResult bound = graph.dims.bind(given);
+  if (!bound.ok()) {
+    const BindProblem& problem = bound.problems.front();
+    throw Error(problem.kind == BindProblemKind::condition ? ErrorKind::data : ErrorKind::usage, problem.message);
+  }
+  if (bound.unset.empty()) return;
+  std::string names;
+  for (const Name name : bound.unset) names += (names.empty() ? "" : ", ") + name.str();
+  throw Error(ErrorKind::usage, fmt::format("{} {} no value: set CompileOptions::dims", names, bound.unset.size() == 1 ? "has" : "have"));
+}
+
+ProgramInfo program_info(const ProgramGraphs& graphs) {
+  return InfoBuilder(graphs.training ? *graphs.training : graphs.forward, graphs.dims).run(graphs.training.has_value());
+}
+
+std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder) {
+  FileCache cache(cache_folder);
+  std::vector<NativeCode> code;
+  const auto make = [&](const Graph& graph, RunMode mode) {
+    CpuOptions options;
+    options.mode = mode;
+    const auto lowered = lower_graph(graph, graphs.dims, options);
+    code.push_back(compile_native(lowered->lowered, cache));
+    return NativePart{std::move(lowered->lowered.program), code.back().functions};
+  };
+  NativePart forward = make(graphs.forward, RunMode::inference);
+  std::optional<NativePart> training;
+  if (graphs.training) training = make(*graphs.training, RunMode::training);
+  return std::make_shared<CompiledHere>(program_info(graphs), std::move(forward), std::move(training), std::move(code));
+}
+
+std::vector<Error::Diagnostic> to_public(const SourceMap& sources, const Diagnostics& diagnostics) {
+  std::vector<Error::Diagnostic> list;
+  for (const Diagnostic& d : diagnostics.list()) {
+    Error::Diagnostic result{
+        d.severity == Severity::warning, std::string(info(d.code).code), d.message, place_of(sources, d.span), {}, d.hint};
+    for (const Label& label : d.labels) result.labels.push_back({place_of(sources, label.span), label.text});
+    list.push_back(std::move(result));
+  }
+  return list;
+}
+
+}  // namespace einc

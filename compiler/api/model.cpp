@@ -1,0 +1,95 @@
+#include <einc/einc.h>
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "compiler/api/compile_program.h"
+#include "compiler/codegen/llvm/native_code.h"
+#include "compiler/report/report.h"
+#include "runtime/api/guard.h"
+#include "runtime/base/big_stack.h"
+
+namespace einc {
+
+struct Model::Details {
+  std::shared_ptr<const ProgramGraphs> graphs;
+  std::vector<Error::Diagnostic> warnings;
+  mutable std::once_flag reported;
+  mutable cost::Report report;
+
+  // Compiles what `open` gives. Deep programs need more stack than the caller may have.
+  static Model compile(const std::function<Compilation(const PipelineOptions&)>& open, const CompileOptions& options);
+};
+
+namespace {
+
+using Open = std::function<Compilation(const PipelineOptions&)>;
+
+Open from_file(const std::string& path) {
+  return [&path](const PipelineOptions& options) { return compile_file(path, options); };
+}
+
+Open from_text(std::string_view text, const std::string& name) {
+  return [=](const PipelineOptions& options) { return compile_text(name, std::string(text), options); };
+}
+
+template <class Function>
+auto on_big_stack(Function&& function) {
+  return guarded([&] {
+    std::optional<decltype(function())> result;
+    run_on_big_stack([&] { result.emplace(function()); });
+    return std::move(*result);
+  });
+}
+
+cost::Report make_report(const ProgramGraphs& graphs) {
+  ReportOptions options;
+  options.given = graphs.dims;
+  options.detail = Detail::ops;
+  options.inference = &graphs.forward;
+  options.processor = native_processor();
+  const Graph& graph = *graphs.compilation.graph;
+  return to_public(build_report(graph, options), graph);
+}
+
+}  // namespace
+
+Model Model::Details::compile(const Open& open, const CompileOptions& options) {
+  return on_big_stack([&] {
+    auto graphs = std::make_shared<ProgramGraphs>(make_graphs(open(pipeline_options(options)), options));
+    check_dims(graphs->forward, graphs->dims);
+    auto details = std::make_shared<Details>();
+    details->graphs = graphs;
+    details->warnings = to_public(graphs->compilation.sources, graphs->compilation.diagnostics);
+    auto program = options.target == Target::reference
+                       ? reference_program(graphs)
+                       : native_program(*graphs, options.code_cache ? *options.code_cache : FileCache::default_folder());
+    return Model(std::move(program), std::move(details));
+  });
+}
+
+Model::Model(std::shared_ptr<const ProgramRep> program, std::shared_ptr<const Details> details)
+    : Program(std::move(program)), details_(std::move(details)) {}
+
+const std::vector<Error::Diagnostic>& Model::warnings() const { return details_->warnings; }
+
+const cost::Report& Model::report() const {
+  std::call_once(details_->reported, [&] { details_->report = on_big_stack([&] { return make_report(*details_->graphs); }); });
+  return details_->report;
+}
+
+Model compile_file(const std::string& path, const CompileOptions& options) { return Model::Details::compile(from_file(path), options); }
+
+Model compile_text(std::string_view text, const CompileOptions& options, const std::string& name) {
+  return Model::Details::compile(from_text(text, name), options);
+}
+
+cost::Report report_file(const std::string& path, const CompileOptions& options) {
+  return on_big_stack([&] { return make_report(make_graphs(from_file(path)(pipeline_options(options)), options)); });
+}
+
+cost::Report report_text(std::string_view text, const CompileOptions& options, const std::string& name) {
+  return on_big_stack([&] { return make_report(make_graphs(from_text(text, name)(pipeline_options(options)), options)); });
+}
+
+}  // namespace einc

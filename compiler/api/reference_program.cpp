@@ -1,0 +1,102 @@
+// Programs run by the interpreter: the target that others are held to.
+#include <fmt/format.h>
+
+#include "compiler/api/compile_program.h"
+#include "compiler/ir/interpret.h"
+#include "runtime/base/failure.h"
+
+namespace einc {
+namespace {
+
+TensorView view(const HostArray& array) { return {array.dtype, array.shape, array.bytes.data()}; }
+
+class ReferenceRunner : public Runner {
+ public:
+  ReferenceRunner(const ProgramInfo& info, const ProgramGraphs& graphs) : info_(info), graphs_(graphs) {
+    for (const SourceKind kind : kKinds) memory_[static_cast<size_t>(kind)].resize(sources_of(info, kind).size());
+  }
+
+  void bind(Source source, void* memory) override { memory_[static_cast<size_t>(source.kind)][source.index] = memory; }
+
+  void run(uint64_t seed, uint64_t step) override { compute(graphs_.forward, RunMode::inference, seed, step); }
+
+  void train(uint64_t seed, uint64_t step) override {
+    const InterpretResult result = compute(*graphs_.training, RunMode::training, seed, step);
+    loss_ = to_host(*result.loss);
+    gradients_.clear();
+    for (const TensorInfo& param : info_.params) {
+      const auto found = result.gradients.find(Name(param.name));
+      gradients_.push_back(found == result.gradients.end() ? std::nullopt : std::optional(to_host(found->second)));
+    }
+  }
+
+  TensorView output(uint32_t index) const override { return view(outputs_[index]); }
+  TensorView gradient(uint32_t param) const override {
+    if (!gradients_[param])
+      throw RuntimeFailure(FailureKind::data, fmt::format("'{}' has no gradient: it is not trained", info_.params[param].name));
+    return view(*gradients_[param]);
+  }
+  TensorView loss() const override { return view(loss_); }
+
+ private:
+  static constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
+
+  InterpretResult compute(const Graph& graph, RunMode mode, uint64_t seed, uint64_t step) {
+    InterpretOptions options;
+    options.mode = mode;
+    options.seed = seed;
+    options.step = step;
+    InterpretResult result =
+        interpret(graph, graphs_.dims, values(SourceKind::input), values(SourceKind::param), values(SourceKind::state), options);
+    store(SourceKind::param, result.params);
+    store(SourceKind::state, result.states);
+    outputs_.clear();
+    for (const auto& output : result.outputs) outputs_.push_back(to_host(output.second));
+    return result;
+  }
+
+  TensorMap values(SourceKind kind) const {
+    TensorMap map;
+    for (uint32_t i = 0; i < sources_of(info_, kind).size(); ++i) {
+      const TensorInfo& tensor = sources_of(info_, kind)[i];
+      const auto* at = static_cast<const std::byte*>(memory_[static_cast<size_t>(kind)][i]);
+      map[Name(tensor.name)] = from_host({tensor.dtype, tensor.shape, std::vector<std::byte>(at, at + tensor.bytes())});
+    }
+    return map;
+  }
+
+  void store(SourceKind kind, const TensorMap& values) {
+    for (uint32_t i = 0; i < sources_of(info_, kind).size(); ++i) {
+      const TensorInfo& tensor = sources_of(info_, kind)[i];
+      const auto found = values.find(Name(tensor.name));
+      if (found == values.end()) continue;
+      const HostArray array = to_host(convert(found->second, tensor.dtype));
+      std::copy(array.bytes.begin(), array.bytes.end(), static_cast<std::byte*>(memory_[static_cast<size_t>(kind)][i]));
+    }
+  }
+
+  const ProgramInfo& info_;
+  const ProgramGraphs& graphs_;
+  std::vector<void*> memory_[3];  // by kind
+  std::vector<HostArray> outputs_;
+  std::vector<std::optional<HostArray>> gradients_;  // by param
+  HostArray loss_;
+};
+
+class ReferenceProgram : public ProgramRep {
+ public:
+  explicit ReferenceProgram(std::shared_ptr<const ProgramGraphs> graphs) : ProgramRep(program_info(*graphs)), graphs_(std::move(graphs)) {}
+
+  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>) const override { return std::make_unique<ReferenceRunner>(info, *graphs_); }
+
+ private:
+  std::shared_ptr<const ProgramGraphs> graphs_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ProgramRep> reference_program(std::shared_ptr<const ProgramGraphs> graphs) {
+  return std::make_shared<ReferenceProgram>(std::move(graphs));
+}
+
+}  // namespace einc

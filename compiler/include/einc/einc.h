@@ -1,0 +1,73 @@
+// The compiler as a library. Compile a program once, run it in as many sessions as you like:
+//
+//   einc::CompileOptions options;
+//   options.dims = {{"batch", 32}};
+//   const einc::Model model = einc::compile_file("model.ein", options);
+//   einc::Session session(model);                        // einc/runtime.h
+//   session.init(/*seed=*/1);
+//   session.set("x", batch);
+//   session.step();
+//   std::cout << session.loss() << ' ' << model.report().step.digits << " FLOPs\n";
+//
+// All functions throw Error and nothing else; what is wrong with a program's text is in Error::diagnostics(). They may be
+// called from several threads at once.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "einc/report.h"
+#include "einc/runtime.h"
+
+namespace einc {
+
+enum class Target : uint8_t {
+  cpu,        // machine code for this processor
+  reference,  // the interpreter, in f64: slow, what other targets are held to
+};
+
+// What replaces the program's own precision policy.
+enum class Precision : uint8_t { as_written, f32, bf16, f16, fp8 };
+
+enum class Purpose : uint8_t {
+  training,   // step() and run()
+  inference,  // run() alone: no optimizer state, no code for a step
+};
+
+struct CompileOptions {
+  std::map<std::string, int64_t> dims;  // values of free dims, and of others that have a default
+  Precision precision = Precision::as_written;
+  Target target = Target::cpu;
+  Purpose purpose = Purpose::training;              // of a program that minimizes something; others have no step
+  std::optional<std::filesystem::path> code_cache;  // folder of machine code; unset: ~/.cache/einc, empty: none
+};
+
+// A compiled program. Copies are handles to the same one.
+class Model : public Program {
+ public:
+  struct Details;
+  const std::vector<Error::Diagnostic>& warnings() const;
+  // Built at the first call.
+  const cost::Report& report() const;
+
+ private:
+  Model(std::shared_ptr<const ProgramRep> program, std::shared_ptr<const Details> details);
+  friend struct Details;
+  std::shared_ptr<const Details> details_;
+};
+
+// Throw Error: program (what is wrong with the text, the file or a dim that it has not), usage (a dim without a value), data
+// (values of dims that break a condition of the program), resource (no LLVM in this build).
+Model compile_file(const std::string& path, const CompileOptions& options = {});
+// `name` stands for the text in diagnostics; imports are looked for beside it.
+Model compile_text(std::string_view text, const CompileOptions& options = {}, const std::string& name = "model.ein");
+
+// The report without compiling further: dims may be left without values, amounts are formulas then.
+cost::Report report_file(const std::string& path, const CompileOptions& options = {});
+cost::Report report_text(std::string_view text, const CompileOptions& options = {}, const std::string& name = "model.ein");
+
+}  // namespace einc

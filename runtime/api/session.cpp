@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "runtime/api/guard.h"
+#include "runtime/base/printable.h"
+#include "runtime/executor/dlpack.h"
+#include "runtime/executor/session.h"
+
+namespace einc {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) { throw Error(ErrorKind::usage, message); }
+
+std::string names_of(const std::vector<TensorInfo>& tensors) {
+  std::string names;
+  for (const TensorInfo& tensor : tensors) {
+    names += (names.empty() ? "" : ", ") + tensor.name;
+    if (names.size() > 300) return names + ", ...";
+  }
+  return names.empty() ? "none" : names;
+}
+
+std::optional<uint32_t> find(const std::vector<TensorInfo>& tensors, std::string_view name) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const TensorInfo& t) { return t.name == name; });
+  if (found == tensors.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - tensors.begin());
+}
+
+uint32_t index_of(const std::vector<TensorInfo>& tensors, std::string_view name, const char* what) {
+  const auto found = find(tensors, name);
+  if (!found) fail(fmt::format("the program has no {} '{}'; it has {}", what, printable(name), names_of(tensors)));
+  return *found;
+}
+
+std::optional<Source> find_source(const ProgramInfo& info, std::string_view name) {
+  for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state})
+    if (const auto index = find(sources_of(info, kind), name)) return Source{kind, *index};
+  return std::nullopt;
+}
+
+Source source_of(const ProgramInfo& info, std::string_view name) {
+  const auto source = find_source(info, name);
+  if (!source)
+    fail(fmt::format("the program has no input, param or state '{}'; inputs: {}; params: {}", printable(name), names_of(info.inputs),
+                     names_of(info.params)));
+  return *source;
+}
+
+std::string text(DType dtype, const std::vector<int64_t>& shape) { return fmt::format("{}[{}]", to_string(dtype), fmt::join(shape, " ")); }
+
+void check(const TensorInfo& tensor, DType dtype, const std::vector<int64_t>& shape) {
+  if (tensor.dtype != dtype || tensor.shape != shape)
+    fail(fmt::format("'{}' is {}, but given as {}", tensor.name, text(tensor.dtype, tensor.shape), text(dtype, shape)));
+}
+
+void check(const TensorInfo& tensor, DType dtype, size_t count) {
+  if (tensor.dtype != dtype || tensor.count() != static_cast<int64_t>(count))
+    fail(fmt::format("'{}' is {}, {} elements, but given as {} elements of {}", tensor.name, text(tensor.dtype, tensor.shape),
+                     tensor.count(), count, to_string(dtype)));
+}
+
+void check_alignment(const TensorInfo& tensor, const void* memory) {
+  if (reinterpret_cast<uintptr_t>(memory) % static_cast<uintptr_t>(bytes_of(tensor.dtype)) != 0)
+    fail(fmt::format("the memory for '{}' is not aligned to its elements of {} bytes", tensor.name, bytes_of(tensor.dtype)));
+}
+
+const TensorInfo& tensor_of(const ProgramInfo& info, Source source) { return sources_of(info, source.kind)[source.index]; }
+
+TensorView view(const ProgramInfo& info, const SessionRep& rep, Source source) {
+  const TensorInfo& tensor = tensor_of(info, source);
+  return {tensor.dtype, tensor.shape, rep.memory(source)};
+}
+
+int thread_count(int asked) {
+  if (asked < 0) fail(fmt::format("{} threads", asked));
+  return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+Session::Session(const Program& program, const SessionOptions& options)
+    : program_(program), rep_(guarded([&] { return std::make_unique<SessionRep>(*program.rep_, thread_count(options.threads)); })) {}
+
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+void Session::init(uint64_t seed) {
+  guarded([&] { rep_->initialize(seed); });
+}
+
+void Session::set(std::string_view name, const TensorView& values) {
+  const Source source = source_of(program_.rep_->info, name);
+  check(tensor_of(program_.rep_->info, source), values.dtype(), values.shape());
+  rep_->set(source, values.data());
+}
+
+void Session::set_elements(std::string_view name, DType dtype, const void* data, size_t count) {
+  const Source source = source_of(program_.rep_->info, name);
+  check(tensor_of(program_.rep_->info, source), dtype, count);
+  rep_->set(source, data);
+}
+
+void Session::bind(std::string_view name, DType dtype, const std::vector<int64_t>& shape, void* memory) {
+  const Source source = source_of(program_.rep_->info, name);
+  const TensorInfo& tensor = tensor_of(program_.rep_->info, source);
+  check(tensor, dtype, shape);
+  check_alignment(tensor, memory);
+  rep_->bind(source, memory, nullptr);
+}
+
+void Session::bind_elements(std::string_view name, DType dtype, void* data, size_t count) {
+  const Source source = source_of(program_.rep_->info, name);
+  const TensorInfo& tensor = tensor_of(program_.rep_->info, source);
+  check(tensor, dtype, count);
+  check_alignment(tensor, data);
+  rep_->bind(source, data, nullptr);
+}
+
+void Session::bind_input_elements(std::string_view name, DType dtype, const void* data, size_t count) {
+  index_of(program_.inputs(), name, "input");
+  bind_elements(name, dtype, const_cast<void*>(data), count);
+}
+
+void Session::bind(std::string_view name, DLManagedTensor* tensor) {
+  guarded([&] {
+    const Source source = source_of(program_.rep_->info, name);
+    const TensorInfo& info = tensor_of(program_.rep_->info, source);
+    void* memory = elements_of(tensor, info);
+    check_alignment(info, memory);
+    rep_->bind(source, memory, tensor);
+  });
+}
+
+void Session::run() {
+  guarded([&] { rep_->run(); });
+}
+
+void Session::step() {
+  if (!program_.trains()) fail("the program has no training step: it minimizes nothing, or was compiled for inference");
+  guarded([&] { rep_->step(); });
+}
+
+TensorView Session::input(std::string_view name) const {
+  return view(program_.rep_->info, *rep_, {SourceKind::input, index_of(program_.inputs(), name, "input")});
+}
+
+TensorView Session::param(std::string_view name) const {
+  return view(program_.rep_->info, *rep_, {SourceKind::param, index_of(program_.params(), name, "param")});
+}
+
+TensorView Session::state(std::string_view name) const {
+  return view(program_.rep_->info, *rep_, {SourceKind::state, index_of(program_.states(), name, "state")});
+}
+
+TensorView Session::output(std::string_view name) const {
+  const uint32_t index = index_of(program_.outputs(), name, "output");
+  if (!rep_->has_run()) fail(fmt::format("output '{}' has no value before a run or step", name));
+  return guarded([&] { return rep_->runner().output(index); });
+}
+
+TensorView Session::gradient(std::string_view name) const {
+  const uint32_t index = index_of(program_.params(), name, "param");
+  if (!rep_->has_stepped()) fail(fmt::format("the gradient of '{}' has no value before a step", name));
+  return guarded([&] { return rep_->runner().gradient(index); });
+}
+
+TensorView Session::read(std::string_view name) const {
+  if (find(program_.outputs(), name) && rep_->has_run()) return output(name);
+  const auto source = find_source(program_.rep_->info, name);
+  if (!source) return output(name);
+  return view(program_.rep_->info, *rep_, *source);
+}
+
+double Session::loss() const {
+  if (!rep_->has_stepped()) fail("the loss has no value before a step");
+  return guarded([&] { return rep_->runner().loss().to_doubles().front(); });
+}
+
+}  // namespace einc

@@ -1,0 +1,136 @@
+#include "runtime/executor/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "runtime/base/check.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/random.h"
+#include "runtime/executor/initialize.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kSmallLaunch = 8192;  // elements visited: not worth a second thread
+
+std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
+  std::vector<int64_t> at(shape.size());
+  for (size_t i = shape.size(); i-- > 0;) at[i] = index % shape[i], index /= shape[i];
+  return fmt::format("[{}]", fmt::join(at, ", "));
+}
+
+}  // namespace
+
+Executor::Executor(const Executable& program, std::vector<KernelFunction*> functions, int threads)
+    : Executor(program, std::move(functions), std::make_shared<ThreadPool>(threads), Sources::own) {}
+
+Executor::Executor(const Executable& program, std::vector<KernelFunction*> functions, std::shared_ptr<ThreadPool> pool, Sources sources)
+    : program_(program),
+      functions_(std::move(functions)),
+      pool_(std::move(pool)),
+      memory_((sources == Sources::own ? program.memory_bytes : program.own_bytes) + pool_->size() * program.scratch_bytes),
+      scratch_(sources == Sources::own ? program.memory_bytes : program.own_bytes),
+      faults_(static_cast<size_t>(pool_->size())) {
+  for (const ExecutableBuffer& b : program.buffers)
+    buffers_.push_back(sources == Sources::bound && is_source(b.role) ? nullptr : memory_.base() + b.offset);
+}
+
+void Executor::initialize(uint64_t seed) {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const ExecutableBuffer& b = program_.buffers[i];
+    if (b.role == BufferRole::param || b.role == BufferRole::state)
+      einc::initialize(*pool_, b.init, b.init_arguments, seed, b.name, b.dtype, b.bytes / bytes_of(b.dtype), buffers_[i]);
+  }
+}
+
+std::span<std::byte> Executor::bytes(uint32_t buffer) { return {buffers_[buffer], static_cast<size_t>(program_.buffers[buffer].bytes)}; }
+
+int Executor::find(BufferRole role, const std::string& name) const {
+  for (size_t i = 0; i < program_.buffers.size(); ++i)
+    if (program_.buffers[i].role == role && program_.buffers[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+void Executor::set(uint32_t buffer, const HostArray& array) {
+  const ExecutableBuffer& b = program_.buffers[buffer];
+  if (array.shape != b.shape || array.dtype != b.dtype)
+    throw RuntimeFailure(FailureKind::data, fmt::format("'{}' is {}[{}], but given as {}[{}]", b.name, to_string(b.dtype),
+                                                        fmt::join(b.shape, " "), to_string(array.dtype), fmt::join(array.shape, " ")));
+  std::memcpy(buffers_[buffer], array.bytes.data(), array.bytes.size());
+}
+
+HostArray Executor::get(uint32_t buffer) const {
+  const ExecutableBuffer& b = program_.buffers[buffer];
+  return {b.dtype, b.shape, std::vector<std::byte>(buffers_[buffer], buffers_[buffer] + b.bytes)};
+}
+
+void Executor::run(uint64_t seed, uint64_t step) {
+  copy_all(program_.snapshots);
+  for (size_t l = 0; l < program_.launches.size(); ++l) launch(l, seed, step);
+  copy_all(program_.copies);
+}
+
+void Executor::run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds) {
+  seconds.resize(program_.launches.size(), 0);
+  copy_all(program_.snapshots);
+  for (size_t l = 0; l < program_.launches.size(); ++l) {
+    const auto start = std::chrono::steady_clock::now();
+    launch(l, seed, step);
+    seconds[l] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  copy_all(program_.copies);
+}
+
+void Executor::launch(size_t index, uint64_t seed, uint64_t step) {
+  const Launch& launch = program_.launches[index];
+  std::vector<void*> pointers;
+  for (uint32_t b : launch.buffers) pointers.push_back(buffers_[b]);
+  std::vector<uint64_t> keys;
+  for (const std::string& stream : launch.streams) {
+    const PhiloxKey key = random_key(seed, stream);
+    keys.push_back(uint64_t{key[1]} << 32 | key[0]);
+  }
+  std::fill(faults_.begin(), faults_.end(), IndexFault{});
+  KernelFunction* function = functions_[launch.function];
+  const auto work = [&](int thread, int64_t begin, int64_t end) {
+    const KernelArguments arguments{pointers.data(),
+                                    keys.data(),
+                                    step,
+                                    &faults_[static_cast<size_t>(thread)],
+                                    static_cast<int32_t>(index),
+                                    memory_.base() + scratch_ + thread * program_.scratch_bytes};
+    function(&arguments, begin, end);
+  };
+  if (launch.work < kSmallLaunch)
+    work(0, 0, launch.domain);
+  else
+    pool_->run(launch.domain, work);
+  report_faults();
+}
+
+void Executor::copy_all(const std::vector<BufferCopy>& copies) {
+  for (const BufferCopy& copy : copies)
+    std::memcpy(buffers_[copy.target], buffers_[copy.value], static_cast<size_t>(program_.buffers[copy.target].bytes));
+}
+
+void Executor::report_faults() {
+  const IndexFault* first = nullptr;
+  for (const IndexFault& f : faults_)
+    if (f.launch >= 0 && (!first || f.place < first->place)) first = &f;
+  if (!first) return;
+  const SiteInfo& site = program_.launches[static_cast<size_t>(first->launch)].sites[static_cast<size_t>(first->site)];
+  throw RuntimeFailure(FailureKind::data,
+                       fmt::format("index out of range: '{}' at {} is {}, but {} has size {}{}", site.positions,
+                                   place_text(site.shape, first->place), first->value, site.table, site.bound, site.location));
+}
+
+}  // namespace einc
+
+void einc::einc_index_fault(const KernelArguments* arguments, int32_t site, int64_t place, int64_t value) {
+  IndexFault& fault = *arguments->fault;
+  if (fault.launch >= 0 && fault.place <= place) return;
+  fault = {arguments->launch, site, place, value};
+}

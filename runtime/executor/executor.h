@@ -1,0 +1,60 @@
+// A program with its memory and threads, ready to run. Inputs are set, a run computes outputs, the loss, gradients and the
+// new values of params and states; everything can be read afterwards.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/host_array.h"
+#include "runtime/cpu/thread_pool.h"
+#include "runtime/executor/mapping.h"
+#include "runtime/program/executable.h"
+#include "runtime/program/kernel_function.h"
+
+namespace einc {
+
+// Where inputs, params and states lie: in the executor's own memory, or where they are bound to before the first run.
+enum class Sources : uint8_t { own, bound };
+
+class Executor {
+ public:
+  // `functions`: the addresses of program.functions. The program and its code outlive the session.
+  // Throws RuntimeFailure (resource) when the memory is not to be had.
+  Executor(const Executable& program, std::vector<KernelFunction*> functions, int threads);
+  Executor(const Executable& program, std::vector<KernelFunction*> functions, std::shared_ptr<ThreadPool> pool, Sources sources);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Params and states as their initialisers say.
+  void initialize(uint64_t seed);
+  // An input, param or state lies there from now on; the memory outlives the executor or the next bind.
+  void bind(uint32_t buffer, std::byte* memory) { buffers_[buffer] = memory; }
+  const std::byte* address(uint32_t buffer) const { return buffers_[buffer]; }
+  // Row-major elements in the buffer's dtype; the index of an input, param or state is found by name.
+  std::span<std::byte> bytes(uint32_t buffer);
+  int find(BufferRole role, const std::string& name) const;  // -1: none
+  void set(uint32_t buffer, const HostArray& array);         // of the same dtype and shape
+  HostArray get(uint32_t buffer) const;
+
+  // One run. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
+  void run(uint64_t seed, uint64_t step);
+  // As run; adds each launch's seconds to `seconds`, one entry per launch.
+  void run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds);
+  ThreadPool& pool() { return *pool_; }
+
+ private:
+  void launch(size_t index, uint64_t seed, uint64_t step);
+  void copy_all(const std::vector<BufferCopy>& copies);
+  void report_faults();
+
+  const Executable& program_;
+  std::vector<KernelFunction*> functions_;
+  std::shared_ptr<ThreadPool> pool_;
+  Mapping memory_;
+  std::vector<std::byte*> buffers_;
+  int64_t scratch_;                 // where the threads' own memory starts
+  std::vector<IndexFault> faults_;  // per thread
+};
+
+}  // namespace einc

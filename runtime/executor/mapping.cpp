@@ -1,0 +1,21 @@
+#include "runtime/executor/mapping.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "runtime/base/failure.h"
+
+namespace einc {
+
+Mapping::Mapping(int64_t bytes) : size_(static_cast<size_t>(std::max<int64_t>(bytes, 1))) {
+  void* at = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) throw RuntimeFailure(FailureKind::resource, fmt::format("no memory for {} bytes", size_));
+  madvise(at, size_, MADV_HUGEPAGE);
+  base_ = static_cast<std::byte*>(at);
+}
+
+Mapping::~Mapping() { munmap(base_, size_); }
+
+}  // namespace einc

@@ -1,0 +1,23 @@
+// Memory from the system: zero before first use, on huge pages where the kernel has them. Pages cost nothing until touched.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace einc {
+
+class Mapping {
+ public:
+  // Throws RuntimeFailure (resource).
+  explicit Mapping(int64_t bytes);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  std::byte* base() const { return base_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace einc

@@ -1,0 +1,3 @@
+// Element types, by their path in an installed package: there this is the file itself.
+#pragma once
+#include "runtime/base/dtype.h"

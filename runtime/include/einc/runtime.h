@@ -1,0 +1,133 @@
+// Programs, sessions and tensors: all that it takes to run compiled programs. It stands alone: a program compiled ahead of
+// time (`einc FILE --emit=obj -o model.o`) needs this header and the target einc::runtime, and neither LLVM nor the compiler.
+//
+//   einc::Session session(model::program());      // model.h, written beside model.o; or of a Model (einc/einc.h)
+//   session.init(/*seed=*/1);
+//   session.set("x", std::span<const float>(batch));
+//   session.run();
+//   std::span<const float> y = session.output("y").as<float>();
+//
+// All functions throw Error and nothing else.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "einc/error.h"
+#include "einc/tensor.h"
+
+struct DLManagedTensor;  // <dlpack/dlpack.h>
+
+namespace einc {
+
+class ProgramRep;
+class SessionRep;
+
+// What an object file made by --emit=obj holds. Its header declares the object; a Program is made from it.
+struct CompiledObject {
+  uint32_t version;
+  const char* features;  // that the processor must have: "avx2 fma ..."
+  const unsigned char* image;
+  uint64_t image_bytes;
+  void (*const* functions)();
+  uint64_t function_count;
+};
+
+// A compiled program. Copies are handles to the same one; it may be shared by sessions on any number of threads.
+class Program {
+ public:
+  // The object is static data: it outlives the program. Throws Error (resource) when this processor lacks a feature that the
+  // object was made for, or when the object is of another version of einc than this library.
+  explicit Program(const CompiledObject& object);
+
+  const std::string& name() const;                                   // the file
+  const std::vector<std::pair<std::string, int64_t>>& dims() const;  // all with their values, in the order of their declarations
+  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& params() const;
+  const std::vector<TensorInfo>& states() const;  // of the program and, when it trains, of its optimizer
+  const std::vector<TensorInfo>& outputs() const;
+  bool trains() const;  // has a training step
+
+ protected:
+  explicit Program(std::shared_ptr<const ProgramRep> rep) : rep_(std::move(rep)) {}
+
+ private:
+  friend class Session;
+  std::shared_ptr<const ProgramRep> rep_;
+};
+
+struct SessionOptions {
+  int threads = 0;  // 0: as many as the machine has. Results are the same for any number
+};
+
+// A program with values for its tensors. To be used by one thread at a time; sessions do not disturb each other.
+class Session {
+ public:
+  // Inputs, params and states are zero until they are set. Throws Error (resource) when the memory is not to be had.
+  explicit Session(const Program& program, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  const Program& program() const { return program_; }
+
+  // Params and states as their initialisers say; the random draws of runs and steps follow from the same seed.
+  void init(uint64_t seed);
+
+  // Values of an input, param or state, copied into the session's own memory. Throws Error (usage): no tensor of this name, another dtype or shape.
+  void set(std::string_view name, const TensorView& values);
+  // Elements in row-major order; as many as the tensor has.
+  template <class T>
+  void set(std::string_view name, std::span<const T> values) {
+    set_elements(name, dtype_of<T>(), values.data(), values.size());
+  }
+  template <class T>
+  void set(std::string_view name, const std::vector<T>& values) {
+    set(name, std::span<const T>(values));
+  }
+
+  // From now on the tensor lies in the caller's memory, which outlives the session or the next bind of this name: nothing is
+  // copied, and a training step writes new params and states there. The memory is aligned as its elements are. Throws as set.
+  template <class T>
+  void bind(std::string_view name, std::span<T> memory) {
+    static_assert(!std::is_const_v<T>, "bind writable memory, or an input by bind_input");
+    bind_elements(name, dtype_of<T>(), memory.data(), memory.size());
+  }
+  void bind(std::string_view name, DType dtype, const std::vector<int64_t>& shape, void* memory);
+  // An input that lies in memory that may only be read.
+  template <class T>
+  void bind_input(std::string_view name, std::span<const T> memory) {
+    bind_input_elements(name, dtype_of<T>(), memory.data(), memory.size());
+  }
+  // A tensor of another library: of the processor's memory, row-major without gaps. The session takes it over and calls its
+  // deleter when it is done with it; on an Error it stays the caller's.
+  void bind(std::string_view name, DLManagedTensor* tensor);
+
+  // Computes the outputs from inputs, params and states, and the new values of the program's own states.
+  void run();
+  // One training step: loss, gradients, and new params and states. The outputs are those of the training program (dropout is
+  // on). Throws Error (usage) when the program has none.
+  void step();
+
+  // Values as they are now: they stay where they are until the session changes them, so copy what must last.
+  TensorView input(std::string_view name) const;
+  TensorView param(std::string_view name) const;
+  TensorView state(std::string_view name) const;
+  TensorView output(std::string_view name) const;    // of the last run or step
+  TensorView gradient(std::string_view name) const;  // of the minimized loss by a param, before clipping, in the last step
+  TensorView read(std::string_view name) const;      // an output, param, state or input
+  double loss() const;                               // of the last step
+
+ private:
+  void set_elements(std::string_view name, DType dtype, const void* data, size_t count);
+  void bind_elements(std::string_view name, DType dtype, void* data, size_t count);
+  void bind_input_elements(std::string_view name, DType dtype, const void* data, size_t count);
+
+  Program program_;
+  std::unique_ptr<SessionRep> rep_;
+};
+
+}  // namespace einc
