@@ -1,0 +1,43 @@
+# What `cmake --install` gives: the command, and two libraries for find_package(einc). einc::runtime holds what compiled programs
+# need; einc::einc adds the compiler, and LLVM's shared library with it. Each is one archive of the folders' objects.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# einc_package(target exported_name archive FOLDER_LIBRARIES...)
+function(einc_package target exported archive)
+  set(objects)
+  foreach(library IN LISTS ARGN)
+    list(APPEND objects $<TARGET_OBJECTS:${library}>)
+  endforeach()
+  add_library(${target} STATIC ${objects})
+  add_library(einc::${exported} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${archive} EXPORT_NAME ${exported} LINKER_LANGUAGE CXX
+                        ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  install(TARGETS ${target} EXPORT einc_${exported}_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT einc_${exported}_targets NAMESPACE einc:: FILE einc_${exported}.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/einc)
+endfunction()
+
+einc_package(einc_package_runtime runtime einc_runtime einc_base einc_runtime einc_data)
+target_link_libraries(einc_package_runtime INTERFACE fmt::fmt utf8proc Threads::Threads)
+einc_package(einc_package_einc einc einc einc_dsl einc_symbolic einc_ir einc_passes einc_elaborate einc_kernels einc_cost einc_llvm
+             einc_pipeline einc_api)
+target_link_libraries(einc_package_einc INTERFACE einc_package_runtime)
+
+set(EINC_LLVM_FOLDER "")
+if(EINC_WITH_LLVM)
+  target_link_libraries(einc_package_einc INTERFACE $<INSTALL_INTERFACE:einc::llvm>)
+  set(EINC_LLVM_FOLDER ${LLVM_LIBRARY_DIRS})
+endif()
+
+file(GLOB runtime_headers ${CMAKE_SOURCE_DIR}/runtime/include/einc/*.h)
+list(FILTER runtime_headers EXCLUDE REGEX "/dtype\\.h$")
+file(GLOB compiler_headers ${CMAKE_SOURCE_DIR}/compiler/include/einc/*.h)
+install(FILES ${runtime_headers} ${compiler_headers} ${CMAKE_SOURCE_DIR}/runtime/base/dtype.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/einc)
+install(TARGETS einc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+configure_package_config_file(cmake/eincConfig.cmake.in ${CMAKE_BINARY_DIR}/eincConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/einc PATH_VARS CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/eincConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/eincConfig.cmake ${CMAKE_BINARY_DIR}/eincConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/einc)
