@@ -68,6 +68,10 @@ class PendingFile {
 
 }  // namespace
 
+void ByteSource::fail(uint64_t offset, const std::string& what) const {
+  throw RuntimeFailure(FailureKind::data, place(offset) + ": " + what);
+}
+
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail_errno(path_, "read");
@@ -92,9 +96,7 @@ void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
-void InputFile::fail(uint64_t offset, const std::string& what) const {
-  throw RuntimeFailure(FailureKind::data, fmt::format("{}: byte {}: {}", printable(path_), offset, what));
-}
+std::string InputFile::place(uint64_t offset) const { return fmt::format("{}: byte {}", printable(path_), offset); }
 
 MappedFile::MappedFile(std::string path) : InputFile(std::move(path)) {
   if (size() == 0) return;

@@ -12,21 +12,34 @@
 
 namespace einc {
 
-class InputFile {
+// Bytes that a reader takes in any order, and whose place a message can tell.
+class ByteSource {
+ public:
+  ByteSource() = default;
+  virtual ~ByteSource() = default;
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  virtual const std::string& path() const = 0;
+  // Fills `out` with the bytes from `offset` on, all of which are there.
+  virtual void read(uint64_t offset, std::span<std::byte> out) const = 0;
+  // "x.npy: byte 12": for people.
+  virtual std::string place(uint64_t offset) const = 0;
+  // "x.npy: byte 12: what": the bytes are not as they should be.
+  [[noreturn]] void fail(uint64_t offset, const std::string& what) const;
+};
+
+class InputFile : public ByteSource {
  public:
   // A regular file; otherwise a resource failure that says why it cannot be read.
   explicit InputFile(std::string path);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile() override;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const override { return path_; }
   uint64_t size() const { return size_; }
   int descriptor() const { return descriptor_; }
-  // Fills `out` with the bytes from `offset` on; all of them lie within size().
-  void read(uint64_t offset, std::span<std::byte> out) const;
-  // "x.npy: byte 12: what": the file is not as it should be.
-  [[noreturn]] void fail(uint64_t offset, const std::string& what) const;
+  void read(uint64_t offset, std::span<std::byte> out) const override;
+  std::string place(uint64_t offset) const override;
 
  private:
   std::string path_;
@@ -38,7 +51,7 @@ class InputFile {
 class MappedFile : public InputFile {
  public:
   explicit MappedFile(std::string path);
-  ~MappedFile();
+  ~MappedFile() override;
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:

@@ -55,7 +55,7 @@ struct Extent {
 };
 
 // Checks the magic string, the version and the header's length.
-Extent find_header(const InputFile& file, uint64_t begin, uint64_t length) {
+Extent find_header(const ByteSource& file, uint64_t begin, uint64_t length) {
   if (length < 10) file.fail(begin + length, fmt::format("{} bytes are too few for a .npy file", length));
   std::array<std::byte, 12> start{};
   file.read(begin, std::span(start).first(static_cast<size_t>(std::min<uint64_t>(length, start.size()))));
@@ -74,7 +74,7 @@ Extent find_header(const InputFile& file, uint64_t begin, uint64_t length) {
 
 }  // namespace
 
-HostArray read_npy(const InputFile& file, uint64_t begin, uint64_t length) {
+HostArray read_npy(const ByteSource& file, uint64_t begin, uint64_t length) {
   const Extent extent = find_header(file, begin, length);
   std::string text(static_cast<size_t>(extent.data - extent.header), '\0');
   file.read(extent.header, std::as_writable_bytes(std::span(text)));

@@ -14,8 +14,8 @@ inline constexpr size_t kMaxNpyRank = 32;
 
 // Dtypes f64 f32 f16 i64 i32 u16 u8 bool. Throws RuntimeFailure: data with the byte offset, or resource.
 HostArray read_npy(const std::string& path);
-// The array that lies in `length` bytes of the file from `begin` on, such as a member of an .npz.
-HostArray read_npy(const InputFile& file, uint64_t begin, uint64_t length);
+// The array that lies in `length` bytes of the source from `begin` on, such as a member of an .npz.
+HostArray read_npy(const ByteSource& file, uint64_t begin, uint64_t length);
 
 // Format 1.0, little-endian, C order, as np.save writes it. The dtype is one of those above.
 void write_npy(const std::string& path, const HostArray& array);

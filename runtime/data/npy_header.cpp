@@ -12,7 +12,7 @@ namespace {
 // Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else.
 class Parser {
  public:
-  Parser(const InputFile& file, uint64_t offset, std::string_view text) : file_(file), offset_(offset), text_(text) {}
+  Parser(const ByteSource& file, uint64_t offset, std::string_view text) : file_(file), offset_(offset), text_(text) {}
 
   NpyHeader parse() {
     expect('{');
@@ -125,7 +125,7 @@ class Parser {
     return value;
   }
 
-  const InputFile& file_;
+  const ByteSource& file_;
   uint64_t offset_;
   std::string_view text_;
   size_t position_ = 0;
@@ -135,6 +135,6 @@ class Parser {
 
 }  // namespace
 
-NpyHeader parse_npy_header(const InputFile& file, uint64_t offset, std::string_view text) { return Parser(file, offset, text).parse(); }
+NpyHeader parse_npy_header(const ByteSource& file, uint64_t offset, std::string_view text) { return Parser(file, offset, text).parse(); }
 
 }  // namespace einc

@@ -34,6 +34,6 @@ inline constexpr std::array<NpyCode, 8> kNpyCodes{{{"f8", DType::f64},
                                                    {"b1", DType::boolean}}};
 
 // `text` is the header, which begins at byte `offset` of the file; failures name the place.
-NpyHeader parse_npy_header(const InputFile& file, uint64_t offset, std::string_view text);
+NpyHeader parse_npy_header(const ByteSource& file, uint64_t offset, std::string_view text);
 
 }  // namespace einc

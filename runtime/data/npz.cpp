@@ -8,17 +8,14 @@
 #include <numeric>
 #include <set>
 
+#include "runtime/data/inflate.h"
 #include "runtime/data/npy.h"
+#include "runtime/data/zip_format.h"
 
 namespace einc {
 namespace {
 
-constexpr uint32_t kLocalHeader = 0x04034b50, kDirectoryEntry = 0x02014b50, kEndRecord = 0x06054b50;
-constexpr uint32_t kZip64Locator = 0x07064b50, kZip64EndRecord = 0x06064b50;
-constexpr uint64_t kEndRecordSize = 22, kEntrySize = 46, kLocalSize = 30, kLocatorSize = 20, kZip64EndSize = 56;
 constexpr uint64_t kMaxComment = 65'535;
-constexpr uint16_t kZip64Extra = 1;
-constexpr std::string_view kSuffix = ".npy";
 
 // Little-endian fields of bytes that were read from `origin` on.
 struct Bytes {
@@ -38,7 +35,8 @@ struct Bytes {
 struct Member {
   std::string name;
   uint64_t entry = 0;  // where the directory speaks of it
-  uint64_t local = 0, size = 0;
+  uint64_t local = 0, size = 0, compressed = 0;
+  bool deflated = false;
   uint32_t crc = 0;
 };
 
@@ -55,16 +53,15 @@ class Archive {
  public:
   explicit Archive(const InputFile& file) : file_(file) {}
 
-  std::vector<std::pair<std::string, HostArray>> read() {
+  NamedArrays read() {
     const std::vector<Member> members = list(find_directory());
     std::vector<Extent> extents;
     for (const Member& member : members) extents.push_back(extent_of(member));
     check_disjoint(members, extents);
-    std::vector<std::pair<std::string, HostArray>> arrays;
+    NamedArrays arrays;
     for (size_t i = 0; i < members.size(); ++i) {
-      check_crc(members[i], extents[i].data);
       const std::string& name = members[i].name;
-      arrays.emplace_back(name.substr(0, name.size() - kSuffix.size()), read_npy(file_, extents[i].data, members[i].size));
+      arrays.emplace_back(name.substr(0, name.size() - kNpzSuffix.size()), array_of(members[i], extents[i].data));
     }
     return arrays;
   }
@@ -131,15 +128,25 @@ class Archive {
     member.name.assign(reinterpret_cast<const char*>(all.data.data()) + at + kEntrySize, name_size);
     check_name(member);
     if ((all.u16(at + 8) & 1) != 0) file_.fail(place, shown(member.name) + " is encrypted");
-    if (all.u16(at + 10) != 0) file_.fail(place, shown(member.name) + " is compressed, which is not supported: save it with np.savez");
+    const uint16_t method = all.u16(at + 10);
+    if (method != kStored && method != kDeflated)
+      file_.fail(place, fmt::format("{} is compressed by method {}; stored and deflated ones are read", shown(member.name), method));
+    member.deflated = method == kDeflated;
     member.crc = all.u32(at + 16);
-    uint64_t compressed = all.u32(at + 20);
+    member.compressed = all.u32(at + 20);
     member.size = all.u32(at + 24);
     member.local = all.u32(at + 42);
-    zip64_fields(all, at + kEntrySize + name_size, extra_size, {&member.size, &compressed, &member.local});
-    if (compressed != member.size) file_.fail(place, shown(member.name) + " has two sizes");
+    zip64_fields(all, at + kEntrySize + name_size, extra_size, {&member.size, &member.compressed, &member.local});
+    check_sizes(member);
     at += whole;
     return member;
+  }
+
+  void check_sizes(const Member& member) const {
+    if (!member.deflated && member.compressed != member.size) file_.fail(member.entry, shown(member.name) + " has two sizes");
+    if (member.deflated && member.size > kFreeNpzBytes && member.size / kMaxNpzExpansion > member.compressed)
+      file_.fail(member.entry, fmt::format("{} would grow from {} to {} bytes, which is more than {}-fold", shown(member.name),
+                                           member.compressed, member.size, kMaxNpzExpansion));
   }
 
   // Fields that did not fit 32 bits stand, in this order, in an extra field.
@@ -163,8 +170,8 @@ class Archive {
 
   void check_name(const Member& member) const {
     const std::string& name = member.name;
-    const bool plain = name.size() > kSuffix.size() && name.ends_with(kSuffix) && name[0] != '/' && name.find('\\') == std::string::npos &&
-                       name.find("..") == std::string::npos && name.find('\0') == std::string::npos;
+    const bool plain = name.size() > kNpzSuffix.size() && name.ends_with(kNpzSuffix) && name[0] != '/' &&
+                       name.find('\\') == std::string::npos && name.find("..") == std::string::npos && name.find('\0') == std::string::npos;
     if (!plain) file_.fail(member.entry, fmt::format("{} is no name of an array (expected name.npy)", shown(name)));
   }
 
@@ -175,9 +182,9 @@ class Archive {
     const Bytes name = bytes(member.local + kLocalSize, name_size, "a member's name");
     if (name_size != member.name.size() || std::memcmp(name.data.data(), member.name.data(), member.name.size()) != 0)
       file_.fail(member.local, shown(member.name) + " has another name in its own header");
-    if (data > file_.size() || member.size > file_.size() - data)
+    if (data > file_.size() || member.compressed > file_.size() - data)
       file_.fail(member.entry, shown(member.name) + " lies beyond the end of the file");
-    return {member.local, data, data + member.size};
+    return {member.local, data, data + member.compressed};
   }
 
   void check_disjoint(const std::vector<Member>& members, const std::vector<Extent>& extents) const {
@@ -189,24 +196,26 @@ class Archive {
         file_.fail(members[order[i]].entry, shown(members[order[i]].name) + " overlaps another member");
   }
 
-  void check_crc(const Member& member, uint64_t begin) const {
-    static const std::array<uint32_t, 256> table = [] {
-      std::array<uint32_t, 256> rows{};
-      for (uint32_t i = 0; i < 256; ++i) {
-        uint32_t row = i;
-        for (int bit = 0; bit < 8; ++bit) row = row >> 1 ^ (row & 1 ? 0xEDB88320u : 0);
-        rows[i] = row;
-      }
-      return rows;
-    }();
-    uint32_t crc = 0xFFFFFFFFu;
+  HostArray array_of(const Member& member, uint64_t begin) const {
+    if (member.deflated) {
+      const InflatedBytes bytes(file_, begin, member.compressed, member.size, shown(member.name));
+      check_crc(member, begin, bytes);
+      return read_npy(bytes, 0, member.size);
+    }
+    check_crc(member, begin, file_, begin);
+    return read_npy(file_, begin, member.size);
+  }
+
+  // The member's bytes are those of the source from `from` on.
+  void check_crc(const Member& member, uint64_t begin, const ByteSource& source, uint64_t from = 0) const {
+    uint32_t crc = 0;
     std::vector<std::byte> block;
     for (uint64_t done = 0; done < member.size; done += block.size()) {
       block.resize(static_cast<size_t>(std::min<uint64_t>(member.size - done, 1 << 20)));
-      file_.read(begin + done, block);
-      for (const std::byte b : block) crc = crc >> 8 ^ table[(crc ^ std::to_integer<uint32_t>(b)) & 0xFF];
+      source.read(from + done, block);
+      crc = crc32_of(crc, block);
     }
-    if (~crc != member.crc) file_.fail(begin, shown(member.name) + " is damaged: its checksum is wrong");
+    if (crc != member.crc) file_.fail(begin, shown(member.name) + " is damaged: its checksum is wrong");
   }
 
   const InputFile& file_;
@@ -214,7 +223,7 @@ class Archive {
 
 }  // namespace
 
-std::vector<std::pair<std::string, HostArray>> read_npz(const std::string& path) {
+NamedArrays read_npz(const std::string& path) {
   const InputFile file(path);
   return Archive(file).read();
 }

@@ -1,6 +1,7 @@
-// NumPy's archives of arrays: a zip file whose members are .npy files, uncompressed as np.savez writes them (zip64
-// included). The central directory is believed only as far as the file's own bytes agree: members lie within the file, do
-// not overlap, and match their CRC-32. Nothing is unpacked to disk, so a member's name is only ever a key.
+// NumPy's archives of arrays: a zip file whose members are .npy files, stored as np.savez writes them (zip64 included) or
+// deflated as np.savez_compressed does. The central directory is believed only as far as the file's own bytes agree: members
+// lie within the file, do not overlap, and match their CRC-32. Nothing is unpacked to disk, so a member's name is only ever a
+// key.
 #pragma once
 #include <string>
 #include <utility>
@@ -12,9 +13,17 @@
 namespace einc {
 
 inline constexpr size_t kMaxNpzMembers = 65'535;
+// A deflated member may be this much larger than its bytes in the file, or be of kFreeNpzBytes whatever its bytes.
+inline constexpr uint64_t kMaxNpzExpansion = 64;
+inline constexpr uint64_t kFreeNpzBytes = uint64_t{16} << 20;
+
+using NamedArrays = std::vector<std::pair<std::string, HostArray>>;
 
 // Arrays by name (the member's without ".npy") in the archive's order. Throws RuntimeFailure: data with the byte offset
-// (compressed or encrypted members too), or resource.
-std::vector<std::pair<std::string, HostArray>> read_npz(const std::string& path);
+// (encrypted members too), or resource.
+NamedArrays read_npz(const std::string& path);
+
+// Members stored, in the order given; the same arrays give the same bytes. Dtypes as for write_npy.
+void write_npz(const std::string& path, const NamedArrays& arrays);
 
 }  // namespace einc

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <functional>
+#include <iterator>
 
 #include "runtime/data/npy.h"
 #include "test_files.h"
@@ -107,7 +109,9 @@ TEST_CASE("npz: hostile archives (F11) fail with a byte offset and a reason") {
     std::string reason;
   };
   const Case cases[] = {
-      {[](Zip& z) { z.members[1].method = 8; }, "'h.0/w.npy' is compressed, which is not supported: save it with np.savez"},
+      {[](Zip& z) { z.members[1].method = 12; }, "'h.0/w.npy' is compressed by method 12"},
+      {[](Zip& z) { z.members[1].method = 8; }, "'h.0/w.npy' is damaged: its deflated bytes are wrong"},
+      {[](Zip& z) { z.members[1].method = 8, z.members[1].size = kFreeNpzBytes + 1; }, "more than 64-fold"},
       {[](Zip& z) { z.members[0].flags = 1; }, "'a.npy' is encrypted"},
       {[](Zip& z) { z.members[1].name = "a.npy"; }, "'a.npy' is there twice"},
       {[](Zip& z) { z.members[0].name = "../x.npy"; }, "is no name of an array"},
@@ -141,4 +145,50 @@ TEST_CASE("npz: every prefix and every changed byte is survived") {
       failure(changed);
     }
   }
+}
+
+TEST_CASE("npz: what NumPy deflated, and what lies about its sizes") {
+  const std::string path = EINC_SOURCE_DIR "/tests/unit/data/npz/deflated.npz";  // written by make.py
+  const auto arrays = read_npz(path);
+  REQUIRE(arrays.size() == 2);
+  CHECK(arrays[0].first == "zeros");
+  CHECK(arrays[0].second.shape == std::vector<int64_t>{100, 100});
+  CHECK(arrays[0].second.bytes == std::vector<std::byte>(40'000));
+  CHECK(arrays[1].second.dtype == DType::i32);
+  CHECK(arrays[1].second.bytes[4] == std::byte{9});
+  std::ifstream in(path, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  // Size fields of the first entry in the directory: compressed at 20, inflated at 24.
+  const size_t entry = whole.find("PK\1\2");
+  const auto with = [&](size_t at, uint32_t value) {
+    std::string changed = whole;
+    for (size_t i = 0; i < 4; ++i) changed[entry + at + i] = static_cast<char>(value >> (8 * i) & 0xFF);
+    return failure(changed);
+  };
+  CHECK(with(24, 40'127).find("'zeros.npy' has more than its 40127 bytes") != std::string::npos);
+  CHECK(with(24, 40'129).find("'zeros.npy' has 40128 bytes instead of 40129") != std::string::npos);
+  CHECK(with(24, 4'000'000'000).find(" to 4000000000 bytes, which is more than 64-fold") != std::string::npos);
+  CHECK(with(20, 95).find("deflated bytes are wrong") != std::string::npos);
+  CHECK(with(16, 7).find("checksum is wrong") != std::string::npos);
+}
+
+TEST_CASE("npz: what is written reads back, and the same arrays give the same bytes") {
+  const NamedArrays arrays{
+      {"y", {DType::f32, {2}, {8, std::byte{7}}}}, {"empty", {DType::i64, {0, 3}, {}}}, {"\u00e9", {DType::u8, {}, {1, std::byte{2}}}}};
+  const TestFile first("first.npz", ""), second("second.npz", "");
+  write_npz(first.path(), arrays);
+  write_npz(second.path(), arrays);
+  const auto again = read_npz(first.path());
+  REQUIRE(again.size() == arrays.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    CHECK(again[i].first == arrays[i].first);
+    CHECK(again[i].second.dtype == arrays[i].second.dtype);
+    CHECK(again[i].second.shape == arrays[i].second.shape);
+    CHECK(again[i].second.bytes == arrays[i].second.bytes);
+  }
+  const auto content = [](const TestFile& file) {
+    std::ifstream in(file.path(), std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  CHECK(content(first) == content(second));
 }
