@@ -7,11 +7,11 @@
 
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
-#include "compiler/ir/interpret.h"
+#include "compiler/driver/run_data.h"
+#include "compiler/ir/interpret_ops.h"
 #include "compiler/ir/text.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/pipeline.h"
-#include "runtime/data/npy.h"
 #include "runtime/executor/executor.h"
 
 namespace einc {
@@ -19,15 +19,13 @@ namespace {
 
 struct RunRequest {
   std::string file, target = "cpu", arithmetic = "f64", mode = "inference", precision;
-  std::vector<std::string> dims, inputs, params, outputs;
+  std::vector<std::string> dims, inputs, params, weights, outputs;
   uint64_t seed = 0;
   int threads = 0;
 };
 
-using Paths = std::vector<std::pair<std::string, std::string>>;
-
 // Free dims that are an input's axis take their value from its file.
-void bind_from_shapes(const Graph& graph, const TensorMap& inputs, Bindings& dims) {
+void bind_from_shapes(const Graph& graph, const std::unordered_map<Name, HostArray>& inputs, Bindings& dims) {
   for (const Node& node : graph.nodes) {
     if (node.op != Op::input) continue;
     const auto found = inputs.find(node.as<InputAttr>().name);
@@ -37,33 +35,6 @@ void bind_from_shapes(const Graph& graph, const TensorMap& inputs, Bindings& dim
         if (dim.kind == DimKind::free && dims.count(dim.name) == 0 && node.type.axes[i].size == Poly::dim(dim.name))
           dims[dim.name] = found->second.shape[i];
   }
-}
-
-std::string names_of(const Graph& graph, Op op) {
-  std::string names;
-  for (const Node& node : graph.nodes) {
-    if (node.op != op) continue;
-    names += (names.empty() ? "" : ", ") + (op == Op::input ? node.as<InputAttr>().name.str() : node.as<ParamAttr>().path.str());
-  }
-  return names.empty() ? "none" : names;
-}
-
-bool has_node(const Graph& graph, Op op, Name name) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-    return node.op == op && (op == Op::input ? node.as<InputAttr>().name : node.as<ParamAttr>().path) == name;
-  });
-}
-
-bool read_tensors(const Graph& graph, Op op, const char* option, const Paths& paths, TensorMap& into) {
-  for (const auto& [name, path] : paths) {
-    if (!has_node(graph, op, Name(name))) {
-      fmt::print(stderr, "einc: {} {}: the program has no {} of that name; it has {}\n", option, printable(name), to_string(op),
-                 names_of(graph, op));
-      return false;
-    }
-    into[Name(name)] = from_host(read_npy(path));
-  }
-  return true;
 }
 
 void print_summary(const std::string& name, const Tensor& tensor) {
@@ -83,21 +54,29 @@ struct RunValues {
   std::optional<Tensor> loss;
 };
 
-RunValues run_reference(const RunRequest& request, const Graph& graph, const Bindings& dims, const TensorMap& inputs,
-                        const TensorMap& given_params) {
+RunValues run_reference(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
   const Arithmetic arithmetic = request.arithmetic == "f64" ? Arithmetic::exact : Arithmetic::stored;
-  TensorMap params = initial_params(graph, dims, request.seed, arithmetic);
-  for (const auto& [path, value] : given_params) params[path] = value;
+  TensorMap inputs, params = initial_params(graph, dims, request.seed, arithmetic),
+                    states = initial_states(graph, dims, request.seed, arithmetic);
+  const Bindings bound = bind_dims(graph, dims);
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.op != Op::input && node.op != Op::param && node.op != Op::state) continue;
+    const std::optional<HostArray> value = data.value_of(graph, NodeId{i}, shape_of(graph, NodeId{i}, bound));
+    if (!value) continue;
+    if (node.op == Op::input) inputs[node.as<InputAttr>().name] = from_host(*value);
+    if (node.op == Op::param) params[node.as<ParamAttr>().path] = from_host(*value);
+    if (node.op == Op::state) states[node.as<StateAttr>().path] = from_host(*value);
+  }
   InterpretOptions options;
   options.arithmetic = arithmetic;
   options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
   options.seed = request.seed;
-  InterpretResult result = interpret(graph, dims, inputs, params, initial_states(graph, dims, request.seed, arithmetic), options);
+  InterpretResult result = interpret(graph, dims, inputs, params, states, options);
   return {std::move(result.outputs), std::move(result.loss)};
 }
 
-RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const TensorMap& inputs,
-                     const TensorMap& params) {
+RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
   CpuOptions options;
   options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
   const CpuProgram cpu(graph, dims, options);
@@ -106,13 +85,14 @@ RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindin
   session.initialize(request.seed);
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
-    const bool input = node.op == Op::input;
-    if (!input && (node.op != Op::param || params.count(node.as<ParamAttr>().path) == 0)) continue;
-    if (!cpu.lowered().bound.live[i]) continue;
+    if ((node.op != Op::input && node.op != Op::param && node.op != Op::state) || !cpu.lowered().bound.live[i]) continue;
     const Shape& shape = cpu.lowered().bound.shapes[i];
-    const Tensor value = given_value(graph, NodeId{i}, {shape.begin(), shape.end()}, input ? inputs : params);
-    const std::string& name = input ? node.as<InputAttr>().name.str() : node.as<ParamAttr>().path.str();
-    session.set(static_cast<uint32_t>(session.find(input ? BufferRole::input : BufferRole::param, name)), to_host(value));
+    const std::optional<HostArray> value = data.value_of(graph, NodeId{i}, {shape.begin(), shape.end()});
+    if (!value) continue;
+    const int buffer = node.op == Op::input   ? session.find(BufferRole::input, node.as<InputAttr>().name.str())
+                       : node.op == Op::param ? session.find(BufferRole::param, node.as<ParamAttr>().path.str())
+                                              : session.find(BufferRole::state, node.as<StateAttr>().path.str());
+    session.set(static_cast<uint32_t>(buffer), *value);
   }
   session.run(request.seed, 0);
   RunValues values;
@@ -121,33 +101,23 @@ RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindin
   return values;
 }
 
-ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings dims, const Paths& input_paths, const Paths& param_paths,
-                       const Paths& output_paths) {
+ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings dims, const DataFiles& given) {
   const Graph& graph = *c.graph;
-  TensorMap inputs, given_params;
-  if (!read_tensors(graph, Op::input, "--input", input_paths, inputs) ||
-      !read_tensors(graph, Op::param, "--param", param_paths, given_params))
-    return ExitStatus::wrong_usage;
-  for (const auto& wanted : output_paths)
-    if (std::none_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.name == Name(wanted.first); })) {
-      fmt::print(stderr, "einc: --output {}: the program has no output of that name\n", printable(wanted.first));
-      return ExitStatus::wrong_usage;
-    }
-  bind_from_shapes(graph, inputs, dims);
-  const RunValues result = request.target == "cpu" ? run_on_cpu(request, graph, dims, inputs, given_params)
-                                                   : run_reference(request, graph, dims, inputs, given_params);
-  for (const auto& output : result.outputs) {
-    const Tensor& value = output.second;
-    const auto wanted =
-        std::find_if(output_paths.begin(), output_paths.end(), [&](const auto& o) { return Name(o.first) == output.first; });
-    if (wanted != output_paths.end())
-      write_npy(wanted->second, to_host(value));
-    else
-      print_summary(output.first.str(), value);
-  }
+  std::optional<OutputFiles> outputs = OutputFiles::open(graph, given.outputs);
+  if (!outputs) return ExitStatus::wrong_usage;
+  const std::optional<RunData> data = RunData::open(graph, given);
+  if (!data) return ExitStatus::wrong_usage;
+  bind_from_shapes(graph, data->inputs(), dims);
+  if (!dims_are_set(graph, dims)) return ExitStatus::wrong_usage;
+  RunValues result = request.target == "cpu" ? run_on_cpu(request, graph, dims, *data) : run_reference(request, graph, dims, *data);
   const bool loss_is_output =
       std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
-  if (result.loss && !loss_is_output) print_summary("loss", *result.loss);
+  if (result.loss && !loss_is_output) result.outputs.emplace_back(Name("loss"), std::move(*result.loss));
+  for (const auto& [name, value] : result.outputs)
+    if (outputs->wants(name)) outputs->take(name, to_host(value));
+  outputs->write();
+  for (const auto& [name, value] : result.outputs)
+    if (!outputs->wants(name)) print_summary(name.str(), value);
   return ExitStatus::done;
 }
 
@@ -158,9 +128,17 @@ ExitStatus run_command(Arguments arguments) {
   RunRequest r;
   app.add_option("FILE", r.file, "the program")->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
-  app.add_option("--input", r.inputs, "an input's values: name=file.npy")->allow_extra_args(false)->type_name("NAME=FILE");
-  app.add_option("--param", r.params, "a param's values: path=file.npy")->allow_extra_args(false)->type_name("PATH=FILE");
-  app.add_option("--output", r.outputs, "where to write an output: name=file.npy; others are summarised")
+  app.add_option("--input", r.inputs,
+                 "an input's values: name=x.npy; of an .npz or .safetensors file the array of that name, or the only one")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE");
+  app.add_option("--param", r.params, "a param's values: path=w.npy (or .npz, .safetensors)")
+      ->allow_extra_args(false)
+      ->type_name("PATH=FILE");
+  app.add_option("--weights", r.weights, "params' and states' values by path: a .safetensors or .npz file")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app.add_option("--output", r.outputs, "where to write an output: name=y.npy (or .npz, .safetensors); others are summarised")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
   app.add_option("--target", r.target, "cpu: this machine's processor; reference: the interpreter")
@@ -186,8 +164,7 @@ ExitStatus run_command(Arguments arguments) {
   const Compilation c = compile_file(r.file, pipeline);
   print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
-  if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
-  return run_program(r, c, *dims, *inputs, *params, *outputs);
+  return run_program(r, c, *dims, {*inputs, *params, *outputs, r.weights});
 }
 
 }  // namespace einc

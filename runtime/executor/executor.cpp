@@ -22,6 +22,13 @@ std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
   return fmt::format("[{}]", fmt::join(at, ", "));
 }
 
+// A hostile program's sizes need not fit 64 bits together; then one of them alone is more than any machine has.
+int64_t at_least_the_largest(int64_t bytes, const Executable& program) {
+  for (const ExecutableBuffer& b : program.buffers)
+    if (b.bytes > bytes) bytes = b.bytes;
+  return bytes;
+}
+
 }  // namespace
 
 Executor::Executor(const Executable& program, std::vector<KernelFunction*> functions, int threads)
@@ -31,7 +38,8 @@ Executor::Executor(const Executable& program, std::vector<KernelFunction*> funct
     : program_(program),
       functions_(std::move(functions)),
       pool_(std::move(pool)),
-      memory_((sources == Sources::own ? program.memory_bytes : program.own_bytes) + pool_->size() * program.scratch_bytes),
+      memory_(sources == Sources::own ? at_least_the_largest(program.memory_bytes + pool_->size() * program.scratch_bytes, program)
+                                      : program.own_bytes + pool_->size() * program.scratch_bytes),
       scratch_(sources == Sources::own ? program.memory_bytes : program.own_bytes),
       faults_(static_cast<size_t>(pool_->size())) {
   for (const ExecutableBuffer& b : program.buffers)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,6 +11,11 @@
 namespace einc {
 
 Mapping::Mapping(int64_t bytes) : size_(static_cast<size_t>(std::max<int64_t>(bytes, 1))) {
+  const auto present = static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  if (size_ > present)
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("running this takes {:.2f} GB of memory, and there are {:.2f} GB: set smaller dims",
+                                     static_cast<double>(size_) / 1e9, static_cast<double>(present) / 1e9));
   void* at = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw RuntimeFailure(FailureKind::resource, fmt::format("no memory for {} bytes", size_));
   madvise(at, size_, MADV_HUGEPAGE);

@@ -7,7 +7,7 @@ namespace einc {
 
 class Mapping {
  public:
-  // Throws RuntimeFailure (resource).
+  // Throws RuntimeFailure (resource), also when the machine has less memory than that: nothing is asked for then.
   explicit Mapping(int64_t bytes);
   ~Mapping();
   Mapping(const Mapping&) = delete;

@@ -13,7 +13,7 @@
 #include "dsl/source.h"
 #include "dsl/token.h"
 #include "tests/golden/bad_input/hostile_texts.h"
-#include "tests/golden/bad_input/run_einc.h"
+#include "tests/support/run_einc.h"
 
 namespace einc::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/golden/bad_input/run_einc.h"
+#include "tests/support/run_einc.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
