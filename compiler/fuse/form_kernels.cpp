@@ -261,7 +261,7 @@ class Former {
   void emit(Group group) {
     find_stored(group);
     for (NodeId id : group.stored) list_.in_memory[id.index] = true;
-    list_.kernels.push_back(cache_.kernel(std::move(group)));
+    for (GraphKernel& k : cache_.kernels(std::move(group))) list_.kernels.push_back(std::move(k));
   }
 
   const BoundGraph& graph_;

@@ -4,6 +4,7 @@
 
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
+#include "compiler/lower/divide_reductions.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int64_t kSmallKernel = 65536;  // elements; below it parallelism does not matter
 constexpr int64_t kEnoughPoints = 16;    // outer points that keep the threads busy
-constexpr uint32_t kScratchNumber = UINT32_MAX;
+constexpr uint32_t kPartsNumber = UINT32_MAX;
 
 std::string slower(const Group& group, const Kernel& kernel) {
   if (kernel.reductions.empty()) return {};
@@ -34,7 +35,7 @@ std::string slower(const Group& group, const Kernel& kernel) {
 
 // Members by their place, nodes that the group reads behind them.
 uint32_t KernelCache::number_of(NodeId id, const Group& group) const {
-  if (!id.valid()) return kScratchNumber;
+  if (!id.valid()) return kPartsNumber;
   const auto member = std::lower_bound(group.members.begin(), group.members.end(), id);
   if (member != group.members.end() && *member == id) return static_cast<uint32_t>(member - group.members.begin());
   const std::vector<NodeId>& outside = signer_.outside();
@@ -44,7 +45,7 @@ uint32_t KernelCache::number_of(NodeId id, const Group& group) const {
 }
 
 NodeId KernelCache::node_of(uint32_t number, const Group& group) const {
-  if (number == kScratchNumber) return {};
+  if (number == kPartsNumber) return {};
   return number < group.members.size() ? group.members[number] : signer_.outside()[number - group.members.size()];
 }
 
@@ -66,28 +67,42 @@ void KernelCache::build(const Group& group, Entry& entry) {
   entry.buffers = numbers_of(result.built->buffers);
   entry.streams = numbers_of(result.built->streams);
   entry.sites = numbers_of(result.built->sites);
-  entry.kernel = std::make_shared<Kernel>(std::move(result.built->kernel));
+  entry.kernel = std::move(result.built->kernel);
 }
 
-GraphKernel KernelCache::kernel(Group group) {
-  Entry& known = entry(group);
-  EINC_CHECK(known.kernel != nullptr, "{} is no kernel: {}", to_string(graph_[group.members.back()].op), known.refusal);
-  if (!known.finished) {
-    Kernel& kernel = *known.kernel;
-    kernel.streams = static_cast<int>(known.streams.size());
-    kernel.sites = static_cast<int>(known.sites.size());
+void KernelCache::finish(Entry& entry) {
+  entry.kernel->streams = static_cast<int>(entry.streams.size());
+  entry.kernel->sites = static_cast<int>(entry.sites.size());
+  collapse_axes(*entry.kernel);
+  for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel))) {
+    Kernel& kernel = divided.kernel;
     collapse_axes(kernel);
     find_contraction(kernel);
     const std::string problem = verify(kernel);
     EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
-    known.finished = true;
+    Finished finished{nullptr, {}, std::move(divided.parts)};
+    for (uint16_t b : divided.buffers) finished.buffers.push_back(b == DividedKernel::kParts ? kPartsNumber : entry.buffers[b]);
+    finished.kernel = std::make_shared<const Kernel>(std::move(kernel));
+    entry.finished.push_back(std::move(finished));
+  }
+  entry.kernel.reset();
+}
+
+std::vector<GraphKernel> KernelCache::kernels(const Group& group) {
+  Entry& known = entry(group);
+  if (known.finished.empty()) {
+    EINC_CHECK(known.kernel.has_value(), "{} is no kernel: {}", to_string(graph_[group.members.back()].op), known.refusal);
+    finish(known);
   }
   const auto nodes_of = [&](const std::vector<uint32_t>& numbers) {
     std::vector<NodeId> nodes;
     for (uint32_t number : numbers) nodes.push_back(node_of(number, group));
     return nodes;
   };
-  return {known.kernel, nodes_of(known.buffers), nodes_of(known.streams), nodes_of(known.sites), std::move(group)};
+  std::vector<GraphKernel> kernels;
+  for (const Finished& k : known.finished)
+    kernels.push_back({k.kernel, nodes_of(k.buffers), nodes_of(known.streams), nodes_of(known.sites), k.parts, group});
+  return kernels;
 }
 
 }  // namespace einc

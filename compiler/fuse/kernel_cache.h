@@ -15,16 +15,22 @@ class KernelCache {
 
   // Why the group should not be one kernel, or nothing.
   const std::string& refusal(const Group& group) { return entry(group).refusal; }
-  // The group's kernel, ready for plans.
-  GraphKernel kernel(Group group);
+  // The group's kernels, ready for plans: one, or those of parts of its reductions and then what is left of it.
+  std::vector<GraphKernel> kernels(const Group& group);
 
  private:
+  struct Finished {
+    std::shared_ptr<const Kernel> kernel;
+    std::vector<uint32_t> buffers;
+    std::vector<Parts> parts;
+  };
   struct Entry {
     std::string refusal;
-    std::shared_ptr<Kernel> kernel;
-    bool finished = false;
+    std::optional<Kernel> kernel;                   // as built, until it is finished
     std::vector<uint32_t> buffers, streams, sites;  // nodes as numbers: see number_of
+    std::vector<Finished> finished;
   };
+  void finish(Entry& entry);
   Entry& entry(const Group& group);
   void build(const Group& group, Entry& entry);
   uint32_t number_of(NodeId id, const Group& group) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/lower/arena.h"
+#include "compiler/lower/divide_reductions.h"
 
 namespace einc {
 namespace {
@@ -191,7 +192,8 @@ class Planner {
   }
 
   void place_others() {
-    plan_.total_bytes = aligned(plan_.arena_bytes);
+    plan_.parts_offset = aligned(plan_.arena_bytes);
+    plan_.total_bytes = plan_.parts_offset + parts_bytes(list_);
     place_all(BufferPlace::gradient);
     for (BufferPlan::Snapshot& snapshot : plan_.snapshots) {
       snapshot.offset = plan_.total_bytes;

@@ -28,8 +28,9 @@ struct BufferPlan {
   };
   std::vector<Buffer> buffers;  // per node
   std::vector<Snapshot> snapshots;
-  int64_t arena_bytes = 0;  // at the start of the mapping
-  int64_t own_bytes = 0;    // the arena, gradients and snapshots; inputs, params and states follow
+  int64_t arena_bytes = 0;   // at the start of the mapping
+  int64_t parts_offset = 0;  // of the place that parts of sums share, behind it
+  int64_t own_bytes = 0;     // the arena, parts, gradients and snapshots; inputs, params and states follow
   int64_t total_bytes = 0;
   int64_t saved_bytes = 0;  // arena values of the forward that backward kernels read, but casts of params
 };

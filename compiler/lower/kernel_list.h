@@ -13,11 +13,19 @@ struct Group {
   std::vector<NodeId> stored;   // those of them that are written to memory
 };
 
+// What reduced parts of a sum hand to the kernel that adds them up: a buffer of no node, `offset` bytes into a place that
+// all such kernels share.
+struct Parts {
+  uint16_t buffer = 0;
+  int64_t offset = 0;
+};
+
 struct GraphKernel {
   std::shared_ptr<const Kernel> kernel;  // equal ones may be shared
-  std::vector<NodeId> buffers;           // per kernel buffer; invalid for scratch
+  std::vector<NodeId> buffers;           // per kernel buffer; invalid for parts
   std::vector<NodeId> streams;           // random nodes, per stream
   std::vector<NodeId> sites;             // gather and scatter nodes, per index check
+  std::vector<Parts> parts;
   Group group;
 };
 

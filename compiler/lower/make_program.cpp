@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/ir/init_arguments.h"
@@ -75,6 +76,18 @@ class Maker {
     return buffer;
   }
 
+  uint32_t buffer_of(const Parts& parts, const BufferUse& use) {
+    ExecutableBuffer buffer;
+    buffer.dtype = use.dtype;
+    buffer.shape = {use.count};
+    buffer.bytes = use.count * bytes_of(use.dtype);
+    buffer.offset = plan_.parts_offset + parts.offset;
+    const auto known = std::find(program().buffers.begin(), program().buffers.end(), buffer);
+    if (known != program().buffers.end()) return static_cast<uint32_t>(known - program().buffers.begin());
+    program().buffers.push_back(std::move(buffer));
+    return static_cast<uint32_t>(program().buffers.size() - 1);
+  }
+
   // Where the value that a root has in this run lies when the run is over.
   uint32_t buffer_of_root(NodeId id) const {
     const auto snapshot = snapshot_of_.find(id.index);
@@ -102,17 +115,30 @@ class Maker {
   void add_launch(const GraphKernel& k) {
     Launch launch;
     launch.function = function_of(*k.kernel);
-    for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kScratch);
+    for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kNoBuffer);
+    for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
     const PlannedKernel& planned = out_.functions[launch.function];
     launch.domain = planned.tiles ? planned.tiles->domain() : planned.plan.domain;
-    launch.work = 1;
-    for (const LoopAxis& axis : k.kernel->axes) launch.work *= axis.extent;
+    launch.work = visits(*k.kernel);
     const Origin& origin = graph_[k.group.members.back()].origin;
     launch.label = fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
                                origin.label.empty() ? to_string(graph_[k.group.members.back()].op) : origin.label.str());
     program().launches.push_back(std::move(launch));
+  }
+
+  // Elements that the stages visit together.
+  static int64_t visits(const Kernel& kernel) {
+    int64_t points = 1, sum = 0;
+    for (AxisId a : kernel.outer) points *= kernel.extent(a);
+    if (kernel.sequence) points *= kernel.extent(*kernel.sequence);
+    for (const Stage& stage : kernel.stages) {
+      int64_t n = points;
+      for (AxisId a : stage.axes) n *= kernel.extent(a);
+      sum += n;
+    }
+    return sum;
   }
 
   SiteInfo site(NodeId id) const {

@@ -35,14 +35,13 @@ struct SiteInfo {
 
 struct Launch {
   uint32_t function = 0;          // index into Executable::functions
-  std::vector<uint32_t> buffers;  // in the order of the kernel's buffers; kScratch for scratch
+  std::vector<uint32_t> buffers;  // in the order of the kernel's buffers
   std::vector<std::string> streams;
   std::vector<SiteInfo> sites;
   int64_t domain = 1;  // points that threads divide
   int64_t work = 0;    // elements visited, to tell small launches
   std::string label;   // for people: "h.0.attn softmax"
 };
-inline constexpr uint32_t kScratch = UINT32_MAX;
 
 struct ExecutableOutput {
   std::string name;

@@ -37,9 +37,11 @@ class Memory {
   int run() {
     for (const GraphKernel& k : formed_.list.kernels) {
       for (size_t b = 0; b < k.buffers.size(); ++b)
-        if (k.kernel->buffers[b].access == BufferAccess::read) read(k.buffers[b]);
+        if (k.kernel->buffers[b].access == BufferAccess::read && k.buffers[b].valid()) read(k.buffers[b]);
+      for (const Parts& parts : k.parts) visit_parts(k.kernel->buffers[parts.buffer], parts.offset);
       for (size_t b = 0; b < k.buffers.size(); ++b)
-        if (k.kernel->buffers[b].access != BufferAccess::read) own(place_of(k.buffers[b].index), k.buffers[b].index);
+        if (k.kernel->buffers[b].access != BufferAccess::read && k.buffers[b].valid())
+          own(place_of(k.buffers[b].index), k.buffers[b].index);
     }
     const Graph& graph = formed_.bound.graph;
     for (const Output& output : graph.outputs) read(output.node);
@@ -50,7 +52,7 @@ class Memory {
   }
 
  private:
-  static constexpr uint32_t kNobody = UINT32_MAX;
+  static constexpr uint32_t kNobody = UINT32_MAX, kParts = uint32_t{1} << 31;
 
   uint32_t place_of(uint32_t i) const {
     const BufferPlan::Buffer& b = formed_.plan.buffers[i];
@@ -64,6 +66,16 @@ class Memory {
         ++lost_;
       else
         visit(cells_[static_cast<size_t>(c)]);
+    }
+  }
+  // Parts of sums belong to the place where they start.
+  void visit_parts(const BufferUse& use, int64_t offset) {
+    const int64_t begin = formed_.plan.parts_offset + offset, end = begin + use.count * bytes_of(use.dtype);
+    for (int64_t c = begin / kBufferAlignment; c * kBufferAlignment < end; ++c) {
+      uint32_t& cell = cells_.at(static_cast<size_t>(c));
+      const auto owner = kParts + static_cast<uint32_t>(begin / kBufferAlignment);
+      if (use.access == BufferAccess::read && cell != owner) ++lost_;
+      cell = owner;
     }
   }
   void own(uint32_t place, uint32_t owner) {
@@ -102,4 +114,5 @@ TEST_CASE("every read finds its value") {
   check_plan("examples/llama.ein",
              {{"batch", 1}, {"seq", 8}, {"vocab", 30}, {"layers", 3}, {"embed", 16}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 24}});
   check_plan("examples/cnn.ein", {{"batch", 2}});
+  check_plan("examples/two_layer.ein", {{"batch", 700}, {"width", 8}, {"out", 192}});  // a loss that is summed in parts
 }

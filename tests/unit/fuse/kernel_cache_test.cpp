@@ -7,6 +7,7 @@
 #include "compiler/fuse/form_graph.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
+#include "compiler/lower/divide_reductions.h"
 
 using namespace einc;
 
@@ -22,20 +23,27 @@ Formed check_each(const char* example, const Bindings& dims) {
   const Compilation c = compile_file(std::string(EINC_SOURCE_DIR "/examples/") + example, options);
   REQUIRE(c.graph.has_value());
   const FormedGraph formed = form_graph(*c.graph, dims, RunMode::training);
-  std::set<const Kernel*> different;
-  for (const GraphKernel& k : formed.list.kernels) {
-    different.insert(k.kernel.get());
-    BuildResult alone = build_kernel(formed.bound, k.group, formed.list.in_memory);
+  std::set<std::string> different;
+  const std::vector<GraphKernel>& list = formed.list.kernels;
+  for (size_t i = 0; i < list.size();) {
+    BuildResult alone = build_kernel(formed.bound, list[i].group, formed.list.in_memory);
     REQUIRE(alone.built.has_value());
-    CHECK(alone.built->buffers == k.buffers);
-    CHECK(alone.built->streams == k.streams);
-    CHECK(alone.built->sites == k.sites);
-    Kernel& kernel = alone.built->kernel;
-    kernel.streams = k.kernel->streams;
-    kernel.sites = k.kernel->sites;
-    collapse_axes(kernel);
-    find_contraction(kernel);
-    CHECK(to_string(kernel) == to_string(*k.kernel));
+    alone.built->kernel.streams = list[i].kernel->streams;
+    alone.built->kernel.sites = list[i].kernel->sites;
+    collapse_axes(alone.built->kernel);
+    for (DividedKernel& divided : divide_reductions(alone.built->kernel)) {
+      REQUIRE(i < list.size());
+      const GraphKernel& k = list[i++];
+      different.insert(to_string(*k.kernel));
+      CHECK(alone.built->streams == k.streams);
+      CHECK(alone.built->sites == k.sites);
+      collapse_axes(divided.kernel);
+      find_contraction(divided.kernel);
+      CHECK(to_string(divided.kernel) == to_string(*k.kernel));
+      REQUIRE(k.buffers.size() == divided.buffers.size());
+      for (size_t b = 0; b < k.buffers.size(); ++b)
+        CHECK(k.buffers[b] == (divided.buffers[b] == DividedKernel::kParts ? NodeId() : alone.built->buffers[divided.buffers[b]]));
+    }
   }
   return {formed.list.kernels.size(), different.size()};
 }

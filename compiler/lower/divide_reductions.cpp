@@ -1,0 +1,268 @@
+#include "compiler/lower/divide_reductions.h"
+
+#include <algorithm>
+
+#include "compiler/lower/prune_kernel.h"
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kEnoughPoints = 16;     // outer points that keep the threads busy
+constexpr int64_t kWorthwhile = 1 << 16;  // elements
+constexpr int64_t kMostParts = 4096, kEnoughParts = 256, kSmallestPart = 2048;
+constexpr int64_t kLine = 64;
+
+bool divides(Fold fold) { return fold == Fold::sum || fold == Fold::max || fold == Fold::min || fold == Fold::prod; }
+
+// The divisor of n nearest to `wanted` from below that is at least `enough`; else the next above, up to `most`; else the
+// largest below.
+int64_t divisor(int64_t n, int64_t wanted, int64_t enough, int64_t most) {
+  int64_t below = 1;
+  for (int64_t d = std::min(n, wanted); d > 1 && below == 1; --d)
+    if (n % d == 0) below = d;
+  if (below >= enough) return below;
+  for (int64_t d = std::max<int64_t>(wanted, 1); d <= std::min(n, most); ++d)
+    if (n % d == 0 && d >= enough) return d;
+  return below;
+}
+
+// A value before all others.
+void insert_first(Kernel& kernel, Scalar value) {
+  const auto shift = [](ValueId& id) {
+    if (id != kNoValue) ++id;
+  };
+  const auto shift_index = [&](Subscript& index) {
+    for (Subscript::Dynamic& d : index.dynamic) shift(d.value);
+  };
+  for (Scalar& v : kernel.values) {
+    for (ValueId& x : v.operands) shift(x);
+    shift_index(v.index);
+    for (Range& g : v.guards) shift_index(g.index);
+  }
+  for (Accumulation& r : kernel.reductions) shift(r.value), shift(r.position);
+  for (Stage& stage : kernel.stages)
+    for (Store& store : stage.stores) shift(store.value), shift_index(store.index);
+  kernel.values.insert(kernel.values.begin(), std::move(value));
+}
+
+// Divides an axis into `outer` ranges, loops of the axis that is made; the axis itself is what remains inside of them.
+AxisId split(Kernel& kernel, AxisId axis, int64_t outer) {
+  const auto made = static_cast<AxisId>(kernel.axes.size());
+  const int64_t inner = kernel.extent(axis) / outer;
+  kernel.axes[axis].extent = inner;
+  kernel.axes.push_back({outer, kernel.axes[axis].name});
+  const auto rewrite = [&](Subscript& index) {
+    index.affine = index.affine + Affine::of_axis(made, index.affine.coefficient(axis) * inner);
+  };
+  for (Scalar& v : kernel.values) {
+    rewrite(v.index);
+    for (Range& g : v.guards) rewrite(g.index);
+  }
+  return made;
+}
+
+int64_t end_of_parts(const Kernel& kernel, const std::vector<Parts>& parts) {
+  if (parts.empty()) return 0;
+  const BufferUse& last = kernel.buffers[parts.back().buffer];
+  return parts.back().offset + (last.count * bytes_of(last.dtype) + kLine - 1) / kLine * kLine;
+}
+
+void prune(DividedKernel& k) {
+  const std::vector<uint16_t> left = prune_kernel(k.kernel);
+  std::vector<Parts> parts;
+  for (size_t b = 0; b < left.size(); ++b) {
+    k.buffers[b] = k.buffers[left[b]];
+    for (const Parts& p : k.parts)
+      if (p.buffer == left[b]) parts.push_back({static_cast<uint16_t>(b), p.offset});
+  }
+  k.buffers.resize(left.size());
+  k.parts = std::move(parts);
+}
+
+class Divider {
+ public:
+  explicit Divider(Kernel kernel) : k_{std::move(kernel), {}, {}} {
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) k_.buffers.push_back(static_cast<uint16_t>(b));
+  }
+
+  std::vector<DividedKernel> run() {
+    for (AxisId a : kernel_.outer) points_ *= kernel_.extent(a);
+    const bool ordered = std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [](const Stage& s) { return s.ordered; });
+    if (points_ < kEnoughPoints && !ordered && !kernel_.sequence) divide_stages();
+    if (!out_.empty()) prune(k_);
+    out_.push_back(std::move(k_));
+    return std::move(out_);
+  }
+
+ private:
+  void divide_stages() {
+    std::vector<Stage>& stages = kernel_.stages;
+    for (size_t s = 0; s < stages.size(); ++s) {
+      finished_.clear();
+      const std::vector<uint16_t> reductions = stages[s].reductions;
+      for (uint16_t r : reductions)
+        if (std::find(stages[s].reductions.begin(), stages[s].reductions.end(), r) != stages[s].reductions.end()) divide(s, r);
+      if (finished_.empty()) continue;
+      const bool nothing_left = stages[s].reductions.empty() && stages[s].stores.empty();
+      if (nothing_left) stages.erase(stages.begin() + static_cast<ptrdiff_t>(s));
+      stages.insert(stages.begin() + static_cast<ptrdiff_t>(s), finished_.begin(), finished_.end());
+      s += finished_.size() - (nothing_left ? 1 : 0);
+    }
+  }
+
+  // Takes a reduction, and those that read the same elements, out of a stage.
+  void divide(size_t s, uint16_t reduction) {
+    const Stage& stage = kernel_.stages[s];
+    int64_t elements = 1;
+    for (AxisId a : stage.axes) elements *= kernel_.extent(a);
+    if (points_ * elements <= kWorthwhile || kernel_.axes.size() + 2 > 64) return;
+    std::vector<uint16_t> together;
+    for (uint16_t r : stage.reductions)
+      if (divides(kernel_.reductions[r].fold) && loads_of(r) == loads_of(reduction)) together.push_back(r);
+    if (together.empty() || !divides(kernel_.reductions[reduction].fold)) return;
+    DividedKernel part = k_;
+    const int64_t parts = reduce_part(part, s, together);
+    if (parts < 2) return;
+    out_.push_back(std::move(part));
+    reduce_parts(s, together, parts);
+  }
+
+  std::vector<uint16_t> loads_of(uint16_t reduction) const {
+    std::vector<bool> used(kernel_.values.size(), false);
+    used[kernel_.reductions[reduction].value] = true;
+    std::vector<uint16_t> buffers;
+    for (size_t i = used.size(); i-- > 0;) {
+      if (!used[i]) continue;
+      for (ValueId x : kernel_.values[i].operands) used[x] = true;
+      if (kernel_.values[i].kind == ScalarKind::load) buffers.push_back(kernel_.values[i].slot);
+    }
+    std::sort(buffers.begin(), buffers.end());
+    buffers.erase(std::unique(buffers.begin(), buffers.end()), buffers.end());
+    return buffers;
+  }
+
+  // The stage's axes, those first along which the largest operand's elements are far apart.
+  std::vector<AxisId> far_to_near(const Stage& stage, uint16_t reduction) const {
+    const std::vector<uint16_t> buffers = loads_of(reduction);
+    const Scalar* largest = nullptr;
+    for (const Scalar& v : kernel_.values)
+      if (v.kind == ScalarKind::load && std::binary_search(buffers.begin(), buffers.end(), v.slot))
+        if (!largest || kernel_.buffers[v.slot].count > kernel_.buffers[largest->slot].count) largest = &v;
+    std::vector<AxisId> axes = stage.axes;
+    if (largest)
+      std::stable_sort(axes.begin(), axes.end(), [&](AxisId a, AxisId b) {
+        return std::abs(largest->index.affine.coefficient(a)) > std::abs(largest->index.affine.coefficient(b));
+      });
+    return axes;
+  }
+
+  // Stages that other stages' values come from.
+  std::vector<Stage> earlier_stages(const Kernel& kernel, size_t s, const std::vector<uint16_t>& reductions) const {
+    const std::vector<uint64_t> needs = reductions_of_values(kernel);
+    uint64_t needed = 0;
+    for (uint16_t r : reductions) needed |= needs[kernel.reductions[r].value];
+    std::vector<Stage> stages;
+    for (size_t e = s; e-- > 0;) {
+      Stage stage{kernel.stages[e].axes, {}, {}, false};
+      for (uint16_t r : kernel.stages[e].reductions)
+        if (needed >> r & 1) stage.reductions.push_back(r), needed |= needs[kernel.reductions[r].value];
+      if (!stage.reductions.empty()) stages.insert(stages.begin(), std::move(stage));
+    }
+    return stages;
+  }
+
+  // Makes a copy of the kernel one that reduces parts: how many, 1 when the loops cannot be divided.
+  int64_t reduce_part(DividedKernel& part, size_t s, const std::vector<uint16_t>& reductions) const {
+    Kernel& kernel = part.kernel;
+    std::vector<Stage> stages = earlier_stages(kernel, s, reductions);
+    uint64_t taken = 0;
+    for (const Stage& stage : stages) taken |= bits(stage.axes);
+    const std::vector<AxisId> axes = far_to_near(kernel.stages[s], reductions.front());
+    int64_t elements = 1, parts = 1;
+    for (AxisId a : axes) elements *= kernel.extent(a);
+    Stage stage{{}, reductions, {}, false}, last;
+    for (AxisId a : axes) {
+      const int64_t extent = kernel.extent(a), wanted = std::min(kMostParts, elements / kSmallestPart) / parts;
+      const int64_t ranges =
+          parts >= kEnoughParts || taken >> a & 1 ? 1 : divisor(extent, wanted, kEnoughPoints / parts, kMostParts / parts);
+      parts *= ranges;
+      if (ranges == extent)
+        kernel.outer.push_back(a);
+      else
+        stage.axes.push_back(a);
+      if (ranges > 1 && ranges < extent) kernel.outer.push_back(split(kernel, a, ranges));
+    }
+    Affine place;
+    int64_t count = 1;
+    for (size_t k = kernel.outer.size(); k-- > 0; count *= kernel.extent(kernel.outer[k]))
+      place = place + Affine::of_axis(kernel.outer[k], count);
+    for (uint16_t r : reductions) {
+      Scalar result;
+      result.kind = ScalarKind::reduction;
+      result.dtype = kernel.reductions[r].dtype;
+      result.slot = r;
+      kernel.values.push_back(result);
+      last.stores.push_back(
+          {add_parts(part, r, count, BufferAccess::write), place, static_cast<ValueId>(kernel.values.size() - 1), StoreMode::set});
+    }
+    stages.push_back(std::move(stage));
+    stages.push_back(std::move(last));
+    kernel.stages = std::move(stages);
+    prune(part);
+    return parts;
+  }
+
+  static uint16_t add_parts(DividedKernel& k, uint16_t reduction, int64_t count, BufferAccess access) {
+    const auto buffer = static_cast<uint16_t>(k.buffers.size());
+    const int64_t offset = end_of_parts(k.kernel, k.parts);
+    k.buffers.push_back(DividedKernel::kParts);
+    k.kernel.buffers.push_back({k.kernel.reductions[reduction].dtype, access, count});
+    k.parts.push_back({buffer, offset});
+    return buffer;
+  }
+
+  // In the kernel itself the reductions go over the parts.
+  void reduce_parts(size_t s, const std::vector<uint16_t>& reductions, int64_t parts) {
+    AxisId along = 0;
+    while (along < kernel_.axes.size() && !(over_parts_ >> along & 1 && kernel_.extent(along) == parts)) ++along;
+    if (along == kernel_.axes.size()) kernel_.axes.push_back({parts, Name("part")});
+    over_parts_ |= bit(along);
+    Affine place = Affine::of_axis(along);
+    int64_t count = parts;
+    for (size_t k = kernel_.outer.size(); k-- > 0; count *= kernel_.extent(kernel_.outer[k]))
+      place = place + Affine::of_axis(kernel_.outer[k], count);
+    auto to = std::find_if(finished_.begin(), finished_.end(), [&](const Stage& stage) { return stage.axes.front() == along; });
+    if (to == finished_.end()) to = finished_.insert(to, Stage{{along}, {}, {}, false});
+    for (uint16_t r : reductions) {
+      Scalar load;
+      load.kind = ScalarKind::load;
+      load.dtype = kernel_.reductions[r].dtype;
+      load.slot = add_parts(k_, r, count, BufferAccess::read);
+      load.index = place;
+      insert_first(kernel_, load);
+      kernel_.reductions[r].value = 0;
+      std::erase(kernel_.stages[s].reductions, r);
+      to->reductions.push_back(r);
+    }
+  }
+
+  DividedKernel k_;
+  Kernel& kernel_ = k_.kernel;
+  int64_t points_ = 1;  // of the outer loops
+  uint64_t over_parts_ = 0;
+  std::vector<Stage> finished_;
+  std::vector<DividedKernel> out_;
+};
+
+}  // namespace
+
+std::vector<DividedKernel> divide_reductions(Kernel kernel) { return Divider(std::move(kernel)).run(); }
+
+int64_t parts_bytes(const KernelList& list) {
+  int64_t most = 0;
+  for (const GraphKernel& k : list.kernels) most = std::max(most, end_of_parts(*k.kernel, k.parts));
+  return most;
+}
+
+}  // namespace einc

@@ -1,0 +1,22 @@
+// Sums (and extremes, products) over so much that threads should share them, in kernels with few points of their own: each
+// becomes a kernel that reduces parts, as many as the shapes say, and the kernel itself reduces what those have left. What
+// threads do changes no result; a long sum also loses less to rounding.
+#pragma once
+#include "compiler/lower/kernel_list.h"
+
+namespace einc {
+
+struct DividedKernel {
+  static constexpr uint16_t kParts = UINT16_MAX;
+  Kernel kernel;
+  std::vector<uint16_t> buffers;  // per buffer: which of the given kernel's it is, or kParts
+  std::vector<Parts> parts;
+};
+
+// The kernels in the order they run, the given one last (alone when there is nothing to divide).
+std::vector<DividedKernel> divide_reductions(Kernel kernel);
+
+// Bytes that the parts of one kernel take at most.
+int64_t parts_bytes(const KernelList& list);
+
+}  // namespace einc

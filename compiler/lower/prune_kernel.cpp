@@ -1,0 +1,107 @@
+#include "compiler/lower/prune_kernel.h"
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+class Pruner {
+ public:
+  explicit Pruner(Kernel& kernel) : kernel_(kernel) {}
+
+  std::vector<uint16_t> run() {
+    find_used();
+    renumber(kernel_.values, values_, value_number_);
+    renumber(kernel_.reductions, reductions_, reduction_number_);
+    renumber(kernel_.axes, axes_, axis_number_);
+    renumber(kernel_.buffers, buffers_, buffer_number_);
+    rewrite();
+    std::vector<uint16_t> left;
+    for (size_t b = 0; b < buffers_.size(); ++b)
+      if (buffers_[b]) left.push_back(static_cast<uint16_t>(b));
+    return left;
+  }
+
+ private:
+  void find_used() {
+    values_.assign(kernel_.values.size(), false);
+    reductions_.assign(kernel_.reductions.size(), false);
+    axes_.assign(kernel_.axes.size(), false);
+    buffers_.assign(kernel_.buffers.size(), false);
+    for (AxisId a : kernel_.outer) axes_[a] = true;
+    for (const Stage& stage : kernel_.stages) {
+      for (AxisId a : stage.axes) axes_[a] = true;
+      for (const Store& s : stage.stores) values_[s.value] = true, buffers_[s.buffer] = true, use(s.index);
+      for (uint16_t r : stage.reductions) reductions_[r] = true, use(kernel_.reductions[r]);
+    }
+    for (size_t i = kernel_.values.size(); i-- > 0;) {
+      if (!values_[i]) continue;
+      const Scalar& v = kernel_.values[i];
+      for (ValueId x : v.operands) values_[x] = true;
+      use(v.index);
+      for (const Range& g : v.guards) use(g.index);
+      if (v.kind == ScalarKind::load) buffers_[v.slot] = true;
+    }
+  }
+
+  void use(const Subscript& index) {
+    for (const Subscript::Dynamic& d : index.dynamic) values_[d.value] = true;
+    for (const Affine::Term& t : index.affine.terms) axes_[t.axis] = true;
+  }
+  void use(const Accumulation& r) {
+    values_[r.value] = true;
+    if (r.position != kNoValue) values_[r.position] = true;
+  }
+
+  template <class T>
+  static void renumber(std::vector<T>& list, const std::vector<bool>& used, std::vector<uint32_t>& number) {
+    std::vector<T> kept;
+    for (size_t i = 0; i < list.size(); ++i) {
+      number.push_back(static_cast<uint32_t>(kept.size()));
+      if (used[i]) kept.push_back(std::move(list[i]));
+    }
+    list = std::move(kept);
+  }
+
+  void rewrite() {
+    for (Scalar& v : kernel_.values) {
+      for (ValueId& x : v.operands) x = value_number_[x];
+      rewrite(v.index);
+      for (Range& g : v.guards) rewrite(g.index);
+      if (v.kind == ScalarKind::load) v.slot = static_cast<uint16_t>(buffer_number_[v.slot]);
+      if (v.kind == ScalarKind::reduction || v.kind == ScalarKind::running) v.slot = static_cast<uint16_t>(reduction_number_[v.slot]);
+    }
+    for (Accumulation& r : kernel_.reductions) {
+      r.value = value_number_[r.value];
+      if (r.position != kNoValue) r.position = value_number_[r.position];
+    }
+    rewrite(kernel_.outer);
+    for (Stage& stage : kernel_.stages) {
+      rewrite(stage.axes);
+      for (uint16_t& r : stage.reductions) r = static_cast<uint16_t>(reduction_number_[r]);
+      for (Store& s : stage.stores) {
+        s.buffer = static_cast<uint16_t>(buffer_number_[s.buffer]);
+        s.value = value_number_[s.value];
+        rewrite(s.index);
+      }
+    }
+    if (kernel_.sequence) kernel_.sequence = static_cast<AxisId>(axis_number_[*kernel_.sequence]);
+  }
+  void rewrite(Subscript& index) const {
+    for (Subscript::Dynamic& d : index.dynamic) d.value = value_number_[d.value];
+    for (Affine::Term& t : index.affine.terms) t.axis = static_cast<AxisId>(axis_number_[t.axis]);
+  }
+  void rewrite(std::vector<AxisId>& axes) const {
+    for (AxisId& a : axes) a = static_cast<AxisId>(axis_number_[a]);
+  }
+
+  Kernel& kernel_;
+  std::vector<bool> values_, reductions_, axes_, buffers_;
+  std::vector<uint32_t> value_number_, reduction_number_, axis_number_, buffer_number_;
+};
+
+}  // namespace
+
+std::vector<uint16_t> prune_kernel(Kernel& kernel) { return Pruner(kernel).run(); }
+
+}  // namespace einc

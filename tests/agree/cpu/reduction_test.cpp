@@ -1,0 +1,82 @@
+// Reductions over whole tensors: threads share them, and what they do changes no bit.
+#include <doctest/doctest.h>
+
+#include "compiler/precision/assign.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/simplify.h"
+#include "tests/support/run_cpu.h"
+
+using namespace einc;
+
+namespace {
+
+struct Case {
+  const char* program;
+  Bindings dims;
+};
+
+const Case kDivided[] = {
+    {"dim a, b\ninput x: f32[a b]\noutput y = sum(x^2)\n", {{"a", 331}, {"b", 257}}},
+    {"dim a, b\ninput x: f32[a b]\ninput z: f32[b a]\noutput y = sum(x * x) + 3 * sum(z * z)\n", {{"a", 300}, {"b", 700}}},
+    {"dim a\ninput x: f64[a]\noutput y = mean(x)\n", {{"a", 200000}}},
+    {"dim a, b\ninput x: f32[a b]\noutput y = sum(exp(x), b)\n", {{"a", 3}, {"b", 90000}}},
+    {"dim a, b\ninput x: f32[a b]\noutput y = max(x) - min(x)\n", {{"a", 999}, {"b", 100}}},
+    {"dim a, b\ninput x: f32[a b]\noutput y = mean((x - mean(x))^2)\n", {{"a", 512}, {"b", 300}}},
+    {"dim a\ninput x: f32[a]\noutput y = logsumexp(x, a)\n", {{"a", 131072}}},
+    {"dim a\ninput x: f32[a]\noutput y = sum(softmax(x, a) * x)\n", {{"a", 131072}}},
+    {"dim a, b, c\ninput x: f32[a b c]\noutput y = einsum(x, x, \"a b c, a b c -> \")\n", {{"a", 7}, {"b", 130}, {"c", 101}}},
+};
+
+CpuProgram compiled(const Graph& graph, const Bindings& dims) {
+  CpuOptions options;
+  options.mode = RunMode::inference;
+  options.cache.clear();
+  return {graph, dims, options};
+}
+
+// 16 threads at least could share what is reduced.
+void check_divided(const Kernel& kernel) {
+  int64_t points = 1;
+  for (AxisId a : kernel.outer) points *= kernel.extent(a);
+  if (points >= 16) return;
+  for (const Stage& stage : kernel.stages) {
+    int64_t elements = points;
+    for (AxisId a : stage.axes) elements *= kernel.extent(a);
+    CHECK((stage.reductions.empty() || elements <= 65536));
+  }
+}
+
+std::vector<double> run_on(int threads, const CpuProgram& program, const TensorMap& inputs) {
+  const CpuRun run = run_program(program.program(), program.functions(), inputs, {}, {}, {}, threads);
+  return run.outputs.at(0).second.reals;
+}
+
+}  // namespace
+
+TEST_CASE("reductions: of whole tensors, on any number of threads") {
+  for (const Case& test : kDivided) {
+    const std::string program_text = test.program;
+    CAPTURE(program_text);
+    const Graph graph =
+        assign_precision(simplify(expand(compile_text(test.program, test.dims), Roots::inference), Roots::inference), Policy::inherit);
+    const TensorMap inputs = some_inputs(graph, test.dims);
+    const CpuProgram program = compiled(graph, test.dims);
+    for (const GraphKernel& k : program.lowered().list.kernels) check_divided(*k.kernel);
+    const std::vector<double> wanted = interpret(graph, test.dims, inputs, {}, {}).outputs.at(0).second.reals;
+    const std::vector<double> one = run_on(1, program, inputs);
+    REQUIRE(one.size() == wanted.size());
+    for (size_t i = 0; i < one.size(); ++i) CHECK(one[i] == doctest::Approx(wanted[i]).epsilon(2e-6).scale(100));
+    for (int threads : {2, 3, 8}) CHECK(run_on(threads, program, inputs) == one);
+  }
+}
+
+TEST_CASE("reductions: a tensor whose size has no divisor is reduced in one piece") {
+  const char* text = "dim a\ninput x: f32[a]\noutput y = sum(x)\n";
+  const Bindings dims{{"a", 131071}};
+  const Graph graph = assign_precision(simplify(expand(compile_text(text, dims), Roots::inference), Roots::inference), Policy::inherit);
+  const CpuProgram program = compiled(graph, dims);
+  CHECK(program.program().launches.size() == 1);
+  const TensorMap inputs = some_inputs(graph, dims);
+  CHECK(run_on(1, program, inputs)[0] ==
+        doctest::Approx(interpret(graph, dims, inputs, {}, {}).outputs.at(0).second.reals[0]).epsilon(1e-4));
+}
