@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
 
 namespace einc {
 namespace {
@@ -45,46 +43,45 @@ __attribute__((target("avx2,fma"))) float multiply_add_256(int64_t rounds) {
   return total;
 }
 
-double multiply_add_rate(ThreadPool& pool) {
-  const bool wide = __builtin_cpu_supports("avx512f");
+__attribute__((target("avx512f,avx512bf16"))) float dot_512(int64_t rounds) {
+  __m512 sums[kChains];
+  const __m512bh x = _mm512_cvtne2ps_pbh(_mm512_set1_ps(1.0F), _mm512_set1_ps(1.0F)),
+                 y = _mm512_cvtne2ps_pbh(_mm512_set1_ps(1e-9F), _mm512_set1_ps(1e-9F));
+  for (auto& s : sums) s = _mm512_set1_ps(1.0F);
+  for (int64_t i = 0; i < rounds; ++i)
+#pragma GCC unroll 12
+    for (int k = 0; k < kChains; ++k) sums[k] = _mm512_dpbf16_ps(sums[k], x, y);
+  float total = 0, lanes[16];
+  for (auto& s : sums) {
+    _mm512_storeu_ps(lanes, s);
+    for (float lane : lanes) total += lane;
+  }
+  return total;
+}
+
+// FLOPs a second: `flops` of each instruction, on every thread of the pool.
+double rate(ThreadPool& pool, double flops, float (*work)(int64_t)) {
   volatile float keep = 0;
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     const auto start = std::chrono::steady_clock::now();
-    pool.run(pool.size(), [&](int, int64_t, int64_t) { keep = wide ? multiply_add_512(kRounds) : multiply_add_256(kRounds); });
-    const double lanes = wide ? 16 : 8;
-    best = std::max(best, 2 * lanes * kChains * static_cast<double>(kRounds) * pool.size() / seconds_since(start));
-  }
-  return best;
-}
-
-__attribute__((target("avx2"))) void copy_past_caches(const float* from, float* to, int64_t count) {
-  for (int64_t i = 0; i < count; i += 8) _mm256_stream_ps(to + i, _mm256_load_ps(from + i));
-  _mm_sfence();
-}
-
-double copy_rate(ThreadPool& pool) {
-  constexpr int64_t kPieces = 1024, kPiece = 16384;  // 64 MiB each way
-  const auto allocate = [] {
-    return std::unique_ptr<float, decltype(&std::free)>(static_cast<float*>(std::aligned_alloc(64, kPieces * kPiece * sizeof(float))),
-                                                        &std::free);
-  };
-  const auto from = allocate(), to = allocate();
-  if (!from || !to) return 0;
-  std::fill_n(from.get(), kPieces * kPiece, 1.0F);
-  double best = 0;
-  for (int repeat = 0; repeat < 6; ++repeat) {
-    const auto start = std::chrono::steady_clock::now();
-    pool.run(kPieces, [&](int, int64_t begin, int64_t end) {
-      copy_past_caches(from.get() + begin * kPiece, to.get() + begin * kPiece, (end - begin) * kPiece);
-    });
-    best = std::max(best, 2.0 * kPieces * kPiece * sizeof(float) / seconds_since(start));
+    pool.run(pool.size(), [&](int, int64_t, int64_t) { keep = work(kRounds); });
+    best = std::max(best, flops * kChains * static_cast<double>(kRounds) * pool.size() / seconds_since(start));
   }
   return best;
 }
 
 }  // namespace
 
-CpuPeak measure_peak(ThreadPool& pool) { return {multiply_add_rate(pool), copy_rate(pool)}; }
+double multiply_add_rate(ThreadPool& pool) {
+  const bool wide = __builtin_cpu_supports("avx512f");
+  return rate(pool, wide ? 32 : 16, wide ? multiply_add_512 : multiply_add_256);
+}
+
+double bf16_dot_rate(ThreadPool& pool) { return __builtin_cpu_supports("avx512bf16") ? rate(pool, 64, dot_512) : 0; }
+
+CpuPeak measure_peak(ThreadPool& pool) {
+  return {multiply_add_rate(pool), bf16_dot_rate(pool), copy_rate(pool), triad_rate(pool), core_round_trip(pool)};
+}
 
 }  // namespace einc

@@ -1,15 +1,31 @@
-// What this machine can do at best, measured: multiply-adds in registers, and bytes through memory.
+// What this machine can do at best, measured: multiply-adds in registers, bytes through memory, a word between two cores.
 #pragma once
+#include <algorithm>
+
 #include "runtime/cpu/thread_pool.h"
 
 namespace einc {
 
 struct CpuPeak {
-  double flops = 0;      // f32 multiply-adds a second, two FLOPs each, all threads of the pool
-  double bandwidth = 0;  // bytes a second of a copy that leaves the caches, read and written bytes together
+  double flops = 0;       // f32 multiply-adds a second, two FLOPs each, all threads of the pool
+  double bf16_flops = 0;  // those of bf16 dot instructions; 0 where the processor has none
+  double copy = 0;        // bytes a second that leave the caches, read and written ones together: a[i] = b[i],
+  double triad = 0;       // and a[i] = b[i] + s * c[i]; both with streaming stores
+  double round_trip = 0;  // seconds from one core to another and back; 0 with one thread
+
+  double bandwidth() const { return std::max(copy, triad); }
 };
 
-// Takes about 0.3 s. The best of several rounds each.
+// A round trip above the first is one between cores that share no cache ("far"); above the second other work holds a core ("busy").
+inline constexpr double kFarRoundTrip = 200e-9, kBusyRoundTrip = 2e-6;
+
+// Takes about 0.5 s. The best of several rounds each.
 CpuPeak measure_peak(ThreadPool& pool);
+
+double multiply_add_rate(ThreadPool& pool);
+double bf16_dot_rate(ThreadPool& pool);
+double copy_rate(ThreadPool& pool);
+double triad_rate(ThreadPool& pool);
+double core_round_trip(ThreadPool& pool);
 
 }  // namespace einc

@@ -75,24 +75,8 @@ HostArray Executor::get(uint32_t buffer) const {
   return {b.dtype, b.shape, std::vector<std::byte>(buffers_[buffer], buffers_[buffer] + b.bytes)};
 }
 
-void Executor::run(uint64_t seed, uint64_t step) {
-  copy_all(program_.snapshots);
-  for (size_t l = 0; l < program_.launches.size(); ++l) launch(l, seed, step);
-  copy_all(program_.copies);
-}
-
-void Executor::run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds) {
-  seconds.resize(program_.launches.size(), 0);
-  copy_all(program_.snapshots);
-  for (size_t l = 0; l < program_.launches.size(); ++l) {
-    const auto start = std::chrono::steady_clock::now();
-    launch(l, seed, step);
-    seconds[l] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  copy_all(program_.copies);
-}
-
-void Executor::launch(size_t index, uint64_t seed, uint64_t step) {
+template <class Wrap>
+void Executor::launch(size_t index, uint64_t seed, uint64_t step, Wrap wrap) {
   const Launch& launch = program_.launches[index];
   std::vector<void*> pointers;
   for (uint32_t b : launch.buffers) pointers.push_back(buffers_[b]);
@@ -110,13 +94,36 @@ void Executor::launch(size_t index, uint64_t seed, uint64_t step) {
                                     &faults_[static_cast<size_t>(thread)],
                                     static_cast<int32_t>(index),
                                     memory_.base() + scratch_ + thread * program_.scratch_bytes};
-    function(&arguments, begin, end);
+    wrap(thread, [&] { function(&arguments, begin, end); });
   };
   if (launch.work < kSmallLaunch)
     work(0, 0, launch.domain);
   else
     pool_->run(launch.domain, work);
   report_faults();
+}
+
+void Executor::run(uint64_t seed, uint64_t step) {
+  copy_all(program_.snapshots);
+  for (size_t l = 0; l < program_.launches.size(); ++l) launch(l, seed, step, [](int, const auto& work) { work(); });
+  copy_all(program_.copies);
+}
+
+std::vector<LaunchSpan> Executor::run_traced(uint64_t seed, uint64_t step) {
+  const auto threads = static_cast<size_t>(pool_->size());
+  std::vector<LaunchSpan> spans(program_.launches.size() * threads);
+  const auto start = std::chrono::steady_clock::now();
+  const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  copy_all(program_.snapshots);
+  for (size_t l = 0; l < program_.launches.size(); ++l)
+    launch(l, seed, step, [&](int thread, const auto& work) {
+      const double begin = since();
+      work();
+      spans[l * threads + static_cast<size_t>(thread)] = {static_cast<uint32_t>(l), thread, begin, since()};
+    });
+  copy_all(program_.copies);
+  std::erase_if(spans, [](const LaunchSpan& span) { return span.end == 0; });  // threads without a part
+  return spans;
 }
 
 void Executor::copy_all(const std::vector<BufferCopy>& copies) {

@@ -17,6 +17,13 @@ namespace einc {
 // Where inputs, params and states lie: in the executor's own memory, or where they are bound to before the first run.
 enum class Sources : uint8_t { own, bound };
 
+// One thread's part of one launch: seconds since the run began.
+struct LaunchSpan {
+  uint32_t launch = 0;
+  int thread = 0;
+  double begin = 0, end = 0;
+};
+
 class Executor {
  public:
   // `functions`: the addresses of program.functions. The program and its code outlive the session.
@@ -39,12 +46,14 @@ class Executor {
 
   // One run. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
   void run(uint64_t seed, uint64_t step);
-  // As run; adds each launch's seconds to `seconds`, one entry per launch.
-  void run_timed(uint64_t seed, uint64_t step, std::vector<double>& seconds);
+  // As run; tells when each thread worked on each launch, in the order of launches and threads.
+  std::vector<LaunchSpan> run_traced(uint64_t seed, uint64_t step);
   ThreadPool& pool() { return *pool_; }
 
  private:
-  void launch(size_t index, uint64_t seed, uint64_t step);
+  // `wrap(thread, work)` calls work.
+  template <class Wrap>
+  void launch(size_t index, uint64_t seed, uint64_t step, Wrap wrap);
   void copy_all(const std::vector<BufferCopy>& copies);
   void report_faults();
 

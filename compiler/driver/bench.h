@@ -1,0 +1,63 @@
+// What `einc bench` measures, as data, and the forms in which it is shown.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+#include "compiler/ir/interpret.h"
+#include "compiler/lower/kernel_work.h"
+#include "runtime/cpu/peak.h"
+#include "runtime/executor/executor.h"
+
+namespace einc {
+
+struct BenchOptions {
+  RunMode mode = RunMode::training;
+  int threads = 1, steps = 5;
+  bool cached = true;  // machine code compiled before may be used
+};
+
+// All launches of one function.
+struct KernelTime {
+  std::string symbol, label;  // the label of its first launch
+  int64_t launches = 0;
+  double seconds = 0;
+  KernelWork work;
+};
+
+struct BenchMemory {
+  int64_t planned = 0;     // bytes of the executor: buffers, and the threads' own
+  int64_t before = 0;      // resident before the executor was made: compiler, libraries
+  int64_t high_water = 0;  // the process' VmHWM after the last step
+};
+
+struct BenchResult {
+  BenchOptions options;
+  Policy policy = Policy::f32;
+  CpuPeak peak;
+  double compile_seconds = 0;
+  std::vector<double> steps;  // seconds of each, in the order they ran
+  double step = 0;            // their median
+  double algorithmic = 0;     // FLOPs of a step by the report's counting rules
+  KernelWork executed;        // of the kernels, as their loops count
+  BenchMemory memory;
+  std::vector<KernelTime> kernels;  // the slowest first
+  std::vector<std::string> labels;  // of launches
+  std::vector<LaunchSpan> spans;    // of one step
+
+  // FLOPs a second that contractions of the program's precision could do at best.
+  double peak_flops() const { return policy == Policy::bf16 && peak.bf16_flops > 0 ? peak.bf16_flops : peak.flops; }
+  double mfu() const { return algorithmic / step / peak_flops(); }
+  // The share of a kernel's time that its FLOPs and bytes would take at the peaks.
+  double share_of_bound(const KernelTime& kernel) const;
+};
+
+// Inputs are made up: reals in [0, 1), integers within every table they index.
+BenchResult measure(const Graph& graph, const Bindings& dims, const BenchOptions& options);
+
+std::string bench_text(const BenchResult& result, int kernels);
+std::string bench_json(const std::string& model, const BenchResult& result);
+// Chrome's trace events (also Perfetto's): one complete event for each thread's part of each launch, in microseconds.
+std::string bench_trace(const BenchResult& result);
+
+}  // namespace einc

@@ -1,0 +1,104 @@
+// `einc bench` through the binary: its figures agree with each other and with the report.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/support/run_einc.h"
+
+namespace einc::test {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::vector<std::string> kModel = {"examples/mlp.ein", "-D", "batch=16"};
+
+std::vector<std::string> with(const std::vector<std::string>& before, const std::vector<std::string>& after) {
+  std::vector<std::string> all = before;
+  all.insert(all.end(), kModel.begin(), kModel.end());
+  all.insert(all.end(), after.begin(), after.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("bench: figures that follow from each other do, and FLOPs and memory are the report's") {
+  for (const std::string mode : {"training", "inference"})
+    for (const std::string threads : {"1", "2"}) {
+      CAPTURE(mode);
+      CAPTURE(threads);
+      const Ran ran = run_einc(with({"bench"}, {"--json", "--steps", "3", "--threads", threads, "--mode", mode}));
+      INFO(ran.errors);
+      REQUIRE(ran.status == 0);
+      const Json bench = Json::parse(ran.output);
+      CHECK(bench["threads"].get<int>() == std::stoi(threads));
+      for (const char* peak : {"f32_flops", "copy_bytes", "triad_bytes"}) CHECK(bench["machine"][peak].get<double>() > 1e8);
+      CHECK(bench["machine"]["round_trip_s"].is_null() == (threads == "1"));
+      std::vector<double> steps = bench["steps_s"];
+      REQUIRE(steps.size() == 3);
+      std::sort(steps.begin(), steps.end());
+      CHECK(bench["step_s"].get<double>() == steps[1]);
+      const double flops = bench["flops"]["step"], seconds = bench["step_s"];
+      CHECK(bench["flops"]["mfu"].get<double>() == doctest::Approx(flops / seconds / bench["machine"]["f32_flops"].get<double>()));
+      int64_t executed = 0, of_kernels = 0;
+      for (const auto& part : bench["flops"]["executed"]) executed += part.get<int64_t>();
+      for (const Json& kernel : bench["kernels"]) of_kernels += kernel["flops"].get<int64_t>();
+      CHECK(executed == of_kernels);
+
+      const int64_t planned = bench["memory"]["planned"], high_water = bench["memory"]["high_water"], before = bench["memory"]["before"];
+      CHECK(planned > 0);
+      CHECK(high_water >= before);
+      if (mode != "training") continue;
+      const Json report = Json::parse(run_einc(with({}, {"--report=json"})).output);
+      CHECK(flops == report["flops"]["step"].get<double>());
+      CHECK(executed == report["flops"]["executed"].get<int64_t>());
+      if (threads == "1") CHECK(planned == report["memory"]["peak_training"]["bytes"].get<int64_t>());
+    }
+}
+
+TEST_CASE("bench: the trace has every launch once a thread, in order, and no thread at two things at once") {
+  const std::string path = (std::filesystem::temp_directory_path() / fmt::format("einc_trace_{}.json", getpid())).string();
+  const Ran ran = run_einc(with({"bench"}, {"--steps", "1", "--threads", "2", "--trace", path}));
+  REQUIRE(ran.status == 0);
+  const size_t at = ran.output.find(" launches of");
+  REQUIRE(at != std::string::npos);
+  const int launches = std::stoi(ran.output.substr(ran.output.rfind(' ', at - 1)));
+  const Json trace = Json::parse(std::ifstream(path));
+  std::filesystem::remove(path);
+  std::map<int, double> free_from;
+  std::set<std::pair<int, int>> seen;
+  std::set<int> told;
+  double last_begin_of_first_thread = -1;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") continue;
+    CHECK(event["ph"] == "X");
+    const int thread = event["tid"], launch = event["args"]["launch"];
+    const double begin = event["ts"], duration = event["dur"];
+    CHECK(duration >= 0);
+    CHECK(begin >= free_from[thread]);
+    free_from[thread] = begin + duration;
+    CHECK(seen.insert({launch, thread}).second);
+    told.insert(launch);
+    if (thread == 0) {
+      CHECK(begin > last_begin_of_first_thread);
+      last_begin_of_first_thread = begin;
+    }
+  }
+  CHECK(static_cast<int>(told.size()) == launches);
+  CHECK(*told.rbegin() == launches - 1);
+  CHECK(free_from.count(1) == 1);
+}
+
+TEST_CASE("bench: what cannot be measured is told") {
+  CHECK(run_einc({"bench", "examples/mlp.ein", "--trace", "/none/t.json", "--steps", "1"}).status == 4);
+  CHECK(run_einc({"bench", "none.ein"}).status == 4);
+  CHECK(run_einc({"bench", "tests/golden/bad_input/programs/T10_free_dim.ein"}).status == 2);
+}
+
+}  // namespace einc::test
