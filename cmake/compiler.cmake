@@ -5,11 +5,13 @@ add_library(einc_flags INTERFACE)
 target_compile_options(einc_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wswitch -Wshadow -fno-math-errno -ffp-contract=off
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-stringop-overread>)
 if(EINC_SANITIZE)
-  target_compile_options(einc_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  # -Wno-maybe-uninitialized: g++ 12 sees ghosts behind instrumented code.
+  target_compile_options(einc_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(einc_flags INTERFACE -fsanitize=address,undefined)
 endif()
 if(EINC_FUZZ)
-  target_compile_options(einc_flags INTERFACE -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_compile_options(einc_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(einc_flags INTERFACE -fsanitize=address,undefined)
 endif()
 find_program(EINC_CCACHE ccache)

@@ -160,7 +160,7 @@ ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
     case Op::dropout:
       break;
   }
-  EINC_CHECK(false, "no value for {}", to_string(node.op));
+  internal_error(__FILE__, __LINE__, fmt::format("no value for {}", to_string(node.op)));
 }
 
 Indices KernelEvaluator::operand_index(NodeId id, size_t k, const Indices& at) {
@@ -237,7 +237,7 @@ Indices KernelEvaluator::operand_index(NodeId id, size_t k, const Indices& at) {
     case Op::dropout:
       break;
   }
-  EINC_CHECK(false, "{} reads its operands at many places", to_string(node.op));
+  internal_error(__FILE__, __LINE__, fmt::format("{} reads its operands at many places", to_string(node.op)));
 }
 
 // out (h d) of in h d: each in axis is the row-major number of its parts.

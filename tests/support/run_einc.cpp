@@ -36,7 +36,7 @@ void limit(decltype(RLIMIT_CPU) what, rlim_t value) {
   if (empty < 0 || dup2(empty, STDIN_FILENO) < 0) _exit(126);
   redirect(output, STDOUT_FILENO);
   redirect(errors, STDERR_FILENO);
-  limit(RLIMIT_CPU, 20 * kSlowdown);  // a hang ends by a signal
+  limit(RLIMIT_CPU, 10 * kSlowdown);  // a hang ends by a signal
   limit(RLIMIT_CORE, 0);
   if (kMemoryFactor == 1) limit(RLIMIT_AS, rlim_t{2} << 30);  // sanitizers reserve terabytes
   if (stack == Stack::small) limit(RLIMIT_STACK, rlim_t{256} << 10);

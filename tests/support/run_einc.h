@@ -20,7 +20,7 @@ Ran run_einc(const std::vector<std::string>& arguments, Stack stack = Stack::usu
 
 // A build with sanitizers is slower, and its shadow memory counts as used.
 #if defined(__SANITIZE_ADDRESS__)
-inline constexpr int kSlowdown = 10;
+inline constexpr int kSlowdown = 20;
 inline constexpr int kMemoryFactor = 8;
 #else
 inline constexpr int kSlowdown = 1;
