@@ -10,15 +10,15 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kSmallKernel = 65536;  // elements; below it parallelism does not matter
-constexpr int64_t kEnoughPoints = 16;    // outer points that keep the threads busy
+constexpr double kSmallKernel = 65536;  // elements; below it parallelism does not matter
+constexpr double kEnoughPoints = 16;    // outer points that keep the threads busy
 constexpr uint32_t kPartsNumber = UINT32_MAX;
 
 std::string slower(const Group& group, const Kernel& kernel) {
   if (kernel.reductions.empty()) return {};
-  int64_t points = 1, total = 1;
-  for (AxisId a : kernel.outer) points *= kernel.extent(a);
-  for (const LoopAxis& axis : kernel.axes) total *= axis.extent;
+  double points = 1, total = 1;  // all the axes of large layers together pass 2^63
+  for (AxisId a : kernel.outer) points *= static_cast<double>(kernel.extent(a));
+  for (const LoopAxis& axis : kernel.axes) total *= static_cast<double>(axis.extent);
   const bool contraction =
       std::any_of(kernel.stages.begin(), kernel.stages.end(), [](const Stage& s) { return s.axes.empty(); }) && group.stored.empty();
   if (contraction) return {};

@@ -34,7 +34,7 @@ struct Real {
   Real constant(double number) const { return {builder, llvm::ConstantFP::get(value->getType(), number)}; }
   Real pick(double in_float, double in_double) const { return constant(is_double() ? in_double : in_float); }
   Bits bits() const {
-    llvm::Type* type = value->getType()->getWithNewBitWidth(is_double() ? 64 : 32);
+    llvm::Type* type = value->getType()->getWithNewType(builder->getIntNTy(is_double() ? 64 : 32));
     return {builder, builder->CreateBitCast(value, type)};
   }
 };
