@@ -101,17 +101,20 @@ PipelineOptions pipeline_options(const CompileOptions& options) {
   return pipeline;
 }
 
-ProgramGraphs make_graphs(Compilation compilation, const CompileOptions& options) {
+ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& options, Purpose purpose) {
   if (!compilation.graph) {
     std::string text = render_text(compilation.sources, compilation.diagnostics);
     while (!text.empty() && text.back() == '\n') text.pop_back();
-    throw Error(ErrorKind::program, text, to_public(compilation.sources, compilation.diagnostics));
+    const auto& list = compilation.diagnostics.list();
+    const bool unread = !list.empty() && list.front().code == Code::file_not_readable && !list.front().span.known();
+    throw Error(unread ? ErrorKind::resource : ErrorKind::program, text, to_public(compilation.sources, compilation.diagnostics));
   }
-  PipelineOptions pipeline = pipeline_options(options);
-  pipeline.roots = Roots::inference;
-  ProgramGraphs graphs{std::move(compilation), {}, {}, pipeline.dims};
-  graphs.forward = run_passes(*graphs.compilation.elaborated, pipeline);
-  if (options.purpose == Purpose::training && graphs.compilation.graph->loss.valid()) graphs.training = *graphs.compilation.graph;
+  PipelineOptions inference = options;
+  inference.roots = Roots::inference;
+  inference.observe = nullptr;
+  ProgramGraphs graphs{std::move(compilation), {}, {}, options.dims};
+  graphs.forward = run_passes(*graphs.compilation.elaborated, inference);
+  if (purpose == Purpose::training && graphs.compilation.graph->loss.valid()) graphs.training = *graphs.compilation.graph;
   return graphs;
 }
 

@@ -23,7 +23,7 @@ struct ProgramGraphs {
 PipelineOptions pipeline_options(const CompileOptions& options);
 
 // Throws Error (program) with the diagnostics when there were errors.
-ProgramGraphs make_graphs(Compilation compilation, const CompileOptions& options);
+ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& options, Purpose purpose);
 
 // Throws Error (usage) for a dim that has no value, or is none of the program's or cannot be set; (data) when values break a
 // condition.

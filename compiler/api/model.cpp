@@ -42,6 +42,11 @@ auto on_big_stack(Function&& function) {
   });
 }
 
+ProgramGraphs compile_graphs(const Open& open, const CompileOptions& options) {
+  const PipelineOptions pipeline = pipeline_options(options);
+  return make_graphs(open(pipeline), pipeline, options.purpose);
+}
+
 cost::Report make_report(const ProgramGraphs& graphs) {
   ReportOptions options;
   options.given = graphs.dims;
@@ -56,7 +61,7 @@ cost::Report make_report(const ProgramGraphs& graphs) {
 
 Model Model::Details::compile(const Open& open, const CompileOptions& options) {
   return on_big_stack([&] {
-    auto graphs = std::make_shared<ProgramGraphs>(make_graphs(open(pipeline_options(options)), options));
+    auto graphs = std::make_shared<ProgramGraphs>(compile_graphs(open, options));
     check_dims(graphs->forward, graphs->dims);
     auto details = std::make_shared<Details>();
     details->graphs = graphs;
@@ -85,11 +90,11 @@ Model compile_text(std::string_view text, const CompileOptions& options, const s
 }
 
 cost::Report report_file(const std::string& path, const CompileOptions& options) {
-  return on_big_stack([&] { return make_report(make_graphs(from_file(path)(pipeline_options(options)), options)); });
+  return on_big_stack([&] { return make_report(compile_graphs(from_file(path), options)); });
 }
 
 cost::Report report_text(std::string_view text, const CompileOptions& options, const std::string& name) {
-  return on_big_stack([&] { return make_report(make_graphs(from_text(text, name)(pipeline_options(options)), options)); });
+  return on_big_stack([&] { return make_report(compile_graphs(from_text(text, name), options)); });
 }
 
 }  // namespace einc

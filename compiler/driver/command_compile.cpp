@@ -10,6 +10,7 @@
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/emit.h"
 #include "compiler/driver/emit_native.h"
+#include "compiler/driver/emit_object.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
@@ -22,13 +23,14 @@
 namespace einc {
 namespace {
 
-constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels", "llvm", "asm", "dot", "json"};
+constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels", "llvm", "asm", "obj", "dot", "json"};
 
 struct CompileRequest {
   std::string file;
   std::vector<std::string> dims, dump_after, disable;
   std::string report, emit, explain, precision, device, fit;
   std::string diagnostics = "text";
+  ObjectRequest object{"", "host", "training"};
   std::optional<double> devices, tokens, mfu;
   bool list_devices = false, time_passes = false, quiet = false, version = false, show_passes = false;
 };
@@ -40,8 +42,14 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->expected(0, 1)
       ->default_str("text")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--emit", r.emit, "print a level of the whole program: ast, graph, grad, shapes, kernels, llvm, asm, dot or json")
+  app.add_option("--emit", r.emit,
+                 "print a level of the whole program: ast, graph, grad, shapes, kernels, llvm, asm, dot or json; obj: write an object file "
+                 "and a header to link into C++ programs")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
+  app.add_option("-o", r.object.path, "where to write what --emit=obj makes: model.o, and model.h beside it");
+  app.add_option("--cpu", r.object.cpu, "processor that --emit=obj makes code for: host, x86-64-v3, x86-64-v4 or LLVM's name of one");
+  app.add_option("--mode", r.object.mode, "what --emit=obj holds: training (a step, and the forward alone) or inference")
+      ->check(CLI::IsMember({"training", "inference"}));
   app.add_option("--explain", r.explain,
                  "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels)")
       ->check(CLI::IsMember({"memory", "precision", "contraction", "fusion"}));
@@ -216,6 +224,7 @@ ExitStatus compile_command(Arguments arguments) {
     for (const Pass& p : passes()) fmt::print("{:<12} {}\n", p.name, p.description);
     return ExitStatus::done;
   }
+  if (request.emit == "obj" && !check_object_request(request.object)) return ExitStatus::wrong_usage;
   if (request.file.empty()) return fmt::print(stderr, "einc: no file given\n\n{}", app.help()), ExitStatus::wrong_usage;
   const std::optional<Bindings> dims = parse_dim_settings(request.dims);
   if (!dims || !check_pass_names(request)) return ExitStatus::wrong_usage;
@@ -227,10 +236,11 @@ ExitStatus compile_command(Arguments arguments) {
   const PipelineOptions options = pipeline_options(request, *dims);
   const DiagnosticsForm form = request.diagnostics == "json" ? DiagnosticsForm::json : DiagnosticsForm::text;
   if (request.emit == "ast") return emit_ast(request.file, form);
-  const Compilation c = compile_file(request.file, options);
+  Compilation c = compile_file(request.file, options);
   print_diagnostics(c.sources, c.diagnostics, form, request.quiet ? Severity::error : Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
   if (!request.fit.empty() && !check_fit(request, *c.graph, device)) return ExitStatus::wrong_usage;
+  if (request.emit == "obj") return emit_object(std::move(c), options, request.object);
   return show(request, c, options, device);
 }
 

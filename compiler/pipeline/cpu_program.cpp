@@ -4,7 +4,7 @@ namespace einc {
 
 std::unique_ptr<LoweredGraph> lower_graph(const Graph& graph, const Bindings& given, const CpuOptions& options) {
   auto result = std::make_unique<LoweredGraph>(LoweredGraph{form_graph(graph, given, options.mode, options.fusion), {}});
-  result->lowered = make_program(result->bound, result->list, result->plan, native_processor());
+  result->lowered = make_program(result->bound, result->list, result->plan, options.processor.value_or(native_processor()));
   return result;
 }
 

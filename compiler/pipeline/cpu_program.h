@@ -11,6 +11,7 @@ namespace einc {
 struct CpuOptions {
   RunMode mode = RunMode::training;
   Fusion fusion = Fusion::on;
+  std::optional<Processor> processor;                         // to plan for; this machine's when not given
   std::filesystem::path cache = FileCache::default_folder();  // of machine code; empty: none
 };
 

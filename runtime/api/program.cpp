@@ -1,8 +1,44 @@
 #include <einc/runtime.h>
 
-#include "runtime/executor/session.h"
+#include "runtime/api/guard.h"
+#include "runtime/cpu/cpu_features.h"
+#include "runtime/executor/native_program.h"
+#include "runtime/program/image.h"
 
 namespace einc {
+namespace {
+
+NativePart take_part(Executable program, std::span<void (*const)()>& functions) {
+  NativePart part{std::move(program), {}};
+  if (functions.size() < part.program.functions.size())
+    throw RuntimeFailure(FailureKind::data, "the compiled program has too few functions");
+  for (void (*function)() : functions.first(part.program.functions.size()))
+    part.functions.push_back(reinterpret_cast<KernelFunction*>(function));
+  functions = functions.subspan(part.program.functions.size());
+  return part;
+}
+
+std::shared_ptr<const ProgramRep> load(const CompiledObject& object) {
+  if (object.version != kObjectVersion)
+    throw RuntimeFailure(
+        FailureKind::resource,
+        fmt::format("the compiled program is of version {}, this library of version {}: compile it anew", object.version, kObjectVersion));
+  ProgramImage image = parse_image({reinterpret_cast<const char*>(object.image), object.image_bytes});
+  if (const std::string missing = missing_cpu_features(object.features); !missing.empty())
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("'{}' was compiled for a processor with features that this one lacks: {}. Compile it here, or "
+                                     "with --cpu=x86-64-v3 for any processor with AVX2",
+                                     image.info.name, missing));
+  std::span<void (*const)()> functions(object.functions, object.function_count);
+  NativePart forward = take_part(std::move(image.forward), functions);
+  std::optional<NativePart> training;
+  if (image.training) training = take_part(std::move(*image.training), functions);
+  return std::make_shared<NativeProgram>(std::move(image.info), std::move(forward), std::move(training));
+}
+
+}  // namespace
+
+Program::Program(const CompiledObject& object) : rep_(guarded([&] { return load(object); })) {}
 
 const std::string& Program::name() const { return rep_->info.name; }
 const std::vector<std::pair<std::string, int64_t>>& Program::dims() const { return rep_->info.dims; }

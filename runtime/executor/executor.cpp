@@ -23,9 +23,10 @@ std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
 }
 
 // A hostile program's sizes need not fit 64 bits together; then one of them alone is more than any machine has.
-int64_t at_least_the_largest(int64_t bytes, const Executable& program) {
+int64_t memory_of(const Executable& program, Sources sources, int threads) {
+  int64_t bytes = (sources == Sources::own ? program.memory_bytes : program.own_bytes) + threads * program.scratch_bytes;
   for (const ExecutableBuffer& b : program.buffers)
-    if (b.bytes > bytes) bytes = b.bytes;
+    if (b.bytes > bytes && (sources == Sources::own || !is_source(b.role))) bytes = b.bytes;
   return bytes;
 }
 
@@ -38,8 +39,7 @@ Executor::Executor(const Executable& program, std::vector<KernelFunction*> funct
     : program_(program),
       functions_(std::move(functions)),
       pool_(std::move(pool)),
-      memory_(sources == Sources::own ? at_least_the_largest(program.memory_bytes + pool_->size() * program.scratch_bytes, program)
-                                      : program.own_bytes + pool_->size() * program.scratch_bytes),
+      memory_(memory_of(program, sources, pool_->size())),
       scratch_(sources == Sources::own ? program.memory_bytes : program.own_bytes),
       faults_(static_cast<size_t>(pool_->size())) {
   for (const ExecutableBuffer& b : program.buffers)

@@ -12,10 +12,12 @@ constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKin
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+// The largest number when it does not fit.
 int64_t source_bytes(const ProgramInfo& info) {
   int64_t bytes = 0;
   for (const SourceKind kind : kKinds)
-    for (const TensorInfo& tensor : sources_of(info, kind)) bytes += aligned(tensor.bytes());
+    for (const TensorInfo& tensor : sources_of(info, kind))
+      if (__builtin_add_overflow(bytes, aligned(tensor.bytes()), &bytes)) return INT64_MAX;
   return bytes;
 }
 

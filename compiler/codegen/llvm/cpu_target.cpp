@@ -5,6 +5,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -12,9 +13,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "compiler/codegen/llvm/error.h"
+#include "runtime/cpu/cpu_features.h"
 
 namespace einc {
 namespace {
@@ -33,6 +37,17 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const CpuTarget& target, const
   builder.setRelocationModel(llvm::Reloc::PIC_);
   builder.setCodeModel(llvm::CodeModel::Small);
   return take(builder.createTargetMachine());
+}
+
+std::vector<std::string> enabled_features(const CpuTarget& target, const std::string& features) {
+  std::vector<std::string> names;
+  for (const llvm::SubtargetFeatureKV& feature : make_machine(target, features)->getMCSubtargetInfo()->getEnabledProcessorFeatures())
+    names.emplace_back(feature.Key);
+  return names;
+}
+
+bool has(const std::vector<std::string>& features, std::string_view name) {
+  return std::find(features.begin(), features.end(), name) != features.end();
 }
 
 std::string run_codegen(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
@@ -55,19 +70,40 @@ const CpuTarget& CpuTarget::host() {
     host.triple_ = found.getTargetTriple().str();
     host.cpu_ = found.getCPU();
     host.features_ = found.getFeatures().getString();
-    const auto has = [&](const char* feature) {
-      return (',' + host.features_ + ',').find(std::string(",+") + feature + ',') != std::string::npos;
-    };
-    if (has("avx")) host.processor_.vector_bits = 256;
-    if (has("avx512f")) host.processor_.vector_bits = 512, host.processor_.vector_registers = 32;
     if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) host.processor_.level1_bytes = bytes;
     if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) host.processor_.level2_bytes = bytes;
-    host.key_ = host.triple_ + ' ' + host.cpu_ + ' ' + host.features_ +
-                fmt::format(" {}K {}K", host.processor_.level1_bytes >> 10, host.processor_.level2_bytes >> 10) +
-                " LLVM " LLVM_VERSION_STRING " " + kPasses;
+    host.describe();
     return host;
   }();
   return target;
+}
+
+std::optional<CpuTarget> CpuTarget::named(const std::string& cpu) {
+  if (cpu == "host") return host();
+  CpuTarget target;
+  target.triple_ = host().triple();
+  if (!make_machine(host(), "")->getMCSubtargetInfo()->isCPUStringValid(cpu)) return std::nullopt;
+  target.cpu_ = cpu;
+  target.describe();
+  const std::vector<std::string> enabled = enabled_features(target, target.features_);
+  const bool serves = has(enabled, "avx2") && has(enabled, "fma");
+  return serves ? std::optional(target) : std::nullopt;
+}
+
+void CpuTarget::describe() {
+  const std::vector<std::string> enabled = enabled_features(*this, features_);
+  if (has(enabled, "avx")) processor_.vector_bits = 256;
+  if (has(enabled, "avx512f")) processor_.vector_bits = 512, processor_.vector_registers = 32;
+  key_ = triple_ + ' ' + cpu_ + ' ' + features_ + fmt::format(" {}K {}K", processor_.level1_bytes >> 10, processor_.level2_bytes >> 10) +
+         " LLVM " LLVM_VERSION_STRING " " + kPasses;
+}
+
+std::string CpuTarget::required_features() const {
+  const std::vector<std::string> enabled = enabled_features(*this, features_);
+  std::string required;
+  for (const std::string_view name : cpu_feature_names())
+    if (has(enabled, name)) (required += required.empty() ? "" : " ") += name;
+  return required;
 }
 
 void CpuTarget::adopt(llvm::Module& module) const {

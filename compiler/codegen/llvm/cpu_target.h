@@ -6,6 +6,7 @@
 //   target.optimize(module);
 //   std::string object = target.object(module);
 #pragma once
+#include <optional>
 #include <string>
 
 #include "compiler/lower/processor.h"
@@ -20,10 +21,15 @@ class CpuTarget {
  public:
   // The processor this runs on, with every feature it has.
   static const CpuTarget& host();
+  // Any processor of the host's architecture with AVX2 and FMA, by LLVM's name for it ("znver4", "x86-64-v3"), or "host". Caches of
+  // a processor that is not the host are taken to be small.
+  static std::optional<CpuTarget> named(const std::string& cpu);
 
   const Processor& processor() const { return processor_; }
   const std::string& triple() const { return triple_; }
   const std::string& cpu() const { return cpu_; }
+  // Of cpu_feature_names(), those that its code may make use of, in the form of missing_cpu_features.
+  std::string required_features() const;
 
   // All that decides an object's bytes besides the module: processor, features, LLVM's version, the passes below.
   const std::string& key() const { return key_; }
@@ -40,6 +46,7 @@ class CpuTarget {
 
  private:
   CpuTarget() = default;
+  void describe();  // what follows from triple, cpu and features
 
   std::string triple_, cpu_, features_, key_;
   Processor processor_;

@@ -4,8 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include "compiler/codegen/llvm/cpu_target.h"
-#include "compiler/codegen/llvm/emit_contraction.h"
-#include "compiler/codegen/llvm/emit_kernel.h"
+#include "compiler/codegen/llvm/emit_function.h"
 
 namespace einc {
 namespace {
@@ -16,12 +15,7 @@ constexpr std::string_view kEmitter = "einc kernels 2";
 std::unique_ptr<llvm::Module> emit(const LoweredProgram& lowered, llvm::LLVMContext& context) {
   auto module = std::make_unique<llvm::Module>("kernels", context);
   CpuTarget::host().adopt(*module);
-  for (const PlannedKernel& f : lowered.functions) {
-    if (f.tiles)
-      emit_contraction(*module, f.name, *f.tiles);
-    else
-      emit_kernel(*module, f.name, *f.kernel, f.plan);
-  }
+  for (const PlannedKernel& f : lowered.functions) emit_function(*module, f.name, f);
   CpuTarget::host().optimize(*module);
   return module;
 }

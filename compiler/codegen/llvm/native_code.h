@@ -2,6 +2,7 @@
 // cache, by the text of its kernels and all else that decides its bytes.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,14 @@ struct NativeCode {
 const Processor& native_processor();
 
 NativeCode compile_native(const LoweredProgram& lowered, FileCache& cache);
+
+// What loops and tiles are planned for on a processor of LLVM's name, or "host"; nullopt when code cannot be made for it.
+std::optional<Processor> processor_named(const std::string& cpu);
+
+// An object file for a processor: the functions of all programs, one after another, and `symbol`, an einc::CompiledObject that
+// names them and holds the image. The programs were planned for that processor.
+std::string object_of(const std::vector<const LoweredProgram*>& programs, const std::string& image, const std::string& symbol,
+                      const std::string& cpu);
 
 // For --emit=llvm and --emit=asm.
 std::string llvm_text_of(const LoweredProgram& lowered);

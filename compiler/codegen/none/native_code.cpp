@@ -20,6 +20,11 @@ const Processor& native_processor() {
 }
 
 NativeCode compile_native(const LoweredProgram&, FileCache&) { refuse(); }
+std::optional<Processor> processor_named(const std::string& cpu) {
+  return cpu == "host" ? std::optional(native_processor()) : std::nullopt;
+}
+
+std::string object_of(const std::vector<const LoweredProgram*>&, const std::string&, const std::string&, const std::string&) { refuse(); }
 std::string llvm_text_of(const LoweredProgram&) { refuse(); }
 std::string assembly_of(const LoweredProgram&) { refuse(); }
 

@@ -60,8 +60,8 @@ class Model : public Program {
   std::shared_ptr<const Details> details_;
 };
 
-// Throw Error: program (what is wrong with the text, the file or a dim that it has not), usage (a dim without a value), data
-// (values of dims that break a condition of the program), resource (no LLVM in this build).
+// Throw Error: program (what is wrong with the text, or with a dim that it has not), usage (a dim without a value), data (values of
+// dims that break a condition of the program), resource (a file that cannot be read; no LLVM in this build).
 Model compile_file(const std::string& path, const CompileOptions& options = {});
 // `name` stands for the text in diagnostics; imports are looked for beside it.
 Model compile_text(std::string_view text, const CompileOptions& options = {}, const std::string& name = "model.ein");

@@ -163,7 +163,7 @@ TEST_CASE("wrong calls say what is wrong") {
   CompileOptions unknown = options(kTargets[0]);
   unknown.dims["bach"] = 3;
   CHECK(error_of([&] { compile_text(kLinear, unknown); }).kind() == ErrorKind::program);
-  CHECK(error_of([] { compile_file("no/such/file.ein"); }).kind() == ErrorKind::program);
+  CHECK(error_of([] { compile_file("no/such/file.ein"); }).kind() == ErrorKind::resource);
 
   Session session(compile_text(kLinear, options(kTargets[0])));
   const std::vector<float> three(3);

@@ -29,7 +29,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"compiler/report", {"compiler/fuse", "compiler/lower", "compiler/cost", "compiler/ir", "compiler/symbolic", "runtime/base"}},
     {"compiler/fuse", {"compiler/lower", "compiler/ir", "compiler/symbolic", "runtime/base"}},
     {"compiler/lower", {"compiler/ir", "compiler/symbolic", "runtime/base", "runtime/program"}},
-    {"compiler/codegen/llvm", {"compiler/lower", "compiler/ir", "runtime/base", "runtime/program"}},
+    {"compiler/codegen/llvm", {"compiler/lower", "compiler/ir", "runtime/base", "runtime/program", "runtime/cpu"}},
     {"compiler/codegen/none", {"compiler/codegen/llvm", "compiler/lower", "runtime/base", "runtime/program"}},
     {"runtime/program", {"runtime/base"}},
     {"runtime/cpu", {"runtime/base", "runtime/program"}},
@@ -45,10 +45,13 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"compiler/pipeline",
      {"dsl", "compiler/ir", "compiler/symbolic", "compiler/elaborate", "compiler/simplify", "compiler/precision", "compiler/fuse",
       "compiler/lower", "compiler/codegen/llvm", "runtime/base", "runtime/program"}},
-    {"compiler/driver",
-     {"compiler/pipeline", "dsl", "compiler/ir", "compiler/symbolic", "compiler/elaborate", "compiler/autodiff", "compiler/contraction",
-      "compiler/simplify", "compiler/precision", "compiler/cost", "compiler/report", "compiler/fuse", "compiler/lower",
-      "compiler/codegen/llvm", "runtime/base", "runtime/data", "runtime/program", "runtime/cpu", "runtime/executor"}},
+    {"compiler/driver", {"compiler/api",       "compiler/pipeline",    "dsl",
+                         "compiler/ir",        "compiler/symbolic",    "compiler/elaborate",
+                         "compiler/autodiff",  "compiler/contraction", "compiler/simplify",
+                         "compiler/precision", "compiler/cost",        "compiler/report",
+                         "compiler/fuse",      "compiler/lower",       "compiler/codegen/llvm",
+                         "runtime/base",       "runtime/data",         "runtime/program",
+                         "runtime/cpu",        "runtime/executor"}},
 };
 
 std::string folder_of(const std::string& file) {

@@ -1,0 +1,16 @@
+// A planned kernel as a function, by tiles or by loops.
+#pragma once
+#include "compiler/codegen/llvm/emit_contraction.h"
+#include "compiler/codegen/llvm/emit_kernel.h"
+#include "compiler/lower/make_program.h"
+
+namespace einc {
+
+inline void emit_function(llvm::Module& module, const std::string& name, const PlannedKernel& f) {
+  if (f.tiles)
+    emit_contraction(module, name, *f.tiles);
+  else
+    emit_kernel(module, name, *f.kernel, f.plan);
+}
+
+}  // namespace einc

@@ -1,0 +1,113 @@
+// Programs from objects made ahead of time: what they say of themselves, and what is refused.
+#include <doctest/doctest.h>
+
+#include "compiler/api/object_file.h"
+#include "runtime/base/failure.h"
+#include "runtime/program/image.h"
+#include "tests/unit/api/programs.h"
+
+using namespace einc;
+using namespace einc::test;
+
+namespace {
+
+// No kernels: the output is the state, which a run leaves alone.
+ProgramImage image() {
+  ProgramImage result;
+  result.info.name = "copy.ein";
+  result.info.dims = {{"n", 4}};
+  result.info.states = {{"s", DType::f32, {"n"}, {4}}};
+  result.info.state_inits = {{InitKind::constant, {2.5}}};
+  result.info.outputs = {{"y", DType::f32, {"n"}, {4}}};
+  ExecutableBuffer state{BufferRole::state, "s", DType::f32, {4}, 16, 64, InitKind::constant, {2.5}};
+  ExecutableBuffer output{BufferRole::arena, "", DType::f32, {4}, 16, 0, InitKind::zeros, {}};
+  result.forward.buffers = {state, output};
+  result.forward.outputs = {{"y", 1}};
+  result.forward.copies = {{0, 1}};
+  result.forward.memory_bytes = 128;
+  result.forward.own_bytes = 64;
+  return result;
+}
+
+CompiledObject object(const std::string& bytes, const char* features = "") {
+  return {kObjectVersion, features, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr, 0};
+}
+
+Error error_of(const CompiledObject& object) {
+  try {
+    const Program program(object);
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorKind::internal, "nothing was thrown"};
+}
+
+}  // namespace
+
+TEST_CASE("a program is made from an object") {
+  const std::string bytes = to_bytes(image());
+  const Program program(object(bytes));
+  CHECK(program.name() == "copy.ein");
+  CHECK(program.dims() == image().info.dims);
+  CHECK(program.states() == image().info.states);
+  CHECK(!program.trains());
+  Session session(program, {.threads = 1});
+  session.init(0);
+  session.run();
+  CHECK(session.output("y").to_doubles() == std::vector<double>(4, 2.5));
+}
+
+TEST_CASE("an image reads back as it was, whatever it holds") {
+  CompileOptions compile = options(Target::reference);
+  const ProgramGraphs graphs =
+      make_graphs(compile_text("m.ein", kLinear, pipeline_options(compile)), pipeline_options(compile), Purpose::training);
+  ProgramImage full = image();
+  full.info = program_info(graphs);
+  full.training = full.forward;
+  Launch launch;
+  launch.function = 0;
+  launch.buffers = {0, 1, 1};
+  launch.streams = {"drop"};
+  launch.sites = {{"'ids'", "axis 'v'", {2, 3}, 7, " (m.ein:1:2)"}};
+  launch.domain = 5;
+  launch.work = int64_t{1} << 40;
+  launch.label = "a label";
+  full.training->launches = {launch};
+  full.training->functions = {"k0"};
+  full.training->loss = 1;
+  full.training->gradients = {{"w", 1}};
+  full.training->snapshots = {{0, 1}};
+  full.training->scratch_bytes = 4096;
+  const std::string bytes = to_bytes(full);
+  const ProgramImage read = parse_image(bytes);
+  CHECK(to_bytes(read) == bytes);
+  CHECK(read.info == full.info);
+  CHECK(read.forward.buffers == full.forward.buffers);
+  REQUIRE(read.training.has_value());
+  REQUIRE(read.training->launches.size() == 1);
+  CHECK(read.training->launches[0].sites[0].location == " (m.ein:1:2)");
+  CHECK(read.training->launches[0].work == int64_t{1} << 40);
+  for (size_t n = 0; n < bytes.size(); ++n) CHECK_THROWS_AS(parse_image(std::string_view(bytes).substr(0, n)), RuntimeFailure);
+  CHECK_THROWS_AS(parse_image(bytes + 'x'), RuntimeFailure);
+}
+
+TEST_CASE("an object that cannot run here is refused, with the reason") {
+  const std::string bytes = to_bytes(image());
+  const Error lacking = error_of(object(bytes, "cx16 no-such-feature sse4.2 nor-this"));
+  CHECK(lacking.kind() == ErrorKind::resource);
+  CHECK(std::string(lacking.what()).find("'copy.ein'") != std::string::npos);
+  CHECK(std::string(lacking.what()).find("lacks: no-such-feature nor-this.") != std::string::npos);
+  CompiledObject old = object(bytes);
+  old.version = kObjectVersion + 1;
+  CHECK(error_of(old).kind() == ErrorKind::resource);
+  CHECK(error_of(object(bytes.substr(0, bytes.size() / 2))).kind() == ErrorKind::data);
+  ProgramImage calls = image();
+  calls.forward.functions = {"k0"};
+  CHECK(error_of(object(to_bytes(calls))).kind() == ErrorKind::data);
+}
+
+TEST_CASE("an object's name becomes a C++ name") {
+  CHECK(identifier("model") == "model");
+  CHECK(identifier("my-model.v2") == "my_model_v2");
+  CHECK(identifier("2layer") == "model_2layer");
+}
