@@ -141,6 +141,7 @@ class Interpreter {
         return evaluate_scatter_set(e);
       case Op::cast:
         e.out = convert(*e.in[0], e.out.dtype);
+        if (e.options.arithmetic == Arithmetic::casts) round_reals(e.out, Arithmetic::stored);
         return;
       case Op::softmax:
         return evaluate_softmax(e);

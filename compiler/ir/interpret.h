@@ -13,8 +13,8 @@
 
 namespace einc {
 
-// exact: no result is rounded. stored: each node's result is rounded to its dtype, `real` to f32.
-enum class Arithmetic : uint8_t { exact, stored };
+// exact: no result is rounded. casts: those of casts are, to their dtype. stored: each node's is, `real` to f32.
+enum class Arithmetic : uint8_t { exact, casts, stored };
 // training: everything is computed, dropout is on. inference: outputs and user states' updates; dropout is the identity.
 enum class RunMode : uint8_t { training, inference };
 

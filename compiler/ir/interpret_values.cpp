@@ -92,7 +92,7 @@ std::vector<int64_t> shape_of(const Graph& graph, NodeId id, const Bindings& dim
 }
 
 void round_reals(Tensor& tensor, Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::exact) return;
+  if (arithmetic != Arithmetic::stored) return;
   for (double& x : tensor.reals) x = round_to_format(tensor.dtype, x);
 }
 

@@ -31,6 +31,7 @@ class Generator {
     only_f64_ = chance(3);
     for (int i = 2 + below(2); i > 0; --i) source("input");
     for (int i = 1 + below(2); i > 0; --i) source("param");
+    sources_ = values_.size();
     const int wanted = 3 + below(4);
     for (int tries = 0, made = 0; tries < 60 && made < wanted; ++tries) made += statement() ? 1 : 0;
     finish();
@@ -146,7 +147,7 @@ class Generator {
   }
 
   bool statement() {
-    switch (below(16)) {
+    switch (below(17)) {
       case 0:
         return unary();
       case 1:
@@ -172,8 +173,10 @@ class Generator {
         return indexed();
       case 14:
         return masked();
-      default:
+      case 15:
         return drawn();
+      default:
+        return rounded();
     }
   }
 
@@ -431,12 +434,20 @@ class Generator {
     }
   }
 
+  // Of values that are known exactly, so that all that compute it round alike.
+  bool rounded() {
+    const Value x = values_[static_cast<size_t>(below(sources_))];
+    return let(fmt::format("stop_gradient(cast(cast({}, {}), f32))", x.name, one_of({"bf16", "f16"})), x.axes, "f32");
+  }
+
+  // A small eps would divide gradients that are 0 but for rounding by their own size.
   void finish() {
     const Value x = values_.back(), y = any();
     line(fmt::format("loss = mean(sin({})) + mean(tanh({}))", x.name, y.name));
     if (has_params_ && chance(2))
-      line(fmt::format("minimize loss using {}", one_of({"sgd(lr = 0.1)", "momentum(lr = 0.1)", "adagrad(lr = 0.1)", "rmsprop(lr = 0.1)",
-                                                         "adam(lr = 0.1)", "adamw(lr = 0.1, clip_norm = 0.5)"})));
+      line(fmt::format("minimize loss using {}",
+                       one_of({"sgd(lr = 0.1)", "momentum(lr = 0.1)", "adagrad(lr = 0.1, eps = 0.1)", "rmsprop(lr = 0.1, eps = 0.1)",
+                               "adam(lr = 0.1, eps = 0.1)", "adamw(lr = 0.1, eps = 0.1, clip_norm = 0.5)"})));
     line(fmt::format("output last = {}", x.name));
     if (chance(2)) line(fmt::format("output other = {}", any().name));
     for (int i = 0; i < 2; ++i) line(fmt::format("output d{} = grad(loss, {})", i, values_[static_cast<size_t>(i)].name));
@@ -448,6 +459,7 @@ class Generator {
   std::map<std::string, DimInfo> dims_;
   std::vector<Value> values_;
   Axes last_ids_axes_;
+  size_t sources_ = 0;  // inputs and params among the values, which come first
   bool only_f64_ = false, has_params_ = false;
 };
 

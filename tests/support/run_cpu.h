@@ -2,6 +2,7 @@
 #pragma once
 #include "compiler/pipeline/cpu_program.h"
 #include "runtime/executor/executor.h"
+#include "tests/support/guarded_machine.h"
 #include "tests/support/run_graph.h"
 
 namespace einc {
@@ -12,28 +13,57 @@ struct CpuRun {
   TensorMap params, states, gradients;
 };
 
-inline CpuRun run_program(const Executable& program, const std::vector<KernelFunction*>& functions, const TensorMap& inputs,
-                          const TensorMap& params, const TensorMap& states, const InterpretOptions& options, int threads) {
-  Executor executor(program, functions, threads);
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape == b.shape && a.ints == b.ints && a.reals.size() == b.reals.size() &&
+         std::equal(a.reals.begin(), a.reals.end(), b.reals.begin(),
+                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+inline bool same_bits(const TensorMap& a, const TensorMap& b) {
+  return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& x) { return same_bits(x.second, b.at(x.first)); });
+}
+inline bool same_bits(const CpuRun& a, const CpuRun& b) {
+  const bool outputs = std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(),
+                                  [](const auto& x, const auto& y) { return same_bits(x.second, y.second); });
+  const bool losses = a.loss.has_value() == b.loss.has_value() && (!a.loss || same_bits(*a.loss, *b.loss));
+  return outputs && losses && same_bits(a.params, b.params) && same_bits(a.states, b.states) && same_bits(a.gradients, b.gradients);
+}
+
+// `Machine`: an Executor, or what has its find, set, run and get.
+template <class Machine>
+CpuRun run_on(Machine& machine, const Executable& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+              const InterpretOptions& options) {
   const auto give = [&](BufferRole role, const TensorMap& values) {
     for (const auto& [name, value] : values)
-      if (const int b = executor.find(role, name.str()); b >= 0) {
+      if (const int b = machine.find(role, name.str()); b >= 0) {
         const auto& buffer = program.buffers[static_cast<size_t>(b)];
-        executor.set(static_cast<uint32_t>(b), to_host(convert(value, buffer.dtype)));
+        machine.set(static_cast<uint32_t>(b), to_host(convert(value, buffer.dtype)));
       }
   };
   give(BufferRole::input, inputs);
   give(BufferRole::param, params);
   give(BufferRole::state, states);
-  executor.run(options.seed, options.step);
+  machine.run(options.seed, options.step);
   CpuRun run;
-  for (const ExecutableOutput& o : program.outputs) run.outputs.emplace_back(Name(o.name), from_host(executor.get(o.buffer)));
-  if (program.loss >= 0) run.loss = from_host(executor.get(static_cast<uint32_t>(program.loss)));
-  for (const ExecutableOutput& g : program.gradients) run.gradients[Name(g.name)] = from_host(executor.get(g.buffer));
+  for (const ExecutableOutput& o : program.outputs) run.outputs.emplace_back(Name(o.name), from_host(machine.get(o.buffer)));
+  if (program.loss >= 0) run.loss = from_host(machine.get(static_cast<uint32_t>(program.loss)));
+  for (const ExecutableOutput& g : program.gradients) run.gradients[Name(g.name)] = from_host(machine.get(g.buffer));
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const ExecutableBuffer& buffer = program.buffers[b];
-    if (buffer.role == BufferRole::param) run.params[Name(buffer.name)] = from_host(executor.get(b));
-    if (buffer.role == BufferRole::state) run.states[Name(buffer.name)] = from_host(executor.get(b));
+    if (buffer.role == BufferRole::param) run.params[Name(buffer.name)] = from_host(machine.get(b));
+    if (buffer.role == BufferRole::state) run.states[Name(buffer.name)] = from_host(machine.get(b));
+  }
+  return run;
+}
+
+// In planned memory on `threads` threads, then twice among guards. Throws GuardHit when the runs differ in a bit.
+inline CpuRun run_program(const Executable& program, const std::vector<KernelFunction*>& functions, const TensorMap& inputs,
+                          const TensorMap& params, const TensorMap& states, const InterpretOptions& options, int threads) {
+  Executor executor(program, functions, threads);
+  const CpuRun run = run_on(executor, program, inputs, params, states, options);
+  for (const Guard guard : {Guard::after, Guard::before}) {
+    GuardedMachine machine(program, functions, guard);
+    if (!same_bits(run, run_on(machine, program, inputs, params, states, options)))
+      throw GuardHit("memory of its own gives another result");
   }
   return run;
 }

@@ -74,6 +74,11 @@ void check(const Case& test, Expect expect = Expect::anything) {
     const std::vector<Tensor> again = run_on(threads, program, inputs);
     for (size_t o = 0; o < one.size(); ++o) CHECK(again[o].reals == one[o].reals);
   }
+  for (const Guard guard : {Guard::after, Guard::before}) {
+    GuardedMachine machine(program.program(), program.functions(), guard);
+    const CpuRun guarded = run_on(machine, program.program(), inputs, {}, {}, {});
+    for (size_t o = 0; o < one.size(); ++o) CHECK(guarded.outputs[o].second.reals == one[o].reals);
+  }
 }
 
 struct Layout {

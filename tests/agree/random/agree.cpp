@@ -56,8 +56,9 @@ std::optional<Wanted> interpret_text(const std::string& text, uint64_t seed, std
     wanted.options.seed = seed;
     wanted.options.step = seed % 3;
     wanted.graph = assign_precision(simplify(expand(*graph, Roots::training), Roots::training), Policy::f32);
-    wanted.exact = interpret(*graph, {}, wanted.inputs, wanted.params, wanted.states, wanted.options);
     InterpretOptions rounded = wanted.options;
+    rounded.arithmetic = Arithmetic::casts;
+    wanted.exact = interpret(*graph, {}, wanted.inputs, wanted.params, wanted.states, rounded);
     rounded.arithmetic = Arithmetic::stored;
     wanted.stored = interpret(wanted.graph, {}, wanted.inputs, wanted.params, wanted.states, rounded);
     wanted.tolerance = has_f32(wanted.graph) ? 2e-5 : 1e-10;
