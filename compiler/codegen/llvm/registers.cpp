@@ -70,6 +70,20 @@ Value* f8_bits(IrBuilder& b, Value* x, DType dtype) {
   return b.CreateOr(code, sign);
 }
 
+// f64 to f32 by rounding to odd: an inexact result is the neighbour whose last bit is 1, so that rounding it again to a format
+// of at most 22 bits of fraction gives what rounding x at once gives.
+Value* to_float_by_odd(IrBuilder& b, Value* x, Type* floats) {
+  Value* nearest = b.CreateFPTrunc(x, floats);
+  Value* back = b.CreateFPExt(nearest, x->getType());
+  Value* bits = bit_cast(b, nearest, b.getInt32Ty());
+  Type* type = bits->getType();
+  Value* even = b.CreateICmpEQ(b.CreateAnd(bits, integer(type, 1)), integer(type, 0));
+  Value* inexact = b.CreateFCmpONE(back, x);
+  Value* too_small = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back), b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
+  Value* odd = b.CreateAdd(bits, b.CreateSelect(too_small, integer(type, 1), integer(type, -1)));
+  return bit_cast(b, b.CreateSelect(b.CreateAnd(even, inexact), odd, bits), b.getFloatTy());
+}
+
 bool is_small_float(DType dtype) { return is_floating(dtype) && dtype != DType::f64 && dtype != DType::f32 && dtype != DType::real; }
 
 }  // namespace
@@ -197,11 +211,16 @@ Value* convert(IrBuilder& b, Value* x, DType from, DType to) {
   if (to == DType::boolean)
     return is_floating(from) ? b.CreateFCmpUNE(x, number(x->getType(), 0)) : b.CreateICmpNE(x, integer(x->getType(), 0));
   if (is_floating(from)) {
+    if (is_small_float(to) && from == DType::f64) return round_to(b, to_float_by_odd(b, x, target), to);
     if (is_floating(to)) return round_to(b, b.CreateFPCast(x, target), to);
     const bool is_signed = to == DType::i32 || to == DType::i64;
     Type* exact = with_lanes_of(b.getIntNTy(static_cast<unsigned>(info(to).bits)), x->getType());
     Value* whole = b.CreateIntrinsic(is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {exact, x->getType()}, {x});
     return b.CreateZExtOrTrunc(whole, target);
+  }
+  if (is_small_float(to) && (from == DType::i32 || from == DType::i64)) {
+    Type* doubles = with_lanes_of(b.getDoubleTy(), x->getType());
+    return round_to(b, to_float_by_odd(b, b.CreateSIToFP(x, doubles), target), to);
   }
   if (is_floating(to)) return round_to(b, from == DType::boolean ? b.CreateUIToFP(x, target) : b.CreateSIToFP(x, target), to);
   if (from == DType::boolean) return b.CreateZExt(x, target);
