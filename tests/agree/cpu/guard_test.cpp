@@ -69,7 +69,9 @@ TEST_CASE("an access outside a tensor is caught, whatever it does to the values"
 TEST_CASE("memory that nothing wrote is seen in the result") {
   const Graph graph = three_tensors();
   const TensorMap inputs = some_inputs(graph, {}), params = initial_params(graph, {}, 1);
-  const CpuProgram program(graph, {}, {.cache = {}});
+  CpuOptions options;
+  options.cache.clear();
+  const CpuProgram program(graph, {}, options);
   GuardedMachine machine(program.program(), program.functions(), Guard::after);
   Executable nothing_runs = program.program();
   nothing_runs.launches.clear();
