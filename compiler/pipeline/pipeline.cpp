@@ -18,7 +18,11 @@ constexpr Pass kPasses[] = {
     {"simplify", "rewrite rules, constants folded, equal nodes merged",
      [](Graph g, const PipelineOptions& o) { return simplify(std::move(g), o.roots); }, true},
     {"precision", "a dtype for every node, casts as nodes",
-     [](Graph g, const PipelineOptions& o) { return assign_precision(g, o.precision); }, false},
+     [](Graph g, const PipelineOptions& o) {
+       const bool trains = o.roots == Roots::training && g.loss.valid();
+       return assign_precision(g, o.precision, trains ? Fp8Scaling::delayed : Fp8Scaling::current);
+     },
+     false},
 };
 
 class Stopwatch {

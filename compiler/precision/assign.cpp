@@ -1,5 +1,6 @@
 #include "compiler/precision/assign.h"
 
+#include <limits>
 #include <map>
 
 #include "compiler/precision/prune.h"
@@ -11,8 +12,9 @@ namespace {
 
 class Assigner {
  public:
-  Assigner(const Graph& graph, Policy policy)
+  Assigner(const Graph& graph, Policy policy, Fp8Scaling scaling)
       : in_(graph),
+        scaling_(scaling),
         policy_(policy != Policy::inherit ? policy : graph.policy),
         constant_(constant_nodes(graph)),
         loss_(loss_region(graph)),
@@ -30,6 +32,7 @@ class Assigner {
       to_[i] = assign(i, std::move(node));
     }
     move_roots();
+    out_.updates.insert(out_.updates.end(), amax_updates_.begin(), amax_updates_.end());
     return drop_unused_views(std::move(out_));
   }
 
@@ -198,7 +201,7 @@ class Assigner {
   struct Scaled {
     NodeId value, scale;
   };
-  // x / s in fp8 with s = max |x| / largest: the whole range is used and nothing overflows. Once for each buffer.
+  // x / s in fp8 with s = max |x| / largest, so that the whole range is used. Once for each buffer.
   Scaled divided_by_scale(NodeId x, DType dtype, Phase phase) {
     const auto found = scaled_.find({x.index, dtype});
     if (found != scaled_.end()) return found->second;
@@ -216,7 +219,8 @@ class Assigner {
     } else {
       constexpr double kSmallest = 1e-30;  // keeps the scale of a tensor of zeros from being 0
       const Type scalar{DType::f32, {}};
-      Type wide = node.type, low = node.type;
+      Type wide = node.type, quotient = node.type, low = node.type;
+      quotient.dtype = DType::f32;
       low.dtype = dtype;
       const NodeId magnitude = emit_map(MapFn::abs, {x}, wide, origin, "scale of an fp8 operand");
       Node reduce;
@@ -226,13 +230,45 @@ class Assigner {
       reduce.attr = ReduceAttr{ReduceFn::max, AxisList::range(wide.rank())};
       reduce.origin = origin;
       const NodeId largest = wide.rank() == 0 ? magnitude : emit(std::move(reduce), DType::f32, "scale of an fp8 operand", Pull::high);
-      const NodeId bounded = emit_map(MapFn::maximum, {largest, constant(kSmallest, origin)}, scalar, origin, "scale of an fp8 operand");
+      const NodeId amax = scaling_ == Fp8Scaling::delayed ? delayed_amax(largest, dtype, origin) : largest;
+      const NodeId bounded = emit_map(MapFn::maximum, {amax, constant(kSmallest, origin)}, scalar, origin, "scale of an fp8 operand");
       const NodeId scale =
           emit_map(MapFn::mul, {bounded, constant(1 / info(dtype).largest, origin)}, scalar, origin, "scale of an fp8 operand");
-      result = {emit_map(MapFn::div, {x, scale}, low, origin, "divided by its scale, in fp8"), scale};
+      result = {scaling_ == Fp8Scaling::delayed
+                    ? within_range(emit_map(MapFn::div, {x, scale}, quotient, origin, "divided by its scale"), low, origin)
+                    : emit_map(MapFn::div, {x, scale}, low, origin, "divided by its scale, in fp8"),
+                scale};
     }
     scaled_.emplace(std::pair(x.index, dtype), result);
     return result;
+  }
+
+  // The maximum of the run before; this run's is kept for the next.
+  NodeId delayed_amax(NodeId largest, DType dtype, Origin origin) {
+    const Type scalar{DType::f32, {}};
+    Init start;
+    start.kind = InitKind::constant;
+    start.args = {info(dtype).largest};
+    Node node;
+    node.op = Op::state;
+    node.type = scalar;
+    node.attr = StateAttr{Name(fmt::format("fp8.{}.amax", amax_updates_.size())), start, StateRole::scalar};
+    node.origin = origin;
+    const NodeId state = emit(std::move(node), DType::f32, "states are f32", Pull::neutral);
+    origin.phase = Phase::optimizer;
+    const std::string_view why = "maximum that the next run scales by";
+    const Type flag{DType::boolean, {}};
+    const NodeId some = emit_map(MapFn::less, {constant(0, origin), largest}, flag, origin, why);
+    const NodeId finite = emit_map(MapFn::less, {largest, constant(std::numeric_limits<double>::infinity(), origin)}, flag, origin, why);
+    const NodeId usable = emit_map(MapFn::logical_and, {some, finite}, flag, origin, why);
+    amax_updates_.push_back({state, emit_map(MapFn::where, {usable, largest, state}, scalar, origin, why)});
+    return state;
+  }
+
+  NodeId within_range(NodeId x, const Type& low, const Origin& origin) {
+    const double largest = info(low.dtype).largest;
+    const NodeId above = emit_map(MapFn::maximum, {x, constant(-largest, origin)}, type(x), origin, "within fp8's range");
+    return emit_map(MapFn::minimum, {above, constant(largest, origin)}, low, origin, "divided by its scale, in fp8");
   }
 
   NodeId constant(double value, const Origin& origin) {
@@ -370,7 +406,9 @@ class Assigner {
   }
 
   const Graph& in_;
+  Fp8Scaling scaling_;
   Policy policy_;
+  std::vector<Update> amax_updates_;
   std::vector<bool> constant_, loss_;
   std::vector<DType> gradient_;
   std::vector<NodeId> to_;
@@ -387,6 +425,6 @@ Policy effective_policy(const Graph& graph, Policy policy) {
   return graph.policy != Policy::inherit ? graph.policy : Policy::f32;
 }
 
-Graph assign_precision(const Graph& graph, Policy policy) { return Assigner(graph, policy).run(); }
+Graph assign_precision(const Graph& graph, Policy policy, Fp8Scaling scaling) { return Assigner(graph, policy, scaling).run(); }
 
 }  // namespace einc

@@ -1,6 +1,9 @@
 // Precision assignment: what each node gets under a policy, and where casts stand.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/verify.h"
 #include "compiler/precision/assign.h"
@@ -170,6 +173,37 @@ TEST_CASE("fp8: large and small operands keep their values") {
   const InterpretResult run = interpret(r, {}, inputs, {}, {}, options);
   const double expected[] = {1e-3, 2e-3, 3e-3, -4e-3};
   for (size_t i = 0; i < 4; ++i) CHECK(run.outputs[0].second.reals[i] == doctest::Approx(expected[i]).epsilon(0.07));
+}
+
+TEST_CASE("fp8, delayed: each operand has the scale of the run before, and what is beyond it becomes the largest number") {
+  Graph g;
+  Builder b(g);
+  const Type type{DType::real, {{"n", Poly(1)}, {"n", Poly(1)}}};
+  g.outputs.push_back({"y", matmul(b, b.input("x", type), b.input("w", type))});
+  const Graph r = assign_precision(g, Policy::fp8, Fp8Scaling::delayed);
+  for (const std::string& problem : verify(r)) FAIL_CHECK(problem);
+  CHECK(all(r, Op::state).size() == 2);
+  TensorMap states = initial_states(r, {}, 0);
+  const Name of_x("fp8.0.amax");
+  InterpretOptions options;
+  options.arithmetic = Arithmetic::stored;
+  const auto run = [&](double x, double w) {
+    const TensorMap inputs{{Name("x"), Tensor::of_reals({1, 1}, {x})}, {Name("w"), Tensor::of_reals({1, 1}, {w})}};
+    InterpretResult result = interpret(r, {}, inputs, {}, states, options);
+    for (auto& [path, value] : result.states) states[path] = value;
+    return result.outputs[0].second.reals[0];
+  };
+  CHECK(run(3, 2) == 6);    // the first scale is 1
+  CHECK(run(1e6, 2) == 6);  // 3 is the largest that its scale lets through
+  CHECK(states.at(of_x).reals[0] == 1e6);
+  CHECK(run(-1e6, 2) == doctest::Approx(-2e6).epsilon(0.01));
+  run(0, 2);
+  CHECK(states.at(of_x).reals[0] == 1e6);
+  run(std::numeric_limits<double>::infinity(), 2);
+  CHECK(states.at(of_x).reals[0] == 1e6);
+  CHECK(std::isnan(run(std::nan(""), 2)));
+  CHECK(states.at(of_x).reals[0] == 1e6);
+  CHECK(run(1e6, 2) == doctest::Approx(2e6).epsilon(0.01));
 }
 
 TEST_CASE("a cast stands below views, once for each buffer") {
