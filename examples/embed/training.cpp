@@ -26,7 +26,15 @@ int main(int argc, char** argv) try {
   session.run();
   std::printf("loss %.4f, after a hundred steps %.4f; accuracy %.2f\n", first, session.loss(),
               double{session.output("accuracy").as<float>()[0]});
-  return session.loss() < first / 2 ? 0 : 1;
+  session.save("mlp.safetensors");
+  einc::Session again(model);
+  again.load("mlp.safetensors");
+  again.set("x", x);
+  again.set("label", label);
+  again.run();
+  const bool same = again.output("logits").to_doubles() == session.output("logits").to_doubles();
+  std::printf("saved and loaded: %s logits\n", same ? "the same" : "other");
+  return session.loss() < first / 2 && same ? 0 : 1;
 } catch (const einc::Error& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return static_cast<int>(error.kind());

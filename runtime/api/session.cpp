@@ -7,6 +7,7 @@
 #include "runtime/base/printable.h"
 #include "runtime/executor/dlpack.h"
 #include "runtime/executor/session.h"
+#include "runtime/executor/weights.h"
 
 namespace einc {
 namespace {
@@ -101,6 +102,14 @@ void Session::set_elements(std::string_view name, DType dtype, const void* data,
   const Source source = source_of(program_.rep_->info, name);
   check(tensor_of(program_.rep_->info, source), dtype, count);
   rep_->set(source, data);
+}
+
+LoadedWeights Session::load(const std::string& path) {
+  return guarded([&] { return load_weights(path, program_.rep_->info, *rep_); });
+}
+
+void Session::save(const std::string& path, Saved what) const {
+  guarded([&] { save_weights(path, program_.rep_->info, *rep_, what); });
 }
 
 void Session::bind(std::string_view name, DType dtype, const std::vector<int64_t>& shape, void* memory) {

@@ -63,6 +63,13 @@ struct SessionOptions {
   int threads = 0;  // 0: as many as the machine has. Results are the same for any number
 };
 
+// What a file did not settle.
+struct LoadedWeights {
+  std::vector<std::string> missing;  // params that it has not: they keep their values
+  std::vector<std::string> unused;   // its tensors that are no param or state
+};
+enum class Saved : uint8_t { params, params_and_states };
+
 // A program with values for its tensors. To be used by one thread at a time; sessions do not disturb each other.
 class Session {
  public:
@@ -77,7 +84,8 @@ class Session {
   // Params and states as their initialisers say; the random draws of runs and steps follow from the same seed.
   void init(uint64_t seed);
 
-  // Values of an input, param or state, copied into the session's own memory. Throws Error (usage): no tensor of this name, another dtype or shape.
+  // Values of an input, param or state, copied into the session's own memory. Throws Error (usage): no tensor of this name, another dtype
+  // or shape.
   void set(std::string_view name, const TensorView& values);
   // Elements in row-major order; as many as the tensor has.
   template <class T>
@@ -88,6 +96,12 @@ class Session {
   void set(std::string_view name, const std::vector<T>& values) {
     set(name, std::span<const T>(values));
   }
+
+  // Params and states by their paths from a .safetensors or .npz file, copied in; floats of another format are rounded to the
+  // nearest. Nothing is changed on an Error: data (a damaged file, another shape), resource (it cannot be read).
+  LoadedWeights load(const std::string& path);
+  // Writes a .safetensors file: whole or not at all. Throws Error (resource).
+  void save(const std::string& path, Saved what = Saved::params) const;
 
   // From now on the tensor lies in the caller's memory, which outlives the session or the next bind of this name: nothing is
   // copied, and a training step writes new params and states there. The memory is aligned as its elements are. Throws as set.

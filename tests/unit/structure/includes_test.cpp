@@ -33,7 +33,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"compiler/codegen/none", {"compiler/codegen/llvm", "compiler/lower", "runtime/base", "runtime/program"}},
     {"runtime/program", {"runtime/base"}},
     {"runtime/cpu", {"runtime/base", "runtime/program"}},
-    {"runtime/executor", {"runtime/base", "runtime/program", "runtime/cpu"}},
+    {"runtime/executor", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/data"}},
     {"runtime/include", {"runtime/base", "einc"}},
     {"runtime/api", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/executor", "runtime/data"}},
     {"einc", {}},  // public headers among themselves

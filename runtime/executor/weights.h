@@ -1,0 +1,13 @@
+// Params and states in files.
+#pragma once
+#include <einc/runtime.h>
+
+#include "runtime/executor/session.h"
+
+namespace einc {
+
+// Sets what the file holds, by path, once all of it is known to fit. Throws RuntimeFailure: data or resource.
+LoadedWeights load_weights(const std::string& path, const ProgramInfo& info, SessionRep& session);
+void save_weights(const std::string& path, const ProgramInfo& info, const SessionRep& session, Saved what);
+
+}  // namespace einc
