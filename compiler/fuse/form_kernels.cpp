@@ -96,6 +96,7 @@ class Former {
     work_.push_back(work_of(id));
     group_of_[id.index] = own;
     if (fusion_ == Fusion::off) return;
+    if (const auto parts = scatter_onto(id, own)) return go_on(id, own, *parts);
     uint32_t target = own;
     for (NodeId operand : operands) {
       const uint32_t other = group_of_[operand.index];
@@ -106,6 +107,39 @@ class Former {
       else
         list_.refusals.push_back({operand, id, std::move(refusal)});
     }
+  }
+
+  // A sum of a scatter and of a value that nobody else reads: its updates can be added to that value where it lies.
+  struct ScatterOnto {
+    NodeId base, scatter;
+  };
+  std::optional<ScatterOnto> scatter_onto(NodeId id, uint32_t own) const {
+    const Node& node = graph_[id];
+    if (node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value(id)) return std::nullopt;
+    const auto mine = [&](NodeId x) {
+      return computed_[x.index] && !is_root_[x.index] && readers_[x.index].size() == 1 && graph_.shape(x) == graph_.shape(id) &&
+             graph_[x].type.dtype == node.type.dtype;
+    };
+    for (size_t k : {0, 1}) {
+      const NodeId scatter = node.operands[k], base = node.operands[1 - k];
+      if (scatter == base || graph_[scatter].op != Op::scatter_add || !mine(scatter) || !mine(base)) continue;
+      if (!node.as<MapAttr>().maps[0].is_identity() || !node.as<MapAttr>().maps[1].is_identity()) continue;
+      if (work_[group_of_[scatter.index]].group.members.size() > 1 || order_.lies_between(group_of_[scatter.index], own)) continue;
+      return ScatterOnto{base, scatter};
+    }
+    return std::nullopt;
+  }
+  void go_on(NodeId id, uint32_t own, const ScatterOnto& parts) {
+    const uint32_t group = group_of_[parts.scatter.index];
+    order_.join(group, own);
+    group_of_[id.index] = group;
+    work_[group].group.members.push_back(id);
+    work_[own].alive = false;
+    list_.continued.push_back({parts.base, id});
+  }
+
+  bool is_new_value(NodeId id) const {
+    return std::any_of(graph_.graph.updates.begin(), graph_.graph.updates.end(), [&](const Update& u) { return u.value == id; });
   }
 
   Work work_of(NodeId id) const {

@@ -7,8 +7,8 @@ namespace {
 
 class OrderedBuilder {
  public:
-  OrderedBuilder(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out)
-      : graph_(graph), id_(id), node_(graph[id]), space_(space), evaluator_(evaluator), kernel_(out.kernel) {}
+  OrderedBuilder(const BoundGraph& graph, NodeId id, NodeId whole, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out)
+      : graph_(graph), id_(id), whole_(whole), node_(graph[id]), space_(space), evaluator_(evaluator), kernel_(out.kernel) {}
 
   // out[.. i ..] = fold of x[.. 0 ..] to x[.. i ..], along the axis or against it.
   void scan() {
@@ -34,11 +34,14 @@ class OrderedBuilder {
     kernel_.stages.push_back(std::move(stage));
   }
 
-  // zeros, then out[.. ids ..] += updates, one after another along the axes of ids.
+  // zeros (or what is there), then out[.. ids ..] += updates, one after another along the axes of ids.
   void scatter_add() {
     const Indices at = loops_over(graph_.shape(node_.operands[0]), graph_[node_.operands[0]].type);
     Stage add = scatter(at, node_.operands[0], node_.operands[1], StoreMode::add);
-    fill(at, evaluator_.constant(node_.type.dtype, 0));
+    if (whole_ == id_)
+      fill(at, evaluator_.constant(node_.type.dtype, 0));
+    else
+      evaluator_.buffer(whole_, BufferAccess::read);
     kernel_.stages.push_back(std::move(add));
   }
 
@@ -160,7 +163,7 @@ class OrderedBuilder {
       if (!(in_table >> a & 1)) along.push_back(a);
     Indices place = table_index(at);
     place[static_cast<size_t>(attr.axis)] = Subscript::of_value(evaluator_.checked_position(id_, ids, at));
-    Store element{evaluator_.buffer(id_, BufferAccess::write), evaluator_.address(id_, place), evaluator_.value_of(updates, at), mode};
+    Store element{evaluator_.buffer(whole_, BufferAccess::write), evaluator_.address(id_, place), evaluator_.value_of(updates, at), mode};
     std::vector<AxisId> inner = axes_of(space_.unit(table_unit_).index);
     inner.insert(inner.end(), along.begin(), along.end());
     outer_but(inner);
@@ -185,7 +188,7 @@ class OrderedBuilder {
   }
 
   const BoundGraph& graph_;
-  NodeId id_;
+  NodeId id_, whole_;
   const Node& node_;
   LoopSpace& space_;
   KernelEvaluator& evaluator_;
@@ -197,8 +200,9 @@ class OrderedBuilder {
 
 bool is_ordered(Op op) { return op == Op::scan || op == Op::top_k_index || op == Op::scatter_add || op == Op::scatter_set; }
 
-void build_ordered_kernel(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out) {
-  OrderedBuilder builder(graph, id, space, evaluator, out);
+void build_ordered_kernel(const BoundGraph& graph, NodeId id, NodeId whole, LoopSpace& space, KernelEvaluator& evaluator,
+                          BuiltKernel& out) {
+  OrderedBuilder builder(graph, id, whole, space, evaluator, out);
   const Op op = graph[id].op;
   if (op == Op::scan)
     builder.scan();

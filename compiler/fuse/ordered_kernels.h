@@ -5,6 +5,9 @@
 namespace einc {
 
 bool is_ordered(Op op);
-void build_ordered_kernel(const BoundGraph& graph, NodeId id, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out);
+
+// `id`'s kernel. A scatter_add whose updates are added to another value is stored as their sum, `whole`, which lies where that
+// value does; otherwise `whole` is `id`.
+void build_ordered_kernel(const BoundGraph& graph, NodeId id, NodeId whole, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out);
 
 }  // namespace einc

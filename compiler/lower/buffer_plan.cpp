@@ -83,6 +83,7 @@ class Planner {
         BufferPlan::Buffer& b = plan_.buffers[gradient.value.index];
         if (b.place == BufferPlace::arena) b.place = BufferPlace::gradient;
       }
+    for (const Continued& c : list_.continued) continue_in_place(c);
     place_updates();
     place_arena();
     place_others();
@@ -101,6 +102,12 @@ class Planner {
         last_[id.index] = std::max(last_[id.index], k);
       }
     }
+  }
+
+  void continue_in_place(const Continued& c) {
+    plan_.buffers[c.base.index].place = BufferPlace::in_target;
+    plan_.buffers[c.base.index].target = c.whole;
+    first_[c.whole.index] = std::min(first_[c.whole.index], first_[c.base.index]);
   }
 
   void take_snapshots(const std::vector<NodeId>& kept) {

@@ -35,8 +35,14 @@ struct FusionRefusal {
   std::string reason;
 };
 
+// `whole` is made of `base` by adding to it where it lies.
+struct Continued {
+  NodeId base, whole;
+};
+
 struct KernelList {
   std::vector<GraphKernel> kernels;
+  std::vector<Continued> continued;
   std::vector<bool> in_memory;  // per node: a kernel writes it to a buffer of its own
   std::vector<FusionRefusal> refusals;
 };

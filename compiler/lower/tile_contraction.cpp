@@ -34,9 +34,13 @@ class Tiler {
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
     if (k < kSmallestDepth || m * n < t_.lanes || m * n * k < kSmallestWork || n * 2 < t_.lanes) return std::nullopt;
     if (m < 4 && unit_axis(right()) != t_.column) return std::nullopt;
-    choose_tile();
-    choose_sources();
-    choose_blocks();
+    if (suits_matrix_tiles()) {
+      choose_matrix_tiles();
+    } else {
+      choose_tile();
+      choose_sources();
+      choose_blocks();
+    }
     choose_split();
     return std::move(t_);
   }
@@ -102,6 +106,33 @@ class Tiler {
       const Scalar& whole = t_.kernel.values[part.operands[0]];
       return whole.kind == ScalarKind::index && whole.index.affine.coefficient(axis) == 1;
     });
+  }
+
+  bool suits_matrix_tiles() const {
+    const std::vector<Scalar>& values = t_.kernel.values;
+    return processor_.matrix_tiles && t_.lanes == TiledContraction::kTileRows && t_.dtype == DType::f32 &&
+           values[left()].dtype == DType::bf16 && values[right()].dtype == DType::bf16 && t_.rows() >= TiledContraction::kTileRows &&
+           t_.columns() >= TiledContraction::kTileRows && t_.depths() >= TiledContraction::kTileDepth;
+  }
+
+  // Two by two matrix tiles of sums. The right panel and a row of left tiles stay in the second cache.
+  void choose_matrix_tiles() {
+    constexpr int64_t kBf16 = 2, kDeepestTiles = 4096;
+    const int64_t m = t_.rows(), k = t_.depths();
+    t_.microkernel = Microkernel::matrix_tiles;
+    t_.tile_rows = 2 * TiledContraction::kTileRows;
+    t_.tile_vectors = 2;
+    t_.left = unit_axis(left()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
+    t_.right = unit_axis(right()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
+    const Scalar& load = t_.kernel.values[left()];
+    const bool whole_tiles = m % t_.tile_rows == 0 && k % TiledContraction::kTileDepth == 0;
+    if (whole_tiles && load.kind == ScalarKind::load && load.guards.empty() && load.index.dynamic.empty() &&
+        t_.kernel.buffers[load.slot].dtype == DType::bf16 && load.index.affine.coefficient(t_.depth) == 1)
+      t_.left = PanelSource::in_place;
+    t_.block_depth = k <= kDeepestTiles ? k : even_blocks(k, kDeepestTiles, TiledContraction::kTileDepth);
+    t_.block_rows = even_blocks(m, processor_.level2_bytes / 2 / (t_.block_depth * kBf16), t_.tile_rows);
+    t_.block_columns = round_up(t_.columns(), t_.tile_columns());
+    if (t_.depth_in_blocks()) t_.block_columns = even_blocks(t_.columns(), kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
   }
 
   // The tile that fills the registers and divides the result with the fewest cycles: two products and two loads a cycle,
@@ -172,7 +203,8 @@ class Tiler {
 
   // Cycles of the slower of two threads, over the depth: its tiles and the packing that both do.
   double split_cost(int64_t tiles, PanelSource other, int64_t packed) const {
-    const double work = static_cast<double>(t_.rows()) * static_cast<double>(t_.columns()) / t_.lanes / 2;
+    const double vectors = static_cast<double>(t_.rows()) * static_cast<double>(t_.columns()) / t_.lanes;
+    const double work = vectors / (t_.microkernel == Microkernel::matrix_tiles ? 16 : 2);
     const double share = static_cast<double>(divide_up(tiles * t_.batches, 2)) / static_cast<double>(tiles * t_.batches);
     const double cost = other == PanelSource::in_place ? 0 : other == PanelSource::by_width ? 3 : 6;
     return work * share + (t_.batches > 1 ? 0 : cost * static_cast<double>(packed) / t_.lanes);
@@ -188,10 +220,12 @@ int64_t TiledContraction::left_pitch() const { return round_up(block_depth, lane
 
 int64_t TiledContraction::left_elements() const {
   if (left == PanelSource::in_place) return 0;
+  if (microkernel == Microkernel::matrix_tiles) return round_up(block_rows, tile_rows) * tile_depths() * kTileDepth / 2;
   return left == PanelSource::by_depth ? block_rows * left_pitch() : block_rows * block_depth;
 }
 
 int64_t TiledContraction::right_elements() const {
+  if (microkernel == Microkernel::matrix_tiles) return tile_depths() * kTileDepth * tile_columns() / 2;
   return right == PanelSource::in_place ? 0 : round_up(block_depth, lanes) * tile_columns();
 }
 

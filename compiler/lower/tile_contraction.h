@@ -11,13 +11,17 @@ namespace einc {
 
 // Where the microkernel reads an operand: where it lies, or in a panel filled by vectors along depth or along its other axis.
 enum class PanelSource : uint8_t { in_place, by_depth, by_width };
+// What multiplies: vectors of sums with one element of the left operand at a time, or the processor's tiles of 16 x 32 bf16.
+enum class Microkernel : uint8_t { vectors, matrix_tiles };
 enum class SharedAxis : uint8_t { rows, columns };
 
 struct TiledContraction {
-  Kernel kernel;  // with all rows, all columns and all depth axes as one axis each
+  static constexpr int kTileRows = 16, kTileDepth = 32;  // of a matrix tile
+  Kernel kernel;                                         // with all rows, all columns and all depth axes as one axis each
   AxisId row = 0, column = 0, depth = 0;
-  DType dtype = DType::f32;  // of sums and panels
-  int lanes = 1;             // of a vector
+  DType dtype = DType::f32;  // of sums and panels; panels of matrix tiles are bf16
+  Microkernel microkernel = Microkernel::vectors;
+  int lanes = 1;  // of a vector
   int tile_rows = 1, tile_vectors = 1;
   int64_t block_rows = 1, block_columns = 1, block_depth = 1;
   PanelSource left = PanelSource::in_place, right = PanelSource::in_place;
@@ -30,6 +34,8 @@ struct TiledContraction {
   int64_t tile_columns() const { return int64_t{lanes} * tile_vectors; }
   int64_t domain() const { return batches * parts; }
   bool depth_in_blocks() const { return block_depth < depths(); }
+  // Of a panel of matrix tiles: its depth in whole tiles.
+  int64_t tile_depths() const { return (block_depth + kTileDepth - 1) / kTileDepth; }
   // Elements of a row of the left panel when it is filled by depth.
   int64_t left_pitch() const;
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/base/matrix_tiles.h"
+
 namespace einc {
 namespace {
 
@@ -59,6 +61,35 @@ __attribute__((target("avx512f,avx512bf16"))) float dot_512(int64_t rounds) {
   return total;
 }
 
+// A product of tiles takes as long as so many of the others.
+constexpr int64_t kTileProducts = 16;
+
+__attribute__((target("amx-tile,amx-bf16"))) float multiply_tiles(int64_t rounds) {
+  struct {
+    uint8_t palette = 1, start = 0, reserved[14] = {};
+    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  } setting;
+  _tile_loadconfig(&setting);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int64_t i = 0; i < rounds / kTileProducts; ++i)
+    for (int k = 0; k < kChains / 4; ++k) {
+      _tile_dpbf16ps(0, 4, 5);
+      _tile_dpbf16ps(1, 4, 5);
+      _tile_dpbf16ps(2, 4, 5);
+      _tile_dpbf16ps(3, 4, 5);
+    }
+  float sums[16 * 16];
+  _tile_stored(0, sums, 64);
+  _tile_release();
+  return sums[0];
+}
+
 // FLOPs a second: `flops` of each instruction, on every thread of the pool.
 double rate(ThreadPool& pool, double flops, float (*work)(int64_t)) {
   volatile float keep = 0;
@@ -78,7 +109,11 @@ double multiply_add_rate(ThreadPool& pool) {
   return rate(pool, wide ? 32 : 16, wide ? multiply_add_512 : multiply_add_256);
 }
 
-double bf16_dot_rate(ThreadPool& pool) { return __builtin_cpu_supports("avx512bf16") ? rate(pool, 64, dot_512) : 0; }
+double bf16_dot_rate(ThreadPool& pool) {
+  constexpr double kTileFlops = 2 * 16 * 16 * 32;
+  if (enable_matrix_tiles()) return rate(pool, kTileFlops / kTileProducts, multiply_tiles);
+  return __builtin_cpu_supports("avx512bf16") ? rate(pool, 64, dot_512) : 0;
+}
 
 CpuPeak measure_peak(ThreadPool& pool) {
   return {multiply_add_rate(pool), bf16_dot_rate(pool), copy_rate(pool), triad_rate(pool), core_round_trip(pool)};

@@ -8,7 +8,7 @@ namespace einc {
 
 struct CpuPeak {
   double flops = 0;       // f32 multiply-adds a second, two FLOPs each, all threads of the pool
-  double bf16_flops = 0;  // those of bf16 dot instructions; 0 where the processor has none
+  double bf16_flops = 0;  // those of bf16: matrix tiles or dot instructions; 0 where the processor has none
   double copy = 0;        // bytes a second that leave the caches, read and written ones together: a[i] = b[i],
   double triad = 0;       // and a[i] = b[i] + s * c[i]; both with streaming stores
   double round_trip = 0;  // seconds from one core to another and back; 0 with one thread

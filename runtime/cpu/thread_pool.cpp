@@ -4,6 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/matrix_tiles.h"
+
 namespace einc {
 namespace {
 
@@ -41,6 +43,7 @@ struct ThreadPool::Team {
 };
 
 ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>()), threads_(threads < 1 ? 1 : threads) {
+  enable_matrix_tiles();  // kernels may use them on any thread
   for (int t = 1; t < threads_; ++t) team_->members.emplace_back([this, t] { team_->serve(t, threads_); });
 }
 

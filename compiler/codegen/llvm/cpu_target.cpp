@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "compiler/codegen/llvm/error.h"
+#include "runtime/base/matrix_tiles.h"
 #include "runtime/cpu/cpu_features.h"
 
 namespace einc {
@@ -72,6 +73,7 @@ const CpuTarget& CpuTarget::host() {
     host.features_ = found.getFeatures().getString();
     if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) host.processor_.level1_bytes = bytes;
     if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) host.processor_.level2_bytes = bytes;
+    if (!enable_matrix_tiles()) host.features_ += ",-amx-tile,-amx-bf16,-amx-int8";
     host.describe();
     return host;
   }();
@@ -94,6 +96,7 @@ void CpuTarget::describe() {
   const std::vector<std::string> enabled = enabled_features(*this, features_);
   if (has(enabled, "avx")) processor_.vector_bits = 256;
   if (has(enabled, "avx512f")) processor_.vector_bits = 512, processor_.vector_registers = 32;
+  processor_.matrix_tiles = has(enabled, "avx512f") && has(enabled, "amx-tile") && has(enabled, "amx-bf16");
   key_ = triple_ + ' ' + cpu_ + ' ' + features_ + fmt::format(" {}K {}K", processor_.level1_bytes >> 10, processor_.level2_bytes >> 10) +
          " LLVM " LLVM_VERSION_STRING " " + kPasses;
 }

@@ -1,6 +1,7 @@
 #include "compiler/codegen/llvm/emit_contraction.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 
@@ -11,6 +12,7 @@ namespace {
 
 using llvm::BasicBlock;
 
+constexpr int kTileRows = TiledContraction::kTileRows;
 constexpr size_t kShortEpilogue = 12;  // values that are worth repeating for every vector of a tile
 
 class ContractionEmitter : PanelEmitter {
@@ -18,6 +20,7 @@ class ContractionEmitter : PanelEmitter {
   ContractionEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan) : PanelEmitter(module, name, plan) {}
 
   void run() {
+    if (t_.microkernel == Microkernel::matrix_tiles) configure_tiles();
     Register begin = function_->getArg(1), end = function_->getArg(2), parts = i64(t_.parts);
     for_loop(b_.CreateUDiv(begin, parts), b_.CreateUDiv(b_.CreateAdd(end, i64(t_.parts - 1)), parts), i64(1), [&](Register batch) {
       decode(batch);
@@ -31,6 +34,7 @@ class ContractionEmitter : PanelEmitter {
       else
         rows({i64(0), i64(t_.rows())}, own);
     });
+    if (t_.microkernel == Microkernel::matrix_tiles) b_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
     b_.CreateRetVoid();
   }
 
@@ -85,6 +89,7 @@ class ContractionEmitter : PanelEmitter {
   using Sums = std::vector<Register>;  // row by row
 
   void tile(const Block& block, Register row, int count, Register column, int64_t width) {
+    if (t_.microkernel == Microkernel::matrix_tiles) return matrix_tile(block, row, count, column, width);
     const int vectors = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
     const Source left = left_source(block, row), right = right_source(block, column, vectors);
     Register partial = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
@@ -212,13 +217,84 @@ class ContractionEmitter : PanelEmitter {
     llvm::AllocaInst* kept = tile_slot();
     for (size_t k = 0; k < sums.size(); ++k)
       b_.CreateAlignedStore(sums[k], at(kept, i64(static_cast<int64_t>(k) * t_.lanes)), panel_alignment());
+    epilogue_of(kept, vectors, row, count, column, width);
+  }
+
+  // From sums in memory, whose rows are `pitch` vectors apart.
+  void epilogue_of(Register kept, int pitch, Register row, int count, Register column, int64_t width) {
+    const auto vectors = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
     for (int v = 0; v < vectors; ++v)
       in_columns(column, v, width, [&] {
         for_loop(i64(0), i64(count), i64(1), [&](Register r) {
-          Register from = at(kept, b_.CreateAdd(times(r, int64_t{vectors} * t_.lanes), i64(int64_t{v} * t_.lanes)));
+          Register from = at(kept, b_.CreateAdd(times(r, int64_t{pitch} * t_.lanes), i64(int64_t{v} * t_.lanes)));
           stores(b_.CreateAdd(row, r), b_.CreateAlignedLoad(vector_, from, panel_alignment()));
         });
       });
+  }
+
+  // --- matrix tiles: registers 0 to 3 hold sums, 4 and 5 the left operand, 6 and 7 the right one ---
+
+  llvm::ConstantInt* i8(int value) { return b_.getInt8(static_cast<uint8_t>(value)); }
+
+  // All eight registers have 16 rows of 64 bytes.
+  void configure_tiles() {
+    constexpr size_t kBytes = 64, kRowBytesAt = 16, kRowsAt = 48;
+    std::vector<uint8_t> bytes(kBytes, 0);
+    bytes[0] = 1;
+    for (size_t r = 0; r < 8; ++r) bytes[kRowBytesAt + 2 * r] = 64, bytes[kRowsAt + r] = TiledContraction::kTileRows;
+    llvm::Constant* content = llvm::ConstantDataArray::get(context_, bytes);
+    auto* setting = new llvm::GlobalVariable(module_, content->getType(), true, llvm::GlobalValue::PrivateLinkage, content, "tiles");
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {setting});
+  }
+
+  void matrix_tile(const Block& block, Register row, int count, Register column, int64_t width) {
+    const int down = (count + kTileRows - 1) / kTileRows, across = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
+    const int64_t pitch = t_.tile_columns() * bytes_of(t_.dtype);
+    Register sums = tile_slot();
+    if (t_.depth_in_blocks())
+      sums = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
+                                       times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
+    const auto each_sum = [&](const auto& visit) {
+      for (int r = 0; r < down; ++r)
+        for (int c = 0; c < across; ++c)
+          visit(i8(2 * r + c), b_.CreateConstGEP1_64(b_.getInt8Ty(), sums, static_cast<uint64_t>(r * kTileRows * pitch + c * kLine)));
+    };
+    const auto clear = [&] { each_sum([&](Register tile, Register) { b_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile}); }); };
+    const auto load = [&] {
+      each_sum([&](Register tile, Register from) { b_.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {tile, from, i64(pitch)}); });
+    };
+    clear();
+    if (t_.depth_in_blocks()) if_then(b_.CreateICmpSGT(block.depth.begin, i64(0)), load);
+    multiply_tiles(block, row, down, across);
+    each_sum([&](Register tile, Register to) { b_.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {}, {tile, to, i64(pitch)}); });
+    const auto finish = [&] {
+      find_needed(kernel_.stages[1]);
+      epilogue_of(sums, t_.tile_vectors, row, count, column, width);
+    };
+    if (t_.depth_in_blocks())
+      if_then(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), finish);
+    else
+      finish();
+  }
+
+  void multiply_tiles(const Block& block, Register row, int down, int across) {
+    const MatrixSource left = matrix_left(block, row);
+    const MatrixSource right[] = {matrix_right(0), matrix_right(1)};
+    Register steps = b_.CreateUDiv(b_.CreateAdd(b_.CreateSub(block.depth.end, block.depth.begin), i64(TiledContraction::kTileDepth - 1)),
+                                   i64(TiledContraction::kTileDepth));
+    const auto load = [&](int tile, Register from, int64_t offset, int64_t pitch) {
+      b_.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {},
+                         {i8(tile), b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(offset)), i64(pitch)});
+    };
+    const int64_t below = t_.left == PanelSource::in_place ? kTileRows * left.pitch : t_.tile_depths() * kTileRows * left.pitch;
+    for_loop(i64(0), steps, i64(1), [&](Register step) {
+      Register left_at = b_.CreateGEP(b_.getInt8Ty(), left.base, times(step, left.next));
+      for (int r = 0; r < down; ++r) load(4 + r, left_at, r * below, left.pitch);
+      for (int c = 0; c < across; ++c)
+        load(6 + c, b_.CreateGEP(b_.getInt8Ty(), right[c].base, times(step, right[c].next)), 0, right[c].pitch);
+      for (int r = 0; r < down; ++r)
+        for (int c = 0; c < across; ++c) b_.CreateIntrinsic(llvm::Intrinsic::x86_tdpbf16ps, {}, {i8(2 * r + c), i8(4 + r), i8(6 + c)});
+    });
   }
 
   llvm::AllocaInst* tile_slot() {

@@ -192,11 +192,19 @@ std::optional<PanelEmitter::Stream> PanelEmitter::next_rows(const Source& left) 
 }
 
 void PanelEmitter::pack_left(const Block& block) {
+  if (t_.microkernel == Microkernel::matrix_tiles) {
+    if (t_.left != PanelSource::in_place)
+      pack_matrix_tiles(kernel_.contraction->left, t_.row, block.rows, block.depth, t_.left, TileOrder::rows_of_depth, left_panel_);
+    return;
+  }
   if (t_.left == PanelSource::by_depth) pack_left_by_depth(block);
   if (t_.left == PanelSource::by_width) pack_left_by_rows(block);
 }
 
 void PanelEmitter::pack_right(const Block& block, Register column, int64_t width) {
+  if (t_.microkernel == Microkernel::matrix_tiles)
+    return pack_matrix_tiles(kernel_.contraction->right, t_.column, {column, b_.CreateAdd(column, i64(width))}, block.depth, t_.right,
+                             TileOrder::pairs_of_depth, right_panel_);
   if (t_.right == PanelSource::by_depth) pack_right_by_depth(block, column, static_cast<int>((width + t_.lanes - 1) / t_.lanes));
   if (t_.right == PanelSource::by_width) pack_right_by_columns(block, column, width);
 }

@@ -53,6 +53,15 @@ class PanelEmitter : protected ValueEmitter {
   void pack_left(const Block& block);
   void pack_right(const Block& block, Register column, int64_t width);
 
+  // Bytes of the first matrix tile of the left operand's rows from `row` on, and of the right panel's columns from 16 * tile on:
+  // how far its rows are apart, and how far down the depth the next one lies.
+  struct MatrixSource {
+    Register base;
+    int64_t pitch, next;
+  };
+  MatrixSource matrix_left(const Block& block, Register row);
+  MatrixSource matrix_right(int tile);
+
   Source left_source(const Block& block, Register row);
   Source right_source(const Block& block, Register column, int vectors);
 
@@ -75,6 +84,11 @@ class PanelEmitter : protected ValueEmitter {
   void pack_left_by_rows(const Block& block);
   void pack_right_by_columns(const Block& block, Register column, int64_t width);
   void pack_right_by_depth(const Block& block, Register column, int vectors);
+  enum class TileOrder : uint8_t { rows_of_depth, pairs_of_depth };
+  void pack_matrix_tiles(ValueId id, AxisId axis, Extent range, Extent depth, PanelSource source, TileOrder order, Register panel);
+  std::vector<Register> pairs_by_width(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
+  std::vector<Register> pairs_by_depth(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
+  Register bf16_bits(ValueId id);
   Source in_place(ValueId id, AxisId axis, Register i, const Block& block);
 
   Register left_panel_ = nullptr, right_panel_ = nullptr;

@@ -59,7 +59,8 @@ void check(const Case& test, Expect expect = Expect::anything) {
   for (const auto& [name, value] : test.dims) sizes += fmt::format("{}={} ", name.str(), value);
   CAPTURE(sizes);
   const Graph graph = finished(compile_text(test.program, test.dims));
-  const TensorMap inputs = some_inputs(graph, test.dims);
+  TensorMap inputs = some_inputs(graph, test.dims);
+  for (auto& [name, value] : inputs) value = from_host(to_host(value));  // rounded to their dtype
   const InterpretResult wanted = interpret(graph, test.dims, inputs, {}, {});
   CpuOptions options;
   options.cache.clear();
@@ -114,6 +115,23 @@ TEST_CASE("contractions: blocks of depth, rows and columns") {
     check({product(layout, "f32"), {{"m", 1100}, {"n", 33}, {"k", 515}}}, Expect::tiles);
     check({product(layout, "f32"), {{"m", 18}, {"n", 520}, {"k", 517}}}, Expect::tiles);
   }
+}
+
+// Where the processor multiplies tiles of bf16: their tails along each axis, and sums in blocks of depth.
+TEST_CASE("contractions: bf16") {
+  constexpr int64_t kSizes[][3] = {{17, 63, 65}, {64, 96, 64}, {33, 50, 1030}, {16, 16, 32}, {100, 31, 33}};
+  for (const Layout& layout : kLayouts)
+    for (const auto& [m, n, k] : kSizes) check({product(layout, "bf16"), {{"m", m}, {"n", n}, {"k", k}}}, Expect::tiles);
+  for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]}) {
+    check({product(layout, "bf16", "x / 64 + c"), {{"m", 40}, {"n", 70}, {"k", 4200}}}, Expect::tiles);
+    check({product(layout, "bf16", "gelu_tanh(x / 8 + c) * d"), {{"m", 63}, {"n", 65}, {"k", 96}}}, Expect::tiles);
+  }
+  check(
+      {"dim g, m, n, k\ninput a: bf16[g m k]\ninput b: bf16[k 3 g n]\nq = einsum(a, b, \"b s k, k t h d -> t b h s d\")\noutput y = "
+       "q[t = 1]\n",
+       {{"g", 2}, {"m", 32}, {"n", 20}, {"k", 48}}});
+  check({"dim m, n, k\ninput a: bf16[m k]\ninput b: bf16[n k]\noutput y = einsum(exp(a), exp(b), \"m k, n k -> m n\") / 64\n",
+         {{"m", 40}, {"n", 40}, {"k", 40}}});
 }
 
 TEST_CASE("contractions: epilogues") {

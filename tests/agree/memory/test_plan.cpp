@@ -108,6 +108,21 @@ void check_plan(const std::string& file, const Bindings& dims) {
 
 }  // namespace
 
+TEST_CASE("the gradients of a table that is read twice are one buffer") {
+  const Graph graph =
+      compiled("examples/gpt2.ein", {{"batch", 2}, {"seq", 9}, {"vocab", 17}, {"layers", 1}, {"heads", 2}, {"head", 5}}, Policy::f32);
+  const FormedGraph formed =
+      form_graph(graph, {{"batch", 2}, {"seq", 9}, {"vocab", 17}, {"layers", 1}, {"heads", 2}, {"head", 5}}, RunMode::training);
+  REQUIRE(formed.list.continued.size() == 2);  // of the logits too: that of the softmax, then those of the targets
+  for (const auto& [base, whole] : formed.list.continued) {
+    CHECK(formed.plan.buffers[base.index].place == BufferPlace::in_target);
+    CHECK(formed.plan.buffers[base.index].target == whole);
+  }
+  const auto& [base, whole] = formed.list.continued[1];
+  CHECK(graph[base].op == Op::contract);
+  CHECK(formed.plan.buffers[whole.index].place == BufferPlace::gradient);
+}
+
 TEST_CASE("every read finds its value") {
   check_plan("examples/two_layer.ein", {{"batch", 20}, {"width", 7}, {"out", 5}});
   check_plan("examples/gpt2.ein", {{"batch", 2}, {"seq", 9}, {"vocab", 17}, {"layers", 3}, {"heads", 2}, {"head", 5}});
