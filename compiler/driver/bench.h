@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/fuse/form_kernels.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/lower/kernel_work.h"
@@ -14,6 +15,7 @@ namespace einc {
 struct BenchOptions {
   RunMode mode = RunMode::training;
   int threads = 1, steps = 5;
+  Fusion fusion = Fusion::on;
   bool cached = true;  // machine code compiled before may be used
 };
 

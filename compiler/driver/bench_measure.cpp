@@ -111,6 +111,7 @@ BenchResult measure(const Graph& graph, const Bindings& dims, const BenchOptions
   result.algorithmic = algorithmic_flops(graph, dims);
   CpuOptions cpu_options;
   cpu_options.mode = options.mode;
+  cpu_options.fusion = options.fusion;
   if (!options.cached) cpu_options.cache.clear();
   const double before = now();
   const CpuProgram cpu(graph, dims, cpu_options);

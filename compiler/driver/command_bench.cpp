@@ -8,6 +8,7 @@
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/ir/text.h"
+#include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/data/file.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 struct BenchRequest {
   std::string file, mode = "training", precision, trace;
-  std::vector<std::string> dims;
+  std::vector<std::string> dims, disable;
   int threads = 0, steps = 5, kernels = 12;
   bool no_cache = false, json = false;
 };
@@ -36,6 +37,8 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(CLI::NonNegativeNumber);
   app.add_option("--trace", r.trace, "writes when each thread worked on what, for Perfetto or chrome://tracing")->type_name("FILE");
   app.add_flag("--json", r.json, "all of it as JSON");
+  app.add_option("--disable", r.disable, "leave out `attention` (scores in tiles) or all `fusion`")
+      ->check(CLI::IsMember({"attention", "fusion"}));
   app.add_flag("--no-cache", r.no_cache, "compile anew, whatever was compiled before");
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
@@ -54,6 +57,7 @@ ExitStatus bench_command(Arguments arguments) {
   options.threads = r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency());
   options.steps = r.steps;
   options.cached = !r.no_cache;
+  options.fusion = fusion_without(r.disable);
   const BenchResult result = measure(*c.graph, *dims, options);
   if (!r.trace.empty()) {
     const std::string trace = bench_trace(result);

@@ -87,9 +87,9 @@ FitReport fit_dim(const CompileRequest& request, const Graph& graph, const Pipel
     PipelineOptions with = options;
     with.observe = nullptr;
     with.dims[dim] = value;
-    if (!recompile) return peak_training_bytes(graph, with.dims, native_processor());
+    if (!recompile) return peak_training_bytes(graph, with.dims, native_processor(), fusion_without(request.disable));
     Compilation c = compile_file(request.file, with);
-    return c.graph ? peak_training_bytes(*c.graph, with.dims, native_processor()) : std::nullopt;
+    return c.graph ? peak_training_bytes(*c.graph, with.dims, native_processor(), fusion_without(request.disable)) : std::nullopt;
   };
   const int64_t limit = recompile ? 4096 : int64_t{1} << 40;
   return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
@@ -145,6 +145,7 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   const Graph inference = run_passes(*c.elaborated, inference_options);
   report_options.inference = &inference;
   report_options.processor = native_processor();
+  report_options.fusion = fusion_without(request.disable);
   Report report = build_report(*c.graph, report_options);
   if (!request.fit.empty()) report.fit = fit_dim(request, *c.graph, options, *device);
   return report;
@@ -152,7 +153,9 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
 
 // What stands below the graph, for the processor.
 void show_native(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
-  const auto lowered = lower_graph(graph, dims, {});
+  CpuOptions options;
+  options.fusion = fusion_without(request.disable);
+  const auto lowered = lower_graph(graph, dims, options);
   if (request.emit == "kernels") fmt::print("{}", emit_kernels(*lowered));
   if (request.emit == "llvm") fmt::print("{}", llvm_text_of(lowered->lowered));
   if (request.emit == "asm") fmt::print("{}", assembly_of(lowered->lowered));
@@ -198,6 +201,10 @@ PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& 
   return options;
 }
 
+bool is_fusion_step(const std::string& name) {
+  return std::any_of(std::begin(kFusionSteps), std::end(kFusionSteps), [&](const FusionStep& s) { return s.name == name; });
+}
+
 bool check_pass_names(const CompileRequest& request) {
   auto known = [](const std::string& name, bool elaborate_too) {
     for (const Pass& p : passes())
@@ -207,7 +214,8 @@ bool check_pass_names(const CompileRequest& request) {
   for (const std::string& name : request.dump_after)
     if (!known(name, true)) return fmt::print(stderr, "einc: no pass `{}` (einc --passes lists them)\n", printable(name)), false;
   for (const std::string& name : request.disable)
-    if (!known(name, false)) return fmt::print(stderr, "einc: no pass `{}` (einc --passes lists them)\n", printable(name)), false;
+    if (!known(name, false) && !is_fusion_step(name))
+      return fmt::print(stderr, "einc: no pass `{}` (einc --passes lists them)\n", printable(name)), false;
   return true;
 }
 
@@ -222,6 +230,7 @@ ExitStatus compile_command(Arguments arguments) {
   if (request.list_devices) return fmt::print("{}", list_devices_text()), ExitStatus::done;
   if (request.show_passes) {
     for (const Pass& p : passes()) fmt::print("{:<12} {}\n", p.name, p.description);
+    for (const FusionStep& s : kFusionSteps) fmt::print("{:<12} {}\n", s.name, s.description);
     return ExitStatus::done;
   }
   if (request.emit == "obj" && !check_object_request(request.object)) return ExitStatus::wrong_usage;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/driver/node_names.h"
+#include "compiler/lower/attention.h"
 
 namespace einc {
 namespace {
@@ -28,6 +31,29 @@ std::string place_text(const LoweredGraph& lowered, NodeId id, const std::vector
       return fmt::format(", {} bytes at {} of the arena", b.bytes, b.offset);
   }
   return "";
+}
+
+// Where scores stay in tiles, how many of them are made, and why not elsewhere.
+std::string attention_text(const LoweredGraph& lowered, const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < lowered.list.kernels.size(); ++i) {
+    const Kernel& kernel = *lowered.list.kernels[i].kernel;
+    if (!kernel.attention) continue;
+    const Attention& a = *kernel.attention;
+    const int64_t rows = kernel.extent(a.row), keys = kernel.extent(a.key);
+    int64_t pairs = 0;
+    for (int64_t first = 0; first < rows; first += a.block_rows) {
+      const int64_t last = std::min(first + a.block_rows, rows) - 1;
+      pairs += (last - first + 1) * keys_of(kernel, first, last).count();
+    }
+    text +=
+        fmt::format("kernel {} is attention: {} rows by {} keys in blocks of {} rows, {:.0f} % of the pairs made, none stored\n", i, rows,
+                    keys, a.block_rows, 100 * static_cast<double>(pairs) / (static_cast<double>(rows) * static_cast<double>(keys)));
+  }
+  for (const FusionRefusal& r : lowered.list.no_attention)
+    text += fmt::format("{} are stored, not attention in tiles: {} ({})\n", described(lowered.bound, r.operand, names), r.reason,
+                        described(lowered.bound, r.node, names));
+  return text;
 }
 
 }  // namespace
@@ -59,6 +85,7 @@ std::string explain_fusion(const LoweredGraph& lowered) {
     for (NodeId id : lowered.list.kernels[i].group.members) text += " " + names[id.index];
     text += '\n';
   }
+  text += attention_text(lowered, names);
   for (const FusionRefusal& r : lowered.list.refusals)
     text += fmt::format("{} and {} are not joined: {}\n", described(lowered.bound, r.operand, names),
                         described(lowered.bound, r.node, names), r.reason);

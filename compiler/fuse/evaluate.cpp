@@ -390,8 +390,8 @@ ValueId KernelEvaluator::arg_reduce(NodeId id, const Indices& at) {
 
 ValueId KernelEvaluator::contract(NodeId id, const Indices& at) {
   if (!guards_.empty()) throw Refused{"a contraction inside a padded region"};
-  if (contraction) throw Refused{"two contractions"};
-  contraction = id;
+  if (contracts_ && allowed_ == Contractions::one) throw Refused{"two contractions"};
+  contracts_ = true;
   const Node& node = graph_[id];
   const ContractAttr& attr = node.as<ContractAttr>();
   std::map<int, Subscript> summed;
@@ -406,24 +406,28 @@ ValueId KernelEvaluator::contract(NodeId id, const Indices& at) {
       }
       auto found = summed.find(labels[i]);
       if (found == summed.end()) {
-        const int unit = space_.add(out_.kernel, shape[static_cast<size_t>(i)], graph_.graph.type(node.operands[k]).axis(i).name);
-        found = summed.emplace(labels[i], space_.unit(unit).index).first;
+        const auto given = summed_.find({id.index, labels[i]});
+        const auto loop = [&] {
+          const Name name = graph_.graph.type(node.operands[k]).axis(i).name;
+          return Subscript(space_.unit(space_.add(out_.kernel, shape[static_cast<size_t>(i)], name)).index);
+        };
+        found = summed.emplace(labels[i], given != summed_.end() ? given->second : loop()).first;
         loops_over.push_back(found->second);
       }
       in.push_back(found->second);
     }
     return value_of(node.operands[k], in);
   };
-  left = operand(0, attr.left);
-  right = operand(1, attr.right);
+  const ValueId left = operand(0, attr.left), right = operand(1, attr.right);
   Scalar product;
   product.kind = ScalarKind::map;
   product.fn = MapFn::mul;
   product.dtype = accumulator(node.type.dtype);
   product.operands = {left, right};
   const ValueId value = add(std::move(product));
-  contraction_reduction = add_reduction({Fold::sum, value, kNoValue, accumulator(node.type.dtype)}, loops(loops_over));
-  return reduction_result(contraction_reduction, node.type.dtype);
+  const uint16_t reduction = add_reduction({Fold::sum, value, kNoValue, accumulator(node.type.dtype)}, loops(loops_over));
+  products.push_back({id, reduction, left, right});
+  return reduction_result(reduction, node.type.dtype);
 }
 
 // The node at `at` where the ranges hold, else `otherwise`; what it loads is not read elsewhere.

@@ -43,11 +43,14 @@ class LoopSpace {
   std::vector<std::vector<int64_t>> factors_;  // of units that were divided
 };
 
+// How many contractions a kernel may hold.
+enum class Contractions : uint8_t { one, any };
+
 class KernelEvaluator {
  public:
   KernelEvaluator(const BoundGraph& graph, const std::vector<bool>& member, const std::vector<bool>& in_memory, LoopSpace& space,
-                  BuiltKernel& out)
-      : graph_(graph), member_(member), in_memory_(in_memory), space_(space), out_(out) {}
+                  BuiltKernel& out, Contractions allowed = Contractions::one)
+      : graph_(graph), member_(member), in_memory_(in_memory), space_(space), out_(out), allowed_(allowed) {}
 
   // The value of node `id` at index `at`, one entry per axis.
   ValueId value_of(NodeId id, const Indices& at);
@@ -56,6 +59,8 @@ class KernelEvaluator {
   // Loops over the axes that a reduce sums over, as an index each.
   const Indices& reduced_index(NodeId reduce, const Indices& at);
   void set_reduced_index(NodeId reduce, Indices index) { reduced_.emplace(reduce.index, std::move(index)); }
+  // The same for a label that a contraction sums over.
+  void set_summed_index(NodeId contract, int label, Subscript index) { summed_[{contract.index, label}] = std::move(index); }
 
   Subscript address(NodeId id, const Indices& at) const;
   uint16_t buffer(NodeId id, BufferAccess access);
@@ -66,9 +71,13 @@ class KernelEvaluator {
   ValueId constant(DType dtype, double value);
 
   std::vector<std::vector<AxisId>> reduction_axes;  // per reduction of the kernel
-  std::optional<NodeId> contraction;                // the contract node of the group, when it has one
-  ValueId left = kNoValue, right = kNoValue;
-  uint16_t contraction_reduction = 0;
+  // The sums that contractions have become, operands first.
+  struct Product {
+    NodeId node;
+    uint16_t reduction;
+    ValueId left, right;
+  };
+  std::vector<Product> products;
 
  private:
   ValueId compute(NodeId id, const Indices& at);
@@ -93,6 +102,8 @@ class KernelEvaluator {
   const std::vector<bool>& in_memory_;
   LoopSpace& space_;
   BuiltKernel& out_;
+  Contractions allowed_;
+  bool contracts_ = false;
   std::vector<Range> guards_;  // that hold where the value is wanted
   struct Known {
     Indices at;
@@ -101,6 +112,7 @@ class KernelEvaluator {
   };
   std::unordered_map<uint32_t, std::vector<Known>> known_;
   std::unordered_map<uint32_t, Indices> reduced_;
+  std::map<std::pair<uint32_t, int>, Subscript> summed_;
 };
 
 }  // namespace einc

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "compiler/fuse/attention_groups.h"
 #include "compiler/fuse/group_order.h"
 #include "compiler/fuse/kernel_cache.h"
 #include "compiler/fuse/ordered_kernels.h"
@@ -35,8 +36,12 @@ class Former {
     // Everything computed elsewhere counts as stored: what a group reads from another is.
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      if (is_computed(NodeId{i})) add(NodeId{i});
+    if (fusion_ == Fusion::on) find_attention();
+    for (const Turn& turn : order())
+      if (turn.attention == nullptr)
+        add(turn.node);
+      else
+        add(*turn.attention);
     finish();
     return std::move(list_);
   }
@@ -45,7 +50,8 @@ class Former {
   struct Work {
     Group group;
     bool alive = true;
-    bool simple = false;  // elementwise nodes of one shape that read each other element by element
+    GraphKernel* attention = nullptr;  // already a kernel, joined to no other
+    bool simple = false;               // elementwise nodes of one shape that read each other element by element
     // Of the members:
     bool ordered = false;
     int contractions = 0, reductions = 0;
@@ -153,6 +159,54 @@ class Former {
     return work;
   }
 
+  void add(GraphKernel& attention) {
+    const auto own = static_cast<uint32_t>(work_.size());
+    for (NodeId id : attention.group.members) group_of_[id.index] = own;
+    std::vector<uint32_t> before;
+    for (NodeId id : attention.group.members)
+      for_each_read(id, [&](NodeId x) {
+        const uint32_t g = is_source(graph_[x].op) ? own : group_of_[x.index];
+        if (g != own && std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g);
+      });
+    order_.add(before);
+    Work work{attention.group};
+    work.attention = &attention;
+    work_.push_back(std::move(work));
+  }
+
+  void find_attention() {
+    AttentionGroups groups = group_attention(graph_, is_root_, free_, readers_, computed_);
+    attentions_ = std::move(groups.kernels);
+    list_.no_attention = std::move(groups.refusals);
+  }
+
+  // Computed nodes in the graph's order, but that what attention reads comes before it and its nodes are taken at once.
+  struct Turn {
+    NodeId node;
+    GraphKernel* attention;
+  };
+  std::vector<Turn> order() {
+    std::vector<GraphKernel*> kernel_of(graph_.graph.size(), nullptr);
+    for (GraphKernel& a : attentions_)
+      for (NodeId id : a.group.members) kernel_of[id.index] = &a;
+    std::vector<Turn> turns;
+    std::vector<bool> seen(graph_.graph.size(), false);
+    const auto visit = [&](const auto& self, NodeId id) -> void {
+      if (seen[id.index]) return;
+      GraphKernel* attention = kernel_of[id.index];
+      const std::vector<NodeId> own = attention ? attention->group.members : std::vector<NodeId>{id};
+      for (NodeId member : own) seen[member.index] = true;
+      for (NodeId member : own)
+        for_each_read(member, [&](NodeId x) {
+          if (!is_source(graph_[x].op)) self(self, x);
+        });
+      turns.push_back({id, attention});
+    };
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      if (is_computed(NodeId{i})) visit(visit, NodeId{i});
+    return turns;
+  }
+
   // Joins group `later` into `earlier`; says why not.
   std::string try_join(uint32_t earlier, uint32_t later) {
     Work &into = work_[earlier], &from = work_[later];
@@ -194,6 +248,7 @@ class Former {
   }
 
   std::string unsuitable(const Work& a, const Work& b) const {
+    if (a.attention || b.attention) return "attention is a kernel of its own";
     if (a.ordered || b.ordered) return "its loops have an order of their own";
     if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
     const int contractions = a.contractions + b.contractions;
@@ -285,7 +340,10 @@ class Former {
     while (!ready.empty()) {
       const uint32_t g = ready.top().group;
       ready.pop();
-      emit(std::move(work_[g].group));
+      if (work_[g].attention)
+        emit(std::move(*work_[g].attention));
+      else
+        emit(std::move(work_[g].group));
       for (uint32_t a : after[g])
         if (--waiting[a] == 0) ready.push({turn(work_[a].group), a});
     }
@@ -298,10 +356,16 @@ class Former {
     for (GraphKernel& k : cache_.kernels(std::move(group))) list_.kernels.push_back(std::move(k));
   }
 
+  void emit(GraphKernel attention) {
+    for (NodeId id : attention.group.stored) list_.in_memory[id.index] = true;
+    list_.kernels.push_back(std::move(attention));
+  }
+
   const BoundGraph& graph_;
   Fusion fusion_;
   std::vector<bool> is_root_, free_, computed_;
   std::vector<uint32_t> group_of_;
+  std::vector<GraphKernel> attentions_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<Work> work_;
   std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates

@@ -8,7 +8,7 @@
 
 namespace einc {
 
-enum class Fusion : uint8_t { off, on };
+enum class Fusion : uint8_t { off, without_attention, on };
 
 // `roots`: nodes whose values must be in memory at the end.
 KernelList form_kernels(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion = Fusion::on);

@@ -22,6 +22,9 @@ class Flattener {
     }
     for (Stage& stage : kernel_.stages)
       for (Store& store : stage.stores) rewrite(store.index);
+    if (kernel_.attention)
+      for (AttentionStep& step : kernel_.attention->steps)
+        for (Store& store : step.stores) rewrite(store.index);
     kernel_.values.insert(kernel_.values.begin(), made_.begin(), made_.end());
     return all_;
   }
@@ -72,6 +75,11 @@ class Flattener {
     for (Stage& stage : kernel_.stages)
       for (Store& store : stage.stores) shift(store.value), shift_index(store.index);
     if (kernel_.contraction) shift(kernel_.contraction->left), shift(kernel_.contraction->right);
+    if (kernel_.attention)
+      for (AttentionStep& step : kernel_.attention->steps) {
+        shift(step.left), shift(step.right);
+        for (Store& store : step.stores) shift(store.value), shift_index(store.index);
+      }
   }
 
   void rewrite(Subscript& index) const {

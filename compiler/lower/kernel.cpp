@@ -77,6 +77,8 @@ std::vector<uint64_t> stage_axes(const Kernel& kernel) {
   std::vector<uint64_t> axes(kernel.reductions.size(), 0);
   for (const Stage& stage : kernel.stages)
     for (uint16_t r : stage.reductions) axes[r] = bits(stage.axes);
+  if (kernel.attention)
+    for (const AttentionStep& step : kernel.attention->steps) axes[step.reduction] = bits(step.over);
   return axes;
 }
 

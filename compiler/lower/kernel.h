@@ -146,6 +146,41 @@ struct Contraction {
   std::vector<AxisId> batch, rows, columns, depth;  // outermost first
 };
 
+// What an attention kernel makes, in this order: products of rows with keys (kept for a block of rows in the thread's own memory),
+// folds of what is made of them over the keys, products of a value per row and key with a value per key (mix), and with a value
+// per row, which sum over all rows (gather).
+enum class AttentionPart : uint8_t { scores, fold, mix, gather };
+
+// One reduction of an attention kernel. Of a product, `left` depends on the row (scores) or on row and key (mix, gather).
+struct AttentionStep {
+  AttentionPart part = AttentionPart::scores;
+  uint16_t reduction = 0;
+  ValueId left = kNoValue, right = kNoValue;
+  std::vector<AxisId> over;   // its loops
+  std::vector<AxisId> free;   // axes of its result beside batch, turns, row and key
+  std::vector<Store> stores;  // of values per row (fold), row and free (mix), key and free (gather)
+  friend bool operator==(const AttentionStep&, const AttentionStep&) = default;
+};
+
+// Pairs of row r and a key that count: key >= factor*r + limit, or key <= factor*r + limit. What lies beyond adds nothing to any
+// fold, mix or gather.
+enum class BoundSide : uint8_t { least, most };
+struct KeyBound {
+  BoundSide side = BoundSide::most;
+  int64_t factor = 0, limit = 0;
+  friend bool operator==(const KeyBound&, const KeyBound&) = default;
+};
+
+// Rows against keys without a tensor of all pairs: a block of rows at a time, at each point of the batch axes.
+struct Attention {
+  std::vector<AxisId> batch;  // points that threads divide
+  std::vector<AxisId> turns;  // what a gather sums over beside rows: one after the other at a batch point
+  AxisId row = 0, key = 0;
+  int64_t block_rows = 1, block_keys = 1;  // keys are skipped in whole blocks
+  std::vector<AttentionStep> steps;
+  std::vector<KeyBound> bounds;
+};
+
 struct Kernel {
   std::vector<LoopAxis> axes;
   std::vector<AxisId> outer;       // outermost first
@@ -155,7 +190,8 @@ struct Kernel {
   std::vector<Stage> stages;
   std::vector<BufferUse> buffers;
   std::optional<Contraction> contraction;
-  int streams = 0, sites = 0;  // random streams, index checks
+  std::optional<Attention> attention;  // instead of stages; `outer` is empty
+  int streams = 0, sites = 0;          // random streams, index checks
 
   int64_t extent(AxisId axis) const { return axes[axis].extent; }
 };

@@ -45,6 +45,7 @@ struct KernelList {
   std::vector<Continued> continued;
   std::vector<bool> in_memory;  // per node: a kernel writes it to a buffer of its own
   std::vector<FusionRefusal> refusals;
+  std::vector<FusionRefusal> no_attention;  // scores, and the node for which they are stored after all
 };
 
 }  // namespace einc

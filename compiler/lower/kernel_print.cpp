@@ -97,6 +97,41 @@ std::string axis_list(const std::vector<AxisId>& axes) {
   return text;
 }
 
+std::string text_of(const Store& s) {
+  return fmt::format("  b{}[{}] {} v{}\n", s.buffer, text_of(s.index), s.mode == StoreMode::set ? "=" : "+=", s.value);
+}
+
+std::string_view name_of(AttentionPart part) {
+  switch (part) {
+    case AttentionPart::scores:
+      return "scores";
+    case AttentionPart::fold:
+      return "fold";
+    case AttentionPart::mix:
+      return "mix";
+    case AttentionPart::gather:
+      return "gather";
+  }
+  return "";
+}
+
+std::string text_of(const Attention& a, const Kernel& kernel) {
+  std::string text = fmt::format("attention batch {} turns {} row a{} key a{} in blocks of {} rows and {} keys\n", axis_list(a.batch),
+                                 axis_list(a.turns), a.row, a.key, a.block_rows, a.block_keys);
+  for (const KeyBound& b : a.bounds)
+    text +=
+        fmt::format("  keys a{} {} {}\n", a.key,
+                    b.side == BoundSide::least ? ">=" : "<=", text_of(Subscript(Affine::of_axis(a.row, b.factor) + Affine{b.limit, {}})));
+  for (const AttentionStep& step : a.steps) {
+    const Accumulation& r = kernel.reductions[step.reduction];
+    text += fmt::format("{} over {}{}{}\n  r{}: {} = {} v{}", name_of(step.part), axis_list(step.over), step.free.empty() ? "" : " for ",
+                        axis_list(step.free), step.reduction, to_string(r.dtype), name_of(r.fold), r.value);
+    text += step.left == kNoValue ? "\n" : fmt::format(" = v{} * v{}\n", step.left, step.right);
+    for (const Store& s : step.stores) text += text_of(s);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_string(const Kernel& kernel) {
@@ -120,9 +155,9 @@ std::string to_string(const Kernel& kernel) {
       text += fmt::format("  r{}: {} = {} v{}", r, to_string(x.dtype), name_of(x.fold), x.value);
       text += x.position == kNoValue ? "\n" : fmt::format(" at v{}\n", x.position);
     }
-    for (const Store& s : stage.stores)
-      text += fmt::format("  b{}[{}] {} v{}\n", s.buffer, text_of(s.index), s.mode == StoreMode::set ? "=" : "+=", s.value);
+    for (const Store& s : stage.stores) text += text_of(s);
   }
+  if (kernel.attention) text += text_of(*kernel.attention, kernel);
   if (const auto& c = kernel.contraction)
     text += fmt::format("contraction r{} = v{} * v{} batch {} rows {} columns {} depth {}\n", c->reduction, c->left, c->right,
                         axis_list(c->batch), axis_list(c->rows), axis_list(c->columns), axis_list(c->depth));

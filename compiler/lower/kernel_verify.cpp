@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "compiler/lower/kernel.h"
+#include "compiler/lower/attention.h"
 
 namespace einc {
 namespace {
@@ -13,6 +13,7 @@ class Verifier {
     if (kernel_.axes.size() > 64) return "more than 64 axes";
     for (ValueId i = 0; i < kernel_.values.size() && problem_.empty(); ++i) check_value(i);
     if (!problem_.empty()) return problem_;
+    if (kernel_.attention) return verify_attention(kernel_);
     axes_ = axes_of_values(kernel_);
     needs_ = reductions_of_values(kernel_);
     for (const Stage& stage : kernel_.stages) check_stage(stage);

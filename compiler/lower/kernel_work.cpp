@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/lower/attention.h"
+
 namespace einc {
 namespace {
 
@@ -69,6 +71,6 @@ class Counter {
 
 }  // namespace
 
-KernelWork work_of(const Kernel& kernel) { return Counter(kernel).run(); }
+KernelWork work_of(const Kernel& kernel) { return kernel.attention ? work_of_attention(kernel) : Counter(kernel).run(); }
 
 }  // namespace einc

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/ir/init_arguments.h"
@@ -105,8 +106,12 @@ class Maker {
     const auto found = functions_.find(text);
     if (found != functions_.end()) return found->second;
     const auto index = static_cast<uint32_t>(out_.functions.size());
-    out_.functions.push_back(
-        {fmt::format("k{}", index), &kernel, plan_loops(kernel, processor_.vector_bits), tile_contraction(kernel, processor_)});
+    PlannedKernel planned{fmt::format("k{}", index), &kernel, {}, {}, {}};
+    if (kernel.attention)
+      planned.attention = tile_attention(kernel, processor_);
+    else
+      planned.plan = plan_loops(kernel, processor_.vector_bits), planned.tiles = tile_contraction(kernel, processor_);
+    out_.functions.push_back(std::move(planned));
     program().functions.push_back(out_.functions.back().name);
     functions_.emplace(std::move(text), index);
     return index;
@@ -119,8 +124,7 @@ class Maker {
     for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
-    const PlannedKernel& planned = out_.functions[launch.function];
-    launch.domain = planned.tiles ? planned.tiles->domain() : planned.plan.domain;
+    launch.domain = out_.functions[launch.function].domain();
     launch.work = visits(*k.kernel);
     const Origin& origin = graph_[k.group.members.back()].origin;
     launch.label = fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
@@ -131,6 +135,8 @@ class Maker {
   // Elements that the stages visit together.
   static int64_t visits(const Kernel& kernel) {
     int64_t points = 1, sum = 0;
+    if (kernel.attention)
+      for (const LoopAxis& axis : kernel.axes) sum = std::max<int64_t>(sum, 1) * axis.extent;
     for (AxisId a : kernel.outer) points *= kernel.extent(a);
     if (kernel.sequence) points *= kernel.extent(*kernel.sequence);
     for (const Stage& stage : kernel.stages) {

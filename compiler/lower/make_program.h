@@ -5,6 +5,7 @@
 
 #include "compiler/lower/buffer_plan.h"
 #include "compiler/lower/loop_plan.h"
+#include "compiler/lower/tile_attention.h"
 #include "compiler/lower/tile_contraction.h"
 #include "runtime/program/executable.h"
 
@@ -15,6 +16,9 @@ struct PlannedKernel {
   const Kernel* kernel;
   LoopPlan plan;
   std::optional<TiledContraction> tiles;  // instead of the plan's loops
+  std::optional<TiledAttention> attention;
+
+  int64_t domain() const { return attention ? attention->domain() : tiles ? tiles->domain() : plan.domain; }
 };
 
 struct LoweredProgram {

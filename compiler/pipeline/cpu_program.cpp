@@ -1,6 +1,13 @@
 #include "compiler/pipeline/cpu_program.h"
 
+#include <algorithm>
+
 namespace einc {
+
+Fusion fusion_without(const std::vector<std::string>& disabled) {
+  const auto has = [&](std::string_view name) { return std::find(disabled.begin(), disabled.end(), name) != disabled.end(); };
+  return has("fusion") ? Fusion::off : has("attention") ? Fusion::without_attention : Fusion::on;
+}
 
 std::unique_ptr<LoweredGraph> lower_graph(const Graph& graph, const Bindings& given, const CpuOptions& options) {
   auto result = std::make_unique<LoweredGraph>(LoweredGraph{form_graph(graph, given, options.mode, options.fusion), {}});

@@ -15,6 +15,14 @@ struct CpuOptions {
   std::filesystem::path cache = FileCache::default_folder();  // of machine code; empty: none
 };
 
+// What of forming kernels may be left out (--disable=NAME).
+struct FusionStep {
+  std::string_view name, description;
+};
+inline constexpr FusionStep kFusionSteps[] = {{"attention", "scores of rows against keys in tiles, never stored"},
+                                              {"fusion", "several nodes as one kernel"}};
+Fusion fusion_without(const std::vector<std::string>& disabled);
+
 // What all ways to look at or run a lowered graph share. The graph outlives it.
 struct LoweredGraph : FormedGraph {
   LoweredProgram lowered;

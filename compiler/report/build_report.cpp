@@ -57,7 +57,7 @@ class ReportBuilder {
 
   Report run() {
     if (bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
-      formed_.emplace(form_graph(graph_, options_.given, RunMode::training));
+      formed_.emplace(form_graph(graph_, options_.given, RunMode::training, options_.fusion));
     describe_program();
     list_tensors();
     count_all_flops();
@@ -202,7 +202,7 @@ class ReportBuilder {
     }
     const Graph& inference = options_.inference ? *options_.inference : graph_;
     if (formed_ && sizes_fit(inference, bound_.values)) {
-      const FormedGraph formed = form_graph(inference, options_.given, RunMode::inference);
+      const FormedGraph formed = form_graph(inference, options_.given, RunMode::inference, options_.fusion);
       memory.peak_inference = planned(Rational(formed.plan.total_bytes + panel_bytes(formed.list, options_.processor)));
     }
   }
@@ -384,10 +384,10 @@ class ReportBuilder {
 
 Report build_report(const Graph& graph, const ReportOptions& options) { return ReportBuilder(graph, options).run(); }
 
-std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor) {
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor, Fusion fusion) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
-  const FormedGraph formed = form_graph(graph, given, RunMode::training);
+  const FormedGraph formed = form_graph(graph, given, RunMode::training, fusion);
   return Rational(formed.plan.total_bytes + panel_bytes(formed.list, processor));
 }
 

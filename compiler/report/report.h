@@ -9,6 +9,7 @@
 #include "compiler/cost/device.h"
 #include "compiler/cost/estimate.h"
 #include "compiler/cost/roofline.h"
+#include "compiler/fuse/form_kernels.h"
 #include "compiler/ir/graph.h"
 #include "compiler/lower/processor.h"
 
@@ -142,12 +143,14 @@ struct ReportOptions {
   std::optional<TrainingRequest> training;
   // The program simplified with inference roots (dropout as identity); null: read off the training graph.
   const Graph* inference = nullptr;
+  Fusion fusion = Fusion::on;
   Processor processor = {};  // whose panels of contractions count as workspace, those of one thread
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);
 
 // Bytes of a training step's peak at these dims: what --fit searches over. Empty when the dims do not bind.
-std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor);
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor,
+                                            Fusion fusion = Fusion::on);
 
 }  // namespace einc

@@ -1,0 +1,189 @@
+#include "compiler/codegen/llvm/attention_parts.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "compiler/codegen/llvm/transpose.h"
+#include "runtime/program/kernel_function.h"
+
+namespace einc {
+
+using llvm::BasicBlock;
+
+AttentionParts::AttentionParts(llvm::Module& module, const std::string& name, const TiledAttention& plan)
+    : ValueEmitter(module, name, plan.kernel), t_(plan), a_(plan.attention()) {
+  lane_start_ = LaneStart::aligned;
+  vector_ = llvm::FixedVectorType::get(b_.getFloatTy(), static_cast<unsigned>(t_.lanes));
+  scratch_ = field(offsetof(KernelArguments, scratch), b_.getPtrTy());
+}
+
+llvm::Value* AttentionParts::smaller(Register a, Register b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); }
+llvm::Value* AttentionParts::larger(Register a, Register b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); }
+
+void AttentionParts::tiles(Register begin, Register end, int64_t size, int64_t extent, const std::function<void(Register, int64_t)>& body) {
+  const int64_t rest = extent % size;
+  Register whole = end;
+  if (rest > 0) whole = b_.CreateSub(end, b_.CreateURem(b_.CreateSub(end, begin), i64(size)));
+  if (extent >= size) for_loop(begin, whole, i64(size), [&](Register i) { body(i, size); });
+  if (rest > 0) if_then(b_.CreateICmpSLT(whole, end), [&] { body(whole, rest); });
+}
+
+void AttentionParts::columns(const Product& p, const std::function<void(int64_t, int, int64_t)>& body) {
+  const int64_t extent = kernel_.extent(p.inner), most = int64_t{p.tile_vectors} * t_.lanes;
+  for (int64_t first = 0; first < extent; first += most) {
+    const int64_t width = std::min(most, extent - first);
+    body(first, static_cast<int>((width + t_.lanes - 1) / t_.lanes), width);
+  }
+}
+
+void AttentionParts::lanes_along(AxisId axis, Register mask, const std::function<void()>& body) {
+  lane_axis_ = axis, lanes_ = t_.lanes, mask_ = mask;
+  scopes_.emplace_back();
+  body();
+  scopes_.pop_back();
+  lane_axis_.reset(), lanes_ = 1, mask_ = nullptr;
+}
+
+llvm::Value* AttentionParts::first_lanes(int64_t count) {
+  if (count >= t_.lanes) return nullptr;
+  std::vector<llvm::Constant*> bits;
+  for (int k = 0; k < t_.lanes; ++k) bits.push_back(b_.getInt1(k < count));
+  return llvm::ConstantVector::get(bits);
+}
+
+llvm::Value* AttentionParts::operand(ValueId id) { return splat(b_, as(id, DType::f32), lanes_); }
+
+void AttentionParts::pack_right(const AttentionStep& step, const Product& p, AxisId axis, Register first, Register last) {
+  Register panel = scratch(p.right_panel);
+  for_loop(first, last, i64(1), [&](Register i) {
+    axis_[axis] = i;
+    Register row = times(b_.CreateSub(i, first), p.pitch);
+    for (int64_t k = 0; k < kernel_.extent(p.inner); k += t_.lanes) {
+      axis_[p.inner] = i64(k);
+      lanes_along(p.inner, first_lanes(kernel_.extent(p.inner) - k),
+                  [&] { store_at(operand(step.right), panel, b_.CreateAdd(row, i64(k))); });
+    }
+  });
+}
+
+// Whether the operand's elements along its inner axis are neighbours, so that squares of them are loaded and turned.
+bool AttentionParts::turns_squares(const AttentionStep& step, const Product& p) const {
+  std::vector<bool> used(kernel_.values.size(), false);
+  used[step.left] = true;
+  bool neighbours = false;
+  for (size_t i = step.left + 1; i-- > 0;) {
+    if (!used[i]) continue;
+    const Scalar& v = kernel_.values[i];
+    for (ValueId x : v.operands) used[x] = true;
+    if (v.kind == ScalarKind::load && v.index.affine.coefficient(p.inner) == 1) neighbours = true;
+  }
+  return neighbours && kernel_.extent(p.inner) >= t_.lanes;
+}
+
+void AttentionParts::pack_left(const AttentionStep& step, const Product& p, Register first, Register count) {
+  Register panel = scratch(p.left_panel);
+  const int64_t depth = kernel_.extent(p.inner), pitch = t_.block_rows();
+  const int64_t whole = turns_squares(step, p) ? depth / t_.lanes * t_.lanes : 0;
+  for (int v = 0; v < t_.row_vectors(); ++v) {
+    if (whole > 0)
+      for_loop(i64(0), i64(whole), i64(t_.lanes), [&](Register d) {
+        axis_[p.inner] = d;
+        std::vector<Register> square;
+        for (int r = 0; r < t_.lanes; ++r) {
+          Register row = b_.CreateAdd(first, i64(int64_t{v} * t_.lanes + r));
+          axis_[a_.row] = t_.rows() % t_.block_rows() == 0 ? row : smaller(row, i64(t_.rows() - 1));
+          lanes_along(p.inner, nullptr, [&] { square.push_back(operand(step.left)); });
+        }
+        square = transpose(b_, std::move(square));
+        for (int k = 0; k < t_.lanes; ++k)
+          store_at(square[static_cast<size_t>(k)], panel, b_.CreateAdd(times(b_.CreateAdd(d, i64(k)), pitch), i64(int64_t{v} * t_.lanes)));
+      });
+    if (whole < depth)
+      for_loop(i64(whole), i64(depth), i64(1), [&](Register d) {
+        axis_[p.inner] = d;
+        axis_[a_.row] = b_.CreateAdd(first, i64(int64_t{v} * t_.lanes));
+        lanes_along(a_.row, rows_mask(count, v),
+                    [&] { store_at(operand(step.left), panel, b_.CreateAdd(times(d, pitch), i64(int64_t{v} * t_.lanes))); });
+      });
+  }
+}
+
+llvm::Value* AttentionParts::rows_mask(Register count, int v) {
+  if (t_.rows() % t_.block_rows() == 0) return nullptr;
+  Register left = b_.CreateSub(count, i64(int64_t{v} * t_.lanes));
+  const int lanes = lanes_;
+  lanes_ = t_.lanes;
+  Register mask = b_.CreateICmpSLT(lane_numbers(b_.getInt64Ty()), splat(b_, left, t_.lanes));
+  lanes_ = lanes;
+  return mask;
+}
+
+llvm::Value* AttentionParts::right_at(const AttentionStep& step, const Product& p, AxisId axis, Register i, Register panel_first,
+                                      Register inner) {
+  if (!p.in_place) return at(scratch(p.right_panel), b_.CreateAdd(times(b_.CreateSub(i, panel_first), p.pitch), inner));
+  axis_[axis] = i;
+  axis_[p.inner] = inner;
+  const Scalar& load = kernel_.values[step.right];
+  return element(load.slot, place_of(load.index).scalar);
+}
+
+int64_t AttentionParts::right_step(const AttentionStep& step, const Product& p, AxisId axis) const {
+  return p.in_place ? kernel_.values[step.right].index.affine.coefficient(axis) : p.pitch;
+}
+
+int64_t AttentionParts::inner_step(const AttentionStep& step, const Product& p) const {
+  return p.in_place ? kernel_.values[step.right].index.affine.coefficient(p.inner) : 1;
+}
+
+AttentionParts::Sums AttentionParts::multiply(Narrow narrow, Wide wide, int count, int vectors, Register steps, Register tail, Sums sums) {
+  const llvm::Align aligned(wide.aligned ? static_cast<uint64_t>(t_.lanes) * 4 : 4);
+  const auto step = [&](Register left, Register right, int u, Sums& next) {
+    std::vector<Register> row;
+    for (int v = 0; v < vectors; ++v) {
+      Register from = at(right, i64(u * wide.depth + int64_t{v} * t_.lanes));
+      if (tail && v == vectors - 1)
+        row.push_back(b_.CreateMaskedLoad(vector_, from, llvm::Align(4), tail, llvm::Constant::getNullValue(vector_)));
+      else
+        row.push_back(b_.CreateAlignedLoad(vector_, from, aligned));
+    }
+    for (int i = 0; i < count; ++i) {
+      Register x = b_.CreateAlignedLoad(b_.getFloatTy(), at(left, i64(i * narrow.row + u * narrow.depth)), llvm::Align(4));
+      Register everywhere = b_.CreateVectorSplat(static_cast<unsigned>(t_.lanes), x);
+      for (int v = 0; v < vectors; ++v) {
+        Register& sum = next[static_cast<size_t>(i * vectors + v)];
+        sum = b_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {everywhere, row[static_cast<size_t>(v)], sum});
+      }
+    }
+  };
+  const auto run = [&](Register trips, int unroll) {
+    BasicBlock *before = b_.GetInsertBlock(), *head = block("depth"), *inside = block("step"), *after = block("summed");
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    const auto phi = [&](Register x) {
+      llvm::PHINode* node = b_.CreatePHI(x->getType(), 2);
+      node->addIncoming(x, before);
+      return node;
+    };
+    llvm::PHINode *left = phi(narrow.base), *right = phi(wide.base), *remaining = phi(trips);
+    std::vector<llvm::PHINode*> now;
+    for (Register s : sums) now.push_back(phi(s));
+    b_.CreateCondBr(b_.CreateICmpSGT(remaining, i64(0)), inside, after);
+    b_.SetInsertPoint(inside);
+    Sums next(now.begin(), now.end());
+    for (int u = 0; u < unroll; ++u) step(left, right, u, next);
+    left->addIncoming(at(left, i64(narrow.depth * unroll)), inside);
+    right->addIncoming(at(right, i64(wide.depth * unroll)), inside);
+    remaining->addIncoming(b_.CreateSub(remaining, i64(1)), inside);
+    for (size_t k = 0; k < next.size(); ++k) now[k]->addIncoming(next[k], inside);
+    b_.CreateBr(head);
+    b_.SetInsertPoint(after);
+    narrow.base = left, wide.base = right;
+    sums.assign(now.begin(), now.end());
+  };
+  run(b_.CreateUDiv(steps, i64(kDepthUnroll)), kDepthUnroll);
+  run(b_.CreateURem(steps, i64(kDepthUnroll)), 1);
+  return sums;
+}
+
+}  // namespace einc

@@ -1,0 +1,71 @@
+// What the emitter of attention is made of: places in the thread's memory, panels, and the microkernel.
+#pragma once
+#include "compiler/codegen/llvm/emit_values.h"
+#include "compiler/lower/tile_attention.h"
+
+namespace einc {
+
+class AttentionParts : protected ValueEmitter {
+ protected:
+  static constexpr int kDepthUnroll = 4;
+
+  AttentionParts(llvm::Module& module, const std::string& name, const TiledAttention& plan);
+  ~AttentionParts() = default;
+
+  using Product = TiledAttention::Product;
+  using Sums = std::vector<Register>;  // row by row
+
+  // Rows of an operand: element (i, t) of the narrow one is at base + i*row + t*depth; vectors of the wide one at base + t*depth.
+  struct Narrow {
+    Register base;
+    int64_t row, depth;
+  };
+  struct Wide {
+    Register base;
+    int64_t depth;
+    bool aligned;
+  };
+
+  Register smaller(Register a, Register b);
+  Register larger(Register a, Register b);
+  Register at(Register base, Register index) { return b_.CreateInBoundsGEP(b_.getFloatTy(), base, index); }
+  Register times(Register x, int64_t factor) { return b_.CreateMul(x, i64(factor), "", false, true); }
+  Register vector_at(Register base, Register index) { return b_.CreateAlignedLoad(vector_, at(base, index), llvm::Align(4)); }
+  void store_at(Register x, Register base, Register index) { b_.CreateAlignedStore(x, at(base, index), llvm::Align(4)); }
+  Register scratch(int64_t offset) { return at(scratch_, i64(offset)); }
+  Register tile(int index) { return scratch(index * t_.tile_elements); }
+
+  // body(first, size) for whole pieces of begin .. end and what is left of `extent` at its end.
+  void tiles(Register begin, Register end, int64_t size, int64_t extent, const std::function<void(Register, int64_t)>& body);
+  // body(first, vectors, width) for pieces of the result's own axis of a product.
+  void columns(const Product& p, const std::function<void(int64_t, int, int64_t)>& body);
+  void lanes_along(AxisId axis, Register mask, const std::function<void()>& body);
+  Register first_lanes(int64_t count);
+
+  // The right operand's values along p.inner for positions first .. last-1 of `axis`, into its panel.
+  void pack_right(const AttentionStep& step, const Product& p, AxisId axis, Register first, Register last);
+  // The lanes of the v-th vector of a block that are among its `count` rows; null when all are.
+  Register rows_mask(Register count, int v);
+  // The left operand of scores for a block of rows, turned: rows lie next to each other.
+  void pack_left(const AttentionStep& step, const Product& p, Register first, Register count);
+
+  // The right operand from position `i` of `axis` (panel_first is the panel's first) and `inner` of its inner axis on.
+  Register right_at(const AttentionStep& step, const Product& p, AxisId axis, Register i, Register panel_first, Register inner);
+  int64_t right_step(const AttentionStep& step, const Product& p, AxisId axis) const;
+  int64_t inner_step(const AttentionStep& step, const Product& p) const;
+
+  // sums[i][v] += sum over t < steps of narrow(i, t) * wide(t, v).
+  Sums multiply(Narrow narrow, Wide wide, int count, int vectors, Register steps, Register tail, Sums sums);
+  Sums zeros(int count) const { return Sums(static_cast<size_t>(count), llvm::Constant::getNullValue(vector_)); }
+
+  const TiledAttention& t_;
+  const Attention& a_;
+  llvm::FixedVectorType* vector_;
+  Register scratch_;
+
+ private:
+  Register operand(ValueId id);
+  bool turns_squares(const AttentionStep& step, const Product& p) const;
+};
+
+}  // namespace einc

@@ -1,0 +1,79 @@
+#include "compiler/fuse/attention_groups.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+namespace einc {
+namespace {
+
+class Grouper {
+ public:
+  Grouper(const BoundGraph& graph, const std::vector<bool>& roots, const std::vector<std::vector<NodeId>>& readers,
+          std::vector<bool>& in_memory)
+      : graph_(graph), roots_(roots), readers_(readers), in_memory_(in_memory) {}
+
+  // Appends the kernels of `found`, all or none; says why none.
+  std::string run(const FoundAttention& found, std::vector<GraphKernel>& kernels) {
+    for (NodeId id : found.pairs) in_memory_[id.index] = false;
+    const std::string refusal = build(found, kernels);
+    if (!refusal.empty())
+      for (NodeId id : found.pairs) in_memory_[id.index] = true;
+    return refusal;
+  }
+
+ private:
+  std::string build(const FoundAttention& found, std::vector<GraphKernel>& kernels) {
+    std::vector<NodeId> loaded;  // by the backward, of what the forward makes
+    std::optional<GraphKernel> backward;
+    if (!found.backward.members.empty()) {
+      if (found.backward.results.empty()) return "its backward ends in no contraction";
+      AttentionBuild built = build_attention(graph_, found, found.backward, stored(found, found.backward, {}), in_memory_);
+      if (!built.built) return "in the backward, " + built.refusal;
+      backward = std::move(built.built);
+      loaded = backward->buffers;
+    }
+    AttentionBuild forward = build_attention(graph_, found, found.forward, stored(found, found.forward, loaded), in_memory_);
+    if (!forward.built) return forward.refusal;
+    kernels.push_back(std::move(*forward.built));
+    if (backward) kernels.push_back(std::move(*backward));
+    return {};
+  }
+
+  // Results, and values per row that others read.
+  std::vector<NodeId> stored(const FoundAttention& found, const AttentionNodes& nodes, const std::vector<NodeId>& loaded) const {
+    const auto among = [](const std::vector<NodeId>& sorted, NodeId id) { return std::binary_search(sorted.begin(), sorted.end(), id); };
+    std::vector<NodeId> all;
+    for (NodeId id : nodes.members) {
+      if (among(found.pairs, id)) continue;
+      const auto& readers = readers_[id.index];
+      const bool read = std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return !among(nodes.members, r); });
+      if (roots_[id.index] || read || std::find(loaded.begin(), loaded.end(), id) != loaded.end()) all.push_back(id);
+    }
+    return all;
+  }
+
+  const BoundGraph& graph_;
+  const std::vector<bool>& roots_;
+  const std::vector<std::vector<NodeId>>& readers_;
+  std::vector<bool>& in_memory_;
+};
+
+}  // namespace
+
+AttentionGroups group_attention(const BoundGraph& graph, const std::vector<bool>& roots, const std::vector<bool>& free,
+                                const std::vector<std::vector<NodeId>>& readers, std::vector<bool>& in_memory) {
+  AttentionGroups groups;
+  std::unordered_map<std::string, std::shared_ptr<const Kernel>> known;
+  AttentionSearch search = find_attention(graph, roots, free);
+  groups.refusals = std::move(search.refusals);
+  Grouper grouper(graph, roots, readers, in_memory);
+  for (const FoundAttention& found : search.found) {
+    const std::string refusal = grouper.run(found, groups.kernels);
+    if (!refusal.empty()) groups.refusals.push_back({found.scores, found.forward.results.front(), refusal});
+  }
+  for (GraphKernel& k : groups.kernels) k.kernel = known.try_emplace(to_string(*k.kernel), k.kernel).first->second;
+  return groups;
+}
+
+}  // namespace einc

@@ -1,0 +1,19 @@
+// From attention's nodes to a kernel: the values of the group at the axes of the scores, its reductions sorted into scores, folds,
+// mixes and gathers.
+#pragma once
+#include <optional>
+
+#include "compiler/fuse/find_attention.h"
+
+namespace einc {
+
+struct AttentionBuild {
+  std::optional<GraphKernel> built;
+  std::string refusal;  // why it is no kernel
+};
+
+// `stored`: members whose values go to memory, the results among them. `in_memory` as for build_kernel; false for found.pairs.
+AttentionBuild build_attention(const BoundGraph& graph, const FoundAttention& found, const AttentionNodes& nodes,
+                               const std::vector<NodeId>& stored, const std::vector<bool>& in_memory);
+
+}  // namespace einc

@@ -1,0 +1,37 @@
+// Finds attention in a graph: a contraction of rows with keys, elementwise values and folds over the keys with a softmax among
+// them, and contractions that take the keys (or the rows) away again; in the backward the same over the gradients. Found by
+// following axes, not names or an order of ops, so any layout, mask, scale or grouping of heads will do.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/lower/bound_graph.h"
+#include "compiler/lower/kernel_list.h"
+
+namespace einc {
+
+// One kernel's worth of nodes.
+struct AttentionNodes {
+  std::vector<NodeId> members;  // computed here, in the graph's order
+  std::vector<NodeId> results;  // those of them that are contractions over keys or rows
+};
+
+struct FoundAttention {
+  NodeId scores;  // the contraction whose axes count
+  int key = 0;    // the one of them that is folded
+  AttentionNodes forward, backward;
+  std::vector<NodeId> pairs;  // values per row and key: stored nowhere, made again in the backward
+  // For each node made of the scores: which axis of the scores each of its own is; -1 for one of size 1.
+  std::unordered_map<uint32_t, std::vector<int>> axes;
+};
+
+struct AttentionSearch {
+  std::vector<FoundAttention> found;
+  std::vector<FusionRefusal> refusals;  // what looked like one
+};
+
+// `roots`: nodes whose values must be in memory at the end; `free`: those made of constants and indices alone.
+AttentionSearch find_attention(const BoundGraph& graph, const std::vector<bool>& roots, const std::vector<bool>& free);
+
+}  // namespace einc

@@ -1,0 +1,124 @@
+#include "compiler/lower/attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
+
+  std::string run() {
+    if (!kernel_.stages.empty() || !kernel_.outer.empty() || kernel_.sequence) return "an attention kernel has no stages";
+    const uint64_t needs_all = kernel_.reductions.size() == 64 ? ~uint64_t{0} : (uint64_t{1} << kernel_.reductions.size()) - 1;
+    needs_ = reductions_of_values(kernel_);
+    for (const AttentionStep& step : a_.steps) check(step);
+    if (ready_ != needs_all && problem_.empty()) return "a reduction belongs to no step";
+    return problem_;
+  }
+
+ private:
+  void require(bool holds, const AttentionStep& step, const char* what) {
+    if (!holds && problem_.empty()) problem_ = fmt::format("r{} {}", step.reduction, what);
+  }
+
+  void check(const AttentionStep& step) {
+    const uint64_t points = bits(a_.batch) | bits(a_.turns), row = bit(a_.row), key = bit(a_.key), free = bits(step.free),
+                   over = bits(step.over);
+    const auto within = [&](ValueId id, uint64_t scope) { return (axes_[id] & ~scope) == 0 && (needs_[id] & ~ready_) == 0; };
+    switch (step.part) {
+      case AttentionPart::scores:
+        require(within(step.left, points | row | over) && within(step.right, points | key | over), step, "multiplies no rows with keys");
+        break;
+      case AttentionPart::fold:
+        require(over == key && within(kernel_.reductions[step.reduction].value, points | row | key), step, "folds no pairs");
+        break;
+      case AttentionPart::mix:
+        require(over == key && within(step.left, points | row | key) && within(step.right, points | key | free), step, "mixes no pairs");
+        break;
+      case AttentionPart::gather:
+        require(over == (row | bits(a_.turns)) && within(step.left, points | row | key) && within(step.right, points | row | free), step,
+                "gathers no pairs");
+        break;
+    }
+    ready_ |= uint64_t{1} << step.reduction;
+    for (const Store& s : step.stores) {
+      const uint64_t kept = step.part == AttentionPart::gather ? bits(a_.batch) | key | free : points | row | free;
+      require(s.buffer < kernel_.buffers.size() && within(s.value, kept), step, "is stored outside its loops");
+    }
+  }
+
+  const Kernel& kernel_;
+  const Attention& a_;
+  const std::vector<uint64_t> axes_;
+  std::vector<uint64_t> needs_;
+  uint64_t ready_ = 0;
+  std::string problem_;
+};
+
+int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
+}  // namespace
+
+std::string verify_attention(const Kernel& kernel) { return Verifier(kernel).run(); }
+
+void divide_by_multiplying(Kernel& kernel) {
+  const std::vector<uint64_t> axes = axes_of_values(kernel);
+  const uint64_t key = bit(kernel.attention->key);
+  std::vector<Scalar> made;
+  std::vector<ValueId> now(kernel.values.size());
+  std::map<ValueId, ValueId> reciprocal;  // of old values
+  const auto rename = [&](Subscript& index) {
+    for (Subscript::Dynamic& d : index.dynamic) d.value = now[d.value];
+  };
+  for (ValueId id = 0; id < kernel.values.size(); ++id) {
+    Scalar v = std::move(kernel.values[id]);
+    const bool divides = v.kind == ScalarKind::map && v.fn == MapFn::div && v.dtype == DType::f32 && axes[id] & key &&
+                         !(axes[v.operands[1]] & key) && made[now[v.operands[1]]].dtype == DType::f32;
+    if (divides && reciprocal.count(v.operands[1]) == 0) {
+      Scalar one, inverse;
+      one.real = 1;
+      made.push_back(one);
+      inverse.kind = ScalarKind::map;
+      inverse.fn = MapFn::div;
+      inverse.operands = {static_cast<ValueId>(made.size() - 1), now[v.operands[1]]};
+      made.push_back(std::move(inverse));
+      reciprocal.emplace(v.operands[1], static_cast<ValueId>(made.size() - 1));
+    }
+    const ValueId by = divides ? reciprocal.at(v.operands[1]) : kNoValue;
+    for (ValueId& x : v.operands) x = now[x];
+    if (divides) v.fn = MapFn::mul, v.operands[1] = by;
+    rename(v.index);
+    for (Range& g : v.guards) rename(g.index);
+    now[id] = static_cast<ValueId>(made.size());
+    made.push_back(std::move(v));
+  }
+  kernel.values = std::move(made);
+  const auto move = [&](ValueId& id) {
+    if (id != kNoValue) id = now[id];
+  };
+  for (Accumulation& r : kernel.reductions) move(r.value), move(r.position);
+  for (AttentionStep& step : kernel.attention->steps) {
+    move(step.left), move(step.right);
+    for (Store& s : step.stores) move(s.value), rename(s.index);
+  }
+}
+
+KeyRange keys_of(const Kernel& kernel, int64_t first_row, int64_t last_row) {
+  const Attention& a = *kernel.attention;
+  const int64_t keys = kernel.extent(a.key);
+  KeyRange range{0, keys};
+  for (const KeyBound& b : a.bounds) {
+    const int64_t at_first = b.factor * first_row + b.limit, at_last = b.factor * last_row + b.limit;
+    if (b.side == BoundSide::least)
+      range.first = std::max(range.first, std::min(at_first, at_last) / a.block_keys * a.block_keys);
+    else
+      range.last = std::min(range.last, round_up(std::max(at_first, at_last) + 1, a.block_keys));
+  }
+  return range;
+}
+
+}  // namespace einc

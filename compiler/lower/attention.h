@@ -1,0 +1,48 @@
+// What can be told of an attention kernel before any processor is known: whether it is one, which keys its rows need, in which
+// order its values are made.
+#pragma once
+#include <map>
+#include <string>
+
+#include "compiler/lower/kernel.h"
+#include "compiler/lower/kernel_work.h"
+
+namespace einc {
+
+// What is wrong with kernel.attention, or nothing.
+std::string verify_attention(const Kernel& kernel);
+
+// Divisions by a value per row become products with its reciprocal, which is made once per row.
+void divide_by_multiplying(Kernel& kernel);
+
+// Fills attention->bounds: comparisons of row and key without which a pair adds nothing anywhere (the mask makes its score -inf),
+// for all other values being finite. No bounds when they would leave some row without keys.
+void find_key_bounds(Kernel& kernel);
+
+// Keys first .. last-1 that some row of first_row .. last_row needs, in whole blocks.
+struct KeyRange {
+  int64_t first = 0, last = 0;
+  int64_t count() const { return last - first; }
+};
+KeyRange keys_of(const Kernel& kernel, int64_t first_row, int64_t last_row);
+
+// A block of rows runs its scores, then loops over its keys one after the other, then its mixes and gathers. A loop makes
+// folds that depend on none but earlier loops' and keeps values per pair in tiles, for the products and for later loops.
+struct AttentionLoop {
+  std::vector<uint16_t> folds;
+  std::vector<ValueId> kept;
+  std::vector<ValueId> read;  // what earlier loops have kept
+  std::vector<bool> made;     // values made here
+};
+struct AttentionSchedule {
+  std::vector<AttentionLoop> loops;
+  std::map<uint16_t, int> scores_tile;  // per product
+  std::map<ValueId, int> kept_tile;
+  int tiles = 0;
+};
+AttentionSchedule schedule_attention(const Kernel& kernel);
+
+// Of the keys that are not skipped, with what is made again.
+KernelWork work_of_attention(const Kernel& kernel);
+
+}  // namespace einc

@@ -1,0 +1,93 @@
+#include <algorithm>
+
+#include "compiler/lower/attention.h"
+
+namespace einc {
+namespace {
+
+class Counter {
+ public:
+  explicit Counter(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
+
+  KernelWork run() {
+    visit_blocks();
+    for (const AttentionLoop& loop : schedule_attention(kernel_).loops) {
+      work_.reduction += static_cast<int64_t>(loop.folds.size()) * pairs_;
+      count_values(loop.made, [&](uint64_t axes) { return axes >> a_.key & 1 ? pairs_ : axes >> a_.row & 1 ? rows_ : turns(); });
+    }
+    for (const AttentionStep& step : a_.steps) count(step);
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) count_bytes(b);
+    return work_;
+  }
+
+ private:
+  int64_t trips(uint64_t loops) const {
+    int64_t n = 1;
+    for (AxisId a = 0; a < kernel_.axes.size(); ++a)
+      if (loops >> a & 1) n *= kernel_.extent(a);
+    return n;
+  }
+  int64_t turns() const { return trips(bits(a_.batch) | bits(a_.turns)); }
+
+  void visit_blocks() {
+    const int64_t rows = kernel_.extent(a_.row);
+    for (int64_t first = 0; first < rows; first += a_.block_rows) {
+      const int64_t last = std::min(first + a_.block_rows, rows) - 1;
+      pairs_ += (last - first + 1) * keys_of(kernel_, first, last).count() * turns();
+    }
+    rows_ = rows * turns();
+  }
+
+  void count(const AttentionStep& step) {
+    if (step.part == AttentionPart::scores) {
+      work_.contraction += 2 * pairs_ * trips(bits(step.over));
+      count_operand(step.left), count_operand(step.right);
+    } else if (step.part != AttentionPart::fold) {
+      work_.contraction += 2 * pairs_ * trips(bits(step.free));
+      count_operand(step.right);
+    }
+    // What is made of a result where it is stored.
+    std::vector<bool> needed(kernel_.values.size(), false);
+    for (const Store& s : step.stores) needed[s.value] = true;
+    for (size_t i = needed.size(); i-- > 0;)
+      if (needed[i] && kernel_.values[i].kind != ScalarKind::reduction)
+        for (ValueId x : kernel_.values[i].operands) needed[x] = true;
+    count_values(needed, [&](uint64_t axes) { return trips(axes); });
+  }
+
+  // Made once for each of its elements.
+  void count_operand(ValueId id) {
+    std::vector<bool> needed(kernel_.values.size(), false);
+    needed[id] = true;
+    for (size_t i = id + 1; i-- > 0;)
+      if (needed[i])
+        for (ValueId x : kernel_.values[i].operands) needed[x] = true;
+    if (!(axes_[id] >> a_.key & 1) || !(axes_[id] >> a_.row & 1)) count_values(needed, [&](uint64_t axes) { return trips(axes); });
+  }
+
+  void count_values(const std::vector<bool>& needed, const auto& times) {
+    for (size_t i = 0; i < needed.size(); ++i)
+      if (needed[i] && kernel_.values[i].kind == ScalarKind::map) work_.elementwise += times(axes_[i]);
+  }
+
+  void count_bytes(size_t b) {
+    const BufferUse& use = kernel_.buffers[b];
+    int64_t touched = 0;
+    for (size_t i = 0; i < kernel_.values.size(); ++i)
+      if (kernel_.values[i].kind == ScalarKind::load && kernel_.values[i].slot == b) touched += trips(axes_[i]);
+    if (use.access != BufferAccess::write) work_.bytes_read += std::min(touched, use.count) * bytes_of(use.dtype);
+    if (use.access != BufferAccess::read) work_.bytes_written += use.count * bytes_of(use.dtype);
+  }
+
+  const Kernel& kernel_;
+  const Attention& a_;
+  const std::vector<uint64_t> axes_;
+  int64_t pairs_ = 0, rows_ = 0;
+  KernelWork work_;
+};
+
+}  // namespace
+
+KernelWork work_of_attention(const Kernel& kernel) { return Counter(kernel).run(); }
+
+}  // namespace einc

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/lower/attention.h"
+
+namespace einc {
+namespace {
+
+// What is known of a value of a pair when one comparison is taken to be true or false.
+enum class Known : uint8_t { nothing, zero, minus_infinity, yes, no };
+
+class BoundFinder {
+ public:
+  explicit BoundFinder(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention) {}
+
+  std::vector<KeyBound> run() {
+    std::vector<KeyBound> bounds;
+    for (ValueId id = 0; id < kernel_.values.size(); ++id)
+      for (const Known assumed : {Known::no, Known::yes})
+        if (const auto bound = bound_of(id, assumed == Known::no); bound && adds_nothing(id, assumed)) bounds.push_back(*bound);
+    return bounds;
+  }
+
+ private:
+  // An integer formula of row and key.
+  struct Line {
+    int64_t row = 0, key = 0, constant = 0;
+  };
+
+  std::optional<Line> line(ValueId id) const {
+    const Scalar& v = kernel_.values[id];
+    if (is_floating(v.dtype)) return std::nullopt;
+    if (v.kind == ScalarKind::constant) return Line{0, 0, v.integer};
+    if (v.kind == ScalarKind::cast) return line(v.operands[0]);
+    if (v.kind == ScalarKind::index) {
+      if (!v.index.dynamic.empty()) return std::nullopt;
+      Line l{0, 0, v.index.affine.constant};
+      for (const Affine::Term& t : v.index.affine.terms) {
+        if (t.axis != a_.row && t.axis != a_.key) return std::nullopt;
+        (t.axis == a_.row ? l.row : l.key) += t.coefficient;
+      }
+      return l;
+    }
+    if (v.kind != ScalarKind::map || (v.fn != MapFn::add && v.fn != MapFn::sub)) return std::nullopt;
+    const auto x = line(v.operands[0]), y = line(v.operands[1]);
+    if (!x || !y) return std::nullopt;
+    const int64_t sign = v.fn == MapFn::add ? 1 : -1;
+    return Line{x->row + sign * y->row, x->key + sign * y->key, x->constant + sign * y->constant};
+  }
+
+  // The pairs where comparison `id` has the value `wanted`, as a bound of the keys.
+  std::optional<KeyBound> bound_of(ValueId id, bool wanted) const {
+    const Scalar& v = kernel_.values[id];
+    if (v.kind != ScalarKind::map || !is_comparison(v.fn) || v.fn == MapFn::equal || v.fn == MapFn::not_equal) return std::nullopt;
+    auto x = line(v.operands[0]), y = line(v.operands[1]);
+    if (!x || !y) return std::nullopt;
+    const bool strict = v.fn == MapFn::less || v.fn == MapFn::greater;
+    if (v.fn == MapFn::greater || v.fn == MapFn::greater_equal) std::swap(x, y);
+    // below: key * k + row * r + c <= 0
+    int64_t k = x->key - y->key, r = x->row - y->row, c = x->constant - y->constant + (strict ? 1 : 0);
+    if (!wanted) k = -k, r = -r, c = 1 - c;
+    if (k == 1) return KeyBound{BoundSide::most, -r, -c};
+    if (k == -1) return KeyBound{BoundSide::least, r, c};
+    return std::nullopt;
+  }
+
+  bool adds_nothing(ValueId comparison, Known assumed) {
+    known_.assign(kernel_.values.size(), Known::nothing);
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) known_[id] = id == comparison ? assumed : of(kernel_.values[id]);
+    return std::all_of(a_.steps.begin(), a_.steps.end(), [&](const AttentionStep& step) {
+      if (step.part == AttentionPart::scores) return true;
+      if (step.part != AttentionPart::fold) return known_[step.left] == Known::zero;
+      const Accumulation& r = kernel_.reductions[step.reduction];
+      return (r.fold == Fold::sum && known_[r.value] == Known::zero) || (r.fold == Fold::max && known_[r.value] == Known::minus_infinity);
+    });
+  }
+
+  Known of(const Scalar& v) const {
+    if (v.kind == ScalarKind::constant) {
+      if (!is_floating(v.dtype)) return v.dtype != DType::boolean ? Known::nothing : v.integer != 0 ? Known::yes : Known::no;
+      return v.real == 0 ? Known::zero : v.real == -std::numeric_limits<double>::infinity() ? Known::minus_infinity : Known::nothing;
+    }
+    if (v.kind == ScalarKind::cast) return known_[v.operands[0]];
+    return v.kind == ScalarKind::map ? of_map(v) : Known::nothing;
+  }
+
+  Known of_map(const Scalar& v) const {
+    const auto x = [&](size_t k) { return known_[v.operands[k]]; };
+    const bool any_zero = x(0) == Known::zero || (v.operands.size() > 1 && x(1) == Known::zero);
+    if (v.fn == MapFn::where) {
+      if (x(0) == Known::yes) return x(1);
+      if (x(0) == Known::no) return x(2);
+      return x(1) == x(2) ? x(1) : Known::nothing;
+    }
+    if (v.fn == MapFn::logical_and) return x(0) == Known::no || x(1) == Known::no ? Known::no : x(0) == x(1) ? x(0) : Known::nothing;
+    if (v.fn == MapFn::logical_or) return x(0) == Known::yes || x(1) == Known::yes ? Known::yes : x(0) == x(1) ? x(0) : Known::nothing;
+    if (v.fn == MapFn::logical_not) return x(0) == Known::yes ? Known::no : x(0) == Known::no ? Known::yes : Known::nothing;
+    if (v.fn == MapFn::add) {
+      if (x(0) == Known::minus_infinity || x(1) == Known::minus_infinity) return Known::minus_infinity;
+      return x(0) == Known::zero ? x(1) : x(1) == Known::zero ? x(0) : Known::nothing;
+    }
+    if (v.fn == MapFn::sub) return x(0) == Known::minus_infinity || x(1) == Known::zero ? x(0) : Known::nothing;
+    if (v.fn == MapFn::mul) {
+      if (any_zero) return Known::zero;
+      for (size_t k = 0; k < 2; ++k)
+        if (x(k) == Known::minus_infinity && is_positive(v.operands[1 - k])) return Known::minus_infinity;
+    }
+    if (v.fn == MapFn::div && x(0) == Known::minus_infinity && is_positive(v.operands[1])) return Known::minus_infinity;
+    if ((v.fn == MapFn::div || v.fn == MapFn::neg) && x(0) == Known::zero) return Known::zero;
+    if ((v.fn == MapFn::exp || v.fn == MapFn::sigmoid) && x(0) == Known::minus_infinity) return Known::zero;
+    return Known::nothing;
+  }
+
+  // A positive constant, or a root of one.
+  bool is_positive(ValueId id) const {
+    const Scalar& v = kernel_.values[id];
+    if (v.kind == ScalarKind::constant) return is_floating(v.dtype) && v.real > 0 && std::isfinite(v.real);
+    return (v.kind == ScalarKind::cast || (v.kind == ScalarKind::map && (v.fn == MapFn::rsqrt || v.fn == MapFn::sqrt))) &&
+           is_positive(v.operands[0]);
+  }
+
+  const Kernel& kernel_;
+  const Attention& a_;
+  std::vector<Known> known_;
+};
+
+}  // namespace
+
+void find_key_bounds(Kernel& kernel) {
+  Attention& a = *kernel.attention;
+  a.bounds = BoundFinder(kernel).run();
+  std::vector<KeyBound> least{{BoundSide::least, 0, 0}}, most{{BoundSide::most, 0, kernel.extent(a.key) - 1}};
+  for (const KeyBound& b : a.bounds) (b.side == BoundSide::least ? least : most).push_back(b);
+  // Lines that are in order for the first and the last row are in order between them.
+  for (const KeyBound& low : least)
+    for (const KeyBound& high : most)
+      for (int64_t row : {int64_t{0}, kernel.extent(a.row) - 1})
+        if (low.factor * row + low.limit > high.factor * row + high.limit) return a.bounds.clear();
+}
+
+}  // namespace einc

@@ -1,0 +1,90 @@
+#include "compiler/lower/tile_attention.h"
+
+#include <algorithm>
+
+#include "compiler/lower/flatten.h"
+
+namespace einc {
+namespace {
+
+int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
+class Tiler {
+ public:
+  Tiler(const Kernel& kernel, const Processor& processor) : processor_(processor) {
+    t_.kernel = kernel;
+    t_.lanes = static_cast<int>(std::min<int64_t>(processor.lanes(4), kernel.attention->block_rows));
+  }
+
+  TiledAttention run() {
+    make_single_axes();
+    t_.schedule = schedule_attention(t_.kernel);
+    for (AxisId a : t_.attention().batch) t_.batches *= t_.kernel.extent(a);
+    t_.blocks = (t_.rows() + t_.block_rows() - 1) / t_.block_rows();
+    t_.tile_elements = t_.keys() * t_.block_rows();
+    t_.elements = t_.tile_elements * t_.schedule.tiles;
+    for (size_t i = 0; i < t_.products.size(); ++i)
+      if (step(i).part != AttentionPart::fold) place(step(i), t_.products[i]);
+    return std::move(t_);
+  }
+
+ private:
+  const AttentionStep& step(size_t i) const { return t_.attention().steps[i]; }
+
+  void make_single_axes() {
+    std::vector<AttentionStep>& steps = t_.kernel.attention->steps;
+    t_.products.resize(steps.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].part == AttentionPart::fold) continue;
+      std::vector<AxisId>& axes = steps[i].part == AttentionPart::scores ? steps[i].over : steps[i].free;
+      if (axes.size() != 1) axes = {flatten(t_.kernel, std::vector<AxisId>(axes))};
+      t_.products[i].inner = axes[0];
+    }
+  }
+
+  // An operand that the products can read where it lies, along `unit` by neighbouring elements if that is an axis.
+  bool is_plain(ValueId id) const {
+    const Scalar& v = t_.kernel.values[id];
+    return v.kind == ScalarKind::load && v.dtype == DType::f32 && v.guards.empty() && v.index.dynamic.empty() &&
+           t_.kernel.buffers[v.slot].dtype == DType::f32;
+  }
+
+  int64_t take(int64_t elements) {
+    const int64_t at = t_.elements;
+    t_.elements += round_up(elements, t_.lanes);
+    return at;
+  }
+
+  void place(const AttentionStep& step, TiledAttention::Product& p) {
+    const int64_t inner = t_.kernel.extent(p.inner);
+    const bool wide = processor_.vector_registers >= 32;
+    p.pitch = round_up(inner, t_.lanes);
+    p.in_place = is_plain(step.right);
+    if (step.part == AttentionPart::scores) {
+      p.tile_vectors = std::min(2, t_.row_vectors());
+      p.tile_rows = wide || p.tile_vectors == 1 ? 12 : 6;
+      p.left_panel = take(inner * t_.block_rows());
+    } else {
+      p.in_place = p.in_place && t_.kernel.values[step.right].index.affine.coefficient(p.inner) == 1;
+      p.tile_vectors = static_cast<int>(std::min<int64_t>(wide ? 4 : 2, p.pitch / t_.lanes));
+    }
+    const bool many = p.tile_vectors > (wide ? 2 : 1);
+    if (step.part == AttentionPart::mix) p.tile_rows = many ? 4 : 8;
+    if (step.part == AttentionPart::gather) p.tile_rows = many ? 6 : 12, p.sums = take(t_.keys() * p.pitch);
+    if (!p.in_place) p.right_panel = take((step.part == AttentionPart::gather ? t_.block_rows() : t_.keys()) * p.pitch);
+  }
+
+  const Processor& processor_;
+  TiledAttention t_;
+};
+
+}  // namespace
+
+bool TiledAttention::gathers() const {
+  return std::any_of(attention().steps.begin(), attention().steps.end(),
+                     [](const AttentionStep& step) { return step.part == AttentionPart::gather; });
+}
+
+TiledAttention tile_attention(const Kernel& kernel, const Processor& processor) { return Tiler(kernel, processor).run(); }
+
+}  // namespace einc
