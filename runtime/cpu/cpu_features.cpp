@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 
+#include "runtime/base/matrix_tiles.h"
+
 namespace einc {
 namespace {
 
@@ -95,6 +97,7 @@ std::span<const std::string_view> cpu_feature_names() { return kNames; }
 bool has_cpu_feature(std::string_view name) {
   const auto* feature = std::find_if(std::begin(kFeatures), std::end(kFeatures), [&](const Feature& f) { return f.name == name; });
   if (feature == std::end(kFeatures)) return false;
+  if (feature->saved == kTiles && !enable_matrix_tiles()) return false;
   unsigned registers[4] = {};
   if (__get_cpuid_count(feature->leaf, feature->subleaf, &registers[eax], &registers[ebx], &registers[ecx], &registers[edx]) == 0)
     return false;

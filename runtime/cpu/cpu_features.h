@@ -10,7 +10,7 @@ namespace einc {
 // Names of all features that generated code may make use of and that a processor may lack: "avx2", "avx512bf16", ...
 std::span<const std::string_view> cpu_feature_names();
 
-// Whether the processor has the feature and the system keeps its registers; false for a name not in the list.
+// Whether the processor has the feature and the system lets this process use its registers; false for a name not in the list.
 bool has_cpu_feature(std::string_view name);
 
 // Those of a list ("avx2 fma") that are lacking, in the same form; empty when all are there.

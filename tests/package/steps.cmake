@@ -17,10 +17,10 @@ macro(expect regex)
   endif()
 endmacro()
 
-# build_example(FOLDER): examples/FOLDER against the installed package, in WORK/FOLDER.
+# build_example(FOLDER SETTING...): examples/FOLDER against the installed package, in WORK/FOLDER.
 macro(build_example folder)
   run(${CMAKE_COMMAND} -S ${SOURCE}/examples/${folder} -B ${WORK}/${folder} -G Ninja -DCMAKE_BUILD_TYPE=Debug
       -DCMAKE_PREFIX_PATH=${WORK}/prefix "-DCMAKE_CXX_FLAGS=${FLAGS} -Wall -Wextra -Wpedantic -Werror"
-      -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
+      -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} ${ARGN})
   run(${CMAKE_COMMAND} --build ${WORK}/${folder})
 endmacro()

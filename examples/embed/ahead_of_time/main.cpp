@@ -21,8 +21,8 @@ int main(int argc, char** argv) try {
   const std::string folder = argc > 1 ? argv[1] : "";
   einc::Session session(classifier_program());
   session.init(/*seed=*/5);
-  std::vector<float> x(8 * 20);
-  std::vector<int32_t> label(8);
+  std::vector<float> x(size_t{32} * 64);
+  std::vector<int32_t> label(32);
   for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
   for (size_t i = 0; i < label.size(); ++i) label[i] = static_cast<int32_t>(i % 3);
   session.bind("x", std::span(x));
@@ -31,9 +31,9 @@ int main(int argc, char** argv) try {
   write(folder, "label.i32", session.input("label"));
 
   session.run();
-  write(folder, "logits.f32", session.output("logits"));
+  write(folder, "logits.raw", session.output("logits"));
   session.step();
-  write(folder, "training_logits.f32", session.output("logits"));
+  write(folder, "training_logits.raw", session.output("logits"));
   const double first = session.loss();
   for (int step = 1; step < 100; ++step) session.step();
   std::printf("%s: loss %.4f, after a hundred steps %.4f\n", session.program().name().c_str(), first, session.loss());
