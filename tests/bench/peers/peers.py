@@ -19,7 +19,8 @@ TUNED = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_thresh
 MIB = 2**20
 # case: bytes that must move at least (inputs once, outputs once); 0: FLOPs decide
 CASES = {"softmax": 2 * 16 * MIB, "layer_norm": 2 * 12 * MIB, "gelu": 2 * 48 * MIB, "chain": 5 * 48 * MIB, "heads_apart": 2 * 24 * MIB,
-         "heads_turned": 2 * 24 * MIB, "transpose": 2 * 64 * MIB, "adamw": 7 * 4 * 124_439_808, "gpt2": 0}
+         "heads_turned": 2 * 24 * MIB, "transpose": 2 * 64 * MIB, "adamw": 7 * 4 * 124_439_808, "attention": 0, "attention_step": 0,
+         "gpt2": 0}
 PEERS = {"torch": ("eager", {}), "torch tuned": ("eager", {"GLIBC_TUNABLES": TUNED}), "compile tuned": ("compile", {"GLIBC_TUNABLES": TUNED}),
          "jax": ("jax", {})}
 
@@ -37,8 +38,8 @@ def run(command, threads, extra=None):
 
 
 def ours(case, threads, repeats):
-    file = [ROOT / "examples/gpt2.ein", "-D", "batch=4", "-D", "seq=64"] if case == "gpt2" else [FOLDER / f"{case}.ein"]
-    mode = "training" if case == "gpt2" else "inference"
+    file = [ROOT / "examples/gpt2.ein", "-D", "batch=4", "-D", "seq=64"] if case == "gpt2" else [FOLDER / f"{case.removesuffix('_step')}.ein"]
+    mode = "training" if case in ("gpt2", "attention_step") else "inference"
     result = run([EINC, "bench", *file, "--json", f"--mode={mode}", f"--threads={threads}", f"--steps={repeats}"], threads)
     return result if "error" in result else {"seconds": result["steps_s"], "machine": result["machine"]}
 

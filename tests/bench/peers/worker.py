@@ -28,6 +28,8 @@ def torch_case(name, compiled):
         x, f = randn(8, 1024, 768), lambda x: x.view(8, 1024, 12, 64).permute(0, 2, 3, 1).contiguous()
     elif name == "transpose":
         x, f = randn(4096, 4096), lambda x: x.t().contiguous()
+    elif name in ("attention", "attention_step"):
+        return torch_attention(name == "attention_step", compiled)
     elif name == "adamw":
         w = torch.nn.Parameter(randn(ADAMW) * 0.02)
         w.grad = randn(ADAMW)
@@ -37,6 +39,18 @@ def torch_case(name, compiled):
         return torch_gpt2(compiled)
     f = torch.compile(f) if compiled else f
     return lambda: f(x)
+
+
+def torch_attention(backward, compiled):
+    import torch
+    import torch.nn.functional as F
+
+    q, k, v = (torch.randn(4, 12, 1024, 64, requires_grad=backward) for _ in range(3))
+    target = torch.randn(4, 12, 1024, 64)
+    f = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    step = lambda: (f() * target).sum().backward()
+    run = step if backward else f
+    return torch.compile(run) if compiled else run
 
 
 def torch_gpt2(compiled):
