@@ -8,6 +8,8 @@ namespace {
 
 constexpr int64_t kEnoughPoints = 64;  // domain points that divide evenly enough among threads
 constexpr int64_t kChunk = 4096;       // elements
+constexpr int64_t kTurnedLanes = 256;  // elements of the vector axis and
+constexpr int64_t kTurnedRows = 64;    // of the turned axis: a tile that the second cache holds twice
 
 class Planner {
  public:
@@ -23,6 +25,17 @@ class Planner {
       plan.lanes = lanes_for(kernel_.extent(a));
       if (const double c = cost_of(plan); c < cost) best = plan, cost = c;
     }
+    if (may_turn())
+      for (AxisId lanes : kernel_.outer)
+        for (AxisId turned : kernel_.outer) {
+          if (lanes == turned || kernel_.extent(lanes) < width_ || kernel_.extent(turned) < width_) continue;
+          LoopPlan plan;
+          plan.outer_vector = lanes;
+          plan.stage_vector.assign(1, std::nullopt);
+          plan.lanes = width_;
+          plan.turned = turned;
+          if (const double c = cost_of(plan); c < cost) best = plan, cost = c;
+        }
     divide(best);
     return best;
   }
@@ -33,6 +46,12 @@ class Planner {
     int lanes = width_ * (kernel_.reductions.empty() ? 2 : 4);
     while (lanes > 4 && lanes / 2 >= extent) lanes /= 2;
     return lanes;
+  }
+
+  // Elementwise, one result at each point.
+  bool may_turn() const {
+    return kernel_.stages.size() == 1 && kernel_.stages[0].axes.empty() && kernel_.reductions.empty() && !kernel_.sequence &&
+           !kernel_.contraction;
   }
 
   LoopPlan stage_plan() const {
@@ -59,7 +78,7 @@ class Planner {
     double cost = 0;
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       if (plan.outer_vector)
-        cost += stage_cost(s, plan.outer_vector, plan.lanes);
+        cost += stage_cost(s, plan.outer_vector, plan.lanes, plan.turned);
       else
         cost += stage_cost(s, plan.stage_vector[s], plan.stage_vector[s] ? plan.lanes : 1);
     }
@@ -67,7 +86,7 @@ class Planner {
   }
 
   // Instructions, roughly, of a stage over all outer points with lanes along `axis`.
-  double stage_cost(size_t s, std::optional<AxisId> axis, int lanes) const {
+  double stage_cost(size_t s, std::optional<AxisId> axis, int lanes, std::optional<AxisId> turned = std::nullopt) const {
     const Stage& stage = kernel_.stages[s];
     std::vector<bool> used(kernel_.values.size(), false);
     for (const Store& store : stage.stores) {
@@ -86,7 +105,9 @@ class Planner {
       for (const Subscript::Dynamic& d : v.index.dynamic) used[d.value] = true;
       const uint64_t loops = axes_[i] & (bits(stage.axes) | bits(kernel_.outer));
       const double work = v.kind == ScalarKind::map && is_transcendental(v.fn) ? 20 : 1;
-      if (v.kind == ScalarKind::load)
+      if (v.kind == ScalarKind::load && turned && is_turned(v, *axis, *turned))
+        total += 5 * trips(loops, axis, lanes);  // a load and four shuffles
+      else if (v.kind == ScalarKind::load)
         total += access(v.index, loops, axis, lanes);
       else
         total += work * trips(loops, axis, lanes);
@@ -121,7 +142,7 @@ class Planner {
   void divide(LoopPlan& plan) const {
     int64_t points = 1;
     for (AxisId a : kernel_.outer) {
-      if (plan.outer_vector == a) continue;
+      if (plan.outer_vector == a || plan.turned == a) continue;
       if (points < kEnoughPoints)
         plan.divided.push_back(a), points *= kernel_.extent(a);
       else
@@ -130,9 +151,17 @@ class Planner {
     plan.domain = points;
     if (!plan.outer_vector) return;
     const int64_t extent = kernel_.extent(*plan.outer_vector);
+    if (plan.turned) {
+      plan.chunk = std::min(extent, kTurnedLanes);
+      plan.turned_chunk = std::min(kernel_.extent(*plan.turned), kTurnedRows);
+      plan.domain *= chunks(extent, plan.chunk) * chunks(kernel_.extent(*plan.turned), plan.turned_chunk);
+      return;
+    }
     plan.chunk = points >= kEnoughPoints ? extent : std::min(extent, inner_work() > 64 ? int64_t{plan.lanes} : kChunk);
-    plan.domain *= (extent + plan.chunk - 1) / plan.chunk;
+    plan.domain *= chunks(extent, plan.chunk);
   }
+
+  static int64_t chunks(int64_t extent, int64_t chunk) { return (extent + chunk - 1) / chunk; }
 
   // Elements visited at each outer point.
   int64_t inner_work() const {
@@ -151,6 +180,12 @@ class Planner {
 };
 
 }  // namespace
+
+bool is_turned(const Scalar& load, AxisId lanes, AxisId turned) {
+  if (load.kind != ScalarKind::load || !load.index.dynamic.empty() || !load.guards.empty()) return false;
+  const int64_t step = load.index.affine.coefficient(lanes);
+  return load.index.affine.coefficient(turned) == 1 && step != 0 && step != 1;
+}
 
 LoopPlan plan_loops(const Kernel& kernel, int vector_bits) { return Planner(kernel, vector_bits).run(); }
 

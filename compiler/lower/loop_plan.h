@@ -13,10 +13,16 @@ struct LoopPlan {
   std::vector<AxisId> divided;  // leading outer axes that the domain counts
   std::vector<AxisId> inner;    // outer axes looped over inside
   int64_t chunk = 0;            // elements of the outer vector axis that one domain point covers
+  // Elements that lie side by side along this outer axis, not along the lanes, are read in squares and transposed in registers.
+  std::optional<AxisId> turned;
+  int64_t turned_chunk = 0;  // elements of the turned axis that one domain point covers
   int64_t domain = 1;
 };
 
 // `vector_bits`: width of the processor's registers.
 LoopPlan plan_loops(const Kernel& kernel, int vector_bits);
+
+// A load whose neighbours along `turned` are neighbours in memory while those along `lanes` are not.
+bool is_turned(const Scalar& load, AxisId lanes, AxisId turned);
 
 }  // namespace einc

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/llvm/emit_values.h"
+#include "compiler/codegen/llvm/transpose.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -62,6 +63,11 @@ class KernelEmitter : ValueEmitter {
       chunk_ = chunks == 1 ? i64(0) : b_.CreateURem(rest, i64(chunks));
       if (chunks > 1) rest = b_.CreateUDiv(rest, i64(chunks));
     }
+    if (plan_.turned) {
+      const int64_t chunks = (kernel_.extent(*plan_.turned) + plan_.turned_chunk - 1) / plan_.turned_chunk;
+      turned_chunk_ = b_.CreateURem(rest, i64(chunks));
+      rest = b_.CreateUDiv(rest, i64(chunks));
+    }
     for (size_t k = plan_.divided.size(); k-- > 0;) {
       const AxisId axis = plan_.divided[k];
       axis_[axis] = k == 0 ? rest : b_.CreateURem(rest, i64(kernel_.extent(axis)));
@@ -79,12 +85,81 @@ class KernelEmitter : ValueEmitter {
       return;
     }
     if (!plan_.outer_vector) return point();
+    if (plan_.turned) return tile();
     const int64_t extent = kernel_.extent(*plan_.outer_vector);
     Register begin = b_.CreateMul(chunk_, i64(plan_.chunk));
     Register end = plan_.chunk == extent ? static_cast<Register>(i64(extent))
                                          : b_.CreateBinaryIntrinsic(intrinsic::smin, b_.CreateAdd(begin, i64(plan_.chunk)), i64(extent));
     const bool may_have_rest = extent % plan_.lanes != 0 || plan_.chunk % plan_.lanes != 0;
     vector_loop(*plan_.outer_vector, begin, end, may_have_rest, [&] { point(); });
+  }
+
+  // --- a tile with loads whose neighbours lie along another axis than the lanes ---
+
+  Register end_of(Register begin, int64_t chunk, int64_t extent) {
+    return b_.CreateBinaryIntrinsic(intrinsic::smin, b_.CreateAdd(begin, i64(chunk)), i64(extent));
+  }
+
+  Register whole_vectors(Register begin, Register end) {
+    return b_.CreateSub(end, b_.CreateURem(b_.CreateSub(end, begin), i64(plan_.lanes)));
+  }
+
+  void tile() {
+    const AxisId along = *plan_.outer_vector, turned = *plan_.turned;
+    find_needed(kernel_.stages[0]);
+    find_turned();
+    Register begin = b_.CreateMul(turned_chunk_, i64(plan_.turned_chunk));
+    Register end = end_of(begin, plan_.turned_chunk, kernel_.extent(turned)), whole = whole_vectors(begin, end);
+    Register first = b_.CreateMul(chunk_, i64(plan_.chunk));
+    Register last = end_of(first, plan_.chunk, kernel_.extent(along));
+    auto rows = [&](Register from) {
+      for_loop(from, end, i64(1), [&](Register k) {
+        axis_[turned] = k;
+        point();
+      });
+    };
+    vector_loop(along, first, last, kernel_.extent(along) % plan_.lanes != 0, [&] {
+      if (mask_) return rows(begin);
+      for_loop(begin, whole, i64(plan_.lanes), [&](Register k) { square(axis_[along], k); });
+      rows(whole);
+    });
+  }
+
+  void find_turned() {
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      const Scalar& v = kernel_.values[id];
+      if (!needed_[id] || !is_turned(v, *plan_.outer_vector, *plan_.turned)) continue;
+      const auto lanes = static_cast<unsigned>(plan_.lanes);
+      auto* row = llvm::FixedVectorType::get(storage_type(context_, kernel_.buffers[v.slot].dtype), lanes);
+      turned_.push_back({id, slot(llvm::ArrayType::get(row, lanes))});
+    }
+  }
+
+  // As many elements along the lanes as along the turned axis: loaded along the one, transposed, used along the other.
+  void square(Register first, Register row) {
+    const AxisId along = *plan_.outer_vector, turned = *plan_.turned;
+    for (const auto& [id, columns] : turned_) {
+      const Scalar& v = kernel_.values[id];
+      Type* type = columns->getAllocatedType();
+      std::vector<Register> lines;
+      axis_[turned] = row;
+      for (int k = 0; k < plan_.lanes; ++k) {
+        axis_[along] = b_.CreateAdd(first, i64(k));
+        lines.push_back(b_.CreateAlignedLoad(type->getArrayElementType(), element(v.slot, place_of(v.index).scalar), align(v.slot)));
+      }
+      lines = transpose(b_, std::move(lines));
+      for (size_t k = 0; k < lines.size(); ++k) b_.CreateStore(lines[k], b_.CreateConstInBoundsGEP2_64(type, columns, 0, k));
+    }
+    axis_[along] = first;
+    for_loop(i64(0), i64(plan_.lanes), i64(1), [&](Register k) {
+      axis_[turned] = b_.CreateAdd(row, k);
+      for (const auto& [id, columns] : turned_) {
+        Type* type = columns->getAllocatedType();
+        Register column = b_.CreateLoad(type->getArrayElementType(), b_.CreateInBoundsGEP(type, columns, {i64(0), k}));
+        scopes_.back()[id] = from_storage(b_, column, kernel_.buffers[kernel_.values[id].slot].dtype);
+      }
+      point();
+    });
   }
 
   void point() {
@@ -281,7 +356,12 @@ class KernelEmitter : ValueEmitter {
 
   const LoopPlan& plan_;
   const std::vector<uint64_t> needs_;
-  Register chunk_ = nullptr;
+  Register chunk_ = nullptr, turned_chunk_ = nullptr;
+  struct Turned {
+    ValueId load;
+    llvm::AllocaInst* columns;  // one vector along the lanes for each element of the turned axis
+  };
+  std::vector<Turned> turned_;
   std::vector<Accumulator> accumulators_;
 };
 

@@ -10,7 +10,7 @@ namespace einc {
 namespace {
 
 // Changes with what emission makes of the same kernels.
-constexpr std::string_view kEmitter = "einc kernels 3";
+constexpr std::string_view kEmitter = "einc kernels 4";
 
 std::unique_ptr<llvm::Module> emit(const LoweredProgram& lowered, llvm::LLVMContext& context) {
   auto module = std::make_unique<llvm::Module>("kernels", context);
