@@ -34,8 +34,9 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"runtime/program", {"runtime/base"}},
     {"runtime/cpu", {"runtime/base", "runtime/program"}},
     {"runtime/executor", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/data"}},
+    {"runtime/train", {"runtime/base", "runtime/data", "runtime/program", "runtime/executor"}},
     {"runtime/include", {"runtime/base", "einc"}},
-    {"runtime/api", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/executor", "runtime/data"}},
+    {"runtime/api", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/executor", "runtime/data", "runtime/train"}},
     {"einc", {}},  // public headers among themselves
     {"compiler/include", {"einc"}},
     {"compiler/api",
@@ -51,7 +52,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
                          "compiler/precision", "compiler/cost",        "compiler/report",
                          "compiler/fuse",      "compiler/lower",       "compiler/codegen/llvm",
                          "runtime/base",       "runtime/data",         "runtime/program",
-                         "runtime/cpu",        "runtime/executor"}},
+                         "runtime/cpu",        "runtime/executor",     "runtime/train"}},
 };
 
 std::string folder_of(const std::string& file) {

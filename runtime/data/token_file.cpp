@@ -1,0 +1,96 @@
+#include "runtime/data/token_file.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "runtime/base/check.h"
+#include "runtime/base/hash.h"
+
+namespace einc {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+// llm.c's two kinds of files; the count is the third number of the header.
+struct HeaderKind {
+  uint32_t magic, version;
+  TokenFormat format;
+};
+constexpr std::array<HeaderKind, 2> kHeaderKinds{{{20240520, 1, TokenFormat::u16}, {20240801, 7, TokenFormat::u32}}};
+
+uint32_t number_at(std::span<const std::byte> bytes, size_t offset) {
+  uint32_t number = 0;
+  std::memcpy(&number, bytes.data() + offset, sizeof number);
+  return number;
+}
+
+bool ends_with_u32(std::string_view path) { return path.ends_with(".u32") || path.ends_with(".u32.bin"); }
+
+}  // namespace
+
+TokenFile::TokenFile(std::string path, std::optional<TokenFormat> asked) : file_(std::move(path)) {
+  format_ = asked.value_or(ends_with_u32(file_.path()) ? TokenFormat::u32 : TokenFormat::u16);
+  read_header(asked);
+  const uint64_t bytes = file_.size() - begin_;
+  if (bytes % bytes_of(format_) != 0)
+    file_.fail(file_.size(), fmt::format("{} bytes of tokens are no whole number of {}", bytes, to_string(format_)));
+  const uint64_t present = bytes / bytes_of(format_);
+  if (begin_ > 0 && count_ != present) file_.fail(8, fmt::format("the header promises {} tokens, but {} follow", count_, present));
+  count_ = present;
+  // What lies beside a window is not wanted: without this, the system reads it too.
+  if (file_.size() > 0) ::madvise(const_cast<std::byte*>(file_.bytes().data()), file_.bytes().size(), MADV_RANDOM);
+}
+
+void TokenFile::read_header(std::optional<TokenFormat> asked) {
+  if (file_.size() < 12) return;
+  const std::span<const std::byte> bytes = file_.bytes();
+  const uint32_t magic = number_at(bytes, 0), version = number_at(bytes, 4);
+  const auto* kind = std::find_if(kHeaderKinds.begin(), kHeaderKinds.end(), [&](const HeaderKind& k) { return k.magic == magic; });
+  if (kind == kHeaderKinds.end()) return;
+  if (file_.size() < kTokenHeader) file_.fail(file_.size(), fmt::format("the file ends within its header of {} bytes", kTokenHeader));
+  if (version != kind->version) file_.fail(4, fmt::format("header version {} is not supported ({} is)", version, kind->version));
+  if (asked && *asked != kind->format)
+    file_.fail(0, fmt::format("the header says that the tokens are {}, not {}", to_string(kind->format), to_string(*asked)));
+  format_ = kind->format;
+  begin_ = kTokenHeader;
+  count_ = number_at(bytes, 8);
+}
+
+void TokenFile::read(uint64_t begin, std::span<int32_t> out) const {
+  EINC_CHECK(begin <= count_ && out.size() <= count_ - begin, "tokens {} to {} of {}", begin, begin + out.size(), count_);
+  const uint64_t offset = begin_ + begin * bytes_of(format_);
+  const std::byte* from = file_.bytes().data() + offset;
+  if (format_ == TokenFormat::u16) {
+    for (size_t i = 0; i < out.size(); ++i) {
+      uint16_t token = 0;
+      std::memcpy(&token, from + i * sizeof token, sizeof token);
+      out[i] = token;
+    }
+    return;
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    std::memcpy(&out[i], from + i * sizeof(int32_t), sizeof(int32_t));
+    if (out[i] < 0) file_.fail(offset + i * sizeof(int32_t), fmt::format("token {} is above 2147483647", static_cast<uint32_t>(out[i])));
+  }
+}
+
+uint64_t TokenFile::sample_hash() const {
+  constexpr uint64_t kPages = 64, kPage = 4096;
+  uint64_t hash = fnv1a(fmt::format("{} {}", count_, to_string(format_)));
+  const std::span<const std::byte> bytes = file_.bytes().subspan(begin_);
+  const uint64_t last = bytes.size() > kPage ? bytes.size() - kPage : 0;
+  for (uint64_t i = 0; i < kPages; ++i) {
+    const size_t begin = last / (kPages - 1) * i + last % (kPages - 1) * i / (kPages - 1);
+    const auto page = bytes.subspan(begin, std::min<size_t>(kPage, bytes.size() - begin));
+    hash = hash * 31 + fnv1a({reinterpret_cast<const char*>(page.data()), page.size()});
+    if (last == 0) break;
+  }
+  return hash;
+}
+
+}  // namespace einc

@@ -1,0 +1,84 @@
+#include "runtime/train/open_batches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <einc/error.h>
+#include "runtime/base/check.h"
+#include "runtime/base/dtype.h"
+#include "runtime/train/token_batches.h"
+
+namespace einc {
+namespace {
+
+[[noreturn]] void fail_usage(const std::string& message) { throw Error(ErrorKind::usage, message); }
+
+const TensorInfo* find_input(const std::vector<TensorInfo>& inputs, const std::string& name) {
+  const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const TensorInfo& input) { return input.name == name; });
+  return found == inputs.end() ? nullptr : &*found;
+}
+
+// "a, b and c".
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  return text;
+}
+
+const TensorInfo& named_input(const std::vector<TensorInfo>& inputs, const std::string& option, const std::string& name) {
+  if (const TensorInfo* input = find_input(inputs, name)) return *input;
+  std::vector<std::string> names;
+  for (const TensorInfo& input : inputs) names.push_back(input.name);
+  fail_usage(fmt::format("{} {}: the program has no input of that name; it has {}", option, printable(name),
+                         names.empty() ? "none" : listed(names)));
+}
+
+bool takes_tokens_like(const TensorInfo& input, const TensorInfo& tokens) {
+  return input.name != tokens.name && is_integer(input.dtype) && input.shape == tokens.shape;
+}
+
+// The name of the input that gets the following tokens; empty: there is none.
+std::string choose_next(const DataSettings& settings, const std::vector<TensorInfo>& inputs, const TensorInfo& tokens) {
+  if (!settings.next.empty()) {
+    const TensorInfo& next = named_input(inputs, "--next", settings.next);
+    if (!takes_tokens_like(next, tokens))
+      fail_usage(fmt::format("--next {}: not another input of integers in the shape of {}", next.name, tokens.name));
+    return next.name;
+  }
+  std::vector<std::string> candidates;
+  for (const TensorInfo& input : inputs)
+    if (takes_tokens_like(input, tokens)) candidates.push_back(input.name);
+  if (candidates.size() > 1)
+    fail_usage(fmt::format("the tokens that follow those of {} may go to {}: say which by --next NAME", tokens.name, listed(candidates)));
+  return candidates.empty() ? "" : candidates.front();
+}
+
+std::shared_ptr<const Batches> open_tokens(const DataSettings& settings, const std::vector<TensorInfo>& inputs, DataPart part) {
+  const auto& [name, path] = settings.files.front();
+  const TensorInfo& tokens = named_input(inputs, "--data", name);
+  if (!is_integer(tokens.dtype) || tokens.shape.empty() || tokens.count() == 0)
+    fail_usage(fmt::format("--data {}: a token file gives windows to an input of integers, such as i32[batch seq]", name));
+  const std::string next = choose_next(settings, inputs, tokens);
+  for (const TensorInfo& input : inputs)
+    if (input.name != name && input.name != next)
+      fail_usage(fmt::format("input {} gets no values from {}={}", input.name, name, printable(path)));
+
+  auto file = std::make_shared<const TokenFile>(path, settings.token_format);
+  const auto boundary = static_cast<uint64_t>(static_cast<double>(file->count()) * (1 - settings.validation_fraction));
+  const TokenRange range = part == DataPart::training ? TokenRange{0, boundary} : TokenRange{boundary, file->count()};
+  const auto seq = static_cast<uint64_t>(tokens.shape.back()), rows = static_cast<uint64_t>(tokens.count()) / seq;
+  return std::make_shared<const TokenBatches>(std::move(file), range, TokenInputs{name, next}, WindowShape{rows, seq}, settings.order,
+                                              settings.seed);
+}
+
+}  // namespace
+
+std::shared_ptr<const Batches> open_batches(const DataSettings& settings, const std::vector<TensorInfo>& inputs, DataPart part) {
+  EINC_CHECK(settings.validation_fraction >= 0 && settings.validation_fraction < 1, "a fraction of {}", settings.validation_fraction);
+  if (settings.files.empty()) fail_usage("no data: say which file an input takes its values from by --data NAME=FILE");
+  if (settings.files.size() > 1) fail_usage("a token file is the only --data of a program: the input of the next tokens needs none");
+  return open_tokens(settings, inputs, part);
+}
+
+}  // namespace einc
