@@ -7,7 +7,6 @@
 #include "compiler/driver/bench.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
-#include "compiler/ir/text.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/data/file.h"
@@ -43,14 +42,9 @@ ExitStatus bench_command(Arguments arguments) {
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   if (!dims) return ExitStatus::wrong_usage;
-  if (const auto problem = unreadable(r.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
-  PipelineOptions pipeline;
-  pipeline.dims = *dims;
-  pipeline.roots = r.mode == "training" ? Roots::training : Roots::inference;
-  if (!r.precision.empty()) pipeline.precision = *parse_policy(r.precision);
-  const Compilation c = compile_file(r.file, pipeline);
-  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
-  if (!c.graph) return ExitStatus::wrong_program;
+  const auto opened = open_program({r.file, r.precision, *dims, r.mode == "training" ? Roots::training : Roots::inference});
+  if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
+  const auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
   BenchOptions options;
   options.mode = r.mode == "training" ? RunMode::training : RunMode::inference;

@@ -40,12 +40,9 @@ ExitStatus gradcheck_command(Arguments arguments) {
   if (auto status = parse_arguments(app, arguments)) return *status;
   const std::optional<Bindings> dims = parse_dim_settings(settings);
   if (!dims) return ExitStatus::wrong_usage;
-  if (const auto problem = unreadable(file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
-  PipelineOptions pipeline;
-  pipeline.dims = *dims;
-  const Compilation c = compile_file(file, pipeline);
-  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
-  if (!c.graph) return ExitStatus::wrong_program;
+  const auto opened = open_program({file, "", *dims, Roots::training});
+  if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
+  const auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
   if (!c.graph->loss.valid() || c.graph->gradients.empty()) {
     fmt::print(stderr, "einc: {} minimizes no loss, so there is no gradient to check\n", printable(file));

@@ -9,7 +9,6 @@
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/run_data.h"
 #include "compiler/ir/interpret_ops.h"
-#include "compiler/ir/text.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/executor/executor.h"
@@ -156,15 +155,9 @@ ExitStatus run_command(Arguments arguments) {
   const auto inputs = parse_assignments(r.inputs, "--input"), params = parse_assignments(r.params, "--param"),
              outputs = parse_assignments(r.outputs, "--output");
   if (!dims || !inputs || !params || !outputs) return ExitStatus::wrong_usage;
-  if (const auto problem = unreadable(r.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
-  PipelineOptions pipeline;
-  pipeline.dims = *dims;
-  pipeline.roots = r.mode == "training" ? Roots::training : Roots::inference;
-  if (!r.precision.empty()) pipeline.precision = *parse_policy(r.precision);
-  const Compilation c = compile_file(r.file, pipeline);
-  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
-  if (!c.graph) return ExitStatus::wrong_program;
-  return run_program(r, c, *dims, {*inputs, *params, *outputs, r.weights});
+  const auto opened = open_program({r.file, r.precision, *dims, r.mode == "training" ? Roots::training : Roots::inference});
+  if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
+  return run_program(r, std::get<Compilation>(opened), *dims, {*inputs, *params, *outputs, r.weights});
 }
 
 }  // namespace einc

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/driver/command_line.h"
+#include "compiler/ir/text.h"
 #include "dsl/near_name.h"
 #include "dsl/parser.h"
 #include "dsl/print_ast.h"
@@ -67,6 +68,21 @@ void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics,
     fmt::print(stderr, "{}\n", render_json(sources, diagnostics));
   else
     fmt::print(stderr, "{}", render_text(sources, diagnostics, color_for(STDERR_FILENO)));
+}
+
+std::variant<Compilation, ExitStatus> open_program(const ProgramRequest& request) {
+  if (const auto problem = unreadable(request.file)) {
+    fmt::print(stderr, "einc: {}\n", *problem);
+    return ExitStatus::environment;
+  }
+  PipelineOptions pipeline;
+  pipeline.dims = request.dims;
+  pipeline.roots = request.roots;
+  if (!request.precision.empty()) pipeline.precision = *parse_policy(request.precision);
+  Compilation c = compile_file(request.file, pipeline);
+  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
+  if (!c.graph) return ExitStatus::wrong_program;
+  return c;
 }
 
 ExitStatus emit_ast(const std::string& path, DiagnosticsForm form) {

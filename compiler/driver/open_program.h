@@ -2,9 +2,10 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "compiler/driver/exit_status.h"
-#include "compiler/ir/graph.h"
+#include "compiler/pipeline/pipeline.h"
 #include "dsl/diagnostic.h"
 #include "dsl/source.h"
 
@@ -20,6 +21,15 @@ enum class DiagnosticsForm : uint8_t { text, json };
 
 // On standard error: errors, and warnings when `least` is warning.
 void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics, DiagnosticsForm form, Severity least);
+
+struct ProgramRequest {
+  std::string file, precision;  // precision: as on the command line; empty: the file's own
+  Bindings dims;
+  Roots roots = Roots::training;
+};
+
+// The program's graph, its diagnostics printed; else the status to leave with.
+std::variant<Compilation, ExitStatus> open_program(const ProgramRequest& request);
 
 ExitStatus emit_ast(const std::string& path, DiagnosticsForm form);
 

@@ -230,25 +230,15 @@ AttentionBuild build_attention(const BoundGraph& graph, const FoundAttention& fo
                                const std::vector<NodeId>& stored, const std::vector<bool>& in_memory) {
   std::vector<bool> member(graph.graph.size(), false);
   for (NodeId id : nodes.members) member[id.index] = true;
-  LoopSpace space;
-  for (int restarts = 0; restarts < 32; ++restarts) {
-    space.restart();
-    try {
-      BuiltKernel built = Builder(graph, found, nodes, member, in_memory, space).run(stored);
-      return {GraphKernel{std::make_shared<Kernel>(std::move(built.kernel)),
-                          std::move(built.buffers),
-                          std::move(built.streams),
-                          std::move(built.sites),
-                          {},
-                          {nodes.members, stored}},
-              {}};
-    } catch (const SplitNeeded& split) {
-      space.divide(split);
-    } catch (const Refused& refused) {
-      return {std::nullopt, refused.reason};
-    }
-  }
-  return {std::nullopt, "too many loops"};
+  auto [built, refusal] = build_in([&](LoopSpace& space) { return Builder(graph, found, nodes, member, in_memory, space).run(stored); });
+  if (!built) return {std::nullopt, std::move(refusal)};
+  return {GraphKernel{std::make_shared<Kernel>(std::move(built->kernel)),
+                      std::move(built->buffers),
+                      std::move(built->streams),
+                      std::move(built->sites),
+                      {},
+                      {nodes.members, stored}},
+          {}};
 }
 
 }  // namespace einc

@@ -2,7 +2,9 @@
 // memory is loaded; everything else is computed in place. Sums over axes become reductions of the kernel.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 
 #include "compiler/fuse/kernel_builder.h"
@@ -42,6 +44,23 @@ class LoopSpace {
   std::vector<Unit> units_;
   std::vector<std::vector<int64_t>> factors_;  // of units that were divided
 };
+
+// What attempt(space) builds, tried again with the loops divided that an attempt asks for; else why it cannot be built.
+template <class Attempt>
+auto build_in(const Attempt& attempt) -> std::pair<std::optional<std::invoke_result_t<Attempt, LoopSpace&>>, std::string> {
+  LoopSpace space;
+  for (int restarts = 0; restarts < 32; ++restarts) {
+    space.restart();
+    try {
+      return {attempt(space), {}};
+    } catch (const SplitNeeded& split) {
+      space.divide(split);
+    } catch (const Refused& refused) {
+      return {std::nullopt, refused.reason};
+    }
+  }
+  return {std::nullopt, "too many loops"};
+}
 
 // How many contractions a kernel may hold.
 enum class Contractions : uint8_t { one, any };

@@ -53,18 +53,8 @@ BuiltKernel attempt(const BoundGraph& graph, const Group& group, const std::vect
 BuildResult build_kernel(const BoundGraph& graph, const Group& group, const std::vector<bool>& in_memory) {
   std::vector<bool> member(graph.graph.size(), false);
   for (NodeId id : group.members) member[id.index] = true;
-  LoopSpace space;
-  for (int restarts = 0; restarts < 32; ++restarts) {
-    space.restart();
-    try {
-      return {attempt(graph, group, member, in_memory, space), {}};
-    } catch (const SplitNeeded& split) {
-      space.divide(split);
-    } catch (const Refused& refused) {
-      return {std::nullopt, refused.reason};
-    }
-  }
-  return {std::nullopt, "too many loops"};
+  auto [built, refusal] = build_in([&](LoopSpace& space) { return attempt(graph, group, member, in_memory, space); });
+  return {std::move(built), std::move(refusal)};
 }
 
 }  // namespace einc

@@ -21,13 +21,7 @@ class Counter {
   }
 
  private:
-  int64_t trips(uint64_t loops) const {
-    int64_t n = 1;
-    for (AxisId a = 0; a < kernel_.axes.size(); ++a)
-      if (loops >> a & 1) n *= kernel_.extent(a);
-    return n;
-  }
-  int64_t turns() const { return trips(bits(a_.batch) | bits(a_.turns)); }
+  int64_t turns() const { return trips(kernel_, bits(a_.batch) | bits(a_.turns)); }
 
   void visit_blocks() {
     const int64_t rows = kernel_.extent(a_.row);
@@ -40,10 +34,10 @@ class Counter {
 
   void count(const AttentionStep& step) {
     if (step.part == AttentionPart::scores) {
-      work_.contraction += 2 * pairs_ * trips(bits(step.over));
+      work_.contraction += 2 * pairs_ * trips(kernel_, bits(step.over));
       count_operand(step.left), count_operand(step.right);
     } else if (step.part != AttentionPart::fold) {
-      work_.contraction += 2 * pairs_ * trips(bits(step.free));
+      work_.contraction += 2 * pairs_ * trips(kernel_, bits(step.free));
       count_operand(step.right);
     }
     // What is made of a result where it is stored.
@@ -52,7 +46,7 @@ class Counter {
     for (size_t i = needed.size(); i-- > 0;)
       if (needed[i] && kernel_.values[i].kind != ScalarKind::reduction)
         for (ValueId x : kernel_.values[i].operands) needed[x] = true;
-    count_values(needed, [&](uint64_t axes) { return trips(axes); });
+    count_values(needed, [&](uint64_t axes) { return trips(kernel_, axes); });
   }
 
   // Made once for each of its elements.
@@ -62,7 +56,7 @@ class Counter {
     for (size_t i = id + 1; i-- > 0;)
       if (needed[i])
         for (ValueId x : kernel_.values[i].operands) needed[x] = true;
-    if (!(axes_[id] >> a_.key & 1) || !(axes_[id] >> a_.row & 1)) count_values(needed, [&](uint64_t axes) { return trips(axes); });
+    if (!(axes_[id] >> a_.key & 1) || !(axes_[id] >> a_.row & 1)) count_values(needed, [&](uint64_t axes) { return trips(kernel_, axes); });
   }
 
   void count_values(const std::vector<bool>& needed, const auto& times) {
@@ -74,7 +68,7 @@ class Counter {
     const BufferUse& use = kernel_.buffers[b];
     int64_t touched = 0;
     for (size_t i = 0; i < kernel_.values.size(); ++i)
-      if (kernel_.values[i].kind == ScalarKind::load && kernel_.values[i].slot == b) touched += trips(axes_[i]);
+      if (kernel_.values[i].kind == ScalarKind::load && kernel_.values[i].slot == b) touched += trips(kernel_, axes_[i]);
     if (use.access != BufferAccess::write) work_.bytes_read += std::min(touched, use.count) * bytes_of(use.dtype);
     if (use.access != BufferAccess::read) work_.bytes_written += use.count * bytes_of(use.dtype);
   }

@@ -27,25 +27,6 @@ int64_t divisor(int64_t n, int64_t wanted, int64_t enough, int64_t most) {
   return below;
 }
 
-// A value before all others.
-void insert_first(Kernel& kernel, Scalar value) {
-  const auto shift = [](ValueId& id) {
-    if (id != kNoValue) ++id;
-  };
-  const auto shift_index = [&](Subscript& index) {
-    for (Subscript::Dynamic& d : index.dynamic) shift(d.value);
-  };
-  for (Scalar& v : kernel.values) {
-    for (ValueId& x : v.operands) shift(x);
-    shift_index(v.index);
-    for (Range& g : v.guards) shift_index(g.index);
-  }
-  for (Accumulation& r : kernel.reductions) shift(r.value), shift(r.position);
-  for (Stage& stage : kernel.stages)
-    for (Store& store : stage.stores) shift(store.value), shift_index(store.index);
-  kernel.values.insert(kernel.values.begin(), std::move(value));
-}
-
 // Divides an axis into `outer` ranges, loops of the axis that is made; the axis itself is what remains inside of them.
 AxisId split(Kernel& kernel, AxisId axis, int64_t outer) {
   const auto made = static_cast<AxisId>(kernel.axes.size());
@@ -240,7 +221,7 @@ class Divider {
       load.dtype = kernel_.reductions[r].dtype;
       load.slot = add_parts(k_, r, count, BufferAccess::read);
       load.index = place;
-      insert_first(kernel_, load);
+      insert_first(kernel_, {load});
       kernel_.reductions[r].value = 0;
       std::erase(kernel_.stages[s].reductions, r);
       to->reductions.push_back(r);

@@ -15,7 +15,7 @@ class Flattener {
 
   AxisId run() {
     make_parts();
-    shift_ids();
+    insert_first(kernel_, made_);
     for (Scalar& v : kernel_.values) {
       rewrite(v.index);
       for (Range& g : v.guards) rewrite(g.index);
@@ -25,7 +25,6 @@ class Flattener {
     if (kernel_.attention)
       for (AttentionStep& step : kernel_.attention->steps)
         for (Store& store : step.stores) rewrite(store.index);
-    kernel_.values.insert(kernel_.values.begin(), made_.begin(), made_.end());
     return all_;
   }
 
@@ -55,31 +54,6 @@ class Flattener {
       rest = make(ScalarKind::quotient, rest, kernel_.extent(axes_[k]));
     }
     parts_[0] = rest;
-  }
-
-  // The parts come before all other values.
-  void shift_ids() {
-    const auto by = static_cast<ValueId>(made_.size());
-    const auto shift = [&](ValueId& id) {
-      if (id != kNoValue) id += by;
-    };
-    const auto shift_index = [&](Subscript& index) {
-      for (Subscript::Dynamic& d : index.dynamic) shift(d.value);
-    };
-    for (Scalar& v : kernel_.values) {
-      for (ValueId& x : v.operands) shift(x);
-      shift_index(v.index);
-      for (Range& g : v.guards) shift_index(g.index);
-    }
-    for (Accumulation& r : kernel_.reductions) shift(r.value), shift(r.position);
-    for (Stage& stage : kernel_.stages)
-      for (Store& store : stage.stores) shift(store.value), shift_index(store.index);
-    if (kernel_.contraction) shift(kernel_.contraction->left), shift(kernel_.contraction->right);
-    if (kernel_.attention)
-      for (AttentionStep& step : kernel_.attention->steps) {
-        shift(step.left), shift(step.right);
-        for (Store& store : step.stores) shift(store.value), shift_index(store.index);
-      }
   }
 
   void rewrite(Subscript& index) const {

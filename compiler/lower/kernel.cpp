@@ -1,6 +1,7 @@
 #include "compiler/lower/kernel.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace einc {
 
@@ -61,6 +62,39 @@ uint64_t bits(const std::vector<AxisId>& axes) {
   uint64_t set = 0;
   for (AxisId a : axes) set |= bit(a);
   return set;
+}
+
+int64_t trips(const Kernel& kernel, uint64_t axes) {
+  int64_t n = 1;
+  for (AxisId a = 0; a < kernel.axes.size(); ++a)
+    if (axes >> a & 1) n *= kernel.extent(a);
+  return n;
+}
+
+void insert_first(Kernel& kernel, std::vector<Scalar> values) {
+  const auto by = static_cast<ValueId>(values.size());
+  const auto shift = [&](ValueId& id) {
+    if (id != kNoValue) id += by;
+  };
+  const auto shift_index = [&](Subscript& index) {
+    for (Subscript::Dynamic& d : index.dynamic) shift(d.value);
+  };
+  const auto shift_store = [&](Store& store) { shift(store.value), shift_index(store.index); };
+  for (Scalar& v : kernel.values) {
+    for (ValueId& x : v.operands) shift(x);
+    shift_index(v.index);
+    for (Range& g : v.guards) shift_index(g.index);
+  }
+  for (Accumulation& r : kernel.reductions) shift(r.value), shift(r.position);
+  for (Stage& stage : kernel.stages)
+    for (Store& store : stage.stores) shift_store(store);
+  if (kernel.contraction) shift(kernel.contraction->left), shift(kernel.contraction->right);
+  if (kernel.attention)
+    for (AttentionStep& step : kernel.attention->steps) {
+      shift(step.left), shift(step.right);
+      for (Store& store : step.stores) shift_store(store);
+    }
+  kernel.values.insert(kernel.values.begin(), std::make_move_iterator(values.begin()), std::make_move_iterator(values.end()));
 }
 
 namespace {

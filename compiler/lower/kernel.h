@@ -202,6 +202,10 @@ std::vector<uint64_t> axes_of_values(const Kernel& kernel);
 std::vector<uint64_t> reductions_of_values(const Kernel& kernel);
 inline uint64_t bit(AxisId axis) { return uint64_t{1} << axis; }
 uint64_t bits(const std::vector<AxisId>& axes);
+// How many points the loops over a set of axes have.
+int64_t trips(const Kernel& kernel, uint64_t axes);
+// Puts values before all that the kernel has; what refers to those is moved along.
+void insert_first(Kernel& kernel, std::vector<Scalar> values);
 
 // A listing; kernels with equal text compute the same with the same code (names are left out of it).
 std::string to_string(const Kernel& kernel);

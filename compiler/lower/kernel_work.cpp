@@ -24,13 +24,6 @@ class Counter {
   }
 
  private:
-  int64_t trips(uint64_t loops) const {
-    int64_t n = 1;
-    for (AxisId a = 0; a < kernel_.axes.size(); ++a)
-      if (loops >> a & 1) n *= kernel_.extent(a);
-    return n;
-  }
-
   void count(const Stage& stage) {
     const uint64_t around = bits(kernel_.outer) | (kernel_.sequence ? bit(*kernel_.sequence) : 0), all = around | bits(stage.axes);
     std::vector<bool> needed(kernel_.values.size(), false);
@@ -40,7 +33,7 @@ class Counter {
     std::vector<bool> product(kernel_.values.size(), false);
     for (uint16_t r : stage.reductions) {
       const Accumulation& a = kernel_.reductions[r];
-      const int64_t n = trips(all);
+      const int64_t n = trips(kernel_, all);
       const bool contracts = a.fold == Fold::sum && kernel_.contraction && kernel_.contraction->reduction == r;
       (contracts ? work_.contraction : work_.reduction) += contracts ? 2 * n : n;
       needed[a.value] = true;
@@ -49,7 +42,7 @@ class Counter {
     for (const Store& s : stage.stores) {
       needed[s.value] = true;
       need_index(s.index);
-      if (s.mode == StoreMode::add) work_.reduction += trips(all);
+      if (s.mode == StoreMode::add) work_.reduction += trips(kernel_, all);
     }
     for (size_t i = kernel_.values.size(); i-- > 0;) {
       if (!needed[i]) continue;
@@ -57,7 +50,7 @@ class Counter {
       for (ValueId x : v.operands) needed[x] = true;
       need_index(v.index);
       for (const Range& g : v.guards) need_index(g.index);
-      const int64_t n = trips(axes_[i] & all);
+      const int64_t n = trips(kernel_, axes_[i] & all);
       if (v.kind == ScalarKind::map && !product[i]) work_.elementwise += n;
       if (v.kind == ScalarKind::load) touched_[v.slot] += n;
     }

@@ -154,14 +154,12 @@ class Planner {
     if (plan.turned) {
       plan.chunk = std::min(extent, kTurnedLanes);
       plan.turned_chunk = std::min(kernel_.extent(*plan.turned), kTurnedRows);
-      plan.domain *= chunks(extent, plan.chunk) * chunks(kernel_.extent(*plan.turned), plan.turned_chunk);
+      plan.domain *= chunks_of(extent, plan.chunk) * chunks_of(kernel_.extent(*plan.turned), plan.turned_chunk);
       return;
     }
     plan.chunk = points >= kEnoughPoints ? extent : std::min(extent, inner_work() > 64 ? int64_t{plan.lanes} : kChunk);
-    plan.domain *= chunks(extent, plan.chunk);
+    plan.domain *= chunks_of(extent, plan.chunk);
   }
-
-  static int64_t chunks(int64_t extent, int64_t chunk) { return (extent + chunk - 1) / chunk; }
 
   // Elements visited at each outer point.
   int64_t inner_work() const {

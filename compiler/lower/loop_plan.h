@@ -19,6 +19,9 @@ struct LoopPlan {
   int64_t domain = 1;
 };
 
+// Pieces of `chunk` elements that an axis has, the last maybe shorter.
+inline int64_t chunks_of(int64_t extent, int64_t chunk) { return (extent + chunk - 1) / chunk; }
+
 // `vector_bits`: width of the processor's registers.
 LoopPlan plan_loops(const Kernel& kernel, int vector_bits);
 

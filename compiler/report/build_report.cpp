@@ -136,14 +136,14 @@ class ReportBuilder {
     report_.step = amount(totals.step(), orders_.step());
     report_.executed = report_.step;
     if (!formed_) return;
-    int64_t executed = 0;
+    Rational executed;
     std::unordered_map<const Kernel*, int64_t> known;
     for (const GraphKernel& k : formed_->list.kernels) {
       const auto [flops, fresh] = known.try_emplace(k.kernel.get());
       if (fresh) flops->second = work_of(*k.kernel).flops();
-      executed += flops->second;
+      executed = executed + Rational(flops->second);
     }
-    report_.executed = planned(Rational(executed));
+    report_.executed = planned(executed);
   }
 
   void sum_modules() {

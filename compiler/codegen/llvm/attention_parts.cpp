@@ -9,8 +9,6 @@
 
 namespace einc {
 
-using llvm::BasicBlock;
-
 AttentionParts::AttentionParts(llvm::Module& module, const std::string& name, const TiledAttention& plan)
     : ValueEmitter(module, name, plan.kernel), t_(plan), a_(plan.attention()) {
   lane_start_ = LaneStart::aligned;
@@ -136,54 +134,11 @@ int64_t AttentionParts::inner_step(const AttentionStep& step, const Product& p) 
   return p.in_place ? kernel_.values[step.right].index.affine.coefficient(p.inner) : 1;
 }
 
-AttentionParts::Sums AttentionParts::multiply(Narrow narrow, Wide wide, int count, int vectors, Register steps, Register tail, Sums sums) {
-  const llvm::Align aligned(wide.aligned ? static_cast<uint64_t>(t_.lanes) * 4 : 4);
-  const auto step = [&](Register left, Register right, int u, Sums& next) {
-    std::vector<Register> row;
-    for (int v = 0; v < vectors; ++v) {
-      Register from = at(right, i64(u * wide.depth + int64_t{v} * t_.lanes));
-      if (tail && v == vectors - 1)
-        row.push_back(b_.CreateMaskedLoad(vector_, from, llvm::Align(4), tail, llvm::Constant::getNullValue(vector_)));
-      else
-        row.push_back(b_.CreateAlignedLoad(vector_, from, aligned));
-    }
-    for (int i = 0; i < count; ++i) {
-      Register x = b_.CreateAlignedLoad(b_.getFloatTy(), at(left, i64(i * narrow.row + u * narrow.depth)), llvm::Align(4));
-      Register everywhere = b_.CreateVectorSplat(static_cast<unsigned>(t_.lanes), x);
-      for (int v = 0; v < vectors; ++v) {
-        Register& sum = next[static_cast<size_t>(i * vectors + v)];
-        sum = b_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {everywhere, row[static_cast<size_t>(v)], sum});
-      }
-    }
-  };
-  const auto run = [&](Register trips, int unroll) {
-    BasicBlock *before = b_.GetInsertBlock(), *head = block("depth"), *inside = block("step"), *after = block("summed");
-    b_.CreateBr(head);
-    b_.SetInsertPoint(head);
-    const auto phi = [&](Register x) {
-      llvm::PHINode* node = b_.CreatePHI(x->getType(), 2);
-      node->addIncoming(x, before);
-      return node;
-    };
-    llvm::PHINode *left = phi(narrow.base), *right = phi(wide.base), *remaining = phi(trips);
-    std::vector<llvm::PHINode*> now;
-    for (Register s : sums) now.push_back(phi(s));
-    b_.CreateCondBr(b_.CreateICmpSGT(remaining, i64(0)), inside, after);
-    b_.SetInsertPoint(inside);
-    Sums next(now.begin(), now.end());
-    for (int u = 0; u < unroll; ++u) step(left, right, u, next);
-    left->addIncoming(at(left, i64(narrow.depth * unroll)), inside);
-    right->addIncoming(at(right, i64(wide.depth * unroll)), inside);
-    remaining->addIncoming(b_.CreateSub(remaining, i64(1)), inside);
-    for (size_t k = 0; k < next.size(); ++k) now[k]->addIncoming(next[k], inside);
-    b_.CreateBr(head);
-    b_.SetInsertPoint(after);
-    narrow.base = left, wide.base = right;
-    sums.assign(now.begin(), now.end());
-  };
-  run(b_.CreateUDiv(steps, i64(kDepthUnroll)), kDepthUnroll);
-  run(b_.CreateURem(steps, i64(kDepthUnroll)), 1);
-  return sums;
+AttentionParts::Sums AttentionParts::multiply(NarrowOperand narrow, WideOperand wide, int count, int vectors, Register steps, Register tail,
+                                              Sums sums) {
+  const RegisterBlock registers{b_, vector_, llvm::Align(4), count, vectors, tail};
+  sums = registers.multiply(narrow, wide, b_.CreateUDiv(steps, i64(kDepthUnroll)), kDepthUnroll, std::move(sums));
+  return registers.multiply(narrow, wide, b_.CreateURem(steps, i64(kDepthUnroll)), 1, std::move(sums));
 }
 
 }  // namespace einc

@@ -1,6 +1,7 @@
 // What the emitter of attention is made of: places in the thread's memory, panels, and the microkernel.
 #pragma once
 #include "compiler/codegen/llvm/emit_values.h"
+#include "compiler/codegen/llvm/register_block.h"
 #include "compiler/lower/tile_attention.h"
 
 namespace einc {
@@ -13,18 +14,7 @@ class AttentionParts : protected ValueEmitter {
   ~AttentionParts() = default;
 
   using Product = TiledAttention::Product;
-  using Sums = std::vector<Register>;  // row by row
-
-  // Rows of an operand: element (i, t) of the narrow one is at base + i*row + t*depth; vectors of the wide one at base + t*depth.
-  struct Narrow {
-    Register base;
-    int64_t row, depth;
-  };
-  struct Wide {
-    Register base;
-    int64_t depth;
-    bool aligned;
-  };
+  using Sums = RegisterBlock::Sums;
 
   Register smaller(Register a, Register b);
   Register larger(Register a, Register b);
@@ -55,7 +45,9 @@ class AttentionParts : protected ValueEmitter {
   int64_t inner_step(const AttentionStep& step, const Product& p) const;
 
   // sums[i][v] += sum over t < steps of narrow(i, t) * wide(t, v).
-  Sums multiply(Narrow narrow, Wide wide, int count, int vectors, Register steps, Register tail, Sums sums);
+  Sums multiply(NarrowOperand narrow, WideOperand wide, int count, int vectors, Register steps, Register tail, Sums sums);
+  // Of vectors in panels, or where the operand lies.
+  llvm::Align wide_alignment(const Product& p) const { return llvm::Align(p.in_place ? 4 : static_cast<uint64_t>(t_.lanes) * 4); }
   Sums zeros(int count) const { return Sums(static_cast<size_t>(count), llvm::Constant::getNullValue(vector_)); }
 
   const TiledAttention& t_;

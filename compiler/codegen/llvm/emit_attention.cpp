@@ -124,8 +124,8 @@ class AttentionEmitter : AttentionParts {
     const int64_t pitch = t_.block_rows();
     tiles(block.first_key, block.last_key, p.tile_rows, t_.keys(), [&](Register key, int64_t count) {
       for (int v = 0; v < t_.row_vectors(); v += p.tile_vectors) {
-        const Narrow narrow{right_at(step, p, a_.key, key, i64(0), i64(0)), right_step(step, p, a_.key), inner_step(step, p)};
-        const Wide wide{at(panel, i64(int64_t{v} * t_.lanes)), pitch, true};
+        const NarrowOperand narrow{right_at(step, p, a_.key, key, i64(0), i64(0)), right_step(step, p, a_.key), inner_step(step, p)};
+        const WideOperand wide{at(panel, i64(int64_t{v} * t_.lanes)), pitch, llvm::Align(static_cast<uint64_t>(t_.lanes) * 4)};
         const int rows = static_cast<int>(count), vectors = std::min(p.tile_vectors, t_.row_vectors() - v);
         const Sums sums = multiply(narrow, wide, rows, vectors, i64(kernel_.extent(p.inner)), nullptr, zeros(rows * vectors));
         for (int i = 0; i < rows; ++i)
@@ -147,8 +147,9 @@ class AttentionEmitter : AttentionParts {
     Register left = left_tile(step);
     columns(p, [&](int64_t column, int vectors, int64_t width) {
       const auto rows = [&](Register row, int count) {
-        const Narrow narrow{at(left, b_.CreateAdd(times(block.first_key, t_.block_rows()), row)), 1, t_.block_rows()};
-        const Wide wide{right_at(step, p, a_.key, block.first_key, i64(0), i64(column)), right_step(step, p, a_.key), !p.in_place};
+        const NarrowOperand narrow{at(left, b_.CreateAdd(times(block.first_key, t_.block_rows()), row)), 1, t_.block_rows()};
+        const WideOperand wide{right_at(step, p, a_.key, block.first_key, i64(0), i64(column)), right_step(step, p, a_.key),
+                               wide_alignment(p)};
         Register tail = p.in_place ? first_lanes(width - int64_t{vectors - 1} * t_.lanes) : nullptr;
         const Sums sums = multiply(narrow, wide, count, vectors, block.keys, tail, zeros(count * vectors));
         for (int i = 0; i < count; ++i) {
@@ -173,8 +174,9 @@ class AttentionEmitter : AttentionParts {
     columns(p, [&](int64_t column, int vectors, int64_t width) {
       Register tail = p.in_place ? first_lanes(width - int64_t{vectors - 1} * t_.lanes) : nullptr;
       tiles(block.first_key, block.last_key, p.tile_rows, t_.keys(), [&](Register key, int64_t count) {
-        const Narrow narrow{at(left, times(key, t_.block_rows())), t_.block_rows(), 1};
-        const Wide wide{right_at(step, p, a_.row, block.first, block.first, i64(column)), right_step(step, p, a_.row), !p.in_place};
+        const NarrowOperand narrow{at(left, times(key, t_.block_rows())), t_.block_rows(), 1};
+        const WideOperand wide{right_at(step, p, a_.row, block.first, block.first, i64(column)), right_step(step, p, a_.row),
+                               wide_alignment(p)};
         const auto place = [&](int i, int v) {
           return b_.CreateAdd(times(b_.CreateAdd(key, i64(i)), p.pitch), i64(column + int64_t{v} * t_.lanes));
         };

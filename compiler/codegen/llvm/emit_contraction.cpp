@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/llvm/emit_panels.h"
+#include "compiler/codegen/llvm/register_block.h"
 
 namespace einc {
 namespace {
@@ -86,7 +87,7 @@ class ContractionEmitter : PanelEmitter {
     }
   }
 
-  using Sums = std::vector<Register>;  // row by row
+  using Sums = RegisterBlock::Sums;
 
   void tile(const Block& block, Register row, int count, Register column, int64_t width) {
     if (t_.microkernel == Microkernel::matrix_tiles) return matrix_tile(block, row, count, column, width);
@@ -145,60 +146,19 @@ class ContractionEmitter : PanelEmitter {
 
   Sums multiply(const Source& left, const Source& right, const Block& block, int count, int vectors, Register tail,
                 const std::vector<Stream>& streams, Sums sums) {
+    const RegisterBlock registers{b_, vector_, alignment(), count, vectors, tail};
+    NarrowOperand narrow{left.base, left.width, left.depth};
+    WideOperand wide{right.base, right.depth, t_.right == PanelSource::in_place ? alignment() : panel_alignment()};
     Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
-    Register left_at = left.base, right_at = right.base;
-    const auto run = [&](Register steps, int unroll) {
-      BasicBlock *before = b_.GetInsertBlock(), *head = ValueEmitter::block("depth"), *inside = ValueEmitter::block("step"),
-                 *after = ValueEmitter::block("summed");
-      b_.CreateBr(head);
-      b_.SetInsertPoint(head);
-      const auto phi = [&](Register x) {
-        llvm::PHINode* node = b_.CreatePHI(x->getType(), 2);
-        node->addIncoming(x, before);
-        return node;
-      };
-      llvm::PHINode *left_now = phi(left_at), *right_now = phi(right_at), *remaining = phi(steps);
-      std::vector<llvm::PHINode*> now;
-      for (Register s : sums) now.push_back(phi(s));
-      b_.CreateCondBr(b_.CreateICmpSGT(remaining, i64(0)), inside, after);
-      b_.SetInsertPoint(inside);
-      Sums next(now.begin(), now.end());
-      if (unroll > 1)
+    if (t_.depths() >= kDepthUnroll) {
+      Register steps = b_.CreateUDiv(depth, i64(kDepthUnroll));
+      sums = registers.multiply(narrow, wide, steps, kDepthUnroll, std::move(sums), [&](Register remaining) {
         for (const Stream& s : streams) fetch(s, b_.CreateSub(steps, remaining));
-      for (int u = 0; u < unroll; ++u) step(left, right, left_now, right_now, u, count, vectors, tail, next);
-      left_now->addIncoming(at(left_now, i64(left.depth * unroll)), inside);
-      right_now->addIncoming(at(right_now, i64(right.depth * unroll)), inside);
-      remaining->addIncoming(b_.CreateSub(remaining, i64(1)), inside);
-      for (size_t k = 0; k < next.size(); ++k) now[k]->addIncoming(next[k], inside);
-      b_.CreateBr(head);
-      b_.SetInsertPoint(after);
-      left_at = left_now, right_at = right_now;
-      sums.assign(now.begin(), now.end());
-    };
-    if (t_.depths() >= kDepthUnroll) run(b_.CreateUDiv(depth, i64(kDepthUnroll)), kDepthUnroll);
-    if (t_.depths() % kDepthUnroll != 0 || t_.block_depth % kDepthUnroll != 0) run(b_.CreateURem(depth, i64(kDepthUnroll)), 1);
+      });
+    }
+    if (t_.depths() % kDepthUnroll != 0 || t_.block_depth % kDepthUnroll != 0)
+      sums = registers.multiply(narrow, wide, b_.CreateURem(depth, i64(kDepthUnroll)), 1, std::move(sums));
     return sums;
-  }
-
-  // sums[r][v] += left[r] * right[v] at one depth.
-  void step(const Source& left, const Source& right, Register left_at, Register right_at, int u, int count, int vectors, Register tail,
-            Sums& sums) {
-    std::vector<Register> wide;
-    for (int v = 0; v < vectors; ++v) {
-      Register from = at(right_at, i64(u * right.depth + int64_t{v} * t_.lanes));
-      if (tail && v == vectors - 1)
-        wide.push_back(b_.CreateMaskedLoad(vector_, from, alignment(), tail, llvm::Constant::getNullValue(vector_)));
-      else
-        wide.push_back(b_.CreateAlignedLoad(vector_, from, t_.right == PanelSource::in_place ? alignment() : panel_alignment()));
-    }
-    for (int r = 0; r < count; ++r) {
-      Register x = b_.CreateAlignedLoad(element_, at(left_at, i64(u * left.depth + r * left.width)), alignment());
-      Register everywhere = b_.CreateVectorSplat(static_cast<unsigned>(t_.lanes), x);
-      for (int v = 0; v < vectors; ++v) {
-        Register& sum = sums[static_cast<size_t>(r * vectors + v)];
-        sum = b_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {everywhere, wide[static_cast<size_t>(v)], sum});
-      }
-    }
   }
 
   // --- what is made of the sums ---

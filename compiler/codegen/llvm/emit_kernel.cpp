@@ -59,12 +59,12 @@ class KernelEmitter : ValueEmitter {
   void decode(Register point) {
     Register rest = point;
     if (plan_.outer_vector) {
-      const int64_t chunks = (kernel_.extent(*plan_.outer_vector) + plan_.chunk - 1) / plan_.chunk;
+      const int64_t chunks = chunks_of(kernel_.extent(*plan_.outer_vector), plan_.chunk);
       chunk_ = chunks == 1 ? i64(0) : b_.CreateURem(rest, i64(chunks));
       if (chunks > 1) rest = b_.CreateUDiv(rest, i64(chunks));
     }
     if (plan_.turned) {
-      const int64_t chunks = (kernel_.extent(*plan_.turned) + plan_.turned_chunk - 1) / plan_.turned_chunk;
+      const int64_t chunks = chunks_of(kernel_.extent(*plan_.turned), plan_.turned_chunk);
       turned_chunk_ = b_.CreateURem(rest, i64(chunks));
       rest = b_.CreateUDiv(rest, i64(chunks));
     }
@@ -88,8 +88,7 @@ class KernelEmitter : ValueEmitter {
     if (plan_.turned) return tile();
     const int64_t extent = kernel_.extent(*plan_.outer_vector);
     Register begin = b_.CreateMul(chunk_, i64(plan_.chunk));
-    Register end = plan_.chunk == extent ? static_cast<Register>(i64(extent))
-                                         : b_.CreateBinaryIntrinsic(intrinsic::smin, b_.CreateAdd(begin, i64(plan_.chunk)), i64(extent));
+    Register end = plan_.chunk == extent ? i64(extent) : end_of(begin, plan_.chunk, extent);
     const bool may_have_rest = extent % plan_.lanes != 0 || plan_.chunk % plan_.lanes != 0;
     vector_loop(*plan_.outer_vector, begin, end, may_have_rest, [&] { point(); });
   }

@@ -5,12 +5,10 @@
 
 #include "compiler/codegen/llvm/cpu_target.h"
 #include "compiler/codegen/llvm/emit_function.h"
+#include "compiler/codegen/llvm/emitter_hash.h"
 
 namespace einc {
 namespace {
-
-// Changes with what emission makes of the same kernels.
-constexpr std::string_view kEmitter = "einc kernels 4";
 
 std::unique_ptr<llvm::Module> emit(const LoweredProgram& lowered, llvm::LLVMContext& context) {
   auto module = std::make_unique<llvm::Module>("kernels", context);
@@ -21,7 +19,7 @@ std::unique_ptr<llvm::Module> emit(const LoweredProgram& lowered, llvm::LLVMCont
 }
 
 std::string key_of(const LoweredProgram& lowered) {
-  std::string key = std::string(kEmitter) + "\n" + CpuTarget::host().key() + "\n";
+  std::string key = std::string(emitter_hash()) + "\n" + CpuTarget::host().key() + "\n";
   for (const PlannedKernel& f : lowered.functions) key += f.name + "\n" + to_string(*f.kernel);
   return key;
 }

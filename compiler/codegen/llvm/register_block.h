@@ -1,0 +1,41 @@
+// The innermost loop of contractions: a block of sums in registers, one operand's elements spread over all lanes, the
+// other's vectors.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "compiler/codegen/llvm/registers.h"
+
+namespace einc {
+
+// Element (r, t) of the narrow operand is at base + r*row + t*depth, vectors of the wide one at base + t*depth.
+struct NarrowOperand {
+  llvm::Value* base;
+  int64_t row, depth;
+};
+struct WideOperand {
+  llvm::Value* base;
+  int64_t depth;
+  llvm::Align align;
+};
+
+struct RegisterBlock {
+  using Sums = std::vector<llvm::Value*>;  // row by row
+
+  IrBuilder& b;
+  llvm::FixedVectorType* vector;
+  llvm::Align element_align;
+  int rows, vectors;
+  llvm::Value* tail;  // the lanes of the last vector that are read; null: all
+
+  // sums[r][v] += sum over t < steps * unroll of narrow(r, t) * wide(t, v), in that order. Both operands are moved on.
+  // `before` is called with the number of steps left, at the start of each.
+  Sums multiply(NarrowOperand& narrow, WideOperand& wide, llvm::Value* steps, int unroll, Sums sums,
+                const std::function<void(llvm::Value*)>& before = {}) const;
+
+ private:
+  llvm::Value* at(llvm::Value* base, int64_t elements) const;
+  void step(const NarrowOperand& narrow, const WideOperand& wide, int t, Sums& sums) const;
+};
+
+}  // namespace einc
