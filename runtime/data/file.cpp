@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "runtime/base/hash.h"
 
 namespace einc {
 namespace {
@@ -107,6 +110,22 @@ MappedFile::MappedFile(std::string path) : InputFile(std::move(path)) {
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::expect_random_reads() const {
+  if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_RANDOM);
+}
+
+uint64_t MappedFile::sample_hash() const {
+  constexpr size_t kPages = 64, kPage = 4096;
+  uint64_t hash = fnv1a(fmt::format("{}", size()));
+  const size_t last = bytes_.size() > kPage ? bytes_.size() - kPage : 0;  // where the last page begins
+  for (size_t i = 0; i < (last == 0 ? 1 : kPages); ++i) {
+    const size_t begin = last / (kPages - 1) * i + last % (kPages - 1) * i / (kPages - 1);
+    const std::span<const std::byte> page = bytes_.subspan(begin, std::min(kPage, bytes_.size() - begin));
+    hash = hash * 31 + fnv1a({reinterpret_cast<const char*>(page.data()), page.size()});
+  }
+  return hash;
 }
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces) {

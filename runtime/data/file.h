@@ -53,6 +53,10 @@ class MappedFile : public InputFile {
   explicit MappedFile(std::string path);
   ~MappedFile() override;
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Tells the system that bytes are wanted here and there: it no longer reads what lies beside them.
+  void expect_random_reads() const;
+  // Of the size and of 64 pages spread over the file: quick, and all but certainly another one for another file.
+  uint64_t sample_hash() const;
 
  private:
   std::span<const std::byte> bytes_;

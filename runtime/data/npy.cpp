@@ -74,7 +74,7 @@ Extent find_header(const ByteSource& file, uint64_t begin, uint64_t length) {
 
 }  // namespace
 
-HostArray read_npy(const ByteSource& file, uint64_t begin, uint64_t length) {
+NpyPlace find_npy(const ByteSource& file, uint64_t begin, uint64_t length) {
   const Extent extent = find_header(file, begin, length);
   std::string text(static_cast<size_t>(extent.data - extent.header), '\0');
   file.read(extent.header, std::as_writable_bytes(std::span(text)));
@@ -84,16 +84,21 @@ HostArray read_npy(const ByteSource& file, uint64_t begin, uint64_t length) {
   const std::optional<uint64_t> bytes = byte_count(header);
   if (!bytes) file.fail(extent.header, "the size of the array does not fit 64 bits");
   if (*bytes != present) file.fail(extent.data, fmt::format("the header promises {} bytes of elements, but {} follow", *bytes, present));
+  return {std::move(header), extent.data, *bytes};
+}
 
-  HostArray array{header.dtype, std::move(header.shape), {}};
+HostArray read_npy(const ByteSource& file, uint64_t begin, uint64_t length) {
+  const NpyPlace place = find_npy(file, begin, length);
+  const NpyHeader& header = place.header;
+  HostArray array{header.dtype, header.shape, {}};
   try {
-    array.bytes.resize(static_cast<size_t>(*bytes));
-    file.read(extent.data, array.bytes);
+    array.bytes.resize(static_cast<size_t>(place.bytes));
+    file.read(place.begin, array.bytes);
     const auto width = static_cast<size_t>(bytes_of(array.dtype));
     if (header.order == ByteOrder::big) swap_bytes(array.bytes, width);
     if (header.layout == Layout::column_major && array.shape.size() > 1) array.bytes = transpose(array.bytes, array.shape, width);
   } catch (const std::bad_alloc&) {
-    throw RuntimeFailure(FailureKind::resource, fmt::format("{}: not enough memory for {} bytes", printable(file.path()), *bytes));
+    throw RuntimeFailure(FailureKind::resource, fmt::format("{}: not enough memory for {} bytes", printable(file.path()), place.bytes));
   }
   if (array.dtype == DType::boolean)
     for (std::byte& b : array.bytes) b = b == std::byte{0} ? std::byte{0} : std::byte{1};

@@ -33,6 +33,15 @@ inline constexpr std::array<NpyCode, 8> kNpyCodes{{{"f8", DType::f64},
                                                    {"u1", DType::u8},
                                                    {"b1", DType::boolean}}};
 
+// Where an array lies in its source.
+struct NpyPlace {
+  NpyHeader header;
+  uint64_t begin = 0, bytes = 0;  // of the elements, all of which are there
+};
+
+// Of the .npy file in `length` bytes of the source from `begin` on. Throws RuntimeFailure (data).
+NpyPlace find_npy(const ByteSource& file, uint64_t begin, uint64_t length);
+
 // `text` is the header, which begins at byte `offset` of the file; failures name the place.
 NpyHeader parse_npy_header(const ByteSource& file, uint64_t offset, std::string_view text);
 

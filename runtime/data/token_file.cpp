@@ -1,7 +1,6 @@
 #include "runtime/data/token_file.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +8,6 @@
 #include <cstring>
 
 #include "runtime/base/check.h"
-#include "runtime/base/hash.h"
 
 namespace einc {
 namespace {
@@ -42,8 +40,7 @@ TokenFile::TokenFile(std::string path, std::optional<TokenFormat> asked) : file_
   const uint64_t present = bytes / bytes_of(format_);
   if (begin_ > 0 && count_ != present) file_.fail(8, fmt::format("the header promises {} tokens, but {} follow", count_, present));
   count_ = present;
-  // What lies beside a window is not wanted: without this, the system reads it too.
-  if (file_.size() > 0) ::madvise(const_cast<std::byte*>(file_.bytes().data()), file_.bytes().size(), MADV_RANDOM);
+  file_.expect_random_reads();
 }
 
 void TokenFile::read_header(std::optional<TokenFormat> asked) {
@@ -77,20 +74,6 @@ void TokenFile::read(uint64_t begin, std::span<int32_t> out) const {
     std::memcpy(&out[i], from + i * sizeof(int32_t), sizeof(int32_t));
     if (out[i] < 0) file_.fail(offset + i * sizeof(int32_t), fmt::format("token {} is above 2147483647", static_cast<uint32_t>(out[i])));
   }
-}
-
-uint64_t TokenFile::sample_hash() const {
-  constexpr uint64_t kPages = 64, kPage = 4096;
-  uint64_t hash = fnv1a(fmt::format("{} {}", count_, to_string(format_)));
-  const std::span<const std::byte> bytes = file_.bytes().subspan(begin_);
-  const uint64_t last = bytes.size() > kPage ? bytes.size() - kPage : 0;
-  for (uint64_t i = 0; i < kPages; ++i) {
-    const size_t begin = last / (kPages - 1) * i + last % (kPages - 1) * i / (kPages - 1);
-    const auto page = bytes.subspan(begin, std::min<size_t>(kPage, bytes.size() - begin));
-    hash = hash * 31 + fnv1a({reinterpret_cast<const char*>(page.data()), page.size()});
-    if (last == 0) break;
-  }
-  return hash;
 }
 
 }  // namespace einc

@@ -7,6 +7,7 @@
 #include <einc/error.h>
 #include "runtime/base/check.h"
 #include "runtime/base/dtype.h"
+#include "runtime/train/array_batches.h"
 #include "runtime/train/token_batches.h"
 
 namespace einc {
@@ -54,6 +55,33 @@ std::string choose_next(const DataSettings& settings, const std::vector<TensorIn
   return candidates.empty() ? "" : candidates.front();
 }
 
+// Of rows or tokens: where the tail begins that is kept back.
+uint64_t boundary_of(const DataSettings& settings, uint64_t count) {
+  return static_cast<uint64_t>(static_cast<double>(count) * (1 - settings.validation_fraction));
+}
+
+std::shared_ptr<const Batches> open_arrays(const DataSettings& settings, const std::vector<TensorInfo>& inputs, DataPart part) {
+  std::vector<ArrayInput> arrays;
+  for (const auto& [name, path] : settings.files) {
+    const TensorInfo& input = named_input(inputs, "--data", name);
+    if (!path.ends_with(".npy"))
+      fail_usage(fmt::format("--data {}={}: a token file is the only --data of a program", name, printable(path)));
+    if (std::any_of(arrays.begin(), arrays.end(), [&](const ArrayInput& other) { return other.info.name == name; }))
+      fail_usage(fmt::format("--data {} is given twice", name));
+    if (input.shape.empty()) fail_usage(fmt::format("--data {}: the input is a single number and has no rows", name));
+    if (!arrays.empty() && input.shape[0] != arrays[0].info.shape[0])
+      fail_usage(fmt::format("--data: the first axes of {} and {} have sizes {} and {}: no batch of rows is both", arrays[0].info.name,
+                             name, arrays[0].info.shape[0], input.shape[0]));
+    arrays.push_back({input, std::make_shared<const NpyFile>(path)});
+  }
+  for (const TensorInfo& input : inputs)
+    if (std::none_of(arrays.begin(), arrays.end(), [&](const ArrayInput& array) { return array.info.name == input.name; }))
+      fail_usage(fmt::format("input {} gets no values: --data {}=FILE.npy", input.name, input.name));
+  const uint64_t rows = count_rows(arrays), boundary = boundary_of(settings, rows);
+  const ArrayRange range = part == DataPart::training ? ArrayRange{0, boundary} : ArrayRange{boundary, rows};
+  return std::make_shared<const ArrayBatches>(std::move(arrays), range, settings.order, settings.seed);
+}
+
 std::shared_ptr<const Batches> open_tokens(const DataSettings& settings, const std::vector<TensorInfo>& inputs, DataPart part) {
   const auto& [name, path] = settings.files.front();
   const TensorInfo& tokens = named_input(inputs, "--data", name);
@@ -65,7 +93,7 @@ std::shared_ptr<const Batches> open_tokens(const DataSettings& settings, const s
       fail_usage(fmt::format("input {} gets no values from {}={}", input.name, name, printable(path)));
 
   auto file = std::make_shared<const TokenFile>(path, settings.token_format);
-  const auto boundary = static_cast<uint64_t>(static_cast<double>(file->count()) * (1 - settings.validation_fraction));
+  const uint64_t boundary = boundary_of(settings, file->count());
   const TokenRange range = part == DataPart::training ? TokenRange{0, boundary} : TokenRange{boundary, file->count()};
   const auto seq = static_cast<uint64_t>(tokens.shape.back()), rows = static_cast<uint64_t>(tokens.count()) / seq;
   return std::make_shared<const TokenBatches>(std::move(file), range, TokenInputs{name, next}, WindowShape{rows, seq}, settings.order,
@@ -77,8 +105,8 @@ std::shared_ptr<const Batches> open_tokens(const DataSettings& settings, const s
 std::shared_ptr<const Batches> open_batches(const DataSettings& settings, const std::vector<TensorInfo>& inputs, DataPart part) {
   EINC_CHECK(settings.validation_fraction >= 0 && settings.validation_fraction < 1, "a fraction of {}", settings.validation_fraction);
   if (settings.files.empty()) fail_usage("no data: say which file an input takes its values from by --data NAME=FILE");
-  if (settings.files.size() > 1) fail_usage("a token file is the only --data of a program: the input of the next tokens needs none");
-  return open_tokens(settings, inputs, part);
+  const bool are_arrays = settings.files.size() > 1 || settings.files.front().second.ends_with(".npy");
+  return are_arrays ? open_arrays(settings, inputs, part) : open_tokens(settings, inputs, part);
 }
 
 }  // namespace einc

@@ -1,4 +1,5 @@
-// From what a person says of a program's data, `--data tokens=train.bin`, to its batches.
+// From what a person says of a program's data to its batches: `--data tokens=train.bin` (a token file), or for each input an array,
+// `--data x=x.npy --data y=y.npy`.
 #pragma once
 #include <memory>
 #include <optional>

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
-#include <vector>
 
 #include "runtime/base/check.h"
 
@@ -30,19 +31,6 @@ void store_as(std::span<const int32_t> tokens, std::byte* out) {
   }
 }
 
-void store(std::span<const int32_t> tokens, DType dtype, std::byte* out) {
-  switch (bytes_of(dtype)) {
-    case 1:
-      return store_as<uint8_t>(tokens, out);
-    case 2:
-      return store_as<uint16_t>(tokens, out);
-    case 8:
-      return store_as<int64_t>(tokens, out);
-    default:
-      return store_as<int32_t>(tokens, out);
-  }
-}
-
 }  // namespace
 
 TokenBatches::TokenBatches(std::shared_ptr<const TokenFile> file, TokenRange range, TokenInputs inputs, WindowShape shape, RowOrder order,
@@ -61,24 +49,42 @@ uint64_t TokenBatches::window(uint64_t batch, uint64_t row) const {
 }
 
 void TokenBatches::fill(uint64_t batch, std::span<const InputSlot> inputs) const {
-  std::vector<int32_t> tokens(shape_.seq + 1);
+  constexpr uint64_t kPiece = 512;
+  std::array<int32_t, kPiece + 1> memory;
   for (uint64_t row = 0; row < shape_.rows; ++row) {
     const uint64_t begin = window(batch, row);
-    file_->read(begin, tokens);
-    for (const InputSlot& slot : inputs) {
-      const bool is_next = !inputs_.next.empty() && slot.info->name == inputs_.next;
-      if (!is_next && slot.info->name != inputs_.tokens) continue;
-      const DType dtype = slot.info->dtype;
-      EINC_CHECK(is_integer(dtype) && static_cast<uint64_t>(slot.info->count()) == shape_.rows * shape_.seq, "input {} takes no windows",
-                 slot.info->name);
-      const std::span<const int32_t> values = std::span(tokens).subspan(is_next ? 1 : 0, shape_.seq);
-      for (size_t i = 0; i < values.size(); ++i)
-        if (values[i] > largest_token(dtype))
-          throw RuntimeFailure(FailureKind::data,
-                               fmt::format("{}: token {} is {}, more than input {} of dtype {} holds", printable(file_->path()),
-                                           begin + i + (is_next ? 1 : 0), values[i], slot.info->name, to_string(dtype)));
-      store(values, dtype, slot.memory + row * shape_.seq * static_cast<uint64_t>(bytes_of(dtype)));
+    for (uint64_t done = 0; done < shape_.seq; done += kPiece) {
+      const size_t count = std::min(kPiece, shape_.seq - done);
+      const std::span<int32_t> tokens = std::span(memory).first(count + 1);
+      file_->read(begin + done, tokens);
+      for (const InputSlot& slot : inputs) {
+        const bool is_next = !inputs_.next.empty() && slot.info->name == inputs_.next;
+        if (is_next || slot.info->name == inputs_.tokens)
+          store(slot, row * shape_.seq + done, begin + done + (is_next ? 1 : 0), tokens.subspan(is_next ? 1 : 0, count));
+      }
     }
+  }
+}
+
+void TokenBatches::store(const InputSlot& slot, uint64_t element, uint64_t first, std::span<const int32_t> tokens) const {
+  const DType dtype = slot.info->dtype;
+  EINC_CHECK(is_integer(dtype) && static_cast<uint64_t>(slot.info->count()) == shape_.rows * shape_.seq, "input {} takes no windows",
+             slot.info->name);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] > largest_token(dtype))
+      throw RuntimeFailure(FailureKind::data,
+                           fmt::format("{}: token {} is {}, more than input {} of dtype {} holds", printable(file_->path()), first + i,
+                                       tokens[i], slot.info->name, to_string(dtype)));
+  std::byte* out = slot.memory + element * static_cast<uint64_t>(bytes_of(dtype));
+  switch (bytes_of(dtype)) {
+    case 1:
+      return store_as<uint8_t>(tokens, out);
+    case 2:
+      return store_as<uint16_t>(tokens, out);
+    case 8:
+      return store_as<int64_t>(tokens, out);
+    default:
+      return store_as<int32_t>(tokens, out);
   }
 }
 

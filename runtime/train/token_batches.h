@@ -39,6 +39,9 @@ class TokenBatches : public Batches {
   uint64_t window(uint64_t batch, uint64_t row) const;
 
  private:
+  // Into the slot from that element on, tokens first, first + 1, ... of the file.
+  void store(const InputSlot& slot, uint64_t element, uint64_t first, std::span<const int32_t> tokens) const;
+
   std::shared_ptr<const TokenFile> file_;
   TokenRange range_;
   TokenInputs inputs_;

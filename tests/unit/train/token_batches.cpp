@@ -1,59 +1,22 @@
 #include "runtime/train/token_batches.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 
 #include <einc/error.h>
-#include "../data/test_files.h"
-#include "runtime/train/open_batches.h"
+#include "data.h"
 
 using namespace einc;
 
 namespace {
 
-// Token i is i, so that a window tells where it begins.
-std::string counting(uint16_t count) {
-  std::string bytes;
-  for (uint16_t i = 0; i < count; ++i) bytes.append(reinterpret_cast<const char*>(&i), sizeof i);
-  return bytes;
-}
-
-TensorInfo integers(const std::string& name, std::vector<int64_t> shape, DType dtype = DType::i32) {
-  return {name, dtype, std::vector<std::string>(shape.size(), "a"), std::move(shape)};
-}
-
-// What a batch gives to inputs, by name.
-using Filled = std::map<std::string, std::vector<int64_t>>;
-Filled fill(const Batches& batches, uint64_t batch, const std::vector<TensorInfo>& inputs) {
-  Filled values;
-  for (const TensorInfo& input : inputs) {
-    std::vector<std::byte> memory(static_cast<size_t>(input.bytes()), std::byte{0xEE});
-    const InputSlot slot{&input, memory.data()};
-    batches.fill(batch, std::span(&slot, 1));
-    for (const double x : TensorView(input.dtype, input.shape, memory.data()).to_doubles())
-      values[input.name].push_back(static_cast<int64_t>(x));
-  }
-  return values;
-}
-
-const std::vector<TensorInfo> kInputs{integers("tokens", {4, 8}), integers("targets", {4, 8})};
+const std::vector<TensorInfo> kInputs{input_of("tokens", {4, 8}), input_of("targets", {4, 8})};
 
 std::shared_ptr<const Batches> open(const std::string& path, DataSettings settings = {}, const std::vector<TensorInfo>& inputs = kInputs,
                                     DataPart part = DataPart::training) {
   settings.files = {{"tokens", path}};
   return open_batches(settings, inputs, part);
-}
-
-DataSettings ordered(RowOrder order, uint64_t seed = 0, double validation_fraction = 0) {
-  DataSettings settings;
-  settings.order = order;
-  settings.seed = seed;
-  settings.validation_fraction = validation_fraction;
-  return settings;
 }
 
 std::string usage_error(const DataSettings& settings, const std::vector<TensorInfo>& inputs) {
@@ -69,16 +32,16 @@ std::string usage_error(const DataSettings& settings, const std::vector<TensorIn
 }  // namespace
 
 TEST_CASE("windows lie within the file, and the next tokens are the next") {
-  const TestFile file("train.bin", counting(100));
+  const TestFile file("train.bin", counting_tokens(100));
   for (const RowOrder order : {RowOrder::random, RowOrder::epochs, RowOrder::in_order}) {
     const auto batches = open(file.path(), ordered(order));
-    std::vector<int64_t> starts;
+    std::vector<double> starts;
     for (uint64_t n = 0; n < 400; ++n) {
       const Filled values = fill(*batches, n, kInputs);
       for (size_t i = 0; i < 32; ++i) {
-        const int64_t start = values.at("tokens")[i / 8 * 8];
+        const double start = values.at("tokens")[i / 8 * 8];
         if (i % 8 == 0) starts.push_back(start);
-        REQUIRE(values.at("tokens")[i] == start + static_cast<int64_t>(i % 8));
+        REQUIRE(values.at("tokens")[i] == start + static_cast<double>(i % 8));
         REQUIRE(values.at("targets")[i] == values.at("tokens")[i] + 1);
       }
     }
@@ -89,19 +52,19 @@ TEST_CASE("windows lie within the file, and the next tokens are the next") {
 }
 
 TEST_CASE("every window of an epoch comes once") {
-  const TestFile file("train.bin", counting(100));
+  const TestFile file("train.bin", counting_tokens(100));
   const auto batches = open(file.path(), ordered(RowOrder::epochs, 5));
   CHECK(batches->batches_per_epoch() == 3);
-  std::vector<int64_t> starts;
+  std::vector<double> starts;
   for (uint64_t n = 0; n < 3; ++n)
     for (size_t row = 0; row < 4; ++row) starts.push_back(fill(*batches, n, kInputs).at("tokens")[row * 8]);
   std::sort(starts.begin(), starts.end());
-  CHECK(starts == std::vector<int64_t>{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88});
+  CHECK(starts == std::vector<double>{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88});
 }
 
 TEST_CASE("batch n is the same whatever was asked before, and its rows whatever the size of a batch") {
-  const TestFile file("train.bin", counting(1000));
-  const std::vector<TensorInfo> halves{integers("tokens", {2, 8}), integers("targets", {2, 8})};
+  const TestFile file("train.bin", counting_tokens(1000));
+  const std::vector<TensorInfo> halves{input_of("tokens", {2, 8}), input_of("targets", {2, 8})};
   for (const RowOrder order : {RowOrder::random, RowOrder::epochs}) {
     const auto batches = open(file.path(), ordered(order, 5)), again = open(file.path(), ordered(order, 5)),
                other = open(file.path(), ordered(order, 6)), micro = open(file.path(), ordered(order, 5), halves);
@@ -109,15 +72,15 @@ TEST_CASE("batch n is the same whatever was asked before, and its rows whatever 
     fill(*again, 999, kInputs);
     CHECK(fill(*again, 10, kInputs) == tenth);
     CHECK(fill(*other, 10, kInputs) != tenth);
-    std::vector<int64_t> joined = fill(*micro, 20, halves).at("tokens");
-    const std::vector<int64_t> second = fill(*micro, 21, halves).at("tokens");
+    std::vector<double> joined = fill(*micro, 20, halves).at("tokens");
+    const std::vector<double> second = fill(*micro, 21, halves).at("tokens");
     joined.insert(joined.end(), second.begin(), second.end());
     CHECK(joined == tenth.at("tokens"));
   }
 }
 
 TEST_CASE("the validation part is the tail, as nanoGPT splits") {
-  const TestFile file("all.bin", counting(999));
+  const TestFile file("all.bin", counting_tokens(999));
   const DataSettings settings = ordered(RowOrder::in_order, 0, 0.1);
   const auto training = open(file.path(), settings), validation = open(file.path(), settings, kInputs, DataPart::validation);
   CHECK(training->batches_per_epoch() == 28);  // 899 tokens: 112 windows
@@ -128,12 +91,12 @@ TEST_CASE("the validation part is the tail, as nanoGPT splits") {
 }
 
 TEST_CASE("inputs of other integer dtypes take tokens that they hold") {
-  const TestFile file("train.bin", counting(300));
+  const TestFile file("train.bin", counting_tokens(300));
   for (const DType dtype : {DType::i64, DType::i32, DType::u16}) {
-    const std::vector<TensorInfo> inputs{integers("tokens", {4, 8}, dtype)};
+    const std::vector<TensorInfo> inputs{input_of("tokens", {4, 8}, dtype)};
     CHECK(fill(*open(file.path(), ordered(RowOrder::in_order), inputs), 8, inputs).at("tokens").back() == 287);
   }
-  const std::vector<TensorInfo> bytes{integers("tokens", {4, 8}, DType::u8)};
+  const std::vector<TensorInfo> bytes{input_of("tokens", {4, 8}, DType::u8)};
   const auto batches = open(file.path(), ordered(RowOrder::in_order), bytes);
   CHECK(fill(*batches, 7, bytes).at("tokens").back() == 255);
   CHECK(failure_of([&] { fill(*batches, 8, bytes); }).find("train.bin: token 256 is 256, more than input tokens of dtype u8 holds") !=
@@ -141,36 +104,36 @@ TEST_CASE("inputs of other integer dtypes take tokens that they hold") {
 }
 
 TEST_CASE("which input gets the next tokens") {
-  const TestFile file("train.bin", counting(100));
+  const TestFile file("train.bin", counting_tokens(100));
   const auto with = [&](std::vector<TensorInfo> inputs, const std::string& next = "", const std::string& name = "tokens") {
-    inputs.insert(inputs.begin(), integers("tokens", {4, 8}));
+    inputs.insert(inputs.begin(), input_of("tokens", {4, 8}));
     DataSettings settings;
     settings.files = {{name, file.path()}};
     settings.next = next;
     return usage_error(settings, inputs);
   };
   CHECK(with({}).empty());
-  CHECK(with({integers("y", {4, 8}, DType::i64)}).empty());
-  CHECK(with({integers("y", {4, 8}), integers("z", {4, 8})}) ==
+  CHECK(with({input_of("y", {4, 8}, DType::i64)}).empty());
+  CHECK(with({input_of("y", {4, 8}), input_of("z", {4, 8})}) ==
         "the tokens that follow those of tokens may go to y and z: say which by --next NAME");
-  CHECK(with({integers("y", {4, 8}), integers("z", {4, 8})}, "z").find("input y gets no values from tokens=") == 0);
-  CHECK(with({integers("y", {4, 8})}, "x") == "--next x: the program has no input of that name; it has tokens and y");
-  CHECK(with({integers("y", {8, 4})}, "y") == "--next y: not another input of integers in the shape of tokens");
-  CHECK(with({integers("y", {8, 4})}).find("input y gets no values from tokens=") == 0);
+  CHECK(with({input_of("y", {4, 8}), input_of("z", {4, 8})}, "z").find("input y gets no values from tokens=") == 0);
+  CHECK(with({input_of("y", {4, 8})}, "x") == "--next x: the program has no input of that name; it has tokens and y");
+  CHECK(with({input_of("y", {8, 4})}, "y") == "--next y: not another input of integers in the shape of tokens");
+  CHECK(with({input_of("y", {8, 4})}).find("input y gets no values from tokens=") == 0);
   CHECK(with({}, "", "x") == "--data x: the program has no input of that name; it has tokens");
-  CHECK(with({integers("y", {4, 8}, DType::f32)}, "", "y").find("--data y: a token file gives windows to an input of integers") == 0);
+  CHECK(with({input_of("y", {4, 8}, DType::f32)}, "", "y").find("--data y: a token file gives windows to an input of integers") == 0);
   CHECK(usage_error({}, kInputs).find("no data: say which file") == 0);
 }
 
 TEST_CASE("a file of too few tokens is refused, one of just enough is not") {
-  const TestFile eight("eight.bin", counting(8)), nine("nine.bin", counting(9));
+  const TestFile eight("eight.bin", counting_tokens(8)), nine("nine.bin", counting_tokens(9));
   CHECK(failure_of([&] { open(eight.path()); }).find("eight.bin: 8 tokens are too few for a window of 8 and the one that follows") !=
         std::string::npos);
   CHECK(fill(*open(nine.path()), 3, kInputs).at("targets").back() == 8);
 }
 
 TEST_CASE("descriptions tell apart what gives other batches") {
-  const TestFile file("train.bin", counting(100)), copy("copy.bin", counting(100)), other("other.bin", counting(101));
+  const TestFile file("train.bin", counting_tokens(100)), copy("copy.bin", counting_tokens(100)), other("other.bin", counting_tokens(101));
   const std::string text = open(file.path())->description();
   CHECK(text.find("tokens, targets: tokens 0 to 100 of 100 u16, hash ") == 0);
   CHECK(text.find("; 4 windows of 8, order random, seed 0") != std::string::npos);
