@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -104,7 +103,9 @@ HostArray SafetensorsFile::read(const SafetensorsEntry& entry) const {
   return array;
 }
 
-void write_safetensors(const std::string& path, std::vector<SafetensorsItem> items, const SafetensorsMetadata& metadata) {
+std::string_view safetensors_dtype(DType dtype) { return kSafetensorsCodes[static_cast<size_t>(rank_of(dtype))].text; }
+
+SafetensorsLayout lay_out_safetensors(const std::string& path, std::vector<SafetensorsItem> items, const SafetensorsMetadata& metadata) {
   std::sort(items.begin(), items.end(), [](const SafetensorsItem& a, const SafetensorsItem& b) {
     const ptrdiff_t x = rank_of(a.dtype), y = rank_of(b.dtype);
     return x != y ? x > y : a.name < b.name;
@@ -112,7 +113,7 @@ void write_safetensors(const std::string& path, std::vector<SafetensorsItem> ite
   std::string text = "{";
   if (!metadata.empty()) text += "\"__metadata__\":" + json_text(path, metadata);
   std::set<std::string_view> names{"__metadata__"};
-  std::vector<std::span<const std::byte>> pieces(2);
+  std::vector<std::span<const std::byte>> pieces(1);
   uint64_t offset = 0;
   for (const SafetensorsItem& item : items) {
     EINC_CHECK(names.insert(item.name).second, "two tensors named {}", item.name);
@@ -120,18 +121,21 @@ void write_safetensors(const std::string& path, std::vector<SafetensorsItem> ite
     for (const int64_t size : item.shape) bytes *= static_cast<uint64_t>(size);
     EINC_CHECK(bytes == item.bytes.size(), "'{}' has {} bytes, not {}", item.name, item.bytes.size(), bytes);
     text += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", text.size() > 1 ? "," : "",
-                        json_text(path, item.name), kSafetensorsCodes[static_cast<size_t>(rank_of(item.dtype))].text,
-                        fmt::join(item.shape, ","), offset, offset + bytes);
+                        json_text(path, item.name), safetensors_dtype(item.dtype), fmt::join(item.shape, ","), offset, offset + bytes);
     offset += bytes;
     pieces.push_back(item.bytes);
   }
   text += '}';
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
-  std::array<std::byte, kLengthBytes> length{};
-  for (size_t i = 0; i < kLengthBytes; ++i) length[i] = static_cast<std::byte>(text.size() >> (8 * i) & 0xFF);
-  pieces[0] = length;
-  pieces[1] = std::as_bytes(std::span(text));
-  write_file(path, pieces);
+  std::string length;
+  for (size_t i = 0; i < kLengthBytes; ++i) length += static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  auto head = std::make_unique<const std::string>(length + text);
+  pieces[0] = std::as_bytes(std::span(*head));
+  return {std::move(head), std::move(pieces)};
+}
+
+void write_safetensors(const std::string& path, std::vector<SafetensorsItem> items, const SafetensorsMetadata& metadata) {
+  write_file(path, lay_out_safetensors(path, std::move(items), metadata).pieces);
 }
 
 }  // namespace einc

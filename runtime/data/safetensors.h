@@ -3,6 +3,7 @@
 // cover the bytes behind the header without hole or overlap, names are given once, shape times dtype is the number of bytes.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,9 @@ class SafetensorsFile {
   SafetensorsMetadata metadata_;
 };
 
+// As the format writes it; `real` is written as f32.
+std::string_view safetensors_dtype(DType dtype);
+
 // What is to be written: its bytes stay the caller's.
 struct SafetensorsItem {
   std::string name;
@@ -54,8 +58,16 @@ struct SafetensorsItem {
   std::span<const std::byte> bytes;  // of this shape and dtype
 };
 
+// The bytes of a file: its head, then the items' own. `pieces` point into `head` and the items' memory.
+struct SafetensorsLayout {
+  std::unique_ptr<const std::string> head;
+  std::vector<std::span<const std::byte>> pieces;
+};
 // The same tensors and metadata give the same bytes in whatever order: sorted as the reference implementation does, wide
-// dtypes first, then by name. Never leaves a half-written file. Throws RuntimeFailure (resource).
+// dtypes first, then by name. Throws RuntimeFailure (data) for a name that is not UTF-8; `path` is for that message.
+SafetensorsLayout lay_out_safetensors(const std::string& path, std::vector<SafetensorsItem> items,
+                                      const SafetensorsMetadata& metadata = {});
+// Writes that. Never leaves a half-written file. Throws RuntimeFailure (resource) too.
 void write_safetensors(const std::string& path, std::vector<SafetensorsItem> items, const SafetensorsMetadata& metadata = {});
 
 }  // namespace einc

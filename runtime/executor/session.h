@@ -51,6 +51,9 @@ class SessionRep {
   void bind(Source source, void* memory, DLManagedTensor* owner);
   void run();
   void step();
+  // The next step draws what step `step` of a run with this seed draws.
+  void set_draws(uint64_t seed, uint64_t step) { seed_ = seed, steps_ = step; }
+  const ProgramInfo& program() const { return program_.info; }
   const void* memory(Source source) const { return places_[slot(source)].memory; }
   const Runner& runner() const { return *runner_; }
   bool has_run() const { return runs_ + steps_ > 0; }
