@@ -17,7 +17,7 @@ namespace einc {
 namespace {
 
 struct RunRequest {
-  std::string file, target = "cpu", arithmetic = "f64", mode = "inference", precision;
+  std::string file, names, target = "cpu", arithmetic = "f64", mode = "inference", precision;
   std::vector<std::string> dims, inputs, params, weights, outputs;
   uint64_t seed = 0;
   int threads = 0;
@@ -137,6 +137,9 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("--weights", r.weights, "params' and states' values by path: a .safetensors or .npz file")
       ->allow_extra_args(false)
       ->type_name("FILE");
+  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
+      ->type_name("FILE")
+      ->needs("--weights");
   app.add_option("--output", r.outputs, "where to write an output: name=y.npy (or .npz, .safetensors); others are summarised")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
@@ -157,7 +160,7 @@ ExitStatus run_command(Arguments arguments) {
   if (!dims || !inputs || !params || !outputs) return ExitStatus::wrong_usage;
   const auto opened = open_program({r.file, r.precision, *dims, r.mode == "training" ? Roots::training : Roots::inference});
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
-  return run_program(r, std::get<Compilation>(opened), *dims, {*inputs, *params, *outputs, r.weights});
+  return run_program(r, std::get<Compilation>(opened), *dims, {*inputs, *params, *outputs, r.weights, r.names});
 }
 
 }  // namespace einc

@@ -98,6 +98,7 @@ std::optional<RunData> RunData::open(const Graph& graph, const DataFiles& files)
   if (!read_named(graph, Op::input, "--input", files.inputs, data.inputs_) ||
       !read_named(graph, Op::param, "--param", files.params, data.params_))
     return std::nullopt;
+  if (!files.names.empty()) data.names_ = NameMap::read(files.names);
   for (const std::string& path : files.weights) data.weights_.push_back(std::make_unique<ArrayFile>(path));
   data.check_weights(graph);
   return data;
@@ -106,8 +107,13 @@ std::optional<RunData> RunData::open(const Graph& graph, const DataFiles& files)
 void RunData::check_weights(const Graph& graph) const {
   if (weights_.empty()) return;
   const std::vector<std::string> params = names_of(graph, Op::param), states = names_of(graph, Op::state);
-  std::unordered_set<std::string> known(params.begin(), params.end());
-  known.insert(states.begin(), states.end());
+  std::vector<std::string> ours = params;
+  ours.insert(ours.end(), states.begin(), states.end());
+  std::vector<const ArrayFile*> files;
+  for (const auto& file : weights_) files.push_back(file.get());
+  names_.check_used(ours, files);
+  std::unordered_set<std::string> known;
+  for (const std::string& name : ours) known.insert(names_.theirs(name));
   std::vector<std::string> left_over, missing;
   for (const auto& file : weights_) {
     const std::vector<std::string> names = file->names();
@@ -128,7 +134,7 @@ void RunData::check_weights(const Graph& graph) const {
   }
   for (const std::string& name : params)
     if (params_.count(Name(name)) == 0 &&
-        std::none_of(weights_.begin(), weights_.end(), [&](const auto& file) { return file->contains(name); }))
+        std::none_of(weights_.begin(), weights_.end(), [&](const auto& file) { return file->contains(names_.theirs(name)); }))
       missing.push_back(name);
   if (!left_over.empty())
     fmt::print(stderr, "einc: warning: {} of the weights' arrays belong to no param: {}\n", left_over.size(), listed(left_over));
@@ -137,7 +143,7 @@ void RunData::check_weights(const Graph& graph) const {
                listed(missing));
 }
 
-std::optional<HostArray> RunData::given(const Graph& graph, NodeId id) const {
+std::optional<HostArray> RunData::given(const Graph& graph, NodeId id, const std::vector<int64_t>& shape) const {
   const Node& node = graph[id];
   const Name name = *name_of(node);
   const std::unordered_map<Name, HostArray>& named = node.op == Op::input ? inputs_ : params_;
@@ -145,12 +151,12 @@ std::optional<HostArray> RunData::given(const Graph& graph, NodeId id) const {
   if (node.op == Op::input)
     throw RuntimeFailure(FailureKind::data, fmt::format("no value given for input '{}': --input {}=FILE", name.str(), name.str()));
   for (const auto& file : weights_)
-    if (file->contains(name.str())) return file->read(name.str());
+    if (file->contains(names_.theirs(name.str()))) return names_.read(*file, name.str(), shape);
   return std::nullopt;
 }
 
 std::optional<HostArray> RunData::value_of(const Graph& graph, NodeId id, const std::vector<int64_t>& shape) const {
-  std::optional<HostArray> array = given(graph, id);
+  std::optional<HostArray> array = given(graph, id, shape);
   if (!array) return std::nullopt;
   const DType wanted = graph.type(id).dtype == DType::real ? DType::f32 : graph.type(id).dtype;
   if (array->dtype == wanted && array->shape == shape) return array;

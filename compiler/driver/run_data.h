@@ -11,6 +11,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/ir/tensor.h"
 #include "runtime/data/array_file.h"
+#include "runtime/data/name_map.h"
 
 namespace einc {
 
@@ -19,6 +20,7 @@ using Assignments = std::vector<std::pair<std::string, std::string>>;  // name =
 struct DataFiles {
   Assignments inputs, params, outputs;
   std::vector<std::string> weights;  // paths
+  std::string names;                 // of a file that says what the weights are called in them; empty: as in the program
 };
 
 // Values by name of inputs, by path of params and states. What one file says of a param, a --param file overrules.
@@ -35,11 +37,12 @@ class RunData {
   std::optional<HostArray> value_of(const Graph& graph, NodeId id, const std::vector<int64_t>& shape) const;
 
  private:
-  std::optional<HostArray> given(const Graph& graph, NodeId id) const;
+  std::optional<HostArray> given(const Graph& graph, NodeId id, const std::vector<int64_t>& shape) const;
   void check_weights(const Graph& graph) const;
 
   std::unordered_map<Name, HostArray> inputs_, params_;
   std::vector<std::unique_ptr<ArrayFile>> weights_;
+  NameMap names_;  // of the weights
 };
 
 // Where outputs go. Several may share one .npz or .safetensors file.

@@ -104,8 +104,8 @@ void Session::set_elements(std::string_view name, DType dtype, const void* data,
   rep_->set(source, data);
 }
 
-LoadedWeights Session::load(const std::string& path) {
-  return guarded([&] { return load_weights(path, program_.rep_->info, *rep_); });
+LoadedWeights Session::load(const std::string& path, const std::string& names) {
+  return guarded([&] { return load_weights(path, names.empty() ? NameMap() : NameMap::read(names), program_.rep_->info, *rep_); });
 }
 
 void Session::save(const std::string& path, Saved what) const {

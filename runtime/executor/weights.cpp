@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/base/failure.h"
 #include "runtime/base/float_format.h"
@@ -30,26 +30,29 @@ HostArray fitted(HostArray array, const TensorInfo& tensor, const std::string& p
 
 }  // namespace
 
-LoadedWeights load_weights(const std::string& path, const ProgramInfo& info, SessionRep& session) {
+LoadedWeights load_weights(const std::string& path, const NameMap& names, const ProgramInfo& info, SessionRep& session) {
   const ArrayFile file(path);
-  std::unordered_map<std::string, Source> sources;
-  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
-    for (uint32_t i = 0; i < sources_of(info, kind).size(); ++i) sources.emplace(sources_of(info, kind)[i].name, Source{kind, i});
-
   LoadedWeights result;
   std::vector<std::pair<Source, HostArray>> values;
-  for (const std::string& name : file.names()) {
-    const auto found = sources.find(name);
-    if (found == sources.end()) {
-      result.unused.push_back(name);
-      continue;
+  std::vector<std::string> ours;
+  std::unordered_set<std::string> used;
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < sources_of(info, kind).size(); ++i) {
+      const TensorInfo& tensor = sources_of(info, kind)[i];
+      const std::string theirs = names.theirs(tensor.name);
+      ours.push_back(tensor.name);
+      if (file.contains(theirs)) {
+        values.emplace_back(Source{kind, i}, fitted(names.read(file, tensor.name, tensor.shape), tensor, path));
+        used.insert(theirs);
+      } else if (kind == SourceKind::param) {
+        result.missing.push_back(tensor.name);
+      }
     }
-    values.emplace_back(found->second, fitted(file.read(name), sources_of(info, found->second.kind)[found->second.index], path));
-  }
+  names.check_used(ours, {&file});
   if (values.empty())
     throw RuntimeFailure(FailureKind::data, fmt::format("{}: none of its tensors is a param or state of the program", printable(path)));
-  for (const TensorInfo& param : info.params)
-    if (!file.contains(param.name)) result.missing.push_back(param.name);
+  for (const std::string& name : file.names())
+    if (used.count(name) == 0) result.unused.push_back(name);
   for (const auto& [source, array] : values) session.set(source, array.bytes.data());
   return result;
 }

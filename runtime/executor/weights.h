@@ -2,12 +2,13 @@
 #pragma once
 #include <einc/runtime.h>
 
+#include "runtime/data/name_map.h"
 #include "runtime/executor/session.h"
 
 namespace einc {
 
-// Sets what the file holds, by path, once all of it is known to fit. Throws RuntimeFailure: data or resource.
-LoadedWeights load_weights(const std::string& path, const ProgramInfo& info, SessionRep& session);
+// Sets what the file holds, by path or as `names` says, once all of it is known to fit. Throws RuntimeFailure: data or resource.
+LoadedWeights load_weights(const std::string& path, const NameMap& names, const ProgramInfo& info, SessionRep& session);
 void save_weights(const std::string& path, const ProgramInfo& info, const SessionRep& session, Saved what);
 
 }  // namespace einc

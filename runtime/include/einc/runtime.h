@@ -98,8 +98,9 @@ class Session {
   }
 
   // Params and states by their paths from a .safetensors or .npz file, copied in; floats of another format are rounded to the
-  // nearest. Nothing is changed on an Error: data (a damaged file, another shape), resource (it cannot be read).
-  LoadedWeights load(const std::string& path);
+  // nearest. `names`: a file that says what the tensors are called there, see README.md; empty: as here. Nothing is changed
+  // on an Error: data (a damaged file, another shape), resource (it cannot be read).
+  LoadedWeights load(const std::string& path, const std::string& names = "");
   // Writes a .safetensors file: whole or not at all. Throws Error (resource).
   void save(const std::string& path, Saved what = Saved::params) const;
 

@@ -141,6 +141,25 @@ TEST_CASE("weights: left over, missing, not finite, or none of the program's") {
               "param 'w' has shape [3], but f32[k] is [2]");
 }
 
+TEST_CASE("weights of other names and axes by a file of renamings") {
+  const Folder folder;
+  const std::string program = folder.text("p.ein",
+                                          "dim n, k = 2\ninput x: f32[n k]\nparam w: [k out=3] ~ ones\n"
+                                          "output y = einsum(x, w, \"n k, k out -> n out\")\n");
+  const std::string x = "x=" + folder.arrays("x.npy", {{"x", array(DType::f32, {1, 2}, {1, 10})}});
+  const std::string weights = folder.arrays("w.npz", {{"linear.weight", array(DType::f32, {3, 2}, {1, 2, 3, 4, 5, 6})}});
+  for (const char* target : kTargets) {
+    const Ran ran = run_einc({"run", program, target, "--input", x, "--weights", weights, "--rename",
+                              folder.text("map.txt", "linear.* -> h.*eight : out in -> in out\nlinear.weight -> w : out in -> in out\n")});
+    check_fails(ran, 3, folder.at("map.txt") + ": line 1: no tensor of the weights and param of the program are `linear.* -> h.*eight`");
+    const Ran right = run_einc({"run", program, target, "--input", x, "--weights", weights, "--rename",
+                                folder.text("map.txt", "linear.weight -> w : out in -> in out\n")});
+    CHECK(right.errors.empty());
+    CHECK(right.output == "y: f32[1 3] 21 43 65\n");
+  }
+  CHECK(run_einc({"run", program, "--input", x, "--rename", folder.at("map.txt")}).status == 2);
+}
+
 TEST_CASE("positions out of range are told with input, place, value, axis and size") {
   const Folder folder;
   const std::string gather = folder.text("gather.ein", kGather), place = folder.text("place.ein", kPlace);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "runtime/data/safetensors.h"
 #include "tests/unit/api/programs.h"
@@ -88,4 +89,63 @@ TEST_CASE("a file that does not fit changes nothing") {
   write_safetensors(folder / "other.safetensors", {item("q", DType::f32, {4}, four)});
   CHECK(message(session, folder / "other.safetensors", ErrorKind::data).find("none of its tensors") != std::string::npos);
   CHECK(message(session, folder / "none.safetensors", ErrorKind::resource).find("none.safetensors") != std::string::npos);
+}
+
+TEST_CASE("weights from elsewhere come in under their names and in their axes: Hugging Face's GPT-2") {
+  const Folder folder;
+  CompileOptions small = options(Target::reference, 1);
+  small.dims = {{"batch", 1}, {"seq", 4}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 3}};
+  Session session(compile_file(EINC_SOURCE_DIR "/examples/gpt2.ein", small));
+  std::vector<std::pair<std::string, std::vector<int64_t>>> theirs = {{"wte.weight", {7, 6}}, {"wpe.weight", {4, 6}}};
+  for (const std::string h : {"h.0.", "h.1."})
+    for (const auto& [name, shape] : std::vector<std::pair<std::string, std::vector<int64_t>>>{{"ln_1.weight", {6}},
+                                                                                               {"ln_1.bias", {6}},
+                                                                                               {"attn.bias", {1, 1, 4, 4}},
+                                                                                               {"attn.c_attn.weight", {6, 18}},
+                                                                                               {"attn.c_attn.bias", {18}},
+                                                                                               {"attn.c_proj.weight", {6, 6}},
+                                                                                               {"attn.c_proj.bias", {6}},
+                                                                                               {"ln_2.weight", {6}},
+                                                                                               {"ln_2.bias", {6}},
+                                                                                               {"mlp.c_fc.weight", {6, 24}},
+                                                                                               {"mlp.c_fc.bias", {24}},
+                                                                                               {"mlp.c_proj.weight", {24, 6}},
+                                                                                               {"mlp.c_proj.bias", {6}}})
+      theirs.emplace_back(h + name, shape);
+  theirs.push_back({"ln_f.weight", {6}});
+  theirs.push_back({"ln_f.bias", {6}});
+  std::vector<std::vector<float>> values;
+  std::vector<SafetensorsItem> items;
+  for (const auto& [name, shape] : theirs) {
+    size_t count = 1;
+    for (const int64_t size : shape) count *= static_cast<size_t>(size);
+    values.push_back(numbers(count, static_cast<double>(values.size())));
+  }
+  for (size_t i = 0; i < theirs.size(); ++i) items.push_back(item(theirs[i].first.c_str(), DType::f32, theirs[i].second, values[i]));
+  write_safetensors(folder / "gpt2.safetensors", items);
+
+  const LoadedWeights loaded = session.load(folder / "gpt2.safetensors", EINC_SOURCE_DIR "/examples/gpt2_from_huggingface.txt");
+  CHECK(loaded.missing.empty());
+  CHECK(loaded.unused == std::vector<std::string>{"h.0.attn.bias", "h.1.attn.bias"});
+  // The key of head 1, element 2: column 1 * 6 + 1 * 3 + 2 of theirs.
+  const auto ours = session.param("h.1.attn.w_qkv").as<float>();
+  const std::vector<float>& packed = values[2 + 13 + 3];
+  for (size_t row = 0; row < 6; ++row) CHECK(ours[((row * 3 + 1) * 2 + 1) * 3 + 2] == packed[row * 18 + 11]);
+  CHECK(session.param("h.1.attn.b_out").as<float>()[5] == values[2 + 13 + 6][5]);
+  CHECK(session.param("ln_f.shift").as<float>()[5] == values.back()[5]);
+
+  const auto failure = [&](const char* name, const std::string& lines) {
+    std::ofstream(folder / name) << lines;
+    try {
+      session.load(folder / "gpt2.safetensors", folder / name);
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::data);
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  CHECK(failure("typo.txt", "wte.weight -> wte\nwpe.wieght -> wpe\n") ==
+        folder / "typo.txt" + ": line 2: no tensor of the weights and param of the program are `wpe.wieght -> wpe`");
+  CHECK(failure("order.txt", "wte.weight -> wte : vocab embed -> embed vocab\n") ==
+        folder / "order.txt" + ": line 1: 'wte.weight' for 'wte': `vocab embed -> embed vocab`: [7 6] does not become [7 6] by it");
 }
