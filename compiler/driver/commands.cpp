@@ -8,6 +8,8 @@ std::span<const Command> commands() {
       {"bench", "measure a run on this machine, by kernel", bench_command},
       {"gradcheck", "symbolic gradients against finite differences in f64", gradcheck_command},
       {"estimate", "training time and memory from a model's size alone", estimate_command},
+      {"tokenize", "text to a file of tokens", tokenize_command},
+      {"detokenize", "a file of tokens to text", detokenize_command},
       {"fmt", "format files", format_command},
       {"dtypes", "the number formats", dtypes_command},
   };

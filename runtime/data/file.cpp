@@ -19,56 +19,6 @@ namespace {
   throw RuntimeFailure(FailureKind::resource, fmt::format("{}: cannot {}: {}", printable(path), doing, std::strerror(errno)));
 }
 
-// Owns the temporary file until it is renamed.
-class PendingFile {
- public:
-  explicit PendingFile(const std::string& path) : path_(path), temporary_(fmt::format("{}.{}.tmp", path, ::getpid())) {
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail_errno(path_, "write");
-    exists_ = true;
-  }
-  ~PendingFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (exists_) ::unlink(temporary_.c_str());
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail_errno(path_, "write");
-      bytes = bytes.subspan(static_cast<size_t>(n));
-    }
-  }
-
-  void finish() {
-    if (::fsync(descriptor_) != 0) fail_errno(path_, "write");
-    const int closed = ::close(descriptor_);
-    descriptor_ = -1;
-    if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "write");
-    exists_ = false;
-    keep_name();
-  }
-
- private:
-  // The folder too is flushed, where its file system can: else a power cut may take the new name back.
-  void keep_name() const {
-    const size_t slash = path_.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    ::fsync(descriptor);
-    ::close(descriptor);
-  }
-
-  const std::string& path_;
-  std::string temporary_;
-  int descriptor_ = -1;
-  bool exists_ = false;
-};
-
 }  // namespace
 
 void ByteSource::fail(uint64_t offset, const std::string& what) const {
@@ -126,6 +76,45 @@ uint64_t MappedFile::sample_hash() const {
     hash = hash * 31 + fnv1a({reinterpret_cast<const char*>(page.data()), page.size()});
   }
   return hash;
+}
+
+PendingFile::PendingFile(std::string path) : path_(std::move(path)), temporary_(fmt::format("{}.{}.tmp", path_, ::getpid())) {
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_errno(path_, "write");
+  exists_ = true;
+}
+
+PendingFile::~PendingFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (exists_) ::unlink(temporary_.c_str());
+}
+
+void PendingFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno(path_, "write");
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+void PendingFile::finish() {
+  if (::fsync(descriptor_) != 0) fail_errno(path_, "write");
+  const int closed = ::close(descriptor_);
+  descriptor_ = -1;
+  if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "write");
+  exists_ = false;
+  keep_name();
+}
+
+// The folder too is flushed, where its file system can: else a power cut may take the new name back.
+void PendingFile::keep_name() const {
+  const size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
 }
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces) {

@@ -62,7 +62,27 @@ class MappedFile : public InputFile {
   std::span<const std::byte> bytes_;
 };
 
-// Writes a file under a temporary name beside it, flushes it to disk and renames it: `path` is never half written.
+// A file that is written under a temporary name beside it, flushed to disk and renamed: `path` is never half written. Without finish(),
+// nothing stays. Failures are RuntimeFailure (resource).
+class PendingFile {
+ public:
+  explicit PendingFile(std::string path);
+  ~PendingFile();
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void finish();
+
+ private:
+  void keep_name() const;
+
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+  bool exists_ = false;  // the temporary file
+};
+
+// The same of pieces in memory.
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces);
 
 }  // namespace einc

@@ -27,12 +27,14 @@ uint32_t number_at(std::span<const std::byte> bytes, size_t offset) {
   return number;
 }
 
-bool ends_with_u32(std::string_view path) { return path.ends_with(".u32") || path.ends_with(".u32.bin"); }
-
 }  // namespace
 
+TokenFormat token_format_of(std::string_view path) {
+  return path.ends_with(".u32") || path.ends_with(".u32.bin") ? TokenFormat::u32 : TokenFormat::u16;
+}
+
 TokenFile::TokenFile(std::string path, std::optional<TokenFormat> asked) : file_(std::move(path)) {
-  format_ = asked.value_or(ends_with_u32(file_.path()) ? TokenFormat::u32 : TokenFormat::u16);
+  format_ = asked.value_or(token_format_of(file_.path()));
   read_header(asked);
   const uint64_t bytes = file_.size() - begin_;
   if (bytes % bytes_of(format_) != 0)

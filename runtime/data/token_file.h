@@ -15,9 +15,12 @@ inline constexpr uint64_t kTokenHeader = 1024;  // bytes of llm.c's header
 inline size_t bytes_of(TokenFormat format) { return format == TokenFormat::u16 ? 2 : 4; }
 inline std::string_view to_string(TokenFormat format) { return format == TokenFormat::u16 ? "u16" : "u32"; }
 
+// By the ending of a path: u32 for .u32 and .u32.bin, u16 for all others.
+TokenFormat token_format_of(std::string_view path);
+
 class TokenFile {
  public:
-  // The format is what the header says, else the one asked for, else what the name ends in (.u32 or .u32.bin; all others are u16).
+  // The format is what the header says, else the one asked for, else what the name ends in.
   // Throws RuntimeFailure: resource, or data with the byte offset.
   explicit TokenFile(std::string path, std::optional<TokenFormat> asked = std::nullopt);
 

@@ -35,6 +35,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"runtime/cpu", {"runtime/base", "runtime/program"}},
     {"runtime/executor", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/data"}},
     {"runtime/train", {"runtime/base", "runtime/data", "runtime/program", "runtime/executor"}},
+    {"runtime/text", {"runtime/base", "runtime/data"}},
     {"runtime/include", {"runtime/base", "einc"}},
     {"runtime/api", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/executor", "runtime/data", "runtime/train"}},
     {"einc", {}},  // public headers among themselves
@@ -52,7 +53,8 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
                          "compiler/precision", "compiler/cost",        "compiler/report",
                          "compiler/fuse",      "compiler/lower",       "compiler/codegen/llvm",
                          "runtime/base",       "runtime/data",         "runtime/program",
-                         "runtime/cpu",        "runtime/executor",     "runtime/train"}},
+                         "runtime/cpu",        "runtime/executor",     "runtime/text",
+                         "runtime/train"}},
 };
 
 std::string folder_of(const std::string& file) {
