@@ -188,7 +188,9 @@ class Tiler {
   void choose_blocks() {
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
     t_.block_depth = k <= kDeepest ? k : even_blocks(k, kDeepest, t_.lanes);
-    t_.block_rows = even_blocks(m, processor_.level2_bytes / 2 / (t_.block_depth * bytes()), t_.tile_rows);
+    // Beside rows there lie one panel of columns in the second cache, or all columns of an operand that is read in place.
+    const int64_t share = t_.right == PanelSource::in_place && t_.left != PanelSource::in_place ? 8 : 2;
+    t_.block_rows = even_blocks(m, processor_.level2_bytes / share / (t_.block_depth * bytes()), t_.tile_rows);
     t_.block_columns = round_up(n, t_.tile_columns());
     if (t_.depth_in_blocks()) t_.block_columns = even_blocks(n, kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
   }
@@ -217,12 +219,14 @@ class Tiler {
 
 }  // namespace
 
-int64_t TiledContraction::left_pitch() const { return round_up(block_depth, lanes) + lanes; }
+int64_t TiledContraction::left_pitch() const {
+  return left == PanelSource::by_depth ? round_up(block_depth, lanes) + lanes : block_depth + divide_up(lanes, tile_rows);
+}
 
 int64_t TiledContraction::left_elements() const {
   if (left == PanelSource::in_place) return 0;
   if (microkernel == Microkernel::matrix_tiles) return round_up(block_rows, tile_rows) * tile_depths() * kTileDepth / 2;
-  return left == PanelSource::by_depth ? block_rows * left_pitch() : block_rows * block_depth;
+  return block_rows * left_pitch();
 }
 
 int64_t TiledContraction::right_elements() const {

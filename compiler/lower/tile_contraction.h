@@ -36,7 +36,8 @@ struct TiledContraction {
   bool depth_in_blocks() const { return block_depth < depths(); }
   // Of a panel of matrix tiles: its depth in whole tiles.
   int64_t tile_depths() const { return (block_depth + kTileDepth - 1) / kTileDepth; }
-  // Elements of a row of the left panel when it is filled by depth.
+  // Elements of the left panel from row to row: of each row when it is filled by depth, of a tile by its rows otherwise. Tiles do
+  // not share their places in the first cache.
   int64_t left_pitch() const;
 
   // Thread's own memory, in elements of dtype: panels and the sums of a block whose depth is not done yet.

@@ -71,22 +71,6 @@ class ContractionEmitter : PanelEmitter {
 
   // --- the microkernel ---
 
-  // Lines that the tile's result goes to, so that its stores find them.
-  void expect_result(Register row, int count, Register column, int vectors) {
-    for (const Store& store : kernel_.stages[1].stores) {
-      if (store.index.affine.coefficient(t_.column) != 1 || store.mode != StoreMode::set) continue;
-      axis_[t_.row] = row, axis_[t_.column] = column;
-      scopes_.emplace_back();
-      for (int r = 0; r < count; ++r) {
-        axis_[t_.row] = b_.CreateAdd(row, i64(r));
-        if (!store.index.dynamic.empty()) break;
-        Register first = element(store.buffer, place_of(store.index).scalar);
-        for (int v = 0; v < vectors; ++v) prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(v) * kLine), 1, 3);
-      }
-      scopes_.pop_back();
-    }
-  }
-
   using Sums = RegisterBlock::Sums;
 
   void tile(const Block& block, Register row, int count, Register column, int64_t width) {
@@ -98,9 +82,9 @@ class ContractionEmitter : PanelEmitter {
     Register tail = last_lanes(width);
     std::vector<Stream> streams;
     if (count == t_.tile_rows) {
+      streams = result_lines(row, column);
       if (const auto panel = next_panel(block, row, column)) streams.push_back(*panel);
       if (const auto rows = next_rows(left)) streams.push_back(*rows);
-      expect_result(row, count, column, vectors);
     }
     Sums sums = multiply(left, right, block, count, vectors, tail, streams, first_sums(block, partial, count * vectors));
     if (!t_.depth_in_blocks()) return epilogue(sums, row, count, column, width);
@@ -152,9 +136,13 @@ class ContractionEmitter : PanelEmitter {
     Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
     if (t_.depths() >= kDepthUnroll) {
       Register steps = b_.CreateUDiv(depth, i64(kDepthUnroll));
-      sums = registers.multiply(narrow, wide, steps, kDepthUnroll, std::move(sums), [&](Register remaining) {
-        for (const Stream& s : streams) fetch(s, b_.CreateSub(steps, remaining));
-      });
+      if (streams.empty())
+        sums = registers.multiply(narrow, wide, steps, kDepthUnroll, std::move(sums));
+      else
+        sums =
+            registers.multiply_in_phases(narrow, wide, steps, kDepthUnroll, kPhases, phase_steps(), std::move(sums), [&](Register phase) {
+              for (const Stream& s : streams) fetch(s, phase);
+            });
     }
     if (t_.depths() % kDepthUnroll != 0 || t_.block_depth % kDepthUnroll != 0)
       sums = registers.multiply(narrow, wide, b_.CreateURem(depth, i64(kDepthUnroll)), 1, std::move(sums));

@@ -79,7 +79,7 @@ void PanelEmitter::pack_left_by_rows(const Block& block) {
     Register offset = times(b_.CreateSub(p, block.depth.begin), t_.tile_rows);
     tiles(block.rows, t_.tile_rows, t_.rows(), [&](Register i, int64_t count) {
       axis_[t_.row] = i;
-      Register to = at(left_panel_, b_.CreateAdd(times(b_.CreateSub(i, block.rows.begin), t_.block_depth), offset));
+      Register to = at(left_panel_, b_.CreateAdd(times(b_.CreateSub(i, block.rows.begin), t_.left_pitch()), offset));
       lanes_along(t_.row, lanes, first_lanes(lanes, count), [&] {
         Register x = operand(kernel_.contraction->left);
         if (mask_)
@@ -129,7 +129,7 @@ PanelEmitter::Source PanelEmitter::left_source(const Block& block, Register row)
   if (t_.left == PanelSource::in_place) return in_place(kernel_.contraction->left, t_.row, row, block);
   Register offset = b_.CreateSub(row, block.rows.begin);
   if (t_.left == PanelSource::by_depth) return {at(left_panel_, times(offset, t_.left_pitch())), t_.left_pitch(), 1};
-  return {at(left_panel_, times(offset, t_.block_depth)), 1, t_.tile_rows};
+  return {at(left_panel_, times(offset, t_.left_pitch())), 1, t_.tile_rows};
 }
 
 PanelEmitter::Source PanelEmitter::right_source(const Block& block, Register column, int vectors) {
@@ -142,53 +142,6 @@ PanelEmitter::Source PanelEmitter::in_place(ValueId id, AxisId axis, Register i,
   axis_[axis] = i;
   axis_[t_.depth] = block.depth.begin;
   return {element(load.slot, place_of(load.index).scalar), load.index.affine.coefficient(axis), load.index.affine.coefficient(t_.depth)};
-}
-
-void PanelEmitter::fetch(const Stream& s, Register step) {
-  for (int64_t k = 0; k < s.per_step; ++k) {
-    Register line = b_.CreateAdd(s.first, b_.CreateAdd(times(step, s.per_step), i64(k)));
-    Register row = s.lines == 1 ? line : b_.CreateUDiv(line, i64(s.lines));
-    Register place = times(smaller(row, i64(s.rows - 1)), s.pitch);
-    if (s.lines > 1) place = b_.CreateAdd(place, times(b_.CreateURem(line, i64(s.lines)), kLine));
-    prefetch(b_.CreateGEP(b_.getInt8Ty(), s.base, place), 0, 2);
-  }
-}
-
-void PanelEmitter::prefetch(Register address, int write, int locality) {
-  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                     {address, b_.getInt32(static_cast<unsigned>(write)), b_.getInt32(static_cast<unsigned>(locality)), b_.getInt32(1)});
-}
-
-std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block, Register row, Register column) {
-  const Scalar* load = t_.right == PanelSource::in_place ? nullptr : largest_load(t_, kernel_.contraction->right);
-  if (!load || t_.rows() < t_.tile_rows) return std::nullopt;
-  const int64_t size = bytes_of(kernel_.buffers[load->slot].dtype);
-  const int64_t along_columns = load->index.affine.coefficient(t_.column) * size,
-                along_depth = load->index.affine.coefficient(t_.depth) * size;
-  Register beside = b_.CreateAdd(column, i64(t_.tile_columns()));
-  Register is_beside = b_.CreateICmpSLT(beside, block.columns.end), is_below = b_.CreateICmpSLT(block.depth.end, i64(t_.depths()));
-  axis_[t_.column] = b_.CreateSelect(is_beside, beside, b_.CreateSelect(is_below, block.columns.begin, block.columns.end));
-  axis_[t_.depth] = b_.CreateSelect(is_beside, block.depth.begin, b_.CreateSelect(is_below, block.depth.end, i64(0)));
-  Stream s{element(load->slot, place_of(load->index).scalar), nullptr, along_depth, 1, t_.block_depth, 1};
-  if (along_depth == size)
-    s.pitch = along_columns, s.rows = t_.tile_columns(), s.lines = t_.block_depth * size / kLine + 1;
-  else if (along_columns == size)
-    s.lines = t_.tile_columns() * size / kLine + (along_depth % kLine != 0 ? 1 : 0);
-  else
-    return std::nullopt;
-  const int64_t steps = std::max<int64_t>(1, t_.block_depth / kDepthUnroll), tiles = std::max<int64_t>(1, t_.block_rows / t_.tile_rows);
-  s.per_step = (s.rows * s.lines + steps * tiles - 1) / (steps * tiles);
-  s.first = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), steps * s.per_step);
-  return s;
-}
-
-std::optional<PanelEmitter::Stream> PanelEmitter::next_rows(const Source& left) {
-  if (t_.left != PanelSource::in_place || t_.columns() > 2 * t_.tile_columns()) return std::nullopt;
-  const int64_t size = bytes_of(t_.dtype), steps = std::max<int64_t>(1, t_.block_depth / kDepthUnroll);
-  Stream s{at(left.base, i64(t_.tile_rows * left.width)), i64(0), left.width * size, t_.block_depth * size / kLine + 1, t_.tile_rows, 1};
-  if (left.depth != 1) s.pitch = left.depth * size, s.lines = 1, s.rows = t_.block_depth;
-  s.per_step = (s.rows * s.lines + steps - 1) / steps;
-  return s;
 }
 
 void PanelEmitter::pack_left(const Block& block) {

@@ -8,7 +8,7 @@ namespace einc {
 
 class PanelEmitter : protected ValueEmitter {
  protected:
-  static constexpr int kDepthUnroll = 4;
+  static constexpr int kDepthUnroll = 4, kPhases = 8;
   static constexpr int64_t kLine = 64;  // bytes that the caches move at once
 
   // A range of an axis: from `begin` to `end`, known only when the code runs.
@@ -25,11 +25,13 @@ class PanelEmitter : protected ValueEmitter {
     int64_t width, depth;
   };
 
-  // Lines of memory that are wanted soon: `rows` rows of `lines` lines each, fetched a few per step of the depth loop from
-  // line `first` on. Bytes.
+  // Lines of memory that are wanted soon: `rows` rows of `lines` lines each, `pitch` bytes apart. `per_phase` are fetched in each
+  // phase of the depth loop, from line `first` on.
+  enum class Wanted : uint8_t { read, written };
   struct Stream {
     Register base, first;
-    int64_t pitch, lines, rows, per_step;
+    int64_t pitch, lines, rows, per_phase;
+    Wanted wanted = Wanted::read;
   };
 
   PanelEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan);
@@ -65,8 +67,10 @@ class PanelEmitter : protected ValueEmitter {
   Source left_source(const Block& block, Register row);
   Source right_source(const Block& block, Register column, int vectors);
 
-  void prefetch(Register address, int write, int locality);
-  void fetch(const Stream& s, Register step);
+  int64_t phase_steps() const { return (t_.block_depth / kDepthUnroll + kPhases - 1) / kPhases; }
+  void fetch(const Stream& s, Register phase);
+  // Lines that a tile's result goes to, so that its stores find them.
+  std::vector<Stream> result_lines(Register row, Register column);
   // The operand's elements that the next panel of columns is made of: each tile of rows fetches its share.
   std::optional<Stream> next_panel(const Block& block, Register row, Register column);
   // The left operand's elements of the next tile, where few panels share the cost of reading them for the first time.

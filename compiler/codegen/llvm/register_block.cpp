@@ -12,8 +12,8 @@ Register RegisterBlock::at(Register base, int64_t elements) const {
   return b.CreateInBoundsGEP(vector->getElementType(), base, b.getInt64(static_cast<uint64_t>(elements)));
 }
 
-RegisterBlock::Sums RegisterBlock::multiply(NarrowOperand& narrow, WideOperand& wide, Register steps, int unroll, Sums sums,
-                                            const std::function<void(Register)>& before) const {
+RegisterBlock::Sums RegisterBlock::loop(NarrowOperand& narrow, WideOperand& wide, Register count, Sums sums,
+                                        const std::function<Sums(Register, Sums)>& body) const {
   BasicBlock* entry = b.GetInsertBlock();
   const auto block = [&](const char* name) { return BasicBlock::Create(b.getContext(), name, entry->getParent()); };
   BasicBlock *head = block("depth"), *inside = block("step"), *after = block("summed");
@@ -24,22 +24,41 @@ RegisterBlock::Sums RegisterBlock::multiply(NarrowOperand& narrow, WideOperand& 
     node->addIncoming(x, entry);
     return node;
   };
-  llvm::PHINode *narrow_at = phi(narrow.base), *wide_at = phi(wide.base), *remaining = phi(steps);
+  llvm::PHINode *narrow_at = phi(narrow.base), *wide_at = phi(wide.base), *i = phi(b.getInt64(0));
   std::vector<llvm::PHINode*> now;
   for (Register s : sums) now.push_back(phi(s));
-  b.CreateCondBr(b.CreateICmpSGT(remaining, b.getInt64(0)), inside, after);
+  b.CreateCondBr(b.CreateICmpSLT(i, count), inside, after);
   b.SetInsertPoint(inside);
   narrow.base = narrow_at, wide.base = wide_at;
-  Sums next(now.begin(), now.end());
-  if (before) before(remaining);
-  for (int t = 0; t < unroll; ++t) step(narrow, wide, t, next);
-  narrow_at->addIncoming(at(narrow_at, narrow.depth * unroll), inside);
-  wide_at->addIncoming(at(wide_at, wide.depth * unroll), inside);
-  remaining->addIncoming(b.CreateSub(remaining, b.getInt64(1)), inside);
-  for (size_t k = 0; k < next.size(); ++k) now[k]->addIncoming(next[k], inside);
+  const Sums next = body(i, {now.begin(), now.end()});
+  BasicBlock* last = b.GetInsertBlock();
+  narrow_at->addIncoming(narrow.base, last);
+  wide_at->addIncoming(wide.base, last);
+  i->addIncoming(b.CreateAdd(i, b.getInt64(1), "", true, true), last);
+  for (size_t k = 0; k < next.size(); ++k) now[k]->addIncoming(next[k], last);
   b.CreateBr(head);
   b.SetInsertPoint(after);
+  narrow.base = narrow_at, wide.base = wide_at;
   return {now.begin(), now.end()};
+}
+
+RegisterBlock::Sums RegisterBlock::multiply(NarrowOperand& narrow, WideOperand& wide, Register steps, int unroll, Sums sums) const {
+  return loop(narrow, wide, steps, std::move(sums), [&](Register, Sums now) {
+    for (int t = 0; t < unroll; ++t) step(narrow, wide, t, now);
+    narrow.base = at(narrow.base, narrow.depth * unroll);
+    wide.base = at(wide.base, wide.depth * unroll);
+    return now;
+  });
+}
+
+RegisterBlock::Sums RegisterBlock::multiply_in_phases(NarrowOperand& narrow, WideOperand& wide, Register steps, int unroll, int64_t phases,
+                                                      int64_t length, Sums sums, const std::function<void(Register)>& before) const {
+  const auto number = [&](int64_t n) { return b.getInt64(static_cast<uint64_t>(n)); };
+  return loop(narrow, wide, number(phases), std::move(sums), [&](Register phase, Sums now) {
+    before(phase);
+    Register left = b.CreateSub(steps, b.CreateMul(phase, number(length)));
+    return multiply(narrow, wide, b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, number(length)), unroll, std::move(now));
+  });
 }
 
 void RegisterBlock::step(const NarrowOperand& narrow, const WideOperand& wide, int t, Sums& sums) const {

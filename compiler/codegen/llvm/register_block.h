@@ -29,11 +29,15 @@ struct RegisterBlock {
   llvm::Value* tail;  // the lanes of the last vector that are read; null: all
 
   // sums[r][v] += sum over t < steps * unroll of narrow(r, t) * wide(t, v), in that order. Both operands are moved on.
-  // `before` is called with the number of steps left, at the start of each.
-  Sums multiply(NarrowOperand& narrow, WideOperand& wide, llvm::Value* steps, int unroll, Sums sums,
-                const std::function<void(llvm::Value*)>& before = {}) const;
+  Sums multiply(NarrowOperand& narrow, WideOperand& wide, llvm::Value* steps, int unroll, Sums sums) const;
+  // The same in `phases` phases of `length` steps, the last ones maybe shorter. `before` is called with the number of each.
+  Sums multiply_in_phases(NarrowOperand& narrow, WideOperand& wide, llvm::Value* steps, int unroll, int64_t phases, int64_t length,
+                          Sums sums, const std::function<void(llvm::Value*)>& before) const;
 
  private:
+  // body(i, sums) for i < count makes the sums of each turn; the operands move on as well.
+  Sums loop(NarrowOperand& narrow, WideOperand& wide, llvm::Value* count, Sums sums,
+            const std::function<Sums(llvm::Value*, Sums)>& body) const;
   llvm::Value* at(llvm::Value* base, int64_t elements) const;
   void step(const NarrowOperand& narrow, const WideOperand& wide, int t, Sums& sums) const;
 };

@@ -1,0 +1,71 @@
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "compiler/codegen/llvm/emit_panels.h"
+
+namespace einc {
+
+void PanelEmitter::fetch(const Stream& s, Register phase) {
+  constexpr unsigned kIntoFirst = 3, kIntoSecond = 2;  // of the caches
+  const bool written = s.wanted == Wanted::written;
+  for (int64_t k = 0; k < s.per_phase; ++k) {
+    Register line = b_.CreateAdd(s.first, b_.CreateAdd(times(phase, s.per_phase), i64(k)));
+    Register row = s.lines == 1 ? line : b_.CreateUDiv(line, i64(s.lines));
+    Register place = times(smaller(row, i64(s.rows - 1)), s.pitch);
+    if (s.lines > 1) place = b_.CreateAdd(place, times(b_.CreateURem(line, i64(s.lines)), kLine));
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                       {b_.CreateGEP(b_.getInt8Ty(), s.base, place), b_.getInt32(written ? 1 : 0),
+                        b_.getInt32(written ? kIntoFirst : kIntoSecond), b_.getInt32(1)});
+  }
+}
+
+std::vector<PanelEmitter::Stream> PanelEmitter::result_lines(Register row, Register column) {
+  std::vector<Stream> streams;
+  axis_[t_.row] = row, axis_[t_.column] = column;
+  for (const Store& store : kernel_.stages[1].stores) {
+    if (store.index.affine.coefficient(t_.column) != 1 || store.mode != StoreMode::set || !store.index.dynamic.empty()) continue;
+    const int64_t size = bytes_of(kernel_.buffers[store.buffer].dtype);
+    Stream s{
+        element(store.buffer, place_of(store.index).scalar), i64(0), store.index.affine.coefficient(t_.row) * size, 0, t_.tile_rows, 0};
+    s.lines = (t_.tile_columns() * size + kLine - 1) / kLine;
+    s.per_phase = (s.rows * s.lines + kPhases - 1) / kPhases;
+    s.wanted = Wanted::written;
+    streams.push_back(s);
+  }
+  return streams;
+}
+
+std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block, Register row, Register column) {
+  const Scalar* load = t_.right == PanelSource::in_place ? nullptr : largest_load(t_, kernel_.contraction->right);
+  if (!load || t_.rows() < t_.tile_rows) return std::nullopt;
+  const int64_t size = bytes_of(kernel_.buffers[load->slot].dtype);
+  const int64_t along_columns = load->index.affine.coefficient(t_.column) * size,
+                along_depth = load->index.affine.coefficient(t_.depth) * size;
+  Register beside = b_.CreateAdd(column, i64(t_.tile_columns()));
+  Register is_beside = b_.CreateICmpSLT(beside, block.columns.end), is_below = b_.CreateICmpSLT(block.depth.end, i64(t_.depths()));
+  axis_[t_.column] = b_.CreateSelect(is_beside, beside, b_.CreateSelect(is_below, block.columns.begin, block.columns.end));
+  axis_[t_.depth] = b_.CreateSelect(is_beside, block.depth.begin, b_.CreateSelect(is_below, block.depth.end, i64(0)));
+  Stream s{element(load->slot, place_of(load->index).scalar), nullptr, along_depth, 1, t_.block_depth, 1};
+  if (along_depth == size)
+    s.pitch = along_columns, s.rows = t_.tile_columns(), s.lines = t_.block_depth * size / kLine + 1;
+  else if (along_columns == size)
+    s.lines = t_.tile_columns() * size / kLine + (along_depth % kLine != 0 ? 1 : 0);
+  else
+    return std::nullopt;
+  const int64_t tiles = std::max<int64_t>(1, t_.block_rows / t_.tile_rows);
+  s.per_phase = (s.rows * s.lines + kPhases * tiles - 1) / (kPhases * tiles);
+  s.first = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), kPhases * s.per_phase);
+  return s;
+}
+
+std::optional<PanelEmitter::Stream> PanelEmitter::next_rows(const Source& left) {
+  if (t_.left != PanelSource::in_place || t_.columns() > 2 * t_.tile_columns()) return std::nullopt;
+  const int64_t size = bytes_of(t_.dtype);
+  Stream s{at(left.base, i64(t_.tile_rows * left.width)), i64(0), left.width * size, t_.block_depth * size / kLine + 1, t_.tile_rows, 1};
+  if (left.depth != 1) s.pitch = left.depth * size, s.lines = 1, s.rows = t_.block_depth;
+  s.per_phase = (s.rows * s.lines + kPhases - 1) / kPhases;
+  return s;
+}
+
+}  // namespace einc
