@@ -66,7 +66,7 @@ std::shared_ptr<const Batches> open_arrays(const DataSettings& settings, const s
     const TensorInfo& input = named_input(inputs, "--data", name);
     if (!path.ends_with(".npy"))
       fail_usage(fmt::format("--data {}={}: a token file is the only --data of a program", name, printable(path)));
-    if (std::any_of(arrays.begin(), arrays.end(), [&](const ArrayInput& other) { return other.info.name == name; }))
+    if (std::any_of(arrays.begin(), arrays.end(), [&name = name](const ArrayInput& other) { return other.info.name == name; }))
       fail_usage(fmt::format("--data {} is given twice", name));
     if (input.shape.empty()) fail_usage(fmt::format("--data {}: the input is a single number and has no rows", name));
     if (!arrays.empty() && input.shape[0] != arrays[0].info.shape[0])
