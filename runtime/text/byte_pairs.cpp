@@ -11,7 +11,8 @@
 namespace einc {
 namespace {
 
-constexpr size_t kShortWord = 64;  // bytes; joined by searching all pairs for the most urgent one
+constexpr size_t kShortWord = 64;         // bytes; joined by searching all pairs for the most urgent one
+constexpr size_t kLongestWord = 1 << 20;  // bytes; longer ones are taken in pieces, so that a text of one word takes no more memory
 
 // Tokens of words met before. Each word has one place; who comes later takes it.
 class WordCache {
@@ -81,7 +82,7 @@ void BytePairTokenizer::encode(std::string_view text, const Sink& sink) const {
   WordCache cache(text.size());
   std::vector<int32_t> tokens;
   for (size_t at = 0; at < text.size();) {
-    const std::string_view word = text.substr(at, word_length(text, at));
+    const std::string_view word = text.substr(at, word_length(text.substr(at, kLongestWord), 0));
     WordCache::Entry* entry = cache.place_of(word);
     if (entry && WordCache::holds(*entry, word)) {
       tokens.insert(tokens.end(), entry->tokens, entry->tokens + entry->count);
