@@ -85,8 +85,8 @@ class InfoBuilder {
 // Keeps the code that its functions lie in.
 class CompiledHere : public NativeProgram {
  public:
-  CompiledHere(ProgramInfo program, NativePart forward, std::optional<NativePart> training, std::vector<NativeCode> code)
-      : NativeProgram(std::move(program), std::move(forward), std::move(training)), code_(std::move(code)) {}
+  CompiledHere(ProgramInfo program, PerPart<NativePart> parts, std::vector<NativeCode> code)
+      : NativeProgram(std::move(program), std::move(parts)), code_(std::move(code)) {}
 
  private:
   std::vector<NativeCode> code_;
@@ -101,7 +101,14 @@ PipelineOptions pipeline_options(const CompileOptions& options) {
   return pipeline;
 }
 
-ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& options, Purpose purpose) {
+std::span<const Part> parts_for(Purpose purpose) {
+  static constexpr Part kAll[] = {Part::forward, Part::evaluation, Part::training};
+  return std::span(kAll).first(purpose == Purpose::training ? 3 : 1);
+}
+
+RunMode run_mode(Part part) { return part == Part::training ? RunMode::training : RunMode::inference; }
+
+ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& options, std::span<const Part> parts) {
   if (!compilation.graph) {
     std::string text = render_text(compilation.sources, compilation.diagnostics);
     while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -109,12 +116,15 @@ ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& option
     const bool unread = !list.empty() && list.front().code == Code::file_not_readable && !list.front().span.known();
     throw Error(unread ? ErrorKind::resource : ErrorKind::program, text, to_public(compilation.sources, compilation.diagnostics));
   }
-  PipelineOptions inference = options;
-  inference.roots = Roots::inference;
-  inference.observe = nullptr;
-  ProgramGraphs graphs{std::move(compilation), {}, {}, options.dims};
-  graphs.forward = run_passes(*graphs.compilation.elaborated, inference);
-  if (purpose == Purpose::training && graphs.compilation.graph->loss.valid()) graphs.training = *graphs.compilation.graph;
+  ProgramGraphs graphs{std::move(compilation), {}, options.dims};
+  const Compilation& c = graphs.compilation;
+  PipelineOptions other = options;
+  other.observe = nullptr;
+  for (const Part part : parts) {
+    if (part != Part::forward && !c.graph->loss.valid()) continue;
+    other.roots = part == Part::forward ? Roots::inference : Roots::evaluation;
+    graphs.parts[part] = part == Part::training ? *c.graph : run_passes(*c.elaborated, other);
+  }
   return graphs;
 }
 
@@ -131,23 +141,24 @@ void check_dims(const Graph& graph, const Bindings& given) {
 }
 
 ProgramInfo program_info(const ProgramGraphs& graphs) {
-  return InfoBuilder(graphs.training ? *graphs.training : graphs.forward, graphs.dims).run(graphs.training.has_value());
+  const bool trains = graphs.parts[Part::training].has_value();
+  return InfoBuilder(*graphs.parts[trains ? Part::training : Part::forward], graphs.dims).run(trains);
 }
 
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder) {
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
-  const auto make = [&](const Graph& graph, RunMode mode) {
+  PerPart<NativePart> parts;
+  for (size_t p = 0; p < kParts; ++p) {
+    const Part part = static_cast<Part>(p);
+    if (!graphs.parts[part]) continue;
     CpuOptions options;
-    options.mode = mode;
-    const auto lowered = lower_graph(graph, graphs.dims, options);
+    options.mode = run_mode(part);
+    const auto lowered = lower_graph(*graphs.parts[part], graphs.dims, options);
     code.push_back(compile_native(lowered->lowered, cache));
-    return NativePart{std::move(lowered->lowered.program), code.back().functions};
-  };
-  NativePart forward = make(graphs.forward, RunMode::inference);
-  std::optional<NativePart> training;
-  if (graphs.training) training = make(*graphs.training, RunMode::training);
-  return std::make_shared<CompiledHere>(program_info(graphs), std::move(forward), std::move(training), std::move(code));
+    parts[part] = NativePart{std::move(lowered->lowered.program), code.back().functions};
+  }
+  return std::make_shared<CompiledHere>(program_info(graphs), std::move(parts), std::move(code));
 }
 
 std::vector<Error::Diagnostic> to_public(const SourceMap& sources, const Diagnostics& diagnostics) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "compiler/ir/interpret.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/executor/session.h"
 
@@ -12,18 +13,20 @@ namespace einc {
 
 struct Report;  // compiler/report/report.h
 
-// The same text with the roots of each way to run it.
+// The same text with the roots of each way to run it that was asked for.
 struct ProgramGraphs {
   Compilation compilation;  // without errors
-  Graph forward;
-  std::optional<Graph> training;  // of a program that minimizes something, unless compiled for inference
-  Bindings dims;                  // those given
+  PerPart<Graph> parts;
+  Bindings dims;  // those given
 };
 
 PipelineOptions pipeline_options(const CompileOptions& options);
 
-// Throws Error (program) with the diagnostics when there were errors.
-ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& options, Purpose purpose);
+// Of the parts of a program that minimizes nothing there is the forward alone. Throws Error (program) with the diagnostics
+// when there were errors.
+ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& options, std::span<const Part> parts);
+std::span<const Part> parts_for(Purpose purpose);
+RunMode run_mode(Part part);
 
 // Throws Error (usage) for a dim that has no value, or is none of the program's or cannot be set; (data) when values break a
 // condition.

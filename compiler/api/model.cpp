@@ -44,14 +44,14 @@ auto on_big_stack(Function&& function) {
 
 ProgramGraphs compile_graphs(const Open& open, const CompileOptions& options) {
   const PipelineOptions pipeline = pipeline_options(options);
-  return make_graphs(open(pipeline), pipeline, options.purpose);
+  return make_graphs(open(pipeline), pipeline, parts_for(options.purpose));
 }
 
 cost::Report make_report(const ProgramGraphs& graphs) {
   ReportOptions options;
   options.given = graphs.dims;
   options.detail = Detail::ops;
-  options.inference = &graphs.forward;
+  options.inference = &*graphs.parts[Part::forward];
   options.processor = native_processor();
   const Graph& graph = *graphs.compilation.graph;
   return to_public(build_report(graph, options), graph);
@@ -62,7 +62,7 @@ cost::Report make_report(const ProgramGraphs& graphs) {
 Model Model::Details::compile(const Open& open, const CompileOptions& options) {
   return on_big_stack([&] {
     auto graphs = std::make_shared<ProgramGraphs>(compile_graphs(open, options));
-    check_dims(graphs->forward, graphs->dims);
+    check_dims(*graphs->parts[Part::forward], graphs->dims);
     auto details = std::make_shared<Details>();
     details->graphs = graphs;
     details->warnings = to_public(graphs->compilation.sources, graphs->compilation.diagnostics);

@@ -59,16 +59,16 @@ std::string identifier(const std::string& stem) {
 ObjectFile make_object(const ProgramGraphs& graphs, const std::string& stem, const std::string& cpu, const Processor& processor) {
   CpuOptions options;
   options.processor = processor;
-  options.mode = RunMode::inference;
-  const auto forward = lower_graph(graphs.forward, graphs.dims, options);
-  ProgramImage image{program_info(graphs), forward->lowered.program, {}};
-  std::vector<const LoweredProgram*> programs{&forward->lowered};
-  std::unique_ptr<LoweredGraph> training;
-  if (graphs.training) {
-    options.mode = RunMode::training;
-    training = lower_graph(*graphs.training, graphs.dims, options);
-    image.training = training->lowered.program;
-    programs.push_back(&training->lowered);
+  ProgramImage image{program_info(graphs), {}};
+  std::vector<std::unique_ptr<LoweredGraph>> lowered;
+  std::vector<const LoweredProgram*> programs;
+  for (size_t p = 0; p < kParts; ++p) {
+    const Part part = static_cast<Part>(p);
+    if (!graphs.parts[part]) continue;
+    options.mode = run_mode(part);
+    lowered.push_back(lower_graph(*graphs.parts[part], graphs.dims, options));
+    image.parts[part] = lowered.back()->lowered.program;
+    programs.push_back(&lowered.back()->lowered);
   }
   return {object_of(programs, to_bytes(image), "einc_object_" + identifier(stem), cpu), header_of(image.info, stem, cpu)};
 }

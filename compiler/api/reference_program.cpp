@@ -18,11 +18,11 @@ class ReferenceRunner : public Runner {
 
   void bind(Source source, void* memory) override { memory_[static_cast<size_t>(source.kind)][source.index] = memory; }
 
-  void run(uint64_t seed, uint64_t step) override { compute(graphs_.forward, RunMode::inference, seed, step); }
-
-  void train(uint64_t seed, uint64_t step) override {
-    const InterpretResult result = compute(*graphs_.training, RunMode::training, seed, step);
-    loss_ = to_host(*result.loss);
+  void run(Part part, uint64_t seed, uint64_t step) override {
+    const InterpretResult result = compute(part, seed, step);
+    if (part == Part::forward) return;
+    loss_[part] = to_host(*result.loss);
+    if (part == Part::evaluation) return;
     gradients_.clear();
     for (const TensorInfo& param : info_.params) {
       const auto found = result.gradients.find(Name(param.name));
@@ -36,20 +36,21 @@ class ReferenceRunner : public Runner {
       throw RuntimeFailure(FailureKind::data, fmt::format("'{}' has no gradient: it is not trained", info_.params[param].name));
     return view(*gradients_[param]);
   }
-  TensorView loss() const override { return view(loss_); }
+  TensorView loss(Part part) const override { return view(*loss_[part]); }
 
  private:
   static constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
 
-  InterpretResult compute(const Graph& graph, RunMode mode, uint64_t seed, uint64_t step) {
+  InterpretResult compute(Part part, uint64_t seed, uint64_t step) {
     InterpretOptions options;
-    options.mode = mode;
+    options.mode = run_mode(part);
     options.seed = seed;
     options.step = step;
-    InterpretResult result =
-        interpret(graph, graphs_.dims, values(SourceKind::input), values(SourceKind::param), values(SourceKind::state), options);
+    InterpretResult result = interpret(*graphs_.parts[part], graphs_.dims, values(SourceKind::input), values(SourceKind::param),
+                                       values(SourceKind::state), options);
     store(SourceKind::param, result.params);
     store(SourceKind::state, result.states);
+    if (part == Part::evaluation) return result;
     outputs_.clear();
     for (const auto& output : result.outputs) outputs_.push_back(to_host(output.second));
     return result;
@@ -80,7 +81,7 @@ class ReferenceRunner : public Runner {
   std::vector<void*> memory_[3];  // by kind
   std::vector<HostArray> outputs_;
   std::vector<std::optional<HostArray>> gradients_;  // by param
-  HostArray loss_;
+  PerPart<HostArray> loss_;
 };
 
 class ReferenceProgram : public ProgramRep {
@@ -88,6 +89,8 @@ class ReferenceProgram : public ProgramRep {
   explicit ReferenceProgram(std::shared_ptr<const ProgramGraphs> graphs) : ProgramRep(program_info(*graphs)), graphs_(std::move(graphs)) {}
 
   std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>) const override { return std::make_unique<ReferenceRunner>(info, *graphs_); }
+  int64_t planned_bytes(int) const override { return source_bytes(info); }  // and what the interpreter holds of one node after another
+  bool has(Part part) const override { return graphs_->parts[part].has_value(); }
 
  private:
   std::shared_ptr<const ProgramGraphs> graphs_;

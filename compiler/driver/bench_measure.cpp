@@ -1,14 +1,12 @@
-#include <malloc.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <unordered_map>
 
 #include "compiler/cost/totals.h"
 #include "compiler/driver/bench.h"
+#include "compiler/driver/process_memory.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "runtime/base/float_format.h"
 #include "runtime/base/random.h"
@@ -36,22 +34,6 @@ void make_inputs(Executor& executor, const Executable& program) {
                    at + i * bytes_of(buffer.dtype));
     }
   }
-}
-
-// A line "VmHWM:   123 kB" of /proc/self/status, in bytes.
-int64_t process_bytes(const std::string& field) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    int64_t kib = 0;
-    if (word == field + ":" && status >> kib) return kib * 1024;
-  }
-  return 0;
-}
-
-// What compiling took and gave back is not what running takes.
-void forget_high_water() {
-  ::malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << '5';
 }
 
 double median(std::vector<double> x) {
@@ -120,7 +102,7 @@ BenchResult measure(const Graph& graph, const Bindings& dims, const BenchOptions
   result.peak = measure_peak(*pool);
 
   forget_high_water();
-  result.memory.before = process_bytes("VmRSS");
+  result.memory.before = resident_bytes();
   Executor executor(cpu.program(), cpu.functions(), pool, Sources::own);
   executor.initialize(0);
   make_inputs(executor, cpu.program());
@@ -132,7 +114,7 @@ BenchResult measure(const Graph& graph, const Bindings& dims, const BenchOptions
   }
   result.step = median(result.steps);
   result.memory.planned = cpu.program().memory_bytes + options.threads * cpu.program().scratch_bytes;
-  result.memory.high_water = process_bytes("VmHWM");
+  result.memory.high_water = high_water_bytes();
 
   std::vector<double> best(cpu.program().launches.size(), std::numeric_limits<double>::infinity());
   for (int i = 0; i < kTracedSteps; ++i) {

@@ -36,7 +36,7 @@ bool check_object_request(const ObjectRequest& request) {
 ExitStatus emit_object(Compilation compilation, const PipelineOptions& options, const ObjectRequest& request) {
   if (!dims_are_set(*compilation.graph, options.dims)) return ExitStatus::wrong_usage;
   const Purpose purpose = request.mode == "inference" ? Purpose::inference : Purpose::training;
-  const ProgramGraphs graphs = make_graphs(std::move(compilation), options, purpose);
+  const ProgramGraphs graphs = make_graphs(std::move(compilation), options, parts_for(purpose));
   const std::filesystem::path path(request.path);
   const ObjectFile file = make_object(graphs, path.stem().string(), request.cpu, *processor_named(request.cpu));
   write_text(request.path, file.object);

@@ -1,4 +1,5 @@
 // einc's entry: picks the subcommand and turns what escapes into an exit status.
+#include <einc/error.h>
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -33,6 +34,13 @@ einc::ExitStatus dispatch(const std::vector<std::string>& arguments) {
   return einc::compile_command(arguments);
 }
 
+int report_defect(const std::exception& error) {
+  fmt::print(stderr,
+             "einc: internal error: {}\nThis is a defect of einc, not of your file. Please report it with the file and the command line.\n",
+             error.what());
+  return static_cast<int>(einc::ExitStatus::internal);
+}
+
 // A compilation allocates many small objects on one thread and ends soon: one heap that grows by large steps and keeps what is
 // freed takes fewer page faults.
 void tune_allocator() {
@@ -55,14 +63,14 @@ int main(int argc, char** argv) {
   } catch (const einc::RuntimeFailure& failure) {
     fmt::print(stderr, "einc: {}\n", failure.what());
     return static_cast<int>(status_of(failure.kind()));
+  } catch (const einc::Error& error) {
+    if (error.kind() == einc::ErrorKind::internal) return report_defect(error);
+    fmt::print(stderr, "einc: {}\n", error.what());
+    return static_cast<int>(error.kind());
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "einc: out of memory\n");
     return static_cast<int>(einc::ExitStatus::environment);
   } catch (const std::exception& error) {
-    fmt::print(
-        stderr,
-        "einc: internal error: {}\nThis is a defect of einc, not of your file. Please report it with the file and the command line.\n",
-        error.what());
-    return static_cast<int>(einc::ExitStatus::internal);
+    return report_defect(error);
   }
 }

@@ -29,10 +29,15 @@ struct WorkLimits {
   int64_t iterations = kMaxIterations;
 };
 
+// Outputs that training adds to the program's own, for people to watch: `optimizer.learning_rate` of the step (of the second group
+// of params `optimizer.learning_rate.1` and so on), and `optimizer.gradient_norm` before clipping where gradients are clipped.
+enum class Watched : uint8_t { nothing, training };
+
 struct ElaborateOptions {
   Bindings dims;                    // -D name=value
   std::optional<Policy> precision;  // --precision: replaces the file's own policy
   WorkLimits limits{};
+  Watched watched = Watched::nothing;
 };
 
 // Parses `file` and everything it imports, and elaborates it; nullopt when there was an error. Warnings may come with a graph.

@@ -205,9 +205,20 @@ void Training::optimize_group(size_t index) {
   const auto optimizer = find_optimizer(group);
   Settings settings;
   if (!optimizer || !read_settings(group, *optimizer, settings)) return;
+  if (is_watched() && settings.lr > 0)
+    if (const auto rate = learning_rate(*optimizer, settings))
+      watch("learning_rate", index, to_tensor_alone(e_, *rate, e_.minimized_.span));
   if (settings.clip_norm && !clip(index, *settings.clip_norm)) return;
   for (const Trained& trained : trained_)
     if (trained.group == index && !optimize(trained, *optimizer, settings)) return;
+}
+
+bool Training::is_watched() const { return e_.options_.watched == Watched::training; }
+
+void Training::watch(std::string_view name, size_t group, std::optional<NodeId> value) {
+  if (!value) return;
+  const std::string suffix = group == 0 ? "" : "." + std::to_string(group);
+  e_.graph_.outputs.push_back({Name("optimizer." + std::string(name) + suffix), *value});
 }
 
 // All gradients of the group times min(1, limit/(norm + 1e-6)).
@@ -223,6 +234,7 @@ bool Training::clip(size_t group, const Value& limit) {
   }
   if (!total) return true;
   unstamp();
+  if (is_watched()) watch("gradient_norm", group, build_.map(MapFn::sqrt, {*total}));
   const auto scale = call("clip_scale", {Value{*total}, limit}, "");
   if (!scale) return false;
   for (Trained& trained : trained_) {

@@ -27,7 +27,7 @@ class Training {
     std::optional<Value> weight_decay, clip_norm;
     bool decay_all = false;
     bool decoupled = false;
-    size_t lr = 0;  // position of the rate among the arguments
+    size_t lr = 0;  // position of the rate among the arguments; 0: there is none
   };
 
   void collect_params();
@@ -37,6 +37,8 @@ class Training {
   bool read_settings(const ast::ParamGroup& group, const FnRef& optimizer, Settings& settings);
   void optimize_group(size_t index);
   bool clip(size_t group, const Value& limit);
+  bool is_watched() const;
+  void watch(std::string_view name, size_t group, std::optional<NodeId> value);
   bool optimize(const Trained& trained, const FnRef& optimizer, const Settings& settings);
   bool finish(NodeId param, const Value& result);
   std::optional<Value> learning_rate(const FnRef& optimizer, const Settings& settings);

@@ -22,6 +22,12 @@ bool is_interface(const Node& node) {
   return node.op == Op::input || node.op == Op::param || (node.op == Op::state && !is_optimizer_state(node));
 }
 
+void forget_all_but_loss(Graph& graph) {
+  graph.outputs.clear();
+  graph.gradients.clear();
+  graph.updates.clear();
+}
+
 // What a root is reached from. The update of an optimizer's state counts once something else reads that state.
 class Reach {
  public:
@@ -63,6 +69,7 @@ class Reach {
 
 Graph remove_dead(Graph graph, Roots roots) {
   if (roots == Roots::inference) forget_training(graph);
+  if (roots == Roots::evaluation) forget_all_but_loss(graph);
   const Reach live(graph);
   std::erase_if(graph.updates, [&](const Update& update) { return !live[update.target]; });
   std::vector<NodeId> to(graph.size());

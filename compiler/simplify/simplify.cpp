@@ -20,7 +20,7 @@ std::vector<std::vector<Axis>> output_axes(const Graph& graph) {
 // Outputs keep the axis names that they were declared with.
 void restore_output_names(Graph& graph, const std::vector<std::vector<Axis>>& axes) {
   Builder build(graph);
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
     build.origin = graph[graph.outputs[i].node].origin;
     graph.outputs[i].node = build.rename(graph.outputs[i].node, axes[i]);
   }

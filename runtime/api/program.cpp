@@ -30,10 +30,10 @@ std::shared_ptr<const ProgramRep> load(const CompiledObject& object) {
                                      "with --cpu=x86-64-v3 for any processor with AVX2",
                                      image.info.name, missing));
   std::span<void (*const)()> functions(object.functions, object.function_count);
-  NativePart forward = take_part(std::move(image.forward), functions);
-  std::optional<NativePart> training;
-  if (image.training) training = take_part(std::move(*image.training), functions);
-  return std::make_shared<NativeProgram>(std::move(image.info), std::move(forward), std::move(training));
+  PerPart<NativePart> parts;
+  for (size_t p = 0; p < kParts; ++p)
+    if (auto& part = image.parts[static_cast<Part>(p)]) parts[static_cast<Part>(p)] = take_part(std::move(*part), functions);
+  return std::make_shared<NativeProgram>(std::move(image.info), std::move(parts));
 }
 
 }  // namespace

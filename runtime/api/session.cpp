@@ -147,6 +147,12 @@ void Session::run() {
   guarded([&] { rep_->run(); });
 }
 
+double Session::evaluate() {
+  if (!program_.rep_->has(Part::evaluation))
+    fail("the program has no loss to evaluate: it minimizes nothing, or was compiled for inference");
+  return guarded([&] { return rep_->evaluate(0); });
+}
+
 void Session::step() {
   if (!program_.trains()) fail("the program has no training step: it minimizes nothing, or was compiled for inference");
   guarded([&] { rep_->step(); });
@@ -185,7 +191,7 @@ TensorView Session::read(std::string_view name) const {
 
 double Session::loss() const {
   if (!rep_->has_stepped()) fail("the loss has no value before a step");
-  return guarded([&] { return rep_->runner().loss().to_doubles().front(); });
+  return guarded([&] { return rep_->runner().loss(Part::training).to_doubles().front(); });
 }
 
 }  // namespace einc

@@ -1,5 +1,7 @@
 #include "runtime/executor/native_program.h"
 
+#include <fmt/format.h>
+
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/executor/executor.h"
@@ -13,70 +15,63 @@ BufferRole role_of(SourceKind kind) {
 
 class NativeRunner : public Runner {
  public:
-  NativeRunner(const ProgramInfo& info, const NativePart& forward, const NativePart* training, std::shared_ptr<ThreadPool> pool)
-      : info_(info), forward_(forward.program), run_(forward.program, forward.functions, pool, Sources::bound) {
-    if (training != nullptr) {
-      training_ = &training->program;
-      train_.emplace(training->program, training->functions, pool, Sources::bound);
-    }
+  NativeRunner(const ProgramInfo& info, const PerPart<NativePart>& parts, const std::shared_ptr<ThreadPool>& pool)
+      : info_(info), parts_(parts) {
+    for (size_t p = 0; p < kParts; ++p)
+      if (const auto& part = parts[static_cast<Part>(p)])
+        executors_[static_cast<Part>(p)].emplace(part->program, part->functions, pool, Sources::bound);
   }
 
   void bind(Source source, void* memory) override {
     const std::string& name = sources_of(info_, source.kind)[source.index].name;
-    const auto bind_in = [&](Executor& executor) {
-      const int buffer = executor.find(role_of(source.kind), name);
-      if (buffer >= 0) executor.bind(static_cast<uint32_t>(buffer), static_cast<std::byte*>(memory));
-    };
-    bind_in(run_);
-    if (train_) bind_in(*train_);
+    for (std::optional<Executor>& executor : executors_) {
+      const int buffer = executor ? executor->find(role_of(source.kind), name) : -1;
+      if (buffer >= 0) executor->bind(static_cast<uint32_t>(buffer), static_cast<std::byte*>(memory));
+    }
   }
 
-  void run(uint64_t seed, uint64_t step) override {
-    run_.run(seed, step);
-    trained_last_ = false;
+  void run(Part part, uint64_t seed, uint64_t step) override {
+    executors_[part]->run(seed, step);
+    if (part != Part::evaluation) last_ = part;
   }
 
-  void train(uint64_t seed, uint64_t step) override {
-    train_->run(seed, step);
-    trained_last_ = true;
-  }
-
-  TensorView output(uint32_t index) const override {
-    const Executable& program = trained_last_ ? *training_ : forward_;
-    return view(trained_last_ ? *train_ : run_, program, program.outputs[index].buffer);
-  }
+  TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
 
   TensorView gradient(uint32_t param) const override {
-    for (const ExecutableOutput& gradient : training_->gradients)
-      if (gradient.name == info_.params[param].name) return view(*train_, *training_, gradient.buffer);
+    for (const ExecutableOutput& gradient : parts_[Part::training]->program.gradients)
+      if (gradient.name == info_.params[param].name) return view(Part::training, gradient.buffer);
     throw RuntimeFailure(FailureKind::data, fmt::format("'{}' has no gradient: it is not trained", info_.params[param].name));
   }
 
-  TensorView loss() const override { return view(*train_, *training_, static_cast<uint32_t>(training_->loss)); }
+  TensorView loss(Part part) const override { return view(part, static_cast<uint32_t>(parts_[part]->program.loss)); }
 
  private:
-  static TensorView view(const Executor& executor, const Executable& program, uint32_t buffer) {
-    const ExecutableBuffer& b = program.buffers[buffer];
-    return {b.dtype, b.shape, executor.address(buffer)};
+  TensorView view(Part part, uint32_t buffer) const {
+    const ExecutableBuffer& b = parts_[part]->program.buffers[buffer];
+    return {b.dtype, b.shape, executors_[part]->address(buffer)};
   }
 
   const ProgramInfo& info_;
-  const Executable& forward_;
-  const Executable* training_ = nullptr;
-  Executor run_;
-  std::optional<Executor> train_;
-  bool trained_last_ = false;
+  const PerPart<NativePart>& parts_;
+  PerPart<Executor> executors_;
+  Part last_ = Part::forward;
 };
 
 }  // namespace
 
-NativeProgram::NativeProgram(ProgramInfo program, NativePart forward, std::optional<NativePart> training)
-    : ProgramRep(std::move(program)), forward_(std::move(forward)), training_(std::move(training)) {
-  EINC_CHECK(info.trains == training_.has_value(), "'{}' trains: {}", info.name, info.trains);
+NativeProgram::NativeProgram(ProgramInfo program, PerPart<NativePart> parts) : ProgramRep(std::move(program)), parts_(std::move(parts)) {
+  EINC_CHECK(info.trains == has(Part::training), "'{}' trains: {}", info.name, info.trains);
+}
+
+int64_t NativeProgram::planned_bytes(int threads) const {
+  int64_t bytes = source_bytes(info);
+  for (const auto& part : parts_)
+    if (part) bytes += part->program.own_bytes + threads * part->program.scratch_bytes;
+  return bytes;
 }
 
 std::unique_ptr<Runner> NativeProgram::start(std::shared_ptr<ThreadPool> pool) const {
-  return std::make_unique<NativeRunner>(info, forward_, training_ ? &*training_ : nullptr, std::move(pool));
+  return std::make_unique<NativeRunner>(info, parts_, pool);
 }
 
 }  // namespace einc

@@ -1,7 +1,5 @@
-// A program as generated functions: its forward and, when it trains, its training step.
+// A program as generated functions, by part.
 #pragma once
-#include <optional>
-
 #include "runtime/executor/session.h"
 #include "runtime/program/executable.h"
 #include "runtime/program/kernel_function.h"
@@ -15,12 +13,13 @@ struct NativePart {
 
 class NativeProgram : public ProgramRep {
  public:
-  NativeProgram(ProgramInfo program, NativePart forward, std::optional<NativePart> training);
+  NativeProgram(ProgramInfo program, PerPart<NativePart> parts);
   std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool) const override;
+  int64_t planned_bytes(int threads) const override;
+  bool has(Part part) const override { return parts_[part].has_value(); }
 
  private:
-  NativePart forward_;
-  std::optional<NativePart> training_;
+  PerPart<NativePart> parts_;
 };
 
 }  // namespace einc

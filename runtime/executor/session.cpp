@@ -12,7 +12,8 @@ constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKin
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// The largest number when it does not fit.
+}  // namespace
+
 int64_t source_bytes(const ProgramInfo& info) {
   int64_t bytes = 0;
   for (const SourceKind kind : kKinds)
@@ -20,8 +21,6 @@ int64_t source_bytes(const ProgramInfo& info) {
       if (__builtin_add_overflow(bytes, aligned(tensor.bytes()), &bytes)) return INT64_MAX;
   return bytes;
 }
-
-}  // namespace
 
 SessionRep::SessionRep(const ProgramRep& program, int threads)
     : program_(program), pool_(std::make_shared<ThreadPool>(threads)), mapping_(source_bytes(program.info)), runner_(program.start(pool_)) {
@@ -74,12 +73,17 @@ void SessionRep::bind(Source source, void* memory, DLManagedTensor* owner) {
 }
 
 void SessionRep::run() {
-  runner_->run(seed_, runs_);
+  runner_->run(Part::forward, seed_, runs_);
   ++runs_;
 }
 
+double SessionRep::evaluate(uint64_t draw) {
+  runner_->run(Part::evaluation, seed_, draw);
+  return runner_->loss(Part::evaluation).to_doubles().front();
+}
+
 void SessionRep::step() {
-  runner_->train(seed_, steps_);
+  runner_->run(Part::training, seed_, steps_);
   ++steps_;
 }
 

@@ -21,12 +21,12 @@ class Runner {
   virtual ~Runner() = default;
   // Before anything runs, every source is bound; later calls move it.
   virtual void bind(Source source, void* memory) = 0;
-  virtual void run(uint64_t seed, uint64_t step) = 0;
-  virtual void train(uint64_t seed, uint64_t step) = 0;
-  // Of the last run or step; output i of the program.
+  // The program has the part.
+  virtual void run(Part part, uint64_t seed, uint64_t step) = 0;
+  // Of the last forward or training run; output i of the program.
   virtual TensorView output(uint32_t index) const = 0;
-  virtual TensorView gradient(uint32_t param) const = 0;
-  virtual TensorView loss() const = 0;
+  virtual TensorView gradient(uint32_t param) const = 0;  // of the last training run
+  virtual TensorView loss(Part part) const = 0;           // of the part's last run
 };
 
 class ProgramRep {
@@ -35,9 +35,15 @@ class ProgramRep {
   virtual ~ProgramRep() = default;
   // The runner does not outlive the program.
   virtual std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool) const = 0;
+  virtual bool has(Part part) const = 0;
+  // What a session with so many threads takes at most: inputs, params, states, and each part's own memory.
+  virtual int64_t planned_bytes(int threads) const = 0;
 
   const ProgramInfo info;
 };
+
+// Of inputs, params and states together; the largest number when it does not fit.
+int64_t source_bytes(const ProgramInfo& info);
 
 class SessionRep {
  public:
@@ -49,11 +55,17 @@ class SessionRep {
   void set(Source source, const void* values);
   // `owner`: released when the source lies elsewhere; null for none.
   void bind(Source source, void* memory, DLManagedTensor* owner);
+  // The source lies in the session's own memory again, with what that held.
+  void unbind(Source source) { bind(source, places_[slot(source)].own, nullptr); }
   void run();
+  // The loss without dropout; nothing is updated. `draw` keys what random numbers are left.
+  double evaluate(uint64_t draw);
   void step();
   // The next step draws what step `step` of a run with this seed draws.
   void set_draws(uint64_t seed, uint64_t step) { seed_ = seed, steps_ = step; }
   const ProgramInfo& program() const { return program_.info; }
+  ThreadPool& pool() { return *pool_; }
+  void* memory(Source source) { return places_[slot(source)].memory; }
   const void* memory(Source source) const { return places_[slot(source)].memory; }
   const Runner& runner() const { return *runner_; }
   bool has_run() const { return runs_ + steps_ > 0; }

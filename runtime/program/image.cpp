@@ -60,9 +60,12 @@ void fields(A& a, auto& x) requires requires {
 { a(x.name, x.dims, x.inputs, x.params, x.states, x.outputs, x.param_inits, x.state_inits, x.trains); }
 template <class A>
 void fields(A& a, auto& x) requires requires {
-  x.forward;
+  x.parts;
 }
-{ a(x.info, x.forward, x.training); }
+{
+  a(x.info);
+  for (auto& part : x.parts) a(part);
+}
 template <class A>
 void fields(A& a, auto& x) requires requires {
   x.second;

@@ -1,6 +1,5 @@
 // A whole program as bytes: what an object file made ahead of time holds beside its functions.
 #pragma once
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,12 +9,11 @@
 namespace einc {
 
 // Of the image, of CompiledObject and of kernel_function.h: raise it when one of them changes.
-inline constexpr uint32_t kObjectVersion = 1;
+inline constexpr uint32_t kObjectVersion = 2;
 
 struct ProgramImage {
   ProgramInfo info;
-  Executable forward;
-  std::optional<Executable> training;
+  PerPart<Executable> parts;
 };
 
 std::string to_bytes(const ProgramImage& image);

@@ -1,5 +1,7 @@
 // What a compiled program looks like from outside: its tensors in the order in which the program declares them.
 #pragma once
+#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +24,16 @@ struct ProgramInfo {
   std::vector<Initializer> param_inits, state_inits;  // one for each param and state
   bool trains = false;
   bool operator==(const ProgramInfo&) const = default;
+};
+
+// The ways to run a program, each compiled by itself: outputs; the loss without dropout, where nothing is updated; a step.
+enum class Part : uint8_t { forward, evaluation, training };
+inline constexpr size_t kParts = 3;
+template <class T>
+struct PerPart : std::array<std::optional<T>, kParts> {
+  using Base = std::array<std::optional<T>, kParts>;
+  std::optional<T>& operator[](Part part) { return Base::operator[](static_cast<size_t>(part)); }
+  const std::optional<T>& operator[](Part part) const { return Base::operator[](static_cast<size_t>(part)); }
 };
 
 // An input, param or state: what a run reads and does not make.

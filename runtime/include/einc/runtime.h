@@ -123,6 +123,9 @@ class Session {
 
   // Computes the outputs from inputs, params and states, and the new values of the program's own states.
   void run();
+  // The minimized loss of inputs, params and states as they are, without dropout. Nothing changes. Throws Error (usage) when
+  // the program has none.
+  double evaluate();
   // One training step: loss, gradients, and new params and states. The outputs are those of the training program (dropout is
   // on). Throws Error (usage) when the program has none.
   void step();

@@ -21,11 +21,12 @@ ProgramImage image() {
   result.info.outputs = {{"y", DType::f32, {"n"}, {4}}};
   ExecutableBuffer state{BufferRole::state, "s", DType::f32, {4}, 16, 64, InitKind::constant, {2.5}};
   ExecutableBuffer output{BufferRole::arena, "", DType::f32, {4}, 16, 0, InitKind::zeros, {}};
-  result.forward.buffers = {state, output};
-  result.forward.outputs = {{"y", 1}};
-  result.forward.copies = {{0, 1}};
-  result.forward.memory_bytes = 128;
-  result.forward.own_bytes = 64;
+  Executable& forward = result.parts[Part::forward].emplace();
+  forward.buffers = {state, output};
+  forward.outputs = {{"y", 1}};
+  forward.copies = {{0, 1}};
+  forward.memory_bytes = 128;
+  forward.own_bytes = 64;
   return result;
 }
 
@@ -60,10 +61,10 @@ TEST_CASE("a program is made from an object") {
 TEST_CASE("an image reads back as it was, whatever it holds") {
   CompileOptions compile = options(Target::reference);
   const ProgramGraphs graphs =
-      make_graphs(compile_text("m.ein", kLinear, pipeline_options(compile)), pipeline_options(compile), Purpose::training);
+      make_graphs(compile_text("m.ein", kLinear, pipeline_options(compile)), pipeline_options(compile), parts_for(Purpose::training));
   ProgramImage full = image();
   full.info = program_info(graphs);
-  full.training = full.forward;
+  Executable& training = full.parts[Part::training].emplace(*full.parts[Part::forward]);
   Launch launch;
   launch.function = 0;
   launch.buffers = {0, 1, 1};
@@ -72,21 +73,23 @@ TEST_CASE("an image reads back as it was, whatever it holds") {
   launch.domain = 5;
   launch.work = int64_t{1} << 40;
   launch.label = "a label";
-  full.training->launches = {launch};
-  full.training->functions = {"k0"};
-  full.training->loss = 1;
-  full.training->gradients = {{"w", 1}};
-  full.training->snapshots = {{0, 1}};
-  full.training->scratch_bytes = 4096;
+  training.launches = {launch};
+  training.functions = {"k0"};
+  training.loss = 1;
+  training.gradients = {{"w", 1}};
+  training.snapshots = {{0, 1}};
+  training.scratch_bytes = 4096;
   const std::string bytes = to_bytes(full);
   const ProgramImage read = parse_image(bytes);
   CHECK(to_bytes(read) == bytes);
   CHECK(read.info == full.info);
-  CHECK(read.forward.buffers == full.forward.buffers);
-  REQUIRE(read.training.has_value());
-  REQUIRE(read.training->launches.size() == 1);
-  CHECK(read.training->launches[0].sites[0].location == " (m.ein:1:2)");
-  CHECK(read.training->launches[0].work == int64_t{1} << 40);
+  CHECK(read.parts[Part::forward]->buffers == full.parts[Part::forward]->buffers);
+  CHECK(!read.parts[Part::evaluation]);
+  const auto& step = read.parts[Part::training];
+  REQUIRE(step.has_value());
+  REQUIRE(step->launches.size() == 1);
+  CHECK(step->launches[0].sites[0].location == " (m.ein:1:2)");
+  CHECK(step->launches[0].work == int64_t{1} << 40);
   for (size_t n = 0; n < bytes.size(); ++n) CHECK_THROWS_AS(parse_image(std::string_view(bytes).substr(0, n)), RuntimeFailure);
   CHECK_THROWS_AS(parse_image(bytes + 'x'), RuntimeFailure);
 }
@@ -102,7 +105,7 @@ TEST_CASE("an object that cannot run here is refused, with the reason") {
   CHECK(error_of(old).kind() == ErrorKind::resource);
   CHECK(error_of(object(bytes.substr(0, bytes.size() / 2))).kind() == ErrorKind::data);
   ProgramImage calls = image();
-  calls.forward.functions = {"k0"};
+  calls.parts[Part::forward]->functions = {"k0"};
   CHECK(error_of(object(to_bytes(calls))).kind() == ErrorKind::data);
 }
 

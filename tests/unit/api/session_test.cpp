@@ -70,6 +70,9 @@ TEST_CASE("runs and steps compute what the formulas say, on every target") {
     for (size_t i = 0; i < 4; ++i) CHECK(session.output("p").as<float>()[i] == doctest::Approx(p[i]).epsilon(1e-5));
     CHECK(copy(session.param("w")) == w);  // a run changes no param
     CHECK(copy(session.state("seen")) == std::vector<float>{1});
+    CHECK(session.evaluate() == doctest::Approx(loss).epsilon(1e-5));
+    CHECK(copy(session.param("w")) == w);                         // nor does an evaluation,
+    CHECK(copy(session.state("seen")) == std::vector<float>{1});  // which updates no state either
     session.step();
     CHECK(session.loss() == doctest::Approx(loss).epsilon(1e-5));
     for (size_t k = 0; k < 3; ++k) {
@@ -190,6 +193,7 @@ TEST_CASE("wrong calls say what is wrong") {
   inference.purpose = Purpose::inference;
   Session no_step(compile_text(kLinear, inference));
   message([&] { no_step.step(); });
+  message([&] { no_step.evaluate(); });
 }
 
 TEST_CASE("an index outside its table is an error with its place") {

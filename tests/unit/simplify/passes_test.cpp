@@ -43,6 +43,23 @@ TEST_CASE("dropout draws one mask for value and gradient, and is gone in inferen
   CHECK(inference.outputs[0].node == NodeId{0});
 }
 
+TEST_CASE("an evaluation keeps the loss alone, without dropout") {
+  Graph graph;
+  Builder build(graph);
+  const NodeId x = build.param({Name("x"), {}}, tensor({"a"})), kept = build.state({Name("kept"), {}}, tensor({"a"}));
+  graph.outputs = {{"y", build.map(MapFn::exp, {x})}};
+  graph.loss = build.reduce(ReduceFn::sum, build.dropout(x, 0.25, "drop"), {0});
+  graph.updates = {{kept, x}};
+  graph.gradients = {{x, x}};
+  const Graph evaluation = simplify(graph, Roots::evaluation);
+  CHECK(evaluation.outputs.empty());
+  CHECK(evaluation.updates.empty());
+  CHECK(evaluation.gradients.empty());
+  CHECK(count_ops(evaluation, Op::random) == 0);
+  CHECK(count_maps(evaluation, MapFn::exp) == 0);
+  CHECK(evaluation[evaluation.loss].operands[0] == NodeId{0});
+}
+
 TEST_CASE("equal nodes merge across phases, operand order and label numbering; names do not matter") {
   Graph graph;
   Builder build(graph);

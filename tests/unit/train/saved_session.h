@@ -15,11 +15,10 @@ namespace einc::test {
 class IdleRunner : public Runner {
  public:
   void bind(Source, void*) override {}
-  void run(uint64_t, uint64_t) override {}
-  void train(uint64_t, uint64_t) override {}
+  void run(Part, uint64_t, uint64_t) override {}
   TensorView output(uint32_t) const override { return nothing(); }
   TensorView gradient(uint32_t) const override { return nothing(); }
-  TensorView loss() const override { return nothing(); }
+  TensorView loss(Part) const override { return nothing(); }
 
  private:
   static TensorView nothing() { return {DType::f32, {0}, nullptr}; }
@@ -29,6 +28,8 @@ class IdleProgram : public ProgramRep {
  public:
   explicit IdleProgram(ProgramInfo described) : ProgramRep(std::move(described)) {}
   std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>) const override { return std::make_unique<IdleRunner>(); }
+  bool has(Part) const override { return true; }
+  int64_t planned_bytes(int) const override { return 0; }
 };
 
 inline ProgramInfo with_initializers(ProgramInfo info) {

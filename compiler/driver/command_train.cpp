@@ -1,0 +1,243 @@
+// `einc train FILE`: from initial weights to trained ones.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "compiler/api/compile_program.h"
+#include "compiler/codegen/llvm/native_code.h"
+#include "compiler/driver/command_line.h"
+#include "compiler/driver/open_program.h"
+#include "compiler/driver/process_memory.h"
+#include "compiler/driver/train.h"
+#include "compiler/ir/text.h"
+#include "compiler/report/report.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/printable.h"
+#include "runtime/cpu/peak.h"
+#include "runtime/executor/weights.h"
+#include "runtime/train/open_batches.h"
+
+namespace einc {
+namespace {
+
+struct TrainRequest {
+  std::string file, target = "cpu", precision, log, save, next, order = "random", token_format;
+  std::vector<std::string> dims, data, validation;
+  uint64_t steps = 0, log_every = 10, evaluate_every = 0, evaluation_batches = 20, seed = 0;
+  std::optional<uint64_t> init_seed, data_seed, dropout_seed;
+  double validation_fraction = 0;
+  int threads = 0;
+  bool quiet = false;
+};
+
+void add_options(CLI::App& app, TrainRequest& r) {
+  app.add_option("FILE", r.file, "the program; it minimizes something")->required();
+  app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  app.add_option(
+         "--data", r.data,
+         "an input's data: name=train.bin, tokens of 16 or 32 bits; the tokens that follow them go to the other input of that shape")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE");
+  app.add_option("--val", r.validation, "the same for the validation loss")->allow_extra_args(false)->type_name("NAME=FILE");
+  app.add_option("--val-fraction", r.validation_fraction, "without --val: the tail of the data that is kept back for it")
+      ->check(CLI::Range(0.0, 0.999));
+  app.add_option("--next", r.next, "the input that gets the tokens that follow")->type_name("NAME");
+  app.add_option("--dtype", r.token_format, "of token files that do not say it: u16 or u32")->check(CLI::IsMember({"u16", "u32"}));
+  app.add_option("--order", r.order, "random: each window drawn among all; epochs: each once, in an order of its own for every epoch")
+      ->check(CLI::IsMember({"random", "epochs"}));
+  app.add_option("--steps", r.steps, "training steps")->required()->check(CLI::PositiveNumber);
+  app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->check(CLI::PositiveNumber);
+  app.add_option("--log", r.log, "writes one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
+  app.add_option("--log-every", r.log_every, "steps of a log interval")->check(CLI::PositiveNumber);
+  app.add_option("--save", r.save, "where the params go at the end: a .safetensors file")->type_name("FILE");
+  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_option("--target", r.target, "cpu: this machine's processor; reference: the interpreter")
+      ->check(CLI::IsMember({"cpu", "reference"}));
+  app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
+  app.add_option("--init-seed", r.init_seed, "of initial values")->check(seed_check());
+  app.add_option("--data-seed", r.data_seed, "of the order of the data")->check(seed_check());
+  app.add_option("--dropout-seed", r.dropout_seed, "of what a step draws")->check(seed_check());
+  app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--quiet", r.quiet, "say nothing unless something is wrong");
+}
+
+std::atomic<bool> interrupt_asked{false};
+
+// The first interrupt is noted, the second one ends the process.
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupt_asked = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+double value_of(const Amount& amount) { return amount.value ? amount.value->to_double() : 0; }
+
+RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const ProgramRep& program, SessionRep& session) {
+  const Graph& graph = *graphs.parts[Part::training];
+  ReportOptions options;
+  options.given = graphs.dims;
+  options.processor = native_processor();
+  const Report report = build_report(graph, options);
+  RunFacts facts;
+  facts.model = report.model;
+  facts.precision = report.precision;
+  facts.target = r.target;
+  facts.dims = program.info.dims;
+  facts.parameters = value_of(report.parameter_count);
+  facts.flops = value_of(report.step);
+  facts.tokens = value_of(report.six_nd.tokens);
+  facts.predicted_bytes =
+      r.target == "cpu" ? program.planned_bytes(session.pool().size()) : static_cast<int64_t>(value_of(report.memory.peak_training));
+  if (r.target == "cpu") {
+    facts.peak_flops = graph.policy == Policy::bf16 ? bf16_dot_rate(session.pool()) : 0;
+    if (facts.peak_flops == 0) facts.peak_flops = multiply_add_rate(session.pool());
+  }
+  facts.threads = session.pool().size();
+  facts.steps = r.steps;
+  facts.seeds = {r.init_seed.value_or(r.seed), r.data_seed.value_or(r.seed), r.dropout_seed.value_or(r.seed)};
+  return facts;
+}
+
+// Passes on what the loop says, gathered into intervals.
+class Watcher : public TrainingWatcher {
+ public:
+  Watcher(const SessionRep& session, uint64_t log_every) : session_(session), log_every_(log_every) {
+    const ProgramInfo& info = session.program();
+    for (uint32_t i = 0; i < info.outputs.size(); ++i)
+      if (info.outputs[i].name.rfind(kPrefix, 0) == 0) outputs_.emplace_back(info.outputs[i].name.substr(kPrefix.size()), i);
+    for (uint32_t i = 0; i < info.states.size(); ++i)
+      if (info.states[i].name == "optimizer.loss_scale") loss_scale_ = Source{SourceKind::state, i};
+  }
+  void add(std::unique_ptr<RunView> view) { views_.push_back(std::move(view)); }
+
+  void begin(const RunFacts& facts, const TrainingPosition& from) {
+    steps_ = facts.steps;
+    for (const auto& view : views_) view->begin(facts, from);
+    start_ = std::chrono::steady_clock::now();
+  }
+
+  void stepped(const StepRecord& record) override {
+    ++result_.steps;
+    result_.step_seconds += record.seconds;
+    loss_ += record.loss;
+    seconds_ += record.seconds;
+    const auto count = static_cast<double>(++count_);
+    const Interval interval{record.step, loss_ / count, seconds_ / count, elapsed(), watched()};
+    for (const auto& view : views_) view->stepped(interval);
+    if (record.step % log_every_ != 0 && record.step != steps_) return;
+    for (const auto& view : views_) view->interval(interval);
+    loss_ = seconds_ = 0;
+    count_ = 0;
+  }
+
+  void evaluated(const EvaluationRecord& record) override {
+    for (const auto& view : views_) view->evaluated(record);
+  }
+
+  Next between_steps(const TrainingPosition&) override { return interrupt_asked ? Next::stop : Next::go_on; }
+
+  void end(const TrainingPosition& position, int64_t measured_bytes) {
+    result_.position = position;
+    result_.elapsed = elapsed();
+    result_.measured_bytes = measured_bytes;
+    result_.interrupted = position.step < steps_;
+    for (const auto& view : views_) view->end(result_);
+  }
+
+ private:
+  static constexpr std::string_view kPrefix = "optimizer.";
+
+  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+  std::vector<std::pair<std::string, double>> watched() const {
+    std::vector<std::pair<std::string, double>> values;
+    for (const auto& [name, index] : outputs_) values.emplace_back(name, session_.runner().output(index).to_doubles().front());
+    if (loss_scale_) values.emplace_back("loss_scale", *static_cast<const float*>(session_.memory(*loss_scale_)));
+    return values;
+  }
+
+  const SessionRep& session_;
+  const uint64_t log_every_;
+  std::vector<std::unique_ptr<RunView>> views_;
+  std::vector<std::pair<std::string, uint32_t>> outputs_;  // that training adds
+  std::optional<Source> loss_scale_;
+  std::chrono::steady_clock::time_point start_;
+  uint64_t steps_ = 0, count_ = 0;
+  double loss_ = 0, seconds_ = 0;  // sums over the interval
+  RunResult result_;
+};
+
+ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, const DataSettings& data, const DataSettings& validation) {
+  const auto graphs = std::make_shared<const ProgramGraphs>(std::move(graphs_given));
+  const auto program = r.target == "cpu" ? native_program(*graphs, FileCache::default_folder()) : reference_program(graphs);
+  const std::shared_ptr<const Batches> batches = open_batches(data, program->info.inputs, DataPart::training);
+  std::shared_ptr<const Batches> evaluation;
+  if (!validation.files.empty())
+    evaluation = open_batches(validation, program->info.inputs, r.validation.empty() ? DataPart::validation : DataPart::training);
+  forget_high_water();
+  const int64_t before = resident_bytes();
+  SessionRep session(*program, r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency()));
+  const RunFacts facts = facts_of(r, *graphs, *program, session);
+  Watcher watcher(session, r.log_every);
+  if (!r.log.empty()) watcher.add(json_log(r.log, LogMode::fresh));
+  if (!r.quiet) watcher.add(isatty(STDOUT_FILENO) != 0 ? progress_bar(stdout) : plain_lines(stdout));
+  session.initialize(facts.seeds.init);
+  Trainer trainer(session, {r.steps, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation, watcher);
+  catch_interrupts();
+  TrainingPosition position;
+  watcher.begin(facts, position);
+  position = trainer.run(position);
+  watcher.end(position, high_water_bytes() - before);
+  if (!r.save.empty()) save_weights(r.save, program->info, session, Saved::params);
+  if (position.step == r.steps) return ExitStatus::done;
+  fmt::print(stderr, "einc: interrupted after step {}{}\n", position.step,
+             r.save.empty() ? "; nothing is saved: give --save" : ", saved to " + printable(r.save));
+  return ExitStatus::interrupted;
+}
+
+}  // namespace
+
+ExitStatus train_command(Arguments arguments) {
+  CLI::App app("Trains a program on data, from initial weights to trained ones.", "einc train");
+  TrainRequest r;
+  add_options(app, r);
+  if (auto status = parse_arguments(app, arguments)) return *status;
+  const auto dims = parse_dim_settings(r.dims);
+  const auto files = parse_assignments(r.data, "--data"), validation_files = parse_assignments(r.validation, "--val");
+  if (!dims || !files || !validation_files) return ExitStatus::wrong_usage;
+  if (const auto problem = unreadable(r.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
+  PipelineOptions pipeline;
+  pipeline.dims = *dims;
+  pipeline.watched = Watched::training;
+  if (!r.precision.empty()) pipeline.precision = *parse_policy(r.precision);
+  Compilation c = compile_file(r.file, pipeline);
+  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, r.quiet ? Severity::error : Severity::warning);
+  if (!c.graph) return ExitStatus::wrong_program;
+  if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
+  if (!c.graph->loss.valid())
+    return fmt::print(stderr, "einc: {} minimizes nothing: end it with `minimize loss using adamw(lr = 1e-3)`\n", printable(r.file)),
+           ExitStatus::wrong_program;
+
+  DataSettings data;
+  data.files = *files;
+  data.next = r.next;
+  if (!r.token_format.empty()) data.token_format = r.token_format == "u16" ? TokenFormat::u16 : TokenFormat::u32;
+  data.order = r.order == "random" ? RowOrder::random : RowOrder::epochs;
+  data.seed = r.data_seed.value_or(r.seed);
+  data.validation_fraction = r.validation_fraction;
+  DataSettings validation = data;
+  if (!validation_files->empty()) validation.files = *validation_files, validation.validation_fraction = data.validation_fraction = 0;
+  if (validation_files->empty() && r.validation_fraction == 0) validation.files.clear();
+  static constexpr Part kTrained[] = {Part::training, Part::evaluation};
+  return train(r, make_graphs(std::move(c), pipeline, std::span(kTrained).first(validation.files.empty() ? 1 : 2)), data, validation);
+}
+
+}  // namespace einc

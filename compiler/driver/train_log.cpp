@@ -1,0 +1,91 @@
+// `--log run.jsonl`: see README for the fields.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "compiler/driver/train.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/printable.h"
+
+namespace einc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class JsonLog : public RunView {
+ public:
+  JsonLog(const std::string& path, LogMode mode) : path_(path), file_(std::fopen(path.c_str(), mode == LogMode::append ? "ae" : "we")) {
+    if (file_ == nullptr) fail();
+  }
+  ~JsonLog() override { std::fclose(file_); }
+  JsonLog(const JsonLog&) = delete;
+  JsonLog& operator=(const JsonLog&) = delete;
+
+  void begin(const RunFacts& facts, const TrainingPosition& from) override {
+    facts_ = facts;
+    Json dims = Json::object();
+    for (const auto& [name, value] : facts.dims) dims[name] = value;
+    write({{"kind", "run"},
+           {"model", facts.model},
+           {"dims", dims},
+           {"precision", facts.precision},
+           {"target", facts.target},
+           {"threads", facts.threads},
+           {"first_step", from.step},
+           {"steps", facts.steps},
+           {"seeds", {{"init", facts.seeds.init}, {"data", facts.seeds.data}, {"dropout", facts.seeds.dropout}}},
+           {"parameters", facts.parameters},
+           {"flops_per_step", facts.flops},
+           {"tokens_per_step", facts.tokens},
+           {"predicted_bytes", facts.predicted_bytes},
+           {"peak_flops", facts.peak_flops > 0 ? Json(facts.peak_flops) : Json()}});
+  }
+
+  void interval(const Interval& interval) override {
+    Json line{{"kind", "step"}, {"step", interval.step}, {"loss", interval.loss}};
+    for (const auto& [name, value] : interval.watched) line[name] = value;
+    line["step_seconds"] = interval.seconds;
+    line["tokens_per_second"] = facts_.tokens / interval.seconds;
+    if (facts_.peak_flops > 0) line["mfu"] = facts_.flops / interval.seconds / facts_.peak_flops;
+    line["elapsed"] = interval.elapsed;
+    write(line);
+  }
+
+  void evaluated(const EvaluationRecord& record) override {
+    write({{"kind", "evaluation"},
+           {"step", record.step},
+           {"validation_loss", record.loss},
+           {"seconds", record.seconds},
+           {"best", record.best}});
+  }
+
+  void end(const RunResult& result) override {
+    write({{"kind", "end"},
+           {"step", result.position.step},
+           {"interrupted", result.interrupted},
+           {"step_seconds", result.step_seconds},
+           {"elapsed", result.elapsed},
+           {"measured_bytes", result.measured_bytes}});
+  }
+
+ private:
+  void write(const Json& line) {
+    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) fail();
+  }
+  [[noreturn]] void fail() const {
+    throw RuntimeFailure(FailureKind::resource, fmt::format("cannot write {}: {}", printable(path_), std::strerror(errno)));
+  }
+
+  std::string path_;
+  std::FILE* file_;
+  RunFacts facts_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunView> json_log(const std::string& path, LogMode mode) { return std::make_unique<JsonLog>(path, mode); }
+
+}  // namespace einc

@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/driver/command_line.h"
+#include "compiler/driver/train.h"
+
+namespace einc {
+
+std::string with_prefix(double value, std::string_view unit) {
+  static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t prefix = 0;
+  for (; value >= 999.5 && prefix + 1 < std::size(kPrefixes); ++prefix) value /= 1000;
+  const int digits = value >= 99.95 || (prefix == 0 && value == std::floor(value)) ? 0 : value >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}{}", value, digits, kPrefixes[prefix], unit);
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
+  const int64_t hours = whole / 3600, minutes = whole / 60 % 60;
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
+  return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+namespace {
+
+std::string bytes_text(int64_t bytes) { return with_prefix(static_cast<double>(bytes), "B"); }
+
+std::string watched_text(const Interval& interval) {
+  std::string text;
+  for (const auto& [name, value] : interval.watched) {
+    const bool rate = name.rfind("learning_rate", 0) == 0;
+    if (rate) text += fmt::format("  lr{} {:.3g}", name.substr(std::string_view("learning_rate").size()), value);
+    if (name == "gradient_norm") text += fmt::format("  norm {:.3g}", value);
+    if (name == "loss_scale") text += fmt::format("  scale {:g}", value);
+  }
+  return text;
+}
+
+// What both forms say before, between and after.
+class TextView : public RunView {
+ public:
+  explicit TextView(std::FILE* out) : out_(out) {}
+
+  void begin(const RunFacts& facts, const TrainingPosition& from) override {
+    facts_ = facts;
+    from_ = from;
+    say(fmt::format("{}: {} parameters, {} and {} a step, {} of memory predicted; {} in {} on {} thread{}\n", facts.model,
+                    static_cast<int64_t>(facts.parameters), with_prefix(facts.flops, "FLOP"), with_prefix(facts.tokens, "tokens"),
+                    bytes_text(facts.predicted_bytes),
+                    from.step == 0 ? fmt::format("{} steps", facts.steps) : fmt::format("steps {} to {}", from.step + 1, facts.steps),
+                    facts.precision, facts.threads, facts.threads == 1 ? "" : "s"));
+  }
+
+  void end(const RunResult& r) override {
+    std::string text =
+        fmt::format("{} {} steps in {}", r.interrupted ? "interrupted after" : "trained", r.position.step, duration(r.elapsed));
+    if (r.steps > 0) {
+      const double step = r.step_seconds / static_cast<double>(r.steps);
+      text += fmt::format(": {:.3g} ms a step, {}{}", step * 1e3, with_prefix(facts_.tokens / step, "tokens/s"), mfu_text(step));
+    }
+    if (std::isfinite(r.position.best_loss))
+      text += fmt::format("; best validation loss {:.4f} at step {}", r.position.best_loss, r.position.best_step);
+    say(fmt::format("{}; {} of memory at the peak ({} predicted)\n", text, bytes_text(r.measured_bytes),
+                    bytes_text(facts_.predicted_bytes)));
+  }
+
+ protected:
+  void say(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), out_);
+    std::fflush(out_);
+  }
+  std::string mfu_text(double step) const {
+    return facts_.peak_flops > 0 ? fmt::format(", MFU {:.1f} %", 100 * facts_.flops / step / facts_.peak_flops) : "";
+  }
+  std::string interval_text(const Interval& i) const {
+    return fmt::format("loss {:.4f}{}  {:.3g} ms, {}{}", i.loss, watched_text(i), i.seconds * 1e3,
+                       with_prefix(facts_.tokens / i.seconds, "tokens/s"), mfu_text(i.seconds));
+  }
+  static std::string evaluation_text(const EvaluationRecord& record) {
+    return fmt::format("step {}  validation loss {:.4f}{}\n", record.step, record.loss, record.best ? " (best)" : "");
+  }
+  std::string left_text(const Interval& i) const {
+    const double done = static_cast<double>(i.step - from_.step), left = static_cast<double>(facts_.steps - i.step);
+    return duration(i.elapsed / done * left) + " left";
+  }
+
+  std::FILE* out_;
+  RunFacts facts_;
+  TrainingPosition from_;
+};
+
+class PlainLines : public TextView {
+ public:
+  using TextView::TextView;
+  void interval(const Interval& i) override { say(fmt::format("step {}  {}, {}\n", i.step, interval_text(i), left_text(i))); }
+  void evaluated(const EvaluationRecord& record) override { say(evaluation_text(record)); }
+};
+
+class ProgressBar : public TextView {
+ public:
+  using TextView::TextView;
+
+  void stepped(const Interval& now) override {
+    const auto time = std::chrono::steady_clock::now();
+    if (time - drawn_ < std::chrono::milliseconds(100) && now.step != facts_.steps) return;
+    drawn_ = time;
+    draw(now);
+  }
+  void interval(const Interval&) override {}
+  void evaluated(const EvaluationRecord& record) override {
+    validation_ = fmt::format("  val {:.4f}", record.loss);
+    say("\r\x1b[K" + evaluation_text(record));
+    if (last_) draw(*last_);
+  }
+  void end(const RunResult& result) override {
+    say("\n");
+    TextView::end(result);
+  }
+
+ private:
+  void draw(const Interval& now) {
+    last_ = now;
+    constexpr size_t kCells = 20;
+    const auto filled = static_cast<size_t>(static_cast<double>(now.step) / static_cast<double>(facts_.steps) * kCells);
+    std::string bar;
+    for (size_t i = 0; i < kCells; ++i) bar += i < filled ? "━" : "╌";
+    std::string text = fmt::format(" {}/{}  loss {:.4f}{}{}  {}{}", now.step, facts_.steps, now.loss, validation_, watched_text(now),
+                                   with_prefix(facts_.tokens / now.seconds, "tokens/s"), mfu_text(now.seconds));
+    const auto room = static_cast<size_t>(std::max(terminal_width() - 1 - static_cast<int>(kCells), 0));
+    const std::string left = ", " + left_text(now);
+    if (text.size() + left.size() <= room) text += left;
+    say("\r\x1b[K" + bar + text.substr(0, room));
+  }
+
+  std::chrono::steady_clock::time_point drawn_{};
+  std::optional<Interval> last_;
+  std::string validation_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunView> plain_lines(std::FILE* out) { return std::make_unique<PlainLines>(out); }
+std::unique_ptr<RunView> progress_bar(std::FILE* terminal) { return std::make_unique<ProgressBar>(terminal); }
+
+}  // namespace einc

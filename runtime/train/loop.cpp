@@ -1,0 +1,73 @@
+#include "runtime/train/loop.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "runtime/base/failure.h"
+
+namespace einc {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+Trainer::Trainer(SessionRep& session, const TrainingSettings& settings, std::shared_ptr<const Batches> training,
+                 std::shared_ptr<const Batches> validation, TrainingWatcher& watcher)
+    : session_(session), settings_(settings), training_(std::move(training)), validation_(std::move(validation)), watcher_(watcher) {}
+
+TrainingPosition Trainer::run(TrainingPosition position) {
+  session_.set_draws(settings_.dropout_seed, position.step);
+  if (position.step == 0 && settings_.evaluate_every > 0) evaluate(position);
+  if (position.step < settings_.steps) train(position);
+  for (uint32_t i = 0; i < session_.program().inputs.size(); ++i) session_.unbind({SourceKind::input, i});
+  return position;
+}
+
+void Trainer::train(TrainingPosition& position) {
+  Prefetch batches(training_, session_.program().inputs, position.step);
+  while (position.step < settings_.steps) {
+    step(position, batches);
+    if (is_evaluated(position.step)) evaluate(position);
+    if (watcher_.between_steps(position) == Next::stop) break;
+  }
+}
+
+// The next batch lies where it was made.
+void Trainer::take(Prefetch& batches) {
+  const std::span<const InputSlot> inputs = batches.next();
+  for (uint32_t i = 0; i < inputs.size(); ++i) session_.bind({SourceKind::input, i}, inputs[i].memory, nullptr);
+}
+
+void Trainer::step(TrainingPosition& position, Prefetch& batches) {
+  const double start = now();
+  take(batches);
+  session_.step();
+  const double loss = session_.runner().loss(Part::training).to_doubles().front();
+  ++position.step;
+  if (!std::isfinite(loss)) throw RuntimeFailure(FailureKind::numeric, fmt::format("the loss of step {} is {}", position.step, loss));
+  watcher_.stepped({position.step, loss, now() - start});
+}
+
+bool Trainer::is_evaluated(uint64_t step) const {
+  return step == settings_.steps || (settings_.evaluate_every > 0 && step % settings_.evaluate_every == 0);
+}
+
+void Trainer::evaluate(TrainingPosition& position) {
+  if (!validation_) return;
+  const double start = now();
+  double sum = 0;
+  Prefetch batches(validation_, session_.program().inputs, 0);
+  for (uint64_t batch = 0; batch < settings_.evaluation_batches; ++batch) {
+    take(batches);
+    sum += session_.evaluate(batch);
+  }
+  const double loss = sum / static_cast<double>(settings_.evaluation_batches);
+  const bool best = loss < position.best_loss;
+  if (best) position.best_loss = loss, position.best_step = position.step;
+  watcher_.evaluated({position.step, loss, now() - start, best});
+}
+
+}  // namespace einc

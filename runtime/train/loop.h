@@ -1,0 +1,65 @@
+// The training loop: batches in, steps, the validation loss every so many. What a run shows, logs and saves is its watcher's.
+#pragma once
+#include <cstdint>
+
+#include "runtime/executor/session.h"
+#include "runtime/train/position.h"
+#include "runtime/train/prefetch.h"
+
+namespace einc {
+
+struct TrainingSettings {
+  uint64_t steps = 0;  // that are done at the end
+  uint64_t dropout_seed = 0;
+  uint64_t evaluate_every = 0;  // steps; 0: at the end alone
+  uint64_t evaluation_batches = 20;
+};
+
+struct StepRecord {
+  uint64_t step = 0;  // the first is 1
+  double loss = 0;
+  double seconds = 0;  // batch and step
+};
+
+struct EvaluationRecord {
+  uint64_t step = 0;  // steps done before it
+  double loss = 0;    // mean over the evaluation's batches, which are the same each time
+  double seconds = 0;
+  bool best = false;
+};
+
+enum class Next : uint8_t { go_on, stop };
+
+class TrainingWatcher {
+ public:
+  virtual ~TrainingWatcher() = default;
+  virtual void stepped(const StepRecord& record) = 0;
+  virtual void evaluated(const EvaluationRecord& record) = 0;
+  // Called after each step and its evaluation, when params, states and position agree: the time to save.
+  virtual Next between_steps(const TrainingPosition& position) = 0;
+};
+
+class Trainer {
+ public:
+  // `validation` may be null. What is passed by reference outlives the trainer. The session's program trains.
+  Trainer(SessionRep& session, const TrainingSettings& settings, std::shared_ptr<const Batches> training,
+          std::shared_ptr<const Batches> validation, TrainingWatcher& watcher);
+
+  // Goes on from `position` to the last step or until the watcher stops it; tells where it stands then. Throws RuntimeFailure:
+  // numeric when the loss is not finite, data for batches that do not fit the program.
+  TrainingPosition run(TrainingPosition position);
+
+ private:
+  void train(TrainingPosition& position);
+  void step(TrainingPosition& position, Prefetch& batches);
+  void evaluate(TrainingPosition& position);
+  void take(Prefetch& batches);
+  bool is_evaluated(uint64_t step) const;
+
+  SessionRep& session_;
+  const TrainingSettings settings_;
+  std::shared_ptr<const Batches> training_, validation_;
+  TrainingWatcher& watcher_;
+};
+
+}  // namespace einc

@@ -1,0 +1,79 @@
+// A folder of its own for each test, with token files and logs in it.
+#pragma once
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/run_einc.h"
+
+namespace einc::test {
+
+class TrainFolder {
+ public:
+  TrainFolder() : path_(std::filesystem::temp_directory_path() / fmt::format("einc_train_{}_{}", getpid(), count_++)) {
+    std::filesystem::create_directories(path_);
+  }
+  ~TrainFolder() { std::filesystem::remove_all(path_); }
+  TrainFolder(const TrainFolder&) = delete;
+  TrainFolder& operator=(const TrainFolder&) = delete;
+
+  std::string at(const std::string& name) const { return (path_ / name).string(); }
+  std::string text(const std::string& name, std::string_view content) const {
+    std::ofstream(at(name), std::ios::binary) << content;
+    return at(name);
+  }
+  // A walk through `vocabulary` numbers that a model can learn: mostly one more than the last.
+  std::string tokens(const std::string& name, size_t count, uint16_t vocabulary) const {
+    std::string bytes;
+    uint32_t random = 1, token = 0;
+    for (size_t i = 0; i < count; ++i) {
+      random = random * 1664525 + 1013904223;
+      token = (token + (random >> 30 == 0 ? 2 : 1)) % vocabulary;
+      bytes += static_cast<char>(token & 255);
+      bytes += static_cast<char>(token >> 8);
+    }
+    return text(name, bytes);
+  }
+  std::string content(const std::string& name) const {
+    std::ifstream in(at(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::vector<nlohmann::json> log(const std::string& name) const {
+    std::vector<nlohmann::json> lines;
+    std::ifstream in(at(name));
+    for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+  // One field of all lines of a kind.
+  std::vector<double> logged(const std::string& name, const std::string& kind, const std::string& field) const {
+    std::vector<double> values;
+    for (const nlohmann::json& line : log(name))
+      if (line.at("kind") == kind) values.push_back(line.at(field).get<double>());
+    return values;
+  }
+
+ private:
+  static inline int count_ = 0;
+  std::filesystem::path path_;
+};
+
+// A small model of the next token, with dropout and clipping.
+inline constexpr std::string_view kTokenModel = R"(dim batch = 4, seq = 8, vocab = 16, width = 24
+input tokens:  i32[batch seq]
+input targets: i32[batch seq]
+param table: [vocab width] ~ normal(std = 0.1)
+param out:   [width vocab] ~ normal(std = 0.1)
+x = dropout(table[vocab = tokens], 0.2)
+logits = einsum(tanh(x), out, "... width, width vocab -> ... vocab")
+loss = mean(cross_entropy(logits, targets, vocab))
+minimize loss using adamw(lr = cosine(0.02, warmup = 5, total = 40, floor = 0.002), clip_norm = 1.0)
+)";
+
+}  // namespace einc::test

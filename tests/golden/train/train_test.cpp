@@ -1,0 +1,133 @@
+// `einc train` through the binary: what it prints, logs and saves, and which settings change which numbers.
+#include <cmath>
+
+#include "tests/golden/train/folder.h"
+
+namespace einc::test {
+namespace {
+
+class Trained {
+ public:
+  explicit Trained(std::string_view program = kTokenModel) : program_(folder_.text("m.ein", program)) {
+    folder_.tokens("train.bin", 3000, 16);
+    folder_.tokens("val.bin", 400, 16);
+  }
+  // Weights go to `name`.safetensors, the log to `name`.jsonl.
+  Ran run(const std::string& name, const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments{"train", program_, "--data", "tokens=" + folder_.at("train.bin"), "--log-every=1"};
+    arguments.insert(arguments.end(), {"--log=" + folder_.at(name + ".jsonl"), "--save=" + folder_.at(name + ".safetensors")});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_einc(arguments);
+  }
+  std::vector<double> losses(const std::string& name, const std::vector<std::string>& more) const {
+    const Ran ran = run(name, more);
+    INFO(ran.errors);
+    CHECK(ran.status == 0);
+    return folder_.logged(name + ".jsonl", "step", "loss");
+  }
+  std::string weights(const std::string& name) const { return folder_.content(name + ".safetensors"); }
+  std::string validation() const { return "--val=tokens=" + folder_.at("val.bin"); }
+  const TrainFolder& folder() const { return folder_; }
+
+ private:
+  TrainFolder folder_;
+  std::string program_;
+};
+
+}  // namespace
+
+TEST_CASE("a run learns, and its log and last line say so") {
+  const Trained model;
+  const Ran ran = model.run("a", {"--steps=40", "--eval-every=20", "--eval-batches=5", model.validation()});
+  INFO(ran.errors);
+  REQUIRE(ran.status == 0);
+  CHECK(ran.errors.empty());
+  const auto losses = model.folder().logged("a.jsonl", "step", "loss");
+  REQUIRE(losses.size() == 40);
+  CHECK(losses.front() == doctest::Approx(std::log(16.0)).epsilon(0.02));
+  CHECK(losses.back() < 1.5);
+  const auto validation = model.folder().logged("a.jsonl", "evaluation", "validation_loss");
+  CHECK(model.folder().logged("a.jsonl", "evaluation", "step") == std::vector<double>{0, 20, 40});
+  CHECK(validation.back() < 1.3);
+  const auto log = model.folder().log("a.jsonl");
+  CHECK(log.front().at("kind") == "run");
+  CHECK(log.front().at("parameters") == 16 * 24 * 2);
+  CHECK(log.front().at("tokens_per_step") == 32);
+  CHECK(log.back().at("kind") == "end");
+  CHECK(ran.output.rfind("m.ein: 768 parameters, ", 0) == 0);
+  CHECK(ran.output.find("\nstep 20  validation loss ") != std::string::npos);
+  CHECK(ran.output.find("\ntrained 40 steps in ") != std::string::npos);
+  CHECK(ran.output.find('\r') == std::string::npos);
+}
+
+TEST_CASE("the learning rate and the gradient's norm are those of the step") {
+  const Trained model;
+  model.losses("a", {"--steps=20"});
+  const auto rates = model.folder().logged("a.jsonl", "step", "learning_rate");
+  for (size_t t = 0; t < rates.size(); ++t) {
+    const double progress = std::max(0.0, (static_cast<double>(t) - 5) / 35);
+    const double rate = t < 5 ? 0.02 * static_cast<double>(t + 1) / 5 : 0.002 + 0.018 * (0.5 + 0.5 * std::cos(M_PI * progress));
+    CHECK(rates[t] == doctest::Approx(rate).epsilon(1e-6));
+  }
+  for (const double norm : model.folder().logged("a.jsonl", "step", "gradient_norm")) CHECK(norm > 0);
+}
+
+TEST_CASE("any number of threads gives the same bits") {
+  const Trained model;
+  const auto losses = model.losses("one", {"--steps=12", "--threads=1", "--seed=3"});
+  for (const char* threads : {"2", "8"}) {
+    CHECK(model.losses(threads, {"--steps=12", std::string("--threads=") + threads, "--seed=3"}) == losses);
+    CHECK(model.weights(threads) == model.weights("one"));
+  }
+  CHECK(model.losses("other", {"--steps=12", "--seed=4"}) != losses);
+}
+
+TEST_CASE("evaluations do not disturb the training") {
+  const Trained model;
+  model.losses("without", {"--steps=12"});
+  model.losses("with", {"--steps=12", "--eval-every=1", model.validation()});
+  CHECK(model.weights("with") == model.weights("without"));
+}
+
+TEST_CASE("each seed changes what it names alone") {
+  const Trained model;
+  const auto base = model.losses("base", {"--steps=2", "--seed=1"});
+  CHECK(model.losses("same", {"--steps=2", "--init-seed=1", "--data-seed=1", "--dropout-seed=1"}) == base);
+  for (const char* seed : {"--init-seed=2", "--data-seed=2", "--dropout-seed=2"})
+    CHECK(model.losses("other", {"--steps=2", "--seed=1", seed})[0] != base[0]);
+
+  // Without dropout its seed changes nothing; the others still do.
+  std::string dry(kTokenModel);
+  dry.replace(dry.find("0.2"), 3, "0.0");
+  const Trained plain(dry);
+  const auto first = plain.losses("base", {"--steps=2", "--seed=1"});
+  CHECK(plain.losses("other", {"--steps=2", "--seed=1", "--dropout-seed=2"}) == first);
+  CHECK(plain.losses("other", {"--steps=2", "--seed=1", "--data-seed=2"}) != first);
+  CHECK(plain.losses("other", {"--steps=2", "--seed=1", "--init-seed=2"}) != first);
+}
+
+TEST_CASE("the reference interpreter trains the same") {
+  const Trained model;
+  const auto cpu = model.losses("cpu", {"--steps=4", model.validation()});
+  const auto reference = model.losses("reference", {"--steps=4", "--target=reference", model.validation()});
+  for (size_t i = 0; i < cpu.size(); ++i) CHECK(cpu[i] == doctest::Approx(reference[i]).epsilon(1e-5));
+  CHECK(model.folder().logged("cpu.jsonl", "evaluation", "validation_loss")[0] ==
+        doctest::Approx(model.folder().logged("reference.jsonl", "evaluation", "validation_loss")[0]).epsilon(1e-5));
+}
+
+TEST_CASE("what is missing is said") {
+  const Trained model;
+  const Ran quiet = model.run("a", {"--steps=2", "--quiet"});
+  CHECK(quiet.status == 0);
+  CHECK(quiet.output.empty());
+  CHECK(quiet.errors.empty());
+  const std::string inference = model.folder().text("y.ein", "input x: f32[n=3]\noutput y = 2 * x\n");
+  const Ran nothing = run_einc({"train", inference, "--steps=2"});
+  CHECK(nothing.status == 1);
+  CHECK(nothing.errors.find("minimizes nothing") != std::string::npos);
+  const Ran no_data = run_einc({"train", model.folder().at("m.ein"), "--steps=2"});
+  CHECK(no_data.status == 2);
+  CHECK(no_data.errors.rfind("einc: ", 0) == 0);
+}
+
+}  // namespace einc::test
