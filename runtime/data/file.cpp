@@ -66,6 +66,13 @@ void MappedFile::expect_random_reads() const {
   if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_RANDOM);
 }
 
+void MappedFile::fetch(std::span<const std::byte> part) const {
+  static const auto kPage = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  if (part.empty()) return;
+  const auto begin = reinterpret_cast<uintptr_t>(part.data()) / kPage * kPage, end = reinterpret_cast<uintptr_t>(part.data() + part.size());
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
+}
+
 uint64_t MappedFile::sample_hash() const {
   constexpr size_t kPages = 64, kPage = 4096;
   uint64_t hash = fnv1a(fmt::format("{}", size()));

@@ -55,6 +55,8 @@ class MappedFile : public InputFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   // Tells the system that bytes are wanted here and there: it no longer reads what lies beside them.
   void expect_random_reads() const;
+  // Has the system start to read bytes that are wanted soon, all at once and not page by page as they are touched.
+  void fetch(std::span<const std::byte> part) const;
   // Of the size and of 64 pages spread over the file: quick, and all but certainly another one for another file.
   uint64_t sample_hash() const;
 

@@ -16,4 +16,8 @@ NpyFile::NpyFile(std::string path) : file_(std::move(path)), place_(find_npy(fil
   file_.expect_random_reads();
 }
 
+void NpyFile::fetch(std::span<const std::byte> part) const {
+  if (converted_.bytes.empty()) file_.fetch(part);
+}
+
 }  // namespace einc

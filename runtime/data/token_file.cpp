@@ -60,6 +60,10 @@ void TokenFile::read_header(std::optional<TokenFormat> asked) {
   count_ = number_at(bytes, 8);
 }
 
+void TokenFile::fetch(uint64_t begin, uint64_t count) const {
+  file_.fetch(file_.bytes().subspan(begin_ + begin * bytes_of(format_), count * bytes_of(format_)));
+}
+
 void TokenFile::read(uint64_t begin, std::span<int32_t> out) const {
   EINC_CHECK(begin <= count_ && out.size() <= count_ - begin, "tokens {} to {} of {}", begin, begin + out.size(), count_);
   const uint64_t offset = begin_ + begin * bytes_of(format_);

@@ -29,6 +29,8 @@ class TokenFile {
   uint64_t count() const { return count_; }  // of tokens
   // Tokens begin, begin + 1, ... into `out`; all of them are there. Throws RuntimeFailure (data) for a number of 2^31 or more.
   void read(uint64_t begin, std::span<int32_t> out) const;
+  // Has the system start to read `count` tokens from `begin` on, which read() will want soon.
+  void fetch(uint64_t begin, uint64_t count) const;
   uint64_t sample_hash() const { return file_.sample_hash(); }
 
  private:

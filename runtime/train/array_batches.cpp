@@ -66,9 +66,11 @@ void ArrayBatches::fill(uint64_t batch, std::span<const InputSlot> inputs) const
     const size_t length = static_cast<size_t>(slot.info->count()) / rows_;  // elements of a row
     const size_t from_bytes = length * static_cast<size_t>(bytes_of(array.dtype())),
                  to_bytes = length * static_cast<size_t>(bytes_of(slot.info->dtype));
+    const auto row_of_array = [&](uint64_t index) { return array.bytes().subspan(index * from_bytes, from_bytes); };
+    for (uint64_t row = 0; row < rows_; ++row) array.fetch(row_of_array(range_.begin + sequence_.row(batch * rows_ + row)));
     for (uint64_t row = 0; row < rows_; ++row) {
       const uint64_t index = range_.begin + sequence_.row(batch * rows_ + row);
-      const std::span<const std::byte> from = array.bytes().subspan(index * from_bytes, from_bytes);
+      const std::span<const std::byte> from = row_of_array(index);
       if (const auto wrong = convert_row(from, array.dtype(), slot.memory + row * to_bytes, slot.info->dtype))
         fail_data(*found, fmt::format("element {} of row {} is {}, which input {} of dtype {} cannot hold", *wrong, index,
                                       integer_at(from, array.dtype(), *wrong), slot.info->name, to_string(slot.info->dtype)));

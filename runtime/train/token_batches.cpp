@@ -51,6 +51,7 @@ uint64_t TokenBatches::window(uint64_t batch, uint64_t row) const {
 void TokenBatches::fill(uint64_t batch, std::span<const InputSlot> inputs) const {
   constexpr uint64_t kPiece = 512;
   std::array<int32_t, kPiece + 1> memory;
+  for (uint64_t row = 0; row < shape_.rows; ++row) file_->fetch(window(batch, row), shape_.seq + 1);
   for (uint64_t row = 0; row < shape_.rows; ++row) {
     const uint64_t begin = window(batch, row);
     for (uint64_t done = 0; done < shape_.seq; done += kPiece) {
