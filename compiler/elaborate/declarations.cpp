@@ -169,4 +169,27 @@ std::optional<NodeId> Elaborator::fit_update(NodeId state, const ast::StateUpdat
   return conform_dtype(*fitted, type.dtype, update.value->span, graph_.size());
 }
 
+// updated(s): the value that an update further up gives the state.
+std::optional<Value> Elaborator::updated_state(const ast::Call& call, Span whole) {
+  const auto* name = call.arguments.size() == 1 && !call.arguments[0].name ? call.arguments[0].value->as<ast::NameRef>() : nullptr;
+  if (!name) {
+    diagnostics_.report(Code::updated_arguments, whole).hint("write updated(s): what `s <- ...` above makes of the state s");
+    return std::nullopt;
+  }
+  const auto value = evaluate_tensor(*call.arguments[0].value);
+  if (!value) return std::nullopt;
+  const Span span = call.arguments[0].value->span;
+  const auto entry = states_.find(value->index);
+  if (entry == states_.end()) {
+    diagnostics_.report(Code::not_a_state, span, name->name).hint("`updated` takes the name of a state");
+    return std::nullopt;
+  }
+  for (const Update& update : graph_.updates)
+    if (update.target == *value) return Value{update.value};
+  diagnostics_.report(Code::not_updated, span, entry->second.path)
+      .label(entry->second.span, "declared here")
+      .hint("write `{} <- ...` before, or read `{}`: it has the value from before the run", name->name, name->name);
+  return std::nullopt;
+}
+
 }  // namespace einc

@@ -95,6 +95,7 @@ class Elaborator final : public Context {
   void declare_tensor(const ast::TensorDecl& declaration, Span span);
   void declare_output(const ast::Output& output, Span span);
   void update_state(const ast::StateUpdate& update, Span span);
+  std::optional<Value> updated_state(const ast::Call& call, Span whole);
   std::optional<NodeId> fit_update(NodeId state, const ast::StateUpdate& update);
   bool check_path_length(const std::string& path, Span span);
   bool claim_path(const std::string& path, Span span, std::string_view what);

@@ -258,6 +258,8 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
   std::optional<Value> value;
   if (call.callee.name == Name("grad")) {
     value = gradient(call, expr.span);
+  } else if (call.callee.name == Name("updated")) {
+    value = updated_state(call, expr.span);
   } else if (const auto builtin = find_builtin(call.callee.name.str())) {
     value = (*builtin)(*this, call);
   } else if (!frame().unit->import_failed && !may_be_defined(call.callee.name)) {
@@ -270,7 +272,7 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
 
 std::vector<std::string> Elaborator::callable_names() const {
   std::vector<std::string> names = builtin_names();
-  names.push_back("grad");
+  names.insert(names.end(), {"grad", "updated"});
   for (const auto& entry : frame().unit->fns) names.push_back(entry.first.str());
   for (const auto& entry : frame().unit->imported) names.push_back(entry.first.str());
   std::sort(names.begin(), names.end());
