@@ -101,6 +101,10 @@ class Former {
     const uint32_t own = order_.add(before);
     work_.push_back(work_of(id));
     group_of_[id.index] = own;
+    if (const NodeId base = state_below(id); base.valid()) {
+      work_[own].group.base = base;
+      list_.continued.push_back({base, id});
+    }
     if (fusion_ == Fusion::off) return;
     if (const auto parts = scatter_onto(id, own)) return go_on(id, own, *parts);
     uint32_t target = own;
@@ -113,6 +117,17 @@ class Former {
       else
         list_.refusals.push_back({operand, id, std::move(refusal)});
     }
+  }
+
+  // A state of which `id` replaces elements and which nothing else reads: they can be written where it lies.
+  NodeId state_below(NodeId id) const {
+    const Node& node = graph_[id];
+    if (node.op != Op::scatter_set || graph_[node.operands[0]].op != Op::state) return {};
+    const NodeId state = node.operands[0];
+    if (is_root_[state.index] || readers_[state.index].size() > 1) return {};
+    const auto& updates = graph_.graph.updates;
+    const bool is_update = std::any_of(updates.begin(), updates.end(), [&](const Update& u) { return u.value == id && u.target == state; });
+    return is_update ? state : NodeId{};
   }
 
   // A sum of a scatter and of a value that nobody else reads: its updates can be added to that value where it lies.

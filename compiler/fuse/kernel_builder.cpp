@@ -26,7 +26,7 @@ BuiltKernel attempt(const BoundGraph& graph, const Group& group, const std::vect
   if (const NodeId first = group.members.front(), last = group.members.back(); is_ordered(graph[first].op) || is_ordered(graph[last].op)) {
     const bool continues = graph[first].op == Op::scatter_add && group.members.size() == 2;
     if (group.members.size() > 1 && !continues) throw Refused{"an ordered loop is a kernel of its own"};
-    build_ordered_kernel(graph, first, last, space, evaluator, out);
+    build_ordered_kernel(graph, group, space, evaluator, out);
     return out;
   }
   const NodeId node = space_node(graph, group);

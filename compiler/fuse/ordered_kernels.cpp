@@ -7,8 +7,15 @@ namespace {
 
 class OrderedBuilder {
  public:
-  OrderedBuilder(const BoundGraph& graph, NodeId id, NodeId whole, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out)
-      : graph_(graph), id_(id), whole_(whole), node_(graph[id]), space_(space), evaluator_(evaluator), kernel_(out.kernel) {}
+  OrderedBuilder(const BoundGraph& graph, const Group& group, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out)
+      : graph_(graph),
+        id_(group.members.front()),
+        whole_(group.members.back()),
+        base_(group.base),
+        node_(graph[id_]),
+        space_(space),
+        evaluator_(evaluator),
+        kernel_(out.kernel) {}
 
   // out[.. i ..] = fold of x[.. 0 ..] to x[.. i ..], along the axis or against it.
   void scan() {
@@ -45,12 +52,14 @@ class OrderedBuilder {
     kernel_.stages.push_back(std::move(add));
   }
 
-  // base, then out[.. ids ..] = updates.
+  // base (or what is there), then out[.. ids ..] = updates.
   void scatter_set() {
     const Indices at = loops_over(graph_.shape(node_.operands[1]), graph_[node_.operands[1]].type);
     Stage set = scatter(at, node_.operands[1], node_.operands[2], StoreMode::set);
-    const Indices whole = table_index(at);
-    fill_at(whole, evaluator_.value_of(node_.operands[0], whole));
+    if (!base_.valid()) {
+      const Indices whole = table_index(at);
+      fill_at(whole, evaluator_.value_of(node_.operands[0], whole));
+    }
     kernel_.stages.push_back(std::move(set));
   }
 
@@ -188,7 +197,7 @@ class OrderedBuilder {
   }
 
   const BoundGraph& graph_;
-  NodeId id_, whole_;
+  NodeId id_, whole_, base_;
   const Node& node_;
   LoopSpace& space_;
   KernelEvaluator& evaluator_;
@@ -200,10 +209,9 @@ class OrderedBuilder {
 
 bool is_ordered(Op op) { return op == Op::scan || op == Op::top_k_index || op == Op::scatter_add || op == Op::scatter_set; }
 
-void build_ordered_kernel(const BoundGraph& graph, NodeId id, NodeId whole, LoopSpace& space, KernelEvaluator& evaluator,
-                          BuiltKernel& out) {
-  OrderedBuilder builder(graph, id, whole, space, evaluator, out);
-  const Op op = graph[id].op;
+void build_ordered_kernel(const BoundGraph& graph, const Group& group, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out) {
+  OrderedBuilder builder(graph, group, space, evaluator, out);
+  const Op op = graph[group.members.front()].op;
   if (op == Op::scan)
     builder.scan();
   else if (op == Op::top_k_index)

@@ -6,8 +6,8 @@ namespace einc {
 
 bool is_ordered(Op op);
 
-// `id`'s kernel. A scatter_add whose updates are added to another value is stored as their sum, `whole`, which lies where that
-// value does; otherwise `whole` is `id`.
-void build_ordered_kernel(const BoundGraph& graph, NodeId id, NodeId whole, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out);
+// The kernel of the group's first member. Of a second one, a scatter_add's updates are added to another value, and their sum
+// lies where that value does. Of a group with a base, a scatter_set's elements are written into it.
+void build_ordered_kernel(const BoundGraph& graph, const Group& group, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out);
 
 }  // namespace einc

@@ -105,6 +105,11 @@ class Planner {
   }
 
   void continue_in_place(const Continued& c) {
+    if (is_source(graph_[c.base].op)) {
+      plan_.buffers[c.whole.index].place = BufferPlace::in_target;
+      plan_.buffers[c.whole.index].target = c.base;
+      return;
+    }
     plan_.buffers[c.base.index].place = BufferPlace::in_target;
     plan_.buffers[c.base.index].target = c.whole;
     first_[c.whole.index] = std::min(first_[c.whole.index], first_[c.base.index]);

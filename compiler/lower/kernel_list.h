@@ -11,6 +11,7 @@ namespace einc {
 struct Group {
   std::vector<NodeId> members;  // computed here, in the graph's order
   std::vector<NodeId> stored;   // those of them that are written to memory
+  NodeId base = {};             // a state that the only member, a scatter_set, writes to where it lies; invalid: none
 };
 
 // What reduced parts of a sum hand to the kernel that adds them up: a buffer of no node, `offset` bytes into a place that
@@ -35,7 +36,7 @@ struct FusionRefusal {
   std::string reason;
 };
 
-// `whole` is made of `base` by adding to it where it lies.
+// `whole` is made of `base` where that lies: by adding to it, or by replacing elements of a state.
 struct Continued {
   NodeId base, whole;
 };

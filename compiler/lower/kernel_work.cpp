@@ -9,7 +9,8 @@ namespace {
 
 class Counter {
  public:
-  explicit Counter(const Kernel& kernel) : kernel_(kernel), axes_(axes_of_values(kernel)), touched_(kernel.buffers.size(), 0) {}
+  explicit Counter(const Kernel& kernel)
+      : kernel_(kernel), axes_(axes_of_values(kernel)), touched_(kernel.buffers.size(), 0), stored_(kernel.buffers.size(), 0) {}
 
   KernelWork run() {
     for (const Stage& stage : kernel_.stages) count(stage);
@@ -18,7 +19,7 @@ class Counter {
       if (use.access == BufferAccess::scratch) continue;
       const int64_t bytes = bytes_of(use.dtype);
       if (use.access != BufferAccess::write) work_.bytes_read += std::min(touched_[b], use.count) * bytes;
-      if (use.access != BufferAccess::read) work_.bytes_written += use.count * bytes;
+      if (use.access != BufferAccess::read) work_.bytes_written += std::min(stored_[b], use.count) * bytes;
     }
     return work_;
   }
@@ -42,7 +43,10 @@ class Counter {
     for (const Store& s : stage.stores) {
       needed[s.value] = true;
       need_index(s.index);
-      if (s.mode == StoreMode::add) work_.reduction += trips(kernel_, all);
+      stored_[s.buffer] += trips(kernel_, all);
+      if (s.mode != StoreMode::add) continue;
+      work_.reduction += trips(kernel_, all);
+      touched_[s.buffer] += trips(kernel_, all);
     }
     for (size_t i = kernel_.values.size(); i-- > 0;) {
       if (!needed[i]) continue;
@@ -58,7 +62,7 @@ class Counter {
 
   const Kernel& kernel_;
   std::vector<uint64_t> axes_;
-  std::vector<int64_t> touched_;  // elements loaded of each buffer
+  std::vector<int64_t> touched_, stored_;  // elements of each buffer, loaded and stored
   KernelWork work_;
 };
 

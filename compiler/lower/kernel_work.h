@@ -6,7 +6,7 @@ namespace einc {
 
 struct KernelWork {
   int64_t contraction = 0, elementwise = 0, reduction = 0;  // FLOPs as executed: what is computed in two stages counts twice
-  int64_t bytes_read = 0, bytes_written = 0;                // each buffer once; of a gathered table what is gathered
+  int64_t bytes_read = 0, bytes_written = 0;                // each buffer once; what is gathered of a table or replaced in it
   int64_t flops() const { return contraction + elementwise + reduction; }
 };
 

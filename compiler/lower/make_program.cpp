@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/ir/init_arguments.h"
@@ -180,9 +179,10 @@ class Maker {
       if (plan_.buffers[g.value.index].place != BufferPlace::none && graph_.live[g.value.index])
         program().gradients.push_back({name_of(g.target), buffer_of_root(g.value)});
     for (const Update& u : graph.updates) {
-      if (!graph_.live[u.value.index] || plan_.buffers[u.value.index].place == BufferPlace::none) continue;
-      if (plan_.buffers[u.value.index].place != BufferPlace::in_target && u.value != u.target)
-        program().copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
+      const BufferPlan::Buffer& value = plan_.buffers[u.value.index];
+      if (!graph_.live[u.value.index] || value.place == BufferPlace::none) continue;
+      const bool there = u.value == u.target || (value.place == BufferPlace::in_target && value.target == u.target);
+      if (!there) program().copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
     }
   }
 

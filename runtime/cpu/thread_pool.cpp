@@ -1,6 +1,7 @@
 #include "runtime/cpu/thread_pool.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -9,10 +10,27 @@
 namespace einc {
 namespace {
 
-// Turns of waiting before the thread sleeps: about 50 microseconds, as long as the gaps between launches of one step.
-constexpr int kSpins = 20000;
+// A thread that waits sleeps after this time, which is as long as the gaps between launches of one step. When other programs
+// want the processors too, that leaves one to the thread that is waited for.
+constexpr auto kAwake = std::chrono::microseconds(50);
+constexpr int kPausesPerLook = 32;  // at the clock
 
-void pause() { __builtin_ia32_pause(); }
+// Returns the first value other than `value`.
+template <class T>
+T wait_for_change(const std::atomic<T>& place, T value) {
+  const auto start = std::chrono::steady_clock::now();
+  T now = place.load(std::memory_order_acquire);
+  while (now == value && std::chrono::steady_clock::now() - start < kAwake)
+    for (int i = 0; i < kPausesPerLook && now == value; ++i) {
+      __builtin_ia32_pause();
+      now = place.load(std::memory_order_acquire);
+    }
+  while (now == value) {
+    place.wait(value, std::memory_order_acquire);
+    now = place.load(std::memory_order_acquire);
+  }
+  return now;
+}
 
 }  // namespace
 
@@ -32,12 +50,10 @@ struct ThreadPool::Team {
   void serve(int thread, int threads) {
     uint64_t seen = 0;
     while (true) {
-      for (int spin = 0; round.load(std::memory_order_acquire) == seen && spin < kSpins; ++spin) pause();
-      round.wait(seen, std::memory_order_acquire);
-      ++seen;
+      seen = wait_for_change(round, seen);
       if (stop.load(std::memory_order_relaxed)) return;
       part(thread, threads);
-      left.fetch_sub(1, std::memory_order_release);
+      if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
     }
   }
 };
@@ -63,7 +79,7 @@ void ThreadPool::run(int64_t count, const std::function<void(int, int64_t, int64
     team_->round.notify_all();
   }
   team_->part(0, threads_);
-  while (team_->left.load(std::memory_order_acquire) > 0) pause();
+  for (int left = team_->left.load(std::memory_order_acquire); left > 0;) left = wait_for_change(team_->left, left);
 }
 
 }  // namespace einc

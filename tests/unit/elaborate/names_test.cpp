@@ -88,6 +88,12 @@ TEST_CASE("states") {
   CHECK(Compiled(head + "s = x\noutput x").only(Code::state_rebound, "s"));
   CHECK(Compiled(head + "input p: i32[]\ns[n = p] <- sum(x)\noutput x").said == "");
   CHECK(Compiled(head + "s <- 0\noutput x").said == "");
+  const Compiled made(head + "s <- 0.9 * s + 0.1 * x\noutput y = updated(s)");
+  CHECK(made.said == "");
+  CHECK(made.graph->outputs[0].node == made.graph->updates[0].value);
+  CHECK(Compiled(head + "output y = updated(s)\ns <- x").only(Code::not_updated, "s"));
+  CHECK(Compiled(head + "s <- x\noutput y = updated(x)").only(Code::not_a_state, "x"));
+  CHECK(Compiled(head + "s <- x\noutput y = updated(s, x)").only(Code::updated_arguments, "updated(s, x)"));
   CHECK(Compiled(head + "t <- 0\noutput x").only(Code::unknown_name, "t"));
 }
 
