@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/vocabulary.h"
 #include "runtime/data/token_file.h"
 #include "runtime/text/characters.h"
 #include "runtime/text/tokenizer.h"
@@ -15,41 +16,12 @@ namespace einc {
 namespace {
 
 struct TokenizeRequest {
-  std::string input, output, kind, dtype;
-  VocabularyFiles files;
+  std::string input, output, dtype;
+  VocabularyRequest vocabulary;
   double split = 1;
 };
 
-void add_vocabulary_options(CLI::App& app, TokenizeRequest& request) {
-  app.add_option("--kind", request.kind,
-                 "what a token is: a byte (bytes, when there is no --vocab), a character (chars), or GPT-2's byte pairs (gpt2)")
-      ->check(CLI::IsMember({"bytes", "chars", "gpt2"}));
-  app.add_option(
-      "--vocab", request.files.vocabulary,
-      "the vocabulary: chars.json as tokenize writes it, GPT-2's encoder.json (vocab.json), or its ranks as tiktoken keeps them");
-  app.add_option("--merges", request.files.merges, "vocab.bpe (merges.txt) for encoder.json; without: one of these names beside it");
-}
-
-std::optional<TokenizerKind> kind_of(const TokenizeRequest& request) {
-  for (const TokenizerKind kind : {TokenizerKind::bytes, TokenizerKind::characters, TokenizerKind::gpt2})
-    if (request.kind == to_string(kind)) return kind;
-  if (request.files.vocabulary.empty()) return TokenizerKind::bytes;
-  return std::nullopt;
-}
-
 ExitStatus wrong_usage(const std::string& message) { return fmt::print(stderr, "einc: {}\n", message), ExitStatus::wrong_usage; }
-
-// A message when the options cannot go together.
-std::optional<std::string> contradiction(const TokenizeRequest& request) {
-  const std::optional<TokenizerKind> kind = kind_of(request);
-  const bool has_vocabulary = !request.files.vocabulary.empty();
-  if (kind == TokenizerKind::bytes && has_vocabulary) return "--kind bytes takes no --vocab";
-  if (kind == TokenizerKind::gpt2 && !has_vocabulary)
-    return "--kind gpt2 needs --vocab FILE: GPT-2's encoder.json with vocab.bpe beside it, or gpt2.tiktoken";
-  if (!request.files.merges.empty() && (!has_vocabulary || kind == TokenizerKind::characters))
-    return "--merges goes with --vocab encoder.json";
-  return std::nullopt;
-}
 
 // NAME in the folder of the path.
 std::string beside(const std::string& path, const std::string& name) { return (std::filesystem::path(path).parent_path() / name).string(); }
@@ -94,15 +66,15 @@ ExitStatus tokenize(const TokenizeRequest& request) {
     return wrong_usage(fmt::format("--split writes {} too, which -o names already", printable(validation)));
   const MappedFile file(request.input);
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  const std::optional<TokenizerKind> kind = kind_of(request);
-  const bool makes_characters = kind == TokenizerKind::characters && request.files.vocabulary.empty();
+  const std::optional<TokenizerKind> kind = kind_of(request.vocabulary);
+  const bool makes_characters = kind == TokenizerKind::characters && request.vocabulary.files.vocabulary.empty();
 
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<int32_t> characters;
   if (makes_characters)
     tokenizer = std::make_unique<CharacterTokenizer>(characters = characters_of(text));
   else
-    tokenizer = open_tokenizer(request.files, kind);
+    tokenizer = open_tokenizer(request.vocabulary.files, kind);
   const TokenFormat format = token_format_of(request.output);
   if (format == TokenFormat::u16 && tokenizer->size() > 65536)
     return wrong_usage(
@@ -128,7 +100,7 @@ ExitStatus tokenize(const TokenizeRequest& request) {
 }
 
 ExitStatus detokenize(const TokenizeRequest& request) {
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(request.files, kind_of(request));
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(request.vocabulary.files, kind_of(request.vocabulary));
   std::optional<TokenFormat> format;
   if (!request.dtype.empty()) format = request.dtype == "u16" ? TokenFormat::u16 : TokenFormat::u32;
   const TokenFile file(request.input, format);
@@ -164,14 +136,14 @@ ExitStatus tokenize_command(Arguments arguments) {
   app.add_option("TEXT", request.input, "a file; UTF-8, but for --kind bytes and gpt2 any bytes do")->required();
   app.add_option("-o,--output", request.output, "the file of tokens, such as train.bin; one named *.u32 or *.u32.bin has 32 bits a token")
       ->required();
-  add_vocabulary_options(app, request);
+  add_vocabulary_options(app, request.vocabulary);
   app.add_option("--split", request.split, "the part of the text that goes to -o, such as 0.9; the rest goes to val.bin beside it")
       ->check(CLI::Range(0.0, 1.0));
   app.footer(
       "--kind chars without --vocab numbers the text's characters in their order, as nanoGPT does, and writes chars.json beside the "
       "tokens.");
   if (auto status = parse_arguments(app, arguments)) return *status;
-  if (const auto problem = contradiction(request)) return wrong_usage(*problem);
+  if (const auto problem = contradiction(request.vocabulary)) return wrong_usage(*problem);
   return tokenize(request);
 }
 
@@ -180,12 +152,12 @@ ExitStatus detokenize_command(Arguments arguments) {
   CLI::App app("Turns a file of tokens back into text, byte for byte.", "einc detokenize");
   app.add_option("TOKENS", request.input, "a file that einc tokenize wrote, or of llm.c's form")->required();
   app.add_option("-o,--output", request.output, "the file of text; without: standard output");
-  add_vocabulary_options(app, request);
+  add_vocabulary_options(app, request.vocabulary);
   app.add_option("--dtype", request.dtype, "of the tokens, where neither the file's header nor its name says it")
       ->check(CLI::IsMember({"u16", "u32"}));
   if (auto status = parse_arguments(app, arguments)) return *status;
-  if (const auto problem = contradiction(request)) return wrong_usage(*problem);
-  if (kind_of(request) == TokenizerKind::characters && request.files.vocabulary.empty())
+  if (const auto problem = contradiction(request.vocabulary)) return wrong_usage(*problem);
+  if (kind_of(request.vocabulary) == TokenizerKind::characters && request.vocabulary.files.vocabulary.empty())
     return wrong_usage("--kind chars needs the vocabulary that einc tokenize wrote: --vocab chars.json");
   return detokenize(request);
 }

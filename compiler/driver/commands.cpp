@@ -11,6 +11,7 @@ std::span<const Command> commands() {
       {"estimate", "training time and memory from a model's size alone", estimate_command},
       {"tokenize", "text to a file of tokens", tokenize_command},
       {"detokenize", "a file of tokens to text", detokenize_command},
+      {"sample", "draw text from a trained language model", sample_command},
       {"fmt", "format files", format_command},
       {"dtypes", "the number formats", dtypes_command},
   };

@@ -18,6 +18,7 @@ ExitStatus estimate_command(Arguments arguments);    // einc estimate --params 7
 ExitStatus tokenize_command(Arguments arguments);    // einc tokenize TEXT -o train.bin
 ExitStatus detokenize_command(Arguments arguments);  // einc detokenize train.bin
 ExitStatus dtypes_command(Arguments arguments);      // einc dtypes
+ExitStatus sample_command(Arguments arguments);      // einc sample FILE --weights w.safetensors
 ExitStatus format_command(Arguments arguments);      // einc fmt FILE...
 
 struct Command {

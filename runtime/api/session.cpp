@@ -143,6 +143,21 @@ void Session::bind(std::string_view name, DLManagedTensor* tensor) {
   });
 }
 
+void Session::share(Session& other) {
+  const ProgramInfo &mine = program_.rep_->info, &theirs = other.program_.rep_->info;
+  std::vector<std::pair<Source, void*>> places;
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < sources_of(mine, kind).size(); ++i) {
+      const TensorInfo& tensor = sources_of(mine, kind)[i];
+      const auto index = find(sources_of(theirs, kind), tensor.name);
+      if (!index) continue;
+      const TensorInfo& there = sources_of(theirs, kind)[*index];
+      check(tensor, there.dtype, there.shape);
+      places.emplace_back(Source{kind, i}, const_cast<void*>(other.rep_->memory({kind, *index})));
+    }
+  for (const auto& [source, memory] : places) rep_->bind(source, memory, nullptr);
+}
+
 void Session::run() {
   guarded([&] { rep_->run(); });
 }

@@ -121,6 +121,11 @@ class Session {
   // deleter when it is done with it; on an Error it stays the caller's.
   void bind(std::string_view name, DLManagedTensor* tensor);
 
+  // Params and states that the other session has too lie in its memory from now on: two specialisations of one program, say for many
+  // tokens and for one, work on the same values. The other session outlives this one, binds none of them anew, and does not run at the
+  // same time. Throws Error (usage): one has another dtype or shape there, and nothing is changed.
+  void share(Session& other);
+
   // Computes the outputs from inputs, params and states, and the new values of the program's own states.
   void run();
   // The minimized loss of inputs, params and states as they are, without dropout. Nothing changes. Throws Error (usage) when

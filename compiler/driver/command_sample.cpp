@@ -1,0 +1,159 @@
+// `einc sample FILE`: text from a trained language model.
+#include <einc/einc.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "compiler/driver/command_line.h"
+#include "compiler/driver/find_model.h"
+#include "compiler/driver/open_program.h"
+#include "compiler/driver/vocabulary.h"
+#include "compiler/ir/interpret_ops.h"
+#include "runtime/base/printable.h"
+#include "runtime/data/file.h"
+#include "runtime/sample/generate.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kReadAtOnce = 32;  // tokens of a prompt, when a model has a cache
+
+struct SampleRequest {
+  std::string file, weights, prompt, prompt_file, precision;
+  std::vector<std::string> dims;
+  VocabularyRequest vocabulary;
+  ModelTensors tensors;
+  GenerationSettings generation{.count = 500};
+  int threads = 0;
+  bool greedy = false, quiet = false;
+};
+
+void add_options(CLI::App& app, SampleRequest& r) {
+  app.add_option("FILE", r.file, "the program: tokens in, logits out; with a state that each run writes at a position, a cache")
+      ->required();
+  app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  app.add_option("--weights", r.weights, "the params: a .safetensors or .npz file, such as einc train --save or a checkpoint holds")
+      ->required();
+  add_vocabulary_options(app, r.vocabulary);
+  auto* prompt = app.add_option("--prompt", r.prompt, "what the text begins with; a line's end when not given");
+  app.add_option("--prompt-file", r.prompt_file, "the same from a file")->excludes(prompt);
+  app.add_option("-n,--tokens", r.generation.count, "to make")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--temperature", r.generation.rule.temperature, "divides the logits: below 1 the likely gets likelier; 0 is --greedy")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--top-k", r.generation.rule.top_k, "draw among the k most likely tokens only")->check(CLI::PositiveNumber);
+  app.add_option("--top-p", r.generation.rule.top_p, "draw among the most likely ones that reach this probability together")
+      ->check(CLI::Range(1e-9, 1.0));
+  app.add_flag("--greedy", r.greedy, "always the most likely token");
+  app.add_option("--seed", r.generation.seed, "of the draws")->check(seed_check());
+  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_option("--tokens-input", r.tensors.tokens, "the input of tokens, where several could be it")->type_name("NAME");
+  app.add_option("--position-input", r.tensors.position, "the input that says where they stand")->type_name("NAME");
+  app.add_option("--logits", r.tensors.logits, "the output")->type_name("NAME");
+  app.add_option("--threads", r.threads, "of the processor; all when not given")->check(CLI::PositiveNumber);
+  app.add_flag("--quiet", r.quiet, "the text and nothing else");
+}
+
+// The program compiled for sequences of one length.
+Model specialise(const SampleRequest& r, const Bindings& dims, Name sequence, std::optional<int64_t> length) {
+  CompileOptions options;
+  for (const auto& [name, value] : dims) options.dims[name.str()] = value;
+  if (length) options.dims[sequence.str()] = *length;
+  options.purpose = Purpose::inference;
+  if (r.precision == "f32") options.precision = Precision::f32;
+  if (r.precision == "bf16") options.precision = Precision::bf16;
+  if (r.precision == "f16") options.precision = Precision::f16;
+  if (r.precision == "fp8") options.precision = Precision::fp8;
+  return compile_file(r.file, options);
+}
+
+void load(Session& session, const std::string& path) {
+  session.init(0);
+  const LoadedWeights loaded = session.load(path);
+  if (loaded.missing.empty()) return;
+  throw Error(ErrorKind::data, fmt::format("{} lacks {} of the program's params, the first of them '{}'", printable(path),
+                                           loaded.missing.size(), loaded.missing.front()));
+}
+
+struct Clock {
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+};
+
+ExitStatus write_text(LanguageModel& model, const Tokenizer& tokenizer, const std::string& prompt, const SampleRequest& r) {
+  const std::vector<int32_t> tokens = tokenizer.encode(prompt);
+  if (tokens.empty()) return fmt::print(stderr, "einc: the prompt holds no token\n"), ExitStatus::wrong_usage;
+  bool written = std::fwrite(prompt.data(), 1, prompt.size(), stdout) == prompt.size();
+  const Clock clock;
+  double first = 0;
+  int64_t count = 0;
+  generate(model, tokens, r.generation, [&](int32_t token) {
+    if (count++ == 0) first = clock.seconds();
+    const std::string text = tokenizer.decode(std::vector{token});
+    written = written && std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    return written;
+  });
+  written = written && std::fputc('\n', stdout) != EOF && std::fflush(stdout) == 0;
+  if (!written) return fmt::print(stderr, "einc: cannot write to standard output\n"), ExitStatus::environment;
+  if (!r.quiet) {
+    fmt::print(stderr, "prompt of {} tokens and the first token {:.3f} s", tokens.size(), first);
+    if (count > 1) fmt::print(stderr, ", then {:.1f} tokens/s", static_cast<double>(count - 1) / (clock.seconds() - first));
+    fmt::print(stderr, "\n");
+  }
+  return ExitStatus::done;
+}
+
+ExitStatus sample(const SampleRequest& r, const Bindings& dims, const Graph& graph) {
+  const std::optional<FoundModel> found = find_model(graph, r.tensors);
+  if (!found) return ExitStatus::wrong_program;
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(r.vocabulary.files, kind_of(r.vocabulary));
+  std::string prompt = r.prompt.empty() ? "\n" : r.prompt;
+  if (!r.prompt_file.empty()) {
+    const MappedFile file(r.prompt_file);
+    prompt.assign(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  }
+  const SessionOptions threads{r.threads};
+  std::optional<int64_t> context;
+  if (found->cache) {
+    Bindings one = dims;
+    one[found->sequence] = 1;
+    context = found->cache->evaluate_integer(bind_dims(graph, one));
+  }
+  Session last(specialise(r, dims, found->sequence, context ? std::optional<int64_t>(1) : std::nullopt), threads);
+  load(last, r.weights);
+  const std::vector<TensorInfo>& outputs = last.program().outputs();
+  const auto logits = std::find_if(outputs.begin(), outputs.end(), [&](const TensorInfo& t) { return t.name == found->tensors.logits; });
+  const int64_t vocabulary = logits->shape.back();
+  if (tokenizer->size() > vocabulary) {
+    fmt::print(stderr, "einc: the vocabulary has {} tokens, but the model makes {}\n", tokenizer->size(), vocabulary);
+    return ExitStatus::wrong_usage;
+  }
+  SampleRequest settings = r;
+  settings.generation.vocabulary = tokenizer->size();
+  if (r.greedy) settings.generation.rule.temperature = 0;
+  if (!context) return write_text(*model_without_cache(last, found->tensors), *tokenizer, prompt, settings);
+  Session several(specialise(r, dims, found->sequence, std::min(kReadAtOnce, *context)), threads);
+  return write_text(*model_with_cache(several, last, found->tensors, *context), *tokenizer, prompt, settings);
+}
+
+}  // namespace
+
+ExitStatus sample_command(Arguments arguments) {
+  SampleRequest r;
+  CLI::App app("Draws text from a language model, token by token.", "einc sample");
+  add_options(app, r);
+  if (auto status = parse_arguments(app, arguments)) return *status;
+  const auto dims = parse_dim_settings(r.dims);
+  if (!dims) return ExitStatus::wrong_usage;
+  if (const auto problem = contradiction(r.vocabulary)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::wrong_usage;
+  const auto opened = open_program({r.file, r.precision, *dims, Roots::inference});
+  if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
+  const Graph& graph = *std::get<Compilation>(opened).graph;
+  if (!dims_are_set(graph, *dims)) return ExitStatus::wrong_usage;
+  return sample(r, *dims, graph);
+}
+
+}  // namespace einc
