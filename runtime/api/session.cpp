@@ -8,6 +8,7 @@
 #include "runtime/executor/dlpack.h"
 #include "runtime/executor/session.h"
 #include "runtime/executor/weights.h"
+#include "runtime/train/checkpoint_folder.h"
 
 namespace einc {
 namespace {
@@ -111,6 +112,28 @@ LoadedWeights Session::load(const std::string& path, const std::string& names) {
 void Session::save(const std::string& path, Saved what) const {
   guarded([&] { save_weights(path, program_.rep_->info, *rep_, what); });
 }
+
+void Session::save_checkpoint(const std::string& folder, int keep) const {
+  if (keep < 1) fail(fmt::format("a checkpoint folder that keeps {}", keep));
+  TrainingPosition position;
+  position.step = rep_->steps();
+  RunSettings run;
+  run.seeds = {rep_->seed(), rep_->seed(), rep_->seed()};
+  guarded([&] { CheckpointFolder(folder).save(*rep_, position, run, static_cast<uint64_t>(keep)); });
+}
+
+bool Session::resume(const std::string& folder) {
+  return guarded([&] {
+    const auto found = CheckpointFolder(folder).newest();
+    if (!found) return false;
+    const CheckpointRecord& record = found->checkpoint.record();
+    restore(found->checkpoint, *rep_, record.run, Fit::exact);
+    rep_->set_draws(record.run.seeds.dropout, record.position.step);
+    return true;
+  });
+}
+
+uint64_t Session::steps() const { return rep_->steps(); }
 
 void Session::bind(std::string_view name, DType dtype, const std::vector<int64_t>& shape, void* memory) {
   const Source source = source_of(program_.rep_->info, name);

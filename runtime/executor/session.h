@@ -63,6 +63,8 @@ class SessionRep {
   void step();
   // The next step draws what step `step` of a run with this seed draws.
   void set_draws(uint64_t seed, uint64_t step) { seed_ = seed, steps_ = step; }
+  uint64_t seed() const { return seed_; }
+  uint64_t steps() const { return steps_; }
   const ProgramInfo& program() const { return program_.info; }
   ThreadPool& pool() { return *pool_; }
   void* memory(Source source) { return places_[slot(source)].memory; }

@@ -104,6 +104,14 @@ class Session {
   // Writes a .safetensors file: whole or not at all. Throws Error (resource).
   void save(const std::string& path, Saved what = Saved::params) const;
 
+  // A checkpoint: params, states, seed and the number of steps done, as `folder`/step-N, which is there whole or not at all. Of
+  // those before it the newest `keep` - 1 stay. Throws Error (resource, usage).
+  void save_checkpoint(const std::string& folder, int keep = 2) const;
+  // Goes on from the newest whole checkpoint of the folder as if nothing had happened in between; how many steps that were,
+  // steps() says. False: there is none, and nothing changed. Throws Error: data (another program's, or none is whole), resource.
+  bool resume(const std::string& folder);
+  uint64_t steps() const;  // done since init, or in the life of the checkpoint
+
   // From now on the tensor lies in the caller's memory, which outlives the session or the next bind of this name: nothing is
   // copied, and a training step writes new params and states there. The memory is aligned as its elements are. Throws as set.
   template <class T>

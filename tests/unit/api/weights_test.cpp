@@ -63,6 +63,48 @@ TEST_CASE("a saved session goes on where it was") {
   CHECK(SafetensorsFile(folder / "params.safetensors").tensors().size() == 2);
 }
 
+TEST_CASE("a session goes on from its newest checkpoint as if nothing had happened") {
+  const Folder folder;
+  CompileOptions with_dropout = options(Target::reference);
+  const std::string text = std::string(kLinear).replace(std::string(kLinear).find("einsum(x, w"), 11, "einsum(dropout(x, 0.5), w");
+  const Model model = compile_text(text, with_dropout);
+  const auto give = [](Session& session) {
+    session.set("x", numbers(12, 0));
+    session.set("y", numbers(4, 1));
+  };
+  const auto weights = [](const Session& session) { return session.param("w").to_doubles(); };
+  Session whole(model), first(model), second(model);
+  whole.init(7);
+  first.init(7);
+  give(whole);
+  give(first);
+  give(second);
+  for (int i = 0; i < 9; ++i) whole.step();
+  CHECK_FALSE(second.resume(folder / "run"));
+  for (int i = 0; i < 5; ++i) {
+    first.step();
+    if (i % 2 == 0) first.save_checkpoint(folder / "run");
+  }
+  CHECK(first.steps() == 5);
+  CHECK_FALSE(std::filesystem::exists(folder / "run/step-00000001"));
+  CHECK(std::filesystem::exists(folder / "run/step-00000003"));
+  CHECK(second.resume(folder / "run"));
+  CHECK(second.steps() == 5);
+  while (second.steps() < 9) second.step();
+  CHECK(weights(second) == weights(whole));
+  CHECK(second.loss() == whole.loss());
+  CHECK_THROWS_AS(second.save_checkpoint(folder / "run", 0), Error);
+  CompileOptions larger = options(Target::reference, 5);
+  Session other(compile_text(text, larger));
+  try {
+    other.resume(folder / "run");
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::data);
+    CHECK(std::string(error.what()).find("dim batch was 4, is 5 now") != std::string::npos);
+  }
+}
+
 TEST_CASE("weights of another float format are rounded, and what does not match is told") {
   const Folder folder;
   const std::vector<uint16_t> halves = {0x3F80, 0xC000, 0x3F00};  // bf16: 1, -2, 0.5

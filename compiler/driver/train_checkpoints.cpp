@@ -1,0 +1,66 @@
+#include "compiler/driver/train_checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "runtime/base/printable.h"
+
+namespace einc {
+
+void add_checkpoint_options(CLI::App& app, CheckpointRequest& request) {
+  auto* folder = app.add_option("--checkpoint", request.folder,
+                                "a folder for checkpoints: params, optimizer state, position; each is whole or not there")
+                     ->type_name("DIR");
+  app.add_option("--every", request.every, "steps between checkpoints; the last step and the best validation loss have theirs too")
+      ->check(CLI::PositiveNumber)
+      ->needs(folder);
+  app.add_option("--keep", request.keep, "checkpoints that stay: the newest ones, and the best one besides")
+      ->check(CLI::PositiveNumber)
+      ->needs(folder);
+  auto* resume = app.add_flag("--resume", request.resume, "go on from the newest whole checkpoint, to the bit; begin where there is none")
+                     ->needs(folder);
+  app.add_flag("--partial", request.partial, "with --resume: of a checkpoint of another model or run, take what fits")->needs(resume);
+}
+
+RunCheckpoints::RunCheckpoints(const CheckpointRequest& request) : request_(request), folder_(request.folder) {
+  if (!request_.resume) return;
+  found_ = folder_.newest();
+  if (!found_) return;
+  for (const std::string& problem : found_->passed_over) fmt::print(stderr, "einc: warning: {}\n", problem);
+  if (!found_->passed_over.empty())
+    fmt::print(stderr, "einc: warning: going on from {}, the newest checkpoint that is whole\n", printable(found_->checkpoint.folder()));
+}
+
+bool RunCheckpoints::may_begin() const {
+  if (request_.resume) return true;
+  const std::vector<uint64_t> steps = folder_.steps();
+  if (steps.empty()) return true;
+  fmt::print(stderr, "einc: {} has checkpoints up to step {}: go on from there with --resume, or take another folder\n",
+             printable(folder_.path()), steps.back());
+  return false;
+}
+
+TrainingPosition RunCheckpoints::begin(SessionRep& session, RunSettings run) {
+  run_ = std::move(run);
+  if (!found_) return {};
+  const Checkpoint& checkpoint = found_->checkpoint;
+  for (const std::string& line : noted_differences(checkpoint, run_))
+    fmt::print(stderr, "einc: warning: since {}: {}\n", printable(checkpoint.folder()), line);
+  const Fit fit = request_.partial ? Fit::partial : Fit::exact;
+  for (const std::string& line : restore(checkpoint, session, run_, fit))
+    fmt::print(stderr, "einc: warning: {}: {}\n", printable(checkpoint.folder()), line);
+  const TrainingPosition position = checkpoint.record().position;
+  saved_ = position.step;
+  found_.reset();
+  return position;
+}
+
+void RunCheckpoints::consider(const SessionRep& session, const TrainingPosition& position, Moment moment) {
+  const bool best = std::isfinite(position.best_loss) && position.best_step == position.step;
+  if (position.step == saved_ || (moment == Moment::between && !best && position.step % request_.every != 0)) return;
+  folder_.save(session, position, run_, request_.keep);
+  saved_ = position.step;
+}
+
+}  // namespace einc
