@@ -12,10 +12,13 @@
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/process_memory.h"
 #include "compiler/driver/train.h"
+#include "compiler/driver/train_checkpoints.h"
+#include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
 #include "compiler/report/report.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/xxh64.h"
 #include "runtime/cpu/peak.h"
 #include "runtime/executor/weights.h"
 #include "runtime/train/open_batches.h"
@@ -25,9 +28,11 @@ namespace {
 
 struct TrainRequest {
   std::string file, target = "cpu", precision, log, save, next, order = "random", token_format;
+  std::string weights, names;  // to begin with
+  CheckpointRequest checkpoint;
   std::vector<std::string> dims, data, validation;
-  uint64_t steps = 0, log_every = 10, evaluate_every = 0, evaluation_batches = 20, seed = 0;
-  std::optional<uint64_t> init_seed, data_seed, dropout_seed;
+  uint64_t steps = 0, log_every = 10, evaluate_every = 0, evaluation_batches = 20;
+  std::optional<uint64_t> seed, init_seed, data_seed, dropout_seed;
   double validation_fraction = 0;
   int threads = 0;
   bool quiet = false;
@@ -54,6 +59,11 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->check(CLI::PositiveNumber);
   app.add_option("--log", r.log, "writes one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
   app.add_option("--log-every", r.log_every, "steps of a log interval")->check(CLI::PositiveNumber);
+  add_checkpoint_options(app, r.checkpoint);
+  auto* weights = app.add_option("--weights", r.weights, "params to begin with: a .safetensors or .npz file")->type_name("FILE");
+  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
+      ->type_name("FILE")
+      ->needs(weights);
   app.add_option("--save", r.save, "where the params go at the end: a .safetensors file")->type_name("FILE");
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
@@ -70,12 +80,12 @@ void add_options(CLI::App& app, TrainRequest& r) {
 
 std::atomic<bool> interrupt_asked{false};
 
-// The first interrupt is noted, the second one ends the process.
+// The first one is noted, the second one ends the process.
 void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupt_asked = true; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }
 
 double value_of(const Amount& amount) { return amount.value ? amount.value->to_double() : 0; }
@@ -102,14 +112,36 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
   }
   facts.threads = session.pool().size();
   facts.steps = r.steps;
-  facts.seeds = {r.init_seed.value_or(r.seed), r.data_seed.value_or(r.seed), r.dropout_seed.value_or(r.seed)};
   return facts;
+}
+
+// What is not said is as in the run that is gone on with.
+TrainingSeeds seeds_of(const TrainRequest& r, const TrainingSeeds* earlier) {
+  const TrainingSeeds other = earlier ? *earlier : TrainingSeeds{};
+  const auto seed = [&](const std::optional<uint64_t>& own, uint64_t before) { return own ? *own : r.seed.value_or(before); };
+  return {seed(r.init_seed, other.init), seed(r.data_seed, other.data), seed(r.dropout_seed, other.dropout)};
+}
+
+RunSettings settings_of(const TrainRequest& r, const RunFacts& facts, const Graph& graph, const Batches& training,
+                        const Batches* validation) {
+  const std::string text = print_graph(graph);
+  const Processor& processor = native_processor();
+  RunSettings run;
+  run.seeds = facts.seeds;
+  run.required = {{"data", training.description()}, {"precision", facts.precision}};
+  run.noted = {{"program text", fmt::format("{:016x}", xxh64(std::as_bytes(std::span(text))))},
+               {"target", r.target},
+               {"processor", fmt::format("{}-bit vectors{}", processor.vector_bits, processor.matrix_tiles ? ", matrix tiles" : "")}};
+  if (validation != nullptr)
+    run.noted["validation data"] = fmt::format("{} batches of {}", r.evaluation_batches, validation->description());
+  return run;
 }
 
 // Passes on what the loop says, gathered into intervals.
 class Watcher : public TrainingWatcher {
  public:
-  Watcher(const SessionRep& session, uint64_t log_every) : session_(session), log_every_(log_every) {
+  Watcher(const SessionRep& session, uint64_t log_every, RunCheckpoints* checkpoints)
+      : session_(session), log_every_(log_every), checkpoints_(checkpoints) {
     const ProgramInfo& info = session.program();
     for (uint32_t i = 0; i < info.outputs.size(); ++i)
       if (info.outputs[i].name.rfind(kPrefix, 0) == 0) outputs_.emplace_back(info.outputs[i].name.substr(kPrefix.size()), i);
@@ -142,7 +174,12 @@ class Watcher : public TrainingWatcher {
     for (const auto& view : views_) view->evaluated(record);
   }
 
-  Next between_steps(const TrainingPosition&) override { return interrupt_asked ? Next::stop : Next::go_on; }
+  Next between_steps(const TrainingPosition& position) override {
+    const bool stops = interrupt_asked;
+    const bool last = stops || position.step == steps_;
+    if (checkpoints_) checkpoints_->consider(session_, position, last ? RunCheckpoints::Moment::last : RunCheckpoints::Moment::between);
+    return stops ? Next::stop : Next::go_on;
+  }
 
   void end(const TrainingPosition& position, int64_t measured_bytes) {
     result_.position = position;
@@ -166,6 +203,7 @@ class Watcher : public TrainingWatcher {
 
   const SessionRep& session_;
   const uint64_t log_every_;
+  RunCheckpoints* checkpoints_;  // null: none are kept
   std::vector<std::unique_ptr<RunView>> views_;
   std::vector<std::pair<std::string, uint32_t>> outputs_;  // that training adds
   std::optional<Source> loss_scale_;
@@ -175,7 +213,23 @@ class Watcher : public TrainingWatcher {
   RunResult result_;
 };
 
-ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, const DataSettings& data, const DataSettings& validation) {
+void begin_with(const TrainRequest& r, SessionRep& session) {
+  const LoadedWeights loaded = load_weights(r.weights, r.names.empty() ? NameMap() : NameMap::read(r.names), session.program(), session);
+  const auto warn = [&](const std::vector<std::string>& names, const char* what) {
+    if (names.empty()) return;
+    fmt::print(stderr, "einc: warning: {}: {} {}: {}{}\n", printable(r.weights), names.size(), what, printable(names.front()),
+               names.size() > 1 ? ", ..." : "");
+  };
+  warn(loaded.missing, "params are not in it and start from their initialisers");
+  warn(loaded.unused, "arrays belong to no param");
+}
+
+ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation) {
+  std::optional<RunCheckpoints> checkpoints;
+  if (!r.checkpoint.folder.empty()) checkpoints.emplace(r.checkpoint);
+  if (checkpoints && !checkpoints->may_begin()) return ExitStatus::wrong_usage;
+  const TrainingSeeds seeds = seeds_of(r, checkpoints ? checkpoints->seeds() : nullptr);
+  data.seed = validation.seed = seeds.data;
   const auto graphs = std::make_shared<const ProgramGraphs>(std::move(graphs_given));
   const auto program = r.target == "cpu" ? native_program(*graphs, FileCache::default_folder()) : reference_program(graphs);
   const std::shared_ptr<const Batches> batches = open_batches(data, program->info.inputs, DataPart::training);
@@ -185,21 +239,27 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, const DataSe
   forget_high_water();
   const int64_t before = resident_bytes();
   SessionRep session(*program, r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency()));
-  const RunFacts facts = facts_of(r, *graphs, *program, session);
-  Watcher watcher(session, r.log_every);
-  if (!r.log.empty()) watcher.add(json_log(r.log, LogMode::fresh));
+  RunFacts facts = facts_of(r, *graphs, *program, session);
+  facts.seeds = seeds;
+  session.initialize(seeds.init);
+  if (!r.weights.empty()) begin_with(r, session);
+  TrainingPosition position;
+  if (checkpoints)
+    position = checkpoints->begin(session, settings_of(r, facts, *graphs->parts[Part::training], *batches, evaluation.get()));
+  Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr);
+  if (!r.log.empty()) watcher.add(json_log(r.log, position.step > 0 ? LogMode::append : LogMode::fresh));
   if (!r.quiet) watcher.add(isatty(STDOUT_FILENO) != 0 ? progress_bar(stdout) : plain_lines(stdout));
-  session.initialize(facts.seeds.init);
   Trainer trainer(session, {r.steps, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation, watcher);
   catch_interrupts();
-  TrainingPosition position;
   watcher.begin(facts, position);
   position = trainer.run(position);
   watcher.end(position, high_water_bytes() - before);
   if (!r.save.empty()) save_weights(r.save, program->info, session, Saved::params);
-  if (position.step == r.steps) return ExitStatus::done;
-  fmt::print(stderr, "einc: interrupted after step {}{}\n", position.step,
-             r.save.empty() ? "; nothing is saved: give --save" : ", saved to " + printable(r.save));
+  if (position.step >= r.steps) return ExitStatus::done;
+  const std::string saved = checkpoints      ? printable(checkpoints->last_folder()) + " is saved: go on with --resume"
+                            : r.save.empty() ? "nothing is saved: give --checkpoint"
+                                             : printable(r.save) + " is saved";
+  fmt::print(stderr, "einc: interrupted after step {}; {}\n", position.step, saved);
   return ExitStatus::interrupted;
 }
 
@@ -231,7 +291,6 @@ ExitStatus train_command(Arguments arguments) {
   data.next = r.next;
   if (!r.token_format.empty()) data.token_format = r.token_format == "u16" ? TokenFormat::u16 : TokenFormat::u32;
   data.order = r.order == "random" ? RowOrder::random : RowOrder::epochs;
-  data.seed = r.data_seed.value_or(r.seed);
   data.validation_fraction = r.validation_fraction;
   DataSettings validation = data;
   if (!validation_files->empty()) validation.files = *validation_files, validation.validation_fraction = data.validation_fraction = 0;

@@ -4,11 +4,13 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 namespace einc::test {
 namespace {
@@ -46,7 +48,20 @@ void limit(decltype(RLIMIT_CPU) what, rlim_t value) {
 
 }  // namespace
 
-Ran run_einc(const std::vector<std::string>& arguments, Stack stack) {
+namespace {
+
+// Polls, so that a child that has ended is not signalled.
+int wait_with_signal(pid_t child, Signal signal, int& state, rusage& used) {
+  const auto end = std::chrono::steady_clock::now() + signal.after;
+  while (std::chrono::steady_clock::now() < end) {
+    if (const pid_t ended = wait4(child, &state, WNOHANG, &used); ended != 0) return ended;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  kill(child, signal.number);
+  return wait4(child, &state, 0, &used);
+}
+
+Ran run(const std::vector<std::string>& arguments, Stack stack, const std::optional<Signal>& signal) {
   std::string binary = EINC_BINARY;
   std::vector<std::string> copies = arguments;
   std::vector<char*> words{binary.data()};
@@ -59,7 +74,8 @@ Ran run_einc(const std::vector<std::string>& arguments, Stack stack) {
   if (child == 0) become_einc(words, stack, output, errors);
   int state = 0;
   rusage used{};
-  if (wait4(child, &state, 0, &used) != child) throw std::runtime_error("wait4 failed");
+  const pid_t ended = signal ? wait_with_signal(child, *signal, state, used) : wait4(child, &state, 0, &used);
+  if (ended != child) throw std::runtime_error("wait4 failed");
   Ran ran;
   if (WIFEXITED(state)) ran.status = WEXITSTATUS(state);
   if (WIFSIGNALED(state)) ran.signal = WTERMSIG(state);
@@ -70,5 +86,11 @@ Ran run_einc(const std::vector<std::string>& arguments, Stack stack) {
   ran.errors = take(errors);
   return ran;
 }
+
+}  // namespace
+
+Ran run_einc(const std::vector<std::string>& arguments, Stack stack) { return run(arguments, stack, std::nullopt); }
+
+Ran run_einc(const std::vector<std::string>& arguments, Signal signal) { return run(arguments, Stack::usual, signal); }
 
 }  // namespace einc::test

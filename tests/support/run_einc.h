@@ -1,6 +1,8 @@
 // Runs the einc binary the way a user does, under limits of its own, and measures it.
 #pragma once
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,13 @@ struct Ran {
 enum class Stack : uint8_t { usual, small };  // small: 256 KiB
 
 Ran run_einc(const std::vector<std::string>& arguments, Stack stack = Stack::usual);
+
+// What it is sent while it runs, unless it ends before.
+struct Signal {
+  int number;
+  std::chrono::microseconds after;
+};
+Ran run_einc(const std::vector<std::string>& arguments, Signal signal);
 
 // A build with sanitizers is slower, and its shadow memory counts as used.
 #if defined(__SANITIZE_ADDRESS__)
