@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/base/dtype.h"
+
 namespace einc {
 namespace {
 
@@ -13,9 +15,10 @@ constexpr int64_t kTurnedRows = 64;    // of the turned axis: a tile that the se
 
 class Planner {
  public:
-  Planner(const Kernel& kernel, int vector_bits) : kernel_(kernel), axes_(axes_of_values(kernel)), width_(vector_bits / 32) {}
+  Planner(const Kernel& kernel, const Processor& processor)
+      : kernel_(kernel), processor_(processor), axes_(axes_of_values(kernel)), width_(processor.vector_bits / 32) {}
 
-  LoopPlan run() {
+  LoopPlan run(const std::vector<bool>& unshared) {
     LoopPlan best = stage_plan();
     double cost = cost_of(best);
     for (AxisId a : kernel_.outer) {
@@ -37,6 +40,8 @@ class Planner {
           if (const double c = cost_of(plan); c < cost) best = plan, cost = c;
         }
     divide(best);
+    find_fetched(best);
+    find_streamed(best, unshared);
     return best;
   }
 
@@ -161,6 +166,38 @@ class Planner {
     plan.domain *= chunks_of(extent, plan.chunk);
   }
 
+  int64_t bytes(uint16_t buffer) const { return kernel_.buffers[buffer].count * bytes_of(kernel_.buffers[buffer].dtype); }
+
+  void find_fetched(LoopPlan& plan) const {
+    plan.fetched.assign(kernel_.buffers.size(), false);
+    for (const Scalar& v : kernel_.values)
+      if (v.kind == ScalarKind::load && bytes(v.slot) >= processor_.level2_bytes / 2) plan.fetched[v.slot] = true;
+  }
+
+  void find_streamed(LoopPlan& plan, const std::vector<bool>& unshared) const {
+    plan.streamed.assign(kernel_.buffers.size(), false);
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const std::optional<AxisId> lanes = plan.outer_vector ? plan.outer_vector : plan.stage_vector[s];
+      if (!lanes || kernel_.sequence) continue;
+      for (const Store& store : kernel_.stages[s].stores)
+        if (unshared[store.buffer] && bytes(store.buffer) >= processor_.streamed_bytes && fills_lines(store, *lanes, plan.lanes))
+          plan.streamed[store.buffer] = true;
+    }
+    for (const Scalar& v : kernel_.values)
+      if (v.kind == ScalarKind::load) plan.streamed[v.slot] = false;
+  }
+
+  // Every vector of lanes covers whole lines, wherever the loops stand.
+  bool fills_lines(const Store& store, AxisId lanes, int count) const {
+    constexpr int64_t kLine = 64;
+    const int64_t size = bytes_of(kernel_.buffers[store.buffer].dtype);
+    const Affine& index = store.index.affine;
+    if (store.mode != StoreMode::set || !store.index.dynamic.empty() || index.coefficient(lanes) != 1) return false;
+    if (count * size % kLine != 0 || index.constant * size % kLine != 0 || bytes(store.buffer) % kLine != 0) return false;
+    return std::all_of(index.terms.begin(), index.terms.end(),
+                       [&](const Affine::Term& t) { return t.axis == lanes || t.coefficient * size % kLine == 0; });
+  }
+
   // Elements visited at each outer point.
   int64_t inner_work() const {
     int64_t most = 1;
@@ -173,6 +210,7 @@ class Planner {
   }
 
   const Kernel& kernel_;
+  const Processor& processor_;
   std::vector<uint64_t> axes_;
   int width_;
 };
@@ -185,6 +223,8 @@ bool is_turned(const Scalar& load, AxisId lanes, AxisId turned) {
   return load.index.affine.coefficient(turned) == 1 && step != 0 && step != 1;
 }
 
-LoopPlan plan_loops(const Kernel& kernel, int vector_bits) { return Planner(kernel, vector_bits).run(); }
+LoopPlan plan_loops(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared) {
+  return Planner(kernel, processor).run(unshared);
+}
 
 }  // namespace einc

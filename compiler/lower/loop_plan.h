@@ -1,6 +1,7 @@
 // How a kernel's loops run on a processor with vectors: which axis the lanes go along and what threads divide.
 #pragma once
 #include "compiler/lower/kernel.h"
+#include "compiler/lower/processor.h"
 
 namespace einc {
 
@@ -17,13 +18,16 @@ struct LoopPlan {
   std::optional<AxisId> turned;
   int64_t turned_chunk = 0;  // elements of the turned axis that one domain point covers
   int64_t domain = 1;
+  // By buffer: large ones, whose elements are fetched into the caches ahead of the loop that reads them first, and results that
+  // are written past the caches, in whole lines.
+  std::vector<bool> fetched, streamed;
 };
 
 // Pieces of `chunk` elements that an axis has, the last maybe shorter.
 inline int64_t chunks_of(int64_t extent, int64_t chunk) { return (extent + chunk - 1) / chunk; }
 
-// `vector_bits`: width of the processor's registers.
-LoopPlan plan_loops(const Kernel& kernel, int vector_bits);
+// `unshared`: by buffer, whether it lies apart from all others of the launch, in the program's own memory.
+LoopPlan plan_loops(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared);
 
 // A load whose neighbours along `turned` are neighbours in memory while those along `lanes` are not.
 bool is_turned(const Scalar& load, AxisId lanes, AxisId turned);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "compiler/ir/init_arguments.h"
@@ -94,33 +95,43 @@ class Maker {
     return snapshot != snapshot_of_.end() ? snapshot->second : buffer_of(id);
   }
 
-  uint32_t function_of(const Kernel& kernel) {
-    const auto [known, fresh] = function_of_.try_emplace(&kernel);
-    if (fresh) known->second = function_alike(kernel);
+  uint32_t function_of(const Kernel& kernel, const std::vector<bool>& unshared) {
+    const auto [known, fresh] = function_of_.try_emplace({&kernel, unshared});
+    if (fresh) known->second = function_alike(kernel, unshared);
     return known->second;
   }
 
-  uint32_t function_alike(const Kernel& kernel) {
-    std::string text = to_string(kernel);
-    const auto found = functions_.find(text);
-    if (found != functions_.end()) return found->second;
+  uint32_t function_alike(const Kernel& kernel, const std::vector<bool>& unshared) {
     const auto index = static_cast<uint32_t>(out_.functions.size());
     PlannedKernel planned{fmt::format("k{}", index), &kernel, {}, {}, {}};
     if (kernel.attention)
       planned.attention = tile_attention(kernel, processor_);
     else
-      planned.plan = plan_loops(kernel, processor_.vector_bits), planned.tiles = tile_contraction(kernel, processor_);
+      planned.plan = plan_loops(kernel, processor_, unshared), planned.tiles = tile_contraction(kernel, processor_);
+    const auto [known, fresh] = functions_.emplace(planned.text(), index);
+    if (!fresh) return known->second;
     out_.functions.push_back(std::move(planned));
     program().functions.push_back(out_.functions.back().name);
-    functions_.emplace(std::move(text), index);
     return index;
+  }
+
+  // Which of a launch's buffers lie in memory that is the program's own and that no other of them shares.
+  std::vector<bool> unshared(const Launch& launch) const {
+    std::vector<bool> apart;
+    for (uint32_t b : launch.buffers) {
+      const ExecutableBuffer& buffer = out_.program.buffers[b];
+      const bool own = buffer.role == BufferRole::arena || buffer.role == BufferRole::gradient;
+      apart.push_back(own && std::count_if(launch.buffers.begin(), launch.buffers.end(),
+                                           [&](uint32_t x) { return x == b || out_.program.buffers[x].offset == buffer.offset; }) == 1);
+    }
+    return apart;
   }
 
   void add_launch(const GraphKernel& k) {
     Launch launch;
-    launch.function = function_of(*k.kernel);
     for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kNoBuffer);
     for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
+    launch.function = function_of(*k.kernel, unshared(launch));
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
     launch.domain = out_.functions[launch.function].domain();
@@ -193,11 +204,18 @@ class Maker {
   LoweredProgram out_;
   std::vector<uint32_t> buffer_of_;
   std::unordered_map<uint32_t, uint32_t> snapshot_of_;  // by node
-  std::unordered_map<const Kernel*, uint32_t> function_of_;
+  std::map<std::pair<const Kernel*, std::vector<bool>>, uint32_t> function_of_;
   std::unordered_map<std::string, uint32_t> functions_;
 };
 
 }  // namespace
+
+std::string PlannedKernel::text() const {
+  std::string text = to_string(*kernel);
+  for (size_t b = 0; b < plan.streamed.size(); ++b)
+    if (plan.streamed[b] && !tiles) text += fmt::format("streams b{}\n", b);
+  return text;
+}
 
 LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const Processor& processor) {
   return Maker(graph, list, plan, processor).run();

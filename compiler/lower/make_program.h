@@ -18,6 +18,8 @@ struct PlannedKernel {
   std::optional<TiledContraction> tiles;  // instead of the plan's loops
   std::optional<TiledAttention> attention;
 
+  // Equal for functions that are the same code.
+  std::string text() const;
   int64_t domain() const { return attention ? attention->domain() : tiles ? tiles->domain() : plan.domain; }
 };
 

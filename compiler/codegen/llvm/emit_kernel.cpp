@@ -1,6 +1,7 @@
 #include "compiler/codegen/llvm/emit_kernel.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@ class KernelEmitter : ValueEmitter {
   KernelEmitter(llvm::Module& module, const std::string& name, const Kernel& kernel, const LoopPlan& plan)
       : ValueEmitter(module, name, kernel), plan_(plan), needs_(reductions_of_values(kernel)) {
     accumulators_.resize(kernel.reductions.size());
+    streamed_ = plan.streamed;
   }
 
   void run() {
@@ -29,6 +31,8 @@ class KernelEmitter : ValueEmitter {
       decode(point);
       outer_loops(0);
     });
+    // Other threads may read what was stored past the caches once the launch is over.
+    if (std::find(streamed_.begin(), streamed_.end(), true) != streamed_.end()) b_.CreateIntrinsic(intrinsic::x86_sse_sfence, {}, {});
     b_.CreateRetVoid();
   }
 
@@ -184,9 +188,23 @@ class KernelEmitter : ValueEmitter {
       loops.push_back(*vector);
     }
     find_needed(stage);
+    find_fetched(stage, vector);
     for (uint16_t r : stage.reductions) start(r, vector.has_value());
     stage_loops(stage, loops, vector, 0);
     for (uint16_t r : stage.reductions) finish(r);
+  }
+
+  // Buffers that this stage is the first to read, when its innermost loop goes along the lanes.
+  void find_fetched(const Stage& stage, std::optional<AxisId> vector) {
+    const bool along_lanes = vector || (plan_.outer_vector && stage.axes.empty());
+    fetched_.assign(kernel_.buffers.size(), false);
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      const Scalar& v = kernel_.values[id];
+      if (!needed_[id] || v.kind != ScalarKind::load || read_before_[v.slot]) continue;
+      fetched_[v.slot] = along_lanes && plan_.fetched[v.slot];
+    }
+    for (ValueId id = 0; id < kernel_.values.size(); ++id)
+      if (needed_[id] && kernel_.values[id].kind == ScalarKind::load) read_before_[kernel_.values[id].slot] = true;
   }
 
   void stage_loops(const Stage& stage, const std::vector<AxisId>& loops, std::optional<AxisId> vector, size_t level) {
@@ -362,6 +380,7 @@ class KernelEmitter : ValueEmitter {
   };
   std::vector<Turned> turned_;
   std::vector<Accumulator> accumulators_;
+  std::vector<bool> read_before_ = std::vector<bool>(kernel_.buffers.size(), false);  // by the stages emitted so far
 };
 
 }  // namespace

@@ -9,7 +9,6 @@ namespace einc {
 class PanelEmitter : protected ValueEmitter {
  protected:
   static constexpr int kDepthUnroll = 4, kPhases = 8;
-  static constexpr int64_t kLine = 64;  // bytes that the caches move at once
 
   // A range of an axis: from `begin` to `end`, known only when the code runs.
   struct Extent {

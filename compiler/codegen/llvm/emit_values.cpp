@@ -302,6 +302,15 @@ Register ValueEmitter::all_lanes() {
   return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(static_cast<unsigned>(lanes_)), b_.getTrue());
 }
 
+// The processor's own prefetching ends with each page of 4 KB.
+void ValueEmitter::fetch_ahead(Register address, int64_t bytes) {
+  constexpr int64_t kDistance = 4096;
+  for (int64_t line = 0; line < bytes; line += kLine)
+    b_.CreateIntrinsic(intrinsic::prefetch, {b_.getPtrTy()},
+                       {b_.CreateConstGEP1_64(b_.getInt8Ty(), address, static_cast<uint64_t>(kDistance + line)), b_.getInt32(0),
+                        b_.getInt32(3), b_.getInt32(1)});
+}
+
 Register ValueEmitter::read(uint16_t buffer, const Place& p, Register guard) {
   const DType dtype = kernel_.buffers[buffer].dtype;
   llvm::Type* stored = storage_type(context_, dtype);
@@ -318,6 +327,7 @@ Register ValueEmitter::read(uint16_t buffer, const Place& p, Register guard) {
   Register zero = llvm::Constant::getNullValue(type);
   if (p.step == 1 && !p.extra) {
     Register address = element(buffer, p.scalar);
+    if (!fetched_.empty() && fetched_[buffer]) fetch_ahead(address, lanes_ * bytes_of(dtype));
     return from_storage(b_,
                         mask ? static_cast<Register>(b_.CreateMaskedLoad(type, address, align(buffer), mask, zero))
                              : b_.CreateAlignedLoad(type, address, align(buffer)),
@@ -346,10 +356,15 @@ void ValueEmitter::emit_store(const Store& store) {
     return;
   }
   Register address = element(store.buffer, p.scalar);
-  if (mask_)
+  if (mask_) {
     b_.CreateMaskedStore(stored, address, align(store.buffer), mask_);
-  else
+  } else if (!streamed_.empty() && streamed_[store.buffer]) {
+    llvm::Metadata* yes[] = {llvm::ConstantAsMetadata::get(b_.getInt32(1))};
+    b_.CreateAlignedStore(stored, address, llvm::Align(kLine))
+        ->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, yes));
+  } else {
     b_.CreateAlignedStore(stored, address, align(store.buffer));
+  }
 }
 
 // The position, or 0 and a report where it is outside.

@@ -17,6 +17,7 @@ DType compute_dtype(DType dtype);
 
 class ValueEmitter {
  protected:
+  static constexpr int64_t kLine = 64;  // bytes that the caches move at once
   using Register = llvm::Value*;
   using Scope = std::unordered_map<ValueId, Register>;
 
@@ -73,6 +74,8 @@ class ValueEmitter {
   // Lane 0 of the lane axis is a multiple of lanes_.
   enum class LaneStart { anywhere, aligned } lane_start_ = LaneStart::anywhere;
   Register mask_ = nullptr;  // lanes that take part; null: all
+  // By buffer (or empty): vectors are fetched a page ahead of where they are read; whole vectors are stored past the caches.
+  std::vector<bool> fetched_, streamed_;
 
  private:
   void load_arguments();
@@ -86,6 +89,7 @@ class ValueEmitter {
   Register guard(const Scalar& v);
   Register active(Register guard);
   Register all_lanes();
+  void fetch_ahead(Register address, int64_t bytes);
   Register read(uint16_t buffer, const Place& p, Register guard);
   Register checked(const Scalar& v);
 

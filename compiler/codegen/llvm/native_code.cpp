@@ -20,7 +20,7 @@ std::unique_ptr<llvm::Module> emit(const LoweredProgram& lowered, llvm::LLVMCont
 
 std::string key_of(const LoweredProgram& lowered) {
   std::string key = std::string(emitter_hash()) + "\n" + CpuTarget::host().key() + "\n";
-  for (const PlannedKernel& f : lowered.functions) key += f.name + "\n" + to_string(*f.kernel);
+  for (const PlannedKernel& f : lowered.functions) key += f.name + "\n" + f.text();
   return key;
 }
 

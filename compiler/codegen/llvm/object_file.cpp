@@ -21,7 +21,7 @@ class ObjectBuilder {
 
   // Equal kernels of all programs become one function.
   void add(const PlannedKernel& f) {
-    const auto [entry, fresh] = names_.emplace(to_string(*f.kernel), fmt::format("k{}", names_.size()));
+    const auto [entry, fresh] = names_.emplace(f.text(), fmt::format("k{}", names_.size()));
     const std::string& name = entry->second;
     if (fresh) {
       emit_function(module_, name, f);
@@ -56,7 +56,7 @@ class ObjectBuilder {
   const CpuTarget& target_;
   llvm::LLVMContext context_;
   llvm::Module module_;
-  std::map<std::string, std::string> names_;  // by kernel text
+  std::map<std::string, std::string> names_;  // by text
   std::vector<llvm::Constant*> functions_;
 };
 
