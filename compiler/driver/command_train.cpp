@@ -41,9 +41,9 @@ struct TrainRequest {
 void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("FILE", r.file, "the program; it minimizes something")->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
-  app.add_option(
-         "--data", r.data,
-         "an input's data: name=train.bin, tokens of 16 or 32 bits; the tokens that follow them go to the other input of that shape")
+  app.add_option("--data", r.data,
+                 "an input's data: name=train.bin, tokens of 16 or 32 bits, those that follow them for the other input of that shape; or "
+                 "name=x.npy, rows of an array, one for each input")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
   app.add_option("--val", r.validation, "the same for the validation loss")->allow_extra_args(false)->type_name("NAME=FILE");
