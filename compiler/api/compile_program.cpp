@@ -106,7 +106,7 @@ std::span<const Part> parts_for(Purpose purpose) {
   return std::span(kAll).first(purpose == Purpose::training ? 3 : 1);
 }
 
-RunMode run_mode(Part part) { return part == Part::training ? RunMode::training : RunMode::inference; }
+RunMode run_mode(Part part) { return part == Part::training || part == Part::accumulation ? RunMode::training : RunMode::inference; }
 
 ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& options, std::span<const Part> parts) {
   if (!compilation.graph) {
@@ -121,6 +121,7 @@ ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& option
   PipelineOptions other = options;
   other.observe = nullptr;
   for (const Part part : parts) {
+    EINC_CHECK(part != Part::accumulation, "micro-batches have a compilation of their own");
     if (part != Part::forward && !c.graph->loss.valid()) continue;
     other.roots = part == Part::forward ? Roots::inference : Roots::evaluation;
     graphs.parts[part] = part == Part::training ? *c.graph : run_passes(*c.elaborated, other);
@@ -145,7 +146,7 @@ ProgramInfo program_info(const ProgramGraphs& graphs) {
   return InfoBuilder(*graphs.parts[trains ? Part::training : Part::forward], graphs.dims).run(trains);
 }
 
-std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder) {
+std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder, Fusion fusion) {
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
   PerPart<NativePart> parts;
@@ -154,6 +155,7 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
     if (!graphs.parts[part]) continue;
     CpuOptions options;
     options.mode = run_mode(part);
+    options.fusion = fusion;
     const auto lowered = lower_graph(*graphs.parts[part], graphs.dims, options);
     code.push_back(compile_native(lowered->lowered, cache));
     parts[part] = NativePart{std::move(lowered->lowered.program), code.back().functions};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "compiler/fuse/form_kernels.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/executor/session.h"
@@ -16,8 +17,8 @@ struct Report;  // compiler/report/report.h
 // The same text with the roots of each way to run it that was asked for.
 struct ProgramGraphs {
   Compilation compilation;  // without errors
-  PerPart<Graph> parts;
-  Bindings dims;  // those given
+  PerPart<Graph> parts;     // the accumulation's is made from a compilation of its own, with GradientUse::gather
+  Bindings dims;            // those given
 };
 
 PipelineOptions pipeline_options(const CompileOptions& options);
@@ -35,7 +36,8 @@ void check_dims(const Graph& graph, const Bindings& given);
 // All dims have values.
 ProgramInfo program_info(const ProgramGraphs& graphs);
 
-std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache);
+std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
+                                                 Fusion fusion = Fusion::on);
 std::shared_ptr<const ProgramRep> reference_program(std::shared_ptr<const ProgramGraphs> graphs);
 
 std::vector<Error::Diagnostic> to_public(const SourceMap& sources, const Diagnostics& diagnostics);

@@ -1,6 +1,10 @@
 // Programs run by the interpreter: the target that others are held to.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "compiler/api/compile_program.h"
 #include "compiler/ir/interpret.h"
 #include "runtime/base/failure.h"
@@ -18,16 +22,34 @@ class ReferenceRunner : public Runner {
 
   void bind(Source source, void* memory) override { memory_[static_cast<size_t>(source.kind)][source.index] = memory; }
 
-  void run(Part part, uint64_t seed, uint64_t step) override {
-    const InterpretResult result = compute(part, seed, step);
-    if (part == Part::forward) return;
+  void run(Part part, uint64_t seed, uint64_t step) override { keep(part, compute(part, seed, step, {})); }
+
+  bool run_while_finite(Part part, uint64_t seed, uint64_t step) override {
+    const InterpretResult result = compute(part, seed, step, {});
     loss_[part] = to_host(*result.loss);
-    if (part == Part::evaluation) return;
-    gradients_.clear();
-    for (const TensorInfo& param : info_.params) {
-      const auto found = result.gradients.find(Name(param.name));
-      gradients_.push_back(found == result.gradients.end() ? std::nullopt : std::optional(to_host(found->second)));
+    if (!std::isfinite(result.loss->reals.front())) return false;
+    keep(part, result);
+    return true;
+  }
+
+  // Goes back from the loss over nodes that are not finite.
+  std::string find_fault(Part part, uint64_t seed, uint64_t step) override {
+    const Graph& graph = *graphs_.parts[part];
+    NodeId fault = graph.loss;
+    for (;;) {
+      const auto& operands = graph[fault].operands;
+      const InterpretResult result = compute(part, seed, step, {operands.begin(), operands.end()});
+      size_t k = 0;
+      while (k < operands.size() && !is_faulty(result.watched[k])) ++k;
+      if (k == operands.size()) break;
+      fault = operands[k];
     }
+    const Origin& origin = graph[fault].origin;
+    const std::string place = origin.location.line > 0
+                                  ? fmt::format(" ({}:{}:{})", origin.location.file.str(), origin.location.line, origin.location.column)
+                                  : "";
+    return fmt::format("'{}{}{}'{} is the first tensor that is not finite", origin.module.str(), origin.module.empty() ? "" : " ",
+                       origin.label.empty() ? to_string(graph[fault].op) : origin.label.str(), place);
   }
 
   TensorView output(uint32_t index) const override { return view(outputs_[index]); }
@@ -41,19 +63,35 @@ class ReferenceRunner : public Runner {
  private:
   static constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
 
-  InterpretResult compute(Part part, uint64_t seed, uint64_t step) {
+  // A mask's -inf is none.
+  static bool is_faulty(const Tensor& tensor) {
+    return std::any_of(tensor.reals.begin(), tensor.reals.end(),
+                       [](double x) { return std::isnan(x) || x == std::numeric_limits<double>::infinity(); });
+  }
+
+  InterpretResult compute(Part part, uint64_t seed, uint64_t step, std::vector<NodeId> watch) const {
     InterpretOptions options;
     options.mode = run_mode(part);
     options.seed = seed;
     options.step = step;
-    InterpretResult result = interpret(*graphs_.parts[part], graphs_.dims, values(SourceKind::input), values(SourceKind::param),
-                                       values(SourceKind::state), options);
+    options.watch = std::move(watch);
+    return interpret(*graphs_.parts[part], graphs_.dims, values(SourceKind::input), values(SourceKind::param), values(SourceKind::state),
+                     options);
+  }
+
+  void keep(Part part, const InterpretResult& result) {
     store(SourceKind::param, result.params);
     store(SourceKind::state, result.states);
-    if (part == Part::evaluation) return result;
+    if (part != Part::forward) loss_[part] = to_host(*result.loss);
+    if (part == Part::evaluation || part == Part::accumulation) return;
     outputs_.clear();
     for (const auto& output : result.outputs) outputs_.push_back(to_host(output.second));
-    return result;
+    if (part == Part::forward) return;
+    gradients_.clear();
+    for (const TensorInfo& param : info_.params) {
+      const auto found = result.gradients.find(Name(param.name));
+      gradients_.push_back(found == result.gradients.end() ? std::nullopt : std::optional(to_host(found->second)));
+    }
   }
 
   TensorMap values(SourceKind kind) const {

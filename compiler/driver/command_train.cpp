@@ -27,11 +27,11 @@ namespace einc {
 namespace {
 
 struct TrainRequest {
-  std::string file, target = "cpu", precision, log, save, next, order = "random", token_format;
+  std::string file, target = "cpu", precision, log, save, next, order = "random", token_format, optimizer, learning_rate;
   std::string weights, names;  // to begin with
   CheckpointRequest checkpoint;
   std::vector<std::string> dims, data, validation;
-  uint64_t steps = 0, log_every = 10, evaluate_every = 0, evaluation_batches = 20;
+  uint64_t steps = 0, micro_batches = 1, log_every = 10, evaluate_every = 0, evaluation_batches = 20;
   std::optional<uint64_t> seed, init_seed, data_seed, dropout_seed;
   double validation_fraction = 0;
   int threads = 0;
@@ -54,6 +54,10 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--order", r.order, "random: each window drawn among all; epochs: each once, in an order of its own for every epoch")
       ->check(CLI::IsMember({"random", "epochs"}));
   app.add_option("--steps", r.steps, "training steps")->required()->check(CLI::PositiveNumber);
+  app.add_option("--accumulate", r.micro_batches, "batches of a step: their gradients are summed, so that a step takes one batch's memory")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
+  app.add_option("--lr", r.learning_rate, "a number or a schedule in the place of the file's: 3e-4, \"cosine(3e-4, total = 1000)\"");
+  app.add_option("--optimizer", r.optimizer, "what minimizes in the place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
   app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->check(CLI::PositiveNumber);
@@ -102,16 +106,22 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
   facts.target = r.target;
   facts.dims = program.info.dims;
   facts.parameters = value_of(report.parameter_count);
+  const auto micro_batches = static_cast<double>(r.micro_batches);
   facts.flops = value_of(report.step);
-  facts.tokens = value_of(report.six_nd.tokens);
-  facts.predicted_bytes =
-      r.target == "cpu" ? program.planned_bytes(session.pool().size()) : static_cast<int64_t>(value_of(report.memory.peak_training));
+  if (const auto& micro = graphs.parts[Part::accumulation])
+    facts.flops += (micro_batches - 1) * value_of(build_report(*micro, options).step);
+  facts.tokens = micro_batches * value_of(report.six_nd.tokens);
+  int64_t prefetched = 0;
+  for (const TensorInfo& input : program.info.inputs) prefetched += 2 * input.bytes();
+  facts.predicted_bytes = r.target == "cpu" ? program.planned_bytes(session.pool().size()) + prefetched
+                                            : static_cast<int64_t>(value_of(report.memory.peak_training));
   if (r.target == "cpu") {
     facts.peak_flops = graph.policy == Policy::bf16 ? bf16_dot_rate(session.pool()) : 0;
     if (facts.peak_flops == 0) facts.peak_flops = multiply_add_rate(session.pool());
   }
   facts.threads = session.pool().size();
   facts.steps = r.steps;
+  facts.micro_batches = r.micro_batches;
   return facts;
 }
 
@@ -128,7 +138,7 @@ RunSettings settings_of(const TrainRequest& r, const RunFacts& facts, const Grap
   const Processor& processor = native_processor();
   RunSettings run;
   run.seeds = facts.seeds;
-  run.required = {{"data", training.description()}, {"precision", facts.precision}};
+  run.required = {{"data", training.description()}, {"precision", facts.precision}, {"micro-batches", std::to_string(r.micro_batches)}};
   run.noted = {{"program text", fmt::format("{:016x}", xxh64(std::as_bytes(std::span(text))))},
                {"target", r.target},
                {"processor", fmt::format("{}-bit vectors{}", processor.vector_bits, processor.matrix_tiles ? ", matrix tiles" : "")}};
@@ -181,6 +191,10 @@ class Watcher : public TrainingWatcher {
     return stops ? Next::stop : Next::go_on;
   }
 
+  void failed(const std::string& message) {
+    for (const auto& view : views_) view->failed(message);
+  }
+
   void end(const TrainingPosition& position, int64_t measured_bytes) {
     result_.position = position;
     result_.elapsed = elapsed();
@@ -224,6 +238,19 @@ void begin_with(const TrainRequest& r, SessionRep& session) {
   warn(loaded.unused, "arrays belong to no param");
 }
 
+// What is not finite first, found in a program of one kernel for each node: a kernel of several would name the last one.
+std::string explain(const NonFiniteLoss& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
+  if (target == "cpu") {
+    const auto program = native_program(graphs, FileCache::default_folder(), Fusion::off);
+    const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()));
+    for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state})
+      for (uint32_t i = 0; i < sources_of(program->info, kind).size(); ++i) runner->bind({kind, i}, session.memory(Source{kind, i}));
+    const std::string found = runner->find_fault(failure.part, session.seed(), session.draws());
+    if (!found.empty()) return found;
+  }
+  return session.find_fault(failure.part);
+}
+
 ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation) {
   std::optional<RunCheckpoints> checkpoints;
   if (!r.checkpoint.folder.empty()) checkpoints.emplace(r.checkpoint);
@@ -249,10 +276,18 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr);
   if (!r.log.empty()) watcher.add(json_log(r.log, position.step > 0 ? LogMode::append : LogMode::fresh));
   if (!r.quiet) watcher.add(isatty(STDOUT_FILENO) != 0 ? progress_bar(stdout) : plain_lines(stdout));
-  Trainer trainer(session, {r.steps, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation, watcher);
+  Trainer trainer(session, {r.steps, r.micro_batches, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation,
+                  watcher);
   catch_interrupts();
   watcher.begin(facts, position);
-  position = trainer.run(position);
+  try {
+    position = trainer.run(position);
+  } catch (const NonFiniteLoss& failure) {
+    const std::string fault = explain(failure, *graphs, session, r.target);
+    const std::string message = failure.what() + (fault.empty() ? "" : ": " + fault);
+    watcher.failed(message);
+    throw RuntimeFailure(FailureKind::numeric, message);
+  }
   watcher.end(position, high_water_bytes() - before);
   if (!r.save.empty()) save_weights(r.save, program->info, session, Saved::params);
   if (position.step >= r.steps) return ExitStatus::done;
@@ -276,7 +311,10 @@ ExitStatus train_command(Arguments arguments) {
   if (const auto problem = unreadable(r.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
   PipelineOptions pipeline;
   pipeline.dims = *dims;
-  pipeline.watched = Watched::training;
+  pipeline.training.watched = Watched::training;
+  pipeline.training.optimizer = r.optimizer;
+  pipeline.training.learning_rate = r.learning_rate;
+  pipeline.training.micro_batches = static_cast<int64_t>(r.micro_batches);
   if (!r.precision.empty()) pipeline.precision = *parse_policy(r.precision);
   Compilation c = compile_file(r.file, pipeline);
   print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, r.quiet ? Severity::error : Severity::warning);
@@ -296,7 +334,12 @@ ExitStatus train_command(Arguments arguments) {
   if (!validation_files->empty()) validation.files = *validation_files, validation.validation_fraction = data.validation_fraction = 0;
   if (validation_files->empty() && r.validation_fraction == 0) validation.files.clear();
   static constexpr Part kTrained[] = {Part::training, Part::evaluation};
-  return train(r, make_graphs(std::move(c), pipeline, std::span(kTrained).first(validation.files.empty() ? 1 : 2)), data, validation);
+  ProgramGraphs graphs = make_graphs(std::move(c), pipeline, std::span(kTrained).first(validation.files.empty() ? 1 : 2));
+  if (r.micro_batches > 1) {
+    pipeline.training.gradients = GradientUse::gather;
+    graphs.parts[Part::accumulation] = std::move(*compile_file(r.file, pipeline).graph);
+  }
+  return train(r, std::move(graphs), data, validation);
 }
 
 }  // namespace einc

@@ -6,6 +6,7 @@ std::span<const Command> commands() {
   static constexpr Command kCommands[] = {
       {"run", "run a program on data", run_command},
       {"train", "train a program on data", train_command},
+      {"plot", "draw what train logged", plot_command},
       {"bench", "measure a run on this machine, by kernel", bench_command},
       {"gradcheck", "symbolic gradients against finite differences in f64", gradcheck_command},
       {"estimate", "training time and memory from a model's size alone", estimate_command},

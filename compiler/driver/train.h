@@ -20,7 +20,7 @@ struct RunFacts {
   int64_t predicted_bytes = 0;                   // at the peak
   double peak_flops = 0;                         // of this machine in the program's precision; 0: not known
   int threads = 1;
-  uint64_t steps = 0;
+  uint64_t steps = 0, micro_batches = 1;
   TrainingSeeds seeds;
 };
 
@@ -49,6 +49,7 @@ class RunView {
   virtual void stepped(const Interval& now) { (void)now; }  // after each step, with the interval's figures so far
   virtual void interval(const Interval& interval) = 0;
   virtual void evaluated(const EvaluationRecord& record) = 0;
+  virtual void failed(const std::string& message) = 0;
   virtual void end(const RunResult& result) = 0;
 };
 

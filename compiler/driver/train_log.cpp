@@ -35,6 +35,7 @@ class JsonLog : public RunView {
            {"threads", facts.threads},
            {"first_step", from.step},
            {"steps", facts.steps},
+           {"micro_batches", facts.micro_batches},
            {"seeds", {{"init", facts.seeds.init}, {"data", facts.seeds.data}, {"dropout", facts.seeds.dropout}}},
            {"parameters", facts.parameters},
            {"flops_per_step", facts.flops},
@@ -60,6 +61,8 @@ class JsonLog : public RunView {
            {"seconds", record.seconds},
            {"best", record.best}});
   }
+
+  void failed(const std::string& message) override { write({{"kind", "failure"}, {"message", message}}); }
 
   void end(const RunResult& result) override {
     write({{"kind", "end"},

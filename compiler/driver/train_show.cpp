@@ -53,6 +53,8 @@ class TextView : public RunView {
                     facts.precision, facts.threads, facts.threads == 1 ? "" : "s"));
   }
 
+  void failed(const std::string&) override {}
+
   void end(const RunResult& r) override {
     std::string text =
         fmt::format("{} {} steps in {}", r.interrupted ? "interrupted after" : "trained", r.position.step, duration(r.elapsed));
@@ -114,6 +116,7 @@ class ProgressBar : public TextView {
     say("\r\x1b[K" + evaluation_text(record));
     if (last_) draw(*last_);
   }
+  void failed(const std::string&) override { say("\n"); }
   void end(const RunResult& result) override {
     say("\n");
     TextView::end(result);

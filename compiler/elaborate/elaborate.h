@@ -3,6 +3,7 @@
 // already", so that the independent mistakes of a file come in one run.
 #pragma once
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "compiler/ir/graph.h"
@@ -33,11 +34,23 @@ struct WorkLimits {
 // of params `optimizer.learning_rate.1` and so on), and `optimizer.gradient_norm` before clipping where gradients are clipped.
 enum class Watched : uint8_t { nothing, training };
 
+// step: the optimizer takes the gradients. gather: they are added to those of the micro-batches before, and nothing else is trained.
+enum class GradientUse : uint8_t { step, gather };
+
+struct TrainingOptions {
+  Watched watched = Watched::nothing;
+  std::string optimizer;      // stands for what follows `using` in `minimize`, or for groups of params; empty: nothing
+  std::string learning_rate;  // an expression, stands for every optimizer's lr; empty: nothing
+  // Of a step. Above 1 each trained param has a state optimizer.PATH.gradient_sum; the step takes the mean and clears it.
+  int64_t micro_batches = 1;
+  GradientUse gradients = GradientUse::step;
+};
+
 struct ElaborateOptions {
   Bindings dims;                    // -D name=value
   std::optional<Policy> precision;  // --precision: replaces the file's own policy
   WorkLimits limits{};
-  Watched watched = Watched::nothing;
+  TrainingOptions training{};
 };
 
 // Parses `file` and everything it imports, and elaborates it; nullopt when there was an error. Warnings may come with a graph.

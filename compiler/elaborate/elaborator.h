@@ -147,6 +147,8 @@ class Elaborator final : public Context {
   void minimize(const ast::Minimize& statement, Span span);
   bool check_scalar(NodeId y, Span span, std::string_view what);
   void finish_training();
+  // An option's text as a statement, under the option's name; nullopt for an empty text or after an error.
+  std::optional<ast::Program> parse_option(std::string_view option, const std::string& text);
 
   // finish.cpp
   void finish_outputs(const SourceUnit& unit);

@@ -108,6 +108,7 @@ bool Training::read_settings(const ast::ParamGroup& group, const FnRef& optimize
   e_.step_ = step_;
   for (const ast::Argument& argument : group.arguments) {
     const Name name = argument.name.name;
+    if (rate_ && name == Name("lr")) continue;
     const bool parameter =
         std::any_of(optimizer.fn->params.begin(), optimizer.fn->params.end(), [&](const ast::FnParam& p) { return p.name.name == name; });
     if (parameter || (name != Name("weight_decay") && name != Name("clip_norm") && name != Name("decay_all"))) {
@@ -126,6 +127,7 @@ bool Training::read_settings(const ast::ParamGroup& group, const FnRef& optimize
       (name == Name("clip_norm") ? settings.clip_norm : settings.weight_decay) = std::move(value);
     }
   }
+  if (rate_) own.push_back(rate_);
   std::vector<BoundArgument> arguments(optimizer.fn->params.size());
   for (size_t i = 0; i < 3; ++i) arguments[i] = {Value{step_}, group.optimizer.span, State::given};
   auto bound = e_.bind_arguments(optimizer, group.optimizer, own, std::move(arguments));

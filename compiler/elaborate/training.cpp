@@ -3,6 +3,7 @@
 //   clip:      g * clip_scale(sum over the group of square_sum(g), clip_norm)
 //   decay:     decoupled_decay(p, lr, weight_decay) for adamw, l2_decay(p, g, weight_decay) otherwise
 //   step:      p <- OPT(p, g, t, settings...)
+// Of a step in micro-batches g is the mean over them, whose sum lies in a state.
 // t is a state that counts runs from 0; where nothing reads it, it is dead code. Under f16 the loss is scaled: loss_scale.h.
 #include "compiler/elaborate/training.h"
 
@@ -11,6 +12,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/elaborate/elaborator.h"
 #include "compiler/elaborate/suggest.h"
+#include "dsl/parser.h"
 
 namespace einc {
 
@@ -83,11 +85,44 @@ void Elaborator::minimize(const ast::Minimize& statement, Span span) {
 void Elaborator::finish_training() {
   if (!minimized_.loss.valid() || exhausted_) return;
   graph_.loss = minimized_.loss;
-  Training(*this, *minimized_.statement).run();
+  const size_t errors = diagnostics_.error_count();
+  const TrainingOptions& options = options_.training;
+  const bool grouped = options.optimizer.rfind("over ", 0) == 0;
+  const auto optimizer = parse_option(
+      "--optimizer", options.optimizer.empty() ? "" : (grouped ? "minimize loss " : "minimize loss using ") + options.optimizer);
+  const auto rate =
+      parse_option("--lr", options.learning_rate.empty() ? "" : "minimize loss using sgd(lr = " + options.learning_rate + ")");
+  if (diagnostics_.error_count() != errors) return;
+  const auto groups = [](const ast::Program& program) -> const std::vector<ast::ParamGroup>& {
+    return program.statements.front().as<ast::Minimize>()->groups;
+  };
+  if (rate && (groups(*rate).size() != 1 || groups(*rate)[0].arguments.size() != 1)) {
+    diagnostics_.report(Code::bad_setting, rate->statements.front().span, "--lr", "one number or schedule", "more than that");
+    return;
+  }
+  Training(*this, optimizer ? groups(*optimizer) : minimized_.statement->groups, rate ? &groups(*rate)[0].arguments[0] : nullptr).run();
 }
 
-Training::Training(Elaborator& elaborator, const ast::Minimize& statement)
-    : e_(elaborator), build_(elaborator.build_), statement_(statement), library_(elaborator.units_.load_bundled("optim")) {}
+std::optional<ast::Program> Elaborator::parse_option(std::string_view option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const size_t errors = diagnostics_.error_count();
+  const auto file = sources_.add(std::string(option), text + "\n", diagnostics_);
+  if (!file) return std::nullopt;
+  ast::Program program = parse(sources_, *file, diagnostics_);
+  if (diagnostics_.error_count() != errors) return std::nullopt;
+  if (program.statements.size() == 1 && program.statements.front().as<ast::Minimize>()) return program;
+  diagnostics_.report(Code::bad_setting, Span{*file, 0, static_cast<uint32_t>(text.size())}, option,
+                      "an optimizer such as adamw(lr = 1e-3)", "more than that");
+  return std::nullopt;
+}
+
+Training::Training(Elaborator& elaborator, const std::vector<ast::ParamGroup>& groups, const ast::Argument* rate)
+    : e_(elaborator),
+      build_(elaborator.build_),
+      groups_(groups),
+      rate_(rate),
+      options_(elaborator.options_.training),
+      library_(elaborator.units_.load_bundled("optim")) {}
 
 void Training::run() {
   collect_params();
@@ -98,25 +133,30 @@ void Training::run() {
   build_.origin.phase = Phase::optimizer;
   if (e_.graph_.policy == Policy::f16) loss_scale_.emplace(build_);
   differentiate_loss();
+  if (options_.gradients == GradientUse::gather) {
+    build_.origin = saved;
+    return;
+  }
   const size_t first_update = e_.graph_.updates.size();
   step_ = build_.state(StateAttr{Name("optimizer.step"), Init{}, StateRole::scalar}, Type{DType::i64, {}});
   e_.graph_[step_].origin.label = Name("step");
-  for (size_t g = 0; g < statement_.groups.size(); ++g) optimize_group(g);
+  for (size_t g = 0; g < groups_.size(); ++g) optimize_group(g);
   e_.graph_.updates.push_back(Update{step_, build_.map(MapFn::add, {step_, build_.constant(Poly(1), DType::i64)})});
   if (loss_scale_ && !trained_.empty()) loss_scale_->guard(first_update);
+  clear_sums();
   build_.origin = saved;
 }
 
 // The learned params of each group: the first glob that matches a path takes it.
 void Training::collect_params() {
-  std::vector<bool> used(statement_.groups.size(), false);
+  std::vector<bool> used(groups_.size(), false);
   std::vector<Name> left;
   const Graph& graph = e_.graph_;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.op != Op::param || node.as<ParamAttr>().frozen) continue;
-    for (size_t g = 0; g < statement_.groups.size(); ++g) {
-      const ast::ParamGroup& group = statement_.groups[g];
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const ast::ParamGroup& group = groups_[g];
       if (group.glob && !matches_glob(group.glob->value, node.as<ParamAttr>().path.str())) continue;
       trained_.push_back({NodeId{i}, NodeId{}, g});
       used[g] = true;
@@ -130,15 +170,13 @@ void Training::collect_params() {
     return;
   }
   for (size_t g = 0; g < used.size(); ++g)
-    if (!used[g])
-      e_.diagnostics_.report(Code::group_without_params, statement_.groups[g].glob_span,
-                             statement_.groups[g].glob ? statement_.groups[g].glob->value : "*");
+    if (!used[g]) e_.diagnostics_.report(Code::group_without_params, groups_[g].glob_span, groups_[g].glob ? groups_[g].glob->value : "*");
   warn_of_left(left);
 }
 
 void Training::warn_of_left(const std::vector<Name>& left) {
   if (left.empty()) return;
-  const Span where = join(statement_.groups.front().glob_span, statement_.groups.back().optimizer.span);
+  const Span where = join(groups_.front().glob_span, groups_.back().optimizer.span);
   auto report = e_.diagnostics_.report(Code::params_without_group, where,
                                        left.size() == 1 ? "param `" + left[0].str() + "`: it is not trained"
                                                         : std::to_string(left.size()) + " params: they are not trained");
@@ -160,7 +198,9 @@ void Training::differentiate_loss() {
   for (size_t i = 0; i < trained_.size(); ++i) {
     if (gradients[i].valid()) {
       stamp(trained_[i].param);
-      trained_[i].gradient = loss_scale_ ? loss_scale_->unscaled(gradients[i]) : gradients[i];
+      const NodeId gradient = options_.micro_batches > 1 ? summed(trained_[i].param, gradients[i]) : gradients[i];
+      if (options_.gradients == GradientUse::gather) continue;
+      trained_[i].gradient = loss_scale_ ? loss_scale_->unscaled(gradient) : gradient;
       e_.graph_.gradients.push_back(Update{trained_[i].param, trained_[i].gradient});
       continue;
     }
@@ -169,6 +209,32 @@ void Training::differentiate_loss() {
   }
   unstamp();
   std::erase_if(trained_, [](const Trained& param) { return !param.gradient.valid(); });
+}
+
+// With those of the micro-batches before: the sum so far, or the mean when the step takes it.
+NodeId Training::summed(NodeId param, NodeId gradient) {
+  const Phase phase = build_.origin.phase;
+  build_.origin.phase = Phase::backward;
+  const Name path = e_.graph_[param].as<ParamAttr>().path;
+  const Type type = build_.type(param);
+  const NodeId sum = build_.state(StateAttr{Name("optimizer." + path.str() + ".gradient_sum"), Init{}, StateRole::moment}, type);
+  NodeId result = build_.map(MapFn::add, {sum, gradient});
+  if (options_.gradients == GradientUse::gather)
+    e_.graph_.updates.push_back(Update{sum, result});
+  else
+    result = build_.map(MapFn::mul, {result, build_.constant(1.0 / static_cast<double>(options_.micro_batches), type.dtype)}),
+    sums_.push_back(sum);
+  build_.origin.phase = phase;
+  return result;
+}
+
+// After the loss scale's guard: sums that are not finite go too.
+void Training::clear_sums() {
+  for (const NodeId sum : sums_) {
+    const Type type = build_.type(sum);
+    const NodeId zero = build_.constant(Poly(0), type.dtype);
+    e_.graph_.updates.push_back(Update{sum, type.rank() == 0 ? zero : build_.broadcast(zero, {}, type.axes)});
+  }
 }
 
 // ---- one group
@@ -201,7 +267,7 @@ std::optional<FnRef> Training::find_optimizer(const ast::ParamGroup& group) {
 }
 
 void Training::optimize_group(size_t index) {
-  const ast::ParamGroup& group = statement_.groups[index];
+  const ast::ParamGroup& group = groups_[index];
   const auto optimizer = find_optimizer(group);
   Settings settings;
   if (!optimizer || !read_settings(group, *optimizer, settings)) return;
@@ -213,7 +279,7 @@ void Training::optimize_group(size_t index) {
     if (trained.group == index && !optimize(trained, *optimizer, settings)) return;
 }
 
-bool Training::is_watched() const { return e_.options_.watched == Watched::training; }
+bool Training::is_watched() const { return options_.watched == Watched::training; }
 
 void Training::watch(std::string_view name, size_t group, std::optional<NodeId> value) {
   if (!value) return;

@@ -14,7 +14,8 @@ bool matches_glob(std::string_view glob, std::string_view path);
 
 class Training {
  public:
-  Training(Elaborator& elaborator, const ast::Minimize& statement);
+  // `rate`: an argument that stands for every optimizer's lr; null: none.
+  Training(Elaborator& elaborator, const std::vector<ast::ParamGroup>& groups, const ast::Argument* rate);
   void run();
 
  private:
@@ -33,6 +34,8 @@ class Training {
   void collect_params();
   void warn_of_left(const std::vector<Name>& left);
   void differentiate_loss();
+  NodeId summed(NodeId param, NodeId gradient);
+  void clear_sums();
   std::optional<FnRef> find_optimizer(const ast::ParamGroup& group);
   bool read_settings(const ast::ParamGroup& group, const FnRef& optimizer, Settings& settings);
   void optimize_group(size_t index);
@@ -49,9 +52,12 @@ class Training {
 
   Elaborator& e_;
   Builder& build_;
-  const ast::Minimize& statement_;
+  const std::vector<ast::ParamGroup>& groups_;
+  const ast::Argument* rate_;
+  const TrainingOptions& options_;
   SourceUnit* library_;
   std::vector<Trained> trained_;
+  std::vector<NodeId> sums_;  // over micro-batches, as the step finds them
   NodeId step_;
   std::optional<LossScale> loss_scale_;  // under f16
 };

@@ -139,6 +139,8 @@ class Maker {
     const Origin& origin = graph_[k.group.members.back()].origin;
     launch.label = fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
                                origin.label.empty() ? to_string(graph_[k.group.members.back()].op) : origin.label.str());
+    const SourceLocation& at = origin.location;
+    if (at.line > 0) launch.location = fmt::format("{}:{}:{}", at.file.str(), at.line, at.column);
     program().launches.push_back(std::move(launch));
   }
 

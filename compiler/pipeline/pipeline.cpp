@@ -39,7 +39,7 @@ Compilation compile_loaded(Compilation c, std::optional<FileId> file, const Pipe
   ElaborateOptions elaborate_options;
   elaborate_options.dims = options.dims;
   elaborate_options.limits = options.limits;
-  elaborate_options.watched = options.watched;
+  elaborate_options.training = options.training;
   if (options.precision != Policy::inherit) elaborate_options.precision = options.precision;
   c.elaborated = elaborate(c.sources, *file, elaborate_options, c.diagnostics);
   if (!c.elaborated) return c;

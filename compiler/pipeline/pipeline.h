@@ -20,7 +20,7 @@ struct PipelineOptions {
   Policy precision = Policy::inherit;  // --precision
   Roots roots = Roots::training;
   WorkLimits limits{};
-  Watched watched = Watched::nothing;
+  TrainingOptions training;
   std::vector<std::string> disabled;  // --disable=PASS
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.
   std::function<void(std::string_view pass, const Graph& graph, double seconds)> observe;

@@ -42,6 +42,10 @@ std::vector<DType> gradient_region(const Graph& graph) {
   std::vector<DType> region(graph.size(), DType::real);
   auto master = [](const Node& param) { return param.type.dtype == DType::real ? DType::f32 : param.type.dtype; };
   for (const Update& gradient : graph.gradients) region[gradient.value.index] = master(graph[gradient.target]);
+  for (const Update& update : graph.updates)  // sums of gradients
+    if (graph[update.target].op == Op::state && graph[update.target].as<StateAttr>().role == StateRole::moment &&
+        graph[update.value].origin.phase == Phase::backward)
+      region[update.value.index] = master(graph[update.target]);
   Users users(graph.size());
   std::vector<DType> wanted(graph.size(), DType::real);
   for (uint32_t i = graph.size(); i-- > 0;) {

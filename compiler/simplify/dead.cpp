@@ -28,12 +28,17 @@ void forget_all_but_loss(Graph& graph) {
   graph.updates.clear();
 }
 
+// The step reads a sum of gradients; micro-batches, which are a graph of their own, only add to it.
+bool is_gradient_sum(const Graph& graph, const Update& update) {
+  return is_optimizer_state(graph[update.target]) && graph[update.value].origin.phase == Phase::backward;
+}
+
 // What a root is reached from. The update of an optimizer's state counts once something else reads that state.
 class Reach {
  public:
   explicit Reach(const Graph& graph) : graph_(graph), live_(graph.size(), false) {
     for (const Update& update : graph.updates) {
-      if (is_optimizer_state(graph[update.target]))
+      if (is_optimizer_state(graph[update.target]) && !is_gradient_sum(graph, update))
         values_.emplace(update.target.index, update.value);
       else
         take(update.target), take(update.value);

@@ -116,7 +116,7 @@ void Session::save(const std::string& path, Saved what) const {
 void Session::save_checkpoint(const std::string& folder, int keep) const {
   if (keep < 1) fail(fmt::format("a checkpoint folder that keeps {}", keep));
   TrainingPosition position;
-  position.step = rep_->steps();
+  position.step = rep_->draws();
   RunSettings run;
   run.seeds = {rep_->seed(), rep_->seed(), rep_->seed()};
   guarded([&] { CheckpointFolder(folder).save(*rep_, position, run, static_cast<uint64_t>(keep)); });
@@ -133,7 +133,7 @@ bool Session::resume(const std::string& folder) {
   });
 }
 
-uint64_t Session::steps() const { return rep_->steps(); }
+uint64_t Session::steps() const { return rep_->draws(); }
 
 void Session::bind(std::string_view name, DType dtype, const std::vector<int64_t>& shape, void* memory) {
   const Source source = source_of(program_.rep_->info, name);

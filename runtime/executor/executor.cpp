@@ -44,6 +44,9 @@ Executor::Executor(const Executable& program, std::vector<KernelFunction*> funct
       faults_(static_cast<size_t>(pool_->size())) {
   for (const ExecutableBuffer& b : program.buffers)
     buffers_.push_back(sources == Sources::bound && is_source(b.role) ? nullptr : memory_.base() + b.offset);
+  for (size_t l = 0; program.loss >= 0 && loss_launch_ < 0 && l < program.launches.size(); ++l)
+    for (const uint32_t b : program.launches[l].buffers)
+      if (b == static_cast<uint32_t>(program.loss)) loss_launch_ = static_cast<int64_t>(l);
 }
 
 void Executor::initialize(uint64_t seed) {
@@ -107,6 +110,16 @@ void Executor::run(uint64_t seed, uint64_t step) {
   copy_all(program_.snapshots);
   for (size_t l = 0; l < program_.launches.size(); ++l) launch(l, seed, step, [](int, const auto& work) { work(); });
   copy_all(program_.copies);
+}
+
+bool Executor::run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on) {
+  copy_all(program_.snapshots);
+  for (size_t l = 0; l < program_.launches.size(); ++l) {
+    launch(l, seed, step, [](int, const auto& work) { work(); });
+    if (!goes_on(l)) return false;
+  }
+  copy_all(program_.copies);
+  return true;
 }
 
 std::vector<LaunchSpan> Executor::run_traced(uint64_t seed, uint64_t step) {

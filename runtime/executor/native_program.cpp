@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/executor/executor.h"
+#include "runtime/executor/find_fault.h"
 
 namespace einc {
 namespace {
@@ -34,6 +37,17 @@ class NativeRunner : public Runner {
     executors_[part]->run(seed, step);
     if (part != Part::evaluation) last_ = part;
   }
+
+  bool run_while_finite(Part part, uint64_t seed, uint64_t step) override {
+    Executor& executor = *executors_[part];
+    const bool finite = executor.run_while(seed, step, [&](size_t launch) {
+      return static_cast<int64_t>(launch) != executor.loss_launch() || std::isfinite(loss(part).to_doubles()[0]);
+    });
+    if (finite && part != Part::evaluation) last_ = part;
+    return finite;
+  }
+
+  std::string find_fault(Part part, uint64_t seed, uint64_t step) override { return einc::find_fault(*executors_[part], seed, step); }
 
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
 

@@ -55,7 +55,8 @@ void SessionRep::initialize(uint64_t seed) {
   fill(SourceKind::param, program_.info.param_inits);
   fill(SourceKind::state, program_.info.state_inits);
   seed_ = seed;
-  runs_ = steps_ = 0;
+  runs_ = draws_ = 0;
+  stepped_ = false;
 }
 
 void SessionRep::set(Source source, const void* values) {
@@ -83,8 +84,16 @@ double SessionRep::evaluate(uint64_t draw) {
 }
 
 void SessionRep::step() {
-  runner_->run(Part::training, seed_, steps_);
-  ++steps_;
+  runner_->run(Part::training, seed_, draws_);
+  ++draws_;
+  stepped_ = true;
+}
+
+bool SessionRep::train(Part part) {
+  if (!runner_->run_while_finite(part, seed_, draws_)) return false;
+  ++draws_;
+  stepped_ = stepped_ || part == Part::training;
+  return true;
 }
 
 }  // namespace einc

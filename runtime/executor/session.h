@@ -23,6 +23,10 @@ class Runner {
   virtual void bind(Source source, void* memory) = 0;
   // The program has the part.
   virtual void run(Part part, uint64_t seed, uint64_t step) = 0;
+  // As run of a part that has a loss, unless that is not finite: false then, and params and the optimizer's states are as they were.
+  virtual bool run_while_finite(Part part, uint64_t seed, uint64_t step) = 0;
+  // Runs the part as far as the loss and tells what in it is the first that is not finite; empty when nothing is.
+  virtual std::string find_fault(Part part, uint64_t seed, uint64_t step) = 0;
   // Of the last forward or training run; output i of the program.
   virtual TensorView output(uint32_t index) const = 0;
   virtual TensorView gradient(uint32_t param) const = 0;  // of the last training run
@@ -61,17 +65,21 @@ class SessionRep {
   // The loss without dropout; nothing is updated. `draw` keys what random numbers are left.
   double evaluate(uint64_t draw);
   void step();
-  // The next step draws what step `step` of a run with this seed draws.
-  void set_draws(uint64_t seed, uint64_t step) { seed_ = seed, steps_ = step; }
+  // A step, or a micro-batch of one before the last. False when the loss is not finite: nothing is trained then.
+  bool train(Part part);
+  // Of the run that did not train.
+  std::string find_fault(Part part) { return runner_->find_fault(part, seed_, draws_); }
+  // The next step or micro-batch draws what number `draw` of a run with this seed draws.
+  void set_draws(uint64_t seed, uint64_t draw) { seed_ = seed, draws_ = draw; }
+  uint64_t draws() const { return draws_; }
   uint64_t seed() const { return seed_; }
-  uint64_t steps() const { return steps_; }
   const ProgramInfo& program() const { return program_.info; }
   ThreadPool& pool() { return *pool_; }
   void* memory(Source source) { return places_[slot(source)].memory; }
   const void* memory(Source source) const { return places_[slot(source)].memory; }
   const Runner& runner() const { return *runner_; }
-  bool has_run() const { return runs_ + steps_ > 0; }
-  bool has_stepped() const { return steps_ > 0; }
+  bool has_run() const { return runs_ > 0 || stepped_; }
+  bool has_stepped() const { return stepped_; }
 
  private:
   struct Place {
@@ -87,7 +95,8 @@ class SessionRep {
   Mapping mapping_;            // of the sources that are not bound elsewhere
   std::vector<Place> places_;  // inputs, params, states
   std::unique_ptr<Runner> runner_;
-  uint64_t seed_ = 0, runs_ = 0, steps_ = 0;
+  uint64_t seed_ = 0, runs_ = 0, draws_ = 0;
+  bool stepped_ = false;
 };
 
 }  // namespace einc

@@ -38,9 +38,10 @@ struct Launch {
   std::vector<uint32_t> buffers;  // in the order of the kernel's buffers
   std::vector<std::string> streams;
   std::vector<SiteInfo> sites;
-  int64_t domain = 1;  // points that threads divide
-  int64_t work = 0;    // elements visited, to tell small launches
-  std::string label;   // for people: "h.0.attn softmax"
+  int64_t domain = 1;    // points that threads divide
+  int64_t work = 0;      // elements visited, to tell small launches
+  std::string label;     // for people: "h.0.attn softmax"
+  std::string location;  // of that: "model.ein:12:8"; empty: unknown
 };
 
 struct ExecutableOutput {

@@ -24,7 +24,7 @@ template <class A>
 void fields(A& a, auto& x) requires requires {
   x.streams;
 }
-{ a(x.function, x.buffers, x.streams, x.sites, x.domain, x.work, x.label); }
+{ a(x.function, x.buffers, x.streams, x.sites, x.domain, x.work, x.label, x.location); }
 template <class A>
 void fields(A& a, auto& x) requires requires {
   x.buffer;
@@ -72,7 +72,7 @@ void fields(A& a, auto& x) requires requires {
 }
 { a(x.first, x.second); }
 
-static_assert(sizeof(ExecutableBuffer) == 120 && sizeof(SiteInfo) == 128 && sizeof(Launch) == 128 && sizeof(Executable) == 200 &&
+static_assert(sizeof(ExecutableBuffer) == 120 && sizeof(SiteInfo) == 128 && sizeof(Launch) == 160 && sizeof(Executable) == 200 &&
                   sizeof(ProgramInfo) == 208 && sizeof(TensorInfo) == 88,
               "a field is new: list it above, and raise kObjectVersion");
 

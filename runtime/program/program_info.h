@@ -26,9 +26,10 @@ struct ProgramInfo {
   bool operator==(const ProgramInfo&) const = default;
 };
 
-// The ways to run a program, each compiled by itself: outputs; the loss without dropout, where nothing is updated; a step.
-enum class Part : uint8_t { forward, evaluation, training };
-inline constexpr size_t kParts = 3;
+// The ways to run a program, each compiled by itself: outputs; the loss without dropout, where nothing is updated; a step; of a
+// step in micro-batches those before the last, whose gradients are summed in states.
+enum class Part : uint8_t { forward, evaluation, training, accumulation };
+inline constexpr size_t kParts = 4;
 template <class T>
 struct PerPart : std::array<std::optional<T>, kParts> {
   using Base = std::array<std::optional<T>, kParts>;

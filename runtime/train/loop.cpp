@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "runtime/base/failure.h"
-
 namespace einc {
 namespace {
 
@@ -18,21 +16,21 @@ Trainer::Trainer(SessionRep& session, const TrainingSettings& settings, std::sha
                  std::shared_ptr<const Batches> validation, TrainingWatcher& watcher)
     : session_(session), settings_(settings), training_(std::move(training)), validation_(std::move(validation)), watcher_(watcher) {}
 
-TrainingPosition Trainer::run(TrainingPosition position) {
-  session_.set_draws(settings_.dropout_seed, position.step);
-  if (position.step == 0 && settings_.evaluate_every > 0) evaluate(position);
-  if (position.step < settings_.steps) train(position);
+Trainer::~Trainer() {
   for (uint32_t i = 0; i < session_.program().inputs.size(); ++i) session_.unbind({SourceKind::input, i});
-  return position;
 }
 
-void Trainer::train(TrainingPosition& position) {
-  Prefetch batches(training_, session_.program().inputs, position.step);
+TrainingPosition Trainer::run(TrainingPosition position) {
+  const uint64_t first = position.step * settings_.micro_batches;
+  session_.set_draws(settings_.dropout_seed, first);
+  if (position.step == 0 && settings_.evaluate_every > 0) evaluate(position);
+  if (position.step < settings_.steps) batches_ = std::make_unique<Prefetch>(training_, session_.program().inputs, first);
   while (position.step < settings_.steps) {
-    step(position, batches);
+    step(position);
     if (is_evaluated(position.step)) evaluate(position);
     if (watcher_.between_steps(position) == Next::stop) break;
   }
+  return position;
 }
 
 // The next batch lies where it was made.
@@ -41,14 +39,24 @@ void Trainer::take(Prefetch& batches) {
   for (uint32_t i = 0; i < inputs.size(); ++i) session_.bind({SourceKind::input, i}, inputs[i].memory, nullptr);
 }
 
-void Trainer::step(TrainingPosition& position, Prefetch& batches) {
+void Trainer::step(TrainingPosition& position) {
   const double start = now();
-  take(batches);
-  session_.step();
-  const double loss = session_.runner().loss(Part::training).to_doubles().front();
+  double sum = 0;
+  for (uint64_t micro = 1; micro <= settings_.micro_batches; ++micro) {
+    const Part part = micro == settings_.micro_batches ? Part::training : Part::accumulation;
+    take(*batches_);
+    const bool finite = session_.train(part);
+    const double loss = session_.runner().loss(part).to_doubles().front();
+    if (!finite)
+      throw NonFiniteLoss(fmt::format("the loss of step {} is {}", position.step + 1,
+                                      std::isnan(loss) ? "nan"
+                                      : loss > 0       ? "inf"
+                                                       : "-inf"),
+                          part);
+    sum += loss;
+  }
   ++position.step;
-  if (!std::isfinite(loss)) throw RuntimeFailure(FailureKind::numeric, fmt::format("the loss of step {} is {}", position.step, loss));
-  watcher_.stepped({position.step, loss, now() - start});
+  watcher_.stepped({position.step, sum / static_cast<double>(settings_.micro_batches), now() - start});
 }
 
 bool Trainer::is_evaluated(uint64_t step) const {

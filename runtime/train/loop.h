@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/base/failure.h"
 #include "runtime/executor/session.h"
 #include "runtime/train/position.h"
 #include "runtime/train/prefetch.h"
@@ -9,15 +10,16 @@
 namespace einc {
 
 struct TrainingSettings {
-  uint64_t steps = 0;  // that are done at the end
+  uint64_t steps = 0;          // that are done at the end
+  uint64_t micro_batches = 1;  // of a step; above 1 the program has the part for them
   uint64_t dropout_seed = 0;
   uint64_t evaluate_every = 0;  // steps; 0: at the end alone
   uint64_t evaluation_batches = 20;
 };
 
 struct StepRecord {
-  uint64_t step = 0;  // the first is 1
-  double loss = 0;
+  uint64_t step = 0;   // the first is 1
+  double loss = 0;     // mean over its micro-batches
   double seconds = 0;  // batch and step
 };
 
@@ -26,6 +28,13 @@ struct EvaluationRecord {
   double loss = 0;    // mean over the evaluation's batches, which are the same each time
   double seconds = 0;
   bool best = false;
+};
+
+// The session's params and the optimizer's states are as they were before the step.
+class NonFiniteLoss : public RuntimeFailure {
+ public:
+  NonFiniteLoss(const std::string& message, Part which) : RuntimeFailure(FailureKind::numeric, message), part(which) {}
+  const Part part;  // the run that made it, of the session's present inputs and draws
 };
 
 enum class Next : uint8_t { go_on, stop };
@@ -45,13 +54,16 @@ class Trainer {
   Trainer(SessionRep& session, const TrainingSettings& settings, std::shared_ptr<const Batches> training,
           std::shared_ptr<const Batches> validation, TrainingWatcher& watcher);
 
-  // Goes on from `position` to the last step or until the watcher stops it; tells where it stands then. Throws RuntimeFailure:
-  // numeric when the loss is not finite, data for batches that do not fit the program.
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // Goes on from `position` to the last step or until the watcher stops it; tells where it stands then. Throws NonFiniteLoss,
+  // with the batch still bound, and RuntimeFailure (data) for batches that do not fit the program.
   TrainingPosition run(TrainingPosition position);
 
  private:
-  void train(TrainingPosition& position);
-  void step(TrainingPosition& position, Prefetch& batches);
+  void step(TrainingPosition& position);
   void evaluate(TrainingPosition& position);
   void take(Prefetch& batches);
   bool is_evaluated(uint64_t step) const;
@@ -60,6 +72,7 @@ class Trainer {
   const TrainingSettings settings_;
   std::shared_ptr<const Batches> training_, validation_;
   TrainingWatcher& watcher_;
+  std::unique_ptr<Prefetch> batches_;
 };
 
 }  // namespace einc

@@ -115,6 +115,83 @@ TEST_CASE("the reference interpreter trains the same") {
         doctest::Approx(model.folder().logged("reference.jsonl", "evaluation", "validation_loss")[0]).epsilon(1e-5));
 }
 
+TEST_CASE("micro-batches give the step of one batch as large") {
+  // No dropout, whose masks would differ, and plain steps: a mean over four batches of 4 is that over one of 16.
+  std::string program(kTokenModel);
+  program.replace(program.find("0.2"), 3, "0.0");
+  for (const char* optimizer : {"sgd(lr = 0.5)", "adamw(lr = 0.01, clip_norm = 0.05)"}) {
+    const Trained model(program);
+    const std::string choice = std::string("--optimizer=") + optimizer;
+    const auto whole = model.losses("whole", {"--steps=10", "-D", "batch=16", choice});
+    const auto parts = model.losses("parts", {"--steps=10", "-D", "batch=4", "--accumulate=4", choice});
+    REQUIRE(parts.size() == whole.size());
+    for (size_t i = 0; i < whole.size(); ++i) CHECK(parts[i] == doctest::Approx(whole[i]).epsilon(1e-5));
+    CHECK(model.losses("again", {"--steps=10", "-D", "batch=4", "--accumulate=4", choice, "--threads=1"}) == parts);
+    CHECK(model.weights("again") == model.weights("parts"));
+    const auto log = model.folder().log("parts.jsonl"), whole_log = model.folder().log("whole.jsonl");
+    CHECK(log.front().at("tokens_per_step") == whole_log.front().at("tokens_per_step"));
+  }
+}
+
+TEST_CASE("micro-batches train in every precision, each with draws of its own") {
+  for (const char* precision : {"f32", "bf16", "f16", "fp8"}) {
+    const Trained model;
+    const auto losses = model.losses("a", {"--steps=30", "--accumulate=2", std::string("--precision=") + precision});
+    CHECK(losses.back() < 1.8);
+    if (precision == std::string("f16")) CHECK(model.folder().logged("a.jsonl", "step", "loss_scale").size() == 30);
+  }
+}
+
+TEST_CASE("f16 halves its scale and skips the step when a gradient is not finite") {
+  // The gradient of `gain` is a few thousand: times 65536 it is beyond f16 in the backward's products.
+  std::string program(kTokenModel);
+  program.replace(program.find("tanh(x)"), 7, "tanh(x) * 64");
+  program.replace(program.find("loss = mean"), 11, "loss = 100 * mean");
+  const Trained model(program);
+  model.losses("a", {"--steps=12", "--precision=f16", "--optimizer=sgd(lr = 1e-5)"});
+  const auto scales = model.folder().logged("a.jsonl", "step", "loss_scale");
+  CHECK(scales.front() < 65536);
+  CHECK(scales.back() <= scales.front());
+  CHECK(scales.back() == scales[scales.size() - 2]);  // found one that works
+}
+
+TEST_CASE("the optimizer and the rate can be given") {
+  const Trained model;
+  model.losses("a", {"--steps=8", "--lr=0.003"});
+  CHECK(model.folder().logged("a.jsonl", "step", "learning_rate")[7] == doctest::Approx(0.003));
+  model.losses("b", {"--steps=8", "--lr=linear(0.01, total = 10)"});
+  CHECK(model.folder().logged("b.jsonl", "step", "learning_rate")[5] == doctest::Approx(0.005));
+  model.losses("c", {"--steps=8", "--optimizer=over \"table\" using sgd(lr = 0.1), over \"*\" using adam(lr = 0.002)"});
+  CHECK(model.folder().logged("c.jsonl", "step", "learning_rate")[7] == doctest::Approx(0.1));
+  CHECK(model.folder().logged("c.jsonl", "step", "learning_rate.1")[7] == doctest::Approx(0.002));
+  const Ran unknown = model.run("d", {"--steps=2", "--optimizer=adamv(lr = 0.1)"});
+  CHECK(unknown.status == 1);
+  CHECK(unknown.errors.find("did you mean `adam`?") != std::string::npos);
+  CHECK(model.run("d", {"--steps=2", "--lr=1, momentum = 2"}).status == 1);
+  CHECK(model.run("d", {"--steps=2", "--lr=-1"}).status == 1);
+  CHECK(model.run("d", {"--steps=2", "--optimizer=sgd()\nparam w: [] ~ zeros"}).status == 1);
+}
+
+TEST_CASE("a loss that is not finite stops the run with its step and its origin") {
+  // `edge` falls by 0.5 a step from 1.2: the root of a negative number at the fourth.
+  std::string program(kTokenModel);
+  program.replace(program.find("x = dropout"), 0, "param edge: [] ~ constant(1.2)\n");
+  program.replace(program.find("loss = mean(cross_entropy(logits, targets, vocab))"), 50,
+                  "masked = where(iota(vocab) < 0, -inf, logits)\nroot = sqrt(edge)\n"
+                  "loss = mean(cross_entropy(masked, targets, vocab)) + 0 * root");
+  program.replace(program.find("minimize loss using"), std::string::npos, "minimize loss + 0.5 * edge using sgd(lr = 1)\n");
+  const Trained model(program);
+  for (const char* target : {"--target=cpu", "--target=reference"}) {
+    const Ran ran = model.run("a", {"--steps=9", target});
+    INFO(ran.errors);
+    CHECK(ran.status == 5);
+    CHECK(ran.errors.find("einc: the loss of step 4 is nan: 'root' (" + model.folder().at("m.ein") + ":10:8) is the first tensor that") ==
+          0);
+    CHECK(model.folder().logged("a.jsonl", "step", "loss").size() == 3);
+    CHECK(model.folder().log("a.jsonl").back().at("kind") == "failure");
+  }
+}
+
 TEST_CASE("what is missing is said") {
   const Trained model;
   const Ran quiet = model.run("a", {"--steps=2", "--quiet"});

@@ -1,0 +1,127 @@
+// `einc plot run.jsonl`: loss, validation loss, learning rate and throughput of one or several runs over their steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "compiler/driver/command_line.h"
+#include "compiler/driver/plot.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/printable.h"
+#include "runtime/data/file.h"
+
+namespace einc {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMaxLine = 1 << 20;  // bytes
+constexpr size_t kMaxRuns = 32;
+
+// By step: a run that was resumed has some steps twice, and the later one counts.
+using Curve = std::map<double, double>;
+
+struct RunCurves {
+  std::string name;
+  Curve loss, validation, rate, tokens;
+};
+
+void take(Curve& curve, const Json& line, const char* field) {
+  const auto step = line.find("step"), value = line.find(field);
+  if (step == line.end() || value == line.end() || !step->is_number() || !value->is_number()) return;
+  const double y = value->get<double>();
+  if (std::isfinite(y)) curve[step->get<double>()] = y;
+}
+
+RunCurves read_run(const std::string& path) {
+  const InputFile checked(path);  // says why a file cannot be read
+  RunCurves run;
+  run.name = std::filesystem::path(path).stem().string();
+  std::ifstream in(path);
+  size_t number = 0;
+  for (std::string text; std::getline(in, text);) {
+    ++number;
+    if (text.empty()) continue;
+    const auto fail = [&](const char* what) {
+      throw RuntimeFailure(FailureKind::data, fmt::format("{}: line {} {}", printable(path), number, what));
+    };
+    if (text.size() > kMaxLine) fail("is longer than a log's");
+    int depth = 0;
+    for (const char c : text)
+      depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0, depth > 64 ? fail("is nested too deeply") : void();
+    const Json line = Json::parse(text, nullptr, false);
+    if (line.is_discarded() && in.peek() == std::ifstream::traits_type::eof()) break;  // a run that is being written, or was killed
+    if (!line.is_object() || !line.contains("kind")) fail("is no line of a log that `einc train --log` writes");
+    take(run.loss, line, "loss");
+    take(run.validation, line, "validation_loss");
+    take(run.rate, line, "learning_rate");
+    take(run.tokens, line, "tokens_per_second");
+  }
+  if (run.loss.empty() && run.validation.empty())
+    throw RuntimeFailure(FailureKind::data, fmt::format("{}: it holds no step and no evaluation", printable(path)));
+  return run;
+}
+
+PlotLine line_of(const Curve& curve, size_t color, LineStyle style) { return {{curve.begin(), curve.end()}, color, style}; }
+
+Plot plot_of(const std::vector<RunCurves>& runs) {
+  Plot plot;
+  plot.x_label = "step";
+  PlotPanel loss{"loss", 340, {}}, rate{"learning rate", 130, {}}, tokens{"tokens/s", 130, {}};
+  bool validated = false;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const RunCurves& run = runs[r];
+    std::string text = run.name;
+    if (!run.loss.empty()) text += fmt::format(": loss {:.4f}", run.loss.rbegin()->second);
+    if (!run.validation.empty()) {
+      const auto best =
+          std::min_element(run.validation.begin(), run.validation.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      text += fmt::format("{} best validation loss {:.4f} at step {:.0f}", run.loss.empty() ? ":" : ",", best->second, best->first);
+      validated = true;
+    }
+    plot.keys.push_back({text, r});
+    if (!run.loss.empty()) loss.lines.push_back(line_of(run.loss, r, LineStyle::thin));
+    if (!run.rate.empty()) rate.lines.push_back(line_of(run.rate, r, LineStyle::thin));
+    if (!run.tokens.empty()) tokens.lines.push_back(line_of(run.tokens, r, LineStyle::thin));
+  }
+  for (size_t r = 0; r < runs.size(); ++r)
+    if (!runs[r].validation.empty()) loss.lines.push_back(line_of(runs[r].validation, r, LineStyle::dotted));
+  if (validated) plot.notes.push_back("thin lines: training loss; dots: validation loss");
+  plot.panels.push_back(std::move(loss));
+  if (!rate.lines.empty()) plot.panels.push_back(std::move(rate));
+  if (!tokens.lines.empty()) plot.panels.push_back(std::move(tokens));
+  return plot;
+}
+
+}  // namespace
+
+ExitStatus plot_command(Arguments arguments) {
+  CLI::App app("Draws what `einc train --log` wrote: loss, validation loss, learning rate, throughput.", "einc plot");
+  std::vector<std::string> logs;
+  std::string output;
+  app.add_option("LOG", logs, "logs of runs, each in a color of its own")->required();
+  app.add_option("-o", output, "the drawing: an .svg or .html file")->required()->type_name("FILE");
+  if (auto status = parse_arguments(app, arguments)) return *status;
+  const std::string ending = std::filesystem::path(output).extension().string();
+  if (ending != ".svg" && ending != ".html")
+    return fmt::print(stderr, "einc: -o {}: a drawing ends in .svg or .html\n", printable(output)), ExitStatus::wrong_usage;
+  if (logs.size() > kMaxRuns)
+    return fmt::print(stderr, "einc: {} logs; {} at most fit one drawing\n", logs.size(), kMaxRuns), ExitStatus::wrong_usage;
+  std::vector<RunCurves> runs;
+  for (const std::string& log : logs) runs.push_back(read_run(log));
+  std::string text = plot_svg(plot_of(runs));
+  if (ending == ".html")
+    text =
+        "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>einc plot</title></head>\n<body "
+        "style=\"background:#fff;margin:1em\">\n" +
+        text + "</body></html>\n";
+  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
+  write_file(output, pieces);
+  return ExitStatus::done;
+}
+
+}  // namespace einc

@@ -1,0 +1,134 @@
+#include "runtime/executor/find_fault.h"
+
+#include <einc/tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace einc {
+namespace {
+
+// In the order of what is worse.
+enum class Kind : uint8_t { finite, minus_infinity, infinity, nan };
+constexpr const char* kKindNames[] = {"finite numbers", "-inf", "inf", "nan"};
+
+Kind kind_of(double x) {
+  if (std::isnan(x)) return Kind::nan;
+  if (std::isinf(x)) return x < 0 ? Kind::minus_infinity : Kind::infinity;
+  return Kind::finite;
+}
+
+struct Held {
+  Kind kind = Kind::finite;
+  int64_t first = 0;  // element of the worst kind
+};
+
+class Finder {
+ public:
+  explicit Finder(Executor& executor)
+      : executor_(executor), program_(executor.program()), held_(program_.buffers.size()), maker_(program_.buffers.size(), -1) {}
+
+  std::string run(uint64_t seed, uint64_t step) {
+    if (executor_.loss_launch() < 0) return "";
+    for (uint32_t b = 0; b < program_.buffers.size(); ++b)
+      if (is_source(program_.buffers[b].role)) held_[b] = scan(b);
+    executor_.run_while(seed, step, [&](size_t launch) {
+      look(launch);
+      return static_cast<int64_t>(launch) < executor_.loss_launch();
+    });
+    return trace();
+  }
+
+ private:
+  struct Input {
+    uint32_t buffer;
+    Held held;
+  };
+
+  Held scan(uint32_t buffer) const {
+    const ExecutableBuffer& b = program_.buffers[buffer];
+    Held worst;
+    if (!is_floating(b.dtype)) return worst;
+    constexpr int64_t kPiece = 65536;
+    const int64_t count = b.bytes / bytes_of(b.dtype);
+    for (int64_t at = 0; at < count; at += kPiece) {
+      const TensorView piece(b.dtype, {std::min(kPiece, count - at)}, executor_.address(buffer) + at * bytes_of(b.dtype));
+      int64_t element = at;
+      for (const double x : piece.to_doubles()) {
+        if (kind_of(x) > worst.kind) worst = {kind_of(x), element};
+        ++element;
+      }
+    }
+    return worst;
+  }
+
+  void look(size_t launch) {
+    std::vector<Input>& inputs = inputs_.emplace_back();
+    for (const uint32_t b : program_.launches[launch].buffers) {
+      if (b >= program_.buffers.size()) continue;
+      const Held before = held_[b];
+      if (before.kind != Kind::finite) inputs.push_back({b, before});
+      held_[b] = scan(b);
+      if (held_[b].kind != Kind::finite && before.kind == Kind::finite) maker_[b] = static_cast<int64_t>(launch);
+    }
+  }
+
+  // What `launch` read that its result of this kind may come from.
+  const Input* origin(int64_t launch, Kind kind) const {
+    const Input* worst = nullptr;
+    for (const Input& input : inputs_[static_cast<size_t>(launch)])
+      if (!worst || input.held.kind > worst->held.kind) worst = &input;
+    if (worst && kind == Kind::nan && worst->held.kind == Kind::minus_infinity) return nullptr;
+    return worst;
+  }
+
+  std::string trace() const {
+    auto buffer = static_cast<uint32_t>(program_.loss);
+    Held held = held_[buffer];
+    if (held.kind == Kind::finite) return "";
+    int64_t launch = maker_[buffer];
+    while (launch >= 0) {
+      const Input* input = origin(launch, held.kind);
+      if (!input || maker_[input->buffer] >= launch) break;
+      buffer = input->buffer;
+      held = input->held;
+      launch = maker_[buffer];
+    }
+    return text(buffer, held, launch);
+  }
+
+  std::string text(uint32_t buffer, const Held& held, int64_t launch) const {
+    const ExecutableBuffer& b = program_.buffers[buffer];
+    std::vector<int64_t> place(b.shape.size());
+    int64_t rest = held.first;
+    for (size_t i = place.size(); i-- > 0; rest /= b.shape[i]) place[i] = rest % b.shape[i];
+    const std::string where = place.empty() ? "" : fmt::format(", at [{}]", fmt::join(place, ", "));
+    const char* what = kKindNames[static_cast<size_t>(held.kind)];
+    if (launch < 0) {
+      const char* role = b.role == BufferRole::input ? "input" : b.role == BufferRole::param ? "param" : "state";
+      return fmt::format("the {} '{}' holds {} before the step{}", role, b.name, what, where);
+    }
+    const Launch& made = program_.launches[static_cast<size_t>(launch)];
+    std::string result = fmt::format("'{}'{}{}{} is the first tensor that holds {}{}", made.label, made.location.empty() ? "" : " (",
+                                     made.location, made.location.empty() ? "" : ")", what, where);
+    for (const Input& input : inputs_[static_cast<size_t>(launch)])
+      if (input.held.kind == Kind::minus_infinity && maker_[input.buffer] >= 0) {
+        const Launch& before = program_.launches[static_cast<size_t>(maker_[input.buffer])];
+        return result + fmt::format("; it is made from '{}', which holds -inf", before.label);
+      }
+    return result;
+  }
+
+  Executor& executor_;
+  const Executable& program_;
+  std::vector<Held> held_;                  // by buffer, as of the last launch
+  std::vector<int64_t> maker_;              // launch that made a buffer's values other than finite; -1: they came in
+  std::vector<std::vector<Input>> inputs_;  // by launch: what was not finite before it
+};
+
+}  // namespace
+
+std::string find_fault(Executor& executor, uint64_t seed, uint64_t step) { return Finder(executor).run(seed, step); }
+
+}  // namespace einc
