@@ -8,6 +8,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/xxh64.h"
 #include "runtime/data/array_file.h"
+#include "runtime/data/name_map.h"
 #include "runtime/data/npy.h"
 #include "runtime/data/npy_file.h"
 #include "runtime/data/token_file.h"
@@ -156,6 +157,25 @@ void check_checkpoint(const std::string& content) {
     const CheckpointRecord record = parse_checkpoint_record(whole, "train.json");
     const std::string text = to_json(record);
     EINC_CHECK(to_json(parse_checkpoint_record(text, "train.json")) == text, "another record came back");
+  });
+}
+
+void check_names(const std::string& content) {
+  survives([&] {
+    const NameMap map = NameMap::parse(content, "names.txt");
+    for (const char* ours : {"wte", "h.0.attn.w", "h.10.mlp.b", "a.a.a.a.a.a", "..", ""}) map.theirs(ours);
+  });
+  survives([&] {
+    HostArray array{DType::u8, {2, 12}, std::vector<std::byte>(24)};
+    for (size_t i = 0; i < 24; ++i) array.bytes[i] = static_cast<std::byte>(i);
+    for (const std::vector<int64_t>& shape : {std::vector<int64_t>{12, 2}, {2, 3, 4}, {24}, {4, 1, 6}}) {
+      survives([&] {
+        HostArray result = Rearrangement(content).apply(array, shape);
+        EINC_CHECK(result.shape == shape, "another shape");
+        std::sort(result.bytes.begin(), result.bytes.end());
+        EINC_CHECK(result.bytes == array.bytes, "an element is lost");
+      });
+    }
   });
 }
 

@@ -14,6 +14,7 @@ void check_tokens(const std::string& content);       // the first byte says whic
 // puts the 256 single bytes before it. What is accepted gives any text back.
 void check_vocabulary(const std::string& content);
 void check_checkpoint(const std::string& content);  // a checkpoint's train.json, with and without the right checksum behind it
+void check_names(const std::string& content);       // a file of renamings; and as a pattern, which loses no element
 
 struct Reader {
   const char* name;  // of the target, and of its folders of inputs
@@ -24,6 +25,7 @@ inline constexpr Reader kReaders[] = {{"npy", check_npy},
                                       {"safetensors", check_safetensors},
                                       {"tokens", check_tokens},
                                       {"vocabulary", check_vocabulary},
-                                      {"checkpoint", check_checkpoint}};
+                                      {"checkpoint", check_checkpoint},
+                                      {"names", check_names}};
 
 }  // namespace einc::fuzz
