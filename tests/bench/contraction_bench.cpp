@@ -1,5 +1,5 @@
-// Contractions compiled by einc beside OpenBLAS (when its library is installed), in one process, turn by turn, with the
-// machine's measured multiply-add peak: `scripts/bench contraction`. A measurement, not a test.
+// Contractions compiled by einc beside OpenBLAS and oneDNN (those whose libraries are installed), in one process, turn by turn,
+// with the machine's measured multiply-add peak: `scripts/bench contraction`. A measurement, not a test.
 //   contraction_bench [threads] [filter]
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -12,12 +12,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "compiler/pipeline/cpu_program.h"
 #include "compiler/elaborate/elaborate.h"
+#include "compiler/pipeline/cpu_program.h"
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
@@ -147,36 +148,66 @@ class EincCase {
   std::unique_ptr<Executor> session_;
 };
 
-using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+// A library of others that multiplies matrices of f32.
+struct Peer {
+  std::string name;
+  // y = a b of one batch; leading dimensions are those of dense matrices.
+  std::function<void(const Case&, const float* a, const float* b, float* y)> multiply;
 
-struct OpenBlas {
-  Sgemm sgemm = nullptr;
-  const char* core = "";
-  // Settings of the environment may halve it, so they are taken away; a release that does not know this processor falls back
-  // to SSE and is told what it is.
-  OpenBlas(int threads, char** argv) {
-    const bool told = std::getenv("EINC_BENCH_TOLD") != nullptr;
-    for (const char* name : {"OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}) unsetenv(name);
-    if (!told) unsetenv("OPENBLAS_CORETYPE");
-    void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return;
-    sgemm = reinterpret_cast<Sgemm>(dlsym(library, "cblas_sgemm"));
-    if (auto set = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"))) set(threads);
-    if (auto name = reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_corename"))) core = name();
-    if (!told && std::string(core) == "Prescott" && __builtin_cpu_supports("avx512f")) {
-      setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
-      setenv("EINC_BENCH_TOLD", "1", 1);
-      execv("/proc/self/exe", argv);
-    }
-  }
   void run(const Case& c, const float* a, const float* b, float* y) const {
-    const bool turned_a = c.left[0] == 'k', turned_b = c.right[0] == 'n';
-    for (int64_t g = 0; g < c.batch; ++g)
-      sgemm(101, turned_a ? 112 : 111, turned_b ? 112 : 111, static_cast<int>(c.m), static_cast<int>(c.n), static_cast<int>(c.k), 1,
-            a + g * c.m * c.k, static_cast<int>(turned_a ? c.m : c.k), b + g * c.k * c.n, static_cast<int>(turned_b ? c.k : c.n), 0,
-            y + g * c.m * c.n, static_cast<int>(c.n));
+    for (int64_t g = 0; g < c.batch; ++g) multiply(c, a + g * c.m * c.k, b + g * c.k * c.n, y + g * c.m * c.n);
   }
 };
+
+bool turned_left(const Case& c) { return c.left[0] == 'k'; }
+bool turned_right(const Case& c) { return c.right[0] == 'n'; }
+
+template <class Function>
+Function symbol(void* library, const char* name) {
+  return reinterpret_cast<Function>(dlsym(library, name));
+}
+
+// Settings of the environment may halve it, so they are taken away; a release that does not know this processor falls back
+// to SSE and is told what it is.
+std::optional<Peer> open_blas(int threads, char** argv) {
+  using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+  const bool told = std::getenv("EINC_BENCH_TOLD") != nullptr;
+  for (const char* name : {"OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}) unsetenv(name);
+  if (!told) unsetenv("OPENBLAS_CORETYPE");
+  void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!library) return std::nullopt;
+  const auto sgemm = symbol<Sgemm>(library, "cblas_sgemm");
+  if (const auto set = symbol<void (*)(int)>(library, "openblas_set_num_threads")) set(threads);
+  const auto name = symbol<const char* (*)()>(library, "openblas_get_corename");
+  const std::string core = name ? name() : "";
+  if (!told && core == "Prescott" && __builtin_cpu_supports("avx512f")) {
+    setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+    setenv("EINC_BENCH_TOLD", "1", 1);
+    execv("/proc/self/exe", argv);
+  }
+  if (!sgemm) return std::nullopt;
+  return Peer{fmt::format("OpenBLAS ({})", core), [sgemm](const Case& c, const float* a, const float* b, float* y) {
+                constexpr int kRowMajor = 101, kPlain = 111, kTurned = 112;
+                const auto m = static_cast<int>(c.m), n = static_cast<int>(c.n), k = static_cast<int>(c.k);
+                sgemm(kRowMajor, turned_left(c) ? kTurned : kPlain, turned_right(c) ? kTurned : kPlain, m, n, k, 1, a,
+                      turned_left(c) ? m : k, b, turned_right(c) ? k : n, 0, y, n);
+              }};
+}
+
+std::optional<Peer> one_dnn(int threads) {
+  using Sgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*, int64_t);
+  void* library = nullptr;
+  for (const char* name : {"libdnnl.so.3", "libdnnl.so.2"})
+    if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return std::nullopt;
+  const auto sgemm = symbol<Sgemm>(library, "dnnl_sgemm");
+  if (const auto set = symbol<void (*)(int)>(library, "omp_set_num_threads")) set(threads);
+  if (!sgemm) return std::nullopt;
+  return Peer{"oneDNN", [sgemm](const Case& c, const float* a, const float* b, float* y) {
+                sgemm(turned_left(c) ? 'T' : 'N', turned_right(c) ? 'T' : 'N', c.m, c.n, c.k, 1, a, turned_left(c) ? c.m : c.k, b,
+                      turned_right(c) ? c.k : c.n, 0, y, c.n);
+              }};
+}
 
 // --- times ---
 
@@ -195,32 +226,40 @@ double one_turn(int threads, int repeats, const std::function<void()>& run) {
   return (seconds_now(threads) - start) / repeats;
 }
 
-// Peak, ours and theirs take turns, so that a clock or a load that drifts meets all three.
-void measure(const Case& c, int threads, double top, const OpenBlas& blas) {
+// Peak, ours and theirs take turns, so that a clock or a load that drifts meets all of them.
+void measure(const Case& c, int threads, double top, std::span<const Peer> installed) {
   EincCase ours(c, threads);
   const double flops = 2.0 * static_cast<double>(c.batch * c.m * c.n * c.k);
   const int repeats = std::max(1, static_cast<int>(2e-3 * top * 1e9 / flops));
   const int turns = std::clamp(static_cast<int>(1.0 * top * 1e9 / flops / repeats), 5, 101);
-  const bool compare = blas.sgemm && std::string(c.dtype) == "f32";
-  std::vector<float> theirs(compare ? static_cast<size_t>(c.batch * c.m * c.n) : 0);
-  Times mine, other, ceiling;
+  const std::span<const Peer> peers = std::string(c.dtype) == "f32" ? installed : std::span<const Peer>();
+  std::vector<float> theirs(peers.empty() ? 0 : static_cast<size_t>(c.batch * c.m * c.n));
+  Times mine, ceiling;
+  std::vector<Times> others(peers.size());
+  double worst = 0;
   for (int turn = 0; turn <= turns; ++turn) {
     const double p = peak(threads, 1);
     const double m = one_turn(threads, repeats, [&] { ours.run(); });
-    const double o = compare ? one_turn(threads, repeats, [&] { blas.run(c, ours.left(), ours.right(), theirs.data()); }) : 0;
-    if (turn > 0) mine.add(m), other.add(o), ceiling.add(1 / p);
+    if (turn > 0) mine.add(m), ceiling.add(1 / p);
+    for (size_t k = 0; k < peers.size(); ++k) {
+      const double o = one_turn(threads, repeats, [&] { peers[k].run(c, ours.left(), ours.right(), theirs.data()); });
+      if (turn > 0) others[k].add(o);
+      if (turn > 0) continue;
+      for (size_t i = 0; i < theirs.size(); ++i)
+        worst = std::max(worst, std::fabs(static_cast<double>(ours.result()[i]) - static_cast<double>(theirs[i])));
+    }
   }
   top = 1 / ceiling.quantile(0.5);
-  double worst = 0;
-  for (size_t i = 0; i < theirs.size(); ++i)
-    worst = std::max(worst, std::fabs(static_cast<double>(ours.result()[i]) - static_cast<double>(theirs[i])));
-  const auto share = [&](double seconds) { return flops / seconds * 1e-9 / top * 100; };
+  const auto shares = [&](Times& t) {
+    const auto share = [&](double q) { return flops / t.quantile(q) * 1e-9 / top * 100; };
+    return fmt::format("{:>5.1f} %  best {:>5.1f} %  spread {:>4.1f} %", share(0.5), share(0),
+                       (t.quantile(0.75) - t.quantile(0.25)) / t.quantile(0.5) * 100);
+  };
   const double median = mine.quantile(0.5);
-  fmt::print("{:<22} {:>8.1f} {:>5.1f} %  best {:>5.1f} %  spread {:>4.1f} %", c.name, flops / median * 1e-9, share(median),
-             share(mine.quantile(0)), (mine.quantile(0.75) - mine.quantile(0.25)) / median * 100);
-  if (compare)
-    fmt::print("   {:>5.1f} %  best {:>5.1f} %  ratio {:>5.2f}  differ {:.0e}", share(other.quantile(0.5)), share(other.quantile(0)),
-               other.quantile(0.5) / median, worst);
+  const double bytes = (c.dtype[0] == 'b' ? 2.0 : 4.0) * static_cast<double>(c.batch * (c.m * c.k + c.k * c.n + c.m * c.n));
+  fmt::print("{:<22} {:>7.1f} GFLOP/s {:>5.1f} GB/s {}", c.name, flops / median * 1e-9, bytes / median * 1e-9, shares(mine));
+  for (Times& t : others) fmt::print(" | {}  ratio {:>5.2f}", shares(t), t.quantile(0.5) / median);
+  if (!peers.empty()) fmt::print("  differ {:.0e}", worst);
   fmt::print("   {}\n", ours.plan());
   std::fflush(stdout);
 }
@@ -228,10 +267,14 @@ void measure(const Case& c, int threads, double top, const OpenBlas& blas) {
 constexpr Case kCases[] = {
     {"64^3 AB", 1, 64, 64, 64, "m k", "k n"},
     {"256^3 AB", 1, 256, 256, 256, "m k", "k n"},
+    {"256^3 A'B", 1, 256, 256, 256, "k m", "k n"},
+    {"256^3 AB'", 1, 256, 256, 256, "m k", "n k"},
     {"512^3 AB", 1, 512, 512, 512, "m k", "k n"},
     {"512^3 A'B", 1, 512, 512, 512, "k m", "k n"},
     {"512^3 AB'", 1, 512, 512, 512, "m k", "n k"},
     {"1024^3 AB", 1, 1024, 1024, 1024, "m k", "k n"},
+    {"1024^3 A'B", 1, 1024, 1024, 1024, "k m", "k n"},
+    {"1024^3 AB'", 1, 1024, 1024, 1024, "m k", "n k"},
     {"2048^3 AB", 1, 2048, 2048, 2048, "m k", "k n"},
     {"2048^3 A'B", 1, 2048, 2048, 2048, "k m", "k n"},
     {"2048^3 AB'", 1, 2048, 2048, 2048, "m k", "n k"},
@@ -252,7 +295,13 @@ constexpr Case kCases[] = {
     {"48 x 256x64x256 AB", 48, 256, 64, 256, "m k", "k n"},
     {"48 x 256x64x256 A'B", 48, 256, 64, 256, "k m", "k n"},
     {"1 x 768 x 3072 AB", 1, 1, 3072, 768, "m k", "k n"},
-    {"7 x 768 x 3072 AB'", 1, 7, 3072, 768, "m k", "n k"},
+    {"1 x 768 x 3072 AB'", 1, 1, 3072, 768, "m k", "n k"},
+    {"2 x 768 x 3072 AB", 1, 2, 3072, 768, "m k", "k n"},
+    {"2 x 768 x 3072 AB'", 1, 2, 3072, 768, "m k", "n k"},
+    {"4 x 768 x 3072 AB", 1, 4, 3072, 768, "m k", "k n"},
+    {"4 x 768 x 3072 AB'", 1, 4, 3072, 768, "m k", "n k"},
+    {"8 x 768 x 3072 AB", 1, 8, 3072, 768, "m k", "k n"},
+    {"8 x 768 x 3072 AB'", 1, 8, 3072, 768, "m k", "n k"},
     {"bf16 512^3 AB", 1, 512, 512, 512, "m k", "k n", "bf16"},
     {"bf16 fc up AB", 1, 256, 3072, 768, "m k", "k n", "bf16"},
     {"bf16 fc up AB'", 1, 256, 3072, 768, "m k", "n k", "bf16"},
@@ -266,10 +315,12 @@ int main(int argc, char** argv) {
   double load = 0;
   std::ifstream("/proc/loadavg") >> load;
   const double top = peak(threads, 20);
-  const OpenBlas blas(threads, argv);
-  fmt::print("{} thread{}, multiply-add peak {:.1f} GFLOP/s (f32), load {:.1f}; share of the peak: median, best; {}\n", threads,
-             threads == 1 ? "" : "s", top, load,
-             blas.sgemm ? fmt::format("then OpenBLAS ({}), time over ours", blas.core) : std::string("no OpenBLAS here"));
+  std::vector<Peer> peers;
+  std::string names;
+  for (std::optional<Peer> peer : {open_blas(threads, argv), one_dnn(threads)})
+    if (peer) names += ", then " + peer->name, peers.push_back(std::move(*peer));
+  fmt::print("{} thread{}, multiply-add peak {:.1f} GFLOP/s (f32), load {:.1f}; share of the peak: einc{}, time over ours\n", threads,
+             threads == 1 ? "" : "s", top, load, names.empty() ? ", no library beside it here" : names);
   for (const Case& c : kCases)
-    if (std::string(c.name).find(filter) != std::string::npos) measure(c, threads, top, blas);
+    if (std::string(c.name).find(filter) != std::string::npos) measure(c, threads, top, peers);
 }
