@@ -311,6 +311,15 @@ bool Training::clip(size_t group, const Value& limit) {
   return true;
 }
 
+// Schedules and step counts are one for all params: beside a param of f64 they must not bring f32's rounding in.
+Value Training::beside_param(const Value& value) {
+  const NodeId* node = std::get_if<NodeId>(&value.data);
+  if (!node || e_.optimizer_dtype_ != DType::f64) return value;
+  const Type& type = build_.type(*node);
+  if (type.rank() > 0 || type.dtype == DType::f64 || type.dtype == DType::boolean) return value;
+  return Value{build_.cast(*node, DType::f64)};
+}
+
 bool Training::optimize(const Trained& trained, const FnRef& optimizer, const Settings& settings) {
   const Type type = build_.type(trained.param);
   const std::string path = "optimizer." + e_.graph_[trained.param].as<ParamAttr>().path.str();
@@ -325,7 +334,7 @@ bool Training::optimize(const Trained& trained, const FnRef& optimizer, const Se
       decayed = call("l2_decay", {p, g, *settings.weight_decay}, path);
       if (decayed) g = *decayed;
     } else if (const auto lr = learning_rate(optimizer, settings)) {
-      decayed = call("decoupled_decay", {p, *lr, *settings.weight_decay}, path);
+      decayed = call("decoupled_decay", {p, beside_param(*lr), *settings.weight_decay}, path);
       if (decayed) p = *decayed;
     }
     whole = decayed.has_value();
@@ -334,6 +343,8 @@ bool Training::optimize(const Trained& trained, const FnRef& optimizer, const Se
     std::vector<BoundArgument> arguments = settings.arguments;
     arguments[0].value = p;
     arguments[1].value = g;
+    for (size_t i = 2; i < arguments.size(); ++i)
+      if (arguments[i].value) arguments[i].value = beside_param(*arguments[i].value);
     const auto result = e_.instantiate(optimizer, std::move(arguments), Instance{path, build_.origin.module.str()}, e_.minimized_.span);
     whole = result && finish(trained.param, *result);
   }

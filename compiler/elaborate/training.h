@@ -42,6 +42,7 @@ class Training {
   bool clip(size_t group, const Value& limit);
   bool is_watched() const;
   void watch(std::string_view name, size_t group, std::optional<NodeId> value);
+  Value beside_param(const Value& value);
   bool optimize(const Trained& trained, const FnRef& optimizer, const Settings& settings);
   bool finish(NodeId param, const Value& result);
   std::optional<Value> learning_rate(const FnRef& optimizer, const Settings& settings);

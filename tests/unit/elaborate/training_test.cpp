@@ -94,3 +94,20 @@ TEST_CASE("grad") {
   CHECK(Compiled(head + "input z: f32[n]\noutput g = grad(loss, z)").has(Code::zero_gradient));
   CHECK(Compiled(head + "input i: i32[n]\noutput g = grad(loss, i)").only(Code::grad_not_floating, "i"));
 }
+
+TEST_CASE("beside a param of f64 nothing of its update is f32 but the schedule itself") {
+  const Compiled c(
+      "dim n = 4, m = 3\ninput x: f32[n]\nparam w: f64[n m] ~ ones\nloss = sum((w * x)^2)\n"
+      "minimize loss using adamw(lr = cosine(1e-3, warmup = 2, total = 10), weight_decay = 0.1)");
+  REQUIRE(c.said == "");
+  const Graph& graph = *c.graph;
+  int narrow = 0;
+  for (const Node& node : graph.nodes)
+    for (const NodeId operand : node.operands)
+      if (node.op == Op::map && node.origin.phase == Phase::optimizer && node.type.dtype == DType::f64 &&
+          is_floating(graph[operand].type.dtype) && graph[operand].type.dtype != DType::f64)
+        ++narrow;
+  CHECK(narrow == 0);
+  for (const Node& node : graph.nodes)
+    if (node.op == Op::map && node.as<MapAttr>().fn == MapFn::pow) CHECK(node.type.dtype == DType::f64);
+}
