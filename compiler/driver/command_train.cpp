@@ -22,12 +22,13 @@
 #include "runtime/cpu/peak.h"
 #include "runtime/executor/weights.h"
 #include "runtime/train/open_batches.h"
+#include "runtime/train/record_batches.h"
 
 namespace einc {
 namespace {
 
 struct TrainRequest {
-  std::string file, target = "cpu", precision, log, save, next, order = "random", token_format, optimizer, learning_rate;
+  std::string file, target = "cpu", precision, log, save, next, order = "random", token_format, optimizer, learning_rate, record;
   std::string weights, names;  // to begin with
   CheckpointRequest checkpoint;
   std::vector<std::string> dims, data, validation;
@@ -53,7 +54,7 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--dtype", r.token_format, "of token files that do not say it: u16 or u32")->check(CLI::IsMember({"u16", "u32"}));
   app.add_option("--order", r.order, "random: each window drawn among all; epochs: each once, in an order of its own for every epoch")
       ->check(CLI::IsMember({"random", "epochs"}));
-  app.add_option("--steps", r.steps, "training steps")->required()->check(CLI::PositiveNumber);
+  app.add_option("--steps", r.steps, "training steps; with 0, --save writes the initial params")->required()->check(CLI::NonNegativeNumber);
   app.add_option("--accumulate", r.micro_batches, "batches of a step: their gradients are summed, so that a step takes one batch's memory")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   app.add_option("--lr", r.learning_rate, "a number or a schedule in the place of the file's: 3e-4, \"cosine(3e-4, total = 1000)\"");
@@ -69,6 +70,9 @@ void add_options(CLI::App& app, TrainRequest& r) {
       ->type_name("FILE")
       ->needs(weights);
   app.add_option("--save", r.save, "where the params go at the end: a .safetensors file")->type_name("FILE");
+  app.add_option("--record-batches", r.record,
+                 "writes what the inputs hold in each batch, one array of each input: to train elsewhere on the same")
+      ->type_name("FILE.npz");
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
   app.add_option("--target", r.target, "cpu: this machine's processor; reference: the interpreter")
@@ -263,6 +267,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   std::shared_ptr<const Batches> evaluation;
   if (!validation.files.empty())
     evaluation = open_batches(validation, program->info.inputs, r.validation.empty() ? DataPart::validation : DataPart::training);
+  if (!r.record.empty()) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
   forget_high_water();
   const int64_t before = resident_bytes();
   SessionRep session(*program, r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency()));

@@ -89,7 +89,11 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
     const char* what;
     std::vector<std::string> options;
   };
-  const Row rows[] = {{"f32", {}}, {"f16 with its loss scale", {"--precision=f16"}}, {"fp8 with its maxima", {"--precision=fp8"}}};
+  const Row rows[] = {{"f32", {}},
+                      {"f16 with its loss scale", {"--precision=f16"}},
+                      {"fp8 with its maxima", {"--precision=fp8"}},
+                      {"bf16", {"--precision=bf16"}},
+                      {"several batches a step", {"--accumulate=3"}}};
   std::mt19937 random(static_cast<unsigned>(kills_asked()));
   int kills = 0, in_training = 0;
   for (size_t round = 0; kills < kills_asked() || round < std::size(rows); ++round) {
