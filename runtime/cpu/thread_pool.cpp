@@ -10,9 +10,10 @@
 namespace einc {
 namespace {
 
-// A thread that waits sleeps after this time, which is as long as the gaps between launches of one step. When other programs
-// want the processors too, that leaves one to the thread that is waited for.
-constexpr auto kAwake = std::chrono::microseconds(50);
+// A thread that waits sleeps after this time, which is longer than the gaps between launches of one step and than most waits for the
+// slowest thread: a processor that was halted meanwhile wakes late. When other programs want the processors too, sleeping leaves one
+// to the thread that is waited for.
+constexpr auto kAwake = std::chrono::milliseconds(1);
 constexpr int kPausesPerLook = 32;  // at the clock
 
 // Returns the first value other than `value`.
