@@ -42,7 +42,7 @@ ExitStatus bench_command(Arguments arguments) {
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   if (!dims) return ExitStatus::wrong_usage;
-  const auto opened = open_program({r.file, r.precision, *dims, r.mode == "training" ? Roots::training : Roots::inference});
+  const auto opened = open_program(r.file, program_options(*dims, r.mode == "training" ? Roots::training : Roots::inference, r.precision));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;

@@ -40,7 +40,7 @@ ExitStatus gradcheck_command(Arguments arguments) {
   if (auto status = parse_arguments(app, arguments)) return *status;
   const std::optional<Bindings> dims = parse_dim_settings(settings);
   if (!dims) return ExitStatus::wrong_usage;
-  const auto opened = open_program({file, "", *dims, Roots::training});
+  const auto opened = open_program(file, program_options(*dims, Roots::training, ""));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;

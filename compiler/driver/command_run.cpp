@@ -158,7 +158,7 @@ ExitStatus run_command(Arguments arguments) {
   const auto inputs = parse_assignments(r.inputs, "--input"), params = parse_assignments(r.params, "--param"),
              outputs = parse_assignments(r.outputs, "--output");
   if (!dims || !inputs || !params || !outputs) return ExitStatus::wrong_usage;
-  const auto opened = open_program({r.file, r.precision, *dims, r.mode == "training" ? Roots::training : Roots::inference});
+  const auto opened = open_program(r.file, program_options(*dims, r.mode == "training" ? Roots::training : Roots::inference, r.precision));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   return run_program(r, std::get<Compilation>(opened), *dims, {*inputs, *params, *outputs, r.weights, r.names});
 }

@@ -63,10 +63,10 @@ Model specialise(const SampleRequest& r, const Bindings& dims, Name sequence, st
   for (const auto& [name, value] : dims) options.dims[name.str()] = value;
   if (length) options.dims[sequence.str()] = *length;
   options.purpose = Purpose::inference;
-  if (r.precision == "f32") options.precision = Precision::f32;
-  if (r.precision == "bf16") options.precision = Precision::bf16;
-  if (r.precision == "f16") options.precision = Precision::f16;
-  if (r.precision == "fp8") options.precision = Precision::fp8;
+  static constexpr std::pair<const char*, Precision> kPrecisions[] = {
+      {"f32", Precision::f32}, {"bf16", Precision::bf16}, {"f16", Precision::f16}, {"fp8", Precision::fp8}};
+  for (const auto& [name, precision] : kPrecisions)
+    if (r.precision == name) options.precision = precision;
   return compile_file(r.file, options);
 }
 
@@ -83,14 +83,17 @@ struct Clock {
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 };
 
-ExitStatus write_text(LanguageModel& model, const Tokenizer& tokenizer, const std::string& prompt, const SampleRequest& r) {
+enum class Figures : uint8_t { hidden, shown };
+
+ExitStatus write_text(LanguageModel& model, const Tokenizer& tokenizer, const std::string& prompt, const GenerationSettings& settings,
+                      Figures figures) {
   const std::vector<int32_t> tokens = tokenizer.encode(prompt);
   if (tokens.empty()) return fmt::print(stderr, "einc: the prompt holds no token\n"), ExitStatus::wrong_usage;
   bool written = std::fwrite(prompt.data(), 1, prompt.size(), stdout) == prompt.size();
   const Clock clock;
   double first = 0;
   int64_t count = 0;
-  generate(model, tokens, r.generation, [&](int32_t token) {
+  generate(model, tokens, settings, [&](int32_t token) {
     if (count++ == 0) first = clock.seconds();
     const std::string text = tokenizer.decode(std::vector{token});
     written = written && std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
@@ -98,7 +101,7 @@ ExitStatus write_text(LanguageModel& model, const Tokenizer& tokenizer, const st
   });
   written = written && std::fputc('\n', stdout) != EOF && std::fflush(stdout) == 0;
   if (!written) return fmt::print(stderr, "einc: cannot write to standard output\n"), ExitStatus::environment;
-  if (!r.quiet) {
+  if (figures == Figures::shown) {
     fmt::print(stderr, "prompt of {} tokens and the first token {:.3f} s", tokens.size(), first);
     if (count > 1) fmt::print(stderr, ", then {:.1f} tokens/s", static_cast<double>(count - 1) / (clock.seconds() - first));
     fmt::print(stderr, "\n");
@@ -131,12 +134,13 @@ ExitStatus sample(const SampleRequest& r, const Bindings& dims, const Graph& gra
     fmt::print(stderr, "einc: the vocabulary has {} tokens, but the model makes {}\n", tokenizer->size(), vocabulary);
     return ExitStatus::wrong_usage;
   }
-  SampleRequest settings = r;
-  settings.generation.vocabulary = tokenizer->size();
-  if (r.greedy) settings.generation.rule.temperature = 0;
-  if (!context) return write_text(*model_without_cache(last, found->tensors), *tokenizer, prompt, settings);
+  const Figures figures = r.quiet ? Figures::hidden : Figures::shown;
+  GenerationSettings settings = r.generation;
+  settings.vocabulary = tokenizer->size();
+  if (r.greedy) settings.rule.temperature = 0;
+  if (!context) return write_text(*model_without_cache(last, found->tensors), *tokenizer, prompt, settings, figures);
   Session several(specialise(r, dims, found->sequence, std::min(kReadAtOnce, *context)), threads);
-  return write_text(*model_with_cache(several, last, found->tensors, *context), *tokenizer, prompt, settings);
+  return write_text(*model_with_cache(several, last, found->tensors, *context), *tokenizer, prompt, settings, figures);
 }
 
 }  // namespace
@@ -149,7 +153,7 @@ ExitStatus sample_command(Arguments arguments) {
   const auto dims = parse_dim_settings(r.dims);
   if (!dims) return ExitStatus::wrong_usage;
   if (const auto problem = contradiction(r.vocabulary)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::wrong_usage;
-  const auto opened = open_program({r.file, r.precision, *dims, Roots::inference});
+  const auto opened = open_program(r.file, program_options(*dims, Roots::inference, r.precision));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const Graph& graph = *std::get<Compilation>(opened).graph;
   if (!dims_are_set(graph, *dims)) return ExitStatus::wrong_usage;

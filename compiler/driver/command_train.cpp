@@ -313,17 +313,14 @@ ExitStatus train_command(Arguments arguments) {
   const auto dims = parse_dim_settings(r.dims);
   const auto files = parse_assignments(r.data, "--data"), validation_files = parse_assignments(r.validation, "--val");
   if (!dims || !files || !validation_files) return ExitStatus::wrong_usage;
-  if (const auto problem = unreadable(r.file)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
-  PipelineOptions pipeline;
-  pipeline.dims = *dims;
+  PipelineOptions pipeline = program_options(*dims, Roots::training, r.precision);
   pipeline.training.watched = Watched::training;
   pipeline.training.optimizer = r.optimizer;
   pipeline.training.learning_rate = r.learning_rate;
   pipeline.training.micro_batches = static_cast<int64_t>(r.micro_batches);
-  if (!r.precision.empty()) pipeline.precision = *parse_policy(r.precision);
-  Compilation c = compile_file(r.file, pipeline);
-  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, r.quiet ? Severity::error : Severity::warning);
-  if (!c.graph) return ExitStatus::wrong_program;
+  auto opened = open_program(r.file, pipeline, r.quiet ? Severity::error : Severity::warning);
+  if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
+  auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
   if (!c.graph->loss.valid())
     return fmt::print(stderr, "einc: {} minimizes nothing: end it with `minimize loss using adamw(lr = 1e-3)`\n", printable(r.file)),

@@ -70,17 +70,21 @@ void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics,
     fmt::print(stderr, "{}", render_text(sources, diagnostics, color_for(STDERR_FILENO)));
 }
 
-std::variant<Compilation, ExitStatus> open_program(const ProgramRequest& request) {
-  if (const auto problem = unreadable(request.file)) {
+PipelineOptions program_options(const Bindings& dims, Roots roots, const std::string& precision) {
+  PipelineOptions options;
+  options.dims = dims;
+  options.roots = roots;
+  if (!precision.empty()) options.precision = *parse_policy(precision);
+  return options;
+}
+
+std::variant<Compilation, ExitStatus> open_program(const std::string& file, const PipelineOptions& options, Severity least) {
+  if (const auto problem = unreadable(file)) {
     fmt::print(stderr, "einc: {}\n", *problem);
     return ExitStatus::environment;
   }
-  PipelineOptions pipeline;
-  pipeline.dims = request.dims;
-  pipeline.roots = request.roots;
-  if (!request.precision.empty()) pipeline.precision = *parse_policy(request.precision);
-  Compilation c = compile_file(request.file, pipeline);
-  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::warning);
+  Compilation c = compile_file(file, options);
+  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, least);
   if (!c.graph) return ExitStatus::wrong_program;
   return c;
 }

@@ -22,14 +22,12 @@ enum class DiagnosticsForm : uint8_t { text, json };
 // On standard error: errors, and warnings when `least` is warning.
 void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics, DiagnosticsForm form, Severity least);
 
-struct ProgramRequest {
-  std::string file, precision;  // precision: as on the command line; empty: the file's own
-  Bindings dims;
-  Roots roots = Roots::training;
-};
+// `precision`: as on the command line; empty: the file's own.
+PipelineOptions program_options(const Bindings& dims, Roots roots, const std::string& precision);
 
 // The program's graph, its diagnostics printed; else the status to leave with.
-std::variant<Compilation, ExitStatus> open_program(const ProgramRequest& request);
+std::variant<Compilation, ExitStatus> open_program(const std::string& file, const PipelineOptions& options,
+                                                   Severity least = Severity::warning);
 
 ExitStatus emit_ast(const std::string& path, DiagnosticsForm form);
 

@@ -176,7 +176,7 @@ void Session::share(Session& other) {
       if (!index) continue;
       const TensorInfo& there = sources_of(theirs, kind)[*index];
       check(tensor, there.dtype, there.shape);
-      places.emplace_back(Source{kind, i}, const_cast<void*>(other.rep_->memory({kind, *index})));
+      places.emplace_back(Source{kind, i}, other.rep_->memory(Source{kind, *index}));
     }
   for (const auto& [source, memory] : places) rep_->bind(source, memory, nullptr);
 }

@@ -1,4 +1,4 @@
-// FNV-1a, 64 bits: the one hash of texts whose value matters (random streams, file names, checksums). Not cryptographic.
+// FNV-1a, 64 bits: the one hash of texts whose value matters (random streams, file names). Not cryptographic. Files have xxh64.h.
 #pragma once
 #include <cstdint>
 #include <string_view>

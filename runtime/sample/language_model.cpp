@@ -9,9 +9,7 @@ namespace {
 class Reader {
  public:
   Reader(Session& session, const ModelTensors& tensors) : session_(session), tensors_(tensors) {
-    const TensorView tokens = session.input(tensors.tokens);
-    dtype_ = tokens.dtype();
-    length_ = tokens.shape().back();
+    length_ = session.input(tensors.tokens).shape().back();
   }
 
   int64_t length() const { return length_; }
@@ -45,7 +43,6 @@ class Reader {
 
   Session& session_;
   ModelTensors tensors_;
-  DType dtype_;
   int64_t length_;
 };
 
