@@ -1,0 +1,54 @@
+// A program compiled for an NVIDIA GPU, as plain data: an executable whose launches are generated CUDA kernels or calls of cuBLASLt.
+// Its buffers lie in one device allocation of program.memory_bytes.
+//
+// A generated function is `extern "C" __global__ void NAME(T0* b0, ..., Tn* bn, const u64* step, const u64* keys, Fault* fault, i32
+// launch)`: pointers to the kernel's buffers in its order (a `const` element type for those it only reads), where the step that random
+// numbers depend on lies in device memory, the Philox keys of the launch's streams there, the record of a position outside its table, and
+// the number of the launch for that record. So a captured graph replays with other steps and seeds.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/program/executable.h"
+
+namespace einc {
+
+struct CudaGrid {
+  std::array<uint32_t, 3> blocks{1, 1, 1}, threads{1, 1, 1};
+  uint32_t shared_bytes = 0;  // dynamic
+};
+
+// A matrix in a buffer, row-major: element (r, c) of batch i at offset + i * batch_stride + r * leading + c, in elements; transposed: r and
+// c change places in that.
+struct CudaMatrix {
+  uint32_t buffer = 0;
+  DType dtype = DType::f32;
+  int64_t offset = 0, leading = 1, batch_stride = 0;
+  bool transposed = false;
+};
+
+// result[i] = left[i] (rows x depth) times right[i] (depth x columns), summed in f32 (f64 of f64); `tf32` where asked for.
+enum class CudaSums : uint8_t { f32, tf32, f64 };
+struct CudaGemm {
+  int64_t batch = 1, rows = 1, columns = 1, depth = 1;
+  CudaMatrix left, right, result;
+  CudaSums sums = CudaSums::f32;
+};
+
+// Beside each of program.launches: where that is a generated kernel, how it is launched.
+struct CudaCall {
+  CudaGrid grid;
+  std::optional<CudaGemm> gemm;  // instead of a kernel; Launch::function means nothing then
+};
+
+struct CudaExecutable {
+  Executable program;  // `functions` are the kernels' symbols
+  std::string source;  // CUDA C++ of all functions with their prelude: what NVRTC gets
+  std::vector<CudaCall> calls;
+  int64_t workspace_bytes = 0;  // of cuBLASLt, besides program.memory_bytes
+};
+
+}  // namespace einc
