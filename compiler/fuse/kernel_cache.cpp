@@ -5,6 +5,7 @@
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_reductions.h"
+#include "compiler/lower/keep_rows.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -78,6 +79,7 @@ void KernelCache::finish(Entry& entry) {
     Kernel& kernel = divided.kernel;
     collapse_axes(kernel);
     find_contraction(kernel);
+    keep_rows(kernel);
     const std::string problem = verify(kernel);
     EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
     Finished finished{nullptr, {}, std::move(divided.parts)};

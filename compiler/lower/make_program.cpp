@@ -116,7 +116,7 @@ class Maker {
   }
 
   // Which of a launch's buffers lie in memory that is the program's own and that no other of them shares.
-  std::vector<bool> unshared(const Launch& launch) const {
+  std::vector<bool> unshared(const Launch& launch, const Kernel& kernel) const {
     std::vector<bool> apart;
     for (uint32_t b : launch.buffers) {
       const ExecutableBuffer& buffer = out_.program.buffers[b];
@@ -124,6 +124,7 @@ class Maker {
       apart.push_back(own && std::count_if(launch.buffers.begin(), launch.buffers.end(),
                                            [&](uint32_t x) { return x == b || out_.program.buffers[x].offset == buffer.offset; }) == 1);
     }
+    apart.resize(kernel.buffers.size(), false);
     return apart;
   }
 
@@ -131,7 +132,7 @@ class Maker {
     Launch launch;
     for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kNoBuffer);
     for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
-    launch.function = function_of(*k.kernel, unshared(launch));
+    launch.function = function_of(*k.kernel, unshared(launch, *k.kernel));
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
     launch.domain = out_.functions[launch.function].domain();
