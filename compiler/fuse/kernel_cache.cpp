@@ -90,6 +90,11 @@ void KernelCache::finish(Entry& entry) {
   entry.kernel.reset();
 }
 
+bool KernelCache::builds(const Group& group) {
+  const Entry& known = entry(group);
+  return known.kernel.has_value() || !known.finished.empty();
+}
+
 std::vector<GraphKernel> KernelCache::kernels(const Group& group) {
   Entry& known = entry(group);
   if (known.finished.empty()) {
