@@ -45,8 +45,9 @@ struct CudaCall {
 };
 
 struct CudaExecutable {
-  Executable program;  // `functions` are the kernels' symbols
-  std::string source;  // CUDA C++ of all functions with their prelude: what NVRTC gets
+  Executable program;              // `functions` are the kernels' symbols
+  std::string prelude;             // CUDA C++ in front of every function
+  std::vector<std::string> texts;  // of each function, complete after the prelude
   std::vector<CudaCall> calls;
   int64_t workspace_bytes = 0;  // of cuBLASLt, besides program.memory_bytes
 };

@@ -147,10 +147,14 @@ void Executor::report_faults() {
   for (const IndexFault& f : faults_)
     if (f.launch >= 0 && (!first || f.place < first->place)) first = &f;
   if (!first) return;
-  const SiteInfo& site = program_.launches[static_cast<size_t>(first->launch)].sites[static_cast<size_t>(first->site)];
+  throw_index_fault(program_, *first);
+}
+
+void throw_index_fault(const Executable& program, const IndexFault& fault) {
+  const SiteInfo& site = program.launches[static_cast<size_t>(fault.launch)].sites[static_cast<size_t>(fault.site)];
   throw RuntimeFailure(FailureKind::data,
                        fmt::format("index out of range: '{}' at {} is {}, but {} has size {}{}", site.positions,
-                                   place_text(site.shape, first->place), first->value, site.table, site.bound, site.location));
+                                   place_text(site.shape, fault.place), fault.value, site.table, site.bound, site.location));
 }
 
 }  // namespace einc

@@ -1,0 +1,155 @@
+#include "runtime/cuda/cubin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "runtime/base/check.h"
+#include "runtime/base/failure.h"
+#include "runtime/cuda/libraries.h"
+
+namespace einc::cuda {
+namespace {
+
+constexpr Result kInvalidOption = 5, kCompilation = 6;  // nvrtcResult
+
+// Of a program that NVRTC compiles.
+class Compilation {
+ public:
+  explicit Compilation(const std::string& text) {
+    EINC_NVRTC_CALL(nvrtcCreateProgram, &program_, text.c_str(), "einc.cu", 0, nullptr, nullptr);
+  }
+  ~Compilation() { nvrtc().nvrtcDestroyProgram(&program_); }
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
+
+  void compile(const std::vector<std::string>& options) {
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) pointers.push_back(option.c_str());
+    const Result result = nvrtc().nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
+    if (result == kInvalidOption)
+      throw RuntimeFailure(FailureKind::resource,
+                           fmt::format("this version of NVRTC does not take {}: {}", fmt::join(options, " "), log()));
+    EINC_CHECK(result != kCompilation, "NVRTC refuses generated code:\n{}", log());
+    check_nvrtc(result, "nvrtcCompileProgram");
+  }
+
+  std::string log() const { return text(nvrtc().nvrtcGetProgramLogSize, nvrtc().nvrtcGetProgramLog); }
+  std::string cubin() const { return text(nvrtc().nvrtcGetCUBINSize, nvrtc().nvrtcGetCUBIN); }
+  std::string ptx() const { return text(nvrtc().nvrtcGetPTXSize, nvrtc().nvrtcGetPTX); }
+
+ private:
+  std::string text(Result (*size)(NvrtcProgram, size_t*), Result (*get)(NvrtcProgram, char*)) const {
+    size_t bytes = 0;
+    check_nvrtc(size(program_, &bytes), "the size of what NVRTC made");
+    std::string result(bytes, '\0');
+    check_nvrtc(get(program_, result.data()), "what NVRTC made");
+    return result;
+  }
+
+  NvrtcProgram program_ = nullptr;
+};
+
+std::vector<std::string> options_of(const std::string& arch) {
+  return {"--gpu-architecture=" + arch, "--std=c++17", "--ptxas-options=-v", "--generate-line-info"};
+}
+
+constexpr int KernelUse::*kNumbers[] = {&KernelUse::registers,         &KernelUse::barriers,         &KernelUse::stack_bytes,
+                                        &KernelUse::spill_store_bytes, &KernelUse::spill_load_bytes, &KernelUse::shared_bytes};
+
+// One line a kernel, then the code.
+std::string to_text(const Cubin& cubin) {
+  std::string text = fmt::format("{}\n", cubin.kernels.size());
+  for (const KernelUse& kernel : cubin.kernels) {
+    text += kernel.name;
+    for (const auto number : kNumbers) text += fmt::format(" {}", kernel.*number);
+    text += '\n';
+  }
+  return text + cubin.code;
+}
+
+Cubin from_text(const std::string& text) {
+  size_t at = text.find('\n');
+  EINC_CHECK(at != std::string::npos, "a cached cubin without a number of kernels");
+  Cubin cubin;
+  cubin.kernels.resize(std::stoul(text.substr(0, at++)));
+  for (KernelUse& kernel : cubin.kernels) {
+    const size_t end = text.find('\n', at);
+    EINC_CHECK(end != std::string::npos, "a cached cubin's list of kernels breaks off");
+    const std::string line = text.substr(at, end - at);
+    size_t word = line.find(' ');
+    kernel.name = line.substr(0, word);
+    for (const auto number : kNumbers) {
+      EINC_CHECK(word != std::string::npos, "a cached cubin's kernel lacks a number");
+      kernel.*number = std::stoi(line.substr(word + 1));
+      word = line.find(' ', word + 1);
+    }
+    at = end + 1;
+  }
+  cubin.code = text.substr(at);
+  return cubin;
+}
+
+}  // namespace
+
+Cubin compile_cubin(const std::string& text, const std::string& arch, FileCache& cache) {
+  int major = 0, minor = 0;
+  EINC_NVRTC_CALL(nvrtcVersion, &major, &minor);
+  const std::vector<std::string> options = options_of(arch);
+  const std::string key = fmt::format("cubin NVRTC {}.{} {}\n{}", major, minor, fmt::join(options, " "), text);
+  if (const auto found = cache.load(key)) return from_text(*found);
+  Compilation compilation(text);
+  compilation.compile(options);
+  Cubin cubin{compilation.cubin(), parse_kernel_use(compilation.log())};
+  cache.store(key, to_text(cubin));
+  return cubin;
+}
+
+std::string compile_ptx(const std::string& text, const std::string& arch) {
+  Compilation compilation(text);
+  compilation.compile(options_of(arch));
+  std::string ptx = compilation.ptx();
+  ptx.resize(std::strlen(ptx.c_str()));
+  return ptx;
+}
+
+std::vector<Cubin> compile_cubins(const std::string& prelude, std::span<const std::string> texts, const std::string& arch, FileCache& cache,
+                                  int threads) {
+  const size_t groups = (texts.size() + kFunctionsPerCubin - 1) / kFunctionsPerCubin;
+  std::vector<Cubin> cubins(groups);
+  std::mutex mutex;
+  size_t next = 0;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (;;) {
+      size_t group = 0;
+      {
+        const std::lock_guard lock(mutex);
+        if (next == groups || failure) return;
+        group = next++;
+      }
+      try {
+        std::string text = prelude;
+        for (const std::string& function :
+             texts.subspan(group * kFunctionsPerCubin).first(std::min(kFunctionsPerCubin, texts.size() - group * kFunctionsPerCubin)))
+          text += "\n" + function;
+        cubins[group] = compile_cubin(text, arch, cache);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  for (size_t t = 1; t < std::min(groups, static_cast<size_t>(std::max(threads, 1))); ++t) others.emplace_back(work);
+  work();
+  for (std::thread& thread : others) thread.join();
+  if (failure) std::rethrow_exception(failure);
+  return cubins;
+}
+
+}  // namespace einc::cuda

@@ -1,0 +1,70 @@
+#include "runtime/cuda/libraries.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+#include "runtime/base/failure.h"
+#include "runtime/cuda/open_library.h"
+
+namespace einc::cuda {
+namespace {
+
+template <class Function>
+void take(const OpenLibrary& library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(library.function(name));
+}
+
+DriverTable open_driver() {
+  const OpenLibrary library({"libcuda.so.1"}, "NVIDIA's driver");
+  DriverTable table;
+#define EINC_TAKE(name, arguments) take(library, #name, table.name);
+  EINC_CUDA_DRIVER(EINC_TAKE)
+  return table;
+}
+
+NvrtcTable open_nvrtc() {
+  const OpenLibrary library({"libnvrtc.so.13", "libnvrtc.so.12"}, "the CUDA toolkit, as NVRTC");
+  NvrtcTable table;
+  EINC_NVRTC(EINC_TAKE)
+#undef EINC_TAKE
+  take(library, "nvrtcGetErrorString", table.nvrtcGetErrorString);
+  return table;
+}
+
+}  // namespace
+
+const DriverTable& driver() {
+  static const DriverTable table = open_driver();
+  return table;
+}
+
+const NvrtcTable& nvrtc() {
+  static const NvrtcTable table = open_nvrtc();
+  return table;
+}
+
+bool has_nvrtc() {
+  try {
+    nvrtc();
+    return true;
+  } catch (const RuntimeFailure&) {
+    return false;
+  }
+}
+
+void check(Result result, const char* call, const std::string& where) {
+  if (result == 0) return;
+  const char *name = nullptr, *text = nullptr;
+  if (driver().cuGetErrorName(result, &name) != 0) name = nullptr;
+  if (driver().cuGetErrorString(result, &text) != 0) text = nullptr;
+  throw RuntimeFailure(FailureKind::resource,
+                       fmt::format("the GPU failed: {}: {} ({}){}", call, name ? name : fmt::format("error {}", result),
+                                   text ? text : "unknown to this driver", where));
+}
+
+void check_nvrtc(Result result, const char* call) {
+  if (result != 0) throw RuntimeFailure(FailureKind::resource, fmt::format("{}: {}", call, nvrtc().nvrtcGetErrorString(result)));
+}
+
+}  // namespace einc::cuda

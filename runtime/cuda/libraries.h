@@ -1,0 +1,25 @@
+// NVIDIA's libraries, opened when they are first asked for: the one binary starts on any machine and says what is missing. They are
+// looked for in $EINC_CUDA_PATH, among the system's libraries, below $CUDA_HOME, /usr/local/cuda, and in Python's packages.
+#pragma once
+#include <string>
+
+#include "runtime/cuda/driver_api.h"
+
+namespace einc::cuda {
+
+// Each throws RuntimeFailure (resource), naming the library or function that is missing and where it comes from; asked again, it looks
+// again.
+const DriverTable& driver();
+const NvrtcTable& nvrtc();
+// Whether nvrtc() would return.
+bool has_nvrtc();
+
+// Throws RuntimeFailure (resource) unless the result is success: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)WHERE".
+void check(Result result, const char* call, const std::string& where = "");
+void check_nvrtc(Result result, const char* call);
+
+}  // namespace einc::cuda
+
+// EINC_CUDA(cuMemFree_v2, memory): the driver's function, checked.
+#define EINC_CUDA(function, ...) ::einc::cuda::check(::einc::cuda::driver().function(__VA_ARGS__), #function)
+#define EINC_NVRTC_CALL(function, ...) ::einc::cuda::check_nvrtc(::einc::cuda::nvrtc().function(__VA_ARGS__), #function)

@@ -1,0 +1,20 @@
+// One shared library of NVIDIA's, found by file name.
+#pragma once
+#include <initializer_list>
+#include <string>
+
+namespace einc::cuda {
+
+class OpenLibrary {
+ public:
+  // The first of `names` that is found. Throws RuntimeFailure (resource): "libnvrtc.so.13 is not found ...; it comes with ORIGIN".
+  OpenLibrary(std::initializer_list<const char*> names, const char* origin);
+  // Throws RuntimeFailure (resource) when the library has no such function.
+  void* function(const char* name) const;
+
+ private:
+  std::string name_;
+  void* handle_ = nullptr;  // open until the process ends
+};
+
+}  // namespace einc::cuda

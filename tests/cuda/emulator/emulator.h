@@ -1,0 +1,21 @@
+// The emulated GPU, for tests: a shared library in the place of NVIDIA's (EINC_CUDA_PATH names the folder), whose kernels are the very text
+// that NVRTC would get, compiled for the host. What a stream is given runs when somebody waits for it, as late as CUDA allows.
+#pragma once
+#include <cstddef>
+#include <string>
+
+namespace emulator {
+
+// In which order the blocks of a kernel and the threads of a block run: 0 ascending (at first), 1 descending, else a seed to shuffle by.
+void set_order(unsigned order);
+// How much memory the GPU has. 4 GiB at first.
+void set_memory(size_t bytes);
+size_t used_memory();
+// How often a function of the driver's, NVRTC's or cuBLASLt's was called.
+unsigned long long calls(const std::string& function);
+// After a kernel failed every call fails, as on a GPU, until this.
+void recover();
+// Threads of kernels that have begun, since the process began.
+unsigned long long threads_run();
+
+}  // namespace emulator

@@ -1,0 +1,40 @@
+// What the functions of the emulated GPU share: its memory, what it counts, and work that waits in streams.
+#pragma once
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "device_memory.h"
+#include "runtime/cuda/driver_api.h"
+
+namespace emulator {
+
+using einc::cuda::Result;
+inline constexpr Result kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kInvalidHandle = 400, kNotFound = 500,
+                        kLaunchFailed = 719, kWrongCapture = 900;
+
+using Work = std::function<Result()>;
+
+struct Gpu {
+  DeviceMemoryTable memory;
+  unsigned order = 0;
+  unsigned long long threads = 0;
+  std::string failure;  // of the last call that failed, for cuGetErrorString
+};
+Gpu& gpu();
+
+// Held by every function of the libraries; counts it.
+class Call {
+ public:
+  explicit Call(const char* function);
+
+ private:
+  std::lock_guard<std::recursive_mutex> lock_;
+};
+
+Result fail(Result result, const std::string& why);
+// Runs when somebody waits for the stream, or becomes part of the graph that is captured from it.
+Result give(einc::cuda::Stream stream, Work work);
+Result check_memory(uint64_t address, size_t bytes);
+
+}  // namespace emulator

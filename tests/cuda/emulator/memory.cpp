@@ -1,0 +1,220 @@
+// The device itself, its memory, and copies.
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emulator.h"
+#include "gpu.h"
+
+namespace emulator {
+namespace {
+
+std::recursive_mutex mutex;
+std::map<std::string, unsigned long long> counts;
+std::map<const unsigned char*, size_t> pinned;
+
+bool is_pinned(const void* address, size_t bytes) {
+  const auto* first = static_cast<const unsigned char*>(address);
+  auto after = pinned.upper_bound(first);
+  if (after == pinned.begin()) return false;
+  --after;
+  return first + bytes <= after->first + after->second;
+}
+
+const void* pointer(uint64_t address) { return reinterpret_cast<const void*>(address); }
+
+}  // namespace
+
+Gpu& gpu() {
+  static Gpu gpu;
+  return gpu;
+}
+
+Call::Call(const char* function) : lock_(mutex) { ++counts[function]; }
+
+Result fail(Result result, const std::string& why) {
+  gpu().failure = why;
+  return result;
+}
+
+Result check_memory(uint64_t address, size_t bytes) {
+  return gpu().memory.holds(address, bytes) ? 0 : fail(kInvalidValue, "a copy goes beyond the GPU's memory");
+}
+
+void set_order(unsigned order) { gpu().order = order; }
+void set_memory(size_t bytes) { gpu().memory.set_total(bytes); }
+size_t used_memory() { return gpu().memory.used(); }
+unsigned long long calls(const std::string& function) {
+  const std::lock_guard lock(mutex);
+  return counts[function];
+}
+unsigned long long threads_run() { return gpu().threads; }
+
+}  // namespace emulator
+
+using namespace einc::cuda;
+using emulator::Call;
+
+extern "C" {
+
+Result cuInit(unsigned) {
+  const Call call("cuInit");
+  return 0;
+}
+
+Result cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return 0;
+}
+
+Result cuGetErrorName(Result error, const char** text) {
+  const Call call("cuGetErrorName");
+  static const std::map<Result, const char*> names{{emulator::kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+                                                   {emulator::kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                   {emulator::kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+                                                   {emulator::kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+                                                   {emulator::kNotFound, "CUDA_ERROR_NOT_FOUND"},
+                                                   {emulator::kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
+                                                   {emulator::kWrongCapture, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}};
+  const auto found = names.find(error);
+  *text = found == names.end() ? nullptr : found->second;
+  return found == names.end() ? emulator::kInvalidValue : 0;
+}
+
+Result cuGetErrorString(Result, const char** text) {
+  const Call call("cuGetErrorString");
+  *text = emulator::gpu().failure.c_str();
+  return 0;
+}
+
+Result cuDeviceGetCount(int* count) {
+  const Call call("cuDeviceGetCount");
+  *count = 1;
+  return 0;
+}
+
+Result cuDeviceGet(Device* device, int ordinal) {
+  const Call call("cuDeviceGet");
+  *device = ordinal;
+  return ordinal == 0 ? 0 : emulator::fail(emulator::kInvalidValue, "there is one GPU");
+}
+
+Result cuDeviceGetName(char* name, int length, Device) {
+  const Call call("cuDeviceGetName");
+  std::strncpy(name, "emulated GPU", static_cast<size_t>(length));
+  return 0;
+}
+
+Result cuDeviceGetAttribute(int* value, int attribute, Device) {
+  const Call call("cuDeviceGetAttribute");
+  static const std::map<int, int> values{{kMultiprocessors, 132}, {kMajor, 9}, {kMinor, 0}, {kSharedBytesOptIn, 232448}};
+  const auto found = values.find(attribute);
+  if (found == values.end()) return emulator::fail(emulator::kInvalidValue, "an attribute that the emulator does not know");
+  *value = found->second;
+  return 0;
+}
+
+Result cuDeviceTotalMem_v2(size_t* bytes, Device) {
+  const Call call("cuDeviceTotalMem_v2");
+  *bytes = emulator::gpu().memory.total();
+  return 0;
+}
+
+Result cuDevicePrimaryCtxRetain(Context* context, Device) {
+  const Call call("cuDevicePrimaryCtxRetain");
+  *context = reinterpret_cast<Context>(&emulator::gpu());
+  return 0;
+}
+
+Result cuDevicePrimaryCtxRelease_v2(Device) {
+  const Call call("cuDevicePrimaryCtxRelease_v2");
+  return 0;
+}
+
+Result cuCtxSetCurrent(Context) {
+  const Call call("cuCtxSetCurrent");
+  return 0;
+}
+
+Result cuMemGetInfo_v2(size_t* available, size_t* total) {
+  const Call call("cuMemGetInfo_v2");
+  *total = emulator::gpu().memory.total();
+  *available = *total - emulator::gpu().memory.used();
+  return 0;
+}
+
+Result cuMemAlloc_v2(DevicePointer* memory, size_t bytes) {
+  const Call call("cuMemAlloc_v2");
+  if (bytes == 0) return emulator::fail(emulator::kInvalidValue, "an allocation of nothing");
+  *memory = emulator::gpu().memory.allocate(bytes);
+  return *memory != 0 ? 0 : emulator::fail(emulator::kOutOfMemory, "out of memory");
+}
+
+Result cuMemFree_v2(DevicePointer memory) {
+  const Call call("cuMemFree_v2");
+  return emulator::gpu().memory.free(memory) ? 0 : emulator::fail(emulator::kInvalidValue, "memory is given back that was not taken");
+}
+
+Result cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  const Call call("cuMemHostAlloc");
+  *memory = std::malloc(bytes);
+  emulator::pinned[static_cast<unsigned char*>(*memory)] = bytes;
+  return 0;
+}
+
+Result cuMemFreeHost(void* memory) {
+  const Call call("cuMemFreeHost");
+  if (emulator::pinned.erase(static_cast<unsigned char*>(memory)) == 0)
+    return emulator::fail(emulator::kInvalidValue, "host memory is given back that was not taken");
+  std::free(memory);
+  return 0;
+}
+
+// From pinned memory the copy reads when it runs; from other memory the driver has copied before it returns.
+Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, Stream stream) {
+  const Call call("cuMemcpyHtoDAsync_v2");
+  if (const Result result = emulator::check_memory(to, bytes); result != 0) return result;
+  auto* target = reinterpret_cast<void*>(to);
+  if (emulator::is_pinned(from, bytes))
+    return emulator::give(stream, [=] {
+      std::memcpy(target, from, bytes);
+      return 0;
+    });
+  const auto* first = static_cast<const unsigned char*>(from);
+  return emulator::give(stream, [target, held = std::vector<unsigned char>(first, first + bytes)] {
+    std::memcpy(target, held.data(), held.size());
+    return 0;
+  });
+}
+
+Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, Stream stream) {
+  const Call call("cuMemcpyDtoHAsync_v2");
+  if (const Result result = emulator::check_memory(from, bytes); result != 0) return result;
+  return emulator::give(stream, [=] {
+    std::memcpy(to, emulator::pointer(from), bytes);
+    return 0;
+  });
+}
+
+Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, Stream stream) {
+  const Call call("cuMemcpyDtoDAsync_v2");
+  if (const Result result = emulator::check_memory(to, bytes); result != 0) return result;
+  if (const Result result = emulator::check_memory(from, bytes); result != 0) return result;
+  return emulator::give(stream, [=] {
+    std::memmove(reinterpret_cast<void*>(to), emulator::pointer(from), bytes);
+    return 0;
+  });
+}
+
+Result cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream stream) {
+  const Call call("cuMemsetD8Async");
+  if (const Result result = emulator::check_memory(to, bytes); result != 0) return result;
+  return emulator::give(stream, [=] {
+    std::memset(reinterpret_cast<void*>(to), value, bytes);
+    return 0;
+  });
+}
+
+}  // extern "C"
