@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/codegen/cuda/value_text.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
@@ -138,13 +139,19 @@ class Planner {
     if (plan_.pack == 1) plan_.pack_axis.reset();
   }
 
-  // The 32-bit words of a row that all loads in its loops hold.
+  // The 32-bit words that a thread keeps of what several loops over the row load.
   int64_t words_of_row(int64_t steps) const {
+    std::vector<int> loops(kernel_.values.size(), 0);
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.axes.empty()) continue;
+      const std::vector<bool> needed = needed_by(kernel_, stage);
+      for (size_t i = 0; i < loops.size(); ++i) loops[i] += needed[i] ? 1 : 0;
+    }
     int64_t bytes = 0;
     for (size_t i = 0; i < kernel_.values.size(); ++i) {
       const Scalar& v = kernel_.values[i];
-      const bool in_row = v.kind == ScalarKind::load && axes_of_[i] & row_axes_;
-      if (in_row) bytes += std::max(bytes_of(v.dtype), bytes_of(kernel_.buffers[v.slot].dtype)) * plan_.pack * steps;
+      const bool kept = v.kind == ScalarKind::load && axes_of_[i] & row_axes_ && loops[i] > 1;
+      if (kept) bytes += bytes_of(kernel_.buffers[v.slot].dtype) * plan_.pack * steps;
     }
     return divide_up(bytes, 4);
   }

@@ -1,4 +1,4 @@
-#include "tests/agree/random/agree.h"
+#include "tests/support/agree.h"
 
 #include <fmt/format.h>
 
