@@ -36,8 +36,9 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(CLI::NonNegativeNumber);
   app.add_option("--trace", r.trace, "writes when each thread worked on what, for Perfetto or chrome://tracing")->type_name("FILE");
   app.add_flag("--json", r.json, "all of it as JSON");
-  app.add_option("--disable", r.disable, "leave out `attention` (scores in tiles) or all `fusion`")
-      ->check(CLI::IsMember({"attention", "fusion"}));
+  std::vector<std::string> steps;
+  for (const FusionStep& s : kFusionSteps) steps.emplace_back(s.name);
+  app.add_option("--disable", r.disable, "leave out a step of forming kernels (einc --list-passes)")->check(CLI::IsMember(steps));
   app.add_flag("--no-cache", r.no_cache, "compile anew, whatever was compiled before");
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);

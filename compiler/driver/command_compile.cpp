@@ -9,6 +9,7 @@
 #include "compiler/driver/choose_device.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/emit.h"
+#include "compiler/driver/emit_cuda.h"
 #include "compiler/driver/emit_native.h"
 #include "compiler/driver/emit_object.h"
 #include "compiler/driver/open_program.h"
@@ -23,7 +24,8 @@
 namespace einc {
 namespace {
 
-constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels", "llvm", "asm", "obj", "dot", "json"};
+constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels", "llvm", "asm",
+                                      "obj", "cuda",  "ptx",  "cubin",  "dot",     "json"};
 
 struct CompileRequest {
   std::string file;
@@ -31,6 +33,7 @@ struct CompileRequest {
   std::string report, emit, explain, precision, device, fit;
   std::string diagnostics = "text";
   ObjectRequest object{"", "host", "training"};
+  std::string arch = "sm_90";
   std::optional<double> devices, tokens, mfu;
   bool list_devices = false, time_passes = false, quiet = false, version = false, show_passes = false;
 };
@@ -42,11 +45,13 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->expected(0, 1)
       ->default_str("text")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_option("--emit", r.emit,
-                 "print a level of the whole program: ast, graph, grad, shapes, kernels, llvm, asm, dot or json; obj: write an object file "
-                 "and a header to link into C++ programs")
+  app.add_option(
+         "--emit", r.emit,
+         "print a level of the whole program: ast, graph, grad, shapes, kernels, llvm, asm, cuda, ptx, dot or json; obj: write an object "
+         "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
-  app.add_option("-o", r.object.path, "where to write what --emit=obj makes: model.o, and model.h beside it");
+  app.add_option("-o", r.object.path, "where to write what --emit=obj makes: model.o, and model.h beside it; or what --emit=cubin makes");
+  app.add_option("--arch", r.arch, "GPU that --emit=ptx and cubin make code for: sm_80, sm_90, sm_100");
   app.add_option("--cpu", r.object.cpu, "processor that --emit=obj makes code for: host, x86-64-v3, x86-64-v4 or LLVM's name of one");
   app.add_option("--mode", r.object.mode, "what --emit=obj holds: training (a step, and the forward alone) or inference")
       ->check(CLI::IsMember({"training", "inference"}));
@@ -162,6 +167,12 @@ void show_native(const CompileRequest& request, const Graph& graph, const Bindin
   if (request.explain == "fusion") fmt::print("{}", explain_fusion(*lowered));
 }
 
+ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
+  const RunMode mode = request.object.mode == "inference" ? RunMode::inference : RunMode::training;
+  const CudaExecutable executable = compile_for_cuda(graph, dims, mode, fusion_without(request.disable));
+  return emit_cuda(executable, request.emit, {request.arch, request.object.path});
+}
+
 ExitStatus show(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const std::optional<Device>& device) {
   const Graph& graph = *c.graph;
   const Bindings values = graph.dims.bind(options.dims).values;
@@ -171,6 +182,7 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
   if (request.emit == "kernels" || request.emit == "llvm" || request.emit == "asm" || request.explain == "fusion")
     show_native(request, graph, options.dims);
+  if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin") return show_cuda(request, graph, options.dims);
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
@@ -234,6 +246,8 @@ ExitStatus compile_command(Arguments arguments) {
     return ExitStatus::done;
   }
   if (request.emit == "obj" && !check_object_request(request.object)) return ExitStatus::wrong_usage;
+  if (request.emit == "cubin" && request.object.path.empty())
+    return fmt::print(stderr, "einc: --emit=cubin needs -o: the file to write\n"), ExitStatus::wrong_usage;
   if (request.file.empty()) return fmt::print(stderr, "einc: no file given\n\n{}", app.help()), ExitStatus::wrong_usage;
   const std::optional<Bindings> dims = parse_dim_settings(request.dims);
   if (!dims || !check_pass_names(request)) return ExitStatus::wrong_usage;

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/log_lines.h"
 #include "compiler/driver/plot.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
@@ -19,10 +18,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxLine = 1 << 20;  // bytes
 constexpr size_t kMaxRuns = 32;
 
-// By step: a run that was resumed has some steps twice, and the later one counts.
+// By step: a log of several runs has some steps twice, and the later one counts.
 using Curve = std::map<double, double>;
 
 struct RunCurves {
@@ -38,29 +36,15 @@ void take(Curve& curve, const Json& line, const char* field) {
 }
 
 RunCurves read_run(const std::string& path) {
-  const InputFile checked(path);  // says why a file cannot be read
   RunCurves run;
   run.name = std::filesystem::path(path).stem().string();
-  std::ifstream in(path);
-  size_t number = 0;
-  for (std::string text; std::getline(in, text);) {
-    ++number;
-    if (text.empty()) continue;
-    const auto fail = [&](const char* what) {
-      throw RuntimeFailure(FailureKind::data, fmt::format("{}: line {} {}", printable(path), number, what));
-    };
-    if (text.size() > kMaxLine) fail("is longer than a log's");
-    int depth = 0;
-    for (const char c : text)
-      depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0, depth > 64 ? fail("is nested too deeply") : void();
-    const Json line = Json::parse(text, nullptr, false);
-    if (line.is_discarded() && in.peek() == std::ifstream::traits_type::eof()) break;  // a run that is being written, or was killed
-    if (!line.is_object() || !line.contains("kind")) fail("is no line of a log that `einc train --log` writes");
-    take(run.loss, line, "loss");
-    take(run.validation, line, "validation_loss");
-    take(run.rate, line, "learning_rate");
-    take(run.tokens, line, "tokens_per_second");
-  }
+  read_log(path, [&](const LogLine& line) {
+    take(run.loss, line.fields, "loss");
+    take(run.validation, line.fields, "validation_loss");
+    take(run.rate, line.fields, "learning_rate");
+    take(run.tokens, line.fields, "tokens_per_second");
+    return true;
+  });
   if (run.loss.empty() && run.validation.empty())
     throw RuntimeFailure(FailureKind::data, fmt::format("{}: it holds no step and no evaluation", printable(path)));
   return run;

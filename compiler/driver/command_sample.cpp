@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kReadAtOnce = 32;  // tokens of a prompt, when a model has a cache
 
 struct SampleRequest {
-  std::string file, weights, prompt, prompt_file, precision;
+  std::string file, weights, names, prompt, prompt_file, precision;
   std::vector<std::string> dims;
   VocabularyRequest vocabulary;
   ModelTensors tensors;
@@ -36,6 +36,8 @@ void add_options(CLI::App& app, SampleRequest& r) {
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   app.add_option("--weights", r.weights, "the params: a .safetensors or .npz file, such as einc train --save or a checkpoint holds")
       ->required();
+  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
+      ->type_name("FILE");
   add_vocabulary_options(app, r.vocabulary);
   auto* prompt = app.add_option("--prompt", r.prompt, "what the text begins with; a line's end when not given");
   app.add_option("--prompt-file", r.prompt_file, "the same from a file")->excludes(prompt);
@@ -70,11 +72,11 @@ Model specialise(const SampleRequest& r, const Bindings& dims, Name sequence, st
   return compile_file(r.file, options);
 }
 
-void load(Session& session, const std::string& path) {
+void load(Session& session, const SampleRequest& r) {
   session.init(0);
-  const LoadedWeights loaded = session.load(path);
+  const LoadedWeights loaded = session.load(r.weights, r.names);
   if (loaded.missing.empty()) return;
-  throw Error(ErrorKind::data, fmt::format("{} lacks {} of the program's params, the first of them '{}'", printable(path),
+  throw Error(ErrorKind::data, fmt::format("{} lacks {} of the program's params, the first of them '{}'", printable(r.weights),
                                            loaded.missing.size(), loaded.missing.front()));
 }
 
@@ -109,9 +111,12 @@ ExitStatus write_text(LanguageModel& model, const Tokenizer& tokenizer, const st
   return ExitStatus::done;
 }
 
-ExitStatus sample(const SampleRequest& r, const Bindings& dims, const Graph& graph) {
+ExitStatus sample(const SampleRequest& r, Bindings dims, const Graph& graph) {
   const std::optional<FoundModel> found = find_model(graph, r.tensors);
   if (!found) return ExitStatus::wrong_program;
+  for (const Name texts : found->texts)
+    if (dims.emplace(texts, 1).first->second != 1)
+      return fmt::print(stderr, "einc: -D {}={}, but one text is drawn at a time\n", texts.str(), dims[texts]), ExitStatus::wrong_usage;
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(r.vocabulary.files, kind_of(r.vocabulary));
   std::string prompt = r.prompt.empty() ? "\n" : r.prompt;
   if (!r.prompt_file.empty()) {
@@ -126,7 +131,7 @@ ExitStatus sample(const SampleRequest& r, const Bindings& dims, const Graph& gra
     context = found->cache->evaluate_integer(bind_dims(graph, one));
   }
   Session last(specialise(r, dims, found->sequence, context ? std::optional<int64_t>(1) : std::nullopt), threads);
-  load(last, r.weights);
+  load(last, r);
   const std::vector<TensorInfo>& outputs = last.program().outputs();
   const auto logits = std::find_if(outputs.begin(), outputs.end(), [&](const TensorInfo& t) { return t.name == found->tensors.logits; });
   const int64_t vocabulary = logits->shape.back();

@@ -278,7 +278,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   if (checkpoints)
     position = checkpoints->begin(session, settings_of(r, facts, *graphs->parts[Part::training], *batches, evaluation.get()));
   Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr);
-  if (!r.log.empty()) watcher.add(json_log(r.log, position.step > 0 ? LogMode::append : LogMode::fresh));
+  if (!r.log.empty()) watcher.add(json_log(r.log, position.step));
   if (!r.quiet) watcher.add(isatty(STDOUT_FILENO) != 0 ? progress_bar(stdout) : plain_lines(stdout));
   Trainer trainer(session, {r.steps, r.micro_batches, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation,
                   watcher);

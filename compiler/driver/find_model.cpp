@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "runtime/base/printable.h"
 
@@ -20,12 +19,11 @@ class Finder {
     if (!tokens) return std::nullopt;
     found.tensors.tokens = tokens->as<InputAttr>().name.str();
     const Poly length = tokens->type.axes.back().size;
-    const auto& dims = graph_.dims.dims();
-    const auto dim = std::find_if(dims.begin(), dims.end(), [&](const Dim& d) {
-      return (d.kind == DimKind::free || d.kind == DimKind::defaulted) && length == Poly::dim(d.name);
-    });
-    if (dim == dims.end()) return fail(fmt::format("the last axis of input '{}' is no dim that -D can set", found.tensors.tokens));
-    found.sequence = dim->name;
+    const std::optional<Name> sequence = dim_of(length);
+    if (!sequence) return fail(fmt::format("the last axis of input '{}' is no dim that -D can set", found.tensors.tokens));
+    found.sequence = *sequence;
+    for (size_t axis = 0; axis + 1 < tokens->type.axes.size(); ++axis)
+      if (const auto dim = dim_of(tokens->type.axes[axis].size)) found.texts.push_back(*dim);
     found.cache = find_cache();
     if (found.cache) {
       const Node* position = input("position", wanted_.position, "--position-input", [](const Type& t) { return t.rank() == 0; });
@@ -39,6 +37,13 @@ class Finder {
  private:
   std::nullopt_t fail(const std::string& message) const {
     fmt::print(stderr, "einc: {}\n", message);
+    return std::nullopt;
+  }
+
+  // That -D can set.
+  std::optional<Name> dim_of(const Poly& size) const {
+    for (const Dim& dim : graph_.dims.dims())
+      if ((dim.kind == DimKind::free || dim.kind == DimKind::defaulted) && size == Poly::dim(dim.name)) return dim.name;
     return std::nullopt;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/ir/graph.h"
 #include "runtime/sample/language_model.h"
@@ -11,6 +12,7 @@ namespace einc {
 struct FoundModel {
   ModelTensors tensors;
   Name sequence;              // the dim that counts the tokens read at once
+  std::vector<Name> texts;    // dims that count texts: the other axes of the tokens
   std::optional<Poly> cache;  // positions that its states hold; nullopt: it keeps none
 };
 

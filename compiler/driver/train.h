@@ -53,10 +53,9 @@ class RunView {
   virtual void end(const RunResult& result) = 0;
 };
 
-enum class LogMode : uint8_t { fresh, append };
-
-// One JSON object per line: the run, each interval, each evaluation, the end. Throws RuntimeFailure (resource).
-std::unique_ptr<RunView> json_log(const std::string& path, LogMode mode);
+// One JSON object per line: the run, each interval, each evaluation, the end. A run that is gone on with after `done` steps continues the
+// file that is there, less what it says of later ones. Throws RuntimeFailure: resource, or data when that file is no log.
+std::unique_ptr<RunView> json_log(const std::string& path, uint64_t done);
 // A line for each; for files and pipes.
 std::unique_ptr<RunView> plain_lines(std::FILE* out);
 // A bar that is drawn again and again, evaluations above it.

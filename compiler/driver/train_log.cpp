@@ -3,8 +3,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "compiler/driver/log_lines.h"
 #include "compiler/driver/train.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
@@ -16,7 +18,10 @@ using Json = nlohmann::ordered_json;
 
 class JsonLog : public RunView {
  public:
-  JsonLog(const std::string& path, LogMode mode) : path_(path), file_(std::fopen(path.c_str(), mode == LogMode::append ? "ae" : "we")) {
+  JsonLog(const std::string& path, uint64_t done) : path_(path) {
+    const bool goes_on = done > 0 && std::filesystem::exists(path);
+    if (goes_on) cut_log(path, done);
+    file_ = std::fopen(path.c_str(), goes_on ? "ae" : "we");
     if (file_ == nullptr) fail();
   }
   ~JsonLog() override { std::fclose(file_); }
@@ -83,12 +88,12 @@ class JsonLog : public RunView {
   }
 
   std::string path_;
-  std::FILE* file_;
+  std::FILE* file_ = nullptr;
   RunFacts facts_;
 };
 
 }  // namespace
 
-std::unique_ptr<RunView> json_log(const std::string& path, LogMode mode) { return std::make_unique<JsonLog>(path, mode); }
+std::unique_ptr<RunView> json_log(const std::string& path, uint64_t done) { return std::make_unique<JsonLog>(path, done); }
 
 }  // namespace einc

@@ -25,6 +25,7 @@ class Former {
         fusion_(fusion),
         is_root_(graph.graph.size(), false),
         free_(graph.graph.size(), false),
+        recomputed_(graph.graph.size(), false),
         computed_(graph.graph.size(), false),
         group_of_(graph.graph.size(), kNoGroup) {
     for (NodeId id : roots) is_root_[id.index] = true;
@@ -36,7 +37,8 @@ class Former {
     // Everything computed elsewhere counts as stored: what a group reads from another is.
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
-    if (fusion_ == Fusion::on) find_attention();
+    if (fusion_.attention) find_attention();
+    if (fusion_.recomputes) find_recomputed();
     for (const Turn& turn : order())
       if (turn.attention == nullptr)
         add(turn.node);
@@ -73,19 +75,22 @@ class Former {
     const Node& node = graph_[id];
     if (!graph_.live[id.index] || is_source(node.op)) return false;
     if (is_root_[id.index]) return true;
-    return !free_[id.index] && kind_of(node.op) != OpKind::view;
+    return !free_[id.index] && !recomputed_[id.index] && kind_of(node.op) != OpKind::view;
   }
 
-  // Computed nodes and sources that `id` reads, through views.
+  // Computed nodes and sources that `id` reads, through views and what is computed where it is read.
   void for_each_read(NodeId id, const auto& visit) const {
     for (NodeId x : graph_[id].operands) {
       while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
-      if (!free_[x.index]) visit(x);
+      if (recomputed_[x.index])
+        for_each_read(x, visit);
+      else if (!free_[x.index])
+        visit(x);
     }
   }
 
   void find_readers() {
-    readers_.resize(graph_.graph.size());
+    readers_.assign(graph_.graph.size(), {});
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (is_computed(NodeId{i})) for_each_read(NodeId{i}, [&](NodeId x) { readers_[x.index].push_back(NodeId{i}); });
   }
@@ -105,7 +110,7 @@ class Former {
       work_[own].group.base = base;
       list_.continued.push_back({base, id});
     }
-    if (fusion_ == Fusion::off) return;
+    if (!fusion_.joins) return;
     if (const auto parts = scatter_onto(id, own)) return go_on(id, own, *parts);
     uint32_t target = own;
     for (NodeId operand : operands) {
@@ -195,6 +200,44 @@ class Former {
     list_.no_attention = std::move(groups.refusals);
   }
 
+  // What attention reads and makes has been decided before.
+  void find_recomputed() {
+    std::vector<bool> stored = is_root_;
+    for (const GraphKernel& a : attentions_)
+      for (NodeId id : a.group.members) {
+        stored[id.index] = true;
+        for_each_read(id, [&](NodeId x) { stored[x.index] = true; });
+      }
+    recomputed_ = einc::find_recomputed(graph_, stored, free_, readers_, fusion_.limits);
+    while (store_what_fails()) {
+    }
+    find_readers();
+  }
+
+  // Whether a node could not be a kernel with what it reads computed in it: that is stored after all.
+  bool store_what_fails() {
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      if (recomputed_[i]) computed_[i] = false;
+    KernelCache trial(graph_, computed_);
+    bool any = false;
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+      std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
+      if (made.empty() || trial.builds({{NodeId{i}}, {NodeId{i}}})) continue;
+      any = true;
+      for (; !made.empty(); made.pop_back()) recomputed_[made.back().index] = false, computed_[made.back().index] = true;
+    }
+    return any;
+  }
+
+  std::vector<NodeId> recomputed_operands(NodeId id) const {
+    std::vector<NodeId> found;
+    for (NodeId x : graph_[id].operands) {
+      while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
+      if (recomputed_[x.index]) found.push_back(x);
+    }
+    return found;
+  }
+
   // Computed nodes in the graph's order, but that what attention reads comes before it and its nodes are taken at once.
   struct Turn {
     NodeId node;
@@ -256,7 +299,7 @@ class Former {
         const NodeId x = node.operands[k];
         const bool direct = group_of_[x.index] == a;
         if (direct && node.op == Op::map && (!node.as<MapAttr>().maps[k].is_identity() || graph_.shape(x) != shape)) return false;
-        if (!direct && kind_of(graph_[x].op) == OpKind::view) return false;
+        if (!direct && (kind_of(graph_[x].op) == OpKind::view || recomputed_[x.index])) return false;
       }
       return true;
     });
@@ -378,7 +421,7 @@ class Former {
 
   const BoundGraph& graph_;
   Fusion fusion_;
-  std::vector<bool> is_root_, free_, computed_;
+  std::vector<bool> is_root_, free_, recomputed_, computed_;
   std::vector<uint32_t> group_of_;
   std::vector<GraphKernel> attentions_;
   std::vector<std::vector<NodeId>> readers_;

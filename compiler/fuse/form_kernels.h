@@ -5,10 +5,22 @@
 #include <vector>
 
 #include "compiler/fuse/kernel_builder.h"
+#include "compiler/fuse/recompute.h"
 
 namespace einc {
 
-enum class Fusion : uint8_t { off, without_attention, on };
+// What forming kernels may do. None of it changes a result by more than rounding.
+struct Fusion {
+  bool joins = true;       // several nodes become one kernel
+  bool attention = true;   // scores of rows against keys are never stored
+  bool recomputes = true;  // elementwise values of the forward are made again in the backward
+  RecomputeLimits limits{};
+  static const Fusion on, off, without_attention;
+  bool operator==(const Fusion&) const = default;
+};
+inline constexpr Fusion Fusion::on{};
+inline constexpr Fusion Fusion::off{false, false, false, {}};
+inline constexpr Fusion Fusion::without_attention{true, false, true, {}};
 
 // `roots`: nodes whose values must be in memory at the end.
 KernelList form_kernels(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion = Fusion::on);

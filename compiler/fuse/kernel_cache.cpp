@@ -5,6 +5,7 @@
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_reductions.h"
+#include "compiler/lower/keep_rows.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -78,6 +79,7 @@ void KernelCache::finish(Entry& entry) {
     Kernel& kernel = divided.kernel;
     collapse_axes(kernel);
     find_contraction(kernel);
+    keep_rows(kernel);
     const std::string problem = verify(kernel);
     EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
     Finished finished{nullptr, {}, std::move(divided.parts)};
@@ -86,6 +88,11 @@ void KernelCache::finish(Entry& entry) {
     entry.finished.push_back(std::move(finished));
   }
   entry.kernel.reset();
+}
+
+bool KernelCache::builds(const Group& group) {
+  const Entry& known = entry(group);
+  return known.kernel.has_value() || !known.finished.empty();
 }
 
 std::vector<GraphKernel> KernelCache::kernels(const Group& group) {

@@ -15,6 +15,8 @@ class KernelCache {
 
   // Why the group should not be one kernel, or nothing.
   const std::string& refusal(const Group& group) { return entry(group).refusal; }
+  // Whether the group can be one kernel, if a slow one.
+  bool builds(const Group& group);
   // The group's kernels, ready for plans: one, or those of parts of its reductions and then what is left of it.
   std::vector<GraphKernel> kernels(const Group& group);
 

@@ -131,7 +131,7 @@ struct Stage {
 
 enum class BufferAccess : uint8_t { read, write, read_write, scratch };
 
-// A buffer a kernel touches. Scratch holds one outer point's row and belongs to a thread.
+// A buffer a kernel touches. Scratch holds one outer point's row and belongs to a thread; it comes after all others.
 struct BufferUse {
   DType dtype = DType::f32;
   BufferAccess access = BufferAccess::read;

@@ -23,7 +23,7 @@ struct Parts {
 
 struct GraphKernel {
   std::shared_ptr<const Kernel> kernel;  // equal ones may be shared
-  std::vector<NodeId> buffers;           // per kernel buffer; invalid for parts
+  std::vector<NodeId> buffers;           // per kernel buffer but scratch, which is the last; invalid for parts
   std::vector<NodeId> streams;           // random nodes, per stream
   std::vector<NodeId> sites;             // gather and scatter nodes, per index check
   std::vector<Parts> parts;

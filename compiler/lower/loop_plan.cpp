@@ -20,6 +20,7 @@ class Planner {
 
   LoopPlan run(const std::vector<bool>& unshared) {
     LoopPlan best = stage_plan();
+    if (keeps_rows()) return finished(std::move(best), unshared);
     double cost = cost_of(best);
     for (AxisId a : kernel_.outer) {
       LoopPlan plan;
@@ -39,13 +40,23 @@ class Planner {
           plan.turned = turned;
           if (const double c = cost_of(plan); c < cost) best = plan, cost = c;
         }
-    divide(best);
-    find_fetched(best);
-    find_streamed(best, unshared);
-    return best;
+    return finished(std::move(best), unshared);
   }
 
  private:
+  LoopPlan finished(LoopPlan plan, const std::vector<bool>& unshared) const {
+    divide(plan);
+    find_fetched(plan);
+    find_streamed(plan, unshared);
+    return plan;
+  }
+
+  // A row of one outer point: lanes go along it.
+  bool keeps_rows() const {
+    return std::any_of(kernel_.buffers.begin(), kernel_.buffers.end(),
+                       [](const BufferUse& b) { return b.access == BufferAccess::scratch; });
+  }
+
   // Four registers of f32 keep the sums of a reduction independent, two suffice elsewhere.
   int lanes_for(int64_t extent) const {
     int lanes = width_ * (kernel_.reductions.empty() ? 2 : 4);

@@ -2,99 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <unordered_map>
 
-#include "compiler/ir/init_arguments.h"
-#include "runtime/base/check.h"
+#include "compiler/lower/assemble_program.h"
 
 namespace einc {
 namespace {
 
-constexpr uint32_t kNoBuffer = UINT32_MAX;
-
+// Functions of kernels, equal ones once.
 class Maker {
  public:
-  Maker(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const Processor& processor)
-      : graph_(graph), list_(list), plan_(plan), processor_(processor), buffer_of_(graph.graph.size(), kNoBuffer) {}
+  explicit Maker(const Processor& processor) : processor_(processor) {}
 
-  LoweredProgram run() {
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i) add_buffer(NodeId{i});
-    for (const BufferPlan::Snapshot& snapshot : plan_.snapshots) add_snapshot(snapshot);
-    for (const GraphKernel& k : list_.kernels) add_launch(k);
-    add_roots();
-    out_.program.memory_bytes = plan_.total_bytes;
-    out_.program.own_bytes = plan_.own_bytes;
-    out_.program.scratch_bytes = panel_bytes(list_, processor_);
-    return std::move(out_);
+  void choose(const GraphKernel& k, const Executable& program, Launch& launch) {
+    std::vector<bool> unshared = unshared_buffers(program, launch);
+    unshared.resize(k.kernel->buffers.size(), false);  // scratch
+    launch.function = function_of(*k.kernel, unshared);
+    launch.domain = functions[launch.function].domain();
   }
+
+  std::vector<PlannedKernel> functions;
 
  private:
-  Executable& program() { return out_.program; }
-
-  void add_buffer(NodeId id) {
-    const BufferPlan::Buffer& b = plan_.buffers[id.index];
-    if (b.place == BufferPlace::none || b.place == BufferPlace::in_target) return;
-    const Node& node = graph_[id];
-    ExecutableBuffer buffer;
-    buffer.dtype = node.type.dtype == DType::real ? DType::f32 : node.type.dtype;
-    buffer.shape.assign(graph_.shape(id).begin(), graph_.shape(id).end());
-    buffer.bytes = b.bytes;
-    buffer.offset = b.offset;
-    buffer.role = b.place == BufferPlace::gradient ? BufferRole::gradient : BufferRole::arena;
-    if (node.op == Op::input) buffer.role = BufferRole::input, buffer.name = node.as<InputAttr>().name.str();
-    if (node.op == Op::param) set_init(buffer, BufferRole::param, node.as<ParamAttr>().path, node.as<ParamAttr>().init);
-    if (node.op == Op::state) set_init(buffer, BufferRole::state, node.as<StateAttr>().path, node.as<StateAttr>().init);
-    buffer_of_[id.index] = static_cast<uint32_t>(program().buffers.size());
-    program().buffers.push_back(std::move(buffer));
-  }
-
-  void add_snapshot(const BufferPlan::Snapshot& snapshot) {
-    ExecutableBuffer copy = program().buffers[buffer_of(snapshot.source)];
-    copy.role = BufferRole::arena;
-    copy.name.clear();
-    copy.offset = snapshot.offset;
-    const auto index = static_cast<uint32_t>(program().buffers.size());
-    program().buffers.push_back(std::move(copy));
-    program().snapshots.push_back({buffer_of(snapshot.source), index});
-    snapshot_of_.emplace(snapshot.source.index, index);
-  }
-
-  void set_init(ExecutableBuffer& buffer, BufferRole role, Name path, const Init& init) const {
-    buffer.role = role;
-    buffer.name = path.str();
-    buffer.init = init.kind;
-    const auto arguments = init_arguments(init, graph_.dims);
-    EINC_CHECK(arguments.has_value(), "the initialiser of '{}' has no value", path.str());
-    buffer.init_arguments = *arguments;
-  }
-
-  uint32_t buffer_of(NodeId id) const {
-    const BufferPlan::Buffer& b = plan_.buffers[id.index];
-    const uint32_t buffer = buffer_of_[b.place == BufferPlace::in_target ? b.target.index : id.index];
-    EINC_CHECK(buffer != kNoBuffer, "node {} has no buffer", id.index);
-    return buffer;
-  }
-
-  uint32_t buffer_of(const Parts& parts, const BufferUse& use) {
-    ExecutableBuffer buffer;
-    buffer.dtype = use.dtype;
-    buffer.shape = {use.count};
-    buffer.bytes = use.count * bytes_of(use.dtype);
-    buffer.offset = plan_.parts_offset + parts.offset;
-    const auto known = std::find(program().buffers.begin(), program().buffers.end(), buffer);
-    if (known != program().buffers.end()) return static_cast<uint32_t>(known - program().buffers.begin());
-    program().buffers.push_back(std::move(buffer));
-    return static_cast<uint32_t>(program().buffers.size() - 1);
-  }
-
-  // Where the value that a root has in this run lies when the run is over.
-  uint32_t buffer_of_root(NodeId id) const {
-    const auto snapshot = snapshot_of_.find(id.index);
-    return snapshot != snapshot_of_.end() ? snapshot->second : buffer_of(id);
-  }
-
   uint32_t function_of(const Kernel& kernel, const std::vector<bool>& unshared) {
     const auto [known, fresh] = function_of_.try_emplace({&kernel, unshared});
     if (fresh) known->second = function_alike(kernel, unshared);
@@ -102,112 +32,21 @@ class Maker {
   }
 
   uint32_t function_alike(const Kernel& kernel, const std::vector<bool>& unshared) {
-    const auto index = static_cast<uint32_t>(out_.functions.size());
+    const auto index = static_cast<uint32_t>(functions.size());
     PlannedKernel planned{fmt::format("k{}", index), &kernel, {}, {}, {}};
     if (kernel.attention)
       planned.attention = tile_attention(kernel, processor_);
     else
       planned.plan = plan_loops(kernel, processor_, unshared), planned.tiles = tile_contraction(kernel, processor_);
-    const auto [known, fresh] = functions_.emplace(planned.text(), index);
+    const auto [known, fresh] = known_.emplace(planned.text(), index);
     if (!fresh) return known->second;
-    out_.functions.push_back(std::move(planned));
-    program().functions.push_back(out_.functions.back().name);
+    functions.push_back(std::move(planned));
     return index;
   }
 
-  // Which of a launch's buffers lie in memory that is the program's own and that no other of them shares.
-  std::vector<bool> unshared(const Launch& launch) const {
-    std::vector<bool> apart;
-    for (uint32_t b : launch.buffers) {
-      const ExecutableBuffer& buffer = out_.program.buffers[b];
-      const bool own = buffer.role == BufferRole::arena || buffer.role == BufferRole::gradient;
-      apart.push_back(own && std::count_if(launch.buffers.begin(), launch.buffers.end(),
-                                           [&](uint32_t x) { return x == b || out_.program.buffers[x].offset == buffer.offset; }) == 1);
-    }
-    return apart;
-  }
-
-  void add_launch(const GraphKernel& k) {
-    Launch launch;
-    for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kNoBuffer);
-    for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
-    launch.function = function_of(*k.kernel, unshared(launch));
-    for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
-    for (NodeId id : k.sites) launch.sites.push_back(site(id));
-    launch.domain = out_.functions[launch.function].domain();
-    launch.work = visits(*k.kernel);
-    const Origin& origin = graph_[k.group.members.back()].origin;
-    launch.label = fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
-                               origin.label.empty() ? to_string(graph_[k.group.members.back()].op) : origin.label.str());
-    const SourceLocation& at = origin.location;
-    if (at.line > 0) launch.location = fmt::format("{}:{}:{}", at.file.str(), at.line, at.column);
-    program().launches.push_back(std::move(launch));
-  }
-
-  // Elements that the stages visit together.
-  static int64_t visits(const Kernel& kernel) {
-    int64_t points = 1, sum = 0;
-    if (kernel.attention)
-      for (const LoopAxis& axis : kernel.axes) sum = std::max<int64_t>(sum, 1) * axis.extent;
-    for (AxisId a : kernel.outer) points *= kernel.extent(a);
-    if (kernel.sequence) points *= kernel.extent(*kernel.sequence);
-    for (const Stage& stage : kernel.stages) {
-      int64_t n = points;
-      for (AxisId a : stage.axes) n *= kernel.extent(a);
-      sum += n;
-    }
-    return sum;
-  }
-
-  SiteInfo site(NodeId id) const {
-    const Node& node = graph_[id];
-    const NodeId ids = node.operands[node.op == Op::scatter_set ? 2 : 1];
-    const NodeId table = node.op == Op::scatter_add ? id : node.operands[0];
-    const int axis = node.as<GatherAttr>().axis;
-    const Name name = graph_[table].type.axis(axis).name;
-    SiteInfo info;
-    info.positions = name_of(ids);
-    info.table = fmt::format("axis {} of '{}'", name.empty() ? std::to_string(axis) : "'" + name.str() + "'", name_of(table));
-    info.shape.assign(graph_.shape(ids).begin(), graph_.shape(ids).end());
-    info.bound = graph_.shape(table)[static_cast<size_t>(axis)];
-    const SourceLocation& at = node.origin.location;
-    if (at.line > 0) info.location = fmt::format(" ({}:{}:{})", at.file.str(), at.line, at.column);
-    return info;
-  }
-
-  std::string name_of(NodeId id) const {
-    const Node& node = graph_[id];
-    if (node.op == Op::input) return node.as<InputAttr>().name.str();
-    if (node.op == Op::param) return node.as<ParamAttr>().path.str();
-    if (node.op == Op::state) return node.as<StateAttr>().path.str();
-    return node.origin.label.empty() ? std::string(to_string(node.op)) : node.origin.label.str();
-  }
-
-  void add_roots() {
-    const Graph& graph = graph_.graph;
-    for (const Output& output : graph.outputs) program().outputs.push_back({output.name.str(), buffer_of_root(output.node)});
-    if (graph.loss.valid() && graph_.live[graph.loss.index] && plan_.buffers[graph.loss.index].place != BufferPlace::none)
-      program().loss = static_cast<int32_t>(buffer_of_root(graph.loss));
-    for (const Update& g : graph.gradients)
-      if (plan_.buffers[g.value.index].place != BufferPlace::none && graph_.live[g.value.index])
-        program().gradients.push_back({name_of(g.target), buffer_of_root(g.value)});
-    for (const Update& u : graph.updates) {
-      const BufferPlan::Buffer& value = plan_.buffers[u.value.index];
-      if (!graph_.live[u.value.index] || value.place == BufferPlace::none) continue;
-      const bool there = u.value == u.target || (value.place == BufferPlace::in_target && value.target == u.target);
-      if (!there) program().copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
-    }
-  }
-
-  const BoundGraph& graph_;
-  const KernelList& list_;
-  const BufferPlan& plan_;
   const Processor& processor_;
-  LoweredProgram out_;
-  std::vector<uint32_t> buffer_of_;
-  std::unordered_map<uint32_t, uint32_t> snapshot_of_;  // by node
   std::map<std::pair<const Kernel*, std::vector<bool>>, uint32_t> function_of_;
-  std::unordered_map<std::string, uint32_t> functions_;
+  std::unordered_map<std::string, uint32_t> known_;
 };
 
 }  // namespace
@@ -220,7 +59,14 @@ std::string PlannedKernel::text() const {
 }
 
 LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const Processor& processor) {
-  return Maker(graph, list, plan, processor).run();
+  Maker maker(processor);
+  LoweredProgram out;
+  out.program = assemble_program(
+      graph, list, plan, [&](const GraphKernel& k, const Executable& program, Launch& launch) { maker.choose(k, program, launch); });
+  out.program.scratch_bytes = panel_bytes(list, processor);
+  out.functions = std::move(maker.functions);
+  for (const PlannedKernel& function : out.functions) out.program.functions.push_back(function.name);
+  return out;
 }
 
 }  // namespace einc

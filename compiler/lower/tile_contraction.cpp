@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "compiler/lower/flatten.h"
+#include "compiler/lower/keep_rows.h"
 #include "compiler/lower/tile_attention.h"
 #include "runtime/base/dtype.h"
 
@@ -263,9 +264,11 @@ int64_t panel_bytes(const KernelList& list, const Processor& processor) {
   int64_t most = 0;
   std::unordered_set<const Kernel*> seen;
   for (const GraphKernel& k : list.kernels) {
-    if ((!k.kernel->contraction && !k.kernel->attention) || !seen.insert(k.kernel.get()).second) continue;
+    if (!seen.insert(k.kernel.get()).second) continue;
     if (k.kernel->attention)
       most = std::max(most, tile_attention(*k.kernel, processor).scratch_bytes());
+    else if (!k.kernel->contraction)
+      most = std::max(most, row_bytes(*k.kernel));
     else if (const auto tiles = tile_contraction(*k.kernel, processor))
       most = std::max(most, tiles->scratch_bytes());
   }

@@ -51,7 +51,7 @@ const Scalar* largest_load(const TiledContraction& plan, ValueId value);
 // Nothing for contractions that plain loops do as well: integers, few columns, little depth.
 std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor);
 
-// Bytes of panels that each thread needs for the kernels of a list, in whole cache lines.
+// Bytes of panels and kept rows that each thread needs for the kernels of a list, in whole cache lines.
 int64_t panel_bytes(const KernelList& list, const Processor& processor);
 
 }  // namespace einc

@@ -6,7 +6,11 @@ namespace einc {
 
 Fusion fusion_without(const std::vector<std::string>& disabled) {
   const auto has = [&](std::string_view name) { return std::find(disabled.begin(), disabled.end(), name) != disabled.end(); };
-  return has("fusion") ? Fusion::off : has("attention") ? Fusion::without_attention : Fusion::on;
+  if (has("fusion")) return Fusion::off;
+  Fusion fusion;
+  fusion.attention = !has("attention");
+  fusion.recomputes = !has("recompute");
+  return fusion;
 }
 
 std::unique_ptr<LoweredGraph> lower_graph(const Graph& graph, const Bindings& given, const CpuOptions& options) {

@@ -20,7 +20,8 @@ struct FusionStep {
   std::string_view name, description;
 };
 inline constexpr FusionStep kFusionSteps[] = {{"attention", "scores of rows against keys in tiles, never stored"},
-                                              {"fusion", "several nodes as one kernel"}};
+                                              {"fusion", "several nodes as one kernel"},
+                                              {"recompute", "elementwise values made again in the backward, not kept for it"}};
 Fusion fusion_without(const std::vector<std::string>& disabled);
 
 // What all ways to look at or run a lowered graph share. The graph outlives it.

@@ -25,6 +25,9 @@ struct LaunchSpan {
   double begin = 0, end = 0;
 };
 
+// Throws RuntimeFailure (data): "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
+[[noreturn]] void throw_index_fault(const Executable& program, const IndexFault& fault);
+
 class Executor {
  public:
   // `functions`: the addresses of program.functions. The program and its code outlive the session.

@@ -61,6 +61,16 @@ bool store_offset(Kernel& kernel, Chooser& choose) {
   return each_store(kernel, [&](Store& s) { return one_further(s.index.affine, choose); });
 }
 
+bool row_not_kept(Kernel& kernel, Chooser& choose) {
+  for (Stage& stage : kernel.stages)
+    for (size_t i = 0; i < stage.stores.size(); ++i) {
+      if (kernel.buffers[stage.stores[i].buffer].access != BufferAccess::scratch || !choose.here()) continue;
+      stage.stores.erase(stage.stores.begin() + static_cast<int64_t>(i));
+      return true;
+    }
+  return false;
+}
+
 bool gather_ignores_its_position(Kernel& kernel, Chooser& choose) {
   return each_value(kernel, [&](Scalar& v) {
     if (v.kind != ScalarKind::load || v.index.dynamic.empty() || !choose.here()) return false;
@@ -340,6 +350,7 @@ constexpr Mutation kMutations[] = {
     {"a store is one element further", store_offset},
     {"two strides of a store are exchanged", store_index<exchange_strides>},
     {"a store is left out", store_left_out},
+    {"a row that a later stage reads is not kept", row_not_kept},
     {"a guard is left out", guard_left_out},
     {"a guard's upper bound is one more", guard_too_wide},
     {"a guard's lower bound is one more", guard_too_narrow},

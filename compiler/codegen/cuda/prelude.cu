@@ -187,3 +187,176 @@ __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 #endif
+
+__device__ __forceinline__ f32 infinity() { return __uint_as_float(0x7F800000u); }
+__device__ __forceinline__ f32 not_a_number() { return __uint_as_float(0x7FC00000u); }
+
+// f64 to f32 by rounding to odd, so that rounding again to a shorter format gives what rounding at once gives.
+__device__ __forceinline__ f32 odd_f32(f64 x) {
+  const f32 nearest = f32(x);
+  const f64 back = f64(nearest);
+  const u32 bits = __float_as_uint(nearest);
+  if (!(back < x || back > x) || (bits & 1u)) return nearest;
+  return __uint_as_float(fabs(back) < fabs(x) ? bits + 1u : bits - 1u);
+}
+
+// Floats to integers go towards zero and stop at the ends; NaN gives 0.
+__device__ __forceinline__ i32 to_i32(f64 x) { return x != x ? 0 : x >= 2147483648.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : i32(x); }
+__device__ __forceinline__ i64 to_i64(f64 x) {
+  return x != x ? 0 : x >= 0x1p63 ? 0x7FFFFFFFFFFFFFFFll : x <= -0x1p63 ? -0x7FFFFFFFFFFFFFFFll - 1 : i64(x);
+}
+__device__ __forceinline__ i32 to_whole(f64 x, i32 largest) { return !(x > 0) ? 0 : x >= largest ? largest : i32(x); }
+
+// --- functions ---
+
+__device__ __forceinline__ i32 add(i32 a, i32 b) { return i32(u32(a) + u32(b)); }
+__device__ __forceinline__ i64 add(i64 a, i64 b) { return i64(u64(a) + u64(b)); }
+__device__ __forceinline__ i32 sub(i32 a, i32 b) { return i32(u32(a) - u32(b)); }
+__device__ __forceinline__ i64 sub(i64 a, i64 b) { return i64(u64(a) - u64(b)); }
+__device__ __forceinline__ i32 mul(i32 a, i32 b) { return i32(u32(a) * u32(b)); }
+__device__ __forceinline__ i64 mul(i64 a, i64 b) { return i64(u64(a) * u64(b)); }
+__device__ __forceinline__ f32 add(f32 a, f32 b) { return a + b; }
+__device__ __forceinline__ f64 add(f64 a, f64 b) { return a + b; }
+__device__ __forceinline__ f32 mul(f32 a, f32 b) { return a * b; }
+__device__ __forceinline__ f64 mul(f64 a, f64 b) { return a * b; }
+__device__ __forceinline__ f32 add_product(f32 a, f32 b, f32 sum) { return __fmaf_rn(a, b, sum); }
+__device__ __forceinline__ f64 add_product(f64 a, f64 b, f64 sum) { return __fma_rn(a, b, sum); }
+
+// NaN where one operand is; of zeros of both signs either.
+template <class T>
+__device__ __forceinline__ T larger(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+template <class T>
+__device__ __forceinline__ T smaller(T a, T b) {
+  return a < b || a != a ? a : b;
+}
+__device__ __forceinline__ bool larger(bool a, bool b) { return a || b; }
+__device__ __forceinline__ bool smaller(bool a, bool b) { return a && b; }
+
+// Whether (x, place) comes before (old, old_place): NaN first, then the extreme, then the lower place.
+template <class T>
+__device__ __forceinline__ bool comes_first_as_largest(T x, i64 place, T old, i64 old_place) {
+  const bool nan = x != x, old_nan = old != old;
+  return x > old || (nan && !old_nan) || ((x == old || (nan && old_nan)) && place < old_place);
+}
+template <class T>
+__device__ __forceinline__ bool comes_first_as_least(T x, i64 place, T old, i64 old_place) {
+  const bool nan = x != x, old_nan = old != old;
+  return x < old || (nan && !old_nan) || ((x == old || (nan && old_nan)) && place < old_place);
+}
+
+template <class T>
+__device__ __forceinline__ T sign_of(T x) {
+  return x != x ? x : T((x > T(0)) - (x < T(0)));
+}
+template <class T>
+__device__ __forceinline__ T relu_of(T x) {
+  return x < T(0) ? T(0) : x;
+}
+__device__ __forceinline__ i32 abs_of(i32 x) { return x < 0 ? sub(0, x) : x; }
+__device__ __forceinline__ i64 abs_of(i64 x) { return x < 0 ? sub(i64(0), x) : x; }
+__device__ __forceinline__ f32 abs_of(f32 x) { return fabsf(x); }
+__device__ __forceinline__ f64 abs_of(f64 x) { return fabs(x); }
+
+#define EINC_FUNCTION(name, in_float, in_double)      \
+  __device__ __forceinline__ f32 name(f32 x) { return in_float(x); } \
+  __device__ __forceinline__ f64 name(f64 x) { return in_double(x); }
+EINC_FUNCTION(exp_of, expf, exp)
+EINC_FUNCTION(expm1_of, expm1f, expm1)
+EINC_FUNCTION(log_of, logf, log)
+EINC_FUNCTION(log1p_of, log1pf, log1p)
+EINC_FUNCTION(sqrt_of, sqrtf, sqrt)
+EINC_FUNCTION(rsqrt_of, rsqrtf, rsqrt)
+EINC_FUNCTION(sin_of, sinf, sin)
+EINC_FUNCTION(cos_of, cosf, cos)
+EINC_FUNCTION(tanh_of, tanhf, tanh)
+EINC_FUNCTION(erf_of, erff, erf)
+EINC_FUNCTION(erfc_of, erfcf, erfc)
+__device__ __forceinline__ f32 pow_of(f32 x, f32 y) { return powf(x, y); }
+__device__ __forceinline__ f64 pow_of(f64 x, f64 y) { return pow(x, y); }
+template <class T>
+__device__ __forceinline__ T sigmoid_of(T x) {
+  return T(1) / (T(1) + exp_of(-x));
+}
+template <class T>
+__device__ __forceinline__ T silu_of(T x) {
+  return x / (T(1) + exp_of(-x));
+}
+template <class T>
+__device__ __forceinline__ T gelu_of(T x) {
+  return T(0.5) * x * erfc_of(x * T(-0.70710678118654752));
+}
+template <class T>
+__device__ __forceinline__ T gelu_tanh_of(T x) {
+  return x * sigmoid_of(T(1.5957691216057308) * (x + T(0.044715) * x * x * x));
+}
+template <class T>
+__device__ __forceinline__ T softplus_of(T x) {
+  return larger(x, T(0)) + log1p_of(exp_of(-abs_of(x)));
+}
+// Squaring while bits of the exponent remain.
+template <class T>
+__device__ __forceinline__ T whole_power(T base, T exponent) {
+  T result = 1;
+  for (u64 bits = sizeof(T) == 4 ? u64(u32(exponent) & 0x7FFFFFFFu) : u64(exponent) & 0x7FFFFFFFFFFFFFFFull; bits; bits >>= 1) {
+    if (bits & 1) result = mul(result, base);
+    base = mul(base, base);
+  }
+  return result;
+}
+
+// --- random numbers: the sequences that the language fixes, bit for bit ---
+
+struct Words {
+  u32 at[4];
+};
+__device__ __forceinline__ Words random_words(u64 key, u64 step, u64 block) {
+  u32 low = u32(key), high = u32(key >> 32);
+  u32 c0 = u32(block), c1 = u32(block >> 32), c2 = u32(step), c3 = u32(step >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const u64 a = u64(0xD2511F53u) * c0, b = u64(0xCD9E8D57u) * c2;
+    c0 = u32(b >> 32) ^ c1 ^ low, c1 = u32(b), c2 = u32(a >> 32) ^ c3 ^ high, c3 = u32(a);
+    low += 0x9E3779B9u, high += 0xBB67AE85u;
+  }
+  return Words{{c0, c1, c2, c3}};
+}
+__device__ __forceinline__ u32 random_word(u64 key, u64 step, u64 index) {
+  const Words words = random_words(key, step, index >> 2);
+  const u32 even = index & 2 ? words.at[2] : words.at[0], odd = index & 2 ? words.at[3] : words.at[1];
+  return index & 1 ? odd : even;
+}
+__device__ __forceinline__ f64 random_uniform(u64 key, u64 step, u64 index) { return f64(random_word(key, step, index) >> 8) * 0x1p-24; }
+__device__ __forceinline__ bool random_kept(u64 key, u64 step, u64 index, u32 below) { return random_word(key, step, index) >> 8 < below; }
+
+__device__ __forceinline__ f64 log_of_share(f64 x) {
+  const i64 half = 0x3FE6A09E667F3BCDll;  // sqrt(1/2)
+  const i64 exponent = (__double_as_longlong(x) - half) & ~0xFFFFFFFFFFFFFll;
+  const f64 m = __longlong_as_double(__double_as_longlong(x) - exponent), e = f64(exponent >> 52);
+  const f64 s = __ddiv_rn(__dadd_rn(m, -1.0), __dadd_rn(m, 1.0)), z = __dmul_rn(s, s);
+  f64 series = 0.1481207579715455;
+  series = __fma_rn(series, z, 0.15312518420371354);
+  series = __fma_rn(series, z, 0.181836209122515);
+  series = __fma_rn(series, z, 0.2222219755213358);
+  series = __fma_rn(series, z, 0.28571428751627181);
+  series = __fma_rn(series, z, 0.39999999999376612);
+  series = __fma_rn(series, z, 0.66666666666667396);
+  return __fma_rn(e, 0.69314718055994531, __fma_rn(__dmul_rn(s, z), series, __dmul_rn(2.0, s)));
+}
+__device__ __forceinline__ f64 random_normal(u64 key, u64 step, u64 index) {
+  const Words words = random_words(key, step, index >> 2);
+  const u32 first = index & 2 ? words.at[2] : words.at[0], second = index & 2 ? words.at[3] : words.at[1];
+  const f64 radius = __dsqrt_rn(__dmul_rn(-2.0, log_of_share(__dmul_rn(__dadd_rn(f64(first), 1.0), 0x1p-32))));
+  const u32 octant = second >> 29, rest = second & 0x1FFFFFFFu;
+  const f64 r = __dmul_rn(__dmul_rn(f64(octant & 1 ? 0x20000000u - rest : rest), 0x1p-29), 0.78539816339744831), z = __dmul_rn(r, r);
+  const bool cosine = (((octant + 1) >> 1 ^ u32(index)) & 1u) == 0, negative = (index & 1 ? octant >> 2 : (octant + 2) >> 2) & 1u;
+  f64 series = cosine ? -1.1359802563253344e-11 : 1.5895434146411586e-10;
+  series = __fma_rn(series, z, cosine ? 2.0875727060114306e-9 : -2.5050734399872692e-8);
+  series = __fma_rn(series, z, cosine ? -2.7557314387473928e-7 : 2.7557313538554341e-6);
+  series = __fma_rn(series, z, cosine ? 2.4801587289636317e-5 : -0.00019841269829358571);
+  series = __fma_rn(series, z, cosine ? -0.0013888888888874441 : 0.0083333333333218407);
+  series = __fma_rn(series, z, cosine ? 0.041666666666666602 : -0.1666666666666663);
+  const f64 chosen =
+      cosine ? __fma_rn(__dmul_rn(z, z), series, __fma_rn(z, -0.5, 1.0)) : __fma_rn(__dmul_rn(r, z), series, r);
+  return __dmul_rn(radius, negative ? -chosen : chosen);
+}

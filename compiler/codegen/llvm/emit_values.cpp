@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/llvm/emit_value.h"
 #include "compiler/codegen/llvm/random.h"
+#include "compiler/lower/keep_rows.h"
 #include "runtime/base/check.h"
 #include "runtime/program/kernel_function.h"
 
@@ -54,8 +55,16 @@ Register ValueEmitter::field(size_t offset, llvm::Type* type) {
 
 void ValueEmitter::load_arguments() {
   Register buffers = field(offsetof(KernelArguments, buffers), b_.getPtrTy());
-  for (size_t i = 0; i < kernel_.buffers.size(); ++i)
+  uint64_t row = 0;
+  for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+    if (kernel_.buffers[i].access == BufferAccess::scratch) {
+      Register scratch = field(offsetof(KernelArguments, scratch), b_.getPtrTy());
+      buffers_.push_back(b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch, row));
+      row += static_cast<uint64_t>(row_bytes(kernel_.buffers[i]));
+      continue;
+    }
     buffers_.push_back(b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), buffers, i)));
+  }
   if (kernel_.streams == 0) return;
   Register keys = field(offsetof(KernelArguments, stream_keys), b_.getPtrTy());
   for (int s = 0; s < kernel_.streams; ++s)

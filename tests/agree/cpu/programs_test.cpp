@@ -52,9 +52,12 @@ void compare(const std::string& what, const Graph& elaborated, const Bindings& d
   const Graph graph = finished(elaborated);
   const TensorMap inputs = some_inputs(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
   const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  for (const Fusion fusion : {Fusion::off, Fusion::on}) {
+  Fusion recomputing;
+  recomputing.limits = {0, 0};
+  for (const Fusion& fusion : {Fusion::off, Fusion::on, recomputing}) {
     CAPTURE(what);
-    CAPTURE(fusion == Fusion::on);
+    CAPTURE(fusion.joins);
+    CAPTURE(fusion.limits.bytes);
     const CpuRun found = run_cpu(graph, dims, inputs, params, states, {}, 1, fusion);
     const auto check = [&](const std::string& name, const Tensor& f, const Tensor& w) {
       CAPTURE(name);

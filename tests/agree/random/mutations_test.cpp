@@ -4,7 +4,7 @@
 #include <map>
 
 #include "runtime/base/failure.h"
-#include "tests/agree/random/agree.h"
+#include "tests/support/agree.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/random_program.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "tests/agree/random/agree.h"
+#include "tests/support/agree.h"
 #include "tests/fuzz/random_program.h"
 
 using namespace einc;

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/agree/random/agree.h"
+#include "tests/support/agree.h"
 
 using namespace einc;
 

@@ -135,6 +135,43 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
   MESSAGE(kills, " kills, ", in_training, " of them with a checkpoint behind");
 }
 
+TEST_CASE("the log of a resumed run has each step once, with the undisturbed run's values") {
+  const Runs runs;
+  runs.folder().tokens("val.bin", 200, 16);
+  const std::string validation = "--val=tokens=" + runs.folder().at("val.bin");
+  const auto with = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"--every=10",
+                                 "--keep=9",
+                                 "--log-every=1",
+                                 "--eval-every=5",
+                                 validation,
+                                 runs.checkpoint(name),
+                                 "--log=" + runs.folder().at(name + ".jsonl")};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  runs.done(with("whole", {"--steps=40"}));
+  // As a kill at step 27 leaves it, and one before the next checkpoint: twenty steps are saved, the log's last line is cut off.
+  for (int kill = 0; kill < 2; ++kill) {
+    runs.done(with("killed", {"--steps=27", "--resume"}));
+    for (const uint64_t step : {25, 27}) fs::remove_all(runs.folder().at(fmt::format("killed/step-{:08}", step)));
+    REQUIRE(fs::exists(runs.folder().at("killed/step-00000020")));
+    fs::resize_file(runs.folder().at("killed.jsonl"), fs::file_size(runs.folder().at("killed.jsonl")) - 7);
+  }
+  runs.done(with("killed", {"--steps=40", "--resume"}));
+  for (const auto& [kind, field] : {std::pair{"step", "step"}, {"step", "loss"}, {"evaluation", "step"}, {"evaluation", "validation_loss"}})
+    CHECK(runs.folder().logged("killed.jsonl", kind, field) == runs.folder().logged("whole.jsonl", kind, field));
+  CHECK(runs.folder().logged("killed.jsonl", "run", "first_step") == std::vector<double>{0, 20});
+  CHECK(runs.folder().logged("killed.jsonl", "end", "step") == std::vector<double>{40});
+
+  // Not somebody's letters.
+  const std::string letter = runs.folder().text("letter.txt", "Dear reader,\n");
+  const Ran refused = runs.run({"--steps=50", "--resume", validation, runs.checkpoint("killed"), "--log=" + letter});
+  CHECK(refused.status == 3);
+  CHECK(refused.errors == "einc: " + letter + ": line 1 is no line of a log that `einc train --log` writes\n");
+  CHECK(runs.folder().content("letter.txt") == "Dear reader,\n");
+}
+
 TEST_CASE("an interrupt finishes the step, saves, and says how to go on") {
   const Runs runs(kGpt);
   const std::vector<std::string> options{"--steps=100000", "--every=100000", "--seed=5", runs.checkpoint("c")};

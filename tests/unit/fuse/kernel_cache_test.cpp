@@ -8,6 +8,7 @@
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_reductions.h"
+#include "compiler/lower/keep_rows.h"
 
 using namespace einc;
 
@@ -39,6 +40,7 @@ Formed check_each(const char* example, const Bindings& dims) {
       CHECK(alone.built->sites == k.sites);
       collapse_axes(divided.kernel);
       find_contraction(divided.kernel);
+    keep_rows(divided.kernel);
       CHECK(to_string(divided.kernel) == to_string(*k.kernel));
       REQUIRE(k.buffers.size() == divided.buffers.size());
       for (size_t b = 0; b < k.buffers.size(); ++b)

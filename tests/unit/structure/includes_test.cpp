@@ -49,7 +49,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
       "runtime/program", "runtime/executor"}},
     {"compiler/pipeline",
      {"dsl", "compiler/ir", "compiler/symbolic", "compiler/elaborate", "compiler/simplify", "compiler/precision", "compiler/fuse",
-      "compiler/lower", "compiler/codegen/llvm", "runtime/base", "runtime/program"}},
+      "compiler/lower", "compiler/codegen/llvm", "compiler/codegen/cuda", "runtime/base", "runtime/program", "runtime/cuda"}},
     {"compiler/driver",
      {"compiler/api",
       "compiler/pipeline",
@@ -74,6 +74,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
       "runtime/text",
       "runtime/sample",
       "einc",
+      "runtime/cuda",
       "runtime/train"}},
 };
 

@@ -1,0 +1,153 @@
+#include "compiler/codegen/cuda/contraction_text.h"
+
+#include "compiler/codegen/cuda/value_text.h"
+#include "compiler/lower/flatten.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kSmallestSide = 8, kSmallestDepth = 4, kSmallestWork = 1 << 12;
+
+class ContractionText : ValueText {
+ public:
+  explicit ContractionText(const ContractionTiles& tiles)
+      : ValueText(tiles.kernel), t_(tiles), c_(*tiles.kernel.contraction), sums_(kernel_.reductions[c_.reduction].dtype) {}
+
+  std::string run() {
+    ++depth_;
+    const std::string_view type = register_type(sums_);
+    line("__shared__ {} left[{}][{}], right[{}][{}];", type, t_.tile_depth, t_.tile_rows + 1, t_.tile_depth, t_.tile_columns + 1);
+    find_tile();
+    line("const int across = threadIdx.x % {0}, down = threadIdx.x / {0};", t_.tile_columns / t_.thread_columns);
+    line("{} sums[{}][{}] = {{}};", type, t_.thread_rows, t_.thread_columns);
+    open(fmt::format("for ({0} first = 0; first < {1}; first += {2})", index_type(), kernel_.extent(t_.depth), t_.tile_depth));
+    fill("left", c_.left, t_.row, t_.tile_rows, "row0");
+    fill("right", c_.right, t_.column, t_.tile_columns, "column0");
+    line("__syncthreads();");
+    multiply();
+    line("__syncthreads();");
+    close();
+    finish();
+    return std::move(text_);
+  }
+
+ private:
+  void find_tile() {
+    line("{0} rest = {0}(blockIdx.x);", index_type());
+    line("const {} column0 = rest % {} * {};", index_type(), t_.column_tiles(), t_.tile_columns);
+    line("rest /= {};", t_.column_tiles());
+    line("const {} row0 = rest % {} * {};", index_type(), t_.row_tiles(), t_.tile_rows);
+    if (c_.batch.empty()) return;
+    line("rest /= {};", t_.row_tiles());
+    for (size_t k = c_.batch.size(); k-- > 0;) {
+      const AxisId a = c_.batch[k];
+      axis_[a] = fmt::format("a{}", a);
+      line("const {} a{} = rest % {};", index_type(), a, kernel_.extent(a));
+      if (k > 0) line("rest /= {};", kernel_.extent(a));
+    }
+  }
+
+  // Whether neighbours along the axis are neighbours in the largest load that the operand is made of.
+  bool beside(ValueId id, AxisId axis) const {
+    std::vector<bool> used(kernel_.values.size(), false);
+    used[id] = true;
+    int64_t count = 0;
+    bool result = false;
+    for (size_t i = id + 1; i-- > 0;) {
+      if (!used[i]) continue;
+      const Scalar& v = kernel_.values[i];
+      for (ValueId x : v.operands) used[x] = true;
+      if (v.kind != ScalarKind::load || kernel_.buffers[v.slot].count <= count) continue;
+      count = kernel_.buffers[v.slot].count;
+      result = v.index.affine.coefficient(axis) == 1;
+    }
+    return result;
+  }
+
+  // The tile of an operand: zeros where it passes the end.
+  void fill(const std::string& tile, ValueId operand, AxisId wide, int width, const std::string& origin) {
+    const int elements = width * t_.tile_depth;
+    const bool by_depth = beside(operand, t_.depth);
+    open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", elements, t_.threads()));
+    if (by_depth)
+      line("const int k = e % {0}, i = e / {0};", t_.tile_depth);
+    else
+      line("const int i = e % {0}, k = e / {0};", width);
+    axis_[wide] = "at", axis_[t_.depth] = "deep";
+    line("const {} at = {} + i, deep = first + k;", index_type(), origin);
+    line("{} x = 0;", register_type(sums_));
+    const bool whole = kernel_.extent(wide) % width == 0 && kernel_.extent(t_.depth) % t_.tile_depth == 0;
+    if (!whole) open(fmt::format("if (at < {} && deep < {})", kernel_.extent(wide), kernel_.extent(t_.depth)));
+    line("x = {};", as(operand, sums_));
+    if (!whole) close();
+    line("{}[k][i] = x;", tile);
+    close();
+    axis_[wide].clear(), axis_[t_.depth].clear();
+  }
+
+  void multiply() {
+    const int rows = t_.thread_rows, columns = t_.thread_columns;
+    line("#pragma unroll");
+    open(fmt::format("for (int k = 0; k < {}; ++k)", t_.tile_depth));
+    const std::string_view type = register_type(sums_);
+    line("{} x[{}], y[{}];", type, rows, columns);
+    line("#pragma unroll");
+    line("for (int i = 0; i < {}; ++i) x[i] = left[k][down * {} + i];", rows, rows);
+    line("#pragma unroll");
+    line("for (int j = 0; j < {}; ++j) y[j] = right[k][across + {} * j];", columns, t_.tile_columns / columns);
+    line("#pragma unroll");
+    open(fmt::format("for (int i = 0; i < {}; ++i)", rows));
+    line("#pragma unroll");
+    line("for (int j = 0; j < {}; ++j) sums[i][j] = add_product(x[i], y[j], sums[i][j]);", columns);
+    close();
+    close();
+  }
+
+  void finish() {
+    line("#pragma unroll");
+    open(fmt::format("for (int i = 0; i < {}; ++i)", t_.thread_rows));
+    line("#pragma unroll");
+    open(fmt::format("for (int j = 0; j < {}; ++j)", t_.thread_columns));
+    line("const {} row = row0 + down * {} + i, column = column0 + across + {} * j;", index_type(), t_.thread_rows,
+         t_.tile_columns / t_.thread_columns);
+    if (kernel_.extent(t_.row) % t_.tile_rows != 0 || kernel_.extent(t_.column) % t_.tile_columns != 0)
+      line("if (row >= {} || column >= {}) continue;", kernel_.extent(t_.row), kernel_.extent(t_.column));
+    axis_[t_.row] = "row", axis_[t_.column] = "column";
+    results_[c_.reduction] = "sums[i][j]";
+    for (const Stage& stage : kernel_.stages)
+      for (const Store& s : stage.stores) store(s);
+    close();
+    close();
+  }
+
+  const ContractionTiles& t_;
+  const Contraction& c_;
+  const DType sums_;
+};
+
+}  // namespace
+
+std::optional<ContractionTiles> tile_cuda_contraction(const Kernel& kernel) {
+  if (!kernel.contraction || kernel.axes.size() + 3 > 64) return std::nullopt;
+  const DType dtype = kernel.reductions[kernel.contraction->reduction].dtype;
+  if (dtype != DType::f32 && dtype != DType::f64) return std::nullopt;
+  ContractionTiles t;
+  t.kernel = kernel;
+  Contraction& c = *t.kernel.contraction;
+  t.row = flatten(t.kernel, c.rows);
+  t.column = flatten(t.kernel, c.columns);
+  t.depth = flatten(t.kernel, c.depth);
+  const int64_t m = t.kernel.extent(t.row), n = t.kernel.extent(t.column), k = t.kernel.extent(t.depth);
+  if (m < kSmallestSide || n < kSmallestSide || k < kSmallestDepth || m * n * k < kSmallestWork) return std::nullopt;
+  c.rows = {t.row}, c.columns = {t.column}, c.depth = {t.depth};
+  t.kernel.outer = c.batch;
+  t.kernel.outer.insert(t.kernel.outer.end(), {t.row, t.column});
+  t.kernel.stages[0].axes = c.depth;
+  for (AxisId a : c.batch) t.batches *= kernel.extent(a);
+  if (dtype == DType::f64) t.tile_rows = t.tile_columns = 32, t.thread_rows = t.thread_columns = 2;
+  return t;
+}
+
+std::string contraction_text(const ContractionTiles& tiles) { return ContractionText(tiles).run(); }
+
+}  // namespace einc

@@ -1,0 +1,83 @@
+#include "compiler/codegen/cuda/cuda_code.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "compiler/codegen/cuda/kernel_text.h"
+#include "compiler/codegen/cuda/prelude.h"
+#include "compiler/lower/assemble_program.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+// Functions of kernels, equal ones once.
+class Maker {
+ public:
+  explicit Maker(CudaExecutable& out) : out_(out) {}
+
+  void choose(const GraphKernel& k, Launch& launch) {
+    const auto [known, fresh] = function_of_.try_emplace(k.kernel.get());
+    if (fresh) known->second = function_alike(*k.kernel);
+    launch.function = known->second;
+    const CudaFunction& function = functions_[launch.function];
+    out_.calls.push_back({function.grid, std::nullopt});
+    launch.domain = function.grid.blocks[0];
+    scratch_bytes_ = std::max(scratch_bytes_, function.scratch_bytes);
+  }
+
+  // Memory that kernels use while they run lies behind what the program has of its own, before the sources.
+  void finish() {
+    Executable& program = out_.program;
+    for (size_t f = 0; f < functions_.size(); ++f) {
+      program.functions.push_back(fmt::format("k{}", f));
+      out_.texts.push_back(definition(functions_[f], program.functions.back()));
+    }
+    if (scratch_bytes_ == 0) return;
+    const int64_t from = (program.own_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    const int64_t by = from + (scratch_bytes_ + kAlignment - 1) / kAlignment * kAlignment - program.own_bytes;
+    for (ExecutableBuffer& b : program.buffers)
+      if (b.offset >= program.own_bytes) b.offset += by;
+    program.own_bytes += by;
+    program.memory_bytes += by;
+    const auto scratch = static_cast<uint32_t>(program.buffers.size());
+    ExecutableBuffer buffer;
+    buffer.dtype = DType::u8;
+    buffer.shape = {scratch_bytes_};
+    buffer.bytes = scratch_bytes_;
+    buffer.offset = from;
+    program.buffers.push_back(std::move(buffer));
+    for (Launch& launch : program.launches)
+      if (functions_[launch.function].scratch_bytes > 0) launch.buffers.push_back(scratch);
+  }
+
+ private:
+  uint32_t function_alike(const Kernel& kernel) {
+    CudaFunction function = cuda_function(kernel);
+    const auto [known, fresh] = known_.emplace(definition(function, ""), static_cast<uint32_t>(functions_.size()));
+    if (fresh) functions_.push_back(std::move(function));
+    return known->second;
+  }
+
+  CudaExecutable& out_;
+  std::vector<CudaFunction> functions_;
+  std::unordered_map<const Kernel*, uint32_t> function_of_;
+  std::unordered_map<std::string, uint32_t> known_;
+  int64_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan) {
+  CudaExecutable out;
+  out.prelude = cuda_prelude();
+  Maker maker(out);
+  out.program =
+      assemble_program(graph, list, plan, [&](const GraphKernel& k, const Executable&, Launch& launch) { maker.choose(k, launch); });
+  maker.finish();
+  return out;
+}
+
+}  // namespace einc

@@ -1,0 +1,74 @@
+#include "compiler/codegen/cuda/kernel_text.h"
+
+#include <algorithm>
+
+#include "compiler/codegen/cuda/attention_text.h"
+#include "compiler/codegen/cuda/contraction_text.h"
+#include "compiler/codegen/cuda/stage_text.h"
+#include "compiler/codegen/cuda/value_text.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+bool writes(const Kernel& kernel, uint16_t buffer) {
+  const auto into = [&](const Store& s) { return s.buffer == buffer; };
+  for (const Stage& stage : kernel.stages)
+    if (std::any_of(stage.stores.begin(), stage.stores.end(), into)) return true;
+  if (kernel.attention)
+    for (const AttentionStep& step : kernel.attention->steps)
+      if (std::any_of(step.stores.begin(), step.stores.end(), into)) return true;
+  return false;
+}
+
+std::string parameters_of(const Kernel& kernel) {
+  std::string text;
+  for (uint16_t b = 0; b < kernel.buffers.size(); ++b)
+    text += fmt::format("{}{}* b{}, ", writes(kernel, b) ? "" : "const ", storage_type(kernel.buffers[b].dtype), b);
+  return text;
+}
+
+CudaGrid grid_of(int64_t blocks, uint32_t x, uint32_t y) {
+  EINC_CHECK(blocks < INT32_MAX, "a launch of {} blocks", blocks);
+  CudaGrid grid;
+  grid.blocks[0] = static_cast<uint32_t>(std::max<int64_t>(blocks, 1));
+  grid.threads = {x, y, 1};
+  return grid;
+}
+
+}  // namespace
+
+CudaFunction cuda_function(const Kernel& kernel) {
+  CudaFunction f;
+  f.parameters = parameters_of(kernel);
+  if (kernel.attention) {
+    const AttentionBlocks plan = plan_attention_blocks(kernel);
+    f.threads = AttentionBlocks::kThreads;
+    f.grid = grid_of(plan.blocks(), static_cast<uint32_t>(f.threads), 1);
+    f.grid.shared_bytes = static_cast<uint32_t>(plan.shared_bytes());
+    f.scratch_bytes = plan.blocks() * plan.slice_bytes();
+    if (f.scratch_bytes > 0) f.parameters += "unsigned char* scratch, ";
+    f.body = attention_text(kernel, plan);
+    return f;
+  }
+  if (const auto tiles = tile_cuda_contraction(kernel)) {
+    f.threads = tiles->threads();
+    f.grid = grid_of(tiles->blocks(), static_cast<uint32_t>(f.threads), 1);
+    f.body = contraction_text(*tiles);
+    return f;
+  }
+  const ThreadPlan plan = plan_threads(kernel);
+  const bool column = plan.kind == CudaTeam::column;
+  f.threads = plan.block_threads;
+  f.grid = grid_of(plan.blocks, column ? 32 : static_cast<uint32_t>(f.threads), column ? static_cast<uint32_t>(plan.team) : 1);
+  f.body = stages_text(kernel, plan);
+  return f;
+}
+
+std::string definition(const CudaFunction& function, const std::string& name) {
+  return fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__({}) {}({}const u64* step, const u64* keys, Fault* fault, i32 launch) {{\n{}}}\n",
+      function.threads, name, function.parameters, function.body);
+}
+
+}  // namespace einc

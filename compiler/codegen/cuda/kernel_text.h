@@ -1,0 +1,22 @@
+// A kernel as a function of CUDA C++ and how it is launched (runtime/cuda/cuda_executable.h).
+#pragma once
+#include <string>
+
+#include "compiler/lower/kernel.h"
+#include "runtime/cuda/cuda_executable.h"
+
+namespace einc {
+
+struct CudaFunction {
+  std::string body;  // between the braces; equal for functions that are the same code
+  std::string parameters;
+  CudaGrid grid;
+  int threads = 1;            // of a block at most
+  int64_t scratch_bytes = 0;  // of global memory that all blocks of a launch share, the last buffer; 0: no such buffer
+};
+
+CudaFunction cuda_function(const Kernel& kernel);
+// The whole definition under a name.
+std::string definition(const CudaFunction& function, const std::string& name);
+
+}  // namespace einc

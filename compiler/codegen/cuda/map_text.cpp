@@ -1,0 +1,97 @@
+// One elementwise function as an expression.
+#include "compiler/codegen/cuda/value_text.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+DType common_dtype(DType a, DType b) {
+  a = register_dtype(a), b = register_dtype(b);
+  if (a == b) return a;
+  if (is_floating(a) && is_floating(b)) return DType::f64;
+  if (is_floating(a) || is_floating(b)) return a == DType::boolean || b == DType::boolean ? (is_floating(a) ? a : b) : DType::f64;
+  return a == DType::i64 || b == DType::i64 ? DType::i64 : DType::i32;
+}
+
+std::string of_booleans(MapFn fn, const std::string& a, const std::string& b) {
+  switch (fn) {
+    case MapFn::add:
+    case MapFn::sub:
+      return fmt::format("({} != {})", a, b);
+    case MapFn::mul:
+    case MapFn::minimum:
+    case MapFn::logical_and:
+      return fmt::format("({} && {})", a, b);
+    case MapFn::maximum:
+    case MapFn::logical_or:
+    case MapFn::relu:
+    case MapFn::abs:
+    case MapFn::sign:
+    case MapFn::neg:
+      return b.empty() ? a : fmt::format("({} || {})", a, b);
+    case MapFn::pow:
+      return fmt::format("({} || !{})", a, b);
+    case MapFn::logical_not:
+      return fmt::format("(!{})", a);
+    default:
+      break;
+  }
+  EINC_CHECK(false, "{} of booleans", to_string(fn));
+}
+
+std::string of_numbers(MapFn fn, DType dtype, const std::string& a, const std::string& b) {
+  const bool real = is_floating(dtype);
+  switch (fn) {
+    case MapFn::add:
+      return real ? fmt::format("({} + {})", a, b) : fmt::format("add({}, {})", a, b);
+    case MapFn::sub:
+      return real ? fmt::format("({} - {})", a, b) : fmt::format("sub({}, {})", a, b);
+    case MapFn::mul:
+      return real ? fmt::format("({} * {})", a, b) : fmt::format("mul({}, {})", a, b);
+    case MapFn::div:
+      return fmt::format("({} / {})", a, b);
+    case MapFn::pow:
+      return fmt::format("{}({}, {})", real ? "pow_of" : "whole_power", a, b);
+    case MapFn::minimum:
+      return fmt::format("smaller({}, {})", a, b);
+    case MapFn::maximum:
+      return fmt::format("larger({}, {})", a, b);
+    case MapFn::neg:
+      return real ? fmt::format("(-{})", a) : fmt::format("sub({}(0), {})", register_type(dtype), a);
+    default:
+      return fmt::format("{}_of({})", to_string(fn), a);
+  }
+}
+
+std::string_view comparison(MapFn fn) {
+  switch (fn) {
+    case MapFn::equal:
+      return "==";
+    case MapFn::not_equal:
+      return "!=";
+    case MapFn::less:
+      return "<";
+    case MapFn::less_equal:
+      return "<=";
+    case MapFn::greater:
+      return ">";
+    default:
+      return ">=";
+  }
+}
+
+}  // namespace
+
+std::string ValueText::map(const Scalar& v) {
+  DType operand = register_dtype(v.dtype);
+  if (is_comparison(v.fn)) operand = common_dtype(kernel_.values[v.operands[0]].dtype, kernel_.values[v.operands[1]].dtype);
+  if (is_logical(v.fn)) operand = DType::boolean;
+  if (v.fn == MapFn::where)
+    return fmt::format("{} ? {} : {}", as(v.operands[0], DType::boolean), as(v.operands[1], operand), as(v.operands[2], operand));
+  const std::string a = as(v.operands[0], operand), b = v.operands.size() > 1 ? as(v.operands[1], operand) : "";
+  if (is_comparison(v.fn)) return fmt::format("({} {} {})", a, comparison(v.fn), b);
+  if (operand == DType::boolean) return of_booleans(v.fn, a, b);
+  return round_text(of_numbers(v.fn, operand, a, b), v.dtype);
+}
+
+}  // namespace einc

@@ -1,0 +1,384 @@
+#include "compiler/codegen/cuda/stage_text.h"
+
+#include <algorithm>
+
+#include "compiler/codegen/cuda/value_text.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+class StageText : ValueText {
+ public:
+  StageText(const Kernel& kernel, const ThreadPlan& plan) : ValueText(kernel), plan_(plan) {}
+
+  std::string run() {
+    ++depth_;
+    declare_shared();
+    find_point();
+    if (kernel_.sequence) {
+      const AxisId a = *kernel_.sequence;
+      axis_[a] = fmt::format("a{}", a);
+      open(fmt::format("for ({0} a{1} = 0; a{1} < {2}; ++a{1})", index_type(), a, kernel_.extent(a)));
+      stages();
+      barrier();
+      close();
+    } else {
+      stages();
+    }
+    return std::move(text_);
+  }
+
+ private:
+  bool is_team() const { return plan_.kind != CudaTeam::thread; }
+  bool packed(AxisId axis) const { return plan_.pack_axis == axis; }
+
+  std::string_view rank() const {
+    switch (plan_.kind) {
+      case CudaTeam::thread:
+        return "0";
+      case CudaTeam::warp:
+        return "(threadIdx.x & 31)";
+      case CudaTeam::block:
+        return "threadIdx.x";
+      case CudaTeam::column:
+        return "threadIdx.y";
+    }
+    return "";
+  }
+
+  void barrier() {
+    if (plan_.kind == CudaTeam::warp) line("__syncwarp();");
+    if (plan_.kind == CudaTeam::block || plan_.kind == CudaTeam::column) line("__syncthreads();");
+  }
+
+  // --- the point ---
+
+  // axes from a flat number of elements, neighbours last; the last in units of `pack`.
+  void decode(const std::vector<AxisId>& axes, const std::string& number) {
+    std::string rest = number;
+    for (size_t k = axes.size(); k-- > 0;) {
+      const AxisId a = axes[k];
+      const int64_t extent = kernel_.extent(a) / (packed(a) ? plan_.pack : 1);
+      std::string at = k == 0 ? rest : fmt::format("{} % {}", rest, literal(extent));
+      if (packed(a)) at = fmt::format("({}) * {}", at, plan_.pack);
+      axis_[a] = fmt::format("a{}", a);
+      line("const {} a{} = {};", index_type(), a, at);
+      if (k > 0) rest = fmt::format("({} / {})", rest, literal(extent));
+    }
+  }
+
+  void find_point() {
+    switch (plan_.kind) {
+      case CudaTeam::thread: {
+        const int64_t points = plan_.points / (plan_.pack_axis ? plan_.pack : 1);
+        line("const {0} point = {0}(blockIdx.x) * {1} + threadIdx.x;", index_type(), plan_.block_threads);
+        line("if (point >= {}) return;", literal(points));
+        decode(plan_.outer, "point");
+        return;
+      }
+      case CudaTeam::warp:
+        line("const {0} point = {0}(blockIdx.x) * {1} + threadIdx.x / 32;", index_type(), plan_.block_threads / 32);
+        line("if (point >= {}) return;", literal(plan_.points));
+        decode(plan_.outer, "point");
+        return;
+      case CudaTeam::block:
+        line("const {0} point = {0}(blockIdx.x);", index_type());
+        decode(plan_.outer, "point");
+        return;
+      case CudaTeam::column:
+        columns();
+        return;
+    }
+  }
+
+  void columns() {
+    std::vector<AxisId> others = plan_.outer;
+    const AxisId along = others.back();
+    others.pop_back();
+    const int64_t extent = kernel_.extent(along), chunks = (extent + 31) / 32;
+    line("const {0} chunk = {0}(blockIdx.x) % {1}, others = {0}(blockIdx.x) / {1}, lane = chunk * 32 + {0}(threadIdx.x);", index_type(),
+         chunks);
+    decode(others, "others");
+    axis_[along] = fmt::format("a{}", along);
+    if (extent % 32 == 0) {
+      line("const {} a{} = lane;", index_type(), along);
+    } else {
+      line("const bool inside = lane < {};", extent);
+      line("const {} a{} = inside ? lane : {};", index_type(), along, extent - 1);
+      inside_ = "inside";
+    }
+  }
+
+  // --- stages ---
+
+  void stages() {
+    const uint64_t around = bits(kernel_.outer) | (kernel_.sequence ? bit(*kernel_.sequence) : 0);
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      needed_ = needed_by(kernel_, stage);
+      find_kept(s);
+      if (!per_element()) hoist_values(around);
+      for (uint16_t r : stage.reductions) start(r);
+      if (stage.axes.empty())
+        point_stage(stage, around);
+      else if (!is_team())
+        serial_stage(stage, plan_.stages[s], around, 0);
+      else
+        shared_stage(stage, plan_.stages[s], around);
+      finish(stage.reductions);
+      if (is_team() && s + 1 < kernel_.stages.size() && !synchronised_) barrier();
+    }
+  }
+
+  // Packs of points: what depends on the packed axis is made element by element.
+  bool per_element() const { return !is_team() && plan_.pack_axis.has_value(); }
+  void hoist_values(uint64_t entered) { hoist(needed_, entered); }
+
+  void start(uint16_t index) {
+    const Accumulation& r = kernel_.reductions[index];
+    results_[index] = fmt::format("r{}", index);
+    line("{} r{} = {};", register_type(folded_dtype(r)), index, identity(r.fold, folded_dtype(r)));
+    if (!keeps_position(r)) return;
+    places_[index] = fmt::format("p{}", index);
+    line("i64 p{} = {};", index, literal(INT64_MAX));
+  }
+
+  void point_stage(const Stage& stage, uint64_t around) {
+    if (per_element()) return elements(stage, around);
+    std::string once = inside_;
+    if (is_team()) once = fmt::format("{}{}{} == 0", once, once.empty() ? "" : " && ", rank());
+    if (!stage.reductions.empty())
+      for (uint16_t r : stage.reductions) accumulate_one(r, once);
+    if (stage.stores.empty()) return;
+    if (!once.empty()) open(fmt::format("if ({})", once));
+    for (const Store& s : stage.stores) store(s);
+    if (!once.empty()) close();
+  }
+
+  void accumulate_one(uint16_t r, const std::string& once) {
+    if (!once.empty()) open(fmt::format("if ({})", once));
+    accumulate(r, results_[r], places_[r]);
+    if (!once.empty()) close();
+  }
+
+  void serial_stage(const Stage& stage, const std::vector<AxisId>& axes, uint64_t entered, size_t level) {
+    if (level > 0) hoist_values(entered);
+    if (level == axes.size()) {
+      for (uint16_t r : stage.reductions) accumulate(r, results_[r], places_[r]);
+      for (const Store& s : stage.stores) store(s);
+      return;
+    }
+    const AxisId a = axes[level];
+    axis_[a] = fmt::format("a{}", a);
+    open(fmt::format("for ({0} a{1} = 0; a{1} < {2}; ++a{1})", index_type(), a, literal(kernel_.extent(a))));
+    serial_stage(stage, axes, entered | bit(a), level + 1);
+    close();
+  }
+
+  // The loops of a stage as one, divided among the team.
+  void shared_stage(const Stage& stage, const std::vector<AxisId>& axes, uint64_t around) {
+    int64_t trips = 1;
+    for (AxisId a : axes) trips *= kernel_.extent(a) / (packed(a) ? plan_.pack : 1);
+    const bool rows = keeps_row(axes);
+    if (rows) {
+      line("#pragma unroll");
+      open(fmt::format("for (int t = 0; t < {}; ++t)", plan_.row_steps));
+      line("const {0} i = {0}({1}) + t * {2};", index_type(), rank(), plan_.team);
+      if (plan_.row_steps * plan_.team > trips) line("if (i >= {}) break;", trips);
+    } else {
+      open(fmt::format("for ({0} i = {0}({1}); i < {2}; i += {3})", index_type(), rank(), literal(trips), plan_.team));
+    }
+    decode(axes, "i");
+    if (std::any_of(axes.begin(), axes.end(), [&](AxisId a) { return packed(a); })) {
+      elements(stage, around | bits(axes));
+    } else {
+      if (rows) use_kept(around | bits(axes));
+      hoist_values(around | bits(axes));
+      if (!inside_.empty()) open(fmt::format("if ({})", inside_));
+      for (uint16_t r : stage.reductions) accumulate(r, results_[r], places_[r]);
+      for (const Store& s : stage.stores) store(s);
+      if (!inside_.empty()) close();
+    }
+    close();
+  }
+
+  // --- packs ---
+
+  bool loads_pack(ValueId id) const {
+    const Scalar& v = kernel_.values[id];
+    return v.kind == ScalarKind::load && v.guards.empty() && packs(kernel_, v.slot, v.index, *plan_.pack_axis, plan_.pack);
+  }
+  bool stores_pack(const Store& s) const {
+    return s.mode == StoreMode::set && packs(kernel_, s.buffer, s.index, *plan_.pack_axis, plan_.pack);
+  }
+  std::string pack_type(uint16_t buffer) const {
+    return fmt::format("Vec<{}, {}>", storage_type(kernel_.buffers[buffer].dtype), plan_.pack);
+  }
+
+  // The elements of a pack: loads of whole packs, a loop over the elements, stores of whole packs.
+  void elements(const Stage& stage, uint64_t entered) {
+    const AxisId axis = *plan_.pack_axis;
+    hoist_values(entered & ~bit(axis));
+    std::vector<std::pair<ValueId, std::string>> loads;
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      if (!needed_[id] || !(axes_of_[id] >> axis & 1) || !loads_pack(id) || (axes_of_[id] & ~entered) != 0) continue;
+      const Scalar& v = kernel_.values[id];
+      const std::string type = pack_type(v.slot),
+                        from = fmt::format("*reinterpret_cast<const {}*>(b{} + ({}))", type, v.slot, index(v.index));
+      if (kept_.count(id) > 0) {
+        if (kept_first_[id]) line("l{}[t] = {};", id, from);
+        loads.emplace_back(id, fmt::format("l{}[t].at[u]", id));
+      } else {
+        line("const {} l{} = {};", type, id, from);
+        loads.emplace_back(id, fmt::format("l{}.at[u]", id));
+      }
+    }
+    std::vector<size_t> packs_stored;
+    for (size_t k = 0; k < stage.stores.size(); ++k)
+      if (stores_pack(stage.stores[k])) packs_stored.push_back(k), line("{} s{};", pack_type(stage.stores[k].buffer), k);
+    line("#pragma unroll");
+    open(fmt::format("for (int u = 0; u < {}; ++u)", plan_.pack));
+    const std::string whole = axis_[axis];
+    axis_[axis] = fmt::format("({} + u)", whole);
+    for (const auto& [id, element] : loads) {
+      line("const {} v{} = {};", register_type(kernel_.values[id].dtype), id,
+           loaded(element, kernel_.buffers[kernel_.values[id].slot].dtype));
+      scopes_.back()[id] = fmt::format("v{}", id);
+    }
+    hoist_values(entered);
+    for (uint16_t r : stage.reductions) accumulate(r, results_[r], places_[r]);
+    for (size_t k = 0; k < stage.stores.size(); ++k) {
+      const Store& s = stage.stores[k];
+      if (!stores_pack(s)) {
+        store(s);
+        continue;
+      }
+      const DType dtype = kernel_.buffers[s.buffer].dtype;
+      line("s{}.at[u] = {};", k, stored(as(s.value, register_dtype(dtype)), register_dtype(dtype), dtype));
+    }
+    axis_[axis] = whole;
+    close();
+    for (size_t k : packs_stored) {
+      const Store& s = stage.stores[k];
+      line("*reinterpret_cast<{}*>(b{} + ({})) = s{};", pack_type(s.buffer), s.buffer, index(s.index), k);
+    }
+  }
+
+  // --- rows in registers ---
+
+  bool keeps_row(const std::vector<AxisId>& axes) const { return plan_.row_steps > 0 && !axes.empty(); }
+
+  // Loads in a row that a later stage needs again stay in registers.
+  void find_kept(size_t s) {
+    for (auto& [id, first] : kept_first_) first = false;
+    if (!keeps_row(plan_.stages[s])) return;
+    const uint64_t row = bits(plan_.stages[s]);
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      const Scalar& v = kernel_.values[id];
+      if (!needed_[id] || v.kind != ScalarKind::load || !(axes_of_[id] & row) || kept_.count(id) > 0 || is_stored(v.slot)) continue;
+      const bool in_pack = plan_.pack_axis && axes_of_[id] >> *plan_.pack_axis & 1;
+      if (plan_.pack_axis && (!in_pack || !loads_pack(id))) continue;
+      const bool again = std::any_of(kernel_.stages.begin() + static_cast<ptrdiff_t>(s) + 1, kernel_.stages.end(),
+                                     [&](const Stage& later) { return !later.axes.empty() && needed_by(kernel_, later)[id]; });
+      if (!again) continue;
+      kept_[id] = in_pack;
+      kept_first_[id] = true;
+      line("{} l{}[{}];", in_pack ? pack_type(v.slot) : std::string(register_type(v.dtype)), id, plan_.row_steps);
+    }
+  }
+
+  bool is_stored(uint16_t buffer) const {
+    return std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [&](const Stage& stage) {
+      return std::any_of(stage.stores.begin(), stage.stores.end(), [&](const Store& s) { return s.buffer == buffer; });
+    });
+  }
+
+  // Rows without packs: values themselves are kept.
+  void use_kept(uint64_t entered) {
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      const auto kept = kept_.find(id);
+      if (kept == kept_.end() || kept->second || !needed_[id] || (axes_of_[id] & ~entered) != 0) continue;
+      const std::string name = fmt::format("l{}[t]", id);
+      if (kept_first_[id]) line("{} = {};", name, value(id));
+      scopes_.back()[id] = name;
+    }
+  }
+
+  // --- reductions across the team ---
+
+  std::string shuffled(DType dtype, const std::string& x) const {
+    if (dtype == DType::boolean) return fmt::format("bool(__shfl_xor_sync(0xffffffffu, i32({}), lanes))", x);
+    return fmt::format("__shfl_xor_sync(0xffffffffu, {}, lanes)", x);
+  }
+
+  void join(uint16_t index, const std::string& x, const std::string& place) {
+    const Accumulation& r = kernel_.reductions[index];
+    if (keeps_position(r))
+      line("if (comes_first_as_{}({}, {}, r{}, p{})) r{} = {}, p{} = {};", r.fold == Fold::arg_max ? "largest" : "least", x, place, index,
+           index, index, x, index, place);
+    else
+      line("r{} = {};", index, combine(r.fold, folded_dtype(r), fmt::format("r{}", index), x));
+  }
+
+  void finish(const std::vector<uint16_t>& reductions) {
+    synchronised_ = false;
+    if (!is_team() || reductions.empty()) return;
+    if (plan_.kind != CudaTeam::column) {
+      open("for (int lanes = 16; lanes > 0; lanes >>= 1)");
+      for (uint16_t r : reductions) {
+        const bool place = keeps_position(kernel_.reductions[r]);
+        const DType dtype = folded_dtype(kernel_.reductions[r]);
+        line("const {} x{} = {};", register_type(dtype), r, shuffled(dtype, fmt::format("r{}", r)));
+        if (place) line("const i64 q{} = __shfl_xor_sync(0xffffffffu, p{}, lanes);", r, r);
+        join(r, fmt::format("x{}", r), fmt::format("q{}", r));
+      }
+      close();
+    }
+    if (plan_.kind == CudaTeam::warp) return;
+    const bool column = plan_.kind == CudaTeam::column;
+    const int parts = column ? plan_.team : plan_.team / 32;
+    if (parts == 1) return;
+    const std::string own = column ? "threadIdx.y * 32 + threadIdx.x" : "threadIdx.x >> 5";
+    if (!column) open("if ((threadIdx.x & 31) == 0)");
+    for (uint16_t r : reductions) {
+      line("shared_r{}[{}] = r{};", r, own, r);
+      if (keeps_position(kernel_.reductions[r])) line("shared_p{}[{}] = p{};", r, own, r);
+    }
+    if (!column) close();
+    line("__syncthreads();");
+    for (uint16_t r : reductions) {
+      const std::string first = column ? "threadIdx.x" : "0", each = column ? "part * 32 + threadIdx.x" : "part";
+      line("r{0} = shared_r{0}[{1}];", r, first);
+      if (keeps_position(kernel_.reductions[r])) line("p{0} = shared_p{0}[{1}];", r, first);
+      open(fmt::format("for (int part = 1; part < {}; ++part)", parts));
+      join(r, fmt::format("shared_r{}[{}]", r, each), fmt::format("shared_p{}[{}]", r, each));
+      close();
+    }
+    synchronised_ = true;
+  }
+
+  void declare_shared() {
+    const bool column = plan_.kind == CudaTeam::column;
+    if (!column && (plan_.kind != CudaTeam::block || plan_.team <= 32)) return;
+    const int elements = column ? plan_.team * 32 : plan_.team / 32;
+    for (const Stage& stage : kernel_.stages)
+      for (uint16_t r : stage.reductions) {
+        const DType dtype = folded_dtype(kernel_.reductions[r]);
+        line("__shared__ {} shared_r{}[{}];", register_type(dtype), r, elements);
+        if (keeps_position(kernel_.reductions[r])) line("__shared__ i64 shared_p{}[{}];", r, elements);
+      }
+  }
+
+  const ThreadPlan& plan_;
+  std::vector<bool> needed_;
+  std::string inside_;                                   // of a column: whether this lane has a point
+  bool synchronised_ = false;                            // the last stage ended with a barrier
+  std::unordered_map<ValueId, bool> kept_, kept_first_;  // kept in registers: as packs; loaded in this stage
+};
+
+}  // namespace
+
+std::string stages_text(const Kernel& kernel, const ThreadPlan& plan) { return StageText(kernel, plan).run(); }
+
+}  // namespace einc

@@ -1,0 +1,11 @@
+// The body of a kernel whose stages are loops, as its thread plan divides them.
+#pragma once
+#include <string>
+
+#include "compiler/codegen/cuda/thread_plan.h"
+
+namespace einc {
+
+std::string stages_text(const Kernel& kernel, const ThreadPlan& plan);
+
+}  // namespace einc

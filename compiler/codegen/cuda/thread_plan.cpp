@@ -1,0 +1,230 @@
+#include "compiler/codegen/cuda/thread_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/codegen/cuda/value_text.h"
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kBlock = 256, kLargestBlock = 1024;
+constexpr int64_t kManyPoints = 1 << 16;  // threads that keep a GPU busy
+constexpr int64_t kShortLoop = 16;        // elements of a stage that one thread does
+constexpr int64_t kWarpLoop = 1024;       // and that a warp does
+constexpr int kPackBytes = 16;
+constexpr int64_t kRowRegisters = 32;  // words of a row that a thread keeps
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class Planner {
+ public:
+  explicit Planner(const Kernel& kernel) : kernel_(kernel), axes_of_(axes_of_values(kernel)) {}
+
+  ThreadPlan run() {
+    weigh();
+    order_loops();
+    choose_team();
+    choose_pack();
+    choose_blocks();
+    return std::move(plan_);
+  }
+
+ private:
+  // Bytes that each axis reads or writes side by side, counted over all that the kernel visits.
+  void weigh() {
+    const auto weigh = [&](uint16_t buffer, const Subscript& index, uint64_t axes) {
+      const double bytes = static_cast<double>(trips(kernel_, axes)) * bytes_of(kernel_.buffers[buffer].dtype);
+      for (AxisId a = 0; a < kernel_.axes.size(); ++a)
+        if (std::abs(index.affine.coefficient(a)) == 1) beside_[a] += bytes;
+    };
+    for (size_t i = 0; i < kernel_.values.size(); ++i)
+      if (kernel_.values[i].kind == ScalarKind::load) weigh(kernel_.values[i].slot, kernel_.values[i].index, axes_of_[i]);
+    const uint64_t outer = bits(kernel_.outer);
+    for (const Stage& stage : kernel_.stages)
+      for (const Store& s : stage.stores) weigh(s.buffer, s.index, outer | bits(stage.axes));
+  }
+
+  double beside(AxisId a) const {
+    const auto found = beside_.find(a);
+    return found == beside_.end() ? 0 : found->second;
+  }
+
+  // The axis whose neighbours are the most bytes side by side goes last.
+  void neighbours_last(std::vector<AxisId>& axes) const {
+    const auto best = std::max_element(axes.begin(), axes.end(), [&](AxisId a, AxisId b) { return beside(a) < beside(b); });
+    if (best != axes.end() && beside(*best) > beside(axes.back())) std::rotate(best, best + 1, axes.end());
+  }
+
+  void order_loops() {
+    plan_.outer = kernel_.outer;
+    neighbours_last(plan_.outer);
+    for (AxisId a : plan_.outer) plan_.points *= kernel_.extent(a);
+    for (const Stage& stage : kernel_.stages) {
+      plan_.stages.push_back(stage.axes);
+      if (!stage.ordered) neighbours_last(plan_.stages.back());
+      int64_t trips = 1;
+      for (AxisId a : stage.axes) trips *= kernel_.extent(a);
+      longest_ = std::max(longest_, trips);
+      ordered_ = ordered_ || stage.ordered;
+    }
+  }
+
+  double stage_beside() const {
+    double most = 0;
+    for (const std::vector<AxisId>& axes : plan_.stages)
+      if (!axes.empty()) most = std::max(most, beside(axes.back()));
+    return most;
+  }
+
+  void choose_team() {
+    if (ordered_ || longest_ < kShortLoop) return;
+    const double outer = plan_.outer.empty() ? 0 : beside(plan_.outer.back());
+    if (outer > stage_beside()) {
+      if (plan_.points >= kManyPoints || kernel_.sequence) return;
+      plan_.kind = CudaTeam::column;
+      plan_.team = longest_ >= 512 ? 32 : longest_ >= 128 ? 16 : 8;
+      return;
+    }
+    plan_.kind = longest_ <= kWarpLoop && plan_.points >= 8 ? CudaTeam::warp : CudaTeam::block;
+  }
+
+  // The elements that the widest pack of the kernel's buffers holds, when the axis allows packs at all.
+  int pack_along(AxisId axis) const {
+    int widest = 1;
+    bool any = false;
+    for (size_t i = 0; i < kernel_.values.size(); ++i) {
+      const Scalar& v = kernel_.values[i];
+      if (v.kind != ScalarKind::load || !(axes_of_[i] >> axis & 1)) continue;
+      widest = std::max(widest, bytes_of(kernel_.buffers[v.slot].dtype));
+      any = true;
+    }
+    for (const Stage& stage : kernel_.stages)
+      for (const Store& s : stage.stores)
+        if (s.index.affine.coefficient(axis) != 0) widest = std::max(widest, bytes_of(kernel_.buffers[s.buffer].dtype)), any = true;
+    if (!any) return 1;
+    for (int width = kPackBytes / widest; width > 1; width /= 2) {
+      if (kernel_.extent(axis) % width != 0) continue;
+      bool useful = false;
+      for (size_t i = 0; i < kernel_.values.size(); ++i) {
+        const Scalar& v = kernel_.values[i];
+        if (v.kind == ScalarKind::load && v.guards.empty()) useful = useful || packs(kernel_, v.slot, v.index, axis, width);
+      }
+      for (const Stage& stage : kernel_.stages)
+        for (const Store& s : stage.stores)
+          if (s.mode == StoreMode::set) useful = useful || packs(kernel_, s.buffer, s.index, axis, width);
+      if (useful) return width;
+    }
+    return 1;
+  }
+
+  void choose_pack() {
+    if (ordered_ || kernel_.sequence) return;
+    if (plan_.kind == CudaTeam::thread) {
+      const bool elementwise = std::all_of(plan_.stages.begin(), plan_.stages.end(), [](const auto& axes) { return axes.empty(); });
+      if (!elementwise || plan_.outer.empty() || !kernel_.reductions.empty()) return;
+      plan_.pack_axis = plan_.outer.back();
+      plan_.pack = pack_along(*plan_.pack_axis);
+      while (plan_.pack > 1 && plan_.points / plan_.pack < kManyPoints / 4) plan_.pack /= 2;
+    } else if (plan_.kind != CudaTeam::column) {
+      std::optional<AxisId> axis;
+      for (const std::vector<AxisId>& axes : plan_.stages)
+        if (!axes.empty() && (!axis || beside(axes.back()) > beside(*axis))) axis = axes.back();
+      plan_.pack_axis = axis;
+      plan_.pack = pack_along(*axis);
+      while (plan_.pack > 1 && longest_ / plan_.pack < kWarp) plan_.pack /= 2;
+    }
+    if (plan_.pack == 1) plan_.pack_axis.reset();
+  }
+
+  // The 32-bit words that a thread keeps of what several loops over the row load.
+  int64_t words_of_row(int64_t steps) const {
+    std::vector<int> loops(kernel_.values.size(), 0);
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.axes.empty()) continue;
+      const std::vector<bool> needed = needed_by(kernel_, stage);
+      for (size_t i = 0; i < loops.size(); ++i) loops[i] += needed[i] ? 1 : 0;
+    }
+    int64_t bytes = 0;
+    for (size_t i = 0; i < kernel_.values.size(); ++i) {
+      const Scalar& v = kernel_.values[i];
+      const bool kept = v.kind == ScalarKind::load && axes_of_[i] & row_axes_ && loops[i] > 1;
+      if (kept) bytes += bytes_of(kernel_.buffers[v.slot].dtype) * plan_.pack * steps;
+    }
+    return divide_up(bytes, 4);
+  }
+
+  void choose_blocks() {
+    const int64_t packed = plan_.pack_axis ? plan_.pack : 1;
+    switch (plan_.kind) {
+      case CudaTeam::thread: {
+        const int64_t threads = plan_.points / packed;
+        plan_.block_threads = threads >= kManyPoints * 2 ? kBlock : threads >= 64 * 132 ? 128 : 64;
+        plan_.blocks = divide_up(threads, plan_.block_threads);
+        return;
+      }
+      case CudaTeam::warp:
+        plan_.team = kWarp;
+        plan_.block_threads = 4 * kWarp;
+        plan_.blocks = divide_up(plan_.points, 4);
+        break;
+      case CudaTeam::block: {
+        const int64_t wanted = divide_up(longest_, packed);
+        plan_.team =
+            static_cast<int>(std::min<int64_t>(divide_up(wanted, kWarp) * kWarp, wanted > 8 * kLargestBlock ? kLargestBlock : 512));
+        plan_.block_threads = plan_.team;
+        plan_.blocks = plan_.points;
+        break;
+      }
+      case CudaTeam::column: {
+        const int64_t along = divide_up(kernel_.extent(plan_.outer.back()), kWarp);
+        plan_.block_threads = kWarp * plan_.team;
+        plan_.blocks = plan_.points / kernel_.extent(plan_.outer.back()) * along;
+        return;
+      }
+    }
+    keep_rows();
+  }
+
+  // A row that all long stages go over stays in registers when it is short enough.
+  void keep_rows() {
+    if (kernel_.sequence) return;
+    int rows = 0;
+    for (const std::vector<AxisId>& axes : plan_.stages) {
+      if (axes.empty()) continue;
+      if (rows > 0 && bits(axes) != row_axes_) return;
+      row_axes_ = bits(axes);
+      ++rows;
+    }
+    if (rows < 2) return;
+    const int64_t steps = divide_up(longest_, int64_t{plan_.team} * plan_.pack);
+    if (words_of_row(steps) <= kRowRegisters) plan_.row_steps = steps;
+  }
+
+  const Kernel& kernel_;
+  const std::vector<uint64_t> axes_of_;
+  ThreadPlan plan_;
+  std::map<AxisId, double> beside_;
+  int64_t longest_ = 1;
+  bool ordered_ = false;
+  uint64_t row_axes_ = 0;
+};
+
+}  // namespace
+
+bool packs(const Kernel& kernel, uint16_t buffer, const Subscript& index, AxisId axis, int width) {
+  if (index.affine.coefficient(axis) != 1 || kernel.buffers[buffer].count % width != 0) return false;
+  if (index.affine.constant % width != 0) return false;
+  for (const Affine::Term& t : index.affine.terms)
+    if (t.axis != axis && t.coefficient % width != 0) return false;
+  if (index.dynamic.empty()) return true;
+  const std::vector<uint64_t> axes = axes_of_values(kernel);
+  return std::all_of(index.dynamic.begin(), index.dynamic.end(),
+                     [&](const Subscript::Dynamic& d) { return d.coefficient % width == 0 && !(axes[d.value] >> axis & 1); });
+}
+
+ThreadPlan plan_threads(const Kernel& kernel) { return Planner(kernel).run(); }
+
+}  // namespace einc

@@ -1,0 +1,30 @@
+// How the points and stages of a kernel are divided among a GPU's threads.
+#pragma once
+#include "compiler/lower/kernel.h"
+
+namespace einc {
+
+// Who does an outer point: one thread; the lanes of a warp or the threads of a block, which divide its stages' loops; or, where
+// neighbouring points are neighbours in memory, `team` threads of a block of 32 points side by side.
+enum class CudaTeam : uint8_t { thread, warp, block, column };
+
+struct ThreadPlan {
+  CudaTeam kind = CudaTeam::thread;
+  int team = 1;                             // threads of a point
+  int block_threads = 1;                    // of a block
+  std::vector<AxisId> outer;                // points, neighbours last
+  std::vector<std::vector<AxisId>> stages;  // per stage: its loops, neighbours last
+  // A load or store of `pack` neighbours along this axis at once: the last of `outer` or of stages.
+  std::optional<AxisId> pack_axis;
+  int pack = 1;
+  // Rows whose elements stay in registers from stage to stage: steps of a thread through a row; 0: loops.
+  int64_t row_steps = 0;
+  int64_t points = 1, blocks = 1;
+};
+
+ThreadPlan plan_threads(const Kernel& kernel);
+
+// The element that a load or store at `axis + 1` means is the next one in memory, and a pack of `width` neighbours is aligned.
+bool packs(const Kernel& kernel, uint16_t buffer, const Subscript& index, AxisId axis, int width);
+
+}  // namespace einc

@@ -1,0 +1,68 @@
+#include "compiler/driver/emit_cuda.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/cuda/cubin.h"
+#include "runtime/data/file.h"
+
+namespace einc {
+namespace {
+
+std::string launch_text(const CudaExecutable& executable, size_t index) {
+  const Launch& launch = executable.program.launches[index];
+  const CudaGrid& grid = executable.calls[index].grid;
+  std::string text = fmt::format("// launch {}: {}{}{}", index, launch.label, launch.location.empty() ? "" : ", ", launch.location);
+  text += fmt::format("; {} blocks of {}", grid.blocks[0], grid.threads[0]);
+  if (grid.threads[1] > 1) text += fmt::format(" x {}", grid.threads[1]);
+  text += " threads";
+  if (grid.shared_bytes > 0) text += fmt::format(", {} bytes of shared memory", grid.shared_bytes);
+  return text + "\n";
+}
+
+std::string source_of(const CudaExecutable& executable) {
+  std::string text = executable.prelude;
+  for (const std::string& function : executable.texts) text += "\n" + function;
+  return text;
+}
+
+void print_use(const std::vector<cuda::KernelUse>& kernels) {
+  for (const cuda::KernelUse& k : kernels) {
+    std::string spills;
+    if (k.spill_store_bytes + k.spill_load_bytes > 0) spills = fmt::format(", {} bytes spilled", k.spill_store_bytes);
+    fmt::print("{:<6} {:>3} registers, {} bytes of shared memory{}\n", k.name, k.registers, k.shared_bytes, spills);
+  }
+}
+
+}  // namespace
+
+std::string cuda_text(const CudaExecutable& executable) {
+  std::string text = executable.prelude;
+  for (size_t f = 0; f < executable.texts.size(); ++f) {
+    text += "\n";
+    for (size_t i = 0; i < executable.calls.size(); ++i)
+      if (!executable.calls[i].gemm && executable.program.launches[i].function == f) text += launch_text(executable, i);
+    text += executable.texts[f];
+  }
+  return text;
+}
+
+ExitStatus emit_cuda(const CudaExecutable& executable, const std::string& kind, const CudaRequest& request) {
+  if (kind == "cuda") {
+    fmt::print("{}", cuda_text(executable));
+    return ExitStatus::done;
+  }
+  if (kind == "ptx") {
+    fmt::print("{}", cuda::compile_ptx(source_of(executable), request.arch));
+    return ExitStatus::done;
+  }
+  FileCache cache(FileCache::default_folder());
+  const cuda::Cubin cubin = cuda::compile_cubin(source_of(executable), request.arch, cache);
+  const std::span<const std::byte> piece(reinterpret_cast<const std::byte*>(cubin.code.data()), cubin.code.size());
+  write_file(request.path, {&piece, 1});
+  print_use(cubin.kernels);
+  return ExitStatus::done;
+}
+
+}  // namespace einc

@@ -1,0 +1,20 @@
+// --emit=cuda, ptx and cubin: what a program is on NVIDIA GPUs. The first needs nothing else, the others NVRTC, none a GPU.
+#pragma once
+#include <string>
+
+#include "compiler/driver/exit_status.h"
+#include "compiler/pipeline/cuda_program.h"
+
+namespace einc {
+
+struct CudaRequest {
+  std::string arch = "sm_90";
+  std::string path;  // of the cubin; empty: none
+};
+
+// CUDA C++ of all functions, each with the launches that call it.
+std::string cuda_text(const CudaExecutable& executable);
+// Writes `kind` (cuda, ptx or cubin). Of a cubin the resources of each kernel are printed.
+ExitStatus emit_cuda(const CudaExecutable& executable, const std::string& kind, const CudaRequest& request);
+
+}  // namespace einc

@@ -1,0 +1,191 @@
+#include "compiler/lower/assemble_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/ir/init_arguments.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+constexpr uint32_t kNoBuffer = UINT32_MAX;
+
+class Assembler {
+ public:
+  Assembler(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const ChooseFunction& choose)
+      : graph_(graph), list_(list), plan_(plan), choose_(choose), buffer_of_(graph.graph.size(), kNoBuffer) {}
+
+  Executable run() {
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) add_buffer(NodeId{i});
+    for (const BufferPlan::Snapshot& snapshot : plan_.snapshots) add_snapshot(snapshot);
+    for (const GraphKernel& k : list_.kernels) add_launch(k);
+    add_roots();
+    program_.memory_bytes = plan_.total_bytes;
+    program_.own_bytes = plan_.own_bytes;
+    return std::move(program_);
+  }
+
+ private:
+  void add_buffer(NodeId id) {
+    const BufferPlan::Buffer& b = plan_.buffers[id.index];
+    if (b.place == BufferPlace::none || b.place == BufferPlace::in_target) return;
+    const Node& node = graph_[id];
+    ExecutableBuffer buffer;
+    buffer.dtype = node.type.dtype == DType::real ? DType::f32 : node.type.dtype;
+    buffer.shape.assign(graph_.shape(id).begin(), graph_.shape(id).end());
+    buffer.bytes = b.bytes;
+    buffer.offset = b.offset;
+    buffer.role = b.place == BufferPlace::gradient ? BufferRole::gradient : BufferRole::arena;
+    if (node.op == Op::input) buffer.role = BufferRole::input, buffer.name = node.as<InputAttr>().name.str();
+    if (node.op == Op::param) set_init(buffer, BufferRole::param, node.as<ParamAttr>().path, node.as<ParamAttr>().init);
+    if (node.op == Op::state) set_init(buffer, BufferRole::state, node.as<StateAttr>().path, node.as<StateAttr>().init);
+    buffer_of_[id.index] = static_cast<uint32_t>(program_.buffers.size());
+    program_.buffers.push_back(std::move(buffer));
+  }
+
+  void add_snapshot(const BufferPlan::Snapshot& snapshot) {
+    ExecutableBuffer copy = program_.buffers[buffer_of(snapshot.source)];
+    copy.role = BufferRole::arena;
+    copy.name.clear();
+    copy.offset = snapshot.offset;
+    const auto index = static_cast<uint32_t>(program_.buffers.size());
+    program_.buffers.push_back(std::move(copy));
+    program_.snapshots.push_back({buffer_of(snapshot.source), index});
+    snapshot_of_.emplace(snapshot.source.index, index);
+  }
+
+  void set_init(ExecutableBuffer& buffer, BufferRole role, Name path, const Init& init) const {
+    buffer.role = role;
+    buffer.name = path.str();
+    buffer.init = init.kind;
+    const auto arguments = init_arguments(init, graph_.dims);
+    EINC_CHECK(arguments.has_value(), "the initialiser of '{}' has no value", path.str());
+    buffer.init_arguments = *arguments;
+  }
+
+  uint32_t buffer_of(NodeId id) const {
+    const BufferPlan::Buffer& b = plan_.buffers[id.index];
+    const uint32_t buffer = buffer_of_[b.place == BufferPlace::in_target ? b.target.index : id.index];
+    EINC_CHECK(buffer != kNoBuffer, "node {} has no buffer", id.index);
+    return buffer;
+  }
+
+  uint32_t buffer_of(const Parts& parts, const BufferUse& use) {
+    ExecutableBuffer buffer;
+    buffer.dtype = use.dtype;
+    buffer.shape = {use.count};
+    buffer.bytes = use.count * bytes_of(use.dtype);
+    buffer.offset = plan_.parts_offset + parts.offset;
+    const auto known = std::find(program_.buffers.begin(), program_.buffers.end(), buffer);
+    if (known != program_.buffers.end()) return static_cast<uint32_t>(known - program_.buffers.begin());
+    program_.buffers.push_back(std::move(buffer));
+    return static_cast<uint32_t>(program_.buffers.size() - 1);
+  }
+
+  // Where the value that a root has in this run lies when the run is over.
+  uint32_t buffer_of_root(NodeId id) const {
+    const auto snapshot = snapshot_of_.find(id.index);
+    return snapshot != snapshot_of_.end() ? snapshot->second : buffer_of(id);
+  }
+
+  void add_launch(const GraphKernel& k) {
+    Launch launch;
+    for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kNoBuffer);
+    for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
+    for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
+    for (NodeId id : k.sites) launch.sites.push_back(site(id));
+    launch.work = visits(*k.kernel);
+    const Origin& origin = graph_[k.group.members.back()].origin;
+    launch.label = fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
+                               origin.label.empty() ? to_string(graph_[k.group.members.back()].op) : origin.label.str());
+    const SourceLocation& at = origin.location;
+    if (at.line > 0) launch.location = fmt::format("{}:{}:{}", at.file.str(), at.line, at.column);
+    choose_(k, program_, launch);
+    program_.launches.push_back(std::move(launch));
+  }
+
+  // Elements that the stages visit together.
+  static int64_t visits(const Kernel& kernel) {
+    int64_t points = 1, sum = 0;
+    if (kernel.attention)
+      for (const LoopAxis& axis : kernel.axes) sum = std::max<int64_t>(sum, 1) * axis.extent;
+    for (AxisId a : kernel.outer) points *= kernel.extent(a);
+    if (kernel.sequence) points *= kernel.extent(*kernel.sequence);
+    for (const Stage& stage : kernel.stages) {
+      int64_t n = points;
+      for (AxisId a : stage.axes) n *= kernel.extent(a);
+      sum += n;
+    }
+    return sum;
+  }
+
+  SiteInfo site(NodeId id) const {
+    const Node& node = graph_[id];
+    const NodeId ids = node.operands[node.op == Op::scatter_set ? 2 : 1];
+    const NodeId table = node.op == Op::scatter_add ? id : node.operands[0];
+    const int axis = node.as<GatherAttr>().axis;
+    const Name name = graph_[table].type.axis(axis).name;
+    SiteInfo info;
+    info.positions = name_of(ids);
+    info.table = fmt::format("axis {} of '{}'", name.empty() ? std::to_string(axis) : "'" + name.str() + "'", name_of(table));
+    info.shape.assign(graph_.shape(ids).begin(), graph_.shape(ids).end());
+    info.bound = graph_.shape(table)[static_cast<size_t>(axis)];
+    const SourceLocation& at = node.origin.location;
+    if (at.line > 0) info.location = fmt::format(" ({}:{}:{})", at.file.str(), at.line, at.column);
+    return info;
+  }
+
+  std::string name_of(NodeId id) const {
+    const Node& node = graph_[id];
+    if (node.op == Op::input) return node.as<InputAttr>().name.str();
+    if (node.op == Op::param) return node.as<ParamAttr>().path.str();
+    if (node.op == Op::state) return node.as<StateAttr>().path.str();
+    return node.origin.label.empty() ? std::string(to_string(node.op)) : node.origin.label.str();
+  }
+
+  void add_roots() {
+    const Graph& graph = graph_.graph;
+    for (const Output& output : graph.outputs) program_.outputs.push_back({output.name.str(), buffer_of_root(output.node)});
+    if (graph.loss.valid() && graph_.live[graph.loss.index] && plan_.buffers[graph.loss.index].place != BufferPlace::none)
+      program_.loss = static_cast<int32_t>(buffer_of_root(graph.loss));
+    for (const Update& g : graph.gradients)
+      if (plan_.buffers[g.value.index].place != BufferPlace::none && graph_.live[g.value.index])
+        program_.gradients.push_back({name_of(g.target), buffer_of_root(g.value)});
+    for (const Update& u : graph.updates) {
+      const BufferPlan::Buffer& value = plan_.buffers[u.value.index];
+      if (!graph_.live[u.value.index] || value.place == BufferPlace::none) continue;
+      const bool there = u.value == u.target || (value.place == BufferPlace::in_target && value.target == u.target);
+      if (!there) program_.copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
+    }
+  }
+
+  const BoundGraph& graph_;
+  const KernelList& list_;
+  const BufferPlan& plan_;
+  const ChooseFunction& choose_;
+  Executable program_;
+  std::vector<uint32_t> buffer_of_;
+  std::unordered_map<uint32_t, uint32_t> snapshot_of_;  // by node
+};
+
+}  // namespace
+
+Executable assemble_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const ChooseFunction& choose) {
+  return Assembler(graph, list, plan, choose).run();
+}
+
+std::vector<bool> unshared_buffers(const Executable& program, const Launch& launch) {
+  std::vector<bool> apart;
+  for (uint32_t b : launch.buffers) {
+    const ExecutableBuffer& buffer = program.buffers[b];
+    const bool own = buffer.role == BufferRole::arena || buffer.role == BufferRole::gradient;
+    apart.push_back(own && std::count_if(launch.buffers.begin(), launch.buffers.end(),
+                                         [&](uint32_t x) { return x == b || program.buffers[x].offset == buffer.offset; }) == 1);
+  }
+  return apart;
+}
+
+}  // namespace einc

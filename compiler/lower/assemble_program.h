@@ -1,0 +1,18 @@
+// The buffers, launches and results of an executable, the same for every target; which function a launch calls is the target's.
+#pragma once
+#include <functional>
+
+#include "compiler/lower/buffer_plan.h"
+#include "runtime/program/executable.h"
+
+namespace einc {
+
+// Sets function and domain of a launch whose other fields, and the buffers that it names, are there.
+using ChooseFunction = std::function<void(const GraphKernel& kernel, const Executable& program, Launch& launch)>;
+
+Executable assemble_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const ChooseFunction& choose);
+
+// Which of a launch's buffers lie in memory that is the program's own and that no other of them shares.
+std::vector<bool> unshared_buffers(const Executable& program, const Launch& launch);
+
+}  // namespace einc

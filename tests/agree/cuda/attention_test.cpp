@@ -1,0 +1,44 @@
+// Attention on the emulated GPU against the interpreter: layouts, masks, groups of heads, odd sizes, gradients, small floats.
+#include <doctest/doctest.h>
+
+#include "tests/support/attention_programs.h"
+#include "tests/support/run_cuda.h"
+
+using namespace einc;
+using namespace einc::attention_programs;
+
+namespace {
+
+void check(const std::string& text, const Bindings& dims, double tolerance = 2e-5) {
+  CAPTURE(text);
+  std::string sizes;
+  for (const auto& [name, value] : dims) sizes += fmt::format("{}={} ", name.str(), value);
+  CAPTURE(sizes);
+  const Graph graph = finished(compile_text(text, dims));
+  const TensorMap inputs = inputs_of(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
+  const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
+  const CpuRun run = run_cuda(graph, dims, inputs, params, states);
+  for (size_t o = 0; o < run.outputs.size(); ++o) CHECK(difference(run.outputs[o].second, wanted.outputs[o].second, tolerance) == "");
+  for (const auto& [name, value] : run.gradients) {
+    CAPTURE(name.str());
+    CHECK(difference(value, wanted.gradients.at(name), tolerance) == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cuda: attention, layouts and odd sizes") {
+  for (const Layout& layout : kLayouts) check(program(layout, kCausal), sizes(33, 33, 17, 20));
+  for (int64_t n : {1, 17, 65}) check(program(kPlain, kCausal), sizes(n, n, 16, 16));
+  check(program(kPlain, "s"), sizes(40, 7, 3, 2));
+  check(program(kPlain, "s"), sizes(5, 100, 64, 65));
+}
+
+TEST_CASE("cuda: attention, masks and what else is made of scores") {
+  for (const char* mask : kMasks) check(program(kLayouts[1], mask), sizes(50, 50, 16, 16));
+}
+
+TEST_CASE("cuda: attention, small floats") {
+  check(program(kLayouts[1], kCausal, "bf16"), sizes(33, 33, 16, 20), 0.03);
+  check(program(kPlain, kCausal, "f16"), sizes(33, 33, 16, 20), 0.004);
+}

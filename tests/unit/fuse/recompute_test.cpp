@@ -1,0 +1,73 @@
+// What of the forward is kept for the backward, and what is made again.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/fuse/form_graph.h"
+#include "compiler/precision/assign.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/simplify.h"
+#include "tests/support/run_graph.h"
+
+using namespace einc;
+
+namespace {
+
+struct Case {
+  const char* what;
+  const char* layer;   // of x [b d] to y [b h]
+  int64_t kept, made;  // bytes kept for the backward: as computed, and when values may be made again
+};
+
+constexpr int64_t kBatch = 128, kWidth = 256, kHidden = 512;
+constexpr int64_t kNarrow = 4 * kBatch * kWidth, kWide = 4 * kBatch * kHidden, kRow = 4 * kBatch;
+
+// x reaches the layer through a contraction, its result another one whose gradient needs it; the loss needs z.
+std::string program(const char* layer) {
+  return "dim b = 128, d = 256, h = 512\ninput data: f32[b i=d]\nparam w0: [i=d d] ~ normal(std = 1)\nparam w1: [d h] ~ normal(std = 1)\n"
+         "param g: [d] ~ ones\nparam w2: [h o=d] ~ normal(std = 1)\n"
+         "x = einsum(data, w0, \"b i, i d -> b d\")\n" +
+         std::string(layer) + "z = einsum(y, w2, \"b h, h o -> b o\")\nloss = sum(z * z)\nminimize loss using sgd(lr = 0.1)\n";
+}
+
+const Case kCases[] = {
+    {"a function of what is kept anyway", "u = einsum(x, w1, \"b d, d h -> b h\")\ny = gelu(u)\n", 2 * kNarrow + 2 * kWide,
+     2 * kNarrow + kWide},
+    {"gated", "u = einsum(x, w1, \"b d, d h -> b h\")\ny = silu(u) * u\n", 2 * kNarrow + 4 * kWide, 2 * kNarrow + kWide},
+    {"nothing to win: a value as large is read anyway", "y = einsum(x, w1, \"b d, d h -> b h\")\n", 2 * kNarrow + kWide,
+     2 * kNarrow + kWide},
+};
+
+// What kernels with some of the forward write and kernels without read.
+int64_t saved(const Graph& graph, const Fusion& fusion) {
+  const FormedGraph formed = form_graph(graph, {{"b", kBatch}, {"d", kWidth}, {"h", kHidden}}, RunMode::training, fusion);
+  std::set<uint32_t> made, read;
+  for (const GraphKernel& k : formed.list.kernels) {
+    const bool forward =
+        std::any_of(k.group.members.begin(), k.group.members.end(), [&](NodeId id) { return graph[id].origin.phase == Phase::forward; });
+    for (size_t b = 0; b < k.buffers.size(); ++b) {
+      if (!k.buffers[b].valid()) continue;
+      if (forward && k.kernel->buffers[b].access == BufferAccess::write) made.insert(k.buffers[b].index);
+      if (!forward && k.kernel->buffers[b].access == BufferAccess::read) read.insert(k.buffers[b].index);
+    }
+  }
+  int64_t bytes = 0;
+  for (uint32_t id : made)
+    if (read.count(id)) bytes += 4 * formed.bound.count(NodeId{id});
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("recompute: what the backward makes again is not kept") {
+  for (const Case& test : kCases) {
+    CAPTURE(test.what);
+    const Graph graph =
+        assign_precision(simplify(expand(compile_text(program(test.layer), {}), Roots::training), Roots::training), Policy::inherit);
+    Fusion kept;
+    kept.recomputes = false;
+    CHECK(saved(graph, kept) == test.kept);
+    CHECK(saved(graph, Fusion::on) == test.made);
+  }
+}
