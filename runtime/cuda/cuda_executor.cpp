@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -65,6 +66,7 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
   control_ = cuda::allocate(static_cast<int64_t>(sizeof(Control) + key_bytes), "the numbers of a step");
   staged_ = cuda::allocate_host(static_cast<int64_t>(sizeof(Staged) + key_bytes));
   new (staged_.get()) Staged;
+  if (executable.workspace_bytes > 0) workspace_ = cuda::allocate(executable.workspace_bytes, "the workspace of cuBLASLt");
 }
 
 int CudaExecutor::find(BufferRole role, const std::string& name) const {
@@ -75,7 +77,10 @@ int CudaExecutor::find(BufferRole role, const std::string& name) const {
 }
 
 void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
-  if (std::exchange(addresses_[buffer], memory) != memory) graphs_ = {};
+  if (std::exchange(addresses_[buffer], memory) != memory) {
+    graphs_ = {};
+    gemms_.clear();
+  }
 }
 
 void CudaExecutor::set(uint32_t buffer, const HostArray& array) {
@@ -115,6 +120,7 @@ HostArray CudaExecutor::loss() const {
 void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
   cuda::Gpu::get().make_current();
   staged().before.step = step;
+  plan_gemms();
   if (seed_ == seed) return;
   seed_ = seed;
   uint64_t* key = staged_keys();
@@ -130,7 +136,25 @@ void CudaExecutor::upload_control() {
   if (keys_ > 0) EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get() + sizeof(Control), staged_keys(), keys_ * sizeof(uint64_t), stream());
 }
 
+void CudaExecutor::plan_gemms() {
+  if (!gemms_.empty()) return;
+  const auto is_free = [&](uint32_t buffer) { return !is_source(program().buffers[buffer].role); };
+  for (size_t l = 0; l < executable_.calls.size(); ++l)
+    if (const auto& gemm = executable_.calls[l].gemm)
+      gemms_.emplace(
+          std::piecewise_construct, std::forward_as_tuple(l),
+          std::forward_as_tuple(*gemm, addresses_, cuda::GemmWorkspace{workspace_.get(), static_cast<size_t>(executable_.workspace_bytes)},
+                                cuda::AlgorithmTable::get(), stream(), is_free, place_of(program().launches[l])));
+}
+
 void CudaExecutor::launch(size_t index) {
+  if (const auto gemm = gemms_.find(index); gemm != gemms_.end())
+    gemm->second.run(stream(), place_of(program().launches[index]));
+  else
+    launch_kernel(index);
+}
+
+void CudaExecutor::launch_kernel(size_t index) {
   const Launch& launch = program().launches[index];
   const CudaCall& call = executable_.calls[index];
   std::vector<uint64_t> pointers;

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/gemm.h"
 #include "runtime/program/kernel_function.h"
 
 namespace einc {
@@ -87,6 +89,8 @@ class CudaExecutor {
   void enqueue(Half half);
   void upload_control();
   void launch(size_t index);
+  void launch_kernel(size_t index);
+  void plan_gemms();
   void copy_all(const std::vector<BufferCopy>& copies);
   void check_fault(Control& control);
 
@@ -94,13 +98,15 @@ class CudaExecutor {
   const CudaKernels& kernels_;
   const size_t split_;  // first launch of the second half
   CudaPlace place_;
-  cuda::DeviceMemory control_;
+  cuda::DeviceMemory control_, workspace_;
   cuda::HostMemory staged_;
   std::vector<cuda::DevicePointer> addresses_;
   std::vector<size_t> first_key_;  // by launch: of its streams' keys, behind the Control
   size_t keys_ = 0;
   std::optional<uint64_t> seed_;  // that the staged keys are of
+  // Of where the buffers lie now; made anew when one moves.
   std::array<cuda::OwnedGraphExec, 2> graphs_;
+  std::map<size_t, cuda::GemmPlan> gemms_;  // by launch
 };
 
 }  // namespace einc
