@@ -218,7 +218,7 @@ class Former {
   bool store_what_fails() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (recomputed_[i]) computed_[i] = false;
-    KernelCache trial(graph_, computed_);
+    KernelCache trial(graph_, computed_, KeptRows::none);
     bool any = false;
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
       std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
@@ -428,7 +428,7 @@ class Former {
   std::vector<Work> work_;
   std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates
   GroupOrder order_;
-  KernelCache cache_{graph_, computed_};
+  KernelCache cache_{graph_, computed_, fusion_.keeps_rows ? KeptRows::scratch : KeptRows::none};
   KernelList list_;
 };
 
