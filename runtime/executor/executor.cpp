@@ -44,9 +44,14 @@ Executor::Executor(const Executable& program, std::vector<KernelFunction*> funct
       faults_(static_cast<size_t>(pool_->size())) {
   for (const ExecutableBuffer& b : program.buffers)
     buffers_.push_back(sources == Sources::bound && is_source(b.role) ? nullptr : memory_.base() + b.offset);
-  for (size_t l = 0; program.loss >= 0 && loss_launch_ < 0 && l < program.launches.size(); ++l)
-    for (const uint32_t b : program.launches[l].buffers)
-      if (b == static_cast<uint32_t>(program.loss)) loss_launch_ = static_cast<int64_t>(l);
+}
+
+int64_t Executor::first_launch(uint32_t buffer) const {
+  for (size_t l = 0; l < program_.launches.size(); ++l) {
+    const std::vector<uint32_t>& buffers = program_.launches[l].buffers;
+    if (std::find(buffers.begin(), buffers.end(), buffer) != buffers.end()) return static_cast<int64_t>(l);
+  }
+  return -1;
 }
 
 void Executor::initialize(uint64_t seed) {

@@ -26,16 +26,21 @@ struct Held {
 
 class Finder {
  public:
-  explicit Finder(Executor& executor)
-      : executor_(executor), program_(executor.program()), held_(program_.buffers.size()), maker_(program_.buffers.size(), -1) {}
+  Finder(Executor& executor, uint32_t buffer)
+      : executor_(executor),
+        program_(executor.program()),
+        wanted_(buffer),
+        last_(executor.first_launch(buffer)),
+        held_(program_.buffers.size()),
+        maker_(program_.buffers.size(), -1) {}
 
   std::string run(uint64_t seed, uint64_t step) {
-    if (executor_.loss_launch() < 0) return "";
+    if (last_ < 0) return "";
     for (uint32_t b = 0; b < program_.buffers.size(); ++b)
       if (is_source(program_.buffers[b].role)) held_[b] = scan(b);
     executor_.run_while(seed, step, [&](size_t launch) {
       look(launch);
-      return static_cast<int64_t>(launch) < executor_.loss_launch();
+      return static_cast<int64_t>(launch) < last_;
     });
     return trace();
   }
@@ -74,17 +79,23 @@ class Finder {
     }
   }
 
+  // Then a forward's -inf is a mask's.
+  bool has_finite_loss() const {
+    return program_.loss >= 0 && last_ > executor_.first_launch(static_cast<uint32_t>(program_.loss)) &&
+           held_[static_cast<uint32_t>(program_.loss)].kind == Kind::finite;
+  }
+
   // What `launch` read that its result of this kind may come from.
   const Input* origin(int64_t launch, Kind kind) const {
     const Input* worst = nullptr;
     for (const Input& input : inputs_[static_cast<size_t>(launch)])
       if (!worst || input.held.kind > worst->held.kind) worst = &input;
-    if (worst && kind == Kind::nan && worst->held.kind == Kind::minus_infinity) return nullptr;
-    return worst;
+    const bool masked = worst && worst->held.kind == Kind::minus_infinity && (kind == Kind::nan || has_finite_loss());
+    return masked ? nullptr : worst;
   }
 
   std::string trace() const {
-    auto buffer = static_cast<uint32_t>(program_.loss);
+    uint32_t buffer = wanted_;
     Held held = held_[buffer];
     if (held.kind == Kind::finite) return "";
     int64_t launch = maker_[buffer];
@@ -122,6 +133,8 @@ class Finder {
 
   Executor& executor_;
   const Executable& program_;
+  const uint32_t wanted_;
+  const int64_t last_;                      // launch
   std::vector<Held> held_;                  // by buffer, as of the last launch
   std::vector<int64_t> maker_;              // launch that made a buffer's values other than finite; -1: they came in
   std::vector<std::vector<Input>> inputs_;  // by launch: what was not finite before it
@@ -129,6 +142,8 @@ class Finder {
 
 }  // namespace
 
-std::string find_fault(Executor& executor, uint64_t seed, uint64_t step) { return Finder(executor).run(seed, step); }
+std::string find_fault(Executor& executor, uint32_t buffer, uint64_t seed, uint64_t step) {
+  return Finder(executor, buffer).run(seed, step);
+}
 
 }  // namespace einc

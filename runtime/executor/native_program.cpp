@@ -21,8 +21,7 @@ class NativeRunner : public Runner {
   NativeRunner(const ProgramInfo& info, const PerPart<NativePart>& parts, const std::shared_ptr<ThreadPool>& pool)
       : info_(info), parts_(parts) {
     for (size_t p = 0; p < kParts; ++p)
-      if (const auto& part = parts[static_cast<Part>(p)])
-        executors_[static_cast<Part>(p)].emplace(part->program, part->functions, pool, Sources::bound);
+      if (const auto& part = parts[static_cast<Part>(p)]) add(static_cast<Part>(p), *part, pool);
   }
 
   void bind(Source source, void* memory) override {
@@ -38,16 +37,25 @@ class NativeRunner : public Runner {
     if (part != Part::evaluation) last_ = part;
   }
 
-  bool run_while_finite(Part part, uint64_t seed, uint64_t step) override {
-    Executor& executor = *executors_[part];
-    const bool finite = executor.run_while(seed, step, [&](size_t launch) {
-      return static_cast<int64_t>(launch) != executor.loss_launch() || std::isfinite(loss(part).to_doubles()[0]);
+  NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
+    NonFinite fault = NonFinite::nothing;
+    executors_[part]->run_while(seed, step, [&](size_t launch) {
+      for (const Checked& checked : *checked_[part])
+        if (checked.launch == static_cast<int64_t>(launch) && !std::isfinite(view(part, checked.buffer).to_doubles()[0]))
+          fault = checked.means;
+      return fault == NonFinite::nothing;
     });
-    if (finite && part != Part::evaluation) last_ = part;
-    return finite;
+    if (fault == NonFinite::nothing && part != Part::evaluation) last_ = part;
+    return fault;
   }
 
-  std::string find_fault(Part part, uint64_t seed, uint64_t step) override { return einc::find_fault(*executors_[part], seed, step); }
+  std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override {
+    for (const Checked& checked : *checked_[part]) {
+      if (checked.means != what) continue;
+      if (const std::string found = einc::find_fault(*executors_[part], checked.buffer, seed, step); !found.empty()) return found;
+    }
+    return "";
+  }
 
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
 
@@ -60,6 +68,22 @@ class NativeRunner : public Runner {
   TensorView loss(Part part) const override { return view(part, static_cast<uint32_t>(parts_[part]->program.loss)); }
 
  private:
+  // A number that must be finite, once its launch has run.
+  struct Checked {
+    NonFinite means;
+    uint32_t buffer;
+    int64_t launch;
+  };
+
+  void add(Part p, const NativePart& part, const std::shared_ptr<ThreadPool>& pool) {
+    const Executor& executor = executors_[p].emplace(part.program, part.functions, pool, Sources::bound);
+    std::vector<Checked>& checked = checked_[p].emplace();
+    const auto check = [&](NonFinite means, uint32_t buffer) { checked.push_back({means, buffer, executor.first_launch(buffer)}); };
+    if (part.program.loss >= 0) check(NonFinite::loss, static_cast<uint32_t>(part.program.loss));
+    if (p != Part::training) return;
+    for (const uint32_t norm : gradient_norms(info_)) check(NonFinite::gradient, part.program.outputs[norm].buffer);
+  }
+
   TensorView view(Part part, uint32_t buffer) const {
     const ExecutableBuffer& b = parts_[part]->program.buffers[buffer];
     return {b.dtype, b.shape, executors_[part]->address(buffer)};
@@ -68,6 +92,7 @@ class NativeRunner : public Runner {
   const ProgramInfo& info_;
   const PerPart<NativePart>& parts_;
   PerPart<Executor> executors_;
+  PerPart<std::vector<Checked>> checked_;
   Part last_ = Part::forward;
 };
 
