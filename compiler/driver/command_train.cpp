@@ -18,6 +18,7 @@
 #include "compiler/report/report.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/training_names.h"
 #include "runtime/base/xxh64.h"
 #include "runtime/cpu/peak.h"
 #include "runtime/executor/weights.h"
@@ -160,7 +161,7 @@ class Watcher : public TrainingWatcher {
     for (uint32_t i = 0; i < info.outputs.size(); ++i)
       if (info.outputs[i].name.rfind(kPrefix, 0) == 0) outputs_.emplace_back(info.outputs[i].name.substr(kPrefix.size()), i);
     for (uint32_t i = 0; i < info.states.size(); ++i)
-      if (info.states[i].name == "optimizer.loss_scale") loss_scale_ = Source{SourceKind::state, i};
+      if (info.states[i].name == kLossScale) loss_scale_ = Source{SourceKind::state, i};
   }
   void add(std::unique_ptr<RunView> view) { views_.push_back(std::move(view)); }
 
@@ -243,15 +244,15 @@ void begin_with(const TrainRequest& r, SessionRep& session) {
 }
 
 // What is not finite first, found in a program of one kernel for each node: a kernel of several would name the last one.
-std::string explain(const NonFiniteLoss& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
+std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
   if (target == "cpu") {
     const auto program = native_program(graphs, FileCache::default_folder(), Fusion::off);
     const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()));
     session.lend(*runner);
-    const std::string found = runner->find_fault(failure.part, session.seed(), session.draws());
+    const std::string found = runner->find_fault(failure.part, failure.fault, session.seed(), session.draws());
     if (!found.empty()) return found;
   }
-  return session.find_fault(failure.part);
+  return session.find_fault(failure.part, failure.fault);
 }
 
 ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation) {
@@ -286,7 +287,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   watcher.begin(facts, position);
   try {
     position = trainer.run(position);
-  } catch (const NonFiniteLoss& failure) {
+  } catch (const NonFiniteStep& failure) {
     const std::string fault = explain(failure, *graphs, session, r.target);
     const std::string message = failure.what() + (fault.empty() ? "" : ": " + fault);
     watcher.failed(message);

@@ -8,6 +8,7 @@
 #include "compiler/fuse/kernel_cache.h"
 #include "compiler/fuse/ordered_kernels.h"
 #include "runtime/base/check.h"
+#include "runtime/base/training_names.h"
 
 namespace einc {
 namespace {
@@ -27,8 +28,11 @@ class Former {
         free_(graph.graph.size(), false),
         recomputed_(graph.graph.size(), false),
         computed_(graph.graph.size(), false),
+        checked_(graph.graph.size(), false),
+        trained_(graph.graph.size(), false),
         group_of_(graph.graph.size(), kNoGroup) {
     for (NodeId id : roots) is_root_[id.index] = true;
+    find_checked();
   }
 
   KernelList run() {
@@ -55,7 +59,7 @@ class Former {
     GraphKernel* attention = nullptr;  // already a kernel, joined to no other
     bool simple = false;               // elementwise nodes of one shape that read each other element by element
     // Of the members:
-    bool ordered = false;
+    bool checked = false, trained = false, ordered = false;
     int contractions = 0, reductions = 0;
     int64_t contracted = 0, largest = 0;
   };
@@ -69,6 +73,16 @@ class Former {
           node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
       free_[i] = simple && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
     }
+  }
+
+  // Where the loss or a gradient's norm is not finite, a step ends before it changes what is trained.
+  void find_checked() {
+    const Graph& graph = graph_.graph;
+    if (graph.loss.valid()) checked_[graph.loss.index] = true;
+    for (const Output& output : graph.outputs)
+      if (output.name.str().starts_with(kGradientNorm)) checked_[output.node.index] = true;
+    for (const Update& update : graph.updates)
+      if (graph_[update.value].origin.phase == Phase::optimizer) trained_[update.value.index] = true;
   }
 
   bool is_computed(NodeId id) const {
@@ -173,6 +187,8 @@ class Former {
     const Op op = graph_[id].op;
     work.simple = op == Op::map || op == Op::cast;
     work.ordered = is_ordered(op);
+    work.checked = checked_[id.index];
+    work.trained = trained_[id.index];
     work.largest = graph_.count(id);
     if (op == Op::contract) work.contractions = 1, work.contracted = work.largest;
     if (reduces(op)) work.reductions = 1;
@@ -218,7 +234,7 @@ class Former {
   bool store_what_fails() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (recomputed_[i]) computed_[i] = false;
-    KernelCache trial(graph_, computed_);
+    KernelCache trial(graph_, computed_, KeptRows::none);
     bool any = false;
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
       std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
@@ -280,6 +296,8 @@ class Former {
     for (NodeId id : from.group.members) group_of_[id.index] = earlier;
     into.group = std::move(joined);
     into.simple = simple;
+    into.checked |= from.checked;
+    into.trained |= from.trained;
     into.contractions += from.contractions;
     into.reductions += from.reductions;
     into.contracted += from.contracted;
@@ -308,6 +326,7 @@ class Former {
   std::string unsuitable(const Work& a, const Work& b) const {
     if (a.attention || b.attention) return "attention is a kernel of its own";
     if (a.ordered || b.ordered) return "its loops have an order of their own";
+    if ((a.checked && b.trained) || (a.trained && b.checked)) return "a step whose loss or gradients are not finite ends between them";
     if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
     const int contractions = a.contractions + b.contractions;
     if (contractions > 1) return "each contraction is a kernel of its own";
@@ -356,6 +375,17 @@ class Former {
         after_readers_[maker].push_back(other);
         order_.require(other, maker);
       }
+      if (trained_[update.value.index]) after_checks(maker);
+    }
+  }
+
+  void after_checks(uint32_t maker) {
+    for (uint32_t i = 0; i < checked_.size(); ++i) {
+      if (!checked_[i] || !is_computed(NodeId{i})) continue;
+      const uint32_t check = group_of_[i];
+      if (check == maker || order_.precedes(maker, check) || order_.precedes(check, maker)) continue;
+      after_readers_[maker].push_back(check);
+      order_.require(check, maker);
     }
   }
 
@@ -421,14 +451,14 @@ class Former {
 
   const BoundGraph& graph_;
   Fusion fusion_;
-  std::vector<bool> is_root_, free_, recomputed_, computed_;
+  std::vector<bool> is_root_, free_, recomputed_, computed_, checked_, trained_;
   std::vector<uint32_t> group_of_;
   std::vector<GraphKernel> attentions_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<Work> work_;
-  std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates
+  std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates, and checks before it
   GroupOrder order_;
-  KernelCache cache_{graph_, computed_};
+  KernelCache cache_{graph_, computed_, fusion_.keeps_rows ? KeptRows::scratch : KeptRows::none};
   KernelList list_;
 };
 

@@ -14,13 +14,15 @@ struct Fusion {
   bool joins = true;       // several nodes become one kernel
   bool attention = true;   // scores of rows against keys are never stored
   bool recomputes = true;  // elementwise values of the forward are made again in the backward
+  bool keeps_rows = true;  // what two stages need along a row lies in a thread's memory between them
   RecomputeLimits limits{};
-  static const Fusion on, off, without_attention;
+  static const Fusion on, off, without_attention, for_gpu;
   bool operator==(const Fusion&) const = default;
 };
 inline constexpr Fusion Fusion::on{};
-inline constexpr Fusion Fusion::off{false, false, false, {}};
-inline constexpr Fusion Fusion::without_attention{true, false, true, {}};
+inline constexpr Fusion Fusion::off{false, false, false, true, {}};
+inline constexpr Fusion Fusion::without_attention{true, false, true, true, {}};
+inline constexpr Fusion Fusion::for_gpu{true, true, true, false, {}};
 
 // `roots`: nodes whose values must be in memory at the end.
 KernelList form_kernels(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion = Fusion::on);

@@ -79,7 +79,7 @@ void KernelCache::finish(Entry& entry) {
     Kernel& kernel = divided.kernel;
     collapse_axes(kernel);
     find_contraction(kernel);
-    keep_rows(kernel);
+    if (kept_ == KeptRows::scratch) keep_rows(kernel);
     const std::string problem = verify(kernel);
     EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
     Finished finished{nullptr, {}, std::move(divided.parts)};

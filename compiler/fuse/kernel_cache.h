@@ -7,11 +7,14 @@
 
 namespace einc {
 
+// Whether finished kernels keep rows (lower/keep_rows.h).
+enum class KeptRows : uint8_t { none, scratch };
+
 class KernelCache {
  public:
   // `in_memory`: as for build_kernel. Both outlive the cache.
-  KernelCache(const BoundGraph& graph, const std::vector<bool>& in_memory)
-      : graph_(graph), in_memory_(in_memory), signer_(graph, in_memory) {}
+  KernelCache(const BoundGraph& graph, const std::vector<bool>& in_memory, KeptRows kept)
+      : graph_(graph), in_memory_(in_memory), kept_(kept), signer_(graph, in_memory) {}
 
   // Why the group should not be one kernel, or nothing.
   const std::string& refusal(const Group& group) { return entry(group).refusal; }
@@ -40,6 +43,7 @@ class KernelCache {
 
   const BoundGraph& graph_;
   const std::vector<bool>& in_memory_;
+  const KeptRows kept_;
   Signer signer_;
   std::unordered_map<Signature, Entry, SignatureHash> entries_;
 };

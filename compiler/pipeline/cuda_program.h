@@ -6,6 +6,6 @@
 namespace einc {
 
 // Throws RuntimeFailure when the dims do not bind.
-CudaExecutable compile_for_cuda(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion = Fusion::on);
+CudaExecutable compile_for_cuda(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion = Fusion::for_gpu);
 
 }  // namespace einc

@@ -9,7 +9,7 @@
 namespace einc {
 
 inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-                       const InterpretOptions& options = {}, Fusion fusion = Fusion::on) {
+                       const InterpretOptions& options = {}, Fusion fusion = Fusion::for_gpu) {
   use_emulated_gpu();
   const FormedGraph formed = form_graph(graph, dims, options.mode, fusion);
   const CudaExecutable program = make_cuda_program(formed.bound, formed.list, formed.plan);
