@@ -247,8 +247,7 @@ std::string explain(const NonFiniteLoss& failure, const ProgramGraphs& graphs, S
   if (target == "cpu") {
     const auto program = native_program(graphs, FileCache::default_folder(), Fusion::off);
     const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()));
-    for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state})
-      for (uint32_t i = 0; i < sources_of(program->info, kind).size(); ++i) runner->bind({kind, i}, session.memory(Source{kind, i}));
+    session.lend(*runner);
     const std::string found = runner->find_fault(failure.part, session.seed(), session.draws());
     if (!found.empty()) return found;
   }

@@ -72,7 +72,7 @@ const TensorInfo& tensor_of(const ProgramInfo& info, Source source) { return sou
 
 TensorView view(const ProgramInfo& info, const SessionRep& rep, Source source) {
   const TensorInfo& tensor = tensor_of(info, source);
-  return {tensor.dtype, tensor.shape, rep.memory(source)};
+  return {tensor.dtype, tensor.shape, guarded([&] { return rep.memory(source); })};
 }
 
 int thread_count(int asked) {
@@ -168,7 +168,7 @@ void Session::bind(std::string_view name, DLManagedTensor* tensor) {
 
 void Session::share(Session& other) {
   const ProgramInfo &mine = program_.rep_->info, &theirs = other.program_.rep_->info;
-  std::vector<std::pair<Source, void*>> places;
+  std::vector<std::pair<Source, Source>> places;
   for (const SourceKind kind : {SourceKind::param, SourceKind::state})
     for (uint32_t i = 0; i < sources_of(mine, kind).size(); ++i) {
       const TensorInfo& tensor = sources_of(mine, kind)[i];
@@ -176,9 +176,9 @@ void Session::share(Session& other) {
       if (!index) continue;
       const TensorInfo& there = sources_of(theirs, kind)[*index];
       check(tensor, there.dtype, there.shape);
-      places.emplace_back(Source{kind, i}, other.rep_->memory(Source{kind, *index}));
+      places.emplace_back(Source{kind, i}, Source{kind, *index});
     }
-  for (const auto& [source, memory] : places) rep_->bind(source, memory, nullptr);
+  for (const auto& [source, shared] : places) rep_->share(source, *other.rep_, shared);
 }
 
 void Session::run() {

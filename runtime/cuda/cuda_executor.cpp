@@ -1,39 +1,70 @@
 #include "runtime/cuda/cuda_executor.h"
 
+#include <einc/tensor.h>
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/random.h"
+#include "runtime/executor/index_fault.h"
+#include "runtime/program/loss_launch.h"
 
 namespace einc {
 namespace {
+
+using cuda::DeviceMemory;
+using cuda::OwnedStream;
 
 std::string place_of(const Launch& launch) {
   return launch.location.empty() ? fmt::format(", in '{}'", launch.label) : fmt::format(", in '{}' ({})", launch.label, launch.location);
 }
 
+// Every launch is waited for, so that a failure names it: slow.
+bool is_blocking() {
+  const char* value = std::getenv("EINC_CUDA_BLOCKING");
+  return value && *value && std::strcmp(value, "0") != 0;
+}
+
+size_t split_of(const Executable& program) {
+  const int64_t launch = loss_launch(program);
+  return launch < 0 ? program.launches.size() : static_cast<size_t>(launch) + 1;
+}
+
+CudaPlace own_place(int64_t bytes) {
+  cuda::Gpu::get().make_current();
+  return {std::make_shared<OwnedStream>(cuda::make_stream()),
+          std::make_shared<DeviceMemory>(cuda::allocate(bytes, "the program's memory"))};
+}
+
 }  // namespace
 
-CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, Sources sources)
-    : executable_(executable), kernels_(kernels) {
+CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels)
+    : CudaExecutor(executable, kernels, own_place(executable.program.memory_bytes)) {
+  for (size_t b = 0; b < addresses_.size(); ++b)
+    addresses_[b] = place_.memory->get() + static_cast<uint64_t>(executable.program.buffers[b].offset);
+}
+
+CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place)
+    : executable_(executable), kernels_(kernels), split_(split_of(executable.program)), place_(std::move(place)) {
   const Executable& program = executable.program;
   EINC_CHECK(executable.calls.size() == program.launches.size(), "{} calls of {} launches", executable.calls.size(),
              program.launches.size());
   cuda::Gpu::get().make_current();
-  stream_ = cuda::make_stream();
-  memory_ = cuda::allocate(sources == Sources::own ? program.memory_bytes : program.own_bytes, "the program's memory");
   for (const ExecutableBuffer& b : program.buffers)
-    addresses_.push_back(sources == Sources::bound && is_source(b.role) ? 0 : memory_.get() + static_cast<uint64_t>(b.offset));
+    addresses_.push_back(is_source(b.role) ? 0 : place_.memory->get() + static_cast<uint64_t>(b.offset));
   for (const Launch& launch : program.launches) {
     first_key_.push_back(keys_);
     keys_ += launch.streams.size();
   }
-  const auto bytes = static_cast<int64_t>(sizeof(Control) + keys_ * sizeof(uint64_t));
-  control_ = cuda::allocate(bytes, "the numbers of a step");
-  staged_ = cuda::allocate_host(bytes);
+  const size_t key_bytes = keys_ * sizeof(uint64_t);
+  control_ = cuda::allocate(static_cast<int64_t>(sizeof(Control) + key_bytes), "the numbers of a step");
+  staged_ = cuda::allocate_host(static_cast<int64_t>(sizeof(Staged) + key_bytes));
+  new (staged_.get()) Staged;
 }
 
 int CudaExecutor::find(BufferRole role, const std::string& name) const {
@@ -43,33 +74,60 @@ int CudaExecutor::find(BufferRole role, const std::string& name) const {
   return -1;
 }
 
+void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
+  if (std::exchange(addresses_[buffer], memory) != memory) graphs_ = {};
+}
+
 void CudaExecutor::set(uint32_t buffer, const HostArray& array) {
   const ExecutableBuffer& b = program().buffers[buffer];
   EINC_CHECK(array.shape == b.shape && array.dtype == b.dtype, "'{}' is set to another dtype or shape", b.name);
-  EINC_CUDA(cuMemcpyHtoDAsync_v2, addresses_[buffer], array.bytes.data(), array.bytes.size(), stream_.get());
-  EINC_CUDA(cuStreamSynchronize, stream_.get());
+  EINC_CUDA(cuMemcpyHtoDAsync_v2, addresses_[buffer], array.bytes.data(), array.bytes.size(), stream());
+  wait();
 }
 
-HostArray CudaExecutor::get(uint32_t buffer) const {
+HostArray CudaExecutor::get(uint32_t buffer) {
   const ExecutableBuffer& b = program().buffers[buffer];
   HostArray array{b.dtype, b.shape, std::vector<std::byte>(static_cast<size_t>(b.bytes))};
-  EINC_CUDA(cuMemcpyDtoHAsync_v2, array.bytes.data(), addresses_[buffer], array.bytes.size(), stream_.get());
-  EINC_CUDA(cuStreamSynchronize, stream_.get());
+  EINC_CUDA(cuMemcpyDtoHAsync_v2, array.bytes.data(), addresses_[buffer], array.bytes.size(), stream());
+  wait();
   return array;
 }
 
-void CudaExecutor::upload_control(uint64_t seed, uint64_t step) {
-  Control control;
-  control.step = step;
-  auto* staged = static_cast<std::byte*>(staged_.get());
-  std::memcpy(staged, &control, sizeof control);
-  uint64_t* key = reinterpret_cast<uint64_t*>(staged + sizeof control);
+void CudaExecutor::wait() {
+  cuda::check(cuda::driver().cuStreamSynchronize(stream()), "cuStreamSynchronize",
+              fmt::format(", in one of {} launches: EINC_CUDA_BLOCKING=1 tells in which", program().launches.size()));
+  check_fault(staged().at_loss);
+  check_fault(staged().at_end);
+}
+
+void CudaExecutor::check_fault(Control& control) {
+  const IndexFault fault = std::exchange(control, {}).fault.first;
+  if (fault.launch >= 0) throw_index_fault(program(), fault);
+}
+
+HostArray CudaExecutor::loss() const {
+  const ExecutableBuffer& b = program().buffers[static_cast<size_t>(program().loss)];
+  const auto first = staged().loss.begin();
+  return {b.dtype, b.shape, std::vector<std::byte>(first, first + b.bytes)};
+}
+
+// Before anything of a run is enqueued; what was staged before has been read, since every run waits for its first half.
+void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
+  cuda::Gpu::get().make_current();
+  staged().before.step = step;
+  if (seed_ == seed) return;
+  seed_ = seed;
+  uint64_t* key = staged_keys();
   for (const Launch& launch : program().launches)
     for (const std::string& name : launch.streams) {
       const PhiloxKey words = random_key(seed, name);
       *key++ = uint64_t{words[1]} << 32 | words[0];
     }
-  EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get(), staged, sizeof control + keys_ * sizeof(uint64_t), stream_.get());
+}
+
+void CudaExecutor::upload_control() {
+  EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get(), &staged().before, sizeof(Control), stream());
+  if (keys_ > 0) EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get() + sizeof(Control), staged_keys(), keys_ * sizeof(uint64_t), stream());
 }
 
 void CudaExecutor::launch(size_t index) {
@@ -86,7 +144,7 @@ void CudaExecutor::launch(size_t index) {
   arguments.push_back(&number);
   const auto [bx, by, bz] = call.grid.blocks;
   const auto [tx, ty, tz] = call.grid.threads;
-  cuda::check(cuda::driver().cuLaunchKernel(kernels_.kernel(launch.function), bx, by, bz, tx, ty, tz, call.grid.shared_bytes, stream_.get(),
+  cuda::check(cuda::driver().cuLaunchKernel(kernels_.kernel(launch.function), bx, by, bz, tx, ty, tz, call.grid.shared_bytes, stream(),
                                             arguments.data(), nullptr),
               "cuLaunchKernel", place_of(launch));
 }
@@ -94,24 +152,90 @@ void CudaExecutor::launch(size_t index) {
 void CudaExecutor::copy_all(const std::vector<BufferCopy>& copies) {
   for (const BufferCopy& copy : copies)
     EINC_CUDA(cuMemcpyDtoDAsync_v2, addresses_[copy.target], addresses_[copy.value],
-              static_cast<size_t>(program().buffers[copy.target].bytes), stream_.get());
+              static_cast<size_t>(program().buffers[copy.target].bytes), stream());
+}
+
+void CudaExecutor::enqueue(Half half) {
+  const auto read_control = [&](Control& to) { EINC_CUDA(cuMemcpyDtoHAsync_v2, &to, control_.get(), sizeof(Control), stream()); };
+  if (half == Half::first) {
+    upload_control();
+    copy_all(program().snapshots);
+    for (size_t l = 0; l < split_; ++l) launch(l);
+    if (program().loss >= 0) {
+      const auto loss = static_cast<size_t>(program().loss);
+      EINC_CUDA(cuMemcpyDtoHAsync_v2, staged().loss.data(), addresses_[loss], static_cast<size_t>(program().buffers[loss].bytes), stream());
+    }
+    read_control(staged().at_loss);
+  } else {
+    for (size_t l = split_; l < program().launches.size(); ++l) launch(l);
+    copy_all(program().copies);
+    read_control(staged().at_end);
+  }
+}
+
+void CudaExecutor::play(Half half) {
+  cuda::OwnedGraphExec& graph = graphs_[static_cast<size_t>(half)];
+  if (!graph) {
+    cuda::OwnedGraph captured;
+    EINC_CUDA(cuStreamBeginCapture_v2, stream(), cuda::kCaptureThreadLocal);
+    try {
+      enqueue(half);
+    } catch (...) {
+      cuda::driver().cuStreamEndCapture(stream(), captured.out());
+      throw;
+    }
+    EINC_CUDA(cuStreamEndCapture, stream(), captured.out());
+    EINC_CUDA(cuGraphInstantiateWithFlags, graph.out(), captured.get(), 0);
+  }
+  EINC_CUDA(cuGraphLaunch, graph.get(), stream());
 }
 
 void CudaExecutor::run(uint64_t seed, uint64_t step) {
-  cuda::Gpu::get().make_current();
-  upload_control(seed, step);
-  copy_all(program().snapshots);
-  for (size_t l = 0; l < program().launches.size(); ++l) launch(l);
-  copy_all(program().copies);
-  EINC_CUDA(cuMemcpyDtoHAsync_v2, staged_.get(), control_.get(), sizeof(Control), stream_.get());
-  EINC_CUDA(cuStreamSynchronize, stream_.get());
-  report_fault();
+  if (is_blocking()) return run_while(seed, step, [](size_t) { return true; });
+  prepare(seed, step);
+  play(Half::first);
+  wait();
+  if (split_ < program().launches.size() || !program().copies.empty()) play(Half::second);
 }
 
-void CudaExecutor::report_fault() {
-  Control control;
-  std::memcpy(&control, staged_.get(), sizeof control);
-  if (control.fault.first.launch >= 0) throw_index_fault(program(), control.fault.first);
+bool CudaExecutor::run_while_finite(uint64_t seed, uint64_t step) {
+  const auto is_finite = [&] {
+    const HostArray value = loss();
+    return std::isfinite(TensorView(value.dtype, value.shape, value.bytes.data()).to_doubles()[0]);
+  };
+  if (is_blocking()) {
+    bool finite = true;
+    run_while(seed, step, [&](size_t launch) {
+      if (launch + 1 == split_) finite = is_finite();
+      return finite;
+    });
+    return finite;
+  }
+  prepare(seed, step);
+  play(Half::first);
+  wait();
+  if (!is_finite()) return false;
+  play(Half::second);
+  return true;
+}
+
+void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on) {
+  prepare(seed, step);
+  upload_control();
+  copy_all(program().snapshots);
+  for (size_t l = 0; l < program().launches.size(); ++l) {
+    launch(l);
+    EINC_CUDA(cuMemcpyDtoHAsync_v2, &staged().at_loss, control_.get(), sizeof(Control), stream());
+    if (l + 1 == split_ && program().loss >= 0) {
+      const auto loss = static_cast<size_t>(program().loss);
+      EINC_CUDA(cuMemcpyDtoHAsync_v2, staged().loss.data(), addresses_[loss], static_cast<size_t>(program().buffers[loss].bytes), stream());
+    }
+    cuda::check(cuda::driver().cuStreamSynchronize(stream()), "cuStreamSynchronize", place_of(program().launches[l]));
+    check_fault(staged().at_loss);
+    if (!goes_on(l)) return;
+  }
+  copy_all(program().copies);
+  wait();
 }
 
 }  // namespace einc

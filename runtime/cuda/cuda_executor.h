@@ -1,6 +1,9 @@
 // A program with its memory on the GPU, ready to run. Inputs, params and states lie in its own memory or where they are bound.
 #pragma once
+#include <array>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,7 +11,6 @@
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/cuda/device.h"
-#include "runtime/executor/executor.h"
 #include "runtime/program/kernel_function.h"
 
 namespace einc {
@@ -25,29 +27,43 @@ class CudaKernels {
   std::vector<cuda::Kernel> kernels_;  // by function
 };
 
+// Where an executor works; executors of one place run one after another, and what one leaves in the memory another may overwrite.
+struct CudaPlace {
+  std::shared_ptr<const cuda::OwnedStream> stream;
+  std::shared_ptr<const cuda::DeviceMemory> memory;  // of Executable::own_bytes
+};
+
 class CudaExecutor {
  public:
-  // The executable and its kernels outlive the executor. Throws RuntimeFailure (resource): no GPU, too little memory.
-  CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, Sources sources);
+  // In memory of its own, sources included. The executable and its kernels outlive the executor. Throws RuntimeFailure (resource): no GPU,
+  // too little memory.
+  CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels);
+  // Sources are bound before the first run.
+  CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place);
   CudaExecutor(const CudaExecutor&) = delete;
   CudaExecutor& operator=(const CudaExecutor&) = delete;
 
   // An input, param or state lies there from now on.
-  void bind(uint32_t buffer, cuda::DevicePointer memory) { addresses_[buffer] = memory; }
-  cuda::DevicePointer address(uint32_t buffer) const { return addresses_[buffer]; }
+  void bind(uint32_t buffer, cuda::DevicePointer memory);
   int find(BufferRole role, const std::string& name) const;  // -1: none
   // Row-major elements; waits for the GPU.
   void set(uint32_t buffer, const HostArray& array);  // of the same dtype and shape
-  HostArray get(uint32_t buffer) const;
+  HostArray get(uint32_t buffer);
 
-  // One run. `step` keys the random streams, as does `seed`. Throws RuntimeFailure: data for an index out of range, resource when the GPU
-  // fails, with the launch's label and source line.
+  // One run. `step` keys the random streams, as does `seed`. What comes after the loss may still be under way afterwards; whoever reads
+  // waits. Throws RuntimeFailure: data for an index out of range, resource when the GPU fails.
   void run(uint64_t seed, uint64_t step);
-  cuda::Stream stream() const { return stream_.get(); }
+  // As run, unless the loss is not finite: false then, and nothing after it is run.
+  bool run_while_finite(uint64_t seed, uint64_t step);
+  // As run, waiting for every launch, as long as `goes_on` says so after it; a failure names the launch.
+  void run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on);
+  // Until all runs are done. Throws as run.
+  void wait();
+  HostArray loss() const;  // of the last run
   const Executable& program() const { return executable_.program; }
 
  private:
-  // Of the program, in device memory: what kernels get besides their buffers. Laid out as the generated code reads it.
+  // Of the program, in device memory: what kernels get besides their buffers, laid out as generated code reads it.
   struct Control {
     uint64_t step = 0;
     struct Fault {
@@ -55,20 +71,36 @@ class CudaExecutor {
       uint32_t lock = 0;
     } fault;
   };
+  // In memory of the host that copies run to and from.
+  struct Staged {
+    Control before, at_loss, at_end;
+    std::array<std::byte, 16> loss;
+  };
+  // Up to the loss and behind it: each one graph.
+  enum class Half : uint8_t { first, second };
 
-  void upload_control(uint64_t seed, uint64_t step);
+  Staged& staged() const { return *static_cast<Staged*>(staged_.get()); }
+  uint64_t* staged_keys() const { return reinterpret_cast<uint64_t*>(&staged() + 1); }
+  cuda::Stream stream() const { return place_.stream->get(); }
+  void prepare(uint64_t seed, uint64_t step);
+  void play(Half half);
+  void enqueue(Half half);
+  void upload_control();
   void launch(size_t index);
   void copy_all(const std::vector<BufferCopy>& copies);
-  void report_fault();
+  void check_fault(Control& control);
 
   const CudaExecutable& executable_;
   const CudaKernels& kernels_;
-  cuda::OwnedStream stream_;
-  cuda::DeviceMemory memory_, control_;
-  cuda::HostMemory staged_;  // of control_
+  const size_t split_;  // first launch of the second half
+  CudaPlace place_;
+  cuda::DeviceMemory control_;
+  cuda::HostMemory staged_;
   std::vector<cuda::DevicePointer> addresses_;
   std::vector<size_t> first_key_;  // by launch: of its streams' keys, behind the Control
   size_t keys_ = 0;
+  std::optional<uint64_t> seed_;  // that the staged keys are of
+  std::array<cuda::OwnedGraphExec, 2> graphs_;
 };
 
 }  // namespace einc

@@ -9,18 +9,14 @@
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/random.h"
+#include "runtime/executor/index_fault.h"
 #include "runtime/executor/initialize.h"
+#include "runtime/program/loss_launch.h"
 
 namespace einc {
 namespace {
 
 constexpr int64_t kSmallLaunch = 8192;  // elements visited: not worth a second thread
-
-std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
-  std::vector<int64_t> at(shape.size());
-  for (size_t i = shape.size(); i-- > 0;) at[i] = index % shape[i], index /= shape[i];
-  return fmt::format("[{}]", fmt::join(at, ", "));
-}
 
 // A hostile program's sizes need not fit 64 bits together; then one of them alone is more than any machine has.
 int64_t memory_of(const Executable& program, Sources sources, int threads) {
@@ -44,9 +40,7 @@ Executor::Executor(const Executable& program, std::vector<KernelFunction*> funct
       faults_(static_cast<size_t>(pool_->size())) {
   for (const ExecutableBuffer& b : program.buffers)
     buffers_.push_back(sources == Sources::bound && is_source(b.role) ? nullptr : memory_.base() + b.offset);
-  for (size_t l = 0; program.loss >= 0 && loss_launch_ < 0 && l < program.launches.size(); ++l)
-    for (const uint32_t b : program.launches[l].buffers)
-      if (b == static_cast<uint32_t>(program.loss)) loss_launch_ = static_cast<int64_t>(l);
+  loss_launch_ = einc::loss_launch(program);
 }
 
 void Executor::initialize(uint64_t seed) {
@@ -148,13 +142,6 @@ void Executor::report_faults() {
     if (f.launch >= 0 && (!first || f.place < first->place)) first = &f;
   if (!first) return;
   throw_index_fault(program_, *first);
-}
-
-void throw_index_fault(const Executable& program, const IndexFault& fault) {
-  const SiteInfo& site = program.launches[static_cast<size_t>(fault.launch)].sites[static_cast<size_t>(fault.site)];
-  throw RuntimeFailure(FailureKind::data,
-                       fmt::format("index out of range: '{}' at {} is {}, but {} has size {}{}", site.positions,
-                                   place_text(site.shape, fault.place), fault.value, site.table, site.bound, site.location));
 }
 
 }  // namespace einc

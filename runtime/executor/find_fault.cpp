@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/program/loss_launch.h"
+
 namespace einc {
 namespace {
 
@@ -26,16 +28,20 @@ struct Held {
 
 class Finder {
  public:
-  explicit Finder(Executor& executor)
-      : executor_(executor), program_(executor.program()), held_(program_.buffers.size()), maker_(program_.buffers.size(), -1) {}
+  explicit Finder(const WatchedRun& run)
+      : watched_(run),
+        program_(run.program),
+        loss_launch_(loss_launch(run.program)),
+        held_(program_.buffers.size()),
+        maker_(program_.buffers.size(), -1) {}
 
-  std::string run(uint64_t seed, uint64_t step) {
-    if (executor_.loss_launch() < 0) return "";
+  std::string run() {
+    if (loss_launch_ < 0) return "";
     for (uint32_t b = 0; b < program_.buffers.size(); ++b)
       if (is_source(program_.buffers[b].role)) held_[b] = scan(b);
-    executor_.run_while(seed, step, [&](size_t launch) {
+    watched_.run([&](size_t launch) {
       look(launch);
-      return static_cast<int64_t>(launch) < executor_.loss_launch();
+      return static_cast<int64_t>(launch) < loss_launch_;
     });
     return trace();
   }
@@ -52,8 +58,9 @@ class Finder {
     if (!is_floating(b.dtype)) return worst;
     constexpr int64_t kPiece = 65536;
     const int64_t count = b.bytes / bytes_of(b.dtype);
+    const std::byte* values = watched_.values(buffer);
     for (int64_t at = 0; at < count; at += kPiece) {
-      const TensorView piece(b.dtype, {std::min(kPiece, count - at)}, executor_.address(buffer) + at * bytes_of(b.dtype));
+      const TensorView piece(b.dtype, {std::min(kPiece, count - at)}, values + at * bytes_of(b.dtype));
       int64_t element = at;
       for (const double x : piece.to_doubles()) {
         if (kind_of(x) > worst.kind) worst = {kind_of(x), element};
@@ -120,8 +127,9 @@ class Finder {
     return result;
   }
 
-  Executor& executor_;
+  const WatchedRun& watched_;
   const Executable& program_;
+  const int64_t loss_launch_;
   std::vector<Held> held_;                  // by buffer, as of the last launch
   std::vector<int64_t> maker_;              // launch that made a buffer's values other than finite; -1: they came in
   std::vector<std::vector<Input>> inputs_;  // by launch: what was not finite before it
@@ -129,6 +137,6 @@ class Finder {
 
 }  // namespace
 
-std::string find_fault(Executor& executor, uint64_t seed, uint64_t step) { return Finder(executor).run(seed, step); }
+std::string find_fault(const WatchedRun& run) { return Finder(run).run(); }
 
 }  // namespace einc

@@ -1,14 +1,24 @@
 // Where a loss that is not finite comes from.
 #pragma once
+#include <functional>
 #include <string>
 
-#include "runtime/executor/executor.h"
+#include "runtime/program/executable.h"
 
 namespace einc {
+
+// A run that is watched launch by launch.
+struct WatchedRun {
+  const Executable& program;
+  // A buffer's elements, until the next call.
+  std::function<const std::byte*(uint32_t buffer)> values;
+  // Runs the program from the start, as long as `goes_on` says so after a launch.
+  std::function<void(const std::function<bool(size_t launch)>& goes_on)> run;
+};
 
 // Runs the program launch by launch as far as its loss and goes back from there over what is not finite. Values of -inf that a finite
 // result follows from, as a mask's, are no fault. "'scores' of h.0.attn (model.ein:31:12) is the first tensor that holds nan, at [0, 3]";
 // empty when the loss is finite.
-std::string find_fault(Executor& executor, uint64_t seed, uint64_t step);
+std::string find_fault(const WatchedRun& run);
 
 }  // namespace einc

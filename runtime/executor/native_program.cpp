@@ -47,7 +47,11 @@ class NativeRunner : public Runner {
     return finite;
   }
 
-  std::string find_fault(Part part, uint64_t seed, uint64_t step) override { return einc::find_fault(*executors_[part], seed, step); }
+  std::string find_fault(Part part, uint64_t seed, uint64_t step) override {
+    Executor& executor = *executors_[part];
+    return einc::find_fault({executor.program(), [&](uint32_t buffer) { return executor.address(buffer); },
+                             [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on); }});
+  }
 
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
 

@@ -1,6 +1,7 @@
 #include "runtime/executor/session.h"
 
 #include <cstring>
+#include <utility>
 
 #include "runtime/executor/dlpack.h"
 #include "runtime/executor/initialize.h"
@@ -34,6 +35,10 @@ SessionRep::SessionRep(const ProgramRep& program, int threads)
 }
 
 SessionRep::~SessionRep() {
+  for (const SourceKind kind : kKinds)
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i)
+      if (const Place& place = places_[slot({kind, i})]; place.memory == place.own) runner_->abandon({kind, i});
+  runner_.reset();  // while all memory that is bound is there
   for (const Place& place : places_) release(place.owner);
 }
 
@@ -50,6 +55,7 @@ void SessionRep::initialize(uint64_t seed) {
       const TensorInfo& tensor = info({kind, i});
       einc::initialize(*pool_, inits[i].kind, inits[i].arguments, seed, tensor.name, tensor.dtype, tensor.count(),
                        static_cast<std::byte*>(places_[slot({kind, i})].memory));
+      runner_->written({kind, i});
     }
   };
   fill(SourceKind::param, program_.info.param_inits);
@@ -62,38 +68,89 @@ void SessionRep::initialize(uint64_t seed) {
 void SessionRep::set(Source source, const void* values) {
   std::byte* own = places_[slot(source)].own;
   std::memmove(own, values, static_cast<size_t>(info(source).bytes()));
-  bind(source, own, nullptr);
+  place_at(source, {own, own});
+  runner_->written(source);
 }
 
 void SessionRep::bind(Source source, void* memory, DLManagedTensor* owner) {
-  Place& place = places_[slot(source)];
-  if (place.owner != owner) release(place.owner);
-  place.memory = memory;
-  place.owner = owner;
-  runner_->bind(source, memory);
+  place_at(source, {places_[slot(source)].own, memory, Holder::caller, owner});
+}
+
+void SessionRep::share(Source source, SessionRep& other, Source theirs) {
+  const Place& there = other.places_[other.slot(theirs)];
+  place_at(source, {places_[slot(source)].own, there.memory, there.holder});
+}
+
+void SessionRep::lend(Runner& runner) const {
+  for (const SourceKind kind : kKinds)
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) {
+      runner_->fetch({kind, i});
+      runner.bind({kind, i}, places_[slot({kind, i})].memory);
+    }
+}
+
+void SessionRep::place_at(Source source, Place place) {
+  Place& held = places_[slot(source)];
+  DLManagedTensor* before = std::exchange(held, place).owner;
+  runner_->bind(source, place.memory);
+  if (before != place.owner) release(before);
+}
+
+const void* SessionRep::memory(Source source) const {
+  runner_->fetch(source);
+  return places_[slot(source)].memory;
+}
+
+template <class Visit>
+void SessionRep::each_of_caller(Visit visit) {
+  for (const SourceKind kind : kKinds)
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i)
+      if (places_[slot({kind, i})].holder == Holder::caller) visit(Source{kind, i});
+}
+
+void SessionRep::before_run() {
+  each_of_caller([&](Source source) { runner_->written(source); });
+}
+
+void SessionRep::after_run() {
+  each_of_caller([&](Source source) { runner_->fetch(source); });
 }
 
 void SessionRep::run() {
+  before_run();
   runner_->run(Part::forward, seed_, runs_);
+  after_run();
   ++runs_;
 }
 
 double SessionRep::evaluate(uint64_t draw) {
+  before_run();
   runner_->run(Part::evaluation, seed_, draw);
+  after_run();
   return runner_->loss(Part::evaluation).to_doubles().front();
 }
 
 void SessionRep::step() {
+  before_run();
   runner_->run(Part::training, seed_, draws_);
+  after_run();
   ++draws_;
   stepped_ = true;
 }
 
 bool SessionRep::train(Part part) {
-  if (!runner_->run_while_finite(part, seed_, draws_)) return false;
+  before_run();
+  const bool finite = runner_->run_while_finite(part, seed_, draws_);
+  after_run();
+  if (!finite) return false;
   ++draws_;
   stepped_ = stepped_ || part == Part::training;
   return true;
+}
+
+std::string SessionRep::find_fault(Part part) {
+  before_run();
+  return runner_->find_fault(part, seed_, draws_);
 }
 
 }  // namespace einc

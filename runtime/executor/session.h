@@ -21,6 +21,12 @@ class Runner {
   virtual ~Runner() = default;
   // Before anything runs, every source is bound; later calls move it.
   virtual void bind(Source source, void* memory) = 0;
+  // For runners that keep values elsewhere while they run. Whoever reads the memory of a source calls `fetch` before, whoever wrote there
+  // `written` after. At first it is written.
+  virtual void fetch(Source) {}
+  virtual void written(Source) {}
+  // The source's memory is not read any more: what a run left elsewhere need not come back.
+  virtual void abandon(Source) {}
   // The program has the part.
   virtual void run(Part part, uint64_t seed, uint64_t step) = 0;
   // As run of a part that has a loss, unless that is not finite: false then, and params and the optimizer's states are as they were.
@@ -60,7 +66,11 @@ class SessionRep {
   // `owner`: released when the source lies elsewhere; null for none.
   void bind(Source source, void* memory, DLManagedTensor* owner);
   // The source lies in the session's own memory again, with what that held.
-  void unbind(Source source) { bind(source, places_[slot(source)].own, nullptr); }
+  void unbind(Source source) { place_at(source, {places_[slot(source)].own, places_[slot(source)].own}); }
+  // The source lies where the other session's does, which outlives this one.
+  void share(Source source, SessionRep& other, Source theirs);
+  // Binds a runner of a program with the same tensors to where this session's lie.
+  void lend(Runner& runner) const;
   void run();
   // The loss without dropout; nothing is updated. `draw` keys what random numbers are left.
   double evaluate(uint64_t draw);
@@ -68,27 +78,35 @@ class SessionRep {
   // A step, or a micro-batch of one before the last. False when the loss is not finite: nothing is trained then.
   bool train(Part part);
   // Of the run that did not train.
-  std::string find_fault(Part part) { return runner_->find_fault(part, seed_, draws_); }
+  std::string find_fault(Part part);
   // The next step or micro-batch draws what number `draw` of a run with this seed draws.
   void set_draws(uint64_t seed, uint64_t draw) { seed_ = seed, draws_ = draw; }
   uint64_t draws() const { return draws_; }
   uint64_t seed() const { return seed_; }
   const ProgramInfo& program() const { return program_.info; }
   ThreadPool& pool() { return *pool_; }
-  void* memory(Source source) { return places_[slot(source)].memory; }
-  const void* memory(Source source) const { return places_[slot(source)].memory; }
+  // Values as they are now.
+  const void* memory(Source source) const;
   const Runner& runner() const { return *runner_; }
   bool has_run() const { return runs_ > 0 || stepped_; }
   bool has_stepped() const { return stepped_; }
 
  private:
+  enum class Holder : uint8_t { session, caller };  // of a source's memory: the caller reads and writes there between runs
   struct Place {
     std::byte* own;  // in the mapping
     void* memory;
+    Holder holder = Holder::session;
     DLManagedTensor* owner = nullptr;  // that the memory belongs to
   };
   const TensorInfo& info(Source source) const { return sources_of(program_.info, source.kind)[source.index]; }
   size_t slot(Source source) const;
+  void place_at(Source source, Place place);
+  template <class Visit>
+  void each_of_caller(Visit visit);
+  // Around every run: what the caller wrote, and what it will read.
+  void before_run();
+  void after_run();
 
   const ProgramRep& program_;
   std::shared_ptr<ThreadPool> pool_;

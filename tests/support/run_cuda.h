@@ -17,7 +17,7 @@ inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap
   const auto compiled = compile_for_cuda(graph, dims, cuda);
   const CudaExecutable& program = compiled->executable;
   CudaKernels kernels(program, emulated_cubins(), 2);
-  CudaExecutor machine(program, kernels, Sources::own);
+  CudaExecutor machine(program, kernels);
   return run_on(machine, program.program, inputs, params, states, options);
 }
 

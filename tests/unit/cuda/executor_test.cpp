@@ -8,16 +8,6 @@
 namespace einc {
 namespace {
 
-struct OnGpu {
-  explicit OnGpu(CudaExecutable given)
-      : executable(std::move(given)),
-        kernels((use_emulated_gpu(), executable), emulated_cubins(), 2),
-        executor(executable, kernels, Sources::own) {}
-  CudaExecutable executable;
-  CudaKernels kernels;
-  CudaExecutor executor;
-};
-
 std::vector<float> ramp(size_t count, float first, float by) {
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i) values[i] = first + by * static_cast<float>(i);

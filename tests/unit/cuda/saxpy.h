@@ -40,11 +40,20 @@ inline CudaExecutable one_kernel(const std::string& function, const std::string&
   program.memory_bytes += bytes;
   program.functions = {function};
   program.launches = {launch};
+  use_emulated_gpu();
   executable.prelude = cuda_prelude();
   executable.texts = {text};
   executable.calls = {{grid, std::nullopt}};
   return executable;
 }
+
+struct OnGpu {
+  explicit OnGpu(CudaExecutable given)
+      : executable(std::move(given)), kernels(executable, emulated_cubins(), 2), executor(executable, kernels) {}
+  CudaExecutable executable;
+  CudaKernels kernels;
+  CudaExecutor executor;
+};
 
 constexpr const char* kSaxpy = R"(
 extern "C" __global__ void __launch_bounds__(64) saxpy(const f32* x, const f32* z, f32* y, const u64* step, const u64* keys, Fault* fault,

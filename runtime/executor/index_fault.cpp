@@ -1,0 +1,25 @@
+#include "runtime/executor/index_fault.h"
+
+#include <fmt/format.h>
+
+#include "runtime/base/failure.h"
+
+namespace einc {
+namespace {
+
+std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
+  std::vector<int64_t> at(shape.size());
+  for (size_t i = shape.size(); i-- > 0;) at[i] = index % shape[i], index /= shape[i];
+  return fmt::format("[{}]", fmt::join(at, ", "));
+}
+
+}  // namespace
+
+void throw_index_fault(const Executable& program, const IndexFault& fault) {
+  const SiteInfo& site = program.launches[static_cast<size_t>(fault.launch)].sites[static_cast<size_t>(fault.site)];
+  throw RuntimeFailure(FailureKind::data,
+                       fmt::format("index out of range: '{}' at {} is {}, but {} has size {}{}", site.positions,
+                                   place_text(site.shape, fault.place), fault.value, site.table, site.bound, site.location));
+}
+
+}  // namespace einc
