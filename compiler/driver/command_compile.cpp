@@ -56,8 +56,9 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("--mode", r.object.mode, "what --emit=obj holds: training (a step, and the forward alone) or inference")
       ->check(CLI::IsMember({"training", "inference"}));
   app.add_option("--explain", r.explain,
-                 "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels)")
-      ->check(CLI::IsMember({"memory", "precision", "contraction", "fusion"}));
+                 "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels), gemm "
+                 "(contractions on NVIDIA GPUs)")
+      ->check(CLI::IsMember({"memory", "precision", "contraction", "fusion", "gemm"}));
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
   app.add_option("--device", r.device, "machine to state times and memory for: a name of --list-devices, or a JSON file");
@@ -168,9 +169,13 @@ void show_native(const CompileRequest& request, const Graph& graph, const Bindin
 }
 
 ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
-  const RunMode mode = request.object.mode == "inference" ? RunMode::inference : RunMode::training;
-  const CudaExecutable executable = compile_for_cuda(graph, dims, mode, fusion_without(request.disable));
-  return emit_cuda(executable, request.emit, {request.arch, request.object.path});
+  CudaOptions cuda;
+  cuda.mode = request.object.mode == "inference" ? RunMode::inference : RunMode::training;
+  cuda.fusion = fusion_without(request.disable);
+  const auto program = compile_for_cuda(graph, dims, cuda);
+  if (request.explain == "gemm") fmt::print("{}", explain_gemm(*program));
+  if (request.emit != "cuda" && request.emit != "ptx" && request.emit != "cubin") return ExitStatus::done;
+  return emit_cuda(program->executable, request.emit, {request.arch, request.object.path});
 }
 
 ExitStatus show(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const std::optional<Device>& device) {
@@ -182,7 +187,8 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
   if (request.emit == "kernels" || request.emit == "llvm" || request.emit == "asm" || request.explain == "fusion")
     show_native(request, graph, options.dims);
-  if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin") return show_cuda(request, graph, options.dims);
+  if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.explain == "gemm")
+    return show_cuda(request, graph, options.dims);
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/codegen/cuda/map_gemm.h"
 #include "runtime/cuda/cubin.h"
 #include "runtime/data/file.h"
 
@@ -46,6 +47,23 @@ std::string cuda_text(const CudaExecutable& executable) {
     text += executable.texts[f];
   }
   return text;
+}
+
+std::string explain_gemm(const CudaProgramText& program) {
+  std::string text;
+  for (size_t i = 0; i < program.list.kernels.size(); ++i) {
+    const Kernel& kernel = *program.list.kernels[i].kernel;
+    if (!kernel.contraction || kernel.contraction->rows.empty() || kernel.contraction->columns.empty()) continue;
+    const Launch& launch = program.executable.program.launches[i];
+    text += fmt::format("launch {}: {}{}{}: ", i, launch.label, launch.location.empty() ? "" : ", ", launch.location);
+    const GemmMapping mapping = map_gemm(kernel);
+    if (program.executable.calls[i].gemm)
+      text += "cuBLASLt, " + describe(*mapping.gemm);
+    else
+      text += fmt::format("a kernel of its own: {}", mapping.gemm ? "it is small" : mapping.reason);
+    text += "\n";
+  }
+  return text.empty() ? "There are no contractions.\n" : text;
 }
 
 ExitStatus emit_cuda(const CudaExecutable& executable, const std::string& kind, const CudaRequest& request) {

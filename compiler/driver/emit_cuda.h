@@ -14,6 +14,8 @@ struct CudaRequest {
 
 // CUDA C++ of all functions, each with the launches that call it.
 std::string cuda_text(const CudaExecutable& executable);
+// Which matrices cuBLASLt multiplies for each contraction, or why not (--explain=gemm).
+std::string explain_gemm(const CudaProgramText& program);
 // Writes `kind` (cuda, ptx or cubin). Of a cubin the resources of each kernel are printed.
 ExitStatus emit_cuda(const CudaExecutable& executable, const std::string& kind, const CudaRequest& request);
 

@@ -66,12 +66,14 @@ uint16_t KernelEvaluator::buffer(NodeId id, BufferAccess access) {
   return static_cast<uint16_t>(out_.buffers.size() - 1);
 }
 
-Subscript KernelEvaluator::address(NodeId id, const Indices& at) const {
-  const Shape strides = strides_of(graph_.shape(id));
-  Subscript address;
+Subscript KernelEvaluator::address(NodeId id, const Indices& at) const { return dot(id, at, graph_.strides(id)); }
+Subscript KernelEvaluator::number(NodeId id, const Indices& at) const { return dot(id, at, strides_of(graph_.shape(id))); }
+
+Subscript KernelEvaluator::dot(NodeId id, const Indices& at, const Shape& strides) const {
+  Subscript sum;
   for (size_t i = 0; i < strides.size(); ++i)
-    if (graph_.shape(id)[i] != 1) address = address + at[i] * strides[i];
-  return address;
+    if (graph_.shape(id)[i] != 1) sum = sum + at[i] * strides[i];
+  return sum;
 }
 
 ValueId KernelEvaluator::value_of(NodeId id, const Indices& at) {
@@ -110,7 +112,7 @@ ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
       v.kind = ScalarKind::random;
       v.random = node.as<RandomAttr>().kind;
       v.real = node.as<RandomAttr>().keep;
-      v.index = address(id, at);
+      v.index = number(id, at);
       v.slot = static_cast<uint16_t>(out_.streams.size());
       for (size_t s = 0; s < out_.streams.size(); ++s)
         if (out_.streams[s] == id) v.slot = static_cast<uint16_t>(s);
@@ -310,7 +312,7 @@ ValueId KernelEvaluator::checked_position(NodeId node, NodeId ids, const Indices
   v.dtype = DType::i64;
   v.operands = {value_of(ids, in)};
   v.integer = graph_.shape(table)[static_cast<size_t>(attr.axis)];
-  v.index = address(ids, in);
+  v.index = number(ids, in);
   v.guards.assign(guards_.begin(), guards_.end());
   v.slot = static_cast<uint16_t>(out_.sites.size());
   out_.sites.push_back(node);

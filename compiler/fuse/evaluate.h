@@ -81,7 +81,9 @@ class KernelEvaluator {
   // The same for a label that a contraction sums over.
   void set_summed_index(NodeId contract, int label, Subscript index) { summed_[{contract.index, label}] = std::move(index); }
 
+  // Where an element lies in memory; which it is, counted row-major.
   Subscript address(NodeId id, const Indices& at) const;
+  Subscript number(NodeId id, const Indices& at) const;
   uint16_t buffer(NodeId id, BufferAccess access);
   ValueId checked_position(NodeId node, NodeId ids, const Indices& at);
   ValueId add(Scalar value);
@@ -99,6 +101,7 @@ class KernelEvaluator {
   std::vector<Product> products;
 
  private:
+  Subscript dot(NodeId id, const Indices& at, const Shape& strides) const;
   ValueId compute(NodeId id, const Indices& at);
   ValueId load(NodeId id, const Indices& at);
   ValueId map(NodeId id, const Indices& at);

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "compiler/fuse/library_layouts.h"
 #include "runtime/base/failure.h"
 
 namespace einc {
@@ -63,6 +64,7 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
   const std::vector<NodeId> roots = roots_of(graph, mode);
   FormedGraph formed{bind_graph(graph, given, needed_by(graph, roots, mode)), {}, {}};
+  choose_layouts(formed.bound, roots, fusion.target);
   formed.list = form_kernels(formed.bound, roots, fusion);
   formed.plan = plan_buffers(formed.bound, formed.list, roots, mode);
   return formed;

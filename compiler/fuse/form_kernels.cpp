@@ -6,6 +6,7 @@
 #include "compiler/fuse/attention_groups.h"
 #include "compiler/fuse/group_order.h"
 #include "compiler/fuse/kernel_cache.h"
+#include "compiler/fuse/library_layouts.h"
 #include "compiler/fuse/ordered_kernels.h"
 #include "runtime/base/check.h"
 #include "runtime/base/training_names.h"
@@ -59,7 +60,7 @@ class Former {
     GraphKernel* attention = nullptr;  // already a kernel, joined to no other
     bool simple = false;               // elementwise nodes of one shape that read each other element by element
     // Of the members:
-    bool checked = false, trained = false, ordered = false;
+    bool checked = false, trained = false, ordered = false, for_library = false;
     int contractions = 0, reductions = 0;
     int64_t contracted = 0, largest = 0;
   };
@@ -190,7 +191,8 @@ class Former {
     work.checked = checked_[id.index];
     work.trained = trained_[id.index];
     work.largest = graph_.count(id);
-    if (op == Op::contract) work.contractions = 1, work.contracted = work.largest;
+    if (op == Op::contract)
+      work.contractions = 1, work.contracted = work.largest, work.for_library = suits_library(graph_, id, fusion_.target);
     if (reduces(op)) work.reductions = 1;
     return work;
   }
@@ -234,7 +236,7 @@ class Former {
   bool store_what_fails() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (recomputed_[i]) computed_[i] = false;
-    KernelCache trial(graph_, computed_, KeptRows::none);
+    KernelCache trial(graph_, computed_, fusion_.target);
     bool any = false;
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
       std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
@@ -331,6 +333,7 @@ class Former {
     const int contractions = a.contractions + b.contractions;
     if (contractions > 1) return "each contraction is a kernel of its own";
     if (contractions == 0) return {};
+    if (a.for_library || b.for_library) return "a library multiplies matrices as they lie in memory";
     const NodeId first = b.group.members.front();
     if (a.reductions + b.reductions > 0) return "a reduction needs whole rows of the contraction";
     if (std::max(a.largest, b.largest) != a.contracted + b.contracted) return "the contraction's result is read more than once per element";
@@ -458,7 +461,7 @@ class Former {
   std::vector<Work> work_;
   std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates, and checks before it
   GroupOrder order_;
-  KernelCache cache_{graph_, computed_, fusion_.keeps_rows ? KeptRows::scratch : KeptRows::none};
+  KernelCache cache_{graph_, computed_, fusion_.target};
   KernelList list_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "compiler/fuse/kernel_builder.h"
 #include "compiler/fuse/recompute.h"
+#include "compiler/lower/kernel_target.h"
 
 namespace einc {
 
@@ -14,15 +15,14 @@ struct Fusion {
   bool joins = true;       // several nodes become one kernel
   bool attention = true;   // scores of rows against keys are never stored
   bool recomputes = true;  // elementwise values of the forward are made again in the backward
-  bool keeps_rows = true;  // what two stages need along a row lies in a thread's memory between them
   RecomputeLimits limits{};
-  static const Fusion on, off, without_attention, for_gpu;
+  KernelTarget target{};
+  static const Fusion on, off, without_attention;
   bool operator==(const Fusion&) const = default;
 };
 inline constexpr Fusion Fusion::on{};
-inline constexpr Fusion Fusion::off{false, false, false, true, {}};
-inline constexpr Fusion Fusion::without_attention{true, false, true, true, {}};
-inline constexpr Fusion Fusion::for_gpu{true, true, true, false, {}};
+inline constexpr Fusion Fusion::off{false, false, false, {}, {}};
+inline constexpr Fusion Fusion::without_attention{true, false, true, {}, {}};
 
 // `roots`: nodes whose values must be in memory at the end.
 KernelList form_kernels(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion = Fusion::on);

@@ -75,11 +75,11 @@ void KernelCache::finish(Entry& entry) {
   entry.kernel->streams = static_cast<int>(entry.streams.size());
   entry.kernel->sites = static_cast<int>(entry.sites.size());
   collapse_axes(*entry.kernel);
-  for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel))) {
+  for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel), target_.divide)) {
     Kernel& kernel = divided.kernel;
     collapse_axes(kernel);
     find_contraction(kernel);
-    if (kept_ == KeptRows::scratch) keep_rows(kernel);
+    if (target_.keeps_rows) keep_rows(kernel);
     const std::string problem = verify(kernel);
     EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
     Finished finished{nullptr, {}, std::move(divided.parts)};

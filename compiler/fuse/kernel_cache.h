@@ -4,17 +4,15 @@
 
 #include "compiler/fuse/kernel_builder.h"
 #include "compiler/fuse/signature.h"
+#include "compiler/lower/kernel_target.h"
 
 namespace einc {
-
-// Whether finished kernels keep rows (lower/keep_rows.h).
-enum class KeptRows : uint8_t { none, scratch };
 
 class KernelCache {
  public:
   // `in_memory`: as for build_kernel. Both outlive the cache.
-  KernelCache(const BoundGraph& graph, const std::vector<bool>& in_memory, KeptRows kept)
-      : graph_(graph), in_memory_(in_memory), kept_(kept), signer_(graph, in_memory) {}
+  KernelCache(const BoundGraph& graph, const std::vector<bool>& in_memory, const KernelTarget& target)
+      : graph_(graph), in_memory_(in_memory), target_(target), signer_(graph, in_memory) {}
 
   // Why the group should not be one kernel, or nothing.
   const std::string& refusal(const Group& group) { return entry(group).refusal; }
@@ -43,7 +41,7 @@ class KernelCache {
 
   const BoundGraph& graph_;
   const std::vector<bool>& in_memory_;
-  const KeptRows kept_;
+  const KernelTarget target_;
   Signer signer_;
   std::unordered_map<Signature, Entry, SignatureHash> entries_;
 };

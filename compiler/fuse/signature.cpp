@@ -20,6 +20,10 @@ size_t hash_of(const AxisList& list) {
 
 }  // namespace
 
+bool Signer::lie_alike(NodeId a, NodeId b) const {
+  return graph_.shape(a) == graph_.shape(b) && (graph_.order.empty() || graph_.order[a.index] == graph_.order[b.index]);
+}
+
 uint32_t Signer::class_of(NodeId id) {
   uint32_t& known = class_of_[id.index];
   if (known != kUnknown) return known;
@@ -32,12 +36,12 @@ uint32_t Signer::class_of(NodeId id) {
   std::vector<NodeId>& alike = by_hash_[hash];
   const auto same = std::find_if(alike.begin(), alike.end(), [&](NodeId other) {
     const Node& b = graph_[other];
-    if (b.op != node.op || b.type.dtype != node.type.dtype || graph_.shape(other) != shape) return false;
+    if (b.op != node.op || b.type.dtype != node.type.dtype || !lie_alike(other, id)) return false;
     const bool same_attributes =
         names_only(node.op) || (node.op == Op::random ? node.as<RandomAttr>().kind == b.as<RandomAttr>().kind : node.attr == b.attr);
     if (!same_attributes || b.operands.size() != node.operands.size()) return false;
     for (size_t k = 0; k < node.operands.size(); ++k)
-      if (graph_.shape(node.operands[k]) != graph_.shape(b.operands[k])) return false;
+      if (!lie_alike(node.operands[k], b.operands[k])) return false;
     return true;
   });
   if (same != alike.end()) return known = same->index;

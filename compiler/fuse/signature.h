@@ -31,6 +31,7 @@ class Signer {
 
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX;
+  bool lie_alike(NodeId a, NodeId b) const;  // shape and order in memory
   uint32_t class_of(NodeId id);
   void write(NodeId id, const Group& group, Signature& out);
 

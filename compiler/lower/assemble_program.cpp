@@ -177,7 +177,7 @@ Executable assemble_program(const BoundGraph& graph, const KernelList& list, con
   return Assembler(graph, list, plan, choose).run();
 }
 
-std::vector<bool> unshared_buffers(const Executable& program, const Launch& launch) {
+std::vector<bool> unshared_buffers(const Executable& program, const Launch& launch, size_t count) {
   std::vector<bool> apart;
   for (uint32_t b : launch.buffers) {
     const ExecutableBuffer& buffer = program.buffers[b];
@@ -185,6 +185,7 @@ std::vector<bool> unshared_buffers(const Executable& program, const Launch& laun
     apart.push_back(own && std::count_if(launch.buffers.begin(), launch.buffers.end(),
                                          [&](uint32_t x) { return x == b || program.buffers[x].offset == buffer.offset; }) == 1);
   }
+  apart.resize(count, false);
   return apart;
 }
 

@@ -38,6 +38,19 @@ BoundGraph bind_graph(const Graph& graph, const Bindings& given, std::vector<boo
   return bound;
 }
 
+Shape BoundGraph::strides(NodeId id) const {
+  const Shape& extents = shape(id);
+  if (order.empty() || order[id.index].empty()) return strides_of(extents);
+  Shape strides(extents.size(), 1);
+  int64_t step = 1;
+  for (size_t i = extents.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(order[id.index][i]);
+    strides[axis] = step;
+    step *= extents[axis];
+  }
+  return strides;
+}
+
 Shape strides_of(const Shape& shape) {
   Shape strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];

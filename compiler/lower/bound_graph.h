@@ -14,9 +14,12 @@ struct BoundGraph {
   Bindings dims;              // every dim
   std::vector<Shape> shapes;  // per node
   std::vector<bool> live;     // needed by the roots of the run
+  // Per node, of values that lie otherwise than row-major: its axes as they lie in memory, outermost first.
+  std::vector<boost::container::small_vector<int, 6>> order{};
 
   const Node& operator[](NodeId id) const { return graph[id]; }
   const Shape& shape(NodeId id) const { return shapes[id.index]; }
+  Shape strides(NodeId id) const;  // in memory
   int64_t count(NodeId id) const;
   int64_t value(const Poly& size) const;  // an integer formula's value
   double value(const ScalarValue& scalar) const;

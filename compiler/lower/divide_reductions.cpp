@@ -8,9 +8,6 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kEnoughPoints = 16;     // outer points that keep the threads busy
-constexpr int64_t kWorthwhile = 1 << 16;  // elements
-constexpr int64_t kMostParts = 4096, kEnoughParts = 256, kSmallestPart = 2048;
 constexpr int64_t kLine = 64;
 
 bool divides(Fold fold) { return fold == Fold::sum || fold == Fold::max || fold == Fold::min || fold == Fold::prod; }
@@ -63,14 +60,14 @@ void prune(DividedKernel& k) {
 
 class Divider {
  public:
-  explicit Divider(Kernel kernel) : k_{std::move(kernel), {}, {}} {
+  Divider(Kernel kernel, const DivideLimits& limits) : limits_(limits), k_{std::move(kernel), {}, {}} {
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) k_.buffers.push_back(static_cast<uint16_t>(b));
   }
 
   std::vector<DividedKernel> run() {
     for (AxisId a : kernel_.outer) points_ *= kernel_.extent(a);
     const bool ordered = std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [](const Stage& s) { return s.ordered; });
-    if (points_ < kEnoughPoints && !ordered && !kernel_.sequence) divide_stages();
+    if (points_ < limits_.points && !ordered && !kernel_.sequence) divide_stages();
     if (!out_.empty()) prune(k_);
     out_.push_back(std::move(k_));
     return std::move(out_);
@@ -97,7 +94,7 @@ class Divider {
     const Stage& stage = kernel_.stages[s];
     int64_t elements = 1;
     for (AxisId a : stage.axes) elements *= kernel_.extent(a);
-    if (points_ * elements <= kWorthwhile || kernel_.axes.size() + 2 > 64) return;
+    if (points_ * elements <= limits_.elements || kernel_.axes.size() + 2 > 64) return;
     std::vector<uint16_t> together;
     for (uint16_t r : stage.reductions)
       if (divides(kernel_.reductions[r].fold) && loads_of(r) == loads_of(reduction)) together.push_back(r);
@@ -160,13 +157,15 @@ class Divider {
     uint64_t taken = 0;
     for (const Stage& stage : stages) taken |= bits(stage.axes);
     const std::vector<AxisId> axes = far_to_near(kernel.stages[s], reductions.front());
+    const int64_t most = std::max<int64_t>(1, std::min(limits_.most_parts, limits_.most_points / points_));
     int64_t elements = 1, parts = 1;
     for (AxisId a : axes) elements *= kernel.extent(a);
     Stage stage{{}, reductions, {}, false}, last;
     for (AxisId a : axes) {
-      const int64_t extent = kernel.extent(a), wanted = std::min(kMostParts, elements / kSmallestPart) / parts;
-      const int64_t ranges =
-          parts >= kEnoughParts || taken >> a & 1 ? 1 : divisor(extent, wanted, kEnoughPoints / parts, kMostParts / parts);
+      const int64_t extent = kernel.extent(a), wanted = std::min(most, elements / limits_.smallest_part) / parts;
+      const int64_t ranges = parts >= limits_.enough_parts || taken >> a & 1
+                                 ? 1
+                                 : divisor(extent, wanted, std::min(limits_.points, most) / parts, most / parts);
       parts *= ranges;
       if (ranges == extent)
         kernel.outer.push_back(a);
@@ -228,6 +227,7 @@ class Divider {
     }
   }
 
+  const DivideLimits& limits_;
   DividedKernel k_;
   Kernel& kernel_ = k_.kernel;
   int64_t points_ = 1;  // of the outer loops
@@ -238,7 +238,7 @@ class Divider {
 
 }  // namespace
 
-std::vector<DividedKernel> divide_reductions(Kernel kernel) { return Divider(std::move(kernel)).run(); }
+std::vector<DividedKernel> divide_reductions(Kernel kernel, const DivideLimits& limits) { return Divider(std::move(kernel), limits).run(); }
 
 int64_t parts_bytes(const KernelList& list) {
   int64_t most = 0;

@@ -3,6 +3,7 @@
 // threads do changes no result; a long sum also loses less to rounding.
 #pragma once
 #include "compiler/lower/kernel_list.h"
+#include "compiler/lower/kernel_target.h"
 
 namespace einc {
 
@@ -14,7 +15,7 @@ struct DividedKernel {
 };
 
 // The kernels in the order they run, the given one last (alone when there is nothing to divide).
-std::vector<DividedKernel> divide_reductions(Kernel kernel);
+std::vector<DividedKernel> divide_reductions(Kernel kernel, const DivideLimits& limits = {});
 
 // Bytes that the parts of one kernel take at most.
 int64_t parts_bytes(const KernelList& list);

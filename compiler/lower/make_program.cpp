@@ -16,9 +16,7 @@ class Maker {
   explicit Maker(const Processor& processor) : processor_(processor) {}
 
   void choose(const GraphKernel& k, const Executable& program, Launch& launch) {
-    std::vector<bool> unshared = unshared_buffers(program, launch);
-    unshared.resize(k.kernel->buffers.size(), false);  // scratch
-    launch.function = function_of(*k.kernel, unshared);
+    launch.function = function_of(*k.kernel, unshared_buffers(program, launch, k.kernel->buffers.size()));
     launch.domain = functions[launch.function].domain();
   }
 

@@ -2,9 +2,13 @@
 
 namespace einc {
 
-CudaExecutable compile_for_cuda(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion) {
-  const FormedGraph formed = form_graph(graph, given, mode, fusion);
-  return make_cuda_program(formed.bound, formed.list, formed.plan);
+std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options) {
+  Fusion fusion = options.fusion;
+  fusion.target = cuda_target(options.library_products);
+  fusion.recomputes = false;  // what a contraction reads must lie in memory
+  auto result = std::make_unique<CudaProgramText>(CudaProgramText{form_graph(graph, given, options.mode, fusion), {}});
+  result->executable = make_cuda_program(result->bound, result->list, result->plan, options.library_products);
+  return result;
 }
 
 }  // namespace einc

@@ -5,7 +5,16 @@
 
 namespace einc {
 
-// Throws RuntimeFailure when the dims do not bind.
-CudaExecutable compile_for_cuda(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion = Fusion::for_gpu);
+struct CudaOptions {
+  RunMode mode = RunMode::training;
+  Fusion fusion = Fusion::on;          // its target is set here
+  int64_t library_products = 1 << 20;  // contractions of at least so many products are for cuBLASLt
+};
+
+// Throws RuntimeFailure when the dims do not bind. With the kernels and buffers that it is made of.
+struct CudaProgramText : FormedGraph {
+  CudaExecutable executable;
+};
+std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options);
 
 }  // namespace einc

@@ -1,7 +1,6 @@
 // Runs a graph on the emulated GPU and gives what the interpreter gives.
 #pragma once
-#include "compiler/codegen/cuda/cuda_code.h"
-#include "compiler/fuse/form_graph.h"
+#include "compiler/pipeline/cuda_program.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "tests/support/emulated_gpu.h"
 #include "tests/support/run_cpu.h"
@@ -9,10 +8,14 @@
 namespace einc {
 
 inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-                       const InterpretOptions& options = {}, Fusion fusion = Fusion::for_gpu) {
+                       const InterpretOptions& options = {}, Fusion fusion = Fusion::on) {
   use_emulated_gpu();
-  const FormedGraph formed = form_graph(graph, dims, options.mode, fusion);
-  const CudaExecutable program = make_cuda_program(formed.bound, formed.list, formed.plan);
+  CudaOptions cuda;
+  cuda.mode = options.mode;
+  cuda.fusion = fusion;
+  cuda.library_products = INT64_MAX;
+  const auto compiled = compile_for_cuda(graph, dims, cuda);
+  const CudaExecutable& program = compiled->executable;
   CudaKernels kernels(program, emulated_cubins(), 2);
   CudaExecutor machine(program, kernels);
   return run_on(machine, program.program, inputs, params, states, options);

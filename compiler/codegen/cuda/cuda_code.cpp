@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/codegen/cuda/kernel_text.h"
+#include "compiler/codegen/cuda/map_gemm.h"
 #include "compiler/codegen/cuda/prelude.h"
 #include "compiler/lower/assemble_program.h"
 
@@ -12,13 +14,20 @@ namespace einc {
 namespace {
 
 constexpr int64_t kAlignment = 256;
+constexpr int64_t kSmallestSide = 8;  // of matrices that a library multiplies
 
 // Functions of kernels, equal ones once.
 class Maker {
  public:
-  explicit Maker(CudaExecutable& out) : out_(out) {}
+  Maker(CudaExecutable& out, int64_t smallest) : out_(out), smallest_(smallest) {}
 
   void choose(const GraphKernel& k, Launch& launch) {
+    if (std::optional<CudaGemm> gemm = map_gemm(*k.kernel).gemm; gemm && is_worth(*gemm)) {
+      for (CudaMatrix* m : {&gemm->left, &gemm->right, &gemm->result}) m->buffer = launch.buffers[m->buffer];
+      out_.calls.push_back({{}, std::move(gemm)});
+      launch.domain = 1;
+      return;
+    }
     const auto [known, fresh] = function_of_.try_emplace(k.kernel.get());
     if (fresh) known->second = function_alike(*k.kernel);
     launch.function = known->second;
@@ -49,8 +58,10 @@ class Maker {
     buffer.bytes = scratch_bytes_;
     buffer.offset = from;
     program.buffers.push_back(std::move(buffer));
-    for (Launch& launch : program.launches)
-      if (functions_[launch.function].scratch_bytes > 0) launch.buffers.push_back(scratch);
+    for (size_t i = 0; i < program.launches.size(); ++i) {
+      Launch& launch = program.launches[i];
+      if (!out_.calls[i].gemm && functions_[launch.function].scratch_bytes > 0) launch.buffers.push_back(scratch);
+    }
   }
 
  private:
@@ -61,7 +72,12 @@ class Maker {
     return known->second;
   }
 
+  bool is_worth(const CudaGemm& g) const {
+    return std::min({g.rows, g.columns, g.depth}) >= kSmallestSide && g.batch * g.rows * g.columns * g.depth >= smallest_;
+  }
+
   CudaExecutable& out_;
+  const int64_t smallest_;  // products that a library's call is worth
   std::vector<CudaFunction> functions_;
   std::unordered_map<const Kernel*, uint32_t> function_of_;
   std::unordered_map<std::string, uint32_t> known_;
@@ -70,10 +86,21 @@ class Maker {
 
 }  // namespace
 
-CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan) {
+KernelTarget cuda_target(int64_t library_products) {
+  KernelTarget target;
+  target.keeps_rows = false;  // in registers
+  target.library_products = library_products;
+  target.divide.points = 1 << 15;
+  target.divide.elements = 1 << 18;
+  target.divide.most_points = 1 << 17;
+  target.divide.smallest_part = 64;
+  return target;
+}
+
+CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int64_t library_products) {
   CudaExecutable out;
   out.prelude = cuda_prelude();
-  Maker maker(out);
+  Maker maker(out, library_products);
   out.program =
       assemble_program(graph, list, plan, [&](const GraphKernel& k, const Executable&, Launch& launch) { maker.choose(k, launch); });
   maker.finish();

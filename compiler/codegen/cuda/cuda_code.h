@@ -3,10 +3,15 @@
 #include "compiler/lower/bound_graph.h"
 #include "compiler/lower/buffer_plan.h"
 #include "compiler/lower/kernel_list.h"
+#include "compiler/lower/kernel_target.h"
 #include "runtime/cuda/cuda_executable.h"
 
 namespace einc {
 
-CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan);
+// What kernels are formed for. Contractions of at least `library_products` products are cuBLASLt's where they map to it.
+KernelTarget cuda_target(int64_t library_products = 1 << 20);
+
+CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan,
+                                 int64_t library_products = 1 << 20);
 
 }  // namespace einc

@@ -52,9 +52,9 @@ void compare(const std::string& what, const Graph& elaborated, const Bindings& d
   const Graph graph = finished(elaborated);
   const TensorMap inputs = some_inputs(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
   const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  for (const Fusion fusion : {Fusion::off, Fusion::for_gpu}) {
+  for (const Fusion& fusion : {Fusion::off, Fusion::on}) {
     CAPTURE(what);
-    CAPTURE(fusion == Fusion::for_gpu);
+    CAPTURE(fusion == Fusion::on);
     const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, fusion);
     const auto check = [&](const std::string& name, const Tensor& f, const Tensor& w) {
       CAPTURE(name);
@@ -81,8 +81,8 @@ TEST_CASE("cuda: programs with PyTorch's values") {
     const Graph graph = finished(compile_text(test["program"].get<std::string>()));
     TensorMap inputs;
     for (const auto& [input, packed] : test["inputs"].items()) inputs.emplace(Name(input), tensor_of(packed));
-    for (const Fusion fusion : {Fusion::off, Fusion::for_gpu}) {
-      CAPTURE(fusion == Fusion::for_gpu);
+    for (const Fusion& fusion : {Fusion::off, Fusion::on}) {
+      CAPTURE(fusion == Fusion::on);
       const CpuRun run = run_cuda(graph, {}, inputs, {}, {}, {}, fusion);
       for (const auto& [output, tensor] : run.outputs) {
         CAPTURE(output.str());

@@ -65,6 +65,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
       "compiler/report",
       "compiler/fuse",
       "compiler/lower",
+      "compiler/codegen/cuda",
       "compiler/codegen/llvm",
       "runtime/base",
       "runtime/data",

@@ -1,0 +1,169 @@
+#include "compiler/codegen/cuda/map_gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+constexpr int64_t kMostBatches = 65535;
+
+struct NoGemm {
+  std::string reason;
+};
+
+// A dimension of both tensors that have it, or of three: its extent and what a step is in each.
+struct Dimension {
+  int64_t extent = 1;
+  std::vector<int64_t> strides;
+};
+
+class Mapper {
+ public:
+  explicit Mapper(const Kernel& kernel) : kernel_(kernel) {}
+
+  CudaGemm run() {
+    if (!kernel_.contraction) throw NoGemm{"it is no product summed over axes"};
+    const Contraction& c = *kernel_.contraction;
+    left_ = &plain_load(c.left, "left");
+    right_ = &plain_load(c.right, "right");
+    find_store();
+    check_dtypes();
+    Contraction axes = c;
+    Dimension batch = dimension(axes.batch, {&left_->index, &right_->index, &store_->index}, "batch");
+    if (axes.batch.empty() && !try_dimension(axes.rows, {&left_->index, &store_->index})) take_batch(axes.rows, batch, Side::left);
+    if (axes.batch.empty() && batch.extent == 1 && !try_dimension(axes.columns, {&right_->index, &store_->index}))
+      take_batch(axes.columns, batch, Side::right);
+    const Dimension rows = dimension(axes.rows, {&left_->index, &store_->index}, "rows");
+    const Dimension columns = dimension(axes.columns, {&right_->index, &store_->index}, "columns");
+    const Dimension depth = dimension(axes.depth, {&left_->index, &right_->index}, "depth");
+    if (batch.extent > kMostBatches) throw NoGemm{fmt::format("a batch of {}", batch.extent)};
+    CudaGemm g;
+    g.batch = batch.extent, g.rows = rows.extent, g.columns = columns.extent, g.depth = depth.extent;
+    g.sums = kernel_.reductions[c.reduction].dtype == DType::f64 ? CudaSums::f64 : CudaSums::f32;
+    g.left = matrix(left_->slot, left_->index, rows.extent, rows.strides[0], depth.extent, depth.strides[0], batch.strides[0], "left");
+    g.right =
+        matrix(right_->slot, right_->index, depth.extent, depth.strides[1], columns.extent, columns.strides[0], batch.strides[1], "right");
+    g.result =
+        matrix(store_->buffer, store_->index, rows.extent, rows.strides[1], columns.extent, columns.strides[1], batch.strides[2], "result");
+    if (g.result.transposed) turn(g);
+    return g;
+  }
+
+ private:
+  enum class Side : uint8_t { left, right };
+
+  const Scalar& plain_load(ValueId id, const char* which) const {
+    const Scalar& v = kernel_.values[id];
+    if (v.kind != ScalarKind::load) throw NoGemm{fmt::format("its {} operand is computed where it is read", which)};
+    if (!v.guards.empty()) throw NoGemm{fmt::format("its {} operand is padded", which)};
+    if (!v.index.dynamic.empty()) throw NoGemm{fmt::format("its {} operand is read at computed places", which)};
+    return v;
+  }
+
+  void find_store() {
+    const std::vector<Store>& stores = kernel_.stages.back().stores;
+    if (kernel_.stages.size() != 2 || stores.size() != 1 || stores[0].mode != StoreMode::set) throw NoGemm{"more is made of its result"};
+    const Scalar& v = kernel_.values[stores[0].value];
+    if (v.kind != ScalarKind::reduction || v.dtype != kernel_.buffers[stores[0].buffer].dtype) throw NoGemm{"more is made of its result"};
+    if (!stores[0].index.dynamic.empty()) throw NoGemm{"its result goes to computed places"};
+    store_ = &stores[0];
+  }
+
+  void check_dtypes() const {
+    const DType a = kernel_.buffers[left_->slot].dtype, b = kernel_.buffers[right_->slot].dtype, c = kernel_.buffers[store_->buffer].dtype;
+    const bool wide = (a == DType::f32 || a == DType::f64) && c == a,
+               half = (a == DType::bf16 || a == DType::f16) && (c == a || c == DType::f32);
+    if (a != b || left_->dtype != a || right_->dtype != b || !(wide || half))
+      throw NoGemm{fmt::format("{} times {} to {} is none of the library's", to_string(a), to_string(b), to_string(c))};
+  }
+
+  // Axes as one dimension of all these tensors, outermost first; nothing when they are apart in one.
+  std::optional<Dimension> try_dimension(std::vector<AxisId> axes, const std::vector<const Subscript*>& tensors) const {
+    std::erase_if(axes, [&](AxisId a) { return kernel_.extent(a) == 1; });
+    const auto stride = [&](const Subscript* t, AxisId a) { return t->affine.coefficient(a); };
+    std::stable_sort(axes.begin(), axes.end(), [&](AxisId a, AxisId b) { return stride(tensors[0], a) > stride(tensors[0], b); });
+    for (size_t i = 0; i + 1 < axes.size(); ++i)
+      for (const Subscript* t : tensors)
+        if (stride(t, axes[i]) != stride(t, axes[i + 1]) * kernel_.extent(axes[i + 1])) return std::nullopt;
+    Dimension d;
+    for (AxisId a : axes) d.extent *= kernel_.extent(a);
+    for (const Subscript* t : tensors) d.strides.push_back(axes.empty() ? 0 : stride(t, axes.back()));
+    if (std::any_of(d.strides.begin(), d.strides.end(), [](int64_t s) { return s < 0; })) return std::nullopt;
+    return d;
+  }
+
+  Dimension dimension(const std::vector<AxisId>& axes, const std::vector<const Subscript*>& tensors, const char* name) const {
+    if (const auto d = try_dimension(axes, tensors)) return *d;
+    throw NoGemm{fmt::format("the axes of its {} are apart in memory", name)};
+  }
+
+  // One of the axes of an operand's own becomes the batch when the others are one dimension then.
+  void take_batch(std::vector<AxisId>& axes, Dimension& batch, Side side) const {
+    const Subscript& own = side == Side::left ? left_->index : right_->index;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      std::vector<AxisId> others = axes;
+      others.erase(others.begin() + static_cast<ptrdiff_t>(i));
+      if (!try_dimension(others, {&own, &store_->index})) continue;
+      const int64_t step = own.affine.coefficient(axes[i]);
+      batch.extent = kernel_.extent(axes[i]);
+      batch.strides = {side == Side::left ? step : 0, side == Side::left ? 0 : step, store_->index.affine.coefficient(axes[i])};
+      axes = others;
+      return;
+    }
+  }
+
+  // One of the strides is 1; the other is what a row or column takes.
+  CudaMatrix matrix(uint16_t buffer, const Subscript& index, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step,
+                    int64_t batch, const char* which) const {
+    CudaMatrix m;
+    m.buffer = buffer;
+    m.dtype = kernel_.buffers[buffer].dtype;
+    m.offset = index.affine.constant;
+    m.batch_stride = batch;
+    if (columns == 1) column_step = 1;
+    if (column_step == 1 && (rows == 1 || row_step >= columns)) {
+      m.leading = rows == 1 ? columns : row_step;
+    } else if (rows == 1 || (row_step == 1 && column_step >= rows)) {
+      m.leading = column_step;
+      m.transposed = true;
+    } else {
+      throw NoGemm{fmt::format("no neighbours of its {} matrix are neighbours in memory", which)};
+    }
+    return m;
+  }
+
+  // The transposed product, whose result is not.
+  static void turn(CudaGemm& g) {
+    std::swap(g.left, g.right);
+    std::swap(g.rows, g.columns);
+    for (CudaMatrix* m : {&g.left, &g.right, &g.result}) m->transposed = !m->transposed;
+  }
+
+  const Kernel& kernel_;
+  const Scalar *left_ = nullptr, *right_ = nullptr;
+  const Store* store_ = nullptr;
+};
+
+}  // namespace
+
+GemmMapping map_gemm(const Kernel& kernel) {
+  try {
+    return {Mapper(kernel).run(), {}};
+  } catch (const NoGemm& none) {
+    return {std::nullopt, none.reason};
+  }
+}
+
+std::string describe(const CudaGemm& gemm) {
+  std::string text;
+  if (gemm.batch > 1) text += fmt::format("{} times ", gemm.batch);
+  text += fmt::format("{} x {} x {} {}", gemm.rows, gemm.columns, gemm.depth, to_string(gemm.left.dtype));
+  if (gemm.result.dtype != gemm.left.dtype) text += fmt::format(" to {}", to_string(gemm.result.dtype));
+  if (gemm.left.transposed) text += ", left transposed";
+  if (gemm.right.transposed) text += ", right transposed";
+  return text;
+}
+
+}  // namespace einc

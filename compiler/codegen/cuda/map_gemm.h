@@ -1,0 +1,23 @@
+// A contraction as a product of matrices where they lie in memory, for a library.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "compiler/lower/kernel.h"
+#include "runtime/cuda/cuda_executable.h"
+
+namespace einc {
+
+struct GemmMapping {
+  std::optional<CudaGemm> gemm;  // buffers by their number in the kernel
+  std::string reason;            // why not
+};
+
+// Of a kernel that is a contraction and nothing else: rows, columns, depth and batch are one dimension each in the tensors that have
+// them (one of the rows' or columns' axes may be the batch).
+GemmMapping map_gemm(const Kernel& kernel);
+
+// "2048 x 3072 x 768 bf16, right transposed".
+std::string describe(const CudaGemm& gemm);
+
+}  // namespace einc

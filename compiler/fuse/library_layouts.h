@@ -1,0 +1,14 @@
+// Contractions for a library that multiplies matrices as they lie in memory, and where values in between lie so that it can: the
+// axes of a contraction that both of two tensors have (its rows, columns, depth, batch) must be neighbours in both, in one order.
+#pragma once
+#include "compiler/lower/bound_graph.h"
+#include "compiler/lower/kernel_target.h"
+
+namespace einc {
+
+bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& target);
+
+// Fills graph.order of values that no one outside sees: not `roots`, sources or views.
+void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target);
+
+}  // namespace einc

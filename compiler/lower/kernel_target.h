@@ -1,0 +1,26 @@
+// What forming kernels knows of the machine that runs them.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+namespace einc {
+
+// When reductions are divided into parts (divide_reductions).
+struct DivideLimits {
+  int64_t points = 16;         // outer points that keep the machine busy
+  int64_t elements = 1 << 16;  // worth a launch of their own
+  int64_t most_parts = 4096, enough_parts = 256, smallest_part = 2048;
+  int64_t most_points = INT64_MAX;  // of the kernel of parts
+  bool operator==(const DivideLimits&) const = default;
+};
+
+struct KernelTarget {
+  bool keeps_rows = true;  // what two stages need along a row is kept in a thread's scratch
+  DivideLimits divide{};
+  // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory:
+  // values in between are laid out so that it can.
+  std::optional<int64_t> library_products;
+  bool operator==(const KernelTarget&) const = default;
+};
+
+}  // namespace einc
