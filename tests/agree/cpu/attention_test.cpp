@@ -26,7 +26,7 @@ void check(const std::string& text, const Bindings& dims, Expect expect, double 
   const Graph graph = finished(compile_text(text, dims));
   const TensorMap inputs = inputs_of(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
   const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  for (const Fusion fusion : {Fusion::on, Fusion::without_attention}) {
+  for (const Fusion& fusion : {Fusion::on, Fusion::without_attention}) {
     CAPTURE(fusion == Fusion::on);
     CpuOptions options;
     options.fusion = fusion;
