@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "compiler/fuse/library_layouts.h"
+#include "compiler/lower/divide_attention.h"
 #include "runtime/base/failure.h"
 
 namespace einc {
@@ -66,6 +67,7 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   FormedGraph formed{bind_graph(graph, given, needed_by(graph, roots, mode)), {}, {}};
   choose_layouts(formed.bound, roots, fusion.target);
   formed.list = form_kernels(formed.bound, roots, fusion);
+  if (fusion.target.divides_attention) divide_attention(formed.list);
   formed.plan = plan_buffers(formed.bound, formed.list, roots, mode);
   return formed;
 }

@@ -34,6 +34,7 @@ class Pruner {
       for (const Store& s : stage.stores) values_[s.value] = true, buffers_[s.buffer] = true, use(s.index);
       for (uint16_t r : stage.reductions) reductions_[r] = true, use(kernel_.reductions[r]);
     }
+    if (kernel_.attention) find_used(*kernel_.attention);
     for (size_t i = kernel_.values.size(); i-- > 0;) {
       if (!values_[i]) continue;
       const Scalar& v = kernel_.values[i];
@@ -41,6 +42,20 @@ class Pruner {
       use(v.index);
       for (const Range& g : v.guards) use(g.index);
       if (v.kind == ScalarKind::load) buffers_[v.slot] = true;
+    }
+  }
+
+  void find_used(const Attention& a) {
+    for (AxisId axis : a.batch) axes_[axis] = true;
+    for (AxisId axis : a.turns) axes_[axis] = true;
+    axes_[a.row] = axes_[a.key] = true;
+    for (const AttentionStep& step : a.steps) {
+      reductions_[step.reduction] = true, use(kernel_.reductions[step.reduction]);
+      for (ValueId id : {step.left, step.right})
+        if (id != kNoValue) values_[id] = true;
+      for (AxisId axis : step.over) axes_[axis] = true;
+      for (AxisId axis : step.free) axes_[axis] = true;
+      for (const Store& s : step.stores) values_[s.value] = true, buffers_[s.buffer] = true, use(s.index);
     }
   }
 
@@ -79,13 +94,26 @@ class Pruner {
     for (Stage& stage : kernel_.stages) {
       rewrite(stage.axes);
       for (uint16_t& r : stage.reductions) r = static_cast<uint16_t>(reduction_number_[r]);
-      for (Store& s : stage.stores) {
-        s.buffer = static_cast<uint16_t>(buffer_number_[s.buffer]);
-        s.value = value_number_[s.value];
-        rewrite(s.index);
-      }
+      for (Store& s : stage.stores) rewrite(s);
     }
+    if (kernel_.attention) rewrite(*kernel_.attention);
     if (kernel_.sequence) kernel_.sequence = static_cast<AxisId>(axis_number_[*kernel_.sequence]);
+  }
+  void rewrite(Attention& a) const {
+    rewrite(a.batch), rewrite(a.turns);
+    a.row = static_cast<AxisId>(axis_number_[a.row]), a.key = static_cast<AxisId>(axis_number_[a.key]);
+    for (AttentionStep& step : a.steps) {
+      step.reduction = static_cast<uint16_t>(reduction_number_[step.reduction]);
+      for (ValueId* id : {&step.left, &step.right})
+        if (*id != kNoValue) *id = value_number_[*id];
+      rewrite(step.over), rewrite(step.free);
+      for (Store& s : step.stores) rewrite(s);
+    }
+  }
+  void rewrite(Store& s) const {
+    s.buffer = static_cast<uint16_t>(buffer_number_[s.buffer]);
+    s.value = value_number_[s.value];
+    rewrite(s.index);
   }
   void rewrite(Subscript& index) const {
     for (Subscript::Dynamic& d : index.dynamic) d.value = value_number_[d.value];

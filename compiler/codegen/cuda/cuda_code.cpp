@@ -14,6 +14,7 @@ namespace einc {
 namespace {
 
 constexpr int64_t kAlignment = 256;
+constexpr int64_t kWorkspaceBytes = 32 << 20;  // what cuBLASLt wants on Hopper
 constexpr int64_t kSmallestSide = 8;  // of matrices that a library multiplies
 
 // Functions of kernels, equal ones once.
@@ -23,6 +24,7 @@ class Maker {
 
   void choose(const GraphKernel& k, Launch& launch) {
     if (std::optional<CudaGemm> gemm = map_gemm(*k.kernel).gemm; gemm && is_worth(*gemm)) {
+      out_.workspace_bytes = kWorkspaceBytes;
       for (CudaMatrix* m : {&gemm->left, &gemm->right, &gemm->result}) m->buffer = launch.buffers[m->buffer];
       out_.calls.push_back({{}, std::move(gemm)});
       launch.domain = 1;
@@ -89,6 +91,7 @@ class Maker {
 KernelTarget cuda_target(int64_t library_products) {
   KernelTarget target;
   target.keeps_rows = false;  // in registers
+  target.divides_attention = true;
   target.library_products = library_products;
   target.divide.points = 1 << 15;
   target.divide.elements = 1 << 18;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/cuda/attention_text.h"
+#include "compiler/codegen/cuda/attention_tiles.h"
 #include "compiler/codegen/cuda/contraction_text.h"
 #include "compiler/codegen/cuda/stage_text.h"
 #include "compiler/codegen/cuda/value_text.h"
@@ -41,6 +42,13 @@ CudaGrid grid_of(int64_t blocks, uint32_t x, uint32_t y) {
 CudaFunction cuda_function(const Kernel& kernel) {
   CudaFunction f;
   f.parameters = parameters_of(kernel);
+  if (const auto tiles = kernel.attention ? tile_attention_for_tensor_cores(kernel) : std::nullopt) {
+    f.threads = AttentionTiles::kThreads;
+    f.grid = grid_of(tiles->blocks(), static_cast<uint32_t>(f.threads), 1);
+    f.grid.shared_bytes = static_cast<uint32_t>(tiles->shared_bytes());
+    f.body = attention_tiles_text(kernel, *tiles);
+    return f;
+  }
   if (kernel.attention) {
     const AttentionBlocks plan = plan_attention_blocks(kernel);
     f.threads = AttentionBlocks::kThreads;

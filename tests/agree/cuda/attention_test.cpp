@@ -42,3 +42,15 @@ TEST_CASE("cuda: attention, small floats") {
   check(program(kLayouts[1], kCausal, "bf16"), sizes(33, 33, 16, 20), 0.03);
   check(program(kPlain, kCausal, "f16"), sizes(33, 33, 16, 20), 0.004);
 }
+
+// Whole 16-bit rows: on tensor cores.
+TEST_CASE("cuda: attention on tensor cores") {
+  for (const Layout& layout : {kLayouts[0], kLayouts[1]}) {
+    check(program(layout, kCausal, "bf16"), sizes(130, 130, 32, 16), 0.03);
+    check(program(layout, kCausal, "f16"), sizes(70, 70, 64, 64), 0.004);
+    check(program(layout, "s", "bf16"), sizes(40, 150, 16, 48), 0.03);
+    check(program(layout, "s", "bf16"), sizes(100, 7, 16, 16), 0.03);
+  }
+  check(program(kPlain, kCausal, "bf16"), sizes(200, 200, 128, 128), 0.03);
+  for (const char* mask : kMasks) check(program(kLayouts[1], mask, "f16"), sizes(80, 80, 16, 16), 0.006);
+}

@@ -1,0 +1,165 @@
+#include "compiler/codegen/cuda/attention_tiles.h"
+
+#include <algorithm>
+
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kWidest = 128;
+
+class Planner {
+ public:
+  explicit Planner(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
+
+  std::optional<AttentionTiles> run() {
+    const auto has = [&](AttentionPart part) {
+      return std::any_of(a_.steps.begin(), a_.steps.end(), [&](const AttentionStep& s) { return s.part == part; });
+    };
+    const bool gathers = has(AttentionPart::gather);
+    if (gathers && (has(AttentionPart::mix) || has(AttentionPart::fold))) return std::nullopt;
+    t_.results_over_keys = !gathers;
+    t_.own = gathers ? a_.key : a_.row;
+    t_.other = gathers ? a_.row : a_.key;
+    if (!find_dtype()) return std::nullopt;
+    for (size_t i = 0; i < a_.steps.size(); ++i)
+      if (!add(i)) return std::nullopt;
+    if (t_.results.empty() && t_.folds.empty()) return std::nullopt;
+    if (!find_online() && !folds_need_no_other()) return std::nullopt;
+    for (AxisId b : a_.batch) t_.batches *= kernel_.extent(b);
+    t_.own_blocks = (kernel_.extent(t_.own) + AttentionTiles::kBlock - 1) / AttentionTiles::kBlock;
+    choose_step();
+    return std::move(t_);
+  }
+
+ private:
+  bool find_dtype() {
+    for (const AttentionStep& step : a_.steps)
+      if (step.part == AttentionPart::scores) t_.dtype = kernel_.values[step.left].dtype;
+    return t_.dtype == DType::bf16 || t_.dtype == DType::f16;
+  }
+
+  bool add(size_t index) {
+    const AttentionStep& step = a_.steps[index];
+    const DType sums = kernel_.reductions[step.reduction].dtype;
+    if (sums != DType::f32) return false;
+    AttentionTiles::Product p;
+    p.step = index;
+    switch (step.part) {
+      case AttentionPart::fold:
+        if (!t_.results_over_keys) return false;
+        t_.folds.push_back(step.reduction);
+        return true;
+      case AttentionPart::scores:
+        if (step.over.size() != 1) return false;
+        p.inner = step.over[0];
+        p.own = tile(t_.results_over_keys ? step.left : step.right, p.inner, true);
+        p.other = tile(t_.results_over_keys ? step.right : step.left, p.inner, false);
+        if (p.own < 0 || p.other < 0) return false;
+        t_.scores.push_back(p);
+        return true;
+      case AttentionPart::mix:
+      case AttentionPart::gather:
+        if (step.free.size() != 1 || kernel_.values[step.left].dtype != t_.dtype) return false;
+        p.inner = step.free[0];
+        p.other = tile(step.right, p.inner, false);
+        if (p.other < 0) return false;
+        t_.results.push_back(p);
+        t_.lefts.push_back(step.left);
+        t_.row_factors.push_back(kNoValue);
+        return true;
+    }
+    return false;
+  }
+
+  // The tile of a load whose rows can be copied 16 bytes at a time; -1: there is none.
+  int tile(ValueId id, AxisId inner, bool own) {
+    const Scalar& v = kernel_.values[id];
+    const int64_t width = kernel_.extent(inner);
+    if (v.kind != ScalarKind::load || v.dtype != t_.dtype || kernel_.buffers[v.slot].dtype != t_.dtype) return -1;
+    if (!v.guards.empty() || !v.index.dynamic.empty() || width % 16 != 0 || width > kWidest) return -1;
+    if (v.index.affine.coefficient(inner) != 1 || v.index.affine.constant % 8 != 0) return -1;
+    for (const Affine::Term& term : v.index.affine.terms)
+      if (term.axis != inner && term.coefficient % 8 != 0) return -1;
+    for (size_t k = 0; k < t_.tiles.size(); ++k)
+      if (t_.tiles[k].own == own && same(t_.tiles[k], v, inner)) return static_cast<int>(k);
+    t_.tiles.push_back({id, inner, width, own});
+    return static_cast<int>(t_.tiles.size()) - 1;
+  }
+
+  // The same elements, the inner axis by another name.
+  bool same(const AttentionTiles::Tile& tile, const Scalar& v, AxisId inner) const {
+    const Scalar& known = kernel_.values[tile.load];
+    const auto without = [](const Affine& index, AxisId axis) { return index + Affine::of_axis(axis, -index.coefficient(axis)); };
+    return known.slot == v.slot && tile.width == kernel_.extent(inner) &&
+           without(known.index.affine, tile.inner) == without(v.index.affine, inner);
+  }
+
+  bool is_map(ValueId id, MapFn fn) const { return kernel_.values[id].kind == ScalarKind::map && kernel_.values[id].fn == fn; }
+  bool is_fold(ValueId id, uint16_t r) const {
+    return kernel_.values[id].kind == ScalarKind::reduction && kernel_.values[id].slot == r && kernel_.values[id].dtype == DType::f32;
+  }
+
+  bool find_online() {
+    if (t_.folds.size() != 2) return false;
+    AttentionTiles::Online o{t_.folds[0], t_.folds[1], kernel_.reductions[t_.folds[0]].value, kernel_.reductions[t_.folds[1]].value};
+    if (kernel_.reductions[o.max].fold != Fold::max || kernel_.reductions[o.sum].fold != Fold::sum) return false;
+    const std::vector<uint64_t> needs = reductions_of_values(kernel_);
+    const uint64_t folds = uint64_t{1} << o.max | uint64_t{1} << o.sum;
+    if (needs[o.x] & folds || !is_map(o.exponential, MapFn::exp) || kernel_.values[o.exponential].dtype != DType::f32) return false;
+    const ValueId difference = kernel_.values[o.exponential].operands[0];
+    if (!is_map(difference, MapFn::sub) || kernel_.values[difference].dtype != DType::f32) return false;
+    if (kernel_.values[difference].operands[0] != o.x || !is_fold(kernel_.values[difference].operands[1], o.max)) return false;
+    for (size_t k = 0; k < t_.lefts.size(); ++k)
+      if (!find_factor(o, k)) return false;
+    t_.online = o;
+    t_.folds.clear();
+    return true;
+  }
+
+  // A product's left side as the exponential times something that a row has one of.
+  bool find_factor(const AttentionTiles::Online& o, size_t k) {
+    ValueId left = t_.lefts[k];
+    if (kernel_.values[left].kind == ScalarKind::cast) left = kernel_.values[left].operands[0];
+    if (left == o.exponential) return true;
+    if (!is_map(left, MapFn::mul)) return false;
+    const auto& x = kernel_.values[left].operands;
+    const ValueId factor = x[0] == o.exponential ? x[1] : x[1] == o.exponential ? x[0] : kNoValue;
+    if (factor == kNoValue || axes_[factor] >> a_.key & 1) return false;
+    t_.row_factors[k] = factor;
+    return true;
+  }
+
+  bool folds_need_no_other() const {
+    const std::vector<uint64_t> needs = reductions_of_values(kernel_);
+    uint64_t folds = 0;
+    for (uint16_t r : t_.folds) folds |= uint64_t{1} << r;
+    return std::none_of(t_.folds.begin(), t_.folds.end(), [&](uint16_t r) { return needs[kernel_.reductions[r].value] & folds; });
+  }
+
+  // Scores and sums stay in registers.
+  void choose_step() {
+    int64_t sums = 0;
+    for (const AttentionTiles::Product& p : t_.results) sums += kernel_.extent(p.inner) / 2;
+    const auto words = [&](int step) { return sums + static_cast<int64_t>(t_.scores.size()) * step / 2 + step / 4; };
+    while (t_.step > 16 && words(t_.step) > 144) t_.step /= 2;
+  }
+
+  const Kernel& kernel_;
+  const Attention& a_;
+  const std::vector<uint64_t> axes_;
+  AttentionTiles t_;
+};
+
+}  // namespace
+
+int64_t AttentionTiles::shared_bytes() const {
+  int64_t elements = 0;
+  for (const Tile& tile : tiles) elements += pitch(tile) * (tile.own ? kBlock : 2 * step);
+  return elements * 2;
+}
+
+std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel) { return Planner(kernel).run(); }
+
+}  // namespace einc

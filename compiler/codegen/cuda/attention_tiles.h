@@ -1,0 +1,54 @@
+// Attention on tensor cores, in the way of FlashAttention 2: a block keeps 64 rows (or keys, of a kernel that sums over rows), goes over
+// tiles of the others, makes scores in registers, and multiplies what it makes of them at once. A maximum and the sum of exponentials
+// that follows it are folded together, what was summed before scaled as the maximum grows.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "compiler/lower/attention.h"
+
+namespace einc {
+
+struct AttentionTiles {
+  static constexpr int kWarps = 4, kBlock = 16 * kWarps, kThreads = 32 * kWarps;
+  // A tile in shared memory of elements side by side along `inner`, for each step of the block's own axis or of the other.
+  struct Tile {
+    ValueId load;
+    AxisId inner;
+    int64_t width = 0;
+    bool own = false;
+  };
+  struct Product {
+    size_t step;               // in attention.steps
+    int own = -1, other = -1;  // its operands' tiles; of mixes and gathers the other one alone
+    AxisId inner = 0;          // of scores: summed over; of the rest: the result's own
+  };
+  // max x, then the sum of exp(x - max): `factor`, if any, is what a row's products are multiplied by at the end.
+  struct Online {
+    uint16_t max = 0, sum = 0;
+    ValueId x = kNoValue, exponential = kNoValue;
+  };
+
+  AxisId own = 0, other = 0;
+  DType dtype = DType::bf16;
+  int step = 64;  // of the other axis at a time
+  std::vector<Tile> tiles;
+  std::vector<Product> scores, results;
+  std::optional<Online> online;
+  std::vector<uint16_t> folds;       // of kernels without `online`: before the products, in a pass of their own
+  std::vector<ValueId> lefts;        // per result: what it multiplies, in registers
+  std::vector<ValueId> row_factors;  // per result, with `online`: kNoValue or what its row is multiplied by
+  int64_t batches = 1, own_blocks = 1;
+
+  bool of_keys() const { return !results_over_keys; }
+  bool results_over_keys = true;
+  int64_t blocks() const { return batches * own_blocks; }
+  static int64_t pitch(const Tile& tile) { return tile.width + 8; }  // rows do not share banks
+  int64_t shared_bytes() const;
+};
+
+// Nothing for kernels of other dtypes, layouts or folds.
+std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel);
+std::string attention_tiles_text(const Kernel& kernel, const AttentionTiles& tiles);
+
+}  // namespace einc

@@ -1,0 +1,374 @@
+#include <algorithm>
+
+#include "compiler/codegen/cuda/attention_tiles.h"
+#include "compiler/codegen/cuda/value_text.h"
+
+namespace einc {
+namespace {
+
+// Lane 4 * group + quad of a warp holds, of each 16 x 8 tile of sums, rows group and group + 8 at columns 2 * quad and 2 * quad + 1.
+class TilesText : ValueText {
+ public:
+  TilesText(const Kernel& kernel, const AttentionTiles& tiles)
+      : ValueText(kernel), t_(tiles), a_(*kernel.attention), half_(t_.dtype == DType::bf16 ? "bf16" : "f16") {
+    if (wide_) index_ = "i64";
+  }
+
+  std::string run() {
+    ++depth_;
+    find_memory();
+    find_block();
+    declare_results();
+    for (AxisId a : a_.turns) {
+      axis_[a] = fmt::format("a{}", a);
+      open(fmt::format("for ({0} a{1} = 0; a{1} < {2}; ++a{1})", index_, a, kernel_.extent(a)));
+    }
+    load_own();
+    find_range();
+    if (!t_.folds.empty()) {
+      declare_folds();
+      over_tiles([&] { fold_tile(); }, Pass::folds);
+      finish_folds(t_.folds, "");
+    }
+    if (t_.online) declare_online();
+    if (!t_.results.empty()) over_tiles([&] { product_tile(); }, Pass::products);
+    for (size_t k = 0; k < a_.turns.size(); ++k) close();
+    if (t_.online) finish_folds({t_.online->sum}, "sum");
+    store_folds();
+    store_results();
+    return std::move(text_);
+  }
+
+ private:
+  enum class Pass : uint8_t { folds, products };
+
+  const AttentionStep& step_of(const AttentionTiles::Product& p) const { return a_.steps[p.step]; }
+  int64_t extent(AxisId axis) const { return kernel_.extent(axis); }
+  int columns() const { return t_.step / 8; }
+
+  void find_memory() {
+    line("EINC_SHARED(shared);");
+    line("{}* memory = reinterpret_cast<{}*>(shared);", half_, half_);
+    int64_t at = 0;
+    for (size_t k = 0; k < t_.tiles.size(); ++k) {
+      line("{}* tile{} = memory + {};", half_, k, at);
+      at += AttentionTiles::pitch(t_.tiles[k]) * (t_.tiles[k].own ? AttentionTiles::kBlock : 2 * t_.step);
+    }
+    line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;");
+  }
+
+  void find_block() {
+    std::string rest = fmt::format("{}(blockIdx.x)", index_);
+    line("const {} own0 = {} % {} * {};", index_, rest, t_.own_blocks, AttentionTiles::kBlock);
+    rest = fmt::format("({} / {})", rest, t_.own_blocks);
+    for (size_t k = a_.batch.size(); k-- > 0;) {
+      const AxisId a = a_.batch[k];
+      axis_[a] = fmt::format("a{}", a);
+      line("const {} a{} = {} % {};", index_, a, rest, extent(a));
+      rest = fmt::format("({} / {})", rest, extent(a));
+    }
+  }
+
+  // --- tiles in shared memory ---
+
+  void copy(size_t k, const std::string& first, int rows, const std::string& to) {
+    const AttentionTiles::Tile& tile = t_.tiles[k];
+    const AxisId along = tile.own ? t_.own : t_.other;
+    const int64_t vectors = tile.width / 8;
+    open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, AttentionTiles::kThreads));
+    line("const {0} at = {1} + e / {2};", index_, first, vectors);
+    const bool whole = extent(along) % rows == 0;
+    axis_[along] = whole ? "at" : fmt::format("(at < {0} ? at : {1})", extent(along), extent(along) - 1);
+    axis_[tile.inner] = fmt::format("(e % {} * 8)", vectors);
+    const Scalar& v = kernel_.values[tile.load];
+    line("cp_async16({} + e / {} * {} + e % {} * 8, b{} + ({}){});", to, vectors, AttentionTiles::pitch(tile), vectors, v.slot,
+         index(v.index), whole ? "" : fmt::format(", at < {} ? 16 : 0", extent(along)));
+    close();
+    axis_[along].clear(), axis_[tile.inner].clear();
+  }
+
+  void load_own() {
+    if (!a_.turns.empty()) line("__syncthreads();");
+    for (size_t k = 0; k < t_.tiles.size(); ++k)
+      if (t_.tiles[k].own) copy(k, "own0", AttentionTiles::kBlock, fmt::format("tile{}", k));
+    line("cp_async_commit();");
+  }
+
+  bool is_read(size_t k, Pass pass) const {
+    if (t_.tiles[k].own) return false;
+    const auto reads = [&](const AttentionTiles::Product& p) { return p.other == static_cast<int>(k); };
+    if (pass == Pass::products && std::any_of(t_.results.begin(), t_.results.end(), reads)) return true;
+    return std::any_of(t_.scores.begin(), t_.scores.end(), reads);
+  }
+
+  void load_other(const std::string& first, Pass pass, const std::string& turn) {
+    for (size_t k = 0; k < t_.tiles.size(); ++k)
+      if (is_read(k, pass))
+        copy(k, first, t_.step, fmt::format("tile{} + ({}) * {}", k, turn, t_.step * AttentionTiles::pitch(t_.tiles[k])));
+    line("cp_async_commit();");
+  }
+
+  // The next tile is on its way while this one is used.
+  void over_tiles(const auto& body, Pass pass) {
+    open("");
+    open("if (first < last)");
+    load_other("first", pass, "0");
+    close();
+    open(fmt::format("for ({0} other0 = first; other0 < last; other0 += {1})", index_, t_.step));
+    line("const int turn = int((other0 - first) / {}) & 1;", t_.step);
+    open(fmt::format("if (other0 + {} < last)", t_.step));
+    load_other(fmt::format("(other0 + {})", t_.step), pass, "1 - turn");
+    line("cp_async_wait<1>();");
+    --depth_;
+    scopes_.pop_back();
+    line("}} else {{");
+    ++depth_;
+    scopes_.emplace_back();
+    line("cp_async_wait<0>();");
+    close();
+    line("__syncthreads();");
+    body();
+    line("__syncthreads();");
+    close();
+    close();
+  }
+
+  // What of the other axis counts for this block, in whole tiles.
+  void find_range() {
+    line("{0} first = 0, last = {1};", index_, extent(t_.other));
+    const std::string end = fmt::format("(own0 + {})", AttentionTiles::kBlock - 1);
+    for (const KeyBound& b : a_.bounds) {
+      if (t_.results_over_keys) {
+        const bool at_first = (b.side == BoundSide::least) == (b.factor >= 0);
+        limit(b.side == BoundSide::least, fmt::format("({} * {} + {})", literal(b.factor), at_first ? "own0" : end, literal(b.limit)));
+      } else if (b.factor == 1) {
+        // key <= row + limit: rows from key - limit; key >= row + limit: rows up to it.
+        const bool least = b.side == BoundSide::most;
+        limit(least, fmt::format("({} - {})", least ? "own0" : end, literal(b.limit)));
+      }
+    }
+  }
+  void limit(bool least, const std::string& at) {
+    if (least)
+      line("if ({0} > first) first = {0} / {1} * {1};", at, t_.step);
+    else
+      line("if ({0} + 1 < last) last = {0} + 1;", at);
+  }
+
+  // --- scores ---
+
+  void scores(Pass pass) {
+    for (const AttentionTiles::Product& p : t_.scores) {
+      const uint16_t r = step_of(p).reduction;
+      if (!is_needed(r, pass)) continue;
+      line("f32 s{}[{}][4] = {{}};", r, columns());
+      line("#pragma unroll");
+      open(fmt::format("for (int k = 0; k < {}; ++k)", extent(p.inner) / 16));
+      const auto &own = t_.tiles[static_cast<size_t>(p.own)], &other = t_.tiles[static_cast<size_t>(p.other)];
+      line("u32 x[4];");
+      line("ldmatrix_x4(x, tile{} + (warp * 16 + (lane & 15)) * {} + k * 16 + (lane >> 4) * 8);", p.own, AttentionTiles::pitch(own));
+      line("#pragma unroll");
+      open(fmt::format("for (int j = 0; j < {}; ++j)", t_.step / 16));
+      line("u32 y[4];");
+      line("ldmatrix_x4(y, tile{0} + (turn * {1} + j * 16 + (lane & 7) + (lane >> 4) * 8) * {2} + k * 16 + (lane >> 3 & 1) * 8);", p.other,
+           t_.step, AttentionTiles::pitch(other));
+      line("mma_m16n8k16_{0}(s{1}[2 * j], x, y);", half_, r);
+      line("mma_m16n8k16_{0}(s{1}[2 * j + 1], x, y + 2);", half_, r);
+      close();
+      close();
+    }
+  }
+
+  bool is_needed(uint16_t r, Pass pass) const {
+    const std::vector<uint64_t> needs = reductions_of_values(kernel_);
+    if (pass == Pass::folds)
+      return std::any_of(t_.folds.begin(), t_.folds.end(), [&](uint16_t f) { return needs[kernel_.reductions[f].value] >> r & 1; });
+    return std::any_of(t_.lefts.begin(), t_.lefts.end(), [&](ValueId left) { return needs[left] >> r & 1; });
+  }
+
+  // --- the pairs of a tile ---
+
+  std::string clamped(AxisId axis, const std::string& at, int tile) const {
+    return extent(axis) % tile == 0 ? at : fmt::format("({0} < {1} ? {0} : {2})", at, extent(axis), extent(axis) - 1);
+  }
+  bool other_has_rest() const { return extent(t_.other) % t_.step != 0; }
+
+  void open_rows() {
+    line("#pragma unroll");
+    open("for (int h = 0; h < 2; ++h)");
+    line("const {} own = {};", index_, clamped(t_.own, "(own0 + warp * 16 + group + 8 * h)", AttentionTiles::kBlock));
+    axis_[t_.own] = "own";
+  }
+  void open_pairs() {
+    line("#pragma unroll");
+    open(fmt::format("for (int j = 0; j < {}; ++j)", columns()));
+  }
+  void open_elements() {
+    line("#pragma unroll");
+    open("for (int e = 0; e < 2; ++e)");
+    line("const {} other_at = other0 + j * 8 + quad * 2 + e, other = {};", index_, clamped(t_.other, "other_at", t_.step));
+    axis_[t_.other] = "other";
+    for (const AttentionTiles::Product& p : t_.scores)
+      results_[step_of(p).reduction] = fmt::format("s{}[j][2 * h + e]", step_of(p).reduction);
+  }
+  std::string inside(const std::string& x, const std::string& otherwise) const {
+    return other_has_rest() ? fmt::format("other_at < {} ? {} : {}", extent(t_.other), x, otherwise) : x;
+  }
+
+  void declare_folds() {
+    for (uint16_t r : t_.folds) {
+      const std::string start = identity(kernel_.reductions[r].fold, DType::f32);
+      line("f32 r{}[2] = {{{}, {}}};", r, start, start);
+    }
+  }
+
+  void fold_tile() {
+    scores(Pass::folds);
+    open_rows();
+    open_pairs();
+    open_elements();
+    for (uint16_t r : t_.folds) {
+      const Fold fold = kernel_.reductions[r].fold;
+      const std::string x = as(kernel_.reductions[r].value, DType::f32);
+      line("r{}[h] = {};", r, combine(fold, DType::f32, fmt::format("r{}[h]", r), "(" + inside(x, identity(fold, DType::f32)) + ")"));
+    }
+    close(), close(), close();
+  }
+
+  // Across the four lanes that share a row.
+  void finish_folds(const std::vector<uint16_t>& folds, const std::string& name) {
+    for (uint16_t r : folds) {
+      const std::string own = name.empty() ? fmt::format("r{}[h]", r) : name + "[h]";
+      line("for (int h = 0; h < 2; ++h)");
+      line("  for (int lanes = 1; lanes < 4; lanes *= 2) {} = {};", own,
+           combine(kernel_.reductions[r].fold, DType::f32, own, fmt::format("__shfl_xor_sync(0xffffffffu, {}, lanes)", own)));
+      results_[r] = own;
+    }
+  }
+
+  void declare_online() { line("f32 most[2] = {{-infinity(), -infinity()}}, sum[2] = {{0.0f, 0.0f}};"); }
+
+  void product_tile() {
+    scores(Pass::products);
+    std::vector<ValueId> made;
+    for (size_t k = 0; k < t_.results.size(); ++k) {
+      const ValueId left = t_.online ? t_.online->exponential : t_.lefts[k];
+      if (std::find(made.begin(), made.end(), left) != made.end()) continue;
+      made.push_back(left);
+      line("u32 left{}[{}][2];", left, columns());
+    }
+    open_rows();
+    if (t_.online) grow();
+    open_pairs();
+    for (ValueId left : made) line("f32 pair{}[2];", left);
+    open_elements();
+    if (t_.online) {
+      scopes_.back()[t_.online->x] = "x[j][e]";
+      results_[t_.online->max] = "reached";
+    }
+    for (ValueId left : made) line("pair{}[e] = {};", left, inside(as(left, DType::f32), "0.0f"));
+    if (t_.online) line("sum[h] += pair{}[e];", t_.online->exponential);
+    close();
+    for (ValueId left : made) line("left{0}[j][h] = pack_{1}x2(pair{0}[0], pair{0}[1]);", left, half_);
+    close();
+    close();
+    for (size_t k = 0; k < t_.results.size(); ++k) multiply(t_.results[k], t_.online ? t_.online->exponential : t_.lefts[k]);
+  }
+
+  // A row's maximum with this tile, and what was summed before in terms of it.
+  void grow() {
+    line("f32 x[{}][2];", columns());
+    line("f32 reached = most[h];");
+    open_pairs();
+    open_elements();
+    line("x[j][e] = {};", inside(as(t_.online->x, DType::f32), "-infinity()"));
+    line("reached = larger(reached, x[j][e]);");
+    close(), close();
+    line("for (int lanes = 1; lanes < 4; lanes *= 2) reached = larger(reached, __shfl_xor_sync(0xffffffffu, reached, lanes));");
+    line("const f32 before = most[h];");
+    line("most[h] = reached;");
+    line("if (reached == -infinity()) reached = 0.0f;");
+    line("const f32 shrink = exp_of(before - reached);");
+    line("sum[h] *= shrink;");
+    for (const AttentionTiles::Product& p : t_.results) {
+      line("#pragma unroll");
+      line("for (int f = 0; f < {0}; ++f) o{1}[f][2 * h] *= shrink, o{1}[f][2 * h + 1] *= shrink;", extent(p.inner) / 8,
+           step_of(p).reduction);
+    }
+  }
+
+  void multiply(const AttentionTiles::Product& p, ValueId left) {
+    const uint16_t r = step_of(p).reduction;
+    line("#pragma unroll");
+    open(fmt::format("for (int k = 0; k < {}; ++k)", t_.step / 16));
+    line("const u32 x[4] = {{left{0}[2 * k][0], left{0}[2 * k][1], left{0}[2 * k + 1][0], left{0}[2 * k + 1][1]}};", left);
+    line("#pragma unroll");
+    open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 16));
+    line("u32 y[4];");
+    line("ldmatrix_x4_trans(y, tile{0} + (turn * {1} + k * 16 + (lane & 15)) * {2} + f * 16 + (lane >> 4) * 8);", p.other, t_.step,
+         AttentionTiles::pitch(t_.tiles[static_cast<size_t>(p.other)]));
+    line("mma_m16n8k16_{0}(o{1}[2 * f], x, y);", half_, r);
+    line("mma_m16n8k16_{0}(o{1}[2 * f + 1], x, y + 2);", half_, r);
+    close();
+    close();
+  }
+
+  // --- results ---
+
+  void declare_results() {
+    for (const AttentionTiles::Product& p : t_.results) line("f32 o{}[{}][4] = {{}};", step_of(p).reduction, extent(p.inner) / 8);
+  }
+
+  void open_stores() {
+    line("#pragma unroll");
+    open("for (int h = 0; h < 2; ++h)");
+    line("const {} own = own0 + warp * 16 + group + 8 * h;", index_);
+    axis_[t_.own] = "own";
+    if (extent(t_.own) % AttentionTiles::kBlock != 0) line("if (own >= {}) continue;", extent(t_.own));
+    if (t_.online) results_[t_.online->max] = "most[h]", results_[t_.online->sum] = "sum[h]";
+  }
+
+  void store_folds() {
+    const bool any = std::any_of(a_.steps.begin(), a_.steps.end(),
+                                 [](const AttentionStep& s) { return s.part == AttentionPart::fold && !s.stores.empty(); });
+    if (!any) return;
+    open("if (quad == 0)");
+    open_stores();
+    for (const AttentionStep& step : a_.steps)
+      if (step.part == AttentionPart::fold)
+        for (const Store& s : step.stores) store(s);
+    close(), close();
+  }
+
+  void store_results() {
+    if (t_.results.empty()) return;
+    open_stores();
+    for (size_t k = 0; k < t_.results.size(); ++k) {
+      const AttentionTiles::Product& p = t_.results[k];
+      const uint16_t r = step_of(p).reduction;
+      const std::string factor = t_.row_factors[k] == kNoValue ? "" : " * " + as(t_.row_factors[k], DType::f32);
+      line("#pragma unroll");
+      open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 8));
+      line("#pragma unroll");
+      open("for (int e = 0; e < 2; ++e)");
+      line("const {} inner{} = f * 8 + quad * 2 + e;", index_, r);
+      axis_[p.inner] = fmt::format("inner{}", r);
+      line("const f32 total{} = o{}[f][2 * h + e]{};", r, r, factor);
+      results_[r] = fmt::format("total{}", r);
+      for (const Store& s : step_of(p).stores) store(s);
+      close(), close();
+    }
+    close();
+  }
+
+  const AttentionTiles& t_;
+  const Attention& a_;
+  const std::string half_;
+  std::string index_ = "i32";
+};
+
+}  // namespace
+
+std::string attention_tiles_text(const Kernel& kernel, const AttentionTiles& tiles) { return TilesText(kernel, tiles).run(); }
+
+}  // namespace einc

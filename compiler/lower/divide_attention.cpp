@@ -1,0 +1,122 @@
+#include "compiler/lower/divide_attention.h"
+
+#include <algorithm>
+
+#include "compiler/lower/attention.h"
+#include "compiler/lower/prune_kernel.h"
+#include "runtime/base/check.h"
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kLine = 64;
+
+bool sums_over_rows(const AttentionStep& step) { return step.part == AttentionPart::gather; }
+bool has(const Attention& a, AttentionPart part) {
+  return std::any_of(a.steps.begin(), a.steps.end(), [&](const AttentionStep& s) { return s.part == part; });
+}
+
+class Divider {
+ public:
+  explicit Divider(const GraphKernel& whole) : whole_(whole), a_(*whole.kernel->attention) {}
+
+  std::vector<GraphKernel> run() {
+    Kernel rows = *whole_.kernel, keys = rows;
+    std::erase_if(rows.attention->steps, sums_over_rows);
+    std::erase_if(keys.attention->steps,
+                  [](const AttentionStep& s) { return s.part == AttentionPart::mix || s.part == AttentionPart::fold; });
+    for (const AttentionStep& step : a_.steps)
+      if (step.part == AttentionPart::fold && is_read(keys, step.reduction)) hand_over(rows, keys, step.reduction);
+    Attention& a = *rows.attention;
+    a.batch.insert(a.batch.end(), a.turns.begin(), a.turns.end());
+    a.turns.clear();
+    return {finish(std::move(rows)), finish(std::move(keys))};
+  }
+
+ private:
+  // Whether a product needs a reduction's result.
+  static bool is_read(const Kernel& kernel, uint16_t reduction) {
+    const std::vector<uint64_t> needs = reductions_of_values(kernel);
+    return std::any_of(kernel.attention->steps.begin(), kernel.attention->steps.end(),
+                       [&](const AttentionStep& s) { return (needs[s.left] | needs[s.right]) >> reduction & 1; });
+  }
+
+  // A row's fold goes through memory.
+  void hand_over(Kernel& rows, Kernel& keys, uint16_t reduction) {
+    Affine place;
+    int64_t count = 1;
+    std::vector<AxisId> axes = a_.batch;
+    axes.insert(axes.end(), a_.turns.begin(), a_.turns.end());
+    axes.push_back(a_.row);
+    for (size_t k = axes.size(); k-- > 0; count *= rows.extent(axes[k])) place = place + Affine::of_axis(axes[k], count);
+    const DType dtype = rows.reductions[reduction].dtype;
+    const auto buffer = static_cast<uint16_t>(rows.buffers.size());
+    for (Kernel* k : {&rows, &keys}) k->buffers.push_back({dtype, k == &rows ? BufferAccess::write : BufferAccess::read, count});
+    parts_.push_back({buffer, end_});
+    end_ += (count * bytes_of(dtype) + kLine - 1) / kLine * kLine;
+    Scalar result;
+    result.kind = ScalarKind::reduction;
+    result.dtype = dtype;
+    result.slot = reduction;
+    rows.values.push_back(result);
+    for (AttentionStep& step : rows.attention->steps)
+      if (step.reduction == reduction) step.stores.push_back({buffer, place, static_cast<ValueId>(rows.values.size() - 1), StoreMode::set});
+    for (Scalar& v : keys.values) {
+      if (v.kind != ScalarKind::reduction || v.slot != reduction) continue;
+      EINC_CHECK(v.dtype == dtype, "a fold is read as it is");
+      v.kind = ScalarKind::load;
+      v.slot = buffer;
+      v.index = place;
+    }
+  }
+
+  GraphKernel finish(Kernel kernel) const {
+    std::erase_if(kernel.attention->steps,
+                  [&](const AttentionStep& s) { return s.part == AttentionPart::scores && !is_needed(kernel, s.reduction); });
+    const std::vector<uint16_t> left = prune_kernel(kernel);
+    GraphKernel made = whole_;
+    made.buffers.clear();
+    made.parts.clear();
+    for (size_t b = 0; b < left.size(); ++b) {
+      made.buffers.push_back(left[b] < whole_.buffers.size() ? whole_.buffers[left[b]] : NodeId{});
+      for (const Parts& p : parts_)
+        if (p.buffer == left[b]) made.parts.push_back({static_cast<uint16_t>(b), p.offset});
+    }
+    const std::string problem = verify(kernel);
+    EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
+    made.kernel = std::make_shared<const Kernel>(std::move(kernel));
+    return made;
+  }
+
+  static bool is_needed(const Kernel& kernel, uint16_t reduction) {
+    const std::vector<uint64_t> needs = reductions_of_values(kernel);
+    return std::any_of(kernel.attention->steps.begin(), kernel.attention->steps.end(), [&](const AttentionStep& s) {
+      if (s.part == AttentionPart::scores) return false;
+      const uint64_t read = s.part == AttentionPart::fold ? needs[kernel.reductions[s.reduction].value] : needs[s.left] | needs[s.right];
+      return (read >> reduction & 1) != 0;
+    });
+  }
+
+  const GraphKernel& whole_;
+  const Attention& a_;
+  std::vector<Parts> parts_;
+  int64_t end_ = 0;
+};
+
+}  // namespace
+
+void divide_attention(KernelList& list) {
+  std::vector<GraphKernel> kernels;
+  for (GraphKernel& k : list.kernels) {
+    const auto& a = k.kernel->attention;
+    if (!a || !has(*a, AttentionPart::gather) || !(has(*a, AttentionPart::mix) || has(*a, AttentionPart::fold))) {
+      kernels.push_back(std::move(k));
+      continue;
+    }
+    for (GraphKernel& part : Divider(k).run()) kernels.push_back(std::move(part));
+  }
+  list.kernels = std::move(kernels);
+}
+
+}  // namespace einc
