@@ -6,15 +6,14 @@
 #include <thread>
 
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/initialize_gpu.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/run_data.h"
 #include "compiler/ir/interpret_ops.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
 #include "compiler/pipeline/pipeline.h"
-#include "runtime/cuda/cuda_executor.h"
 #include "runtime/executor/executor.h"
-#include "runtime/executor/initialize.h"
 
 namespace einc {
 namespace {
@@ -123,15 +122,7 @@ RunValues run_on_gpu(const RunRequest& request, const Graph& graph, const Bindin
   FileCache cache(FileCache::default_folder());
   const CudaKernels kernels(program->executable, cache, threads_of(request));
   CudaExecutor executor(program->executable, kernels);
-  ThreadPool pool(threads_of(request));
-  const std::vector<ExecutableBuffer>& buffers = executor.program().buffers;
-  for (uint32_t b = 0; b < buffers.size(); ++b) {
-    const ExecutableBuffer& buffer = buffers[b];
-    if (buffer.role != BufferRole::param && buffer.role != BufferRole::state) continue;
-    HostArray first{buffer.dtype, buffer.shape, std::vector<std::byte>(static_cast<size_t>(buffer.bytes))};
-    initialize(pool, buffer.init, buffer.init_arguments, request.seed, buffer.name, buffer.dtype, first.count(), first.bytes.data());
-    executor.set(b, first);
-  }
+  initialize(executor, request.seed);
   return run_on(executor, program->bound, request, data);
 }
 

@@ -276,4 +276,29 @@ void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<b
   wait();
 }
 
+std::vector<LaunchSpan> CudaExecutor::run_traced(uint64_t seed, uint64_t step) {
+  prepare(seed, step);
+  upload_control();
+  copy_all(program().snapshots);
+  std::vector<cuda::OwnedEvent> events(program().launches.size() + 1);
+  for (size_t l = 0; l < events.size(); ++l) {
+    EINC_CUDA(cuEventCreate, events[l].out(), 0);
+    if (l > 0) launch(l - 1);
+    EINC_CUDA(cuEventRecord, events[l].get(), stream());
+  }
+  read_numbers();
+  copy_all(program().copies);
+  read_control(staged().at_end);
+  wait();
+  const auto since = [&](size_t event) {
+    float milliseconds = 0;
+    EINC_CUDA(cuEventElapsedTime, &milliseconds, events[0].get(), events[event].get());
+    return static_cast<double>(milliseconds) / 1e3;
+  };
+  std::vector<LaunchSpan> spans;
+  for (size_t l = 0; l + 1 < events.size(); ++l)
+    spans.push_back({static_cast<uint32_t>(l), 0, l == 0 ? 0 : spans.back().end, since(l + 1)});
+  return spans;
+}
+
 }  // namespace einc

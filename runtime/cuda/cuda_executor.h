@@ -15,6 +15,7 @@
 #include "runtime/cuda/gemm.h"
 #include "runtime/executor/checked_numbers.h"
 #include "runtime/program/kernel_function.h"
+#include "runtime/program/launch_span.h"
 
 namespace einc {
 
@@ -60,6 +61,8 @@ class CudaExecutor {
   NonFinite run_while_finite(uint64_t seed, uint64_t step);
   // As run, waiting for every launch, as long as `goes_on` says so after it; a failure names the launch.
   void run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on);
+  // As run; tells when the GPU worked on each launch, in their order: seconds since the first one began, as the GPU's events count them.
+  std::vector<LaunchSpan> run_traced(uint64_t seed, uint64_t step);
   // Until all runs are done. Throws as run.
   void wait();
   HostArray loss() const;  // of the last run

@@ -79,8 +79,8 @@ std::string text_of(const CudaMatrix& m, DevicePointer address) {
   return fmt::format("{}{} {}/{} @{}", to_string(m.dtype), m.transposed ? "T" : "", m.leading, m.batch_stride, alignment_of(address));
 }
 
-// Numbers as a step has them: zeros would be multiplied faster. Each 16 bits are 0.5 to 1 in bf16, of both signs; no f32 or f16 of them is
-// large.
+}  // namespace
+
 void fill_random(DevicePointer memory, size_t bytes, Stream stream) {
   static const std::vector<uint16_t> numbers = [] {
     std::vector<uint16_t> made(size_t{1} << 19);
@@ -91,8 +91,6 @@ void fill_random(DevicePointer memory, size_t bytes, Stream stream) {
   for (size_t at = 0; at < bytes; at += numbers.size() * 2)
     EINC_CUDA(cuMemcpyHtoDAsync_v2, memory + at, numbers.data(), std::min(bytes - at, numbers.size() * 2), stream);
 }
-
-}  // namespace
 
 GemmPlan::Operand GemmPlan::operand(const CudaMatrix& matrix, int64_t batch, int64_t rows, int64_t columns,
                                     std::span<const DevicePointer> addresses) {

@@ -39,6 +39,10 @@ using OwnedMatmul = LtOwned<LtMatmul, &LtTable::cublasLtMatmulDescDestroy>;
 using OwnedLayout = LtOwned<LtLayout, &LtTable::cublasLtMatrixLayoutDestroy>;
 using OwnedPreference = LtOwned<LtPreference, &LtTable::cublasLtMatmulPreferenceDestroy>;
 
+// Numbers as a step has them: zeros would be multiplied faster. Each 16 bits are 0.5 to 1 in bf16, of both signs; no f32 or f16 of them is
+// large.
+void fill_random(DevicePointer memory, size_t bytes, Stream stream);
+
 class GemmPlan {
  public:
   // `addresses`: of the program's buffers, which stay there. Where the table has no algorithm for the shape the best candidates are timed,

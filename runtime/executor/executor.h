@@ -12,18 +12,12 @@
 #include "runtime/executor/mapping.h"
 #include "runtime/program/executable.h"
 #include "runtime/program/kernel_function.h"
+#include "runtime/program/launch_span.h"
 
 namespace einc {
 
 // Where inputs, params and states lie: in the executor's own memory, or where they are bound to before the first run.
 enum class Sources : uint8_t { own, bound };
-
-// One thread's part of one launch: seconds since the run began.
-struct LaunchSpan {
-  uint32_t launch = 0;
-  int thread = 0;
-  double begin = 0, end = 0;
-};
 
 // Throws RuntimeFailure (data): "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
 [[noreturn]] void throw_index_fault(const Executable& program, const IndexFault& fault);
