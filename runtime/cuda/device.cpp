@@ -90,4 +90,17 @@ OwnedStream make_stream() {
   return stream;
 }
 
+double seconds_on(Stream stream, const std::function<void()>& work) {
+  OwnedEvent begin, end;
+  EINC_CUDA(cuEventCreate, begin.out(), 0);
+  EINC_CUDA(cuEventCreate, end.out(), 0);
+  EINC_CUDA(cuEventRecord, begin.get(), stream);
+  work();
+  EINC_CUDA(cuEventRecord, end.get(), stream);
+  EINC_CUDA(cuEventSynchronize, end.get());
+  float milliseconds = 0;
+  EINC_CUDA(cuEventElapsedTime, &milliseconds, begin.get(), end.get());
+  return static_cast<double>(milliseconds) / 1e3;
+}
+
 }  // namespace einc::cuda

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "runtime/cuda/driver_api.h"
@@ -65,6 +66,9 @@ using OwnedGraphExec = Handle<GraphExec, &DriverTable::cuGraphExecDestroy>;
 DeviceMemory allocate(int64_t bytes, const std::string& what);
 HostMemory allocate_host(int64_t bytes);
 OwnedStream make_stream();
+
+// What the GPU takes for the work that `work` puts on the stream, by its events; waits for it.
+double seconds_on(Stream stream, const std::function<void()>& work);
 
 }  // namespace einc::cuda
 

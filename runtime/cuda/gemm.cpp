@@ -166,19 +166,13 @@ AlgorithmTable::Entry GemmPlan::choose(Stream stream, const std::string& where) 
 
 // The least of several runs; infinity when the algorithm does not take these matrices after all.
 double GemmPlan::seconds(const AlgorithmTable::Entry& entry, Stream stream) const {
-  OwnedEvent begin, end;
-  EINC_CUDA(cuEventCreate, begin.out(), 0);
-  EINC_CUDA(cuEventCreate, end.out(), 0);
   double least = std::numeric_limits<double>::infinity();
   if (multiply(entry, stream) != 0) return least;
   for (int i = 0; i < kRepetitions; ++i) {
-    EINC_CUDA(cuEventRecord, begin.get(), stream);
-    if (multiply(entry, stream) != 0) return std::numeric_limits<double>::infinity();
-    EINC_CUDA(cuEventRecord, end.get(), stream);
-    EINC_CUDA(cuEventSynchronize, end.get());
-    float milliseconds = 0;
-    EINC_CUDA(cuEventElapsedTime, &milliseconds, begin.get(), end.get());
-    least = std::min(least, static_cast<double>(milliseconds) / 1e3);
+    Result result = 0;
+    const double time = seconds_on(stream, [&] { result = multiply(entry, stream); });
+    if (result != 0) return std::numeric_limits<double>::infinity();
+    least = std::min(least, time);
   }
   return least;
 }

@@ -19,20 +19,9 @@ constexpr int64_t kLargeMemory = 8LL << 30;  // of a GPU that has room for all o
 
 // The least of several rounds, after one that does not count.
 double seconds_of(Stream stream, const std::function<void()>& work) {
-  OwnedEvent begin, end;
-  EINC_CUDA(cuEventCreate, begin.out(), 0);
-  EINC_CUDA(cuEventCreate, end.out(), 0);
   work();
   double least = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < kRounds; ++round) {
-    EINC_CUDA(cuEventRecord, begin.get(), stream);
-    work();
-    EINC_CUDA(cuEventRecord, end.get(), stream);
-    EINC_CUDA(cuEventSynchronize, end.get());
-    float milliseconds = 0;
-    EINC_CUDA(cuEventElapsedTime, &milliseconds, begin.get(), end.get());
-    least = std::min(least, static_cast<double>(milliseconds) / 1e3);
-  }
+  for (int round = 0; round < kRounds; ++round) least = std::min(least, seconds_on(stream, work));
   return least;
 }
 

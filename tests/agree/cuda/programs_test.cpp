@@ -1,119 +1,22 @@
-// Generated code against the interpreter and against PyTorch's values: every op, the examples, with and without fusion, on one
-// and two threads.
+// Generated CUDA on the emulated GPU against the interpreter and against PyTorch's values: every op, the examples, with and without fusion.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <nlohmann/json.hpp>
-
-#include "compiler/precision/assign.h"
-#include "compiler/simplify/expand.h"
-#include "compiler/simplify/simplify.h"
+#include "tests/support/backend_programs.h"
 #include "tests/support/run_cuda.h"
 
 using namespace einc;
-using nlohmann::json;
 
 namespace {
 
-std::string difference(const Tensor& found, const Tensor& wanted, double tolerance) {
-  if (found.shape != wanted.shape) return "shapes differ";
-  for (int64_t i = 0; i < wanted.count(); ++i) {
-    const double f = found.real_at(i), w = wanted.real_at(i);
-    if (std::isnan(w) ? std::isnan(f) : f == w) continue;
-    if (!(std::fabs(f - w) <= tolerance * std::max(1.0, std::fabs(w))))
-      return fmt::format("{} is {}, not {}", describe_position(wanted.shape, i), f, w);
-  }
-  return "";
+CpuRun run(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+           const Fusion& fusion) {
+  return run_cuda(graph, dims, inputs, params, states, {}, fusion);
 }
 
-double tolerance_of(DType dtype) {
-  if (!is_floating(dtype)) return 0;
-  return dtype == DType::f64 ? 1e-11 : dtype == DType::f32 ? 2e-5 : info(dtype).epsilon;
-}
-
-double number(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
-
-Tensor tensor_of(const json& packed) {
-  Tensor tensor = Tensor::zeros(*parse_dtype(packed["dtype"].get<std::string>()), packed["shape"].get<std::vector<int64_t>>());
-  for (size_t i = 0; i < packed["data"].size(); ++i)
-    if (tensor.is_real())
-      tensor.reals[i] = number(packed["data"][i]);
-    else
-      tensor.ints[i] = packed["data"][i].get<int64_t>();
-  return tensor;
-}
-
-Graph finished(const Graph& graph) { return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::f32); }
-
-void compare(const std::string& what, const Graph& elaborated, const Bindings& dims) {
-  const Graph graph = finished(elaborated);
-  const TensorMap inputs = some_inputs(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
-  const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  for (const Fusion& fusion : {Fusion::off, Fusion::on}) {
-    CAPTURE(what);
-    CAPTURE(fusion == Fusion::on);
-    const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, fusion);
-    const auto check = [&](const std::string& name, const Tensor& f, const Tensor& w) {
-      CAPTURE(name);
-      CHECK(difference(f, w, tolerance_of(f.dtype)) == "");
-    };
-    REQUIRE(found.outputs.size() == wanted.outputs.size());
-    for (size_t i = 0; i < wanted.outputs.size(); ++i)
-      check(wanted.outputs[i].first.str(), found.outputs[i].second, wanted.outputs[i].second);
-    if (wanted.loss && found.loss) check("loss", *found.loss, *wanted.loss);
-    for (const auto& [name, value] : found.gradients) check("gradient " + name.str(), value, wanted.gradients.at(name));
-    for (const auto& [name, value] : wanted.params) check("param " + name.str(), found.params.at(name), value);
-    for (const auto& [name, value] : wanted.states) check("state " + name.str(), found.states.at(name), value);
-  }
-}
+const Fusion kWays[] = {Fusion::off, Fusion::on};
 
 }  // namespace
 
-TEST_CASE("cuda: programs with PyTorch's values") {
-  std::ifstream in("tests/numeric/ops/cases.json");
-  const json cases = json::parse(in);
-  for (const json& test : cases) {
-    const std::string name = test["name"].get<std::string>();
-    CAPTURE(name);
-    const Graph graph = finished(compile_text(test["program"].get<std::string>()));
-    TensorMap inputs;
-    for (const auto& [input, packed] : test["inputs"].items()) inputs.emplace(Name(input), tensor_of(packed));
-    for (const Fusion& fusion : {Fusion::off, Fusion::on}) {
-      CAPTURE(fusion == Fusion::on);
-      const CpuRun run = run_cuda(graph, {}, inputs, {}, {}, {}, fusion);
-      for (const auto& [output, tensor] : run.outputs) {
-        CAPTURE(output.str());
-        const Tensor wanted = tensor_of(test["outputs"][output.str()]);
-        CHECK(difference(tensor, wanted, std::max(test["tolerance"].get<double>(), tolerance_of(tensor.dtype))) == "");
-      }
-    }
-  }
-}
-
-TEST_CASE("cuda: the examples") {
-  const std::pair<const char*, Bindings> models[] = {
-      {"two_layer.ein", {{"batch", 3}, {"width", 4}, {"out", 5}}},
-      {"mlp.ein", {{"batch", 3}, {"features", 5}, {"hidden", 4}, {"classes", 2}}},
-      {"deep_linear.ein", {{"batch", 2}, {"width", 3}, {"layers", 3}}},
-      {"attention.ein", {{"batch", 2}, {"seq", 3}, {"heads", 2}, {"head", 2}}},
-      {"cnn.ein", {{"batch", 2}, {"height", 8}, {"width", 8}, {"c1", 2}, {"c2", 3}, {"classes", 4}}},
-      {"gpt2.ein", {{"batch", 2}, {"seq", 3}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 2}}},
-      {"llama.ein", {{"batch", 1}, {"seq", 3}, {"vocab", 5}, {"layers", 3}, {"embed", 8}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 6}}},
-      {"lora.ein", {{"batch", 2}, {"width", 3}, {"out", 4}, {"rank", 2}}},
-  };
-  for (const auto& [name, dims] : models) compare(name, compile_example(name, dims), dims);
-}
-
-TEST_CASE("cuda: random draws and dropout") {
-  compare("draws", compile_text(R"(
-input x: [rows=37 cols=5]
-output u = uniform(rows, cols)
-output z = normal(rows, cols)
-output y = dropout(x, 0.25)
-output h = sum(normal(rows, cols, wide = 3), rows, cols)
-)"),
-          {});
-}
+TEST_CASE("cuda: programs with PyTorch's values") { check_torch_programs(run, kWays); }
+TEST_CASE("cuda: the examples") { check_examples(run, kWays); }
+TEST_CASE("cuda: random draws and dropout") { check_draws(run, kWays); }

@@ -1,0 +1,18 @@
+// What every backend must give: PyTorch's values of the op programs, the interpreter's of the examples with their gradients and updates,
+// and its random draws. With each of some ways to form kernels.
+#pragma once
+#include <functional>
+#include <span>
+
+#include "tests/support/run_cpu.h"
+
+namespace einc {
+
+using Backend = std::function<CpuRun(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params,
+                                     const TensorMap& states, const Fusion& fusion)>;
+
+void check_torch_programs(const Backend& backend, std::span<const Fusion> fusions);
+void check_examples(const Backend& backend, std::span<const Fusion> fusions);
+void check_draws(const Backend& backend, std::span<const Fusion> fusions);
+
+}  // namespace einc
