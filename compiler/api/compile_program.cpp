@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "compiler/ir/init_arguments.h"
 #include "compiler/pipeline/cpu_program.h"
+#include "compiler/pipeline/cuda_program.h"
 #include "dsl/render.h"
 #include "runtime/base/check.h"
+#include "runtime/cuda/cuda_program.h"
 #include "runtime/executor/native_program.h"
 
 namespace einc {
@@ -161,6 +164,20 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
     parts[part] = NativePart{std::move(lowered->lowered.program), code.back().functions};
   }
   return std::make_shared<CompiledHere>(program_info(graphs), std::move(parts), std::move(code));
+}
+
+std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder) {
+  PerPart<CudaExecutable> parts;
+  for (size_t p = 0; p < kParts; ++p) {
+    const Part part = static_cast<Part>(p);
+    if (!graphs.parts[part]) continue;
+    CudaOptions options;
+    options.mode = run_mode(part);
+    parts[part] = std::move(compile_for_cuda(*graphs.parts[part], graphs.dims, options)->executable);
+  }
+  FileCache cache(cache_folder);
+  const auto threads = static_cast<int>(std::thread::hardware_concurrency());
+  return std::make_shared<CudaProgram>(program_info(graphs), std::move(parts), cache, threads);
 }
 
 std::vector<Error::Diagnostic> to_public(const SourceMap& sources, const Diagnostics& diagnostics) {

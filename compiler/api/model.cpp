@@ -66,9 +66,10 @@ Model Model::Details::compile(const Open& open, const CompileOptions& options) {
     auto details = std::make_shared<Details>();
     details->graphs = graphs;
     details->warnings = to_public(graphs->compilation.sources, graphs->compilation.diagnostics);
-    auto program = options.target == Target::reference
-                       ? reference_program(graphs)
-                       : native_program(*graphs, options.code_cache ? *options.code_cache : FileCache::default_folder());
+    const std::filesystem::path cache = options.code_cache ? *options.code_cache : FileCache::default_folder();
+    auto program = options.target == Target::reference ? reference_program(graphs)
+                   : options.target == Target::cuda    ? cuda_program(*graphs, cache)
+                                                       : native_program(*graphs, cache);
     return Model(std::move(program), std::move(details));
   });
 }

@@ -24,18 +24,25 @@ class ReferenceRunner : public Runner {
 
   void run(Part part, uint64_t seed, uint64_t step) override { keep(part, compute(part, seed, step, {})); }
 
-  bool run_while_finite(Part part, uint64_t seed, uint64_t step) override {
+  NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
     const InterpretResult result = compute(part, seed, step, {});
     loss_[part] = to_host(*result.loss);
-    if (!std::isfinite(result.loss->reals.front())) return false;
+    if (!std::isfinite(result.loss->reals.front())) return NonFinite::loss;
+    for (const uint32_t norm : norms_of(part))
+      if (is_faulty(result.outputs[norm].second)) return NonFinite::gradient;
     keep(part, result);
-    return true;
+    return NonFinite::nothing;
   }
 
-  // Goes back from the loss over nodes that are not finite.
-  std::string find_fault(Part part, uint64_t seed, uint64_t step) override {
+  // Goes back from it over nodes that are not finite.
+  std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override {
     const Graph& graph = *graphs_.parts[part];
     NodeId fault = graph.loss;
+    if (what == NonFinite::gradient) {
+      const InterpretResult result = compute(part, seed, step, {});
+      for (const uint32_t norm : norms_of(part))
+        if (is_faulty(result.outputs[norm].second)) fault = graph.outputs[norm].node;
+    }
     for (;;) {
       const auto& operands = graph[fault].operands;
       const InterpretResult result = compute(part, seed, step, {operands.begin(), operands.end()});
@@ -62,6 +69,8 @@ class ReferenceRunner : public Runner {
 
  private:
   static constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
+
+  std::vector<uint32_t> norms_of(Part part) const { return part == Part::training ? gradient_norms(info_) : std::vector<uint32_t>(); }
 
   // A mask's -inf is none.
   static bool is_faulty(const Tensor& tensor) {

@@ -12,7 +12,10 @@
 
 namespace einc {
 
+enum class BenchTarget : uint8_t { cpu, cuda };
+
 struct BenchOptions {
+  BenchTarget target = BenchTarget::cpu;
   RunMode mode = RunMode::training;
   int threads = 1, steps = 5;
   Fusion fusion = Fusion::on;
@@ -21,22 +24,23 @@ struct BenchOptions {
 
 // All launches of one function.
 struct KernelTime {
-  std::string symbol, label;  // the label of its first launch
+  std::string symbol, label;  // the label of its first launch; a product of cuBLASLt has its matrices for a symbol
   int64_t launches = 0;
   double seconds = 0;
   KernelWork work;
 };
 
 struct BenchMemory {
-  int64_t planned = 0;     // bytes of the executor: buffers, and the threads' own
-  int64_t before = 0;      // resident before the executor was made: compiler, libraries
-  int64_t high_water = 0;  // the process' VmHWM after the last step
+  int64_t planned = 0;     // bytes of the executor: buffers, and the threads' own or cuBLASLt's workspace
+  int64_t before = 0;      // resident before the executor was made: compiler, libraries; of a GPU, what was taken of its memory
+  int64_t high_water = 0;  // the process' VmHWM after the last step; of a GPU, what is taken then
 };
 
 struct BenchResult {
   BenchOptions options;
   Policy policy = Policy::f32;
-  CpuPeak peak;
+  std::string gpu;  // its name; empty: the processor
+  CpuPeak peak;     // of the GPU: products by cuBLASLt, and the copy
   double compile_seconds = 0;
   std::vector<double> steps;  // seconds of each, in the order they ran
   double step = 0;            // their median

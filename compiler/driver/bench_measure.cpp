@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -6,10 +8,13 @@
 
 #include "compiler/cost/totals.h"
 #include "compiler/driver/bench.h"
+#include "compiler/driver/initialize_gpu.h"
 #include "compiler/driver/process_memory.h"
 #include "compiler/pipeline/cpu_program.h"
+#include "compiler/pipeline/cuda_program.h"
 #include "runtime/base/float_format.h"
 #include "runtime/base/random.h"
+#include "runtime/cuda/gpu_peak.h"
 
 namespace einc {
 namespace {
@@ -18,7 +23,9 @@ constexpr int kTracedSteps = 3;  // a kernel's time is its best of these
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-void make_inputs(Executor& executor, const Executable& program) {
+template <class Machine>
+void make_inputs(Machine& machine) {
+  const Executable& program = machine.program();
   int64_t bound = 2;
   for (const Launch& launch : program.launches)
     for (const SiteInfo& site : launch.sites) bound = bound == 2 ? site.bound : std::min(bound, site.bound);
@@ -26,13 +33,15 @@ void make_inputs(Executor& executor, const Executable& program) {
     const ExecutableBuffer& buffer = program.buffers[b];
     if (buffer.role != BufferRole::input) continue;
     const PhiloxKey key = random_key(0, buffer.name);
-    std::byte* at = executor.bytes(b).data();
-    const int64_t count = buffer.bytes / bytes_of(buffer.dtype);
+    HostArray values{buffer.dtype, buffer.shape, std::vector<std::byte>(static_cast<size_t>(buffer.bytes))};
+    std::byte* at = values.bytes.data();
+    const int64_t count = values.count();
     for (int64_t i = 0; i < count; ++i) {
       const double u = random_uniform(key, 0, static_cast<uint64_t>(i));
       store_number(buffer.dtype, is_floating(buffer.dtype) ? u : std::floor(u * static_cast<double>(bound)),
                    at + i * bytes_of(buffer.dtype));
     }
+    machine.set(b, values);
   }
 }
 
@@ -60,18 +69,45 @@ std::vector<double> seconds_of(const std::vector<LaunchSpan>& spans, size_t laun
   return end;
 }
 
-std::vector<KernelTime> kernels_of(const CpuProgram& cpu, const std::vector<double>& seconds) {
-  const Executable& program = cpu.program();
-  std::vector<KernelTime> rows(program.functions.size());
+// `symbols`: of the launches; equal ones make one row.
+std::vector<KernelTime> kernels_of(const Executable& program, const std::vector<std::string>& symbols, const KernelList& list,
+                                   const std::vector<double>& seconds) {
+  std::vector<KernelTime> rows;
+  std::unordered_map<std::string, size_t> row_of;
   for (size_t l = 0; l < program.launches.size(); ++l) {
-    const Launch& launch = program.launches[l];
-    KernelTime& row = rows[launch.function];
-    if (row.launches++ == 0) row.symbol = program.functions[launch.function], row.label = launch.label;
+    const auto [found, fresh] = row_of.emplace(symbols[l], rows.size());
+    if (fresh) rows.push_back({symbols[l], program.launches[l].label, 0, 0, {}});
+    KernelTime& row = rows[found->second];
+    ++row.launches;
     row.seconds += seconds[l];
-    add(row.work, work_of(*cpu.lowered().list.kernels[l].kernel));
+    add(row.work, work_of(*list.kernels[l].kernel));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
   return rows;
+}
+
+// `machine`: an executor with its params and states initialised; `run(step)` comes back when the step is done.
+template <class Machine, class Run>
+void time_steps(Machine& machine, Run run, const std::vector<std::string>& symbols, const KernelList& list, BenchResult& result) {
+  make_inputs(machine);
+  run(0);
+  const auto steps = static_cast<uint64_t>(result.options.steps);
+  for (uint64_t i = 0; i < steps; ++i) {
+    const double start = now();
+    run(i + 1);
+    result.steps.push_back(now() - start);
+  }
+  result.step = median(result.steps);
+  const Executable& program = machine.program();
+  std::vector<double> best(program.launches.size(), std::numeric_limits<double>::infinity());
+  for (uint64_t i = 0; i < kTracedSteps; ++i) {
+    result.spans = machine.run_traced(0, steps + i + 1);
+    const std::vector<double> seconds = seconds_of(result.spans, best.size());
+    for (size_t l = 0; l < best.size(); ++l) best[l] = std::min(best[l], seconds[l]);
+  }
+  result.kernels = kernels_of(program, symbols, list, best);
+  for (const KernelTime& kernel : result.kernels) add(result.executed, kernel.work);
+  for (const Launch& launch : program.launches) result.labels.push_back(launch.label);
 }
 
 double algorithmic_flops(const Graph& graph, const Bindings& dims) {
@@ -86,11 +122,10 @@ double BenchResult::share_of_bound(const KernelTime& kernel) const {
   return std::max(flops / peak_flops(), bytes / peak.bandwidth()) / kernel.seconds;
 }
 
-BenchResult measure(const Graph& graph, const Bindings& dims, const BenchOptions& options) {
-  BenchResult result;
-  result.options = options;
-  result.policy = graph.policy == Policy::inherit ? Policy::f32 : graph.policy;
-  result.algorithmic = algorithmic_flops(graph, dims);
+namespace {
+
+void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) {
+  const BenchOptions& options = result.options;
   CpuOptions cpu_options;
   cpu_options.mode = options.mode;
   cpu_options.fusion = options.fusion;
@@ -100,31 +135,66 @@ BenchResult measure(const Graph& graph, const Bindings& dims, const BenchOptions
   result.compile_seconds = now() - before;
   const auto pool = std::make_shared<ThreadPool>(options.threads);
   result.peak = measure_peak(*pool);
-
   forget_high_water();
   result.memory.before = resident_bytes();
   Executor executor(cpu.program(), cpu.functions(), pool, Sources::own);
   executor.initialize(0);
-  make_inputs(executor, cpu.program());
-  executor.run(0, 0);
-  for (int i = 0; i < options.steps; ++i) {
-    const double start = now();
-    executor.run(0, static_cast<uint64_t>(i) + 1);
-    result.steps.push_back(now() - start);
-  }
-  result.step = median(result.steps);
+  std::vector<std::string> symbols;
+  for (const Launch& launch : cpu.program().launches) symbols.push_back(cpu.program().functions[launch.function]);
+  time_steps(
+      executor, [&](uint64_t step) { executor.run(0, step); }, symbols, cpu.lowered().list, result);
   result.memory.planned = cpu.program().memory_bytes + options.threads * cpu.program().scratch_bytes;
   result.memory.high_water = high_water_bytes();
+}
 
-  std::vector<double> best(cpu.program().launches.size(), std::numeric_limits<double>::infinity());
-  for (int i = 0; i < kTracedSteps; ++i) {
-    result.spans = executor.run_traced(0, static_cast<uint64_t>(options.steps + i) + 1);
-    const std::vector<double> seconds = seconds_of(result.spans, best.size());
-    for (size_t l = 0; l < best.size(); ++l) best[l] = std::min(best[l], seconds[l]);
-  }
-  result.kernels = kernels_of(cpu, best);
-  for (const KernelTime& kernel : result.kernels) add(result.executed, kernel.work);
-  for (const Launch& launch : cpu.program().launches) result.labels.push_back(launch.label);
+std::string symbol_of(const CudaGemm& gemm) {
+  return fmt::format("{} of {} x {} x {} {}{} {}{}", gemm.batch, gemm.rows, gemm.depth, gemm.columns, to_string(gemm.left.dtype),
+                     gemm.left.transposed ? "'" : "", to_string(gemm.right.dtype), gemm.right.transposed ? "'" : "");
+}
+
+void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) {
+  const BenchOptions& options = result.options;
+  CudaOptions cuda_options;
+  cuda_options.mode = options.mode;
+  cuda_options.fusion = options.fusion;
+  const double before = now();
+  const std::unique_ptr<CudaProgramText> text = compile_for_cuda(graph, dims, cuda_options);
+  const CudaExecutable& executable = text->executable;
+  FileCache cache(options.cached ? FileCache::default_folder() : std::filesystem::path());
+  const CudaKernels kernels(executable, cache, options.threads);
+  result.compile_seconds = now() - before;
+  const cuda::Gpu& gpu = cuda::Gpu::get();
+  result.gpu = gpu.name();
+  const cuda::GpuPeak peak = cuda::measure_peak();
+  result.peak.flops = peak.f32_flops, result.peak.bf16_flops = peak.bf16_flops, result.peak.copy = peak.copy;
+  const auto taken = [&] { return gpu.memory_bytes() - gpu.free_bytes(); };
+  result.memory.before = taken();
+  CudaExecutor executor(executable, kernels);
+  initialize(executor, 0);
+  std::vector<std::string> symbols;
+  for (size_t l = 0; l < executable.calls.size(); ++l)
+    symbols.push_back(executable.calls[l].gemm ? symbol_of(*executable.calls[l].gemm)
+                                               : executable.program.functions[executable.program.launches[l].function]);
+  const auto run = [&](uint64_t step) {
+    executor.run(0, step);
+    executor.wait();
+  };
+  time_steps(executor, run, symbols, text->list, result);
+  result.memory.planned = executable.program.memory_bytes + executable.workspace_bytes;
+  result.memory.high_water = taken();
+}
+
+}  // namespace
+
+BenchResult measure(const Graph& graph, const Bindings& dims, const BenchOptions& options) {
+  BenchResult result;
+  result.options = options;
+  result.policy = graph.policy == Policy::inherit ? Policy::f32 : graph.policy;
+  result.algorithmic = algorithmic_flops(graph, dims);
+  if (options.target == BenchTarget::cuda)
+    measure_gpu(graph, dims, result);
+  else
+    measure_cpu(graph, dims, result);
   return result;
 }
 

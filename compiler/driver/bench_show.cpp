@@ -16,6 +16,11 @@ const char* distance(double round_trip) {
   return round_trip > kFarRoundTrip ? "far" : "near";
 }
 
+std::string gpu_text(const std::string& name, const CpuPeak& peak) {
+  return fmt::format("machine    {}: {:.1f} TFLOP/s f32 and {:.1f} bf16 in products of cuBLASLt; {:.0f} GB/s copied\n", name,
+                     peak.flops * 1e-12, peak.bf16_flops * 1e-12, peak.copy * 1e-9);
+}
+
 std::string machine_text(const CpuPeak& peak, int threads) {
   std::string text = fmt::format("machine    {:.0f} GFLOP/s f32", peak.flops * 1e-9);
   if (peak.bf16_flops > 0) text += fmt::format(", {:.0f} bf16", peak.bf16_flops * 1e-9);
@@ -30,6 +35,8 @@ std::string machine_text(const CpuPeak& peak, int threads) {
 
 std::string row_text(const BenchResult& result, const KernelTime& k, double total) {
   const auto flops = static_cast<double>(k.work.flops()), bytes = static_cast<double>(k.work.bytes_read + k.work.bytes_written);
+  if (k.seconds <= 0)
+    return fmt::format("{:<36} {:>8} {:>9} {:>6} {:>9} {:>7} {:>8}\n", k.label.substr(0, 36), k.launches, "0", "-", "-", "-", "-");
   return fmt::format("{:<36} {:>8} {:>9.3f} {:>5.1f}% {:>9.1f} {:>7.1f} {:>7.0f}%\n", k.label.substr(0, 36), k.launches, k.seconds * 1e3,
                      100 * k.seconds / total, flops / k.seconds * 1e-9, bytes / k.seconds * 1e-9, 100 * result.share_of_bound(k));
 }
@@ -45,7 +52,7 @@ double total_seconds(const std::vector<KernelTime>& kernels, size_t from) {
 std::string bench_text(const BenchResult& r, int kernels) {
   const auto [fastest, slowest] = std::minmax_element(r.steps.begin(), r.steps.end());
   const auto giga = [](auto x) { return static_cast<double>(x) * 1e-9; };
-  std::string text = machine_text(r.peak, r.options.threads);
+  std::string text = r.gpu.empty() ? machine_text(r.peak, r.options.threads) : gpu_text(r.gpu, r.peak);
   text += fmt::format("compiled   {:.3f} s; {} launches of {} kernels\n", r.compile_seconds, r.labels.size(), r.kernels.size());
   text +=
       fmt::format("step       {:.3f} ms, median of {} ({:.3f} to {:.3f})\n", r.step * 1e3, r.steps.size(), *fastest * 1e3, *slowest * 1e3);
@@ -53,9 +60,9 @@ std::string bench_text(const BenchResult& r, int kernels) {
       "work       {:.3f} GFLOP by the report's rules: {:.1f} GFLOP/s, MFU {:.1f} %; executed {:.3f} in contractions, {:.3f} in the rest\n",
       giga(r.algorithmic), r.algorithmic / r.step * 1e-9, 100 * r.mfu(), giga(r.executed.contraction),
       giga(r.executed.elementwise + r.executed.reduction));
-  text +=
-      fmt::format("memory     {:.3f} GB planned; the process' high-water mark is {:.3f} GB, {:.3f} of it there before the first run\n\n",
-                  giga(r.memory.planned), giga(r.memory.high_water), giga(r.memory.before));
+  text += fmt::format("memory     {:.3f} GB planned; the {} {:.3f} GB, {:.3f} of it there before the first run\n\n", giga(r.memory.planned),
+                      r.gpu.empty() ? "process' high-water mark is" : "GPU's memory taken is", giga(r.memory.high_water),
+                      giga(r.memory.before));
   const double total = total_seconds(r.kernels, 0);
   text += fmt::format("{:<36} {:>8} {:>9} {:>6} {:>9} {:>7} {:>8}\n", "kernel (its first launch)", "launches", "ms", "share", "GFLOP/s",
                       "GB/s", "of bound");
@@ -72,10 +79,12 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
   json["mode"] = r.options.mode == RunMode::training ? "training" : "inference";
   json["precision"] = std::string(to_string(r.policy));
   json["threads"] = r.options.threads;
-  json["machine"] = {{"f32_flops", r.peak.flops},
+  json["target"] = r.gpu.empty() ? "cpu" : "cuda";
+  json["machine"] = {{"gpu", r.gpu.empty() ? Json(nullptr) : Json(r.gpu)},
+                     {"f32_flops", r.peak.flops},
                      {"bf16_flops", r.peak.bf16_flops > 0 ? Json(r.peak.bf16_flops) : Json(nullptr)},
                      {"copy_bytes", r.peak.copy},
-                     {"triad_bytes", r.peak.triad},
+                     {"triad_bytes", r.peak.triad > 0 ? Json(r.peak.triad) : Json(nullptr)},
                      {"round_trip_s", r.peak.round_trip > 0 ? Json(r.peak.round_trip) : Json(nullptr)},
                      {"cores", r.peak.round_trip > 0 ? Json(distance(r.peak.round_trip)) : Json(nullptr)}};
   json["compile_s"] = r.compile_seconds;

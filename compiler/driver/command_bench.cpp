@@ -15,7 +15,7 @@ namespace einc {
 namespace {
 
 struct BenchRequest {
-  std::string file, mode = "training", precision, trace;
+  std::string file, mode = "training", precision, trace, target = "cpu";
   std::vector<std::string> dims, disable;
   int threads = 0, steps = 5, kernels = 12;
   bool no_cache = false, json = false;
@@ -31,6 +31,7 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(CLI::IsMember({"inference", "training"}));
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--threads", r.threads, "of the processor; all when not given")->check(CLI::PositiveNumber);
   app.add_option("--steps", r.steps, "steps to time after one that is not")->check(CLI::PositiveNumber);
   app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(CLI::NonNegativeNumber);
@@ -48,6 +49,7 @@ ExitStatus bench_command(Arguments arguments) {
   const auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
   BenchOptions options;
+  options.target = r.target == "cuda" ? BenchTarget::cuda : BenchTarget::cpu;
   options.mode = r.mode == "training" ? RunMode::training : RunMode::inference;
   options.threads = r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency());
   options.steps = r.steps;

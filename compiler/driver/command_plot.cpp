@@ -74,7 +74,7 @@ Plot plot_of(const std::vector<RunCurves>& runs) {
   }
   for (size_t r = 0; r < runs.size(); ++r)
     if (!runs[r].validation.empty()) loss.lines.push_back(line_of(runs[r].validation, r, LineStyle::dotted));
-  if (validated) plot.notes.push_back("thin lines: training loss; dots: validation loss");
+  if (validated) plot.notes.push_back("thin lines: training loss; thick lines with dots: validation loss");
   plot.panels.push_back(std::move(loss));
   if (!rate.lines.empty()) plot.panels.push_back(std::move(rate));
   if (!tokens.lines.empty()) plot.panels.push_back(std::move(tokens));

@@ -6,10 +6,12 @@
 #include <thread>
 
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/initialize_gpu.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/run_data.h"
 #include "compiler/ir/interpret_ops.h"
 #include "compiler/pipeline/cpu_program.h"
+#include "compiler/pipeline/cuda_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/executor/executor.h"
 
@@ -75,29 +77,53 @@ RunValues run_reference(const RunRequest& request, const Graph& graph, const Bin
   return {std::move(result.outputs), std::move(result.loss)};
 }
 
-RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
-  CpuOptions options;
-  options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
-  const CpuProgram cpu(graph, dims, options);
-  const Executable& program = cpu.program();
-  Executor session(program, cpu.functions(), request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency()));
-  session.initialize(request.seed);
+// `machine`: an executor of the program, its params and states initialised.
+template <class Machine>
+RunValues run_on(Machine& machine, const BoundGraph& bound, const RunRequest& request, const RunData& data) {
+  const Graph& graph = bound.graph;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if ((node.op != Op::input && node.op != Op::param && node.op != Op::state) || !cpu.lowered().bound.live[i]) continue;
-    const Shape& shape = cpu.lowered().bound.shapes[i];
+    if ((node.op != Op::input && node.op != Op::param && node.op != Op::state) || !bound.live[i]) continue;
+    const Shape& shape = bound.shapes[i];
     const std::optional<HostArray> value = data.value_of(graph, NodeId{i}, {shape.begin(), shape.end()});
     if (!value) continue;
-    const int buffer = node.op == Op::input   ? session.find(BufferRole::input, node.as<InputAttr>().name.str())
-                       : node.op == Op::param ? session.find(BufferRole::param, node.as<ParamAttr>().path.str())
-                                              : session.find(BufferRole::state, node.as<StateAttr>().path.str());
-    session.set(static_cast<uint32_t>(buffer), *value);
+    const int buffer = node.op == Op::input   ? machine.find(BufferRole::input, node.as<InputAttr>().name.str())
+                       : node.op == Op::param ? machine.find(BufferRole::param, node.as<ParamAttr>().path.str())
+                                              : machine.find(BufferRole::state, node.as<StateAttr>().path.str());
+    machine.set(static_cast<uint32_t>(buffer), *value);
   }
-  session.run(request.seed, 0);
+  machine.run(request.seed, 0);
+  const Executable& program = machine.program();
   RunValues values;
-  for (const ExecutableOutput& o : program.outputs) values.outputs.emplace_back(Name(o.name), from_host(session.get(o.buffer)));
-  if (program.loss >= 0) values.loss = from_host(session.get(static_cast<uint32_t>(program.loss)));
+  for (const ExecutableOutput& o : program.outputs) values.outputs.emplace_back(Name(o.name), from_host(machine.get(o.buffer)));
+  if (program.loss >= 0) values.loss = from_host(machine.get(static_cast<uint32_t>(program.loss)));
   return values;
+}
+
+RunMode mode_of(const RunRequest& request) { return request.mode == "training" ? RunMode::training : RunMode::inference; }
+
+int threads_of(const RunRequest& request) {
+  return request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
+  CpuOptions options;
+  options.mode = mode_of(request);
+  const CpuProgram cpu(graph, dims, options);
+  Executor executor(cpu.program(), cpu.functions(), threads_of(request));
+  executor.initialize(request.seed);
+  return run_on(executor, cpu.lowered().bound, request, data);
+}
+
+RunValues run_on_gpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
+  CudaOptions options;
+  options.mode = mode_of(request);
+  const std::unique_ptr<CudaProgramText> program = compile_for_cuda(graph, dims, options);
+  FileCache cache(FileCache::default_folder());
+  const CudaKernels kernels(program->executable, cache, threads_of(request));
+  CudaExecutor executor(program->executable, kernels);
+  initialize(executor, request.seed);
+  return run_on(executor, program->bound, request, data);
 }
 
 ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings dims, const DataFiles& given) {
@@ -108,7 +134,9 @@ ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings
   if (!data) return ExitStatus::wrong_usage;
   bind_from_shapes(graph, data->inputs(), dims);
   if (!dims_are_set(graph, dims)) return ExitStatus::wrong_usage;
-  RunValues result = request.target == "cpu" ? run_on_cpu(request, graph, dims, *data) : run_reference(request, graph, dims, *data);
+  RunValues result = request.target == "cpu"    ? run_on_cpu(request, graph, dims, *data)
+                     : request.target == "cuda" ? run_on_gpu(request, graph, dims, *data)
+                                                : run_reference(request, graph, dims, *data);
   const bool loss_is_output =
       std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
   if (result.loss && !loss_is_output) result.outputs.emplace_back(Name("loss"), std::move(*result.loss));
@@ -143,8 +171,8 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("--output", r.outputs, "where to write an output: name=y.npy (or .npz, .safetensors); others are summarised")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
-  app.add_option("--target", r.target, "cpu: this machine's processor; reference: the interpreter")
-      ->check(CLI::IsMember({"cpu", "reference"}));
+  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU; reference: the interpreter")
+      ->check(CLI::IsMember({"cpu", "cuda", "reference"}));
   app.add_option("--arithmetic", r.arithmetic, "of the reference: f64, or stored, every result rounded to its dtype")
       ->check(CLI::IsMember({"f64", "stored"}));
   app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(CLI::IsMember({"inference", "training"}));

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kReadAtOnce = 32;  // tokens of a prompt, when a model has a cache
 
 struct SampleRequest {
-  std::string file, weights, names, prompt, prompt_file, precision;
+  std::string file, weights, names, prompt, prompt_file, precision, target = "cpu";
   std::vector<std::string> dims;
   VocabularyRequest vocabulary;
   ModelTensors tensors;
@@ -52,6 +52,7 @@ void add_options(CLI::App& app, SampleRequest& r) {
   app.add_option("--seed", r.generation.seed, "of the draws")->check(seed_check());
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--tokens-input", r.tensors.tokens, "the input of tokens, where several could be it")->type_name("NAME");
   app.add_option("--position-input", r.tensors.position, "the input that says where they stand")->type_name("NAME");
   app.add_option("--logits", r.tensors.logits, "the output")->type_name("NAME");
@@ -65,6 +66,7 @@ Model specialise(const SampleRequest& r, const Bindings& dims, Name sequence, st
   for (const auto& [name, value] : dims) options.dims[name.str()] = value;
   if (length) options.dims[sequence.str()] = *length;
   options.purpose = Purpose::inference;
+  options.target = r.target == "cuda" ? Target::cuda : Target::cpu;
   static constexpr std::pair<const char*, Precision> kPrecisions[] = {
       {"f32", Precision::f32}, {"bf16", Precision::bf16}, {"f16", Precision::f16}, {"fp8", Precision::fp8}};
   for (const auto& [name, precision] : kPrecisions)

@@ -18,8 +18,10 @@
 #include "compiler/report/report.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/training_names.h"
 #include "runtime/base/xxh64.h"
 #include "runtime/cpu/peak.h"
+#include "runtime/cuda/device.h"
 #include "runtime/executor/weights.h"
 #include "runtime/train/open_batches.h"
 #include "runtime/train/record_batches.h"
@@ -75,8 +77,8 @@ void add_options(CLI::App& app, TrainRequest& r) {
       ->type_name("FILE.npz");
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
-  app.add_option("--target", r.target, "cpu: this machine's processor; reference: the interpreter")
-      ->check(CLI::IsMember({"cpu", "reference"}));
+  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU; reference: the interpreter")
+      ->check(CLI::IsMember({"cpu", "cuda", "reference"}));
   app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
   app.add_option("--init-seed", r.init_seed, "of initial values")->check(seed_check());
   app.add_option("--data-seed", r.data_seed, "of the order of the data")->check(seed_check());
@@ -98,6 +100,21 @@ void catch_interrupts() {
 
 double value_of(const Amount& amount) { return amount.value ? amount.value->to_double() : 0; }
 
+// Memory that a run takes of what it runs on: of the process, or of the GPU, which gives nothing back before the run ends.
+enum class Meter : uint8_t { process, gpu };
+class MemoryMeter {
+ public:
+  explicit MemoryMeter(Meter of) : of_(of) {
+    if (of_ == Meter::process) forget_high_water();
+    before_ = of_ == Meter::gpu ? cuda::Gpu::get().free_bytes() : resident_bytes();
+  }
+  int64_t peak_bytes() const { return of_ == Meter::gpu ? before_ - cuda::Gpu::get().free_bytes() : high_water_bytes() - before_; }
+
+ private:
+  Meter of_;
+  int64_t before_ = 0;
+};
+
 RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const ProgramRep& program, SessionRep& session) {
   const Graph& graph = *graphs.parts[Part::training];
   ReportOptions options;
@@ -117,8 +134,9 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
   facts.tokens = micro_batches * value_of(report.six_nd.tokens);
   int64_t prefetched = 0;
   for (const TensorInfo& input : program.info.inputs) prefetched += 2 * input.bytes();
-  facts.predicted_bytes = r.target == "cpu" ? program.planned_bytes(session.pool().size()) + prefetched
-                                            : static_cast<int64_t>(value_of(report.memory.peak_training));
+  facts.predicted_bytes = r.target == "cpu"    ? program.planned_bytes(session.pool().size()) + prefetched
+                          : r.target == "cuda" ? program.planned_bytes(session.pool().size())
+                                               : static_cast<int64_t>(value_of(report.memory.peak_training));
   if (r.target == "cpu") {
     facts.peak_flops = graph.policy == Policy::bf16 ? bf16_dot_rate(session.pool()) : 0;
     if (facts.peak_flops == 0) facts.peak_flops = multiply_add_rate(session.pool());
@@ -160,7 +178,7 @@ class Watcher : public TrainingWatcher {
     for (uint32_t i = 0; i < info.outputs.size(); ++i)
       if (info.outputs[i].name.rfind(kPrefix, 0) == 0) outputs_.emplace_back(info.outputs[i].name.substr(kPrefix.size()), i);
     for (uint32_t i = 0; i < info.states.size(); ++i)
-      if (info.states[i].name == "optimizer.loss_scale") loss_scale_ = Source{SourceKind::state, i};
+      if (info.states[i].name == kLossScale) loss_scale_ = Source{SourceKind::state, i};
   }
   void add(std::unique_ptr<RunView> view) { views_.push_back(std::move(view)); }
 
@@ -243,15 +261,15 @@ void begin_with(const TrainRequest& r, SessionRep& session) {
 }
 
 // What is not finite first, found in a program of one kernel for each node: a kernel of several would name the last one.
-std::string explain(const NonFiniteLoss& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
+std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
   if (target == "cpu") {
     const auto program = native_program(graphs, FileCache::default_folder(), Fusion::off);
     const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()));
     session.lend(*runner);
-    const std::string found = runner->find_fault(failure.part, session.seed(), session.draws());
+    const std::string found = runner->find_fault(failure.part, failure.fault, session.seed(), session.draws());
     if (!found.empty()) return found;
   }
-  return session.find_fault(failure.part);
+  return session.find_fault(failure.part, failure.fault);
 }
 
 ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation) {
@@ -261,14 +279,15 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   const TrainingSeeds seeds = seeds_of(r, checkpoints ? checkpoints->seeds() : nullptr);
   data.seed = validation.seed = seeds.data;
   const auto graphs = std::make_shared<const ProgramGraphs>(std::move(graphs_given));
-  const auto program = r.target == "cpu" ? native_program(*graphs, FileCache::default_folder()) : reference_program(graphs);
+  const auto program = r.target == "cpu"    ? native_program(*graphs, FileCache::default_folder())
+                       : r.target == "cuda" ? cuda_program(*graphs, FileCache::default_folder())
+                                            : reference_program(graphs);
   const std::shared_ptr<const Batches> batches = open_batches(data, program->info.inputs, DataPart::training);
   std::shared_ptr<const Batches> evaluation;
   if (!validation.files.empty())
     evaluation = open_batches(validation, program->info.inputs, r.validation.empty() ? DataPart::validation : DataPart::training);
   if (!r.record.empty()) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
-  forget_high_water();
-  const int64_t before = resident_bytes();
+  const MemoryMeter memory(r.target == "cuda" ? Meter::gpu : Meter::process);
   SessionRep session(*program, r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency()));
   RunFacts facts = facts_of(r, *graphs, *program, session);
   facts.seeds = seeds;
@@ -286,13 +305,13 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   watcher.begin(facts, position);
   try {
     position = trainer.run(position);
-  } catch (const NonFiniteLoss& failure) {
+  } catch (const NonFiniteStep& failure) {
     const std::string fault = explain(failure, *graphs, session, r.target);
     const std::string message = failure.what() + (fault.empty() ? "" : ": " + fault);
     watcher.failed(message);
     throw RuntimeFailure(FailureKind::numeric, message);
   }
-  watcher.end(position, high_water_bytes() - before);
+  watcher.end(position, memory.peak_bytes());
   if (!r.save.empty()) save_weights(r.save, program->info, session, Saved::params);
   if (position.step >= r.steps) return ExitStatus::done;
   const std::string saved = checkpoints      ? printable(checkpoints->last_folder()) + " is saved: go on with --resume"

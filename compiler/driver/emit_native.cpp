@@ -46,9 +46,10 @@ std::string attention_text(const LoweredGraph& lowered, const std::vector<std::s
       const int64_t last = std::min(first + a.block_rows, rows) - 1;
       pairs += (last - first + 1) * keys_of(kernel, first, last).count();
     }
-    text +=
-        fmt::format("kernel {} is attention: {} rows by {} keys in blocks of {} rows, {:.0f} % of the pairs made, none stored\n", i, rows,
-                    keys, a.block_rows, 100 * static_cast<double>(pairs) / (static_cast<double>(rows) * static_cast<double>(keys)));
+    const std::string blocks = rows == 1 ? fmt::format("one row at a time by {} keys", keys)
+                                         : fmt::format("{} rows by {} keys in blocks of {} rows", rows, keys, a.block_rows);
+    text += fmt::format("kernel {} is attention: {}, {:.0f} % of the pairs made, none stored\n", i, blocks,
+                        100 * static_cast<double>(pairs) / (static_cast<double>(rows) * static_cast<double>(keys)));
   }
   for (const FusionRefusal& r : lowered.list.no_attention)
     text += fmt::format("{} are stored, not attention in tiles: {} ({})\n", described(lowered.bound, r.operand, names), r.reason,

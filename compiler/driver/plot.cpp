@@ -81,7 +81,8 @@ class Drawing {
     y += kBelow - kGap;
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-               "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#222\">\n"
+               "style=\"max-width:100%;height:auto\" font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\" font-size=\"12\" "
+               "fill=\"#222\">\n"
                "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
                kWidth, y) +
            body_ + "</svg>\n";
@@ -135,7 +136,7 @@ class Drawing {
       if (last) add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", at_x(tick), bottom + 18, tick_text(tick, x_ticks));
     }
     add("<path d=\"M{0} {1}V{2}H{3}\" fill=\"none\" stroke=\"#444\"/>\n", kLeft, top, bottom, right);
-    add("<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", (top + bottom) / 2,
+    add("<text transform=\"translate(26 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", (top + bottom) / 2,
         escaped(panel.label));
     if (last)
       add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + right) / 2, bottom + 40, escaped(plot_.x_label));

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "runtime/base/training_names.h"
+
 namespace einc {
 namespace {
 
@@ -16,7 +18,7 @@ Init constant_init(double value) {
 
 LossScale::LossScale(Builder& build)
     : build_(build),
-      scale_(build.state(StateAttr{Name("optimizer.loss_scale"), constant_init(kInitial), StateRole::scalar}, Type{DType::f32, {}})),
+      scale_(build.state(StateAttr{Name(kLossScale), constant_init(kInitial), StateRole::scalar}, Type{DType::f32, {}})),
       good_steps_(build.state(StateAttr{Name("optimizer.good_steps"), constant_init(0), StateRole::scalar}, Type{DType::f32, {}})) {}
 
 NodeId LossScale::number(double value) { return build_.constant(value, DType::f32); }

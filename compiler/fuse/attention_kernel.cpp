@@ -10,7 +10,8 @@ namespace einc {
 namespace {
 
 constexpr int64_t kBlockRows = 32, kBlockKeys = 12;
-constexpr int64_t kFewestRows = 4;  // with fewer, lanes along rows are idle
+constexpr int64_t kFewestRows = 4;   // with fewer, lanes along rows are idle
+constexpr int64_t kOneRowKeys = 16;  // in a block, when lanes run along the keys of one row
 
 class Builder {
  public:
@@ -118,8 +119,8 @@ class Builder {
         throw Refused{"an operand of its contractions is made of its folds"};
     find_batch();
     const int64_t rows = kernel_.extent(a.row);
-    a.block_rows = rows <= kBlockRows / 2 ? kBlockRows / 2 : kBlockRows;
-    a.block_keys = kBlockKeys;
+    a.block_rows = rows == 1 ? 1 : rows <= kBlockRows / 2 ? kBlockRows / 2 : kBlockRows;
+    a.block_keys = rows == 1 ? kOneRowKeys : kBlockKeys;
   }
 
   AxisId key_axis() const {
@@ -134,18 +135,24 @@ class Builder {
     return all;
   }
 
-  // The largest axis of the scores that no operand of the keys' side depends on.
+  // The largest axis of the scores that no operand of the keys' side depends on. A forward can do without: it is then one row at a time,
+  // as when a model reads one token.
   void find_row() {
     Attention& a = *kernel_.attention;
     uint64_t of_rows = pair_axes() & ~bit(a.key);
     for (const AttentionStep& step : a.steps)
       if (step.left != kNoValue && !(bits(step.over) & pair_axes()))
         of_rows &= ~(axes_[step.left] >> a.key & 1 ? axes_[step.left] : axes_[step.right]);
-    int64_t most = kFewestRows - 1;
+    int64_t most = 0;
     for (AxisId axis = 0; axis < kernel_.axes.size(); ++axis)
       if (of_rows >> axis & 1 && kernel_.extent(axis) >= most) a.row = axis, most = kernel_.extent(axis);
-    if (!(of_rows >> a.row & 1) || kernel_.extent(a.row) < kFewestRows) throw Refused{"its rows are too few"};
+    if (most >= kFewestRows) return;
+    if (!found_.backward.members.empty()) throw Refused{"its rows are too few"};
+    a.row = static_cast<AxisId>(kernel_.axes.size());
+    kernel_.axes.push_back({1, Name()});
   }
+
+  bool has_one_row() const { return kernel_.extent(kernel_.attention->row) == 1; }
 
   void find_part(AttentionStep& step) {
     const Attention& a = *kernel_.attention;
@@ -156,16 +163,18 @@ class Builder {
       step.part = AttentionPart::fold;
       return;
     }
-    const auto depends = [&](ValueId v, uint64_t on) { return (axes_[v] & on) == on; };
+    // No value depends on an only row.
+    const auto of_rows = [&](ValueId v) { return has_one_row() ? !(axes_[v] >> a.key & 1) : (axes_[v] >> a.row & 1) != 0; };
+    const auto of_pairs = [&](ValueId v) { return has_one_row() ? !(axes_[v] & ~pair_axes()) : (axes_[v] & pair) == pair; };
     if (!(over & pair_axes())) {
       step.part = AttentionPart::scores;
-      if (!depends(step.left, bit(a.row))) std::swap(step.left, step.right);
-      if (!depends(step.left, bit(a.row)) || axes_[step.left] >> a.key & 1 || !depends(step.right, bit(a.key)))
+      if (!of_rows(step.left)) std::swap(step.left, step.right);
+      if (!of_rows(step.left) || axes_[step.left] >> a.key & 1 || !(axes_[step.right] >> a.key & 1))
         throw Refused{"its scores are no product of rows with keys"};
       return;
     }
-    if (!depends(step.left, pair)) std::swap(step.left, step.right);
-    if (!depends(step.left, pair)) throw Refused{"a contraction reads no scores"};
+    if (!of_pairs(step.left)) std::swap(step.left, step.right);
+    if (!of_pairs(step.left) || !(axes_[step.left] >> a.key & 1)) throw Refused{"a contraction reads no scores"};
     step.part = over == bit(a.key) ? AttentionPart::mix : AttentionPart::gather;
     if (step.part == AttentionPart::gather && (!(over >> a.row & 1) || over >> a.key & 1))
       throw Refused{"a contraction over some of the rows"};
@@ -208,7 +217,9 @@ class Builder {
     uint64_t place = 0;
     for (const Affine::Term& t : store.index.affine.terms) place |= bit(t.axis);
     const uint64_t points = bits(a.batch) | bits(a.turns) | bit(a.row) | bit(a.key) | bits(last->free);
-    const uint64_t wanted = points & ~(last->part == AttentionPart::gather ? bit(a.row) | bits(a.turns) : bit(a.key));
+    if (has_one_row() && last->part == AttentionPart::fold) throw Refused{"its rows are too few"};
+    const uint64_t row = has_one_row() ? bit(a.row) : 0;
+    const uint64_t wanted = points & ~row & ~(last->part == AttentionPart::gather ? bit(a.row) | bits(a.turns) : bit(a.key));
     if (!store.index.dynamic.empty() || place != wanted) throw Refused{"a stored value has other axes than its reduction"};
     last->stores.push_back(std::move(store));
   }

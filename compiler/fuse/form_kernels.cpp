@@ -9,6 +9,7 @@
 #include "compiler/fuse/library_layouts.h"
 #include "compiler/fuse/ordered_kernels.h"
 #include "runtime/base/check.h"
+#include "runtime/base/training_names.h"
 
 namespace einc {
 namespace {
@@ -26,10 +27,13 @@ class Former {
         fusion_(fusion),
         is_root_(graph.graph.size(), false),
         free_(graph.graph.size(), false),
-        recomputed_(graph.graph.size(), false),
+        made_where_read_(graph.graph.size(), false),
         computed_(graph.graph.size(), false),
+        checked_(graph.graph.size(), false),
+        trained_(graph.graph.size(), false),
         group_of_(graph.graph.size(), kNoGroup) {
     for (NodeId id : roots) is_root_[id.index] = true;
+    find_checked();
   }
 
   KernelList run() {
@@ -37,7 +41,7 @@ class Former {
     find_readers();
     // Everything computed elsewhere counts as stored: what a group reads from another is.
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i];
+      computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i] && !made_where_read_[i];
     if (fusion_.attention) find_attention();
     if (fusion_.recomputes) find_recomputed();
     for (const Turn& turn : order())
@@ -56,7 +60,7 @@ class Former {
     GraphKernel* attention = nullptr;  // already a kernel, joined to no other
     bool simple = false;               // elementwise nodes of one shape that read each other element by element
     // Of the members:
-    bool ordered = false, for_library = false;
+    bool checked = false, trained = false, ordered = false, for_library = false;
     int contractions = 0, reductions = 0;
     int64_t contracted = 0, largest = 0;
   };
@@ -69,21 +73,44 @@ class Former {
       const bool simple =
           node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
       free_[i] = simple && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
+      made_where_read_[i] = !free_[i] && is_cheap(NodeId{i});
     }
+  }
+
+  // So are those that a little arithmetic makes of such and of single numbers: where they are read, that reads no array, as the mask of a
+  // cache that is filled to a position would be.
+  bool is_cheap(NodeId id) const {
+    const Node& node = graph_[id];
+    const bool arithmetic = node.op == Op::cast || (node.op == Op::map && !is_transcendental(node.as<MapAttr>().fn));
+    if (!arithmetic || graph_.count(id) == 1) return false;
+    return std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) {
+      while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
+      return free_[x.index] || made_where_read_[x.index] || graph_.count(x) == 1;
+    });
+  }
+
+  // Where the loss or a gradient's norm is not finite, a step ends before it changes what is trained.
+  void find_checked() {
+    const Graph& graph = graph_.graph;
+    if (graph.loss.valid()) checked_[graph.loss.index] = true;
+    for (const Output& output : graph.outputs)
+      if (output.name.str().starts_with(kGradientNorm)) checked_[output.node.index] = true;
+    for (const Update& update : graph.updates)
+      if (graph_[update.value].origin.phase == Phase::optimizer) trained_[update.value.index] = true;
   }
 
   bool is_computed(NodeId id) const {
     const Node& node = graph_[id];
     if (!graph_.live[id.index] || is_source(node.op)) return false;
     if (is_root_[id.index]) return true;
-    return !free_[id.index] && !recomputed_[id.index] && kind_of(node.op) != OpKind::view;
+    return !free_[id.index] && !made_where_read_[id.index] && kind_of(node.op) != OpKind::view;
   }
 
-  // Computed nodes and sources that `id` reads, through views and what is computed where it is read.
+  // Computed nodes and sources that `id` reads, through views and what is made where it is read.
   void for_each_read(NodeId id, const auto& visit) const {
     for (NodeId x : graph_[id].operands) {
       while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
-      if (recomputed_[x.index])
+      if (made_where_read_[x.index])
         for_each_read(x, visit);
       else if (!free_[x.index])
         visit(x);
@@ -174,6 +201,8 @@ class Former {
     const Op op = graph_[id].op;
     work.simple = op == Op::map || op == Op::cast;
     work.ordered = is_ordered(op);
+    work.checked = checked_[id.index];
+    work.trained = trained_[id.index];
     work.largest = graph_.count(id);
     if (op == Op::contract)
       work.contractions = 1, work.contracted = work.largest, work.for_library = suits_library(graph_, id, fusion_.target);
@@ -210,7 +239,8 @@ class Former {
         stored[id.index] = true;
         for_each_read(id, [&](NodeId x) { stored[x.index] = true; });
       }
-    recomputed_ = einc::find_recomputed(graph_, stored, free_, readers_, fusion_.limits);
+    const std::vector<bool> found = einc::find_recomputed(graph_, stored, free_, readers_, fusion_.limits);
+    for (size_t i = 0; i < found.size(); ++i) made_where_read_[i] = made_where_read_[i] || found[i];
     while (store_what_fails()) {
     }
     find_readers();
@@ -219,14 +249,14 @@ class Former {
   // Whether a node could not be a kernel with what it reads computed in it: that is stored after all.
   bool store_what_fails() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      if (recomputed_[i]) computed_[i] = false;
+      if (made_where_read_[i]) computed_[i] = false;
     KernelCache trial(graph_, computed_, fusion_.target);
     bool any = false;
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
       std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
       if (made.empty() || trial.builds({{NodeId{i}}, {NodeId{i}}})) continue;
       any = true;
-      for (; !made.empty(); made.pop_back()) recomputed_[made.back().index] = false, computed_[made.back().index] = true;
+      for (; !made.empty(); made.pop_back()) made_where_read_[made.back().index] = false, computed_[made.back().index] = true;
     }
     return any;
   }
@@ -235,7 +265,7 @@ class Former {
     std::vector<NodeId> found;
     for (NodeId x : graph_[id].operands) {
       while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
-      if (recomputed_[x.index]) found.push_back(x);
+      if (made_where_read_[x.index]) found.push_back(x);
     }
     return found;
   }
@@ -282,6 +312,8 @@ class Former {
     for (NodeId id : from.group.members) group_of_[id.index] = earlier;
     into.group = std::move(joined);
     into.simple = simple;
+    into.checked |= from.checked;
+    into.trained |= from.trained;
     into.contractions += from.contractions;
     into.reductions += from.reductions;
     into.contracted += from.contracted;
@@ -301,7 +333,7 @@ class Former {
         const NodeId x = node.operands[k];
         const bool direct = group_of_[x.index] == a;
         if (direct && node.op == Op::map && (!node.as<MapAttr>().maps[k].is_identity() || graph_.shape(x) != shape)) return false;
-        if (!direct && (kind_of(graph_[x].op) == OpKind::view || recomputed_[x.index])) return false;
+        if (!direct && (kind_of(graph_[x].op) == OpKind::view || made_where_read_[x.index])) return false;
       }
       return true;
     });
@@ -310,6 +342,7 @@ class Former {
   std::string unsuitable(const Work& a, const Work& b) const {
     if (a.attention || b.attention) return "attention is a kernel of its own";
     if (a.ordered || b.ordered) return "its loops have an order of their own";
+    if ((a.checked && b.trained) || (a.trained && b.checked)) return "a step whose loss or gradients are not finite ends between them";
     if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
     const int contractions = a.contractions + b.contractions;
     if (contractions > 1) return "each contraction is a kernel of its own";
@@ -359,6 +392,17 @@ class Former {
         after_readers_[maker].push_back(other);
         order_.require(other, maker);
       }
+      if (trained_[update.value.index]) after_checks(maker);
+    }
+  }
+
+  void after_checks(uint32_t maker) {
+    for (uint32_t i = 0; i < checked_.size(); ++i) {
+      if (!checked_[i] || !is_computed(NodeId{i})) continue;
+      const uint32_t check = group_of_[i];
+      if (check == maker || order_.precedes(maker, check) || order_.precedes(check, maker)) continue;
+      after_readers_[maker].push_back(check);
+      order_.require(check, maker);
     }
   }
 
@@ -424,12 +468,12 @@ class Former {
 
   const BoundGraph& graph_;
   Fusion fusion_;
-  std::vector<bool> is_root_, free_, recomputed_, computed_;
+  std::vector<bool> is_root_, free_, made_where_read_, computed_, checked_, trained_;
   std::vector<uint32_t> group_of_;
   std::vector<GraphKernel> attentions_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<Work> work_;
-  std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates
+  std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates, and checks before it
   GroupOrder order_;
   KernelCache cache_{graph_, computed_, fusion_.target};
   KernelList list_;

@@ -13,7 +13,7 @@ class Tiler {
  public:
   Tiler(const Kernel& kernel, const Processor& processor) : processor_(processor) {
     t_.kernel = kernel;
-    t_.lanes = static_cast<int>(std::min<int64_t>(processor.lanes(4), kernel.attention->block_rows));
+    t_.lanes = static_cast<int>(std::min<int64_t>(processor.lanes(4), t_.has_one_row() ? t_.attention().block_keys : t_.block_rows()));
   }
 
   TiledAttention run() {
@@ -21,7 +21,7 @@ class Tiler {
     t_.schedule = schedule_attention(t_.kernel);
     for (AxisId a : t_.attention().batch) t_.batches *= t_.kernel.extent(a);
     t_.blocks = (t_.rows() + t_.block_rows() - 1) / t_.block_rows();
-    t_.tile_elements = t_.keys() * t_.block_rows();
+    t_.tile_elements = round_up(t_.keys() * t_.block_rows(), t_.lanes);
     t_.elements = t_.tile_elements * t_.schedule.tiles;
     for (size_t i = 0; i < t_.products.size(); ++i)
       if (step(i).part != AttentionPart::fold) place(step(i), t_.products[i]);
@@ -60,7 +60,10 @@ class Tiler {
     const bool wide = processor_.vector_registers >= 32;
     p.pitch = round_up(inner, t_.lanes);
     p.in_place = is_plain(step.right);
-    if (step.part == AttentionPart::scores) {
+    if (step.part == AttentionPart::scores && t_.has_one_row()) {
+      p.in_place = p.in_place && t_.kernel.values[step.right].index.affine.coefficient(p.inner) == 1;
+      p.left_panel = take(p.pitch);
+    } else if (step.part == AttentionPart::scores) {
       p.tile_vectors = std::min(2, t_.row_vectors());
       p.tile_rows = wide || p.tile_vectors == 1 ? 12 : 6;
       p.left_panel = take(inner * t_.block_rows());

@@ -1,6 +1,6 @@
 // An attention kernel as tiles: lanes run along a block of rows while scores are made and folded, along a result's own axis in
-// mixes and gathers, so that no operand but the rows' own is turned. What a block needs lies in the thread's memory: its rows
-// times the keys of each tile, never rows times keys of all.
+// mixes and gathers, so that no operand but the rows' own is turned. Of one row alone, lanes run along what scores sum over and then
+// along its keys. What a block needs lies in the thread's memory: its rows times the keys of each tile, never rows times keys of all.
 #pragma once
 #include "compiler/lower/attention.h"
 #include "compiler/lower/processor.h"
@@ -28,7 +28,8 @@ struct TiledAttention {
   int64_t rows() const { return kernel.extent(attention().row); }
   int64_t keys() const { return kernel.extent(attention().key); }
   int64_t block_rows() const { return attention().block_rows; }
-  int row_vectors() const { return static_cast<int>(block_rows() / lanes); }
+  bool has_one_row() const { return block_rows() == 1; }
+  int row_vectors() const { return static_cast<int>(block_rows() / lanes); }  // of several rows
   bool gathers() const;
   // The domain counts the blocks of rows within batch points, or batch points when gathers sum over the rows.
   int64_t parts() const { return gathers() ? 1 : blocks; }

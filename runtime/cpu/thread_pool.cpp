@@ -40,6 +40,10 @@ struct ThreadPool::Team {
   std::atomic<uint64_t> round{0};
   std::atomic<int> left{0};
   std::atomic<bool> stop{false};
+  struct alignas(64) Taken {
+    std::atomic<uint64_t> round{0};  // the last one in which somebody began this part
+  };
+  std::unique_ptr<Taken[]> taken;
   int64_t count = 0;
   const std::function<void(int, int64_t, int64_t)>* work = nullptr;
 
@@ -48,11 +52,19 @@ struct ThreadPool::Team {
     if (begin < end) (*work)(thread, begin, end);
   }
 
+  // False when somebody else has begun the part. All parts of a round are begun before the next one comes.
+  bool begins(int part, uint64_t now) {
+    std::atomic<uint64_t>& place = taken[static_cast<size_t>(part)].round;
+    uint64_t before = place.load(std::memory_order_acquire);
+    return before < now && place.compare_exchange_strong(before, now, std::memory_order_acq_rel);
+  }
+
   void serve(int thread, int threads) {
     uint64_t seen = 0;
     while (true) {
       seen = wait_for_change(round, seen);
       if (stop.load(std::memory_order_relaxed)) return;
+      if (!begins(thread, seen)) continue;
       part(thread, threads);
       if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
     }
@@ -60,6 +72,7 @@ struct ThreadPool::Team {
 };
 
 ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>()), threads_(threads < 1 ? 1 : threads) {
+  team_->taken = std::make_unique<Team::Taken[]>(static_cast<size_t>(threads_));
   enable_matrix_tiles();  // kernels may use them on any thread
   for (int t = 1; t < threads_; ++t) team_->members.emplace_back([this, t] { team_->serve(t, threads_); });
 }
@@ -74,12 +87,18 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::run(int64_t count, const std::function<void(int, int64_t, int64_t)>& work) {
   team_->count = count;
   team_->work = &work;
+  uint64_t round = 0;
   if (threads_ > 1) {
     team_->left.store(threads_ - 1, std::memory_order_relaxed);
-    team_->round.fetch_add(1, std::memory_order_release);
+    round = team_->round.fetch_add(1, std::memory_order_release) + 1;
     team_->round.notify_all();
   }
   team_->part(0, threads_);
+  for (int t = 1; t < threads_; ++t) {
+    if (!team_->begins(t, round)) continue;
+    team_->part(t, threads_);
+    team_->left.fetch_sub(1, std::memory_order_acq_rel);
+  }
   for (int left = team_->left.load(std::memory_order_acquire); left > 0;) left = wait_for_change(team_->left, left);
 }
 

@@ -1,5 +1,6 @@
 // A fixed team of threads that divides index ranges statically: part k of n gets [k*count/n, (k+1)*count/n), whoever is
-// early or late, so what a thread does never depends on timing.
+// early or late. A part belongs to thread k, unless the caller has done its own before that thread began: it then does that part too, as
+// when other programs keep the processors busy.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,7 +18,7 @@ class ThreadPool {
 
   int size() const { return threads_; }
 
-  // Calls work(thread, begin, end) on every thread whose part is not empty and returns when all are done.
+  // Calls work(k, begin, end) for every part k that is not empty, on a thread of its own or the caller's, and returns when all are done.
   void run(int64_t count, const std::function<void(int thread, int64_t begin, int64_t end)>& work);
 
  private:

@@ -3,16 +3,17 @@
 #include <einc/tensor.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/random.h"
 #include "runtime/executor/index_fault.h"
-#include "runtime/program/loss_launch.h"
 
 namespace einc {
 namespace {
@@ -30,9 +31,11 @@ bool is_blocking() {
   return value && *value && std::strcmp(value, "0") != 0;
 }
 
-size_t split_of(const Executable& program) {
-  const int64_t launch = loss_launch(program);
-  return launch < 0 ? program.launches.size() : static_cast<size_t>(launch) + 1;
+size_t split_of(const Executable& program, const std::vector<CheckedNumber>& checked) {
+  if (checked.empty()) return program.launches.size();
+  size_t split = 0;
+  for (const CheckedNumber& number : checked) split = std::max(split, static_cast<size_t>(number.launch + 1));
+  return split;
 }
 
 CudaPlace own_place(int64_t bytes) {
@@ -44,13 +47,19 @@ CudaPlace own_place(int64_t bytes) {
 }  // namespace
 
 CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels)
-    : CudaExecutor(executable, kernels, own_place(executable.program.memory_bytes)) {
+    : CudaExecutor(executable, kernels, own_place(executable.program.memory_bytes),
+                   checked_numbers({}, Part::forward, executable.program)) {
   for (size_t b = 0; b < addresses_.size(); ++b)
     addresses_[b] = place_.memory->get() + static_cast<uint64_t>(executable.program.buffers[b].offset);
 }
 
-CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place)
-    : executable_(executable), kernels_(kernels), split_(split_of(executable.program)), place_(std::move(place)) {
+CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place,
+                           std::vector<CheckedNumber> checked)
+    : executable_(executable),
+      kernels_(kernels),
+      checked_(std::move(checked)),
+      split_(split_of(executable.program, checked_)),
+      place_(std::move(place)) {
   const Executable& program = executable.program;
   EINC_CHECK(executable.calls.size() == program.launches.size(), "{} calls of {} launches", executable.calls.size(),
              program.launches.size());
@@ -63,8 +72,9 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
   }
   const size_t key_bytes = keys_ * sizeof(uint64_t);
   control_ = cuda::allocate(static_cast<int64_t>(sizeof(Control) + key_bytes), "the numbers of a step");
-  staged_ = cuda::allocate_host(static_cast<int64_t>(sizeof(Staged) + key_bytes));
+  staged_ = cuda::allocate_host(static_cast<int64_t>(sizeof(Staged) + checked_.size() * sizeof(uint64_t) + key_bytes));
   new (staged_.get()) Staged;
+  if (executable.workspace_bytes > 0) workspace_ = cuda::allocate(executable.workspace_bytes, "the workspace of cuBLASLt");
 }
 
 int CudaExecutor::find(BufferRole role, const std::string& name) const {
@@ -75,7 +85,10 @@ int CudaExecutor::find(BufferRole role, const std::string& name) const {
 }
 
 void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
-  if (std::exchange(addresses_[buffer], memory) != memory) graphs_ = {};
+  if (std::exchange(addresses_[buffer], memory) != memory) {
+    graphs_ = {};
+    gemms_.clear();
+  }
 }
 
 void CudaExecutor::set(uint32_t buffer, const HostArray& array) {
@@ -96,7 +109,7 @@ HostArray CudaExecutor::get(uint32_t buffer) {
 void CudaExecutor::wait() {
   cuda::check(cuda::driver().cuStreamSynchronize(stream()), "cuStreamSynchronize",
               fmt::format(", in one of {} launches: EINC_CUDA_BLOCKING=1 tells in which", program().launches.size()));
-  check_fault(staged().at_loss);
+  check_fault(staged().at_half);
   check_fault(staged().at_end);
 }
 
@@ -105,16 +118,34 @@ void CudaExecutor::check_fault(Control& control) {
   if (fault.launch >= 0) throw_index_fault(program(), fault);
 }
 
-HostArray CudaExecutor::loss() const {
-  const ExecutableBuffer& b = program().buffers[static_cast<size_t>(program().loss)];
-  const auto first = staged().loss.begin();
-  return {b.dtype, b.shape, std::vector<std::byte>(first, first + b.bytes)};
+HostArray CudaExecutor::number(size_t i) const {
+  const ExecutableBuffer& b = program().buffers[checked_[i].buffer];
+  return {b.dtype, b.shape, std::vector<std::byte>(staged_number(i), staged_number(i) + b.bytes)};
+}
+
+HostArray CudaExecutor::loss() const { return number(0); }
+
+NonFinite CudaExecutor::not_finite() const {
+  for (size_t i = 0; i < checked_.size(); ++i) {
+    const HostArray value = number(i);
+    if (!std::isfinite(TensorView(value.dtype, value.shape, value.bytes.data()).to_doubles()[0])) return checked_[i].means;
+  }
+  return NonFinite::nothing;
+}
+
+void CudaExecutor::read_control(Control& to) { EINC_CUDA(cuMemcpyDtoHAsync_v2, &to, control_.get(), sizeof(Control), stream()); }
+
+void CudaExecutor::read_numbers() {
+  for (size_t i = 0; i < checked_.size(); ++i)
+    EINC_CUDA(cuMemcpyDtoHAsync_v2, staged_number(i), addresses_[checked_[i].buffer],
+              static_cast<size_t>(program().buffers[checked_[i].buffer].bytes), stream());
 }
 
 // Before anything of a run is enqueued; what was staged before has been read, since every run waits for its first half.
 void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
   cuda::Gpu::get().make_current();
   staged().before.step = step;
+  plan_gemms();
   if (seed_ == seed) return;
   seed_ = seed;
   uint64_t* key = staged_keys();
@@ -130,7 +161,25 @@ void CudaExecutor::upload_control() {
   if (keys_ > 0) EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get() + sizeof(Control), staged_keys(), keys_ * sizeof(uint64_t), stream());
 }
 
+void CudaExecutor::plan_gemms() {
+  if (!gemms_.empty()) return;
+  const auto is_free = [&](uint32_t buffer) { return !is_source(program().buffers[buffer].role); };
+  for (size_t l = 0; l < executable_.calls.size(); ++l)
+    if (const auto& gemm = executable_.calls[l].gemm)
+      gemms_.emplace(
+          std::piecewise_construct, std::forward_as_tuple(l),
+          std::forward_as_tuple(*gemm, addresses_, cuda::GemmWorkspace{workspace_.get(), static_cast<size_t>(executable_.workspace_bytes)},
+                                cuda::AlgorithmTable::get(), stream(), is_free, place_of(program().launches[l])));
+}
+
 void CudaExecutor::launch(size_t index) {
+  if (const auto gemm = gemms_.find(index); gemm != gemms_.end())
+    gemm->second.run(stream(), place_of(program().launches[index]));
+  else
+    launch_kernel(index);
+}
+
+void CudaExecutor::launch_kernel(size_t index) {
   const Launch& launch = program().launches[index];
   const CudaCall& call = executable_.calls[index];
   std::vector<uint64_t> pointers;
@@ -156,16 +205,12 @@ void CudaExecutor::copy_all(const std::vector<BufferCopy>& copies) {
 }
 
 void CudaExecutor::enqueue(Half half) {
-  const auto read_control = [&](Control& to) { EINC_CUDA(cuMemcpyDtoHAsync_v2, &to, control_.get(), sizeof(Control), stream()); };
   if (half == Half::first) {
     upload_control();
     copy_all(program().snapshots);
     for (size_t l = 0; l < split_; ++l) launch(l);
-    if (program().loss >= 0) {
-      const auto loss = static_cast<size_t>(program().loss);
-      EINC_CUDA(cuMemcpyDtoHAsync_v2, staged().loss.data(), addresses_[loss], static_cast<size_t>(program().buffers[loss].bytes), stream());
-    }
-    read_control(staged().at_loss);
+    read_numbers();
+    read_control(staged().at_half);
   } else {
     for (size_t l = split_; l < program().launches.size(); ++l) launch(l);
     copy_all(program().copies);
@@ -198,25 +243,21 @@ void CudaExecutor::run(uint64_t seed, uint64_t step) {
   if (split_ < program().launches.size() || !program().copies.empty()) play(Half::second);
 }
 
-bool CudaExecutor::run_while_finite(uint64_t seed, uint64_t step) {
-  const auto is_finite = [&] {
-    const HostArray value = loss();
-    return std::isfinite(TensorView(value.dtype, value.shape, value.bytes.data()).to_doubles()[0]);
-  };
+NonFinite CudaExecutor::run_while_finite(uint64_t seed, uint64_t step) {
+  NonFinite fault = NonFinite::nothing;
   if (is_blocking()) {
-    bool finite = true;
     run_while(seed, step, [&](size_t launch) {
-      if (launch + 1 == split_) finite = is_finite();
-      return finite;
+      if (launch + 1 == split_) fault = not_finite();
+      return fault == NonFinite::nothing;
     });
-    return finite;
+    return fault;
   }
   prepare(seed, step);
   play(Half::first);
   wait();
-  if (!is_finite()) return false;
-  play(Half::second);
-  return true;
+  fault = not_finite();
+  if (fault == NonFinite::nothing) play(Half::second);
+  return fault;
 }
 
 void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on) {
@@ -225,17 +266,39 @@ void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<b
   copy_all(program().snapshots);
   for (size_t l = 0; l < program().launches.size(); ++l) {
     launch(l);
-    EINC_CUDA(cuMemcpyDtoHAsync_v2, &staged().at_loss, control_.get(), sizeof(Control), stream());
-    if (l + 1 == split_ && program().loss >= 0) {
-      const auto loss = static_cast<size_t>(program().loss);
-      EINC_CUDA(cuMemcpyDtoHAsync_v2, staged().loss.data(), addresses_[loss], static_cast<size_t>(program().buffers[loss].bytes), stream());
-    }
+    read_control(staged().at_half);
+    if (l + 1 == split_) read_numbers();
     cuda::check(cuda::driver().cuStreamSynchronize(stream()), "cuStreamSynchronize", place_of(program().launches[l]));
-    check_fault(staged().at_loss);
+    check_fault(staged().at_half);
     if (!goes_on(l)) return;
   }
   copy_all(program().copies);
   wait();
+}
+
+std::vector<LaunchSpan> CudaExecutor::run_traced(uint64_t seed, uint64_t step) {
+  prepare(seed, step);
+  upload_control();
+  copy_all(program().snapshots);
+  std::vector<cuda::OwnedEvent> events(program().launches.size() + 1);
+  for (size_t l = 0; l < events.size(); ++l) {
+    EINC_CUDA(cuEventCreate, events[l].out(), 0);
+    if (l > 0) launch(l - 1);
+    EINC_CUDA(cuEventRecord, events[l].get(), stream());
+  }
+  read_numbers();
+  copy_all(program().copies);
+  read_control(staged().at_end);
+  wait();
+  const auto since = [&](size_t event) {
+    float milliseconds = 0;
+    EINC_CUDA(cuEventElapsedTime, &milliseconds, events[0].get(), events[event].get());
+    return static_cast<double>(milliseconds) / 1e3;
+  };
+  std::vector<LaunchSpan> spans;
+  for (size_t l = 0; l + 1 < events.size(); ++l)
+    spans.push_back({static_cast<uint32_t>(l), 0, l == 0 ? 0 : spans.back().end, since(l + 1)});
+  return spans;
 }
 
 }  // namespace einc

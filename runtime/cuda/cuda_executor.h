@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +12,10 @@
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/gemm.h"
+#include "runtime/executor/checked_numbers.h"
 #include "runtime/program/kernel_function.h"
+#include "runtime/program/launch_span.h"
 
 namespace einc {
 
@@ -38,8 +42,8 @@ class CudaExecutor {
   // In memory of its own, sources included. The executable and its kernels outlive the executor. Throws RuntimeFailure (resource): no GPU,
   // too little memory.
   CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels);
-  // Sources are bound before the first run.
-  CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place);
+  // Sources are bound before the first run. `checked`: numbers that must be finite, the loss first.
+  CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place, std::vector<CheckedNumber> checked);
   CudaExecutor(const CudaExecutor&) = delete;
   CudaExecutor& operator=(const CudaExecutor&) = delete;
 
@@ -50,13 +54,15 @@ class CudaExecutor {
   void set(uint32_t buffer, const HostArray& array);  // of the same dtype and shape
   HostArray get(uint32_t buffer);
 
-  // One run. `step` keys the random streams, as does `seed`. What comes after the loss may still be under way afterwards; whoever reads
-  // waits. Throws RuntimeFailure: data for an index out of range, resource when the GPU fails.
+  // One run. `step` keys the random streams, as does `seed`. What comes after the numbers that are checked may still be under way
+  // afterwards; whoever reads waits. Throws RuntimeFailure: data for an index out of range, resource when the GPU fails.
   void run(uint64_t seed, uint64_t step);
-  // As run, unless the loss is not finite: false then, and nothing after it is run.
-  bool run_while_finite(uint64_t seed, uint64_t step);
+  // As run, unless a checked number is not finite: nothing after the last of them is run then.
+  NonFinite run_while_finite(uint64_t seed, uint64_t step);
   // As run, waiting for every launch, as long as `goes_on` says so after it; a failure names the launch.
   void run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on);
+  // As run; tells when the GPU worked on each launch, in their order: seconds since the first one began, as the GPU's events count them.
+  std::vector<LaunchSpan> run_traced(uint64_t seed, uint64_t step);
   // Until all runs are done. Throws as run.
   void wait();
   HostArray loss() const;  // of the last run
@@ -73,34 +79,43 @@ class CudaExecutor {
   };
   // In memory of the host that copies run to and from.
   struct Staged {
-    Control before, at_loss, at_end;
-    std::array<std::byte, 16> loss;
+    Control before, at_half, at_end;
   };
-  // Up to the loss and behind it: each one graph.
+  // Up to the last checked number and behind it: each one graph.
   enum class Half : uint8_t { first, second };
 
   Staged& staged() const { return *static_cast<Staged*>(staged_.get()); }
-  uint64_t* staged_keys() const { return reinterpret_cast<uint64_t*>(&staged() + 1); }
+  std::byte* staged_number(size_t i) const { return reinterpret_cast<std::byte*>(&staged() + 1) + i * sizeof(uint64_t); }
+  uint64_t* staged_keys() const { return reinterpret_cast<uint64_t*>(staged_number(checked_.size())); }
   cuda::Stream stream() const { return place_.stream->get(); }
   void prepare(uint64_t seed, uint64_t step);
   void play(Half half);
   void enqueue(Half half);
   void upload_control();
   void launch(size_t index);
+  void launch_kernel(size_t index);
+  void plan_gemms();
   void copy_all(const std::vector<BufferCopy>& copies);
+  void read_control(Control& to);
+  void read_numbers();
+  NonFinite not_finite() const;
+  HostArray number(size_t i) const;
   void check_fault(Control& control);
 
   const CudaExecutable& executable_;
   const CudaKernels& kernels_;
+  const std::vector<CheckedNumber> checked_;
   const size_t split_;  // first launch of the second half
   CudaPlace place_;
-  cuda::DeviceMemory control_;
+  cuda::DeviceMemory control_, workspace_;
   cuda::HostMemory staged_;
   std::vector<cuda::DevicePointer> addresses_;
   std::vector<size_t> first_key_;  // by launch: of its streams' keys, behind the Control
   size_t keys_ = 0;
   std::optional<uint64_t> seed_;  // that the staged keys are of
+  // Of where the buffers lie now; made anew when one moves.
   std::array<cuda::OwnedGraphExec, 2> graphs_;
+  std::map<size_t, cuda::GemmPlan> gemms_;  // by launch
 };
 
 }  // namespace einc

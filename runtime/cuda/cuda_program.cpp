@@ -68,22 +68,26 @@ class CudaRunner : public Runner {
     end(part);
   }
 
-  bool run_while_finite(Part part, uint64_t seed, uint64_t step) override {
+  NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
     CudaExecutor& executor = begin(part);
-    if (!executor.run_while_finite(seed, step)) return false;
-    end(part);
-    return true;
+    const NonFinite fault = executor.run_while_finite(seed, step);
+    if (fault == NonFinite::nothing)
+      end(part);
+    else
+      losses_[part] = executor.loss();
+    return fault;
   }
 
-  std::string find_fault(Part part, uint64_t seed, uint64_t step) override {
+  std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override {
     CudaExecutor& executor = begin(part);
     HostArray held;
-    return einc::find_fault({executor.program(),
-                             [&](uint32_t buffer) {
-                               held = executor.get(buffer);
-                               return held.bytes.data();
-                             },
-                             [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on); }});
+    const auto values = [&](uint32_t buffer) {
+      held = executor.get(buffer);
+      return held.bytes.data();
+    };
+    const WatchedRun run{executor.program(), values,
+                         [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on); }};
+    return einc::find_fault(run, checked_numbers(info_, part, executor.program()), what);
   }
 
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
@@ -127,7 +131,8 @@ class CudaRunner : public Runner {
       if (!memory)
         memory = std::make_shared<const cuda::DeviceMemory>(
             cuda::allocate(own_bytes(parts_, part), fmt::format("{}'s own memory", kPartNames[static_cast<size_t>(part)])));
-      executor = std::make_unique<CudaExecutor>(*parts_[part], *kernels_[part], CudaPlace{stream_, memory});
+      executor = std::make_unique<CudaExecutor>(*parts_[part], *kernels_[part], CudaPlace{stream_, memory},
+                                                checked_numbers(info_, part, parts_[part]->program));
     });
     each_source([&](Source source) { bind_to(*executor, source); });
     return *executor;

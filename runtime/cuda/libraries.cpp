@@ -27,8 +27,17 @@ NvrtcTable open_nvrtc() {
   const OpenLibrary library({"libnvrtc.so.13", "libnvrtc.so.12"}, "the CUDA toolkit, as NVRTC");
   NvrtcTable table;
   EINC_NVRTC(EINC_TAKE)
-#undef EINC_TAKE
   take(library, "nvrtcGetErrorString", table.nvrtcGetErrorString);
+  return table;
+}
+
+LtTable open_cublaslt() {
+  const OpenLibrary library({"libcublasLt.so.13", "libcublasLt.so.12"}, "the CUDA toolkit, as cuBLAS");
+  LtTable table;
+  EINC_CUBLASLT(EINC_TAKE)
+#undef EINC_TAKE
+  take(library, "cublasLtGetStatusName", table.cublasLtGetStatusName);
+  take(library, "cublasLtGetVersion", table.cublasLtGetVersion);
   return table;
 }
 
@@ -41,6 +50,11 @@ const DriverTable& driver() {
 
 const NvrtcTable& nvrtc() {
   static const NvrtcTable table = open_nvrtc();
+  return table;
+}
+
+const LtTable& cublaslt() {
+  static const LtTable table = open_cublaslt();
   return table;
 }
 
@@ -65,6 +79,12 @@ void check(Result result, const char* call, const std::string& where) {
 
 void check_nvrtc(Result result, const char* call) {
   if (result != 0) throw RuntimeFailure(FailureKind::resource, fmt::format("{}: {}", call, nvrtc().nvrtcGetErrorString(result)));
+}
+
+void check_cublaslt(Result result, const char* call, const std::string& where) {
+  if (result != 0)
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("cuBLASLt failed: {}: {}{}", call, cublaslt().cublasLtGetStatusName(result), where));
 }
 
 }  // namespace einc::cuda

@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "runtime/cuda/cublaslt_api.h"
 #include "runtime/cuda/driver_api.h"
 
 namespace einc::cuda {
@@ -11,15 +12,18 @@ namespace einc::cuda {
 // again.
 const DriverTable& driver();
 const NvrtcTable& nvrtc();
+const LtTable& cublaslt();
 // Whether nvrtc() would return.
 bool has_nvrtc();
 
 // Throws RuntimeFailure (resource) unless the result is success: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)WHERE".
 void check(Result result, const char* call, const std::string& where = "");
 void check_nvrtc(Result result, const char* call);
+void check_cublaslt(Result result, const char* call, const std::string& where = "");
 
 }  // namespace einc::cuda
 
 // EINC_CUDA(cuMemFree_v2, memory): the driver's function, checked.
 #define EINC_CUDA(function, ...) ::einc::cuda::check(::einc::cuda::driver().function(__VA_ARGS__), #function)
 #define EINC_NVRTC_CALL(function, ...) ::einc::cuda::check_nvrtc(::einc::cuda::nvrtc().function(__VA_ARGS__), #function)
+#define EINC_CUBLASLT_CALL(function, ...) ::einc::cuda::check_cublaslt(::einc::cuda::cublaslt().function(__VA_ARGS__), #function)

@@ -11,7 +11,6 @@
 #include "runtime/base/random.h"
 #include "runtime/executor/index_fault.h"
 #include "runtime/executor/initialize.h"
-#include "runtime/program/loss_launch.h"
 
 namespace einc {
 namespace {
@@ -40,7 +39,6 @@ Executor::Executor(const Executable& program, std::vector<KernelFunction*> funct
       faults_(static_cast<size_t>(pool_->size())) {
   for (const ExecutableBuffer& b : program.buffers)
     buffers_.push_back(sources == Sources::bound && is_source(b.role) ? nullptr : memory_.base() + b.offset);
-  loss_launch_ = einc::loss_launch(program);
 }
 
 void Executor::initialize(uint64_t seed) {

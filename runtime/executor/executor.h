@@ -12,18 +12,12 @@
 #include "runtime/executor/mapping.h"
 #include "runtime/program/executable.h"
 #include "runtime/program/kernel_function.h"
+#include "runtime/program/launch_span.h"
 
 namespace einc {
 
 // Where inputs, params and states lie: in the executor's own memory, or where they are bound to before the first run.
 enum class Sources : uint8_t { own, bound };
-
-// One thread's part of one launch: seconds since the run began.
-struct LaunchSpan {
-  uint32_t launch = 0;
-  int thread = 0;
-  double begin = 0, end = 0;
-};
 
 // Throws RuntimeFailure (data): "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
 [[noreturn]] void throw_index_fault(const Executable& program, const IndexFault& fault);
@@ -51,9 +45,8 @@ class Executor {
   // One run. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
   void run(uint64_t seed, uint64_t step);
   // As run, as long as `goes_on` says so after a launch; false when it did not, and values that are stored after the last launch are
-  // not. Which launch makes the loss: -1 for none.
+  // not.
   bool run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on);
-  int64_t loss_launch() const { return loss_launch_; }
   const Executable& program() const { return program_; }
   // As run; tells when each thread worked on each launch, in the order of launches and threads.
   std::vector<LaunchSpan> run_traced(uint64_t seed, uint64_t step);
@@ -73,7 +66,6 @@ class Executor {
   std::vector<std::byte*> buffers_;
   int64_t scratch_;                 // where the threads' own memory starts
   std::vector<IndexFault> faults_;  // per thread
-  int64_t loss_launch_ = -1;
 };
 
 }  // namespace einc

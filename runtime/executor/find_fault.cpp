@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/program/loss_launch.h"
-
 namespace einc {
 namespace {
 
@@ -28,20 +26,21 @@ struct Held {
 
 class Finder {
  public:
-  explicit Finder(const WatchedRun& run)
+  Finder(const WatchedRun& run, uint32_t buffer)
       : watched_(run),
         program_(run.program),
-        loss_launch_(loss_launch(run.program)),
+        wanted_(buffer),
+        last_(first_launch(run.program, buffer)),
         held_(program_.buffers.size()),
         maker_(program_.buffers.size(), -1) {}
 
   std::string run() {
-    if (loss_launch_ < 0) return "";
+    if (last_ < 0) return "";
     for (uint32_t b = 0; b < program_.buffers.size(); ++b)
       if (is_source(program_.buffers[b].role)) held_[b] = scan(b);
     watched_.run([&](size_t launch) {
       look(launch);
-      return static_cast<int64_t>(launch) < loss_launch_;
+      return static_cast<int64_t>(launch) < last_;
     });
     return trace();
   }
@@ -81,17 +80,23 @@ class Finder {
     }
   }
 
+  // Then a forward's -inf is a mask's.
+  bool has_finite_loss() const {
+    return program_.loss >= 0 && last_ > first_launch(program_, static_cast<uint32_t>(program_.loss)) &&
+           held_[static_cast<uint32_t>(program_.loss)].kind == Kind::finite;
+  }
+
   // What `launch` read that its result of this kind may come from.
   const Input* origin(int64_t launch, Kind kind) const {
     const Input* worst = nullptr;
     for (const Input& input : inputs_[static_cast<size_t>(launch)])
       if (!worst || input.held.kind > worst->held.kind) worst = &input;
-    if (worst && kind == Kind::nan && worst->held.kind == Kind::minus_infinity) return nullptr;
-    return worst;
+    const bool masked = worst && worst->held.kind == Kind::minus_infinity && (kind == Kind::nan || has_finite_loss());
+    return masked ? nullptr : worst;
   }
 
   std::string trace() const {
-    auto buffer = static_cast<uint32_t>(program_.loss);
+    uint32_t buffer = wanted_;
     Held held = held_[buffer];
     if (held.kind == Kind::finite) return "";
     int64_t launch = maker_[buffer];
@@ -129,7 +134,8 @@ class Finder {
 
   const WatchedRun& watched_;
   const Executable& program_;
-  const int64_t loss_launch_;
+  const uint32_t wanted_;
+  const int64_t last_;                      // launch
   std::vector<Held> held_;                  // by buffer, as of the last launch
   std::vector<int64_t> maker_;              // launch that made a buffer's values other than finite; -1: they came in
   std::vector<std::vector<Input>> inputs_;  // by launch: what was not finite before it
@@ -137,6 +143,14 @@ class Finder {
 
 }  // namespace
 
-std::string find_fault(const WatchedRun& run) { return Finder(run).run(); }
+std::string find_fault(const WatchedRun& run, uint32_t buffer) { return Finder(run, buffer).run(); }
+
+std::string find_fault(const WatchedRun& run, const std::vector<CheckedNumber>& checked, NonFinite what) {
+  for (const CheckedNumber& number : checked) {
+    if (number.means != what) continue;
+    if (std::string found = find_fault(run, number.buffer); !found.empty()) return found;
+  }
+  return "";
+}
 
 }  // namespace einc

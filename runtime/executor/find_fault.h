@@ -1,9 +1,9 @@
-// Where a loss that is not finite comes from.
+// Where a value that is not finite comes from.
 #pragma once
 #include <functional>
 #include <string>
 
-#include "runtime/program/executable.h"
+#include "runtime/executor/checked_numbers.h"
 
 namespace einc {
 
@@ -16,9 +16,11 @@ struct WatchedRun {
   std::function<void(const std::function<bool(size_t launch)>& goes_on)> run;
 };
 
-// Runs the program launch by launch as far as its loss and goes back from there over what is not finite. Values of -inf that a finite
-// result follows from, as a mask's, are no fault. "'scores' of h.0.attn (model.ein:31:12) is the first tensor that holds nan, at [0, 3]";
-// empty when the loss is finite.
-std::string find_fault(const WatchedRun& run);
+// Runs the program launch by launch as far as a buffer that it makes and goes back from there over what is not finite. Values of -inf that
+// a finite result follows from, as a mask's, are no fault. "'scores' of h.0.attn (model.ein:31:12) is the first tensor that holds nan, at
+// [0, 3]"; empty when the buffer's numbers are finite.
+std::string find_fault(const WatchedRun& run, uint32_t buffer);
+// As far as the first number of this meaning that is not finite.
+std::string find_fault(const WatchedRun& run, const std::vector<CheckedNumber>& checked, NonFinite what);
 
 }  // namespace einc

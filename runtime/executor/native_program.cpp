@@ -6,6 +6,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
+#include "runtime/executor/checked_numbers.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/find_fault.h"
 
@@ -21,8 +22,10 @@ class NativeRunner : public Runner {
   NativeRunner(const ProgramInfo& info, const PerPart<NativePart>& parts, const std::shared_ptr<ThreadPool>& pool)
       : info_(info), parts_(parts) {
     for (size_t p = 0; p < kParts; ++p)
-      if (const auto& part = parts[static_cast<Part>(p)])
+      if (const auto& part = parts[static_cast<Part>(p)]) {
         executors_[static_cast<Part>(p)].emplace(part->program, part->functions, pool, Sources::bound);
+        checked_[static_cast<Part>(p)] = checked_numbers(info, static_cast<Part>(p), part->program);
+      }
   }
 
   void bind(Source source, void* memory) override {
@@ -38,19 +41,23 @@ class NativeRunner : public Runner {
     if (part != Part::evaluation) last_ = part;
   }
 
-  bool run_while_finite(Part part, uint64_t seed, uint64_t step) override {
-    Executor& executor = *executors_[part];
-    const bool finite = executor.run_while(seed, step, [&](size_t launch) {
-      return static_cast<int64_t>(launch) != executor.loss_launch() || std::isfinite(loss(part).to_doubles()[0]);
+  NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
+    NonFinite fault = NonFinite::nothing;
+    executors_[part]->run_while(seed, step, [&](size_t launch) {
+      for (const CheckedNumber& checked : *checked_[part])
+        if (checked.launch == static_cast<int64_t>(launch) && !std::isfinite(view(part, checked.buffer).to_doubles()[0]))
+          fault = checked.means;
+      return fault == NonFinite::nothing;
     });
-    if (finite && part != Part::evaluation) last_ = part;
-    return finite;
+    if (fault == NonFinite::nothing && part != Part::evaluation) last_ = part;
+    return fault;
   }
 
-  std::string find_fault(Part part, uint64_t seed, uint64_t step) override {
+  std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override {
     Executor& executor = *executors_[part];
-    return einc::find_fault({executor.program(), [&](uint32_t buffer) { return executor.address(buffer); },
-                             [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on); }});
+    const WatchedRun run{executor.program(), [&](uint32_t buffer) { return executor.address(buffer); },
+                         [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on); }};
+    return einc::find_fault(run, *checked_[part], what);
   }
 
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
@@ -72,6 +79,7 @@ class NativeRunner : public Runner {
   const ProgramInfo& info_;
   const PerPart<NativePart>& parts_;
   PerPart<Executor> executors_;
+  PerPart<std::vector<CheckedNumber>> checked_;
   Part last_ = Part::forward;
 };
 

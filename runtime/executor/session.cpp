@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/training_names.h"
 #include "runtime/executor/dlpack.h"
 #include "runtime/executor/initialize.h"
 
@@ -21,6 +22,15 @@ int64_t source_bytes(const ProgramInfo& info) {
     for (const TensorInfo& tensor : sources_of(info, kind))
       if (__builtin_add_overflow(bytes, aligned(tensor.bytes()), &bytes)) return INT64_MAX;
   return bytes;
+}
+
+std::vector<uint32_t> gradient_norms(const ProgramInfo& info) {
+  std::vector<uint32_t> norms;
+  for (const TensorInfo& state : info.states)
+    if (state.name == kLossScale) return norms;
+  for (uint32_t i = 0; i < info.outputs.size(); ++i)
+    if (info.outputs[i].name.starts_with(kGradientNorm)) norms.push_back(i);
+  return norms;
 }
 
 SessionRep::SessionRep(const ProgramRep& program, int threads)
@@ -138,19 +148,19 @@ void SessionRep::step() {
   stepped_ = true;
 }
 
-bool SessionRep::train(Part part) {
+NonFinite SessionRep::train(Part part) {
   before_run();
-  const bool finite = runner_->run_while_finite(part, seed_, draws_);
+  const NonFinite fault = runner_->run_while_finite(part, seed_, draws_);
   after_run();
-  if (!finite) return false;
+  if (fault != NonFinite::nothing) return fault;
   ++draws_;
   stepped_ = stepped_ || part == Part::training;
-  return true;
+  return fault;
 }
 
-std::string SessionRep::find_fault(Part part) {
+std::string SessionRep::find_fault(Part part, NonFinite what) {
   before_run();
-  return runner_->find_fault(part, seed_, draws_);
+  return runner_->find_fault(part, what, seed_, draws_);
 }
 
 }  // namespace einc

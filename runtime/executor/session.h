@@ -15,6 +15,12 @@
 
 namespace einc {
 
+// What of a training run is not finite.
+enum class NonFinite : uint8_t { nothing, loss, gradient };
+
+// Of the gradients that are clipped, by output; none where a loss scale takes care of what is not finite.
+std::vector<uint32_t> gradient_norms(const ProgramInfo& info);
+
 // Runs a program over the memory of a session. Functions throw RuntimeFailure.
 class Runner {
  public:
@@ -29,10 +35,10 @@ class Runner {
   virtual void abandon(Source) {}
   // The program has the part.
   virtual void run(Part part, uint64_t seed, uint64_t step) = 0;
-  // As run of a part that has a loss, unless that is not finite: false then, and params and the optimizer's states are as they were.
-  virtual bool run_while_finite(Part part, uint64_t seed, uint64_t step) = 0;
-  // Runs the part as far as the loss and tells what in it is the first that is not finite; empty when nothing is.
-  virtual std::string find_fault(Part part, uint64_t seed, uint64_t step) = 0;
+  // As run of a part that has a loss, unless that or a norm of gradients is not finite: params and moments are as they were then.
+  virtual NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) = 0;
+  // Runs the part as far as that and tells what in it is the first that is not finite; empty when nothing is.
+  virtual std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) = 0;
   // Of the last forward or training run; output i of the program.
   virtual TensorView output(uint32_t index) const = 0;
   virtual TensorView gradient(uint32_t param) const = 0;  // of the last training run
@@ -75,10 +81,10 @@ class SessionRep {
   // The loss without dropout; nothing is updated. `draw` keys what random numbers are left.
   double evaluate(uint64_t draw);
   void step();
-  // A step, or a micro-batch of one before the last. False when the loss is not finite: nothing is trained then.
-  bool train(Part part);
+  // A step, or a micro-batch of one before the last. Nothing is trained when something is not finite.
+  NonFinite train(Part part);
   // Of the run that did not train.
-  std::string find_fault(Part part);
+  std::string find_fault(Part part, NonFinite what);
   // The next step or micro-batch draws what number `draw` of a run with this seed draws.
   void set_draws(uint64_t seed, uint64_t draw) { seed_ = seed, draws_ = draw; }
   uint64_t draws() const { return draws_; }

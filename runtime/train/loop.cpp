@@ -45,14 +45,16 @@ void Trainer::step(TrainingPosition& position) {
   for (uint64_t micro = 1; micro <= settings_.micro_batches; ++micro) {
     const Part part = micro == settings_.micro_batches ? Part::training : Part::accumulation;
     take(*batches_);
-    const bool finite = session_.train(part);
+    const NonFinite fault = session_.train(part);
     const double loss = session_.runner().loss(part).to_doubles().front();
-    if (!finite)
-      throw NonFiniteLoss(fmt::format("the loss of step {} is {}", position.step + 1,
+    if (fault == NonFinite::loss)
+      throw NonFiniteStep(fmt::format("the loss of step {} is {}", position.step + 1,
                                       std::isnan(loss) ? "nan"
                                       : loss > 0       ? "inf"
                                                        : "-inf"),
-                          part);
+                          part, fault);
+    if (fault == NonFinite::gradient)
+      throw NonFiniteStep(fmt::format("the loss of step {} is {:.6g}, but a gradient is not finite", position.step + 1, loss), part, fault);
     sum += loss;
   }
   ++position.step;

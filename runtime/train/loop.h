@@ -30,11 +30,13 @@ struct EvaluationRecord {
   bool best = false;
 };
 
-// The session's params and the optimizer's states are as they were before the step.
-class NonFiniteLoss : public RuntimeFailure {
+// The session's params are as they were before the step.
+class NonFiniteStep : public RuntimeFailure {
  public:
-  NonFiniteLoss(const std::string& message, Part which) : RuntimeFailure(FailureKind::numeric, message), part(which) {}
+  NonFiniteStep(const std::string& message, Part which, NonFinite made)
+      : RuntimeFailure(FailureKind::numeric, message), part(which), fault(made) {}
   const Part part;  // the run that made it, of the session's present inputs and draws
+  const NonFinite fault;
 };
 
 enum class Next : uint8_t { go_on, stop };
@@ -58,7 +60,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Goes on from `position` to the last step or until the watcher stops it; tells where it stands then. Throws NonFiniteLoss,
+  // Goes on from `position` to the last step or until the watcher stops it; tells where it stands then. Throws NonFiniteStep,
   // with the batch still bound, and RuntimeFailure (data) for batches that do not fit the program.
   TrainingPosition run(TrainingPosition position);
 

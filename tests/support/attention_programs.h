@@ -74,8 +74,8 @@ inline constexpr const char* kMasks[] = {
     "where(iota(k) + 3 >= iota(q), s, -inf)",
 };
 
-inline Graph finished(const Graph& graph) {
-  return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::inherit);
+inline Graph finished(const Graph& graph, Roots roots = Roots::training) {
+  return assign_precision(simplify(expand(graph, roots), roots), Policy::inherit);
 }
 
 // Inputs with lengths of at least 1 and at most all keys.

@@ -42,6 +42,7 @@ void limit(decltype(RLIMIT_CPU) what, rlim_t value) {
   limit(RLIMIT_CORE, 0);
   if (kMemoryFactor == 1) limit(RLIMIT_AS, rlim_t{2} << 30);  // sanitizers reserve terabytes
   if (stack == Stack::small) limit(RLIMIT_STACK, rlim_t{256} << 10);
+  setenv("EINC_CUDA_PATH", EINC_EMULATED_GPU, 1);
   execv(words[0], words.data());
   _exit(127);
 }

@@ -107,9 +107,55 @@ void AttentionParts::pack_left(const AttentionStep& step, const Product& p, Regi
   }
 }
 
+void AttentionParts::pack_row(const AttentionStep& step, const Product& p) {
+  Register panel = scratch(p.left_panel);
+  for_loop(i64(0), i64(kernel_.extent(p.inner)), i64(t_.lanes), [&](Register k) {
+    axis_[p.inner] = k;
+    Register mask = lanes_before(k, i64(kernel_.extent(p.inner)), kernel_.extent(p.inner));
+    lanes_along(p.inner, mask, [&] { store_at(only(mask, operand(step.left)), panel, k); });
+  });
+}
+
+llvm::Value* AttentionParts::row_scores(const AttentionStep& step, const Product& p, Register key) {
+  const auto lanes = static_cast<size_t>(t_.lanes);
+  const int64_t extent = kernel_.extent(p.inner);
+  std::vector<Register> keys;
+  for (int64_t i = 0; i < t_.lanes; ++i)
+    keys.push_back(right_at(step, p, a_.key, smaller(b_.CreateAdd(key, i64(i)), i64(t_.keys() - 1)), i64(0), i64(0)));
+  std::vector<llvm::AllocaInst*> sums;
+  IrBuilder entry(entry_, entry_->begin());
+  for (size_t i = 0; i < lanes; ++i) sums.push_back(entry.CreateAlloca(vector_));
+  for (llvm::AllocaInst* sum : sums) b_.CreateStore(llvm::Constant::getNullValue(vector_), sum);
+  for_loop(i64(0), i64(extent), i64(t_.lanes), [&](Register k) {
+    Register row = vector_at(scratch(p.left_panel), k), mask = lanes_before(k, i64(extent), extent);
+    for (size_t i = 0; i < lanes; ++i) {
+      Register at_key = at(keys[i], k), zero = llvm::Constant::getNullValue(vector_);
+      Register x = mask ? b_.CreateMaskedLoad(vector_, at_key, llvm::Align(4), mask, zero) : vector_at(keys[i], k);
+      b_.CreateStore(b_.CreateIntrinsic(vector_, llvm::Intrinsic::fma, {x, row, b_.CreateLoad(vector_, sums[i])}), sums[i]);
+    }
+  });
+  std::vector<Register> square;
+  for (llvm::AllocaInst* sum : sums) square.push_back(b_.CreateLoad(vector_, sum));
+  square = transpose(b_, std::move(square));
+  for (size_t half = lanes / 2; half > 0; half /= 2)
+    for (size_t i = 0; i < half; ++i) square[i] = b_.CreateFAdd(square[i], square[i + half]);
+  return square.front();
+}
+
+llvm::Value* AttentionParts::only(Register mask, Register x) {
+  return mask ? b_.CreateSelect(mask, x, llvm::Constant::getNullValue(vector_)) : x;
+}
+
+llvm::Value* AttentionParts::lanes_before(Register first, Register last, int64_t extent) {
+  return extent % t_.lanes == 0 ? nullptr : lanes_below(b_.CreateSub(last, first));
+}
+
 llvm::Value* AttentionParts::rows_mask(Register count, int v) {
   if (t_.rows() % t_.block_rows() == 0) return nullptr;
-  Register left = b_.CreateSub(count, i64(int64_t{v} * t_.lanes));
+  return lanes_below(b_.CreateSub(count, i64(int64_t{v} * t_.lanes)));
+}
+
+llvm::Value* AttentionParts::lanes_below(Register left) {
   const int lanes = lanes_;
   lanes_ = t_.lanes;
   Register mask = b_.CreateICmpSLT(lane_numbers(b_.getInt64Ty()), splat(b_, left, t_.lanes));

@@ -39,6 +39,13 @@ class AttentionParts : protected ValueEmitter {
   // The left operand of scores for a block of rows, turned: rows lie next to each other.
   void pack_left(const AttentionStep& step, const Product& p, Register first, Register count);
 
+  // Of one row: its left operand of scores, zeros behind it.
+  void pack_row(const AttentionStep& step, const Product& p);
+  // The products of the row with as many keys as there are lanes, the last key again where there are fewer.
+  Register row_scores(const AttentionStep& step, const Product& p, Register key);
+  // The lanes from `first` on that lie before `last`; null when the extent is in whole vectors.
+  Register lanes_before(Register first, Register last, int64_t extent);
+
   // The right operand from position `i` of `axis` (panel_first is the panel's first) and `inner` of its inner axis on.
   Register right_at(const AttentionStep& step, const Product& p, AxisId axis, Register i, Register panel_first, Register inner);
   int64_t right_step(const AttentionStep& step, const Product& p, AxisId axis) const;
@@ -57,6 +64,8 @@ class AttentionParts : protected ValueEmitter {
 
  private:
   Register operand(ValueId id);
+  Register only(Register mask, Register x);  // zeros elsewhere
+  Register lanes_below(Register count);
   bool turns_squares(const AttentionStep& step, const Product& p) const;
 };
 

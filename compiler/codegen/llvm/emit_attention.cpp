@@ -106,10 +106,16 @@ class AttentionEmitter : AttentionParts {
 
   void run(const Block& block) {
     for_each_product([&](const AttentionStep& step, const Product& p) {
-      if (step.part == AttentionPart::scores) scores(step, p, block);
+      if (step.part != AttentionPart::scores) return;
+      if (t_.has_one_row())
+        scores_of_row(step, p, block);
+      else
+        scores(step, p, block);
     });
-    for (const AttentionLoop& loop : t_.schedule.loops)
+    for (const AttentionLoop& loop : t_.schedule.loops) {
+      if (t_.has_one_row()) key_loop_of_row(loop, block);
       for (int v = 0; v < t_.row_vectors(); ++v) key_loop(loop, block, v);
+    }
     for_each_product([&](const AttentionStep& step, const Product& p) {
       if (step.part == AttentionPart::mix) mix(step, p, block);
       if (step.part == AttentionPart::gather) gather(step, p, block);
@@ -134,6 +140,12 @@ class AttentionEmitter : AttentionParts {
                      b_.CreateAdd(times(b_.CreateAdd(key, i64(i)), pitch), i64(int64_t{v + k} * t_.lanes)));
       }
     });
+  }
+
+  void scores_of_row(const AttentionStep& step, const Product& p, const Block& block) {
+    pack_row(step, p);
+    Register to = tile(t_.schedule.scores_tile.at(step.reduction));
+    for_loop(block.first_key, block.last_key, i64(t_.lanes), [&](Register key) { store_at(row_scores(step, p, key), to, key); });
   }
 
   // The tile that holds the left operand of a mix or gather.
@@ -253,6 +265,53 @@ class AttentionEmitter : AttentionParts {
         if (std::find(loop.folds.begin(), loop.folds.end(), step.reduction) != loop.folds.end())
           for (const Store& store : step.stores) emit_store(store);
     });
+  }
+
+  // The same of one row, lanes along its keys.
+  void key_loop_of_row(const AttentionLoop& loop, const Block& block) {
+    axis_[a_.row] = i64(0);
+    for (const auto& [fold, array] : folds_) results_[fold] = b_.CreateLoad(b_.getFloatTy(), array);
+    std::vector<llvm::AllocaInst*> sums;
+    for (uint16_t r : loop.folds) {
+      IrBuilder entry(entry_, entry_->begin());
+      sums.push_back(entry.CreateAlloca(vector_));
+      b_.CreateStore(identity(kernel_.reductions[r].fold), sums.back());
+    }
+    scopes_.emplace_back();
+    for (ValueId id = 0; id < kernel_.values.size(); ++id)
+      if (loop.made[id] && !(axes_of_[id] >> a_.key & 1)) value(id);
+    for_loop(block.first_key, block.last_key, i64(t_.lanes), [&](Register key) {
+      axis_[a_.key] = key;
+      Register mask = lanes_before(key, block.last_key, t_.keys());
+      lanes_along(a_.key, mask, [&] {
+        for (const auto& [r, index] : t_.schedule.scores_tile) results_[r] = vector_at(tile(index), key);
+        for (ValueId id : loop.read)
+          scopes_.back()[id] =
+              convert(b_, vector_at(tile(t_.schedule.kept_tile.at(id)), key), DType::f32, compute_dtype(kernel_.values[id].dtype));
+        for (size_t k = 0; k < sums.size(); ++k) {
+          const Accumulation& r = kernel_.reductions[loop.folds[k]];
+          Register x = splat(b_, as(r.value, DType::f32), t_.lanes);
+          if (mask) x = b_.CreateSelect(mask, x, identity(r.fold));
+          b_.CreateStore(combine(r.fold, b_.CreateLoad(vector_, sums[k]), x), sums[k]);
+        }
+        std::vector<Register> kept;
+        for (ValueId id : loop.kept) kept.push_back(splat(b_, as(id, DType::f32), t_.lanes));
+        for (size_t k = 0; k < kept.size(); ++k) store_at(kept[k], tile(t_.schedule.kept_tile.at(loop.kept[k])), key);
+      });
+    });
+    scopes_.pop_back();
+    for (size_t k = 0; k < sums.size(); ++k)
+      b_.CreateStore(folded(kernel_.reductions[loop.folds[k]].fold, b_.CreateLoad(vector_, sums[k])), folds_.at(loop.folds[k]));
+  }
+
+  // All lanes of a vector, by halves.
+  Register folded(Fold fold, Register x) {
+    for (int half = t_.lanes / 2; half > 0; half /= 2) {
+      std::vector<int> upper;
+      for (int k = 0; k < t_.lanes; ++k) upper.push_back(k < half ? k + half : k);
+      x = combine(fold, x, b_.CreateShuffleVector(x, upper));
+    }
+    return b_.CreateExtractElement(x, uint64_t{0});
   }
 
   llvm::Constant* identity(Fold fold) {

@@ -27,6 +27,7 @@ namespace einc {
 
 enum class Target : uint8_t {
   cpu,        // machine code for this processor
+  cuda,       // kernels for this machine's NVIDIA GPU; sessions keep params, states and results there and copy them when they are read
   reference,  // the interpreter, in f64: slow, what other targets are held to
 };
 

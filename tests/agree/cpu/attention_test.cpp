@@ -16,23 +16,26 @@ int attentions(const LoweredGraph& lowered) {
       std::count_if(kernels.begin(), kernels.end(), [](const GraphKernel& k) { return k.kernel->attention.has_value(); }));
 }
 
-enum class Expect { attention, anything };
+enum class Expect { attention, forward, anything };  // forward: without a loss
+
+std::string without_loss(const std::string& text) { return text.substr(0, text.find("loss = ")); }
 
 void check(const std::string& text, const Bindings& dims, Expect expect, double tolerance = 2e-5) {
   CAPTURE(text);
   std::string sizes;
   for (const auto& [name, value] : dims) sizes += fmt::format("{}={} ", name.str(), value);
   CAPTURE(sizes);
-  const Graph graph = finished(compile_text(text, dims));
+  const bool trains = expect != Expect::forward;
+  const Graph graph = finished(compile_text(trains ? text : without_loss(text), dims), trains ? Roots::training : Roots::inference);
   const TensorMap inputs = inputs_of(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
   const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  for (const Fusion fusion : {Fusion::on, Fusion::without_attention}) {
+  for (const Fusion& fusion : {Fusion::on, Fusion::without_attention}) {
     CAPTURE(fusion == Fusion::on);
     CpuOptions options;
     options.fusion = fusion;
     options.cache.clear();
     const CpuProgram cpu(graph, dims, options);
-    if (expect == Expect::attention) CHECK(attentions(cpu.lowered()) == (fusion == Fusion::on ? 2 : 0));
+    if (expect != Expect::anything) CHECK(attentions(cpu.lowered()) == (fusion != Fusion::on ? 0 : trains ? 2 : 1));
     const auto run = [&](int threads) { return run_program(cpu.program(), cpu.functions(), inputs, params, states, {}, threads); };
     const CpuRun one = run(1);
     for (size_t o = 0; o < one.outputs.size(); ++o) CHECK(difference(one.outputs[o].second, wanted.outputs[o].second, tolerance) == "");
@@ -61,6 +64,18 @@ TEST_CASE("attention: layouts and odd sizes") {
 
 TEST_CASE("attention: masks and what else is made of scores") {
   for (const char* mask : kMasks) check(program(kLayouts[1], mask), sizes(50, 50, 16, 16), Expect::attention);
+}
+
+TEST_CASE("attention: few rows without a backward, one at a time") {
+  for (const int64_t rows : {1, 2, 3}) {
+    for (const Layout& layout : kLayouts)
+      for (const int64_t keys : {5, 16, 17, 100}) check(program(layout, kCausal), sizes(rows, keys, 17, 20), Expect::forward);
+    for (const int64_t width : {2, 3, 16, 63, 64}) check(program(kPlain, "s"), sizes(rows, 40, width, 66 - width), Expect::forward);
+    for (const char* mask : {"where(iota(k) < length, s, -inf)", "s + bias", "where(iota(k) >= 70, s, -inf)", "tanh(s / 4) * 4"})
+      check(program(kLayouts[1], mask), sizes(rows, 90, 16, 16), Expect::forward);
+    check(program(kPlain, kCausal, "bf16"), sizes(rows, 33, 16, 20), Expect::forward, 0.03);
+    check(program(kLayouts[1], "s", "f16"), sizes(rows, 33, 16, 20), Expect::forward, 0.004);
+  }
 }
 
 TEST_CASE("attention: small floats") {

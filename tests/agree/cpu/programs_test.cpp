@@ -84,7 +84,7 @@ TEST_CASE("cpu: programs with PyTorch's values") {
     const Graph graph = finished(compile_text(test["program"].get<std::string>()));
     TensorMap inputs;
     for (const auto& [input, packed] : test["inputs"].items()) inputs.emplace(Name(input), tensor_of(packed));
-    for (const Fusion fusion : {Fusion::off, Fusion::on}) {
+    for (const Fusion& fusion : {Fusion::off, Fusion::on}) {
       CAPTURE(fusion == Fusion::on);
       const CpuRun run = run_cpu(graph, {}, inputs, {}, {}, {}, 1, fusion);
       for (const auto& [output, tensor] : run.outputs) {

@@ -26,7 +26,7 @@ int64_t check(const std::string& rest) {
   inference.mode = RunMode::inference;
   const InterpretResult wanted = interpret(graph, {}, inputs, {}, states, inference);
   int64_t own = 0;
-  for (const Fusion fusion : {Fusion::off, Fusion::on}) {
+  for (const Fusion& fusion : {Fusion::off, Fusion::on}) {
     CpuOptions options;
     options.mode = RunMode::inference;
     options.fusion = fusion;

@@ -13,6 +13,9 @@ void set_memory(size_t bytes);
 size_t used_memory();
 // How often a function of the driver's, NVRTC's or cuBLASLt's was called.
 unsigned long long calls(const std::string& function);
+// How many algorithms cuBLASLt offers for a product, 1 at first; and the number of the one that the last product was given.
+void set_gemm_candidates(int count);
+int last_gemm_algorithm();
 // After a kernel failed every call fails, as on a GPU, until this.
 void recover();
 // Threads of kernels that have begun, since the process began.

@@ -62,6 +62,47 @@ TEST_CASE("bench: figures that follow from each other do, and FLOPs and memory a
     }
 }
 
+// The emulated GPU, whose clock tells nothing.
+TEST_CASE("bench: on a GPU, the same FLOPs and its own memory") {
+  const Ran ran = run_einc(with({"bench"}, {"--json", "--steps", "2", "--target=cuda"}));
+  INFO(ran.errors);
+  REQUIRE(ran.status == 0);
+  const Json bench = Json::parse(ran.output);
+  CHECK(bench["target"] == "cuda");
+  CHECK(bench["machine"]["gpu"].get<std::string>().size() > 2);
+  for (const char* peak : {"f32_flops", "bf16_flops", "copy_bytes"}) CHECK(bench["machine"][peak].get<double>() > 0);
+  CHECK(bench["machine"]["triad_bytes"].is_null());
+  const Json report = Json::parse(run_einc(with({}, {"--report=json"})).output);
+  CHECK(bench["flops"]["step"].get<double>() == report["flops"]["step"].get<double>());
+  int64_t executed = 0, launches = 0;
+  for (const Json& kernel : bench["kernels"]) executed += kernel["flops"].get<int64_t>(), launches += kernel["launches"].get<int64_t>();
+  CHECK(static_cast<double>(executed) >= bench["flops"]["step"].get<double>() * 0.9);
+  CHECK(launches > 5);
+  const int64_t planned = bench["memory"]["planned"],
+                taken = bench["memory"]["high_water"].get<int64_t>() - bench["memory"]["before"].get<int64_t>();
+  CHECK(taken >= planned);
+  CHECK(taken <= planned + (1 << 20));
+}
+
+TEST_CASE("bench: one decoded token writes as many bytes into a long cache as into a short one") {
+  for (const std::string seq : {"1", "8"}) {
+    std::set<int64_t> written, read;
+    for (const std::string context : {"64", "1024"}) {
+      const Ran ran = run_einc({"bench", "examples/nanogpt_sample.ein", "-D", "layers=2", "-D", "heads=3", "-D", "head=16", "-D",
+                                "vocab=65", "-D", "seq=" + seq, "-D", "context=" + context, "--steps", "1", "--json"});
+      INFO(ran.errors);
+      REQUIRE(ran.status == 0);
+      int64_t writes = 0, reads = 0;
+      const Json bench = Json::parse(ran.output);
+      for (const Json& kernel : bench["kernels"])
+        writes += kernel["bytes_written"].get<int64_t>(), reads += kernel["bytes_read"].get<int64_t>();
+      written.insert(writes), read.insert(reads);
+    }
+    CHECK(written.size() == 1);
+    CHECK(*read.rbegin() - *read.begin() > 2 * 2 * 3 * 16 * 4 * (1024 - 64) - 1);  // keys and values of both layers
+  }
+}
+
 TEST_CASE("bench: the trace has every launch once a thread, in order, and no thread at two things at once") {
   const std::string path = (std::filesystem::temp_directory_path() / fmt::format("einc_trace_{}.json", getpid())).string();
   const Ran ran = run_einc(with({"bench"}, {"--steps", "1", "--threads", "2", "--trace", path}));

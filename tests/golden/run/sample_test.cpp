@@ -85,6 +85,7 @@ TEST_CASE("sample: a model with a cache and one without say the same, by the see
        {std::vector<std::string>{"--greedy"}, {"--seed", "4"}, {"--seed", "4", "--temperature", "0.5", "--top-k", "40", "--top-p", "0.9"}})
     CHECK(text(cached, how) == text(plain, how));
   CHECK(text(cached, {"--seed", "4"}) != text(cached, {"--seed", "5"}));
+  CHECK(text(cached, {"--greedy"}) == text(cached, {"--greedy", "--target=cuda"}));
   CHECK(text(cached, {"--greedy"}) == text(cached, {"--temperature", "0", "--seed", "9", "--threads", "1"}));
 }
 

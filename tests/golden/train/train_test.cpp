@@ -192,6 +192,61 @@ TEST_CASE("a loss that is not finite stops the run with its step and its origin"
   }
 }
 
+TEST_CASE("a gradient that is not finite stops the run at its step, if gradients are clipped") {
+  // `edge` falls by 0.5 a step from 1.5: at the fourth the root is 0, and its slope 0 / 0. A mask's -inf is no fault.
+  std::string program(kTokenModel);
+  program.replace(program.find("x = dropout"), 0, "param gain: [] ~ ones\nparam edge: [] ~ constant(1.5)\n");
+  program.replace(program.find("loss = mean(cross_entropy(logits, targets, vocab))"), 50,
+                  "masked = where(iota(vocab) < 1 and iota(vocab) > 1, -inf, logits)\nroot = sqrt(stop_gradient(edge) * gain^2)\n"
+                  "loss = mean(cross_entropy(masked, targets, vocab)) + 1e-3 * root");
+  for (const char* clip : {", clip_norm = 1e9", ""}) {
+    std::string text = program;
+    text.replace(text.find("minimize loss using"), std::string::npos,
+                 std::string("minimize loss + 0.5 * edge using sgd(lr = 1") + clip + ")\n");
+    const Trained model(text);
+    for (const char* target : {"--target=cpu", "--target=reference"}) {
+      CAPTURE(target);
+      const Ran ran = model.run("a", {"--steps=9", target});
+      INFO(ran.errors);
+      CHECK(ran.status == 5);
+      const auto losses = model.folder().logged("a.jsonl", "step", "loss");
+      if (clip[0] == '\0') {
+        CHECK(losses.size() == 4);
+        CHECK(ran.errors.find("einc: the loss of step 5 is nan") == 0);
+        continue;
+      }
+      CHECK(losses.size() == 3);
+      CHECK(ran.errors.find("einc: the loss of step 4 is 2.") == 0);
+      CHECK(ran.errors.find(", but a gradient is not finite: '") != std::string::npos);
+      CHECK(ran.errors.find(": 'd root' (" + model.folder().at("m.ein") + ":11:8) is the first tensor that") != std::string::npos);
+    }
+  }
+}
+
+// The emulated GPU, whose random numbers are the processor's and whose sums have another order.
+TEST_CASE("a run on a GPU learns what one on the processor learns, and its bits come back") {
+  const Trained model;
+  const std::vector<std::string> settings = {"--steps=12", "--accumulate=2", "--eval-every=6", "--eval-batches=2", model.validation()};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), settings.begin(), settings.end());
+    return more;
+  };
+  const auto cpu = model.losses("cpu", settings), gpu = model.losses("gpu", with({"--target=cuda"}));
+  REQUIRE(gpu.size() == 12);
+  for (size_t t = 0; t < gpu.size(); ++t) CHECK(gpu[t] == doctest::Approx(cpu[t]).epsilon(2e-5));
+  const auto validation = [&](const char* name) {
+    return model.folder().logged(std::string(name) + ".jsonl", "evaluation", "validation_loss");
+  };
+  REQUIRE(validation("gpu").size() == 3);
+  for (size_t i = 0; i < 3; ++i) CHECK(validation("gpu")[i] == doctest::Approx(validation("cpu")[i]).epsilon(2e-5));
+  model.losses("again", with({"--target=cuda", "--threads=1"}));
+  CHECK(model.weights("again") == model.weights("gpu"));
+  const std::string kept = "--checkpoint=" + model.folder().at("kept");
+  CHECK(model.run("half", {"--target=cuda", "--accumulate=2", "--steps=5", kept}).status == 0);
+  CHECK(model.run("whole", {"--target=cuda", "--accumulate=2", "--steps=12", "--resume", kept}).status == 0);
+  CHECK(model.weights("whole") == model.weights("gpu"));
+}
+
 TEST_CASE("what is missing is said") {
   const Trained model;
   const Ran quiet = model.run("a", {"--steps=2", "--quiet"});

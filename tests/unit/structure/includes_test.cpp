@@ -46,7 +46,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"compiler/api",
      {"compiler/pipeline", "dsl", "compiler/ir", "compiler/symbolic", "compiler/elaborate", "compiler/simplify", "compiler/precision",
       "compiler/cost", "compiler/report", "compiler/fuse", "compiler/lower", "compiler/codegen/llvm", "runtime/api", "runtime/base",
-      "runtime/program", "runtime/executor"}},
+      "runtime/program", "runtime/executor", "runtime/cuda"}},
     {"compiler/pipeline",
      {"dsl", "compiler/ir", "compiler/symbolic", "compiler/elaborate", "compiler/simplify", "compiler/precision", "compiler/fuse",
       "compiler/lower", "compiler/codegen/llvm", "compiler/codegen/cuda", "runtime/base", "runtime/program", "runtime/cuda"}},

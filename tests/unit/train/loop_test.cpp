@@ -146,7 +146,7 @@ TEST_CASE("a loss that is not finite ends the run with the params of the step be
     plain.evaluate_every = 0;
     undisturbed.run(plain, other);
     plain.steps = 9;
-    CHECK_THROWS_AS(trainee.run(plain, recorder, {}, poisoned), NonFiniteLoss);
+    CHECK_THROWS_AS(trainee.run(plain, recorder, {}, poisoned), NonFiniteStep);
     CHECK(recorder.losses == other.losses);
     if (poisoned == 6) CHECK(trainee.values() == undisturbed.values());
   }

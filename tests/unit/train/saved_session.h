@@ -16,8 +16,8 @@ class IdleRunner : public Runner {
  public:
   void bind(Source, void*) override {}
   void run(Part, uint64_t, uint64_t) override {}
-  bool run_while_finite(Part, uint64_t, uint64_t) override { return true; }
-  std::string find_fault(Part, uint64_t, uint64_t) override { return ""; }
+  NonFinite run_while_finite(Part, uint64_t, uint64_t) override { return NonFinite::nothing; }
+  std::string find_fault(Part, NonFinite, uint64_t, uint64_t) override { return ""; }
   TensorView output(uint32_t) const override { return nothing(); }
   TensorView gradient(uint32_t) const override { return nothing(); }
   TensorView loss(Part) const override { return nothing(); }

@@ -1,0 +1,198 @@
+// cuBLASLt counts matrices by columns: the transpose of the result, columns x rows, is the transpose of the right operand times that of
+// the left one, and row-major memory read by columns is the transpose already.
+#include "runtime/cuda/gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "runtime/base/check.h"
+#include "runtime/base/failure.h"
+
+namespace einc::cuda {
+namespace {
+
+constexpr int kCandidates = 8, kRepetitions = 3;
+
+LtHandle handle() {
+  static const LtHandle made = [] {
+    LtHandle handle = nullptr;
+    EINC_CUBLASLT_CALL(cublasLtCreate, &handle);
+    return handle;
+  }();
+  return made;
+}
+
+int type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return kLtF64;
+    case DType::f32:
+      return kLtF32;
+    case DType::bf16:
+      return kLtBf16;
+    case DType::f16:
+      return kLtF16;
+    case DType::f8e4m3:
+      return kLtE4m3;
+    case DType::f8e5m2:
+      return kLtE5m2;
+    default:
+      break;
+  }
+  internal_error(__FILE__, __LINE__, fmt::format("a product of matrices of {}", to_string(dtype)));
+}
+
+int sums_of(CudaSums sums) { return sums == CudaSums::f64 ? kLtSumsF64 : sums == CudaSums::tf32 ? kLtSumsTf32 : kLtSumsF32; }
+
+// A result that lies by columns is the transpose of one by rows.
+CudaGemm by_rows(CudaGemm gemm) {
+  if (!gemm.result.transposed) return gemm;
+  std::swap(gemm.rows, gemm.columns);
+  std::swap(gemm.left, gemm.right);
+  for (CudaMatrix* matrix : {&gemm.left, &gemm.right, &gemm.result}) matrix->transposed = !matrix->transposed;
+  return gemm;
+}
+
+uint32_t alignment_of(DevicePointer address) {
+  const DevicePointer lowest = address & (~address + 1);
+  return static_cast<uint32_t>(std::min<DevicePointer>(lowest, 256));
+}
+
+template <class T>
+void set(LtMatmul matmul, int attribute, T value) {
+  EINC_CUBLASLT_CALL(cublasLtMatmulDescSetAttribute, matmul, attribute, &value, sizeof value);
+}
+template <class T>
+void set(LtLayout layout, int attribute, T value) {
+  EINC_CUBLASLT_CALL(cublasLtMatrixLayoutSetAttribute, layout, attribute, &value, sizeof value);
+}
+template <class T>
+void set(LtPreference preference, int attribute, T value) {
+  EINC_CUBLASLT_CALL(cublasLtMatmulPreferenceSetAttribute, preference, attribute, &value, sizeof value);
+}
+
+std::string text_of(const CudaMatrix& m, DevicePointer address) {
+  return fmt::format("{}{} {}/{} @{}", to_string(m.dtype), m.transposed ? "T" : "", m.leading, m.batch_stride, alignment_of(address));
+}
+
+}  // namespace
+
+void fill_random(DevicePointer memory, size_t bytes, Stream stream) {
+  static const std::vector<uint16_t> numbers = [] {
+    std::vector<uint16_t> made(size_t{1} << 19);
+    std::minstd_rand random(1);
+    for (uint16_t& number : made) number = static_cast<uint16_t>(0x3F00 | (random() >> 8 & 0x807F));
+    return made;
+  }();
+  for (size_t at = 0; at < bytes; at += numbers.size() * 2)
+    EINC_CUDA(cuMemcpyHtoDAsync_v2, memory + at, numbers.data(), std::min(bytes - at, numbers.size() * 2), stream);
+}
+
+GemmPlan::Operand GemmPlan::operand(const CudaMatrix& matrix, int64_t batch, int64_t rows, int64_t columns,
+                                    std::span<const DevicePointer> addresses) {
+  if (matrix.transposed) std::swap(rows, columns);
+  const int64_t leading = rows == 1 ? std::max(matrix.leading, columns) : matrix.leading;
+  EINC_CHECK(leading >= columns, "rows of {} elements lie {} apart", columns, leading);
+  Operand made;
+  const auto size = static_cast<uint64_t>(bytes_of(matrix.dtype));
+  made.address = addresses[matrix.buffer] + static_cast<uint64_t>(matrix.offset) * size;
+  made.bytes = static_cast<size_t>((batch - 1) * matrix.batch_stride + (rows - 1) * leading + columns) * size;
+  EINC_CUBLASLT_CALL(cublasLtMatrixLayoutCreate, made.layout.out(), type_of(matrix.dtype), static_cast<uint64_t>(columns),
+                     static_cast<uint64_t>(rows), leading);
+  if (batch > 1) {
+    set(made.layout.get(), kLtBatchCount, static_cast<int32_t>(batch));
+    set(made.layout.get(), kLtBatchStride, matrix.batch_stride);
+  }
+  return made;
+}
+
+GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> addresses, GemmWorkspace workspace, AlgorithmTable& table,
+                   Stream stream, const std::function<bool(uint32_t buffer)>& is_free, const std::string& where)
+    : in_f64_(given.sums == CudaSums::f64), workspace_(workspace) {
+  const CudaGemm gemm = by_rows(given);
+  EINC_CUBLASLT_CALL(cublasLtMatmulDescCreate, matmul_.out(), sums_of(gemm.sums), in_f64_ ? kLtF64 : kLtF32);
+  set(matmul_.get(), kLtTransposeA, static_cast<int32_t>(gemm.right.transposed));
+  set(matmul_.get(), kLtTransposeB, static_cast<int32_t>(gemm.left.transposed));
+  a_ = operand(gemm.right, gemm.batch, gemm.depth, gemm.columns, addresses);
+  b_ = operand(gemm.left, gemm.batch, gemm.rows, gemm.depth, addresses);
+  d_ = operand(gemm.result, gemm.batch, gemm.rows, gemm.columns, addresses);
+  const std::string key =
+      fmt::format("{}, cuBLASLt {}: {} of {} x {} x {} in {}, {} by {} to {}, workspace {}", Gpu::get().name(),
+                  cublaslt().cublasLtGetVersion(), gemm.batch, gemm.rows, gemm.depth, gemm.columns, sums_of(gemm.sums),
+                  text_of(gemm.left, b_.address), text_of(gemm.right, a_.address), text_of(gemm.result, d_.address), workspace.bytes);
+  entry_ = table.of(key, [&] {
+    const auto fill = [&](const CudaMatrix& matrix, const Operand& held) {
+      if (is_free(matrix.buffer)) fill_random(held.address, held.bytes, stream);
+    };
+    fill(gemm.right, a_);
+    fill(gemm.left, b_);
+    return choose(stream, where);
+  });
+}
+
+AlgorithmTable::Entry GemmPlan::choose(Stream stream, const std::string& where) const {
+  OwnedPreference preference;
+  EINC_CUBLASLT_CALL(cublasLtMatmulPreferenceCreate, preference.out());
+  set(preference.get(), kLtMaxWorkspace, static_cast<uint64_t>(workspace_.bytes));
+  set(preference.get(), kLtReductionSchemes, kLtReduceInWorkspace);
+  set(preference.get(), kLtAlignmentA, alignment_of(a_.address));
+  set(preference.get(), kLtAlignmentB, alignment_of(b_.address));
+  set(preference.get(), kLtAlignmentC, alignment_of(d_.address));
+  set(preference.get(), kLtAlignmentD, alignment_of(d_.address));
+  std::vector<LtCandidate> candidates(kCandidates);
+  int found = 0;
+  check_cublaslt(cublaslt().cublasLtMatmulAlgoGetHeuristic(handle(), matmul_.get(), a_.layout.get(), b_.layout.get(), d_.layout.get(),
+                                                           d_.layout.get(), preference.get(), kCandidates, candidates.data(), &found),
+                 "cublasLtMatmulAlgoGetHeuristic", where);
+  candidates.resize(static_cast<size_t>(found));
+  std::erase_if(candidates, [](const LtCandidate& candidate) { return candidate.state != 0; });
+  if (candidates.empty()) throw RuntimeFailure(FailureKind::resource, fmt::format("cuBLASLt has no algorithm for this product{}", where));
+  AlgorithmTable::Entry best{candidates[0].algorithm, candidates[0].workspace_bytes};
+  if (candidates.size() == 1) return best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const LtCandidate& candidate : candidates) {
+    const AlgorithmTable::Entry entry{candidate.algorithm, candidate.workspace_bytes};
+    if (const double time = seconds(entry, stream); time < least) {
+      least = time;
+      best = entry;
+    }
+  }
+  return best;
+}
+
+// The least of several runs; infinity when the algorithm does not take these matrices after all.
+double GemmPlan::seconds(const AlgorithmTable::Entry& entry, Stream stream) const {
+  OwnedEvent begin, end;
+  EINC_CUDA(cuEventCreate, begin.out(), 0);
+  EINC_CUDA(cuEventCreate, end.out(), 0);
+  double least = std::numeric_limits<double>::infinity();
+  if (multiply(entry, stream) != 0) return least;
+  for (int i = 0; i < kRepetitions; ++i) {
+    EINC_CUDA(cuEventRecord, begin.get(), stream);
+    if (multiply(entry, stream) != 0) return std::numeric_limits<double>::infinity();
+    EINC_CUDA(cuEventRecord, end.get(), stream);
+    EINC_CUDA(cuEventSynchronize, end.get());
+    float milliseconds = 0;
+    EINC_CUDA(cuEventElapsedTime, &milliseconds, begin.get(), end.get());
+    least = std::min(least, static_cast<double>(milliseconds) / 1e3);
+  }
+  return least;
+}
+
+Result GemmPlan::multiply(const AlgorithmTable::Entry& entry, Stream stream) const {
+  const float one = 1, zero = 0;
+  const double one_f64 = 1, zero_f64 = 0;
+  const void* alpha = in_f64_ ? static_cast<const void*>(&one_f64) : &one;
+  const void* beta = in_f64_ ? static_cast<const void*>(&zero_f64) : &zero;
+  return cublaslt().cublasLtMatmul(handle(), matmul_.get(), alpha, a_.address, a_.layout.get(), b_.address, b_.layout.get(), beta,
+                                   d_.address, d_.layout.get(), d_.address, d_.layout.get(), &entry.algorithm, workspace_.memory,
+                                   workspace_.bytes, stream);
+}
+
+void GemmPlan::run(Stream stream, const std::string& where) const { check_cublaslt(multiply(entry_, stream), "cublasLtMatmul", where); }
+
+}  // namespace einc::cuda

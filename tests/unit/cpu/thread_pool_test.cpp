@@ -1,0 +1,49 @@
+#include "runtime/cpu/thread_pool.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace einc::test {
+
+TEST_CASE("every part is done once, by its number, in each of many rounds") {
+  // More threads than processors: most begin late, and the caller does their parts.
+  for (const int threads : {1, 2, 3, 16}) {
+    ThreadPool pool(threads);
+    for (int64_t round = 0; round < 2000; ++round) {
+      const int64_t count = round % 37;
+      std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+      std::atomic<int> wrong{0};
+      std::vector<std::atomic<int>> parts(static_cast<size_t>(threads));
+      pool.run(count, [&](int part, int64_t begin, int64_t end) {
+        if (begin != count * part / threads || end != count * (part + 1) / threads) ++wrong;
+        ++parts[static_cast<size_t>(part)];
+        for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
+      });
+      REQUIRE(wrong == 0);
+      for (const auto& visit : visits) REQUIRE(visit == 1);
+      for (const auto& part : parts) REQUIRE(part <= 1);
+    }
+  }
+}
+
+TEST_CASE("threads that sleep are woken") {
+  ThreadPool pool(4);
+  bool shared = false;  // in some round each part had a thread of its own
+  for (int round = 0; round < 100 && !shared; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    std::vector<std::thread::id> by(4);
+    pool.run(4, [&](int part, int64_t, int64_t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      by[static_cast<size_t>(part)] = std::this_thread::get_id();
+    });
+    shared = std::set<std::thread::id>(by.begin(), by.end()).size() == 4;
+  }
+  CHECK(shared);
+}
+
+}  // namespace einc::test
