@@ -75,7 +75,7 @@ void KernelCache::finish(Entry& entry) {
   entry.kernel->streams = static_cast<int>(entry.streams.size());
   entry.kernel->sites = static_cast<int>(entry.sites.size());
   collapse_axes(*entry.kernel);
-  for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel), target_.divide)) {
+  for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel), target_)) {
     Kernel& kernel = divided.kernel;
     collapse_axes(kernel);
     find_contraction(kernel);

@@ -60,14 +60,14 @@ void prune(DividedKernel& k) {
 
 class Divider {
  public:
-  Divider(Kernel kernel, const DivideLimits& limits) : limits_(limits), k_{std::move(kernel), {}, {}} {
+  Divider(Kernel kernel, const KernelTarget& target) : target_(target), k_{std::move(kernel), {}, {}} {
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) k_.buffers.push_back(static_cast<uint16_t>(b));
   }
 
   std::vector<DividedKernel> run() {
     for (AxisId a : kernel_.outer) points_ *= kernel_.extent(a);
     const bool ordered = std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [](const Stage& s) { return s.ordered; });
-    if (points_ < limits_.points && !ordered && !kernel_.sequence) divide_stages();
+    if (!ordered && !kernel_.sequence) divide_stages();
     if (!out_.empty()) prune(k_);
     out_.push_back(std::move(k_));
     return std::move(out_);
@@ -94,7 +94,9 @@ class Divider {
     const Stage& stage = kernel_.stages[s];
     int64_t elements = 1;
     for (AxisId a : stage.axes) elements *= kernel_.extent(a);
-    if (points_ * elements <= limits_.elements || kernel_.axes.size() + 2 > 64) return;
+    if (stage.axes.empty()) return;
+    const DivideLimits& limits = limits_of(stage, reduction);
+    if (points_ >= limits.points || points_ * elements <= limits.elements || kernel_.axes.size() + 2 > 64) return;
     std::vector<uint16_t> together;
     for (uint16_t r : stage.reductions)
       if (divides(kernel_.reductions[r].fold) && loads_of(r) == loads_of(reduction)) together.push_back(r);
@@ -135,6 +137,16 @@ class Divider {
     return axes;
   }
 
+  const DivideLimits& limits_of(const Stage& stage, uint16_t reduction) const {
+    const std::vector<uint16_t> buffers = loads_of(reduction);
+    const AxisId nearest = far_to_near(stage, reduction).back();
+    const bool row = std::any_of(kernel_.values.begin(), kernel_.values.end(), [&](const Scalar& v) {
+      return v.kind == ScalarKind::load && std::binary_search(buffers.begin(), buffers.end(), v.slot) &&
+             std::abs(v.index.affine.coefficient(nearest)) == 1;
+    });
+    return row ? target_.divide_rows : target_.divide_columns;
+  }
+
   // Stages that other stages' values come from.
   std::vector<Stage> earlier_stages(const Kernel& kernel, size_t s, const std::vector<uint16_t>& reductions) const {
     const std::vector<uint64_t> needs = reductions_of_values(kernel);
@@ -157,15 +169,15 @@ class Divider {
     uint64_t taken = 0;
     for (const Stage& stage : stages) taken |= bits(stage.axes);
     const std::vector<AxisId> axes = far_to_near(kernel.stages[s], reductions.front());
-    const int64_t most = std::max<int64_t>(1, std::min(limits_.most_parts, limits_.most_points / points_));
+    const DivideLimits& limits = limits_of(kernel.stages[s], reductions.front());
+    const int64_t most = std::max<int64_t>(1, std::min(limits.most_parts, limits.most_points / points_));
     int64_t elements = 1, parts = 1;
     for (AxisId a : axes) elements *= kernel.extent(a);
     Stage stage{{}, reductions, {}, false}, last;
     for (AxisId a : axes) {
-      const int64_t extent = kernel.extent(a), wanted = std::min(most, elements / limits_.smallest_part) / parts;
-      const int64_t ranges = parts >= limits_.enough_parts || taken >> a & 1
-                                 ? 1
-                                 : divisor(extent, wanted, std::min(limits_.points, most) / parts, most / parts);
+      const int64_t extent = kernel.extent(a), wanted = std::min(most, elements / limits.smallest_part) / parts;
+      const int64_t ranges =
+          parts >= limits.enough_parts || taken >> a & 1 ? 1 : divisor(extent, wanted, std::min(limits.points, most) / parts, most / parts);
       parts *= ranges;
       if (ranges == extent)
         kernel.outer.push_back(a);
@@ -227,7 +239,7 @@ class Divider {
     }
   }
 
-  const DivideLimits& limits_;
+  const KernelTarget& target_;
   DividedKernel k_;
   Kernel& kernel_ = k_.kernel;
   int64_t points_ = 1;  // of the outer loops
@@ -238,7 +250,7 @@ class Divider {
 
 }  // namespace
 
-std::vector<DividedKernel> divide_reductions(Kernel kernel, const DivideLimits& limits) { return Divider(std::move(kernel), limits).run(); }
+std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& target) { return Divider(std::move(kernel), target).run(); }
 
 int64_t parts_bytes(const KernelList& list) {
   int64_t most = 0;

@@ -117,4 +117,17 @@ output h = sum(normal(rows, cols, wide = 3), rows, cols)
           {}, backend, fusions);
 }
 
+void check_scatters(const Backend& backend, std::span<const Fusion> fusions) {
+  const char* program = R"(
+dim rows = 2100, n = 150, width = 5
+param table: [rows width] ~ normal(std = 1)
+input at: i32[n]
+input wanted: f32[n width]
+output y = table[rows = at]
+loss = sum((table[rows = at] - wanted)^2)
+minimize loss using sgd(lr = 0.1)
+)";
+  compare("scatter", compile_text(program), {}, backend, fusions);
+}
+
 }  // namespace einc

@@ -13,6 +13,8 @@ using Backend = std::function<CpuRun(const Graph& graph, const Bindings& dims, c
 
 void check_torch_programs(const Backend& backend, std::span<const Fusion> fusions);
 void check_examples(const Backend& backend, std::span<const Fusion> fusions);
+// Positions that meet, in a table of many rows.
+void check_scatters(const Backend& backend, std::span<const Fusion> fusions);
 void check_draws(const Backend& backend, std::span<const Fusion> fusions);
 
 }  // namespace einc

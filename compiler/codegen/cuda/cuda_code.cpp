@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 constexpr int64_t kWorkspaceBytes = 32 << 20;  // what cuBLASLt wants on Hopper
-constexpr int64_t kSmallestSide = 8;  // of matrices that a library multiplies
+constexpr int64_t kSmallestSide = 8;           // of matrices that a library multiplies
 
 // Functions of kernels, equal ones once.
 class Maker {
@@ -93,10 +93,8 @@ KernelTarget cuda_target(int64_t library_products) {
   target.keeps_rows = false;  // in registers
   target.divides_attention = true;
   target.library_products = library_products;
-  target.divide.points = 1 << 15;
-  target.divide.elements = 1 << 18;
-  target.divide.most_points = 1 << 17;
-  target.divide.smallest_part = 64;
+  target.divide_rows = {.points = 264, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 2048};
+  target.divide_columns = {.points = 1 << 15, .elements = 1 << 18, .smallest_part = 64, .most_points = 1 << 17};
   return target;
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/codegen/cuda/attention_text.h"
 #include "compiler/codegen/cuda/attention_tiles.h"
 #include "compiler/codegen/cuda/contraction_text.h"
+#include "compiler/codegen/cuda/scatter_text.h"
 #include "compiler/codegen/cuda/stage_text.h"
 #include "compiler/codegen/cuda/value_text.h"
 #include "runtime/base/check.h"
@@ -63,6 +64,12 @@ CudaFunction cuda_function(const Kernel& kernel) {
     f.threads = tiles->threads();
     f.grid = grid_of(tiles->blocks(), static_cast<uint32_t>(f.threads), 1);
     f.body = contraction_text(*tiles);
+    return f;
+  }
+  if (const auto scatter = plan_scatter(kernel)) {
+    f.threads = scatter->threads;
+    f.grid = grid_of(scatter->blocks(), static_cast<uint32_t>(f.threads), 1);
+    f.body = scatter_text(kernel, *scatter);
     return f;
   }
   const ThreadPlan plan = plan_threads(kernel);

@@ -14,7 +14,8 @@ constexpr int kBlock = 256, kLargestBlock = 1024;
 constexpr int64_t kManyPoints = 1 << 16;  // threads that keep a GPU busy
 constexpr int64_t kShortLoop = 16;        // elements of a stage that one thread does
 constexpr int64_t kWarpLoop = 1024;       // and that a warp does
-constexpr int kPackBytes = 16;
+constexpr int kPackBytes = 16;            // of the smallest elements
+constexpr int kWidestPack = 8;
 constexpr int64_t kRowRegisters = 32;  // words of a row that a thread keeps
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -91,21 +92,17 @@ class Planner {
     plan_.kind = longest_ <= kWarpLoop && plan_.points >= 8 ? CudaTeam::warp : CudaTeam::block;
   }
 
-  // The elements that the widest pack of the kernel's buffers holds, when the axis allows packs at all.
+  // As many elements as a load of the smallest moves at once, when the axis allows packs at all.
   int pack_along(AxisId axis) const {
-    int widest = 1;
-    bool any = false;
+    int smallest = kPackBytes;
     for (size_t i = 0; i < kernel_.values.size(); ++i) {
       const Scalar& v = kernel_.values[i];
-      if (v.kind != ScalarKind::load || !(axes_of_[i] >> axis & 1)) continue;
-      widest = std::max(widest, bytes_of(kernel_.buffers[v.slot].dtype));
-      any = true;
+      if (v.kind == ScalarKind::load && axes_of_[i] >> axis & 1) smallest = std::min(smallest, bytes_of(kernel_.buffers[v.slot].dtype));
     }
     for (const Stage& stage : kernel_.stages)
       for (const Store& s : stage.stores)
-        if (s.index.affine.coefficient(axis) != 0) widest = std::max(widest, bytes_of(kernel_.buffers[s.buffer].dtype)), any = true;
-    if (!any) return 1;
-    for (int width = kPackBytes / widest; width > 1; width /= 2) {
+        if (s.index.affine.coefficient(axis) != 0) smallest = std::min(smallest, bytes_of(kernel_.buffers[s.buffer].dtype));
+    for (int width = std::min(kPackBytes / smallest, kWidestPack); width > 1; width /= 2) {
       if (kernel_.extent(axis) % width != 0) continue;
       bool useful = false;
       for (size_t i = 0; i < kernel_.values.size(); ++i) {

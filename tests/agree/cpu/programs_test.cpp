@@ -24,3 +24,4 @@ const Fusion kWays[] = {Fusion::off, Fusion::on, [] {
 TEST_CASE("cpu: programs with PyTorch's values") { check_torch_programs(run, kWays); }
 TEST_CASE("cpu: the examples") { check_examples(run, kWays); }
 TEST_CASE("cpu: random draws and dropout") { check_draws(run, kWays); }
+TEST_CASE("cpu: scatters of many positions") { check_scatters(run, kWays); }

@@ -20,3 +20,4 @@ const Fusion kWays[] = {Fusion::off, Fusion::on};
 TEST_CASE("cuda: programs with PyTorch's values") { check_torch_programs(run, kWays); }
 TEST_CASE("cuda: the examples") { check_examples(run, kWays); }
 TEST_CASE("cuda: random draws and dropout") { check_draws(run, kWays); }
+TEST_CASE("cuda: scatters of many positions") { check_scatters(run, kWays); }

@@ -1,0 +1,124 @@
+#include "compiler/codegen/cuda/scatter_text.h"
+
+#include <algorithm>
+
+#include "compiler/codegen/cuda/value_text.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kFewPositions = 32;
+constexpr int64_t kWantedBlocks = 1024;
+constexpr int64_t kMostThreads = 1024;
+
+class ScatterText : ValueText {
+ public:
+  ScatterText(const Kernel& kernel, const ScatterBlocks& plan) : ValueText(kernel), p_(plan), stage_(kernel.stages[plan.stage]) {}
+
+  std::string run() {
+    ++depth_;
+    line("__shared__ i32 found[{}], counts[{}];", p_.threads, p_.threads / 32);
+    line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;");
+    line("const {0} row0 = {0}(blockIdx.x) / {1} * {2};", index_type(), p_.chunks, p_.rows);
+    line("const {0} point = {0}(blockIdx.x) % {1} * {2} + {0}(threadIdx.x);", index_type(), p_.chunks, p_.threads);
+    line("const bool inside = point < {};", p_.points);
+    decode(kernel_.outer, "(inside ? point : 0)");
+    for (size_t s = 0; s < p_.stage; ++s) fill(kernel_.stages[s]);
+    open(fmt::format("for ({0} first = 0; first < {1}; first += {2})", index_type(), p_.positions, p_.threads));
+    find();
+    line("__syncthreads();");
+    open("for (int k = 0; k < total; ++k)");
+    open("if (inside)");
+    decode(stage_.axes, "found[k]");
+    for (const Store& s : stage_.stores) store(s);
+    close();
+    close();
+    line("__syncthreads();");
+    close();
+    return std::move(text_);
+  }
+
+ private:
+  void decode(const std::vector<AxisId>& axes, const std::string& number) {
+    std::string rest = number;
+    for (size_t k = axes.size(); k-- > 0;) {
+      const AxisId a = axes[k];
+      axis_[a] = fmt::format("a{}", a);
+      line("const {} a{} = {};", index_type(), a, k == 0 ? rest : fmt::format("{} % {}", rest, kernel_.extent(a)));
+      rest = fmt::format("({} / {})", rest, kernel_.extent(a));
+    }
+  }
+
+  void fill(const Stage& stage) {
+    const AxisId a = stage.axes[0];
+    axis_[a] = "row";
+    open(fmt::format("for ({0} row = row0; row < row0 + {1} && row < {2}; ++row)", index_type(), p_.rows, p_.table_rows));
+    open("if (inside)");
+    for (const Store& s : stage.stores) store(s);
+    close();
+    close();
+  }
+
+  // The positions of this round that fall on the block's rows, in order.
+  void find() {
+    line("bool mine = false;");
+    open(fmt::format("if (first + {}(threadIdx.x) < {})", index_type(), p_.positions));
+    decode(stage_.axes, fmt::format("(first + {}(threadIdx.x))", index_type()));
+    line("const i64 at = {};", as(p_.position, DType::i64));
+    line("mine = at >= row0 && at < row0 + {};", p_.rows);
+    close();
+    line("const u32 marks = __ballot_sync(0xffffffffu, mine);");
+    line("if (lane == 0) counts[warp] = __popc(marks);");
+    line("__syncthreads();");
+    line("int before = 0, total = 0;");
+    open(fmt::format("for (int w = 0; w < {}; ++w)", p_.threads / 32));
+    line("if (w < warp) before += counts[w];");
+    line("total += counts[w];");
+    close();
+    line("if (mine) found[before + __popc(marks & ((1u << lane) - 1))] = i32(first) + i32(threadIdx.x);");
+  }
+
+  const ScatterBlocks& p_;
+  const Stage& stage_;
+};
+
+}  // namespace
+
+std::optional<ScatterBlocks> plan_scatter(const Kernel& kernel) {
+  if (kernel.sequence || kernel.stages.empty() || !kernel.reductions.empty()) return std::nullopt;
+  ScatterBlocks p;
+  p.stage = kernel.stages.size() - 1;
+  const Stage& stage = kernel.stages.back();
+  if (!stage.ordered || stage.stores.size() != 1) return std::nullopt;
+  const Store& store = stage.stores[0];
+  if (store.index.dynamic.size() != 1) return std::nullopt;
+  p.position = store.index.dynamic[0].value;
+  const Scalar& position = kernel.values[p.position];
+  const std::vector<uint64_t> axes = axes_of_values(kernel);
+  const uint64_t along = bits(stage.axes);
+  if (position.kind != ScalarKind::checked || (axes[p.position] & ~along) != 0) return std::nullopt;
+  for (AxisId a : stage.axes)
+    if (store.index.affine.coefficient(a) != 0) return std::nullopt;
+  p.table_rows = position.integer;
+  for (size_t s = 0; s < p.stage; ++s) {
+    const Stage& fill = kernel.stages[s];
+    const bool rows = !fill.ordered && fill.axes.size() == 1 && kernel.extent(fill.axes[0]) == p.table_rows && fill.stores.size() == 1 &&
+                      fill.stores[0].buffer == store.buffer && fill.stores[0].index.dynamic.empty() &&
+                      fill.stores[0].index.affine.coefficient(fill.axes[0]) == store.index.dynamic[0].coefficient;
+    if (!rows) return std::nullopt;
+  }
+  const std::vector<bool> needed = needed_by(kernel, stage);
+  for (size_t i = 0; i < needed.size(); ++i)
+    if (needed[i] && kernel.values[i].kind == ScalarKind::load && kernel.values[i].slot == store.buffer) return std::nullopt;
+  for (AxisId a : stage.axes) p.positions *= kernel.extent(a);
+  for (AxisId a : kernel.outer) p.points *= kernel.extent(a);
+  if (p.positions < kFewPositions || p.positions > INT32_MAX / 2) return std::nullopt;
+  p.threads = static_cast<int>(std::min(kMostThreads, (p.points + 31) / 32 * 32));
+  p.chunks = (p.points + p.threads - 1) / p.threads;
+  p.rows = std::max<int64_t>(1, (p.table_rows * p.chunks + kWantedBlocks - 1) / kWantedBlocks);
+  return p;
+}
+
+std::string scatter_text(const Kernel& kernel, const ScatterBlocks& plan) { return ScatterText(kernel, plan).run(); }
+
+}  // namespace einc

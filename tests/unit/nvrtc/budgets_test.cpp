@@ -1,0 +1,81 @@
+// Every kernel of the examples compiled for GPUs of three generations: nothing spilled, registers and shared memory within what a
+// processor has.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+#include "compiler/pipeline/cuda_program.h"
+#include "compiler/pipeline/pipeline.h"
+#include "runtime/cuda/cubin.h"
+#include "runtime/cuda/libraries.h"
+
+using namespace einc;
+
+namespace {
+
+constexpr int kRegisters = 65536;                                // of a processor
+constexpr int kSharedSm80 = 163 << 10, kSharedSm90 = 227 << 10;  // bytes a block may have
+
+struct Model {
+  const char* file;
+  Policy precision;
+  Bindings dims;
+};
+
+const Model kModels[] = {
+    {"two_layer.ein", Policy::f32, {{"batch", 64}}},
+    {"mlp.ein", Policy::bf16, {{"batch", 64}}},
+    {"cnn.ein", Policy::f32, {{"batch", 32}}},
+    {"attention.ein", Policy::bf16, {{"batch", 8}, {"seq", 256}}},
+    {"gpt2.ein", Policy::bf16, {{"batch", 4}, {"seq", 1024}}},
+    {"gpt2.ein", Policy::f32, {{"batch", 4}, {"seq", 1024}}},
+    {"llama.ein", Policy::bf16, {{"batch", 1}, {"seq", 512}, {"layers", 2}}},
+};
+
+std::string over_budget(const CudaExecutable& executable, const cuda::KernelUse& use, int shared) {
+  for (size_t i = 0; i < executable.calls.size(); ++i) {
+    if (executable.calls[i].gemm || executable.program.functions[executable.program.launches[i].function] != use.name) continue;
+    const CudaGrid& grid = executable.calls[i].grid;
+    const int threads = static_cast<int>(grid.threads[0] * grid.threads[1] * grid.threads[2]);
+    const int bytes = use.shared_bytes + static_cast<int>(grid.shared_bytes);
+    if (use.registers * threads > kRegisters) return fmt::format("{} registers for {} threads", use.registers, threads);
+    if (bytes > shared) return fmt::format("{} bytes of shared memory", bytes);
+  }
+  return use.spill_store_bytes + use.spill_load_bytes > 0 ? fmt::format("{} bytes spilled", use.spill_store_bytes) : "";
+}
+
+}  // namespace
+
+TEST_CASE("kernels of the examples stay within their budgets") {
+  if (!cuda::has_nvrtc()) {
+    std::cout << "SKIPPED: there is no NVRTC here, so no kernel was compiled for a GPU\n";
+    return;
+  }
+  FileCache cache(std::filesystem::temp_directory_path() / "einc-test-cubins");
+  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  for (const Model& model : kModels) {
+    PipelineOptions options;
+    options.dims = model.dims;
+    options.precision = model.precision;
+    const Compilation compilation = compile_file(std::string(EINC_SOURCE_DIR "/examples/") + model.file, options);
+    REQUIRE(compilation.graph.has_value());
+    const auto program = compile_for_cuda(*compilation.graph, model.dims, {});
+    const CudaExecutable& executable = program->executable;
+    for (const char* arch : {"sm_80", "sm_90", "sm_100"}) {
+      const std::string file = model.file, gpu = arch;
+      CAPTURE(file);
+      CAPTURE(gpu);
+      size_t kernels = 0;
+      for (const cuda::Cubin& cubin : cuda::compile_cubins(executable.prelude, executable.texts, arch, cache, threads))
+        for (const cuda::KernelUse& use : cubin.kernels) {
+          CAPTURE(use.name);
+          CHECK(over_budget(executable, use, gpu == "sm_80" ? kSharedSm80 : kSharedSm90) == "");
+          ++kernels;
+        }
+      CHECK(kernels == executable.texts.size());
+    }
+  }
+}
