@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "runtime/data/file.h"
-#include "runtime/text/flat_json.h"
+#include "runtime/data/strict_json.h"
 #include "runtime/text/utf8.h"
 
 namespace einc {
@@ -170,14 +170,21 @@ std::string find_merges(const std::string& vocabulary) {
   fail_in(vocabulary, "its merges are missing: name them by --merges, or put vocab.bpe or merges.txt beside it");
 }
 
+nlohmann::json parse_object(const std::string& path, const std::string& text) {
+  nlohmann::json object = parse_strict_json(text, path, {text.size(), 1});
+  if (!object.is_object()) fail_in(path, "not an object of JSON");
+  return object;
+}
+
 BytePairVocabulary read_encoder(const std::string& path, const std::string& text, const std::string& merges_path) {
   BytePairVocabulary vocabulary;
   std::vector<std::pair<std::string, uint64_t>> entries;
-  for (auto& [name, value] : parse_flat_json(path, text)) {
-    if (!std::holds_alternative<uint64_t>(value)) fail_in(path, fmt::format("'{}' is no number of a token", printable(name)));
+  const nlohmann::json object = parse_object(path, text);
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_number_unsigned()) fail_in(path, fmt::format("'{}' is no number of a token", printable(name)));
     std::optional<std::string> bytes = bytes_of_name(name);
     if (!bytes) fail_in(path, fmt::format("token '{}' is not in the alphabet of GPT-2's vocabulary", printable(name)));
-    entries.emplace_back(std::move(*bytes), std::get<uint64_t>(value));
+    entries.emplace_back(std::move(*bytes), value.get<uint64_t>());
   }
   vocabulary.tokens = by_number(path, std::move(entries));
   const TokenNumbers numbers = numbers_of(path, vocabulary.tokens);
@@ -213,11 +220,10 @@ bool holds_characters(const std::string& path) {
 
 std::vector<int32_t> read_characters(const std::string& path) {
   const std::string text = read_vocabulary(path);
-  const std::vector<JsonMember> members = parse_flat_json(path, text);
+  const nlohmann::json object = parse_object(path, text);
   const auto member = [&](std::string_view name) -> const std::string* {
-    for (const auto& [key, value] : members)
-      if (key == name) return std::get_if<std::string>(&value);
-    return nullptr;
+    const auto found = object.find(name);
+    return found == object.end() ? nullptr : found->get_ptr<const std::string*>();
   };
   const std::string *kind = member("kind"), *characters = member("characters");
   if (!kind || *kind != "characters" || !characters)
