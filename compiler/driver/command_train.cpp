@@ -100,7 +100,8 @@ void catch_interrupts() {
 
 double value_of(const Amount& amount) { return amount.value ? amount.value->to_double() : 0; }
 
-// Memory that a run takes of what it runs on: of the process, or of the GPU, which gives nothing back before the run ends.
+// Memory that a run takes of what it runs on: of the process, without its mapped data; or of the GPU, which gives nothing back before the
+// run ends.
 enum class Meter : uint8_t { process, gpu };
 class MemoryMeter {
  public:
@@ -108,11 +109,14 @@ class MemoryMeter {
     if (of_ == Meter::process) forget_high_water();
     before_ = of_ == Meter::gpu ? cuda::Gpu::get().free_bytes() : resident_bytes();
   }
-  int64_t peak_bytes() const { return of_ == Meter::gpu ? before_ - cuda::Gpu::get().free_bytes() : high_water_bytes() - before_; }
+  int64_t peak_bytes() const {
+    if (of_ == Meter::gpu) return before_ - cuda::Gpu::get().free_bytes();
+    return high_water_bytes() - before_ - std::max<int64_t>(0, file_bytes() - files_before_);
+  }
 
  private:
   Meter of_;
-  int64_t before_ = 0;
+  int64_t before_ = 0, files_before_ = file_bytes();
 };
 
 RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const ProgramRep& program, SessionRep& session) {

@@ -21,6 +21,7 @@ int64_t status_bytes(const std::string& field) {
 }  // namespace
 
 int64_t resident_bytes() { return status_bytes("VmRSS:"); }
+int64_t file_bytes() { return status_bytes("RssFile:"); }
 int64_t high_water_bytes() { return status_bytes("VmHWM:"); }
 
 void forget_high_water() {

@@ -17,6 +17,8 @@ namespace {
 
 constexpr int64_t kSmallLaunch = 8192;  // elements visited: not worth a second thread
 
+}  // namespace
+
 // A hostile program's sizes need not fit 64 bits together; then one of them alone is more than any machine has.
 int64_t memory_of(const Executable& program, Sources sources, int threads) {
   int64_t bytes = (sources == Sources::own ? program.memory_bytes : program.own_bytes) + threads * program.scratch_bytes;
@@ -25,20 +27,22 @@ int64_t memory_of(const Executable& program, Sources sources, int threads) {
   return bytes;
 }
 
-}  // namespace
-
 Executor::Executor(const Executable& program, std::vector<KernelFunction*> functions, int threads)
     : Executor(program, std::move(functions), std::make_shared<ThreadPool>(threads), Sources::own) {}
 
 Executor::Executor(const Executable& program, std::vector<KernelFunction*> functions, std::shared_ptr<ThreadPool> pool, Sources sources)
+    : Executor(program, std::move(functions), pool, sources, std::make_shared<Mapping>(memory_of(program, sources, pool->size()))) {}
+
+Executor::Executor(const Executable& program, std::vector<KernelFunction*> functions, std::shared_ptr<ThreadPool> pool, Sources sources,
+                   std::shared_ptr<Mapping> memory)
     : program_(program),
       functions_(std::move(functions)),
       pool_(std::move(pool)),
-      memory_(memory_of(program, sources, pool_->size())),
+      memory_(std::move(memory)),
       scratch_(sources == Sources::own ? program.memory_bytes : program.own_bytes),
       faults_(static_cast<size_t>(pool_->size())) {
   for (const ExecutableBuffer& b : program.buffers)
-    buffers_.push_back(sources == Sources::bound && is_source(b.role) ? nullptr : memory_.base() + b.offset);
+    buffers_.push_back(sources == Sources::bound && is_source(b.role) ? nullptr : memory_->base() + b.offset);
 }
 
 void Executor::initialize(uint64_t seed) {
@@ -88,7 +92,7 @@ void Executor::launch(size_t index, uint64_t seed, uint64_t step, Wrap wrap) {
                                     step,
                                     &faults_[static_cast<size_t>(thread)],
                                     static_cast<int32_t>(index),
-                                    memory_.base() + scratch_ + thread * program_.scratch_bytes};
+                                    memory_->base() + scratch_ + thread * program_.scratch_bytes};
     wrap(thread, [&] { function(&arguments, begin, end); });
   };
   if (launch.work < kSmallLaunch)

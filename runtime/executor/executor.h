@@ -16,11 +16,13 @@
 
 namespace einc {
 
-// Where inputs, params and states lie: in the executor's own memory, or where they are bound to before the first run.
+// Where inputs, params and states lie: in the executor's memory, or where they are bound to before the first run.
 enum class Sources : uint8_t { own, bound };
 
 // Throws RuntimeFailure (data): "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
 [[noreturn]] void throw_index_fault(const Executable& program, const IndexFault& fault);
+// What an executor of so many threads takes; a number that no machine has when the sum does not fit.
+int64_t memory_of(const Executable& program, Sources sources, int threads);
 
 class Executor {
  public:
@@ -28,6 +30,9 @@ class Executor {
   // Throws RuntimeFailure (resource) when the memory is not to be had.
   Executor(const Executable& program, std::vector<KernelFunction*> functions, int threads);
   Executor(const Executable& program, std::vector<KernelFunction*> functions, std::shared_ptr<ThreadPool> pool, Sources sources);
+  // In memory that others use too, but not at the same time: what a run leaves there lasts until one of them runs.
+  Executor(const Executable& program, std::vector<KernelFunction*> functions, std::shared_ptr<ThreadPool> pool, Sources sources,
+           std::shared_ptr<Mapping> memory);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -62,7 +67,7 @@ class Executor {
   const Executable& program_;
   std::vector<KernelFunction*> functions_;
   std::shared_ptr<ThreadPool> pool_;
-  Mapping memory_;
+  std::shared_ptr<Mapping> memory_;
   std::vector<std::byte*> buffers_;
   int64_t scratch_;                 // where the threads' own memory starts
   std::vector<IndexFault> faults_;  // per thread

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/base/check.h"
@@ -17,15 +18,28 @@ BufferRole role_of(SourceKind kind) {
   return kind == SourceKind::input ? BufferRole::input : kind == SourceKind::param ? BufferRole::param : BufferRole::state;
 }
 
+// Evaluations and the steps of training take turns, each with the same memory: the most that one of them needs.
+int64_t training_bytes(const PerPart<NativePart>& parts, int threads) {
+  int64_t bytes = 0;
+  for (const Part p : {Part::evaluation, Part::training, Part::accumulation})
+    if (parts[p]) bytes = std::max(bytes, memory_of(parts[p]->program, Sources::bound, threads));
+  return bytes;
+}
+
 class NativeRunner : public Runner {
  public:
   NativeRunner(const ProgramInfo& info, const PerPart<NativePart>& parts, const std::shared_ptr<ThreadPool>& pool)
       : info_(info), parts_(parts) {
-    for (size_t p = 0; p < kParts; ++p)
-      if (const auto& part = parts[static_cast<Part>(p)]) {
-        executors_[static_cast<Part>(p)].emplace(part->program, part->functions, pool, Sources::bound);
-        checked_[static_cast<Part>(p)] = checked_numbers(info, static_cast<Part>(p), part->program);
-      }
+    const auto shared = std::make_shared<Mapping>(training_bytes(parts, pool->size()));
+    for (const Part p : {Part::forward, Part::evaluation, Part::training, Part::accumulation}) {
+      const auto& part = parts[p];
+      if (!part) continue;
+      if (p == Part::forward)
+        executors_[p].emplace(part->program, part->functions, pool, Sources::bound);
+      else
+        executors_[p].emplace(part->program, part->functions, pool, Sources::bound, shared);
+      checked_[p] = checked_numbers(info, p, part->program);
+    }
   }
 
   void bind(Source source, void* memory) override {
@@ -90,10 +104,9 @@ NativeProgram::NativeProgram(ProgramInfo program, PerPart<NativePart> parts) : P
 }
 
 int64_t NativeProgram::planned_bytes(int threads) const {
-  int64_t bytes = source_bytes(info);
-  for (const auto& part : parts_)
-    if (part) bytes += part->program.own_bytes + threads * part->program.scratch_bytes;
-  return bytes;
+  const int64_t bytes = source_bytes(info) + training_bytes(parts_, threads);
+  const auto& forward = parts_[Part::forward];
+  return forward ? bytes + memory_of(forward->program, Sources::bound, threads) : bytes;
 }
 
 std::unique_ptr<Runner> NativeProgram::start(std::shared_ptr<ThreadPool> pool) const {

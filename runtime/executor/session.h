@@ -39,7 +39,7 @@ class Runner {
   virtual NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) = 0;
   // Runs the part as far as that and tells what in it is the first that is not finite; empty when nothing is.
   virtual std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) = 0;
-  // Of the last forward or training run; output i of the program.
+  // Of the last forward or training run; output i of the program. What training made lasts until an evaluation or the next step.
   virtual TensorView output(uint32_t index) const = 0;
   virtual TensorView gradient(uint32_t param) const = 0;  // of the last training run
   virtual TensorView loss(Part part) const = 0;           // of the part's last run
@@ -52,7 +52,7 @@ class ProgramRep {
   // The runner does not outlive the program.
   virtual std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool) const = 0;
   virtual bool has(Part part) const = 0;
-  // What a session with so many threads takes at most: inputs, params, states, and each part's own memory.
+  // What a session with so many threads takes at most: inputs, params, states, and the memory that the parts run in.
   virtual int64_t planned_bytes(int threads) const = 0;
 
   const ProgramInfo info;

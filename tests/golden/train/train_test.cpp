@@ -87,6 +87,13 @@ TEST_CASE("evaluations do not disturb the training") {
   model.losses("without", {"--steps=12"});
   model.losses("with", {"--steps=12", "--eval-every=1", model.validation()});
   CHECK(model.weights("with") == model.weights("without"));
+  // They run in the steps' memory, as micro-batches do.
+  const auto predicted = [&](const std::string& name) { return model.folder().logged(name + ".jsonl", "run", "predicted_bytes").front(); };
+  CHECK(predicted("with") == predicted("without"));
+  model.losses("sums", {"--steps=2", "--eval-every=1", model.validation(), "--accumulate=2"});
+  const double sums = 2 * 16 * 24 * sizeof(float);
+  CHECK(predicted("sums") > predicted("with"));
+  CHECK(predicted("sums") <= predicted("with") + 2 * sums);
 }
 
 TEST_CASE("each seed changes what it names alone") {
