@@ -211,12 +211,14 @@ TensorView Session::state(std::string_view name) const {
 TensorView Session::output(std::string_view name) const {
   const uint32_t index = index_of(program_.outputs(), name, "output");
   if (!rep_->has_run()) fail(fmt::format("output '{}' has no value before a run or step", name));
+  if (rep_->outputs_are_gone()) fail(fmt::format("evaluate() has overwritten output '{}' of the last step: read it before", name));
   return guarded([&] { return rep_->runner().output(index); });
 }
 
 TensorView Session::gradient(std::string_view name) const {
   const uint32_t index = index_of(program_.params(), name, "param");
   if (!rep_->has_stepped()) fail(fmt::format("the gradient of '{}' has no value before a step", name));
+  if (rep_->gradients_are_gone()) fail(fmt::format("evaluate() has overwritten the gradient of '{}': read it before", name));
   return guarded([&] { return rep_->runner().gradient(index); });
 }
 
@@ -229,7 +231,7 @@ TensorView Session::read(std::string_view name) const {
 
 double Session::loss() const {
   if (!rep_->has_stepped()) fail("the loss has no value before a step");
-  return guarded([&] { return rep_->runner().loss(Part::training).to_doubles().front(); });
+  return rep_->step_loss();
 }
 
 }  // namespace einc

@@ -131,10 +131,12 @@ void SessionRep::run() {
   runner_->run(Part::forward, seed_, runs_);
   after_run();
   ++runs_;
+  last_was_step_ = false;
 }
 
 double SessionRep::evaluate(uint64_t draw) {
   before_run();
+  step_stands_ = false;
   runner_->run(Part::evaluation, seed_, draw);
   after_run();
   return runner_->loss(Part::evaluation).to_doubles().front();
@@ -145,16 +147,22 @@ void SessionRep::step() {
   runner_->run(Part::training, seed_, draws_);
   after_run();
   ++draws_;
-  stepped_ = true;
+  end_step();
+}
+
+void SessionRep::end_step() {
+  stepped_ = step_stands_ = last_was_step_ = true;
+  step_loss_ = runner_->loss(Part::training).to_doubles().front();
 }
 
 NonFinite SessionRep::train(Part part) {
   before_run();
+  step_stands_ = false;
   const NonFinite fault = runner_->run_while_finite(part, seed_, draws_);
   after_run();
   if (fault != NonFinite::nothing) return fault;
   ++draws_;
-  stepped_ = stepped_ || part == Part::training;
+  if (part == Part::training) end_step();
   return fault;
 }
 

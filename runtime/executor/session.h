@@ -96,6 +96,12 @@ class SessionRep {
   const Runner& runner() const { return *runner_; }
   bool has_run() const { return runs_ > 0 || stepped_; }
   bool has_stepped() const { return stepped_; }
+  // Of the last step.
+  double step_loss() const { return step_loss_; }
+  // Whether its gradients, and its outputs when nothing ran after it, have been overwritten by an evaluation, which runs in the same
+  // memory.
+  bool gradients_are_gone() const { return !step_stands_; }
+  bool outputs_are_gone() const { return last_was_step_ && !step_stands_; }
 
  private:
   enum class Holder : uint8_t { session, caller };  // of a source's memory: the caller reads and writes there between runs
@@ -110,6 +116,7 @@ class SessionRep {
   void place_at(Source source, Place place);
   template <class Visit>
   void each_of_caller(Visit visit);
+  void end_step();
   // Around every run: what the caller wrote, and what it will read.
   void before_run();
   void after_run();
@@ -120,7 +127,8 @@ class SessionRep {
   std::vector<Place> places_;  // inputs, params, states
   std::unique_ptr<Runner> runner_;
   uint64_t seed_ = 0, runs_ = 0, draws_ = 0;
-  bool stepped_ = false;
+  bool stepped_ = false, step_stands_ = false, last_was_step_ = false;
+  double step_loss_ = 0;
 };
 
 }  // namespace einc

@@ -136,14 +136,15 @@ class Session {
 
   // Computes the outputs from inputs, params and states, and the new values of the program's own states.
   void run();
-  // The minimized loss of inputs, params and states as they are, without dropout. Nothing changes. Throws Error (usage) when
-  // the program has none.
+  // The minimized loss of inputs, params and states as they are, without dropout. These do not change; the outputs and gradients of the
+  // last step are overwritten, since both run in the same memory. Throws Error (usage) when the program has none.
   double evaluate();
   // One training step: loss, gradients, and new params and states. The outputs are those of the training program (dropout is
   // on). Throws Error (usage) when the program has none.
   void step();
 
-  // Values as they are now: they stay where they are until the session changes them, so copy what must last.
+  // Values as they are now: they stay where they are until the session changes them, so copy what must last. Throw Error (usage) when there
+  // are none: before a run or step, or overwritten.
   TensorView input(std::string_view name) const;
   TensorView param(std::string_view name) const;
   TensorView state(std::string_view name) const;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/support/emulated_gpu.h"
+
 namespace einc::test {
 
 // A small regression: what it computes can be said in two lines of C++.
@@ -23,6 +25,7 @@ minimize loss using sgd(lr = 0.1)
 )";
 
 inline CompileOptions options(Target target, int64_t batch = 4) {
+  use_emulated_gpu();
   CompileOptions result;
   result.dims = {{"batch", batch}};
   result.target = target;

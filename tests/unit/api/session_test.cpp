@@ -11,9 +11,9 @@ using namespace einc::test;
 namespace {
 
 #ifdef EINC_WITH_LLVM
-constexpr Target kTargets[] = {Target::cpu, Target::reference};
+constexpr Target kTargets[] = {Target::cpu, Target::cuda, Target::reference};
 #else
-constexpr Target kTargets[] = {Target::reference};
+constexpr Target kTargets[] = {Target::cuda, Target::reference};
 #endif
 
 std::vector<float> copy(const TensorView& tensor) {
@@ -189,6 +189,18 @@ TEST_CASE("wrong calls say what is wrong") {
   CHECK(message([&] {
           session.bind("x", DType::f32, {4, 3}, reinterpret_cast<char*>(room.data()) + 1);
         }) == "the memory for 'x' is not aligned to its elements of 4 bytes");
+  // An evaluation runs in the memory of steps: what it overwrites is not to be had, what stands is.
+  session.step();
+  const double loss = session.loss();
+  session.evaluate();
+  CHECK(session.loss() == loss);
+  CHECK(message([&] { session.output("p"); }) == "evaluate() has overwritten output 'p' of the last step: read it before");
+  CHECK(message([&] { session.gradient("w"); }) == "evaluate() has overwritten the gradient of 'w': read it before");
+  session.run();
+  session.evaluate();
+  CHECK(session.output("p").shape() == std::vector<int64_t>{4});
+  session.step();
+  CHECK(session.gradient("w").shape() == std::vector<int64_t>{3});
   CompileOptions inference = options(kTargets[0]);
   inference.purpose = Purpose::inference;
   Session no_step(compile_text(kLinear, inference));
