@@ -52,10 +52,15 @@ void compare(const std::string& what, const Graph& elaborated, const Bindings& d
   const Graph graph = finished(elaborated);
   const TensorMap inputs = some_inputs(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
   const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  for (const Fusion& fusion : {Fusion::off, Fusion::on}) {
+  struct Way {
+    Fusion fusion;
+    int64_t library_products;
+  };
+  for (const Way& way : {Way{Fusion::off, INT64_MAX}, Way{Fusion::on, INT64_MAX}, Way{Fusion::on, 1}}) {
     CAPTURE(what);
-    CAPTURE(fusion == Fusion::on);
-    const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, fusion);
+    CAPTURE(way.fusion.joins);
+    CAPTURE(way.library_products);
+    const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, way.fusion, way.library_products);
     const auto check = [&](const std::string& name, const Tensor& f, const Tensor& w) {
       CAPTURE(name);
       CHECK(difference(f, w, tolerance_of(f.dtype)) == "");
@@ -116,6 +121,25 @@ output y = dropout(x, 0.25)
 output h = sum(normal(rows, cols, wide = 3), rows, cols)
 )"),
           {});
+}
+
+// Each side long enough for the library; batches, orders of axes, results that are read in another order.
+TEST_CASE("cuda: products by the library") {
+  const char* program = R"(
+dim b = 3, s = 9, h = 2, d = 8, e = 10, three = 3
+param first: [e three h d] ~ normal(std = 0.5)
+param second: [h d e] ~ normal(std = 0.5)
+input x: f32[b s e]
+y = einsum(x, first, "b s e, e three h d -> three b h s d")
+z = y * y
+m = einsum(z, second, "three b h s d, h d e -> b s three e")
+output n = einsum(m, m, "b s three e, b u three e -> b s u")
+loss = sum(n^2) * 0.01
+minimize loss using sgd(lr = 0.001)
+)";
+  compare("products", compile_text(program), {});
+  const Bindings dims{{"batch", 2}, {"seq", 9}, {"vocab", 11}, {"layers", 2}, {"heads", 2}, {"head", 8}};
+  compare("gpt2 by the library", compile_example("gpt2.ein", dims), dims);
 }
 
 // Positions that meet, in more rows than a block has.
