@@ -32,6 +32,12 @@ std::string slower(const Group& group, const Kernel& kernel) {
   return {};
 }
 
+// A product of matrices, whose depth a library divides.
+bool is_product(Kernel kernel) {
+  find_contraction(kernel);
+  return kernel.contraction && !kernel.contraction->rows.empty() && !kernel.contraction->columns.empty();
+}
+
 }  // namespace
 
 // Members by their place, nodes that the group reads behind them.
@@ -75,7 +81,9 @@ void KernelCache::finish(Entry& entry) {
   entry.kernel->streams = static_cast<int>(entry.streams.size());
   entry.kernel->sites = static_cast<int>(entry.sites.size());
   collapse_axes(*entry.kernel);
-  for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel), target_)) {
+  KernelTarget target = target_;
+  if (target.library_products && is_product(*entry.kernel)) target.divide_rows = target.divide_columns = {.points = 0};
+  for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel), target)) {
     Kernel& kernel = divided.kernel;
     collapse_axes(kernel);
     find_contraction(kernel);

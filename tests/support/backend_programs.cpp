@@ -130,4 +130,22 @@ minimize loss using sgd(lr = 0.1)
   compare("scatter", compile_text(program), {}, backend, fusions);
 }
 
+void check_products(const Backend& backend, std::span<const Fusion> fusions) {
+  const char* program = R"(
+dim b = 3, s = 9, h = 2, d = 8, e = 10, three = 3
+param first: [e three h d] ~ normal(std = 0.5)
+param second: [h d e] ~ normal(std = 0.5)
+input x: f32[b s e]
+y = einsum(x, first, "b s e, e three h d -> three b h s d")
+z = y * y
+m = einsum(z, second, "three b h s d, h d e -> b s three e")
+output n = einsum(m, m, "b s three e, b u three e -> b s u")
+loss = sum(n^2) * 0.01
+minimize loss using sgd(lr = 0.001)
+)";
+  compare("products", compile_text(program), {}, backend, fusions);
+  const Bindings dims{{"batch", 2}, {"seq", 9}, {"vocab", 11}, {"layers", 2}, {"heads", 2}, {"head", 8}};
+  compare("gpt2 of longer axes", compile_example("gpt2.ein", dims), dims, backend, fusions);
+}
+
 }  // namespace einc

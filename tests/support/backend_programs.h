@@ -15,6 +15,8 @@ void check_torch_programs(const Backend& backend, std::span<const Fusion> fusion
 void check_examples(const Backend& backend, std::span<const Fusion> fusions);
 // Positions that meet, in a table of many rows.
 void check_scatters(const Backend& backend, std::span<const Fusion> fusions);
+// Contractions of several axes, batches and orders, results that are read in another order.
+void check_products(const Backend& backend, std::span<const Fusion> fusions);
 void check_draws(const Backend& backend, std::span<const Fusion> fusions);
 
 }  // namespace einc

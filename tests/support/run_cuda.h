@@ -8,12 +8,12 @@
 namespace einc {
 
 inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-                       const InterpretOptions& options = {}, Fusion fusion = Fusion::on) {
+                       const InterpretOptions& options = {}, Fusion fusion = Fusion::on, int64_t library_products = INT64_MAX) {
   use_emulated_gpu();
   CudaOptions cuda;
   cuda.mode = options.mode;
   cuda.fusion = fusion;
-  cuda.library_products = INT64_MAX;
+  cuda.library_products = library_products;
   const auto compiled = compile_for_cuda(graph, dims, cuda);
   const CudaExecutable& program = compiled->executable;
   CudaKernels kernels(program, emulated_cubins(), 2);

@@ -13,7 +13,14 @@ CpuRun run(const Graph& graph, const Bindings& dims, const TensorMap& inputs, co
   return run_cuda(graph, dims, inputs, params, states, {}, fusion);
 }
 
+// With all products that it can do done by cuBLASLt.
+CpuRun run_by_library(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+                      const Fusion& fusion) {
+  return run_cuda(graph, dims, inputs, params, states, {}, fusion, 1);
+}
+
 const Fusion kWays[] = {Fusion::off, Fusion::on};
+const Fusion kFused[] = {Fusion::on};
 
 }  // namespace
 
@@ -21,3 +28,8 @@ TEST_CASE("cuda: programs with PyTorch's values") { check_torch_programs(run, kW
 TEST_CASE("cuda: the examples") { check_examples(run, kWays); }
 TEST_CASE("cuda: random draws and dropout") { check_draws(run, kWays); }
 TEST_CASE("cuda: scatters of many positions") { check_scatters(run, kWays); }
+TEST_CASE("cuda: products by the library") {
+  check_examples(run_by_library, kFused);
+  check_products(run_by_library, kFused);
+  check_products(run, kWays);
+}
