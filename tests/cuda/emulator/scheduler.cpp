@@ -94,7 +94,7 @@ struct Machine {
   std::string failure;
   // What ThreadSanitizer sees of barriers; two each in turn, so that who wakes late does not take a later event's clock.
   unsigned generation = 0;
-  char barrier[2] = {}, ends = 0;
+  char barrier[2] = {}, begins = 0, ends = 0;  // threads begin after the block before has ended, and after nothing of their own
 };
 Machine machine;
 
@@ -116,7 +116,7 @@ void fail(const char* why) {
 }
 
 void begin_fiber() {
-  EMU_TSAN(__tsan_acquire(&machine.ends);)
+  EMU_TSAN(__tsan_acquire(&machine.begins);)
   machine.call(machine.arguments);
   if (!machine.running->copies.empty()) fail("a thread ends while its cp_async16 is under way");
   EMU_TSAN(__tsan_release(&machine.ends);)
@@ -230,7 +230,7 @@ void prepare(Fiber& fiber, unsigned number, const Shape& shape, EmuDim block, un
 
 // Until all threads have ended or something fails.
 void run_threads(const std::vector<unsigned>& order) {
-  EMU_TSAN(__tsan_release(&machine.ends);)
+  EMU_TSAN(__tsan_release(&machine.begins);)
   while (machine.failure.empty()) {
     bool ran = false;
     for (const unsigned t : order)

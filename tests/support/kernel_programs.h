@@ -1,0 +1,51 @@
+// Programs that together have every kind of generated CUDA kernel, small: what runs under sanitizers is slow.
+#pragma once
+#include "tests/support/agree.h"
+#include "tests/support/run_cuda.h"
+
+namespace einc {
+
+inline constexpr const char* kKernelPrograms[] = {
+    // rows, columns, a contraction whose operands lie every way round, an optimizer's elementwise updates
+    R"(import nn
+dim batch = 37, width = 70, hidden = 33
+input x: [batch width]
+param w: [width hidden] ~ normal(std = 0.3)
+param b: [hidden] ~ normal(std = 0.3)
+h = gelu(einsum(x, w, "batch width, width hidden -> batch hidden") + b)
+output p = softmax(h, hidden)
+loss = mean(layer_norm(h) * p)
+minimize loss using adamw(lr = 0.01, clip_norm = 1.0)
+)",
+    // attention with a mask, and its backward
+    R"(dim s = 37, t = 37, d = 16
+param q: [s d] ~ normal(std = 1)
+param k: [t d] ~ normal(std = 1)
+param v: [t d] ~ normal(std = 1)
+scores = einsum(q, k, "s d, t d -> s t") / 4
+masked = where(iota(s) >= iota(t), scores, -inf)
+output y = einsum(softmax(masked, t), v, "s t, t d -> s d")
+loss = mean(y * y)
+minimize loss using sgd(lr = 0.1)
+)",
+    // a table's rows, gradients added up where positions repeat, dropout, sums in order
+    R"(dim batch = 6, vocab = 11, width = 40
+input ids: i32[batch]
+input targets: i32[batch]
+param table: [vocab width] ~ normal(std = 0.5)
+x = dropout(table[vocab = ids], 0.3)
+output sums = cumsum(x, width)
+logits = einsum(sums, table, "batch width, vocab width -> batch vocab")
+loss = mean(cross_entropy(logits, targets, vocab))
+minimize loss using sgd(lr = 0.1)
+)"};
+
+// "" or how a program's run on the emulated GPU differs from the interpreter's.
+inline std::string cuda_disagreement(const std::string& text, uint64_t seed) {
+  std::string problem;
+  const std::optional<Wanted> wanted = interpret_text(text, seed, problem);
+  if (!wanted) return problem;
+  return difference(*wanted, run_cuda(wanted->graph, {}, wanted->inputs, wanted->params, wanted->states, wanted->options));
+}
+
+}  // namespace einc
