@@ -8,12 +8,12 @@
 
 #include "compiler/cost/totals.h"
 #include "compiler/driver/bench.h"
-#include "compiler/driver/initialize_gpu.h"
 #include "compiler/driver/process_memory.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
 #include "runtime/base/float_format.h"
 #include "runtime/base/random.h"
+#include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/gpu_peak.h"
 
 namespace einc {
@@ -170,7 +170,8 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   const auto taken = [&] { return gpu.memory_bytes() - gpu.free_bytes(); };
   result.memory.before = taken();
   CudaExecutor executor(executable, kernels);
-  initialize(executor, 0);
+  ThreadPool pool(options.threads);
+  executor.initialize(pool, 0);
   std::vector<std::string> symbols;
   for (size_t l = 0; l < executable.calls.size(); ++l)
     symbols.push_back(executable.calls[l].gemm ? symbol_of(*executable.calls[l].gemm)

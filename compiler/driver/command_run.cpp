@@ -6,13 +6,14 @@
 #include <thread>
 
 #include "compiler/driver/command_line.h"
-#include "compiler/driver/initialize_gpu.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/run_data.h"
+#include "compiler/driver/targets.h"
 #include "compiler/ir/interpret_ops.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
 #include "compiler/pipeline/pipeline.h"
+#include "runtime/cuda/cuda_executor.h"
 #include "runtime/executor/executor.h"
 
 namespace einc {
@@ -122,7 +123,8 @@ RunValues run_on_gpu(const RunRequest& request, const Graph& graph, const Bindin
   FileCache cache(FileCache::default_folder());
   const CudaKernels kernels(program->executable, cache, threads_of(request));
   CudaExecutor executor(program->executable, kernels);
-  initialize(executor, request.seed);
+  ThreadPool pool(threads_of(request));
+  executor.initialize(pool, request.seed);
   return run_on(executor, program->bound, request, data);
 }
 
@@ -171,8 +173,7 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("--output", r.outputs, "where to write an output: name=y.npy (or .npz, .safetensors); others are summarised")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
-  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU; reference: the interpreter")
-      ->check(CLI::IsMember({"cpu", "cuda", "reference"}));
+  app.add_option("--target", r.target, kTargetHelp)->check(CLI::IsMember(kTargets));
   app.add_option("--arithmetic", r.arithmetic, "of the reference: f64, or stored, every result rounded to its dtype")
       ->check(CLI::IsMember({"f64", "stored"}));
   app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(CLI::IsMember({"inference", "training"}));

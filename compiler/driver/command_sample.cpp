@@ -9,6 +9,7 @@
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/find_model.h"
 #include "compiler/driver/open_program.h"
+#include "compiler/driver/targets.h"
 #include "compiler/driver/vocabulary.h"
 #include "compiler/ir/interpret_ops.h"
 #include "runtime/base/printable.h"
@@ -52,7 +53,7 @@ void add_options(CLI::App& app, SampleRequest& r) {
   app.add_option("--seed", r.generation.seed, "of the draws")->check(seed_check());
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
-  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--target", r.target, kTargetHelp)->check(CLI::IsMember(kTargets));
   app.add_option("--tokens-input", r.tensors.tokens, "the input of tokens, where several could be it")->type_name("NAME");
   app.add_option("--position-input", r.tensors.position, "the input that says where they stand")->type_name("NAME");
   app.add_option("--logits", r.tensors.logits, "the output")->type_name("NAME");
@@ -66,7 +67,7 @@ Model specialise(const SampleRequest& r, const Bindings& dims, Name sequence, st
   for (const auto& [name, value] : dims) options.dims[name.str()] = value;
   if (length) options.dims[sequence.str()] = *length;
   options.purpose = Purpose::inference;
-  options.target = r.target == "cuda" ? Target::cuda : Target::cpu;
+  options.target = r.target == "cuda" ? Target::cuda : r.target == "reference" ? Target::reference : Target::cpu;
   static constexpr std::pair<const char*, Precision> kPrecisions[] = {
       {"f32", Precision::f32}, {"bf16", Precision::bf16}, {"f16", Precision::f16}, {"fp8", Precision::fp8}};
   for (const auto& [name, precision] : kPrecisions)

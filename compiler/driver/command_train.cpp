@@ -11,6 +11,7 @@
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/process_memory.h"
+#include "compiler/driver/targets.h"
 #include "compiler/driver/train.h"
 #include "compiler/driver/train_checkpoints.h"
 #include "compiler/ir/print.h"
@@ -21,7 +22,6 @@
 #include "runtime/base/training_names.h"
 #include "runtime/base/xxh64.h"
 #include "runtime/cpu/peak.h"
-#include "runtime/cuda/device.h"
 #include "runtime/executor/weights.h"
 #include "runtime/train/open_batches.h"
 #include "runtime/train/record_batches.h"
@@ -77,8 +77,7 @@ void add_options(CLI::App& app, TrainRequest& r) {
       ->type_name("FILE.npz");
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
-  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU; reference: the interpreter")
-      ->check(CLI::IsMember({"cpu", "cuda", "reference"}));
+  app.add_option("--target", r.target, kTargetHelp)->check(CLI::IsMember(kTargets));
   app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
   app.add_option("--init-seed", r.init_seed, "of initial values")->check(seed_check());
   app.add_option("--data-seed", r.data_seed, "of the order of the data")->check(seed_check());
@@ -107,10 +106,10 @@ class MemoryMeter {
  public:
   explicit MemoryMeter(Meter of) : of_(of) {
     if (of_ == Meter::process) forget_high_water();
-    before_ = of_ == Meter::gpu ? cuda::Gpu::get().free_bytes() : resident_bytes();
+    before_ = of_ == Meter::gpu ? gpu_bytes_taken() : resident_bytes();
   }
   int64_t peak_bytes() const {
-    if (of_ == Meter::gpu) return before_ - cuda::Gpu::get().free_bytes();
+    if (of_ == Meter::gpu) return gpu_bytes_taken() - before_;
     return high_water_bytes() - before_ - std::max<int64_t>(0, file_bytes() - files_before_);
   }
 
@@ -146,6 +145,11 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
     if (facts.peak_flops == 0) facts.peak_flops = multiply_add_rate(session.pool());
   }
   facts.threads = session.pool().size();
+  facts.device = fmt::format("{} thread{}", facts.threads, facts.threads == 1 ? "" : "s");
+  if (r.target == "cuda") {
+    facts.device = gpu_name();
+    facts.peak_flops = gpu_peak_flops(graph.policy);
+  }
   facts.steps = r.steps;
   facts.micro_batches = r.micro_batches;
   return facts;
@@ -158,8 +162,8 @@ TrainingSeeds seeds_of(const TrainRequest& r, const TrainingSeeds* earlier) {
   return {seed(r.init_seed, other.init), seed(r.data_seed, other.data), seed(r.dropout_seed, other.dropout)};
 }
 
-RunSettings settings_of(const TrainRequest& r, const RunFacts& facts, const Graph& graph, const Batches& training,
-                        const Batches* validation) {
+RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const RunFacts& facts, const Graph& graph,
+                        const Batches& training, const Batches* validation) {
   const std::string text = print_graph(graph);
   const Processor& processor = native_processor();
   RunSettings run;
@@ -168,6 +172,7 @@ RunSettings settings_of(const TrainRequest& r, const RunFacts& facts, const Grap
   run.noted = {{"program text", fmt::format("{:016x}", xxh64(std::as_bytes(std::span(text))))},
                {"target", r.target},
                {"processor", fmt::format("{}-bit vectors{}", processor.vector_bits, processor.matrix_tiles ? ", matrix tiles" : "")}};
+  if (const std::string numerics = session.numerics(Part::training); !numerics.empty()) run.noted["numerics"] = numerics;
   if (validation != nullptr)
     run.noted["validation data"] = fmt::format("{} batches of {}", r.evaluation_batches, validation->description());
   return run;
@@ -266,7 +271,7 @@ void begin_with(const TrainRequest& r, SessionRep& session) {
 
 // What is not finite first, found in a program of one kernel for each node: a kernel of several would name the last one.
 std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
-  if (target == "cpu") {
+  if (target != "reference") {
     const auto program = native_program(graphs, FileCache::default_folder(), Fusion::off);
     const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()));
     session.lend(*runner);
@@ -283,9 +288,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   const TrainingSeeds seeds = seeds_of(r, checkpoints ? checkpoints->seeds() : nullptr);
   data.seed = validation.seed = seeds.data;
   const auto graphs = std::make_shared<const ProgramGraphs>(std::move(graphs_given));
-  const auto program = r.target == "cpu"    ? native_program(*graphs, FileCache::default_folder())
-                       : r.target == "cuda" ? cuda_program(*graphs, FileCache::default_folder())
-                                            : reference_program(graphs);
+  const auto program = program_for(r.target, graphs);
   const std::shared_ptr<const Batches> batches = open_batches(data, program->info.inputs, DataPart::training);
   std::shared_ptr<const Batches> evaluation;
   if (!validation.files.empty())
@@ -299,7 +302,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   if (!r.weights.empty()) begin_with(r, session);
   TrainingPosition position;
   if (checkpoints)
-    position = checkpoints->begin(session, settings_of(r, facts, *graphs->parts[Part::training], *batches, evaluation.get()));
+    position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->parts[Part::training], *batches, evaluation.get()));
   Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr);
   if (!r.log.empty()) watcher.add(json_log(r.log, position.step));
   if (!r.quiet) watcher.add(isatty(STDOUT_FILENO) != 0 ? progress_bar(stdout) : plain_lines(stdout));

@@ -20,6 +20,7 @@ struct RunFacts {
   int64_t predicted_bytes = 0;                   // at the peak
   double peak_flops = 0;                         // of this machine in the program's precision; 0: not known
   int threads = 1;
+  std::string device;  // "2 threads", "NVIDIA H200"
   uint64_t steps = 0, micro_batches = 1;
   TrainingSeeds seeds;
 };

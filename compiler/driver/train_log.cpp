@@ -38,6 +38,7 @@ class JsonLog : public RunView {
            {"precision", facts.precision},
            {"target", facts.target},
            {"threads", facts.threads},
+           {"device", facts.device},
            {"first_step", from.step},
            {"steps", facts.steps},
            {"micro_batches", facts.micro_batches},

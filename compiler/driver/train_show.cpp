@@ -46,11 +46,11 @@ class TextView : public RunView {
   void begin(const RunFacts& facts, const TrainingPosition& from) override {
     facts_ = facts;
     from_ = from;
-    say(fmt::format("{}: {} parameters, {} and {} a step, {} of memory predicted; {} in {} on {} thread{}\n", facts.model,
+    say(fmt::format("{}: {} parameters, {} and {} a step, {} of memory predicted; {} in {} on {}\n", facts.model,
                     static_cast<int64_t>(facts.parameters), with_prefix(facts.flops, "FLOP"), with_prefix(facts.tokens, "tokens"),
                     bytes_text(facts.predicted_bytes),
                     from.step == 0 ? fmt::format("{} steps", facts.steps) : fmt::format("steps {} to {}", from.step + 1, facts.steps),
-                    facts.precision, facts.threads, facts.threads == 1 ? "" : "s"));
+                    facts.precision, facts.device));
   }
 
   void failed(const std::string&) override {}

@@ -14,6 +14,7 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/random.h"
 #include "runtime/executor/index_fault.h"
+#include "runtime/executor/initialize.h"
 
 namespace einc {
 namespace {
@@ -104,6 +105,16 @@ HostArray CudaExecutor::get(uint32_t buffer) {
   EINC_CUDA(cuMemcpyDtoHAsync_v2, array.bytes.data(), addresses_[buffer], array.bytes.size(), stream());
   wait();
   return array;
+}
+
+void CudaExecutor::initialize(ThreadPool& pool, uint64_t seed) {
+  for (uint32_t i = 0; i < addresses_.size(); ++i) {
+    const ExecutableBuffer& b = program().buffers[i];
+    if (b.role != BufferRole::param && b.role != BufferRole::state) continue;
+    HostArray array{b.dtype, b.shape, std::vector<std::byte>(static_cast<size_t>(b.bytes))};
+    einc::initialize(pool, b.init, b.init_arguments, seed, b.name, b.dtype, b.bytes / bytes_of(b.dtype), array.bytes.data());
+    set(i, array);
+  }
 }
 
 void CudaExecutor::wait() {

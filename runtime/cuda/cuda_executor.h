@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/host_array.h"
+#include "runtime/cpu/thread_pool.h"
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/cuda/device.h"
@@ -53,6 +54,8 @@ class CudaExecutor {
   // Row-major elements; waits for the GPU.
   void set(uint32_t buffer, const HostArray& array);  // of the same dtype and shape
   HostArray get(uint32_t buffer);
+  // Params and states as their initialisers say, made by the processor's threads.
+  void initialize(ThreadPool& pool, uint64_t seed);
 
   // One run. `step` keys the random streams, as does `seed`. What comes after the numbers that are checked may still be under way
   // afterwards; whoever reads waits. Throws RuntimeFailure: data for an index out of range, resource when the GPU fails.
@@ -63,6 +66,8 @@ class CudaExecutor {
   void run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on);
   // As run; tells when the GPU worked on each launch, in their order: seconds since the first one began, as the GPU's events count them.
   std::vector<LaunchSpan> run_traced(uint64_t seed, uint64_t step);
+  // Chooses how cuBLASLt multiplies; a run does it when it was not done.
+  void plan_gemms();
   // Until all runs are done. Throws as run.
   void wait();
   HostArray loss() const;  // of the last run
@@ -94,7 +99,6 @@ class CudaExecutor {
   void upload_control();
   void launch(size_t index);
   void launch_kernel(size_t index);
-  void plan_gemms();
   void copy_all(const std::vector<BufferCopy>& copies);
   void read_control(Control& to);
   void read_numbers();

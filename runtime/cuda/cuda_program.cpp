@@ -90,6 +90,11 @@ class CudaRunner : public Runner {
     return einc::find_fault(run, checked_numbers(info_, part, executor.program()), what);
   }
 
+  std::string numerics(Part part) override {
+    executor(part).plan_gemms();
+    return fmt::format("{}, gemm algorithms {:016x}", cuda::Gpu::get().name(), cuda::AlgorithmTable::get().used_hash());
+  }
+
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
 
   TensorView gradient(uint32_t param) const override {

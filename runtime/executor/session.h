@@ -39,6 +39,8 @@ class Runner {
   virtual NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) = 0;
   // Runs the part as far as that and tells what in it is the first that is not finite; empty when nothing is.
   virtual std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) = 0;
+  // What the bits of a part's results depend on besides the program, where that is not this machine's processor; empty: nothing.
+  virtual std::string numerics(Part) { return ""; }
   // Of the last forward or training run; output i of the program. What training made lasts until an evaluation or the next step.
   virtual TensorView output(uint32_t index) const = 0;
   virtual TensorView gradient(uint32_t param) const = 0;  // of the last training run
@@ -85,6 +87,7 @@ class SessionRep {
   NonFinite train(Part part);
   // Of the run that did not train.
   std::string find_fault(Part part, NonFinite what);
+  std::string numerics(Part part) const { return runner_->numerics(part); }
   // The next step or micro-batch draws what number `draw` of a run with this seed draws.
   void set_draws(uint64_t seed, uint64_t draw) { seed_ = seed, draws_ = draw; }
   uint64_t draws() const { return draws_; }

@@ -230,30 +230,6 @@ TEST_CASE("a gradient that is not finite stops the run at its step, if gradients
   }
 }
 
-// The emulated GPU, whose random numbers are the processor's and whose sums have another order.
-TEST_CASE("a run on a GPU learns what one on the processor learns, and its bits come back") {
-  const Trained model;
-  const std::vector<std::string> settings = {"--steps=12", "--accumulate=2", "--eval-every=6", "--eval-batches=2", model.validation()};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.end(), settings.begin(), settings.end());
-    return more;
-  };
-  const auto cpu = model.losses("cpu", settings), gpu = model.losses("gpu", with({"--target=cuda"}));
-  REQUIRE(gpu.size() == 12);
-  for (size_t t = 0; t < gpu.size(); ++t) CHECK(gpu[t] == doctest::Approx(cpu[t]).epsilon(2e-5));
-  const auto validation = [&](const char* name) {
-    return model.folder().logged(std::string(name) + ".jsonl", "evaluation", "validation_loss");
-  };
-  REQUIRE(validation("gpu").size() == 3);
-  for (size_t i = 0; i < 3; ++i) CHECK(validation("gpu")[i] == doctest::Approx(validation("cpu")[i]).epsilon(2e-5));
-  model.losses("again", with({"--target=cuda", "--threads=1"}));
-  CHECK(model.weights("again") == model.weights("gpu"));
-  const std::string kept = "--checkpoint=" + model.folder().at("kept");
-  CHECK(model.run("half", {"--target=cuda", "--accumulate=2", "--steps=5", kept}).status == 0);
-  CHECK(model.run("whole", {"--target=cuda", "--accumulate=2", "--steps=12", "--resume", kept}).status == 0);
-  CHECK(model.weights("whole") == model.weights("gpu"));
-}
-
 TEST_CASE("what is missing is said") {
   const Trained model;
   const Ran quiet = model.run("a", {"--steps=2", "--quiet"});

@@ -1,0 +1,119 @@
+// `--target=cuda` through the binary, on the emulated GPU: the same numbers as on the processor, and the same bits after an interruption.
+#include <cmath>
+
+#include "tests/golden/train/folder.h"
+
+namespace einc::test {
+namespace {
+
+// The binary finds the emulated GPU, and compiles its kernels once for all tests.
+const bool emulated = [] {
+  setenv("EINC_CUDA_PATH", EINC_EMULATED_GPU, 1);
+  setenv("XDG_CACHE_HOME", (std::filesystem::path(EINC_EMULATED_GPU) / "cache").c_str(), 1);
+  return true;
+}();
+
+class Trained {
+ public:
+  explicit Trained(std::string_view program = kTokenModel) : program_(folder_.text("m.ein", program)) {
+    folder_.tokens("train.bin", 3000, 16);
+    folder_.tokens("val.bin", 400, 16);
+  }
+  Ran run(const std::string& name, const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments{"train", program_, "--data", "tokens=" + folder_.at("train.bin"), "--log-every=1", "--seed=3"};
+    arguments.insert(arguments.end(), {"--log=" + folder_.at(name + ".jsonl"), "--save=" + folder_.at(name + ".safetensors")});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_einc(arguments);
+  }
+  std::vector<double> losses(const std::string& name, const std::vector<std::string>& more) const {
+    const Ran ran = run(name, more);
+    INFO(ran.errors);
+    CHECK(ran.status == 0);
+    return folder_.logged(name + ".jsonl", "step", "loss");
+  }
+  const TrainFolder& folder() const { return folder_; }
+  const std::string& program() const { return program_; }
+
+ private:
+  TrainFolder folder_;
+  std::string program_;
+};
+
+void check_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
+  REQUIRE(got.size() == expected.size());
+  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(tolerance));
+}
+
+}  // namespace
+
+TEST_CASE("training on the GPU gives the losses of the processor, evaluations and micro-batches included") {
+  const Trained model;
+  const std::vector<std::string> settings{"--steps=12", "--accumulate=2", "--eval-every=6", "--eval-batches=3",
+                                          "--val=tokens=" + model.folder().at("val.bin")};
+  auto on_gpu = settings;
+  on_gpu.emplace_back("--target=cuda");
+  const auto expected = model.losses("cpu", settings), losses = model.losses("gpu", on_gpu);
+  check_near(losses, expected, 2e-5);
+  check_near(model.folder().logged("gpu.jsonl", "evaluation", "validation_loss"),
+             model.folder().logged("cpu.jsonl", "evaluation", "validation_loss"), 2e-5);
+  check_near(model.folder().logged("gpu.jsonl", "step", "gradient_norm"), model.folder().logged("cpu.jsonl", "step", "gradient_norm"), 1e-4);
+  const auto log = model.folder().log("gpu.jsonl");
+  CHECK(log.front().at("target") == "cuda");
+  CHECK(log.front().at("device") == "emulated GPU");
+}
+
+TEST_CASE("a run on the GPU that goes on from a checkpoint ends with the same bits") {
+  const Trained model;
+  const std::string folder = "--checkpoint=" + model.folder().at("run");
+  model.losses("whole", {"--steps=8", "--target=cuda"});
+  model.losses("first", {"--steps=3", "--target=cuda", folder});
+  model.losses("second", {"--steps=8", "--target=cuda", folder, "--resume"});
+  CHECK(model.folder().content("second.safetensors") == model.folder().content("whole.safetensors"));
+  const Ran other = model.run("third", {"--steps=9", folder, "--resume"});
+  CHECK(other.status == 0);
+  CHECK(other.errors.find("target was cuda, is cpu now") != std::string::npos);
+  CHECK(other.errors.find("numerics was emulated GPU, gemm algorithms ") != std::string::npos);
+}
+
+TEST_CASE("a loss that is not finite on the GPU is explained") {
+  const Trained model(std::string(kTokenModel).replace(std::string(kTokenModel).find("tanh(x)"), 7, "exp(80 * x + 60)"));
+  const Ran ran = model.run("a", {"--steps=40", "--target=cuda"});
+  CHECK(ran.status == 5);
+  CHECK(ran.errors.find("einc: the loss of step 1 is ") == 0);
+  CHECK(ran.errors.find(" is the first tensor that holds ") != std::string::npos);
+}
+
+TEST_CASE("tokens outside the vocabulary are named") {
+  const Trained model;
+  model.folder().tokens("train.bin", 3000, 40);
+  const Ran ran = model.run("a", {"--steps=4", "--target=cuda"});
+  CHECK(ran.status == 3);
+  CHECK(ran.errors.find("index out of range: 'tokens' at [") != std::string::npos);
+  CHECK(ran.errors.find(", but axis 'vocab' of 'table' has size 16 (") != std::string::npos);
+}
+
+TEST_CASE("einc run gives the outputs of the processor") {
+  const TrainFolder folder;
+  const std::string program = folder.text("f.ein", "dim n = 6\nparam w: [n] ~ normal(std = 1)\noutput y = softmax(w, n)\n");
+  const Ran cpu = run_einc({"run", program, "--seed=4"}), gpu = run_einc({"run", program, "--seed=4", "--target=cuda"});
+  CHECK(cpu.status == 0);
+  CHECK(gpu.status == 0);
+  CHECK(gpu.errors.empty());
+  CHECK(cpu.output.rfind("y: f32[6] 0.", 0) == 0);
+  CHECK(gpu.output.substr(0, 17) == cpu.output.substr(0, 17));
+}
+
+TEST_CASE("without a driver the missing library is named") {
+  setenv("EINC_CUDA_PATH", "/nonexistent", 1);
+  const TrainFolder folder;
+  const std::string program = folder.text("f.ein", "dim n = 6\nparam w: [n] ~ ones\noutput y = w * 2\n");
+  const Ran ran = run_einc({"run", program, "--target=cuda"});
+  setenv("EINC_CUDA_PATH", EINC_EMULATED_GPU, 1);
+  if (ran.status == 0) return;  // this machine has a GPU
+  CHECK(ran.status == 4);
+  CHECK(ran.errors.find("einc: ") == 0);
+  const bool named = ran.errors.find("libcuda.so.1") != std::string::npos || ran.errors.find("GPU") != std::string::npos;
+  CHECK(named);
+}
+
+}  // namespace einc::test
