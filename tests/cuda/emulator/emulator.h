@@ -16,6 +16,8 @@ unsigned long long calls(const std::string& function);
 // How many algorithms cuBLASLt offers for a product, 1 at first; and the number of the one that the last product was given.
 void set_gemm_candidates(int count);
 int last_gemm_algorithm();
+// From inside a kernel: it fails at the end of what its present thread does.
+void stop(const char* why);
 // After a kernel failed every call fails, as on a GPU, until this.
 void recover();
 // Threads of kernels that have begun, since the process began.

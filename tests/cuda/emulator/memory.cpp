@@ -7,6 +7,7 @@
 
 #include "emulator.h"
 #include "gpu.h"
+#include "scheduler.h"
 
 namespace emulator {
 namespace {
@@ -50,6 +51,7 @@ unsigned long long calls(const std::string& function) {
   const std::lock_guard lock(mutex);
   return counts[function];
 }
+void stop(const char* why) { scheduler()->fail(why); }
 unsigned long long threads_run() { return gpu().threads; }
 
 }  // namespace emulator

@@ -12,6 +12,7 @@
 #ifdef EINC_EMULATOR_TSAN  // its kernels run under ThreadSanitizer; this file never does
 extern "C" {
 void* __tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void* fiber);
 void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 void* __tsan_get_current_fiber();
 void __tsan_acquire(void* address);
@@ -234,7 +235,7 @@ void run_threads(const std::vector<unsigned>& order) {
   while (machine.failure.empty()) {
     bool ran = false;
     for (const unsigned t : order)
-      if (machine.fibers[t].state == State::ready) {
+      if (machine.fibers[t].state == State::ready && machine.failure.empty()) {
         enter(machine.fibers[t]);
         ran = true;
       }
@@ -286,6 +287,7 @@ std::string run_kernel(const Shape& shape, EmuShared static_shared, Order order,
     run_threads(numbers(threads, order, random));
     if (machine.failure.empty()) continue;
     machine.stacks.clear();  // left in the middle of a call: not used again
+    EMU_TSAN(for (void* fiber : machine.tsan_fibers) __tsan_destroy_fiber(fiber);)
     machine.tsan_fibers.clear();
     return "block (" + std::to_string(block.x) + ", " + std::to_string(block.y) + ", " + std::to_string(block.z) + "): " + machine.failure;
   }
