@@ -155,3 +155,23 @@ minimize loss using sgd(lr = 0.1)
 )";
   compare("scatter", compile_text(program), {});
 }
+
+// So many points that threads take several neighbours each: elements by themselves, and sums over what lies far apart.
+TEST_CASE("cuda: packs of points") {
+  for (const int wide : {140000, 140004, 140001}) {
+    const std::string program = fmt::format(R"(
+dim rows = 3, wide = {}
+input x: f32[rows wide]
+input y: u16[rows wide]
+input shift: f32[wide]
+output z = x * 2 + shift
+output half = y * 3 + x
+output squares = sum(x * x, rows)
+output largest = max(y, rows)
+output both = sum(x, rows) * max(x, rows) + shift
+output mixed = where(x > 0, y, 0) + shift
+)",
+                                            wide);
+    compare(program, compile_text(program), {});
+  }
+}
