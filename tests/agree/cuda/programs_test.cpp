@@ -140,6 +140,9 @@ minimize loss using sgd(lr = 0.001)
   compare("products", compile_text(program), {});
   const Bindings dims{{"batch", 2}, {"seq", 9}, {"vocab", 11}, {"layers", 2}, {"heads", 2}, {"head", 8}};
   compare("gpt2 by the library", compile_example("gpt2.ein", dims), dims);
+  // Rotary halves are one axis of the products and two of what makes them.
+  const Bindings halves{{"batch", 2}, {"seq", 9}, {"vocab", 11}, {"layers", 1}, {"embed", 16}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 10}};
+  compare("llama by the library", compile_example("llama.ein", halves), halves);
 }
 
 // Positions that meet, in more rows than a block has.
