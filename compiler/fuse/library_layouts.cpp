@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "compiler/fuse/ordered_kernels.h"
 
@@ -18,25 +19,74 @@ bool multiplies(DType dtype) { return dtype == DType::f32 || dtype == DType::f64
 using Group = int;
 constexpr Group kRows = 1 | 4, kColumns = 2 | 4, kDepth = 1 | 2, kBatch = 7;
 
-// The labels of a contraction's three tensors, by axis, and the group of each label.
+// What a node reads through permutes and merges: the node below them, and of each axis the axes there that it is made of.
+struct Below {
+  NodeId node;
+  std::vector<std::vector<int>> axes;
+};
+
+Below below_views(const BoundGraph& graph, NodeId id) {
+  Below b{id, {}};
+  for (size_t i = 0; i < graph.shape(id).size(); ++i) b.axes.push_back({static_cast<int>(i)});
+  for (;;) {
+    const Node& node = graph[b.node];
+    std::vector<std::vector<int>> step;
+    if (node.op == Op::permute) {
+      for (int i : node.as<PermuteAttr>().order) step.push_back({i});
+    } else if (node.op == Op::merge) {
+      int next = 0;
+      for (int count : node.as<MergeAttr>().counts) {
+        step.emplace_back();
+        for (int k = 0; k < count; ++k) step.back().push_back(next++);
+      }
+    } else {
+      return b;
+    }
+    for (std::vector<int>& axes : b.axes) {
+      std::vector<int> now;
+      for (int i : axes) now.insert(now.end(), step[static_cast<size_t>(i)].begin(), step[static_cast<size_t>(i)].end());
+      axes = std::move(now);
+    }
+    b.node = node.operands[0];
+  }
+}
+
+// The labels of a contraction's three tensors; a label that one of them has as several axes is several labels.
 struct Labels {
   std::array<NodeId, 3> tensors;
-  std::array<std::vector<int>, 3> of;
+  std::array<std::vector<std::vector<int>>, 3> of;  // by axis
   std::vector<Group> groups;
   std::vector<int64_t> extents;
 
-  Labels(const BoundGraph& graph, NodeId id) : tensors{graph[id].operands[0], graph[id].operands[1], id} {
+  Labels(const BoundGraph& graph, NodeId id) {
     const auto& attr = graph[id].as<ContractAttr>();
-    of[0].assign(attr.left.begin(), attr.left.end());
-    of[1].assign(attr.right.begin(), attr.right.end());
-    for (size_t i = 0; i < graph.shape(id).size(); ++i) of[2].push_back(static_cast<int>(i));
-    for (size_t t = 0; t < 3; ++t)
-      for (size_t i = 0; i < of[t].size(); ++i) {
-        const auto label = static_cast<size_t>(of[t][i]);
-        if (groups.size() <= label) groups.resize(label + 1, 0), extents.resize(label + 1, 1);
-        groups[label] |= 1 << t;
-        extents[label] = graph.shape(tensors[t])[i];
+    std::array<std::vector<int>, 3> whole;
+    whole[0].assign(attr.left.begin(), attr.left.end());
+    whole[1].assign(attr.right.begin(), attr.right.end());
+    for (size_t i = 0; i < graph.shape(id).size(); ++i) whole[2].push_back(static_cast<int>(i));
+    const std::array<NodeId, 3> nodes{graph[id].operands[0], graph[id].operands[1], id};
+    std::map<int, std::vector<int>> parts;  // of labels
+    for (size_t t = 0; t < 3; ++t) {
+      Below below = below_views(graph, nodes[t]);
+      if (!divides_alike(graph, below, whole[t], parts)) below = {nodes[t], one_each(whole[t].size())};
+      for (size_t i = 0; i < whole[t].size(); ++i) {
+        std::vector<int>& made = parts[whole[t][i]];
+        const std::vector<int>& axes = below.axes[i];
+        if (made.empty() || (axes.size() > 1 && made.size() == 1)) divide(graph, below.node, axes, made);
       }
+      tensors[t] = below.node;
+      below_[t] = std::move(below.axes);
+    }
+    for (size_t t = 0; t < 3; ++t) {
+      of[t].resize(graph.shape(tensors[t]).size());
+      for (size_t i = 0; i < whole[t].size(); ++i) {
+        const std::vector<int>& made = parts[whole[t][i]];
+        const std::vector<int>& axes = below_[t][i];
+        for (int label : made) groups[static_cast<size_t>(label)] |= 1 << t;
+        for (size_t k = 0; k < axes.size(); ++k)
+          of[t][static_cast<size_t>(axes[k])] = axes.size() == made.size() ? std::vector<int>{made[k]} : made;
+      }
+    }
   }
 
   int64_t count(Group group) const {
@@ -45,6 +95,41 @@ struct Labels {
       if (groups[l] == group) n *= extents[l];
     return n;
   }
+
+ private:
+  static std::vector<std::vector<int>> one_each(size_t count) {
+    std::vector<std::vector<int>> axes;
+    for (size_t i = 0; i < count; ++i) axes.push_back({static_cast<int>(i)});
+    return axes;
+  }
+
+  // Whether each label that a tensor has as several axes is one axis, or the same several ones, where it was met before.
+  bool divides_alike(const BoundGraph& graph, const Below& below, const std::vector<int>& whole,
+                     const std::map<int, std::vector<int>>& parts) const {
+    for (size_t i = 0; i < whole.size(); ++i) {
+      const std::vector<int>& axes = below.axes[i];
+      if (axes.empty()) return false;
+      const auto known = parts.find(whole[i]);
+      if (axes.size() == 1 || known == parts.end() || known->second.size() == 1) continue;
+      if (known->second.size() != axes.size()) return false;
+      for (size_t k = 0; k < axes.size(); ++k)
+        if (extents[static_cast<size_t>(known->second[k])] != graph.shape(below.node)[static_cast<size_t>(axes[k])]) return false;
+    }
+    return true;
+  }
+
+  // A label as it has been met first, or anew where a tensor has several axes for it.
+  void divide(const BoundGraph& graph, NodeId node, const std::vector<int>& axes, std::vector<int>& made) {
+    if (!made.empty()) extents[static_cast<size_t>(made[0])] = 1;
+    made.clear();
+    for (int axis : axes) {
+      made.push_back(static_cast<int>(groups.size()));
+      groups.push_back(0);
+      extents.push_back(graph.shape(node)[static_cast<size_t>(axis)]);
+    }
+  }
+
+  std::array<std::vector<std::vector<int>>, 3> below_;
 };
 
 class Chooser {
@@ -77,7 +162,8 @@ class Chooser {
     const NodeId id = labels.tensors[t];
     for (size_t i = 0; i < labels.of[t].size(); ++i) {
       const size_t axis = graph_.order[id.index].empty() ? i : static_cast<size_t>(graph_.order[id.index][i]);
-      if (const int label = labels.of[t][axis]; labels.extents[static_cast<size_t>(label)] > 1) list.push_back(label);
+      for (int label : labels.of[t][axis])
+        if (labels.extents[static_cast<size_t>(label)] > 1) list.push_back(label);
     }
     return list;
   }
@@ -133,10 +219,15 @@ class Chooser {
 
   void reorder(const Labels& labels, size_t t, const std::vector<int>& wanted) {
     Order order;
-    const std::vector<int>& axes = labels.of[t];
+    const std::vector<std::vector<int>>& axes = labels.of[t];
+    const auto add = [&](size_t axis) {
+      if (std::find(order.begin(), order.end(), static_cast<int>(axis)) == order.end()) order.push_back(static_cast<int>(axis));
+    };
     for (size_t i = 0; i < axes.size(); ++i)
-      if (labels.extents[static_cast<size_t>(axes[i])] == 1) order.push_back(static_cast<int>(i));
-    for (int label : wanted) order.push_back(static_cast<int>(std::find(axes.begin(), axes.end(), label) - axes.begin()));
+      if (std::all_of(axes[i].begin(), axes[i].end(), [&](int l) { return labels.extents[static_cast<size_t>(l)] == 1; })) add(i);
+    for (int label : wanted)
+      for (size_t i = 0; i < axes.size(); ++i)
+        if (std::find(axes[i].begin(), axes[i].end(), label) != axes[i].end()) add(i);
     if (order.size() == axes.size()) graph_.order[labels.tensors[t].index] = std::move(order);
   }
 

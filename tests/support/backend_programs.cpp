@@ -146,6 +146,28 @@ minimize loss using sgd(lr = 0.001)
   compare("products", compile_text(program), {}, backend, fusions);
   const Bindings dims{{"batch", 2}, {"seq", 9}, {"vocab", 11}, {"layers", 2}, {"heads", 2}, {"head", 8}};
   compare("gpt2 of longer axes", compile_example("gpt2.ein", dims), dims, backend, fusions);
+  // Rotary halves are one axis of the products and two of what makes them.
+  const Bindings halves{{"batch", 2}, {"seq", 9}, {"vocab", 11}, {"layers", 1}, {"embed", 16}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 10}};
+  compare("llama of longer axes", compile_example("llama.ein", halves), halves, backend, fusions);
+}
+
+void check_packs(const Backend& backend, std::span<const Fusion> fusions) {
+  for (const int wide : {140000, 140004, 140001}) {
+    const std::string program = fmt::format(R"(
+dim rows = 3, wide = {}
+input x: f32[rows wide]
+input y: u16[rows wide]
+input shift: f32[wide]
+output z = x * 2 + shift
+output half = y * 3 + x
+output squares = sum(x * x, rows)
+output largest = max(y, rows)
+output both = sum(x, rows) * max(x, rows) + shift
+output mixed = where(x > 0, y, 0) + shift
+)",
+                                            wide);
+    compare(program, compile_text(program), {}, backend, fusions);
+  }
 }
 
 }  // namespace einc

@@ -17,6 +17,8 @@ void check_examples(const Backend& backend, std::span<const Fusion> fusions);
 void check_scatters(const Backend& backend, std::span<const Fusion> fusions);
 // Contractions of several axes, batches and orders, results that are read in another order.
 void check_products(const Backend& backend, std::span<const Fusion> fusions);
+// So many points that threads take several neighbours each: elements by themselves, and sums over what lies far apart.
+void check_packs(const Backend& backend, std::span<const Fusion> fusions);
 void check_draws(const Backend& backend, std::span<const Fusion> fusions);
 
 }  // namespace einc

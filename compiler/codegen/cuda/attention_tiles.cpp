@@ -7,7 +7,8 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kWidest = 128;
+constexpr int64_t kWidest = 256;
+constexpr int64_t kWords = 144, kMostWords = 176;  // of scores and sums that a thread is to hold, and may
 
 class Planner {
  public:
@@ -29,7 +30,7 @@ class Planner {
     if (!find_online() && !folds_need_no_other()) return std::nullopt;
     for (AxisId b : a_.batch) t_.batches *= kernel_.extent(b);
     t_.own_blocks = (kernel_.extent(t_.own) + AttentionTiles::kBlock - 1) / AttentionTiles::kBlock;
-    choose_step();
+    if (!choose_step()) return std::nullopt;
     return std::move(t_);
   }
 
@@ -139,11 +140,12 @@ class Planner {
   }
 
   // Scores and sums stay in registers.
-  void choose_step() {
+  bool choose_step() {
     int64_t sums = 0;
     for (const AttentionTiles::Product& p : t_.results) sums += kernel_.extent(p.inner) / 2;
     const auto words = [&](int step) { return sums + static_cast<int64_t>(t_.scores.size()) * step / 2 + step / 4; };
-    while (t_.step > 16 && words(t_.step) > 144) t_.step /= 2;
+    while (t_.step > 16 && words(t_.step) > kWords) t_.step /= 2;
+    return words(t_.step) <= kMostWords;
   }
 
   const Kernel& kernel_;

@@ -137,11 +137,28 @@ class StageText : ValueText {
 
   void start(uint16_t index) {
     const Accumulation& r = kernel_.reductions[index];
+    if (per_element()) return start_elements(index);
     results_[index] = fmt::format("r{}", index);
     line("{} r{} = {};", register_type(folded_dtype(r)), index, identity(r.fold, folded_dtype(r)));
     if (!keeps_position(r)) return;
     places_[index] = fmt::format("p{}", index);
     line("i64 p{} = {};", index, literal(INT64_MAX));
+  }
+
+  // One accumulator for each element of a pack of points.
+  void start_elements(uint16_t index) {
+    const Accumulation& r = kernel_.reductions[index];
+    results_[index] = fmt::format("r{}[u]", index);
+    line("{} r{}[{}];", register_type(folded_dtype(r)), index, plan_.pack);
+    if (keeps_position(r)) {
+      places_[index] = fmt::format("p{}[u]", index);
+      line("i64 p{}[{}];", index, plan_.pack);
+    }
+    line("#pragma unroll");
+    open(fmt::format("for (int u = 0; u < {}; ++u)", plan_.pack));
+    line("{} = {};", results_[index], identity(r.fold, folded_dtype(r)));
+    if (keeps_position(r)) line("{} = {};", places_[index], literal(INT64_MAX));
+    close();
   }
 
   void point_stage(const Stage& stage, uint64_t around) {
@@ -163,7 +180,8 @@ class StageText : ValueText {
   }
 
   void serial_stage(const Stage& stage, const std::vector<AxisId>& axes, uint64_t entered, size_t level) {
-    if (level > 0) hoist_values(entered);
+    if (per_element() && level == axes.size()) return elements(stage, entered);
+    if (level > 0) hoist_values(per_element() ? entered & ~bit(*plan_.pack_axis) : entered);
     if (level == axes.size()) {
       for (uint16_t r : stage.reductions) accumulate(r, results_[r], places_[r]);
       for (const Store& s : stage.stores) store(s);

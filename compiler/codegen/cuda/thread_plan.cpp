@@ -117,11 +117,16 @@ class Planner {
     return 1;
   }
 
+  // Whether each element along an axis has reductions of its own.
+  bool sums_by_element(AxisId axis) const {
+    return std::all_of(kernel_.reductions.begin(), kernel_.reductions.end(),
+                       [&](const Accumulation& r) { return axes_of_[r.value] >> axis & 1; });
+  }
+
   void choose_pack() {
     if (ordered_ || kernel_.sequence) return;
     if (plan_.kind == CudaTeam::thread) {
-      const bool elementwise = std::all_of(plan_.stages.begin(), plan_.stages.end(), [](const auto& axes) { return axes.empty(); });
-      if (!elementwise || plan_.outer.empty() || !kernel_.reductions.empty()) return;
+      if (plan_.outer.empty() || !sums_by_element(plan_.outer.back())) return;
       plan_.pack_axis = plan_.outer.back();
       plan_.pack = pack_along(*plan_.pack_axis);
       while (plan_.pack > 1 && plan_.points / plan_.pack < kManyPoints / 4) plan_.pack /= 2;

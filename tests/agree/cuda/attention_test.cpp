@@ -52,5 +52,6 @@ TEST_CASE("cuda: attention on tensor cores") {
     check(program(layout, "s", "bf16"), sizes(100, 7, 16, 16), 0.03);
   }
   check(program(kPlain, kCausal, "bf16"), sizes(200, 200, 128, 128), 0.03);
+  check(program(kPlain, kCausal, "bf16"), sizes(70, 70, 256, 256), 0.03);
   for (const char* mask : kMasks) check(program(kLayouts[1], mask, "f16"), sizes(80, 80, 16, 16), 0.006);
 }

@@ -28,6 +28,7 @@ TEST_CASE("cuda: programs with PyTorch's values") { check_torch_programs(run, kW
 TEST_CASE("cuda: the examples") { check_examples(run, kWays); }
 TEST_CASE("cuda: random draws and dropout") { check_draws(run, kWays); }
 TEST_CASE("cuda: scatters of many positions") { check_scatters(run, kWays); }
+TEST_CASE("cuda: packs of points") { check_packs(run, kWays); }
 TEST_CASE("cuda: products by the library") {
   check_examples(run_by_library, kFused);
   check_products(run_by_library, kFused);
