@@ -39,7 +39,7 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_flag("--json", r.json, "all of it as JSON");
   std::vector<std::string> steps;
   for (const FusionStep& s : kFusionSteps) steps.emplace_back(s.name);
-  app.add_option("--disable", r.disable, "leave out a step of forming kernels (einc --list-passes)")->check(CLI::IsMember(steps));
+  app.add_option("--disable", r.disable, "leave out a step of forming kernels (einc --passes lists them)")->check(CLI::IsMember(steps));
   app.add_flag("--no-cache", r.no_cache, "compile anew, whatever was compiled before");
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);

@@ -1,6 +1,7 @@
 #include "compiler/driver/targets.h"
 
 #include "compiler/cost/device.h"
+#include "compiler/report/report.h"
 #include "runtime/base/file_cache.h"
 #include "runtime/cuda/device.h"
 
@@ -13,19 +14,6 @@ constexpr struct {
 } kGpus[] = {{"H100 PCIe", "h100-pcie"}, {"H100", "h100-sxm"}, {"H200", "h200"}, {"B200", "b200"},       {"A100-SXM4-40GB", "a100-40gb"},
              {"A100", "a100-80gb"},      {"V100", "v100"},     {"L40S", "l40s"}, {"RTX 4090", "rtx4090"}};
 
-DType format_of(Policy policy) {
-  switch (policy) {
-    case Policy::bf16:
-      return DType::bf16;
-    case Policy::f16:
-      return DType::f16;
-    case Policy::fp8:
-      return DType::f8e4m3;
-    default:
-      return DType::f32;
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<const ProgramRep> program_for(const std::string& target, const std::shared_ptr<const ProgramGraphs>& graphs) {
@@ -35,7 +23,7 @@ std::shared_ptr<const ProgramRep> program_for(const std::string& target, const s
 
 double gpu_peak_flops(Policy policy) {
   for (const auto& [words, name] : kGpus)
-    if (gpu_name().find(words) != std::string::npos) return find_device(name)->contraction_peak(format_of(policy)).value_or(0);
+    if (gpu_name().find(words) != std::string::npos) return find_device(name)->contraction_peak(contraction_dtype(policy)).value_or(0);
   return 0;
 }
 

@@ -32,25 +32,6 @@ class Keeper {
     }
   }
 
-  Set needed_by(const Stage& stage) const {
-    Set needed(kernel_.values.size(), false);
-    const auto need = [&](const Subscript& index) {
-      for (const Subscript::Dynamic& d : index.dynamic) needed[d.value] = true;
-    };
-    for (const Store& s : stage.stores) needed[s.value] = true, need(s.index);
-    for (uint16_t r : stage.reductions) {
-      needed[kernel_.reductions[r].value] = true;
-      if (kernel_.reductions[r].position != kNoValue) needed[kernel_.reductions[r].position] = true;
-    }
-    for (size_t i = kernel_.values.size(); i-- > 0;) {
-      if (!needed[i]) continue;
-      for (ValueId x : kernel_.values[i].operands) needed[x] = true;
-      need(kernel_.values[i].index);
-      for (const Range& g : kernel_.values[i].guards) need(g.index);
-    }
-    return needed;
-  }
-
   // Lanes can go along the row: what is read of it lies side by side.
   bool side_by_side(const Set& needed, AxisId along) const {
     for (size_t i = 0; i < needed.size(); ++i) {
@@ -68,7 +49,7 @@ class Keeper {
     if (axes.empty() || kernel_.stages[first].ordered || kernel_.stages[later].ordered) return false;
     const int64_t count = trips(kernel_, bits(axes));
     if (count > kLongestRow || kernel_.extent(axes.back()) < kShortestRow) return false;
-    const Set made = needed_by(kernel_.stages[first]), needed = needed_by(kernel_.stages[later]);
+    const Set made = needed_by(kernel_, kernel_.stages[first]), needed = needed_by(kernel_, kernel_.stages[later]);
     if (!side_by_side(made, axes.back()) || !side_by_side(needed, axes.back())) return false;
     const ValueId kept = last_of_both(made, needed, axes.back());
     if (kept == kNoValue || reduces(kernel_.stages[later], kept)) return false;
@@ -124,7 +105,7 @@ class Keeper {
 
   // The stage's stores with copies of all that depends on the value, made of what the row holds.
   void read_row(Stage& stage, ValueId kept, uint16_t row, const Subscript& index) {
-    const Set users = users_of(kept), needed = needed_by(stage);
+    const Set users = users_of(kept), needed = needed_by(kernel_, stage);
     std::vector<ValueId> now(users.size());
     for (ValueId i = 0; i < now.size(); ++i) now[i] = i;
     Scalar load;

@@ -147,4 +147,24 @@ std::vector<uint64_t> reductions_of_values(const Kernel& kernel) {
   return known;
 }
 
+std::vector<bool> needed_by(const Kernel& kernel, const Stage& stage) {
+  std::vector<bool> needed(kernel.values.size(), false);
+  const auto need = [&](ValueId id) {
+    if (id != kNoValue) needed[id] = true;
+  };
+  const auto need_index = [&](const Subscript& index) {
+    for (const Subscript::Dynamic& d : index.dynamic) need(d.value);
+  };
+  for (const Store& store : stage.stores) need(store.value), need_index(store.index);
+  for (uint16_t r : stage.reductions) need(kernel.reductions[r].value), need(kernel.reductions[r].position);
+  for (size_t i = kernel.values.size(); i-- > 0;) {
+    if (!needed[i]) continue;
+    const Scalar& v = kernel.values[i];
+    for (ValueId x : v.operands) need(x);
+    need_index(v.index);
+    for (const Range& g : v.guards) need_index(g.index);
+  }
+  return needed;
+}
+
 }  // namespace einc

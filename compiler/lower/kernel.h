@@ -200,6 +200,8 @@ struct Kernel {
 std::vector<uint64_t> axes_of_values(const Kernel& kernel);
 // The reductions whose results each value needs, as bit sets (a kernel has at most 64).
 std::vector<uint64_t> reductions_of_values(const Kernel& kernel);
+// The values that a stage's stores and reductions depend on.
+std::vector<bool> needed_by(const Kernel& kernel, const Stage& stage);
 inline uint64_t bit(AxisId axis) { return uint64_t{1} << axis; }
 uint64_t bits(const std::vector<AxisId>& axes);
 // How many points the loops over a set of axes have.

@@ -19,9 +19,6 @@
 #include "compiler/report/report.h"
 
 namespace einc {
-namespace {
-
-constexpr size_t kDominant = 12;
 
 DType contraction_dtype(Policy policy) {
   switch (policy) {
@@ -37,6 +34,10 @@ DType contraction_dtype(Policy policy) {
   }
   return DType::f32;
 }
+
+namespace {
+
+constexpr size_t kDominant = 12;
 
 std::optional<double> as_double(const Amount& amount) { return amount.value ? std::optional(amount.value->to_double()) : std::nullopt; }
 

@@ -153,4 +153,7 @@ Report build_report(const Graph& graph, const ReportOptions& options);
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor,
                                             Fusion fusion = Fusion::on);
 
+// What contractions multiply under a policy, for the peak of a machine.
+DType contraction_dtype(Policy policy);
+
 }  // namespace einc

@@ -1,5 +1,7 @@
 #include "tests/support/agree.h"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "compiler/precision/assign.h"
@@ -113,6 +115,26 @@ std::string disagreement(const std::string& text, uint64_t seed) {
     }
   }
   return "";
+}
+
+void check_random_programs(uint64_t first, uint64_t count,
+                           const std::function<std::string(const std::string& text, uint64_t seed)>& disagrees) {
+  if (const char* asked = std::getenv("EINC_RANDOM_PROGRAMS")) {
+    const std::string range = asked;
+    const size_t colon = range.find(':');
+    REQUIRE(colon != std::string::npos);
+    first = std::stoull(range.substr(0, colon));
+    count = std::stoull(range.substr(colon + 1));
+  }
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const RandomProgram program = random_program(seed);
+    const std::string problem = disagrees(program.text(), seed);
+    if (problem.empty()) continue;
+    const auto kind = [](const std::string& p) { return p.substr(0, p.find(':')); };
+    const RandomProgram small = shrink(program, [&](const std::string& text) { return kind(disagrees(text, seed)) == kind(problem); });
+    MESSAGE(fmt::format("seed {}: {}\nThe smallest program found that still fails:\n{}", seed, problem, small.text()));
+    CHECK(problem == "");
+  }
 }
 
 }  // namespace einc

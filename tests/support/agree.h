@@ -1,5 +1,6 @@
 // A program's text, run by generated code and by the interpreter on the graph as written.
 #pragma once
+#include <functional>
 #include <string>
 
 #include "compiler/ir/interpret.h"
@@ -25,5 +26,9 @@ std::string difference(const Wanted& wanted, const CpuRun& found);
 
 // "" or what is wrong, its kind before a colon: "program" (does not compile), "run" (fails), "value".
 std::string disagreement(const std::string& text, uint64_t seed);
+
+// `count` random programs from seed `first`, or those of EINC_RANDOM_PROGRAMS=FIRST:COUNT. One that disagrees is shrunk and told.
+void check_random_programs(uint64_t first, uint64_t count,
+                           const std::function<std::string(const std::string& text, uint64_t seed)>& disagrees);
 
 }  // namespace einc

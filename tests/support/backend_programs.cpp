@@ -9,6 +9,7 @@
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
+#include "tests/support/packed_tensor.h"
 
 namespace einc {
 namespace {
@@ -29,18 +30,6 @@ std::string difference(const Tensor& found, const Tensor& wanted, double toleran
 double tolerance_of(DType dtype) {
   if (!is_floating(dtype)) return 0;
   return dtype == DType::f64 ? 1e-11 : dtype == DType::f32 ? 2e-5 : info(dtype).epsilon;
-}
-
-double number(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
-
-Tensor tensor_of(const json& packed) {
-  Tensor tensor = Tensor::zeros(*parse_dtype(packed["dtype"].get<std::string>()), packed["shape"].get<std::vector<int64_t>>());
-  for (size_t i = 0; i < packed["data"].size(); ++i)
-    if (tensor.is_real())
-      tensor.reals[i] = number(packed["data"][i]);
-    else
-      tensor.ints[i] = packed["data"][i].get<int64_t>();
-  return tensor;
 }
 
 Graph finished(const Graph& graph) { return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::f32); }
@@ -93,17 +82,7 @@ void check_torch_programs(const Backend& backend, std::span<const Fusion> fusion
 }
 
 void check_examples(const Backend& backend, std::span<const Fusion> fusions) {
-  const std::pair<const char*, Bindings> models[] = {
-      {"two_layer.ein", {{"batch", 3}, {"width", 4}, {"out", 5}}},
-      {"mlp.ein", {{"batch", 3}, {"features", 5}, {"hidden", 4}, {"classes", 2}}},
-      {"deep_linear.ein", {{"batch", 2}, {"width", 3}, {"layers", 3}}},
-      {"attention.ein", {{"batch", 2}, {"seq", 3}, {"heads", 2}, {"head", 2}}},
-      {"cnn.ein", {{"batch", 2}, {"height", 8}, {"width", 8}, {"c1", 2}, {"c2", 3}, {"classes", 4}}},
-      {"gpt2.ein", {{"batch", 2}, {"seq", 3}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 2}}},
-      {"llama.ein", {{"batch", 1}, {"seq", 3}, {"vocab", 5}, {"layers", 3}, {"embed", 8}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 6}}},
-      {"lora.ein", {{"batch", 2}, {"width", 3}, {"out", 4}, {"rank", 2}}},
-  };
-  for (const auto& [name, dims] : models) compare(name, compile_example(name, dims), dims, backend, fusions);
+  for (const auto& [name, dims] : small_examples()) compare(name, compile_example(name, dims), dims, backend, fusions);
 }
 
 void check_draws(const Backend& backend, std::span<const Fusion> fusions) {

@@ -53,4 +53,18 @@ inline InterpretResult run_graph(const Graph& graph, const Bindings& dims, const
   return interpret(graph, dims, some_inputs(graph, dims), initial_params(graph, dims, 1), initial_states(graph, dims, 1), options);
 }
 
+// Examples in sizes that the interpreter runs at once.
+inline std::vector<std::pair<const char*, Bindings>> small_examples() {
+  return {
+      {"two_layer.ein", {{"batch", 3}, {"width", 4}, {"out", 5}}},
+      {"mlp.ein", {{"batch", 3}, {"features", 5}, {"hidden", 4}, {"classes", 2}}},
+      {"deep_linear.ein", {{"batch", 2}, {"width", 3}, {"layers", 3}}},
+      {"attention.ein", {{"batch", 2}, {"seq", 3}, {"heads", 2}, {"head", 2}}},
+      {"cnn.ein", {{"batch", 2}, {"height", 8}, {"width", 8}, {"c1", 2}, {"c2", 3}, {"classes", 4}}},
+      {"gpt2.ein", {{"batch", 2}, {"seq", 3}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 2}}},
+      {"llama.ein", {{"batch", 1}, {"seq", 3}, {"vocab", 5}, {"layers", 3}, {"embed", 8}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 6}}},
+      {"lora.ein", {{"batch", 2}, {"width", 3}, {"out", 4}, {"rank", 2}}},
+  };
+}
+
 }  // namespace einc

@@ -13,26 +13,6 @@ std::string rounded_literal(double value, DType dtype) { return round_text(liter
 
 }  // namespace
 
-std::vector<bool> needed_by(const Kernel& kernel, const Stage& stage) {
-  std::vector<bool> needed(kernel.values.size(), false);
-  const auto need = [&](ValueId id) {
-    if (id != kNoValue) needed[id] = true;
-  };
-  const auto need_index = [&](const Subscript& index) {
-    for (const Subscript::Dynamic& d : index.dynamic) need(d.value);
-  };
-  for (const Store& store : stage.stores) need(store.value), need_index(store.index);
-  for (uint16_t r : stage.reductions) need(kernel.reductions[r].value), need(kernel.reductions[r].position);
-  for (size_t i = kernel.values.size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    const Scalar& v = kernel.values[i];
-    for (ValueId x : v.operands) need(x);
-    need_index(v.index);
-    for (const Range& g : v.guards) need_index(g.index);
-  }
-  return needed;
-}
-
 ValueText::ValueText(const Kernel& kernel)
     : kernel_(kernel),
       axes_of_(axes_of_values(kernel)),

@@ -17,10 +17,6 @@ std::string_view register_type(DType dtype);
 std::string_view storage_type(DType dtype);
 
 inline bool keeps_position(const Accumulation& r) { return r.fold == Fold::arg_max || r.fold == Fold::arg_min; }
-
-// The values that a stage's stores and reductions depend on.
-std::vector<bool> needed_by(const Kernel& kernel, const Stage& stage);
-
 class ValueText {
  protected:
   explicit ValueText(const Kernel& kernel);

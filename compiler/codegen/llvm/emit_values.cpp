@@ -107,25 +107,6 @@ llvm::Constant* ValueEmitter::lane_numbers(llvm::Type* scalar, int64_t step) {
   return llvm::ConstantVector::get(numbers);
 }
 
-void ValueEmitter::find_needed(const Stage& stage) {
-  needed_.assign(kernel_.values.size(), false);
-  auto need = [&](ValueId id) {
-    if (id != kNoValue) needed_[id] = true;
-  };
-  auto need_index = [&](const Subscript& index) {
-    for (const Subscript::Dynamic& d : index.dynamic) need(d.value);
-  };
-  for (const Store& store : stage.stores) need(store.value), need_index(store.index);
-  for (uint16_t r : stage.reductions) need(kernel_.reductions[r].value), need(kernel_.reductions[r].position);
-  for (size_t i = kernel_.values.size(); i-- > 0;) {
-    if (!needed_[i]) continue;
-    const Scalar& v = kernel_.values[i];
-    for (ValueId x : v.operands) need(x);
-    need_index(v.index);
-    for (const Range& g : v.guards) need_index(g.index);
-  }
-}
-
 Register ValueEmitter::combine(Fold fold, Register a, Register x) {
   const bool real = a->getType()->isFPOrFPVectorTy(), boolean = a->getType()->getScalarSizeInBits() == 1;
   switch (fold) {

@@ -43,8 +43,7 @@ class ValueEmitter {
   void if_then(Register condition, const std::function<void()>& body);
   llvm::Constant* lane_numbers(llvm::Type* scalar, int64_t step = 1);
 
-  // The values that a stage's stores and reductions depend on, into needed_.
-  void find_needed(const Stage& stage);
+  void find_needed(const Stage& stage) { needed_ = needed_by(kernel_, stage); }
 
   Register value(ValueId id);
   Register as(ValueId id, DType dtype);

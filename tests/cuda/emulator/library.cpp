@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -44,7 +45,8 @@ Function* find(const Library library, const std::string& name) {
 // From a file of a name of its own, which the loader knows it by; it is gone from the disk at once.
 void* open_library(std::string_view code) {
   static unsigned number = 0;
-  std::string name = "/tmp/einc-kernels-" + std::to_string(getpid()) + "-" + std::to_string(number++) + "-XXXXXX";
+  const std::string stem = "einc-kernels-" + std::to_string(getpid()) + "-" + std::to_string(number++) + "-XXXXXX";
+  std::string name = (std::filesystem::temp_directory_path() / stem).string();
   const int file = mkstemp(name.data());
   if (file < 0) return nullptr;
   const bool whole = write(file, code.data(), code.size()) == static_cast<ssize_t>(code.size());

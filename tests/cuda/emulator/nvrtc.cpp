@@ -63,8 +63,8 @@ std::string calls_of(const std::string& source) {
 }
 
 Result compile(einc::cuda::NvrtcProgramObject& program) {
-  char folder[] = "/tmp/einc-emulated-XXXXXX";
-  if (!mkdtemp(folder)) return kInvalidInput;
+  std::string folder = (fs::temp_directory_path() / "einc-emulated-XXXXXX").string();
+  if (!mkdtemp(folder.data())) return kInvalidInput;
   const fs::path base = folder;
   std::ofstream(base / "kernels.cpp") << "#include \"" << EINC_EMULATOR_SOURCES << "/cuda_host.h\"\n#line 1 \"einc.cu\"\n"
                                       << program.source << "\n#line 1 \"calls\"\n"

@@ -13,32 +13,6 @@ const bool emulated = [] {
   return true;
 }();
 
-class Trained {
- public:
-  explicit Trained(std::string_view program = kTokenModel) : program_(folder_.text("m.ein", program)) {
-    folder_.tokens("train.bin", 3000, 16);
-    folder_.tokens("val.bin", 400, 16);
-  }
-  Ran run(const std::string& name, const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments{"train", program_, "--data", "tokens=" + folder_.at("train.bin"), "--log-every=1", "--seed=3"};
-    arguments.insert(arguments.end(), {"--log=" + folder_.at(name + ".jsonl"), "--save=" + folder_.at(name + ".safetensors")});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_einc(arguments);
-  }
-  std::vector<double> losses(const std::string& name, const std::vector<std::string>& more) const {
-    const Ran ran = run(name, more);
-    INFO(ran.errors);
-    CHECK(ran.status == 0);
-    return folder_.logged(name + ".jsonl", "step", "loss");
-  }
-  const TrainFolder& folder() const { return folder_; }
-  const std::string& program() const { return program_; }
-
- private:
-  TrainFolder folder_;
-  std::string program_;
-};
-
 void check_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
   REQUIRE(got.size() == expected.size());
   for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(tolerance));
@@ -56,7 +30,8 @@ TEST_CASE("training on the GPU gives the losses of the processor, evaluations an
   check_near(losses, expected, 2e-5);
   check_near(model.folder().logged("gpu.jsonl", "evaluation", "validation_loss"),
              model.folder().logged("cpu.jsonl", "evaluation", "validation_loss"), 2e-5);
-  check_near(model.folder().logged("gpu.jsonl", "step", "gradient_norm"), model.folder().logged("cpu.jsonl", "step", "gradient_norm"), 1e-4);
+  check_near(model.folder().logged("gpu.jsonl", "step", "gradient_norm"), model.folder().logged("cpu.jsonl", "step", "gradient_norm"),
+             1e-4);
   const auto log = model.folder().log("gpu.jsonl");
   CHECK(log.front().at("target") == "cuda");
   CHECK(log.front().at("device") == "emulated GPU");

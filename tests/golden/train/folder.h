@@ -76,4 +76,33 @@ loss = mean(cross_entropy(logits, targets, vocab))
 minimize loss using adamw(lr = cosine(0.02, warmup = 5, total = 40, floor = 0.002), clip_norm = 1.0)
 )";
 
+// A program with tokens to train and to evaluate on.
+class Trained {
+ public:
+  explicit Trained(std::string_view program = kTokenModel) : program_(folder_.text("m.ein", program)) {
+    folder_.tokens("train.bin", 3000, 16);
+    folder_.tokens("val.bin", 400, 16);
+  }
+  // Weights go to `name`.safetensors, the log to `name`.jsonl.
+  Ran run(const std::string& name, const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments{"train", program_, "--data", "tokens=" + folder_.at("train.bin"), "--log-every=1"};
+    arguments.insert(arguments.end(), {"--log=" + folder_.at(name + ".jsonl"), "--save=" + folder_.at(name + ".safetensors")});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_einc(arguments);
+  }
+  std::vector<double> losses(const std::string& name, const std::vector<std::string>& more) const {
+    const Ran ran = run(name, more);
+    INFO(ran.errors);
+    CHECK(ran.status == 0);
+    return folder_.logged(name + ".jsonl", "step", "loss");
+  }
+  std::string weights(const std::string& name) const { return folder_.content(name + ".safetensors"); }
+  std::string validation() const { return "--val=tokens=" + folder_.at("val.bin"); }
+  const TrainFolder& folder() const { return folder_; }
+
+ private:
+  TrainFolder folder_;
+  std::string program_;
+};
+
 }  // namespace einc::test

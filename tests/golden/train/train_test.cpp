@@ -4,38 +4,6 @@
 #include "tests/golden/train/folder.h"
 
 namespace einc::test {
-namespace {
-
-class Trained {
- public:
-  explicit Trained(std::string_view program = kTokenModel) : program_(folder_.text("m.ein", program)) {
-    folder_.tokens("train.bin", 3000, 16);
-    folder_.tokens("val.bin", 400, 16);
-  }
-  // Weights go to `name`.safetensors, the log to `name`.jsonl.
-  Ran run(const std::string& name, const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments{"train", program_, "--data", "tokens=" + folder_.at("train.bin"), "--log-every=1"};
-    arguments.insert(arguments.end(), {"--log=" + folder_.at(name + ".jsonl"), "--save=" + folder_.at(name + ".safetensors")});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_einc(arguments);
-  }
-  std::vector<double> losses(const std::string& name, const std::vector<std::string>& more) const {
-    const Ran ran = run(name, more);
-    INFO(ran.errors);
-    CHECK(ran.status == 0);
-    return folder_.logged(name + ".jsonl", "step", "loss");
-  }
-  std::string weights(const std::string& name) const { return folder_.content(name + ".safetensors"); }
-  std::string validation() const { return "--val=tokens=" + folder_.at("val.bin"); }
-  const TrainFolder& folder() const { return folder_; }
-
- private:
-  TrainFolder folder_;
-  std::string program_;
-};
-
-}  // namespace
-
 TEST_CASE("a run learns, and its log and last line say so") {
   const Trained model;
   const Ran ran = model.run("a", {"--steps=40", "--eval-every=20", "--eval-batches=5", model.validation()});

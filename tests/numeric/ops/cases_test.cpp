@@ -13,23 +13,12 @@
 #include "compiler/ir/verify.h"
 #include "compiler/simplify/simplify.h"
 #include "dsl/render.h"
+#include "tests/support/packed_tensor.h"
 
 namespace einc {
 namespace {
 
 using nlohmann::json;
-
-double number(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
-
-Tensor tensor_of(const json& packed) {
-  Tensor tensor = Tensor::zeros(*parse_dtype(packed["dtype"].get<std::string>()), packed["shape"].get<std::vector<int64_t>>());
-  for (size_t i = 0; i < packed["data"].size(); ++i)
-    if (tensor.is_real())
-      tensor.reals[i] = number(packed["data"][i]);
-    else
-      tensor.ints[i] = packed["data"][i].get<int64_t>();
-  return tensor;
-}
 
 bool close(double found, double expected, double tolerance) {
   if (std::isnan(expected)) return std::isnan(found);
