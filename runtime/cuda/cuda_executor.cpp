@@ -39,17 +39,21 @@ size_t split_of(const Executable& program, const std::vector<CheckedNumber>& che
   return split;
 }
 
-CudaPlace own_place(int64_t bytes) {
+CudaPlace own_place(const CudaExecutable& executable) {
   cuda::Gpu::get().make_current();
   return {std::make_shared<OwnedStream>(cuda::make_stream()),
-          std::make_shared<DeviceMemory>(cuda::allocate(bytes, "the program's memory"))};
+          std::make_shared<DeviceMemory>(cuda::allocate(executable.program.memory_bytes, "the program's memory")),
+          gemm_workspace(executable.workspace_bytes)};
 }
 
 }  // namespace
 
+std::shared_ptr<const DeviceMemory> gemm_workspace(int64_t bytes) {
+  return bytes == 0 ? nullptr : std::make_shared<const DeviceMemory>(cuda::allocate(bytes, "the workspace of cuBLASLt"));
+}
+
 CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels)
-    : CudaExecutor(executable, kernels, own_place(executable.program.memory_bytes),
-                   checked_numbers({}, Part::forward, executable.program)) {
+    : CudaExecutor(executable, kernels, own_place(executable), checked_numbers({}, Part::forward, executable.program)) {
   for (size_t b = 0; b < addresses_.size(); ++b)
     addresses_[b] = place_.memory->get() + static_cast<uint64_t>(executable.program.buffers[b].offset);
 }
@@ -75,7 +79,6 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
   control_ = cuda::allocate(static_cast<int64_t>(sizeof(Control) + key_bytes), "the numbers of a step");
   staged_ = cuda::allocate_host(static_cast<int64_t>(sizeof(Staged) + checked_.size() * sizeof(uint64_t) + key_bytes));
   new (staged_.get()) Staged;
-  if (executable.workspace_bytes > 0) workspace_ = cuda::allocate(executable.workspace_bytes, "the workspace of cuBLASLt");
 }
 
 int CudaExecutor::find(BufferRole role, const std::string& name) const {
@@ -177,10 +180,11 @@ void CudaExecutor::plan_gemms() {
   const auto is_free = [&](uint32_t buffer) { return !is_source(program().buffers[buffer].role); };
   for (size_t l = 0; l < executable_.calls.size(); ++l)
     if (const auto& gemm = executable_.calls[l].gemm)
-      gemms_.emplace(
-          std::piecewise_construct, std::forward_as_tuple(l),
-          std::forward_as_tuple(*gemm, addresses_, cuda::GemmWorkspace{workspace_.get(), static_cast<size_t>(executable_.workspace_bytes)},
-                                cuda::AlgorithmTable::get(), stream(), is_free, place_of(program().launches[l])));
+      gemms_.emplace(std::piecewise_construct, std::forward_as_tuple(l),
+                     std::forward_as_tuple(*gemm, addresses_,
+                                           cuda::GemmWorkspace{place_.workspace ? place_.workspace->get() : 0,
+                                                               static_cast<size_t>(executable_.workspace_bytes)},
+                                           cuda::AlgorithmTable::get(), stream(), is_free, place_of(program().launches[l])));
 }
 
 void CudaExecutor::launch(size_t index) {

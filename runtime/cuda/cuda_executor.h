@@ -35,8 +35,11 @@ class CudaKernels {
 // Where an executor works; executors of one place run one after another, and what one leaves in the memory another may overwrite.
 struct CudaPlace {
   std::shared_ptr<const cuda::OwnedStream> stream;
-  std::shared_ptr<const cuda::DeviceMemory> memory;  // of Executable::own_bytes
+  std::shared_ptr<const cuda::DeviceMemory> memory;     // of Executable::own_bytes
+  std::shared_ptr<const cuda::DeviceMemory> workspace;  // of CudaExecutable::workspace_bytes; none: of no products
 };
+// None of no bytes. Throws RuntimeFailure (resource).
+std::shared_ptr<const cuda::DeviceMemory> gemm_workspace(int64_t bytes);
 
 class CudaExecutor {
  public:
@@ -111,7 +114,7 @@ class CudaExecutor {
   const std::vector<CheckedNumber> checked_;
   const size_t split_;  // first launch of the second half
   CudaPlace place_;
-  cuda::DeviceMemory control_, workspace_;
+  cuda::DeviceMemory control_;
   cuda::HostMemory staged_;
   std::vector<cuda::DevicePointer> addresses_;
   std::vector<size_t> first_key_;  // by launch: of its streams' keys, behind the Control

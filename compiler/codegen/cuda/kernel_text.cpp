@@ -30,6 +30,21 @@ std::string parameters_of(const Kernel& kernel) {
   return text;
 }
 
+std::string_view kind_of(const ThreadPlan& plan) {
+  const bool held = plan.row_steps > 0;
+  switch (plan.kind) {
+    case CudaTeam::thread:
+      return "points";
+    case CudaTeam::warp:
+      return held ? "a row a warp, in registers" : "a row a warp";
+    case CudaTeam::block:
+      return held ? "a row a block, in registers" : "a row a block";
+    case CudaTeam::column:
+      return "columns";
+  }
+  internal_error(__FILE__, __LINE__, "a team of another kind");
+}
+
 CudaGrid grid_of(int64_t blocks, uint32_t x, uint32_t y) {
   EINC_CHECK(blocks < INT32_MAX, "a launch of {} blocks", blocks);
   CudaGrid grid;
@@ -44,6 +59,7 @@ CudaFunction cuda_function(const Kernel& kernel) {
   CudaFunction f;
   f.parameters = parameters_of(kernel);
   if (const auto tiles = kernel.attention ? tile_attention_for_tensor_cores(kernel) : std::nullopt) {
+    f.kind = "attention on tensor cores";
     f.threads = AttentionTiles::kThreads;
     f.grid = grid_of(tiles->blocks(), static_cast<uint32_t>(f.threads), 1);
     f.grid.shared_bytes = static_cast<uint32_t>(tiles->shared_bytes());
@@ -52,6 +68,7 @@ CudaFunction cuda_function(const Kernel& kernel) {
   }
   if (kernel.attention) {
     const AttentionBlocks plan = plan_attention_blocks(kernel);
+    f.kind = "attention";
     f.threads = AttentionBlocks::kThreads;
     f.grid = grid_of(plan.blocks(), static_cast<uint32_t>(f.threads), 1);
     f.grid.shared_bytes = static_cast<uint32_t>(plan.shared_bytes());
@@ -61,12 +78,14 @@ CudaFunction cuda_function(const Kernel& kernel) {
     return f;
   }
   if (const auto tiles = tile_cuda_contraction(kernel)) {
+    f.kind = "tiles of a product";
     f.threads = tiles->threads();
     f.grid = grid_of(tiles->blocks(), static_cast<uint32_t>(f.threads), 1);
     f.body = contraction_text(*tiles);
     return f;
   }
   if (const auto scatter = plan_scatter(kernel)) {
+    f.kind = "scatter";
     f.threads = scatter->threads;
     f.grid = grid_of(scatter->blocks(), static_cast<uint32_t>(f.threads), 1);
     f.body = scatter_text(kernel, *scatter);
@@ -74,6 +93,7 @@ CudaFunction cuda_function(const Kernel& kernel) {
   }
   const ThreadPlan plan = plan_threads(kernel);
   const bool column = plan.kind == CudaTeam::column;
+  f.kind = kind_of(plan);
   f.threads = plan.block_threads;
   f.grid = grid_of(plan.blocks, column ? 32 : static_cast<uint32_t>(f.threads), column ? static_cast<uint32_t>(plan.team) : 1);
   f.body = stages_text(kernel, plan);

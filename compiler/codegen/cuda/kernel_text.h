@@ -1,6 +1,7 @@
 // A kernel as a function of CUDA C++ and how it is launched (runtime/cuda/cuda_executable.h).
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "compiler/lower/kernel.h"
 #include "runtime/cuda/cuda_executable.h"
@@ -8,6 +9,7 @@
 namespace einc {
 
 struct CudaFunction {
+  std::string_view kind;  // who does what, for people
   std::string body;  // between the braces; equal for functions that are the same code
   std::string parameters;
   CudaGrid grid;
