@@ -8,8 +8,6 @@ namespace {
 
 DType stored_dtype(DType dtype) { return dtype == DType::real ? DType::f32 : dtype; }
 
-bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
-
 Fold fold_of(ReduceFn fn) {
   switch (fn) {
     case ReduceFn::sum:
@@ -98,7 +96,7 @@ ValueId KernelEvaluator::load(NodeId id, const Indices& at) {
 
 ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
   const Node& node = graph_[id];
-  if (is_source(node.op) || (!member_[id.index] && in_memory_[id.index])) return load(id, at);
+  if (!computes(id)) return load(id, at);
   Scalar v;
   v.dtype = node.type.dtype;
   switch (node.op) {

@@ -7,8 +7,6 @@
 
 namespace einc {
 
-inline bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
-
 class ValuePlaces {
  public:
   // `roots`: nodes whose values must be in memory at the end.

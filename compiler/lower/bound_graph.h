@@ -25,6 +25,9 @@ struct BoundGraph {
   double value(const ScalarValue& scalar) const;
 };
 
+// Whether a node's value is given to a run, not computed in it.
+inline bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
+
 // Nodes that the outputs, the loss, and the updates need; with `training` false outputs and user states' updates alone.
 // `given` binds all free dims, and its conditions hold (bind before).
 BoundGraph bind_graph(const Graph& graph, const Bindings& given, std::vector<bool> live);

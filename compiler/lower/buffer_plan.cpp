@@ -12,8 +12,6 @@ constexpr uint32_t kNever = UINT32_MAX;
 
 int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
-bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
-
 // Values that a stage computes with.
 std::vector<bool> used_by(const Kernel& kernel, const Stage& stage) {
   std::vector<bool> used(kernel.values.size(), false);
