@@ -119,7 +119,6 @@ class Tiler {
 
   // Two by two matrix tiles of sums. The right panel and a row of left tiles stay in the second cache.
   void choose_matrix_tiles() {
-    constexpr int64_t kBf16 = 2, kDeepestTiles = 4096;
     const int64_t m = t_.rows(), k = t_.depths();
     t_.microkernel = Microkernel::matrix_tiles;
     t_.tile_rows = 2 * TiledContraction::kTileRows;
@@ -131,11 +130,31 @@ class Tiler {
     if (whole_tiles && load.kind == ScalarKind::load && load.guards.empty() && load.index.dynamic.empty() &&
         t_.kernel.buffers[load.slot].dtype == DType::bf16 && load.index.affine.coefficient(t_.depth) == 1)
       t_.left = PanelSource::in_place;
-    t_.block_depth = k <= kDeepestTiles ? k : even_blocks(k, kDeepestTiles, TiledContraction::kTileDepth);
-    t_.block_rows = even_blocks(m, processor_.level2_bytes / 2 / (t_.block_depth * kBf16), t_.tile_rows);
-    t_.block_columns = round_up(t_.columns(), t_.tile_columns());
-    if (t_.depth_in_blocks()) t_.block_columns = even_blocks(t_.columns(), kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
+    choose_matrix_blocks();
   }
+
+  // Long sums in blocks of depth, so that many rows share each panel of the right operand that is packed: cycles of what is packed
+  // again for each block of rows or columns, against what sums in parts take to be kept.
+  void choose_matrix_blocks() {
+    constexpr int64_t kBf16 = 2, kDepths[] = {4096, 2048, 1024, 512};
+    const double m = static_cast<double>(t_.rows()), n = static_cast<double>(t_.columns()), k = static_cast<double>(t_.depths());
+    double best = 0;
+    for (const int64_t deepest : kDepths) {
+      const int64_t depth = even_blocks(t_.depths(), deepest, TiledContraction::kTileDepth);
+      const int64_t rows = even_blocks(t_.rows(), processor_.level2_bytes / 2 / (depth * kBf16), t_.tile_rows);
+      int64_t columns = round_up(t_.columns(), t_.tile_columns());
+      if (depth < t_.depths()) columns = even_blocks(t_.columns(), 4 * kPartialBytes / (rows * bytes()), t_.tile_columns());
+      const auto blocks = [](int64_t extent, int64_t size) { return static_cast<double>(divide_up(extent, size)); };
+      const double right = k * n * blocks(t_.rows(), rows) * packing_cycles(t_.right),
+                   left = k * m * blocks(t_.columns(), columns) * packing_cycles(t_.left),
+                   parts = m * n * (blocks(t_.depths(), depth) - 1) * 3;
+      if (best == 0 || right + left + parts < best)
+        best = right + left + parts, t_.block_depth = std::min(depth, t_.depths()), t_.block_rows = rows, t_.block_columns = columns;
+    }
+  }
+
+  // Of as many elements as a vector has lanes.
+  static double packing_cycles(PanelSource source) { return source == PanelSource::in_place ? 0 : source == PanelSource::by_width ? 3 : 6; }
 
   // The tile that fills the registers and divides the result with the fewest cycles: two products and two loads a cycle,
   // four cycles until a sum can be added to again, and a share of what operands cost to come from the second cache.
@@ -210,8 +229,7 @@ class Tiler {
     const double vectors = static_cast<double>(t_.rows()) * static_cast<double>(t_.columns()) / t_.lanes;
     const double work = vectors / (t_.microkernel == Microkernel::matrix_tiles ? 16 : 2);
     const double share = static_cast<double>(divide_up(tiles * t_.batches, 2)) / static_cast<double>(tiles * t_.batches);
-    const double cost = other == PanelSource::in_place ? 0 : other == PanelSource::by_width ? 3 : 6;
-    return work * share + (t_.batches > 1 ? 0 : cost * static_cast<double>(packed) / t_.lanes);
+    return work * share + (t_.batches > 1 ? 0 : packing_cycles(other) * static_cast<double>(packed) / t_.lanes);
   }
 
   const Processor& processor_;

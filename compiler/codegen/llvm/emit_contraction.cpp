@@ -21,7 +21,7 @@ class ContractionEmitter : PanelEmitter {
   ContractionEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan) : PanelEmitter(module, name, plan) {}
 
   void run() {
-    if (t_.microkernel == Microkernel::matrix_tiles) configure_tiles();
+    if (t_.microkernel == Microkernel::matrix_tiles) configure_tiles(), sums_are_normal_ = true;
     Register begin = function_->getArg(1), end = function_->getArg(2), parts = i64(t_.parts);
     for_loop(b_.CreateUDiv(begin, parts), b_.CreateUDiv(b_.CreateAdd(end, i64(t_.parts - 1)), parts), i64(1), [&](Register batch) {
       decode(batch);
@@ -157,7 +157,7 @@ class ContractionEmitter : PanelEmitter {
     const auto short_enough = std::count(needed_.begin(), needed_.end(), true) <= static_cast<ptrdiff_t>(kShortEpilogue);
     if (short_enough) {
       for (int v = 0; v < vectors; ++v)
-        in_columns(column, v, width, [&] {
+        in_columns(column, int64_t{v} * t_.lanes, width, t_.lanes, [&] {
           for (int r = 0; r < count; ++r) stores(b_.CreateAdd(row, i64(r)), sums[static_cast<size_t>(r * vectors + v)]);
         });
       return;
@@ -170,12 +170,14 @@ class ContractionEmitter : PanelEmitter {
 
   // From sums in memory, whose rows are `pitch` vectors apart.
   void epilogue_of(Register kept, int pitch, Register row, int count, Register column, int64_t width) {
-    const auto vectors = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
-    for (int v = 0; v < vectors; ++v)
-      in_columns(column, v, width, [&] {
+    // Two vectors of a matrix tile as one: what one waits for, the other fills.
+    const int lanes = t_.microkernel == Microkernel::matrix_tiles && width > t_.lanes ? 2 * t_.lanes : t_.lanes;
+    auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes));
+    for (int64_t k = 0; k < width; k += lanes)
+      in_columns(column, k, width, lanes, [&] {
         for_loop(i64(0), i64(count), i64(1), [&](Register r) {
-          Register from = at(kept, b_.CreateAdd(times(r, int64_t{pitch} * t_.lanes), i64(int64_t{v} * t_.lanes)));
-          stores(b_.CreateAdd(row, r), b_.CreateAlignedLoad(vector_, from, panel_alignment()));
+          Register from = at(kept, b_.CreateAdd(times(r, int64_t{pitch} * t_.lanes), i64(k)));
+          stores(b_.CreateAdd(row, r), b_.CreateAlignedLoad(type, from, panel_alignment()));
         });
       });
   }
@@ -199,6 +201,10 @@ class ContractionEmitter : PanelEmitter {
     const int down = (count + kTileRows - 1) / kTileRows, across = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
     const int64_t pitch = t_.tile_columns() * bytes_of(t_.dtype);
     Register sums = tile_slot();
+    if (t_.depth_in_blocks())
+      if_then(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), [&] { fetch_tile(row, count, column); });
+    else
+      fetch_tile(row, count, column);
     if (t_.depth_in_blocks())
       sums = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
                                        times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
@@ -252,10 +258,10 @@ class ContractionEmitter : PanelEmitter {
     return slot;
   }
 
-  // Lanes along the v-th vector of columns; values of the columns alone are made once.
-  void in_columns(Register column, int v, int64_t width, const std::function<void()>& body) {
-    axis_[t_.column] = b_.CreateAdd(column, i64(int64_t{v} * t_.lanes));
-    lanes_along(t_.column, t_.lanes, first_lanes(t_.lanes, width - int64_t{v} * t_.lanes), [&] {
+  // Lanes along the columns from the k-th of a tile on; values of the columns alone are made once.
+  void in_columns(Register column, int64_t k, int64_t width, int lanes, const std::function<void()>& body) {
+    axis_[t_.column] = b_.CreateAdd(column, i64(k));
+    lanes_along(t_.column, lanes, first_lanes(lanes, width - k), [&] {
       const uint64_t of_sums = bit(t_.row);
       for (ValueId id = 0; id < kernel_.values.size(); ++id)
         if (needed_[id] && (axes_of_[id] & of_sums) == 0 && (needs_[id] == 0)) value(id);

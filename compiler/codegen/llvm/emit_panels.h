@@ -70,6 +70,8 @@ class PanelEmitter : protected ValueEmitter {
   void fetch(const Stream& s, Register phase);
   // Lines that a tile's result goes to, so that its stores find them.
   std::vector<Stream> result_lines(Register row, Register column);
+  // Fetches what the epilogue of a tile reads and writes along its columns, while the tile's sums are made.
+  void fetch_tile(Register row, int count, Register column);
   // The operand's elements that the next panel of columns is made of: each tile of rows fetches its share.
   std::optional<Stream> next_panel(const Block& block, Register row, Register column);
   // The left operand's elements of the next tile, where few panels share the cost of reading them for the first time.
@@ -92,6 +94,8 @@ class PanelEmitter : protected ValueEmitter {
   std::vector<Register> pairs_by_width(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
   std::vector<Register> pairs_by_depth(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
   Register bf16_bits(ValueId id);
+  void fetch_below(const Scalar& load, Register depth);
+  Register bf16_pairs(ValueId id, AxisId axis, Register mask, Register depth, int64_t count);
   Source in_place(ValueId id, AxisId axis, Register i, const Block& block);
 
   Register left_panel_ = nullptr, right_panel_ = nullptr;

@@ -36,6 +36,36 @@ std::vector<PanelEmitter::Stream> PanelEmitter::result_lines(Register row, Regis
   return streams;
 }
 
+void PanelEmitter::fetch_tile(Register row, int count, Register column) {
+  constexpr unsigned kIntoFirst = 3;
+  struct Piece {
+    uint16_t buffer;
+    const Subscript* index;
+    Wanted wanted;
+  };
+  std::vector<Piece> pieces;
+  const std::vector<bool> needed = needed_by(kernel_, kernel_.stages[1]);
+  const auto lies_along = [&](const Subscript& index) { return index.affine.coefficient(t_.column) == 1 && index.dynamic.empty(); };
+  for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+    const Scalar& v = kernel_.values[id];
+    if (needed[id] && v.kind == ScalarKind::load && lies_along(v.index)) pieces.push_back({v.slot, &v.index, Wanted::read});
+  }
+  for (const Store& s : kernel_.stages[1].stores)
+    if (lies_along(s.index)) pieces.push_back({s.buffer, &s.index, Wanted::written});
+  if (pieces.empty()) return;
+  axis_[t_.column] = column;
+  for_loop(i64(0), i64(count), i64(1), [&](Register r) {
+    axis_[t_.row] = b_.CreateAdd(row, r);
+    for (const Piece& p : pieces) {
+      Register first = element(p.buffer, place_of(*p.index).scalar);
+      for (int64_t at = 0; at < t_.tile_columns() * bytes_of(kernel_.buffers[p.buffer].dtype); at += kLine)
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                           {b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(at)),
+                            b_.getInt32(p.wanted == Wanted::written ? 1 : 0), b_.getInt32(kIntoFirst), b_.getInt32(1)});
+    }
+  });
+}
+
 std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block, Register row, Register column) {
   const Scalar* load = t_.right == PanelSource::in_place ? nullptr : largest_load(t_, kernel_.contraction->right);
   if (!load || t_.rows() < t_.tile_rows) return std::nullopt;
