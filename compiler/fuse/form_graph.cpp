@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "compiler/fuse/library_layouts.h"
+#include "compiler/fuse/orient_operands.h"
 #include "compiler/lower/divide_attention.h"
 #include "runtime/base/failure.h"
 
@@ -43,6 +44,10 @@ std::vector<bool> needed_by(const Graph& graph, const std::vector<NodeId>& roots
   return live;
 }
 
+BoundGraph bind_for(const Graph& graph, const Bindings& given, RunMode mode) {
+  return bind_graph(graph, given, needed_by(graph, roots_of(graph, mode), mode));
+}
+
 }  // namespace
 
 bool sizes_fit(const Graph& graph, const Bindings& values) {
@@ -63,8 +68,11 @@ bool sizes_fit(const Graph& graph, const Bindings& values) {
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
-  const std::vector<NodeId> roots = roots_of(graph, mode);
-  FormedGraph formed{bind_graph(graph, given, needed_by(graph, roots, mode)), {}, {}};
+  std::unique_ptr<const Graph> own =
+      fusion.target.library_products ? orient_operands(bind_for(graph, given, mode), fusion.target) : nullptr;
+  const Graph& formed_of = own ? *own : graph;
+  const std::vector<NodeId> roots = roots_of(formed_of, mode);
+  FormedGraph formed{std::move(own), bind_for(formed_of, given, mode), {}, {}};
   choose_layouts(formed.bound, roots, fusion.target);
   formed.list = form_kernels(formed.bound, roots, fusion);
   if (fusion.target.divides_attention) divide_attention(formed.list);

@@ -10,6 +10,7 @@
 namespace einc {
 
 struct FormedGraph {
+  std::unique_ptr<const Graph> own;  // instead of the graph given, where the target needs another
   BoundGraph bound;
   KernelList list;
   BufferPlan plan;

@@ -4,9 +4,8 @@
 #include <queue>
 
 #include "compiler/fuse/group_order.h"
+#include "compiler/fuse/join_rules.h"
 #include "compiler/fuse/kernel_cache.h"
-#include "compiler/fuse/library_layouts.h"
-#include "compiler/fuse/ordered_kernels.h"
 #include "compiler/fuse/value_places.h"
 #include "runtime/base/check.h"
 #include "runtime/base/training_names.h"
@@ -15,9 +14,6 @@ namespace einc {
 namespace {
 
 constexpr uint32_t kNoGroup = UINT32_MAX;
-constexpr size_t kLargestGroup = 64;
-
-bool reduces(Op op) { return op == Op::reduce || op == Op::arg_reduce || op == Op::fold; }
 
 class Former {
  public:
@@ -38,27 +34,18 @@ class Former {
       list_.no_attention = std::move(groups.refusals);
     }
     if (fusion_.recomputes) values_.find_recomputed(attentions_, fusion_);
+    rules_.find_transposes();
     for (const Turn& turn : order())
       if (turn.attention == nullptr)
         add(turn.node);
       else
         add(*turn.attention);
+    if (fusion_.joins && fusion_.target.divides_stores) join_siblings();
     finish();
     return std::move(list_);
   }
 
  private:
-  struct Work {
-    Group group;
-    bool alive = true;
-    GraphKernel* attention = nullptr;  // already a kernel, joined to no other
-    bool simple = false;               // elementwise nodes of one shape that read each other element by element
-    // Of the members:
-    bool checked = false, trained = false, ordered = false, for_library = false;
-    int contractions = 0, reductions = 0;
-    int64_t contracted = 0, largest = 0;
-  };
-
   // Where the loss or a gradient's norm is not finite, a step ends before it changes what is trained.
   void find_checked() {
     const Graph& graph = graph_.graph;
@@ -78,7 +65,9 @@ class Former {
       if (std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g), operands.push_back(x);
     });
     const uint32_t own = order_.add(before);
-    work_.push_back(work_of(id));
+    work_.push_back(rules_.work_of(id));
+    work_.back().checked = checked_[id.index];
+    work_.back().trained = trained_[id.index];
     group_of_[id.index] = own;
     if (const NodeId base = state_below(id); base.valid()) {
       work_[own].group.base = base;
@@ -142,20 +131,6 @@ class Former {
     return std::any_of(graph_.graph.updates.begin(), graph_.graph.updates.end(), [&](const Update& u) { return u.value == id; });
   }
 
-  Work work_of(NodeId id) const {
-    Work work{{{id}, {}}};
-    const Op op = graph_[id].op;
-    work.simple = op == Op::map || op == Op::cast;
-    work.ordered = is_ordered(op);
-    work.checked = checked_[id.index];
-    work.trained = trained_[id.index];
-    work.largest = graph_.count(id);
-    if (op == Op::contract)
-      work.contractions = 1, work.contracted = work.largest, work.for_library = suits_library(graph_, id, fusion_.target);
-    if (reduces(op)) work.reductions = 1;
-    return work;
-  }
-
   void add(GraphKernel& attention) {
     const auto own = static_cast<uint32_t>(work_.size());
     for (NodeId id : attention.group.members) group_of_[id.index] = own;
@@ -166,7 +141,7 @@ class Former {
         if (g != own && std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g);
       });
     order_.add(before);
-    Work work{attention.group};
+    GroupWork work{attention.group};
     work.attention = &attention;
     work_.push_back(std::move(work));
   }
@@ -198,12 +173,39 @@ class Former {
     return turns;
   }
 
+  // What reduces a whole value joins a kernel that goes over it anyway.
+  void join_siblings() {
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+      if (graph_.graph.nodes[i].op != Op::reduce || !values_.is_computed(NodeId{i}) || graph_.count(NodeId{i}) != 1) continue;
+      join_sibling(group_of_[i], graph_.count(graph_.graph.nodes[i].operands[0]));
+    }
+  }
+
+  void join_sibling(uint32_t own, int64_t elements) {
+    std::vector<NodeId> others;
+    for (NodeId member : work_[own].group.members)
+      values_.for_each_read(member, [&](NodeId x) {
+        if (graph_.count(x) >= elements && (is_source(graph_[x].op) || group_of_[x.index] != own))
+          others.insert(others.end(), values_.readers(x).begin(), values_.readers(x).end());
+      });
+    for (NodeId reader : others) {
+      const uint32_t other = group_of_[reader.index];
+      const GroupWork& work = work_[other];
+      if (other == own || work.attention || work.contractions + work.reductions > 0 || work.largest != elements) continue;
+      if (try_join(other, own, Meeting::in_what_they_read).empty()) return;
+    }
+  }
+
+  // How groups meet that are to be joined.
+  enum class Meeting : uint8_t { one_reads_the_other, in_what_they_read };
+
   // Joins group `later` into `earlier`; says why not.
-  std::string try_join(uint32_t earlier, uint32_t later) {
-    Work &into = work_[earlier], &from = work_[later];
-    if (std::string refusal = unsuitable(into, from); !refusal.empty()) return refusal;
+  std::string try_join(uint32_t earlier, uint32_t later, Meeting meeting = Meeting::one_reads_the_other) {
+    GroupWork &into = work_[earlier], &from = work_[later];
+    if (std::string refusal = rules_.unsuitable(into, from); !refusal.empty()) return refusal;
     if (order_.lies_between(earlier, later)) return "another kernel must run between them";
     Group joined = join(into.group, from.group);
+    if (meeting == Meeting::in_what_they_read) joined.siblings = true;
     const bool simple = stays_simple(earlier, later);
     if (!simple) {
       find_stored(joined);
@@ -213,12 +215,7 @@ class Former {
     for (NodeId id : from.group.members) group_of_[id.index] = earlier;
     into.group = std::move(joined);
     into.simple = simple;
-    into.checked |= from.checked;
-    into.trained |= from.trained;
-    into.contractions += from.contractions;
-    into.reductions += from.reductions;
-    into.contracted += from.contracted;
-    into.largest = std::max(into.largest, from.largest);
+    into.take(from);
     from.alive = false;
     return {};
   }
@@ -240,32 +237,9 @@ class Former {
     });
   }
 
-  std::string unsuitable(const Work& a, const Work& b) const {
-    if (a.attention || b.attention) return "attention is a kernel of its own";
-    if (a.ordered || b.ordered) return "its loops have an order of their own";
-    if ((a.checked && b.trained) || (a.trained && b.checked)) return "a step whose loss or gradients are not finite ends between them";
-    if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
-    const int contractions = a.contractions + b.contractions;
-    if (contractions > 1) return "each contraction is a kernel of its own";
-    if (contractions == 0) return {};
-    if (a.for_library || b.for_library) return "a library multiplies matrices as they lie in memory";
-    const NodeId first = b.group.members.front();
-    if (a.reductions + b.reductions > 0) return "a reduction needs whole rows of the contraction";
-    if (std::max(a.largest, b.largest) != a.contracted + b.contracted) return "the contraction's result is read more than once per element";
-    if (only_reduced(first)) return "what is only summed is computed where it is summed";
-    if (graph_[first].op == Op::contract) return "what a contraction reads more than once is stored";
-    return {};
-  }
-
-  // Joined to a contraction, which no reduction can follow, such a value would have to be stored.
-  bool only_reduced(NodeId id) const {
-    const auto& readers = values_.readers(id);
-    return !values_.is_root(id) && !readers.empty() &&
-           std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return reduces(graph_[r].op); });
-  }
-
   static Group join(const Group& a, const Group& b) {
     Group joined;
+    joined.siblings = a.siblings || b.siblings;
     joined.members.resize(a.members.size() + b.members.size());
     std::merge(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(), joined.members.begin());
     return joined;
@@ -373,8 +347,9 @@ class Former {
   std::vector<bool> checked_, trained_;
   std::vector<uint32_t> group_of_;
   std::vector<GraphKernel> attentions_;
-  std::vector<Work> work_;
+  std::vector<GroupWork> work_;
   std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates, and checks before it
+  JoinRules rules_{graph_, values_, fusion_.target};
   GroupOrder order_;
   KernelCache cache_{graph_, values_.in_memory(), fusion_.target};
   KernelList list_;

@@ -15,7 +15,13 @@ constexpr double kSmallKernel = 65536;  // elements; below it parallelism does n
 constexpr double kEnoughPoints = 16;    // outer points that keep the threads busy
 constexpr uint32_t kPartsNumber = UINT32_MAX;
 
-std::string slower(const Group& group, const Kernel& kernel) {
+// A reduction to single numbers whose stores its parts take along.
+bool divides_whole(const Kernel& kernel, const KernelTarget& target) {
+  const auto loops = std::ranges::count_if(kernel.stages, [](const Stage& s) { return !s.axes.empty(); });
+  return target.divides_stores && kernel.outer.empty() && loops == 1;
+}
+
+std::string slower(const Group& group, const Kernel& kernel, const KernelTarget& target) {
   if (kernel.reductions.empty()) return {};
   double points = 1, total = 1;  // all the axes of large layers together pass 2^63
   for (AxisId a : kernel.outer) points *= static_cast<double>(kernel.extent(a));
@@ -23,7 +29,8 @@ std::string slower(const Group& group, const Kernel& kernel) {
   const bool contraction =
       std::any_of(kernel.stages.begin(), kernel.stages.end(), [](const Stage& s) { return s.axes.empty(); }) && group.stored.empty();
   if (contraction) return {};
-  if (points < kEnoughPoints && total > kSmallKernel && group.stored.size() > 1) return "too few rows to share among threads";
+  if (points < kEnoughPoints && total > kSmallKernel && group.stored.size() > 1 && !divides_whole(kernel, target))
+    return "too few rows to share among threads";
   for (const Stage& stage : kernel.stages) {
     if (stage.axes.empty() || stage.stores.empty()) continue;
     // Rows are stored while they are reduced, so the reduced loops must be the innermost ones.
@@ -64,7 +71,7 @@ KernelCache::Entry& KernelCache::entry(const Group& group) {
 
 void KernelCache::build(const Group& group, Entry& entry) {
   BuildResult result = build_kernel(graph_, group, in_memory_);
-  entry.refusal = result.built ? slower(group, result.built->kernel) : std::move(result.refusal);
+  entry.refusal = result.built ? slower(group, result.built->kernel, target_) : std::move(result.refusal);
   if (!result.built || (!entry.refusal.empty() && group.members.size() > 1)) return;
   const auto numbers_of = [&](const std::vector<NodeId>& nodes) {
     std::vector<uint32_t> numbers;

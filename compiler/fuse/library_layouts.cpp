@@ -1,136 +1,21 @@
 #include "compiler/fuse/library_layouts.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
+#include <unordered_map>
 
+#include "compiler/fuse/contraction_labels.h"
 #include "compiler/fuse/ordered_kernels.h"
 
 namespace einc {
 namespace {
 
 constexpr int64_t kSmallestSide = 8;
+constexpr int64_t kFp8Step = 16;  // of rows, columns and depth
 
 using Order = boost::container::small_vector<int, 6>;
 
+bool is_fp8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
 bool multiplies(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16; }
-
-// Which of left, right and result have a label, as bits 1, 2 and 4.
-using Group = int;
-constexpr Group kRows = 1 | 4, kColumns = 2 | 4, kDepth = 1 | 2, kBatch = 7;
-
-// What a node reads through permutes and merges: the node below them, and of each axis the axes there that it is made of.
-struct Below {
-  NodeId node;
-  std::vector<std::vector<int>> axes;
-};
-
-Below below_views(const BoundGraph& graph, NodeId id) {
-  Below b{id, {}};
-  for (size_t i = 0; i < graph.shape(id).size(); ++i) b.axes.push_back({static_cast<int>(i)});
-  for (;;) {
-    const Node& node = graph[b.node];
-    std::vector<std::vector<int>> step;
-    if (node.op == Op::permute) {
-      for (int i : node.as<PermuteAttr>().order) step.push_back({i});
-    } else if (node.op == Op::merge) {
-      int next = 0;
-      for (int count : node.as<MergeAttr>().counts) {
-        step.emplace_back();
-        for (int k = 0; k < count; ++k) step.back().push_back(next++);
-      }
-    } else {
-      return b;
-    }
-    for (std::vector<int>& axes : b.axes) {
-      std::vector<int> now;
-      for (int i : axes) now.insert(now.end(), step[static_cast<size_t>(i)].begin(), step[static_cast<size_t>(i)].end());
-      axes = std::move(now);
-    }
-    b.node = node.operands[0];
-  }
-}
-
-// The labels of a contraction's three tensors; a label that one of them has as several axes is several labels.
-struct Labels {
-  std::array<NodeId, 3> tensors;
-  std::array<std::vector<std::vector<int>>, 3> of;  // by axis
-  std::vector<Group> groups;
-  std::vector<int64_t> extents;
-
-  Labels(const BoundGraph& graph, NodeId id) {
-    const auto& attr = graph[id].as<ContractAttr>();
-    std::array<std::vector<int>, 3> whole;
-    whole[0].assign(attr.left.begin(), attr.left.end());
-    whole[1].assign(attr.right.begin(), attr.right.end());
-    for (size_t i = 0; i < graph.shape(id).size(); ++i) whole[2].push_back(static_cast<int>(i));
-    const std::array<NodeId, 3> nodes{graph[id].operands[0], graph[id].operands[1], id};
-    std::map<int, std::vector<int>> parts;  // of labels
-    for (size_t t = 0; t < 3; ++t) {
-      Below below = below_views(graph, nodes[t]);
-      if (!divides_alike(graph, below, whole[t], parts)) below = {nodes[t], one_each(whole[t].size())};
-      for (size_t i = 0; i < whole[t].size(); ++i) {
-        std::vector<int>& made = parts[whole[t][i]];
-        const std::vector<int>& axes = below.axes[i];
-        if (made.empty() || (axes.size() > 1 && made.size() == 1)) divide(graph, below.node, axes, made);
-      }
-      tensors[t] = below.node;
-      below_[t] = std::move(below.axes);
-    }
-    for (size_t t = 0; t < 3; ++t) {
-      of[t].resize(graph.shape(tensors[t]).size());
-      for (size_t i = 0; i < whole[t].size(); ++i) {
-        const std::vector<int>& made = parts[whole[t][i]];
-        const std::vector<int>& axes = below_[t][i];
-        for (int label : made) groups[static_cast<size_t>(label)] |= 1 << t;
-        for (size_t k = 0; k < axes.size(); ++k)
-          of[t][static_cast<size_t>(axes[k])] = axes.size() == made.size() ? std::vector<int>{made[k]} : made;
-      }
-    }
-  }
-
-  int64_t count(Group group) const {
-    int64_t n = 1;
-    for (size_t l = 0; l < groups.size(); ++l)
-      if (groups[l] == group) n *= extents[l];
-    return n;
-  }
-
- private:
-  static std::vector<std::vector<int>> one_each(size_t count) {
-    std::vector<std::vector<int>> axes;
-    for (size_t i = 0; i < count; ++i) axes.push_back({static_cast<int>(i)});
-    return axes;
-  }
-
-  // Whether each label that a tensor has as several axes is one axis, or the same several ones, where it was met before.
-  bool divides_alike(const BoundGraph& graph, const Below& below, const std::vector<int>& whole,
-                     const std::map<int, std::vector<int>>& parts) const {
-    for (size_t i = 0; i < whole.size(); ++i) {
-      const std::vector<int>& axes = below.axes[i];
-      if (axes.empty()) return false;
-      const auto known = parts.find(whole[i]);
-      if (axes.size() == 1 || known == parts.end() || known->second.size() == 1) continue;
-      if (known->second.size() != axes.size()) return false;
-      for (size_t k = 0; k < axes.size(); ++k)
-        if (extents[static_cast<size_t>(known->second[k])] != graph.shape(below.node)[static_cast<size_t>(axes[k])]) return false;
-    }
-    return true;
-  }
-
-  // A label as it has been met first, or anew where a tensor has several axes for it.
-  void divide(const BoundGraph& graph, NodeId node, const std::vector<int>& axes, std::vector<int>& made) {
-    if (!made.empty()) extents[static_cast<size_t>(made[0])] = 1;
-    made.clear();
-    for (int axis : axes) {
-      made.push_back(static_cast<int>(groups.size()));
-      groups.push_back(0);
-      extents.push_back(graph.shape(node)[static_cast<size_t>(axis)]);
-    }
-  }
-
-  std::array<std::vector<std::vector<int>>, 3> below_;
-};
 
 class Chooser {
  public:
@@ -141,7 +26,16 @@ class Chooser {
     for (uint32_t i = 0; i < graph.graph.size(); ++i) {
       const Op op = graph.graph.nodes[i].op;
       if (kind_of(op) != OpKind::compute || is_ordered(op)) decided_[i] = true;
+      if (graph.live[i] && op == Op::map)
+        for (NodeId x : graph.graph.nodes[i].operands)
+          if (scales_product(graph, NodeId{i}, x)) scaled_.emplace(x.index, NodeId{i});
     }
+  }
+
+  // What is stored of a product.
+  NodeId stored_of(NodeId product) const {
+    const auto found = scaled_.find(product.index);
+    return found == scaled_.end() ? product : found->second;
   }
 
   // Those of a batch last: attention, which needs no layout, has them.
@@ -150,14 +44,14 @@ class Chooser {
     for (const bool batched : {false, true})
       for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
         if (!graph_.live[i] || !suits_library(graph_, NodeId{i}, target_)) continue;
-        const Labels labels(graph_, NodeId{i});
-        if ((labels.count(kBatch) > 1) == batched) choose(labels);
+        const ContractionLabels labels(graph_, NodeId{i}, stored_of(NodeId{i}));
+        if ((labels.count(kBatchLabels) > 1) == batched) choose(labels);
       }
   }
 
  private:
   // The labels of a tensor as it lies in memory, without those of one step.
-  std::vector<int> in_memory(const Labels& labels, size_t t) const {
+  std::vector<int> in_memory(const ContractionLabels& labels, size_t t) const {
     std::vector<int> list;
     const NodeId id = labels.tensors[t];
     for (size_t i = 0; i < labels.of[t].size(); ++i) {
@@ -168,7 +62,7 @@ class Chooser {
     return list;
   }
 
-  static std::vector<int> members(const Labels& labels, const std::vector<int>& list, Group group) {
+  static std::vector<int> members(const ContractionLabels& labels, const std::vector<int>& list, LabelGroup group) {
     std::vector<int> found;
     for (int label : list)
       if (labels.groups[static_cast<size_t>(label)] == group) found.push_back(label);
@@ -176,39 +70,41 @@ class Chooser {
   }
 
   // A group's labels as a tensor has them that lies where it lies, else as the first tensor has them.
-  std::vector<int> canonical(const Labels& labels, Group group) const {
+  std::vector<int> canonical(const ContractionLabels& labels, LabelGroup group) const {
     std::vector<int> found;
     for (size_t t = 3; t-- > 0;)
       if (group >> t & 1 && (found.empty() || decided_[labels.tensors[t].index])) found = members(labels, in_memory(labels, t), group);
     return found;
   }
 
-  void choose(const Labels& labels) {
+  void choose(const ContractionLabels& labels) {
     for (size_t t = 0; t < 3; ++t) {
       const NodeId id = labels.tensors[t];
       if (decided_[id.index] || !graph_.live[id.index]) continue;
       const std::vector<int> now = in_memory(labels, t);
-      const Group inner = now.empty() ? 0 : labels.groups[static_cast<size_t>(now.back())];
-      std::vector<Group> groups;
-      for (Group g : {kBatch, kRows, kColumns, kDepth, 1, 2})
+      const bool fp8 = is_fp8(graph_[id].type.dtype);
+      const LabelGroup inner = fp8 ? kDepthLabels : now.empty() ? 0 : labels.groups[static_cast<size_t>(now.back())];
+      std::vector<LabelGroup> groups;
+      for (LabelGroup g : {kBatchLabels, kRowLabels, kColumnLabels, kDepthLabels, 1, 2})
         if (g >> t & 1 && g != inner) groups.push_back(g);
       if (inner != 0) groups.push_back(inner);
       std::vector<int> wanted;
-      bool several = false;
-      for (Group g : groups) {
+      bool several = fp8;
+      for (LabelGroup g : groups) {
         const std::vector<int> list = canonical(labels, g);
         several = several || list.size() > 1;
         wanted.insert(wanted.end(), list.begin(), list.end());
       }
       if (!several) continue;
       decided_[id.index] = true;
-      if (!fits(labels, now)) reorder(labels, t, wanted);
+      if (!fits(labels, now, fp8 ? inner : 0)) reorder(labels, t, wanted);
     }
   }
 
-  // Whether each group's labels are neighbours already, in the order that the others have.
-  bool fits(const Labels& labels, const std::vector<int>& now) const {
-    for (Group g : {kBatch, kRows, kColumns, kDepth}) {
+  // Whether each group's labels are neighbours already, in the order that the others have, those of `inner` (if not 0) last.
+  bool fits(const ContractionLabels& labels, const std::vector<int>& now, LabelGroup inner) const {
+    if (inner != 0 && (now.empty() || labels.groups[static_cast<size_t>(now.back())] != inner)) return false;
+    for (LabelGroup g : {kBatchLabels, kRowLabels, kColumnLabels, kDepthLabels}) {
       const std::vector<int> list = canonical(labels, g);
       const auto first = list.empty() ? now.end() : std::find(now.begin(), now.end(), list.front());
       if (first == now.end()) continue;
@@ -217,7 +113,7 @@ class Chooser {
     return true;
   }
 
-  void reorder(const Labels& labels, size_t t, const std::vector<int>& wanted) {
+  void reorder(const ContractionLabels& labels, size_t t, const std::vector<int>& wanted) {
     Order order;
     const std::vector<std::vector<int>>& axes = labels.of[t];
     const auto add = [&](size_t axis) {
@@ -233,7 +129,8 @@ class Chooser {
 
   BoundGraph& graph_;
   const KernelTarget& target_;
-  std::vector<bool> decided_;  // whose layout may not change any more
+  std::vector<bool> decided_;                    // whose layout may not change any more
+  std::unordered_map<uint32_t, NodeId> scaled_;  // by product, times its scale
 };
 
 }  // namespace
@@ -241,11 +138,24 @@ class Chooser {
 bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& target) {
   const Node& node = graph[id];
   if (!target.library_products || node.op != Op::contract || !multiplies(node.type.dtype)) return false;
-  const DType left = graph[node.operands[0]].type.dtype;
-  if (left != graph[node.operands[1]].type.dtype || !multiplies(left)) return false;
-  const Labels labels(graph, id);
-  const int64_t rows = labels.count(kRows), columns = labels.count(kColumns), depth = labels.count(kDepth);
-  return std::min({rows, columns, depth}) >= kSmallestSide && labels.count(kBatch) * rows * columns * depth >= *target.library_products;
+  const DType left = graph[node.operands[0]].type.dtype, right = graph[node.operands[1]].type.dtype;
+  const bool fp8 = is_fp8(left) && is_fp8(right) && !(left == DType::f8e5m2 && right == DType::f8e5m2);
+  if (!fp8 && (left != right || !multiplies(left))) return false;
+  const ContractionLabels labels(graph, id, id);
+  const int64_t rows = labels.count(kRowLabels), columns = labels.count(kColumnLabels), depth = labels.count(kDepthLabels);
+  if (fp8 && (rows % kFp8Step != 0 || columns % kFp8Step != 0 || depth % kFp8Step != 0)) return false;
+  return std::min({rows, columns, depth}) >= kSmallestSide &&
+         labels.count(kBatchLabels) * rows * columns * depth >= *target.library_products;
+}
+
+bool scales_product(const BoundGraph& graph, NodeId id, NodeId product) {
+  const Node &node = graph[id], &contraction = graph[product];
+  if (node.op != Op::map || node.as<MapAttr>().fn != MapFn::mul || contraction.op != Op::contract) return false;
+  if (!is_fp8(graph[contraction.operands[0]].type.dtype) || contraction.type.dtype != DType::f32) return false;
+  for (size_t k : {0, 1})
+    if (node.operands[k] == product && graph.shape(node.operands[1 - k]).empty() && node.as<MapAttr>().maps[k].is_identity())
+      return graph[node.operands[1 - k]].type.dtype == DType::f32;
+  return false;
 }
 
 void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target) {

@@ -6,7 +6,10 @@
 
 namespace einc {
 
+// Products of fp8 are for it where rows, columns and depth are multiples of 16 and not both operands e5m2.
 bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& target);
+// Whether a node is a product of fp8 operands times a number: the library multiplies by that, too.
+bool scales_product(const BoundGraph& graph, NodeId id, NodeId product);
 
 // Fills graph.order of values that no one outside sees: not `roots`, sources or views.
 void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target);

@@ -13,7 +13,7 @@ bool follows_index(Op op) { return op == Op::map || op == Op::reduce || op == Op
 class Locator {
  public:
   Locator(const BoundGraph& graph, const Group& group, const std::vector<bool>& member, const Kernel& kernel, KernelEvaluator& evaluator)
-      : graph_(graph), member_(member), kernel_(kernel), evaluator_(evaluator) {
+      : graph_(graph), member_(member), siblings_(group.siblings), kernel_(kernel), evaluator_(evaluator) {
     for (NodeId id : group.members) connect(id);
   }
 
@@ -23,7 +23,7 @@ class Locator {
       auto [id, index] = std::move(pending_.back());
       pending_.pop_back();
       if (!found_.emplace(id.index, index).second) continue;
-      to_operands(id, index);
+      if (inside(id)) to_operands(id, index);
       to_users(id, index);
     }
     return std::move(found_);
@@ -54,7 +54,7 @@ class Locator {
     if (!follows_index(graph_[id].op)) return;
     for (size_t k = 0; k < graph_[id].operands.size(); ++k) {
       const NodeId x = graph_[id].operands[k];
-      if (!inside(x) || found_.count(x.index) > 0) continue;
+      if (!(inside(x) || siblings_) || found_.count(x.index) > 0) continue;
       pending_.push_back({x, evaluator_.operand_index(id, k, at)});
     }
   }
@@ -165,6 +165,7 @@ class Locator {
 
   const BoundGraph& graph_;
   const std::vector<bool>& member_;
+  const bool siblings_;
   const Kernel& kernel_;
   KernelEvaluator& evaluator_;
   std::unordered_map<uint32_t, std::vector<Edge>> users_;

@@ -6,7 +6,7 @@ namespace einc {
 namespace {
 
 // Marks in a signature; classes and numbers follow them.
-enum Mark : uint32_t { kMember, kStored, kLocal, kOutside, kInline, kInPlace };
+enum Mark : uint32_t { kMember, kStored, kLocal, kOutside, kInline, kInPlace, kSiblings };
 
 bool names_only(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
@@ -69,6 +69,7 @@ Signature Signer::sign(const Group& group) {
   outside_.clear();
   Signature out;
   if (group.base.valid()) out.push_back(kInPlace);
+  if (group.siblings) out.push_back(kSiblings);
   for (NodeId id : group.members) {
     out.push_back(kMember);
     if (std::binary_search(group.stored.begin(), group.stored.end(), id)) out.push_back(kStored);

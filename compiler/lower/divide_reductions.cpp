@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/lower/prune_kernel.h"
+#include "compiler/lower/transposes.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
@@ -22,22 +23,6 @@ int64_t divisor(int64_t n, int64_t wanted, int64_t enough, int64_t most) {
   for (int64_t d = std::max<int64_t>(wanted, 1); d <= std::min(n, most); ++d)
     if (n % d == 0 && d >= enough) return d;
   return below;
-}
-
-// Divides an axis into `outer` ranges, loops of the axis that is made; the axis itself is what remains inside of them.
-AxisId split(Kernel& kernel, AxisId axis, int64_t outer) {
-  const auto made = static_cast<AxisId>(kernel.axes.size());
-  const int64_t inner = kernel.extent(axis) / outer;
-  kernel.axes[axis].extent = inner;
-  kernel.axes.push_back({outer, kernel.axes[axis].name});
-  const auto rewrite = [&](Subscript& index) {
-    index.affine = index.affine + Affine::of_axis(made, index.affine.coefficient(axis) * inner);
-  };
-  for (Scalar& v : kernel.values) {
-    rewrite(v.index);
-    for (Range& g : v.guards) rewrite(g.index);
-  }
-  return made;
 }
 
 int64_t end_of_parts(const Kernel& kernel, const std::vector<Parts>& parts) {
@@ -102,10 +87,17 @@ class Divider {
       if (divides(kernel_.reductions[r].fold) && loads_of(r) == loads_of(reduction)) together.push_back(r);
     if (together.empty() || !divides(kernel_.reductions[reduction].fold)) return;
     DividedKernel part = k_;
-    const int64_t parts = reduce_part(part, s, together);
+    const bool stores = stores_in_parts(s, together);
+    const int64_t parts = reduce_part(part, s, together, stores);
     if (parts < 2) return;
+    if (stores) kernel_.stages[s].stores.clear();
     out_.push_back(std::move(part));
     reduce_parts(s, together, parts);
+  }
+
+  // Whether the kernels of parts, which go over all elements, also store what the stage stores.
+  bool stores_in_parts(size_t s, const std::vector<uint16_t>& reductions) const {
+    return target_.divides_stores && s == 0 && kernel_.outer.empty() && reductions.size() == kernel_.stages[s].reductions.size();
   }
 
   std::vector<uint16_t> loads_of(uint16_t reduction) const {
@@ -163,7 +155,7 @@ class Divider {
   }
 
   // Makes a copy of the kernel one that reduces parts: how many, 1 when the loops cannot be divided.
-  int64_t reduce_part(DividedKernel& part, size_t s, const std::vector<uint16_t>& reductions) const {
+  int64_t reduce_part(DividedKernel& part, size_t s, const std::vector<uint16_t>& reductions, bool stores) const {
     Kernel& kernel = part.kernel;
     std::vector<Stage> stages = earlier_stages(kernel, s, reductions);
     uint64_t taken = 0;
@@ -174,16 +166,22 @@ class Divider {
     int64_t elements = 1, parts = 1;
     for (AxisId a : axes) elements *= kernel.extent(a);
     Stage stage{{}, reductions, {}, false}, last;
+    if (stores) stage.stores = kernel.stages[s].stores;
+    const std::optional<TransposedAxes> transposed = transposed_by(stage, axes);
+    const TransposeTile tile = transposed ? transpose_tile(kernel, *transposed) : TransposeTile{};
     for (AxisId a : axes) {
       const int64_t extent = kernel.extent(a), wanted = std::min(most, elements / limits.smallest_part) / parts;
-      const int64_t ranges =
-          parts >= limits.enough_parts || taken >> a & 1 ? 1 : divisor(extent, wanted, std::min(limits.points, most) / parts, most / parts);
+      const int64_t side = transposed && a == transposed->along ? tile.along : transposed && a == transposed->across ? tile.across : 1;
+      const int64_t ranges = transposed ? extent / side
+                             : parts >= limits.enough_parts || taken >> a & 1
+                                 ? 1
+                                 : divisor(extent, wanted, std::min(limits.points, most) / parts, most / parts);
       parts *= ranges;
       if (ranges == extent)
         kernel.outer.push_back(a);
       else
         stage.axes.push_back(a);
-      if (ranges > 1 && ranges < extent) kernel.outer.push_back(split(kernel, a, ranges));
+      if (ranges > 1 && ranges < extent) kernel.outer.push_back(split_axis(kernel, a, ranges));
     }
     Affine place;
     int64_t count = 1;
@@ -198,11 +196,18 @@ class Divider {
       last.stores.push_back(
           {add_parts(part, r, count, BufferAccess::write), place, static_cast<ValueId>(kernel.values.size() - 1), StoreMode::set});
     }
+    for (size_t k = 0; k < stage.stores.size(); ++k) stage.stores[k].index = kernel.stages[s].stores[k].index;  // loops are divided by now
     stages.push_back(std::move(stage));
     stages.push_back(std::move(last));
     kernel.stages = std::move(stages);
     prune(part);
     return parts;
+  }
+
+  static std::optional<TransposedAxes> transposed_by(const Stage& stage, const std::vector<AxisId>& far_to_near) {
+    for (const Store& s : stage.stores)
+      if (const auto across = transposed_axis(s, far_to_near, far_to_near.back())) return TransposedAxes{far_to_near.back(), *across};
+    return std::nullopt;
   }
 
   static uint16_t add_parts(DividedKernel& k, uint16_t reduction, int64_t count, BufferAccess access) {

@@ -11,6 +11,7 @@ namespace einc {
 struct Group {
   std::vector<NodeId> members;  // computed here, in the graph's order
   std::vector<NodeId> stored;   // those of them that are written to memory
+  bool siblings = false;        // some meet only in a value outside that they read
   NodeId base = {};             // a state that the only member, a scatter_set, writes to where it lies; invalid: none
 };
 

@@ -17,7 +17,9 @@ struct DivideLimits {
 struct KernelTarget {
   bool keeps_rows = true;                        // what two stages need along a row is kept in a thread's scratch
   DivideLimits divide_rows{}, divide_columns{};  // of what lies side by side along the reduced loops, or along others
-  bool divides_attention = false;                // what it sums over keys and what it sums over rows are two kernels
+  // A kernel that goes over a value also reduces it whole, where both read it: what is stored on the way is divided among the parts.
+  bool divides_stores = false;
+  bool divides_attention = false;  // what it sums over keys and what it sums over rows are two kernels
   // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory:
   // values in between are laid out so that it can.
   std::optional<int64_t> library_products;

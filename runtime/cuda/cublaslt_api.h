@@ -27,7 +27,7 @@ struct LtCandidate {
 inline constexpr int kLtF32 = 0, kLtF64 = 1, kLtF16 = 2, kLtBf16 = 14, kLtE4m3 = 28, kLtE5m2 = 29;
 inline constexpr int kLtSumsF32 = 68, kLtSumsF64 = 70, kLtSumsTf32 = 77;
 // Attributes.
-inline constexpr int kLtTransposeA = 3, kLtTransposeB = 4;
+inline constexpr int kLtTransposeA = 3, kLtTransposeB = 4, kLtScaleA = 17, kLtFastSums = 25;
 inline constexpr int kLtBatchCount = 5, kLtBatchStride = 6;
 inline constexpr int kLtMaxWorkspace = 1, kLtReductionSchemes = 3, kLtAlignmentA = 5, kLtAlignmentB = 6, kLtAlignmentC = 7,
                      kLtAlignmentD = 8;

@@ -30,12 +30,14 @@ struct CudaMatrix {
   bool transposed = false;
 };
 
-// result[i] = left[i] (rows x depth) times right[i] (depth x columns), summed in f32 (f64 of f64); `tf32` where asked for.
+// result[i] = left[i] (rows x depth) times right[i] (depth x columns), summed in f32 (f64 of f64); `tf32` where asked for. Of fp8 times a
+// number that lies in a buffer; left lies by rows there, right by columns.
 enum class CudaSums : uint8_t { f32, tf32, f64 };
 struct CudaGemm {
   int64_t batch = 1, rows = 1, columns = 1, depth = 1;
   CudaMatrix left, right, result;
   CudaSums sums = CudaSums::f32;
+  std::optional<uint32_t> scale{};  // buffer of one f32
 };
 
 // Beside each of program.launches: where that is a generated kernel, how it is launched.

@@ -117,6 +117,9 @@ GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> address
   EINC_CUBLASLT_CALL(cublasLtMatmulDescCreate, matmul_.out(), sums_of(gemm.sums), in_f64_ ? kLtF64 : kLtF32);
   set(matmul_.get(), kLtTransposeA, static_cast<int32_t>(gemm.right.transposed));
   set(matmul_.get(), kLtTransposeB, static_cast<int32_t>(gemm.left.transposed));
+  if (gemm.scale) set(matmul_.get(), kLtScaleA, addresses[*gemm.scale]);
+  // Of e4m3 alone, the forward's; gradients' products are summed in f32 all along.
+  if (gemm.left.dtype == DType::f8e4m3 && gemm.right.dtype == DType::f8e4m3) set(matmul_.get(), kLtFastSums, int8_t{1});
   a_ = operand(gemm.right, gemm.batch, gemm.depth, gemm.columns, addresses);
   b_ = operand(gemm.left, gemm.batch, gemm.rows, gemm.depth, addresses);
   d_ = operand(gemm.result, gemm.batch, gemm.rows, gemm.columns, addresses);

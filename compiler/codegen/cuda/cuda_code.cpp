@@ -26,6 +26,7 @@ class Maker {
     if (std::optional<CudaGemm> gemm = map_gemm(*k.kernel).gemm; gemm && is_worth(*gemm)) {
       out_.workspace_bytes = kWorkspaceBytes;
       for (CudaMatrix* m : {&gemm->left, &gemm->right, &gemm->result}) m->buffer = launch.buffers[m->buffer];
+      if (gemm->scale) gemm->scale = launch.buffers[*gemm->scale];
       out_.calls.push_back({{}, std::move(gemm)});
       launch.domain = 1;
       return;
@@ -91,6 +92,7 @@ class Maker {
 KernelTarget cuda_target(int64_t library_products) {
   KernelTarget target;
   target.keeps_rows = false;  // in registers
+  target.divides_stores = true;
   target.divides_attention = true;
   target.library_products = library_products;
   target.divide_rows = {.points = 264, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 2048};

@@ -8,6 +8,7 @@
 #include "compiler/codegen/cuda/scatter_text.h"
 #include "compiler/codegen/cuda/stage_text.h"
 #include "compiler/codegen/cuda/value_text.h"
+#include "compiler/lower/transposes.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -91,12 +92,14 @@ CudaFunction cuda_function(const Kernel& kernel) {
     f.body = scatter_text(kernel, *scatter);
     return f;
   }
-  const ThreadPlan plan = plan_threads(kernel);
+  const std::optional<Kernel> tiled = tile_transposes(kernel);
+  const Kernel& planned = tiled ? *tiled : kernel;
+  const ThreadPlan plan = plan_threads(planned);
   const bool column = plan.kind == CudaTeam::column;
   f.kind = kind_of(plan);
   f.threads = plan.block_threads;
   f.grid = grid_of(plan.blocks, column ? 32 : static_cast<uint32_t>(f.threads), column ? static_cast<uint32_t>(plan.team) : 1);
-  f.body = stages_text(kernel, plan);
+  f.body = stages_text(planned, plan);
   return f;
 }
 

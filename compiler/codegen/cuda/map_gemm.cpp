@@ -9,6 +9,10 @@ namespace {
 
 constexpr int64_t kMostBatches = 65535;
 
+constexpr int64_t kFp8Step = 16;
+
+bool is_fp8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
+
 struct NoGemm {
   std::string reason;
 };
@@ -48,6 +52,8 @@ class Mapper {
     g.result =
         matrix(store_->buffer, store_->index, rows.extent, rows.strides[1], columns.extent, columns.strides[1], batch.strides[2], "result");
     if (g.result.transposed) turn(g);
+    g.scale = scale_;
+    check_fp8(g);
     return g;
   }
 
@@ -66,17 +72,42 @@ class Mapper {
     const std::vector<Store>& stores = kernel_.stages.back().stores;
     if (kernel_.stages.size() != 2 || stores.size() != 1 || stores[0].mode != StoreMode::set) throw NoGemm{"more is made of its result"};
     const Scalar& v = kernel_.values[stores[0].value];
-    if (v.kind != ScalarKind::reduction || v.dtype != kernel_.buffers[stores[0].buffer].dtype) throw NoGemm{"more is made of its result"};
+    const bool scaled = v.kind == ScalarKind::map && v.fn == MapFn::mul && find_scale(v);
+    if ((v.kind != ScalarKind::reduction && !scaled) || v.dtype != kernel_.buffers[stores[0].buffer].dtype)
+      throw NoGemm{"more is made of its result"};
     if (!stores[0].index.dynamic.empty()) throw NoGemm{"its result goes to computed places"};
     store_ = &stores[0];
   }
 
+  // The sum times a number in memory.
+  bool find_scale(const Scalar& product) {
+    for (size_t k : {0, 1}) {
+      const Scalar &sum = kernel_.values[product.operands[k]], &number = kernel_.values[product.operands[1 - k]];
+      if (sum.kind != ScalarKind::reduction || sum.dtype != DType::f32 || number.kind != ScalarKind::load) continue;
+      if (number.dtype == DType::f32 && kernel_.buffers[number.slot].count == 1) scale_ = number.slot;
+    }
+    return scale_.has_value();
+  }
+
   void check_dtypes() const {
     const DType a = kernel_.buffers[left_->slot].dtype, b = kernel_.buffers[right_->slot].dtype, c = kernel_.buffers[store_->buffer].dtype;
-    const bool wide = (a == DType::f32 || a == DType::f64) && c == a,
-               half = (a == DType::bf16 || a == DType::f16) && (c == a || c == DType::f32);
-    if (a != b || left_->dtype != a || right_->dtype != b || !(wide || half))
+    const bool wide = (a == DType::f32 || a == DType::f64) && c == a && a == b,
+               half = (a == DType::bf16 || a == DType::f16) && (c == a || c == DType::f32) && a == b,
+               fp8 = is_fp8(a) && is_fp8(b) && !(a == DType::f8e5m2 && b == DType::f8e5m2) &&
+                     (c == DType::bf16 || c == DType::f16 || c == DType::f32);
+    if (left_->dtype != a || right_->dtype != b || !(wide || half || fp8))
       throw NoGemm{fmt::format("{} times {} to {} is none of the library's", to_string(a), to_string(b), to_string(c))};
+    if (scale_ && !fp8) throw NoGemm{"more is made of its result"};
+  }
+
+  // Of fp8 the library reads both operands along their depth, in rows of whole 16 bytes.
+  static void check_fp8(const CudaGemm& g) {
+    if (!is_fp8(g.left.dtype)) return;
+    if (g.left.transposed || !g.right.transposed) throw NoGemm{"an fp8 operand does not lie along its depth"};
+    for (int64_t n : {g.rows, g.columns, g.depth, g.left.leading, g.right.leading, g.result.leading})
+      if (n % kFp8Step != 0) throw NoGemm{"fp8 in sizes that are no multiples of 16"};
+    for (const CudaMatrix* m : {&g.left, &g.right, &g.result})
+      if (m->offset % kFp8Step != 0 || m->batch_stride % kFp8Step != 0) throw NoGemm{"fp8 at places that are no multiples of 16"};
   }
 
   // Axes as one dimension of all these tensors, outermost first; nothing when they are apart in one.
@@ -144,6 +175,7 @@ class Mapper {
   const Kernel& kernel_;
   const Scalar *left_ = nullptr, *right_ = nullptr;
   const Store* store_ = nullptr;
+  std::optional<uint32_t> scale_;
 };
 
 }  // namespace
@@ -160,9 +192,11 @@ std::string describe(const CudaGemm& gemm) {
   std::string text;
   if (gemm.batch > 1) text += fmt::format("{} times ", gemm.batch);
   text += fmt::format("{} x {} x {} {}", gemm.rows, gemm.columns, gemm.depth, to_string(gemm.left.dtype));
+  if (gemm.right.dtype != gemm.left.dtype) text += fmt::format(" by {}", to_string(gemm.right.dtype));
   if (gemm.result.dtype != gemm.left.dtype) text += fmt::format(" to {}", to_string(gemm.result.dtype));
   if (gemm.left.transposed) text += ", left transposed";
   if (gemm.right.transposed) text += ", right transposed";
+  if (gemm.scale) text += ", scaled";
   return text;
 }
 

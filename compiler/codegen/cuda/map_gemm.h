@@ -14,7 +14,7 @@ struct GemmMapping {
 };
 
 // Of a kernel that is a contraction and nothing else: rows, columns, depth and batch are one dimension each in the tensors that have
-// them (one of the rows' or columns' axes may be the batch).
+// them (one of the rows' or columns' axes may be the batch). Of fp8 the result may be times a number.
 GemmMapping map_gemm(const Kernel& kernel);
 
 // "2048 x 3072 x 768 bf16, right transposed".

@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/cuda/value_text.h"
 #include "runtime/base/check.h"
+#include "runtime/base/dtype.h"
 
 namespace einc {
 namespace {
@@ -15,6 +16,7 @@ class StageText : ValueText {
   std::string run() {
     ++depth_;
     declare_shared();
+    declare_tiles();
     find_point();
     if (kernel_.sequence) {
       const AxisId a = *kernel_.sequence;
@@ -117,6 +119,9 @@ class StageText : ValueText {
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       const Stage& stage = kernel_.stages[s];
       needed_ = needed_by(kernel_, stage);
+      tiles_.assign(stage.stores.size(), nullptr);
+      for (const TileStore& tile : plan_.tiles)
+        if (tile.stage == s) tiles_[tile.store] = &tile;
       find_kept(s);
       if (!per_element()) hoist_values(around);
       for (uint16_t r : stage.reductions) start(r);
@@ -215,10 +220,57 @@ class StageText : ValueText {
       hoist_values(around | bits(axes));
       if (!inside_.empty()) open(fmt::format("if ({})", inside_));
       for (uint16_t r : stage.reductions) accumulate(r, results_[r], places_[r]);
-      for (const Store& s : stage.stores) store(s);
+      for (size_t k = 0; k < stage.stores.size(); ++k) put(stage, k);
       if (!inside_.empty()) close();
     }
     close();
+    store_tiles(stage);
+  }
+
+  // --- tiles of stores that transpose ---
+
+  std::string tile_name(const TileStore& tile) const { return fmt::format("tile{}_{}", tile.stage, tile.store); }
+  DType dtype_of(const Store& s) const { return kernel_.buffers[s.buffer].dtype; }
+
+  // Rows of a tile lie a word apart in the banks.
+  void declare_tiles() {
+    for (const TileStore& tile : plan_.tiles) {
+      const DType dtype = dtype_of(kernel_.stages[tile.stage].stores[tile.store]);
+      line("__shared__ {} {}[{}][{}];", storage_type(dtype), tile_name(tile), kernel_.extent(tile.axes.across),
+           kernel_.extent(tile.axes.along) + std::max(1, 4 / bytes_of(dtype)));
+    }
+  }
+
+  void put(const Stage& stage, size_t k) {
+    const Store& s = stage.stores[k];
+    const TileStore* tile = tiles_[k];
+    if (!tile) return store(s);
+    const DType dtype = dtype_of(s);
+    line("{}[{}][{}] = {};", tile_name(*tile), axis_[tile->axes.across], axis_[tile->axes.along],
+         stored(as(s.value, register_dtype(dtype)), register_dtype(dtype), dtype));
+  }
+
+  // From the tiles to memory, neighbours there in packs.
+  void store_tiles(const Stage& stage) {
+    if (std::ranges::none_of(tiles_, [](const TileStore* tile) { return tile != nullptr; })) return;
+    line("__syncthreads();");
+    for (size_t k = 0; k < stage.stores.size(); ++k) {
+      if (!tiles_[k]) continue;
+      const Store& s = stage.stores[k];
+      const auto [along, across] = tiles_[k]->axes;
+      int width = 16 / bytes_of(dtype_of(s));
+      while (width > 1 && (kernel_.extent(across) % width != 0 || !packs(kernel_, s.buffer, s.index, across, width))) width /= 2;
+      const int64_t packs_across = kernel_.extent(across) / width;
+      const std::string type = fmt::format("Vec<{}, {}>", storage_type(dtype_of(s)), width);
+      open(fmt::format("for (int i = threadIdx.x; i < {}; i += {})", packs_across * kernel_.extent(along), plan_.team));
+      line("const int across = i % {0} * {1}, along = i / {0};", packs_across, width);
+      line("{} pack;", type);
+      line("#pragma unroll");
+      line("for (int u = 0; u < {}; ++u) pack.at[u] = {}[across + u][along];", width, tile_name(*tiles_[k]));
+      axis_[along] = "along", axis_[across] = "across";
+      line("*reinterpret_cast<{}*>(b{} + ({})) = pack;", type, s.buffer, index(s.index));
+      close();
+    }
   }
 
   // --- packs ---
@@ -269,7 +321,7 @@ class StageText : ValueText {
     for (size_t k = 0; k < stage.stores.size(); ++k) {
       const Store& s = stage.stores[k];
       if (!stores_pack(s)) {
-        store(s);
+        put(stage, k);
         continue;
       }
       const DType dtype = kernel_.buffers[s.buffer].dtype;
@@ -390,6 +442,7 @@ class StageText : ValueText {
 
   const ThreadPlan& plan_;
   std::vector<bool> needed_;
+  std::vector<const TileStore*> tiles_;                  // of the stage's stores
   std::string inside_;                                   // of a column: whether this lane has a point
   bool synchronised_ = false;                            // the last stage ended with a barrier
   std::unordered_map<ValueId, bool> kept_, kept_first_;  // kept in registers: as packs; loaded in this stage

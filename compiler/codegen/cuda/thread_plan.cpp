@@ -16,7 +16,8 @@ constexpr int64_t kShortLoop = 16;        // elements of a stage that one thread
 constexpr int64_t kWarpLoop = 1024;       // and that a warp does
 constexpr int kPackBytes = 16;            // of the smallest elements
 constexpr int kWidestPack = 8;
-constexpr int64_t kRowRegisters = 32;  // words of a row that a thread keeps
+constexpr int64_t kSharedTile = 32 << 10;  // bytes that tiles of transposed stores take at most
+constexpr int64_t kRowRegisters = 32;      // words of a row that a thread keeps
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -27,6 +28,7 @@ class Planner {
   ThreadPlan run() {
     weigh();
     order_loops();
+    find_tiles();
     choose_team();
     choose_pack();
     choose_blocks();
@@ -73,6 +75,28 @@ class Planner {
     }
   }
 
+  // Stores whose neighbours are not the loop's, where a stage is a tile of both axes.
+  void find_tiles() {
+    if (ordered_ || kernel_.sequence) return;
+    int64_t left = kSharedTile;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const std::vector<AxisId>& axes = plan_.stages[s];
+      if (axes.size() != 2) continue;
+      const int64_t elements = kernel_.extent(axes[0]) * kernel_.extent(axes[1]);
+      for (size_t k = 0; k < kernel_.stages[s].stores.size(); ++k) {
+        const Store& store = kernel_.stages[s].stores[k];
+        const std::optional<AxisId> across = transposed_axis(store, axes, axes[1]);
+        const int64_t bytes = elements * 2 * bytes_of(kernel_.buffers[store.buffer].dtype);
+        if (!across || bytes > left) continue;
+        left -= bytes;
+        plan_.tiles.push_back({s, k, {axes[1], *across}});
+      }
+    }
+  }
+  bool in_tile(const Store& store) const {
+    return std::ranges::any_of(plan_.tiles, [&](const TileStore& t) { return &kernel_.stages[t.stage].stores[t.store] == &store; });
+  }
+
   double stage_beside() const {
     double most = 0;
     for (const std::vector<AxisId>& axes : plan_.stages)
@@ -81,6 +105,10 @@ class Planner {
   }
 
   void choose_team() {
+    if (!plan_.tiles.empty()) {
+      plan_.kind = CudaTeam::block;
+      return;
+    }
     if (ordered_ || longest_ < kShortLoop) return;
     const double outer = plan_.outer.empty() ? 0 : beside(plan_.outer.back());
     if (outer > stage_beside()) {
@@ -101,7 +129,7 @@ class Planner {
     }
     for (const Stage& stage : kernel_.stages)
       for (const Store& s : stage.stores)
-        if (s.index.affine.coefficient(axis) != 0) smallest = std::min(smallest, bytes_of(kernel_.buffers[s.buffer].dtype));
+        if (s.index.affine.coefficient(axis) != 0 && !in_tile(s)) smallest = std::min(smallest, bytes_of(kernel_.buffers[s.buffer].dtype));
     for (int width = std::min(kPackBytes / smallest, kWidestPack); width > 1; width /= 2) {
       if (kernel_.extent(axis) % width != 0) continue;
       bool useful = false;

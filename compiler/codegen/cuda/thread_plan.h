@@ -1,12 +1,19 @@
 // How the points and stages of a kernel are divided among a GPU's threads.
 #pragma once
 #include "compiler/lower/kernel.h"
+#include "compiler/lower/transposes.h"
 
 namespace einc {
 
 // Who does an outer point: one thread; the lanes of a warp or the threads of a block, which divide its stages' loops; or, where
 // neighbouring points are neighbours in memory, `team` threads of a block of 32 points side by side.
 enum class CudaTeam : uint8_t { thread, warp, block, column };
+
+// A store of a stage that goes through a tile in shared memory, so that its neighbours are written side by side.
+struct TileStore {
+  size_t stage = 0, store = 0;
+  TransposedAxes axes;
+};
 
 struct ThreadPlan {
   CudaTeam kind = CudaTeam::thread;
@@ -19,6 +26,7 @@ struct ThreadPlan {
   int pack = 1;
   // Rows whose elements stay in registers from stage to stage: steps of a thread through a row; 0: loops.
   int64_t row_steps = 0;
+  std::vector<TileStore> tiles;  // of blocks
   int64_t points = 1, blocks = 1;
 };
 

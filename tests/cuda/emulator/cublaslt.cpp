@@ -18,6 +18,8 @@ struct LtHandleObject {};
 struct LtMatmulObject {
   int sums, scale_type;
   std::array<bool, 2> transposed{};
+  DevicePointer scale = 0;  // of the left matrix
+  int8_t fast_sums = 0;
 };
 struct LtLayoutObject {
   int type;
@@ -91,6 +93,7 @@ template <class Sum>
 void multiply(const LtMatmulObject& matmul, const Matrix& a, const Matrix& b, const Matrix& d) {
   const uint64_t depth = matmul.transposed[0] ? a.layout.rows : a.layout.columns;
   const DType dtype = dtype_of(d.layout.type);
+  const double scale = matmul.scale == 0 ? 1 : loaded<float>(reinterpret_cast<const std::byte*>(matmul.scale));
   for (int64_t i = 0; i < d.layout.batch; ++i) {
     const std::vector<double> left = a.numbers(i), right = b.numbers(i);
     for (uint64_t c = 0; c < d.layout.columns; ++c)
@@ -102,7 +105,8 @@ void multiply(const LtMatmulObject& matmul, const Matrix& a, const Matrix& b, co
           sum = static_cast<Sum>(sum + x * y);
         }
         const auto place = i * d.layout.batch_stride + static_cast<int64_t>(c) * d.layout.leading + static_cast<int64_t>(r);
-        einc::store_number(dtype, sum, d.memory + place * static_cast<int64_t>(d.layout.element_bytes()));
+        einc::store_number(dtype, static_cast<double>(static_cast<Sum>(sum * scale)),
+                           d.memory + place * static_cast<int64_t>(d.layout.element_bytes()));
       }
   }
 }
@@ -119,6 +123,7 @@ std::string objection(const LtMatmulObject& matmul, const LtLayoutObject& a, con
     if (layout->leading < static_cast<int64_t>(layout->rows)) return "a column is longer than the next one is away";
   if ((matmul.sums == kLtSumsF64) != (a.type == kLtF64) || (matmul.sums == kLtSumsF64) != (matmul.scale_type == kLtF64))
     return "sums of another type";
+  if (!is_fp8(a.type) && (matmul.scale != 0 || matmul.fast_sums != 0)) return "scales and fast sums of what is not fp8";
   if (!is_fp8(a.type)) return a.type != b.type || (d.type != a.type && d.type != kLtF32) ? "types that do not go together" : "";
   if (!is_fp8(b.type) || (a.type == kLtE5m2 && b.type == kLtE5m2) || is_fp8(d.type)) return "types that do not go together";
   if (!matmul.transposed[0] || matmul.transposed[1]) return "fp8 is multiplied only with the left matrix transposed and the right one not";
@@ -169,6 +174,8 @@ Result cublasLtMatmulDescDestroy(LtMatmul matmul) {
 
 Result cublasLtMatmulDescSetAttribute(LtMatmul matmul, int attribute, const void* value, size_t bytes) {
   const Call call("cublasLtMatmulDescSetAttribute");
+  if (attribute == kLtScaleA && emulator::take(matmul->scale, value, bytes)) return 0;
+  if (attribute == kLtFastSums && emulator::take(matmul->fast_sums, value, bytes)) return 0;
   int32_t operation = 0;
   if ((attribute != kLtTransposeA && attribute != kLtTransposeB) || !emulator::take(operation, value, bytes))
     return emulator::fail(emulator::kInvalidLtValue, "an attribute of a product that the emulator does not know");
@@ -238,6 +245,8 @@ Result cublasLtMatmul(LtHandle, LtMatmul matmul, const void* alpha, DevicePointe
     if (address % layout->element_bytes() != 0 ||
         emulator::check_memory(address, static_cast<size_t>(layout->elements()) * layout->element_bytes()) != 0)
       return emulator::fail(emulator::kInvalidLtValue, "a matrix goes beyond the GPU's memory");
+  if (matmul->scale != 0 && emulator::check_memory(matmul->scale, sizeof(float)) != 0)
+    return emulator::fail(emulator::kInvalidLtValue, "a scale lies beyond the GPU's memory");
   if (workspace_bytes > 0 && emulator::check_memory(workspace, workspace_bytes) != 0)
     return emulator::fail(emulator::kInvalidLtValue, "the workspace goes beyond the GPU's memory");
   emulator::last_algorithm = static_cast<int>(algorithm->data[0]);

@@ -16,6 +16,30 @@ TEST_CASE("row-major products of every orientation") { check_orientations(); }
 TEST_CASE("batches, offsets, and an operand that all of a batch share") { check_batches(); }
 TEST_CASE("products of every format") { check_formats(); }
 
+TEST_CASE("a product of fp8 is times the number in a buffer") {
+  CudaGemm gemm{
+      1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e4m3, 16, true), matrix(DType::f32, 32, false), CudaSums::f32, 3};
+  gemm.right.buffer = 1;
+  gemm.result.buffer = 2;
+  CudaExecutable executable = executable_of(gemm);
+  executable.program.buffers.push_back(
+      {BufferRole::input, "scale", DType::f32, {}, 4, executable.program.memory_bytes, InitKind::zeros, {}});
+  executable.program.memory_bytes += 256;
+  executable.program.launches[0].buffers.push_back(3);
+  OnGpu gpu(std::move(executable));
+  gpu.executor.set(0, numbers(gemm.left.dtype, 256));
+  gpu.executor.set(1, numbers(gemm.right.dtype, 512));
+  HostArray scale{DType::f32, {}, std::vector<std::byte>(4)};
+  store_number(DType::f32, 0.25, scale.bytes.data());
+  gpu.executor.set(3, scale);
+  gpu.executor.run(1, 1);
+  const HostArray y = gpu.executor.get(2);
+  const std::vector<double> got = TensorView(y.dtype, y.shape, y.bytes.data()).to_doubles();
+  double sum = 0;
+  for (int64_t k = 0; k < 16; ++k) sum += number(place(gemm.left, 0, 5, k)) * number(place(gemm.right, 0, k, 7));
+  CHECK(got[5 * 32 + 7] == sum / 4);
+}
+
 TEST_CASE("a product that cuBLASLt does not have names its launch") {
   CudaGemm gemm{
       1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e5m2, 32, false), matrix(DType::bf16, 32, false), CudaSums::f32};

@@ -28,6 +28,8 @@ struct Model {
 const Model kModels[] = {
     {"two_layer.ein", Policy::f32, {{"batch", 64}}},
     {"mlp.ein", Policy::bf16, {{"batch", 64}}},
+    {"mlp.ein", Policy::fp8, {{"batch", 64}, {"classes", 16}}},
+    {"gpt2.ein", Policy::fp8, {{"batch", 2}, {"seq", 1024}, {"vocab", 50304}, {"layers", 2}}},
     {"cnn.ein", Policy::f32, {{"batch", 32}}},
     {"attention.ein", Policy::bf16, {{"batch", 8}, {"seq", 256}}},
     {"gpt2.ein", Policy::bf16, {{"batch", 4}, {"seq", 1024}}},

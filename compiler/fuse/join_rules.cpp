@@ -1,0 +1,90 @@
+#include "compiler/fuse/join_rules.h"
+
+#include <algorithm>
+
+#include "compiler/fuse/library_layouts.h"
+#include "compiler/fuse/ordered_kernels.h"
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+constexpr size_t kLargestGroup = 64;
+
+bool reduces(Op op) { return op == Op::reduce || op == Op::arg_reduce || op == Op::fold; }
+
+}  // namespace
+
+void GroupWork::take(const GroupWork& other) {
+  checked |= other.checked;
+  trained |= other.trained;
+  for_library |= other.for_library;
+  transposes |= other.transposes;
+  reduces_rows |= other.reduces_rows;
+  contractions += other.contractions;
+  reductions += other.reductions;
+  contracted += other.contracted;
+  largest = std::max(largest, other.largest);
+}
+
+void JoinRules::find_transposes() {
+  transposes_.assign(graph_.graph.size(), false);
+  for (uint32_t i = graph_.graph.size(); i-- > 0;) {
+    const Node& node = graph_.graph.nodes[i];
+    if (!values_.is_in_memory(NodeId{i}) || (node.op != Op::map && node.op != Op::cast)) continue;
+    const auto& readers = values_.readers(NodeId{i});
+    const auto alike = [&](NodeId r) { return transposes_[r.index] && graph_.shape(r) == graph_.shape(NodeId{i}); };
+    const auto for_tiles = [&](NodeId r) { return alike(r) || bytes_of(graph_[r].type.dtype) == 1; };
+    const bool other = !graph_.order.empty() && !graph_.order[i].empty() && graph_.order[i].back() + 1 != node.type.rank();
+    transposes_[i] =
+        other || (!values_.is_root(NodeId{i}) && std::ranges::any_of(readers, alike) && std::ranges::all_of(readers, for_tiles));
+  }
+}
+
+GroupWork JoinRules::work_of(NodeId id) const {
+  GroupWork work{{{id}, {}}};
+  const Op op = graph_[id].op;
+  work.simple = op == Op::map || op == Op::cast;
+  work.ordered = is_ordered(op);
+  work.largest = graph_.count(id);
+  if (op == Op::contract) work.contractions = 1, work.contracted = work.largest, work.for_library = suits_library(graph_, id, target_);
+  if (reduces(op)) work.reductions = 1, work.reduces_rows = work.largest > 1;
+  work.transposes = transposes_[id.index];
+  return work;
+}
+
+std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const {
+  if (a.attention || b.attention) return "attention is a kernel of its own";
+  if (a.ordered || b.ordered) return "its loops have an order of their own";
+  if ((a.checked && b.trained) || (a.trained && b.checked)) return "a step whose loss or gradients are not finite ends between them";
+  if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
+  if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
+  const NodeId first = b.group.members.front();
+  if (target_.divides_stores && a.reduces_rows && is_reduced_whole(first)) return "what is only summed is computed where it is summed";
+  const int contractions = a.contractions + b.contractions;
+  if (contractions > 1) return "each contraction is a kernel of its own";
+  if (contractions == 0) return {};
+  if (a.for_library || b.for_library) {
+    const bool single = a.group.members.size() == 1 && b.group.members.size() == 1;
+    return single && scales_product(graph_, first, a.group.members.front()) ? "" : "a library multiplies matrices as they lie in memory";
+  }
+  if (a.reductions + b.reductions > 0) return "a reduction needs whole rows of the contraction";
+  if (std::max(a.largest, b.largest) != a.contracted + b.contracted) return "the contraction's result is read more than once per element";
+  if (only_reduced(first)) return "what is only summed is computed where it is summed";
+  if (graph_[first].op == Op::contract) return "what a contraction reads more than once is stored";
+  return {};
+}
+
+// Joined to a contraction, which no reduction can follow, such a value would have to be stored.
+bool JoinRules::only_reduced(NodeId id) const {
+  const auto& readers = values_.readers(id);
+  return !values_.is_root(id) && !readers.empty() && std::ranges::all_of(readers, [&](NodeId r) { return reduces(graph_[r].op); });
+}
+
+// To single numbers, by all that read it.
+bool JoinRules::is_reduced_whole(NodeId id) const {
+  const auto& readers = values_.readers(id);
+  return only_reduced(id) && std::ranges::all_of(readers, [&](NodeId r) { return graph_.count(r) == 1; });
+}
+
+}  // namespace einc

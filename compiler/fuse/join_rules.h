@@ -1,0 +1,47 @@
+// Groups while kernels are formed, and which of them are not tried as one kernel at all.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/fuse/value_places.h"
+
+namespace einc {
+
+struct GroupWork {
+  Group group;
+  bool alive = true;
+  GraphKernel* attention = nullptr;  // already a kernel, joined to no other
+  bool simple = false;               // elementwise nodes of one shape that read each other element by element
+  // Of the members:
+  bool checked = false, trained = false, ordered = false, for_library = false;
+  bool transposes = false, reduces_rows = false;
+  int contractions = 0, reductions = 0;
+  int64_t contracted = 0, largest = 0;
+
+  // What is known of the members of both; the groups themselves are the caller's.
+  void take(const GroupWork& other);
+};
+
+class JoinRules {
+ public:
+  JoinRules(const BoundGraph& graph, const ValuePlaces& values, const KernelTarget& target)
+      : graph_(graph), values_(values), target_(target) {}
+
+  // Once it is known where values are made: finds values whose neighbours in memory lie along another axis than those of what they are made
+  // of, and what is made for those alone.
+  void find_transposes();
+  GroupWork work_of(NodeId id) const;
+  // Why two groups, the first of which the second reads, are not tried; empty when they are.
+  std::string unsuitable(const GroupWork& a, const GroupWork& b) const;
+
+ private:
+  bool only_reduced(NodeId id) const;
+  bool is_reduced_whole(NodeId id) const;
+
+  const BoundGraph& graph_;
+  const ValuePlaces& values_;
+  const KernelTarget& target_;
+  std::vector<bool> transposes_;
+};
+
+}  // namespace einc

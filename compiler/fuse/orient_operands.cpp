@@ -1,0 +1,97 @@
+#include "compiler/fuse/orient_operands.h"
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/fuse/contraction_labels.h"
+#include "compiler/fuse/library_layouts.h"
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+class Orienter {
+ public:
+  Orienter(const BoundGraph& graph, const KernelTarget& target) : graph_(graph), target_(target), to_(graph.graph.size()) {}
+
+  std::unique_ptr<const Graph> run() {
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      if (graph_.live[i] && suits_library(graph_, NodeId{i}, target_)) find_uses(NodeId{i});
+    if (copies_ == 0) return nullptr;
+    out_ = graph_.graph;
+    out_.nodes.clear();
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) add(NodeId{i});
+    for (Output& output : out_.outputs) output.node = to_[output.node.index];
+    for (std::vector<Update>* list : {&out_.updates, &out_.gradients})
+      for (Update& update : *list) update = {to_[update.target.index], to_[update.value.index]};
+    if (out_.loss.valid()) out_.loss = to_[out_.loss.index];
+    return std::make_unique<const Graph>(std::move(out_));
+  }
+
+ private:
+  using Axes = std::vector<int>;  // contracted ones that have more than one step
+
+  void find_uses(NodeId contraction) {
+    const ContractionLabels labels(graph_, contraction, contraction);
+    for (size_t t : {0, 1}) {
+      const NodeId value = labels.tensors[t];
+      const Node& node = graph_[value];
+      if (bytes_of(node.type.dtype) != 1 || node.op != Op::map) continue;
+      Axes axes;
+      for (size_t i = 0; i < labels.of[t].size(); ++i)
+        if (graph_.shape(value)[i] > 1 && labels.is_depth(t, i)) axes.push_back(static_cast<int>(i));
+      std::vector<Axes>& known = orientations_[value.index];
+      const auto found = std::find(known.begin(), known.end(), axes);
+      const auto copy = static_cast<size_t>(found - known.begin());
+      if (found == known.end()) {
+        known.push_back(axes);
+        if (copy > 0) ++copies_;
+      }
+      if (copy > 0) uses_[{contraction.index, t}] = copy;
+    }
+  }
+
+  NodeId emit(Node node) {
+    out_.nodes.push_back(std::move(node));
+    return NodeId{out_.size() - 1};
+  }
+  Node moved(NodeId id) const {
+    Node node = graph_[id];
+    for (NodeId& x : node.operands) x = to_[x.index];
+    return node;
+  }
+
+  void add(NodeId id) {
+    Node node = moved(id);
+    for (size_t t = 0; t < node.operands.size(); ++t)
+      if (const auto use = uses_.find({id.index, t}); use != uses_.end()) node.operands[t] = copy_of(graph_[id].operands[t], use->second);
+    to_[id.index] = emit(std::move(node));
+    const auto oriented = orientations_.find(id.index);
+    if (oriented == orientations_.end()) return;
+    for (size_t copy = 1; copy < oriented->second.size(); ++copy) made_[{id.index, copy}] = emit(moved(id));
+  }
+
+  // A view of a value as one of its copy.
+  NodeId copy_of(NodeId view, size_t copy) {
+    const auto known = made_.find({view.index, copy});
+    if (known != made_.end()) return known->second;
+    Node node = graph_[view];
+    node.operands[0] = copy_of(node.operands[0], copy);
+    return made_[{view.index, copy}] = emit(std::move(node));
+  }
+
+  const BoundGraph& graph_;
+  const KernelTarget& target_;
+  std::map<uint32_t, std::vector<Axes>> orientations_;  // of values: the first is the value itself, then its copies
+  std::map<std::pair<uint32_t, size_t>, size_t> uses_;  // by contraction and operand: the copy
+  std::map<std::pair<uint32_t, size_t>, NodeId> made_;  // by node and copy, in the new graph
+  size_t copies_ = 0;
+  std::vector<NodeId> to_;
+  Graph out_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Graph> orient_operands(const BoundGraph& graph, const KernelTarget& target) { return Orienter(graph, target).run(); }
+
+}  // namespace einc

@@ -1,0 +1,126 @@
+// Training in fp8 on the emulated GPU, its products by cuBLASLt, against the interpreter: results and gradients, the maxima that scale
+// the next run, and what the plan does: every product of whole 16s is the library's, an operand that is contracted along two axes is cast
+// once, in both orientations.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "compiler/precision/assign.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/simplify.h"
+#include "tests/support/run_cuda.h"
+
+using namespace einc;
+
+namespace {
+
+Graph trained(const Graph& elaborated) {
+  return assign_precision(simplify(expand(elaborated, Roots::training), Roots::training), Policy::fp8, Fp8Scaling::delayed);
+}
+
+const char* kPerceptron = R"(
+dim batch = 32, seq = 16, wide = 64, hidden = 128, classes = 32
+input x: f32[batch seq wide]
+input label: i32[batch seq]
+param w1: [wide hidden] ~ normal(std = 0.2)
+param b1: [hidden] ~ zeros
+param w2: [hidden classes] ~ normal(std = 0.2)
+h = gelu(einsum(x, w1, "batch seq wide, wide hidden -> batch seq hidden") + b1)
+output logits = einsum(h, w2, "batch seq hidden, hidden classes -> batch seq classes")
+loss = mean(cross_entropy(logits, label, classes))
+minimize loss using adamw(lr = 0.01)
+)";
+
+// The distance of two tensors, of the length of the second: where a value lies between two numbers of fp8 either way of summing it decides.
+double distance(const Tensor& found, const Tensor& wanted) {
+  double apart = 0, length = 0;
+  for (int64_t i = 0; i < wanted.count(); ++i) {
+    apart += std::pow(found.real_at(i) - wanted.real_at(i), 2);
+    length += std::pow(wanted.real_at(i), 2);
+  }
+  return std::sqrt(apart / std::max(length, 1e-30));
+}
+
+void check_agrees(const Graph& graph, const Bindings& dims, double tolerance) {
+  const TensorMap inputs = some_inputs(graph, dims), params = initial_params(graph, dims, 1);
+  TensorMap states = initial_states(graph, dims, 1);
+  for (int step = 0; step < 3; ++step) {  // the first scales by 1, later ones by the maxima of the run before
+    InterpretOptions options;
+    options.arithmetic = Arithmetic::stored;
+    const InterpretResult wanted = interpret(graph, dims, inputs, params, states, options);
+    const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, Fusion::on, 1);
+    CAPTURE(step);
+    CHECK(distance(*found.loss, *wanted.loss) < tolerance);
+    for (const auto& [name, output] : found.outputs)
+      for (const auto& [other, expected] : wanted.outputs)
+        if (name == other) CHECK(distance(output, expected) < tolerance);
+    for (const auto& [name, gradient] : found.gradients) {
+      CAPTURE(name.str());
+      CHECK(distance(gradient, wanted.gradients.at(name)) < tolerance);
+    }
+    for (const auto& [name, value] : wanted.states) {
+      if (name.str().find("amax") == std::string::npos) continue;
+      CAPTURE(name.str());
+      CHECK(distance(found.states.at(name), value) < tolerance);
+      states[name] = value;
+    }
+  }
+}
+
+struct Launches {
+  int library = 0, own = 0, transposing = 0;
+};
+
+Launches counts_of(const Graph& graph, const Bindings& dims) {
+  CudaOptions options;
+  options.library_products = 1;
+  const auto program = compile_for_cuda(graph, dims, options);
+  Launches counts;
+  for (size_t i = 0; i < program->executable.calls.size(); ++i) {
+    const auto& gemm = program->executable.calls[i].gemm;
+    const Kernel& kernel = *program->list.kernels[i].kernel;
+    if (gemm && gemm->scale && bytes_of(gemm->left.dtype) == 1)
+      ++counts.library;
+    else if (kernel.contraction && !kernel.contraction->rows.empty() && !kernel.contraction->columns.empty())
+      ++counts.own;
+  }
+  for (const std::string& text : program->executable.texts)
+    if (text.find("tile0_") != std::string::npos) ++counts.transposing;
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: fp8 training") {
+  const Graph graph = trained(compile_text(kPerceptron));
+  check_agrees(graph, {}, 2e-2);
+  // Two forward; two weight gradients and one of what lies between backward.
+  const Launches counts = counts_of(graph, {});
+  CHECK(counts.library == 5);
+  CHECK(counts.own == 0);
+}
+
+TEST_CASE("cuda: fp8 where sizes are no multiples of 16") {
+  std::string text = kPerceptron;
+  text.replace(text.find("classes = 32"), 12, "classes = 10");
+  const Graph graph = trained(compile_text(text));
+  check_agrees(graph, {}, 2e-2);
+  CHECK(counts_of(graph, {}).library == 2);
+}
+
+TEST_CASE("cuda: fp8 casts of large values transpose through shared memory, with their maximum") {
+  const Bindings dims{{"batch", 128}, {"seq", 16}, {"wide", 48}, {"hidden", 96}, {"classes", 32}};
+  const Graph graph = trained(compile_text(kPerceptron, dims));
+  CHECK(counts_of(graph, dims).transposing >= 2);
+  check_agrees(graph, dims, 2e-2);
+}
+
+TEST_CASE("cuda: GPT-2 in fp8") {
+  const Bindings dims{{"batch", 2}, {"seq", 32}, {"vocab", 48}, {"layers", 1}, {"heads", 2}, {"head", 16}};
+  const Graph graph = trained(compile_example("gpt2.ein", dims));
+  check_agrees(graph, dims, 4e-2);
+  const Launches counts = counts_of(graph, dims);
+  // Of a block 4 products of weights, 2 of attention, and the logits; backward twice as many.
+  CHECK(counts.library == 21);
+  CHECK(counts.own == 0);
+}
