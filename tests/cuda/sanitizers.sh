@@ -20,7 +20,7 @@ fi
 failed=0
 check() {  # TOOL PROGRAM TEST_CASES
   local status=0
-  timeout 150 "$sanitizer" --tool "$1" --error-exitcode 99 "$2" --test-case="$3" >"$log" 2>&1 || status=$?
+  timeout 90 "$sanitizer" --tool "$1" --error-exitcode 99 "$2" --test-case="$3" >"$log" 2>&1 || status=$?
   if [ $status -eq 0 ]; then
     echo "$1, $3: $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -n 1)"
   elif grep -q 'Device not supported' "$log"; then
