@@ -17,6 +17,7 @@ constexpr int64_t kSmallestDepth = 4, kSmallestWork = 512;
 constexpr int64_t kPartialBytes = 1 << 20;
 constexpr int64_t kPage = 4096;
 constexpr int kCrowdedRows = 8;
+constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -194,6 +195,10 @@ class Tiler {
     t_.block_rows = even_blocks(m, processor_.level2_bytes / share / (t_.block_depth * bytes()), t_.tile_rows);
     t_.block_columns = round_up(n, t_.tile_columns());
     if (t_.depth_in_blocks()) t_.block_columns = even_blocks(n, kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
+    const Scalar* load = plain_load(right());
+    if (t_.right == PanelSource::by_width && load && load->index.affine.coefficient(t_.column) == 1 && m >= t_.tile_rows &&
+        n >= 2 * t_.tile_columns() && k >= kFilledMeanwhile)
+      t_.right_panels = 2;
   }
 
   // Threads divide the axis that costs less: what the other operand's panels take is done by each of them.
@@ -238,7 +243,7 @@ int64_t TiledContraction::right_elements() const {
 int64_t TiledContraction::partial_elements() const { return depth_in_blocks() ? block_rows * block_columns : 0; }
 
 int64_t TiledContraction::scratch_bytes() const {
-  return (round_up(left_elements(), lanes) + right_elements() + partial_elements()) * bytes_of(dtype);
+  return (round_up(left_elements(), lanes) + right_panels * right_elements() + partial_elements()) * bytes_of(dtype);
 }
 
 const Scalar* largest_load(const TiledContraction& plan, ValueId value) {
