@@ -126,6 +126,11 @@ TEST_CASE("contractions: a panel is filled while another is read") {
   check({product(kLayouts[0], "f64"), {{"m", 60}, {"n", 512}, {"k", 130}}}, Expect::two_panels);
 }
 
+// A large right operand of long rows: a few depths at a time, whatever the number of rows.
+TEST_CASE("contractions: few rows") {
+  for (const int64_t m : {1, 2, 3, 5, 8}) check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 8201}, {"k", 70}}}, Expect::tiles);
+}
+
 // Where the processor multiplies tiles of bf16: their tails along each axis, and sums in blocks of depth.
 TEST_CASE("contractions: bf16") {
   constexpr int64_t kSizes[][3] = {{17, 63, 65}, {64, 96, 64}, {33, 50, 1030}, {16, 16, 32}, {100, 31, 33}};
