@@ -15,8 +15,9 @@ namespace {
 constexpr int64_t kDeepest = 768;  // of a depth block
 constexpr int64_t kSmallestDepth = 4, kSmallestWork = 512;
 constexpr int64_t kPartialBytes = 1 << 20;
-constexpr int64_t kPage = 4096;
+constexpr int64_t kPage = 4096, kPagesAtOnce = 32;
 constexpr int kCrowdedRows = 8;
+constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -145,16 +146,14 @@ class Tiler {
       int64_t columns = round_up(t_.columns(), t_.tile_columns());
       if (depth < t_.depths()) columns = even_blocks(t_.columns(), 4 * kPartialBytes / (rows * bytes()), t_.tile_columns());
       const auto blocks = [](int64_t extent, int64_t size) { return static_cast<double>(divide_up(extent, size)); };
-      const double right = k * n * blocks(t_.rows(), rows) * packing_cycles(t_.right),
-                   left = k * m * blocks(t_.columns(), columns) * packing_cycles(t_.left),
+      const double right_cycles = k * n * blocks(t_.rows(), rows) * packing_cycles(t_.right, right()),
+                   left_cycles = k * m * blocks(t_.columns(), columns) * packing_cycles(t_.left, left()),
                    parts = m * n * (blocks(t_.depths(), depth) - 1) * 3;
-      if (best == 0 || right + left + parts < best)
-        best = right + left + parts, t_.block_depth = std::min(depth, t_.depths()), t_.block_rows = rows, t_.block_columns = columns;
+      if (best == 0 || right_cycles + left_cycles + parts < best)
+        best = right_cycles + left_cycles + parts, t_.block_depth = std::min(depth, t_.depths()), t_.block_rows = rows,
+        t_.block_columns = columns;
     }
   }
-
-  // Of as many elements as a vector has lanes.
-  static double packing_cycles(PanelSource source) { return source == PanelSource::in_place ? 0 : source == PanelSource::by_width ? 3 : 6; }
 
   // The tile that fills the registers and divides the result with the fewest cycles: two products and two loads a cycle,
   // four cycles until a sum can be added to again, and a share of what operands cost to come from the second cache.
@@ -208,28 +207,58 @@ class Tiler {
   void choose_blocks() {
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
     t_.block_depth = k <= kDeepest ? k : even_blocks(k, kDeepest, t_.lanes);
+    if (reads_long_rows_once()) t_.block_depth = even_blocks(k, kPagesAtOnce, t_.lanes);
     // Beside rows there lie one panel of columns in the second cache, or all columns of an operand that is read in place.
     const int64_t share = t_.right == PanelSource::in_place && t_.left != PanelSource::in_place ? 8 : 2;
     t_.block_rows = even_blocks(m, processor_.level2_bytes / share / (t_.block_depth * bytes()), t_.tile_rows);
     t_.block_columns = round_up(n, t_.tile_columns());
     if (t_.depth_in_blocks()) t_.block_columns = even_blocks(n, kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
+    const Scalar* load = plain_load(right());
+    if (t_.right == PanelSource::by_width && load && load->index.affine.coefficient(t_.column) == 1 && m >= t_.tile_rows &&
+        n >= 2 * t_.tile_columns() && k >= kFilledMeanwhile)
+      t_.right_panels = 2;
+  }
+
+  // Each depth of the right operand lies in pages of its own, and one tile of rows reads all of it: a few depths are read from end to
+  // end before the next ones, as many as have their pages in the TLB.
+  bool reads_long_rows_once() const {
+    const bool streamed = t_.depths() * t_.columns() * bytes() > processor_.level2_bytes && t_.columns() * bytes() >= kPage;
+    return t_.right == PanelSource::in_place && unit_axis(right()) == t_.column && t_.rows() <= t_.tile_rows && streamed;
   }
 
   // Threads divide the axis that costs less: what the other operand's panels take is done by each of them.
   void choose_split() {
     const int64_t row_tiles = divide_up(t_.rows(), t_.tile_rows), column_tiles = divide_up(t_.columns(), t_.tile_columns());
-    const double by_rows = split_cost(row_tiles, t_.right, t_.columns() * divide_up(t_.rows(), 2 * t_.block_rows));
-    const double by_columns = split_cost(column_tiles, t_.left, t_.rows() * divide_up(t_.columns(), 2 * t_.block_columns));
+    const double right_cycles = packing_cycles(t_.right, right()) * static_cast<double>(divide_up(t_.rows(), 2 * t_.block_rows));
+    const double left_cycles = packing_cycles(t_.left, left()) * static_cast<double>(divide_up(t_.columns(), 2 * t_.block_columns));
+    const double by_rows = split_cost(row_tiles, right_cycles * static_cast<double>(t_.columns()));
+    const double by_columns = split_cost(column_tiles, left_cycles * static_cast<double>(t_.rows()));
     t_.shared = by_columns <= by_rows ? SharedAxis::columns : SharedAxis::rows;
     t_.parts = t_.shared == SharedAxis::columns ? column_tiles : row_tiles;
   }
 
   // Cycles of the slower of two threads, over the depth: its tiles and the packing that both do.
-  double split_cost(int64_t tiles, PanelSource other, int64_t packed) const {
+  double split_cost(int64_t tiles, double packing) const {
     const double vectors = static_cast<double>(t_.rows()) * static_cast<double>(t_.columns()) / t_.lanes;
     const double work = vectors / (t_.microkernel == Microkernel::matrix_tiles ? 16 : 2);
     const double share = static_cast<double>(divide_up(tiles * t_.batches, 2)) / static_cast<double>(tiles * t_.batches);
-    return work * share + (t_.batches > 1 ? 0 : packing_cycles(other) * static_cast<double>(packed) / t_.lanes);
+    return work * share + (t_.batches > 1 ? 0 : packing / t_.lanes);
+  }
+
+  // For a vector of an operand's panel: to move it and to compute what it is made of.
+  double packing_cycles(PanelSource source, ValueId operand) const {
+    constexpr double kDear = 30;
+    if (source == PanelSource::in_place) return 0;
+    double cycles = source == PanelSource::by_width ? 3 : 6;
+    std::vector<bool> used(t_.kernel.values.size(), false);
+    used[operand] = true;
+    for (size_t i = operand + 1; i-- > 0;) {
+      if (!used[i]) continue;
+      const Scalar& v = t_.kernel.values[i];
+      for (ValueId x : v.operands) used[x] = true;
+      if (v.kind == ScalarKind::random || (v.kind == ScalarKind::map && is_transcendental(v.fn))) cycles += kDear;
+    }
+    return cycles;
   }
 
   const Processor& processor_;
@@ -256,7 +285,7 @@ int64_t TiledContraction::right_elements() const {
 int64_t TiledContraction::partial_elements() const { return depth_in_blocks() ? block_rows * block_columns : 0; }
 
 int64_t TiledContraction::scratch_bytes() const {
-  return (round_up(left_elements(), lanes) + right_elements() + partial_elements()) * bytes_of(dtype);
+  return (round_up(left_elements(), lanes) + right_panels * right_elements() + partial_elements()) * bytes_of(dtype);
 }
 
 const Scalar* largest_load(const TiledContraction& plan, ValueId value) {

@@ -63,9 +63,11 @@ class ContractionEmitter : PanelEmitter {
   void block(const Block& block) {
     pack_left(block);
     tiles(block.columns, t_.tile_columns(), t_.columns(), [&](Register column, int64_t width) {
-      pack_right(block, column, width);
+      make_right_panel(block, column, width);
+      const std::optional<NextPanel> next = next_right_panel(block, column);
       tiles(block.rows, t_.tile_rows, t_.rows(),
-            [&](Register row, int64_t count) { tile(block, row, static_cast<int>(count), column, width); });
+            [&](Register row, int64_t count) { tile(block, row, static_cast<int>(count), column, width, next); });
+      if (next) copy_rest(*next, block);
     });
   }
 
@@ -73,20 +75,16 @@ class ContractionEmitter : PanelEmitter {
 
   using Sums = RegisterBlock::Sums;
 
-  void tile(const Block& block, Register row, int count, Register column, int64_t width) {
+  void tile(const Block& block, Register row, int count, Register column, int64_t width, const std::optional<NextPanel>& next) {
     if (t_.microkernel == Microkernel::matrix_tiles) return matrix_tile(block, row, count, column, width);
     const int vectors = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
     const Source left = left_source(block, row), right = right_source(block, column, vectors);
     Register partial = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
                                                  times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
     Register tail = last_lanes(width);
-    std::vector<Stream> streams;
-    if (count == t_.tile_rows) {
-      streams = result_lines(row, column);
-      if (const auto panel = next_panel(block, row, column)) streams.push_back(*panel);
-      if (const auto rows = next_rows(left)) streams.push_back(*rows);
-    }
-    Sums sums = multiply(left, right, block, count, vectors, tail, streams, first_sums(block, partial, count * vectors));
+    std::function<void(Register)> before_phase;
+    if (count == t_.tile_rows) before_phase = meanwhile(block, row, column, left, next);
+    Sums sums = multiply(left, right, block, count, vectors, tail, before_phase, first_sums(block, partial, count * vectors));
     if (!t_.depth_in_blocks()) return epilogue(sums, row, count, column, width);
     BasicBlock *done = ValueEmitter::block("done"), *more = ValueEmitter::block("more"), *after = ValueEmitter::block("after");
     b_.CreateCondBr(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), done, more);
@@ -98,6 +96,20 @@ class ContractionEmitter : PanelEmitter {
       b_.CreateAlignedStore(sums[k], at(partial, i64(static_cast<int64_t>(k) * t_.lanes)), panel_alignment());
     b_.CreateBr(after);
     b_.SetInsertPoint(after);
+  }
+
+  // What a whole tile does besides: it fetches what is wanted soon and copies its share of the next panel.
+  std::function<void(Register)> meanwhile(const Block& block, Register row, Register column, const Source& left,
+                                          const std::optional<NextPanel>& next) {
+    std::vector<Stream> streams = result_lines(row, column);
+    if (const auto panel = next_panel(block, row, column)) streams.push_back(*panel);
+    if (const auto rows = next_rows(left)) streams.push_back(*rows);
+    if (streams.empty() && !next) return {};
+    Register before = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), phases());
+    return [this, streams, next, before](Register phase) {
+      for (const Stream& s : streams) fetch(s, phase);
+      if (next) copy_share(*next, share_of(b_.CreateAdd(before, phase)));
+    };
   }
 
   // What must be masked when the last vector of columns is read where it lies.
@@ -129,20 +141,17 @@ class ContractionEmitter : PanelEmitter {
   }
 
   Sums multiply(const Source& left, const Source& right, const Block& block, int count, int vectors, Register tail,
-                const std::vector<Stream>& streams, Sums sums) {
+                const std::function<void(Register)>& before_phase, Sums sums) {
     const RegisterBlock registers{b_, vector_, alignment(), count, vectors, tail};
     NarrowOperand narrow{left.base, left.width, left.depth};
     WideOperand wide{right.base, right.depth, t_.right == PanelSource::in_place ? alignment() : panel_alignment()};
     Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
     if (t_.depths() >= kDepthUnroll) {
       Register steps = b_.CreateUDiv(depth, i64(kDepthUnroll));
-      if (streams.empty())
-        sums = registers.multiply(narrow, wide, steps, kDepthUnroll, std::move(sums));
+      if (before_phase)
+        sums = registers.multiply_in_phases(narrow, wide, steps, kDepthUnroll, phases(), phase_steps(), std::move(sums), before_phase);
       else
-        sums =
-            registers.multiply_in_phases(narrow, wide, steps, kDepthUnroll, kPhases, phase_steps(), std::move(sums), [&](Register phase) {
-              for (const Stream& s : streams) fetch(s, phase);
-            });
+        sums = registers.multiply(narrow, wide, steps, kDepthUnroll, std::move(sums));
     }
     if (t_.depths() % kDepthUnroll != 0 || t_.block_depth % kDepthUnroll != 0)
       sums = registers.multiply(narrow, wide, b_.CreateURem(depth, i64(kDepthUnroll)), 1, std::move(sums));

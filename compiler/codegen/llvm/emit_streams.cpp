@@ -6,17 +6,20 @@
 
 namespace einc {
 
-void PanelEmitter::fetch(const Stream& s, Register phase) {
+void PanelEmitter::prefetch(Register address, Wanted wanted) {
   constexpr unsigned kIntoFirst = 3, kIntoSecond = 2;  // of the caches
-  const bool written = s.wanted == Wanted::written;
+  const bool written = wanted == Wanted::written;
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {address, b_.getInt32(written ? 1 : 0), b_.getInt32(written ? kIntoFirst : kIntoSecond), b_.getInt32(1)});
+}
+
+void PanelEmitter::fetch(const Stream& s, Register phase) {
   for (int64_t k = 0; k < s.per_phase; ++k) {
     Register line = b_.CreateAdd(s.first, b_.CreateAdd(times(phase, s.per_phase), i64(k)));
     Register row = s.lines == 1 ? line : b_.CreateUDiv(line, i64(s.lines));
     Register place = times(smaller(row, i64(s.rows - 1)), s.pitch);
     if (s.lines > 1) place = b_.CreateAdd(place, times(b_.CreateURem(line, i64(s.lines)), kLine));
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                       {b_.CreateGEP(b_.getInt8Ty(), s.base, place), b_.getInt32(written ? 1 : 0),
-                        b_.getInt32(written ? kIntoFirst : kIntoSecond), b_.getInt32(1)});
+    prefetch(b_.CreateGEP(b_.getInt8Ty(), s.base, place), s.wanted);
   }
 }
 
@@ -29,7 +32,7 @@ std::vector<PanelEmitter::Stream> PanelEmitter::result_lines(Register row, Regis
     Stream s{
         element(store.buffer, place_of(store.index).scalar), i64(0), store.index.affine.coefficient(t_.row) * size, 0, t_.tile_rows, 0};
     s.lines = (t_.tile_columns() * size + kLine - 1) / kLine;
-    s.per_phase = (s.rows * s.lines + kPhases - 1) / kPhases;
+    s.per_phase = (s.rows * s.lines + phases() - 1) / phases();
     s.wanted = Wanted::written;
     streams.push_back(s);
   }
@@ -67,7 +70,8 @@ void PanelEmitter::fetch_tile(Register row, int count, Register column) {
 }
 
 std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block, Register row, Register column) {
-  const Scalar* load = t_.right == PanelSource::in_place ? nullptr : largest_load(t_, kernel_.contraction->right);
+  const bool copied = t_.right == PanelSource::in_place || t_.right_panels > 1;
+  const Scalar* load = copied ? nullptr : largest_load(t_, kernel_.contraction->right);
   if (!load || t_.rows() < t_.tile_rows) return std::nullopt;
   const int64_t size = bytes_of(kernel_.buffers[load->slot].dtype);
   const int64_t along_columns = load->index.affine.coefficient(t_.column) * size,
@@ -84,8 +88,8 @@ std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block,
   else
     return std::nullopt;
   const int64_t tiles = std::max<int64_t>(1, t_.block_rows / t_.tile_rows);
-  s.per_phase = (s.rows * s.lines + kPhases * tiles - 1) / (kPhases * tiles);
-  s.first = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), kPhases * s.per_phase);
+  s.per_phase = (s.rows * s.lines + phases() * tiles - 1) / (phases() * tiles);
+  s.first = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), phases() * s.per_phase);
   return s;
 }
 
@@ -94,7 +98,7 @@ std::optional<PanelEmitter::Stream> PanelEmitter::next_rows(const Source& left) 
   const int64_t size = bytes_of(t_.dtype);
   Stream s{at(left.base, i64(t_.tile_rows * left.width)), i64(0), left.width * size, t_.block_depth * size / kLine + 1, t_.tile_rows, 1};
   if (left.depth != 1) s.pitch = left.depth * size, s.lines = 1, s.rows = t_.block_depth;
-  s.per_phase = (s.rows * s.lines + kPhases - 1) / kPhases;
+  s.per_phase = (s.rows * s.lines + phases() - 1) / phases();
   return s;
 }
 
