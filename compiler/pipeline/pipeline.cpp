@@ -19,8 +19,9 @@ constexpr Pass kPasses[] = {
      [](Graph g, const PipelineOptions& o) { return simplify(std::move(g), o.roots); }, true},
     {"precision", "a dtype for every node, casts as nodes",
      [](Graph g, const PipelineOptions& o) {
-       const bool trains = o.roots == Roots::training && g.loss.valid();
-       return assign_precision(g, o.precision, trains ? Fp8Scaling::delayed : Fp8Scaling::current);
+       const bool training = o.roots == Roots::training, trains = training && g.loss.valid();
+       const ParamStorage storage = training && !trains ? ParamStorage::as_read : o.storage;
+       return assign_precision(g, o.precision, trains ? Fp8Scaling::delayed : Fp8Scaling::current, storage);
      },
      false},
 };
