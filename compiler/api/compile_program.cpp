@@ -123,7 +123,6 @@ ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& option
   const Compilation& c = graphs.compilation;
   PipelineOptions other = options;
   other.observe = nullptr;
-  if (std::find(parts.begin(), parts.end(), Part::training) == parts.end()) other.storage = ParamStorage::as_read;
   for (const Part part : parts) {
     EINC_CHECK(part != Part::accumulation, "micro-batches have a compilation of their own");
     if (part != Part::forward && !c.graph->loss.valid()) continue;

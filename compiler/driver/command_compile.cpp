@@ -148,7 +148,6 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   }
   PipelineOptions inference_options = options;
   inference_options.roots = Roots::inference;
-  inference_options.storage = ParamStorage::as_read;
   inference_options.observe = nullptr;
   const Graph inference = run_passes(*c.elaborated, inference_options);
   report_options.inference = &inference;

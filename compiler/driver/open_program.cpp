@@ -74,7 +74,6 @@ PipelineOptions program_options(const Bindings& dims, Roots roots, const std::st
   PipelineOptions options;
   options.dims = dims;
   options.roots = roots;
-  if (roots == Roots::inference) options.storage = ParamStorage::as_read;
   if (!precision.empty()) options.precision = *parse_policy(precision);
   return options;
 }

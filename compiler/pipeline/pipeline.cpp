@@ -19,9 +19,8 @@ constexpr Pass kPasses[] = {
      [](Graph g, const PipelineOptions& o) { return simplify(std::move(g), o.roots); }, true},
     {"precision", "a dtype for every node, casts as nodes",
      [](Graph g, const PipelineOptions& o) {
-       const bool training = o.roots == Roots::training, trains = training && g.loss.valid();
-       const ParamStorage storage = training && !trains ? ParamStorage::as_read : o.storage;
-       return assign_precision(g, o.precision, trains ? Fp8Scaling::delayed : Fp8Scaling::current, storage);
+       const bool trains = o.roots == Roots::training && g.loss.valid();
+       return assign_precision(g, o.precision, trains ? Fp8Scaling::delayed : Fp8Scaling::current, o.storage);
      },
      false},
 };
@@ -53,7 +52,9 @@ Compilation compile_loaded(Compilation c, std::optional<FileId> file, const Pipe
 
 std::span<const Pass> passes() { return kPasses; }
 
-Graph run_passes(Graph graph, const PipelineOptions& options) {
+Graph run_passes(Graph graph, const PipelineOptions& given) {
+  PipelineOptions options = given;
+  options.storage = graph.loss.valid() ? ParamStorage::masters : ParamStorage::as_read;
   for (const Pass& pass : kPasses) {
     if (pass.optional && std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
     const Stopwatch watch;

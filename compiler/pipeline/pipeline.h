@@ -20,7 +20,7 @@ struct PipelineOptions {
   Bindings dims;                       // -D name=value
   Policy precision = Policy::inherit;  // --precision
   Roots roots = Roots::training;
-  ParamStorage storage = ParamStorage::masters;
+  ParamStorage storage = ParamStorage::masters;  // run_passes decides: masters for what has a loss, in all its parts
   WorkLimits limits{};
   TrainingOptions training;
   std::vector<std::string> disabled;  // --disable=PASS
