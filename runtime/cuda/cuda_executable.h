@@ -8,6 +8,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,8 @@ struct CudaExecutable {
   std::vector<std::string> texts;  // of each function, complete after the prelude
   std::vector<CudaCall> calls;
   int64_t workspace_bytes = 0;  // of cuBLASLt, besides program.memory_bytes
+  // Of buffers that do not lie row-major: their axes as they lie in memory, outermost first.
+  std::map<uint32_t, std::vector<int>> orders;
 };
 
 }  // namespace einc
