@@ -18,6 +18,7 @@ constexpr int64_t kPartialBytes = 1 << 20;
 constexpr int64_t kPage = 4096, kPagesAtOnce = 32;
 constexpr int kCrowdedRows = 8;
 constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
+constexpr int64_t kRowsToConvertFor = 4;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -202,6 +203,14 @@ class Tiler {
       const bool cached = k * n * bytes() <= processor_.level2_bytes / 2 && (step % kPage != 0 || k <= 64);
       if (cached || m <= 4 * t_.tile_rows) t_.right = PanelSource::in_place;
     }
+    if (m < kRowsToConvertFor && reads_bf16_along_columns()) t_.right = PanelSource::in_place;
+  }
+
+  // Few rows use a converted element too seldom to keep it.
+  bool reads_bf16_along_columns() const {
+    const Scalar& v = t_.kernel.values[right()];
+    return t_.dtype == DType::f32 && v.kind == ScalarKind::load && v.dtype == DType::bf16 && v.guards.empty() && v.index.dynamic.empty() &&
+           t_.kernel.buffers[v.slot].dtype == DType::bf16 && v.index.affine.coefficient(t_.column) == 1;
   }
 
   void choose_blocks() {

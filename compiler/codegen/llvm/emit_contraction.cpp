@@ -14,6 +14,7 @@ namespace {
 using llvm::BasicBlock;
 
 constexpr int kTileRows = TiledContraction::kTileRows;
+constexpr int64_t kDepthsAhead = 12;   // of few rows, whose other operand streams from memory
 constexpr size_t kShortEpilogue = 12;  // values that are worth repeating for every vector of a tile
 
 class ContractionEmitter : PanelEmitter {
@@ -144,7 +145,12 @@ class ContractionEmitter : PanelEmitter {
                 const std::function<void(Register)>& before_phase, Sums sums) {
     const RegisterBlock registers{b_, vector_, alignment(), count, vectors, tail};
     NarrowOperand narrow{left.base, left.width, left.depth};
-    WideOperand wide{right.base, right.depth, t_.right == PanelSource::in_place ? alignment() : panel_alignment()};
+    WideOperand wide{right.base, right.depth, panel_alignment()};
+    if (t_.right == PanelSource::in_place) {
+      const DType stored = kernel_.values[kernel_.contraction->right].dtype;
+      wide.align = llvm::Align(static_cast<uint64_t>(bytes_of(stored)));
+      if (stored == DType::bf16) wide.dtype = stored, wide.fetched_ahead = kDepthsAhead * right.depth * bytes_of(stored);
+    }
     Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
     if (t_.depths() >= kDepthUnroll) {
       Register steps = b_.CreateUDiv(depth, i64(kDepthUnroll));
