@@ -51,7 +51,7 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class Expect { two_panels, tiles, anything };
+enum class Expect { two_panels, two_panels_by_rows, tiles, anything };
 
 void check(const Case& test, Expect expect = Expect::anything) {
   CAPTURE(test.program);
@@ -64,11 +64,13 @@ void check(const Case& test, Expect expect = Expect::anything) {
   const InterpretResult wanted = interpret(graph, test.dims, inputs, {}, {});
   CpuOptions options;
   options.cache.clear();
+  if (expect == Expect::two_panels_by_rows) options.processor = native_processor(), options.processor->level2_bytes = 64 << 10;
   const CpuProgram program(graph, test.dims, options);
   if (expect != Expect::anything) {
     const auto& functions = program.lowered().lowered.functions;
     CHECK(std::any_of(functions.begin(), functions.end(), [&](const PlannedKernel& f) {
-      return f.tiles.has_value() && (expect == Expect::tiles || f.tiles->right_panels == 2);
+      if (!f.tiles || expect == Expect::tiles) return f.tiles.has_value();
+      return f.tiles->right_panels == 2 && (expect == Expect::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
     }));
   }
   const std::vector<Tensor> one = run_on(1, program, inputs);
@@ -123,6 +125,8 @@ TEST_CASE("contractions: blocks of depth, rows and columns") {
 TEST_CASE("contractions: a panel is filled while another is read") {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{65, 1024, 1030}, {700, 1024, 100}, {40, 2048, 515}})
     check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", n}, {"k", k}}}, Expect::two_panels);
+  for (const int64_t m : {197, 200, 310})
+    check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 144}, {"k", 100}}}, Expect::two_panels_by_rows);
   check({product(kLayouts[0], "f64"), {{"m", 60}, {"n", 512}, {"k", 130}}}, Expect::two_panels);
 }
 
