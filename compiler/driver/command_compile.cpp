@@ -12,6 +12,7 @@
 #include "compiler/driver/emit_cuda.h"
 #include "compiler/driver/emit_native.h"
 #include "compiler/driver/emit_object.h"
+#include "compiler/driver/launch_plan.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
@@ -24,8 +25,8 @@
 namespace einc {
 namespace {
 
-constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels", "llvm", "asm",
-                                      "obj", "cuda",  "ptx",  "cubin",  "dot",     "json"};
+constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels",  "llvm", "asm",
+                                      "obj", "cuda",  "ptx",  "cubin",  "launches", "dot",  "json"};
 
 struct CompileRequest {
   std::string file;
@@ -45,10 +46,10 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->expected(0, 1)
       ->default_str("text")
       ->check(CLI::IsMember({"text", "json"}));
-  app.add_option(
-         "--emit", r.emit,
-         "print a level of the whole program: ast, graph, grad, shapes, kernels, llvm, asm, cuda, ptx, dot or json; obj: write an object "
-         "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
+  app.add_option("--emit", r.emit,
+                 "print a level of the whole program: ast, graph, grad, shapes, kernels, llvm, asm, cuda, ptx, launches (what an NVIDIA "
+                 "GPU is given to do), dot or json; obj: write an object "
+                 "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
   app.add_option("-o", r.object.path, "where to write what --emit=obj makes: model.o, and model.h beside it; or what --emit=cubin makes");
   app.add_option("--arch", r.arch, "GPU that --emit=ptx and cubin make code for: sm_80, sm_90, sm_100");
@@ -174,6 +175,7 @@ ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bi
   cuda.fusion = fusion_without(request.disable);
   const auto program = compile_for_cuda(graph, dims, cuda);
   if (request.explain == "gemm") fmt::print("{}", explain_gemm(*program));
+  if (request.emit == "launches") fmt::print("{}", launch_plan(*program));
   if (request.emit != "cuda" && request.emit != "ptx" && request.emit != "cubin") return ExitStatus::done;
   return emit_cuda(program->executable, request.emit, {request.arch, request.object.path});
 }
@@ -187,7 +189,7 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
   if (request.emit == "kernels" || request.emit == "llvm" || request.emit == "asm" || request.explain == "fusion")
     show_native(request, graph, options.dims);
-  if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.explain == "gemm")
+  if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.emit == "launches" || request.explain == "gemm")
     return show_cuda(request, graph, options.dims);
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));

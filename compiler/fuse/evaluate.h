@@ -81,6 +81,9 @@ class KernelEvaluator {
   // The same for a label that a contraction sums over.
   void set_summed_index(NodeId contract, int label, Subscript index) { summed_[{contract.index, label}] = std::move(index); }
 
+  // Whether the kernel computes the node's values, rather than loading them.
+  bool computes(NodeId id) const { return !is_source(graph_[id].op) && (member_[id.index] || !in_memory_[id.index]); }
+
   // Where an element lies in memory; which it is, counted row-major.
   Subscript address(NodeId id, const Indices& at) const;
   Subscript number(NodeId id, const Indices& at) const;
@@ -111,6 +114,7 @@ class KernelEvaluator {
   ValueId pad(NodeId id, const Indices& at);
   ValueId concat(NodeId id, const Indices& at);
   ValueId gather(NodeId id, const Indices& at);
+  ValueId one_hot(NodeId id, const Indices& at);
   ValueId fold(NodeId id, const Indices& at);
   ValueId guarded(const std::vector<Range>& ranges, ValueId otherwise, NodeId id, const Indices& at);
   Indices split_index(NodeId id, const Indices& at);

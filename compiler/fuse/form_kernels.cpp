@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <queue>
 
-#include "compiler/fuse/attention_groups.h"
 #include "compiler/fuse/group_order.h"
 #include "compiler/fuse/join_rules.h"
 #include "compiler/fuse/kernel_cache.h"
+#include "compiler/fuse/value_places.h"
 #include "runtime/base/check.h"
 #include "runtime/base/training_names.h"
 
@@ -15,32 +15,25 @@ namespace {
 
 constexpr uint32_t kNoGroup = UINT32_MAX;
 
-bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
-
 class Former {
  public:
   Former(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion)
       : graph_(graph),
         fusion_(fusion),
-        is_root_(graph.graph.size(), false),
-        free_(graph.graph.size(), false),
-        made_where_read_(graph.graph.size(), false),
-        computed_(graph.graph.size(), false),
+        values_(graph, roots),
         checked_(graph.graph.size(), false),
         trained_(graph.graph.size(), false),
         group_of_(graph.graph.size(), kNoGroup) {
-    for (NodeId id : roots) is_root_[id.index] = true;
     find_checked();
   }
 
   KernelList run() {
-    find_free();
-    find_readers();
-    // Everything computed elsewhere counts as stored: what a group reads from another is.
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      computed_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i] && !made_where_read_[i];
-    if (fusion_.attention) find_attention();
-    if (fusion_.recomputes) find_recomputed();
+    if (fusion_.attention) {
+      AttentionGroups groups = values_.find_attention();
+      attentions_ = std::move(groups.kernels);
+      list_.no_attention = std::move(groups.refusals);
+    }
+    if (fusion_.recomputes) values_.find_recomputed(attentions_, fusion_);
     rules_.find_transposes();
     for (const Turn& turn : order())
       if (turn.attention == nullptr)
@@ -53,30 +46,6 @@ class Former {
   }
 
  private:
-  // Values made of constants and loop indices alone are computed where they are wanted.
-  void find_free() {
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
-      const Node& node = graph_.graph.nodes[i];
-      if (!graph_.live[i]) continue;
-      const bool simple =
-          node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
-      free_[i] = simple && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
-      made_where_read_[i] = !free_[i] && is_cheap(NodeId{i});
-    }
-  }
-
-  // So are those that a little arithmetic makes of such and of single numbers: where they are read, that reads no array, as the mask of a
-  // cache that is filled to a position would be.
-  bool is_cheap(NodeId id) const {
-    const Node& node = graph_[id];
-    const bool arithmetic = node.op == Op::cast || (node.op == Op::map && !is_transcendental(node.as<MapAttr>().fn));
-    if (!arithmetic || graph_.count(id) == 1) return false;
-    return std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) {
-      while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
-      return free_[x.index] || made_where_read_[x.index] || graph_.count(x) == 1;
-    });
-  }
-
   // Where the loss or a gradient's norm is not finite, a step ends before it changes what is trained.
   void find_checked() {
     const Graph& graph = graph_.graph;
@@ -87,34 +56,10 @@ class Former {
       if (graph_[update.value].origin.phase == Phase::optimizer) trained_[update.value.index] = true;
   }
 
-  bool is_computed(NodeId id) const {
-    const Node& node = graph_[id];
-    if (!graph_.live[id.index] || is_source(node.op)) return false;
-    if (is_root_[id.index]) return true;
-    return !free_[id.index] && !made_where_read_[id.index] && kind_of(node.op) != OpKind::view;
-  }
-
-  // Computed nodes and sources that `id` reads, through views and what is made where it is read.
-  void for_each_read(NodeId id, const auto& visit) const {
-    for (NodeId x : graph_[id].operands) {
-      while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
-      if (made_where_read_[x.index])
-        for_each_read(x, visit);
-      else if (!free_[x.index])
-        visit(x);
-    }
-  }
-
-  void find_readers() {
-    readers_.assign(graph_.graph.size(), {});
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      if (is_computed(NodeId{i})) for_each_read(NodeId{i}, [&](NodeId x) { readers_[x.index].push_back(NodeId{i}); });
-  }
-
   void add(NodeId id) {
     std::vector<uint32_t> before;
     std::vector<NodeId> operands;
-    for_each_read(id, [&](NodeId x) {
+    values_.for_each_read(id, [&](NodeId x) {
       if (is_source(graph_[x].op)) return;
       const uint32_t g = group_of_[x.index];
       if (std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g), operands.push_back(x);
@@ -147,7 +92,7 @@ class Former {
     const Node& node = graph_[id];
     if (node.op != Op::scatter_set || graph_[node.operands[0]].op != Op::state) return {};
     const NodeId state = node.operands[0];
-    if (is_root_[state.index] || readers_[state.index].size() > 1) return {};
+    if (values_.is_root(state) || values_.readers(state).size() > 1) return {};
     const auto& updates = graph_.graph.updates;
     const bool is_update = std::any_of(updates.begin(), updates.end(), [&](const Update& u) { return u.value == id && u.target == state; });
     return is_update ? state : NodeId{};
@@ -161,12 +106,12 @@ class Former {
     const Node& node = graph_[id];
     if (node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value(id)) return std::nullopt;
     const auto mine = [&](NodeId x) {
-      return computed_[x.index] && !is_root_[x.index] && readers_[x.index].size() == 1 && graph_.shape(x) == graph_.shape(id) &&
+      return values_.is_in_memory(x) && !values_.is_root(x) && values_.readers(x).size() == 1 && graph_.shape(x) == graph_.shape(id) &&
              graph_[x].type.dtype == node.type.dtype;
     };
     for (size_t k : {0, 1}) {
       const NodeId scatter = node.operands[k], base = node.operands[1 - k];
-      if (scatter == base || graph_[scatter].op != Op::scatter_add || !mine(scatter) || !mine(base)) continue;
+      if (scatter == base || graph_[scatter].op != Op::scatter_add || graph_.is_one_hot(scatter) || !mine(scatter) || !mine(base)) continue;
       if (!node.as<MapAttr>().maps[0].is_identity() || !node.as<MapAttr>().maps[1].is_identity()) continue;
       if (work_[group_of_[scatter.index]].group.members.size() > 1 || order_.lies_between(group_of_[scatter.index], own)) continue;
       return ScatterOnto{base, scatter};
@@ -191,7 +136,7 @@ class Former {
     for (NodeId id : attention.group.members) group_of_[id.index] = own;
     std::vector<uint32_t> before;
     for (NodeId id : attention.group.members)
-      for_each_read(id, [&](NodeId x) {
+      values_.for_each_read(id, [&](NodeId x) {
         const uint32_t g = is_source(graph_[x].op) ? own : group_of_[x.index];
         if (g != own && std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g);
       });
@@ -199,51 +144,6 @@ class Former {
     GroupWork work{attention.group};
     work.attention = &attention;
     work_.push_back(std::move(work));
-  }
-
-  void find_attention() {
-    AttentionGroups groups = group_attention(graph_, is_root_, free_, readers_, computed_);
-    attentions_ = std::move(groups.kernels);
-    list_.no_attention = std::move(groups.refusals);
-  }
-
-  // What attention reads and makes has been decided before.
-  void find_recomputed() {
-    std::vector<bool> stored = is_root_;
-    for (const GraphKernel& a : attentions_)
-      for (NodeId id : a.group.members) {
-        stored[id.index] = true;
-        for_each_read(id, [&](NodeId x) { stored[x.index] = true; });
-      }
-    const std::vector<bool> found = einc::find_recomputed(graph_, stored, free_, readers_, fusion_.limits);
-    for (size_t i = 0; i < found.size(); ++i) made_where_read_[i] = made_where_read_[i] || found[i];
-    while (store_what_fails()) {
-    }
-    find_readers();
-  }
-
-  // Whether a node could not be a kernel with what it reads computed in it: that is stored after all.
-  bool store_what_fails() {
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      if (made_where_read_[i]) computed_[i] = false;
-    KernelCache trial(graph_, computed_, fusion_.target);
-    bool any = false;
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
-      std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
-      if (made.empty() || trial.builds({{NodeId{i}}, {NodeId{i}}})) continue;
-      any = true;
-      for (; !made.empty(); made.pop_back()) made_where_read_[made.back().index] = false, computed_[made.back().index] = true;
-    }
-    return any;
-  }
-
-  std::vector<NodeId> recomputed_operands(NodeId id) const {
-    std::vector<NodeId> found;
-    for (NodeId x : graph_[id].operands) {
-      while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
-      if (made_where_read_[x.index]) found.push_back(x);
-    }
-    return found;
   }
 
   // Computed nodes in the graph's order, but that what attention reads comes before it and its nodes are taken at once.
@@ -263,35 +163,41 @@ class Former {
       const std::vector<NodeId> own = attention ? attention->group.members : std::vector<NodeId>{id};
       for (NodeId member : own) seen[member.index] = true;
       for (NodeId member : own)
-        for_each_read(member, [&](NodeId x) {
+        values_.for_each_read(member, [&](NodeId x) {
           if (!is_source(graph_[x].op)) self(self, x);
         });
       turns.push_back({id, attention});
     };
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      if (is_computed(NodeId{i})) visit(visit, NodeId{i});
+      if (values_.is_computed(NodeId{i})) visit(visit, NodeId{i});
     return turns;
   }
 
-  // What reduces a whole value joins a kernel that goes over it anyway.
+  // What reduces a whole value joins a kernel that goes over it anyway; sums down columns of one value are made by one.
   void join_siblings() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
-      if (graph_.graph.nodes[i].op != Op::reduce || !is_computed(NodeId{i}) || graph_.count(NodeId{i}) != 1) continue;
-      join_sibling(group_of_[i], graph_.count(graph_.graph.nodes[i].operands[0]));
+      const Node& node = graph_.graph.nodes[i];
+      if (node.op != Op::reduce || !values_.is_computed(NodeId{i})) continue;
+      const bool across =
+          graph_.count(NodeId{i}) > 1 && !node.as<ReduceAttr>().axes.contains(static_cast<int>(graph_.shape(node.operands[0]).size()) - 1);
+      if (graph_.count(NodeId{i}) == 1 || across) join_sibling(group_of_[i], graph_.count(node.operands[0]));
     }
   }
 
   void join_sibling(uint32_t own, int64_t elements) {
     std::vector<NodeId> others;
     for (NodeId member : work_[own].group.members)
-      for_each_read(member, [&](NodeId x) {
+      values_.for_each_read(member, [&](NodeId x) {
+        const std::vector<NodeId>& readers = values_.readers(x);
         if (graph_.count(x) >= elements && (is_source(graph_[x].op) || group_of_[x.index] != own))
-          others.insert(others.end(), readers_[x.index].begin(), readers_[x.index].end());
+          others.insert(others.end(), readers.begin(), readers.end());
       });
     for (NodeId reader : others) {
       const uint32_t other = group_of_[reader.index];
       const GroupWork& work = work_[other];
-      if (other == own || work.attention || work.contractions + work.reductions > 0 || work.largest != elements) continue;
+      if (other == own || work.attention || work.contractions > 0 || work.largest != elements) continue;
+      const bool sums = work.reductions > 0 || work_[own].reduces_rows;  // then both do, and over the same
+      if (sums && (!work.reduces_rows || !work_[own].reduces_rows || work.reduced != work_[own].reduced)) continue;
       if (try_join(other, own, Meeting::in_what_they_read).empty()) return;
     }
   }
@@ -331,7 +237,7 @@ class Former {
         const NodeId x = node.operands[k];
         const bool direct = group_of_[x.index] == a;
         if (direct && node.op == Op::map && (!node.as<MapAttr>().maps[k].is_identity() || graph_.shape(x) != shape)) return false;
-        if (!direct && (kind_of(graph_[x].op) == OpKind::view || made_where_read_[x.index])) return false;
+        if (!direct && (kind_of(graph_[x].op) == OpKind::view || values_.is_made_where_read(x))) return false;
       }
       return true;
     });
@@ -348,10 +254,10 @@ class Former {
   void find_stored(Group& group) const {
     group.stored.clear();
     for (NodeId id : group.members) {
-      const auto& readers = readers_[id.index];
+      const auto& readers = values_.readers(id);
       const bool outside = std::any_of(readers.begin(), readers.end(),
                                        [&](NodeId r) { return !std::binary_search(group.members.begin(), group.members.end(), r); });
-      if (outside || is_root_[id.index]) group.stored.push_back(id);
+      if (outside || values_.is_root(id)) group.stored.push_back(id);
     }
   }
 
@@ -359,9 +265,9 @@ class Former {
   // value can be written in its place.
   void order_updates() {
     for (const Update& update : graph_.graph.updates) {
-      if (!is_computed(update.value)) continue;
+      if (!values_.is_computed(update.value)) continue;
       const uint32_t maker = group_of_[update.value.index];
-      for (NodeId reader : readers_[update.target.index]) {
+      for (NodeId reader : values_.readers(update.target)) {
         const uint32_t other = group_of_[reader.index];
         if (other == maker || order_.precedes(maker, other) || order_.precedes(other, maker)) continue;
         after_readers_[maker].push_back(other);
@@ -373,7 +279,7 @@ class Former {
 
   void after_checks(uint32_t maker) {
     for (uint32_t i = 0; i < checked_.size(); ++i) {
-      if (!checked_[i] || !is_computed(NodeId{i})) continue;
+      if (!checked_[i] || !values_.is_computed(NodeId{i})) continue;
       const uint32_t check = group_of_[i];
       if (check == maker || order_.precedes(maker, check) || order_.precedes(check, maker)) continue;
       after_readers_[maker].push_back(check);
@@ -407,7 +313,7 @@ class Former {
       if (!work_[g].alive) continue;
       std::vector<uint32_t> before = after_readers_[g];
       for (NodeId id : work_[g].group.members)
-        for_each_read(id, [&](NodeId x) {
+        values_.for_each_read(id, [&](NodeId x) {
           if (is_source(graph_[x].op)) return;
           const uint32_t other = group_of_[x.index];
           if (other != g && std::find(before.begin(), before.end(), other) == before.end()) before.push_back(other);
@@ -443,15 +349,15 @@ class Former {
 
   const BoundGraph& graph_;
   Fusion fusion_;
-  std::vector<bool> is_root_, free_, made_where_read_, computed_, checked_, trained_;
+  ValuePlaces values_;
+  std::vector<bool> checked_, trained_;
   std::vector<uint32_t> group_of_;
   std::vector<GraphKernel> attentions_;
-  std::vector<std::vector<NodeId>> readers_;
   std::vector<GroupWork> work_;
   std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates, and checks before it
-  JoinRules rules_{{graph_, is_root_, computed_, readers_}, fusion_.target};
+  JoinRules rules_{graph_, values_, fusion_.target};
   GroupOrder order_;
-  KernelCache cache_{graph_, computed_, fusion_.target};
+  KernelCache cache_{graph_, values_.in_memory(), fusion_.target};
   KernelList list_;
 };
 

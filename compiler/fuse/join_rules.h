@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/fuse/form_kernels.h"
+#include "compiler/fuse/value_places.h"
 
 namespace einc {
 
@@ -16,24 +16,19 @@ struct GroupWork {
   bool checked = false, trained = false, ordered = false, for_library = false;
   bool transposes = false, reduces_rows = false;
   int contractions = 0, reductions = 0;
+  AxisList reduced;  // axes that the first reduction sums over
   int64_t contracted = 0, largest = 0;
 
   // What is known of the members of both; the groups themselves are the caller's.
   void take(const GroupWork& other);
 };
 
-// Per node: whether it is a root; whether a kernel computes it; its readers.
-struct FormedNodes {
-  const BoundGraph& graph;
-  const std::vector<bool>&is_root, &computed;
-  const std::vector<std::vector<NodeId>>& readers;
-};
-
 class JoinRules {
  public:
-  JoinRules(const FormedNodes& nodes, const KernelTarget& target) : graph_(nodes.graph), nodes_(nodes), target_(target) {}
+  JoinRules(const BoundGraph& graph, const ValuePlaces& values, const KernelTarget& target)
+      : graph_(graph), values_(values), target_(target) {}
 
-  // Once the nodes are known: finds values whose neighbours in memory lie along another axis than those of what they are made of, and what
+  // Once the places are known: finds values whose neighbours in memory lie along another axis than those of what they are made of, and what
   // is made for those alone.
   void find_transposes();
   GroupWork work_of(NodeId id) const;
@@ -42,10 +37,10 @@ class JoinRules {
 
  private:
   bool only_reduced(NodeId id) const;
-  bool is_reduced_whole(NodeId id) const;
+  bool is_reduced_otherwise(NodeId id, const AxisList& axes) const;
 
   const BoundGraph& graph_;
-  const FormedNodes nodes_;
+  const ValuePlaces& values_;
   const KernelTarget& target_;
   std::vector<bool> transposes_;
 };

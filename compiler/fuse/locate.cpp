@@ -35,7 +35,7 @@ class Locator {
     size_t operand;
   };
 
-  // Edges from what `id` reads, through views outside the group, to members.
+  // Edges from what `id` reads, through views and what is made where it is read, to members.
   void connect(NodeId id) {
     if (!follows_index(graph_[id].op)) return;
     for (size_t k = 0; k < graph_[id].operands.size(); ++k) {
@@ -44,11 +44,11 @@ class Locator {
       const bool known = std::any_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.user == id && e.operand == k; });
       if (known) continue;
       edges.push_back({id, k});
-      if (!member_[x.index] && kind_of(graph_[x].op) == OpKind::view) connect(x);
+      if (!member_[x.index] && inside(x)) connect(x);
     }
   }
 
-  bool inside(NodeId id) const { return member_[id.index] || kind_of(graph_[id].op) == OpKind::view; }
+  bool inside(NodeId id) const { return evaluator_.computes(id) || kind_of(graph_[id].op) == OpKind::view; }
 
   void to_operands(NodeId id, const Indices& at) {
     if (!follows_index(graph_[id].op)) return;

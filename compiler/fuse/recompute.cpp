@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kMostReaders = 4;
 
-bool is_source(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 bool is_elementwise(Op op) { return op == Op::map || op == Op::cast; }
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
@@ -108,7 +107,7 @@ class Cutter {
     const Node& node = graph_[reader];
     for (NodeId x : node.operands)
       if (reaches(x, id) && !reads_each_once(x)) return false;
-    if (node.op == Op::contract) return runs_in_tiles(reader);
+    if (node.op == Op::contract) return limits_.contractions && runs_in_tiles(reader);
     if (node.op == Op::map) return graph_.count(reader) <= graph_.count(id);
     return node.op == Op::cast || node.op == Op::reduce;
   }

@@ -13,6 +13,7 @@ namespace einc {
 // `extent`, so that they run in tiles, which read each element about once.
 struct RecomputeLimits {
   int64_t bytes = 64 << 10, extent = 16;
+  bool contractions = true;  // whether they may compute what they read
   bool operator==(const RecomputeLimits&) const = default;
 };
 

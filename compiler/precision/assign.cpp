@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler/precision/chains.h"
 #include "compiler/precision/prune.h"
 #include "compiler/precision/regions.h"
 #include "compiler/precision/rules.h"
@@ -33,7 +34,7 @@ class Assigner {
     }
     move_roots();
     out_.updates.insert(out_.updates.end(), amax_updates_.begin(), amax_updates_.end());
-    return drop_unused_views(std::move(out_));
+    return keep_chains_wide(drop_unused_views(std::move(out_)));
   }
 
  private:

@@ -39,17 +39,21 @@ size_t split_of(const Executable& program, const std::vector<CheckedNumber>& che
   return split;
 }
 
-CudaPlace own_place(int64_t bytes) {
+CudaPlace own_place(const CudaExecutable& executable) {
   cuda::Gpu::get().make_current();
   return {std::make_shared<OwnedStream>(cuda::make_stream()),
-          std::make_shared<DeviceMemory>(cuda::allocate(bytes, "the program's memory"))};
+          std::make_shared<DeviceMemory>(cuda::allocate(executable.program.memory_bytes, "the program's memory")),
+          gemm_workspace(executable.workspace_bytes)};
 }
 
 }  // namespace
 
+std::shared_ptr<const DeviceMemory> gemm_workspace(int64_t bytes) {
+  return bytes == 0 ? nullptr : std::make_shared<const DeviceMemory>(cuda::allocate(bytes, "the workspace of cuBLASLt"));
+}
+
 CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels)
-    : CudaExecutor(executable, kernels, own_place(executable.program.memory_bytes),
-                   checked_numbers({}, Part::forward, executable.program)) {
+    : CudaExecutor(executable, kernels, own_place(executable), checked_numbers({}, Part::forward, executable.program)) {
   for (size_t b = 0; b < addresses_.size(); ++b)
     addresses_[b] = place_.memory->get() + static_cast<uint64_t>(executable.program.buffers[b].offset);
 }
@@ -75,7 +79,6 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
   control_ = cuda::allocate(static_cast<int64_t>(sizeof(Control) + key_bytes), "the numbers of a step");
   staged_ = cuda::allocate_host(static_cast<int64_t>(sizeof(Staged) + checked_.size() * sizeof(uint64_t) + key_bytes));
   new (staged_.get()) Staged;
-  if (executable.workspace_bytes > 0) workspace_ = cuda::allocate(executable.workspace_bytes, "the workspace of cuBLASLt");
 }
 
 int CudaExecutor::find(BufferRole role, const std::string& name) const {
@@ -89,6 +92,7 @@ void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
   if (std::exchange(addresses_[buffer], memory) != memory) {
     graphs_ = {};
     gemms_.clear();
+    table_of_.clear();
   }
 }
 
@@ -157,6 +161,7 @@ void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
   cuda::Gpu::get().make_current();
   staged().before.step = step;
   plan_gemms();
+  upload_tables();
   if (seed_ == seed) return;
   seed_ = seed;
   uint64_t* key = staged_keys();
@@ -172,18 +177,43 @@ void CudaExecutor::upload_control() {
   if (keys_ > 0) EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get() + sizeof(Control), staged_keys(), keys_ * sizeof(uint64_t), stream());
 }
 
+// The addresses of all launches that run together, one row of each after the other.
+void CudaExecutor::upload_tables() {
+  if (executable_.by_table.empty() || !table_of_.empty()) return;
+  std::vector<uint64_t> rows;
+  std::map<size_t, size_t> begins;
+  for (size_t l = 0; l < executable_.calls.size(); ++l) {
+    const CudaCall& call = executable_.calls[l];
+    if (call.gemm || call.done_before || !executable_.by_table[program().launches[l].function]) continue;
+    begins[l] = rows.size();
+    const auto add = [&](size_t launch) {
+      for (const uint32_t b : program().launches[launch].buffers) rows.push_back(addresses_[b]);
+    };
+    add(l);
+    for (const uint32_t other : call.together) add(other);
+  }
+  if (begins.empty()) return;
+  const size_t bytes = rows.size() * sizeof(uint64_t);
+  if (tables_.get() == 0) tables_ = cuda::allocate(static_cast<int64_t>(bytes), "the tables of addresses");
+  EINC_CUDA(cuMemcpyHtoDAsync_v2, tables_.get(), rows.data(), bytes, stream());
+  EINC_CUDA(cuStreamSynchronize, stream());
+  for (const auto& [launch, begin] : begins) table_of_[launch] = tables_.get() + begin * sizeof(uint64_t);
+}
+
 void CudaExecutor::plan_gemms() {
   if (!gemms_.empty()) return;
   const auto is_free = [&](uint32_t buffer) { return !is_source(program().buffers[buffer].role); };
   for (size_t l = 0; l < executable_.calls.size(); ++l)
     if (const auto& gemm = executable_.calls[l].gemm)
-      gemms_.emplace(
-          std::piecewise_construct, std::forward_as_tuple(l),
-          std::forward_as_tuple(*gemm, addresses_, cuda::GemmWorkspace{workspace_.get(), static_cast<size_t>(executable_.workspace_bytes)},
-                                cuda::AlgorithmTable::get(), stream(), is_free, place_of(program().launches[l])));
+      gemms_.emplace(std::piecewise_construct, std::forward_as_tuple(l),
+                     std::forward_as_tuple(*gemm, addresses_,
+                                           cuda::GemmWorkspace{place_.workspace ? place_.workspace->get() : 0,
+                                                               static_cast<size_t>(executable_.workspace_bytes)},
+                                           cuda::AlgorithmTable::get(), stream(), is_free, place_of(program().launches[l])));
 }
 
 void CudaExecutor::launch(size_t index) {
+  if (executable_.calls[index].done_before) return;
   if (const auto gemm = gemms_.find(index); gemm != gemms_.end())
     gemm->second.run(stream(), place_of(program().launches[index]));
   else
@@ -194,7 +224,10 @@ void CudaExecutor::launch_kernel(size_t index) {
   const Launch& launch = program().launches[index];
   const CudaCall& call = executable_.calls[index];
   std::vector<uint64_t> pointers;
-  for (const uint32_t b : launch.buffers) pointers.push_back(addresses_[b]);
+  if (const auto table = table_of_.find(index); table != table_of_.end())
+    pointers.push_back(table->second);
+  else
+    for (const uint32_t b : launch.buffers) pointers.push_back(addresses_[b]);
   pointers.push_back(control_.get() + offsetof(Control, step));
   pointers.push_back(control_.get() + sizeof(Control) + first_key_[index] * sizeof(uint64_t));
   pointers.push_back(control_.get() + offsetof(Control, fault));
@@ -202,7 +235,8 @@ void CudaExecutor::launch_kernel(size_t index) {
   for (uint64_t& pointer : pointers) arguments.push_back(&pointer);
   auto number = static_cast<int32_t>(index);
   arguments.push_back(&number);
-  const auto [bx, by, bz] = call.grid.blocks;
+  const auto [bx, alone, bz] = call.grid.blocks;
+  const auto by = alone * static_cast<uint32_t>(call.together.size() + 1);
   const auto [tx, ty, tz] = call.grid.threads;
   cuda::check(cuda::driver().cuLaunchKernel(kernels_.kernel(launch.function), bx, by, bz, tx, ty, tz, call.grid.shared_bytes, stream(),
                                             arguments.data(), nullptr),

@@ -35,8 +35,11 @@ class CudaKernels {
 // Where an executor works; executors of one place run one after another, and what one leaves in the memory another may overwrite.
 struct CudaPlace {
   std::shared_ptr<const cuda::OwnedStream> stream;
-  std::shared_ptr<const cuda::DeviceMemory> memory;  // of Executable::own_bytes
+  std::shared_ptr<const cuda::DeviceMemory> memory;     // of Executable::own_bytes
+  std::shared_ptr<const cuda::DeviceMemory> workspace;  // of CudaExecutable::workspace_bytes; none: of no products
 };
+// None of no bytes. Throws RuntimeFailure (resource).
+std::shared_ptr<const cuda::DeviceMemory> gemm_workspace(int64_t bytes);
 
 class CudaExecutor {
  public:
@@ -97,6 +100,7 @@ class CudaExecutor {
   void play(Half half);
   void enqueue(Half half);
   void upload_control();
+  void upload_tables();
   void launch(size_t index);
   void launch_kernel(size_t index);
   void copy_all(const std::vector<BufferCopy>& copies);
@@ -111,13 +115,15 @@ class CudaExecutor {
   const std::vector<CheckedNumber> checked_;
   const size_t split_;  // first launch of the second half
   CudaPlace place_;
-  cuda::DeviceMemory control_, workspace_;
+  cuda::DeviceMemory control_;
   cuda::HostMemory staged_;
   std::vector<cuda::DevicePointer> addresses_;
   std::vector<size_t> first_key_;  // by launch: of its streams' keys, behind the Control
   size_t keys_ = 0;
   std::optional<uint64_t> seed_;  // that the staged keys are of
   // Of where the buffers lie now; made anew when one moves.
+  cuda::DeviceMemory tables_;                       // of addresses, for functions that read them there
+  std::map<size_t, cuda::DevicePointer> table_of_;  // by launch
   std::array<cuda::OwnedGraphExec, 2> graphs_;
   std::map<size_t, cuda::GemmPlan> gemms_;  // by launch
 };

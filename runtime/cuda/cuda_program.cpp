@@ -31,6 +31,14 @@ int64_t own_bytes(const PerPart<CudaExecutable>& parts, Part part) {
   return bytes;
 }
 
+// Parts run one after another, so that one does for all.
+int64_t workspace_bytes(const PerPart<CudaExecutable>& parts) {
+  int64_t bytes = 0;
+  for (size_t p = 0; p < kParts; ++p)
+    if (const auto& part = parts[static_cast<Part>(p)]) bytes = std::max(bytes, part->workspace_bytes);
+  return bytes;
+}
+
 class CudaRunner : public Runner {
  public:
   CudaRunner(const ProgramInfo& info, const PerPart<CudaExecutable>& parts, const PerPart<CudaKernels>& kernels)
@@ -136,7 +144,8 @@ class CudaRunner : public Runner {
       if (!memory)
         memory = std::make_shared<const cuda::DeviceMemory>(
             cuda::allocate(own_bytes(parts_, part), fmt::format("{}'s own memory", kPartNames[static_cast<size_t>(part)])));
-      executor = std::make_unique<CudaExecutor>(*parts_[part], *kernels_[part], CudaPlace{stream_, memory},
+      if (parts_[part]->workspace_bytes > 0 && !workspace_) workspace_ = gemm_workspace(workspace_bytes(parts_));
+      executor = std::make_unique<CudaExecutor>(*parts_[part], *kernels_[part], CudaPlace{stream_, memory, workspace_},
                                                 checked_numbers(info_, part, parts_[part]->program));
     });
     each_source([&](Source source) { bind_to(*executor, source); });
@@ -166,6 +175,8 @@ class CudaRunner : public Runner {
       if (parts_[static_cast<Part>(p)])
         text += fmt::format("\n  {} {:.2f} GB{}", kPartNames[p], static_cast<double>(parts_[static_cast<Part>(p)]->program.own_bytes) / 1e9,
                             static_cast<Part>(p) == Part::accumulation ? ", shared with the training step" : "");
+    if (const int64_t bytes = workspace_bytes(parts_); bytes > 0)
+      text += fmt::format("\n  the workspace of cuBLASLt {:.2f} GB", static_cast<double>(bytes) / 1e9);
     return text + "\n  set smaller dims, or a batch in micro-batches";
   }
 
@@ -211,7 +222,7 @@ class CudaRunner : public Runner {
   cuda::OwnedStream copies_;
   std::vector<CudaInput> inputs_;
   std::vector<std::shared_ptr<CudaMirror>> mirrors_[2];  // params, states
-  std::shared_ptr<const cuda::DeviceMemory> memories_[kParts];
+  std::shared_ptr<const cuda::DeviceMemory> memories_[kParts], workspace_;
   std::unique_ptr<CudaExecutor> executors_[kParts];
   mutable std::map<uint32_t, HostArray> views_[kParts];  // what was read of the last run, by buffer
   PerPart<HostArray> losses_;
@@ -228,7 +239,7 @@ CudaProgram::CudaProgram(ProgramInfo program, PerPart<CudaExecutable> parts, Fil
 }
 
 int64_t CudaProgram::planned_bytes(int) const {
-  int64_t bytes = source_bytes(info);
+  int64_t bytes = source_bytes(info) + workspace_bytes(parts_);
   for (const Part part : {Part::forward, Part::evaluation, Part::training})
     if (parts_[part]) bytes += own_bytes(parts_, part);
   return bytes;

@@ -48,6 +48,7 @@ class ValueEmitter {
   Register value(ValueId id);
   Register as(ValueId id, DType dtype);
   Register combine(Fold fold, Register a, Register x);
+  Register extreme(llvm::CmpInst::Predicate beats, Register a, Register x);
   virtual Register running_value(const Scalar& v);
 
   Place place_of(const Subscript& index);

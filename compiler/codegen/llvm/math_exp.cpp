@@ -51,6 +51,10 @@ Scaled exp_of(Real rest, Real root) { return {fma(rest, horner(rest, kWide), 1.0
 // x e^x rounds to 0 there.
 double least_exponent(Real x) { return x.is_double() ? -760 : -110; }
 
+// e^x rounds to 0 below it. Processors take a hundred cycles and more to multiply to what is below the smallest normal number, and a
+// softmax's mask makes such exponents by the thousand.
+double last_exponent(Real x) { return x.is_double() ? -746 : -104; }
+
 // e^x - 1 = 2 (half_scale * (e^r - 1) + (half_scale - 1/2)) with x = n ln 2 + r, half_scale = 2^(n-1).
 struct Split {
   Real less_one, half_scale;
@@ -84,7 +88,10 @@ Scaled scaled_exp(Real x, Real low) {
 
 Real negative_in_range(Real x) { return at_least(-absolute(x), least_exponent(x)); }
 
-Real math_exp(Real x) { return product(scaled_exp(at_most(at_least(x, least_exponent(x)), x.is_double() ? 710 : 89))); }
+Real math_exp(Real x) {
+  const Scaled e = scaled_exp(at_most(at_least(x, last_exponent(x)), x.is_double() ? 710 : 89));
+  return e.mantissa * select(x < last_exponent(x), 0.0, e.root);
+}
 
 Real math_expm1(Real x) {
   const Real bounded = at_most(at_least(x, x.is_double() ? -40 : -20), x.is_double() ? 710 : 89);

@@ -1,6 +1,6 @@
 // Training on the processor in every precision: from the same start, on the same data, the loss goes where that of f32 goes.
-// The stated tolerance (dsl/README.md): of what f32 takes off the loss, bf16 and f16 take off all but 1.5 %, fp8 all but 3 %. In f32
-// another seed changes it by 1.4 % (perceptron) and 1.0 % (GPT-2).
+// The stated tolerance (dsl/README.md): of what f32 takes off the loss, bf16 and f16 take off all but 1.5 %, fp8 all but 3 %, over
+// three seeds. In f32 another seed changes it by 1.4 % (perceptron) and 1.0 % (GPT-2); one seed alone says nothing of a precision.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -49,14 +49,14 @@ Graph compiled(const Training& training, Policy policy) {
   return std::move(*c.graph);
 }
 
-std::vector<double> losses_of(const Training& training, Policy policy) {
+std::vector<double> losses_of(const Training& training, Policy policy, uint64_t seed) {
   const Graph graph = compiled(training, policy);
   CpuOptions options;
   options.cache.clear();
   const CpuProgram cpu(graph, training.dims, options);
   const Executable& program = cpu.program();
   Executor executor(program, cpu.functions(), 1);
-  executor.initialize(1);
+  executor.initialize(seed);
   std::vector<double> losses;
   for (int step = 0; step < training.steps; ++step) {
     for (uint32_t b = 0; b < program.buffers.size(); ++b) {
@@ -109,13 +109,19 @@ double end_of(const std::vector<double>& losses) {
 
 void check_precisions(const Training& training, double least_gain) {
   CAPTURE(training.file);
-  const std::vector<double> exact = losses_of(training, Policy::f32);
-  const double gain = exact.front() - end_of(exact);
+  constexpr uint64_t kSeeds = 3;
+  std::vector<std::vector<double>> exact;
+  double gain = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    exact.push_back(losses_of(training, Policy::f32, seed));
+    gain += (exact.back().front() - end_of(exact.back())) / kSeeds;
+  }
   CHECK(gain > least_gain);
   for (const auto& [policy, tolerance] : {std::pair(Policy::bf16, 0.015), {Policy::f16, 0.015}, {Policy::fp8, 0.03}}) {
     CAPTURE(to_string(policy));
-    const std::vector<double> losses = losses_of(training, policy);
-    const double short_of = (end_of(losses) - end_of(exact)) / gain;
+    double short_of = 0;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed)
+      short_of += (end_of(losses_of(training, policy, seed)) - end_of(exact[seed - 1])) / (gain * kSeeds);
     CHECK(std::isfinite(short_of));
     CHECK(short_of < tolerance);
   }
@@ -152,7 +158,7 @@ TEST_CASE("the first steps of each precision are the interpreter's") {
   const Training training = counting(4, 5, 4, 6);
   for (const Policy policy : {Policy::f32, Policy::bf16, Policy::f16, Policy::fp8}) {
     CAPTURE(to_string(policy));
-    const std::vector<double> losses = losses_of(training, policy), expected = interpreted_losses_of(training, policy);
+    const std::vector<double> losses = losses_of(training, policy, 1), expected = interpreted_losses_of(training, policy);
     // Sums in another order may round an activation to its other neighbour: of some hundred, a few by 2^-8 (bf16) or 2^-3 (fp8) of
     // themselves.
     const double tolerance = policy == Policy::f32 ? 1e-5 : policy == Policy::fp8 ? 5e-3 : 1e-3;

@@ -2,7 +2,8 @@
 
 Every candidate runs in processes of its own, one after the other, round by round; a row shows the median over rounds of a process'
 median, and how far rounds lay apart. Exported OPENBLAS_* halve a library's speed and are removed. PyTorch runs as it comes and "tuned":
-with huge pages and without giving memory back, which costs it page faults on each large tensor otherwise."""
+with huge pages and without giving memory back, which costs it page faults on each large tensor otherwise. LLMC names a folder where
+llm.c has been built (make train_gpt2)."""
 import argparse
 import importlib.util
 import json
@@ -45,6 +46,8 @@ def ours(case, threads, repeats):
 
 
 def theirs(peer, case, threads, repeats):
+    if peer == "llm.c":
+        return run([sys.executable, FOLDER / "llm_c.py", os.environ["LLMC"], repeats], threads) if case == "gpt2" else {"seconds": []}
     name, extra = PEERS[peer]
     return run([sys.executable, FOLDER / "worker.py", name, case, threads, repeats], threads, extra)
 
@@ -56,6 +59,10 @@ def installed():
             names += peers
         else:
             print(f"missing: {module} is not installed for {sys.executable} (pip install {module}); PYTHON=... names another interpreter")
+    if "LLMC" in os.environ:
+        names.append("llm.c")
+    else:
+        print("missing: llm.c; LLMC=... names the folder where it is built")
     return names
 
 

@@ -104,7 +104,7 @@ def jax_case(name):
     import jax
     import jax.numpy as jnp
 
-    key = iter(jax.random.split(jax.random.PRNGKey(0), 8))
+    key = iter(jax.random.split(jax.random.PRNGKey(0), 64))
     randn = lambda *shape: jax.random.normal(next(key), shape)
     if name == "softmax":
         x, f = (randn(4096, 1024),), lambda x: jax.nn.softmax(x, -1)
@@ -133,10 +133,60 @@ def jax_case(name):
             state[:] = jax.block_until_ready(compiled(state[0], g, *state[1:]))
 
         return step
+    elif name == "gpt2":
+        return jax_gpt2(randn)
     else:
         return None
     compiled = jax.jit(f)
     return lambda: jax.block_until_ready(compiled(*x))
+
+
+def jax_gpt2(randn):
+    import jax
+    import jax.numpy as jnp
+
+    w = lambda *shape: randn(*shape) * 0.02
+    norm = lambda: {"scale": jnp.ones(768), "shift": jnp.zeros(768)}
+    linear = lambda rows, columns: {"w": w(rows, columns), "b": jnp.zeros(columns)}
+    block = lambda: {"ln_1": norm(), "qkv": linear(768, 2304), "out": linear(768, 768), "ln_2": norm(), "up": linear(768, 3072),
+                     "down": linear(3072, 768)}
+    params = {"wte": w(50257, 768), "wpe": w(1024, 768), "h": [block() for _ in range(12)], "ln_f": norm()}
+
+    def layer_norm(p, x):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * p["scale"] + p["shift"]
+
+    def attention(p, x):
+        n, s, _ = x.shape
+        q, k, v = (t.reshape(n, s, 12, 64) for t in jnp.split(layer_norm(p["ln_1"], x) @ p["qkv"]["w"] + p["qkv"]["b"], 3, -1))
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True).reshape(n, s, 768) @ p["out"]["w"] + p["out"]["b"]
+
+    def loss(params, tokens, targets):
+        x = params["wte"][tokens] + params["wpe"][: tokens.shape[1]]
+        for p in params["h"]:
+            x = x + attention(p, x)
+            x = x + jax.nn.gelu(layer_norm(p["ln_2"], x) @ p["up"]["w"] + p["up"]["b"]) @ p["down"]["w"] + p["down"]["b"]
+        scores = jax.nn.log_softmax(layer_norm(params["ln_f"], x) @ params["wte"].T)
+        return -jnp.take_along_axis(scores, targets[..., None], -1).mean()
+
+    def update(params, m, v, t, tokens, targets):
+        each = jax.tree_util.tree_map
+        g = jax.grad(loss)(params, tokens, targets)
+        norm = jnp.sqrt(sum(jnp.vdot(x, x) for x in jax.tree_util.tree_leaves(g)))
+        g = each(lambda x: x * jnp.minimum(1, 1 / (norm + 1e-6)), g)
+        t, m, v = t + 1, each(lambda m, g: 0.9 * m + 0.1 * g, m, g), each(lambda v, g: 0.999 * v + 0.001 * g * g, v, g)
+        direction = lambda m, v: m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        return each(lambda w, m, v: w * (1 - 6e-5) - 6e-4 * direction(m, v), params, m, v), m, v, t
+
+    zeros = lambda: jax.tree_util.tree_map(jnp.zeros_like, params)
+    state = [params, zeros(), zeros(), jnp.float32(0)]
+    tokens, targets = (jax.random.randint(jax.random.PRNGKey(seed), (4, 64), 0, 50257) for seed in (1, 2))
+    compiled = jax.jit(update, donate_argnums=(0, 1, 2))
+
+    def step():
+        state[:] = jax.block_until_ready(compiled(*state, tokens, targets))
+
+    return step
 
 
 def main():

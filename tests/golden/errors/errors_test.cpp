@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -15,6 +14,7 @@
 #include "compiler/elaborate/elaborate.h"
 #include "dsl/parser.h"
 #include "dsl/render.h"
+#include "tests/support/golden_file.h"
 
 using namespace einc;
 namespace fs = std::filesystem;
@@ -58,23 +58,6 @@ Checked check_file(std::string name, std::string text, Stage stage) {
   return out;
 }
 
-std::string read_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
-// Compares with the file, or rewrites it when EINC_UPDATE_GOLDEN is set.
-void expect(const std::string& text, const fs::path& path) {
-  if (std::getenv("EINC_UPDATE_GOLDEN")) {
-    std::ofstream(path, std::ios::binary) << text;
-    return;
-  }
-  CAPTURE(path.string());
-  CHECK(text == read_text(path));
-}
-
 std::vector<fs::path> programs(const std::string& folder) {
   std::vector<fs::path> out;
   if (!fs::exists(folder)) return out;
@@ -109,9 +92,9 @@ std::set<std::string> all_codes_seen() {
     if (codes.contains(name)) seen.insert(name);
   };
   for (const auto& path : programs(kFolder + "syntax"))
-    add(check_file(path.string(), read_text(path), Stage::syntax).codes, path.stem().string());
+    add(check_file(path.string(), golden_text(path), Stage::syntax).codes, path.stem().string());
   for (const auto& path : programs(kFolder + "program"))
-    add(check_file(path.string(), read_text(path), Stage::program).codes, path.stem().string());
+    add(check_file(path.string(), golden_text(path), Stage::program).codes, path.stem().string());
   for (const auto& [name, text] : generated()) add(check_file(name, text, Stage::syntax).codes, name);
   return seen;
 }
@@ -120,17 +103,17 @@ std::set<std::string> all_codes_seen() {
 
 TEST_CASE("syntax errors") {
   for (const fs::path& path : programs(kFolder + "syntax")) {
-    const Checked result = check_file(path.string(), read_text(path), Stage::syntax);
+    const Checked result = check_file(path.string(), golden_text(path), Stage::syntax);
     CAPTURE(path.string());
     CHECK(result.codes.contains(path.stem().string()));
-    expect(result.text, fs::path(path).replace_extension(".txt"));
+    expect_golden(result.text, fs::path(path).replace_extension(".txt"));
   }
 }
 
 TEST_CASE("errors of elaboration") {
   for (const fs::path& path : programs(kFolder + "program")) {
-    const Checked result = check_file(path.string(), read_text(path), Stage::program);
-    expect(result.text, fs::path(path).replace_extension(".txt"));
+    const Checked result = check_file(path.string(), golden_text(path), Stage::program);
+    expect_golden(result.text, fs::path(path).replace_extension(".txt"));
   }
 }
 
@@ -138,7 +121,7 @@ TEST_CASE("errors of generated files") {
   for (const auto& [name, text] : generated()) {
     const Checked result = check_file(name + ".ein", text, Stage::syntax);
     CHECK(result.codes.contains(name));
-    expect(result.text, kFolder + "syntax/" + name + ".txt");
+    expect_golden(result.text, kFolder + "syntax/" + name + ".txt");
   }
 }
 

@@ -185,13 +185,23 @@ TEST_CASE("a session that ends gives all its memory back and brings nothing over
   CHECK(emulator::used_memory() == held);
 }
 
+TEST_CASE("the parts of a program share cuBLASLt's workspace") {
+  Ready session;
+  session.step();
+  const size_t with_one = emulator::used_memory();
+  session.run();
+  CHECK(emulator::used_memory() - with_one < 5 << 20);
+  CHECK(TrainedProgram::make().planned_bytes(1) > 5 << 20);
+  CHECK(TrainedProgram::make().planned_bytes(1) < 10 << 20);
+}
+
 TEST_CASE("a GPU that is full says what all the memory is for") {
   Ready session;
   emulator::set_memory(emulator::used_memory() + 256);
   CHECK_THROWS_WITH_AS(session.step(),
                        "the training step's own memory takes 0.00 GB, and of the 4.29 GB of emulated GPU only 0.00 GB are free\n"
                        "  params 0.00 GB\n  states 0.00 GB\n  inputs 0.00 GB\n  the forward run 0.00 GB\n  the evaluation 0.00 GB\n"
-                       "  the training step 0.00 GB\n  set smaller dims, or a batch in micro-batches",
+                       "  the training step 0.00 GB\n  the workspace of cuBLASLt 0.01 GB\n  set smaller dims, or a batch in micro-batches",
                        RuntimeFailure);
   emulator::set_memory(size_t{4} << 30);
   session.step();

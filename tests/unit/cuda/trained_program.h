@@ -94,6 +94,7 @@ class TrainedProgram {
     if (functions.size() > 2) program.gradients = {{"w", gradient}};
     executable.prelude = cuda_prelude();
     executable.texts = texts;
+    executable.workspace_bytes = 5 << 20;
     return executable;
   }
 };

@@ -84,6 +84,39 @@ TEST_CASE("normalisation and softmax are f32, what follows a contraction is low"
   CHECK(all(r, Op::cast).size() == 3);  // x, w once, centred
 }
 
+TEST_CASE("a chain of elementwise nodes is rounded where it ends") {
+  Graph g;
+  Builder b(g);
+  const NodeId w = b.param({"w", {}, false}, matrix());
+  const NodeId h = matmul(b, b.input("x", matrix()), w);
+  const NodeId inside = b.map(MapFn::exp, {h});
+  const NodeId end = b.map(MapFn::mul, {inside, h});
+  b.origin.pinned = true;
+  const NodeId pinned = b.map(MapFn::tanh, {h}), shown = b.map(MapFn::sin, {h});
+  b.origin.pinned = false;
+  const NodeId other = b.map(MapFn::cos, {h});  // of the forward, and the backward reads it
+  b.origin.phase = Phase::backward;
+  const NodeId late = b.map(MapFn::add, {other, b.map(MapFn::neg, {h})});
+  b.origin.phase = Phase::forward;
+  g[pinned].type.dtype = DType::bf16;
+  g.outputs.push_back({"end", matmul(b, end, w)});
+  g.outputs.push_back({"pinned", b.map(MapFn::neg, {pinned})});
+  g.outputs.push_back({"shown", shown});
+  g.outputs.push_back({"late", late});
+  const Graph r = assigned(g, Policy::bf16);
+  const auto dtype = [&](MapFn fn) {
+    for (const Node* node : all(r, Op::map))
+      if (node->as<MapAttr>().fn == fn) return node->type.dtype;
+    return DType::boolean;
+  };
+  CHECK(dtype(MapFn::exp) == DType::f32);
+  CHECK(dtype(MapFn::mul) == DType::bf16);
+  CHECK(dtype(MapFn::tanh) == DType::bf16);
+  CHECK(dtype(MapFn::sin) == DType::bf16);
+  CHECK(dtype(MapFn::cos) == DType::bf16);
+  CHECK(dtype(MapFn::add) == DType::bf16);
+}
+
 TEST_CASE("elementwise work on inputs without a dtype is done in the policy's") {
   Graph g;
   Builder b(g);

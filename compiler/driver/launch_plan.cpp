@@ -1,0 +1,149 @@
+#include "compiler/driver/launch_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/codegen/cuda/kernel_text.h"
+#include "compiler/codegen/cuda/map_gemm.h"
+
+namespace einc {
+namespace {
+
+class Plan {
+ public:
+  explicit Plan(const CudaProgramText& program) : program_(program), executable_(program.executable), p_(executable_.program) {}
+
+  std::string text() {
+    std::string out = head() + memory();
+    for (const BufferCopy& copy : p_.snapshots) out += fmt::format("before: {} <- {}\n", name_of(copy.target), name_of(copy.value));
+    for (size_t i = 0; i < p_.launches.size(); ++i) out += launch(i);
+    for (const BufferCopy& copy : p_.copies) out += fmt::format("after: {} <- {}\n", name_of(copy.target), name_of(copy.value));
+    for (const ExecutableOutput& output : p_.outputs) out += fmt::format("output {}: {}\n", output.name, name_of(output.buffer));
+    if (p_.loss >= 0) out += fmt::format("loss: {}\n", name_of(static_cast<uint32_t>(p_.loss)));
+    return out;
+  }
+
+ private:
+  std::string head() const {
+    const auto count = [&](auto is) { return static_cast<size_t>(std::ranges::count_if(executable_.calls, is)); };
+    const size_t products = count([](const CudaCall&c) { return c.gemm.has_value(); }),
+                 joined = count([](const CudaCall&c) { return c.done_before; });
+    return fmt::format("{} launches: {} of {} different kernels, {} products by cuBLASLt\n", p_.launches.size() - joined,
+                       p_.launches.size() - products - joined, p_.functions.size(), products);
+  }
+
+  std::string memory() const {
+    std::map<BufferRole, int64_t> bytes;
+    for (const ExecutableBuffer& b : p_.buffers) bytes[b.role] += b.bytes;
+    std::string text = fmt::format("memory: {} bytes\n", p_.memory_bytes);
+    const int64_t gradients = bytes[BufferRole::gradient];
+    text += fmt::format("  {} temporary, in the arena\n", p_.own_bytes - gradients);
+    const auto line = [&](int64_t size, std::string_view of) {
+      if (size > 0) text += fmt::format("  {} {}\n", size, of);
+    };
+    line(gradients, "gradients");
+    line(bytes[BufferRole::input], "inputs");
+    line(bytes[BufferRole::param], "params");
+    line(bytes[BufferRole::state], "states");
+    if (executable_.workspace_bytes > 0) text += fmt::format("workspace of cuBLASLt: {} bytes besides\n", executable_.workspace_bytes);
+    return text;
+  }
+
+  static std::string_view word(BufferRole role) {
+    switch (role) {
+      case BufferRole::input:
+        return "input ";
+      case BufferRole::param:
+        return "param ";
+      case BufferRole::state:
+        return "state ";
+      case BufferRole::arena:
+        return "";
+      case BufferRole::gradient:
+        return "gradient";
+    }
+    return "";
+  }
+
+  std::string name_of(uint32_t buffer) const {
+    const ExecutableBuffer& b = p_.buffers[buffer];
+    if (is_source(b.role)) return fmt::format("{}{}", word(b.role), b.name);
+    return fmt::format("{}{}{}[{}] at {}", word(b.role), word(b.role).empty() ? "" : " ", to_string(b.dtype), fmt::join(b.shape, " "),
+                       b.offset);
+  }
+
+  std::string names(const Launch& launch, const std::vector<uint32_t>& places) const {
+    std::string text;
+    for (const uint32_t b : places) text += (text.empty() ? "" : ", ") + name_of(launch.buffers[b]);
+    return text;
+  }
+
+  std::string launch(size_t index) {
+    const Launch& l = p_.launches[index];
+    std::string text = fmt::format("launch {}: {}{}{}\n", index, l.label, l.location.empty() ? "" : ", ", l.location);
+    if (const auto& gemm = executable_.calls[index].gemm) return text + product(*gemm);
+    const CudaCall& call = executable_.calls[index];
+    if (call.done_before) return text + "  with an earlier one\n";
+    const Kernel& kernel = *program_.list.kernels[index].kernel;
+    const CudaGrid& grid = call.grid;
+    text += fmt::format("  {}, {}: {} blocks of {}", p_.functions[l.function], kind_of(kernel), product_of(grid.blocks),
+                        product_of(grid.threads));
+    if (grid.shared_bytes > 0) text += fmt::format(", {} bytes of shared memory", grid.shared_bytes);
+    if (!call.together.empty()) text += fmt::format(", with launches {}", fmt::join(call.together, ", "));
+    std::vector<uint32_t> read, written;
+    for (uint32_t b = 0; b < kernel.buffers.size(); ++b) {
+      const BufferAccess access = kernel.buffers[b].access;
+      if (access == BufferAccess::read || access == BufferAccess::read_write) read.push_back(b);
+      if (access == BufferAccess::write || access == BufferAccess::read_write) written.push_back(b);
+    }
+    if (!read.empty()) text += "\n  reads " + names(l, read);
+    if (!written.empty()) text += "\n  writes " + names(l, written);
+    if (l.buffers.size() > kernel.buffers.size()) text += "\n  works in " + name_of(l.buffers.back());
+    return text + "\n";
+  }
+
+  static std::string product_of(const std::array<uint32_t, 3>& sizes) {
+    std::string text = std::to_string(sizes[0]);
+    for (size_t i = 1; i < 3 && sizes[i] > 1; ++i) text += fmt::format(" x {}", sizes[i]);
+    return text;
+  }
+
+  std::string_view kind_of(const Kernel& kernel) {
+    const auto [known, fresh] = kinds_.try_emplace(&kernel);
+    if (fresh) known->second = cuda_function(kernel).kind;
+    return known->second;
+  }
+
+  std::string product(const CudaGemm& gemm) const {
+    std::string text = fmt::format("  cuBLASLt, {}, sums in {}\n", describe(gemm),
+                                   gemm.sums == CudaSums::f32    ? "f32"
+                                   : gemm.sums == CudaSums::tf32 ? "tf32"
+                                                                 : "f64");
+    const auto matrix = [&](std::string_view which, const CudaMatrix& m) {
+      text += fmt::format("  {} {}, rows {} apart", which, name_of(m.buffer), m.leading);
+      if (m.offset > 0) text += fmt::format(", from element {}", m.offset);
+      if (gemm.batch > 1) text += fmt::format(", the next {} on", m.batch_stride);
+      if (m.transposed) text += ", transposed";
+      text += "\n";
+    };
+    matrix("left", gemm.left);
+    matrix("right", gemm.right);
+    matrix("result", gemm.result);
+    if (gemm.scale) text += fmt::format("  times {}\n", name_of(*gemm.scale));
+    return text;
+  }
+
+  const CudaProgramText& program_;
+  const CudaExecutable& executable_;
+  const Executable& p_;
+  std::map<const Kernel*, std::string_view> kinds_;
+};
+
+}  // namespace
+
+std::string launch_plan(const CudaProgramText& program) { return Plan(program).text(); }
+
+}  // namespace einc

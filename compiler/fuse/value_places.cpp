@@ -1,0 +1,96 @@
+#include "compiler/fuse/value_places.h"
+
+#include <algorithm>
+
+#include "compiler/fuse/kernel_cache.h"
+
+namespace einc {
+
+ValuePlaces::ValuePlaces(const BoundGraph& graph, const std::vector<NodeId>& roots)
+    : graph_(graph),
+      is_root_(graph.graph.size(), false),
+      free_(graph.graph.size(), false),
+      made_where_read_(graph.graph.size(), false),
+      in_memory_(graph.graph.size(), false) {
+  for (NodeId id : roots) is_root_[id.index] = true;
+  find_free();
+  find_readers();
+  for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+    in_memory_[i] = is_computed(NodeId{i}) && kind_of(graph_.graph.nodes[i].op) != OpKind::view && !free_[i] && !made_where_read_[i];
+}
+
+void ValuePlaces::find_free() {
+  for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+    const Node& node = graph_.graph.nodes[i];
+    if (!graph_.live[i]) continue;
+    const bool simple =
+        node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
+    free_[i] = simple && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
+    made_where_read_[i] = !free_[i] && is_cheap(NodeId{i});
+  }
+}
+
+// A little arithmetic on free values and single numbers: where it is read, that reads no array, as the mask of a cache that is filled to a
+// position would be.
+bool ValuePlaces::is_cheap(NodeId id) const {
+  const Node& node = graph_[id];
+  const bool arithmetic = node.op == Op::cast || (node.op == Op::map && !is_transcendental(node.as<MapAttr>().fn));
+  if (!arithmetic || graph_.count(id) == 1) return false;
+  return std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) {
+    x = below_views(x);
+    return free_[x.index] || made_where_read_[x.index] || graph_.count(x) == 1;
+  });
+}
+
+bool ValuePlaces::is_computed(NodeId id) const {
+  const Node& node = graph_[id];
+  if (!graph_.live[id.index] || is_source(node.op)) return false;
+  if (is_root_[id.index]) return true;
+  return !free_[id.index] && !made_where_read_[id.index] && kind_of(node.op) != OpKind::view;
+}
+
+void ValuePlaces::find_readers() {
+  readers_.assign(graph_.graph.size(), {});
+  for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+    if (is_computed(NodeId{i})) for_each_read(NodeId{i}, [&](NodeId x) { readers_[x.index].push_back(NodeId{i}); });
+}
+
+AttentionGroups ValuePlaces::find_attention() { return group_attention(graph_, is_root_, free_, readers_, in_memory_); }
+
+void ValuePlaces::find_recomputed(const std::vector<GraphKernel>& attentions, const Fusion& fusion) {
+  std::vector<bool> stored = is_root_;
+  for (const GraphKernel& a : attentions)
+    for (NodeId id : a.group.members) {
+      stored[id.index] = true;
+      for_each_read(id, [&](NodeId x) { stored[x.index] = true; });
+    }
+  const std::vector<bool> found = einc::find_recomputed(graph_, stored, free_, readers_, fusion.limits);
+  for (size_t i = 0; i < found.size(); ++i) made_where_read_[i] = made_where_read_[i] || found[i];
+  while (store_what_fails(fusion)) {
+  }
+  find_readers();
+}
+
+// Whether a node could not be a kernel with what it reads computed in it: that is stored after all.
+bool ValuePlaces::store_what_fails(const Fusion& fusion) {
+  for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+    if (made_where_read_[i]) in_memory_[i] = false;
+  KernelCache trial(graph_, in_memory_, fusion.target);
+  bool any = false;
+  for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+    std::vector<NodeId> made = is_computed(NodeId{i}) ? recomputed_operands(NodeId{i}) : std::vector<NodeId>{};
+    if (made.empty() || trial.builds({{NodeId{i}}, {NodeId{i}}})) continue;
+    any = true;
+    for (; !made.empty(); made.pop_back()) made_where_read_[made.back().index] = false, in_memory_[made.back().index] = true;
+  }
+  return any;
+}
+
+std::vector<NodeId> ValuePlaces::recomputed_operands(NodeId id) const {
+  std::vector<NodeId> found;
+  for (NodeId x : graph_[id].operands)
+    if (x = below_views(x); made_where_read_[x.index]) found.push_back(x);
+  return found;
+}
+
+}  // namespace einc

@@ -1,0 +1,57 @@
+// Where the value of each node is made: once, by a kernel that stores it or keeps it among its own, or in every kernel that reads it.
+#pragma once
+#include <vector>
+
+#include "compiler/fuse/attention_groups.h"
+#include "compiler/fuse/form_kernels.h"
+
+namespace einc {
+
+class ValuePlaces {
+ public:
+  // `roots`: nodes whose values must be in memory at the end.
+  ValuePlaces(const BoundGraph& graph, const std::vector<NodeId>& roots);
+
+  // Values per row and key that attention makes are in memory no longer.
+  AttentionGroups find_attention();
+  // Elementwise values that the backward makes again. What attention reads and makes has been decided before.
+  void find_recomputed(const std::vector<GraphKernel>& attentions, const Fusion& fusion);
+
+  bool is_root(NodeId id) const { return is_root_[id.index]; }
+  bool is_made_where_read(NodeId id) const { return made_where_read_[id.index]; }
+  // A node that some kernel has to make.
+  bool is_computed(NodeId id) const;
+  // What one group reads from another is taken to be in memory.
+  bool is_in_memory(NodeId id) const { return in_memory_[id.index]; }
+  const std::vector<bool>& in_memory() const { return in_memory_; }
+  // The computed nodes that read it, through views and what is made where it is read.
+  const std::vector<NodeId>& readers(NodeId id) const { return readers_[id.index]; }
+  // Computed nodes and sources that `id` reads, through the same.
+  void for_each_read(NodeId id, const auto& visit) const {
+    for (NodeId x : graph_[id].operands) {
+      x = below_views(x);
+      if (made_where_read_[x.index])
+        for_each_read(x, visit);
+      else if (!free_[x.index])
+        visit(x);
+    }
+  }
+
+ private:
+  // Values made of constants and loop indices alone.
+  void find_free();
+  bool is_cheap(NodeId id) const;
+  void find_readers();
+  bool store_what_fails(const Fusion& fusion);
+  std::vector<NodeId> recomputed_operands(NodeId id) const;
+  NodeId below_views(NodeId id) const {
+    while (kind_of(graph_[id].op) == OpKind::view) id = graph_[id].operands[0];
+    return id;
+  }
+
+  const BoundGraph& graph_;
+  std::vector<bool> is_root_, free_, made_where_read_, in_memory_;
+  std::vector<std::vector<NodeId>> readers_;
+};
+
+}  // namespace einc

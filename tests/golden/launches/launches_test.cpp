@@ -1,0 +1,58 @@
+// What a GPU is given to do for some programs: kernels, grids, products, memory. `scripts/golden launches` rewrites the expectations.
+#include <doctest/doctest.h>
+
+#include "compiler/driver/launch_plan.h"
+#include "compiler/pipeline/pipeline.h"
+#include "tests/support/golden_file.h"
+
+using namespace einc;
+
+namespace {
+
+struct Planned {
+  const char* name;
+  const char* program;
+  Bindings dims;
+  Policy precision = Policy::inherit;
+  RunMode mode = RunMode::training;
+};
+
+const Bindings kGpt2{{"batch", 2}, {"seq", 64}, {"vocab", 128}, {"layers", 1}, {"heads", 2}, {"head", 64}};
+
+std::vector<Planned> planned() {
+  return {
+      {"two_layer", "two_layer", {}},
+      {"mlp", "mlp", {}},
+      {"attention", "attention", {}},
+      {"gpt2_f32", "gpt2", kGpt2, Policy::f32},
+      {"gpt2_bf16", "gpt2", kGpt2, Policy::bf16},
+      {"gpt2_bf16_inference", "gpt2", kGpt2, Policy::bf16, RunMode::inference},
+      {"llama_bf16",
+       "llama",
+       {{"batch", 2}, {"seq", 64}, {"vocab", 128}, {"layers", 1}, {"embed", 256}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 512}},
+       Policy::bf16},
+  };
+}
+
+std::string plan_of(const Planned& p) {
+  PipelineOptions options;
+  options.dims = p.dims;
+  options.precision = p.precision;
+  if (p.mode == RunMode::inference) options.roots = Roots::inference;
+  const Compilation compilation = compile_file(std::string("examples/") + p.program + ".ein", options);
+  REQUIRE(compilation.graph);
+  CudaOptions cuda;
+  cuda.mode = p.mode;
+  return launch_plan(*compile_for_cuda(*compilation.graph, p.dims, cuda));
+}
+
+}  // namespace
+
+TEST_CASE("what a GPU is given to do") {
+  for (const Planned& p : planned()) expect_golden(plan_of(p), std::string("tests/golden/launches/") + p.name + ".txt");
+}
+
+TEST_CASE("the same plan every time") {
+  const Planned again = planned()[4];
+  CHECK(plan_of(again) == plan_of(again));
+}
