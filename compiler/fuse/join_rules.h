@@ -16,7 +16,7 @@ struct GroupWork {
   bool checked = false, trained = false, ordered = false, for_library = false;
   bool transposes = false, reduces_rows = false;
   int contractions = 0, reductions = 0;
-  AxisList reduced;  // axes that the first reduction sums over
+  AxisList reduced{};  // axes that the first reduction sums over
   int64_t contracted = 0, largest = 0;
 
   // What is known of the members of both; the groups themselves are the caller's.

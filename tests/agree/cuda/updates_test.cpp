@@ -26,9 +26,7 @@ loss = mean(x * x)
 minimize loss using adamw(lr = 0.01, clip_norm = 1.0)
 )";
 
-Graph trained() {
-  return assign_precision(simplify(expand(compile_text(kLayers), Roots::training), Roots::training), Policy::f32);
-}
+Graph trained() { return assign_precision(simplify(expand(compile_text(kLayers), Roots::training), Roots::training), Policy::f32); }
 
 // Launches of one function: each reads the first of its buffers and writes the second.
 CudaExecutable launches_of(const std::vector<std::pair<uint32_t, uint32_t>>& buffers, BufferRole role) {
@@ -68,10 +66,10 @@ TEST_CASE("launches join where nothing in between forbids it") {
     return launches_of(buffers, role).calls[0].together;
   };
   CHECK(together({{0, 3}, {1, 4}, {2, 5}}, BufferRole::arena) == std::vector<uint32_t>{1, 2});
-  CHECK(together({{0, 3}, {3, 4}}, BufferRole::arena).empty());           // reads what the first makes
-  CHECK(together({{0, 3}, {1, 0}}, BufferRole::arena).empty());           // writes what the first reads
-  CHECK(together({{0, 3}, {1, 3}}, BufferRole::arena).empty());           // writes what the first writes
-  CHECK(together({{0, 3}, {3, 1}, {1, 4}}, BufferRole::arena).empty());   // one in between makes what it reads
-  CHECK(together({{0, 1}, {2, 4}}, BufferRole::param).empty());           // an update never runs before what may forbid it
+  CHECK(together({{0, 3}, {3, 4}}, BufferRole::arena).empty());          // reads what the first makes
+  CHECK(together({{0, 3}, {1, 0}}, BufferRole::arena).empty());          // writes what the first reads
+  CHECK(together({{0, 3}, {1, 3}}, BufferRole::arena).empty());          // writes what the first writes
+  CHECK(together({{0, 3}, {3, 1}, {1, 4}}, BufferRole::arena).empty());  // one in between makes what it reads
+  CHECK(together({{0, 1}, {2, 4}}, BufferRole::param).empty());          // an update never runs before what may forbid it
   CHECK(together({{0, 3}, {1, 4}}, BufferRole::param) == std::vector<uint32_t>{1});
 }
