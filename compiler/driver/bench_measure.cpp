@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <unordered_map>
 
 #include "compiler/cost/totals.h"
@@ -19,12 +20,12 @@
 namespace einc {
 namespace {
 
-constexpr int kTracedSteps = 3;  // a kernel's time is its best of these
+constexpr uint64_t kTracedSteps = 3;  // at least; a kernel's time is its best of these
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 template <class Machine>
-void make_inputs(Machine& machine) {
+void make_inputs(Machine& machine, ThreadPool& pool) {
   const Executable& program = machine.program();
   int64_t bound = 2;
   for (const Launch& launch : program.launches)
@@ -35,12 +36,13 @@ void make_inputs(Machine& machine) {
     const PhiloxKey key = random_key(0, buffer.name);
     HostArray values{buffer.dtype, buffer.shape, std::vector<std::byte>(static_cast<size_t>(buffer.bytes))};
     std::byte* at = values.bytes.data();
-    const int64_t count = values.count();
-    for (int64_t i = 0; i < count; ++i) {
-      const double u = random_uniform(key, 0, static_cast<uint64_t>(i));
-      store_number(buffer.dtype, is_floating(buffer.dtype) ? u : std::floor(u * static_cast<double>(bound)),
-                   at + i * bytes_of(buffer.dtype));
-    }
+    pool.run(values.count(), [&](int, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const double u = random_uniform(key, 0, static_cast<uint64_t>(i));
+        store_number(buffer.dtype, is_floating(buffer.dtype) ? u : std::floor(u * static_cast<double>(bound)),
+                     at + i * bytes_of(buffer.dtype));
+      }
+    });
     machine.set(b, values);
   }
 }
@@ -88,8 +90,9 @@ std::vector<KernelTime> kernels_of(const Executable& program, const std::vector<
 
 // `machine`: an executor with its params and states initialised; `run(step)` comes back when the step is done.
 template <class Machine, class Run>
-void time_steps(Machine& machine, Run run, const std::vector<std::string>& symbols, const KernelList& list, BenchResult& result) {
-  make_inputs(machine);
+void time_steps(Machine& machine, ThreadPool& pool, Run run, const std::vector<std::string>& symbols, const KernelList& list,
+                BenchResult& result) {
+  make_inputs(machine, pool);
   run(0);
   const auto steps = static_cast<uint64_t>(result.options.steps);
   for (uint64_t i = 0; i < steps; ++i) {
@@ -100,9 +103,11 @@ void time_steps(Machine& machine, Run run, const std::vector<std::string>& symbo
   result.step = median(result.steps);
   const Executable& program = machine.program();
   std::vector<double> best(program.launches.size(), std::numeric_limits<double>::infinity());
-  for (uint64_t i = 0; i < kTracedSteps; ++i) {
+  const uint64_t traced = result.gpu.empty() ? kTracedSteps : std::max(kTracedSteps, steps);
+  for (uint64_t i = 0; i < traced; ++i) {
     result.spans = machine.run_traced(0, steps + i + 1);
     const std::vector<double> seconds = seconds_of(result.spans, best.size());
+    result.traced.push_back(std::accumulate(seconds.begin(), seconds.end(), 0.0));
     for (size_t l = 0; l < best.size(); ++l) best[l] = std::min(best[l], seconds[l]);
   }
   result.kernels = kernels_of(program, symbols, list, best);
@@ -142,7 +147,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   std::vector<std::string> symbols;
   for (const Launch& launch : cpu.program().launches) symbols.push_back(cpu.program().functions[launch.function]);
   time_steps(
-      executor, [&](uint64_t step) { executor.run(0, step); }, symbols, cpu.lowered().list, result);
+      executor, *pool, [&](uint64_t step) { executor.run(0, step); }, symbols, cpu.lowered().list, result);
   result.memory.planned = cpu.program().memory_bytes + options.threads * cpu.program().scratch_bytes;
   result.memory.high_water = high_water_bytes();
 }
@@ -180,7 +185,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
     executor.run(0, step);
     executor.wait();
   };
-  time_steps(executor, run, symbols, text->list, result);
+  time_steps(executor, pool, run, symbols, text->list, result);
   result.memory.planned = executable.program.memory_bytes + executable.workspace_bytes;
   result.memory.high_water = taken();
 }

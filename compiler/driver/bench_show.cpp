@@ -90,6 +90,7 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
   json["compile_s"] = r.compile_seconds;
   json["step_s"] = r.step;
   json["steps_s"] = r.steps;
+  json["launches_s"] = r.traced;
   json["flops"] = {
       {"step", r.algorithmic},
       {"executed", {{"contraction", r.executed.contraction}, {"elementwise", r.executed.elementwise}, {"reduction", r.executed.reduction}}},

@@ -71,8 +71,10 @@ class Plan {
   std::string name_of(uint32_t buffer) const {
     const ExecutableBuffer& b = p_.buffers[buffer];
     if (is_source(b.role)) return fmt::format("{}{}", word(b.role), b.name);
-    return fmt::format("{}{}{}[{}] at {}", word(b.role), word(b.role).empty() ? "" : " ", to_string(b.dtype), fmt::join(b.shape, " "),
-                       b.offset);
+    const auto order = executable_.orders.find(buffer);
+    const std::string lies = order == executable_.orders.end() ? "" : fmt::format(" by axes {}", fmt::join(order->second, " "));
+    return fmt::format("{}{}{}[{}]{} at {}", word(b.role), word(b.role).empty() ? "" : " ", to_string(b.dtype), fmt::join(b.shape, " "),
+                       lies, b.offset);
   }
 
   std::string names(const Launch& launch, const std::vector<uint32_t>& places) const {

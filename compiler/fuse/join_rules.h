@@ -28,8 +28,8 @@ class JoinRules {
   JoinRules(const BoundGraph& graph, const ValuePlaces& values, const KernelTarget& target)
       : graph_(graph), values_(values), target_(target) {}
 
-  // Once the places are known: finds values whose neighbours in memory lie along another axis than those of what they are made of, and what
-  // is made for those alone.
+  // Once it is known where values are made: finds values whose neighbours in memory lie along another axis than those of what they are made
+  // of, and what is made for those alone.
   void find_transposes();
   GroupWork work_of(NodeId id) const;
   // Why two groups, the first of which the second reads, are not tried; empty when they are.

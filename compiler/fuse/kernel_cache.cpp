@@ -5,6 +5,7 @@
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_reductions.h"
+#include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "runtime/base/check.h"
 
@@ -101,6 +102,7 @@ void KernelCache::finish(Entry& entry) {
   entry.kernel->streams = static_cast<int>(entry.streams.size());
   entry.kernel->sites = static_cast<int>(entry.sites.size());
   collapse_axes(*entry.kernel);
+  flatten_sums(*entry.kernel);
   KernelTarget target = target_;
   if (target.library_products && is_product(*entry.kernel)) target.divide_rows = target.divide_columns = {.points = 0};
   for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel), target)) {

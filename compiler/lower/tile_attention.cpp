@@ -42,11 +42,12 @@ class Tiler {
     }
   }
 
-  // An operand that the products can read where it lies, along `unit` by neighbouring elements if that is an axis.
+  // An operand that the products can read where it lies. One row reads each element once, and may as well convert it.
   bool is_plain(ValueId id) const {
     const Scalar& v = t_.kernel.values[id];
-    return v.kind == ScalarKind::load && v.dtype == DType::f32 && v.guards.empty() && v.index.dynamic.empty() &&
-           t_.kernel.buffers[v.slot].dtype == DType::f32;
+    const bool converts = v.dtype == DType::bf16 && t_.has_one_row();
+    return v.kind == ScalarKind::load && (v.dtype == DType::f32 || converts) && v.guards.empty() && v.index.dynamic.empty() &&
+           t_.kernel.buffers[v.slot].dtype == v.dtype;
   }
 
   int64_t take(int64_t elements) {

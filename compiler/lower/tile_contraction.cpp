@@ -15,8 +15,10 @@ namespace {
 constexpr int64_t kDeepest = 768;  // of a depth block
 constexpr int64_t kSmallestDepth = 4, kSmallestWork = 512;
 constexpr int64_t kPartialBytes = 1 << 20;
-constexpr int64_t kPage = 4096;
+constexpr int64_t kPage = 4096, kPagesAtOnce = 32;
 constexpr int kCrowdedRows = 8;
+constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
+constexpr int64_t kRowsToConvertFor = 4;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -119,7 +121,6 @@ class Tiler {
 
   // Two by two matrix tiles of sums. The right panel and a row of left tiles stay in the second cache.
   void choose_matrix_tiles() {
-    constexpr int64_t kBf16 = 2, kDeepestTiles = 4096;
     const int64_t m = t_.rows(), k = t_.depths();
     t_.microkernel = Microkernel::matrix_tiles;
     t_.tile_rows = 2 * TiledContraction::kTileRows;
@@ -131,10 +132,28 @@ class Tiler {
     if (whole_tiles && load.kind == ScalarKind::load && load.guards.empty() && load.index.dynamic.empty() &&
         t_.kernel.buffers[load.slot].dtype == DType::bf16 && load.index.affine.coefficient(t_.depth) == 1)
       t_.left = PanelSource::in_place;
-    t_.block_depth = k <= kDeepestTiles ? k : even_blocks(k, kDeepestTiles, TiledContraction::kTileDepth);
-    t_.block_rows = even_blocks(m, processor_.level2_bytes / 2 / (t_.block_depth * kBf16), t_.tile_rows);
-    t_.block_columns = round_up(t_.columns(), t_.tile_columns());
-    if (t_.depth_in_blocks()) t_.block_columns = even_blocks(t_.columns(), kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
+    choose_matrix_blocks();
+  }
+
+  // Long sums in blocks of depth, so that many rows share each panel of the right operand that is packed: cycles of what is packed
+  // again for each block of rows or columns, against what sums in parts take to be kept.
+  void choose_matrix_blocks() {
+    constexpr int64_t kBf16 = 2, kDepths[] = {4096, 2048, 1024, 512};
+    const double m = static_cast<double>(t_.rows()), n = static_cast<double>(t_.columns()), k = static_cast<double>(t_.depths());
+    double best = 0;
+    for (const int64_t deepest : kDepths) {
+      const int64_t depth = even_blocks(t_.depths(), deepest, TiledContraction::kTileDepth);
+      const int64_t rows = even_blocks(t_.rows(), processor_.level2_bytes / 2 / (depth * kBf16), t_.tile_rows);
+      int64_t columns = round_up(t_.columns(), t_.tile_columns());
+      if (depth < t_.depths()) columns = even_blocks(t_.columns(), 4 * kPartialBytes / (rows * bytes()), t_.tile_columns());
+      const auto blocks = [](int64_t extent, int64_t size) { return static_cast<double>(divide_up(extent, size)); };
+      const double right_cycles = k * n * blocks(t_.rows(), rows) * packing_cycles(t_.right, right()),
+                   left_cycles = k * m * blocks(t_.columns(), columns) * packing_cycles(t_.left, left()),
+                   parts = m * n * (blocks(t_.depths(), depth) - 1) * 3;
+      if (best == 0 || right_cycles + left_cycles + parts < best)
+        best = right_cycles + left_cycles + parts, t_.block_depth = std::min(depth, t_.depths()), t_.block_rows = rows,
+        t_.block_columns = columns;
+    }
   }
 
   // The tile that fills the registers and divides the result with the fewest cycles: two products and two loads a cycle,
@@ -184,34 +203,71 @@ class Tiler {
       const bool cached = k * n * bytes() <= processor_.level2_bytes / 2 && (step % kPage != 0 || k <= 64);
       if (cached || m <= 4 * t_.tile_rows) t_.right = PanelSource::in_place;
     }
+    if (m < kRowsToConvertFor && reads_bf16_along_columns()) t_.right = PanelSource::in_place;
+  }
+
+  // Few rows use a converted element too seldom to keep it.
+  bool reads_bf16_along_columns() const {
+    const Scalar& v = t_.kernel.values[right()];
+    return t_.dtype == DType::f32 && v.kind == ScalarKind::load && v.dtype == DType::bf16 && v.guards.empty() && v.index.dynamic.empty() &&
+           t_.kernel.buffers[v.slot].dtype == DType::bf16 && v.index.affine.coefficient(t_.column) == 1;
   }
 
   void choose_blocks() {
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
     t_.block_depth = k <= kDeepest ? k : even_blocks(k, kDeepest, t_.lanes);
+    if (reads_long_rows_once()) t_.block_depth = even_blocks(k, kPagesAtOnce, t_.lanes);
     // Beside rows there lie one panel of columns in the second cache, or all columns of an operand that is read in place.
     const int64_t share = t_.right == PanelSource::in_place && t_.left != PanelSource::in_place ? 8 : 2;
     t_.block_rows = even_blocks(m, processor_.level2_bytes / share / (t_.block_depth * bytes()), t_.tile_rows);
     t_.block_columns = round_up(n, t_.tile_columns());
     if (t_.depth_in_blocks()) t_.block_columns = even_blocks(n, kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
+    const Scalar* load = plain_load(right());
+    if (t_.right == PanelSource::by_width && load && load->index.affine.coefficient(t_.column) == 1 && m >= t_.tile_rows &&
+        n >= 2 * t_.tile_columns() && k >= kFilledMeanwhile)
+      t_.right_panels = 2;
+  }
+
+  // Each depth of the right operand lies in pages of its own, and one tile of rows reads all of it: a few depths are read from end to
+  // end before the next ones, as many as have their pages in the TLB.
+  bool reads_long_rows_once() const {
+    const bool streamed = t_.depths() * t_.columns() * bytes() > processor_.level2_bytes && t_.columns() * bytes() >= kPage;
+    return t_.right == PanelSource::in_place && unit_axis(right()) == t_.column && t_.rows() <= t_.tile_rows && streamed;
   }
 
   // Threads divide the axis that costs less: what the other operand's panels take is done by each of them.
   void choose_split() {
     const int64_t row_tiles = divide_up(t_.rows(), t_.tile_rows), column_tiles = divide_up(t_.columns(), t_.tile_columns());
-    const double by_rows = split_cost(row_tiles, t_.right, t_.columns() * divide_up(t_.rows(), 2 * t_.block_rows));
-    const double by_columns = split_cost(column_tiles, t_.left, t_.rows() * divide_up(t_.columns(), 2 * t_.block_columns));
+    const double right_cycles = packing_cycles(t_.right, right()) * static_cast<double>(divide_up(t_.rows(), 2 * t_.block_rows));
+    const double left_cycles = packing_cycles(t_.left, left()) * static_cast<double>(divide_up(t_.columns(), 2 * t_.block_columns));
+    const double by_rows = split_cost(row_tiles, right_cycles * static_cast<double>(t_.columns()));
+    const double by_columns = split_cost(column_tiles, left_cycles * static_cast<double>(t_.rows()));
     t_.shared = by_columns <= by_rows ? SharedAxis::columns : SharedAxis::rows;
     t_.parts = t_.shared == SharedAxis::columns ? column_tiles : row_tiles;
   }
 
   // Cycles of the slower of two threads, over the depth: its tiles and the packing that both do.
-  double split_cost(int64_t tiles, PanelSource other, int64_t packed) const {
+  double split_cost(int64_t tiles, double packing) const {
     const double vectors = static_cast<double>(t_.rows()) * static_cast<double>(t_.columns()) / t_.lanes;
     const double work = vectors / (t_.microkernel == Microkernel::matrix_tiles ? 16 : 2);
     const double share = static_cast<double>(divide_up(tiles * t_.batches, 2)) / static_cast<double>(tiles * t_.batches);
-    const double cost = other == PanelSource::in_place ? 0 : other == PanelSource::by_width ? 3 : 6;
-    return work * share + (t_.batches > 1 ? 0 : cost * static_cast<double>(packed) / t_.lanes);
+    return work * share + (t_.batches > 1 ? 0 : packing / t_.lanes);
+  }
+
+  // For a vector of an operand's panel: to move it and to compute what it is made of.
+  double packing_cycles(PanelSource source, ValueId operand) const {
+    constexpr double kDear = 30;
+    if (source == PanelSource::in_place) return 0;
+    double cycles = source == PanelSource::by_width ? 3 : 6;
+    std::vector<bool> used(t_.kernel.values.size(), false);
+    used[operand] = true;
+    for (size_t i = operand + 1; i-- > 0;) {
+      if (!used[i]) continue;
+      const Scalar& v = t_.kernel.values[i];
+      for (ValueId x : v.operands) used[x] = true;
+      if (v.kind == ScalarKind::random || (v.kind == ScalarKind::map && is_transcendental(v.fn))) cycles += kDear;
+    }
+    return cycles;
   }
 
   const Processor& processor_;
@@ -238,7 +294,7 @@ int64_t TiledContraction::right_elements() const {
 int64_t TiledContraction::partial_elements() const { return depth_in_blocks() ? block_rows * block_columns : 0; }
 
 int64_t TiledContraction::scratch_bytes() const {
-  return (round_up(left_elements(), lanes) + right_elements() + partial_elements()) * bytes_of(dtype);
+  return (round_up(left_elements(), lanes) + right_panels * right_elements() + partial_elements()) * bytes_of(dtype);
 }
 
 const Scalar* largest_load(const TiledContraction& plan, ValueId value) {

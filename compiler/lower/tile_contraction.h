@@ -25,6 +25,7 @@ struct TiledContraction {
   int tile_rows = 1, tile_vectors = 1;
   int64_t block_rows = 1, block_columns = 1, block_depth = 1;
   PanelSource left = PanelSource::in_place, right = PanelSource::in_place;
+  int right_panels = 1;                  // two where one is filled while the other is read
   SharedAxis shared = SharedAxis::rows;  // what threads divide within a batch point
   int64_t batches = 1, parts = 1;        // the domain counts the tiles of that axis (`parts`) within batch points
 
@@ -40,7 +41,7 @@ struct TiledContraction {
   // not share their places in the first cache.
   int64_t left_pitch() const;
 
-  // Thread's own memory, in elements of dtype: panels and the sums of a block whose depth is not done yet.
+  // Thread's own memory, in elements of dtype: the left panel, one right panel, the sums of a block whose depth is not done yet.
   int64_t left_elements() const, right_elements() const, partial_elements() const;
   int64_t scratch_bytes() const;
 };

@@ -20,7 +20,7 @@ constexpr Pass kPasses[] = {
     {"precision", "a dtype for every node, casts as nodes",
      [](Graph g, const PipelineOptions& o) {
        const bool trains = o.roots == Roots::training && g.loss.valid();
-       return assign_precision(g, o.precision, trains ? Fp8Scaling::delayed : Fp8Scaling::current);
+       return assign_precision(g, o.precision, trains ? Fp8Scaling::delayed : Fp8Scaling::current, o.storage);
      },
      false},
 };
@@ -52,7 +52,9 @@ Compilation compile_loaded(Compilation c, std::optional<FileId> file, const Pipe
 
 std::span<const Pass> passes() { return kPasses; }
 
-Graph run_passes(Graph graph, const PipelineOptions& options) {
+Graph run_passes(Graph graph, const PipelineOptions& given) {
+  PipelineOptions options = given;
+  options.storage = graph.loss.valid() ? ParamStorage::masters : ParamStorage::as_read;
   for (const Pass& pass : kPasses) {
     if (pass.optional && std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
     const Stopwatch watch;

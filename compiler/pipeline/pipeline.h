@@ -9,6 +9,7 @@
 
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/ir/graph.h"
+#include "compiler/precision/assign.h"
 #include "compiler/simplify/roots.h"
 #include "dsl/diagnostic.h"
 #include "dsl/source.h"
@@ -19,6 +20,7 @@ struct PipelineOptions {
   Bindings dims;                       // -D name=value
   Policy precision = Policy::inherit;  // --precision
   Roots roots = Roots::training;
+  ParamStorage storage = ParamStorage::masters;  // run_passes decides: masters for what has a loss, in all its parts
   WorkLimits limits{};
   TrainingOptions training;
   std::vector<std::string> disabled;  // --disable=PASS

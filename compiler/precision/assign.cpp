@@ -7,15 +7,17 @@
 #include "compiler/precision/prune.h"
 #include "compiler/precision/regions.h"
 #include "compiler/precision/rules.h"
+#include "compiler/precision/storage.h"
 
 namespace einc {
 namespace {
 
 class Assigner {
  public:
-  Assigner(const Graph& graph, Policy policy, Fp8Scaling scaling)
+  Assigner(const Graph& graph, Policy policy, Fp8Scaling scaling, ParamStorage storage)
       : in_(graph),
         scaling_(scaling),
+        storage_(storage),
         policy_(policy != Policy::inherit ? policy : graph.policy),
         constant_(constant_nodes(graph)),
         loss_(loss_region(graph)),
@@ -34,10 +36,20 @@ class Assigner {
     }
     move_roots();
     out_.updates.insert(out_.updates.end(), amax_updates_.begin(), amax_updates_.end());
-    return keep_chains_wide(drop_unused_views(std::move(out_)));
+    if (storage_ == ParamStorage::as_read) out_ = store_as_read(std::move(out_), free_to_choose());
+    return keep_chains_wide(drop_unused_views_and_casts(std::move(out_)));
   }
 
  private:
+  std::vector<NodeId> free_to_choose() const {
+    std::vector<NodeId> sources;
+    for (uint32_t i = 0; i < in_.size(); ++i) {
+      const Node& node = in_.nodes[i];
+      const bool kept = node.op == Op::param || (node.op == Op::state && node.as<StateAttr>().role == StateRole::user);
+      if (kept && node.type.dtype == DType::real) sources.push_back(to_[i]);
+    }
+    return sources;
+  }
   Policy policy_of(const Node& node) const {
     if (node.origin.phase == Phase::optimizer) return Policy::f32;
     return node.origin.policy != Policy::inherit ? node.origin.policy : policy_;
@@ -408,6 +420,7 @@ class Assigner {
 
   const Graph& in_;
   Fp8Scaling scaling_;
+  ParamStorage storage_;
   Policy policy_;
   std::vector<Update> amax_updates_;
   std::vector<bool> constant_, loss_;
@@ -426,6 +439,8 @@ Policy effective_policy(const Graph& graph, Policy policy) {
   return graph.policy != Policy::inherit ? graph.policy : Policy::f32;
 }
 
-Graph assign_precision(const Graph& graph, Policy policy, Fp8Scaling scaling) { return Assigner(graph, policy, scaling).run(); }
+Graph assign_precision(const Graph& graph, Policy policy, Fp8Scaling scaling, ParamStorage storage) {
+  return Assigner(graph, policy, scaling, storage).run();
+}
 
 }  // namespace einc

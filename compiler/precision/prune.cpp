@@ -2,7 +2,7 @@
 
 namespace einc {
 
-Graph drop_unused_views(Graph graph) {
+Graph drop_unused_views_and_casts(Graph graph) {
   std::vector<bool> used(graph.size(), false);
   auto mark = [&](NodeId id) {
     if (id.valid()) used[id.index] = true;
@@ -15,7 +15,7 @@ Graph drop_unused_views(Graph graph) {
       mark(update.value);
     }
   for (uint32_t i = graph.size(); i-- > 0;) {
-    if (kind_of(graph.nodes[i].op) != OpKind::view) used[i] = true;
+    if (kind_of(graph.nodes[i].op) != OpKind::view && graph.nodes[i].op != Op::cast) used[i] = true;
     if (used[i])
       for (NodeId x : graph.nodes[i].operands) used[x.index] = true;
   }

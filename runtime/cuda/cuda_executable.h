@@ -9,6 +9,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ struct CudaExecutable {
   std::vector<bool> by_table{};    // of each function; none of them when empty
   std::vector<CudaCall> calls;
   int64_t workspace_bytes = 0;  // of cuBLASLt, besides program.memory_bytes
+  // Of buffers that do not lie row-major: their axes as they lie in memory, outermost first.
+  std::map<uint32_t, std::vector<int>> orders;
 };
 
 }  // namespace einc

@@ -54,7 +54,7 @@ class CudaExecutor {
   // An input, param or state lies there from now on.
   void bind(uint32_t buffer, cuda::DevicePointer memory);
   int find(BufferRole role, const std::string& name) const;  // -1: none
-  // Row-major elements; waits for the GPU.
+  // Elements as they lie (CudaExecutable::orders); waits for the GPU.
   void set(uint32_t buffer, const HostArray& array);  // of the same dtype and shape
   HostArray get(uint32_t buffer);
   // Params and states as their initialisers say, made by the processor's threads.

@@ -11,7 +11,7 @@ namespace einc::cuda {
 namespace {
 
 constexpr int kRounds = 5;
-constexpr int64_t kSmallestSquare = 256, kLargestSquare = 8192;
+constexpr int64_t kSmallestSquare = 128, kLargestSquare = 8192;
 constexpr double kEnough = 1e-3;             // seconds of a product that fills the GPU
 constexpr int64_t kWorkspace = 32 << 20;     // as cuBLASLt wants on Hopper
 constexpr int64_t kCopied = 512 << 20;       // more than any cache holds

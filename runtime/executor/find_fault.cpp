@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace einc {
 namespace {
@@ -111,11 +112,24 @@ class Finder {
     return text(buffer, held, launch);
   }
 
+  // Subscripts of the element that lies `element` elements into the buffer.
+  std::vector<int64_t> place_of(uint32_t buffer, int64_t element) const {
+    const std::vector<int64_t>& shape = program_.buffers[buffer].shape;
+    std::vector<int> order(shape.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (const auto found = watched_.orders.find(buffer); found != watched_.orders.end()) order = found->second;
+    std::vector<int64_t> place(shape.size());
+    for (size_t i = order.size(); i-- > 0;) {
+      const auto axis = static_cast<size_t>(order[i]);
+      place[axis] = element % shape[axis];
+      element /= shape[axis];
+    }
+    return place;
+  }
+
   std::string text(uint32_t buffer, const Held& held, int64_t launch) const {
     const ExecutableBuffer& b = program_.buffers[buffer];
-    std::vector<int64_t> place(b.shape.size());
-    int64_t rest = held.first;
-    for (size_t i = place.size(); i-- > 0; rest /= b.shape[i]) place[i] = rest % b.shape[i];
+    const std::vector<int64_t> place = place_of(buffer, held.first);
     const std::string where = place.empty() ? "" : fmt::format(", at [{}]", fmt::join(place, ", "));
     const char* what = kKindNames[static_cast<size_t>(held.kind)];
     if (launch < 0) {

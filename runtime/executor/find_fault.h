@@ -1,7 +1,9 @@
 // Where a value that is not finite comes from.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/executor/checked_numbers.h"
 
@@ -14,6 +16,8 @@ struct WatchedRun {
   std::function<const std::byte*(uint32_t buffer)> values;
   // Runs the program from the start, as long as `goes_on` says so after a launch.
   std::function<void(const std::function<bool(size_t launch)>& goes_on)> run;
+  // Of buffers that do not lie row-major: their axes as they lie, outermost first.
+  std::map<uint32_t, std::vector<int>> orders = {};
 };
 
 // Runs the program launch by launch as far as a buffer that it makes and goes back from there over what is not finite. Values of -inf that

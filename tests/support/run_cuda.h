@@ -1,24 +1,34 @@
-// Runs a graph on the emulated GPU and gives what the interpreter gives.
+// Runs a graph on the GPU of the tests and gives what the interpreter gives.
 #pragma once
 #include "compiler/pipeline/cuda_program.h"
 #include "runtime/cuda/cuda_executor.h"
-#include "tests/support/emulated_gpu.h"
+#include "tests/support/guarded_gpu.h"
 #include "tests/support/run_cpu.h"
+#include "tests/support/test_gpu.h"
 
 namespace einc {
 
+constexpr int64_t kGuardedBytes = 1 << 18;  // a program of more memory takes too long
+
+// In planned memory; small fused programs once more among guards. Throws GuardHit when a kernel writes beside its buffers, or the runs
+// differ in a bit.
 inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
                        const InterpretOptions& options = {}, Fusion fusion = Fusion::on, int64_t library_products = INT64_MAX) {
-  use_emulated_gpu();
+  use_test_gpu();
   CudaOptions cuda;
   cuda.mode = options.mode;
   cuda.fusion = fusion;
   cuda.library_products = library_products;
   const auto compiled = compile_for_cuda(graph, dims, cuda);
   const CudaExecutable& program = compiled->executable;
-  CudaKernels kernels(program, emulated_cubins(), 2);
+  CudaKernels kernels(program, test_cubins(), 2);
   CudaExecutor machine(program, kernels);
-  return run_on(machine, program.program, inputs, params, states, options);
+  const CpuRun run = run_on(machine, program.program, inputs, params, states, options);
+  if (fusion == Fusion::off || program.program.memory_bytes > kGuardedBytes) return run;
+  GuardedGpu guarded(program, kernels);
+  if (!same_bits(run, run_on(guarded, program.program, inputs, params, states, options)))
+    throw GuardHit("memory of its own gives another result");
+  return run;
 }
 
 }  // namespace einc

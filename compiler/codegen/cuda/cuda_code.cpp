@@ -21,9 +21,10 @@ constexpr int64_t kSmallestSide = 8;           // of matrices that a library mul
 // Functions of kernels, equal ones once.
 class Maker {
  public:
-  Maker(CudaExecutable& out, int64_t smallest) : out_(out), smallest_(smallest) {}
+  Maker(const BoundGraph& graph, CudaExecutable& out, int64_t smallest) : graph_(graph), out_(out), smallest_(smallest) {}
 
   void choose(const GraphKernel& k, Launch& launch) {
+    note_orders(k, launch);
     if (std::optional<CudaGemm> gemm = map_gemm(*k.kernel).gemm; gemm && is_worth(*gemm)) {
       out_.workspace_bytes = kWorkspaceBytes;
       for (CudaMatrix* m : {&gemm->left, &gemm->right, &gemm->result}) m->buffer = launch.buffers[m->buffer];
@@ -78,6 +79,15 @@ class Maker {
     for (const BufferUse& use : kernel.buffers) written.push_back(use.access != BufferAccess::read);
   }
 
+  void note_orders(const GraphKernel& k, const Launch& launch) {
+    if (graph_.order.empty()) return;
+    for (size_t i = 0; i < k.buffers.size(); ++i) {
+      if (!k.buffers[i].valid()) continue;
+      if (const auto& order = graph_.order[k.buffers[i].index]; !order.empty())
+        out_.orders[launch.buffers[i]] = {order.begin(), order.end()};
+    }
+  }
+
   uint32_t function_alike(const Kernel& kernel) {
     CudaFunction function = cuda_function(kernel);
     const auto [known, fresh] = known_.emplace(definition(function, ""), static_cast<uint32_t>(functions_.size()));
@@ -89,6 +99,7 @@ class Maker {
     return std::min({g.rows, g.columns, g.depth}) >= kSmallestSide && g.batch * g.rows * g.columns * g.depth >= smallest_;
   }
 
+  const BoundGraph& graph_;
   CudaExecutable& out_;
   const int64_t smallest_;  // products that a library's call is worth
   std::vector<CudaFunction> functions_;
@@ -114,7 +125,7 @@ KernelTarget cuda_target(int64_t library_products) {
 CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int64_t library_products) {
   CudaExecutable out;
   out.prelude = cuda_prelude();
-  Maker maker(out, library_products);
+  Maker maker(graph, out, library_products);
   out.program =
       assemble_program(graph, list, plan, [&](const GraphKernel& k, const Executable&, Launch& launch) { maker.choose(k, launch); });
   maker.finish();

@@ -122,6 +122,7 @@ llvm::Value* AttentionParts::row_scores(const AttentionStep& step, const Product
   std::vector<Register> keys;
   for (int64_t i = 0; i < t_.lanes; ++i)
     keys.push_back(right_at(step, p, a_.key, smaller(b_.CreateAdd(key, i64(i)), i64(t_.keys() - 1)), i64(0), i64(0)));
+  const RegisterBlock registers{b_, vector_, llvm::Align(4), 1, 1, nullptr};
   std::vector<llvm::AllocaInst*> sums;
   IrBuilder entry(entry_, entry_->begin());
   for (size_t i = 0; i < lanes; ++i) sums.push_back(entry.CreateAlloca(vector_));
@@ -129,8 +130,9 @@ llvm::Value* AttentionParts::row_scores(const AttentionStep& step, const Product
   for_loop(i64(0), i64(extent), i64(t_.lanes), [&](Register k) {
     Register row = vector_at(scratch(p.left_panel), k), mask = lanes_before(k, i64(extent), extent);
     for (size_t i = 0; i < lanes; ++i) {
-      Register at_key = at(keys[i], k), zero = llvm::Constant::getNullValue(vector_);
-      Register x = mask ? b_.CreateMaskedLoad(vector_, at_key, llvm::Align(4), mask, zero) : vector_at(keys[i], k);
+      WideOperand wide = wide_right(step, p, keys[i], 0);
+      wide.base = b_.CreateInBoundsGEP(registers.stored(wide), wide.base, k);
+      Register x = registers.load(wide, 0, mask);
       b_.CreateStore(b_.CreateIntrinsic(vector_, llvm::Intrinsic::fma, {x, row, b_.CreateLoad(vector_, sums[i])}), sums[i]);
     }
   });
@@ -178,6 +180,12 @@ int64_t AttentionParts::right_step(const AttentionStep& step, const Product& p, 
 
 int64_t AttentionParts::inner_step(const AttentionStep& step, const Product& p) const {
   return p.in_place ? kernel_.values[step.right].index.affine.coefficient(p.inner) : 1;
+}
+
+WideOperand AttentionParts::wide_right(const AttentionStep& step, const Product& p, Register base, int64_t depth) const {
+  if (!p.in_place) return {base, depth, llvm::Align(static_cast<uint64_t>(t_.lanes) * 4)};
+  const DType dtype = kernel_.values[step.right].dtype;
+  return {base, depth, llvm::Align(static_cast<uint64_t>(bytes_of(dtype))), dtype, t_.has_one_row() ? kFetchedAhead : 0};
 }
 
 AttentionParts::Sums AttentionParts::multiply(NarrowOperand narrow, WideOperand wide, int count, int vectors, Register steps, Register tail,

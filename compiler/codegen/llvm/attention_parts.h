@@ -9,6 +9,8 @@ namespace einc {
 class AttentionParts : protected ValueEmitter {
  protected:
   static constexpr int kDepthUnroll = 4;
+  // Where one row reads its operands: the processor's own prefetching ends with each page of 4 KB.
+  static constexpr int64_t kFetchedAhead = 4096;
 
   AttentionParts(llvm::Module& module, const std::string& name, const TiledAttention& plan);
   ~AttentionParts() = default;
@@ -51,10 +53,11 @@ class AttentionParts : protected ValueEmitter {
   int64_t right_step(const AttentionStep& step, const Product& p, AxisId axis) const;
   int64_t inner_step(const AttentionStep& step, const Product& p) const;
 
+  // The right operand from there on, `depth` elements to the next position.
+  WideOperand wide_right(const AttentionStep& step, const Product& p, Register base, int64_t depth) const;
+
   // sums[i][v] += sum over t < steps of narrow(i, t) * wide(t, v).
   Sums multiply(NarrowOperand narrow, WideOperand wide, int count, int vectors, Register steps, Register tail, Sums sums);
-  // Of vectors in panels, or where the operand lies.
-  llvm::Align wide_alignment(const Product& p) const { return llvm::Align(p.in_place ? 4 : static_cast<uint64_t>(t_.lanes) * 4); }
   Sums zeros(int count) const { return Sums(static_cast<size_t>(count), llvm::Constant::getNullValue(vector_)); }
 
   const TiledAttention& t_;

@@ -96,7 +96,7 @@ void CpuTarget::describe() {
   const std::vector<std::string> enabled = enabled_features(*this, features_);
   if (has(enabled, "avx")) processor_.vector_bits = 256;
   if (has(enabled, "avx512f")) processor_.vector_bits = 512, processor_.vector_registers = 32;
-  processor_.matrix_tiles = has(enabled, "avx512f") && has(enabled, "amx-tile") && has(enabled, "amx-bf16");
+  processor_.matrix_tiles = has(enabled, "avx512f") && has(enabled, "avx512bf16") && has(enabled, "amx-tile") && has(enabled, "amx-bf16");
   key_ = triple_ + ' ' + cpu_ + ' ' + features_ + fmt::format(" {}K {}K", processor_.level1_bytes >> 10, processor_.level2_bytes >> 10) +
          " LLVM " LLVM_VERSION_STRING " " + kPasses;
 }

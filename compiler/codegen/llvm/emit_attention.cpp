@@ -160,8 +160,8 @@ class AttentionEmitter : AttentionParts {
     columns(p, [&](int64_t column, int vectors, int64_t width) {
       const auto rows = [&](Register row, int count) {
         const NarrowOperand narrow{at(left, b_.CreateAdd(times(block.first_key, t_.block_rows()), row)), 1, t_.block_rows()};
-        const WideOperand wide{right_at(step, p, a_.key, block.first_key, i64(0), i64(column)), right_step(step, p, a_.key),
-                               wide_alignment(p)};
+        const WideOperand wide =
+            wide_right(step, p, right_at(step, p, a_.key, block.first_key, i64(0), i64(column)), right_step(step, p, a_.key));
         Register tail = p.in_place ? first_lanes(width - int64_t{vectors - 1} * t_.lanes) : nullptr;
         const Sums sums = multiply(narrow, wide, count, vectors, block.keys, tail, zeros(count * vectors));
         for (int i = 0; i < count; ++i) {
@@ -187,8 +187,8 @@ class AttentionEmitter : AttentionParts {
       Register tail = p.in_place ? first_lanes(width - int64_t{vectors - 1} * t_.lanes) : nullptr;
       tiles(block.first_key, block.last_key, p.tile_rows, t_.keys(), [&](Register key, int64_t count) {
         const NarrowOperand narrow{at(left, times(key, t_.block_rows())), t_.block_rows(), 1};
-        const WideOperand wide{right_at(step, p, a_.row, block.first, block.first, i64(column)), right_step(step, p, a_.row),
-                               wide_alignment(p)};
+        const WideOperand wide =
+            wide_right(step, p, right_at(step, p, a_.row, block.first, block.first, i64(column)), right_step(step, p, a_.row));
         const auto place = [&](int i, int v) {
           return b_.CreateAdd(times(b_.CreateAdd(key, i64(i)), p.pitch), i64(column + int64_t{v} * t_.lanes));
         };

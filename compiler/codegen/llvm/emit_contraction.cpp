@@ -14,6 +14,7 @@ namespace {
 using llvm::BasicBlock;
 
 constexpr int kTileRows = TiledContraction::kTileRows;
+constexpr int64_t kDepthsAhead = 12;   // of few rows, whose other operand streams from memory
 constexpr size_t kShortEpilogue = 12;  // values that are worth repeating for every vector of a tile
 
 class ContractionEmitter : PanelEmitter {
@@ -21,7 +22,7 @@ class ContractionEmitter : PanelEmitter {
   ContractionEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan) : PanelEmitter(module, name, plan) {}
 
   void run() {
-    if (t_.microkernel == Microkernel::matrix_tiles) configure_tiles();
+    if (t_.microkernel == Microkernel::matrix_tiles) configure_tiles(), sums_are_normal_ = true;
     Register begin = function_->getArg(1), end = function_->getArg(2), parts = i64(t_.parts);
     for_loop(b_.CreateUDiv(begin, parts), b_.CreateUDiv(b_.CreateAdd(end, i64(t_.parts - 1)), parts), i64(1), [&](Register batch) {
       decode(batch);
@@ -63,9 +64,11 @@ class ContractionEmitter : PanelEmitter {
   void block(const Block& block) {
     pack_left(block);
     tiles(block.columns, t_.tile_columns(), t_.columns(), [&](Register column, int64_t width) {
-      pack_right(block, column, width);
+      make_right_panel(block, column, width);
+      const std::optional<NextPanel> next = next_right_panel(block, column);
       tiles(block.rows, t_.tile_rows, t_.rows(),
-            [&](Register row, int64_t count) { tile(block, row, static_cast<int>(count), column, width); });
+            [&](Register row, int64_t count) { tile(block, row, static_cast<int>(count), column, width, next); });
+      if (next) copy_rest(*next, block);
     });
   }
 
@@ -73,20 +76,16 @@ class ContractionEmitter : PanelEmitter {
 
   using Sums = RegisterBlock::Sums;
 
-  void tile(const Block& block, Register row, int count, Register column, int64_t width) {
+  void tile(const Block& block, Register row, int count, Register column, int64_t width, const std::optional<NextPanel>& next) {
     if (t_.microkernel == Microkernel::matrix_tiles) return matrix_tile(block, row, count, column, width);
     const int vectors = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
     const Source left = left_source(block, row), right = right_source(block, column, vectors);
     Register partial = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
                                                  times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
     Register tail = last_lanes(width);
-    std::vector<Stream> streams;
-    if (count == t_.tile_rows) {
-      streams = result_lines(row, column);
-      if (const auto panel = next_panel(block, row, column)) streams.push_back(*panel);
-      if (const auto rows = next_rows(left)) streams.push_back(*rows);
-    }
-    Sums sums = multiply(left, right, block, count, vectors, tail, streams, first_sums(block, partial, count * vectors));
+    std::function<void(Register)> before_phase;
+    if (count == t_.tile_rows) before_phase = meanwhile(block, row, column, left, next);
+    Sums sums = multiply(left, right, block, count, vectors, tail, before_phase, first_sums(block, partial, count * vectors));
     if (!t_.depth_in_blocks()) return epilogue(sums, row, count, column, width);
     BasicBlock *done = ValueEmitter::block("done"), *more = ValueEmitter::block("more"), *after = ValueEmitter::block("after");
     b_.CreateCondBr(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), done, more);
@@ -98,6 +97,20 @@ class ContractionEmitter : PanelEmitter {
       b_.CreateAlignedStore(sums[k], at(partial, i64(static_cast<int64_t>(k) * t_.lanes)), panel_alignment());
     b_.CreateBr(after);
     b_.SetInsertPoint(after);
+  }
+
+  // What a whole tile does besides: it fetches what is wanted soon and copies its share of the next panel.
+  std::function<void(Register)> meanwhile(const Block& block, Register row, Register column, const Source& left,
+                                          const std::optional<NextPanel>& next) {
+    std::vector<Stream> streams = result_lines(row, column);
+    if (const auto panel = next_panel(block, row, column)) streams.push_back(*panel);
+    if (const auto rows = next_rows(left)) streams.push_back(*rows);
+    if (streams.empty() && !next) return {};
+    Register before = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), phases());
+    return [this, streams, next, before](Register phase) {
+      for (const Stream& s : streams) fetch(s, phase);
+      if (next) copy_share(*next, share_of(b_.CreateAdd(before, phase)));
+    };
   }
 
   // What must be masked when the last vector of columns is read where it lies.
@@ -129,20 +142,22 @@ class ContractionEmitter : PanelEmitter {
   }
 
   Sums multiply(const Source& left, const Source& right, const Block& block, int count, int vectors, Register tail,
-                const std::vector<Stream>& streams, Sums sums) {
+                const std::function<void(Register)>& before_phase, Sums sums) {
     const RegisterBlock registers{b_, vector_, alignment(), count, vectors, tail};
     NarrowOperand narrow{left.base, left.width, left.depth};
-    WideOperand wide{right.base, right.depth, t_.right == PanelSource::in_place ? alignment() : panel_alignment()};
+    WideOperand wide{right.base, right.depth, panel_alignment()};
+    if (t_.right == PanelSource::in_place) {
+      const DType stored = kernel_.values[kernel_.contraction->right].dtype;
+      wide.align = llvm::Align(static_cast<uint64_t>(bytes_of(stored)));
+      if (stored == DType::bf16) wide.dtype = stored, wide.fetched_ahead = kDepthsAhead * right.depth * bytes_of(stored);
+    }
     Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
     if (t_.depths() >= kDepthUnroll) {
       Register steps = b_.CreateUDiv(depth, i64(kDepthUnroll));
-      if (streams.empty())
-        sums = registers.multiply(narrow, wide, steps, kDepthUnroll, std::move(sums));
+      if (before_phase)
+        sums = registers.multiply_in_phases(narrow, wide, steps, kDepthUnroll, phases(), phase_steps(), std::move(sums), before_phase);
       else
-        sums =
-            registers.multiply_in_phases(narrow, wide, steps, kDepthUnroll, kPhases, phase_steps(), std::move(sums), [&](Register phase) {
-              for (const Stream& s : streams) fetch(s, phase);
-            });
+        sums = registers.multiply(narrow, wide, steps, kDepthUnroll, std::move(sums));
     }
     if (t_.depths() % kDepthUnroll != 0 || t_.block_depth % kDepthUnroll != 0)
       sums = registers.multiply(narrow, wide, b_.CreateURem(depth, i64(kDepthUnroll)), 1, std::move(sums));
@@ -157,7 +172,7 @@ class ContractionEmitter : PanelEmitter {
     const auto short_enough = std::count(needed_.begin(), needed_.end(), true) <= static_cast<ptrdiff_t>(kShortEpilogue);
     if (short_enough) {
       for (int v = 0; v < vectors; ++v)
-        in_columns(column, v, width, [&] {
+        in_columns(column, int64_t{v} * t_.lanes, width, t_.lanes, [&] {
           for (int r = 0; r < count; ++r) stores(b_.CreateAdd(row, i64(r)), sums[static_cast<size_t>(r * vectors + v)]);
         });
       return;
@@ -170,12 +185,14 @@ class ContractionEmitter : PanelEmitter {
 
   // From sums in memory, whose rows are `pitch` vectors apart.
   void epilogue_of(Register kept, int pitch, Register row, int count, Register column, int64_t width) {
-    const auto vectors = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
-    for (int v = 0; v < vectors; ++v)
-      in_columns(column, v, width, [&] {
+    // Two vectors of a matrix tile as one: what one waits for, the other fills.
+    const int lanes = t_.microkernel == Microkernel::matrix_tiles && width > t_.lanes ? 2 * t_.lanes : t_.lanes;
+    auto* type = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes));
+    for (int64_t k = 0; k < width; k += lanes)
+      in_columns(column, k, width, lanes, [&] {
         for_loop(i64(0), i64(count), i64(1), [&](Register r) {
-          Register from = at(kept, b_.CreateAdd(times(r, int64_t{pitch} * t_.lanes), i64(int64_t{v} * t_.lanes)));
-          stores(b_.CreateAdd(row, r), b_.CreateAlignedLoad(vector_, from, panel_alignment()));
+          Register from = at(kept, b_.CreateAdd(times(r, int64_t{pitch} * t_.lanes), i64(k)));
+          stores(b_.CreateAdd(row, r), b_.CreateAlignedLoad(type, from, panel_alignment()));
         });
       });
   }
@@ -199,6 +216,10 @@ class ContractionEmitter : PanelEmitter {
     const int down = (count + kTileRows - 1) / kTileRows, across = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
     const int64_t pitch = t_.tile_columns() * bytes_of(t_.dtype);
     Register sums = tile_slot();
+    if (t_.depth_in_blocks())
+      if_then(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), [&] { fetch_tile(row, count, column); });
+    else
+      fetch_tile(row, count, column);
     if (t_.depth_in_blocks())
       sums = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
                                        times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
@@ -252,10 +273,10 @@ class ContractionEmitter : PanelEmitter {
     return slot;
   }
 
-  // Lanes along the v-th vector of columns; values of the columns alone are made once.
-  void in_columns(Register column, int v, int64_t width, const std::function<void()>& body) {
-    axis_[t_.column] = b_.CreateAdd(column, i64(int64_t{v} * t_.lanes));
-    lanes_along(t_.column, t_.lanes, first_lanes(t_.lanes, width - int64_t{v} * t_.lanes), [&] {
+  // Lanes along the columns from the k-th of a tile on; values of the columns alone are made once.
+  void in_columns(Register column, int64_t k, int64_t width, int lanes, const std::function<void()>& body) {
+    axis_[t_.column] = b_.CreateAdd(column, i64(k));
+    lanes_along(t_.column, lanes, first_lanes(lanes, width - k), [&] {
       const uint64_t of_sums = bit(t_.row);
       for (ValueId id = 0; id < kernel_.values.size(); ++id)
         if (needed_[id] && (axes_of_[id] & of_sums) == 0 && (needs_[id] == 0)) value(id);

@@ -1,6 +1,10 @@
 // Panels of matrix tiles: 16 rows of 64 bytes each. A tile of the left operand has a row of it in each, 32 elements of depth; a
 // tile of the right one has two elements of depth of 16 columns in each. Either is the other with its words of two elements
 // turned.
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
 #include "compiler/codegen/llvm/emit_panels.h"
 #include "compiler/codegen/llvm/transpose.h"
 
@@ -12,12 +16,50 @@ constexpr int kWide = TiledContraction::kTileRows, kDeep = TiledContraction::kTi
 
 }  // namespace
 
-// The upper halves of a value's lanes: it is rounded to bf16 already. 0 where the mask is off.
+// A value's lanes in bf16, 0 where the mask is off. Matrix tiles take subnormal numbers for 0, so their rounding may as well.
 llvm::Value* PanelEmitter::bf16_bits(ValueId id) {
-  Register x = splat(b_, as(id, DType::bf16), lanes_);
-  Register bits = b_.CreateBitCast(x, with_lanes_of(b_.getInt32Ty(), x->getType()));
-  bits = b_.CreateTrunc(b_.CreateLShr(bits, 16), with_lanes_of(b_.getInt16Ty(), x->getType()));
-  return mask_ ? b_.CreateSelect(mask_, bits, llvm::Constant::getNullValue(bits->getType())) : bits;
+  const auto lanes = [&](Register x) {
+    x = splat(b_, x, lanes_);
+    return mask_ ? b_.CreateSelect(mask_, x, llvm::Constant::getNullValue(x->getType())) : x;
+  };
+  if (Register x = before_rounding(id)) return bf16_bits_of_normal(b_, lanes(x));
+  return bf16_bits_of_rounded(b_, lanes(value(id)));
+}
+
+// What the operand reads two tiles further down the depth: neither far rows nor few bytes of each are fetched ahead by the processor.
+void PanelEmitter::fetch_below(const Scalar& load, Register depth) {
+  constexpr int64_t kAhead = int64_t{2} * kDeep;
+  axis_[t_.depth] = b_.CreateAdd(depth, i64(kAhead));
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {element(load.slot, place_of(load.index).scalar), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  axis_[t_.depth] = depth;
+}
+
+// The same of two depths: lane k of the first, then of the second, and so on.
+llvm::Value* PanelEmitter::bf16_pairs(ValueId id, AxisId axis, Register mask, Register depth, int64_t count) {
+  std::vector<Register> rounded, exact;
+  const Scalar* load = largest_load(t_, id);
+  for (int64_t d = 0; d < count; ++d) {
+    axis_[t_.depth] = b_.CreateAdd(depth, i64(d));
+    if (load) fetch_below(*load, axis_[t_.depth]);
+    lanes_along(axis, kWide, mask, [&] {
+      if (Register x = before_rounding(id)) {
+        x = splat(b_, x, lanes_);
+        exact.push_back(mask ? b_.CreateSelect(mask, x, llvm::Constant::getNullValue(x->getType())) : x);
+      } else {
+        rounded.push_back(bf16_bits(id));
+      }
+    });
+  }
+  std::vector<Register>& parts = exact.empty() ? rounded : exact;
+  if (count == 1) parts.push_back(llvm::Constant::getNullValue(parts[0]->getType()));
+  std::vector<int> order, after;
+  for (int k = 0; k < kWide; ++k) order.insert(order.end(), {k, kWide + k});
+  for (int k = 0; k < 2 * kWide; ++k) after.push_back(k);
+  Register pairs = exact.empty()
+                       ? b_.CreateShuffleVector(parts[0], parts[1], order)
+                       : b_.CreateShuffleVector(bf16_bits_of_normal(b_, b_.CreateShuffleVector(parts[0], parts[1], after)), order);
+  return b_.CreateBitCast(pairs, llvm::FixedVectorType::get(b_.getInt32Ty(), kWide));
 }
 
 // Vector j holds the elements at depths 2j and 2j + 1 of 16 rows or columns.
@@ -29,17 +71,10 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_width(ValueId id, AxisId axis, 
   llvm::Constant* numbers = llvm::ConstantDataVector::get(context_, lanes);
   Register mask = nullptr;
   if (kernel_.extent(axis) % kWide != 0) mask = b_.CreateICmpULT(numbers, splat(b_, left, kWide));
-  std::vector<Register> single, pairs;
-  for (int64_t d = 0; d < depths; ++d) {
-    axis_[t_.depth] = b_.CreateAdd(depth, i64(d));
-    lanes_along(axis, kWide, mask, [&] { single.push_back(bf16_bits(id)); });
-  }
-  while (single.size() < kDeep) single.push_back(llvm::Constant::getNullValue(single.front()->getType()));
-  std::vector<int> order;
-  for (int k = 0; k < kWide; ++k) order.insert(order.end(), {k, kWide + k});
-  for (size_t j = 0; j < kDeep / 2; ++j)
-    pairs.push_back(b_.CreateBitCast(b_.CreateShuffleVector(single[2 * j], single[2 * j + 1], order),
-                                     llvm::FixedVectorType::get(b_.getInt32Ty(), kWide)));
+  std::vector<Register> pairs;
+  for (int64_t d = 0; d < depths; d += 2)
+    pairs.push_back(bf16_pairs(id, axis, mask, b_.CreateAdd(depth, i64(d)), std::min<int64_t>(2, depths - d)));
+  while (pairs.size() < kDeep / 2) pairs.push_back(llvm::Constant::getNullValue(pairs.front()->getType()));
   return pairs;
 }
 
@@ -47,6 +82,13 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_width(ValueId id, AxisId axis, 
 std::vector<llvm::Value*> PanelEmitter::pairs_by_depth(ValueId id, AxisId axis, Register first, Register depth, int64_t depths) {
   axis_[t_.depth] = depth;
   std::vector<Register> rows;
+  const Scalar* load = largest_load(t_, id);
+  const int64_t bytes = load ? kDeep * bytes_of(kernel_.buffers[load->slot].dtype) : 0;
+  for (int i = 0; load && i < kWide; ++i) {
+    axis_[axis] = b_.CreateAdd(first, i64(i));
+    for (int64_t at = 0; at < bytes; at += kLine) fetch_below(*load, b_.CreateAdd(depth, i64(at * kDeep / bytes)));
+  }
+  axis_[t_.depth] = depth;
   lanes_along(t_.depth, kDeep, first_lanes(kDeep, depths), [&] {
     for (int i = 0; i < kWide; ++i) {
       Register place = b_.CreateAdd(first, i64(i));

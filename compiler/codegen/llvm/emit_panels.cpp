@@ -15,8 +15,12 @@ PanelEmitter::PanelEmitter(llvm::Module& module, const std::string& name, const 
   lane_start_ = LaneStart::aligned;
   vector_ = llvm::FixedVectorType::get(element_, static_cast<unsigned>(t_.lanes));
   left_panel_ = field(offsetof(KernelArguments, scratch), b_.getPtrTy());
-  right_panel_ = at(left_panel_, i64((t_.left_elements() + t_.lanes - 1) / t_.lanes * t_.lanes));
-  partial_ = at(right_panel_, i64(t_.right_elements()));
+  right_panel_ = right_panels_ = at(left_panel_, i64((t_.left_elements() + t_.lanes - 1) / t_.lanes * t_.lanes));
+  partial_ = at(right_panels_, i64(t_.right_panels * t_.right_elements()));
+  if (t_.right_panels == 1) return;
+  filled_ = b_.CreateAlloca(b_.getInt1Ty()), current_ = b_.CreateAlloca(b_.getInt64Ty());
+  b_.CreateStore(b_.getFalse(), filled_);
+  b_.CreateStore(i64(0), current_);
 }
 
 llvm::Value* PanelEmitter::smaller(Register a, Register b) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); }

@@ -1,6 +1,8 @@
 // The operands of a tiled contraction: panels filled with their values, where the microkernel reads them, and what to fetch
 // into the caches before it is read.
 #pragma once
+#include <algorithm>
+
 #include "compiler/codegen/llvm/emit_values.h"
 #include "compiler/lower/tile_contraction.h"
 
@@ -8,7 +10,7 @@ namespace einc {
 
 class PanelEmitter : protected ValueEmitter {
  protected:
-  static constexpr int kDepthUnroll = 4, kPhases = 8;
+  static constexpr int kDepthUnroll = 4;
 
   // A range of an axis: from `begin` to `end`, known only when the code runs.
   struct Extent {
@@ -52,7 +54,19 @@ class PanelEmitter : protected ValueEmitter {
   Register first_lanes(int lanes, int64_t count);
 
   void pack_left(const Block& block);
-  void pack_right(const Block& block, Register column, int64_t width);
+  // The right panel of columns from `column` on, filled here or, where there are two, while the one before was read.
+  void make_right_panel(const Block& block, Register column, int64_t width);
+
+  // The panel that is wanted next, where there are two: each phase of each tile of rows copies its share of the depth.
+  struct NextPanel {
+    Register base, panel, depths;  // its first element in memory, where it goes, how deep it is: 0 when there is none
+    int64_t pitch;                 // bytes from depth to depth in memory
+  };
+  std::optional<NextPanel> next_right_panel(const Block& block, Register column);
+  void copy_share(const NextPanel& next, Register first_depth);
+  void copy_rest(const NextPanel& next, const Block& block);
+  // The first depth that a phase copies, phases counted from the block's first tile of rows on.
+  Register share_of(Register phase) { return times(phase, depths_per_phase()); }
 
   // Bytes of the first matrix tile of the left operand's rows from `row` on, and of the right panel's columns from 16 * tile on:
   // how far its rows are apart, and how far down the depth the next one lies.
@@ -66,10 +80,15 @@ class PanelEmitter : protected ValueEmitter {
   Source left_source(const Block& block, Register row);
   Source right_source(const Block& block, Register column, int vectors);
 
-  int64_t phase_steps() const { return (t_.block_depth / kDepthUnroll + kPhases - 1) / kPhases; }
+  // A tile's depth loop runs in phases, so that what each of them fetches does not hold it up: short ones, but of several steps.
+  int64_t phases() const { return std::clamp<int64_t>(t_.block_depth / (6 * kDepthUnroll), 8, 32); }
+  int64_t phase_steps() const { return (t_.block_depth / kDepthUnroll + phases() - 1) / phases(); }
+  void prefetch(Register address, Wanted wanted);
   void fetch(const Stream& s, Register phase);
   // Lines that a tile's result goes to, so that its stores find them.
   std::vector<Stream> result_lines(Register row, Register column);
+  // Fetches what the epilogue of a tile reads and writes along its columns, while the tile's sums are made.
+  void fetch_tile(Register row, int count, Register column);
   // The operand's elements that the next panel of columns is made of: each tile of rows fetches its share.
   std::optional<Stream> next_panel(const Block& block, Register row, Register column);
   // The left operand's elements of the next tile, where few panels share the cost of reading them for the first time.
@@ -92,9 +111,16 @@ class PanelEmitter : protected ValueEmitter {
   std::vector<Register> pairs_by_width(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
   std::vector<Register> pairs_by_depth(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
   Register bf16_bits(ValueId id);
+  void fetch_below(const Scalar& load, Register depth);
+  Register bf16_pairs(ValueId id, AxisId axis, Register mask, Register depth, int64_t count);
+  void pack_right(const Block& block, Register column, int64_t width);
+  int64_t depths_per_phase() const;
+  void copy_depth(const NextPanel& next, Register depth);
   Source in_place(ValueId id, AxisId axis, Register i, const Block& block);
 
-  Register left_panel_ = nullptr, right_panel_ = nullptr;
+  Register left_panel_ = nullptr, right_panel_ = nullptr;  // where they are read
+  Register right_panels_ = nullptr;
+  llvm::AllocaInst *filled_ = nullptr, *current_ = nullptr;  // of two right panels: whether the wanted one is filled; its number
 };
 
 }  // namespace einc

@@ -6,17 +6,20 @@
 
 namespace einc {
 
-void PanelEmitter::fetch(const Stream& s, Register phase) {
+void PanelEmitter::prefetch(Register address, Wanted wanted) {
   constexpr unsigned kIntoFirst = 3, kIntoSecond = 2;  // of the caches
-  const bool written = s.wanted == Wanted::written;
+  const bool written = wanted == Wanted::written;
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {address, b_.getInt32(written ? 1 : 0), b_.getInt32(written ? kIntoFirst : kIntoSecond), b_.getInt32(1)});
+}
+
+void PanelEmitter::fetch(const Stream& s, Register phase) {
   for (int64_t k = 0; k < s.per_phase; ++k) {
     Register line = b_.CreateAdd(s.first, b_.CreateAdd(times(phase, s.per_phase), i64(k)));
     Register row = s.lines == 1 ? line : b_.CreateUDiv(line, i64(s.lines));
     Register place = times(smaller(row, i64(s.rows - 1)), s.pitch);
     if (s.lines > 1) place = b_.CreateAdd(place, times(b_.CreateURem(line, i64(s.lines)), kLine));
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                       {b_.CreateGEP(b_.getInt8Ty(), s.base, place), b_.getInt32(written ? 1 : 0),
-                        b_.getInt32(written ? kIntoFirst : kIntoSecond), b_.getInt32(1)});
+    prefetch(b_.CreateGEP(b_.getInt8Ty(), s.base, place), s.wanted);
   }
 }
 
@@ -29,15 +32,46 @@ std::vector<PanelEmitter::Stream> PanelEmitter::result_lines(Register row, Regis
     Stream s{
         element(store.buffer, place_of(store.index).scalar), i64(0), store.index.affine.coefficient(t_.row) * size, 0, t_.tile_rows, 0};
     s.lines = (t_.tile_columns() * size + kLine - 1) / kLine;
-    s.per_phase = (s.rows * s.lines + kPhases - 1) / kPhases;
+    s.per_phase = (s.rows * s.lines + phases() - 1) / phases();
     s.wanted = Wanted::written;
     streams.push_back(s);
   }
   return streams;
 }
 
+void PanelEmitter::fetch_tile(Register row, int count, Register column) {
+  constexpr unsigned kIntoFirst = 3;
+  struct Piece {
+    uint16_t buffer;
+    const Subscript* index;
+    Wanted wanted;
+  };
+  std::vector<Piece> pieces;
+  const std::vector<bool> needed = needed_by(kernel_, kernel_.stages[1]);
+  const auto lies_along = [&](const Subscript& index) { return index.affine.coefficient(t_.column) == 1 && index.dynamic.empty(); };
+  for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+    const Scalar& v = kernel_.values[id];
+    if (needed[id] && v.kind == ScalarKind::load && lies_along(v.index)) pieces.push_back({v.slot, &v.index, Wanted::read});
+  }
+  for (const Store& s : kernel_.stages[1].stores)
+    if (lies_along(s.index)) pieces.push_back({s.buffer, &s.index, Wanted::written});
+  if (pieces.empty()) return;
+  axis_[t_.column] = column;
+  for_loop(i64(0), i64(count), i64(1), [&](Register r) {
+    axis_[t_.row] = b_.CreateAdd(row, r);
+    for (const Piece& p : pieces) {
+      Register first = element(p.buffer, place_of(*p.index).scalar);
+      for (int64_t at = 0; at < t_.tile_columns() * bytes_of(kernel_.buffers[p.buffer].dtype); at += kLine)
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                           {b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(at)),
+                            b_.getInt32(p.wanted == Wanted::written ? 1 : 0), b_.getInt32(kIntoFirst), b_.getInt32(1)});
+    }
+  });
+}
+
 std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block, Register row, Register column) {
-  const Scalar* load = t_.right == PanelSource::in_place ? nullptr : largest_load(t_, kernel_.contraction->right);
+  const bool copied = t_.right == PanelSource::in_place || t_.right_panels > 1;
+  const Scalar* load = copied ? nullptr : largest_load(t_, kernel_.contraction->right);
   if (!load || t_.rows() < t_.tile_rows) return std::nullopt;
   const int64_t size = bytes_of(kernel_.buffers[load->slot].dtype);
   const int64_t along_columns = load->index.affine.coefficient(t_.column) * size,
@@ -54,8 +88,8 @@ std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block,
   else
     return std::nullopt;
   const int64_t tiles = std::max<int64_t>(1, t_.block_rows / t_.tile_rows);
-  s.per_phase = (s.rows * s.lines + kPhases * tiles - 1) / (kPhases * tiles);
-  s.first = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), kPhases * s.per_phase);
+  s.per_phase = (s.rows * s.lines + phases() * tiles - 1) / (phases() * tiles);
+  s.first = times(b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(t_.tile_rows)), phases() * s.per_phase);
   return s;
 }
 
@@ -64,7 +98,7 @@ std::optional<PanelEmitter::Stream> PanelEmitter::next_rows(const Source& left) 
   const int64_t size = bytes_of(t_.dtype);
   Stream s{at(left.base, i64(t_.tile_rows * left.width)), i64(0), left.width * size, t_.block_depth * size / kLine + 1, t_.tile_rows, 1};
   if (left.depth != 1) s.pitch = left.depth * size, s.lines = 1, s.rows = t_.block_depth;
-  s.per_phase = (s.rows * s.lines + kPhases - 1) / kPhases;
+  s.per_phase = (s.rows * s.lines + phases() - 1) / phases();
   return s;
 }
 

@@ -145,6 +145,14 @@ Register ValueEmitter::value(ValueId id) {
 
 Register ValueEmitter::as(ValueId id, DType dtype) { return convert(b_, value(id), compute_dtype(kernel_.values[id].dtype), dtype); }
 
+Register ValueEmitter::before_rounding(ValueId id) {
+  Scalar v = kernel_.values[id];
+  const bool from_float = v.kind == ScalarKind::map || (v.kind == ScalarKind::cast && small_float(kernel_.values[v.operands[0]].dtype));
+  if (v.dtype != DType::bf16 || !from_float) return nullptr;
+  v.dtype = DType::f32;
+  return compute(v);
+}
+
 Register ValueEmitter::compute(const Scalar& v) {
   llvm::Type* type = register_type(context_, v.dtype);
   switch (v.kind) {
@@ -173,6 +181,7 @@ Register ValueEmitter::compute(const Scalar& v) {
     case ScalarKind::reduction: {
       EINC_CHECK(results_[v.slot], "reduction r{} is used before it is made", v.slot);
       const Accumulation& r = kernel_.reductions[v.slot];
+      if (sums_are_normal_ && v.dtype == DType::bf16) return bf16_from_bits(b_, bf16_bits_of_normal(b_, results_[v.slot]));
       return round_to(b_, convert(b_, results_[v.slot], keeps_position(r) ? DType::i64 : folded_dtype(r), compute_dtype(v.dtype)), v.dtype);
     }
     case ScalarKind::running:
@@ -333,16 +342,18 @@ void ValueEmitter::emit_store(const Store& store) {
   const DType dtype = kernel_.buffers[store.buffer].dtype;
   const Place p = place_of(store.index);
   Register x = as(store.value, compute_dtype(dtype));
+  const bool rounded = dtype == DType::bf16 && store.mode == StoreMode::set && kernel_.values[store.value].dtype == dtype;
+  const auto to_stored = [&](Register y) { return rounded ? bf16_bits_of_rounded(b_, y) : to_storage(b_, y, dtype); };
   if (store.mode == StoreMode::add) {
     Register old = convert(b_, read(store.buffer, p, nullptr), dtype, compute_dtype(dtype));
     const int lanes = std::max(lanes_of(old->getType()), lanes_of(x->getType()));
     x = combine(Fold::sum, splat(b_, old, lanes), splat(b_, x, lanes));
   }
   if (!is_wide(p)) {
-    b_.CreateAlignedStore(to_storage(b_, x, dtype), element(store.buffer, p.scalar), align(store.buffer));
+    b_.CreateAlignedStore(to_stored(x), element(store.buffer, p.scalar), align(store.buffer));
     return;
   }
-  Register stored = to_storage(b_, splat(b_, x, lanes_), dtype);
+  Register stored = to_stored(splat(b_, x, lanes_));
   if (p.step != 1 || p.extra) {
     b_.CreateMaskedScatter(stored, element(store.buffer, wide_index(p)), align(store.buffer), mask_ ? mask_ : all_lanes());
     return;

@@ -47,6 +47,8 @@ class ValueEmitter {
 
   Register value(ValueId id);
   Register as(ValueId id, DType dtype);
+  // The f32 that a bf16 value is rounded from; null where it is read or rounded in another way.
+  Register before_rounding(ValueId id);
   Register combine(Fold fold, Register a, Register x);
   Register extreme(llvm::CmpInst::Predicate beats, Register a, Register x);
   virtual Register running_value(const Scalar& v);
@@ -73,7 +75,8 @@ class ValueEmitter {
   int lanes_ = 1;
   // Lane 0 of the lane axis is a multiple of lanes_.
   enum class LaneStart { anywhere, aligned } lane_start_ = LaneStart::anywhere;
-  Register mask_ = nullptr;  // lanes that take part; null: all
+  Register mask_ = nullptr;       // lanes that take part; null: all
+  bool sums_are_normal_ = false;  // 0 or not subnormal, for the unit that made them has no subnormal numbers
   // By buffer (or empty): vectors are fetched a page ahead of where they are read; whole vectors are stored past the caches.
   std::vector<bool> fetched_, streamed_;
 

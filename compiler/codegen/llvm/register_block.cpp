@@ -12,6 +12,27 @@ Register RegisterBlock::at(Register base, int64_t elements) const {
   return b.CreateInBoundsGEP(vector->getElementType(), base, b.getInt64(static_cast<uint64_t>(elements)));
 }
 
+llvm::Type* RegisterBlock::stored(const WideOperand& wide) const {
+  return wide.dtype == DType::bf16 ? storage_type(b.getContext(), wide.dtype) : vector->getElementType();
+}
+
+Register RegisterBlock::at(const WideOperand& wide, int64_t elements) const {
+  return b.CreateInBoundsGEP(stored(wide), wide.base, b.getInt64(static_cast<uint64_t>(elements)));
+}
+
+Register RegisterBlock::load(const WideOperand& wide, int64_t elements, Register mask) const {
+  llvm::Type* type = with_lanes_of(stored(wide), vector);
+  Register from = at(wide, elements);
+  if (wide.fetched_ahead > 0)
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
+                      {b.CreateConstGEP1_64(b.getInt8Ty(), from, static_cast<uint64_t>(wide.fetched_ahead)), b.getInt32(0), b.getInt32(3),
+                       b.getInt32(1)});
+  Register x = mask ? static_cast<Register>(b.CreateMaskedLoad(type, from, llvm::Align(stored(wide)->getScalarSizeInBits() / 8), mask,
+                                                               llvm::Constant::getNullValue(type)))
+                    : b.CreateAlignedLoad(type, from, wide.align);
+  return wide.dtype == DType::bf16 ? from_storage(b, x, wide.dtype) : x;
+}
+
 RegisterBlock::Sums RegisterBlock::loop(NarrowOperand& narrow, WideOperand& wide, Register count, Sums sums,
                                         const std::function<Sums(Register, Sums)>& body) const {
   BasicBlock* entry = b.GetInsertBlock();
@@ -46,7 +67,7 @@ RegisterBlock::Sums RegisterBlock::multiply(NarrowOperand& narrow, WideOperand& 
   return loop(narrow, wide, steps, std::move(sums), [&](Register, Sums now) {
     for (int t = 0; t < unroll; ++t) step(narrow, wide, t, now);
     narrow.base = at(narrow.base, narrow.depth * unroll);
-    wide.base = at(wide.base, wide.depth * unroll);
+    wide.base = at(wide, wide.depth * unroll);
     return now;
   });
 }
@@ -64,13 +85,7 @@ RegisterBlock::Sums RegisterBlock::multiply_in_phases(NarrowOperand& narrow, Wid
 void RegisterBlock::step(const NarrowOperand& narrow, const WideOperand& wide, int t, Sums& sums) const {
   const auto lanes = vector->getNumElements();
   std::vector<Register> columns;
-  for (int v = 0; v < vectors; ++v) {
-    Register from = at(wide.base, t * wide.depth + int64_t{v} * lanes);
-    if (tail && v == vectors - 1)
-      columns.push_back(b.CreateMaskedLoad(vector, from, element_align, tail, llvm::Constant::getNullValue(vector)));
-    else
-      columns.push_back(b.CreateAlignedLoad(vector, from, wide.align));
-  }
+  for (int v = 0; v < vectors; ++v) columns.push_back(load(wide, t * wide.depth + int64_t{v} * lanes, v == vectors - 1 ? tail : nullptr));
   for (int r = 0; r < rows; ++r) {
     Register x = b.CreateAlignedLoad(vector->getElementType(), at(narrow.base, t * narrow.depth + r * narrow.row), element_align);
     Register everywhere = b.CreateVectorSplat(lanes, x);

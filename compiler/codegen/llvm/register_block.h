@@ -13,10 +13,13 @@ struct NarrowOperand {
   llvm::Value* base;
   int64_t row, depth;
 };
+// The wide one may be stored in bf16 where the sums are f32. What lies `fetched_ahead` bytes behind a vector is fetched with it.
 struct WideOperand {
   llvm::Value* base;
   int64_t depth;
   llvm::Align align;
+  DType dtype = DType::f32;
+  int64_t fetched_ahead = 0;
 };
 
 struct RegisterBlock {
@@ -34,11 +37,16 @@ struct RegisterBlock {
   Sums multiply_in_phases(NarrowOperand& narrow, WideOperand& wide, llvm::Value* steps, int unroll, int64_t phases, int64_t length,
                           Sums sums, const std::function<void(llvm::Value*)>& before) const;
 
+  // The type of the wide operand's elements, and a vector of them as the sums' dtype: of the lanes in a mask, or all.
+  llvm::Type* stored(const WideOperand& wide) const;
+  llvm::Value* load(const WideOperand& wide, int64_t elements, llvm::Value* mask) const;
+
  private:
   // body(i, sums) for i < count makes the sums of each turn; the operands move on as well.
   Sums loop(NarrowOperand& narrow, WideOperand& wide, llvm::Value* count, Sums sums,
             const std::function<Sums(llvm::Value*, Sums)>& body) const;
   llvm::Value* at(llvm::Value* base, int64_t elements) const;
+  llvm::Value* at(const WideOperand& wide, int64_t elements) const;
   void step(const NarrowOperand& narrow, const WideOperand& wide, int t, Sums& sums) const;
 };
 

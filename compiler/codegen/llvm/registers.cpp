@@ -1,6 +1,7 @@
 #include "compiler/codegen/llvm/registers.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "runtime/base/check.h"
 
@@ -147,6 +148,27 @@ llvm::Constant* integer(Type* type, int64_t value) { return llvm::ConstantInt::g
 Value* splat(IrBuilder& b, Value* x, int lanes) {
   return lanes == 1 || x->getType()->isVectorTy() ? x : b.CreateVectorSplat(static_cast<unsigned>(lanes), x);
 }
+
+Value* bf16_bits_of_normal(IrBuilder& b, Value* x) {
+  constexpr int kLanes = 16;
+  const auto part = [&](int first) {
+    std::vector<int> lanes;
+    for (int k = 0; k < kLanes; ++k) lanes.push_back(first + k);
+    return b.CreateShuffleVector(x, lanes);
+  };
+  Value* low = nullptr;
+  if (lanes_of(x->getType()) == kLanes)
+    low = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {x});
+  else
+    low = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtne2ps2bf16_512, {}, {part(kLanes), part(0)});
+  return b.CreateBitCast(low, with_lanes_of(b.getInt16Ty(), x->getType()));
+}
+
+Value* bf16_bits_of_rounded(IrBuilder& b, Value* x) {
+  return b.CreateTrunc(b.CreateLShr(bit_cast(b, x, b.getInt32Ty()), 16), with_lanes_of(b.getInt16Ty(), x->getType()));
+}
+
+Value* bf16_from_bits(IrBuilder& b, Value* bits) { return from_storage(b, bits, DType::bf16); }
 
 Value* from_storage(IrBuilder& b, Value* stored, DType dtype) {
   Type* words = with_lanes_of(b.getInt32Ty(), stored->getType());

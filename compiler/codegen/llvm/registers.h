@@ -27,6 +27,12 @@ llvm::Value* round_to(IrBuilder& b, llvm::Value* x, DType dtype);
 // The op cast: numbers to bool is x != 0; floats to integers go towards zero, stop at the ends, NaN gives 0.
 llvm::Value* convert(IrBuilder& b, llvm::Value* x, DType from, DType to);
 
+// Of 16 or 32 floats the bits in bf16 by the processor's instruction for it, which takes subnormal numbers for 0.
+llvm::Value* bf16_bits_of_normal(IrBuilder& b, llvm::Value* x);
+// Of a bf16 in a register, which is not rounded again.
+llvm::Value* bf16_bits_of_rounded(IrBuilder& b, llvm::Value* x);
+llvm::Value* bf16_from_bits(IrBuilder& b, llvm::Value* bits);
+
 llvm::Value* splat(IrBuilder& b, llvm::Value* x, int lanes);
 llvm::Constant* number(llvm::Type* type, double value);    // of a floating type or vector of it
 llvm::Constant* integer(llvm::Type* type, int64_t value);  // of an integer type or vector of it

@@ -51,7 +51,7 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class Expect { tiles, anything };
+enum class Expect { two_panels, tiles, anything };
 
 void check(const Case& test, Expect expect = Expect::anything) {
   CAPTURE(test.program);
@@ -65,9 +65,11 @@ void check(const Case& test, Expect expect = Expect::anything) {
   CpuOptions options;
   options.cache.clear();
   const CpuProgram program(graph, test.dims, options);
-  if (expect == Expect::tiles) {
+  if (expect != Expect::anything) {
     const auto& functions = program.lowered().lowered.functions;
-    CHECK(std::any_of(functions.begin(), functions.end(), [](const PlannedKernel& f) { return f.tiles.has_value(); }));
+    CHECK(std::any_of(functions.begin(), functions.end(), [&](const PlannedKernel& f) {
+      return f.tiles.has_value() && (expect == Expect::tiles || f.tiles->right_panels == 2);
+    }));
   }
   const std::vector<Tensor> one = run_on(1, program, inputs);
   for (size_t o = 0; o < one.size(); ++o) CHECK(difference(one[o], wanted.outputs[o].second, test.dims.at(Name("k"))) == "");
@@ -115,6 +117,18 @@ TEST_CASE("contractions: blocks of depth, rows and columns") {
     check({product(layout, "f32"), {{"m", 1100}, {"n", 33}, {"k", 515}}}, Expect::tiles);
     check({product(layout, "f32"), {{"m", 18}, {"n", 520}, {"k", 517}}}, Expect::tiles);
   }
+}
+
+// Several blocks of rows and of depth, a last panel of few columns, fewer rows than copy a whole panel.
+TEST_CASE("contractions: a panel is filled while another is read") {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{65, 1024, 1030}, {700, 1024, 100}, {40, 2048, 515}})
+    check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", n}, {"k", k}}}, Expect::two_panels);
+  check({product(kLayouts[0], "f64"), {{"m", 60}, {"n", 512}, {"k", 130}}}, Expect::two_panels);
+}
+
+// A large right operand of long rows: a few depths at a time, whatever the number of rows.
+TEST_CASE("contractions: few rows") {
+  for (const int64_t m : {1, 2, 3, 5, 8}) check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 8201}, {"k", 70}}}, Expect::tiles);
 }
 
 // Where the processor multiplies tiles of bf16: their tails along each axis, and sums in blocks of depth.

@@ -70,6 +70,26 @@ TEST_CASE("reductions: of whole tensors, on any number of threads") {
   }
 }
 
+TEST_CASE("reductions: sums of several tensors run along each one's elements as they lie") {
+  const char* text =
+      "dim a, b\ninput x: f32[a b]\ninput z: f32[b a]\ninput u: f32[b 3 a]\ninput v: f32[a]\ninput p: f32[a b]\ninput q: f32[b a]\n"
+      "output y = sum(x^2) + max(exp(z)) + sum(abs(u)) + sum(v) + sum(rearrange(p, \"a b -> b a\") * q)\n";
+  const Bindings dims{{"a", 48}, {"b", 31}};
+  const Graph graph = assign_precision(simplify(expand(compile_text(text, dims), Roots::inference), Roots::inference), Policy::inherit);
+  const TensorMap inputs = some_inputs(graph, dims);
+  const CpuProgram program = compiled(graph, dims);
+  int along = 0, across = 0;
+  for (const GraphKernel& k : program.lowered().list.kernels)
+    for (const Scalar& v : k.kernel->values)
+      if (v.kind == ScalarKind::load && !v.index.affine.is_constant())
+        ++(v.index.affine.terms.size() == 1 && v.index.affine.terms[0].coefficient == 1 ? along : across);
+  CHECK(along >= 4);
+  CHECK(across <= 2);  // of the product of two layouts
+  const std::vector<double> wanted = interpret(graph, dims, inputs, {}, {}).outputs.at(0).second.reals, one = run_on(1, program, inputs);
+  CHECK(one[0] == doctest::Approx(wanted[0]).epsilon(2e-6).scale(100));
+  CHECK(run_on(3, program, inputs) == one);
+}
+
 TEST_CASE("reductions: a tensor whose size has no divisor is reduced in one piece") {
   const char* text = "dim a\ninput x: f32[a]\noutput y = sum(x)\n";
   const Bindings dims{{"a", 131071}};

@@ -36,8 +36,8 @@ CudaExecutable compiled(const char* text) {
 
 // As far as the first launch that has one, of a run of a program; what values there are does not matter.
 int races_of(const CudaExecutable& executable) {
-  use_emulated_gpu();
-  const CudaKernels kernels(executable, emulated_cubins(), 2);
+  use_test_gpu();
+  const CudaKernels kernels(executable, test_cubins(), 2);
   CudaExecutor machine(executable, kernels);
   for (uint32_t b = 0; b < executable.program.buffers.size(); ++b) {
     const ExecutableBuffer& buffer = executable.program.buffers[b];

@@ -85,21 +85,27 @@ TEST_CASE("bench: on a GPU, the same FLOPs and its own memory") {
 }
 
 TEST_CASE("bench: one decoded token writes as many bytes into a long cache as into a short one") {
-  for (const std::string seq : {"1", "8"}) {
-    std::set<int64_t> written, read;
+  for (const auto& [seq, precision] : {std::pair<std::string, std::string>("1", "f32"), {"8", "f32"}, {"1", "bf16"}, {"8", "bf16"}}) {
+    CAPTURE(seq);
+    CAPTURE(precision);
+    std::set<int64_t> written, read, planned;
     for (const std::string context : {"64", "1024"}) {
-      const Ran ran = run_einc({"bench", "examples/nanogpt_sample.ein", "-D", "layers=2", "-D", "heads=3", "-D", "head=16", "-D",
-                                "vocab=65", "-D", "seq=" + seq, "-D", "context=" + context, "--steps", "1", "--json"});
+      const Ran ran =
+          run_einc({"bench", "examples/nanogpt_sample.ein", "-D", "layers=2", "-D", "heads=3", "-D", "head=16", "-D", "vocab=65", "-D",
+                    "seq=" + seq, "-D", "context=" + context, "--steps", "1", "--json", "--precision", precision});
       INFO(ran.errors);
       REQUIRE(ran.status == 0);
       int64_t writes = 0, reads = 0;
       const Json bench = Json::parse(ran.output);
       for (const Json& kernel : bench["kernels"])
         writes += kernel["bytes_written"].get<int64_t>(), reads += kernel["bytes_read"].get<int64_t>();
-      written.insert(writes), read.insert(reads);
+      written.insert(writes), read.insert(reads), planned.insert(bench["memory"]["planned"].get<int64_t>());
     }
     CHECK(written.size() == 1);
-    CHECK(*read.rbegin() - *read.begin() > 2 * 2 * 3 * 16 * 4 * (1024 - 64) - 1);  // keys and values of both layers
+    const int64_t number = precision == "bf16" ? 2 : 4;
+    CHECK(*read.rbegin() - *read.begin() > 2 * 2 * 3 * 16 * number * (1024 - 64) - 1);  // keys and values of both layers
+    // The cache, the table of positions, and what a thread makes a row's scores in.
+    if (seq == "1") CHECK(*planned.rbegin() - *planned.begin() < (2 * 2 + 1) * 3 * 16 * number * (1024 - 64) + (256 << 10));
   }
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tests/support/emulated_gpu.h"
+#include "tests/support/test_gpu.h"
 
 namespace einc::test {
 
@@ -25,7 +25,7 @@ minimize loss using sgd(lr = 0.1)
 )";
 
 inline CompileOptions options(Target target, int64_t batch = 4) {
-  use_emulated_gpu();
+  use_test_gpu();
   CompileOptions result;
   result.dims = {{"batch", batch}};
   result.target = target;

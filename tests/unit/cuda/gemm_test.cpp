@@ -1,127 +1,20 @@
 // Products of matrices by cuBLASLt: how row-major matrices are described to it, which algorithm is taken, and what is said when there is
 // none.
 #include <doctest/doctest.h>
-#include <einc/tensor.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "emulator.h"
 #include "runtime/base/failure.h"
-#include "runtime/base/float_format.h"
-#include "tests/unit/cuda/saxpy.h"
+#include "tests/support/library_products.h"
 
 namespace einc {
-namespace {
 
-// A table of algorithms that goes away; it is this process's from the first product on.
-const std::string& table_file() {
-  static const std::string file = [] {
-    const std::string path = (std::filesystem::temp_directory_path() / ("einc_gemm_table_" + std::to_string(getpid()))).string();
-    std::filesystem::remove(path);
-    setenv("EINC_GEMM_TABLE", path.c_str(), 1);
-    return path;
-  }();
-  return file;
-}
+using namespace library_products;
 
-int64_t elements(const CudaMatrix& m, int64_t batch, int64_t rows, int64_t columns) {
-  if (m.transposed) std::swap(rows, columns);
-  return m.offset + (batch - 1) * m.batch_stride + (rows - 1) * m.leading + columns;
-}
-
-int64_t place(const CudaMatrix& m, int64_t i, int64_t r, int64_t c) {
-  return m.offset + i * m.batch_stride + (m.transposed ? c * m.leading + r : r * m.leading + c);
-}
-
-// Small whole numbers: their sums are exact in every format's products.
-double number(int64_t i) { return static_cast<double>((i * 7 + i / 5) % 9 - 4); }
-
-HostArray numbers(DType dtype, int64_t count) {
-  HostArray array{dtype, {count}, std::vector<std::byte>(static_cast<size_t>(count * bytes_of(dtype)))};
-  for (int64_t i = 0; i < count; ++i) store_number(dtype, number(i), array.bytes.data() + i * bytes_of(dtype));
-  return array;
-}
-
-CudaExecutable executable_of(const CudaGemm& gemm) {
-  table_file();
-  use_emulated_gpu();
-  CudaExecutable executable;
-  Executable& program = executable.program;
-  const auto add = [&](BufferRole role, const char* name, DType dtype, int64_t count) {
-    program.buffers.push_back({role, name, dtype, {count}, count * bytes_of(dtype), program.memory_bytes, InitKind::zeros, {}});
-    program.memory_bytes += (count * bytes_of(dtype) + 255) / 256 * 256;
-  };
-  add(BufferRole::input, "a", gemm.left.dtype, elements(gemm.left, gemm.batch, gemm.rows, gemm.depth));
-  add(BufferRole::input, "b", gemm.right.dtype, elements(gemm.right, gemm.batch, gemm.depth, gemm.columns));
-  add(BufferRole::arena, "", gemm.result.dtype, elements(gemm.result, gemm.batch, gemm.rows, gemm.columns));
-  Launch launch;
-  launch.buffers = {0, 1, 2};
-  launch.label = "y";
-  launch.location = "gemm.ein:2:1";
-  program.launches = {launch};
-  executable.calls = {{{}, gemm}};
-  executable.workspace_bytes = 4096;
-  return executable;
-}
-
-void check_product(CudaGemm gemm) {
-  gemm.right.buffer = 1;
-  gemm.result.buffer = 2;
-  OnGpu gpu(executable_of(gemm));
-  const int64_t as = gpu.executable.program.buffers[0].shape[0], bs = gpu.executable.program.buffers[1].shape[0];
-  gpu.executor.set(0, numbers(gemm.left.dtype, as));
-  gpu.executor.set(1, numbers(gemm.right.dtype, bs));
-  gpu.executor.run(1, 1);
-  const HostArray y = gpu.executor.get(2);
-  const std::vector<double> got = TensorView(y.dtype, y.shape, y.bytes.data()).to_doubles();
-  for (int64_t i = 0; i < gemm.batch; ++i)
-    for (int64_t r = 0; r < gemm.rows; ++r)
-      for (int64_t c = 0; c < gemm.columns; ++c) {
-        double sum = 0;
-        for (int64_t k = 0; k < gemm.depth; ++k) sum += number(place(gemm.left, i, r, k)) * number(place(gemm.right, i, k, c));
-        CHECK(got[static_cast<size_t>(place(gemm.result, i, r, c))] == round_to_format(gemm.result.dtype, sum));
-      }
-}
-
-CudaMatrix matrix(DType dtype, int64_t leading, bool transposed, int64_t batch_stride = 0, int64_t offset = 0) {
-  return {0, dtype, offset, leading, batch_stride, transposed};
-}
-
-}  // namespace
-
-TEST_CASE("row-major products of every orientation") {
-  for (const bool left : {false, true})
-    for (const bool right : {false, true})
-      for (const bool result : {false, true}) {
-        CAPTURE(left);
-        CAPTURE(right);
-        CAPTURE(result);
-        // 3 x 5 by 5 x 4, with room between the rows
-        check_product({1, 3, 4, 5, matrix(DType::f32, left ? 4 : 6, left), matrix(DType::f32, right ? 7 : 5, right),
-                       matrix(DType::f32, result ? 3 : 6, result), CudaSums::f32});
-      }
-}
-
-TEST_CASE("batches, offsets, and an operand that all of a batch share") {
-  check_product({3, 2, 4, 5, matrix(DType::f32, 5, false, 11, 2), matrix(DType::f32, 4, false, 0, 1), matrix(DType::f32, 4, false, 8),
-                 CudaSums::f32});
-  check_product(
-      {2, 4, 1, 3, matrix(DType::f32, 4, true, 12), matrix(DType::f32, 1, false, 3), matrix(DType::f32, 1, false, 4), CudaSums::tf32});
-  check_product(
-      {2, 1, 4, 3, matrix(DType::f32, 1, false, 3), matrix(DType::f32, 3, true, 12), matrix(DType::f32, 1, false, 4), CudaSums::f32});
-}
-
-TEST_CASE("products of every format") {
-  check_product({1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::bf16, 6, false), CudaSums::f32});
-  check_product({1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::f32, 6, false), CudaSums::f32});
-  check_product({1, 5, 6, 7, matrix(DType::f16, 7, false), matrix(DType::f16, 6, false), matrix(DType::f16, 6, false), CudaSums::f32});
-  check_product({1, 5, 6, 7, matrix(DType::f64, 7, false), matrix(DType::f64, 6, false), matrix(DType::f64, 6, false), CudaSums::f64});
-  check_product(
-      {1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e5m2, 16, true), matrix(DType::bf16, 32, false), CudaSums::f32});
-}
+TEST_CASE("row-major products of every orientation") { check_orientations(); }
+TEST_CASE("batches, offsets, and an operand that all of a batch share") { check_batches(); }
+TEST_CASE("products of every format") { check_formats(); }
 
 TEST_CASE("a product of fp8 is times the number in a buffer") {
   CudaGemm gemm{

@@ -4,7 +4,7 @@
 
 #include "compiler/codegen/cuda/prelude.h"
 #include "runtime/cuda/cuda_executor.h"
-#include "tests/support/emulated_gpu.h"
+#include "tests/support/test_gpu.h"
 
 namespace einc {
 
@@ -40,7 +40,7 @@ inline CudaExecutable one_kernel(const std::string& function, const std::string&
   program.memory_bytes += bytes;
   program.functions = {function};
   program.launches = {launch};
-  use_emulated_gpu();
+  use_test_gpu();
   executable.prelude = cuda_prelude();
   executable.texts = {text};
   executable.calls = {{grid, std::nullopt}};
@@ -49,7 +49,7 @@ inline CudaExecutable one_kernel(const std::string& function, const std::string&
 
 struct OnGpu {
   explicit OnGpu(CudaExecutable given)
-      : executable(std::move(given)), kernels(executable, emulated_cubins(), 2), executor(executable, kernels) {}
+      : executable(std::move(given)), kernels(executable, test_cubins(), 2), executor(executable, kernels) {}
   CudaExecutable executable;
   CudaKernels kernels;
   CudaExecutor executor;

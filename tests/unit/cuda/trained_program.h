@@ -53,8 +53,8 @@ class TrainedProgram {
     parts[Part::forward] = part({kPick}, {"pick"});
     parts[Part::evaluation] = part({kPick, kLoss}, {"pick", "square_loss"});
     parts[Part::training] = part({kPick, kLoss, kUpdate}, {"pick", "square_loss", "update"});
-    use_emulated_gpu();
-    return CudaProgram(info, parts, emulated_cubins(), 2);
+    use_test_gpu();
+    return CudaProgram(info, parts, test_cubins(), 2);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_reductions.h"
+#include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/keep_rows.h"
 
 using namespace einc;
@@ -32,6 +33,7 @@ Formed check_each(const char* example, const Bindings& dims) {
     alone.built->kernel.streams = list[i].kernel->streams;
     alone.built->kernel.sites = list[i].kernel->sites;
     collapse_axes(alone.built->kernel);
+    flatten_sums(alone.built->kernel);
     for (DividedKernel& divided : divide_reductions(alone.built->kernel)) {
       REQUIRE(i < list.size());
       const GraphKernel& k = list[i++];

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/verify.h"
@@ -115,6 +116,35 @@ TEST_CASE("a chain of elementwise nodes is rounded where it ends") {
   CHECK(dtype(MapFn::sin) == DType::bf16);
   CHECK(dtype(MapFn::cos) == DType::bf16);
   CHECK(dtype(MapFn::add) == DType::bf16);
+}
+
+TEST_CASE("a program that does not train stores what all readers take in fewer bits in those") {
+  Graph g;
+  Builder b(g);
+  const NodeId w = b.param({"w", {}, false}, matrix()), table = b.param({"table", {}, false}, matrix());
+  const NodeId scale = b.param({"scale", {}, false}, Type{DType::real, {{"m", n}}});
+  const NodeId written = b.param({"written", {}, false}, matrix(DType::f32)), shown = b.param({"shown", {}, false}, matrix());
+  const NodeId keys = b.state({"keys", {}}, matrix()), count = b.state({"count", {}}, matrix());
+  const NodeId ids = b.input("ids", Type{DType::i32, {{"n", n}}});
+  const NodeId rows = b.gather(table, ids, GatherAttr{0, {kNoAxis, 1}, {0}}, {{"n", n}, {"m", n}});
+  NodeId h = matmul(b, matmul(b, rows, w), written);
+  h = b.map(MapFn::mul, std::array{h, scale}, std::array{AxisList{0, 1}, AxisList{1}}, matrix().axes, DType::real);
+  const NodeId kept = b.scatter_set(keys, matmul(b, h, w), ids, GatherAttr{0, {kNoAxis, 1}, {0}});
+  g.updates.push_back({keys, kept});
+  g.updates.push_back({count, b.map(MapFn::add, {count, b.map(MapFn::exp, {count})})});
+  g.outputs.push_back({"y", matmul(b, matmul(b, h, kept), shown)});
+  g.outputs.push_back({"shown", shown});
+  const auto stored = [&](ParamStorage storage) {
+    const Graph r = assign_precision(g, Policy::bf16, Fp8Scaling::current, storage);
+    for (const std::string& problem : verify(r)) FAIL_CHECK(problem);
+    std::map<std::string, DType> dtypes;
+    for (const Node* p : all(r, Op::param)) dtypes[p->as<ParamAttr>().path.str()] = p->type.dtype;
+    for (const Node* s : all(r, Op::state)) dtypes[s->as<StateAttr>().path.str()] = s->type.dtype;
+    return dtypes;
+  };
+  for (const auto& [name, dtype] : stored(ParamStorage::masters)) CHECK_MESSAGE(dtype == DType::f32, name);
+  for (const auto& [name, dtype] : stored(ParamStorage::as_read))
+    CHECK_MESSAGE(dtype == (name == "w" || name == "table" || name == "keys" ? DType::bf16 : DType::f32), name);
 }
 
 TEST_CASE("elementwise work on inputs without a dtype is done in the policy's") {

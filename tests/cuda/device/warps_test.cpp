@@ -1,0 +1,109 @@
+// What the lanes of a warp do together: shuffles, votes, matrices from shared memory, and products on tensor cores.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "runtime/base/float_format.h"
+#include "tests/cuda/device/run_kernel.h"
+
+namespace einc {
+namespace {
+
+double some(int64_t i) { return std::sin(static_cast<double>(i) * 1.7 + 0.3); }
+
+std::vector<uint16_t> rounded(DType dtype, int64_t count, int64_t phase) {
+  std::vector<uint16_t> codes;
+  for (int64_t i = 0; i < count; ++i) codes.push_back(encode_float(dtype, some(i + phase)));
+  return codes;
+}
+
+}  // namespace
+
+TEST_CASE("sums of a warp and of a block") {
+  std::vector<float> x(256);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(some(static_cast<int64_t>(i)));
+  KernelRun run{
+      "sums",
+      "",
+      "__shared__ f32 parts[8];\nf32 sum = x0[threadIdx.x];\nfor (int o = 16; o > 0; o /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, o);\n"
+      "y0[threadIdx.x] = sum;\nif (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;\n__syncthreads();\nf32 all = 0;\n"
+      "for (int w = 0; w < 8; ++w) all += parts[w];\ny1[threadIdx.x] = all;\n"
+      "y2[threadIdx.x] = i32(__ballot_sync(0xffffffffu, x0[threadIdx.x] > 0));",
+      {array_of(DType::f32, x)},
+      {{DType::f32, 256}, {DType::f32, 256}, {DType::i32, 256}}};
+  run.threads = 256;
+  const auto results = results_of(run);
+  float all = 0;
+  for (size_t warp = 0; warp < 8; ++warp) {
+    std::vector<float> sums(x.begin() + static_cast<int64_t>(warp) * 32, x.begin() + static_cast<int64_t>(warp + 1) * 32);
+    uint32_t votes = 0;
+    for (size_t lane = 0; lane < 32; ++lane) votes |= uint32_t{sums[lane] > 0} << lane;
+    for (size_t o = 16; o > 0; o /= 2) {
+      std::vector<float> next = sums;
+      for (size_t lane = 0; lane < 32; ++lane) next[lane] = sums[lane] + sums[lane ^ o];
+      sums = next;
+    }
+    for (size_t lane = 0; lane < 32; ++lane) {
+      CHECK(elements_of<float>(results[0])[warp * 32 + lane] == sums[lane]);
+      CHECK(elements_of<uint32_t>(results[2])[warp * 32 + lane] == votes);
+    }
+    all += sums[0];
+  }
+  for (const float sum : elements_of<float>(results[1])) CHECK(sum == all);
+}
+
+TEST_CASE("matrices of 8 x 8 from shared memory, by rows and by columns") {
+  std::vector<uint16_t> x(16 * 24);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint16_t>(i * 3 + 1);
+  KernelRun run{
+      "matrices",
+      "",
+      "EINC_SHARED(memory);\nu16* held = reinterpret_cast<u16*>(memory);\nfor (i32 i = threadIdx.x; i < 384; i += 32) held[i] = x0[i];\n"
+      "__syncwarp();\nu32 r[4], t[4];\nconst i32 lane = threadIdx.x;\n"
+      "ldmatrix_x4(r, held + lane % 16 * 24 + lane / 16 * 8);\nldmatrix_x4_trans(t, held + lane % 16 * 24 + lane / 16 * 8);\n"
+      "for (int m = 0; m < 4; ++m) {\n  y0[4 * lane + m] = i32(r[m]);\n  y1[4 * lane + m] = i32(t[m]);\n}",
+      {array_of(DType::u16, x)},
+      {{DType::i32, 128}, {DType::i32, 128}}};
+  run.shared_bytes = 768;
+  const auto results = results_of(run);
+  const auto by_rows = elements_of<uint32_t>(results[0]), by_columns = elements_of<uint32_t>(results[1]);
+  for (size_t lane = 0; lane < 32; ++lane)
+    for (size_t m = 0; m < 4; ++m) {
+      const auto at = [&](size_t row, size_t column) { return uint32_t{x[(m % 2 * 8 + row) * 24 + m / 2 * 8 + column]}; };
+      const size_t g = lane / 4, t = lane % 4 * 2;
+      CHECK(by_rows[4 * lane + m] == (at(g, t) | at(g, t + 1) << 16));
+      CHECK(by_columns[4 * lane + m] == (at(t, g) | at(t + 1, g) << 16));
+    }
+}
+
+TEST_CASE("products of tiles on tensor cores") {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const auto a = rounded(dtype, 256, 0), b = rounded(dtype, 128, 1000);
+    std::vector<float> c(128);
+    for (size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(some(static_cast<int64_t>(i) + 5000));
+    const std::string type = element_type(dtype);
+    const auto results =
+        results_of({"tile_" + type,
+                    "",
+                    "const i32 g = threadIdx.x / 4, t = threadIdx.x % 4 * 2;\nu32 ra[4], rb[2];\n"
+                    "for (int i = 0; i < 4; ++i) {\n  const u16* p = x0 + (g + i % 2 * 8) * 16 + t + i / 2 * 8;\n"
+                    "  ra[i] = p[0] | u32(p[1]) << 16;\n}\n"
+                    "for (int i = 0; i < 2; ++i) {\n  const u16* p = x1 + (t + i * 8) * 8 + g;\n  rb[i] = p[0] | u32(p[8]) << 16;\n}\n"
+                    "f32 sum[4];\nfor (int i = 0; i < 4; ++i) sum[i] = x2[(g + i / 2 * 8) * 8 + t + i % 2];\n"
+                    "mma_m16n8k16_" +
+                        type +
+                        "(sum, ra, rb);\n"
+                        "for (int i = 0; i < 4; ++i) y0[(g + i / 2 * 8) * 8 + t + i % 2] = sum[i];",
+                    {array_of(DType::u16, a), array_of(DType::u16, b), array_of(DType::f32, c)},
+                    {{DType::f32, 128}}});
+    const auto y = elements_of<float>(results[0]);
+    for (size_t i = 0; i < 16; ++i)
+      for (size_t j = 0; j < 8; ++j) {
+        double sum = c[i * 8 + j];
+        for (size_t k = 0; k < 16; ++k) sum += decode_float(dtype, a[i * 16 + k]) * decode_float(dtype, b[k * 8 + j]);
+        CHECK(std::fabs(y[i * 8 + j] - sum) < 4e-6);
+      }
+  }
+}
+
+}  // namespace einc
