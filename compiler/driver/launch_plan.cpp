@@ -28,9 +28,11 @@ class Plan {
 
  private:
   std::string head() const {
-    const auto products = std::count_if(executable_.calls.begin(), executable_.calls.end(), [](const CudaCall& c) { return !!c.gemm; });
-    return fmt::format("{} launches: {} of {} different kernels, {} products by cuBLASLt\n", p_.launches.size(),
-                       p_.launches.size() - static_cast<size_t>(products), p_.functions.size(), products);
+    const auto count = [&](auto is) { return static_cast<size_t>(std::ranges::count_if(executable_.calls, is)); };
+    const size_t products = count([](const CudaCall&c) { return c.gemm.has_value(); }),
+                 joined = count([](const CudaCall&c) { return c.done_before; });
+    return fmt::format("{} launches: {} of {} different kernels, {} products by cuBLASLt\n", p_.launches.size() - joined,
+                       p_.launches.size() - products - joined, p_.functions.size(), products);
   }
 
   std::string memory() const {
@@ -85,11 +87,14 @@ class Plan {
     const Launch& l = p_.launches[index];
     std::string text = fmt::format("launch {}: {}{}{}\n", index, l.label, l.location.empty() ? "" : ", ", l.location);
     if (const auto& gemm = executable_.calls[index].gemm) return text + product(*gemm);
+    const CudaCall& call = executable_.calls[index];
+    if (call.done_before) return text + "  with an earlier one\n";
     const Kernel& kernel = *program_.list.kernels[index].kernel;
-    const CudaGrid& grid = executable_.calls[index].grid;
+    const CudaGrid& grid = call.grid;
     text += fmt::format("  {}, {}: {} blocks of {}", p_.functions[l.function], kind_of(kernel), product_of(grid.blocks),
                         product_of(grid.threads));
     if (grid.shared_bytes > 0) text += fmt::format(", {} bytes of shared memory", grid.shared_bytes);
+    if (!call.together.empty()) text += fmt::format(", with launches {}", fmt::join(call.together, ", "));
     std::vector<uint32_t> read, written;
     for (uint32_t b = 0; b < kernel.buffers.size(); ++b) {
       const BufferAccess access = kernel.buffers[b].access;
@@ -129,6 +134,7 @@ class Plan {
     matrix("left", gemm.left);
     matrix("right", gemm.right);
     matrix("result", gemm.result);
+    if (gemm.scale) text += fmt::format("  times {}\n", name_of(*gemm.scale));
     return text;
   }
 

@@ -29,6 +29,13 @@ Fold fold_of(ReduceFn fn) {
 // Sums of small floats are held in f32.
 DType accumulator(DType dtype) { return is_floating(dtype) && dtype != DType::f64 ? DType::f32 : dtype; }
 
+// A number that the program's text and sizes fix.
+bool is_known(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (node.op == Op::constant) return true;
+  return node.op == Op::map && node.type.axes.empty() && std::ranges::all_of(node.operands, [&](NodeId x) { return is_known(graph, x); });
+}
+
 }  // namespace
 
 ValueId KernelEvaluator::add(Scalar value) {
@@ -60,7 +67,7 @@ uint16_t KernelEvaluator::buffer(NodeId id, BufferAccess access) {
     return static_cast<uint16_t>(b);
   }
   out_.buffers.push_back(id);
-  out_.kernel.buffers.push_back({stored_dtype(graph_[id].type.dtype), access, graph_.count(id)});
+  out_.kernel.buffers.push_back({stored_dtype(graph_[id].type.dtype), access, graph_.count_in_memory(id)});
   return static_cast<uint16_t>(out_.buffers.size() - 1);
 }
 
@@ -145,9 +152,11 @@ ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
     case Op::window:
     case Op::stop_gradient:
       return value_of(node.operands[0], operand_index(id, 0, at));
+    case Op::scatter_add:
+      if (graph_.is_one_hot(id)) return one_hot(id, at);
+      [[fallthrough]];
     case Op::scan:
     case Op::top_k_index:
-    case Op::scatter_add:
     case Op::scatter_set:
       throw Refused{std::string(to_string(node.op)) + " is a kernel of its own"};
     case Op::input:
@@ -167,7 +176,14 @@ ValueId KernelEvaluator::map(NodeId id, const Indices& at) {
   v.kind = ScalarKind::map;
   v.dtype = node.type.dtype;
   v.fn = node.as<MapAttr>().fn;
-  for (size_t k = 0; k < node.operands.size(); ++k) v.operands.push_back(value_of(node.operands[k], operand_index(id, k, at)));
+  const auto operand = [&](size_t k) { v.operands.push_back(value_of(node.operands[k], operand_index(id, k, at))); };
+  // A constant comes last, wherever the first of its uses has put it in the graph: the kernels of all layers are one.
+  if (is_commutative(v.fn) && is_known(graph_.graph, node.operands[0]) && !is_known(graph_.graph, node.operands[1])) {
+    operand(1);
+    operand(0);
+    return add(std::move(v));
+  }
+  for (size_t k = 0; k < node.operands.size(); ++k) operand(k);
   return add(std::move(v));
 }
 
@@ -324,6 +340,25 @@ ValueId KernelEvaluator::gather(NodeId id, const Indices& at) {
   Indices in;
   for (int i = 0; i < attr.table_map.size(); ++i) in.push_back(i == attr.axis ? position : at[static_cast<size_t>(attr.table_map[i])]);
   return value_of(node.operands[0], in);
+}
+
+// The update where the position of its row is this one, else 0.
+ValueId KernelEvaluator::one_hot(NodeId id, const Indices& at) {
+  const Node& node = graph_[id];
+  const GatherAttr& attr = node.as<GatherAttr>();
+  Indices update(graph_.shape(node.operands[0]).size()), row;
+  for (int i = 0; i < attr.table_map.size(); ++i)
+    if (i != attr.axis) update[static_cast<size_t>(attr.table_map[i])] = at[static_cast<size_t>(i)];
+  for (int i = 0; i < attr.ids_map.size(); ++i) row.push_back(update[static_cast<size_t>(attr.ids_map[i])]);
+  Scalar is_it, value;
+  is_it.kind = value.kind = ScalarKind::map;
+  is_it.fn = MapFn::equal;
+  is_it.dtype = DType::boolean;
+  is_it.operands = {value_of(node.operands[1], row), value_of_index(at[static_cast<size_t>(attr.axis)])};
+  value.fn = MapFn::where;
+  value.dtype = node.type.dtype;
+  value.operands = {add(std::move(is_it)), value_of(node.operands[0], update), constant(node.type.dtype, 0)};
+  return add(std::move(value));
 }
 
 // The adjoint of a window: the sum, over the window axes but the first, of the elements whose place is this one.

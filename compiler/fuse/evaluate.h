@@ -114,6 +114,7 @@ class KernelEvaluator {
   ValueId pad(NodeId id, const Indices& at);
   ValueId concat(NodeId id, const Indices& at);
   ValueId gather(NodeId id, const Indices& at);
+  ValueId one_hot(NodeId id, const Indices& at);
   ValueId fold(NodeId id, const Indices& at);
   ValueId guarded(const std::vector<Range>& ranges, ValueId otherwise, NodeId id, const Indices& at);
   Indices split_index(NodeId id, const Indices& at);

@@ -1,5 +1,6 @@
 #include "compiler/fuse/form_graph.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/fuse/library_layouts.h"
@@ -44,6 +45,20 @@ std::vector<bool> needed_by(const Graph& graph, const std::vector<NodeId>& roots
   return live;
 }
 
+// Scatters whose updates have no axis but those of the table.
+void find_one_hot(BoundGraph& graph) {
+  graph.one_hot.assign(graph.graph.size(), false);
+  for (uint32_t i = 0; i < graph.graph.size(); ++i) {
+    const Node& node = graph.graph.nodes[i];
+    if (!graph.live[i] || node.op != Op::scatter_add) continue;
+    const GatherAttr& attr = node.as<GatherAttr>();
+    std::vector<int> of_table(graph.shape(node.operands[0]).size(), 0);
+    for (int k = 0; k < attr.table_map.size(); ++k)
+      if (k != attr.axis) ++of_table[static_cast<size_t>(attr.table_map[k])];
+    graph.one_hot[i] = std::ranges::all_of(of_table, [](int times) { return times == 1; });
+  }
+}
+
 BoundGraph bind_for(const Graph& graph, const Bindings& given, RunMode mode) {
   return bind_graph(graph, given, needed_by(graph, roots_of(graph, mode), mode));
 }
@@ -73,7 +88,9 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   const Graph& formed_of = own ? *own : graph;
   const std::vector<NodeId> roots = roots_of(formed_of, mode);
   FormedGraph formed{std::move(own), bind_for(formed_of, given, mode), {}, {}};
+  if (fusion.target.compares_positions) find_one_hot(formed.bound);
   choose_layouts(formed.bound, roots, fusion.target);
+  if (fusion.target.pads_rows) pad_rows(formed.bound, roots, fusion.target);
   formed.list = form_kernels(formed.bound, roots, fusion);
   if (fusion.target.divides_attention) divide_attention(formed.list);
   formed.plan = plan_buffers(formed.bound, formed.list, roots, mode);

@@ -111,7 +111,7 @@ class Former {
     };
     for (size_t k : {0, 1}) {
       const NodeId scatter = node.operands[k], base = node.operands[1 - k];
-      if (scatter == base || graph_[scatter].op != Op::scatter_add || !mine(scatter) || !mine(base)) continue;
+      if (scatter == base || graph_[scatter].op != Op::scatter_add || graph_.is_one_hot(scatter) || !mine(scatter) || !mine(base)) continue;
       if (!node.as<MapAttr>().maps[0].is_identity() || !node.as<MapAttr>().maps[1].is_identity()) continue;
       if (work_[group_of_[scatter.index]].group.members.size() > 1 || order_.lies_between(group_of_[scatter.index], own)) continue;
       return ScatterOnto{base, scatter};
@@ -173,11 +173,14 @@ class Former {
     return turns;
   }
 
-  // What reduces a whole value joins a kernel that goes over it anyway.
+  // What reduces a whole value joins a kernel that goes over it anyway; sums down columns of one value are made by one.
   void join_siblings() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
-      if (graph_.graph.nodes[i].op != Op::reduce || !values_.is_computed(NodeId{i}) || graph_.count(NodeId{i}) != 1) continue;
-      join_sibling(group_of_[i], graph_.count(graph_.graph.nodes[i].operands[0]));
+      const Node& node = graph_.graph.nodes[i];
+      if (node.op != Op::reduce || !values_.is_computed(NodeId{i})) continue;
+      const bool across =
+          graph_.count(NodeId{i}) > 1 && !node.as<ReduceAttr>().axes.contains(static_cast<int>(graph_.shape(node.operands[0]).size()) - 1);
+      if (graph_.count(NodeId{i}) == 1 || across) join_sibling(group_of_[i], graph_.count(node.operands[0]));
     }
   }
 
@@ -185,13 +188,16 @@ class Former {
     std::vector<NodeId> others;
     for (NodeId member : work_[own].group.members)
       values_.for_each_read(member, [&](NodeId x) {
+        const std::vector<NodeId>& readers = values_.readers(x);
         if (graph_.count(x) >= elements && (is_source(graph_[x].op) || group_of_[x.index] != own))
-          others.insert(others.end(), values_.readers(x).begin(), values_.readers(x).end());
+          others.insert(others.end(), readers.begin(), readers.end());
       });
     for (NodeId reader : others) {
       const uint32_t other = group_of_[reader.index];
       const GroupWork& work = work_[other];
-      if (other == own || work.attention || work.contractions + work.reductions > 0 || work.largest != elements) continue;
+      if (other == own || work.attention || work.contractions > 0 || work.largest != elements) continue;
+      const bool sums = work.reductions > 0 || work_[own].reduces_rows;  // then both do, and over the same
+      if (sums && (!work.reduces_rows || !work_[own].reduces_rows || work.reduced != work_[own].reduced)) continue;
       if (try_join(other, own, Meeting::in_what_they_read).empty()) return;
     }
   }

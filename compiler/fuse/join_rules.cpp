@@ -21,6 +21,7 @@ void GroupWork::take(const GroupWork& other) {
   for_library |= other.for_library;
   transposes |= other.transposes;
   reduces_rows |= other.reduces_rows;
+  if (reductions == 0) reduced = other.reduced;
   contractions += other.contractions;
   reductions += other.reductions;
   contracted += other.contracted;
@@ -45,10 +46,11 @@ GroupWork JoinRules::work_of(NodeId id) const {
   GroupWork work{{{id}, {}}};
   const Op op = graph_[id].op;
   work.simple = op == Op::map || op == Op::cast;
-  work.ordered = is_ordered(op);
+  work.ordered = is_ordered(graph_, id);
   work.largest = graph_.count(id);
   if (op == Op::contract) work.contractions = 1, work.contracted = work.largest, work.for_library = suits_library(graph_, id, target_);
   if (reduces(op)) work.reductions = 1, work.reduces_rows = work.largest > 1;
+  if (op == Op::reduce) work.reduced = graph_[id].as<ReduceAttr>().axes;
   work.transposes = transposes_[id.index];
   return work;
 }
@@ -60,7 +62,8 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
   const NodeId first = b.group.members.front();
-  if (target_.divides_stores && a.reduces_rows && is_reduced_whole(first)) return "what is only summed is computed where it is summed";
+  const bool in_rows = target_.divides_stores && a.reduces_rows && graph_.count(first) == a.largest;
+  if (in_rows && is_reduced_otherwise(first, a.reduced)) return "what is only summed is computed where it is summed";
   const int contractions = a.contractions + b.contractions;
   if (contractions > 1) return "each contraction is a kernel of its own";
   if (contractions == 0) return {};
@@ -81,10 +84,11 @@ bool JoinRules::only_reduced(NodeId id) const {
   return !values_.is_root(id) && !readers.empty() && std::ranges::all_of(readers, [&](NodeId r) { return reduces(graph_[r].op); });
 }
 
-// To single numbers, by all that read it.
-bool JoinRules::is_reduced_whole(NodeId id) const {
-  const auto& readers = values_.readers(id);
-  return only_reduced(id) && std::ranges::all_of(readers, [&](NodeId r) { return graph_.count(r) == 1; });
+// Over other axes than these, by all that read it.
+bool JoinRules::is_reduced_otherwise(NodeId id, const AxisList& axes) const {
+  return only_reduced(id) && std::ranges::all_of(values_.readers(id), [&](NodeId r) {
+           return graph_[r].op == Op::reduce && graph_[r].operands[0] == id && graph_[r].as<ReduceAttr>().axes != axes;
+         });
 }
 
 }  // namespace einc

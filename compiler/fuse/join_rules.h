@@ -16,6 +16,7 @@ struct GroupWork {
   bool checked = false, trained = false, ordered = false, for_library = false;
   bool transposes = false, reduces_rows = false;
   int contractions = 0, reductions = 0;
+  AxisList reduced{};  // axes that the first reduction sums over
   int64_t contracted = 0, largest = 0;
 
   // What is known of the members of both; the groups themselves are the caller's.
@@ -36,7 +37,7 @@ class JoinRules {
 
  private:
   bool only_reduced(NodeId id) const;
-  bool is_reduced_whole(NodeId id) const;
+  bool is_reduced_otherwise(NodeId id, const AxisList& axes) const;
 
   const BoundGraph& graph_;
   const ValuePlaces& values_;

@@ -23,7 +23,7 @@ BuiltKernel attempt(const BoundGraph& graph, const Group& group, const std::vect
                     LoopSpace& space) {
   BuiltKernel out;
   KernelEvaluator evaluator(graph, member, in_memory, space, out);
-  if (const NodeId first = group.members.front(), last = group.members.back(); is_ordered(graph[first].op) || is_ordered(graph[last].op)) {
+  if (const NodeId first = group.members.front(), last = group.members.back(); is_ordered(graph, first) || is_ordered(graph, last)) {
     const bool continues = graph[first].op == Op::scatter_add && group.members.size() == 2;
     if (group.members.size() > 1 && !continues) throw Refused{"an ordered loop is a kernel of its own"};
     build_ordered_kernel(graph, group, space, evaluator, out);
@@ -39,7 +39,7 @@ BuiltKernel attempt(const BoundGraph& graph, const Group& group, const std::vect
     const auto found = located.find(id.index);
     if (found == located.end()) throw Refused{"a stored value has no place in the loops"};
     const Subscript place = evaluator.address(id, found->second);
-    if (!runs_once_over(place, graph.count(id), out.kernel.axes))
+    if (!runs_once_over(graph.padding_of(id) == 0 ? place : evaluator.number(id, found->second), graph.count(id), out.kernel.axes))
       throw Refused{"a stored value is met twice, or not everywhere, in the loops"};
     const ValueId value = evaluator.value_of(id, found->second);
     stores.push_back({evaluator.buffer(id, BufferAccess::write), place, value, StoreMode::set});

@@ -40,6 +40,19 @@ std::string slower(const Group& group, const Kernel& kernel, const KernelTarget&
   return {};
 }
 
+// Stages without loops of their own before those that they do not need.
+void store_points_first(Kernel& kernel) {
+  const std::vector<uint64_t> needs = reductions_of_values(kernel);
+  for (size_t s = 1; s < kernel.stages.size(); ++s) {
+    Stage &before = kernel.stages[s - 1], &stage = kernel.stages[s];
+    if (!stage.axes.empty() || before.axes.empty() || !stage.reductions.empty() || stage.ordered || before.ordered) continue;
+    uint64_t made = 0, needed = 0;
+    for (uint16_t r : before.reductions) made |= uint64_t{1} << r;
+    for (const Store& store : stage.stores) needed |= needs[store.value];
+    if (!(made & needed)) std::swap(before, stage);
+  }
+}
+
 // A product of matrices, whose depth a library divides.
 bool is_product(Kernel kernel) {
   find_contraction(kernel);
@@ -97,6 +110,7 @@ void KernelCache::finish(Entry& entry) {
     collapse_axes(kernel);
     find_contraction(kernel);
     if (target_.keeps_rows) keep_rows(kernel);
+    if (target_.overwrites_rows) store_points_first(kernel);
     const std::string problem = verify(kernel);
     EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
     Finished finished{nullptr, {}, std::move(divided.parts)};

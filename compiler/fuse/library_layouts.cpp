@@ -5,12 +5,14 @@
 
 #include "compiler/fuse/contraction_labels.h"
 #include "compiler/fuse/ordered_kernels.h"
+#include "runtime/base/dtype.h"
 
 namespace einc {
 namespace {
 
 constexpr int64_t kSmallestSide = 8;
-constexpr int64_t kFp8Step = 16;  // of rows, columns and depth
+constexpr int64_t kFp8Step = 16;                               // of rows, columns and depth
+constexpr int64_t kVector = 16, kLine = 128, kShortRow = 512;  // bytes
 
 using Order = boost::container::small_vector<int, 6>;
 
@@ -25,7 +27,7 @@ class Chooser {
     for (const Update& u : graph.graph.updates) decided_[u.value.index] = true;
     for (uint32_t i = 0; i < graph.graph.size(); ++i) {
       const Op op = graph.graph.nodes[i].op;
-      if (kind_of(op) != OpKind::compute || is_ordered(op)) decided_[i] = true;
+      if (kind_of(op) != OpKind::compute || is_ordered(graph, NodeId{i})) decided_[i] = true;
       if (graph.live[i] && op == Op::map)
         for (NodeId x : graph.graph.nodes[i].operands)
           if (scales_product(graph, NodeId{i}, x)) scaled_.emplace(x.index, NodeId{i});
@@ -160,6 +162,37 @@ bool scales_product(const BoundGraph& graph, NodeId id, NodeId product) {
 
 void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target) {
   if (target.library_products) Chooser(graph, roots, target).run();
+}
+
+namespace {
+
+// Whether an axis is all the loops of its group: others would have to follow it without a gap.
+bool is_alone(const ContractionLabels& labels, const std::vector<int>& axis) {
+  if (axis.size() != 1) return false;
+  const LabelGroup group = labels.groups[static_cast<size_t>(axis[0])];
+  return labels.count(group) == labels.extents[static_cast<size_t>(axis[0])];
+}
+
+}  // namespace
+
+void pad_rows(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target) {
+  graph.padding.assign(graph.graph.size(), 0);
+  if (!target.library_products) return;
+  for (uint32_t i = 0; i < graph.graph.size(); ++i) {
+    if (!graph.live[i] || !suits_library(graph, NodeId{i}, target)) continue;
+    const ContractionLabels labels(graph, NodeId{i}, NodeId{i});
+    for (size_t t = 0; t < 3; ++t) {
+      const NodeId id = labels.tensors[t];
+      const Node& node = graph[id];
+      const Shape& shape = graph.shape(id);
+      const bool between =
+          (node.op == Op::map || node.op == Op::cast || node.op == Op::contract) && std::ranges::find(roots, id) == roots.end();
+      if (!between || shape.size() < 2 || (!graph.order.empty() && !graph.order[id.index].empty())) continue;
+      const int64_t size = bytes_of(node.type.dtype), row = shape.back() * size;
+      if (row % kVector == 0 || row < kShortRow || !is_alone(labels, labels.of[t].back())) continue;
+      graph.padding[id.index] = (kLine - row % kLine) / size;
+    }
+  }
 }
 
 }  // namespace einc

@@ -14,4 +14,7 @@ bool scales_product(const BoundGraph& graph, NodeId id, NodeId product);
 // Fills graph.order of values that no one outside sees: not `roots`, sources or views.
 void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target);
 
+// Fills graph.padding of matrices in between whose rows would start at odd places, so that a library reads them in whole vectors.
+void pad_rows(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target);
+
 }  // namespace einc

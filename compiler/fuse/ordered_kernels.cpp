@@ -207,7 +207,10 @@ class OrderedBuilder {
 
 }  // namespace
 
-bool is_ordered(Op op) { return op == Op::scan || op == Op::top_k_index || op == Op::scatter_add || op == Op::scatter_set; }
+bool is_ordered(const BoundGraph& graph, NodeId id) {
+  const Op op = graph[id].op;
+  return op == Op::scan || op == Op::top_k_index || (op == Op::scatter_add && !graph.is_one_hot(id)) || op == Op::scatter_set;
+}
 
 void build_ordered_kernel(const BoundGraph& graph, const Group& group, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out) {
   OrderedBuilder builder(graph, group, space, evaluator, out);

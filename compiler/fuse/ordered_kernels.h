@@ -4,7 +4,7 @@
 
 namespace einc {
 
-bool is_ordered(Op op);
+bool is_ordered(const BoundGraph& graph, NodeId id);
 
 // The kernel of the group's first member. Of a second one, a scatter_add's updates are added to another value, and their sum
 // lies where that value does. Of a group with a base, a scatter_set's elements are written into it.

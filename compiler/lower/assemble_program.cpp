@@ -36,6 +36,8 @@ class Assembler {
     ExecutableBuffer buffer;
     buffer.dtype = node.type.dtype == DType::real ? DType::f32 : node.type.dtype;
     buffer.shape.assign(graph_.shape(id).begin(), graph_.shape(id).end());
+    buffer.padding = static_cast<int32_t>(graph_.padding_of(id));
+    if (buffer.padding > 0) buffer.shape.back() += buffer.padding;
     buffer.bytes = b.bytes;
     buffer.offset = b.offset;
     buffer.role = b.place == BufferPlace::gradient ? BufferRole::gradient : BufferRole::arena;

@@ -12,6 +12,11 @@ int64_t BoundGraph::count(NodeId id) const {
   return n;
 }
 
+int64_t BoundGraph::count_in_memory(NodeId id) const {
+  const int64_t more = padding_of(id);
+  return more == 0 ? count(id) : count(id) / shape(id).back() * (shape(id).back() + more);
+}
+
 int64_t BoundGraph::value(const Poly& size) const {
   const auto value = size.evaluate_integer(dims);
   if (!value) throw RuntimeFailure(FailureKind::data, "'" + size.str() + "' has no integer value for these dims");
@@ -39,7 +44,8 @@ BoundGraph bind_graph(const Graph& graph, const Bindings& given, std::vector<boo
 }
 
 Shape BoundGraph::strides(NodeId id) const {
-  const Shape& extents = shape(id);
+  Shape extents = shape(id);
+  if (!extents.empty()) extents.back() += padding_of(id);
   if (order.empty() || order[id.index].empty()) return strides_of(extents);
   Shape strides(extents.size(), 1);
   int64_t step = 1;

@@ -16,12 +16,19 @@ struct BoundGraph {
   std::vector<bool> live;     // needed by the roots of the run
   // Per node, of values that lie otherwise than row-major: its axes as they lie in memory, outermost first.
   std::vector<boost::container::small_vector<int, 6>> order{};
+  // Per node, of values whose rows lie apart by more than they hold: elements at the end of each row that hold nothing.
+  std::vector<int64_t> padding{};
+  // Per node: a scatter_add of at most one update to a row, which each element makes by asking whether it is the one.
+  std::vector<bool> one_hot{};
 
   const Node& operator[](NodeId id) const { return graph[id]; }
   const Shape& shape(NodeId id) const { return shapes[id.index]; }
   Shape strides(NodeId id) const;  // in memory
   int64_t count(NodeId id) const;
-  int64_t value(const Poly& size) const;  // an integer formula's value
+  int64_t padding_of(NodeId id) const { return padding.empty() ? 0 : padding[id.index]; }
+  bool is_one_hot(NodeId id) const { return !one_hot.empty() && one_hot[id.index]; }
+  int64_t count_in_memory(NodeId id) const;  // with what pads its rows
+  int64_t value(const Poly& size) const;     // an integer formula's value
   double value(const ScalarValue& scalar) const;
 };
 

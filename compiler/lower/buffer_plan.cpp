@@ -29,8 +29,34 @@ std::vector<bool> used_by(const Kernel& kernel, const Stage& stage) {
   return used;
 }
 
+// Whether an element read at an outer point is one that no other outer point stores: both lie in the point's own row.
+bool stays_in_row(const Kernel& kernel, const Subscript& read, const Subscript& stored) {
+  int64_t row = INT64_MAX;  // from one outer point to the next
+  for (AxisId a : kernel.outer) {
+    if (read.affine.coefficient(a) != stored.affine.coefficient(a) || stored.affine.coefficient(a) <= 0) return false;
+    if (kernel.extent(a) > 1) row = std::min(row, stored.affine.coefficient(a));
+  }
+  for (AxisId a : kernel.outer)
+    if (row != INT64_MAX && stored.affine.coefficient(a) % row != 0) return false;
+  const uint64_t outer = bits(kernel.outer);
+  const auto last = [&](const Subscript& index) {
+    int64_t most = index.affine.constant;
+    for (const Affine::Term& t : index.affine.terms) {
+      if (t.coefficient < 0) return INT64_MAX;
+      if (!(outer >> t.axis & 1)) most += t.coefficient * (kernel.extent(t.axis) - 1);
+    }
+    for (const Subscript::Dynamic& d : index.dynamic) {
+      const Scalar& position = kernel.values[d.value];
+      if (position.kind != ScalarKind::checked || d.coefficient < 0) return INT64_MAX;
+      most += d.coefficient * (position.integer - 1);
+    }
+    return most;
+  };
+  return read.affine.constant >= 0 && stored.affine.constant >= 0 && last(read) < row && last(stored) < row;
+}
+
 // True when the kernel may store into buffer `out` where buffer `in` lies: it reads of `in` only the element that it stores
-// in `out`, and not after that.
+// in `out`, and not after that; others of the same row only before.
 bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) {
   const Kernel& kernel = *k.kernel;
   const Store* store = nullptr;
@@ -42,8 +68,12 @@ bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) 
   }
   if (store == nullptr || kernel.sequence) return false;
   const auto reads = [&](const Scalar& v) { return v.kind == ScalarKind::load && v.slot == in; };
-  for (const Scalar& v : kernel.values)
-    if (reads(v) && (v.index != store->index || !v.guards.empty())) return false;
+  const std::vector<bool> by_last = used_by(kernel, kernel.stages[stored]);
+  for (size_t i = 0; i < kernel.values.size(); ++i) {
+    const Scalar& v = kernel.values[i];
+    if (!reads(v) || (v.index == store->index && v.guards.empty())) continue;
+    if (by_last[i] || !v.guards.empty() || !stays_in_row(kernel, v.index, store->index)) return false;
+  }
   for (size_t s = stored + 1; s < kernel.stages.size(); ++s) {
     const std::vector<bool> used = used_by(kernel, kernel.stages[s]);
     for (size_t i = 0; i < used.size(); ++i)
@@ -73,7 +103,7 @@ class Planner {
       if (!graph_.live[i]) continue;
       const Node& node = graph_.graph.nodes[i];
       BufferPlan::Buffer& b = plan_.buffers[i];
-      b.bytes = graph_.count(NodeId{i}) * bytes_of(node.type.dtype);
+      b.bytes = graph_.count_in_memory(NodeId{i}) * bytes_of(node.type.dtype);
       b.place = is_source(node.op) ? BufferPlace::source : list_.in_memory[i] ? BufferPlace::arena : BufferPlace::none;
     }
     if (mode_ == RunMode::training)

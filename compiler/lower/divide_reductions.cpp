@@ -84,7 +84,7 @@ class Divider {
     if (points_ >= limits.points || points_ * elements <= limits.elements || kernel_.axes.size() + 2 > 64) return;
     std::vector<uint16_t> together;
     for (uint16_t r : stage.reductions)
-      if (divides(kernel_.reductions[r].fold) && loads_of(r) == loads_of(reduction)) together.push_back(r);
+      if (divides(kernel_.reductions[r].fold) && goes_with(loads_of(r), loads_of(reduction))) together.push_back(r);
     if (together.empty() || !divides(kernel_.reductions[reduction].fold)) return;
     DividedKernel part = k_;
     const bool stores = stores_in_parts(s, together);
@@ -98,6 +98,11 @@ class Divider {
   // Whether the kernels of parts, which go over all elements, also store what the stage stores.
   bool stores_in_parts(size_t s, const std::vector<uint16_t>& reductions) const {
     return target_.divides_stores && s == 0 && kernel_.outer.empty() && reductions.size() == kernel_.stages[s].reductions.size();
+  }
+
+  // Whether reductions of what these hold read the same elements; on a target where a pass more is dear, some of the same.
+  bool goes_with(const std::vector<uint16_t>& a, const std::vector<uint16_t>& b) const {
+    return a == b || (target_.divides_stores && (std::ranges::includes(a, b) || std::ranges::includes(b, a)));
   }
 
   std::vector<uint16_t> loads_of(uint16_t reduction) const {

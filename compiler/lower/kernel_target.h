@@ -23,6 +23,11 @@ struct KernelTarget {
   // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory:
   // values in between are laid out so that it can.
   std::optional<int64_t> library_products;
+  bool pads_rows = false;  // of values that a library multiplies, to whole lines of memory
+  // Updates of at most one element a row are made where the row is, by comparing positions.
+  bool compares_positions = false;
+  // A row's single values are stored before its elements, which may then lie where what both are made of lay.
+  bool overwrites_rows = false;
   bool operator==(const KernelTarget&) const = default;
 };
 

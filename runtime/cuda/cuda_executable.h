@@ -4,7 +4,8 @@
 // A generated function is `extern "C" __global__ void NAME(T0* b0, ..., Tn* bn, const u64* step, const u64* keys, Fault* fault, i32
 // launch)`: pointers to the kernel's buffers in its order (a `const` element type for those it only reads), where the step that random
 // numbers depend on lies in device memory, the Philox keys of the launch's streams there, the record of a position outside its table, and
-// the number of the launch for that record. So a captured graph replays with other steps and seeds.
+// the number of the launch for that record. So a captured graph replays with other steps and seeds. A function by table gets `const u64*
+// table` instead of the buffers: the addresses of its launches' buffers, those of block (x, y) in row y.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -44,13 +45,16 @@ struct CudaGemm {
 // Beside each of program.launches: where that is a generated kernel, how it is launched.
 struct CudaCall {
   CudaGrid grid;
-  std::optional<CudaGemm> gemm;  // instead of a kernel; Launch::function means nothing then
+  std::optional<CudaGemm> gemm;      // instead of a kernel; Launch::function means nothing then
+  std::vector<uint32_t> together{};  // later launches of the function that run as one with this; the grid is that of one of them
+  bool done_before = false;          // with an earlier one
 };
 
 struct CudaExecutable {
   Executable program;              // `functions` are the kernels' symbols
   std::string prelude;             // CUDA C++ in front of every function
   std::vector<std::string> texts;  // of each function, complete after the prelude
+  std::vector<bool> by_table{};    // of each function; none of them when empty
   std::vector<CudaCall> calls;
   int64_t workspace_bytes = 0;  // of cuBLASLt, besides program.memory_bytes
   // Of buffers that do not lie row-major: their axes as they lie in memory, outermost first.

@@ -92,6 +92,7 @@ void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
   if (std::exchange(addresses_[buffer], memory) != memory) {
     graphs_ = {};
     gemms_.clear();
+    table_of_.clear();
   }
 }
 
@@ -160,6 +161,7 @@ void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
   cuda::Gpu::get().make_current();
   staged().before.step = step;
   plan_gemms();
+  upload_tables();
   if (seed_ == seed) return;
   seed_ = seed;
   uint64_t* key = staged_keys();
@@ -175,6 +177,29 @@ void CudaExecutor::upload_control() {
   if (keys_ > 0) EINC_CUDA(cuMemcpyHtoDAsync_v2, control_.get() + sizeof(Control), staged_keys(), keys_ * sizeof(uint64_t), stream());
 }
 
+// The addresses of all launches that run together, one row of each after the other.
+void CudaExecutor::upload_tables() {
+  if (executable_.by_table.empty() || !table_of_.empty()) return;
+  std::vector<uint64_t> rows;
+  std::map<size_t, size_t> begins;
+  for (size_t l = 0; l < executable_.calls.size(); ++l) {
+    const CudaCall& call = executable_.calls[l];
+    if (call.gemm || call.done_before || !executable_.by_table[program().launches[l].function]) continue;
+    begins[l] = rows.size();
+    const auto add = [&](size_t launch) {
+      for (const uint32_t b : program().launches[launch].buffers) rows.push_back(addresses_[b]);
+    };
+    add(l);
+    for (const uint32_t other : call.together) add(other);
+  }
+  if (begins.empty()) return;
+  const size_t bytes = rows.size() * sizeof(uint64_t);
+  if (tables_.get() == 0) tables_ = cuda::allocate(static_cast<int64_t>(bytes), "the tables of addresses");
+  EINC_CUDA(cuMemcpyHtoDAsync_v2, tables_.get(), rows.data(), bytes, stream());
+  EINC_CUDA(cuStreamSynchronize, stream());
+  for (const auto& [launch, begin] : begins) table_of_[launch] = tables_.get() + begin * sizeof(uint64_t);
+}
+
 void CudaExecutor::plan_gemms() {
   if (!gemms_.empty()) return;
   const auto is_free = [&](uint32_t buffer) { return !is_source(program().buffers[buffer].role); };
@@ -188,6 +213,7 @@ void CudaExecutor::plan_gemms() {
 }
 
 void CudaExecutor::launch(size_t index) {
+  if (executable_.calls[index].done_before) return;
   if (const auto gemm = gemms_.find(index); gemm != gemms_.end())
     gemm->second.run(stream(), place_of(program().launches[index]));
   else
@@ -198,7 +224,10 @@ void CudaExecutor::launch_kernel(size_t index) {
   const Launch& launch = program().launches[index];
   const CudaCall& call = executable_.calls[index];
   std::vector<uint64_t> pointers;
-  for (const uint32_t b : launch.buffers) pointers.push_back(addresses_[b]);
+  if (const auto table = table_of_.find(index); table != table_of_.end())
+    pointers.push_back(table->second);
+  else
+    for (const uint32_t b : launch.buffers) pointers.push_back(addresses_[b]);
   pointers.push_back(control_.get() + offsetof(Control, step));
   pointers.push_back(control_.get() + sizeof(Control) + first_key_[index] * sizeof(uint64_t));
   pointers.push_back(control_.get() + offsetof(Control, fault));
@@ -206,7 +235,8 @@ void CudaExecutor::launch_kernel(size_t index) {
   for (uint64_t& pointer : pointers) arguments.push_back(&pointer);
   auto number = static_cast<int32_t>(index);
   arguments.push_back(&number);
-  const auto [bx, by, bz] = call.grid.blocks;
+  const auto [bx, alone, bz] = call.grid.blocks;
+  const auto by = alone * static_cast<uint32_t>(call.together.size() + 1);
   const auto [tx, ty, tz] = call.grid.threads;
   cuda::check(cuda::driver().cuLaunchKernel(kernels_.kernel(launch.function), bx, by, bz, tx, ty, tz, call.grid.shared_bytes, stream(),
                                             arguments.data(), nullptr),

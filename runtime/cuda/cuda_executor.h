@@ -100,6 +100,7 @@ class CudaExecutor {
   void play(Half half);
   void enqueue(Half half);
   void upload_control();
+  void upload_tables();
   void launch(size_t index);
   void launch_kernel(size_t index);
   void copy_all(const std::vector<BufferCopy>& copies);
@@ -121,6 +122,8 @@ class CudaExecutor {
   size_t keys_ = 0;
   std::optional<uint64_t> seed_;  // that the staged keys are of
   // Of where the buffers lie now; made anew when one moves.
+  cuda::DeviceMemory tables_;                       // of addresses, for functions that read them there
+  std::map<size_t, cuda::DevicePointer> table_of_;  // by launch
   std::array<cuda::OwnedGraphExec, 2> graphs_;
   std::map<size_t, cuda::GemmPlan> gemms_;  // by launch
 };

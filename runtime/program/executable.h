@@ -21,7 +21,8 @@ struct ExecutableBuffer {
   int64_t bytes = 0;
   int64_t offset = 0;               // in the memory of the executable
   InitKind init = InitKind::zeros;  // of params and states
-  std::vector<double> init_arguments;
+  int32_t padding = 0;              // elements at the end of each row, counted in shape, that hold nothing; of the arena
+  std::vector<double> init_arguments{};
   bool operator==(const ExecutableBuffer&) const = default;
 };
 

@@ -14,7 +14,7 @@ template <class A>
 void fields(A& a, auto& x) requires requires {
   x.init_arguments;
 }
-{ a(x.role, x.name, x.dtype, x.shape, x.bytes, x.offset, x.init, x.init_arguments); }
+{ a(x.role, x.name, x.dtype, x.shape, x.bytes, x.offset, x.init, x.padding, x.init_arguments); }
 template <class A>
 void fields(A& a, auto& x) requires requires {
   x.positions;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/codegen/cuda/join_launches.h"
 #include "compiler/codegen/cuda/kernel_text.h"
 #include "compiler/codegen/cuda/map_gemm.h"
 #include "compiler/codegen/cuda/prelude.h"
@@ -30,6 +31,7 @@ class Maker {
       if (gemm->scale) gemm->scale = launch.buffers[*gemm->scale];
       out_.calls.push_back({{}, std::move(gemm)});
       launch.domain = 1;
+      find_written(*k.kernel);
       return;
     }
     const auto [known, fresh] = function_of_.try_emplace(k.kernel.get());
@@ -39,15 +41,18 @@ class Maker {
     out_.calls.push_back({function.grid, std::nullopt});
     launch.domain = function.grid.blocks[0];
     scratch_bytes_ = std::max(scratch_bytes_, function.scratch_bytes);
+    find_written(*k.kernel);
+    if (function.scratch_bytes > 0) written_.back().clear();
   }
 
   // Memory that kernels use while they run lies behind what the program has of its own, before the sources.
   void finish() {
     Executable& program = out_.program;
-    for (size_t f = 0; f < functions_.size(); ++f) {
-      program.functions.push_back(fmt::format("k{}", f));
-      out_.texts.push_back(definition(functions_[f], program.functions.back()));
-    }
+    for (size_t f = 0; f < functions_.size(); ++f) program.functions.push_back(fmt::format("k{}", f));
+    join_launches(out_, written_);
+    for (size_t f = 0; f < functions_.size(); ++f)
+      out_.texts.push_back(
+          definition(functions_[f], program.functions[f], out_.by_table[f] ? BufferPassing::by_table : BufferPassing::one_by_one));
     if (scratch_bytes_ == 0) return;
     const int64_t from = (program.own_bytes + kAlignment - 1) / kAlignment * kAlignment;
     const int64_t by = from + (scratch_bytes_ + kAlignment - 1) / kAlignment * kAlignment - program.own_bytes;
@@ -69,6 +74,11 @@ class Maker {
   }
 
  private:
+  void find_written(const Kernel& kernel) {
+    WrittenBuffers& written = written_.emplace_back();
+    for (const BufferUse& use : kernel.buffers) written.push_back(use.access != BufferAccess::read);
+  }
+
   void note_orders(const GraphKernel& k, const Launch& launch) {
     if (graph_.order.empty()) return;
     for (size_t i = 0; i < k.buffers.size(); ++i) {
@@ -95,6 +105,7 @@ class Maker {
   std::vector<CudaFunction> functions_;
   std::unordered_map<const Kernel*, uint32_t> function_of_;
   std::unordered_map<std::string, uint32_t> known_;
+  std::vector<WrittenBuffers> written_;  // by launch
   int64_t scratch_bytes_ = 0;
 };
 
@@ -103,7 +114,7 @@ class Maker {
 KernelTarget cuda_target(int64_t library_products) {
   KernelTarget target;
   target.keeps_rows = false;  // in registers
-  target.divides_stores = true;
+  target.divides_stores = target.pads_rows = target.compares_positions = target.overwrites_rows = true;
   target.divides_attention = true;
   target.library_products = library_products;
   target.divide_rows = {.points = 264, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 2048};

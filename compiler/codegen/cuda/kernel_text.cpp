@@ -46,6 +46,15 @@ std::string_view kind_of(const ThreadPlan& plan) {
   internal_error(__FILE__, __LINE__, "a team of another kind");
 }
 
+std::string declarations_of(const Kernel& kernel) {
+  std::string text = fmt::format("  table += blockIdx.y * {};\n", kernel.buffers.size());
+  for (uint16_t b = 0; b < kernel.buffers.size(); ++b) {
+    const std::string type = fmt::format("{}{}*", writes(kernel, b) ? "" : "const ", storage_type(kernel.buffers[b].dtype));
+    text += fmt::format("  {0} b{1} = reinterpret_cast<{0}>(table[{1}]);\n", type, b);
+  }
+  return text;
+}
+
 CudaGrid grid_of(int64_t blocks, uint32_t x, uint32_t y) {
   EINC_CHECK(blocks < INT32_MAX, "a launch of {} blocks", blocks);
   CudaGrid grid;
@@ -59,6 +68,7 @@ CudaGrid grid_of(int64_t blocks, uint32_t x, uint32_t y) {
 CudaFunction cuda_function(const Kernel& kernel) {
   CudaFunction f;
   f.parameters = parameters_of(kernel);
+  f.from_table = declarations_of(kernel);
   if (const auto tiles = kernel.attention ? tile_attention_for_tensor_cores(kernel) : std::nullopt) {
     f.kind = "attention on tensor cores";
     f.threads = AttentionTiles::kThreads;
@@ -96,17 +106,18 @@ CudaFunction cuda_function(const Kernel& kernel) {
   const Kernel& planned = tiled ? *tiled : kernel;
   const ThreadPlan plan = plan_threads(planned);
   const bool column = plan.kind == CudaTeam::column;
-  f.kind = kind_of(plan);
+  f.kind = plan.tiles.empty() ? kind_of(plan) : "tiles that transpose";
   f.threads = plan.block_threads;
   f.grid = grid_of(plan.blocks, column ? 32 : static_cast<uint32_t>(f.threads), column ? static_cast<uint32_t>(plan.team) : 1);
   f.body = stages_text(planned, plan);
   return f;
 }
 
-std::string definition(const CudaFunction& function, const std::string& name) {
+std::string definition(const CudaFunction& function, const std::string& name, BufferPassing passing) {
+  const bool by_table = passing == BufferPassing::by_table;
   return fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__({}) {}({}const u64* step, const u64* keys, Fault* fault, i32 launch) {{\n{}}}\n",
-      function.threads, name, function.parameters, function.body);
+      "extern \"C\" __global__ void __launch_bounds__({}) {}({}const u64* step, const u64* keys, Fault* fault, i32 launch) {{\n{}{}}}\n",
+      function.threads, name, by_table ? "const u64* table, " : function.parameters, by_table ? function.from_table : "", function.body);
 }
 
 }  // namespace einc

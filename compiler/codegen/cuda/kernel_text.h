@@ -9,16 +9,17 @@
 namespace einc {
 
 struct CudaFunction {
-  std::string_view kind;  // who does what, for people
-  std::string body;  // between the braces; equal for functions that are the same code
-  std::string parameters;
+  std::string_view kind;               // who does what, for people
+  std::string body;                    // between the braces; equal for functions that are the same code
+  std::string parameters, from_table;  // buffers as parameters, or declared from a table's row
   CudaGrid grid;
   int threads = 1;            // of a block at most
   int64_t scratch_bytes = 0;  // of global memory that all blocks of a launch share, the last buffer; 0: no such buffer
 };
 
 CudaFunction cuda_function(const Kernel& kernel);
-// The whole definition under a name.
-std::string definition(const CudaFunction& function, const std::string& name);
+// The whole definition under a name; `by_table`: its buffers' addresses come in a table (runtime/cuda/cuda_executable.h).
+enum class BufferPassing : uint8_t { one_by_one, by_table };
+std::string definition(const CudaFunction& function, const std::string& name, BufferPassing passing = BufferPassing::one_by_one);
 
 }  // namespace einc
