@@ -19,8 +19,8 @@ ProgramImage image() {
   result.info.states = {{"s", DType::f32, {"n"}, {4}}};
   result.info.state_inits = {{InitKind::constant, {2.5}}};
   result.info.outputs = {{"y", DType::f32, {"n"}, {4}}};
-  ExecutableBuffer state{BufferRole::state, "s", DType::f32, {4}, 16, 64, InitKind::constant, {2.5}};
-  ExecutableBuffer output{BufferRole::arena, "", DType::f32, {4}, 16, 0, InitKind::zeros, {}};
+  ExecutableBuffer state{BufferRole::state, "s", DType::f32, {4}, 16, 64, InitKind::constant, 0, {2.5}};
+  ExecutableBuffer output{BufferRole::arena, "", DType::f32, {4}, 16, 0, InitKind::zeros};
   Executable& forward = result.parts[Part::forward].emplace();
   forward.buffers = {state, output};
   forward.outputs = {{"y", 1}};
