@@ -181,7 +181,8 @@ class Planner {
     for (size_t i = 0; i < kernel_.values.size(); ++i) {
       const Scalar& v = kernel_.values[i];
       const bool kept = v.kind == ScalarKind::load && axes_of_[i] & row_axes_ && loops[i] > 1;
-      if (kept) bytes += bytes_of(kernel_.buffers[v.slot].dtype) * plan_.pack * steps;
+      // Alone in a register, what is short of one takes it whole.
+      if (kept) bytes += std::max<int64_t>(bytes_of(kernel_.buffers[v.slot].dtype) * plan_.pack, 4) * steps;
     }
     return divide_up(bytes, 4);
   }
