@@ -1,6 +1,6 @@
 """The character-level GPT of examples/shakespeare_char.ein beside PyTorch.
 
-  char_gpt.py time TEXT [--steps 2000] [--threads 2]     whole runs: einc, eager PyTorch, torch.compile; compile times apart
+  char_gpt.py time TEXT [--steps 2000] [--threads 2]     whole runs: einc in f32 and bf16, eager PyTorch, torch.compile; compile times apart
   char_gpt.py agree TEXT                                 the same weights and batches: ten steps in f64, 100 losses in f32
 
 TEXT is tiny Shakespeare (input.txt of char-rnn). `agree` exits with 1 when a bound is broken: 1e-9 relative in f64; in f32 three
@@ -122,12 +122,16 @@ def time_runs(text, steps, threads):
         at = prepare(folder, text)
         files = ["--data", f"tokens={at('train.bin')}", "--val", f"tokens={at('val.bin')}"]
         einc("train", MODEL, *files, "--steps", "0", "--save", at("first.safetensors"), "--quiet")
-        start = time.perf_counter()
-        einc("train", MODEL, *files, "--steps", str(steps), "--eval-batches", "200", "--threads", str(threads), "--log", at("run.jsonl"), "--quiet")
-        whole = time.perf_counter() - start
-        ours = log_lines(at("run.jsonl"), "end")[0]["step_seconds"]
-        loss = log_lines(at("run.jsonl"), "evaluation")[-1]["validation_loss"]
-        print(f"einc           {ours:7.1f} s  validation loss {loss:.4f}  (the whole process {whole:.1f} s, compilation and evaluation in it)")
+        ours = {}
+        for precision in ("f32", "bf16"):
+            log, start = at(f"{precision}.jsonl"), time.perf_counter()
+            einc("train", MODEL, *files, "--steps", str(steps), "--eval-batches", "200", "--threads", str(threads), f"--precision={precision}",
+                 "--log", log, "--quiet")
+            whole = time.perf_counter() - start
+            ours[precision] = log_lines(log, "end")[0]["step_seconds"]
+            loss = log_lines(log, "evaluation")[-1]["validation_loss"]
+            print(f"{'einc ' + precision:14} {ours[precision]:7.1f} s  validation loss {loss:.4f}  (the whole process {whole:.1f} s, compilation "
+                  "and evaluation in it)", flush=True)
         weights = load_file(at("first.safetensors"))
         data = [torch.from_numpy(np.fromfile(at(name), dtype=np.uint16).astype(np.int64)) for name in ("train.bin", "val.bin")]
     seconds = {}
@@ -146,7 +150,8 @@ def time_runs(text, steps, threads):
         with torch.no_grad():
             losses = [loss_of(run.w, *windows(data[1], generator, BATCH)).item() for _ in range(200)]
         print(f"{name:14} {seconds[name]:7.1f} s  validation loss {sum(losses) / len(losses):.4f}  (first step {first:.1f} s)")
-    print(f"PyTorch {torch.__version__}, {threads} threads; the faster takes {min(seconds.values()) / ours:.2f} x einc's time")
+    print(f"PyTorch {torch.__version__}, {threads} threads; f32; the faster takes {min(seconds.values()) / ours['f32']:.2f} x einc's time, "
+          f"{min(seconds.values()) / ours['bf16']:.2f} x that in bf16")
 
 
 def torch_losses(weights, batches, rates, dtype, threads):
