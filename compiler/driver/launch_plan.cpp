@@ -55,11 +55,11 @@ class Plan {
   static std::string_view word(BufferRole role) {
     switch (role) {
       case BufferRole::input:
-        return "input ";
+        return "input";
       case BufferRole::param:
-        return "param ";
+        return "param";
       case BufferRole::state:
-        return "state ";
+        return "state";
       case BufferRole::arena:
         return "";
       case BufferRole::gradient:
@@ -70,7 +70,7 @@ class Plan {
 
   std::string name_of(uint32_t buffer) const {
     const ExecutableBuffer& b = p_.buffers[buffer];
-    if (is_source(b.role)) return fmt::format("{}{}", word(b.role), b.name);
+    if (is_source(b.role)) return fmt::format("{} {}", word(b.role), b.name);
     const auto order = executable_.orders.find(buffer);
     const std::string lies = order == executable_.orders.end() ? "" : fmt::format(" by axes {}", fmt::join(order->second, " "));
     return fmt::format("{}{}{}[{}]{} at {}", word(b.role), word(b.role).empty() ? "" : " ", to_string(b.dtype), fmt::join(b.shape, " "),

@@ -5,18 +5,16 @@
 
 #include "compiler/fuse/contraction_labels.h"
 #include "compiler/fuse/ordered_kernels.h"
+#include "compiler/lower/library_products.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
 namespace {
 
-constexpr int64_t kSmallestSide = 8;
-constexpr int64_t kFp8Step = 16;                               // of rows, columns and depth
 constexpr int64_t kVector = 16, kLine = 128, kShortRow = 512;  // bytes
 
 using Order = boost::container::small_vector<int, 6>;
 
-bool is_fp8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
 bool multiplies(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16; }
 
 class Chooser {
@@ -141,13 +139,12 @@ bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& targe
   const Node& node = graph[id];
   if (!target.library_products || node.op != Op::contract || !multiplies(node.type.dtype)) return false;
   const DType left = graph[node.operands[0]].type.dtype, right = graph[node.operands[1]].type.dtype;
-  const bool fp8 = is_fp8(left) && is_fp8(right) && !(left == DType::f8e5m2 && right == DType::f8e5m2);
+  const bool fp8 = is_fp8_product(left, right);
   if (!fp8 && (left != right || !multiplies(left))) return false;
   const ContractionLabels labels(graph, id, id);
   const int64_t rows = labels.count(kRowLabels), columns = labels.count(kColumnLabels), depth = labels.count(kDepthLabels);
   if (fp8 && (rows % kFp8Step != 0 || columns % kFp8Step != 0 || depth % kFp8Step != 0)) return false;
-  return std::min({rows, columns, depth}) >= kSmallestSide &&
-         labels.count(kBatchLabels) * rows * columns * depth >= *target.library_products;
+  return is_worth_library(labels.count(kBatchLabels), rows, columns, depth, *target.library_products);
 }
 
 bool scales_product(const BoundGraph& graph, NodeId id, NodeId product) {

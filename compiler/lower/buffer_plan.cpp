@@ -12,23 +12,6 @@ constexpr uint32_t kNever = UINT32_MAX;
 
 int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
-// Values that a stage computes with.
-std::vector<bool> used_by(const Kernel& kernel, const Stage& stage) {
-  std::vector<bool> used(kernel.values.size(), false);
-  const auto use_index = [&](const Subscript& index) {
-    for (const Subscript::Dynamic& d : index.dynamic) used[d.value] = true;
-  };
-  for (const Store& s : stage.stores) used[s.value] = true, use_index(s.index);
-  for (uint16_t r : stage.reductions) used[kernel.reductions[r].value] = true;
-  for (size_t i = kernel.values.size(); i-- > 0;) {
-    if (!used[i]) continue;
-    for (ValueId x : kernel.values[i].operands) used[x] = true;
-    use_index(kernel.values[i].index);
-    for (const Range& g : kernel.values[i].guards) use_index(g.index);
-  }
-  return used;
-}
-
 // Whether an element read at an outer point is one that no other outer point stores: both lie in the point's own row.
 bool stays_in_row(const Kernel& kernel, const Subscript& read, const Subscript& stored) {
   int64_t row = INT64_MAX;  // from one outer point to the next
@@ -68,14 +51,14 @@ bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) 
   }
   if (store == nullptr || kernel.sequence) return false;
   const auto reads = [&](const Scalar& v) { return v.kind == ScalarKind::load && v.slot == in; };
-  const std::vector<bool> by_last = used_by(kernel, kernel.stages[stored]);
+  const std::vector<bool> by_last = needed_by(kernel, kernel.stages[stored]);
   for (size_t i = 0; i < kernel.values.size(); ++i) {
     const Scalar& v = kernel.values[i];
     if (!reads(v) || (v.index == store->index && v.guards.empty())) continue;
     if (by_last[i] || !v.guards.empty() || !stays_in_row(kernel, v.index, store->index)) return false;
   }
   for (size_t s = stored + 1; s < kernel.stages.size(); ++s) {
-    const std::vector<bool> used = used_by(kernel, kernel.stages[s]);
+    const std::vector<bool> used = needed_by(kernel, kernel.stages[s]);
     for (size_t i = 0; i < used.size(); ++i)
       if (used[i] && reads(kernel.values[i])) return false;
   }

@@ -10,13 +10,13 @@
 #include "compiler/codegen/cuda/map_gemm.h"
 #include "compiler/codegen/cuda/prelude.h"
 #include "compiler/lower/assemble_program.h"
+#include "compiler/lower/library_products.h"
 
 namespace einc {
 namespace {
 
 constexpr int64_t kAlignment = 256;
 constexpr int64_t kWorkspaceBytes = 32 << 20;  // what cuBLASLt wants on Hopper
-constexpr int64_t kSmallestSide = 8;           // of matrices that a library multiplies
 
 // Functions of kernels, equal ones once.
 class Maker {
@@ -95,9 +95,7 @@ class Maker {
     return known->second;
   }
 
-  bool is_worth(const CudaGemm& g) const {
-    return std::min({g.rows, g.columns, g.depth}) >= kSmallestSide && g.batch * g.rows * g.columns * g.depth >= smallest_;
-  }
+  bool is_worth(const CudaGemm& g) const { return is_worth_library(g.batch, g.rows, g.columns, g.depth, smallest_); }
 
   const BoundGraph& graph_;
   CudaExecutable& out_;

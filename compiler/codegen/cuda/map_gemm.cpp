@@ -4,14 +4,12 @@
 
 #include <algorithm>
 
+#include "compiler/lower/library_products.h"
+
 namespace einc {
 namespace {
 
 constexpr int64_t kMostBatches = 65535;
-
-constexpr int64_t kFp8Step = 16;
-
-bool is_fp8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
 
 struct NoGemm {
   std::string reason;
@@ -93,8 +91,7 @@ class Mapper {
     const DType a = kernel_.buffers[left_->slot].dtype, b = kernel_.buffers[right_->slot].dtype, c = kernel_.buffers[store_->buffer].dtype;
     const bool wide = (a == DType::f32 || a == DType::f64) && c == a && a == b,
                half = (a == DType::bf16 || a == DType::f16) && (c == a || c == DType::f32) && a == b,
-               fp8 = is_fp8(a) && is_fp8(b) && !(a == DType::f8e5m2 && b == DType::f8e5m2) &&
-                     (c == DType::bf16 || c == DType::f16 || c == DType::f32);
+               fp8 = is_fp8_product(a, b) && (c == DType::bf16 || c == DType::f16 || c == DType::f32);
     if (left_->dtype != a || right_->dtype != b || !(wide || half || fp8))
       throw NoGemm{fmt::format("{} times {} to {} is none of the library's", to_string(a), to_string(b), to_string(c))};
     if (scale_ && !fp8) throw NoGemm{"more is made of its result"};

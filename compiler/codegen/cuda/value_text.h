@@ -17,6 +17,7 @@ std::string_view register_type(DType dtype);
 std::string_view storage_type(DType dtype);
 
 inline bool keeps_position(const Accumulation& r) { return r.fold == Fold::arg_max || r.fold == Fold::arg_min; }
+
 class ValueText {
  protected:
   explicit ValueText(const Kernel& kernel);

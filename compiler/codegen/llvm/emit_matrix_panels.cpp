@@ -1,8 +1,6 @@
 // Panels of matrix tiles: 16 rows of 64 bytes each. A tile of the left operand has a row of it in each, 32 elements of depth; a
 // tile of the right one has two elements of depth of 16 columns in each. Either is the other with its words of two elements
 // turned.
-#include <llvm/IR/Intrinsics.h>
-
 #include <algorithm>
 
 #include "compiler/codegen/llvm/emit_panels.h"
@@ -30,8 +28,7 @@ llvm::Value* PanelEmitter::bf16_bits(ValueId id) {
 void PanelEmitter::fetch_below(const Scalar& load, Register depth) {
   constexpr int64_t kAhead = int64_t{2} * kDeep;
   axis_[t_.depth] = b_.CreateAdd(depth, i64(kAhead));
-  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                     {element(load.slot, place_of(load.index).scalar), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  prefetch(b_, element(load.slot, place_of(load.index).scalar), Prefetch::into_first);
   axis_[t_.depth] = depth;
 }
 

@@ -1,4 +1,3 @@
-#include <llvm/IR/Intrinsics.h>
 
 #include "compiler/codegen/llvm/emit_panels.h"
 
@@ -53,7 +52,7 @@ void PanelEmitter::copy_share(const NextPanel& next, Register first_depth) {
       Register ahead = smaller(b_.CreateAdd(first_depth, i64(count * kPhasesAhead + k)), last);
       Register from = b_.CreateGEP(b_.getInt8Ty(), next.base, times(ahead, next.pitch));
       for (int64_t byte = 0; byte < touched; byte += kLine)
-        prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(byte)), Wanted::read);
+        prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(byte)), Prefetch::into_second);
     }
     for (int64_t k = 0; k < count; ++k) copy_depth(next, smaller(b_.CreateAdd(first_depth, i64(k)), last));
   });

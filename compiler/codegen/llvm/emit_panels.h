@@ -28,11 +28,10 @@ class PanelEmitter : protected ValueEmitter {
 
   // Lines of memory that are wanted soon: `rows` rows of `lines` lines each, `pitch` bytes apart. `per_phase` are fetched in each
   // phase of the depth loop, from line `first` on.
-  enum class Wanted : uint8_t { read, written };
   struct Stream {
     Register base, first;
     int64_t pitch, lines, rows, per_phase;
-    Wanted wanted = Wanted::read;
+    Prefetch wanted = Prefetch::into_second;
   };
 
   PanelEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan);
@@ -83,7 +82,6 @@ class PanelEmitter : protected ValueEmitter {
   // A tile's depth loop runs in phases, so that what each of them fetches does not hold it up: short ones, but of several steps.
   int64_t phases() const { return std::clamp<int64_t>(t_.block_depth / (6 * kDepthUnroll), 8, 32); }
   int64_t phase_steps() const { return (t_.block_depth / kDepthUnroll + phases() - 1) / phases(); }
-  void prefetch(Register address, Wanted wanted);
   void fetch(const Stream& s, Register phase);
   // Lines that a tile's result goes to, so that its stores find them.
   std::vector<Stream> result_lines(Register row, Register column);

@@ -6,20 +6,13 @@
 
 namespace einc {
 
-void PanelEmitter::prefetch(Register address, Wanted wanted) {
-  constexpr unsigned kIntoFirst = 3, kIntoSecond = 2;  // of the caches
-  const bool written = wanted == Wanted::written;
-  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                     {address, b_.getInt32(written ? 1 : 0), b_.getInt32(written ? kIntoFirst : kIntoSecond), b_.getInt32(1)});
-}
-
 void PanelEmitter::fetch(const Stream& s, Register phase) {
   for (int64_t k = 0; k < s.per_phase; ++k) {
     Register line = b_.CreateAdd(s.first, b_.CreateAdd(times(phase, s.per_phase), i64(k)));
     Register row = s.lines == 1 ? line : b_.CreateUDiv(line, i64(s.lines));
     Register place = times(smaller(row, i64(s.rows - 1)), s.pitch);
     if (s.lines > 1) place = b_.CreateAdd(place, times(b_.CreateURem(line, i64(s.lines)), kLine));
-    prefetch(b_.CreateGEP(b_.getInt8Ty(), s.base, place), s.wanted);
+    prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), s.base, place), s.wanted);
   }
 }
 
@@ -33,28 +26,27 @@ std::vector<PanelEmitter::Stream> PanelEmitter::result_lines(Register row, Regis
         element(store.buffer, place_of(store.index).scalar), i64(0), store.index.affine.coefficient(t_.row) * size, 0, t_.tile_rows, 0};
     s.lines = (t_.tile_columns() * size + kLine - 1) / kLine;
     s.per_phase = (s.rows * s.lines + phases() - 1) / phases();
-    s.wanted = Wanted::written;
+    s.wanted = Prefetch::to_write;
     streams.push_back(s);
   }
   return streams;
 }
 
 void PanelEmitter::fetch_tile(Register row, int count, Register column) {
-  constexpr unsigned kIntoFirst = 3;
   struct Piece {
     uint16_t buffer;
     const Subscript* index;
-    Wanted wanted;
+    Prefetch wanted;
   };
   std::vector<Piece> pieces;
   const std::vector<bool> needed = needed_by(kernel_, kernel_.stages[1]);
   const auto lies_along = [&](const Subscript& index) { return index.affine.coefficient(t_.column) == 1 && index.dynamic.empty(); };
   for (ValueId id = 0; id < kernel_.values.size(); ++id) {
     const Scalar& v = kernel_.values[id];
-    if (needed[id] && v.kind == ScalarKind::load && lies_along(v.index)) pieces.push_back({v.slot, &v.index, Wanted::read});
+    if (needed[id] && v.kind == ScalarKind::load && lies_along(v.index)) pieces.push_back({v.slot, &v.index, Prefetch::into_first});
   }
   for (const Store& s : kernel_.stages[1].stores)
-    if (lies_along(s.index)) pieces.push_back({s.buffer, &s.index, Wanted::written});
+    if (lies_along(s.index)) pieces.push_back({s.buffer, &s.index, Prefetch::to_write});
   if (pieces.empty()) return;
   axis_[t_.column] = column;
   for_loop(i64(0), i64(count), i64(1), [&](Register r) {
@@ -62,9 +54,7 @@ void PanelEmitter::fetch_tile(Register row, int count, Register column) {
     for (const Piece& p : pieces) {
       Register first = element(p.buffer, place_of(*p.index).scalar);
       for (int64_t at = 0; at < t_.tile_columns() * bytes_of(kernel_.buffers[p.buffer].dtype); at += kLine)
-        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                           {b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(at)),
-                            b_.getInt32(p.wanted == Wanted::written ? 1 : 0), b_.getInt32(kIntoFirst), b_.getInt32(1)});
+        prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(at)), p.wanted);
     }
   });
 }

@@ -181,7 +181,7 @@ Register ValueEmitter::compute(const Scalar& v) {
     case ScalarKind::reduction: {
       EINC_CHECK(results_[v.slot], "reduction r{} is used before it is made", v.slot);
       const Accumulation& r = kernel_.reductions[v.slot];
-      if (sums_are_normal_ && v.dtype == DType::bf16) return bf16_from_bits(b_, bf16_bits_of_normal(b_, results_[v.slot]));
+      if (sums_are_normal_ && v.dtype == DType::bf16) return from_storage(b_, bf16_bits_of_normal(b_, results_[v.slot]), DType::bf16);
       return round_to(b_, convert(b_, results_[v.slot], keeps_position(r) ? DType::i64 : folded_dtype(r), compute_dtype(v.dtype)), v.dtype);
     }
     case ScalarKind::running:
@@ -307,9 +307,7 @@ Register ValueEmitter::all_lanes() {
 void ValueEmitter::fetch_ahead(Register address, int64_t bytes) {
   constexpr int64_t kDistance = 4096;
   for (int64_t line = 0; line < bytes; line += kLine)
-    b_.CreateIntrinsic(intrinsic::prefetch, {b_.getPtrTy()},
-                       {b_.CreateConstGEP1_64(b_.getInt8Ty(), address, static_cast<uint64_t>(kDistance + line)), b_.getInt32(0),
-                        b_.getInt32(3), b_.getInt32(1)});
+    prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), address, static_cast<uint64_t>(kDistance + line)), Prefetch::into_first);
 }
 
 Register ValueEmitter::read(uint16_t buffer, const Place& p, Register guard) {

@@ -24,9 +24,7 @@ Register RegisterBlock::load(const WideOperand& wide, int64_t elements, Register
   llvm::Type* type = with_lanes_of(stored(wide), vector);
   Register from = at(wide, elements);
   if (wide.fetched_ahead > 0)
-    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
-                      {b.CreateConstGEP1_64(b.getInt8Ty(), from, static_cast<uint64_t>(wide.fetched_ahead)), b.getInt32(0), b.getInt32(3),
-                       b.getInt32(1)});
+    prefetch(b, b.CreateConstGEP1_64(b.getInt8Ty(), from, static_cast<uint64_t>(wide.fetched_ahead)), Prefetch::into_first);
   Register x = mask ? static_cast<Register>(b.CreateMaskedLoad(type, from, llvm::Align(stored(wide)->getScalarSizeInBits() / 8), mask,
                                                                llvm::Constant::getNullValue(type)))
                     : b.CreateAlignedLoad(type, from, wide.align);

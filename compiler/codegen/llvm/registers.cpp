@@ -168,7 +168,12 @@ Value* bf16_bits_of_rounded(IrBuilder& b, Value* x) {
   return b.CreateTrunc(b.CreateLShr(bit_cast(b, x, b.getInt32Ty()), 16), with_lanes_of(b.getInt16Ty(), x->getType()));
 }
 
-Value* bf16_from_bits(IrBuilder& b, Value* bits) { return from_storage(b, bits, DType::bf16); }
+void prefetch(IrBuilder& b, Value* address, Prefetch how) {
+  constexpr unsigned kFirst = 3, kSecond = 2;  // caches
+  b.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {b.getPtrTy()},
+      {address, b.getInt32(how == Prefetch::to_write ? 1 : 0), b.getInt32(how == Prefetch::into_second ? kSecond : kFirst), b.getInt32(1)});
+}
 
 Value* from_storage(IrBuilder& b, Value* stored, DType dtype) {
   Type* words = with_lanes_of(b.getInt32Ty(), stored->getType());

@@ -31,7 +31,10 @@ llvm::Value* convert(IrBuilder& b, llvm::Value* x, DType from, DType to);
 llvm::Value* bf16_bits_of_normal(IrBuilder& b, llvm::Value* x);
 // Of a bf16 in a register, which is not rounded again.
 llvm::Value* bf16_bits_of_rounded(IrBuilder& b, llvm::Value* x);
-llvm::Value* bf16_from_bits(IrBuilder& b, llvm::Value* bits);
+
+// Asks for the line of memory at an address: to read it from the first cache or the second, or to write to it.
+enum class Prefetch : uint8_t { into_first, into_second, to_write };
+void prefetch(IrBuilder& b, llvm::Value* address, Prefetch how);
 
 llvm::Value* splat(IrBuilder& b, llvm::Value* x, int lanes);
 llvm::Constant* number(llvm::Type* type, double value);    // of a floating type or vector of it

@@ -4,6 +4,7 @@
 #include "tests/golden/train/folder.h"
 
 namespace einc::test {
+
 TEST_CASE("a run learns, and its log and last line say so") {
   const Trained model;
   const Ran ran = model.run("a", {"--steps=40", "--eval-every=20", "--eval-batches=5", model.validation()});

@@ -1,0 +1,24 @@
+// Which products of matrices are for a library (cuBLASLt).
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/base/dtype.h"
+
+namespace einc {
+
+// Of fp8: rows, columns, depth and places in memory are multiples of it.
+inline constexpr int64_t kFp8Step = 16;
+
+inline bool is_fp8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
+inline bool is_fp8_product(DType left, DType right) {
+  return is_fp8(left) && is_fp8(right) && !(left == DType::f8e5m2 && right == DType::f8e5m2);
+}
+
+// Whether a call is worth it, where `smallest` multiplications are.
+inline bool is_worth_library(int64_t batch, int64_t rows, int64_t columns, int64_t depth, int64_t smallest) {
+  constexpr int64_t kSmallestSide = 8;
+  return std::min({rows, columns, depth}) >= kSmallestSide && batch * rows * columns * depth >= smallest;
+}
+
+}  // namespace einc
