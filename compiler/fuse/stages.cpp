@@ -14,6 +14,7 @@ class Stager {
     find_levels();
     for (uint16_t r = 0; r < kernel_.reductions.size(); ++r) place_reduction(r);
     for (Store& store : stores) place_store(std::move(store));
+    join_points();
     std::stable_sort(staged_.begin(), staged_.end(), [](const Staged& a, const Staged& b) {
       if (a.level != b.level) return a.level < b.level;
       return a.stage.axes.size() > b.stage.axes.size();
@@ -71,6 +72,22 @@ class Stager {
     for (AxisId a = 0; a < kernel_.axes.size(); ++a)
       if ((used & inner_) >> a & 1) axes.push_back(a);
     stage(levels_[store.value], axes).stores.push_back(std::move(store));
+  }
+
+  // What is stored once at an outer point is stored when all such values are known: a contraction with its epilogue stays two stages.
+  void join_points() {
+    const auto is_point = [](const Staged& s) { return s.stage.axes.empty() && s.stage.reductions.empty(); };
+    Staged* last = nullptr;
+    for (Staged& s : staged_)
+      if (is_point(s) && (!last || s.level > last->level)) last = &s;
+    if (!last) return;
+    std::vector<Store> stores;
+    for (Staged& s : staged_)
+      if (is_point(s))
+        stores.insert(stores.end(), std::make_move_iterator(s.stage.stores.begin()), std::make_move_iterator(s.stage.stores.end()));
+    Staged joined{last->level, {{}, {}, std::move(stores), false}};
+    std::erase_if(staged_, is_point);
+    staged_.push_back(std::move(joined));
   }
 
   // Axes that a value depends on; reductions hide their own. Needs no stages yet.
