@@ -40,6 +40,8 @@ class ValuePlaces {
  private:
   // Values made of constants and loop indices alone.
   void find_free();
+  void find_free_but(const std::vector<bool>& tables);
+  std::vector<bool> find_tables() const;
   bool is_cheap(NodeId id) const;
   void find_readers();
   bool store_what_fails(const Fusion& fusion);

@@ -75,25 +75,40 @@ void PanelEmitter::pack_left_by_depth(const Block& block) {
   });
 }
 
+// Where rows lie in no plain order, the subscripts of a tile's rows are found once, for all of the depth.
 void PanelEmitter::pack_left_by_rows(const Block& block) {
   const auto lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(t_.tile_rows, 2))));
-  lane_start_ = LaneStart::anywhere;
-  for_loop(block.depth.begin, block.depth.end, i64(1), [&](Register p) {
+  const auto pack = [&](Register p, Register i, int64_t count) {
     axis_[t_.depth] = p;
+    axis_[t_.row] = i;
     Register offset = times(b_.CreateSub(p, block.depth.begin), t_.tile_rows);
-    tiles(block.rows, t_.tile_rows, t_.rows(), [&](Register i, int64_t count) {
-      axis_[t_.row] = i;
-      Register to = at(left_panel_, b_.CreateAdd(times(b_.CreateSub(i, block.rows.begin), t_.left_pitch()), offset));
-      lanes_along(t_.row, lanes, first_lanes(lanes, count), [&] {
-        Register x = operand(kernel_.contraction->left);
-        if (mask_)
-          b_.CreateMaskedStore(x, to, alignment(), mask_);
-        else
-          b_.CreateAlignedStore(x, to, alignment());
-      });
+    Register to = at(left_panel_, b_.CreateAdd(times(b_.CreateSub(i, block.rows.begin), t_.left_pitch()), offset));
+    lanes_along(t_.row, lanes, first_lanes(lanes, count), [&] {
+      Register x = operand(kernel_.contraction->left);
+      if (mask_)
+        b_.CreateMaskedStore(x, to, alignment(), mask_);
+      else
+        b_.CreateAlignedStore(x, to, alignment());
     });
-  });
+  };
+  const auto depths = [&](const auto& body) { for_loop(block.depth.begin, block.depth.end, i64(1), body); };
+  const auto row_tiles = [&](const auto& body) { tiles(block.rows, t_.tile_rows, t_.rows(), body); };
+  lane_start_ = lanes == t_.tile_rows ? LaneStart::aligned : LaneStart::anywhere;
+  if (splits_rows(lanes))
+    row_tiles([&](Register i, int64_t count) { depths([&](Register p) { pack(p, i, count); }); });
+  else
+    depths([&](Register p) { row_tiles([&](Register i, int64_t count) { pack(p, i, count); }); });
   lane_start_ = LaneStart::aligned;
+}
+
+// Whether lanes along the rows of the left operand, which are several axes in one, can belong to different points of an outer one.
+bool PanelEmitter::splits_rows(int lanes) const {
+  return std::any_of(kernel_.values.begin(), kernel_.values.end(), [&](const Scalar& v) {
+    if (v.kind != ScalarKind::remainder) return false;
+    const Scalar& whole = kernel_.values[v.operands[0]];
+    const bool of_rows = whole.kind == ScalarKind::index && whole.index.affine.coefficient(t_.row) == 1;
+    return of_rows && (lane_start_ != LaneStart::aligned || v.integer % lanes != 0);
+  });
 }
 
 void PanelEmitter::pack_right_by_columns(const Block& block, Register column, int64_t width) {

@@ -175,3 +175,12 @@ TEST_CASE("contractions: batches and several axes") {
     for (const auto& [g, m, n, k] : {std::array<int64_t, 4>{3, 17, 33, 20}, {2, 63, 64, 65}, {5, 7, 16, 32}})
       check({program, {{"g", g}, {"m", m}, {"n", n}, {"k", k}}});
 }
+
+// The gradient of a convolution's kernel: rows are places in a window, which vectors of rows may or may not keep apart.
+TEST_CASE("contractions: rows of several axes along which the lanes run") {
+  constexpr const char* kProgram =
+      "dim g, m, n, k\ninput a: f32[g h=k+2 w=k+2 m]\ninput b: f32[g y=k x=k n]\n"
+      "output y = einsum(a, b, \"g (y + ky) (x + kx) m, g y x n -> ky kx m n\", ky=3, kx=3)\n";
+  for (const int64_t m : {16, 12, 3, 1})
+    for (const int64_t n : {32, 17}) check({kProgram, {{"g", 2}, {"m", m}, {"n", n}, {"k", 13}}}, Expect::tiles);
+}
