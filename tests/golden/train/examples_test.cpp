@@ -164,4 +164,19 @@ TEST_CASE("examples: the language models learn characters") {
   }
 }
 
+TEST_CASE("examples: the larger configuration learns with dropout") {
+  const Example example("shakespeare_large");
+  REQUIRE(example.commands() == 2);
+  example.folder().text("input.txt", prose());
+  example.run(0);
+  example.run(1, {{"--steps", "120"},
+                  {"--eval-every", "60"},
+                  {"--every", "60"},
+                  {"--eval-batches", "4"},
+                  {"--checkpoint", example.folder().at("run")},
+                  {"-D", "layers=2 heads=2 head=32 seq=64 batch=8"}});
+  CHECK(example.folder().logged("run.jsonl", "evaluation", "validation_loss").front() == doctest::Approx(std::log(65.0)).epsilon(0.02));
+  CHECK(last_loss(example, "evaluation", "validation_loss") < 3.1);
+}
+
 }  // namespace einc::test
