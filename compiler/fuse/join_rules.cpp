@@ -21,6 +21,7 @@ void GroupWork::take(const GroupWork& other) {
   for_library |= other.for_library;
   transposes |= other.transposes;
   reduces_rows |= other.reduces_rows;
+  tables |= other.tables;
   if (reductions == 0) reduced = other.reduced;
   contractions += other.contractions;
   reductions += other.reductions;
@@ -52,6 +53,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
   if (reduces(op)) work.reductions = 1, work.reduces_rows = work.largest > 1;
   if (op == Op::reduce) work.reduced = graph_[id].as<ReduceAttr>().axes;
   work.transposes = transposes_[id.index];
+  work.tables = values_.is_table(id);
   return work;
 }
 
@@ -61,6 +63,7 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if ((a.checked && b.trained) || (a.trained && b.checked)) return "a step whose loss or gradients are not finite ends between them";
   if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
+  if (a.tables && b.largest > a.largest) return "functions of positions are made once";
   const NodeId first = b.group.members.front();
   const bool in_rows = target_.divides_stores && a.reduces_rows && graph_.count(first) == a.largest;
   if (in_rows && is_reduced_otherwise(first, a.reduced)) return "what is only summed is computed where it is summed";

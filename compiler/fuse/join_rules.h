@@ -14,7 +14,7 @@ struct GroupWork {
   bool simple = false;               // elementwise nodes of one shape that read each other element by element
   // Of the members:
   bool checked = false, trained = false, ordered = false, for_library = false;
-  bool transposes = false, reduces_rows = false;
+  bool transposes = false, reduces_rows = false, tables = false;
   int contractions = 0, reductions = 0;
   AxisList reduced{};  // axes that the first reduction sums over
   int64_t contracted = 0, largest = 0;

@@ -14,6 +14,7 @@ constexpr int64_t kTimesToStore = 4, kLargestTable = int64_t{1} << 22;  // eleme
 ValuePlaces::ValuePlaces(const BoundGraph& graph, const std::vector<NodeId>& roots)
     : graph_(graph),
       is_root_(graph.graph.size(), false),
+      tables_(graph.graph.size(), false),
       free_(graph.graph.size(), false),
       made_where_read_(graph.graph.size(), false),
       in_memory_(graph.graph.size(), false) {
@@ -25,36 +26,34 @@ ValuePlaces::ValuePlaces(const BoundGraph& graph, const std::vector<NodeId>& roo
 }
 
 void ValuePlaces::find_free() {
-  find_free_but({});
-  find_free_but(find_tables());
+  find_free_but_tables();
+  find_tables();
+  find_free_but_tables();
 }
 
-void ValuePlaces::find_free_but(const std::vector<bool>& tables) {
+void ValuePlaces::find_free_but_tables() {
   for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
     const Node& node = graph_.graph.nodes[i];
     if (!graph_.live[i]) continue;
     const bool simple =
         node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
-    free_[i] = simple && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; }) &&
-               (tables.empty() || !tables[i]);
+    free_[i] = simple && !tables_[i] && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
     made_where_read_[i] = !free_[i] && is_cheap(NodeId{i});
   }
 }
 
 // Functions of loop indices, such as the sines of positions, that would be computed anew for many an element: made once.
-std::vector<bool> ValuePlaces::find_tables() const {
-  std::vector<bool> tables(graph_.graph.size(), false);
+void ValuePlaces::find_tables() {
   std::vector<int64_t> times(graph_.graph.size(), 0);  // that a free value would be made in one of the kernels that read it
   for (uint32_t i = graph_.graph.size(); i-- > 0;) {
     const Node& node = graph_.graph.nodes[i];
     if (!graph_.live[i]) continue;
     const int64_t own = graph_.count(NodeId{i});
     const bool dear = node.op == Op::map && is_transcendental(node.as<MapAttr>().fn);
-    tables[i] = free_[i] && dear && own > 1 && own <= kLargestTable && times[i] >= kTimesToStore * own;
-    const int64_t made = free_[i] && !tables[i] ? times[i] : own;
+    tables_[i] = free_[i] && dear && own > 1 && own <= kLargestTable && times[i] >= kTimesToStore * own;
+    const int64_t made = free_[i] && !tables_[i] ? times[i] : own;
     for (NodeId x : node.operands) times[x.index] = std::max(times[x.index], made);
   }
-  return tables;
 }
 
 // A little arithmetic on free values and single numbers: where it is read, that reads no array, as the mask of a cache that is filled to a

@@ -24,6 +24,8 @@ class ValuePlaces {
   // What one group reads from another is taken to be in memory.
   bool is_in_memory(NodeId id) const { return in_memory_[id.index]; }
   const std::vector<bool>& in_memory() const { return in_memory_; }
+  // A function of loop indices that more elements read than it has: stored once, joined to nothing larger.
+  bool is_table(NodeId id) const { return tables_[id.index]; }
   // The computed nodes that read it, through views and what is made where it is read.
   const std::vector<NodeId>& readers(NodeId id) const { return readers_[id.index]; }
   // Computed nodes and sources that `id` reads, through the same.
@@ -40,8 +42,8 @@ class ValuePlaces {
  private:
   // Values made of constants and loop indices alone.
   void find_free();
-  void find_free_but(const std::vector<bool>& tables);
-  std::vector<bool> find_tables() const;
+  void find_free_but_tables();
+  void find_tables();
   bool is_cheap(NodeId id) const;
   void find_readers();
   bool store_what_fails(const Fusion& fusion);
@@ -52,7 +54,7 @@ class ValuePlaces {
   }
 
   const BoundGraph& graph_;
-  std::vector<bool> is_root_, free_, made_where_read_, in_memory_;
+  std::vector<bool> is_root_, tables_, free_, made_where_read_, in_memory_;
   std::vector<std::vector<NodeId>> readers_;
 };
 

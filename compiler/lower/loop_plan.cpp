@@ -119,7 +119,7 @@ class Planner {
       const Scalar& v = kernel_.values[i];
       for (ValueId x : v.operands) used[x] = true;
       for (const Subscript::Dynamic& d : v.index.dynamic) used[d.value] = true;
-      const uint64_t loops = axes_[i] & (bits(stage.axes) | bits(kernel_.outer));
+      const uint64_t loops = loops_around(axes_[i], stage, axis);
       const double work = v.kind == ScalarKind::map && is_transcendental(v.fn) ? 20 : 1;
       if (v.kind == ScalarKind::load && turned && is_turned(v, *axis, *turned))
         total += 5 * trips(loops, axis, lanes);  // a load and four shuffles
@@ -133,6 +133,22 @@ class Planner {
     if (axis && std::find(stage.axes.begin(), stage.axes.end(), *axis) != stage.axes.end())
       total += static_cast<double>(stage.reductions.size()) * 20 * trips(bits(kernel_.outer), std::nullopt, 1);
     return total;
+  }
+
+  // The loops up to the innermost that a value depends on: it is computed in all of them. Lanes along an outer axis are the innermost of
+  // those.
+  uint64_t loops_around(uint64_t axes, const Stage& stage, std::optional<AxisId> lanes) const {
+    uint64_t passed = 0, around = 0;
+    const auto pass = [&](AxisId a) {
+      passed |= bit(a);
+      if (axes >> a & 1) around = passed;
+    };
+    for (AxisId a : kernel_.outer)
+      if (a != lanes) pass(a);
+    for (AxisId a : kernel_.outer)
+      if (a == lanes) pass(a);
+    for (AxisId a : stage.axes) pass(a);
+    return around;
   }
 
   double trips(uint64_t loops, std::optional<AxisId> axis, int lanes) const {

@@ -25,6 +25,8 @@ const Case kDivided[] = {
     {"dim a\ninput x: f32[a]\noutput y = logsumexp(x, a)\n", {{"a", 131072}}},
     {"dim a\ninput x: f32[a]\noutput y = sum(softmax(x, a) * x)\n", {{"a", 131072}}},
     {"dim a, b, c\ninput x: f32[a b c]\noutput y = einsum(x, x, \"a b c, a b c -> \")\n", {{"a", 7}, {"b", 130}, {"c", 101}}},
+    {"dim a, b, c\ninput x: f32[a c]\ninput z: f32[b c]\noutput y = sum((x - z)^2, c)\n", {{"a", 33}, {"b", 17}, {"c", 63}}},
+    {"dim a, b, c\ninput x: f32[a c]\ninput z: f32[c b]\noutput y = max(abs(x - z), c)\n", {{"a", 33}, {"b", 17}, {"c", 65}}},
 };
 
 CpuProgram compiled(const Graph& graph, const Bindings& dims) {

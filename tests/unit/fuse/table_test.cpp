@@ -36,6 +36,12 @@ TEST_CASE("tables: the angles of positions are made once") {
   CHECK(makers(formed, MapFn::sin) == 1);
 }
 
+TEST_CASE("tables: made once for a single reader too") {
+  const FormedGraph formed = form("output x = q * cos(iota(s) * iota(d))\n");
+  REQUIRE(formed.list.kernels.size() == 2);
+  CHECK(makers(formed, MapFn::cos) == 1);
+}
+
 TEST_CASE("tables: what meets as many elements as it has is made where it is read") {
   const FormedGraph formed = form("output x = mean(q, b, h) * cos(iota(s) * iota(d))\n");
   CHECK(formed.list.kernels.size() == 1);
