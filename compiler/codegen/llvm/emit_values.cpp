@@ -228,10 +228,30 @@ Register ValueEmitter::map(const Scalar& v) {
 
 Register ValueEmitter::random(const Scalar& v) {
   const Place place = place_of(v.index);
-  Register index = is_wide(place) ? wide_index(place) : place.scalar;
-  Register x = emit_random(b_, v.random, streams_[v.slot], step_, index, v.real);
-  const DType drawn = v.random == RandomKind::keep_mask ? DType::boolean : DType::f64;
-  return round_to(b_, convert(b_, x, drawn, compute_dtype(v.dtype)), v.dtype);
+  Register x = drawn(v, place);
+  const DType dtype = v.random == RandomKind::keep_mask ? DType::boolean : DType::f64;
+  return round_to(b_, convert(b_, x, dtype, compute_dtype(v.dtype)), v.dtype);
+}
+
+// Lanes that begin a block of the generator's draw whole blocks.
+Register ValueEmitter::drawn(const Scalar& v, const Place& place) {
+  const auto one_by_one = [&] {
+    return emit_random(b_, v.random, streams_[v.slot], step_, is_wide(place) ? wide_index(place) : place.scalar, v.real);
+  };
+  if (place.step != 1 || place.extra || lanes_ % kRandomBlock != 0 || lanes_ == kRandomBlock) return one_by_one();
+  BasicBlock *blocks = block("blocks"), *single = block("single"), *after = block("after");
+  b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateAnd(place.scalar, i64(kRandomBlock - 1)), i64(0)), blocks, single);
+  b_.SetInsertPoint(blocks);
+  Register in_blocks = emit_random_blocks(b_, v.random, streams_[v.slot], step_, place.scalar, lanes_, v.real);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(single);
+  Register in_single = one_by_one();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  llvm::PHINode* x = b_.CreatePHI(in_blocks->getType(), 2);
+  x->addIncoming(in_blocks, blocks);
+  x->addIncoming(in_single, single);
+  return x;
 }
 
 ValueEmitter::Place ValueEmitter::place_of(const Subscript& index) {

@@ -87,6 +87,7 @@ class ValueEmitter {
   std::optional<Place> linear(ValueId id);
   Register map(const Scalar& v);
   Register random(const Scalar& v);
+  Register drawn(const Scalar& v, const Place& place);
   Register wide_index(const Place& p);
   Register as_number(const Place& p, DType dtype);
   Register guard(const Scalar& v);

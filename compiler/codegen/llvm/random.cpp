@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "compiler/codegen/llvm/lanes.h"
 #include "runtime/base/check.h"
@@ -65,21 +66,67 @@ Real normal(Bits first, Bits second, Bits index) {
   return radius * as_real(chosen.bits() ^ (sign << 63), chosen);
 }
 
+// Words of the blocks with these numbers.
+Words words_of(IrBuilder& b, Bits block, llvm::Value* key, llvm::Value* step) {
+  const Bits keys{&b, key}, steps{&b, splat(b, step, lanes_of(block.value->getType()))};
+  return philox_words({block & kLowWord, block >> 32, steps & kLowWord, steps >> 32}, keys & kLowWord, keys >> 32);
+}
+
+// A uniform number or a mask, from a word of its own for each lane.
+llvm::Value* from_word(IrBuilder& b, RandomKind kind, Bits word, double keep) {
+  const Bits share = word >> 8;
+  if (kind == RandomKind::uniform) return (whole(share) * 0x1p-24).value;
+  // share * 2^-24 < keep, in integers.
+  const auto kept = static_cast<uint64_t>(std::clamp(std::ceil(keep * 0x1p24), 0.0, 0x1p24));
+  return b.CreateICmpULT(share.value, share.constant(kept).value);
+}
+
+// Lane 4 k + j is lane k of vector j; lanes of 32 bits, the upper halves of the words being 0.
+Bits in_turn(IrBuilder& b, const Words& words) {
+  const int blocks = lanes_of(words[0].value->getType());
+  llvm::Type* narrow = llvm::FixedVectorType::get(b.getInt32Ty(), static_cast<unsigned>(blocks));
+  const auto joined = [&](Bits x, Bits y) {
+    std::vector<int> all(static_cast<size_t>(2 * blocks));
+    std::iota(all.begin(), all.end(), 0);
+    return b.CreateShuffleVector(b.CreateTrunc(x.value, narrow), b.CreateTrunc(y.value, narrow), all);
+  };
+  std::vector<int> turns;
+  for (int k = 0; k < blocks; ++k)
+    for (int j = 0; j < 4; ++j) turns.push_back(j * blocks + k);
+  return {&b, b.CreateShuffleVector(joined(words[0], words[1]), joined(words[2], words[3]), turns)};
+}
+
+Bits widened(IrBuilder& b, Bits x) { return {&b, b.CreateZExt(x.value, with_lanes_of(b.getInt64Ty(), x.value->getType()))}; }
+
+Bits counted(IrBuilder& b, Bits first, int lanes) {
+  std::vector<llvm::Constant*> numbers;
+  for (int k = 0; k < lanes; ++k) numbers.push_back(b.getInt64(static_cast<uint64_t>(k)));
+  return Bits{&b, b.CreateAdd(splat(b, first.value, lanes), llvm::ConstantVector::get(numbers))};
+}
+
 }  // namespace
 
 llvm::Value* emit_random(IrBuilder& b, RandomKind kind, llvm::Value* key, llvm::Value* step, llvm::Value* index, double keep) {
   const llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.clearFastMathFlags();
-  const int lanes = lanes_of(index->getType());
-  const Bits i{&b, index}, keys{&b, key}, steps{&b, splat(b, step, lanes)};
-  const Bits block = i >> 2;
-  const Words words = philox_words({block & kLowWord, block >> 32, steps & kLowWord, steps >> 32}, keys & kLowWord, keys >> 32);
+  const Bits i{&b, index};
+  const Words words = words_of(b, i >> 2, key, step);
   if (kind == RandomKind::normal) return normal(if_bit(i, 1, words[2], words[0]), if_bit(i, 1, words[3], words[1]), i).value;
-  const Bits word = if_bit(i, 1, if_bit(i, 0, words[3], words[2]), if_bit(i, 0, words[1], words[0])) >> 8;
-  if (kind == RandomKind::uniform) return (whole(word) * 0x1p-24).value;
-  // word * 2^-24 < keep, in integers.
-  const auto kept = static_cast<uint64_t>(std::clamp(std::ceil(keep * 0x1p24), 0.0, 0x1p24));
-  return b.CreateICmpULT(word.value, word.constant(kept).value);
+  return from_word(b, kind, if_bit(i, 1, if_bit(i, 0, words[3], words[2]), if_bit(i, 0, words[1], words[0])), keep);
+}
+
+llvm::Value* emit_random_blocks(IrBuilder& b, RandomKind kind, llvm::Value* key, llvm::Value* step, llvm::Value* first, int lanes,
+                                double keep) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(b);
+  b.clearFastMathFlags();
+  const Bits start{&b, first};
+  const Words w = words_of(b, counted(b, start >> 2, lanes / kRandomBlock), key, step);
+  if (kind == RandomKind::normal) {
+    const Bits one = in_turn(b, {w[0], w[0], w[2], w[2]}), other = in_turn(b, {w[1], w[1], w[3], w[3]});
+    return normal(widened(b, one), widened(b, other), counted(b, start, lanes)).value;
+  }
+  const Bits word = in_turn(b, w);
+  return from_word(b, kind, kind == RandomKind::uniform ? widened(b, word) : word, keep);
 }
 
 }  // namespace einc

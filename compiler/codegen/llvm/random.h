@@ -9,4 +9,12 @@ namespace einc {
 // A uniform or normal number is a double, a mask i1; only the mask asks for `keep`.
 llvm::Value* emit_random(IrBuilder& b, RandomKind kind, llvm::Value* key, llvm::Value* step, llvm::Value* index, double keep);
 
+// Elements that one block of the generator holds.
+inline constexpr int kRandomBlock = 4;
+
+// The same for `lanes` elements that follow each other, whole blocks of them and two blocks at least, from `first` on, which begins a
+// block: a block is made once, and not for each of its elements.
+llvm::Value* emit_random_blocks(IrBuilder& b, RandomKind kind, llvm::Value* key, llvm::Value* step, llvm::Value* first, int lanes,
+                                double keep);
+
 }  // namespace einc

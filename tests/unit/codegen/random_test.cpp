@@ -17,8 +17,10 @@ namespace {
 
 constexpr int kCount = 4096;
 
+enum class Draw { one_by_one, in_blocks };
+
 // void f(double* out, uint64_t key, uint64_t step, uint64_t first, uint64_t stride): kCount draws, `lanes` at a time.
-std::unique_ptr<LoadedCode> draws(Engine& engine, RandomKind kind, double keep, unsigned lanes) {
+std::unique_ptr<LoadedCode> draws(Engine& engine, RandomKind kind, double keep, unsigned lanes, Draw draw) {
   llvm::LLVMContext context;
   llvm::Module module("draws", context);
   CpuTarget::host().adopt(module);
@@ -42,7 +44,9 @@ std::unique_ptr<LoadedCode> draws(Engine& engine, RandomKind kind, double keep, 
   }
   const auto over_lanes = [&](llvm::Value* x) { return splat(b, x, static_cast<int>(lanes)); };
   llvm::Value* index = b.CreateAdd(b.CreateMul(number, over_lanes(f->getArg(4))), over_lanes(f->getArg(3)));
-  llvm::Value* x = emit_random(b, kind, f->getArg(1), f->getArg(2), index, keep);
+  llvm::Value* x = draw == Draw::one_by_one ? emit_random(b, kind, f->getArg(1), f->getArg(2), index, keep)
+                                            : emit_random_blocks(b, kind, f->getArg(1), f->getArg(2), b.CreateAdd(i, f->getArg(3)),
+                                                                 static_cast<int>(lanes), keep);
   if (kind == RandomKind::keep_mask) x = b.CreateUIToFP(x, with_lanes_of(b.getDoubleTy(), x->getType()));
   b.CreateAlignedStore(x, b.CreateGEP(b.getDoubleTy(), f->getArg(0), i), llvm::Align(8));
   llvm::Value* next = b.CreateAdd(i, b.getInt64(lanes));
@@ -68,19 +72,27 @@ double expected(RandomKind kind, PhiloxKey key, uint64_t step, uint64_t index, d
 
 void check(RandomKind kind, double keep) {
   Engine engine({});
+  const auto check_draws = [&](const LoadedCode& code, uint64_t step, uint64_t first, uint64_t stride) {
+    const PhiloxKey key = random_key(step + 11, "h.0.drop");
+    std::vector<double> out(kCount);
+    code.function<void(double*, uint64_t, uint64_t, uint64_t, uint64_t)>("f")(out.data(), key[0] | uint64_t{key[1]} << 32, step, first,
+                                                                              stride);
+    int different = 0;
+    for (uint64_t i = 0; i < kCount; ++i)
+      different += std::bit_cast<uint64_t>(out[i]) != std::bit_cast<uint64_t>(expected(kind, key, step, first + i * stride, keep));
+    CHECK(different == 0);
+  };
   for (const unsigned lanes : {1u, 4u, 16u}) {
-    const auto code = draws(engine, kind, keep, lanes);
-    for (const auto& [step, first, stride] :
-         {std::array<uint64_t, 3>{0, 0, 1}, {7, 3, 1}, {uint64_t{5} << 40, (uint64_t{1} << 34) - 1000, 1}, {1, 2, 12345677}}) {
-      const PhiloxKey key = random_key(step + 11, "h.0.drop");
-      std::vector<double> out(kCount);
-      code->function<void(double*, uint64_t, uint64_t, uint64_t, uint64_t)>("f")(out.data(), key[0] | uint64_t{key[1]} << 32, step, first,
-                                                                                 stride);
-      int different = 0;
-      for (uint64_t i = 0; i < kCount; ++i)
-        different += std::bit_cast<uint64_t>(out[i]) != std::bit_cast<uint64_t>(expected(kind, key, step, first + i * stride, keep));
-      CHECK(different == 0);
-    }
+    const auto code = draws(engine, kind, keep, lanes, Draw::one_by_one);
+    check_draws(*code, 0, 0, 1);
+    check_draws(*code, 7, 3, 1);
+    check_draws(*code, uint64_t{5} << 40, (uint64_t{1} << 34) - 1000, 1);
+    check_draws(*code, 1, 2, 12345677);
+  }
+  for (const unsigned lanes : {8u, 16u, 32u, 64u}) {
+    const auto code = draws(engine, kind, keep, lanes, Draw::in_blocks);
+    check_draws(*code, 0, 0, 1);
+    check_draws(*code, uint64_t{5} << 40, (uint64_t{1} << 34) - 1000, 1);
   }
 }
 
