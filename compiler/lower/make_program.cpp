@@ -35,7 +35,7 @@ class Maker {
     if (kernel.attention)
       planned.attention = tile_attention(kernel, processor_);
     else
-      planned.plan = plan_loops(kernel, processor_, unshared), planned.tiles = tile_contraction(kernel, processor_);
+      planned.plan = plan_loops(kernel, processor_, unshared), planned.tiles = tile_contraction(kernel, processor_, unshared);
     const auto [known, fresh] = known_.emplace(planned.text(), index);
     if (!fresh) return known->second;
     functions.push_back(std::move(planned));
@@ -51,8 +51,9 @@ class Maker {
 
 std::string PlannedKernel::text() const {
   std::string text = to_string(*kernel);
-  for (size_t b = 0; b < plan.streamed.size(); ++b)
-    if (plan.streamed[b] && !tiles) text += fmt::format("streams b{}\n", b);
+  const std::vector<bool>& streamed = tiles ? tiles->streamed : plan.streamed;
+  for (size_t b = 0; b < streamed.size(); ++b)
+    if (streamed[b]) text += fmt::format("streams b{}\n", b);
   return text;
 }
 

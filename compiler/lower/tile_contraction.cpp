@@ -19,6 +19,7 @@ constexpr int64_t kPage = 4096, kPagesAtOnce = 32;
 constexpr int kCrowdedRows = 8;
 constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
 constexpr int64_t kRowsToConvertFor = 4;
+constexpr int kPanelTiles = 4;  // of matrix tiles: their operand is read 128 columns at a time
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -30,7 +31,9 @@ int64_t even_blocks(int64_t extent, int64_t most, int64_t unit) {
 
 class Tiler {
  public:
-  Tiler(const Kernel& kernel, const Processor& processor) : processor_(processor) { t_.kernel = kernel; }
+  Tiler(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared) : processor_(processor), unshared_(unshared) {
+    t_.kernel = kernel;
+  }
 
   std::optional<TiledContraction> run() {
     if (!suits()) return std::nullopt;
@@ -40,6 +43,7 @@ class Tiler {
     if (m < 4 && unit_axis(right()) != t_.column) return std::nullopt;
     if (suits_matrix_tiles()) {
       choose_matrix_tiles();
+      choose_streamed();
     } else {
       choose_tile();
       choose_sources();
@@ -129,10 +133,36 @@ class Tiler {
     t_.right = unit_axis(right()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
     const Scalar& load = t_.kernel.values[left()];
     const bool whole_tiles = m % t_.tile_rows == 0 && k % TiledContraction::kTileDepth == 0;
-    if (whole_tiles && load.kind == ScalarKind::load && load.guards.empty() && load.index.dynamic.empty() &&
+    const bool read_once = t_.columns() <= t_.tile_columns();
+    if (read_once && whole_tiles && load.kind == ScalarKind::load && load.guards.empty() && load.index.dynamic.empty() &&
         t_.kernel.buffers[load.slot].dtype == DType::bf16 && load.index.affine.coefficient(t_.depth) == 1)
       t_.left = PanelSource::in_place;
+    t_.panel_tiles = static_cast<int>(std::min<int64_t>(kPanelTiles, divide_up(t_.columns(), t_.tile_columns())));
     choose_matrix_blocks();
+  }
+
+  // Results that leave the caches: memory need not be read where whole lines are written.
+  void choose_streamed() {
+    t_.streamed.assign(t_.kernel.buffers.size(), false);
+    if (unshared_.empty()) return;
+    for (const Store& store : t_.kernel.stages[1].stores) {
+      const BufferUse& buffer = t_.kernel.buffers[store.buffer];
+      t_.streamed[store.buffer] =
+          unshared_[store.buffer] && buffer.count * bytes_of(buffer.dtype) >= processor_.streamed_bytes && fills_lines(store);
+    }
+    for (const Scalar& v : t_.kernel.values)
+      if (v.kind == ScalarKind::load) t_.streamed[v.slot] = false;
+  }
+
+  // Every row of a tile covers whole lines.
+  bool fills_lines(const Store& store) const {
+    constexpr int64_t kLine = 64;
+    const int64_t size = bytes_of(t_.kernel.buffers[store.buffer].dtype);
+    const Affine& index = store.index.affine;
+    if (store.mode != StoreMode::set || !store.index.dynamic.empty() || index.coefficient(t_.column) != 1) return false;
+    if (t_.columns() % t_.tile_columns() != 0 || index.constant * size % kLine != 0) return false;
+    return std::all_of(index.terms.begin(), index.terms.end(),
+                       [&](const Affine::Term& t) { return t.axis == t_.column || t.coefficient * size % kLine == 0; });
   }
 
   // Long sums in blocks of depth, so that many rows share each panel of the right operand that is packed: cycles of what is packed
@@ -271,6 +301,7 @@ class Tiler {
   }
 
   const Processor& processor_;
+  const std::vector<bool>& unshared_;
   TiledContraction t_;
 };
 
@@ -287,7 +318,7 @@ int64_t TiledContraction::left_elements() const {
 }
 
 int64_t TiledContraction::right_elements() const {
-  if (microkernel == Microkernel::matrix_tiles) return tile_depths() * kTileDepth * tile_columns() / 2;
+  if (microkernel == Microkernel::matrix_tiles) return tile_depths() * kTileDepth * panel_columns() / 2;
   return right == PanelSource::in_place ? 0 : round_up(block_depth, lanes) * tile_columns();
 }
 
@@ -311,8 +342,8 @@ const Scalar* largest_load(const TiledContraction& plan, ValueId value) {
   return best && best->index.dynamic.empty() ? best : nullptr;
 }
 
-std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor) {
-  return Tiler(kernel, processor).run();
+std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared) {
+  return Tiler(kernel, processor, unshared).run();
 }
 
 int64_t panel_bytes(const KernelList& list, const Processor& processor) {
@@ -325,7 +356,7 @@ int64_t panel_bytes(const KernelList& list, const Processor& processor) {
       most = std::max(most, tile_attention(*k.kernel, processor).scratch_bytes());
     else if (!k.kernel->contraction)
       most = std::max(most, row_bytes(*k.kernel));
-    else if (const auto tiles = tile_contraction(*k.kernel, processor))
+    else if (const auto tiles = tile_contraction(*k.kernel, processor, {}))
       most = std::max(most, tiles->scratch_bytes());
   }
   return (most + kLine - 1) / kLine * kLine;

@@ -26,6 +26,8 @@ struct TiledContraction {
   int64_t block_rows = 1, block_columns = 1, block_depth = 1;
   PanelSource left = PanelSource::in_place, right = PanelSource::in_place;
   int right_panels = 1;                  // two where one is filled while the other is read
+  int panel_tiles = 1;                   // tiles of columns in a right panel
+  std::vector<bool> streamed;            // by buffer (or empty): results that are stored past the caches
   SharedAxis shared = SharedAxis::rows;  // what threads divide within a batch point
   int64_t batches = 1, parts = 1;        // the domain counts the tiles of that axis (`parts`) within batch points
 
@@ -33,6 +35,7 @@ struct TiledContraction {
   int64_t columns() const { return kernel.extent(column); }
   int64_t depths() const { return kernel.extent(depth); }
   int64_t tile_columns() const { return int64_t{lanes} * tile_vectors; }
+  int64_t panel_columns() const { return panel_tiles * tile_columns(); }
   int64_t domain() const { return batches * parts; }
   bool depth_in_blocks() const { return block_depth < depths(); }
   // Of a panel of matrix tiles: its depth in whole tiles.
@@ -49,8 +52,9 @@ struct TiledContraction {
 // The load of the largest buffer that a value is made of, when only the loops decide where it reads.
 const Scalar* largest_load(const TiledContraction& plan, ValueId value);
 
-// Nothing for contractions that plain loops do as well: integers, few columns, little depth.
-std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor);
+// Nothing for contractions that plain loops do as well: integers, few columns, little depth. `unshared`: by buffer, those that
+// no other one of the kernel's lies in.
+std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared);
 
 // Bytes of panels and kept rows that each thread needs for the kernels of a list, in whole cache lines.
 int64_t panel_bytes(const KernelList& list, const Processor& processor);

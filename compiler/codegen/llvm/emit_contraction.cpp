@@ -22,7 +22,7 @@ class ContractionEmitter : PanelEmitter {
   ContractionEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan) : PanelEmitter(module, name, plan) {}
 
   void run() {
-    if (t_.microkernel == Microkernel::matrix_tiles) configure_tiles(), sums_are_normal_ = true;
+    if (t_.microkernel == Microkernel::matrix_tiles) configure_tiles(), sums_are_normal_ = true, streamed_ = t_.streamed;
     Register begin = function_->getArg(1), end = function_->getArg(2), parts = i64(t_.parts);
     for_loop(b_.CreateUDiv(begin, parts), b_.CreateUDiv(b_.CreateAdd(end, i64(t_.parts - 1)), parts), i64(1), [&](Register batch) {
       decode(batch);
@@ -62,6 +62,7 @@ class ContractionEmitter : PanelEmitter {
   }
 
   void block(const Block& block) {
+    if (t_.microkernel == Microkernel::matrix_tiles) return matrix_block(block);
     pack_left(block);
     tiles(block.columns, t_.tile_columns(), t_.columns(), [&](Register column, int64_t width) {
       make_right_panel(block, column, width);
@@ -77,7 +78,6 @@ class ContractionEmitter : PanelEmitter {
   using Sums = RegisterBlock::Sums;
 
   void tile(const Block& block, Register row, int count, Register column, int64_t width, const std::optional<NextPanel>& next) {
-    if (t_.microkernel == Microkernel::matrix_tiles) return matrix_tile(block, row, count, column, width);
     const int vectors = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
     const Source left = left_source(block, row), right = right_source(block, column, vectors);
     Register partial = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
@@ -212,17 +212,33 @@ class ContractionEmitter : PanelEmitter {
     b_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {setting});
   }
 
-  void matrix_tile(const Block& block, Register row, int count, Register column, int64_t width) {
-    const int down = (count + kTileRows - 1) / kTileRows, across = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
+  // A tile's results are made of its sums while the next tile is multiplied: what it takes to move and store them is then not waited for.
+  void matrix_block(const Block& block) {
+    pack_left(block);
+    llvm::AllocaInst* slot = t_.depth_in_blocks() ? nullptr : tile_slot();
+    for_loop(block.columns.begin, block.columns.end, i64(t_.panel_columns()), [&](Register first) {
+      const Extent panel{first, smaller(b_.CreateAdd(first, i64(t_.panel_columns())), block.columns.end)};
+      pack_right(block, panel);
+      tiles(panel, t_.tile_columns(), t_.columns(), [&](Register column, int64_t width) {
+        const MatrixColumns columns{first, column, width, slot};
+        tiles(block.rows, t_.tile_rows, t_.rows(),
+              [&](Register row, int64_t count) { matrix_tile(block, columns, row, static_cast<int>(count)); });
+        finish_last(block, columns);
+      });
+    });
+  }
+
+  // The columns of a tile, the first ones of its right panel, and where sums lie that are done with at once.
+  struct MatrixColumns {
+    Register panel, first;
+    int64_t width;
+    llvm::AllocaInst* slot;
+  };
+
+  void matrix_tile(const Block& block, const MatrixColumns& columns, Register row, int count) {
+    const int down = (count + kTileRows - 1) / kTileRows, across = static_cast<int>((columns.width + t_.lanes - 1) / t_.lanes);
     const int64_t pitch = t_.tile_columns() * bytes_of(t_.dtype);
-    Register sums = tile_slot();
-    if (t_.depth_in_blocks())
-      if_then(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), [&] { fetch_tile(row, count, column); });
-    else
-      fetch_tile(row, count, column);
-    if (t_.depth_in_blocks())
-      sums = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
-                                       times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
+    Register sums = sums_at(block, columns, row);
     const auto each_sum = [&](const auto& visit) {
       for (int r = 0; r < down; ++r)
         for (int c = 0; c < across; ++c)
@@ -234,21 +250,43 @@ class ContractionEmitter : PanelEmitter {
     };
     clear();
     if (t_.depth_in_blocks()) if_then(b_.CreateICmpSGT(block.depth.begin, i64(0)), load);
-    multiply_tiles(block, row, down, across);
+    multiply_tiles(block, columns, row, count, across);
+    if_then(b_.CreateICmpSGT(row, block.rows.begin), [&] { finish(block, columns, b_.CreateSub(row, i64(t_.tile_rows)), t_.tile_rows); });
     each_sum([&](Register tile, Register to) { b_.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {}, {tile, to, i64(pitch)}); });
-    const auto finish = [&] {
-      find_needed(kernel_.stages[1]);
-      epilogue_of(sums, t_.tile_vectors, row, count, column, width);
-    };
-    if (t_.depth_in_blocks())
-      if_then(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), finish);
-    else
-      finish();
+    if (count < t_.tile_rows) finish(block, columns, row, count);
   }
 
-  void multiply_tiles(const Block& block, Register row, int down, int across) {
+  Register sums_at(const Block& block, const MatrixColumns& columns, Register row) {
+    if (columns.slot) return columns.slot;
+    return at(partial_, b_.CreateAdd(times(b_.CreateSub(columns.first, block.columns.begin), t_.block_rows),
+                                     times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
+  }
+
+  // What is made of a tile's sums when its depth is done.
+  void finish(const Block& block, const MatrixColumns& columns, Register row, int count) {
+    at_last_depth(block, [&] {
+      find_needed(kernel_.stages[1]);
+      epilogue_of(sums_at(block, columns, row), t_.tile_vectors, row, count, columns.first, columns.width);
+    });
+  }
+
+  void finish_last(const Block& block, const MatrixColumns& columns) {
+    const auto whole_tile = [&] { finish(block, columns, b_.CreateSub(block.rows.end, i64(t_.tile_rows)), t_.tile_rows); };
+    if (t_.rows() % t_.tile_rows == 0) return whole_tile();
+    Register rest = b_.CreateURem(b_.CreateSub(block.rows.end, block.rows.begin), i64(t_.tile_rows));
+    if_then(b_.CreateICmpEQ(rest, i64(0)), whole_tile);
+  }
+
+  void at_last_depth(const Block& block, const std::function<void()>& body) {
+    if (!t_.depth_in_blocks()) return body();
+    if_then(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), body);
+  }
+
+  void multiply_tiles(const Block& block, const MatrixColumns& columns, Register row, int count, int across) {
+    const int down = (count + kTileRows - 1) / kTileRows;
     const MatrixSource left = matrix_left(block, row);
-    const MatrixSource right[] = {matrix_right(0), matrix_right(1)};
+    Register in_panel = b_.CreateSub(columns.first, columns.panel);
+    const MatrixSource right[] = {matrix_right(in_panel, 0), matrix_right(in_panel, 1)};
     Register steps = b_.CreateUDiv(b_.CreateAdd(b_.CreateSub(block.depth.end, block.depth.begin), i64(TiledContraction::kTileDepth - 1)),
                                    i64(TiledContraction::kTileDepth));
     const auto load = [&](int tile, Register from, int64_t offset, int64_t pitch) {
@@ -256,15 +294,23 @@ class ContractionEmitter : PanelEmitter {
                          {i8(tile), b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(offset)), i64(pitch)});
     };
     const int64_t below = t_.left == PanelSource::in_place ? kTileRows * left.pitch : t_.tile_depths() * kTileRows * left.pitch;
+    const int64_t rows_per_step = (count + last_steps() - 1) / last_steps();
     for_loop(i64(0), steps, i64(1), [&](Register step) {
       Register left_at = b_.CreateGEP(b_.getInt8Ty(), left.base, times(step, left.next));
       for (int r = 0; r < down; ++r) load(4 + r, left_at, r * below, left.pitch);
       for (int c = 0; c < across; ++c)
         load(6 + c, b_.CreateGEP(b_.getInt8Ty(), right[c].base, times(step, right[c].next)), 0, right[c].pitch);
+      at_last_depth(block, [&] {
+        for (int64_t k = 0; k < rows_per_step; ++k)
+          fetch_tile(b_.CreateAdd(row, smaller(b_.CreateAdd(times(step, rows_per_step), i64(k)), i64(count - 1))), columns.first);
+      });
       for (int r = 0; r < down; ++r)
         for (int c = 0; c < across; ++c) b_.CreateIntrinsic(llvm::Intrinsic::x86_tdpbf16ps, {}, {i8(2 * r + c), i8(4 + r), i8(6 + c)});
     });
   }
+
+  // Steps of the last block of depth.
+  int64_t last_steps() const { return ((t_.depths() - 1) % t_.block_depth) / TiledContraction::kTileDepth + 1; }
 
   llvm::AllocaInst* tile_slot() {
     IrBuilder entry(entry_, entry_->begin());

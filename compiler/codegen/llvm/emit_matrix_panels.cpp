@@ -98,21 +98,29 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_depth(ValueId id, AxisId axis, 
   return rows;
 }
 
+// Tile after tile along the axis whose elements are neighbours.
 void PanelEmitter::pack_matrix_tiles(ValueId id, AxisId axis, Extent range, Extent depth, PanelSource source, TileOrder order,
                                      Register panel) {
-  for_loop(range.begin, range.end, i64(kWide), [&](Register first) {
+  const auto tile = [&](Register first, Register p, int64_t depths) {
+    std::vector<Register> rows =
+        source == PanelSource::by_depth ? pairs_by_depth(id, axis, first, p, depths) : pairs_by_width(id, axis, first, p, depths);
+    if ((source == PanelSource::by_depth) != (order == TileOrder::rows_of_depth)) rows = transpose(b_, std::move(rows));
     Register line = b_.CreateUDiv(b_.CreateSub(first, range.begin), i64(kWide));
-    Register tiles_at = b_.CreateGEP(b_.getInt8Ty(), panel, times(line, t_.tile_depths() * kTileBytes));
-    tiles(depth, kDeep, t_.depths(), [&](Register p, int64_t depths) {
-      std::vector<Register> rows =
-          source == PanelSource::by_depth ? pairs_by_depth(id, axis, first, p, depths) : pairs_by_width(id, axis, first, p, depths);
-      if ((source == PanelSource::by_depth) != (order == TileOrder::rows_of_depth)) rows = transpose(b_, std::move(rows));
-      Register to = b_.CreateGEP(b_.getInt8Ty(), tiles_at, times(b_.CreateSub(p, depth.begin), kTileBytes / kDeep));
-      for (int64_t r = 0; r < kWide; ++r)
-        b_.CreateAlignedStore(rows[static_cast<size_t>(r)],
-                              b_.CreateConstGEP1_64(b_.getInt8Ty(), to, static_cast<uint64_t>(r * kTileRowBytes)), panel_alignment());
-    });
-  });
+    Register offset = b_.CreateAdd(times(line, t_.tile_depths() * kTileBytes), times(b_.CreateSub(p, depth.begin), kTileBytes / kDeep));
+    Register to = b_.CreateGEP(b_.getInt8Ty(), panel, offset);
+    for (int64_t r = 0; r < kWide; ++r)
+      b_.CreateAlignedStore(rows[static_cast<size_t>(r)],
+                            b_.CreateConstGEP1_64(b_.getInt8Ty(), to, static_cast<uint64_t>(r * kTileRowBytes)), panel_alignment());
+  };
+  const auto along_axis = [&](const std::function<void(Register)>& body) { for_loop(range.begin, range.end, i64(kWide), body); };
+  if (source == PanelSource::by_depth)
+    along_axis([&](Register first) { tiles(depth, kDeep, t_.depths(), [&](Register p, int64_t depths) { tile(first, p, depths); }); });
+  else
+    tiles(depth, kDeep, t_.depths(), [&](Register p, int64_t depths) { along_axis([&](Register first) { tile(first, p, depths); }); });
+}
+
+void PanelEmitter::pack_right(const Block& block, Extent columns) {
+  pack_matrix_tiles(kernel_.contraction->right, t_.column, columns, block.depth, t_.right, TileOrder::pairs_of_depth, right_panel_);
 }
 
 PanelEmitter::MatrixSource PanelEmitter::matrix_left(const Block& block, Register row) {
@@ -128,8 +136,9 @@ PanelEmitter::MatrixSource PanelEmitter::matrix_left(const Block& block, Registe
   return {b_.CreateGEP(b_.getInt8Ty(), left_panel_, times(line, t_.tile_depths() * kTileBytes)), kTileRowBytes, kTileBytes};
 }
 
-PanelEmitter::MatrixSource PanelEmitter::matrix_right(int tile) {
-  return {b_.CreateGEP(b_.getInt8Ty(), right_panel_, i64(tile * t_.tile_depths() * kTileBytes)), kTileRowBytes, kTileBytes};
+PanelEmitter::MatrixSource PanelEmitter::matrix_right(Register column, int tile) {
+  Register line = b_.CreateAdd(b_.CreateUDiv(column, i64(kWide)), i64(tile));
+  return {b_.CreateGEP(b_.getInt8Ty(), right_panel_, times(line, t_.tile_depths() * kTileBytes)), kTileRowBytes, kTileBytes};
 }
 
 }  // namespace einc

@@ -174,9 +174,6 @@ void PanelEmitter::pack_left(const Block& block) {
 }
 
 void PanelEmitter::pack_right(const Block& block, Register column, int64_t width) {
-  if (t_.microkernel == Microkernel::matrix_tiles)
-    return pack_matrix_tiles(kernel_.contraction->right, t_.column, {column, b_.CreateAdd(column, i64(width))}, block.depth, t_.right,
-                             TileOrder::pairs_of_depth, right_panel_);
   if (t_.right == PanelSource::by_depth) pack_right_by_depth(block, column, static_cast<int>((width + t_.lanes - 1) / t_.lanes));
   if (t_.right == PanelSource::by_width) pack_right_by_columns(block, column, width);
 }

@@ -55,6 +55,8 @@ class PanelEmitter : protected ValueEmitter {
   void pack_left(const Block& block);
   // The right panel of columns from `column` on, filled here or, where there are two, while the one before was read.
   void make_right_panel(const Block& block, Register column, int64_t width);
+  // Matrix tiles of several tiles' columns.
+  void pack_right(const Block& block, Extent columns);
 
   // The panel that is wanted next, where there are two: each phase of each tile of rows copies its share of the depth.
   struct NextPanel {
@@ -67,14 +69,14 @@ class PanelEmitter : protected ValueEmitter {
   // The first depth that a phase copies, phases counted from the block's first tile of rows on.
   Register share_of(Register phase) { return times(phase, depths_per_phase()); }
 
-  // Bytes of the first matrix tile of the left operand's rows from `row` on, and of the right panel's columns from 16 * tile on:
+  // Bytes of the first matrix tile of the left operand's rows from `row` on, and of the right panel's columns from column + 16 * tile on:
   // how far its rows are apart, and how far down the depth the next one lies.
   struct MatrixSource {
     Register base;
     int64_t pitch, next;
   };
   MatrixSource matrix_left(const Block& block, Register row);
-  MatrixSource matrix_right(int tile);
+  MatrixSource matrix_right(Register column, int tile);
 
   Source left_source(const Block& block, Register row);
   Source right_source(const Block& block, Register column, int vectors);
@@ -85,8 +87,8 @@ class PanelEmitter : protected ValueEmitter {
   void fetch(const Stream& s, Register phase);
   // Lines that a tile's result goes to, so that its stores find them.
   std::vector<Stream> result_lines(Register row, Register column);
-  // Fetches what the epilogue of a tile reads and writes along its columns, while the tile's sums are made.
-  void fetch_tile(Register row, int count, Register column);
+  // Fetches what the epilogue of a tile reads and writes along its columns in one row, while the tile's sums are made.
+  void fetch_tile(Register row, Register column);
   // The operand's elements that the next panel of columns is made of: each tile of rows fetches its share.
   std::optional<Stream> next_panel(const Block& block, Register row, Register column);
   // The left operand's elements of the next tile, where few panels share the cost of reading them for the first time.

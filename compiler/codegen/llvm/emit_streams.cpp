@@ -32,7 +32,7 @@ std::vector<PanelEmitter::Stream> PanelEmitter::result_lines(Register row, Regis
   return streams;
 }
 
-void PanelEmitter::fetch_tile(Register row, int count, Register column) {
+void PanelEmitter::fetch_tile(Register row, Register column) {
   struct Piece {
     uint16_t buffer;
     const Subscript* index;
@@ -46,17 +46,14 @@ void PanelEmitter::fetch_tile(Register row, int count, Register column) {
     if (needed[id] && v.kind == ScalarKind::load && lies_along(v.index)) pieces.push_back({v.slot, &v.index, Prefetch::into_first});
   }
   for (const Store& s : kernel_.stages[1].stores)
-    if (lies_along(s.index)) pieces.push_back({s.buffer, &s.index, Prefetch::to_write});
+    if (lies_along(s.index) && !t_.streamed[s.buffer]) pieces.push_back({s.buffer, &s.index, Prefetch::to_write});
   if (pieces.empty()) return;
-  axis_[t_.column] = column;
-  for_loop(i64(0), i64(count), i64(1), [&](Register r) {
-    axis_[t_.row] = b_.CreateAdd(row, r);
-    for (const Piece& p : pieces) {
-      Register first = element(p.buffer, place_of(*p.index).scalar);
-      for (int64_t at = 0; at < t_.tile_columns() * bytes_of(kernel_.buffers[p.buffer].dtype); at += kLine)
-        prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(at)), p.wanted);
-    }
-  });
+  axis_[t_.row] = row, axis_[t_.column] = column;
+  for (const Piece& p : pieces) {
+    Register first = element(p.buffer, place_of(*p.index).scalar);
+    for (int64_t at = 0; at < t_.tile_columns() * bytes_of(kernel_.buffers[p.buffer].dtype); at += kLine)
+      prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(at)), p.wanted);
+  }
 }
 
 std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block, Register row, Register column) {

@@ -137,7 +137,7 @@ TEST_CASE("contractions: few rows") {
 
 // Where the processor multiplies tiles of bf16: their tails along each axis, and sums in blocks of depth.
 TEST_CASE("contractions: bf16") {
-  constexpr int64_t kSizes[][3] = {{17, 63, 65}, {64, 96, 64}, {33, 50, 1030}, {16, 16, 32}, {100, 31, 33}};
+  constexpr int64_t kSizes[][3] = {{17, 63, 65}, {64, 96, 64}, {33, 50, 1030}, {16, 16, 32}, {100, 31, 33}, {70, 300, 64}};
   for (const Layout& layout : kLayouts)
     for (const auto& [m, n, k] : kSizes) check({product(layout, "bf16"), {{"m", m}, {"n", n}, {"k", k}}}, Expect::tiles);
   for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]}) {
