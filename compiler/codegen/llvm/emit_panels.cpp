@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "compiler/codegen/llvm/transpose.h"
 #include "runtime/program/kernel_function.h"
@@ -57,33 +58,46 @@ llvm::Value* PanelEmitter::first_lanes(int lanes, int64_t count) {
 // An operand's value in every lane, 0 where the mask is off.
 llvm::Value* PanelEmitter::operand(ValueId id) { return splat(b_, as(id, t_.dtype), lanes_); }
 
-// Steps of whole vectors along depth, then one with the lanes that are left.
-void PanelEmitter::along_depth(Extent depth, const std::function<void(Register offset)>& body) {
+// Steps of so many lanes along depth, then one with the lanes that are left.
+void PanelEmitter::along_depth(Extent depth, int lanes, const std::function<void(Register offset)>& body) {
   const auto step = [&](Register p, Register mask) {
     axis_[t_.depth] = p;
-    lanes_along(t_.depth, t_.lanes, mask, [&] { body(b_.CreateSub(p, depth.begin)); });
+    lanes_along(t_.depth, lanes, mask, [&] { body(b_.CreateSub(p, depth.begin)); });
   };
-  tiles(depth, t_.lanes, t_.depths(), [&](Register p, int64_t count) { step(p, first_lanes(t_.lanes, count)); });
+  tiles(depth, lanes, t_.depths(), [&](Register p, int64_t count) { step(p, first_lanes(lanes, count)); });
 }
 
+// Two vectors at a time where depth is even enough: what one waits for, the other fills.
 void PanelEmitter::pack_left_by_depth(const Block& block) {
+  const bool even = t_.depths() % (2 * t_.lanes) == 0 && t_.block_depth % (2 * t_.lanes) == 0;
+  const int lanes = even ? 2 * t_.lanes : t_.lanes;
   for_loop(block.rows.begin, block.rows.end, i64(1), [&](Register i) {
     axis_[t_.row] = i;
     Register row = at(left_panel_, times(b_.CreateSub(i, block.rows.begin), t_.left_pitch()));
-    along_depth(block.depth,
+    along_depth(block.depth, lanes,
                 [&](Register offset) { b_.CreateAlignedStore(operand(kernel_.contraction->left), at(row, offset), panel_alignment()); });
   });
 }
 
 void PanelEmitter::pack_left_by_rows(const Block& block) {
   const auto lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(t_.tile_rows, 2))));
+  const int together = std::has_single_bit(static_cast<unsigned>(t_.tile_rows)) ? 2 * t_.lanes / t_.tile_rows : 1;
   lane_start_ = LaneStart::anywhere;
   for_loop(block.depth.begin, block.depth.end, i64(1), [&](Register p) {
     axis_[t_.depth] = p;
     Register offset = times(b_.CreateSub(p, block.depth.begin), t_.tile_rows);
-    tiles(block.rows, t_.tile_rows, t_.rows(), [&](Register i, int64_t count) {
+    const auto panel_of = [&](Register i) {
+      return at(left_panel_, b_.CreateAdd(times(b_.CreateSub(i, block.rows.begin), t_.left_pitch()), offset));
+    };
+    Extent single = block.rows;
+    if (together > 1) {
+      const int64_t rows = int64_t{together} * t_.tile_rows;
+      single.begin = b_.CreateSub(single.end, b_.CreateURem(b_.CreateSub(single.end, single.begin), i64(rows)));
+      for_loop(block.rows.begin, single.begin, i64(rows), [&](Register i) { pack_tiles_of_rows(i, together, panel_of(i)); });
+    }
+    tiles(single, t_.tile_rows, t_.rows(), [&](Register i, int64_t count) {
       axis_[t_.row] = i;
-      Register to = at(left_panel_, b_.CreateAdd(times(b_.CreateSub(i, block.rows.begin), t_.left_pitch()), offset));
+      Register to = panel_of(i);
       lanes_along(t_.row, lanes, first_lanes(lanes, count), [&] {
         Register x = operand(kernel_.contraction->left);
         if (mask_)
@@ -94,6 +108,19 @@ void PanelEmitter::pack_left_by_rows(const Block& block) {
     });
   });
   lane_start_ = LaneStart::aligned;
+}
+
+// One depth of the rows of `count` tiles: two vectors, each tile's share of which goes to its place.
+void PanelEmitter::pack_tiles_of_rows(Register first, int count, Register panel) {
+  axis_[t_.row] = first;
+  lanes_along(t_.row, count * t_.tile_rows, nullptr, [&] {
+    Register x = operand(kernel_.contraction->left);
+    for (int tile = 0; tile < count; ++tile) {
+      std::vector<int> own(static_cast<size_t>(t_.tile_rows));
+      std::iota(own.begin(), own.end(), tile * t_.tile_rows);
+      b_.CreateAlignedStore(b_.CreateShuffleVector(x, own), at(panel, i64(tile * t_.tile_rows * t_.left_pitch())), alignment());
+    }
+  });
 }
 
 void PanelEmitter::pack_right_by_columns(const Block& block, Register column, int64_t width) {
@@ -113,7 +140,7 @@ void PanelEmitter::pack_right_by_columns(const Block& block, Register column, in
 void PanelEmitter::pack_right_by_depth(const Block& block, Register column, int vectors) {
   const int64_t pitch = int64_t{vectors} * t_.lanes;
   for_loop(i64(0), i64(pitch), i64(t_.lanes), [&](Register first) {
-    along_depth(block.depth, [&](Register offset) {
+    along_depth(block.depth, t_.lanes, [&](Register offset) {
       std::vector<Register> square;
       for (int c = 0; c < t_.lanes; ++c) {
         Register j = b_.CreateAdd(b_.CreateAdd(column, first), i64(c));
