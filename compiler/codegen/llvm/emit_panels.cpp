@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "compiler/codegen/llvm/transpose.h"
 #include "runtime/program/kernel_function.h"
@@ -57,58 +58,98 @@ llvm::Value* PanelEmitter::first_lanes(int lanes, int64_t count) {
 // An operand's value in every lane, 0 where the mask is off.
 llvm::Value* PanelEmitter::operand(ValueId id) { return splat(b_, as(id, t_.dtype), lanes_); }
 
-// Steps of whole vectors along depth, then one with the lanes that are left.
-void PanelEmitter::along_depth(Extent depth, const std::function<void(Register offset)>& body) {
+// Steps of so many lanes along depth, then one with the lanes that are left.
+void PanelEmitter::along_depth(Extent depth, int lanes, const std::function<void(Register offset)>& body) {
   const auto step = [&](Register p, Register mask) {
     axis_[t_.depth] = p;
-    lanes_along(t_.depth, t_.lanes, mask, [&] { body(b_.CreateSub(p, depth.begin)); });
+    lanes_along(t_.depth, lanes, mask, [&] { body(b_.CreateSub(p, depth.begin)); });
   };
-  tiles(depth, t_.lanes, t_.depths(), [&](Register p, int64_t count) { step(p, first_lanes(t_.lanes, count)); });
+  tiles(depth, lanes, t_.depths(), [&](Register p, int64_t count) { step(p, first_lanes(lanes, count)); });
 }
 
+// Two vectors at a time where depth is even enough: what one waits for, the other fills.
 void PanelEmitter::pack_left_by_depth(const Block& block) {
+  const bool even = t_.depths() % (2 * t_.lanes) == 0 && t_.block_depth % (2 * t_.lanes) == 0;
+  const int lanes = even ? 2 * t_.lanes : t_.lanes;
   for_loop(block.rows.begin, block.rows.end, i64(1), [&](Register i) {
     axis_[t_.row] = i;
     Register row = at(left_panel_, times(b_.CreateSub(i, block.rows.begin), t_.left_pitch()));
-    along_depth(block.depth,
+    along_depth(block.depth, lanes,
                 [&](Register offset) { b_.CreateAlignedStore(operand(kernel_.contraction->left), at(row, offset), panel_alignment()); });
   });
 }
 
-// Where rows lie in no plain order, the subscripts of a tile's rows are found once, for all of the depth.
+// Rows that are several axes in one are read by whole vectors where these stay within the innermost; otherwise their subscripts are found
+// once, for all of the depth.
 void PanelEmitter::pack_left_by_rows(const Block& block) {
   const auto lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(t_.tile_rows, 2))));
-  const auto pack = [&](Register p, Register i, int64_t count) {
-    axis_[t_.depth] = p;
-    axis_[t_.row] = i;
-    Register offset = times(b_.CreateSub(p, block.depth.begin), t_.tile_rows);
-    Register to = at(left_panel_, b_.CreateAdd(times(b_.CreateSub(i, block.rows.begin), t_.left_pitch()), offset));
-    lanes_along(t_.row, lanes, first_lanes(lanes, count), [&] {
-      Register x = operand(kernel_.contraction->left);
-      if (mask_)
-        b_.CreateMaskedStore(x, to, alignment(), mask_);
-      else
-        b_.CreateAlignedStore(x, to, alignment());
+  const std::optional<int64_t> inner = inner_rows();
+  const bool split = inner && (lanes != t_.tile_rows || *inner % lanes != 0);
+  const bool even = std::has_single_bit(static_cast<unsigned>(t_.tile_rows));
+  const int together = even && !inner ? 2 * t_.lanes / t_.tile_rows : 1;
+  lane_start_ = inner && !split ? LaneStart::aligned : LaneStart::anywhere;
+  const auto depths = [&](const auto& body) {
+    for_loop(block.depth.begin, block.depth.end, i64(1), [&](Register p) {
+      axis_[t_.depth] = p;
+      body();
     });
   };
-  const auto depths = [&](const auto& body) { for_loop(block.depth.begin, block.depth.end, i64(1), body); };
-  const auto row_tiles = [&](const auto& body) { tiles(block.rows, t_.tile_rows, t_.rows(), body); };
-  lane_start_ = lanes == t_.tile_rows ? LaneStart::aligned : LaneStart::anywhere;
-  if (splits_rows(lanes))
-    row_tiles([&](Register i, int64_t count) { depths([&](Register p) { pack(p, i, count); }); });
-  else
-    depths([&](Register p) { row_tiles([&](Register i, int64_t count) { pack(p, i, count); }); });
+  const auto row_tiles = [&](Extent rows, const auto& body) { tiles(rows, t_.tile_rows, t_.rows(), body); };
+  if (split) {
+    row_tiles(block.rows, [&](Register i, int64_t count) { depths([&] { pack_tile_of_rows(block, i, count, lanes); }); });
+  } else {
+    depths([&] {
+      Extent single = block.rows;
+      if (together > 1) {
+        const int64_t rows = int64_t{together} * t_.tile_rows;
+        single.begin = b_.CreateSub(single.end, b_.CreateURem(b_.CreateSub(single.end, single.begin), i64(rows)));
+        for_loop(block.rows.begin, single.begin, i64(rows), [&](Register i) { pack_tiles_of_rows(i, together, panel_of(block, i)); });
+      }
+      row_tiles(single, [&](Register i, int64_t count) { pack_tile_of_rows(block, i, count, lanes); });
+    });
+  }
   lane_start_ = LaneStart::aligned;
 }
 
-// Whether lanes along the rows of the left operand, which are several axes in one, can belong to different points of an outer one.
-bool PanelEmitter::splits_rows(int lanes) const {
-  return std::any_of(kernel_.values.begin(), kernel_.values.end(), [&](const Scalar& v) {
-    if (v.kind != ScalarKind::remainder) return false;
-    const Scalar& whole = kernel_.values[v.operands[0]];
-    const bool of_rows = whole.kind == ScalarKind::index && whole.index.affine.coefficient(t_.row) == 1;
-    return of_rows && (lane_start_ != LaneStart::aligned || v.integer % lanes != 0);
+// Where the tile that begins with this row has its elements of the current depth.
+llvm::Value* PanelEmitter::panel_of(const Block& block, Register row) {
+  Register offset = times(b_.CreateSub(axis_[t_.depth], block.depth.begin), t_.tile_rows);
+  return at(left_panel_, b_.CreateAdd(times(b_.CreateSub(row, block.rows.begin), t_.left_pitch()), offset));
+}
+
+void PanelEmitter::pack_tile_of_rows(const Block& block, Register row, int64_t count, int lanes) {
+  axis_[t_.row] = row;
+  Register to = panel_of(block, row);
+  lanes_along(t_.row, lanes, first_lanes(lanes, count), [&] {
+    Register x = operand(kernel_.contraction->left);
+    if (mask_)
+      b_.CreateMaskedStore(x, to, alignment(), mask_);
+    else
+      b_.CreateAlignedStore(x, to, alignment());
   });
+}
+
+// One depth of the rows of `count` tiles: two vectors, each tile's share of which goes to its place.
+void PanelEmitter::pack_tiles_of_rows(Register first, int count, Register panel) {
+  axis_[t_.row] = first;
+  lanes_along(t_.row, count * t_.tile_rows, nullptr, [&] {
+    Register x = operand(kernel_.contraction->left);
+    for (int tile = 0; tile < count; ++tile) {
+      std::vector<int> own(static_cast<size_t>(t_.tile_rows));
+      std::iota(own.begin(), own.end(), tile * t_.tile_rows);
+      b_.CreateAlignedStore(b_.CreateShuffleVector(x, own), at(panel, i64(tile * t_.tile_rows * t_.left_pitch())), alignment());
+    }
+  });
+}
+
+// Extent of the innermost of the axes that the rows of the left operand are; nothing when they are one.
+std::optional<int64_t> PanelEmitter::inner_rows() const {
+  for (const Scalar& v : kernel_.values) {
+    if (v.kind != ScalarKind::remainder) continue;
+    const Scalar& whole = kernel_.values[v.operands[0]];
+    if (whole.kind == ScalarKind::index && whole.index.affine.coefficient(t_.row) == 1) return v.integer;
+  }
+  return std::nullopt;
 }
 
 void PanelEmitter::pack_right_by_columns(const Block& block, Register column, int64_t width) {
@@ -128,7 +169,7 @@ void PanelEmitter::pack_right_by_columns(const Block& block, Register column, in
 void PanelEmitter::pack_right_by_depth(const Block& block, Register column, int vectors) {
   const int64_t pitch = int64_t{vectors} * t_.lanes;
   for_loop(i64(0), i64(pitch), i64(t_.lanes), [&](Register first) {
-    along_depth(block.depth, [&](Register offset) {
+    along_depth(block.depth, t_.lanes, [&](Register offset) {
       std::vector<Register> square;
       for (int c = 0; c < t_.lanes; ++c) {
         Register j = b_.CreateAdd(b_.CreateAdd(column, first), i64(c));

@@ -101,10 +101,13 @@ class PanelEmitter : protected ValueEmitter {
 
  private:
   Register operand(ValueId id);
-  void along_depth(Extent depth, const std::function<void(Register offset)>& body);
+  void along_depth(Extent depth, int lanes, const std::function<void(Register offset)>& body);
   void pack_left_by_depth(const Block& block);
   void pack_left_by_rows(const Block& block);
-  bool splits_rows(int lanes) const;
+  void pack_tile_of_rows(const Block& block, Register row, int64_t count, int lanes);
+  void pack_tiles_of_rows(Register first, int count, Register panel);
+  Register panel_of(const Block& block, Register row);
+  std::optional<int64_t> inner_rows() const;
   void pack_right_by_columns(const Block& block, Register column, int64_t width);
   void pack_right_by_depth(const Block& block, Register column, int vectors);
   enum class TileOrder : uint8_t { rows_of_depth, pairs_of_depth };

@@ -14,10 +14,13 @@ constexpr Coefficients kSmall{kSmall32, kSmall64};
 // log(1 - erf(x)) / x for x in [0.92, 4]; past 4, erf rounds to 1.
 constexpr double kLogTail32[] = {-1.12851071, -0.635731101, -0.105244428, 0.0228784569, -0.00321127032, 0.00021352763};
 
-// Of the normal distribution: e^(a^2/2) times its tail beyond a, divided by v = 1 / (1 + k a). In float in v, for a up to 15
-// (k = 0.35, 2^-24.8); in double in v - 1/2, for a up to 39 (k = 0.25, 2^-52.6).
-constexpr double kTail32[] = {0.139621258, 0.13986434,   0.119815513, 0.105574556,  -0.0232628249,
-                              0.159390852, -0.255899578, 0.144059479, -0.0291636102};
+// Of the normal distribution: the logarithm of its tail beyond a in [0, 5.6], within 2^-25.5 where the tail is more than 1/8, by as
+// much less as it is smaller than that, but 2^-11.5 at the most.
+constexpr double kLogNormalTail32[] = {-0.693147182,   -0.797885299,    -0.318300486,  -0.0363753065,  0.00486163562,
+                                       -4.84283337e-5, -0.000162700453, 4.05707106e-5, -4.64582627e-6, 2.16019274e-7};
+constexpr double kFarthest32 = 5.6;  // half a float's last place of 1 lies beyond it
+
+// e^(a^2/2) times the tail beyond a for a up to 39, divided by v = 1 / (1 + a / 4), in v - 1/2: 2^-52.6.
 constexpr double kTail64[] = {0.18882128260393788,    0.30394832098594476,   0.38713740074220637,     0.37304371591979846,
                               0.24158629956542485,    0.060321511679907201,  -0.055675077996889748,   -0.052186187856192084,
                               0.0085340397043184163,  0.029580071461177623,  -0.00048856515285799476, -0.017992674341373447,
@@ -25,16 +28,12 @@ constexpr double kTail64[] = {0.18882128260393788,    0.30394832098594476,   0.3
                               0.004349313097443643,   0.0046337605607827794, -0.0049410590820031406,  -0.00083273216103207925,
                               0.0030723235431905477,  -0.0012336560402443227};
 
-// v times the polynomial in v. What v lacks for its roundings would show in the last places, so it is made good: in double
-// in the polynomial's argument, in float by the slope, which is near kSlope where the tail is largest.
+// v times the polynomial. What v lacks for its roundings would show in the last places, so it is made good in the polynomial's
+// argument.
 Real bent_tail(Real a) {
-  constexpr double kSlope = 2.2;
-  const Real k = a.pick(0.35, 0.25), d = fma(a, k, 1.0), v = 1.0 / d;
-  const Real lack = fma(-v, fma(a, k, 1.0 - d), fma(-v, d, 1.0));
-  if (!a.is_double()) {
-    const Real bent = v * horner(v, kTail32);
-    return fma(bent * kSlope, lack, bent);
-  }
+  constexpr double kBend = 0.25;
+  const Real d = fma(a, kBend, 1.0), v = 1.0 / d;
+  const Real lack = fma(-v, fma(a, kBend, 1.0 - d), fma(-v, d, 1.0));
   const Real polynomial = horner(fma(v, lack, v - 0.5), kTail64);
   return fma(v, polynomial, v * lack * polynomial);
 }
@@ -43,6 +42,22 @@ Real bent_tail(Real a) {
 Scaled normal_tail(Real a, Real half_square, Real low) {
   const Scaled e = scaled_exp(-half_square, -low);
   return {bent_tail(a) * e.mantissa, e.root};
+}
+
+// x times the normal distribution's share below x, which is 0 past the bound. The tail's mantissa is multiplied before its root,
+// so that no subnormal number is multiplied; x * 0 makes -infinity times 0 a NaN, as in the formula.
+Real gelu_of_double(Real x) {
+  const Real a = at_most(absolute(x), 39), square = a * a;
+  const Scaled tail = normal_tail(a, square * 0.5, fma(a, a, -square) * 0.5);
+  return select(x < 0, fma(x, 0.0, -a * tail.mantissa * tail.root), x * (1.0 - product(tail)));
+}
+
+// The positive part of x less |x| times the tail beyond it.
+Real gelu_of_float(Real x) {
+  const Real a = at_most(absolute(x), kFarthest32);
+  const Scaled tail = scaled_exp(horner(a, kLogNormalTail32));
+  const Real near = fma(-(a * tail.mantissa), tail.root, at_least(x, 0));
+  return select(x < -kFarthest32, x * 0.0, near);
 }
 
 }  // namespace
@@ -59,12 +74,6 @@ Real math_erf(Real x) {
   return select(a < 1, near, with_sign_of(far, x));
 }
 
-// x times the normal distribution's share below x, which is 0 past the bound. The tail's mantissa is multiplied before its root,
-// so that no subnormal number is multiplied; x * 0 makes -infinity times 0 a NaN, as in the formula.
-Real math_gelu(Real x) {
-  const Real a = at_most(absolute(x), x.is_double() ? 39 : 15), square = a * a;
-  const Scaled tail = normal_tail(a, square * 0.5, fma(a, a, -square) * 0.5);
-  return select(x < 0, fma(x, 0.0, -a * tail.mantissa * tail.root), x * (1.0 - product(tail)));
-}
+Real math_gelu(Real x) { return x.is_double() ? gelu_of_double(x) : gelu_of_float(x); }
 
 }  // namespace einc
