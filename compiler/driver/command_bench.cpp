@@ -7,6 +7,7 @@
 #include "compiler/driver/bench.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
+#include "compiler/ir/step_outputs.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/data/file.h"
@@ -44,18 +45,19 @@ ExitStatus bench_command(Arguments arguments) {
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   if (!dims) return ExitStatus::wrong_usage;
-  const auto opened = open_program(r.file, program_options(*dims, r.mode == "training" ? Roots::training : Roots::inference, r.precision));
+  const bool trains = r.mode == "training";
+  const auto opened = open_program(r.file, program_options(*dims, trains ? Roots::training : Roots::inference, r.precision));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
   BenchOptions options;
   options.target = r.target == "cuda" ? BenchTarget::cuda : BenchTarget::cpu;
-  options.mode = r.mode == "training" ? RunMode::training : RunMode::inference;
+  options.mode = trains ? RunMode::training : RunMode::inference;
   options.threads = r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency());
   options.steps = r.steps;
   options.cached = !r.no_cache;
   options.fusion = fusion_without(r.disable);
-  const BenchResult result = measure(*c.graph, *dims, options);
+  const BenchResult result = measure(trains ? without_outputs(*c.graph) : *c.graph, *dims, options);
   if (!r.trace.empty()) {
     const std::string trace = bench_trace(result);
     const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(trace))};

@@ -15,6 +15,7 @@
 #include "compiler/driver/launch_plan.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/step_outputs.h"
 #include "compiler/ir/text.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/report/json.h"
@@ -153,6 +154,7 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   report_options.inference = &inference;
   report_options.processor = native_processor();
   report_options.fusion = fusion_without(request.disable);
+  report_options.outputs = StepOutputs::dropped;
   Report report = build_report(*c.graph, report_options);
   if (!request.fit.empty()) report.fit = fit_dim(request, *c.graph, options, *device);
   return report;
@@ -188,9 +190,9 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "grad") fmt::print("{}", emit_grad(graph));
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
   if (request.emit == "kernels" || request.emit == "llvm" || request.emit == "asm" || request.explain == "fusion")
-    show_native(request, graph, options.dims);
+    show_native(request, without_outputs(graph), options.dims);
   if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.emit == "launches" || request.explain == "gemm")
-    return show_cuda(request, graph, options.dims);
+    return show_cuda(request, request.object.mode == "inference" ? graph : without_outputs(graph), options.dims);
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));

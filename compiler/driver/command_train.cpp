@@ -15,6 +15,7 @@
 #include "compiler/driver/train.h"
 #include "compiler/driver/train_checkpoints.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/step_outputs.h"
 #include "compiler/ir/text.h"
 #include "compiler/report/report.h"
 #include "runtime/base/failure.h"
@@ -185,7 +186,8 @@ class Watcher : public TrainingWatcher {
       : session_(session), log_every_(log_every), checkpoints_(checkpoints) {
     const ProgramInfo& info = session.program();
     for (uint32_t i = 0; i < info.outputs.size(); ++i)
-      if (info.outputs[i].name.rfind(kPrefix, 0) == 0) outputs_.emplace_back(info.outputs[i].name.substr(kPrefix.size()), i);
+      if (info.outputs[i].name.rfind(kAddedByTraining, 0) == 0)
+        outputs_.emplace_back(info.outputs[i].name.substr(kAddedByTraining.size()), i);
     for (uint32_t i = 0; i < info.states.size(); ++i)
       if (info.states[i].name == kLossScale) loss_scale_ = Source{SourceKind::state, i};
   }
@@ -235,8 +237,6 @@ class Watcher : public TrainingWatcher {
   }
 
  private:
-  static constexpr std::string_view kPrefix = "optimizer.";
-
   double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
   std::vector<std::pair<std::string, double>> watched() const {
@@ -302,7 +302,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   if (!r.weights.empty()) begin_with(r, session);
   TrainingPosition position;
   if (checkpoints)
-    position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->parts[Part::training], *batches, evaluation.get()));
+    position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, *batches, evaluation.get()));
   Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr);
   if (!r.log.empty()) watcher.add(json_log(r.log, position.step));
   if (!r.quiet) watcher.add(isatty(STDOUT_FILENO) != 0 ? progress_bar(stdout) : plain_lines(stdout));
@@ -362,9 +362,10 @@ ExitStatus train_command(Arguments arguments) {
   if (validation_files->empty() && r.validation_fraction == 0) validation.files.clear();
   static constexpr Part kTrained[] = {Part::training, Part::evaluation};
   ProgramGraphs graphs = make_graphs(std::move(c), pipeline, std::span(kTrained).first(validation.files.empty() ? 1 : 2));
+  graphs.parts[Part::training] = without_outputs(std::move(*graphs.parts[Part::training]));
   if (r.micro_batches > 1) {
     pipeline.training.gradients = GradientUse::gather;
-    graphs.parts[Part::accumulation] = std::move(*compile_file(r.file, pipeline).graph);
+    graphs.parts[Part::accumulation] = without_outputs(std::move(*compile_file(r.file, pipeline).graph));
   }
   return train(r, std::move(graphs), data, validation);
 }

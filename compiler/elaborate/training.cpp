@@ -13,6 +13,7 @@
 #include "compiler/elaborate/elaborator.h"
 #include "compiler/elaborate/suggest.h"
 #include "dsl/parser.h"
+#include "runtime/base/training_names.h"
 
 namespace einc {
 
@@ -284,7 +285,7 @@ bool Training::is_watched() const { return options_.watched == Watched::training
 void Training::watch(std::string_view name, size_t group, std::optional<NodeId> value) {
   if (!value) return;
   const std::string suffix = group == 0 ? "" : "." + std::to_string(group);
-  e_.graph_.outputs.push_back({Name("optimizer." + std::string(name) + suffix), *value});
+  e_.graph_.outputs.push_back({Name(std::string(kAddedByTraining) + std::string(name) + suffix), *value});
 }
 
 // All gradients of the group times min(1, limit/(norm + 1e-6)).

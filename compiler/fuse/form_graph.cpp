@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/fuse/library_layouts.h"
+#include "compiler/fuse/narrow_products.h"
 #include "compiler/fuse/orient_operands.h"
 #include "compiler/lower/divide_attention.h"
 #include "runtime/base/failure.h"
@@ -63,6 +64,14 @@ BoundGraph bind_for(const Graph& graph, const Bindings& given, RunMode mode) {
   return bind_graph(graph, given, needed_by(graph, roots_of(graph, mode), mode));
 }
 
+// The graph with products as a library takes them; nothing where it takes them as they are.
+std::unique_ptr<const Graph> for_library(const Graph& graph, const Bindings& given, RunMode mode, const KernelTarget& target) {
+  if (!target.library_products) return nullptr;
+  std::unique_ptr<const Graph> narrow = narrow_products(bind_for(graph, given, mode), roots_of(graph, mode), target);
+  std::unique_ptr<const Graph> oriented = orient_operands(bind_for(narrow ? *narrow : graph, given, mode), target);
+  return oriented ? std::move(oriented) : std::move(narrow);
+}
+
 }  // namespace
 
 bool sizes_fit(const Graph& graph, const Bindings& values) {
@@ -83,8 +92,7 @@ bool sizes_fit(const Graph& graph, const Bindings& values) {
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
-  std::unique_ptr<const Graph> own =
-      fusion.target.library_products ? orient_operands(bind_for(graph, given, mode), fusion.target) : nullptr;
+  std::unique_ptr<const Graph> own = for_library(graph, given, mode, fusion.target);
   const Graph& formed_of = own ? *own : graph;
   const std::vector<NodeId> roots = roots_of(formed_of, mode);
   FormedGraph formed{std::move(own), bind_for(formed_of, given, mode), {}, {}};

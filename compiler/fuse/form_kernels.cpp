@@ -49,9 +49,10 @@ class Former {
   // Where the loss or a gradient's norm is not finite, a step ends before it changes what is trained.
   void find_checked() {
     const Graph& graph = graph_.graph;
-    if (graph.loss.valid()) checked_[graph.loss.index] = true;
+    if (graph.loss.valid()) checks_.push_back(graph.loss);
     for (const Output& output : graph.outputs)
-      if (output.name.str().starts_with(kGradientNorm)) checked_[output.node.index] = true;
+      if (output.name.str().starts_with(kGradientNorm)) checks_.push_back(output.node);
+    for (NodeId check : checks_) checked_[check.index] = true;
     for (const Update& update : graph.updates)
       if (graph_[update.value].origin.phase == Phase::optimizer) trained_[update.value.index] = true;
   }
@@ -189,15 +190,18 @@ class Former {
     for (NodeId member : work_[own].group.members)
       values_.for_each_read(member, [&](NodeId x) {
         const std::vector<NodeId>& readers = values_.readers(x);
-        if (graph_.count(x) >= elements && (is_source(graph_[x].op) || group_of_[x.index] != own))
-          others.insert(others.end(), readers.begin(), readers.end());
+        if (graph_.count(x) < elements || (!is_source(graph_[x].op) && group_of_[x.index] == own)) return;
+        others.insert(others.end(), readers.begin(), readers.end());
+        if (fusion_.target.column_sums > 0 && !is_source(graph_[x].op)) others.push_back(x);
       });
     for (NodeId reader : others) {
       const uint32_t other = group_of_[reader.index];
       const GroupWork& work = work_[other];
       if (other == own || work.attention || work.contractions > 0 || work.largest != elements) continue;
-      const bool sums = work.reductions > 0 || work_[own].reduces_rows;  // then both do, and over the same
-      if (sums && (!work.reduces_rows || !work_[own].reduces_rows || work.reduced != work_[own].reduced)) continue;
+      // Where one sums both do: over the same, or one along rows and the other over all rows.
+      const bool sums = work.reductions > 0 || work_[own].reduces_rows;
+      if (sums && (!work.reduces_rows || !work_[own].reduces_rows)) continue;
+      if (sums && fusion_.target.column_sums == 0 && work.reduced != work_[own].reduced) continue;
       if (try_join(other, own, Meeting::in_what_they_read).empty()) return;
     }
   }
@@ -210,6 +214,8 @@ class Former {
     GroupWork &into = work_[earlier], &from = work_[later];
     if (std::string refusal = rules_.unsuitable(into, from); !refusal.empty()) return refusal;
     if (order_.lies_between(earlier, later)) return "another kernel must run between them";
+    if ((into.trained || from.trained) && (comes_before_checks(earlier) || comes_before_checks(later)))
+      return "a step whose loss or gradients are not finite ends between them";
     Group joined = join(into.group, from.group);
     if (meeting == Meeting::in_what_they_read) joined.siblings = true;
     const bool simple = stays_simple(earlier, later);
@@ -224,6 +230,13 @@ class Former {
     into.take(from);
     from.alive = false;
     return {};
+  }
+
+  bool comes_before_checks(uint32_t group) const {
+    return std::ranges::any_of(checks_, [&](NodeId check) {
+      const uint32_t other = group_of_[check.index];
+      return other != kNoGroup && order_.precedes(group, other);
+    });
   }
 
   // Joining such groups needs no trial.
@@ -278,9 +291,9 @@ class Former {
   }
 
   void after_checks(uint32_t maker) {
-    for (uint32_t i = 0; i < checked_.size(); ++i) {
-      if (!checked_[i] || !values_.is_computed(NodeId{i})) continue;
-      const uint32_t check = group_of_[i];
+    for (NodeId id : checks_) {
+      if (!values_.is_computed(id)) continue;
+      const uint32_t check = group_of_[id.index];
       if (check == maker || order_.precedes(maker, check) || order_.precedes(check, maker)) continue;
       after_readers_[maker].push_back(check);
       order_.require(check, maker);
@@ -350,6 +363,7 @@ class Former {
   const BoundGraph& graph_;
   Fusion fusion_;
   ValuePlaces values_;
+  std::vector<NodeId> checks_;
   std::vector<bool> checked_, trained_;
   std::vector<uint32_t> group_of_;
   std::vector<GraphKernel> attentions_;

@@ -44,7 +44,7 @@ BuiltKernel attempt(const BoundGraph& graph, const Group& group, const std::vect
     const ValueId value = evaluator.value_of(id, found->second);
     stores.push_back({evaluator.buffer(id, BufferAccess::write), place, value, StoreMode::set});
   }
-  form_stages(evaluator, std::move(stores), out.kernel);
+  form_stages(evaluator, std::move(stores), out);
   return out;
 }
 

@@ -14,6 +14,8 @@ namespace einc {
 
 struct BuiltKernel {
   Kernel kernel;
+  // Runs after it, with the same buffers: adds up what its parts have left in those of no node, and stores what is made of that.
+  std::optional<Kernel> column_sums;
   std::vector<NodeId> buffers, streams, sites;  // as in GraphKernel
 };
 
@@ -23,6 +25,7 @@ struct BuildResult {
 };
 
 // `in_memory`: nodes outside the group whose value lies in a buffer (inputs, params, states do anyway). Others are recomputed here.
+// Where one reduction goes over rows and others sum over all of them, those are left to `column_sums`.
 BuildResult build_kernel(const BoundGraph& graph, const Group& group, const std::vector<bool>& in_memory);
 
 }  // namespace einc

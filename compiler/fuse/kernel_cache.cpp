@@ -4,7 +4,6 @@
 
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
-#include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "runtime/base/check.h"
@@ -14,6 +13,7 @@ namespace {
 
 constexpr double kSmallKernel = 65536;  // elements; below it parallelism does not matter
 constexpr double kEnoughPoints = 16;    // outer points that keep the threads busy
+constexpr int64_t kShortRow = 32;       // elements, fewer than threads that share a row
 constexpr uint32_t kPartsNumber = UINT32_MAX;
 
 // A reduction to single numbers whose stores its parts take along.
@@ -22,8 +22,21 @@ bool divides_whole(const Kernel& kernel, const KernelTarget& target) {
   return target.divides_stores && kernel.outer.empty() && loops == 1;
 }
 
+// Why a kernel should not make its sums over all rows; these stay in the threads' registers.
+std::string sums_elsewhere(const Kernel& kernel, int64_t most) {
+  if (most == 0) return "sums over all rows are a kernel of their own";
+  int64_t sums = 0, row = 0;
+  for (const Stage& stage : kernel.stages)
+    for (const Store& s : stage.stores)
+      if (s.mode == StoreMode::sum) row = trips(kernel, bits(stage.axes)), sums += row;
+  if (row < kShortRow) return "sums over all of many short rows are a kernel of their own";
+  return sums > most ? "its threads cannot hold that many sums over all rows" : "";
+}
+
 std::string slower(const Group& group, const Kernel& kernel, const KernelTarget& target) {
   if (kernel.reductions.empty()) return {};
+  if (kernel.part)
+    if (std::string refusal = sums_elsewhere(kernel, target.column_sums); !refusal.empty()) return refusal;
   double points = 1, total = 1;  // all the axes of large layers together pass 2^63
   for (AxisId a : kernel.outer) points *= static_cast<double>(kernel.extent(a));
   for (const LoopAxis& axis : kernel.axes) total *= static_cast<double>(axis.extent);
@@ -96,16 +109,33 @@ void KernelCache::build(const Group& group, Entry& entry) {
   entry.streams = numbers_of(result.built->streams);
   entry.sites = numbers_of(result.built->sites);
   entry.kernel = std::move(result.built->kernel);
+  entry.column_sums = std::move(result.built->column_sums);
+}
+
+// The kernels in the order they run.
+std::vector<DividedKernel> KernelCache::divide(Entry& entry) const {
+  if (entry.column_sums) {
+    std::vector<DividedKernel> both;
+    for (Kernel* kernel : {&*entry.kernel, &*entry.column_sums}) {
+      DividedKernel& k = both.emplace_back(DividedKernel::whole(std::move(*kernel)));
+      for (size_t b = 0; b < entry.buffers.size(); ++b)
+        if (entry.buffers[b] == kPartsNumber) k.add_parts(static_cast<uint16_t>(b));
+      k.prune();
+    }
+    both[1].kernel.streams = both[0].kernel.streams, both[1].kernel.sites = both[0].kernel.sites;
+    return both;
+  }
+  collapse_axes(*entry.kernel);
+  flatten_sums(*entry.kernel);
+  KernelTarget target = target_;
+  if (target.library_products && is_product(*entry.kernel)) target.divide_rows = target.divide_columns = {.points = 0};
+  return divide_reductions(std::move(*entry.kernel), target);
 }
 
 void KernelCache::finish(Entry& entry) {
   entry.kernel->streams = static_cast<int>(entry.streams.size());
   entry.kernel->sites = static_cast<int>(entry.sites.size());
-  collapse_axes(*entry.kernel);
-  flatten_sums(*entry.kernel);
-  KernelTarget target = target_;
-  if (target.library_products && is_product(*entry.kernel)) target.divide_rows = target.divide_columns = {.points = 0};
-  for (DividedKernel& divided : divide_reductions(std::move(*entry.kernel), target)) {
+  for (DividedKernel& divided : divide(entry)) {
     Kernel& kernel = divided.kernel;
     collapse_axes(kernel);
     find_contraction(kernel);
@@ -119,6 +149,7 @@ void KernelCache::finish(Entry& entry) {
     entry.finished.push_back(std::move(finished));
   }
   entry.kernel.reset();
+  entry.column_sums.reset();
 }
 
 bool KernelCache::builds(const Group& group) {

@@ -4,6 +4,7 @@
 
 #include "compiler/fuse/kernel_builder.h"
 #include "compiler/fuse/signature.h"
+#include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/kernel_target.h"
 
 namespace einc {
@@ -29,11 +30,12 @@ class KernelCache {
   };
   struct Entry {
     std::string refusal;
-    std::optional<Kernel> kernel;                   // as built, until it is finished
+    std::optional<Kernel> kernel, column_sums;      // as built, until it is finished
     std::vector<uint32_t> buffers, streams, sites;  // nodes as numbers: see number_of
     std::vector<Finished> finished;
   };
   void finish(Entry& entry);
+  std::vector<DividedKernel> divide(Entry& entry) const;
   Entry& entry(const Group& group);
   void build(const Group& group, Entry& entry);
   uint32_t number_of(NodeId id, const Group& group) const;

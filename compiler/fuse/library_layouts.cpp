@@ -139,11 +139,18 @@ bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& targe
   const Node& node = graph[id];
   if (!target.library_products || node.op != Op::contract || !multiplies(node.type.dtype)) return false;
   const DType left = graph[node.operands[0]].type.dtype, right = graph[node.operands[1]].type.dtype;
-  const bool fp8 = is_fp8_product(left, right);
-  if (!fp8 && (left != right || !multiplies(left))) return false;
+  if (is_fp8_product(left, right)) return suits_library_as_fp8(graph, id, target);
+  if (left != right || !multiplies(left)) return false;
+  const ContractionLabels labels(graph, id, id);
+  return is_worth_library(labels.count(kBatchLabels), labels.count(kRowLabels), labels.count(kColumnLabels), labels.count(kDepthLabels),
+                          *target.library_products);
+}
+
+bool suits_library_as_fp8(const BoundGraph& graph, NodeId id, const KernelTarget& target) {
+  if (!target.library_products || !multiplies(graph[id].type.dtype)) return false;
   const ContractionLabels labels(graph, id, id);
   const int64_t rows = labels.count(kRowLabels), columns = labels.count(kColumnLabels), depth = labels.count(kDepthLabels);
-  if (fp8 && (rows % kFp8Step != 0 || columns % kFp8Step != 0 || depth % kFp8Step != 0)) return false;
+  if (rows % kFp8Step != 0 || columns % kFp8Step != 0 || depth % kFp8Step != 0) return false;
   return is_worth_library(labels.count(kBatchLabels), rows, columns, depth, *target.library_products);
 }
 

@@ -8,6 +8,8 @@ namespace einc {
 
 // Products of fp8 are for it where rows, columns and depth are multiples of 16 and not both operands e5m2.
 bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& target);
+// Whether a contraction would be if its operands were of fp8.
+bool suits_library_as_fp8(const BoundGraph& graph, NodeId id, const KernelTarget& target);
 // Whether a node is a product of fp8 operands times a number: the library multiplies by that, too.
 bool scales_product(const BoundGraph& graph, NodeId id, NodeId product);
 

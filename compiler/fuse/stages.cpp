@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/fuse/column_sums.h"
+
 namespace einc {
 namespace {
 
@@ -9,17 +11,26 @@ class Stager {
  public:
   Stager(const KernelEvaluator& evaluator, Kernel& kernel) : evaluator_(evaluator), kernel_(kernel) {}
 
-  void run(std::vector<Store> stores) {
+  // Gives what is to be done with the sums over all rows, for a second kernel.
+  ColumnSums run(std::vector<Store> stores) {
+    find_columns(stores);
     find_loops();
     find_levels();
-    for (uint16_t r = 0; r < kernel_.reductions.size(); ++r) place_reduction(r);
-    for (Store& store : stores) place_store(std::move(store));
+    for (uint16_t r = 0; r < kernel_.reductions.size(); ++r)
+      if (!is_column(r)) place_reduction(r);
+    for (uint16_t r : columns_.reductions) place_column(r);
+    for (Store& store : stores)
+      if (needs_columns(store.value))
+        place_after(std::move(store));
+      else
+        place_store(std::move(store));
     join_points();
     std::stable_sort(staged_.begin(), staged_.end(), [](const Staged& a, const Staged& b) {
       if (a.level != b.level) return a.level < b.level;
       return a.stage.axes.size() > b.stage.axes.size();
     });
     for (Staged& s : staged_) kernel_.stages.push_back(std::move(s.stage));
+    return std::move(columns_);
   }
 
  private:
@@ -28,13 +39,32 @@ class Stager {
     Stage stage;
   };
 
+  bool is_column(uint16_t r) const { return column_bits_ >> r & 1; }
+  bool needs_columns(ValueId id) const { return needs_[id] & column_bits_; }
+
+  // Sums, element by element of a row, over loops outside those that lie nearest in memory, where other reductions go over these.
+  void find_columns(const std::vector<Store>& stores) {
+    needs_ = reductions_of_values(kernel_);
+    AxisId nearest = 0;
+    for (const Store& store : stores)
+      for (const Affine::Term& t : store.index.affine.terms) nearest = std::max(nearest, t.axis);
+    uint64_t rows = 0;
+    for (const auto& axes : evaluator_.reduction_axes)
+      if (bits(axes) >> nearest & 1) rows |= bits(axes);
+    if (rows == 0) return;
+    for (uint16_t r = 0; r < kernel_.reductions.size(); ++r)
+      if (!(bits(evaluator_.reduction_axes[r]) & rows) && (loops_of(kernel_.reductions[r].value) & rows) == rows)
+        column_bits_ |= uint64_t{1} << r, columns_.reductions.push_back(r);
+  }
+
   // Outer loops are those that nothing is reduced over.
   void find_loops() {
-    uint64_t inner = 0;
-    for (const auto& axes : evaluator_.reduction_axes) inner |= bits(axes);
-    inner_ = inner;
+    for (uint16_t r = 0; r < kernel_.reductions.size(); ++r)
+      if (!is_column(r)) inner_ |= bits(evaluator_.reduction_axes[r]);
     for (AxisId a = 0; a < kernel_.axes.size(); ++a)
-      if (!(inner >> a & 1)) kernel_.outer.push_back(a);
+      if (!(inner_ >> a & 1)) kernel_.outer.push_back(a);
+    for (AxisId a = 0; a < kernel_.axes.size() && !columns_.reductions.empty(); ++a)
+      if (inner_ >> a & 1) columns_.axes.push_back(a);
   }
 
   void find_levels() {
@@ -60,7 +90,23 @@ class Stager {
     const Accumulation& reduction = kernel_.reductions[r];
     const uint64_t own = bits(evaluator_.reduction_axes[r]);
     if (loops_of(reduction.value) & inner_ & ~own) throw Refused{"a reduction inside the loop of another"};
+    if (needs_columns(reduction.value)) throw Refused{"a reduction of sums over all rows"};
+    check_row(own);
     stage(levels_[reduction.value], evaluator_.reduction_axes[r]).reductions.push_back(r);
+  }
+
+  // Beside sums over all rows, what has loops at all goes over whole rows.
+  void check_row(uint64_t axes) const {
+    if (column_bits_ != 0 && axes != 0 && axes != inner_) throw Refused{"sums over all rows, and loops over less than a row"};
+  }
+
+  // Of each row the elements are added to those of other rows.
+  void place_column(uint16_t r) {
+    const Accumulation& sum = kernel_.reductions[r];
+    const bool over_rows = bits(evaluator_.reduction_axes[r]) == bits(kernel_.outer) && (loops_of(sum.value) & inner_) == inner_;
+    if (!over_rows || sum.fold != Fold::sum) throw Refused{"a reduction inside the loop of another"};
+    if (needs_columns(sum.value)) throw Refused{"a reduction of sums over all rows"};
+    stage(levels_[sum.value], columns_.axes).stores.push_back({columns_.buffer_of(r, kernel_), {}, sum.value, StoreMode::sum});
   }
 
   void place_store(Store store) {
@@ -71,6 +117,7 @@ class Stager {
     std::vector<AxisId> axes;
     for (AxisId a = 0; a < kernel_.axes.size(); ++a)
       if ((used & inner_) >> a & 1) axes.push_back(a);
+    check_row(bits(axes));
     stage(levels_[store.value], axes).stores.push_back(std::move(store));
   }
 
@@ -88,6 +135,14 @@ class Stager {
     Staged joined{last->level, {{}, {}, std::move(stores), false}};
     std::erase_if(staged_, is_point);
     staged_.push_back(std::move(joined));
+  }
+
+  // What is made of sums over all rows.
+  void place_after(Store store) {
+    uint64_t used = 0;
+    for (const Affine::Term& t : store.index.affine.terms) used |= bit(t.axis);
+    if (used != inner_ || (loops_of(store.value) & ~inner_)) throw Refused{"sums over all rows are wanted in each row"};
+    columns_.stores.push_back(std::move(store));
   }
 
   // Axes that a value depends on; reductions hide their own. Needs no stages yet.
@@ -112,16 +167,20 @@ class Stager {
 
   const KernelEvaluator& evaluator_;
   Kernel& kernel_;
-  uint64_t inner_ = 0;
+  uint64_t inner_ = 0, column_bits_ = 0;  // loops of rows; reductions over all of them
+  ColumnSums columns_;
   std::vector<int> levels_;
-  std::vector<uint64_t> loops_;
+  std::vector<uint64_t> loops_, needs_;
   std::vector<Staged> staged_;
 };
 
 }  // namespace
 
-void form_stages(const KernelEvaluator& evaluator, std::vector<Store> stores, Kernel& kernel) {
-  Stager(evaluator, kernel).run(std::move(stores));
+void form_stages(const KernelEvaluator& evaluator, std::vector<Store> stores, BuiltKernel& out) {
+  const ColumnSums columns = Stager(evaluator, out.kernel).run(std::move(stores));
+  if (columns.reductions.empty()) return;
+  out.buffers.resize(out.kernel.buffers.size());
+  out.column_sums = add_columns(columns, out.kernel);
 }
 
 }  // namespace einc

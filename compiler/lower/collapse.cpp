@@ -33,9 +33,12 @@ class Collapser {
     for (Stage& stage : kernel_.stages) lists_.push_back(&stage.axes);
   }
 
+  bool is_part(AxisId a) const { return kernel_.part && *kernel_.part == a; }
+
   // a directly outside b wherever one of them is, and all indices step over a in whole b's.
   bool joinable(AxisId a, AxisId b) const {
     if (kernel_.sequence && (*kernel_.sequence == a || *kernel_.sequence == b)) return false;
+    if (is_part(a) || is_part(b)) return false;
     for (const auto* list : lists_) {
       const auto i = std::find(list->begin(), list->end(), a), j = std::find(list->begin(), list->end(), b);
       if ((i == list->end()) != (j == list->end())) return false;
@@ -69,6 +72,7 @@ class Collapser {
     for (auto* list : lists_)
       for (AxisId& a : *list) a = number[a];
     if (kernel_.sequence) kernel_.sequence = number[*kernel_.sequence];
+    if (kernel_.part) kernel_.part = number[*kernel_.part];
   }
 
   Kernel& kernel_;

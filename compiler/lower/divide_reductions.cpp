@@ -31,29 +31,15 @@ int64_t end_of_parts(const Kernel& kernel, const std::vector<Parts>& parts) {
   return parts.back().offset + (last.count * bytes_of(last.dtype) + kLine - 1) / kLine * kLine;
 }
 
-void prune(DividedKernel& k) {
-  const std::vector<uint16_t> left = prune_kernel(k.kernel);
-  std::vector<Parts> parts;
-  for (size_t b = 0; b < left.size(); ++b) {
-    k.buffers[b] = k.buffers[left[b]];
-    for (const Parts& p : k.parts)
-      if (p.buffer == left[b]) parts.push_back({static_cast<uint16_t>(b), p.offset});
-  }
-  k.buffers.resize(left.size());
-  k.parts = std::move(parts);
-}
-
 class Divider {
  public:
-  Divider(Kernel kernel, const KernelTarget& target) : target_(target), k_{std::move(kernel), {}, {}} {
-    for (size_t b = 0; b < kernel_.buffers.size(); ++b) k_.buffers.push_back(static_cast<uint16_t>(b));
-  }
+  Divider(Kernel kernel, const KernelTarget& target) : target_(target), k_(DividedKernel::whole(std::move(kernel))) {}
 
   std::vector<DividedKernel> run() {
     for (AxisId a : kernel_.outer) points_ *= kernel_.extent(a);
     const bool ordered = std::any_of(kernel_.stages.begin(), kernel_.stages.end(), [](const Stage& s) { return s.ordered; });
     if (!ordered && !kernel_.sequence) divide_stages();
-    if (!out_.empty()) prune(k_);
+    if (!out_.empty()) k_.prune();
     out_.push_back(std::move(k_));
     return std::move(out_);
   }
@@ -205,7 +191,7 @@ class Divider {
     stages.push_back(std::move(stage));
     stages.push_back(std::move(last));
     kernel.stages = std::move(stages);
-    prune(part);
+    part.prune();
     return parts;
   }
 
@@ -217,10 +203,9 @@ class Divider {
 
   static uint16_t add_parts(DividedKernel& k, uint16_t reduction, int64_t count, BufferAccess access) {
     const auto buffer = static_cast<uint16_t>(k.buffers.size());
-    const int64_t offset = end_of_parts(k.kernel, k.parts);
     k.buffers.push_back(DividedKernel::kParts);
     k.kernel.buffers.push_back({k.kernel.reductions[reduction].dtype, access, count});
-    k.parts.push_back({buffer, offset});
+    k.add_parts(buffer);
     return buffer;
   }
 
@@ -259,6 +244,30 @@ class Divider {
 };
 
 }  // namespace
+
+DividedKernel DividedKernel::whole(Kernel kernel) {
+  DividedKernel k{std::move(kernel), {}, {}};
+  for (size_t b = 0; b < k.kernel.buffers.size(); ++b) k.buffers.push_back(static_cast<uint16_t>(b));
+  return k;
+}
+
+void DividedKernel::add_parts(uint16_t buffer) {
+  const int64_t offset = end_of_parts(kernel, parts);
+  buffers[buffer] = kParts;
+  parts.push_back({buffer, offset});
+}
+
+void DividedKernel::prune() {
+  const std::vector<uint16_t> left = prune_kernel(kernel);
+  std::vector<Parts> kept;
+  for (size_t b = 0; b < left.size(); ++b) {
+    buffers[b] = buffers[left[b]];
+    for (const Parts& p : parts)
+      if (p.buffer == left[b]) kept.push_back({static_cast<uint16_t>(b), p.offset});
+  }
+  buffers.resize(left.size());
+  parts = std::move(kept);
+}
 
 std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& target) { return Divider(std::move(kernel), target).run(); }
 

@@ -12,6 +12,13 @@ struct DividedKernel {
   Kernel kernel;
   std::vector<uint16_t> buffers;  // per buffer: which of the given kernel's it is, or kParts
   std::vector<Parts> parts;
+
+  // The kernel's own buffers, none of parts.
+  static DividedKernel whole(Kernel kernel);
+  // Hands one of its buffers, of reduced parts, the place behind those that it has.
+  void add_parts(uint16_t buffer);
+  // Leaves out what no store needs.
+  void prune();
 };
 
 // The kernels in the order they run, the given one last (alone when there is nothing to divide).

@@ -109,7 +109,8 @@ struct Accumulation {
   friend bool operator==(const Accumulation&, const Accumulation&) = default;
 };
 
-enum class StoreMode : uint8_t { set, add };
+// `sum`: what all outer points of a part add up to, stored when the last of them is done; its index depends on the part, not on the points.
+enum class StoreMode : uint8_t { set, add, sum };
 
 struct Store {
   uint16_t buffer = 0;
@@ -185,6 +186,7 @@ struct Kernel {
   std::vector<LoopAxis> axes;
   std::vector<AxisId> outer;       // outermost first
   std::optional<AxisId> sequence;  // at each outer point the stages run for each of its values, in order
+  std::optional<AxisId> part;      // the outer points are divided among so many parts
   std::vector<Scalar> values;      // operands first
   std::vector<Accumulation> reductions;
   std::vector<Stage> stages;

@@ -97,9 +97,19 @@ std::string axis_list(const std::vector<AxisId>& axes) {
   return text;
 }
 
-std::string text_of(const Store& s) {
-  return fmt::format("  b{}[{}] {} v{}\n", s.buffer, text_of(s.index), s.mode == StoreMode::set ? "=" : "+=", s.value);
+std::string_view name_of(StoreMode mode) {
+  switch (mode) {
+    case StoreMode::set:
+      return "=";
+    case StoreMode::add:
+      return "+=";
+    case StoreMode::sum:
+      return "= sum of";
+  }
+  return "";
 }
+
+std::string text_of(const Store& s) { return fmt::format("  b{}[{}] {} v{}\n", s.buffer, text_of(s.index), name_of(s.mode), s.value); }
 
 std::string_view name_of(AttentionPart part) {
   switch (part) {
@@ -139,6 +149,7 @@ std::string to_string(const Kernel& kernel) {
   for (size_t a = 0; a < kernel.axes.size(); ++a) text += fmt::format(" a{}={}", a, kernel.axes[a].extent);
   text += fmt::format("\nouter {}\n", axis_list(kernel.outer));
   if (kernel.sequence) text += fmt::format("sequence a{}\n", *kernel.sequence);
+  if (kernel.part) text += fmt::format("part a{}\n", *kernel.part);
   for (size_t b = 0; b < kernel.buffers.size(); ++b)
     text +=
         fmt::format("b{}: {} {}[{}]\n", b, name_of(kernel.buffers[b].access), to_string(kernel.buffers[b].dtype), kernel.buffers[b].count);

@@ -26,6 +26,9 @@ struct KernelTarget {
   bool pads_rows = false;  // of values that a library multiplies, to whole lines of memory
   // Updates of at most one element a row are made where the row is, by comparing positions.
   bool compares_positions = false;
+  // A kernel that goes over rows also adds up what it makes of all of them, as many elements of sums as its threads hold: each part of its
+  // rows leaves sums of its own, which a second kernel adds.
+  int64_t column_sums = 0;
   // A row's single values are stored before its elements, which may then lie where what both are made of lay.
   bool overwrites_rows = false;
   bool operator==(const KernelTarget&) const = default;

@@ -61,8 +61,20 @@ class Verifier {
       check_scope(axes_[s.value], "stored value");
       check_ready(s.value);
       check_index(s.index, static_cast<ValueId>(kernel_.values.size()));
-      for (const Affine::Term& t : s.index.affine.terms) check_scope(bit(t.axis), "store's index");
+      uint64_t used = 0;
+      for (const Affine::Term& t : s.index.affine.terms) used |= bit(t.axis);
+      if (s.mode == StoreMode::sum)
+        check_sum(stage, used);
+      else
+        check_scope(used, "store's index");
     }
+  }
+
+  void check_sum(const Stage& stage, uint64_t used) {
+    if (!kernel_.part)
+      fail("a sum over points of no part");
+    else if (used & ~(bits(stage.axes) | bit(*kernel_.part)))
+      fail("a sum's place depends on the points that it is over");
   }
 
   // Every reduction that a value needs comes from an earlier stage (running values belong to ordered stages).

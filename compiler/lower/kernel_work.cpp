@@ -43,9 +43,9 @@ class Counter {
     for (const Store& s : stage.stores) {
       needed[s.value] = true;
       need_index(s.index);
-      stored_[s.buffer] += trips(kernel_, all);
+      stored_[s.buffer] += s.mode == StoreMode::sum ? kernel_.buffers[s.buffer].count : trips(kernel_, all);
+      if (s.mode != StoreMode::set) work_.reduction += trips(kernel_, all);
       if (s.mode != StoreMode::add) continue;
-      work_.reduction += trips(kernel_, all);
       touched_[s.buffer] += trips(kernel_, all);
     }
     for (size_t i = kernel_.values.size(); i-- > 0;) {

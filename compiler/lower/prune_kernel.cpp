@@ -29,6 +29,7 @@ class Pruner {
     axes_.assign(kernel_.axes.size(), false);
     buffers_.assign(kernel_.buffers.size(), false);
     for (AxisId a : kernel_.outer) axes_[a] = true;
+    if (kernel_.part) axes_[*kernel_.part] = true;
     for (const Stage& stage : kernel_.stages) {
       for (AxisId a : stage.axes) axes_[a] = true;
       for (const Store& s : stage.stores) values_[s.value] = true, buffers_[s.buffer] = true, use(s.index);
@@ -98,6 +99,7 @@ class Pruner {
     }
     if (kernel_.attention) rewrite(*kernel_.attention);
     if (kernel_.sequence) kernel_.sequence = static_cast<AxisId>(axis_number_[*kernel_.sequence]);
+    if (kernel_.part) kernel_.part = static_cast<AxisId>(axis_number_[*kernel_.part]);
   }
   void rewrite(Attention& a) const {
     rewrite(a.batch), rewrite(a.turns);

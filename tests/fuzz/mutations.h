@@ -5,6 +5,7 @@
 #include <span>
 #include <variant>
 
+#include "compiler/pipeline/cuda_program.h"
 #include "tests/support/run_cpu.h"
 
 namespace einc {
@@ -34,5 +35,9 @@ std::span<const Mutation> mutations();
 
 // The graph lowered with the mutation at one of its places, by `choice`; null where it has none.
 std::unique_ptr<LoweredGraph> lower_mutated(const Graph& graph, RunMode mode, const Mutation& mutation, uint64_t choice);
+
+// What can go wrong in a GPU's kernels alone, and the graph compiled for one with such a mutation.
+std::span<const Mutation> gpu_mutations();
+std::unique_ptr<CudaProgramText> mutated_for_cuda(const Graph& graph, const Mutation& mutation, uint64_t choice);
 
 }  // namespace einc

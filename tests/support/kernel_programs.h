@@ -17,6 +17,14 @@ output p = softmax(h, hidden)
 loss = mean(layer_norm(h) * p)
 minimize loss using adamw(lr = 0.01, clip_norm = 1.0)
 )",
+    // blocks that go over rows and add up what they make of them, one reduction to a row
+    R"(dim rows = 11, width = 1100
+input x: [rows width]
+param scale: [width] ~ normal(std = 1)
+y = x * rsqrt(mean(x * x, width) + 1e-5) * scale
+loss = mean(y * y)
+minimize loss using adamw(lr = 0.01, clip_norm = 1.0)
+)",
     // attention with a mask, and its backward
     R"(dim s = 37, t = 37, d = 16
 param q: [s d] ~ normal(std = 1)

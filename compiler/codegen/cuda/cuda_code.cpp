@@ -9,6 +9,7 @@
 #include "compiler/codegen/cuda/kernel_text.h"
 #include "compiler/codegen/cuda/map_gemm.h"
 #include "compiler/codegen/cuda/prelude.h"
+#include "compiler/codegen/cuda/thread_plan.h"
 #include "compiler/lower/assemble_program.h"
 #include "compiler/lower/library_products.h"
 
@@ -114,6 +115,7 @@ KernelTarget cuda_target(int64_t library_products) {
   target.keeps_rows = false;  // in registers
   target.divides_stores = target.pads_rows = target.compares_positions = target.overwrites_rows = true;
   target.divides_attention = true;
+  target.column_sums = kColumnSums;
   target.library_products = library_products;
   target.divide_rows = {.points = 264, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 2048};
   target.divide_columns = {.points = 1 << 15, .elements = 1 << 18, .smallest_part = 64, .most_points = 1 << 17};

@@ -31,8 +31,9 @@ std::string parameters_of(const Kernel& kernel) {
   return text;
 }
 
-std::string_view kind_of(const ThreadPlan& plan) {
-  const bool held = plan.row_steps > 0;
+std::string_view kind_of(const Kernel& kernel, const ThreadPlan& plan) {
+  const bool held = plan.keeps_loads;
+  if (kernel.part) return plan.kind == CudaTeam::warp ? "rows and sums over them, a row a warp" : "rows and sums over them, a row a block";
   switch (plan.kind) {
     case CudaTeam::thread:
       return "points";
@@ -106,7 +107,7 @@ CudaFunction cuda_function(const Kernel& kernel) {
   const Kernel& planned = tiled ? *tiled : kernel;
   const ThreadPlan plan = plan_threads(planned);
   const bool column = plan.kind == CudaTeam::column;
-  f.kind = plan.tiles.empty() ? kind_of(plan) : "tiles that transpose";
+  f.kind = plan.tiles.empty() ? kind_of(planned, plan) : "tiles that transpose";
   f.threads = plan.block_threads;
   f.grid = grid_of(plan.blocks, column ? 32 : static_cast<uint32_t>(f.threads), column ? static_cast<uint32_t>(plan.team) : 1);
   f.body = stages_text(planned, plan);

@@ -2,23 +2,26 @@
 
 #include <algorithm>
 
-#include "compiler/codegen/cuda/value_text.h"
+#include "compiler/codegen/cuda/row_sums_text.h"
 #include "runtime/base/check.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
 namespace {
 
-class StageText : ValueText {
+class StageText : RowSumsText {
  public:
-  StageText(const Kernel& kernel, const ThreadPlan& plan) : ValueText(kernel), plan_(plan) {}
+  StageText(const Kernel& kernel, const ThreadPlan& plan) : RowSumsText(kernel, plan) {}
 
   std::string run() {
     ++depth_;
     declare_shared();
     declare_tiles();
     find_point();
-    if (kernel_.sequence) {
+    if (kernel_.part) {
+      load_columns();
+      rows_of_a_part([&] { stages(); });
+    } else if (kernel_.sequence) {
       const AxisId a = *kernel_.sequence;
       axis_[a] = fmt::format("a{}", a);
       open(fmt::format("for ({0} a{1} = 0; a{1} < {2}; ++a{1})", index_type(), a, kernel_.extent(a)));
@@ -32,43 +35,7 @@ class StageText : ValueText {
   }
 
  private:
-  bool is_team() const { return plan_.kind != CudaTeam::thread; }
-  bool packed(AxisId axis) const { return plan_.pack_axis == axis; }
-
-  std::string_view rank() const {
-    switch (plan_.kind) {
-      case CudaTeam::thread:
-        return "0";
-      case CudaTeam::warp:
-        return "(threadIdx.x & 31)";
-      case CudaTeam::block:
-        return "threadIdx.x";
-      case CudaTeam::column:
-        return "threadIdx.y";
-    }
-    return "";
-  }
-
-  void barrier() {
-    if (plan_.kind == CudaTeam::warp) line("__syncwarp();");
-    if (plan_.kind == CudaTeam::block || plan_.kind == CudaTeam::column) line("__syncthreads();");
-  }
-
   // --- the point ---
-
-  // axes from a flat number of elements, neighbours last; the last in units of `pack`.
-  void decode(const std::vector<AxisId>& axes, const std::string& number) {
-    std::string rest = number;
-    for (size_t k = axes.size(); k-- > 0;) {
-      const AxisId a = axes[k];
-      const int64_t extent = kernel_.extent(a) / (packed(a) ? plan_.pack : 1);
-      std::string at = k == 0 ? rest : fmt::format("{} % {}", rest, literal(extent));
-      if (packed(a)) at = fmt::format("({}) * {}", at, plan_.pack);
-      axis_[a] = fmt::format("a{}", a);
-      line("const {} a{} = {};", index_type(), a, at);
-      if (k > 0) rest = fmt::format("({} / {})", rest, literal(extent));
-    }
-  }
 
   void find_point() {
     switch (plan_.kind) {
@@ -80,11 +47,13 @@ class StageText : ValueText {
         return;
       }
       case CudaTeam::warp:
+        if (kernel_.part) return;
         line("const {0} point = {0}(blockIdx.x) * {1} + threadIdx.x / 32;", index_type(), plan_.block_threads / 32);
         line("if (point >= {}) return;", literal(plan_.points));
         decode(plan_.outer, "point");
         return;
       case CudaTeam::block:
+        if (kernel_.part) return;
         line("const {0} point = {0}(blockIdx.x);", index_type());
         decode(plan_.outer, "point");
         return;
@@ -201,18 +170,13 @@ class StageText : ValueText {
 
   // The loops of a stage as one, divided among the team.
   void shared_stage(const Stage& stage, const std::vector<AxisId>& axes, uint64_t around) {
-    int64_t trips = 1;
-    for (AxisId a : axes) trips *= kernel_.extent(a) / (packed(a) ? plan_.pack : 1);
     const bool rows = keeps_row(axes);
     if (rows) {
-      line("#pragma unroll");
-      open(fmt::format("for (int t = 0; t < {}; ++t)", plan_.row_steps));
-      line("const {0} i = {0}({1}) + t * {2};", index_type(), rank(), plan_.team);
-      if (plan_.row_steps * plan_.team > trips) line("if (i >= {}) break;", trips);
+      row_loop(axes);
     } else {
-      open(fmt::format("for ({0} i = {0}({1}); i < {2}; i += {3})", index_type(), rank(), literal(trips), plan_.team));
+      open(fmt::format("for ({0} i = {0}({1}); i < {2}; i += {3})", index_type(), rank(), literal(packs_of(axes)), plan_.team));
+      decode(axes, "i");
     }
-    decode(axes, "i");
     if (std::any_of(axes.begin(), axes.end(), [&](AxisId a) { return packed(a); })) {
       elements(stage, around | bits(axes));
     } else {
@@ -230,7 +194,6 @@ class StageText : ValueText {
   // --- tiles of stores that transpose ---
 
   std::string tile_name(const TileStore& tile) const { return fmt::format("tile{}_{}", tile.stage, tile.store); }
-  DType dtype_of(const Store& s) const { return kernel_.buffers[s.buffer].dtype; }
 
   // Rows of a tile lie a word apart in the banks.
   void declare_tiles() {
@@ -244,6 +207,7 @@ class StageText : ValueText {
   void put(const Stage& stage, size_t k) {
     const Store& s = stage.stores[k];
     const TileStore* tile = tiles_[k];
+    if (s.mode == StoreMode::sum) return add_to_sum(s);
     if (!tile) return store(s);
     const DType dtype = dtype_of(s);
     line("{}[{}][{}] = {};", tile_name(*tile), axis_[tile->axes.across], axis_[tile->axes.along],
@@ -337,12 +301,10 @@ class StageText : ValueText {
 
   // --- rows in registers ---
 
-  bool keeps_row(const std::vector<AxisId>& axes) const { return plan_.row_steps > 0 && !axes.empty(); }
-
   // Loads in a row that a later stage needs again stay in registers.
   void find_kept(size_t s) {
     for (auto& [id, first] : kept_first_) first = false;
-    if (!keeps_row(plan_.stages[s])) return;
+    if (!plan_.keeps_loads || !keeps_row(plan_.stages[s])) return;
     const uint64_t row = bits(plan_.stages[s]);
     for (ValueId id = 0; id < kernel_.values.size(); ++id) {
       const Scalar& v = kernel_.values[id];
@@ -356,6 +318,33 @@ class StageText : ValueText {
       kept_first_[id] = true;
       line("{} l{}[{}];", in_pack ? pack_type(v.slot) : std::string(register_type(v.dtype)), id, plan_.row_steps);
     }
+  }
+
+  // What all rows of a part read alike is loaded before the first.
+  void load_columns() {
+    const auto stage = std::ranges::find_if(kernel_.stages, [](const Stage& s) { return !s.axes.empty(); });
+    if (!plan_.keeps_loads || stage == kernel_.stages.end()) return;
+    const std::vector<AxisId>& axes = plan_.stages[static_cast<size_t>(stage - kernel_.stages.begin())];
+    std::vector<ValueId> alike;
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      const Scalar& v = kernel_.values[id];
+      const bool in_row = v.kind == ScalarKind::load && axes_of_[id] != 0 && (axes_of_[id] & ~bits(axes)) == 0 && v.guards.empty();
+      if (!in_row || !v.index.dynamic.empty() || is_stored(v.slot)) continue;
+      const bool in_pack = plan_.pack_axis.has_value();
+      if (in_pack && !loads_pack(id)) continue;
+      alike.push_back(id), kept_[id] = in_pack, kept_first_[id] = false;
+      line("{} l{}[{}];", in_pack ? pack_type(v.slot) : std::string(register_type(v.dtype)), id, plan_.row_steps);
+    }
+    if (alike.empty()) return;
+    row_loop(axes);
+    for (ValueId id : alike) {
+      const Scalar& v = kernel_.values[id];
+      if (kept_[id])
+        line("l{}[t] = *reinterpret_cast<const {}*>(b{} + ({}));", id, pack_type(v.slot), v.slot, index(v.index));
+      else
+        line("l{}[t] = {};", id, value(id));
+    }
+    close();
   }
 
   bool is_stored(uint16_t buffer) const {
@@ -375,76 +364,9 @@ class StageText : ValueText {
     }
   }
 
-  // --- reductions across the team ---
-
-  std::string shuffled(DType dtype, const std::string& x) const {
-    if (dtype == DType::boolean) return fmt::format("bool(__shfl_xor_sync(0xffffffffu, i32({}), lanes))", x);
-    return fmt::format("__shfl_xor_sync(0xffffffffu, {}, lanes)", x);
-  }
-
-  void join(uint16_t index, const std::string& x, const std::string& place) {
-    const Accumulation& r = kernel_.reductions[index];
-    if (keeps_position(r))
-      line("if (comes_first_as_{}({}, {}, r{}, p{})) r{} = {}, p{} = {};", r.fold == Fold::arg_max ? "largest" : "least", x, place, index,
-           index, index, x, index, place);
-    else
-      line("r{} = {};", index, combine(r.fold, folded_dtype(r), fmt::format("r{}", index), x));
-  }
-
-  void finish(const std::vector<uint16_t>& reductions) {
-    synchronised_ = false;
-    if (!is_team() || reductions.empty()) return;
-    if (plan_.kind != CudaTeam::column) {
-      open("for (int lanes = 16; lanes > 0; lanes >>= 1)");
-      for (uint16_t r : reductions) {
-        const bool place = keeps_position(kernel_.reductions[r]);
-        const DType dtype = folded_dtype(kernel_.reductions[r]);
-        line("const {} x{} = {};", register_type(dtype), r, shuffled(dtype, fmt::format("r{}", r)));
-        if (place) line("const i64 q{} = __shfl_xor_sync(0xffffffffu, p{}, lanes);", r, r);
-        join(r, fmt::format("x{}", r), fmt::format("q{}", r));
-      }
-      close();
-    }
-    if (plan_.kind == CudaTeam::warp) return;
-    const bool column = plan_.kind == CudaTeam::column;
-    const int parts = column ? plan_.team : plan_.team / 32;
-    if (parts == 1) return;
-    const std::string own = column ? "threadIdx.y * 32 + threadIdx.x" : "threadIdx.x >> 5";
-    if (!column) open("if ((threadIdx.x & 31) == 0)");
-    for (uint16_t r : reductions) {
-      line("shared_r{}[{}] = r{};", r, own, r);
-      if (keeps_position(kernel_.reductions[r])) line("shared_p{}[{}] = p{};", r, own, r);
-    }
-    if (!column) close();
-    line("__syncthreads();");
-    for (uint16_t r : reductions) {
-      const std::string first = column ? "threadIdx.x" : "0", each = column ? "part * 32 + threadIdx.x" : "part";
-      line("r{0} = shared_r{0}[{1}];", r, first);
-      if (keeps_position(kernel_.reductions[r])) line("p{0} = shared_p{0}[{1}];", r, first);
-      open(fmt::format("for (int part = 1; part < {}; ++part)", parts));
-      join(r, fmt::format("shared_r{}[{}]", r, each), fmt::format("shared_p{}[{}]", r, each));
-      close();
-    }
-    synchronised_ = true;
-  }
-
-  void declare_shared() {
-    const bool column = plan_.kind == CudaTeam::column;
-    if (!column && (plan_.kind != CudaTeam::block || plan_.team <= 32)) return;
-    const int elements = column ? plan_.team * 32 : plan_.team / 32;
-    for (const Stage& stage : kernel_.stages)
-      for (uint16_t r : stage.reductions) {
-        const DType dtype = folded_dtype(kernel_.reductions[r]);
-        line("__shared__ {} shared_r{}[{}];", register_type(dtype), r, elements);
-        if (keeps_position(kernel_.reductions[r])) line("__shared__ i64 shared_p{}[{}];", r, elements);
-      }
-  }
-
-  const ThreadPlan& plan_;
   std::vector<bool> needed_;
   std::vector<const TileStore*> tiles_;                  // of the stage's stores
   std::string inside_;                                   // of a column: whether this lane has a point
-  bool synchronised_ = false;                            // the last stage ended with a barrier
   std::unordered_map<ValueId, bool> kept_, kept_first_;  // kept in registers: as packs; loaded in this stage
 };
 

@@ -18,6 +18,8 @@ constexpr int kPackBytes = 16;            // of the smallest elements
 constexpr int kWidestPack = 8;
 constexpr int64_t kSharedTile = 32 << 10;  // bytes that tiles of transposed stores take at most
 constexpr int64_t kRowRegisters = 32;      // words of a row that a thread keeps
+constexpr int64_t kSumRegisters = 184;     // of a warp's thread, sums over rows beside those
+constexpr int kWarpsOfRows = 4;            // in a block
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -31,6 +33,10 @@ class Planner {
     find_tiles();
     choose_team();
     choose_pack();
+    if (kernel_.part && plan_.kind == CudaTeam::warp && words_of_sums() > kSumRegisters) {
+      plan_.kind = CudaTeam::block;
+      choose_pack();
+    }
     choose_blocks();
     return std::move(plan_);
   }
@@ -77,7 +83,7 @@ class Planner {
 
   // Stores whose neighbours are not the loop's, where a stage is a tile of both axes.
   void find_tiles() {
-    if (ordered_ || kernel_.sequence) return;
+    if (ordered_ || kernel_.sequence || kernel_.part) return;
     int64_t left = kSharedTile;
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       const std::vector<AxisId>& axes = plan_.stages[s];
@@ -107,6 +113,10 @@ class Planner {
   void choose_team() {
     if (!plan_.tiles.empty()) {
       plan_.kind = CudaTeam::block;
+      return;
+    }
+    if (kernel_.part) {
+      plan_.kind = longest_ <= kWarpLoop ? CudaTeam::warp : CudaTeam::block;
       return;
     }
     if (ordered_ || longest_ < kShortLoop) return;
@@ -169,7 +179,7 @@ class Planner {
     if (plan_.pack == 1) plan_.pack_axis.reset();
   }
 
-  // The 32-bit words that a thread keeps of what several loops over the row load.
+  // The 32-bit words that a thread keeps of what several loops over the row load, and of what all rows read alike.
   int64_t words_of_row(int64_t steps) const {
     std::vector<int> loops(kernel_.values.size(), 0);
     for (const Stage& stage : kernel_.stages) {
@@ -180,11 +190,24 @@ class Planner {
     int64_t bytes = 0;
     for (size_t i = 0; i < kernel_.values.size(); ++i) {
       const Scalar& v = kernel_.values[i];
-      const bool kept = v.kind == ScalarKind::load && axes_of_[i] & row_axes_ && loops[i] > 1;
+      const bool alike = kernel_.part && loops[i] > 0 && (axes_of_[i] & ~row_axes_) == 0;
+      const bool kept = v.kind == ScalarKind::load && axes_of_[i] & row_axes_ && (loops[i] > 1 || alike);
       // Alone in a register, what is short of one takes it whole.
       if (kept) bytes += std::max<int64_t>(bytes_of(kernel_.buffers[v.slot].dtype) * plan_.pack, 4) * steps;
     }
     return divide_up(bytes, 4);
+  }
+
+  // The words that a thread of a warp keeps of a row and of sums over rows.
+  int64_t words_of_sums() {
+    int64_t sums = 0;
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.axes.empty()) continue;
+      row_axes_ = bits(stage.axes);
+      for (const Store& s : stage.stores) sums += s.mode == StoreMode::sum ? 1 : 0;
+    }
+    const int64_t steps = divide_up(longest_, int64_t{kWarp} * plan_.pack);
+    return sums * steps * plan_.pack + words_of_row(steps);
   }
 
   void choose_blocks() {
@@ -198,8 +221,8 @@ class Planner {
       }
       case CudaTeam::warp:
         plan_.team = kWarp;
-        plan_.block_threads = 4 * kWarp;
-        plan_.blocks = divide_up(plan_.points, 4);
+        plan_.block_threads = kWarpsOfRows * kWarp;
+        plan_.blocks = divide_up(plan_.points, kWarpsOfRows);
         break;
       case CudaTeam::block: {
         const int64_t wanted = divide_up(longest_, packed);
@@ -216,10 +239,11 @@ class Planner {
         return;
       }
     }
+    if (kernel_.part) plan_.blocks = kernel_.extent(*kernel_.part);
     keep_rows();
   }
 
-  // A row that all long stages go over stays in registers when it is short enough.
+  // A row that all long stages go over stays in registers when it is short enough; sums over rows do in any case.
   void keep_rows() {
     if (kernel_.sequence) return;
     int rows = 0;
@@ -229,9 +253,10 @@ class Planner {
       row_axes_ = bits(axes);
       ++rows;
     }
-    if (rows < 2) return;
+    if (rows < 2 && !kernel_.part) return;
     const int64_t steps = divide_up(longest_, int64_t{plan_.team} * plan_.pack);
-    if (words_of_row(steps) <= kRowRegisters) plan_.row_steps = steps;
+    plan_.keeps_loads = words_of_row(steps) <= kRowRegisters || (kernel_.part && plan_.kind == CudaTeam::warp);
+    if (plan_.keeps_loads || kernel_.part) plan_.row_steps = steps;
   }
 
   const Kernel& kernel_;

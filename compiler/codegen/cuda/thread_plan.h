@@ -15,6 +15,9 @@ struct TileStore {
   TransposedAxes axes;
 };
 
+// Sums over all rows that a kernel of rows keeps in its threads' registers at most.
+inline constexpr int64_t kColumnSums = 1 << 14;
+
 struct ThreadPlan {
   CudaTeam kind = CudaTeam::thread;
   int team = 1;                             // threads of a point
@@ -26,8 +29,11 @@ struct ThreadPlan {
   int pack = 1;
   // Rows whose elements stay in registers from stage to stage: steps of a thread through a row; 0: loops.
   int64_t row_steps = 0;
+  bool keeps_loads = false;      // what several stages load of a row is loaded once
   std::vector<TileStore> tiles;  // of blocks
   int64_t points = 1, blocks = 1;
+
+  int teams() const { return block_threads / team; }
 };
 
 ThreadPlan plan_threads(const Kernel& kernel);

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "compiler/ir/step_outputs.h"
 #include "compiler/precision/assign.h"
 #include "compiler/report/report.h"
 #include "compiler/simplify/expand.h"
@@ -21,6 +22,28 @@ extern "C" void* mmap(void* address, size_t length, int protection, int flags, i
 
 using namespace einc;
 
+namespace {
+
+Graph trained(const char* name, const Bindings& dims) {
+  return assign_precision(simplify(expand(compile_example(name, dims), Roots::training), Roots::training));
+}
+
+// What the report of a program says of a step with these outputs.
+void check_mapped(const Graph& whole, const Graph& step, const Bindings& dims) {
+  ReportOptions stated;
+  stated.given = dims;
+  stated.processor = native_processor();
+  stated.outputs = step.outputs.empty() ? StepOutputs::dropped : StepOutputs::kept;
+  CpuOptions options;
+  options.cache.clear();
+  const CpuProgram program(step, dims, options);
+  mapped_bytes = 0;
+  const Executor executor(program.program(), program.functions(), 1);
+  CHECK(Rational(static_cast<int64_t>(mapped_bytes)) == build_report(whole, stated).memory.peak_training.value);
+}
+
+}  // namespace
+
 TEST_CASE("memory: an executor maps the peak that the report states") {
   const std::pair<const char*, Bindings> models[] = {
       {"two_layer.ein", {{"batch", 64}, {"width", 40}, {"out", 24}}},
@@ -29,14 +52,31 @@ TEST_CASE("memory: an executor maps the peak that the report states") {
   };
   for (const auto& [name, dims] : models) {
     CAPTURE(name);
-    const Graph graph = assign_precision(simplify(expand(compile_example(name, dims), Roots::training), Roots::training));
-    const Report report =
-        build_report(graph, {.given = dims, .detail = Detail::totals, .device = {}, .training = {}, .processor = native_processor()});
-    CpuOptions options;
-    options.cache.clear();
-    const CpuProgram program(graph, dims, options);
-    mapped_bytes = 0;
-    const Executor executor(program.program(), program.functions(), 1);
-    CHECK(Rational(static_cast<int64_t>(mapped_bytes)) == report.memory.peak_training.value);
+    const Graph whole = trained(name, dims), alone = without_outputs(whole);
+    for (const Graph* graph : {&whole, &alone}) check_mapped(whole, *graph, dims);
   }
+}
+
+TEST_CASE("memory: a step whose outputs nobody reads needs less and trains the same") {
+  const Bindings dims{{"batch", 2}, {"seq", 32}, {"vocab", 100}, {"layers", 1}, {"heads", 2}, {"head", 16}};
+  const Graph whole = trained("gpt2.ein", dims), alone = without_outputs(whole);
+  REQUIRE(whole.outputs.size() == 1);
+  REQUIRE(alone.outputs.empty());
+  const TensorMap inputs = some_inputs(whole, dims), params = initial_params(whole, dims, 1), states = initial_states(whole, dims, 1);
+  const CpuRun with = run_cpu(whole, dims, inputs, params, states), without = run_cpu(alone, dims, inputs, params, states);
+  CHECK(same_bits(*with.loss, *without.loss));
+  CHECK(same_bits(with.params, without.params));
+  CHECK(same_bits(with.states, without.states));
+  const auto bytes = [&](const Graph& graph) { return form_graph(graph, dims, RunMode::training).plan.total_bytes; };
+  CHECK(bytes(alone) < bytes(whole));
+}
+
+TEST_CASE("memory: what training adds for its watchers, and the outputs of a program that minimizes nothing, stay") {
+  Graph graph = trained("two_layer.ein", {});
+  graph.outputs.push_back({Name("optimizer.gradient_norm"), graph.loss});
+  const Graph watched = without_outputs(graph);
+  REQUIRE(watched.outputs.size() == 1);
+  CHECK(watched.outputs[0].name == Name("optimizer.gradient_norm"));
+  graph.loss = NodeId{};
+  CHECK(without_outputs(graph).outputs.size() == graph.outputs.size());
 }

@@ -3,6 +3,8 @@
 // once, in both orientations.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "compiler/precision/assign.h"
@@ -123,4 +125,57 @@ TEST_CASE("cuda: GPT-2 in fp8") {
   // Of a block 4 products of weights, 2 of attention, and the logits; backward twice as many.
   CHECK(counts.library == 21);
   CHECK(counts.own == 0);
+}
+
+TEST_CASE("cuda: fp8 values that a program widens and multiplies are the library's as they are") {
+  const char* text = R"(
+dim m = 32, n = 48, k = 64
+input a: {}[m k]
+input b: {}[n k]
+output y: {}[m n] = cast(einsum(cast(a, f32), cast(b, f32), "m k, n k -> m n"), {})
+)";
+  struct Case {
+    const char *left, *right, *result;
+    bool for_library;
+  };
+  // Of two e5m2 it has no product.
+  for (const Case& c : {Case{"f8e4m3", "f8e4m3", "bf16", true}, Case{"f8e4m3", "f8e5m2", "f32", true},
+                        Case{"f8e5m2", "f8e4m3", "f16", true}, Case{"f8e5m2", "f8e5m2", "bf16", false}}) {
+    const std::string program_text = fmt::format(fmt::runtime(text), c.left, c.right, c.result, c.result);
+    CAPTURE(program_text);
+    const Graph graph = simplify(expand(compile_text(program_text), Roots::training), Roots::training);
+    CudaOptions cuda;
+    cuda.library_products = 1;
+    const auto program = compile_for_cuda(graph, {}, cuda);
+    const auto& calls = program->executable.calls;
+    CHECK((calls.size() == 1 && calls[0].gemm && calls[0].gemm->left.dtype != DType::f32) == c.for_library);
+    InterpretOptions options;
+    options.arithmetic = Arithmetic::stored;
+    const TensorMap inputs = some_inputs(graph, {});
+    const InterpretResult wanted = interpret(graph, {}, inputs, {}, {}, options);
+    const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Fusion::on, 1);
+    CHECK(distance(found.outputs[0].second, wanted.outputs[0].second) < 1e-3);
+  }
+}
+
+TEST_CASE("cuda: widened fp8 values that are read otherwise, too, still are") {
+  const Graph graph = simplify(expand(compile_text(R"(
+dim m = 32, n = 48, k = 64
+input a: f8e4m3[m k]
+input b: f8e4m3[n k]
+wide = cast(a, f32)
+sums = einsum(wide, cast(b, f32), "m k, n k -> m n")
+output y = cast(sums, bf16)
+output largest = max(sums, n)
+output doubled = wide + wide
+)"),
+                                      Roots::training),
+                               Roots::training);
+  const TensorMap inputs = some_inputs(graph, {});
+  InterpretOptions options;
+  options.arithmetic = Arithmetic::stored;
+  const InterpretResult wanted = interpret(graph, {}, inputs, {}, {}, options);
+  const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Fusion::on, 1);
+  REQUIRE(found.outputs.size() == 3);
+  for (size_t i = 0; i < found.outputs.size(); ++i) CHECK(distance(found.outputs[i].second, wanted.outputs[i].second) < 1e-3);
 }
