@@ -1,6 +1,7 @@
 #include "compiler/driver/emit_cuda.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -26,6 +27,17 @@ std::string source_of(const CudaExecutable& executable) {
   std::string text = executable.prelude;
   for (const std::string& function : executable.texts) text += "\n" + function;
   return text;
+}
+
+// "; with launch 10, where that is faster: plus a bias, GELU".
+std::string epilogue_text(const CudaExecutable& executable, size_t product) {
+  for (const CudaFusedProduct& fused : executable.fused) {
+    if (fused.product != product) continue;
+    std::vector<uint32_t> others = fused.parts;
+    std::erase(others, fused.product);
+    return fmt::format("; as one with launch {}, where that is no slower: {}", fmt::join(others, ", "), describe(fused.gemm.epilogue));
+  }
+  return "";
 }
 
 void print_use(const std::vector<cuda::KernelUse>& kernels) {
@@ -58,7 +70,7 @@ std::string explain_gemm(const CudaProgramText& program) {
     text += fmt::format("launch {}: {}{}{}: ", i, launch.label, launch.location.empty() ? "" : ", ", launch.location);
     const GemmMapping mapping = map_gemm(kernel);
     if (program.executable.calls[i].gemm)
-      text += "cuBLASLt, " + describe(*mapping.gemm);
+      text += "cuBLASLt, " + describe(*mapping.gemm) + epilogue_text(program.executable, i);
     else
       text += fmt::format("a kernel of its own: {}", mapping.gemm ? "it is small" : mapping.reason);
     text += "\n";

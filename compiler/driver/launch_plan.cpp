@@ -19,7 +19,7 @@ class Plan {
   std::string text() {
     std::string out = head() + memory();
     for (const BufferCopy& copy : p_.snapshots) out += fmt::format("before: {} <- {}\n", name_of(copy.target), name_of(copy.value));
-    for (size_t i = 0; i < p_.launches.size(); ++i) out += launch(i);
+    for (size_t i = 0; i < p_.launches.size(); ++i) out += launch(i) + together(i);
     for (const BufferCopy& copy : p_.copies) out += fmt::format("after: {} <- {}\n", name_of(copy.target), name_of(copy.value));
     for (const ExecutableOutput& output : p_.outputs) out += fmt::format("output {}: {}\n", output.name, name_of(output.buffer));
     if (p_.loss >= 0) out += fmt::format("loss: {}\n", name_of(static_cast<uint32_t>(p_.loss)));
@@ -31,8 +31,10 @@ class Plan {
     const auto count = [&](auto is) { return static_cast<size_t>(std::ranges::count_if(executable_.calls, is)); };
     const size_t products = count([](const CudaCall&c) { return c.gemm.has_value(); }),
                  joined = count([](const CudaCall&c) { return c.done_before; });
-    return fmt::format("{} launches: {} of {} different kernels, {} products by cuBLASLt\n", p_.launches.size() - joined,
-                       p_.launches.size() - products - joined, p_.functions.size(), products);
+    std::string text = fmt::format("{} launches: {} of {} different kernels, {} products by cuBLASLt", p_.launches.size() - joined,
+                                   p_.launches.size() - products - joined, p_.functions.size(), products);
+    if (!executable_.fused.empty()) text += fmt::format(", {} of which may do what other launches do", executable_.fused.size());
+    return text + "\n";
   }
 
   std::string memory() const {
@@ -80,6 +82,23 @@ class Plan {
   std::string names(const Launch& launch, const std::vector<uint32_t>& places) const {
     std::string text;
     for (const uint32_t b : places) text += (text.empty() ? "" : ", ") + name_of(launch.buffers[b]);
+    return text;
+  }
+
+  // What may run in the place of a launch.
+  std::string together(size_t index) const {
+    std::string text;
+    for (const CudaFusedProduct& fused : executable_.fused) {
+      if (fused.at != index) continue;
+      std::vector<uint32_t> others = fused.parts;
+      std::erase(others, static_cast<uint32_t>(index));
+      if (fused.product == index)
+        text += fmt::format("  or {}, instead of launch {}\n", describe(fused.gemm.epilogue), fmt::join(others, ", "));
+      else
+        text += fmt::format("  or by the product of launch {}: {}\n", fused.product, describe(fused.gemm.epilogue));
+      if (fused.cast)
+        text += fmt::format("  the bias first in {}, at {}\n", to_string(fused.gemm.result.dtype), p_.buffers[fused.cast->to].offset);
+    }
     return text;
   }
 

@@ -51,7 +51,11 @@ GroupWork JoinRules::work_of(NodeId id) const {
   work.largest = graph_.count(id);
   if (op == Op::contract) work.contractions = 1, work.contracted = work.largest, work.for_library = suits_library(graph_, id, target_);
   if (reduces(op)) work.reductions = 1, work.reduces_rows = work.largest > 1;
-  if (op == Op::reduce) work.reduced = graph_[id].as<ReduceAttr>().axes;
+  if (op == Op::reduce) {
+    work.reduced = graph_[id].as<ReduceAttr>().axes;
+    const auto& readers = values_.readers(graph_[id].operands[0]);
+    work.goes_with_product = std::ranges::any_of(readers, [&](NodeId r) { return sums_operand(graph_, id, r, target_); });
+  }
   work.transposes = transposes_[id.index];
   work.tables = values_.is_table(id);
   return work;
@@ -60,6 +64,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
 std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const {
   if (a.attention || b.attention) return "attention is a kernel of its own";
   if (a.ordered || b.ordered) return "its loops have an order of their own";
+  if (a.goes_with_product || b.goes_with_product) return "a library sums it along with a product";
   if ((a.checked && b.trained) || (a.trained && b.checked)) return "a step whose loss or gradients are not finite ends between them";
   if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";

@@ -164,6 +164,22 @@ bool scales_product(const BoundGraph& graph, NodeId id, NodeId product) {
   return false;
 }
 
+bool sums_operand(const BoundGraph& graph, NodeId id, NodeId product, const KernelTarget& target) {
+  const Node& node = graph[id];
+  if (node.op != Op::reduce || node.as<ReduceAttr>().fn != ReduceFn::sum || graph[product].type.dtype != node.type.dtype) return false;
+  const NodeId x = node.operands[0];
+  if (is_fp8(graph[x].type.dtype) || !suits_library(graph, product, target)) return false;
+  const ContractionLabels labels(graph, product, product);
+  for (size_t t : {0, 1}) {
+    if (labels.tensors[t] != x) continue;
+    bool alike = true;
+    for (size_t i = 0; i < labels.of[t].size(); ++i)
+      alike = alike && (graph.shape(x)[i] == 1 || labels.is_depth(t, i) == node.as<ReduceAttr>().axes.contains(static_cast<int>(i)));
+    if (alike) return true;
+  }
+  return false;
+}
+
 void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target) {
   if (target.library_products) Chooser(graph, roots, target).run();
 }

@@ -12,6 +12,8 @@ bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& targe
 bool suits_library_as_fp8(const BoundGraph& graph, NodeId id, const KernelTarget& target);
 // Whether a node is a product of fp8 operands times a number: the library multiplies by that, too.
 bool scales_product(const BoundGraph& graph, NodeId id, NodeId product);
+// Whether a node sums an operand of a library's product over what the product sums over: the library does both in one call.
+bool sums_operand(const BoundGraph& graph, NodeId id, NodeId product, const KernelTarget& target);
 
 // Fills graph.order of values that no one outside sees: not `roots`, sources or views.
 void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target);

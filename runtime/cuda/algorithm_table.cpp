@@ -23,9 +23,14 @@ fs::path default_file() {
 }
 
 // KEY = WORKSPACE WORD... (eight words)
-std::string line_of(const std::string& key, const AlgorithmTable::Entry& entry) {
-  return fmt::format("{} = {} {:x}\n", key, entry.workspace_bytes, fmt::join(entry.algorithm.data, " "));
+std::string text_of(const AlgorithmTable::Entry& entry) {
+  return fmt::format("{} {:x}", entry.workspace_bytes, fmt::join(entry.algorithm.data, " "));
 }
+
+// KEY = together, or KEY = apart
+std::string text_of(AlgorithmTable::Way way) { return way == AlgorithmTable::Way::together ? "together" : "apart"; }
+
+std::string line_of(const std::string& key, const std::string& value) { return fmt::format("{} = {}\n", key, value); }
 
 std::optional<AlgorithmTable::Entry> parse_entry(const char* text) {
   AlgorithmTable::Entry entry;
@@ -59,7 +64,10 @@ void AlgorithmTable::read() {
   while (std::getline(in, line)) {
     const size_t at = line.find(" = ");
     if (at == std::string::npos) continue;
-    if (const auto entry = parse_entry(line.c_str() + at + 3)) entries_.emplace(line.substr(0, at), *entry);
+    const std::string key = line.substr(0, at), value = line.substr(at + 3);
+    for (const Way way : {Way::together, Way::apart})
+      if (value == text_of(way)) ways_.emplace(key, way);
+    if (const auto entry = parse_entry(value.c_str())) entries_.emplace(key, *entry);
   }
 }
 
@@ -69,18 +77,31 @@ AlgorithmTable::Entry AlgorithmTable::of(const std::string& key, const std::func
   if (const auto found = entries_.find(key); found != entries_.end()) return found->second;
   const Entry entry = choose();
   entries_.emplace(key, entry);
-  append(key, entry);
+  append(key, text_of(entry));
   return entry;
 }
 
+AlgorithmTable::Way AlgorithmTable::way_of(const std::string& key, const std::function<Way()>& choose) {
+  {
+    const std::lock_guard lock(mutex_);
+    used_.insert(key);
+    if (const auto found = ways_.find(key); found != ways_.end()) return found->second;
+  }
+  const Way way = choose();  // which asks for algorithms
+  const std::lock_guard lock(mutex_);
+  if (const auto [known, fresh] = ways_.emplace(key, way); !fresh) return known->second;
+  append(key, text_of(way));
+  return way;
+}
+
 // One write for a line, so that processes that add at once do not mix theirs.
-void AlgorithmTable::append(const std::string& key, const Entry& entry) {
+void AlgorithmTable::append(const std::string& key, const std::string& value) {
   if (file_.empty()) return;
   std::error_code ignored;
   fs::create_directories(file_.parent_path(), ignored);
   std::FILE* out = std::fopen(file_.c_str(), "a");
   if (!out) return;
-  std::string text = line_of(key, entry);
+  std::string text = line_of(key, value);
   if (fs::file_size(file_, ignored) == 0) text = std::string(kFirstLine) + "\n" + text;
   std::fwrite(text.data(), 1, text.size(), out);
   std::fclose(out);
@@ -89,7 +110,10 @@ void AlgorithmTable::append(const std::string& key, const Entry& entry) {
 uint64_t AlgorithmTable::used_hash() const {
   const std::lock_guard lock(mutex_);
   std::string text;
-  for (const std::string& key : used_) text += line_of(key, entries_.at(key));
+  for (const std::string& key : used_) {
+    if (const auto entry = entries_.find(key); entry != entries_.end()) text += line_of(key, text_of(entry->second));
+    if (const auto way = ways_.find(key); way != ways_.end()) text += line_of(key, text_of(way->second));
+  }
   return fnv1a(text);
 }
 

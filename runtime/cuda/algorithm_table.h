@@ -1,5 +1,6 @@
-// Which of cuBLASLt's algorithms multiplies matrices of which shape: measured once for each shape and kept in a file, because another
-// algorithm sums in another order. A text file of one line for each shape; lines are added, never changed.
+// Which of cuBLASLt's algorithms multiplies matrices of which shape, and whether with what is made of the product: measured once for each
+// shape and kept in a file, because another algorithm sums in another order. A text file of one line for each shape; lines are added, never
+// changed.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -27,16 +28,20 @@ class AlgorithmTable {
   };
   // `key`: all that the choice depends on, in one line. `choose` is asked when the table has none.
   Entry of(const std::string& key, const std::function<Entry()>& choose);
+  // Whether a product and what is made of it are one call or launches of their own.
+  enum class Way : uint8_t { together, apart };
+  Way way_of(const std::string& key, const std::function<Way()>& choose);
   // Of the entries that this process has used: what a run's bits depend on.
   uint64_t used_hash() const;
 
  private:
   void read();
-  void append(const std::string& key, const Entry& entry);
+  void append(const std::string& key, const std::string& value);
 
   std::filesystem::path file_;
   mutable std::mutex mutex_;
   std::map<std::string, Entry> entries_;
+  std::map<std::string, Way> ways_;
   std::set<std::string> used_;
 };
 

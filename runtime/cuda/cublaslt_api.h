@@ -28,9 +28,14 @@ inline constexpr int kLtF32 = 0, kLtF64 = 1, kLtF16 = 2, kLtBf16 = 14, kLtE4m3 =
 inline constexpr int kLtSumsF32 = 68, kLtSumsF64 = 70, kLtSumsTf32 = 77;
 // Attributes.
 inline constexpr int kLtTransposeA = 3, kLtTransposeB = 4, kLtScaleA = 17, kLtFastSums = 25;
+inline constexpr int kLtEpilogue = 7, kLtBias = 8, kLtGeluInput = 11, kLtGeluInputLeading = 12;
 inline constexpr int kLtBatchCount = 5, kLtBatchStride = 6;
 inline constexpr int kLtMaxWorkspace = 1, kLtReductionSchemes = 3, kLtAlignmentA = 5, kLtAlignmentB = 6, kLtAlignmentC = 7,
                      kLtAlignmentD = 8;
+// Epilogues (cublasLtEpilogue_t): bits of which kLtPlain stands alone. A GELU is the tanh form; its input's rows are multiples of 8 long.
+inline constexpr uint32_t kLtPlain = 1, kLtAddBias = 4, kLtGelu = 32, kLtKeepGeluInput = 128, kLtGeluSlope = 64 | 128, kLtSumsOfA = 256,
+                          kLtSumsOfB = 512;
+inline constexpr int64_t kLtGeluStep = 8;
 // Of sums that several blocks share: in the workspace, each block its own part, added in one order.
 inline constexpr uint32_t kLtReduceInWorkspace = 2;
 

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/random.h"
+#include "runtime/cuda/launch_place.h"
 #include "runtime/executor/index_fault.h"
 #include "runtime/executor/initialize.h"
 
@@ -21,10 +21,6 @@ namespace {
 
 using cuda::DeviceMemory;
 using cuda::OwnedStream;
-
-std::string place_of(const Launch& launch) {
-  return launch.location.empty() ? fmt::format(", in '{}'", launch.label) : fmt::format(", in '{}' ({})", launch.label, launch.location);
-}
 
 // Every launch is waited for, so that a failure names it: slow.
 bool is_blocking() {
@@ -92,6 +88,8 @@ void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
   if (std::exchange(addresses_[buffer], memory) != memory) {
     graphs_ = {};
     gemms_.clear();
+    together_.clear();
+    part_of_.clear();
     table_of_.clear();
   }
 }
@@ -200,34 +198,20 @@ void CudaExecutor::upload_tables() {
   for (const auto& [launch, begin] : begins) table_of_[launch] = tables_.get() + begin * sizeof(uint64_t);
 }
 
-void CudaExecutor::plan_gemms() {
-  if (!gemms_.empty()) return;
-  const auto is_free = [&](uint32_t buffer) { return !is_source(program().buffers[buffer].role); };
-  for (size_t l = 0; l < executable_.calls.size(); ++l)
-    if (const auto& gemm = executable_.calls[l].gemm)
-      gemms_.emplace(std::piecewise_construct, std::forward_as_tuple(l),
-                     std::forward_as_tuple(*gemm, addresses_,
-                                           cuda::GemmWorkspace{place_.workspace ? place_.workspace->get() : 0,
-                                                               static_cast<size_t>(executable_.workspace_bytes)},
-                                           cuda::AlgorithmTable::get(), stream(), is_free, place_of(program().launches[l])));
-}
-
-void CudaExecutor::launch(size_t index) {
-  if (executable_.calls[index].done_before) return;
-  if (const auto gemm = gemms_.find(index); gemm != gemms_.end())
-    gemm->second.run(stream(), place_of(program().launches[index]));
-  else
-    launch_kernel(index);
-}
-
 void CudaExecutor::launch_kernel(size_t index) {
   const Launch& launch = program().launches[index];
-  const CudaCall& call = executable_.calls[index];
   std::vector<uint64_t> pointers;
   if (const auto table = table_of_.find(index); table != table_of_.end())
     pointers.push_back(table->second);
   else
     for (const uint32_t b : launch.buffers) pointers.push_back(addresses_[b]);
+  CudaGrid grid = executable_.calls[index].grid;
+  grid.blocks[1] *= static_cast<uint32_t>(executable_.calls[index].together.size() + 1);
+  call_kernel(index, launch.function, grid, std::move(pointers));
+}
+
+// A function on buffers, or on a table of them, in the place of a launch.
+void CudaExecutor::call_kernel(size_t index, uint32_t function, const CudaGrid& grid, std::vector<uint64_t> pointers) {
   pointers.push_back(control_.get() + offsetof(Control, step));
   pointers.push_back(control_.get() + sizeof(Control) + first_key_[index] * sizeof(uint64_t));
   pointers.push_back(control_.get() + offsetof(Control, fault));
@@ -235,12 +219,11 @@ void CudaExecutor::launch_kernel(size_t index) {
   for (uint64_t& pointer : pointers) arguments.push_back(&pointer);
   auto number = static_cast<int32_t>(index);
   arguments.push_back(&number);
-  const auto [bx, alone, bz] = call.grid.blocks;
-  const auto by = alone * static_cast<uint32_t>(call.together.size() + 1);
-  const auto [tx, ty, tz] = call.grid.threads;
-  cuda::check(cuda::driver().cuLaunchKernel(kernels_.kernel(launch.function), bx, by, bz, tx, ty, tz, call.grid.shared_bytes, stream(),
+  const auto [bx, by, bz] = grid.blocks;
+  const auto [tx, ty, tz] = grid.threads;
+  cuda::check(cuda::driver().cuLaunchKernel(kernels_.kernel(function), bx, by, bz, tx, ty, tz, grid.shared_bytes, stream(),
                                             arguments.data(), nullptr),
-              "cuLaunchKernel", place_of(launch));
+              "cuLaunchKernel", place_of(program().launches[index]));
 }
 
 void CudaExecutor::copy_all(const std::vector<BufferCopy>& copies) {
@@ -305,12 +288,12 @@ NonFinite CudaExecutor::run_while_finite(uint64_t seed, uint64_t step) {
   return fault;
 }
 
-void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on) {
+void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on, Products products) {
   prepare(seed, step);
   upload_control();
   copy_all(program().snapshots);
   for (size_t l = 0; l < program().launches.size(); ++l) {
-    launch(l);
+    launch(l, products);
     read_control(staged().at_half);
     if (l + 1 == split_) read_numbers();
     cuda::check(cuda::driver().cuStreamSynchronize(stream()), "cuStreamSynchronize", place_of(program().launches[l]));
@@ -343,6 +326,11 @@ std::vector<LaunchSpan> CudaExecutor::run_traced(uint64_t seed, uint64_t step) {
   std::vector<LaunchSpan> spans;
   for (size_t l = 0; l + 1 < events.size(); ++l)
     spans.push_back({static_cast<uint32_t>(l), 0, l == 0 ? 0 : spans.back().end, since(l + 1)});
+  for (const auto& [l, f] : part_of_) {  // the time is the product's, wherever it ran; its other parts take none
+    const CudaFusedProduct& fused = executable_.fused[f];
+    if (l != fused.at) spans[l].end = spans[l].begin;
+    if (l == fused.product) std::swap(spans[l].launch, spans[fused.at].launch);
+  }
   return spans;
 }
 

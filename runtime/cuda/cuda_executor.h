@@ -65,11 +65,13 @@ class CudaExecutor {
   void run(uint64_t seed, uint64_t step);
   // As run, unless a checked number is not finite: nothing after the last of them is run then.
   NonFinite run_while_finite(uint64_t seed, uint64_t step);
-  // As run, waiting for every launch, as long as `goes_on` says so after it; a failure names the launch.
-  void run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on);
+  // As run, waiting for every launch, as long as `goes_on` says so after it; a failure names the launch. `apart`: what a product's epilogue
+  // does otherwise is done by launches of their own, so that each leaves its values.
+  enum class Products : uint8_t { as_chosen, apart };
+  void run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on, Products products = Products::as_chosen);
   // As run; tells when the GPU worked on each launch, in their order: seconds since the first one began, as the GPU's events count them.
   std::vector<LaunchSpan> run_traced(uint64_t seed, uint64_t step);
-  // Chooses how cuBLASLt multiplies; a run does it when it was not done.
+  // Chooses how cuBLASLt multiplies, and with which epilogues; a run does it when it was not done.
   void plan_gemms();
   // Until all runs are done. Throws as run.
   void wait();
@@ -101,8 +103,14 @@ class CudaExecutor {
   void enqueue(Half half);
   void upload_control();
   void upload_tables();
-  void launch(size_t index);
+  void launch(size_t index, Products products = Products::as_chosen);
   void launch_kernel(size_t index);
+  void call_kernel(size_t index, uint32_t function, const CudaGrid& grid, std::vector<uint64_t> pointers);
+  cuda::GemmPlan plan(const CudaGemm& gemm, size_t index);
+  void plan_fused();
+  bool takes_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan);
+  void run_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan);
+  double seconds(const std::function<void()>& work) const;
   void copy_all(const std::vector<BufferCopy>& copies);
   void read_control(Control& to);
   void read_numbers();
@@ -126,6 +134,9 @@ class CudaExecutor {
   std::map<size_t, cuda::DevicePointer> table_of_;  // by launch
   std::array<cuda::OwnedGraphExec, 2> graphs_;
   std::map<size_t, cuda::GemmPlan> gemms_;  // by launch
+  // Of products that are made with their epilogues; and by launch, which of them it is part of.
+  std::map<size_t, cuda::GemmPlan> together_;
+  std::map<size_t, size_t> part_of_;
 };
 
 }  // namespace einc

@@ -93,9 +93,10 @@ class CudaRunner : public Runner {
       held = executor.get(buffer);
       return held.bytes.data();
     };
-    const WatchedRun run{executor.program(), values,
-                         [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on); },
-                         parts_[part]->orders};
+    const WatchedRun run{
+        executor.program(), values,
+        [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on, CudaExecutor::Products::apart); },
+        parts_[part]->orders};
     return einc::find_fault(run, checked_numbers(info_, part, executor.program()), what);
   }
 

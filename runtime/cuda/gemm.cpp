@@ -79,6 +79,30 @@ std::string text_of(const CudaMatrix& m, DevicePointer address) {
   return fmt::format("{}{} {}/{} @{}", to_string(m.dtype), m.transposed ? "T" : "", m.leading, m.batch_stride, alignment_of(address));
 }
 
+uint32_t bits_of(const CudaEpilogue& epilogue) {
+  if (epilogue.left_sums) return kLtSumsOfB;
+  if (epilogue.right_sums) return kLtSumsOfA;
+  if (epilogue.activation == CudaActivation::gelu_slope) return kLtGeluSlope;
+  uint32_t bits = epilogue.activation == CudaActivation::gelu ? kLtGelu : 0;
+  if (bits != 0 && epilogue.input) bits |= kLtKeepGeluInput;
+  if (epilogue.bias) bits |= kLtAddBias;
+  return bits == 0 ? kLtPlain : bits;
+}
+
+// The vector that goes with an epilogue: what is added, or where sums go.
+const std::optional<CudaVector>& vector_of(const CudaEpilogue& epilogue) {
+  return epilogue.left_sums ? epilogue.left_sums : epilogue.right_sums ? epilogue.right_sums : epilogue.bias;
+}
+
+std::string text_of(const CudaEpilogue& epilogue, std::span<const DevicePointer> addresses) {
+  if (epilogue.is_none()) return "";
+  std::string text = fmt::format(", epilogue {}", bits_of(epilogue));
+  if (const auto& vector = vector_of(epilogue)) text += fmt::format(" @{}", alignment_of(addresses[vector->buffer]));
+  if (epilogue.input) text += fmt::format(", GELU's input @{}", alignment_of(addresses[*epilogue.input]));
+  if (epilogue.addend) text += fmt::format(", plus @{}", alignment_of(addresses[*epilogue.addend]));
+  return text;
+}
+
 }  // namespace
 
 void fill_random(DevicePointer memory, size_t bytes, Stream stream) {
@@ -110,9 +134,23 @@ GemmPlan::Operand GemmPlan::operand(const CudaMatrix& matrix, int64_t batch, int
   return made;
 }
 
+void GemmPlan::set_epilogue(const CudaGemm& gemm, std::span<const DevicePointer> addresses) {
+  const CudaEpilogue& epilogue = gemm.epilogue;
+  if (epilogue.is_none()) return;
+  EINC_CHECK(gemm.batch == 1 && (!vector_of(epilogue) || vector_of(epilogue)->dtype == gemm.result.dtype), "an epilogue of another form");
+  set(matmul_.get(), kLtEpilogue, bits_of(epilogue));
+  if (const auto& vector = vector_of(epilogue)) set(matmul_.get(), kLtBias, addresses[vector->buffer]);
+  if (epilogue.input) {
+    set(matmul_.get(), kLtGeluInput, addresses[*epilogue.input]);
+    set(matmul_.get(), kLtGeluInputLeading, gemm.result.leading);
+  }
+  if (epilogue.addend) addend_ = addresses[*epilogue.addend];
+}
+
 GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> addresses, GemmWorkspace workspace, AlgorithmTable& table,
                    Stream stream, const std::function<bool(uint32_t buffer)>& is_free, const std::string& where)
     : in_f64_(given.sums == CudaSums::f64), workspace_(workspace) {
+  EINC_CHECK(given.epilogue.is_none() || !given.result.transposed, "an epilogue's result lies by columns");
   const CudaGemm gemm = by_rows(given);
   EINC_CUBLASLT_CALL(cublasLtMatmulDescCreate, matmul_.out(), sums_of(gemm.sums), in_f64_ ? kLtF64 : kLtF32);
   set(matmul_.get(), kLtTransposeA, static_cast<int32_t>(gemm.right.transposed));
@@ -123,11 +161,12 @@ GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> address
   a_ = operand(gemm.right, gemm.batch, gemm.depth, gemm.columns, addresses);
   b_ = operand(gemm.left, gemm.batch, gemm.rows, gemm.depth, addresses);
   d_ = operand(gemm.result, gemm.batch, gemm.rows, gemm.columns, addresses);
-  const std::string key =
-      fmt::format("{}, cuBLASLt {}: {} of {} x {} x {} in {}, {} by {} to {}, workspace {}", Gpu::get().name(),
-                  cublaslt().cublasLtGetVersion(), gemm.batch, gemm.rows, gemm.depth, gemm.columns, sums_of(gemm.sums),
-                  text_of(gemm.left, b_.address), text_of(gemm.right, a_.address), text_of(gemm.result, d_.address), workspace.bytes);
-  entry_ = table.of(key, [&] {
+  set_epilogue(gemm, addresses);
+  key_ = fmt::format("{}, cuBLASLt {}: {} of {} x {} x {} in {}, {} by {} to {}, workspace {}{}", Gpu::get().name(),
+                     cublaslt().cublasLtGetVersion(), gemm.batch, gemm.rows, gemm.depth, gemm.columns, sums_of(gemm.sums),
+                     text_of(gemm.left, b_.address), text_of(gemm.right, a_.address), text_of(gemm.result, d_.address), workspace.bytes,
+                     text_of(gemm.epilogue, addresses));
+  entry_ = table.of(key_, [&] {
     const auto fill = [&](const CudaMatrix& matrix, const Operand& held) {
       if (is_free(matrix.buffer)) fill_random(held.address, held.bytes, stream);
     };
@@ -144,7 +183,7 @@ AlgorithmTable::Entry GemmPlan::choose(Stream stream, const std::string& where) 
   set(preference.get(), kLtReductionSchemes, kLtReduceInWorkspace);
   set(preference.get(), kLtAlignmentA, alignment_of(a_.address));
   set(preference.get(), kLtAlignmentB, alignment_of(b_.address));
-  set(preference.get(), kLtAlignmentC, alignment_of(d_.address));
+  set(preference.get(), kLtAlignmentC, alignment_of(addend_ ? addend_ : d_.address));
   set(preference.get(), kLtAlignmentD, alignment_of(d_.address));
   std::vector<LtCandidate> candidates(kCandidates);
   int found = 0;
@@ -184,10 +223,10 @@ Result GemmPlan::multiply(const AlgorithmTable::Entry& entry, Stream stream) con
   const float one = 1, zero = 0;
   const double one_f64 = 1, zero_f64 = 0;
   const void* alpha = in_f64_ ? static_cast<const void*>(&one_f64) : &one;
-  const void* beta = in_f64_ ? static_cast<const void*>(&zero_f64) : &zero;
+  const void* beta = in_f64_ ? static_cast<const void*>(&zero_f64) : addend_ ? &one : &zero;
   return cublaslt().cublasLtMatmul(handle(), matmul_.get(), alpha, a_.address, a_.layout.get(), b_.address, b_.layout.get(), beta,
-                                   d_.address, d_.layout.get(), d_.address, d_.layout.get(), &entry.algorithm, workspace_.memory,
-                                   workspace_.bytes, stream);
+                                   addend_ ? addend_ : d_.address, d_.layout.get(), d_.address, d_.layout.get(), &entry.algorithm,
+                                   workspace_.memory, workspace_.bytes, stream);
 }
 
 void GemmPlan::run(Stream stream, const std::string& where) const { check_cublaslt(multiply(entry_, stream), "cublasLtMatmul", where); }

@@ -52,6 +52,8 @@ class GemmPlan {
            const std::function<bool(uint32_t buffer)>& is_free, const std::string& where);
 
   void run(Stream stream, const std::string& where) const;
+  // All that cuBLASLt's choice depends on, in one line.
+  const std::string& key() const { return key_; }
 
  private:
   struct Operand {
@@ -61,13 +63,16 @@ class GemmPlan {
   };
 
   Operand operand(const CudaMatrix& matrix, int64_t batch, int64_t rows, int64_t columns, std::span<const DevicePointer> addresses);
+  void set_epilogue(const CudaGemm& gemm, std::span<const DevicePointer> addresses);
   Result multiply(const AlgorithmTable::Entry& entry, Stream stream) const;
   AlgorithmTable::Entry choose(Stream stream, const std::string& where) const;
   double seconds(const AlgorithmTable::Entry& entry, Stream stream) const;
 
   OwnedMatmul matmul_;
   Operand a_, b_, d_;
+  DevicePointer addend_ = 0;  // lies as the result does; 0: none
   bool in_f64_;
+  std::string key_;
   GemmWorkspace workspace_;
   AlgorithmTable::Entry entry_;
 };

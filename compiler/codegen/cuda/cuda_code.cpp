@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
+#include "compiler/codegen/cuda/fuse_products.h"
 #include "compiler/codegen/cuda/join_launches.h"
 #include "compiler/codegen/cuda/kernel_text.h"
 #include "compiler/codegen/cuda/map_gemm.h"
@@ -47,10 +49,12 @@ class Maker {
   }
 
   // Memory that kernels use while they run lies behind what the program has of its own, before the sources.
-  void finish() {
+  void finish(const KernelList& list) {
     Executable& program = out_.program;
-    for (size_t f = 0; f < functions_.size(); ++f) program.functions.push_back(fmt::format("k{}", f));
+    for (size_t f = 0; f < functions_.size(); ++f) name_function(f);
     join_launches(out_, written_);
+    out_.fused = find_fused_products(out_, graph_, list, written_);
+    for (CudaFusedProduct& fused : out_.fused) add_cast(fused);
     for (size_t f = 0; f < functions_.size(); ++f)
       out_.texts.push_back(
           definition(functions_[f], program.functions[f], out_.by_table[f] ? BufferPassing::by_table : BufferPassing::one_by_one));
@@ -72,9 +76,41 @@ class Maker {
       Launch& launch = program.launches[i];
       if (!out_.calls[i].gemm && functions_[launch.function].scratch_bytes > 0) launch.buffers.push_back(scratch);
     }
+    for (CudaFusedProduct& fused : out_.fused)
+      if (fused.cast) fused.cast->to = fused.gemm.epilogue.bias->buffer = scratch;
   }
 
  private:
+  void name_function(size_t f) { out_.program.functions.push_back(fmt::format("k{}", f)); }
+
+  // cuBLASLt adds a bias in the format of the result.
+  void add_cast(CudaFusedProduct& fused) {
+    const CudaGemm& g = fused.gemm;
+    if (!g.epilogue.bias || g.epilogue.bias->dtype == g.result.dtype) return;
+    const auto [known, fresh] = cast_of_.try_emplace({g.columns, g.result.dtype}, static_cast<uint32_t>(functions_.size()));
+    if (fresh) {
+      functions_.push_back(cuda_function(cast_kernel(g.columns, g.epilogue.bias->dtype, g.result.dtype)));
+      name_function(known->second);
+      out_.by_table.push_back(false);
+    }
+    fused.cast = {known->second, functions_[known->second].grid, g.epilogue.bias->buffer, 0};
+    fused.gemm.epilogue.bias->dtype = g.result.dtype;
+    scratch_bytes_ = std::max(scratch_bytes_, g.columns * bytes_of(g.result.dtype));
+  }
+
+  static Kernel cast_kernel(int64_t count, DType from, DType to) {
+    Kernel kernel;
+    kernel.axes = {{count, Name("column")}};
+    kernel.outer = {0};
+    kernel.buffers = {{from, BufferAccess::read, count}, {to, BufferAccess::write, count}};
+    Scalar load, cast;
+    load.kind = ScalarKind::load, load.dtype = from, load.index = Affine::of_axis(0);
+    cast.kind = ScalarKind::cast, cast.dtype = to, cast.operands = {0};
+    kernel.values = {load, cast};
+    kernel.stages = {{{}, {}, {{1, Affine::of_axis(0), 1, StoreMode::set}}, false}};
+    return kernel;
+  }
+
   void find_written(const Kernel& kernel) {
     WrittenBuffers& written = written_.emplace_back();
     for (const BufferUse& use : kernel.buffers) written.push_back(use.access != BufferAccess::read);
@@ -104,7 +140,8 @@ class Maker {
   std::vector<CudaFunction> functions_;
   std::unordered_map<const Kernel*, uint32_t> function_of_;
   std::unordered_map<std::string, uint32_t> known_;
-  std::vector<WrittenBuffers> written_;  // by launch
+  std::vector<WrittenBuffers> written_;                    // by launch
+  std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;  // of a vector of so many numbers to a format
   int64_t scratch_bytes_ = 0;
 };
 
@@ -128,7 +165,7 @@ CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list
   Maker maker(graph, out, library_products);
   out.program =
       assemble_program(graph, list, plan, [&](const GraphKernel& k, const Executable&, Launch& launch) { maker.choose(k, launch); });
-  maker.finish();
+  maker.finish(list);
   return out;
 }
 

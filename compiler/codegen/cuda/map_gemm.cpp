@@ -197,4 +197,16 @@ std::string describe(const CudaGemm& gemm) {
   return text;
 }
 
+std::string describe(const CudaEpilogue& epilogue) {
+  std::string text;
+  const auto add = [&](const char* part) { text += (text.empty() ? "" : ", ") + std::string(part); };
+  if (epilogue.bias) add("plus a bias");
+  if (epilogue.addend) add("plus a matrix");
+  if (epilogue.activation == CudaActivation::gelu) add(epilogue.input ? "GELU, its input kept" : "GELU");
+  if (epilogue.activation == CudaActivation::gelu_slope) add("times the slope of GELU");
+  if (epilogue.left_sums) add("with the sums of the left operand's rows");
+  if (epilogue.right_sums) add("with the sums of the right operand's columns");
+  return text;
+}
+
 }  // namespace einc

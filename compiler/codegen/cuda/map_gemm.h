@@ -19,5 +19,7 @@ GemmMapping map_gemm(const Kernel& kernel);
 
 // "2048 x 3072 x 768 bf16, right transposed".
 std::string describe(const CudaGemm& gemm);
+// "plus a bias, GELU, its input kept"; empty of none.
+std::string describe(const CudaEpilogue& epilogue);
 
 }  // namespace einc

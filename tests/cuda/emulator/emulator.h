@@ -16,6 +16,11 @@ unsigned long long calls(const std::string& function);
 // How many algorithms cuBLASLt offers for a product, 1 at first; and the number of the one that the last product was given.
 void set_gemm_candidates(int count);
 int last_gemm_algorithm();
+// Whether cuBLASLt has epilogues, at first it does; and the epilogue of the last product.
+void set_epilogues(bool offered);
+unsigned last_gemm_epilogue();
+// What lies between two events takes 1 ms; this, where a product with an epilogue is part of it.
+void set_epilogue_milliseconds(float time);
 // From inside a kernel: it fails at the end of what its present thread does.
 void stop(const char* why);
 // After a kernel failed every call fails, as on a GPU, until this.

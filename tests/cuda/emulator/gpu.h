@@ -35,6 +35,8 @@ class Call {
 Result fail(Result result, const std::string& why);
 // Runs when somebody waits for the stream, or becomes part of the graph that is captured from it.
 Result give(einc::cuda::Stream stream, Work work);
+// What the stream is given next is a product with an epilogue.
+void note_epilogue(einc::cuda::Stream stream);
 Result check_memory(uint64_t address, size_t bytes);
 
 }  // namespace emulator
