@@ -7,7 +7,6 @@
 #include "compiler/driver/bench.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
-#include "compiler/ir/step_outputs.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/data/file.h"
@@ -19,7 +18,7 @@ struct BenchRequest {
   std::string file, mode = "training", precision, trace, target = "cpu";
   std::vector<std::string> dims, disable;
   int threads = 0, steps = 5, kernels = 12;
-  bool no_cache = false, json = false;
+  bool no_cache = false, json = false, discard_outputs = false;
 };
 
 }  // namespace
@@ -30,6 +29,7 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("FILE", r.file, "the program")->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(CLI::IsMember({"inference", "training"}));
+  app.add_flag("--discard-outputs", r.discard_outputs, "in training: the step that einc train runs, whose outputs nobody reads");
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
@@ -46,7 +46,8 @@ ExitStatus bench_command(Arguments arguments) {
   const auto dims = parse_dim_settings(r.dims);
   if (!dims) return ExitStatus::wrong_usage;
   const bool trains = r.mode == "training";
-  const auto opened = open_program(r.file, program_options(*dims, trains ? Roots::training : Roots::inference, r.precision));
+  const Roots roots = !trains ? Roots::inference : r.discard_outputs ? Roots::step : Roots::training;
+  const auto opened = open_program(r.file, program_options(*dims, roots, r.precision));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
@@ -57,7 +58,7 @@ ExitStatus bench_command(Arguments arguments) {
   options.steps = r.steps;
   options.cached = !r.no_cache;
   options.fusion = fusion_without(r.disable);
-  const BenchResult result = measure(trains ? without_outputs(*c.graph) : *c.graph, *dims, options);
+  const BenchResult result = measure(*c.graph, *dims, options);
   if (!r.trace.empty()) {
     const std::string trace = bench_trace(result);
     const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(trace))};

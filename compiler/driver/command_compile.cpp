@@ -15,7 +15,6 @@
 #include "compiler/driver/launch_plan.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/ir/print.h"
-#include "compiler/ir/step_outputs.h"
 #include "compiler/ir/text.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/report/json.h"
@@ -37,7 +36,7 @@ struct CompileRequest {
   ObjectRequest object{"", "host", "training"};
   std::string arch = "sm_90";
   std::optional<double> devices, tokens, mfu;
-  bool list_devices = false, time_passes = false, quiet = false, version = false, show_passes = false;
+  bool list_devices = false, time_passes = false, quiet = false, version = false, show_passes = false, discard_outputs = false;
 };
 
 void add_options(CLI::App& app, CompileRequest& r) {
@@ -63,6 +62,8 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->check(CLI::IsMember({"memory", "precision", "contraction", "fusion", "gemm"}));
   app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  app.add_flag("--discard-outputs", r.discard_outputs,
+               "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
   app.add_option("--device", r.device, "machine to state times and memory for: a name of --list-devices, or a JSON file");
   app.add_option("--devices", r.devices, "how many devices train")->check(CLI::PositiveNumber);
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12")->check(CLI::PositiveNumber);
@@ -154,7 +155,6 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   report_options.inference = &inference;
   report_options.processor = native_processor();
   report_options.fusion = fusion_without(request.disable);
-  report_options.outputs = StepOutputs::dropped;
   Report report = build_report(*c.graph, report_options);
   if (!request.fit.empty()) report.fit = fit_dim(request, *c.graph, options, *device);
   return report;
@@ -190,9 +190,9 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "grad") fmt::print("{}", emit_grad(graph));
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
   if (request.emit == "kernels" || request.emit == "llvm" || request.emit == "asm" || request.explain == "fusion")
-    show_native(request, without_outputs(graph), options.dims);
+    show_native(request, graph, options.dims);
   if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.emit == "launches" || request.explain == "gemm")
-    return show_cuda(request, request.object.mode == "inference" ? graph : without_outputs(graph), options.dims);
+    return show_cuda(request, graph, options.dims);
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
@@ -214,6 +214,7 @@ PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& 
   PipelineOptions options;
   options.dims = dims;
   if (!request.precision.empty()) options.precision = *parse_policy(request.precision);
+  if (request.discard_outputs) options.roots = Roots::step;
   options.disabled = request.disable;
   options.observe = [&request](std::string_view pass, const Graph& graph, double seconds) {
     if (request.time_passes) fmt::print(stderr, "{:>10.6f} s  {:<12} {} nodes\n", seconds, pass, graph.size());

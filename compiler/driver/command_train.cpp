@@ -15,7 +15,6 @@
 #include "compiler/driver/train.h"
 #include "compiler/driver/train_checkpoints.h"
 #include "compiler/ir/print.h"
-#include "compiler/ir/step_outputs.h"
 #include "compiler/ir/text.h"
 #include "compiler/report/report.h"
 #include "runtime/base/failure.h"
@@ -338,7 +337,7 @@ ExitStatus train_command(Arguments arguments) {
   const auto dims = parse_dim_settings(r.dims);
   const auto files = parse_assignments(r.data, "--data"), validation_files = parse_assignments(r.validation, "--val");
   if (!dims || !files || !validation_files) return ExitStatus::wrong_usage;
-  PipelineOptions pipeline = program_options(*dims, Roots::training, r.precision);
+  PipelineOptions pipeline = program_options(*dims, Roots::step, r.precision);
   pipeline.training.watched = Watched::training;
   pipeline.training.optimizer = r.optimizer;
   pipeline.training.learning_rate = r.learning_rate;
@@ -362,10 +361,9 @@ ExitStatus train_command(Arguments arguments) {
   if (validation_files->empty() && r.validation_fraction == 0) validation.files.clear();
   static constexpr Part kTrained[] = {Part::training, Part::evaluation};
   ProgramGraphs graphs = make_graphs(std::move(c), pipeline, std::span(kTrained).first(validation.files.empty() ? 1 : 2));
-  graphs.parts[Part::training] = without_outputs(std::move(*graphs.parts[Part::training]));
   if (r.micro_batches > 1) {
     pipeline.training.gradients = GradientUse::gather;
-    graphs.parts[Part::accumulation] = without_outputs(std::move(*compile_file(r.file, pipeline).graph));
+    graphs.parts[Part::accumulation] = std::move(*compile_file(r.file, pipeline).graph);
   }
   return train(r, std::move(graphs), data, validation);
 }

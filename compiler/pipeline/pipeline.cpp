@@ -19,8 +19,8 @@ constexpr Pass kPasses[] = {
      [](Graph g, const PipelineOptions& o) { return simplify(std::move(g), o.roots); }, true},
     {"precision", "a dtype for every node, casts as nodes",
      [](Graph g, const PipelineOptions& o) {
-       const bool trains = o.roots == Roots::training && g.loss.valid();
-       return assign_precision(g, o.precision, trains ? Fp8Scaling::delayed : Fp8Scaling::current, o.storage);
+       const bool steps = trains(o.roots) && g.loss.valid();
+       return assign_precision(g, o.precision, steps ? Fp8Scaling::delayed : Fp8Scaling::current, o.storage);
      },
      false},
 };

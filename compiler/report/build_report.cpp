@@ -45,7 +45,6 @@ class ReportBuilder {
  public:
   ReportBuilder(const Graph& graph, const ReportOptions& options)
       : graph_(graph),
-        step_(options.outputs == StepOutputs::dropped ? without_outputs(graph) : graph),
         options_(options),
         bound_(graph.dims.bind(options.given)),
         evaluate_(bound_.values),
@@ -59,7 +58,7 @@ class ReportBuilder {
 
   Report run() {
     if (bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
-      formed_.emplace(form_graph(step_, options_.given, RunMode::training, options_.fusion));
+      formed_.emplace(form_graph(graph_, options_.given, RunMode::training, options_.fusion));
     describe_program();
     list_tensors();
     count_all_flops();
@@ -365,7 +364,6 @@ class ReportBuilder {
   }
 
   const Graph& graph_;
-  const Graph step_;  // as memory is stated for
   const ReportOptions& options_;
   BindResult bound_;
   Evaluator evaluate_;
@@ -390,8 +388,7 @@ Report build_report(const Graph& graph, const ReportOptions& options) { return R
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor, Fusion fusion) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
-  const Graph step = without_outputs(graph);
-  const FormedGraph formed = form_graph(step, given, RunMode::training, fusion);
+  const FormedGraph formed = form_graph(graph, given, RunMode::training, fusion);
   return Rational(formed.plan.total_bytes + panel_bytes(formed.list, processor));
 }
 

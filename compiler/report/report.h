@@ -11,7 +11,6 @@
 #include "compiler/cost/roofline.h"
 #include "compiler/fuse/form_kernels.h"
 #include "compiler/ir/graph.h"
-#include "compiler/ir/step_outputs.h"
 #include "compiler/lower/processor.h"
 
 namespace einc {
@@ -145,14 +144,12 @@ struct ReportOptions {
   // The program simplified with inference roots (dropout as identity); null: read off the training graph.
   const Graph* inference = nullptr;
   Fusion fusion = Fusion::on;
-  StepOutputs outputs = StepOutputs::kept;  // of the step that memory is stated for
-  Processor processor = {};                 // whose panels of contractions count as workspace, those of one thread
+  Processor processor = {};  // whose panels of contractions count as workspace, those of one thread
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);
 
-// Bytes of the peak of a training step whose outputs nobody reads, at these dims: what --fit searches over. Empty when the dims do not
-// bind.
+// Bytes of a training step's peak at these dims: what --fit searches over. Empty when the dims do not bind.
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor,
                                             Fusion fusion = Fusion::on);
 

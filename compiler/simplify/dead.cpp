@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "compiler/simplify/remap.h"
+#include "runtime/base/training_names.h"
 
 namespace einc {
 namespace {
@@ -15,6 +16,12 @@ void forget_training(Graph& graph) {
     const Node& target = graph[update.target];
     return target.op != Op::state || target.as<StateAttr>().role != StateRole::user;
   });
+}
+
+// What minimizes nothing has its outputs alone.
+void forget_outputs(Graph& graph) {
+  if (graph.loss.valid())
+    std::erase_if(graph.outputs, [](const Output& output) { return !output.name.str().starts_with(kAddedByTraining); });
 }
 
 bool is_optimizer_state(const Node& node) { return node.op == Op::state && node.as<StateAttr>().role != StateRole::user; }
@@ -73,6 +80,7 @@ class Reach {
 }  // namespace
 
 Graph remove_dead(Graph graph, Roots roots) {
+  if (roots == Roots::step) forget_outputs(graph);
   if (roots == Roots::inference) forget_training(graph);
   if (roots == Roots::evaluation) forget_all_but_loss(graph);
   const Reach live(graph);

@@ -50,7 +50,7 @@ NodeId expand_logsumexp(Builder& build, const Node& node, NodeId x) {
 
 NodeId expand_dropout(Builder& build, const Node& node, NodeId x, Roots roots) {
   const DropoutAttr& attr = node.as<DropoutAttr>();
-  if (roots != Roots::training || attr.p == 0) return x;
+  if (!trains(roots) || attr.p == 0) return x;
   const DType dtype = node.type.dtype;
   const double keep = 1 - attr.p;
   const NodeId mask = build.random(RandomAttr{RandomKind::keep_mask, attr.stream, keep}, Type{DType::u8, node.type.axes});

@@ -3,9 +3,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "compiler/ir/step_outputs.h"
 #include "compiler/precision/assign.h"
 #include "compiler/report/report.h"
+#include "compiler/simplify/dead.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
 #include "tests/support/run_cpu.h"
@@ -24,22 +24,20 @@ using namespace einc;
 
 namespace {
 
-Graph trained(const char* name, const Bindings& dims) {
-  return assign_precision(simplify(expand(compile_example(name, dims), Roots::training), Roots::training));
+Graph trained(const char* name, const Bindings& dims, Roots roots = Roots::training) {
+  return assign_precision(simplify(remove_dead(expand(compile_example(name, dims), roots), roots), roots));
 }
 
-// What the report of a program says of a step with these outputs.
-void check_mapped(const Graph& whole, const Graph& step, const Bindings& dims) {
+void check_mapped(const Graph& graph, const Bindings& dims) {
   ReportOptions stated;
   stated.given = dims;
   stated.processor = native_processor();
-  stated.outputs = step.outputs.empty() ? StepOutputs::dropped : StepOutputs::kept;
   CpuOptions options;
   options.cache.clear();
-  const CpuProgram program(step, dims, options);
+  const CpuProgram program(graph, dims, options);
   mapped_bytes = 0;
   const Executor executor(program.program(), program.functions(), 1);
-  CHECK(Rational(static_cast<int64_t>(mapped_bytes)) == build_report(whole, stated).memory.peak_training.value);
+  CHECK(Rational(static_cast<int64_t>(mapped_bytes)) == build_report(graph, stated).memory.peak_training.value);
 }
 
 }  // namespace
@@ -52,14 +50,13 @@ TEST_CASE("memory: an executor maps the peak that the report states") {
   };
   for (const auto& [name, dims] : models) {
     CAPTURE(name);
-    const Graph whole = trained(name, dims), alone = without_outputs(whole);
-    for (const Graph* graph : {&whole, &alone}) check_mapped(whole, *graph, dims);
+    for (const Roots roots : {Roots::training, Roots::step}) check_mapped(trained(name, dims, roots), dims);
   }
 }
 
 TEST_CASE("memory: a step whose outputs nobody reads needs less and trains the same") {
   const Bindings dims{{"batch", 2}, {"seq", 32}, {"vocab", 100}, {"layers", 1}, {"heads", 2}, {"head", 16}};
-  const Graph whole = trained("gpt2.ein", dims), alone = without_outputs(whole);
+  const Graph whole = trained("gpt2.ein", dims), alone = trained("gpt2.ein", dims, Roots::step);
   REQUIRE(whole.outputs.size() == 1);
   REQUIRE(alone.outputs.empty());
   const TensorMap inputs = some_inputs(whole, dims), params = initial_params(whole, dims, 1), states = initial_states(whole, dims, 1);
@@ -74,9 +71,9 @@ TEST_CASE("memory: a step whose outputs nobody reads needs less and trains the s
 TEST_CASE("memory: what training adds for its watchers, and the outputs of a program that minimizes nothing, stay") {
   Graph graph = trained("two_layer.ein", {});
   graph.outputs.push_back({Name("optimizer.gradient_norm"), graph.loss});
-  const Graph watched = without_outputs(graph);
+  const Graph watched = remove_dead(graph, Roots::step);
   REQUIRE(watched.outputs.size() == 1);
   CHECK(watched.outputs[0].name == Name("optimizer.gradient_norm"));
   graph.loss = NodeId{};
-  CHECK(without_outputs(graph).outputs.size() == graph.outputs.size());
+  CHECK(remove_dead(graph, Roots::step).outputs.size() == graph.outputs.size());
 }

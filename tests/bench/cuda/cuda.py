@@ -48,6 +48,7 @@ class Bench:
 
     def ours(self, row):
         command = [self.options.einc, "bench", row.program, "--target=cuda", "--json", f"--mode={row.mode}", f"--steps={self.steps(row)}"]
+        command += ["--discard-outputs"] if row.mode == "training" else []  # PyTorch keeps none either
         command += [f"--precision={row.precision}"] if row.precision else []
         for name, value in self.dims(row).items():
             command += ["-D", f"{name}={value}"]

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "compiler/driver/launch_plan.h"
-#include "compiler/ir/step_outputs.h"
 #include "compiler/pipeline/pipeline.h"
 #include "tests/support/golden_file.h"
 
@@ -39,14 +38,12 @@ std::string plan_of(const Planned& p) {
   PipelineOptions options;
   options.dims = p.dims;
   options.precision = p.precision;
-  if (p.mode == RunMode::inference) options.roots = Roots::inference;
+  options.roots = p.mode == RunMode::inference ? Roots::inference : Roots::step;
   const Compilation compilation = compile_file(std::string("examples/") + p.program + ".ein", options);
   REQUIRE(compilation.graph);
   CudaOptions cuda;
   cuda.mode = p.mode;
-  const bool trains = p.mode == RunMode::training;
-  const Graph graph = trains ? without_outputs(*compilation.graph) : *compilation.graph;
-  return launch_plan(*compile_for_cuda(graph, p.dims, cuda));
+  return launch_plan(*compile_for_cuda(*compilation.graph, p.dims, cuda));
 }
 
 }  // namespace
