@@ -25,6 +25,11 @@ y = x * rsqrt(mean(x * x, width) + 1e-5) * scale
 loss = mean(y * y)
 minimize loss using adamw(lr = 0.01, clip_norm = 1.0)
 )",
+    // rows that start anywhere in a pack of memory
+    R"(dim rows = 5, cols = 261
+input x: bf16[rows cols]
+output y: bf16[rows cols] = cast(softmax(x, cols), bf16)
+)",
     // attention with a mask, and its backward
     R"(dim s = 37, t = 37, d = 16
 param q: [s d] ~ normal(std = 1)

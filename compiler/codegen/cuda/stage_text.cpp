@@ -51,16 +51,22 @@ class StageText : RowSumsText {
         line("const {0} point = {0}(blockIdx.x) * {1} + threadIdx.x / 32;", index_type(), plan_.block_threads / 32);
         line("if (point >= {}) return;", literal(plan_.points));
         decode(plan_.outer, "point");
+        find_row_start();
         return;
       case CudaTeam::block:
         if (kernel_.part) return;
         line("const {0} point = {0}(blockIdx.x);", index_type());
         decode(plan_.outer, "point");
+        find_row_start();
         return;
       case CudaTeam::column:
         columns();
         return;
     }
+  }
+
+  void find_row_start() {
+    if (plan_.row_start) line("const {0} row_start = {0}(({1}) & {2});", index_type(), flat(*plan_.row_start), plan_.pack - 1);
   }
 
   void columns() {
@@ -239,13 +245,17 @@ class StageText : RowSumsText {
 
   // --- packs ---
 
+  bool lies_in_packs(uint16_t buffer, const Subscript& index) const {
+    const AxisId axis = *plan_.pack_axis;
+    if (!plan_.row_start) return packs(kernel_, buffer, index, axis, plan_.pack);
+    return index.dynamic.empty() && index.affine.coefficient(axis) == 1 &&
+           start_in_pack(index.affine, axis, plan_.pack) == *plan_.row_start;
+  }
   bool loads_pack(ValueId id) const {
     const Scalar& v = kernel_.values[id];
-    return v.kind == ScalarKind::load && v.guards.empty() && packs(kernel_, v.slot, v.index, *plan_.pack_axis, plan_.pack);
+    return v.kind == ScalarKind::load && v.guards.empty() && lies_in_packs(v.slot, v.index);
   }
-  bool stores_pack(const Store& s) const {
-    return s.mode == StoreMode::set && packs(kernel_, s.buffer, s.index, *plan_.pack_axis, plan_.pack);
-  }
+  bool stores_pack(const Store& s) const { return s.mode == StoreMode::set && lies_in_packs(s.buffer, s.index); }
   std::string pack_type(uint16_t buffer) const {
     return fmt::format("Vec<{}, {}>", storage_type(kernel_.buffers[buffer].dtype), plan_.pack);
   }
@@ -258,15 +268,11 @@ class StageText : RowSumsText {
     for (ValueId id = 0; id < kernel_.values.size(); ++id) {
       if (!needed_[id] || !(axes_of_[id] >> axis & 1) || !loads_pack(id) || (axes_of_[id] & ~entered) != 0) continue;
       const Scalar& v = kernel_.values[id];
-      const std::string type = pack_type(v.slot),
-                        from = fmt::format("*reinterpret_cast<const {}*>(b{} + ({}))", type, v.slot, index(v.index));
-      if (kept_.count(id) > 0) {
-        if (kept_first_[id]) line("l{}[t] = {};", id, from);
-        loads.emplace_back(id, fmt::format("l{}[t].at[u]", id));
-      } else {
-        line("const {} l{} = {};", type, id, from);
-        loads.emplace_back(id, fmt::format("l{}.at[u]", id));
-      }
+      const bool kept = kept_.count(id) > 0;
+      const std::string pack = fmt::format("l{}{}", id, kept ? "[t]" : "");
+      if (!kept) line("{} {};", pack_type(v.slot), pack);
+      if (!kept || kept_first_[id]) load_pack(v, pack);
+      loads.emplace_back(id, pack + ".at[u]");
     }
     std::vector<size_t> packs_stored;
     for (size_t k = 0; k < stage.stores.size(); ++k)
@@ -275,6 +281,7 @@ class StageText : RowSumsText {
     open(fmt::format("for (int u = 0; u < {}; ++u)", plan_.pack));
     const std::string whole = axis_[axis];
     axis_[axis] = fmt::format("({} + u)", whole);
+    if (plan_.row_start) open(fmt::format("if ({})", in_row()));
     for (const auto& [id, element] : loads) {
       line("const {} v{} = {};", register_type(kernel_.values[id].dtype), id,
            loaded(element, kernel_.buffers[kernel_.values[id].slot].dtype));
@@ -291,12 +298,48 @@ class StageText : RowSumsText {
       const DType dtype = kernel_.buffers[s.buffer].dtype;
       line("s{}.at[u] = {};", k, stored(as(s.value, register_dtype(dtype)), register_dtype(dtype), dtype));
     }
+    if (plan_.row_start) close();
     axis_[axis] = whole;
     close();
-    for (size_t k : packs_stored) {
-      const Store& s = stage.stores[k];
-      line("*reinterpret_cast<{}*>(b{} + ({})) = s{};", pack_type(s.buffer), s.buffer, index(s.index), k);
-    }
+    for (size_t k : packs_stored) store_pack(stage.stores[k], k);
+  }
+
+  // Whether an element of a pack of memory is the row's; of a whole pack all are.
+  std::string in_row() const {
+    const AxisId axis = *plan_.pack_axis;
+    return fmt::format("{}({}) < {}u", wide_ ? "u64" : "u32", axis_[axis], kernel_.extent(axis));
+  }
+  std::string whole_in_row() const {
+    const AxisId axis = *plan_.pack_axis;
+    return fmt::format("{0} >= 0 && {0} <= {1}", axis_[axis], literal(kernel_.extent(axis) - plan_.pack));
+  }
+
+  // Moves a pack as a whole, and one that is in part its row's element by element.
+  void move_pack(const std::string& whole, const auto& element) {
+    if (!plan_.row_start) return line("{}", whole);
+    const AxisId axis = *plan_.pack_axis;
+    const std::string first = axis_[axis];
+    open(fmt::format("if ({})", whole_in_row()));
+    line("{}", whole);
+    close();
+    open("else");
+    line("#pragma unroll");
+    open(fmt::format("for (int u = 0; u < {}; ++u)", plan_.pack));
+    axis_[axis] = fmt::format("({} + u)", first);
+    line("if ({}) {}", in_row(), element());
+    axis_[axis] = first;
+    close();
+    close();
+  }
+
+  void load_pack(const Scalar& v, const std::string& pack) {
+    move_pack(fmt::format("{} = *reinterpret_cast<const {}*>(b{} + ({}));", pack, pack_type(v.slot), v.slot, index(v.index)),
+              [&] { return fmt::format("{}.at[u] = b{}[{}];", pack, v.slot, index(v.index)); });
+  }
+
+  void store_pack(const Store& s, size_t k) {
+    move_pack(fmt::format("*reinterpret_cast<{}*>(b{} + ({})) = s{};", pack_type(s.buffer), s.buffer, index(s.index), k),
+              [&] { return fmt::format("b{}[{}] = s{}.at[u];", s.buffer, index(s.index), k); });
   }
 
   // --- rows in registers ---
@@ -340,7 +383,7 @@ class StageText : RowSumsText {
     for (ValueId id : alike) {
       const Scalar& v = kernel_.values[id];
       if (kept_[id])
-        line("l{}[t] = *reinterpret_cast<const {}*>(b{} + ({}));", id, pack_type(v.slot), v.slot, index(v.index));
+        load_pack(v, fmt::format("l{}[t]", id));
       else
         line("l{}[t] = {};", id, value(id));
     }

@@ -37,17 +37,11 @@ void TeamText::decode(const std::vector<AxisId>& axes, const std::string& number
     const AxisId a = axes[k];
     const int64_t extent = kernel_.extent(a) / (packed(a) ? plan_.pack : 1);
     std::string at = k == 0 ? rest : fmt::format("{} % {}", rest, literal(extent));
-    if (packed(a)) at = fmt::format("({}) * {}", at, plan_.pack);
+    if (packed(a)) at = fmt::format("({}) * {}{}", at, plan_.pack, plan_.row_start ? " - row_start" : "");
     axis_[a] = fmt::format("a{}", a);
     line("const {} a{} = {};", index_type(), a, at);
     if (k > 0) rest = fmt::format("({} / {})", rest, literal(extent));
   }
-}
-
-int64_t TeamText::packs_of(const std::vector<AxisId>& axes) const {
-  int64_t trips = 1;
-  for (AxisId a : axes) trips *= kernel_.extent(a) / (packed(a) ? plan_.pack : 1);
-  return trips;
 }
 
 void TeamText::row_loop(const std::vector<AxisId>& axes) {

@@ -18,7 +18,7 @@ class TeamText : protected ValueText {
 
   // axes from a flat number of elements, neighbours last; the last in units of `pack`.
   void decode(const std::vector<AxisId>& axes, const std::string& number);
-  int64_t packs_of(const std::vector<AxisId>& axes) const;
+  int64_t packs_of(const std::vector<AxisId>& axes) const { return plan_.packs_of(kernel_, axes); }
   bool keeps_row(const std::vector<AxisId>& axes) const { return plan_.row_steps > 0 && !axes.empty(); }
   // Opens the loop over a thread's steps `t` through a row, each with its registers.
   void row_loop(const std::vector<AxisId>& axes);

@@ -155,6 +155,38 @@ class Planner {
     return 1;
   }
 
+  // Long rows of which packs would be small, since they are of odd length, are read in the packs that lie in memory.
+  void pack_from_anywhere(AxisId axis) {
+    if (kernel_.part || !plan_.tiles.empty()) return;
+    for (const std::vector<AxisId>& axes : plan_.stages)
+      if (!axes.empty() && axes != std::vector<AxisId>{axis}) return;
+    int smallest = kPackBytes;
+    for_each_in_rows(axis, [&](uint16_t buffer, const Affine&) { smallest = std::min(smallest, bytes_of(kernel_.buffers[buffer].dtype)); });
+    const int width = std::min(kPackBytes / smallest, kWidestPack);
+    if (width <= 2 * plan_.pack || longest_ < int64_t{kWarp} * width) return;
+    std::vector<std::pair<Affine, int>> starts;  // and the bytes of an element of all that start there
+    for_each_in_rows(axis, [&](uint16_t buffer, const Affine& index) {
+      const Affine start = start_in_pack(index, axis, width);
+      auto known = std::ranges::find(starts, start, &std::pair<Affine, int>::first);
+      if (known == starts.end()) known = starts.insert(known, {start, 0});
+      known->second += bytes_of(kernel_.buffers[buffer].dtype);
+    });
+    plan_.row_start = std::ranges::max_element(starts, {}, &std::pair<Affine, int>::second)->first;
+    plan_.pack = width;
+  }
+
+  // Loads and stores of neighbours along an axis at places that the loops alone determine.
+  void for_each_in_rows(AxisId axis, const auto& visit) const {
+    const auto look = [&](uint16_t buffer, const Subscript& index) {
+      if (index.dynamic.empty() && index.affine.coefficient(axis) == 1) visit(buffer, index.affine);
+    };
+    for (const Scalar& v : kernel_.values)
+      if (v.kind == ScalarKind::load && v.guards.empty()) look(v.slot, v.index);
+    for (const Stage& stage : kernel_.stages)
+      for (const Store& s : stage.stores)
+        if (s.mode == StoreMode::set) look(s.buffer, s.index);
+  }
+
   // Whether each element along an axis has reductions of its own.
   bool sums_by_element(AxisId axis) const {
     return std::all_of(kernel_.reductions.begin(), kernel_.reductions.end(),
@@ -175,6 +207,7 @@ class Planner {
       plan_.pack_axis = axis;
       plan_.pack = pack_along(*axis);
       while (plan_.pack > 1 && longest_ / plan_.pack < kWarp) plan_.pack /= 2;
+      pack_from_anywhere(*axis);
     }
     if (plan_.pack == 1) plan_.pack_axis.reset();
   }
@@ -254,7 +287,8 @@ class Planner {
       ++rows;
     }
     if (rows < 2 && !kernel_.part) return;
-    const int64_t steps = divide_up(longest_, int64_t{plan_.team} * plan_.pack);
+    const auto row = std::ranges::find_if(plan_.stages, [](const std::vector<AxisId>& axes) { return !axes.empty(); });
+    const int64_t steps = divide_up(plan_.packs_of(kernel_, *row), plan_.team);
     plan_.keeps_loads = words_of_row(steps) <= kRowRegisters || (kernel_.part && plan_.kind == CudaTeam::warp);
     if (plan_.keeps_loads || kernel_.part) plan_.row_steps = steps;
   }
@@ -269,6 +303,24 @@ class Planner {
 };
 
 }  // namespace
+
+int64_t ThreadPlan::packs_of(const Kernel& kernel, const std::vector<AxisId>& axes) const {
+  int64_t trips = 1;
+  for (AxisId a : axes) {
+    const int64_t extent = kernel.extent(a);
+    trips *= pack_axis != a ? extent : row_start ? divide_up(extent + pack - 1, pack) : extent / pack;
+  }
+  return trips;
+}
+
+Affine start_in_pack(const Affine& index, AxisId axis, int pack) {
+  const auto rest = [&](int64_t x) { return (x % pack + pack) % pack; };
+  Affine start;
+  start.constant = rest(index.constant);
+  for (const Affine::Term& t : index.terms)
+    if (t.axis != axis && rest(t.coefficient) != 0) start.terms.push_back({t.axis, rest(t.coefficient)});
+  return start;
+}
 
 bool packs(const Kernel& kernel, uint16_t buffer, const Subscript& index, AxisId axis, int width) {
   if (index.affine.coefficient(axis) != 1 || kernel.buffers[buffer].count % width != 0) return false;

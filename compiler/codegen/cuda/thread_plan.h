@@ -27,6 +27,9 @@ struct ThreadPlan {
   // A load or store of `pack` neighbours along this axis at once: the last of `outer` or of stages.
   std::optional<AxisId> pack_axis;
   int pack = 1;
+  // Of rows that start at any element: how far after a whole pack a row's first element lies, modulo `pack`. The packs of a row are those
+  // of memory, its first and last are in part its own.
+  std::optional<Affine> row_start;
   // Rows whose elements stay in registers from stage to stage: steps of a thread through a row; 0: loops.
   int64_t row_steps = 0;
   bool keeps_loads = false;      // what several stages load of a row is loaded once
@@ -34,9 +37,14 @@ struct ThreadPlan {
   int64_t points = 1, blocks = 1;
 
   int teams() const { return block_threads / team; }
+  // Packs of loops over these axes; elements where they are not packed.
+  int64_t packs_of(const Kernel& kernel, const std::vector<AxisId>& axes) const;
 };
 
 ThreadPlan plan_threads(const Kernel& kernel);
+
+// An index's distance from the start of a whole pack, where the packed axis is 0: coefficients and constant modulo `pack`.
+Affine start_in_pack(const Affine& index, AxisId axis, int pack);
 
 // The element that a load or store at `axis + 1` means is the next one in memory, and a pack of `width` neighbours is aligned.
 bool packs(const Kernel& kernel, uint16_t buffer, const Subscript& index, AxisId axis, int width);
