@@ -247,15 +247,27 @@ class Tiler {
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
     t_.block_depth = k <= kDeepest ? k : even_blocks(k, kDeepest, t_.lanes);
     if (reads_long_rows_once()) t_.block_depth = even_blocks(k, kPagesAtOnce, t_.lanes);
-    // Beside rows there lie one panel of columns in the second cache, or all columns of an operand that is read in place.
-    const int64_t share = t_.right == PanelSource::in_place && t_.left != PanelSource::in_place ? 8 : 2;
-    t_.block_rows = even_blocks(m, processor_.level2_bytes / share / (t_.block_depth * bytes()), t_.tile_rows);
+    t_.block_rows =
+        even_blocks(m, rows_bytes() / (t_.block_depth * bytes()), t_.left == PanelSource::by_width ? packed_rows() : t_.tile_rows);
     t_.block_columns = round_up(n, t_.tile_columns());
     if (t_.depth_in_blocks()) t_.block_columns = even_blocks(n, kPartialBytes / (t_.block_rows * bytes()), t_.tile_columns());
     const Scalar* load = plain_load(right());
     if (t_.right == PanelSource::by_width && load && load->index.affine.coefficient(t_.column) == 1 && m >= t_.tile_rows &&
         n >= 2 * t_.tile_columns() && k >= kFilledMeanwhile)
       t_.right_panels = 2;
+  }
+
+  // What the rows of a block may take of the second cache: beside them lie one panel of columns, or all columns of an operand that is
+  // read in place.
+  int64_t rows_bytes() const {
+    const int64_t half = processor_.level2_bytes / 2;
+    if (t_.right != PanelSource::in_place || t_.left == PanelSource::in_place) return half;
+    return std::max(processor_.level2_bytes / 8, half - t_.block_depth * t_.columns() * bytes());
+  }
+
+  // Rows that a panel filled by its rows takes at a time: whole tiles that are whole vectors.
+  int64_t packed_rows() const {
+    return std::has_single_bit(static_cast<unsigned>(t_.tile_rows)) ? std::max(t_.tile_rows, 2 * t_.lanes) : t_.tile_rows;
   }
 
   // Each depth of the right operand lies in pages of its own, and one tile of rows reads all of it: a few depths are read from end to

@@ -79,66 +79,44 @@ void PanelEmitter::pack_left_by_depth(const Block& block) {
   });
 }
 
-// Rows that are several axes in one are read by whole vectors where these stay within the innermost; otherwise their subscripts are found
-// once, for all of the depth.
+// A few depths of one group of tiles after the other, so that what is read and what is written lies in few pages at a time. Rows that are
+// several axes in one are read by whole vectors where a tile stays within the innermost of them.
 void PanelEmitter::pack_left_by_rows(const Block& block) {
-  const auto lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(t_.tile_rows, 2))));
   const std::optional<int64_t> inner = inner_rows();
-  const bool split = inner && (lanes != t_.tile_rows || *inner % lanes != 0);
   const bool even = std::has_single_bit(static_cast<unsigned>(t_.tile_rows));
+  const bool within = even && inner && t_.tile_rows > 1 && *inner % t_.tile_rows == 0;
   const int together = even && !inner ? 2 * t_.lanes / t_.tile_rows : 1;
-  lane_start_ = inner && !split ? LaneStart::aligned : LaneStart::anywhere;
-  const auto depths = [&](const auto& body) {
-    for_loop(block.depth.begin, block.depth.end, i64(1), [&](Register p) {
-      axis_[t_.depth] = p;
-      body();
-    });
-  };
-  const auto row_tiles = [&](Extent rows, const auto& body) { tiles(rows, t_.tile_rows, t_.rows(), body); };
-  if (split) {
-    row_tiles(block.rows, [&](Register i, int64_t count) { depths([&] { pack_tile_of_rows(block, i, count, lanes); }); });
-  } else {
-    depths([&] {
-      Extent single = block.rows;
-      if (together > 1) {
-        const int64_t rows = int64_t{together} * t_.tile_rows;
-        single.begin = b_.CreateSub(single.end, b_.CreateURem(b_.CreateSub(single.end, single.begin), i64(rows)));
-        for_loop(block.rows.begin, single.begin, i64(rows), [&](Register i) { pack_tiles_of_rows(i, together, panel_of(block, i)); });
-      }
-      row_tiles(single, [&](Register i, int64_t count) { pack_tile_of_rows(block, i, count, lanes); });
-    });
-  }
+  lane_start_ = within ? LaneStart::aligned : LaneStart::anywhere;
+  pieces(block.depth, kDepthsPacked, t_.depths(), [&](Extent depth) {
+    Extent single = block.rows;
+    if (together > 1) {
+      const int64_t rows = int64_t{together} * t_.tile_rows;
+      single.begin = b_.CreateSub(single.end, b_.CreateURem(b_.CreateSub(single.end, single.begin), i64(rows)));
+      for_loop(block.rows.begin, single.begin, i64(rows), [&](Register i) { pack_tiles_of_rows(block, i, rows, depth); });
+    }
+    tiles(single, t_.tile_rows, t_.rows(), [&](Register i, int64_t count) { pack_tiles_of_rows(block, i, count, depth); });
+  });
   lane_start_ = LaneStart::aligned;
 }
 
-// Where the tile that begins with this row has its elements of the current depth.
-llvm::Value* PanelEmitter::panel_of(const Block& block, Register row) {
-  Register offset = times(b_.CreateSub(axis_[t_.depth], block.depth.begin), t_.tile_rows);
-  return at(left_panel_, b_.CreateAdd(times(b_.CreateSub(row, block.rows.begin), t_.left_pitch()), offset));
-}
-
-void PanelEmitter::pack_tile_of_rows(const Block& block, Register row, int64_t count, int lanes) {
-  axis_[t_.row] = row;
-  Register to = panel_of(block, row);
-  lanes_along(t_.row, lanes, first_lanes(lanes, count), [&] {
-    Register x = operand(kernel_.contraction->left);
-    if (mask_)
-      b_.CreateMaskedStore(x, to, alignment(), mask_);
-    else
-      b_.CreateAlignedStore(x, to, alignment());
-  });
-}
-
-// One depth of the rows of `count` tiles: two vectors, each tile's share of which goes to its place.
-void PanelEmitter::pack_tiles_of_rows(Register first, int count, Register panel) {
+// `count` rows: whole tiles, or a part of one. Each tile's share of a vector goes to its own place.
+void PanelEmitter::pack_tiles_of_rows(const Block& block, Register first, int64_t count, Extent depth) {
+  const auto lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(count, std::max(t_.tile_rows, 2)))));
   axis_[t_.row] = first;
-  lanes_along(t_.row, count * t_.tile_rows, nullptr, [&] {
-    Register x = operand(kernel_.contraction->left);
-    for (int tile = 0; tile < count; ++tile) {
-      std::vector<int> own(static_cast<size_t>(t_.tile_rows));
-      std::iota(own.begin(), own.end(), tile * t_.tile_rows);
-      b_.CreateAlignedStore(b_.CreateShuffleVector(x, own), at(panel, i64(tile * t_.tile_rows * t_.left_pitch())), alignment());
-    }
+  Register panel = at(left_panel_, times(b_.CreateSub(first, block.rows.begin), t_.left_pitch()));
+  for_loop(depth.begin, depth.end, i64(1), [&](Register p) {
+    axis_[t_.depth] = p;
+    Register to = at(panel, times(b_.CreateSub(p, block.depth.begin), t_.tile_rows));
+    fetch_next_depths(count);
+    lanes_along(t_.row, lanes, first_lanes(lanes, count), [&] {
+      Register x = operand(kernel_.contraction->left);
+      if (mask_) b_.CreateMaskedStore(x, to, alignment(), mask_);
+      for (int64_t row = 0; !mask_ && row < count; row += t_.tile_rows) {
+        std::vector<int> own(static_cast<size_t>(t_.tile_rows));
+        std::iota(own.begin(), own.end(), static_cast<int>(row));
+        b_.CreateAlignedStore(b_.CreateShuffleVector(x, own), at(to, i64(row * t_.left_pitch())), alignment());
+      }
+    });
   });
 }
 
@@ -150,6 +128,16 @@ std::optional<int64_t> PanelEmitter::inner_rows() const {
     if (whole.kind == ScalarKind::index && whole.index.affine.coefficient(t_.row) == 1) return v.integer;
   }
   return std::nullopt;
+}
+
+// What is packed of these rows when the depths at hand are done.
+void PanelEmitter::fetch_next_depths(int64_t rows) {
+  const Scalar* load = largest_load(t_, kernel_.contraction->left);
+  if (!load || load->index.affine.coefficient(t_.row) != 1) return;
+  const int64_t size = bytes_of(kernel_.buffers[load->slot].dtype), step = load->index.affine.coefficient(t_.depth) * size;
+  Register from = element(load->slot, place_of(load->index).scalar);
+  for (int64_t byte = 0; byte < rows * size; byte += kLine)
+    prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(kDepthsPacked * step + byte)), Prefetch::into_first);
 }
 
 void PanelEmitter::pack_right_by_columns(const Block& block, Register column, int64_t width) {

@@ -11,6 +11,7 @@ namespace einc {
 class PanelEmitter : protected ValueEmitter {
  protected:
   static constexpr int kDepthUnroll = 4;
+  static constexpr int64_t kDepthsPacked = 16;  // of a left panel filled by its rows, before the next rows' ones
 
   // A range of an axis: from `begin` to `end`, known only when the code runs.
   struct Extent {
@@ -104,9 +105,8 @@ class PanelEmitter : protected ValueEmitter {
   void along_depth(Extent depth, int lanes, const std::function<void(Register offset)>& body);
   void pack_left_by_depth(const Block& block);
   void pack_left_by_rows(const Block& block);
-  void pack_tile_of_rows(const Block& block, Register row, int64_t count, int lanes);
-  void pack_tiles_of_rows(Register first, int count, Register panel);
-  Register panel_of(const Block& block, Register row);
+  void pack_tiles_of_rows(const Block& block, Register first, int64_t count, Extent depth);
+  void fetch_next_depths(int64_t rows);
   std::optional<int64_t> inner_rows() const;
   void pack_right_by_columns(const Block& block, Register column, int64_t width);
   void pack_right_by_depth(const Block& block, Register column, int vectors);
