@@ -12,6 +12,7 @@
 #include "compiler/driver/emit_cuda.h"
 #include "compiler/driver/emit_native.h"
 #include "compiler/driver/emit_object.h"
+#include "compiler/driver/emit_schedule.h"
 #include "compiler/driver/launch_plan.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/ir/print.h"
@@ -25,8 +26,8 @@
 namespace einc {
 namespace {
 
-constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels",  "llvm", "asm",
-                                      "obj", "cuda",  "ptx",  "cubin",  "launches", "dot",  "json"};
+constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels",  "schedule", "llvm", "asm",
+                                      "obj", "cuda",  "ptx",  "cubin",  "launches", "dot",      "json"};
 
 struct CompileRequest {
   std::string file;
@@ -47,7 +48,8 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->default_str("text")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_option("--emit", r.emit,
-                 "print a level of the whole program: ast, graph, grad, shapes, kernels, llvm, asm, cuda, ptx, launches (what an NVIDIA "
+                 "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor), llvm, "
+                 "asm, cuda, ptx, launches (what an NVIDIA "
                  "GPU is given to do), dot or json; obj: write an object "
                  "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
@@ -166,6 +168,7 @@ void show_native(const CompileRequest& request, const Graph& graph, const Bindin
   options.fusion = fusion_without(request.disable);
   const auto lowered = lower_graph(graph, dims, options);
   if (request.emit == "kernels") fmt::print("{}", emit_kernels(*lowered));
+  if (request.emit == "schedule") fmt::print("{}", emit_schedule(*lowered, native_processor()));
   if (request.emit == "llvm") fmt::print("{}", llvm_text_of(lowered->lowered));
   if (request.emit == "asm") fmt::print("{}", assembly_of(lowered->lowered));
   if (request.explain == "fusion") fmt::print("{}", explain_fusion(*lowered));
@@ -189,7 +192,8 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "graph") fmt::print("{}", graph_text(graph, options.dims));
   if (request.emit == "grad") fmt::print("{}", emit_grad(graph));
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
-  if (request.emit == "kernels" || request.emit == "llvm" || request.emit == "asm" || request.explain == "fusion")
+  if (request.emit == "kernels" || request.emit == "schedule" || request.emit == "llvm" || request.emit == "asm" ||
+      request.explain == "fusion")
     show_native(request, graph, options.dims);
   if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.emit == "launches" || request.explain == "gemm")
     return show_cuda(request, graph, options.dims);

@@ -1,0 +1,112 @@
+#include "compiler/driver/emit_schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+std::string axis_text(const Kernel& kernel, AxisId axis) { return fmt::format("a{} ({})", axis, kernel.extent(axis)); }
+
+std::string axes_text(const Kernel& kernel, const std::vector<AxisId>& axes) {
+  std::vector<std::string> each;
+  for (const AxisId a : axes) each.push_back(axis_text(kernel, a));
+  return fmt::format("{}", fmt::join(each, ", "));
+}
+
+std::string buffers_text(const std::vector<bool>& chosen) {
+  std::vector<std::string> each;
+  for (size_t b = 0; b < chosen.size(); ++b)
+    if (chosen[b]) each.push_back(fmt::format("b{}", b));
+  return fmt::format("{}", fmt::join(each, ", "));
+}
+
+std::string line_of_buffers(std::string_view what, const std::vector<bool>& chosen) {
+  const std::string list = buffers_text(chosen);
+  return list.empty() ? "" : fmt::format("  {}: {}\n", what, list);
+}
+
+std::string source_text(PanelSource source, std::string_view along) {
+  switch (source) {
+    case PanelSource::in_place:
+      return "where it lies";
+    case PanelSource::by_depth:
+      return "from a panel, filled by vectors along depth";
+    case PanelSource::by_width:
+      return fmt::format("from a panel, filled by vectors along {}", along);
+  }
+  return "";
+}
+
+std::string loops(const Kernel& kernel, const LoopPlan& plan) {
+  std::string text = "  loops";
+  if (plan.outer_vector) {
+    text += fmt::format(": vectors of {} along {}", plan.lanes, axis_text(kernel, *plan.outer_vector));
+    if (plan.turned) text += fmt::format(", what lies along {} read in squares and transposed", axis_text(kernel, *plan.turned));
+  } else {
+    std::vector<std::string> stages;
+    for (size_t s = 0; s < plan.stage_vector.size(); ++s)
+      if (plan.stage_vector[s]) stages.push_back(fmt::format("{} in stage {}", axis_text(kernel, *plan.stage_vector[s]), s));
+    text += stages.empty() ? ": one element at a time" : fmt::format(": vectors of {} along {}", plan.lanes, fmt::join(stages, ", "));
+  }
+  text += fmt::format("\n  {} parts for threads", plan.domain);
+  if (!plan.divided.empty()) text += ": points of " + axes_text(kernel, plan.divided);
+  if (plan.outer_vector && plan.chunk < kernel.extent(*plan.outer_vector))
+    text += fmt::format("{} chunks of {} of a{}", plan.divided.empty() ? ":" : " in", plan.chunk, *plan.outer_vector);
+  if (!plan.inner.empty()) text += "; loops inside over " + axes_text(kernel, plan.inner);
+  return text + "\n" + line_of_buffers("fetched a page ahead", plan.fetched) + line_of_buffers("stored past the caches", plan.streamed);
+}
+
+std::string tiles(const TiledContraction& t) {
+  std::string text = fmt::format("  contraction: {}{} x {}, depth {}\n", t.batches > 1 ? fmt::format("{} of ", t.batches) : "", t.rows(),
+                                 t.columns(), t.depths());
+  text += fmt::format("  tiles of {} x {} sums, {}\n", t.tile_rows, t.tile_columns(),
+                      t.microkernel == Microkernel::matrix_tiles ? std::string("matrix tiles of 16 x 32 bf16")
+                                                                 : fmt::format("vectors of {} {}", t.lanes, to_string(t.dtype)));
+  text += fmt::format("  left operand {}; right operand {}\n", source_text(t.left, "rows"), source_text(t.right, "columns"));
+  text += fmt::format("  blocks of {} rows, {} columns, depth {}", std::min(t.block_rows, t.rows()), std::min(t.block_columns, t.columns()),
+                      t.block_depth);
+  if (t.right != PanelSource::in_place) text += fmt::format("; right panels of {} columns", t.panel_columns());
+  if (t.right_panels == 2) text += ", one filled while the other is read";
+  text += fmt::format("\n  {} parts for threads: tiles of {}{}\n", t.domain(), t.shared == SharedAxis::rows ? "rows" : "columns",
+                      t.batches > 1 ? " of each" : "");
+  return text + line_of_buffers("stored past the caches", t.streamed) + fmt::format("  {} bytes of each thread\n", t.scratch_bytes());
+}
+
+std::string attention(const TiledAttention& t) {
+  return fmt::format(
+      "  attention: {} of {} rows by {} keys, blocks of {} rows, vectors of {}\n  {} parts for threads\n  {} bytes of each thread\n",
+      t.batches, t.rows(), t.keys(), t.block_rows(), t.lanes, t.domain(), t.scratch_bytes());
+}
+
+std::string plan_of(const PlannedKernel& f) {
+  if (f.attention) return attention(*f.attention);
+  return f.tiles ? tiles(*f.tiles) : loops(*f.kernel, f.plan);
+}
+
+}  // namespace
+
+std::string emit_schedule(const LoweredGraph& lowered, const Processor& processor) {
+  const Executable& program = lowered.lowered.program;
+  std::string text = fmt::format("# {} launches of {} functions; vectors of {} bits{}, {} and {} KiB of cache\n", program.launches.size(),
+                                 program.functions.size(), processor.vector_bits, processor.matrix_tiles ? " and matrix tiles" : "",
+                                 processor.level1_bytes >> 10, processor.level2_bytes >> 10);
+  std::vector<bool> seen(program.functions.size(), false);
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch& launch = program.launches[i];
+    if (seen[launch.function]) continue;
+    seen[launch.function] = true;
+    std::vector<size_t> others;
+    for (size_t j = i + 1; j < program.launches.size(); ++j)
+      if (program.launches[j].function == launch.function) others.push_back(j);
+    text += fmt::format("\n{}: launch {}, {}{}\n", program.functions[launch.function], i, launch.label,
+                        launch.location.empty() ? "" : fmt::format(" ({})", launch.location));
+    if (!others.empty()) text += fmt::format("  again as {} {}\n", others.size() == 1 ? "launch" : "launches", fmt::join(others, ", "));
+    text += plan_of(lowered.lowered.functions[launch.function]);
+  }
+  return text;
+}
+
+}  // namespace einc
