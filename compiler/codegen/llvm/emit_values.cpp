@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "compiler/codegen/llvm/emit_value.h"
+#include "compiler/codegen/llvm/gelu_slope.h"
+#include "compiler/codegen/llvm/math.h"
 #include "compiler/codegen/llvm/random.h"
 #include "compiler/lower/keep_rows.h"
 #include "runtime/base/check.h"
@@ -215,6 +217,7 @@ std::optional<ValueEmitter::Place> ValueEmitter::linear(ValueId id) {
 }
 
 Register ValueEmitter::map(const Scalar& v) {
+  if (const auto argument = argument_of_gelu_slope(kernel_, v)) return emit_gelu_slope(b_, as(*argument, DType::f32));
   boost::container::small_vector<Register, 3> x;
   DType operand = compute_dtype(v.dtype);
   if (is_comparison(v.fn)) operand = common_dtype(kernel_.values[v.operands[0]].dtype, kernel_.values[v.operands[1]].dtype);

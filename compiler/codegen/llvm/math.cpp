@@ -55,4 +55,10 @@ llvm::Value* emit_pow(llvm::IRBuilderBase& builder, llvm::Value* base, llvm::Val
   return math_pow(Real{&builder, base}, Real{&builder, exponent}).value;
 }
 
+llvm::Value* emit_gelu_slope(llvm::IRBuilderBase& builder, llvm::Value* x) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
+  builder.clearFastMathFlags();
+  return math_gelu_slope(Real{&builder, x}).value;
+}
+
 }  // namespace einc

@@ -44,4 +44,7 @@ llvm::Value* emit_math(llvm::IRBuilderBase& builder, MathFn fn, llvm::Value* x);
 
 llvm::Value* emit_pow(llvm::IRBuilderBase& builder, llvm::Value* base, llvm::Value* exponent);
 
+// Of gelu at floats, within 1.5 units of the last place of 1.
+llvm::Value* emit_gelu_slope(llvm::IRBuilderBase& builder, llvm::Value* x);
+
 }  // namespace einc

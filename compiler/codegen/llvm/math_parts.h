@@ -15,6 +15,7 @@ Real math_log1p(Real x);
 Real math_softplus(Real x);
 Real math_erf(Real x);
 Real math_gelu(Real x);
+Real math_gelu_slope(Real x);
 Real math_sin(Real x);
 Real math_cos(Real x);
 Real math_pow(Real x, Real y);

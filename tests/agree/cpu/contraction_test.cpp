@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "compiler/codegen/llvm/gelu_slope.h"
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
@@ -51,7 +52,7 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class Expect { two_panels, two_panels_by_rows, tiles, anything };
+enum class Expect { two_panels, two_panels_by_rows, rows_packed, tiles, anything };
 
 void check(const Case& test, Expect expect = Expect::anything) {
   CAPTURE(test.program);
@@ -64,12 +65,14 @@ void check(const Case& test, Expect expect = Expect::anything) {
   const InterpretResult wanted = interpret(graph, test.dims, inputs, {}, {});
   CpuOptions options;
   options.cache.clear();
-  if (expect == Expect::two_panels_by_rows) options.processor = native_processor(), options.processor->level2_bytes = 64 << 10;
+  if (expect == Expect::two_panels_by_rows || expect == Expect::rows_packed)
+    options.processor = native_processor(), options.processor->level2_bytes = 64 << 10;
   const CpuProgram program(graph, test.dims, options);
   if (expect != Expect::anything) {
     const auto& functions = program.lowered().lowered.functions;
     CHECK(std::any_of(functions.begin(), functions.end(), [&](const PlannedKernel& f) {
       if (!f.tiles || expect == Expect::tiles) return f.tiles.has_value();
+      if (expect == Expect::rows_packed) return f.tiles->left == PanelSource::by_width;
       return f.tiles->right_panels == 2 && (expect == Expect::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
     }));
   }
@@ -135,6 +138,12 @@ TEST_CASE("contractions: few rows") {
   for (const int64_t m : {1, 2, 3, 5, 8}) check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 8201}, {"k", 70}}}, Expect::tiles);
 }
 
+// Whole vectors of several tiles' rows, tiles that are left, and a last one of few rows, in one block and in several.
+TEST_CASE("contractions: a left operand that is packed by its rows") {
+  for (const int64_t m : {9, 32, 63, 200})
+    for (const int64_t k : {5, 16, 100}) check({product(kLayouts[1], "f16"), {{"m", m}, {"n", 64}, {"k", k}}}, Expect::rows_packed);
+}
+
 // Where the processor multiplies tiles of bf16: their tails along each axis, and sums in blocks of depth.
 TEST_CASE("contractions: bf16") {
   constexpr int64_t kSizes[][3] = {{17, 63, 65}, {64, 96, 64}, {33, 50, 1030}, {16, 16, 32}, {100, 31, 33}, {70, 300, 64}};
@@ -183,4 +192,22 @@ TEST_CASE("contractions: rows of several axes along which the lanes run") {
       "output y = einsum(a, b, \"g (y + ky) (x + kx) m, g y x n -> ky kx m n\", ky=3, kx=3)\n";
   for (const int64_t m : {16, 12, 3, 1})
     for (const int64_t n : {32, 17}) check({kProgram, {{"g", 2}, {"m", m}, {"n", n}, {"k", 13}}}, Expect::tiles);
+}
+
+// One function in the epilogue, however differentiation writes it; a change of that shows here.
+TEST_CASE("contractions: the slope of gelu in an epilogue") {
+  const std::string text =
+      "dim m, n, k\ninput a: f32[m k]\ninput b: f32[k n]\ninput c: f32[n k]\nx = einsum(a, b, \"m k, k n -> m n\")\nloss = "
+      "sum(einsum(gelu(x), c, \"m n, n k -> m k\"))\noutput y = grad(loss, x)\n";
+  const Bindings dims = {{"m", 40}, {"n", 70}, {"k", 33}};
+  const Graph graph = finished(compile_text(text, dims));
+  CpuOptions options;
+  options.cache.clear();
+  const CpuProgram program(graph, dims, options);
+  const auto& functions = program.lowered().lowered.functions;
+  CHECK(std::any_of(functions.begin(), functions.end(), [](const PlannedKernel& f) {
+    return std::any_of(f.kernel->values.begin(), f.kernel->values.end(),
+                       [&](const Scalar& v) { return argument_of_gelu_slope(*f.kernel, v).has_value(); });
+  }));
+  check({text, dims});
 }

@@ -175,6 +175,24 @@ TEST_CASE("math: every function of floats keeps its bound") { check_all<float>(s
 
 TEST_CASE("math: every function of doubles keeps its bound") { check_all<double>(size_t{1} << 17); }
 
+TEST_CASE("math: the slope of gelu") {
+  Engine engine({});
+  const std::vector<float> x = arguments<float>(size_t{1} << 19);
+  std::vector<float> y(x.size());
+  const ArrayKernel<float> kernel(engine, 16,
+                                  [](llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& v) { return emit_gelu_slope(b, v[0]); });
+  kernel.run(y.data(), x.data(), x.data(), static_cast<int64_t>(x.size()));
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Exact a = x[i], density = std::exp(-a * a / 2) / std::sqrt(2 * std::acos(-1.0L));
+    const Exact want = 0.5L * std::erfc(-a / std::sqrt(2.0L)) + a * density;
+    if (std::isnan(want) != std::isnan(y[i])) FAIL_CHECK(fmt::format("slope of gelu at {} is {}, not {}", x[i], y[i], want));
+    if (!std::isnan(want)) worst = std::max(worst, static_cast<double>(std::fabs(y[i] - want)) * 0x1p23);
+  }
+  MESSAGE(fmt::format("slope of gelu: {:.3f} units of the last place of 1", worst));
+  CHECK(worst <= 1.5);
+}
+
 TEST_CASE_TEMPLATE("math: any number of lanes gives the same bits", T, float, double) {
   Engine engine({});
   const std::vector<T> x = arguments<T>(6144);
