@@ -108,6 +108,24 @@ output y = einsum(x, w, "batch seq deep, deep three head -> batch seq three head
   }
 }
 
+TEST_CASE("queries, keys and values lie as their product does, whose epilogue adds the bias") {
+  const char* text = R"(
+input x: [batch=2 seq=32 deep=32]
+param w: [deep three=3 heads=2 head=16] ~ normal(std = 0.2)
+param b: [three heads head] ~ normal
+qkv = einsum(x, w, "batch seq deep, deep three heads head -> three batch heads seq head") + b
+q = qkv[three = 0]
+k: [batch heads key head] = qkv[three = 1]
+v: [batch heads key head] = qkv[three = 2]
+scores = einsum(q, k, "batch heads seq head, batch heads key head -> batch heads seq key") * 0.25
+output y = einsum(softmax(scores, key), v, "batch heads seq key, batch heads key head -> batch seq heads head")
+)";
+  for (const Policy policy : kAll) {
+    CAPTURE(static_cast<int>(policy));
+    CHECK(epilogues_of({text}, policy) == "plus a bias");
+  }
+}
+
 TEST_CASE("a bias of the rows, or a scaled one, is added apart") {
   const char* of_rows = R"(
 input x: [rows=24 deep=16]
