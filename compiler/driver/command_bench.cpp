@@ -29,7 +29,7 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("FILE", r.file, "the program")->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(CLI::IsMember({"inference", "training"}));
-  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
+  app.add_option("--precision", r.precision, "f32, tf32, bf16, f16 or fp8: overrides the file's policy")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--threads", r.threads, "of the processor; all when not given")->check(CLI::PositiveNumber);

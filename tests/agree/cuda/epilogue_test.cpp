@@ -31,6 +31,7 @@ double tolerance_of(Policy policy) {
   switch (policy) {
     case Policy::inherit:
     case Policy::f32:
+    case Policy::tf32:
       return 2e-6;
     case Policy::f16:
       return 2e-3;
