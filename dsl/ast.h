@@ -243,7 +243,7 @@ struct For {
   Block body;
 };
 
-enum class Policy : uint8_t { f64, f32, bf16, f16, fp8 };
+enum class Policy : uint8_t { f64, f32, tf32, bf16, f16, fp8 };
 
 // `precision bf16`, or `precision f32 { ... }`
 struct Precision {

@@ -238,7 +238,7 @@ std::optional<ast::Stmt::Node> Parser::for_statement() {
 }
 
 std::optional<ast::Stmt::Node> Parser::precision_statement() {
-  static constexpr std::array<std::string_view, 5> kPolicies{"f64", "f32", "bf16", "f16", "fp8"};
+  static constexpr std::array<std::string_view, 6> kPolicies{"f64", "f32", "tf32", "bf16", "f16", "fp8"};
   ast::Precision out;
   ++at_;
   out.policy_span = here();
@@ -246,9 +246,9 @@ std::optional<ast::Stmt::Node> Parser::precision_statement() {
   while (policy < kPolicies.size() && kPolicies[policy] != text(token())) ++policy;
   if (policy == kPolicies.size()) {
     if (!at(TokenKind::name)) {
-      fail_expected("a precision policy", "f32, bf16, f16 or fp8");
+      fail_expected("a precision policy", "f32, tf32, bf16, f16 or fp8");
     } else {
-      fail(Code::unknown_precision, here(), text(token())).hint("the policies are f32, bf16, f16 and fp8");
+      fail(Code::unknown_precision, here(), text(token())).hint("the policies are f32, tf32, bf16, f16 and fp8");
     }
     if (!recover_at_brace()) return std::nullopt;
     out.body = block();

@@ -280,7 +280,7 @@ class Printer {
   }
 
   void put(const ast::Precision& p) {
-    static constexpr std::string_view kPolicies[] = {"f64", "f32", "bf16", "f16", "fp8"};
+    static constexpr std::string_view kPolicies[] = {"f64", "f32", "tf32", "bf16", "f16", "fp8"};
     out_ += fmt::format("precision {}", kPolicies[static_cast<size_t>(p.policy)]);
     if (p.body) block(*p.body);
   }

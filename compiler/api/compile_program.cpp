@@ -22,6 +22,8 @@ Policy policy_of(Precision precision) {
       return Policy::inherit;
     case Precision::f32:
       return Policy::f32;
+    case Precision::tf32:
+      return Policy::tf32;
     case Precision::bf16:
       return Policy::bf16;
     case Precision::f16:

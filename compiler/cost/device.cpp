@@ -112,6 +112,8 @@ std::optional<double> Device::contraction_peak(DType dtype) const {
   return std::nullopt;
 }
 
+std::optional<double> Device::tf32_peak() const { return tf32 > 0 ? std::optional(tf32) : contraction_peak(DType::f32); }
+
 std::optional<double> Device::vector_peak(DType dtype) const {
   if (dtype == DType::f64) return known(f64);
   return f32 > 0 ? std::optional(f32) : known(bf16);

@@ -22,6 +22,7 @@ struct Device {
 
   // Peak of a contraction with operands of this dtype, and of elementwise work and reductions (always in f32, or f64).
   std::optional<double> contraction_peak(DType dtype) const;
+  std::optional<double> tf32_peak() const;  // of f32 multiplied in tf32; of f32 where there is none
   std::optional<double> vector_peak(DType dtype) const;
 };
 

@@ -28,6 +28,7 @@ DType contraction_dtype(std::string_view precision) {
 
 std::optional<double> peak_of(const EstimateRequest& request) {
   if (request.peak) return request.peak;
+  if (request.device && request.precision == "tf32") return request.device->tf32_peak();
   return request.device ? request.device->contraction_peak(contraction_dtype(request.precision)) : std::nullopt;
 }
 
@@ -158,9 +159,10 @@ std::vector<std::string> check_estimate(const EstimateRequest& request) {
   if (request.sizes.pipeline_parallel.value_or(1) == 1 && request.sizes.interleave)
     problems.push_back("--interleave needs --pipeline-parallel");
   if (request.mfu && *request.mfu > 1) problems.push_back("--mfu is a fraction of the device's peak, at most 1");
-  constexpr std::array precisions{std::string_view("f32"), std::string_view("bf16"), std::string_view("f16"), std::string_view("fp8")};
+  constexpr std::array precisions{std::string_view("f32"), std::string_view("tf32"), std::string_view("bf16"), std::string_view("f16"),
+                                  std::string_view("fp8")};
   if (std::find(precisions.begin(), precisions.end(), request.precision) == precisions.end())
-    problems.push_back(fmt::format("--precision is f32, bf16, f16 or fp8, not {}", request.precision));
+    problems.push_back(fmt::format("--precision is f32, tf32, bf16, f16 or fp8, not {}", request.precision));
   if (!request.optimizer.empty() && !optimizer_bytes(request.optimizer, StoragePolicy::f32)) {
     std::string names;
     for (const OptimizerRow& row : kOptimizers) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
@@ -193,7 +195,7 @@ Estimate estimate(const EstimateRequest& request) {
     for (const OptimizerRow& row : kOptimizers) {
       if (!request.optimizer.empty() && row.name != request.optimizer) continue;
       for (StoragePolicy policy : {StoragePolicy::f32, StoragePolicy::low_copy, StoragePolicy::low_gradients}) {
-        if (policy != StoragePolicy::f32 && request.precision == "f32") continue;
+        if (policy != StoragePolicy::f32 && (request.precision == "f32" || request.precision == "tf32")) continue;
         const double per_parameter = optimizer_bytes(row.name, policy)->total();
         FitRow fit{std::string(row.name), policy, per_parameter, {}, {}};
         if (request.device) fit.largest_parameters = std::floor(devices * request.device->memory_bytes / per_parameter);

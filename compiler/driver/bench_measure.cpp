@@ -6,7 +6,9 @@
 #include <limits>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
+#include "compiler/codegen/cuda/map_gemm.h"
 #include "compiler/cost/totals.h"
 #include "compiler/driver/bench.h"
 #include "compiler/driver/process_memory.h"
@@ -71,18 +73,22 @@ std::vector<double> seconds_of(const std::vector<LaunchSpan>& spans, size_t laun
   return end;
 }
 
-// `symbols`: of the launches; equal ones make one row.
-std::vector<KernelTime> kernels_of(const Executable& program, const std::vector<std::string>& symbols, const KernelList& list,
-                                   const std::vector<double>& seconds) {
+// Per launch: what it runs, equal ones by the same symbol, and its work.
+struct LaunchWork {
+  std::vector<std::string> symbols;
+  std::vector<KernelWork> work;
+};
+
+std::vector<KernelTime> kernels_of(const Executable& program, const LaunchWork& launches, const std::vector<double>& seconds) {
   std::vector<KernelTime> rows;
   std::unordered_map<std::string, size_t> row_of;
   for (size_t l = 0; l < program.launches.size(); ++l) {
-    const auto [found, fresh] = row_of.emplace(symbols[l], rows.size());
-    if (fresh) rows.push_back({symbols[l], program.launches[l].label, 0, 0, {}});
+    const auto [found, fresh] = row_of.emplace(launches.symbols[l], rows.size());
+    if (fresh) rows.push_back({launches.symbols[l], program.launches[l].label, 0, 0, {}});
     KernelTime& row = rows[found->second];
     ++row.launches;
     row.seconds += seconds[l];
-    add(row.work, work_of(*list.kernels[l].kernel));
+    add(row.work, launches.work[l]);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
   return rows;
@@ -90,8 +96,7 @@ std::vector<KernelTime> kernels_of(const Executable& program, const std::vector<
 
 // `machine`: an executor with its params and states initialised; `run(step)` comes back when the step is done.
 template <class Machine, class Run>
-void time_steps(Machine& machine, ThreadPool& pool, Run run, const std::vector<std::string>& symbols, const KernelList& list,
-                BenchResult& result) {
+void time_steps(Machine& machine, ThreadPool& pool, Run run, const LaunchWork& launches, BenchResult& result) {
   make_inputs(machine, pool);
   run(0);
   const auto steps = static_cast<uint64_t>(result.options.steps);
@@ -110,7 +115,7 @@ void time_steps(Machine& machine, ThreadPool& pool, Run run, const std::vector<s
     result.traced.push_back(std::accumulate(seconds.begin(), seconds.end(), 0.0));
     for (size_t l = 0; l < best.size(); ++l) best[l] = std::min(best[l], seconds[l]);
   }
-  result.kernels = kernels_of(program, symbols, list, best);
+  result.kernels = kernels_of(program, launches, best);
   for (const KernelTime& kernel : result.kernels) add(result.executed, kernel.work);
   for (const Launch& launch : program.launches) result.labels.push_back(launch.label);
 }
@@ -144,10 +149,11 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   result.memory.before = resident_bytes();
   Executor executor(cpu.program(), cpu.functions(), pool, Sources::own);
   executor.initialize(0);
-  std::vector<std::string> symbols;
-  for (const Launch& launch : cpu.program().launches) symbols.push_back(cpu.program().functions[launch.function]);
+  LaunchWork launches;
+  for (const Launch& launch : cpu.program().launches) launches.symbols.push_back(cpu.program().functions[launch.function]);
+  for (const GraphKernel& k : cpu.lowered().list.kernels) launches.work.push_back(work_of(*k.kernel));
   time_steps(
-      executor, *pool, [&](uint64_t step) { executor.run(0, step); }, symbols, cpu.lowered().list, result);
+      executor, *pool, [&](uint64_t step) { executor.run(0, step); }, launches, result);
   result.memory.planned = cpu.program().memory_bytes + options.threads * cpu.program().scratch_bytes;
   result.memory.high_water = high_water_bytes();
 }
@@ -155,6 +161,25 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
 std::string symbol_of(const CudaGemm& gemm) {
   return fmt::format("{} of {} x {} x {} {}{} {}{}", gemm.batch, gemm.rows, gemm.depth, gemm.columns, to_string(gemm.left.dtype),
                      gemm.left.transposed ? "'" : "", to_string(gemm.right.dtype), gemm.right.transposed ? "'" : "");
+}
+
+// A product with an epilogue has the work of all its parts, but that nothing between them goes through memory.
+void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& executable, LaunchWork& launches) {
+  KernelWork& product = launches.work[fused.product];
+  const bool sums = fused.at == fused.product;
+  const CudaMatrix& between = executable.calls[fused.product].gemm->result;
+  if (!sums && fused.gemm.epilogue.input != between.buffer) product.bytes_written = 0;
+  for (const uint32_t l : fused.parts) {
+    if (l == fused.product) continue;
+    KernelWork& part = launches.work[l];
+    if (sums) part.bytes_read = part.bytes_written = 0;
+    if (!sums) part.bytes_read -= executable.program.buffers[between.buffer].bytes;
+    add(product, std::exchange(part, {}));
+  }
+  const CudaEpilogue& epilogue = fused.gemm.epilogue;
+  if (sums)
+    product.bytes_written += executable.program.buffers[(epilogue.right_sums ? epilogue.right_sums : epilogue.left_sums)->buffer].bytes;
+  launches.symbols[fused.product] += ", " + describe(epilogue);
 }
 
 void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) {
@@ -170,22 +195,26 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   result.compile_seconds = now() - before;
   const cuda::Gpu& gpu = cuda::Gpu::get();
   result.gpu = gpu.name();
-  const cuda::GpuPeak peak = cuda::measure_peak();
+  const cuda::GpuPeak peak = cuda::measure_peak(graph.policy == Policy::tf32 ? CudaSums::tf32 : CudaSums::f32);
   result.peak.flops = peak.f32_flops, result.peak.bf16_flops = peak.bf16_flops, result.peak.copy = peak.copy;
   const auto taken = [&] { return gpu.memory_bytes() - gpu.free_bytes(); };
   result.memory.before = taken();
   CudaExecutor executor(executable, kernels);
   ThreadPool pool(options.threads);
   executor.initialize(pool, 0);
-  std::vector<std::string> symbols;
-  for (size_t l = 0; l < executable.calls.size(); ++l)
-    symbols.push_back(executable.calls[l].gemm ? symbol_of(*executable.calls[l].gemm)
-                                               : executable.program.functions[executable.program.launches[l].function]);
+  executor.plan_gemms();
+  LaunchWork launches;
+  for (size_t l = 0; l < executable.calls.size(); ++l) {
+    launches.symbols.push_back(executable.calls[l].gemm ? symbol_of(*executable.calls[l].gemm)
+                                                        : executable.program.functions[executable.program.launches[l].function]);
+    launches.work.push_back(work_of(*text->list.kernels[l].kernel));
+  }
+  for (const size_t f : executor.fused_products()) give_to_product(executable.fused[f], executable, launches);
   const auto run = [&](uint64_t step) {
     executor.run(0, step);
     executor.wait();
   };
-  time_steps(executor, pool, run, symbols, text->list, result);
+  time_steps(executor, pool, run, launches, result);
   result.memory.planned = executable.program.memory_bytes + executable.workspace_bytes;
   result.memory.high_water = taken();
 }

@@ -16,9 +16,9 @@ const char* distance(double round_trip) {
   return round_trip > kFarRoundTrip ? "far" : "near";
 }
 
-std::string gpu_text(const std::string& name, const CpuPeak& peak) {
-  return fmt::format("machine    {}: {:.1f} TFLOP/s f32 and {:.1f} bf16 in products of cuBLASLt; {:.0f} GB/s copied\n", name,
-                     peak.flops * 1e-12, peak.bf16_flops * 1e-12, peak.copy * 1e-9);
+std::string gpu_text(const std::string& name, const CpuPeak& peak, Policy policy) {
+  return fmt::format("machine    {}: {:.1f} TFLOP/s {} and {:.1f} bf16 in products of cuBLASLt; {:.0f} GB/s copied\n", name,
+                     peak.flops * 1e-12, policy == Policy::tf32 ? "tf32" : "f32", peak.bf16_flops * 1e-12, peak.copy * 1e-9);
 }
 
 std::string machine_text(const CpuPeak& peak, int threads) {
@@ -52,7 +52,7 @@ double total_seconds(const std::vector<KernelTime>& kernels, size_t from) {
 std::string bench_text(const BenchResult& r, int kernels) {
   const auto [fastest, slowest] = std::minmax_element(r.steps.begin(), r.steps.end());
   const auto giga = [](auto x) { return static_cast<double>(x) * 1e-9; };
-  std::string text = r.gpu.empty() ? machine_text(r.peak, r.options.threads) : gpu_text(r.gpu, r.peak);
+  std::string text = r.gpu.empty() ? machine_text(r.peak, r.options.threads) : gpu_text(r.gpu, r.peak, r.policy);
   text += fmt::format("compiled   {:.3f} s; {} launches of {} kernels\n", r.compile_seconds, r.labels.size(), r.kernels.size());
   text +=
       fmt::format("step       {:.3f} ms, median of {} ({:.3f} to {:.3f})\n", r.step * 1e3, r.steps.size(), *fastest * 1e3, *slowest * 1e3);

@@ -30,8 +30,7 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(CLI::IsMember({"inference", "training"}));
   app.add_flag("--discard-outputs", r.discard_outputs, "in training: the step that einc train runs, whose outputs nobody reads");
-  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  add_precision(app, r.precision);
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--threads", r.threads, "of the processor; all when not given")->check(CLI::PositiveNumber);
   app.add_option("--steps", r.steps, "steps to time after one that is not")->check(CLI::PositiveNumber);

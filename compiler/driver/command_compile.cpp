@@ -62,8 +62,7 @@ void add_options(CLI::App& app, CompileRequest& r) {
                  "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels), gemm "
                  "(contractions on NVIDIA GPUs)")
       ->check(CLI::IsMember({"memory", "precision", "contraction", "fusion", "gemm"}));
-  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  add_precision(app, r.precision);
   app.add_flag("--discard-outputs", r.discard_outputs,
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
   app.add_option("--device", r.device, "machine to state times and memory for: a name of --list-devices, or a JSON file");

@@ -56,7 +56,7 @@ ExitStatus estimate_command(Arguments arguments) {
   app.add_option("--devices", request.devices, "how many");
   app.add_option("--peak", request.peak, "FLOP/s of one device, in place of the table's");
   app.add_option("--mfu", request.mfu, "model FLOPs utilisation, in (0, 1]");
-  app.add_option("--precision", request.precision, "bf16, f16, fp8 or f32: which peak counts");
+  app.add_option("--precision", request.precision, "bf16, f16, fp8, tf32 or f32: which peak counts");
   app.add_option("--optimizer", request.optimizer, "adamw, adam, adam8bit, adagrad, rmsprop, momentum or sgd: the largest model that fits");
   app.add_option("--batch-tokens", request.batch_tokens, "tokens a step, for the number of steps");
   app.add_option("--report", report, "text or json")->check(CLI::IsMember({"text", "json"}));

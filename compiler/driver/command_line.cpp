@@ -43,6 +43,12 @@ std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& setti
   return bindings;
 }
 
+void add_precision(CLI::App& app, std::string& precision) {
+  app.add_option("--precision", precision,
+                 "f32, bf16, f16 or fp8: overrides the file's policy; tf32: f32, with NVIDIA GPUs' products in tf32")
+      ->check(CLI::IsMember({"f32", "tf32", "bf16", "f16", "fp8"}));
+}
+
 CLI::Validator seed_check() {
   return CLI::Validator(
       [](const std::string& text) {

@@ -21,6 +21,9 @@ std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& setti
 // Digits that make an integer below 2^64: CLI11 by itself takes -1 for 2^64 - 1.
 CLI::Validator seed_check();
 
+// Adds --precision, which names a policy.
+void add_precision(CLI::App& app, std::string& precision);
+
 // `name=path` settings; nullopt after a message.
 std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignments(const std::vector<std::string>& settings,
                                                                                   const char* option);

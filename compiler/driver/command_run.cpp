@@ -177,8 +177,7 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("--arithmetic", r.arithmetic, "of the reference: f64, or stored, every result rounded to its dtype")
       ->check(CLI::IsMember({"f64", "stored"}));
   app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(CLI::IsMember({"inference", "training"}));
-  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  add_precision(app, r.precision);
   app.add_option("--seed", r.seed, "of initial values and random draws")->check(seed_check());
   app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
       ->check(CLI::PositiveNumber);

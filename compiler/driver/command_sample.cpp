@@ -51,8 +51,7 @@ void add_options(CLI::App& app, SampleRequest& r) {
       ->check(CLI::Range(1e-9, 1.0));
   app.add_flag("--greedy", r.greedy, "always the most likely token");
   app.add_option("--seed", r.generation.seed, "of the draws")->check(seed_check());
-  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  add_precision(app, r.precision);
   app.add_option("--target", r.target, kTargetHelp)->check(CLI::IsMember(kTargets));
   app.add_option("--tokens-input", r.tensors.tokens, "the input of tokens, where several could be it")->type_name("NAME");
   app.add_option("--position-input", r.tensors.position, "the input that says where they stand")->type_name("NAME");
@@ -69,7 +68,7 @@ Model specialise(const SampleRequest& r, const Bindings& dims, Name sequence, st
   options.purpose = Purpose::inference;
   options.target = r.target == "cuda" ? Target::cuda : r.target == "reference" ? Target::reference : Target::cpu;
   static constexpr std::pair<const char*, Precision> kPrecisions[] = {
-      {"f32", Precision::f32}, {"bf16", Precision::bf16}, {"f16", Precision::f16}, {"fp8", Precision::fp8}};
+      {"f32", Precision::f32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}, {"f16", Precision::f16}, {"fp8", Precision::fp8}};
   for (const auto& [name, precision] : kPrecisions)
     if (r.precision == name) options.precision = precision;
   return compile_file(r.file, options);

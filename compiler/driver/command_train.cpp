@@ -75,8 +75,7 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--record-batches", r.record,
                  "writes what the inputs hold in each batch, one array of each input: to train elsewhere on the same")
       ->type_name("FILE.npz");
-  app.add_option("--precision", r.precision, "f32, bf16, f16 or fp8: overrides the file's policy")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "fp8"}));
+  add_precision(app, r.precision);
   app.add_option("--target", r.target, kTargetHelp)->check(CLI::IsMember(kTargets));
   app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
   app.add_option("--init-seed", r.init_seed, "of initial values")->check(seed_check());

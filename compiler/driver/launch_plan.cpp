@@ -108,9 +108,10 @@ class Plan {
     if (const auto& gemm = executable_.calls[index].gemm) return text + product(*gemm);
     const CudaCall& call = executable_.calls[index];
     if (call.done_before) return text + "  with an earlier one\n";
-    const Kernel& kernel = *program_.list.kernels[index].kernel;
+    const GraphKernel& made = program_.list.kernels[index];
+    const Kernel& kernel = *made.kernel;
     const CudaGrid& grid = call.grid;
-    text += fmt::format("  {}, {}: {} blocks of {}", p_.functions[l.function], kind_of(kernel), product_of(grid.blocks),
+    text += fmt::format("  {}, {}: {} blocks of {}", p_.functions[l.function], kind_of(made), product_of(grid.blocks),
                         product_of(grid.threads));
     if (grid.shared_bytes > 0) text += fmt::format(", {} bytes of shared memory", grid.shared_bytes);
     if (!call.together.empty()) text += fmt::format(", with launches {}", fmt::join(call.together, ", "));
@@ -132,9 +133,10 @@ class Plan {
     return text;
   }
 
-  std::string_view kind_of(const Kernel& kernel) {
-    const auto [known, fresh] = kinds_.try_emplace(&kernel);
-    if (fresh) known->second = cuda_function(kernel).kind;
+  std::string_view kind_of(const GraphKernel& made) {
+    const CudaSums products = f32_products(program_.bound, made);
+    const auto [known, fresh] = kinds_.try_emplace({made.kernel.get(), products});
+    if (fresh) known->second = cuda_function(*made.kernel, products).kind;
     return known->second;
   }
 
@@ -160,7 +162,7 @@ class Plan {
   const CudaProgramText& program_;
   const CudaExecutable& executable_;
   const Executable& p_;
-  std::map<const Kernel*, std::string_view> kinds_;
+  std::map<std::pair<const Kernel*, CudaSums>, std::string_view> kinds_;
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ std::shared_ptr<const ProgramRep> program_for(const std::string& target, const s
 
 double gpu_peak_flops(Policy policy) {
   for (const auto& [words, name] : kGpus)
-    if (gpu_name().find(words) != std::string::npos) return find_device(name)->contraction_peak(contraction_dtype(policy)).value_or(0);
+    if (gpu_name().find(words) != std::string::npos) return contraction_peak(*find_device(name), policy).value_or(0);
   return 0;
 }
 

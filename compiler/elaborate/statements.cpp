@@ -9,6 +9,8 @@ Policy policy_of(ast::Policy policy) {
     case ast::Policy::f64:
     case ast::Policy::f32:
       return Policy::f32;
+    case ast::Policy::tf32:
+      return Policy::tf32;
     case ast::Policy::bf16:
       return Policy::bf16;
     case ast::Policy::f16:

@@ -41,12 +41,14 @@ class Chooser {
   // Those of a batch last: attention, which needs no layout, has them.
   void run() {
     graph_.order.assign(graph_.graph.size(), {});
-    for (const bool batched : {false, true})
+    for (const bool batched : {false, true}) {
       for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
         if (!graph_.live[i] || !suits_library(graph_, NodeId{i}, target_)) continue;
         const ContractionLabels labels(graph_, NodeId{i}, stored_of(NodeId{i}));
         if ((labels.count(kBatchLabels) > 1) == batched) choose(labels);
       }
+      if (!batched) follow_products();
+    }
   }
 
  private:
@@ -60,6 +62,23 @@ class Chooser {
         if (labels.extents[static_cast<size_t>(label)] > 1) list.push_back(label);
     }
     return list;
+  }
+
+  // What is made of a product element by element lies as it does, rows along the same axis as otherwise: the product's epilogue may make it.
+  void follow_products() {
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+      const Node& node = graph_.graph.nodes[i];
+      if (!graph_.live[i] || decided_[i] || node.op != Op::map) continue;
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        const NodeId x = node.operands[k];
+        const Order& order = graph_.order[x.index];
+        if (order.empty() || order.back() + 1 != node.type.rank() || graph_[x].op != Op::contract) continue;
+        if (graph_.shape(x) != graph_.shape(NodeId{i}) || !node.as<MapAttr>().maps[k].is_identity()) continue;
+        graph_.order[i] = order;
+        decided_[i] = true;
+        break;
+      }
+    }
   }
 
   static std::vector<int> members(const ContractionLabels& labels, const std::vector<int>& list, LabelGroup group) {

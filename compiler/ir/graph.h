@@ -161,7 +161,8 @@ using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, Const
                           ArgReduceAttr, TopKAttr, ContractAttr, PermuteAttr, BroadcastAttr, SplitAttr, MergeAttr, SliceAttr, DiagonalAttr,
                           WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr>;
 
-enum class Policy : uint8_t { inherit, f32, bf16, f16, fp8 };
+// tf32: f32 in memory, in whose products a GPU keeps 10 bits behind the point of each factor; elsewhere the same as f32.
+enum class Policy : uint8_t { inherit, f32, tf32, bf16, f16, fp8 };
 
 struct SourceLocation {
   Name file;

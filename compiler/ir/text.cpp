@@ -25,6 +25,8 @@ std::string_view to_string(Policy policy) {
       return "inherit";
     case Policy::f32:
       return "f32";
+    case Policy::tf32:
+      return "tf32";
     case Policy::bf16:
       return "bf16";
     case Policy::f16:
@@ -66,7 +68,7 @@ std::string_view to_string(ConditionKind kind) {
 }
 
 std::optional<Policy> parse_policy(std::string_view name) {
-  return parse_enum(name, {Policy::inherit, Policy::f32, Policy::bf16, Policy::f16, Policy::fp8});
+  return parse_enum(name, {Policy::inherit, Policy::f32, Policy::tf32, Policy::bf16, Policy::f16, Policy::fp8});
 }
 
 std::optional<StateRole> parse_state_role(std::string_view name) {

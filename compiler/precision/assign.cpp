@@ -168,7 +168,9 @@ class Assigner {
     // Without any policy, operands with written dtypes are multiplied as written.
     const bool as_written = written != DType::real && (policy == Policy::inherit || phase == Phase::optimizer);
     DType result = activation_dtype(policy);
-    std::string_view reason = result == DType::f32 ? "policy f32" : "contraction: low-precision operands, f32 accumulation";
+    std::string_view reason = policy == Policy::tf32 ? "policy tf32: multiplied in tf32 by GPUs"
+                              : result == DType::f32 ? "policy f32"
+                                                     : "contraction: low-precision operands, f32 accumulation";
     if (wide || as_written) {
       result = wide ? DType::f64 : promote(left, right);
       reason = "as its operands are written";

@@ -8,6 +8,7 @@ DType activation_dtype(Policy policy) {
   switch (policy) {
     case Policy::inherit:
     case Policy::f32:
+    case Policy::tf32:
       return DType::f32;
     case Policy::f16:
       return DType::f16;

@@ -20,19 +20,21 @@
 
 namespace einc {
 
-DType contraction_dtype(Policy policy) {
+std::optional<double> contraction_peak(const Device& device, Policy policy) {
   switch (policy) {
     case Policy::inherit:
     case Policy::f32:
-      return DType::f32;
+      return device.contraction_peak(DType::f32);
+    case Policy::tf32:
+      return device.tf32_peak();
     case Policy::bf16:
-      return DType::bf16;
+      return device.contraction_peak(DType::bf16);
     case Policy::f16:
-      return DType::f16;
+      return device.contraction_peak(DType::f16);
     case Policy::fp8:
-      return DType::f8e4m3;
+      return device.contraction_peak(DType::f8e4m3);
   }
-  return DType::f32;
+  return std::nullopt;
 }
 
 namespace {
@@ -326,9 +328,7 @@ class ReportBuilder {
       if (const auto flops = as_double(c.flops_per_token); flops && all > 0) c.share = *flops / all;
   }
 
-  std::optional<double> program_peak() const {
-    return options_.device ? options_.device->contraction_peak(contraction_dtype(graph_.policy)) : std::nullopt;
-  }
+  std::optional<double> program_peak() const { return options_.device ? contraction_peak(*options_.device, graph_.policy) : std::nullopt; }
 
   void fill_device() {
     if (!options_.device) return;

@@ -153,7 +153,7 @@ Report build_report(const Graph& graph, const ReportOptions& options);
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor,
                                             Fusion fusion = Fusion::on);
 
-// What contractions multiply under a policy, for the peak of a machine.
-DType contraction_dtype(Policy policy);
+// FLOP/s of a machine's products under a policy, by its sheet.
+std::optional<double> contraction_peak(const Device& device, Policy policy);
 
 }  // namespace einc

@@ -73,6 +73,8 @@ class CudaExecutor {
   std::vector<LaunchSpan> run_traced(uint64_t seed, uint64_t step);
   // Chooses how cuBLASLt multiplies, and with which epilogues; a run does it when it was not done.
   void plan_gemms();
+  // Of CudaExecutable::fused, those that run.
+  std::vector<size_t> fused_products() const;
   // Until all runs are done. Throws as run.
   void wait();
   HostArray loss() const;  // of the last run

@@ -45,6 +45,12 @@ void CudaExecutor::plan_fused() {
   }
 }
 
+std::vector<size_t> CudaExecutor::fused_products() const {
+  std::vector<size_t> list;
+  for (const auto& [f, plan] : together_) list.push_back(f);
+  return list;
+}
+
 bool CudaExecutor::takes_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan) {
   using cuda::AlgorithmTable;
   std::string kernels;

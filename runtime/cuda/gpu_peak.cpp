@@ -25,7 +25,7 @@ double seconds_of(Stream stream, const std::function<void()>& work) {
   return least;
 }
 
-double product_rate(DType dtype, Stream stream, const DeviceMemory& workspace) {
+double product_rate(DType dtype, CudaSums sums, Stream stream, const DeviceMemory& workspace) {
   double best = 0, seconds = 0;
   for (int64_t n = kSmallestSquare; n <= kLargestSquare && seconds < kEnough; n *= 2) {
     const int64_t bytes = n * n * bytes_of(dtype);
@@ -38,6 +38,7 @@ double product_rate(DType dtype, Stream stream, const DeviceMemory& workspace) {
     }
     CudaGemm gemm;
     gemm.rows = gemm.columns = gemm.depth = n;
+    gemm.sums = sums;
     gemm.left = {0, dtype, 0, n, 0, false};
     gemm.right = {1, dtype, 0, n, 0, false};
     gemm.result = {2, dtype, 0, n, 0, false};
@@ -61,11 +62,12 @@ double copy_rate(Stream stream) {
 
 }  // namespace
 
-GpuPeak measure_peak() {
+GpuPeak measure_peak(CudaSums f32_sums) {
   Gpu::get().make_current();
   const OwnedStream stream = make_stream();
   const DeviceMemory workspace = allocate(kWorkspace, "the workspace of cuBLASLt");
-  return {product_rate(DType::f32, stream.get(), workspace), product_rate(DType::bf16, stream.get(), workspace), copy_rate(stream.get())};
+  return {product_rate(DType::f32, f32_sums, stream.get(), workspace), product_rate(DType::bf16, CudaSums::f32, stream.get(), workspace),
+          copy_rate(stream.get())};
 }
 
 }  // namespace einc::cuda

@@ -1,5 +1,6 @@
 // What the GPU can do at best, measured: products of large matrices by cuBLASLt, bytes from memory to memory.
 #pragma once
+#include "runtime/cuda/cuda_executable.h"
 
 namespace einc::cuda {
 
@@ -8,7 +9,7 @@ struct GpuPeak {
   double copy = 0;                       // bytes a second, read and written ones together
 };
 
-// Takes under a second. Throws RuntimeFailure (resource).
-GpuPeak measure_peak();
+// Takes under a second. `f32_sums`: how f32 is multiplied. Throws RuntimeFailure (resource).
+GpuPeak measure_peak(CudaSums f32_sums);
 
 }  // namespace einc::cuda

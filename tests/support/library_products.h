@@ -4,9 +4,11 @@
 #include <einc/tensor.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
+#include "runtime/base/failure.h"
 #include "runtime/base/float_format.h"
 #include "tests/unit/cuda/saxpy.h"
 
@@ -115,6 +117,96 @@ inline void check_formats() {
   check_product({1, 5, 6, 7, matrix(DType::f64, 7, false), matrix(DType::f64, 6, false), matrix(DType::f64, 6, false), CudaSums::f64});
   check_product(
       {1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e5m2, 16, true), matrix(DType::bf16, 32, false), CudaSums::f32});
+}
+
+// The kinds of epilogues: what goes in besides the operands, what comes out.
+struct EpilogueCase {
+  bool bias = false, addend = false, keeps_input = false;
+  CudaActivation activation = CudaActivation::none;
+  bool left_sums = false, right_sums = false;
+};
+
+inline double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+inline double gelu_slope(double x) {
+  const double step = 1e-5;
+  return (gelu(x + step) - gelu(x - step)) / (2 * step);
+}
+
+// 24 x 32 x 16 of one format to another; the left operand transposed, as for the gradient of a weight.
+inline void check_epilogue(DType dtype, DType to, const EpilogueCase& which) {
+  constexpr int64_t kRows = 24, kColumns = 32, kDepth = 16;
+  CudaGemm gemm{
+      1, kRows, kColumns, kDepth, matrix(dtype, kRows, true), matrix(dtype, kColumns, false), matrix(to, kColumns, false), CudaSums::f32};
+  gemm.right.buffer = 1, gemm.result.buffer = 2;
+  CudaExecutable executable = executable_of(gemm);
+  Executable& program = executable.program;
+  const auto add = [&](int64_t count) {
+    const auto buffer = static_cast<uint32_t>(program.buffers.size());
+    program.buffers.push_back({BufferRole::input, "more", to, {count}, count * bytes_of(to), program.memory_bytes, InitKind::zeros, {}});
+    program.memory_bytes += (count * bytes_of(to) + 255) / 256 * 256;
+    program.launches[0].buffers.push_back(buffer);
+    return buffer;
+  };
+  CudaEpilogue& epilogue = executable.calls[0].gemm->epilogue;
+  const uint32_t vector = add(kColumns), more = add(kRows * kColumns), input = add(kRows * kColumns);
+  if (which.bias) epilogue.bias = CudaVector{vector, to};
+  if (which.left_sums) epilogue.left_sums = CudaVector{vector, to};
+  if (which.right_sums) epilogue.right_sums = CudaVector{vector, to};
+  if (which.addend) epilogue.addend = more;
+  epilogue.activation = which.activation;
+  if (which.keeps_input || which.activation == CudaActivation::gelu_slope) epilogue.input = input;
+  OnGpu gpu(std::move(executable));
+  gpu.executor.set(0, numbers(dtype, kRows * kDepth));
+  gpu.executor.set(1, numbers(dtype, kColumns * kDepth));
+  for (const uint32_t buffer : {vector, more, input}) {
+    HostArray array = numbers(to, gpu.executable.program.buffers[buffer].shape[0]);
+    gpu.executor.set(buffer, array);
+  }
+  try {
+    gpu.executor.run(1, 1);
+  } catch (const RuntimeFailure& failure) {
+    if (!tests_real_gpu()) throw;
+    MESSAGE("programs do without an epilogue of " << to_string(dtype) << ": " << failure.what());
+    return;
+  }
+  const auto got = [&](uint32_t buffer) {
+    const HostArray held = gpu.executor.get(buffer);
+    return TensorView(held.dtype, held.shape, held.bytes.data()).to_doubles();
+  };
+  const std::vector<double> y = got(2), sums = got(vector), kept = got(input);
+  const double close = bytes_of(to) == 2 ? 0.01 : which.activation == CudaActivation::none ? 1e-5 : 2e-3;
+  for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t c = 0; c < kColumns; ++c) {
+      const int64_t at = r * kColumns + c;
+      double sum = (which.bias ? number(c) : 0) + (which.addend ? number(at) : 0);
+      for (int64_t k = 0; k < kDepth; ++k) sum += number(k * kRows + r) * number(k * kColumns + c);
+      if (which.keeps_input) CHECK(kept[static_cast<size_t>(at)] == doctest::Approx(sum).epsilon(close));
+      const double wanted = which.activation == CudaActivation::gelu         ? gelu(sum)
+                            : which.activation == CudaActivation::gelu_slope ? sum * gelu_slope(number(at))
+                                                                             : sum;
+      CHECK(y[static_cast<size_t>(at)] == doctest::Approx(wanted).epsilon(close));
+    }
+  for (int64_t i = 0; (which.left_sums && i < kRows) || (which.right_sums && i < kColumns); ++i) {
+    double sum = 0;
+    for (int64_t k = 0; k < kDepth; ++k) sum += number(k * (which.left_sums ? kRows : kColumns) + i);
+    CHECK(sums[static_cast<size_t>(i)] == doctest::Approx(sum).epsilon(close));
+  }
+}
+
+inline void check_epilogues() {
+  using enum CudaActivation;
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    check_epilogue(dtype, dtype, {.bias = true});
+    check_epilogue(dtype, dtype, {.addend = true});
+    check_epilogue(dtype, dtype, {.bias = true, .addend = true});
+    check_epilogue(dtype, dtype, {.activation = gelu});
+    check_epilogue(dtype, dtype, {.bias = true, .activation = gelu});
+    check_epilogue(dtype, dtype, {.keeps_input = true, .activation = gelu});
+    check_epilogue(dtype, dtype, {.bias = true, .keeps_input = true, .activation = gelu});
+    check_epilogue(dtype, dtype, {.activation = gelu_slope});
+    check_epilogue(dtype, DType::f32, {.left_sums = true});
+    check_epilogue(dtype, DType::f32, {.right_sums = true});
+  }
 }
 
 }  // namespace einc::library_products

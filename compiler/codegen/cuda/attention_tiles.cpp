@@ -8,11 +8,13 @@ namespace einc {
 namespace {
 
 constexpr int64_t kWidest = 256;
+constexpr int64_t kMostShared = 163 << 10;         // bytes of a block on sm_80
 constexpr int64_t kWords = 144, kMostWords = 176;  // of scores and sums that a thread is to hold, and may
 
 class Planner {
  public:
-  explicit Planner(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
+  Planner(const Kernel& kernel, CudaSums f32_products)
+      : kernel_(kernel), f32_products_(f32_products), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
 
   std::optional<AttentionTiles> run() {
     const auto has = [&](AttentionPart part) {
@@ -38,7 +40,7 @@ class Planner {
   bool find_dtype() {
     for (const AttentionStep& step : a_.steps)
       if (step.part == AttentionPart::scores) t_.dtype = kernel_.values[step.left].dtype;
-    return t_.dtype == DType::bf16 || t_.dtype == DType::f16;
+    return t_.dtype == DType::bf16 || t_.dtype == DType::f16 || (t_.dtype == DType::f32 && f32_products_ == CudaSums::tf32);
   }
 
   bool add(size_t index) {
@@ -80,9 +82,9 @@ class Planner {
     const int64_t width = kernel_.extent(inner);
     if (v.kind != ScalarKind::load || v.dtype != t_.dtype || kernel_.buffers[v.slot].dtype != t_.dtype) return -1;
     if (!v.guards.empty() || !v.index.dynamic.empty() || width % 16 != 0 || width > kWidest) return -1;
-    if (v.index.affine.coefficient(inner) != 1 || v.index.affine.constant % 8 != 0) return -1;
+    if (v.index.affine.coefficient(inner) != 1 || v.index.affine.constant % t_.vector() != 0) return -1;
     for (const Affine::Term& term : v.index.affine.terms)
-      if (term.axis != inner && term.coefficient % 8 != 0) return -1;
+      if (term.axis != inner && term.coefficient % t_.vector() != 0) return -1;
     for (size_t k = 0; k < t_.tiles.size(); ++k)
       if (t_.tiles[k].own == own && same(t_.tiles[k], v, inner)) return static_cast<int>(k);
     t_.tiles.push_back({id, inner, width, own});
@@ -143,12 +145,14 @@ class Planner {
   bool choose_step() {
     int64_t sums = 0;
     for (const AttentionTiles::Product& p : t_.results) sums += kernel_.extent(p.inner) / 2;
-    const auto words = [&](int step) { return sums + static_cast<int64_t>(t_.scores.size()) * step / 2 + step / 4; };
-    while (t_.step > 16 && words(t_.step) > kWords) t_.step /= 2;
-    return words(t_.step) <= kMostWords;
+    const int64_t lefts = 8 / bytes_of(t_.dtype);  // of a word; what a product multiplies, rounded
+    const auto words = [&](int step) { return sums + static_cast<int64_t>(t_.scores.size()) * step / 2 + step / lefts; };
+    while (t_.step > 16 && (words(t_.step) > kWords || t_.shared_bytes() > kMostShared)) t_.step /= 2;
+    return words(t_.step) <= kMostWords && t_.shared_bytes() <= kMostShared;
   }
 
   const Kernel& kernel_;
+  const CudaSums f32_products_;
   const Attention& a_;
   const std::vector<uint64_t> axes_;
   AttentionTiles t_;
@@ -159,9 +163,11 @@ class Planner {
 int64_t AttentionTiles::shared_bytes() const {
   int64_t elements = 0;
   for (const Tile& tile : tiles) elements += pitch(tile) * (tile.own ? kBlock : 2 * step);
-  return elements * 2;
+  return elements * bytes_of(dtype);
 }
 
-std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel) { return Planner(kernel).run(); }
+std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, CudaSums f32_products) {
+  return Planner(kernel, f32_products).run();
+}
 
 }  // namespace einc

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "compiler/lower/attention.h"
+#include "runtime/base/dtype.h"
+#include "runtime/cuda/cuda_executable.h"
 
 namespace einc {
 
@@ -30,8 +32,8 @@ struct AttentionTiles {
   };
 
   AxisId own = 0, other = 0;
-  DType dtype = DType::bf16;
-  int step = 64;  // of the other axis at a time
+  DType dtype = DType::bf16;  // f32: multiplied in tf32
+  int step = 64;              // of the other axis at a time
   std::vector<Tile> tiles;
   std::vector<Product> scores, results;
   std::optional<Online> online;
@@ -43,12 +45,14 @@ struct AttentionTiles {
   bool of_keys() const { return !results_over_keys; }
   bool results_over_keys = true;
   int64_t blocks() const { return batches * own_blocks; }
-  static int64_t pitch(const Tile& tile) { return tile.width + 8; }  // rows do not share banks
+  int64_t vector() const { return 16 / bytes_of(dtype); }                  // elements of 16 bytes
+  int64_t depth() const { return 2 * vector(); }                           // of one multiplication of tiles
+  int64_t pitch(const Tile& tile) const { return tile.width + vector(); }  // rows do not share banks
   int64_t shared_bytes() const;
 };
 
-// Nothing for kernels of other dtypes, layouts or folds.
-std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel);
+// Nothing for kernels of other dtypes, layouts or folds; of f32 where it may be multiplied in tf32.
+std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, CudaSums f32_products);
 std::string attention_tiles_text(const Kernel& kernel, const AttentionTiles& tiles);
 
 }  // namespace einc

@@ -10,7 +10,12 @@ namespace {
 class TilesText : ValueText {
  public:
   TilesText(const Kernel& kernel, const AttentionTiles& tiles)
-      : ValueText(kernel), t_(tiles), a_(*kernel.attention), half_(t_.dtype == DType::bf16 ? "bf16" : "f16") {
+      : ValueText(kernel),
+        t_(tiles),
+        a_(*kernel.attention),
+        element_(storage_type(t_.dtype)),
+        short_(bytes_of(t_.dtype) == 2),
+        mma_(short_ ? "mma_m16n8k16_" + element_ : "mma_m16n8k8_tf32") {
     if (wide_) index_ = "i64";
   }
 
@@ -48,11 +53,11 @@ class TilesText : ValueText {
 
   void find_memory() {
     line("EINC_SHARED(shared);");
-    line("{}* memory = reinterpret_cast<{}*>(shared);", half_, half_);
+    line("{}* memory = reinterpret_cast<{}*>(shared);", element_, element_);
     int64_t at = 0;
     for (size_t k = 0; k < t_.tiles.size(); ++k) {
-      line("{}* tile{} = memory + {};", half_, k, at);
-      at += AttentionTiles::pitch(t_.tiles[k]) * (t_.tiles[k].own ? AttentionTiles::kBlock : 2 * t_.step);
+      line("{}* tile{} = memory + {};", element_, k, at);
+      at += t_.pitch(t_.tiles[k]) * (t_.tiles[k].own ? AttentionTiles::kBlock : 2 * t_.step);
     }
     line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;");
   }
@@ -74,14 +79,14 @@ class TilesText : ValueText {
   void copy(size_t k, const std::string& first, int rows, const std::string& to) {
     const AttentionTiles::Tile& tile = t_.tiles[k];
     const AxisId along = tile.own ? t_.own : t_.other;
-    const int64_t vectors = tile.width / 8;
+    const int64_t vectors = tile.width / t_.vector();
     open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, AttentionTiles::kThreads));
     line("const {0} at = {1} + e / {2};", index_, first, vectors);
     const bool whole = extent(along) % rows == 0;
     axis_[along] = whole ? "at" : fmt::format("(at < {0} ? at : {1})", extent(along), extent(along) - 1);
-    axis_[tile.inner] = fmt::format("(e % {} * 8)", vectors);
+    axis_[tile.inner] = fmt::format("(e % {} * {})", vectors, t_.vector());
     const Scalar& v = kernel_.values[tile.load];
-    line("cp_async16({} + e / {} * {} + e % {} * 8, b{} + ({}){});", to, vectors, AttentionTiles::pitch(tile), vectors, v.slot,
+    line("cp_async16({} + e / {} * {} + e % {} * {}, b{} + ({}){});", to, vectors, t_.pitch(tile), vectors, t_.vector(), v.slot,
          index(v.index), whole ? "" : fmt::format(", at < {} ? 16 : 0", extent(along)));
     close();
     axis_[along].clear(), axis_[tile.inner].clear();
@@ -103,8 +108,7 @@ class TilesText : ValueText {
 
   void load_other(const std::string& first, Pass pass, const std::string& turn) {
     for (size_t k = 0; k < t_.tiles.size(); ++k)
-      if (is_read(k, pass))
-        copy(k, first, t_.step, fmt::format("tile{} + ({}) * {}", k, turn, t_.step * AttentionTiles::pitch(t_.tiles[k])));
+      if (is_read(k, pass)) copy(k, first, t_.step, fmt::format("tile{} + ({}) * {}", k, turn, t_.step * t_.pitch(t_.tiles[k])));
     line("cp_async_commit();");
   }
 
@@ -163,17 +167,20 @@ class TilesText : ValueText {
       if (!is_needed(r, pass)) continue;
       line("f32 s{}[{}][4] = {{}};", r, columns());
       line("#pragma unroll");
-      open(fmt::format("for (int k = 0; k < {}; ++k)", extent(p.inner) / 16));
+      open(fmt::format("for (int k = 0; k < {}; ++k)", extent(p.inner) / t_.depth()));
       const auto &own = t_.tiles[static_cast<size_t>(p.own)], &other = t_.tiles[static_cast<size_t>(p.other)];
       line("u32 x[4];");
-      line("ldmatrix_x4(x, tile{} + (warp * 16 + (lane & 15)) * {} + k * 16 + (lane >> 4) * 8);", p.own, AttentionTiles::pitch(own));
+      line("ldmatrix_x4(x, tile{} + (warp * 16 + (lane & 15)) * {} + k * {} + (lane >> 4) * {});", p.own, t_.pitch(own), t_.depth(),
+           t_.vector());
+      round_to_tf32("x");
       line("#pragma unroll");
       open(fmt::format("for (int j = 0; j < {}; ++j)", t_.step / 16));
       line("u32 y[4];");
-      line("ldmatrix_x4(y, tile{0} + (turn * {1} + j * 16 + (lane & 7) + (lane >> 4) * 8) * {2} + k * 16 + (lane >> 3 & 1) * 8);", p.other,
-           t_.step, AttentionTiles::pitch(other));
-      line("mma_m16n8k16_{0}(s{1}[2 * j], x, y);", half_, r);
-      line("mma_m16n8k16_{0}(s{1}[2 * j + 1], x, y + 2);", half_, r);
+      line("ldmatrix_x4(y, tile{0} + (turn * {1} + j * 16 + (lane & 7) + (lane >> 4) * 8) * {2} + k * {3} + (lane >> 3 & 1) * {4});",
+           p.other, t_.step, t_.pitch(other), t_.depth(), t_.vector());
+      round_to_tf32("y");
+      line("{}(s{}[2 * j], x, y);", mma_, r);
+      line("{}(s{}[2 * j + 1], x, y + 2);", mma_, r);
       close();
       close();
     }
@@ -255,7 +262,7 @@ class TilesText : ValueText {
       const ValueId left = t_.online ? t_.online->exponential : t_.lefts[k];
       if (std::find(made.begin(), made.end(), left) != made.end()) continue;
       made.push_back(left);
-      line("u32 left{}[{}][2];", left, columns());
+      line("u32 left{}[{}][2]{};", left, columns(), short_ ? "" : "[2]");
     }
     open_rows();
     if (t_.online) grow();
@@ -269,7 +276,11 @@ class TilesText : ValueText {
     for (ValueId left : made) line("pair{}[e] = {};", left, inside(as(left, DType::f32), "0.0f"));
     if (t_.online) line("sum[h] += pair{}[e];", t_.online->exponential);
     close();
-    for (ValueId left : made) line("left{0}[j][h] = pack_{1}x2(pair{0}[0], pair{0}[1]);", left, half_);
+    for (ValueId left : made)
+      if (short_)
+        line("left{0}[j][h] = pack_{1}x2(pair{0}[0], pair{0}[1]);", left, element_);
+      else
+        line("left{0}[j][h][0] = to_tf32(__float_as_uint(pair{0}[0])), left{0}[j][h][1] = to_tf32(__float_as_uint(pair{0}[1]));", left);
     close();
     close();
     for (size_t k = 0; k < t_.results.size(); ++k) multiply(t_.results[k], t_.online ? t_.online->exponential : t_.lefts[k]);
@@ -298,6 +309,7 @@ class TilesText : ValueText {
   }
 
   void multiply(const AttentionTiles::Product& p, ValueId left) {
+    if (!short_) return multiply_tf32(p, left);
     const uint16_t r = step_of(p).reduction;
     line("#pragma unroll");
     open(fmt::format("for (int k = 0; k < {}; ++k)", t_.step / 16));
@@ -306,11 +318,33 @@ class TilesText : ValueText {
     open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 16));
     line("u32 y[4];");
     line("ldmatrix_x4_trans(y, tile{0} + (turn * {1} + k * 16 + (lane & 15)) * {2} + f * 16 + (lane >> 4) * 8);", p.other, t_.step,
-         AttentionTiles::pitch(t_.tiles[static_cast<size_t>(p.other)]));
-    line("mma_m16n8k16_{0}(o{1}[2 * f], x, y);", half_, r);
-    line("mma_m16n8k16_{0}(o{1}[2 * f + 1], x, y + 2);", half_, r);
+         t_.pitch(t_.tiles[static_cast<size_t>(p.other)]));
+    line("{}(o{}[2 * f], x, y);", mma_, r);
+    line("{}(o{}[2 * f + 1], x, y + 2);", mma_, r);
     close();
     close();
+  }
+
+  // Eight of the other axis at a time, in the order 0 2 4 6 1 3 5 7: so a lane has of the left side what it made.
+  void multiply_tf32(const AttentionTiles::Product& p, ValueId left) {
+    const uint16_t r = step_of(p).reduction;
+    const int64_t pitch = t_.pitch(t_.tiles[static_cast<size_t>(p.other)]);
+    line("#pragma unroll");
+    open(fmt::format("for (int k = 0; k < {}; ++k)", columns()));
+    line("const u32 x[4] = {{left{0}[k][0][0], left{0}[k][1][0], left{0}[k][0][1], left{0}[k][1][1]}};", left);
+    line("const f32* rows = tile{} + (turn * {} + k * 8 + quad * 2) * {} + group;", p.other, t_.step, pitch);
+    line("#pragma unroll");
+    open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 8));
+    line("const u32 y[2] = {{to_tf32(__float_as_uint(rows[f * 8])), to_tf32(__float_as_uint(rows[f * 8 + {}]))}};", pitch);
+    line("{}(o{}[f], x, y);", mma_, r);
+    close();
+    close();
+  }
+
+  void round_to_tf32(const char* registers) {
+    if (short_) return;
+    line("#pragma unroll");
+    line("for (int i = 0; i < 4; ++i) {0}[i] = to_tf32({0}[i]);", registers);
   }
 
   // --- results ---
@@ -363,7 +397,9 @@ class TilesText : ValueText {
 
   const AttentionTiles& t_;
   const Attention& a_;
-  const std::string half_;
+  const std::string element_;
+  const bool short_;  // of 16 bits
+  const std::string mma_;
   std::string index_ = "i32";
 };
 

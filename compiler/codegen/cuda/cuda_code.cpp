@@ -32,13 +32,15 @@ class Maker {
       out_.workspace_bytes = kWorkspaceBytes;
       for (CudaMatrix* m : {&gemm->left, &gemm->right, &gemm->result}) m->buffer = launch.buffers[m->buffer];
       if (gemm->scale) gemm->scale = launch.buffers[*gemm->scale];
+      if (gemm->left.dtype == DType::f32) gemm->sums = f32_products(graph_, k);
       out_.calls.push_back({{}, std::move(gemm)});
       launch.domain = 1;
       find_written(*k.kernel);
       return;
     }
-    const auto [known, fresh] = function_of_.try_emplace(k.kernel.get());
-    if (fresh) known->second = function_alike(*k.kernel);
+    const CudaSums products = f32_products(graph_, k);
+    const auto [known, fresh] = function_of_.try_emplace({k.kernel.get(), products});
+    if (fresh) known->second = function_alike(*k.kernel, products);
     launch.function = known->second;
     const CudaFunction& function = functions_[launch.function];
     out_.calls.push_back({function.grid, std::nullopt});
@@ -125,8 +127,8 @@ class Maker {
     }
   }
 
-  uint32_t function_alike(const Kernel& kernel) {
-    CudaFunction function = cuda_function(kernel);
+  uint32_t function_alike(const Kernel& kernel, CudaSums products) {
+    CudaFunction function = cuda_function(kernel, products);
     const auto [known, fresh] = known_.emplace(definition(function, ""), static_cast<uint32_t>(functions_.size()));
     if (fresh) functions_.push_back(std::move(function));
     return known->second;
@@ -138,7 +140,7 @@ class Maker {
   CudaExecutable& out_;
   const int64_t smallest_;  // products that a library's call is worth
   std::vector<CudaFunction> functions_;
-  std::unordered_map<const Kernel*, uint32_t> function_of_;
+  std::map<std::pair<const Kernel*, CudaSums>, uint32_t> function_of_;
   std::unordered_map<std::string, uint32_t> known_;
   std::vector<WrittenBuffers> written_;                    // by launch
   std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;  // of a vector of so many numbers to a format
@@ -146,6 +148,16 @@ class Maker {
 };
 
 }  // namespace
+
+CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
+  const auto in_tf32 = [&](NodeId id) {
+    const Origin& origin = graph[id].origin;
+    if (graph[id].op != Op::contract) return true;
+    if (origin.phase == Phase::optimizer) return false;
+    return (origin.policy == Policy::inherit ? graph.graph.policy : origin.policy) == Policy::tf32;
+  };
+  return std::ranges::all_of(kernel.group.members, in_tf32) ? CudaSums::tf32 : CudaSums::f32;
+}
 
 KernelTarget cuda_target(int64_t library_products) {
   KernelTarget target;

@@ -11,6 +11,9 @@ namespace einc {
 // What kernels are formed for. Contractions of at least `library_products` products are cuBLASLt's where they map to it.
 KernelTarget cuda_target(int64_t library_products = 1 << 20);
 
+// How a kernel multiplies what is f32: in tf32 where the policy of all that it contracts says so.
+CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel);
+
 CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan,
                                  int64_t library_products = 1 << 20);
 

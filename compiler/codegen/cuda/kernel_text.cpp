@@ -66,11 +66,11 @@ CudaGrid grid_of(int64_t blocks, uint32_t x, uint32_t y) {
 
 }  // namespace
 
-CudaFunction cuda_function(const Kernel& kernel) {
+CudaFunction cuda_function(const Kernel& kernel, CudaSums f32_products) {
   CudaFunction f;
   f.parameters = parameters_of(kernel);
   f.from_table = declarations_of(kernel);
-  if (const auto tiles = kernel.attention ? tile_attention_for_tensor_cores(kernel) : std::nullopt) {
+  if (const auto tiles = kernel.attention ? tile_attention_for_tensor_cores(kernel, f32_products) : std::nullopt) {
     f.kind = "attention on tensor cores";
     f.threads = AttentionTiles::kThreads;
     f.grid = grid_of(tiles->blocks(), static_cast<uint32_t>(f.threads), 1);

@@ -160,6 +160,18 @@ __device__ __forceinline__ void mma_m16n8k16_f16(f32* c, const u32* a, const u32
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+// c (16 x 8, f32) += a (16 x 8) b (8 x 8) of f32 rounded to tf32: lane 4g+t holds rows g and g+8 of a at columns t, then at t+4; of b column
+// g at rows t and t+4; of c as above.
+__device__ __forceinline__ void mma_m16n8k8_tf32(f32* c, const u32* a, const u32* b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ __forceinline__ u32 to_tf32(u32 f32_bits) {
+  u32 rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(f32_bits)));
+  return rounded;
+}
 // Four 8 x 8 matrices of 16-bit elements from shared memory: lane i gives the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void ldmatrix_x4(u32* r, const void* row) {
   const u32 address = static_cast<u32>(__cvta_generic_to_shared(row));

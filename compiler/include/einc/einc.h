@@ -31,8 +31,8 @@ enum class Target : uint8_t {
   reference,  // the interpreter, in f64: slow, what other targets are held to
 };
 
-// What replaces the program's own precision policy.
-enum class Precision : uint8_t { as_written, f32, bf16, f16, fp8 };
+// What replaces the program's own precision policy. tf32 is f32 in whose products GPUs keep 10 bits behind the point of each factor.
+enum class Precision : uint8_t { as_written, f32, tf32, bf16, f16, fp8 };
 
 enum class Purpose : uint8_t {
   training,   // step() and run()

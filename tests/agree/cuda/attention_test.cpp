@@ -1,6 +1,7 @@
 // Attention on the emulated GPU against the interpreter: layouts, masks, groups of heads, odd sizes, gradients, small floats.
 #include <doctest/doctest.h>
 
+#include "compiler/codegen/cuda/kernel_text.h"
 #include "tests/support/attention_programs.h"
 #include "tests/support/run_cuda.h"
 
@@ -41,6 +42,52 @@ TEST_CASE("cuda: attention, masks and what else is made of scores") {
 TEST_CASE("cuda: attention, small floats") {
   check(program(kLayouts[1], kCausal, "bf16"), sizes(33, 33, 16, 20), 0.03);
   check(program(kPlain, kCausal, "f16"), sizes(33, 33, 16, 20), 0.004);
+}
+
+namespace {
+
+// How the program's attention is multiplied.
+std::string kinds_of(const std::string& text, const Bindings& dims) {
+  const auto program = compile_for_cuda(finished(compile_text(text, dims)), dims, {});
+  std::string kinds;
+  for (const GraphKernel& k : program->list.kernels)
+    if (k.kernel->attention) kinds += std::string(cuda_function(*k.kernel, f32_products(program->bound, k)).kind) + ";";
+  return kinds;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: attention in f32 is on tensor cores where the program asks for tf32") {
+  const Bindings dims = sizes(130, 130, 32, 16);
+  CHECK(kinds_of(program(kPlain, kCausal, "f32"), dims).find("tensor cores") == std::string::npos);
+  CHECK(kinds_of(program(kPlain, kCausal, "tf32"), dims).find("attention;") == std::string::npos);
+  for (const Layout& layout : {kLayouts[0], kLayouts[1]}) {
+    check(program(layout, kCausal, "tf32"), dims, 0.004);
+    check(program(layout, "s", "tf32"), sizes(40, 150, 16, 48), 0.004);
+    check(program(layout, "s", "tf32"), sizes(100, 7, 16, 16), 0.004);
+  }
+  check(program(kPlain, kCausal, "tf32"), sizes(70, 70, 128, 128), 0.004);
+  check(program(kPlain, kCausal, "tf32"), sizes(70, 70, 256, 256), 0.004);
+  for (const char* mask : kMasks) check(program(kLayouts[1], mask, "tf32"), sizes(80, 80, 16, 16), 0.004);
+  check(program(kPlain, kCausal, "tf32"), sizes(33, 33, 17, 20));  // rows that are not whole 16 bytes: in f32
+}
+
+TEST_CASE("cuda: a block of a program in tf32") {
+  const std::string text = R"(
+dim n = 64, m = 64
+input x: [n m]
+param w: [m k=64] ~ normal
+param v: [k o=64] ~ normal
+precision tf32 { h = einsum(x, w, "n m, m k -> n k") }
+output y = einsum(h, v, "n k, k o -> n o")
+)";
+  CudaOptions options;
+  options.library_products = 1;
+  const auto program = compile_for_cuda(finished(compile_text(text)), {}, options);
+  std::vector<CudaSums> sums;
+  for (const CudaCall& call : program->executable.calls)
+    if (call.gemm) sums.push_back(call.gemm->sums);
+  CHECK(sums == std::vector<CudaSums>{CudaSums::tf32, CudaSums::f32});
 }
 
 // Whole 16-bit rows: on tensor cores.

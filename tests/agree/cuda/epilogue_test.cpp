@@ -31,6 +31,7 @@ double tolerance_of(Policy policy) {
   switch (policy) {
     case Policy::inherit:
     case Policy::f32:
+    case Policy::tf32:
       return 2e-6;
     case Policy::f16:
       return 2e-3;
@@ -101,6 +102,24 @@ input x: [batch=3 seq=8 deep=16]
 param w: [deep three=3 head=8] ~ normal(std = 0.3)
 param b: [three head] ~ normal
 output y = einsum(x, w, "batch seq deep, deep three head -> batch seq three head") + b
+)";
+  for (const Policy policy : kAll) {
+    CAPTURE(static_cast<int>(policy));
+    CHECK(epilogues_of({text}, policy) == "plus a bias");
+  }
+}
+
+TEST_CASE("queries, keys and values lie as their product does, whose epilogue adds the bias") {
+  const char* text = R"(
+input x: [batch=2 seq=32 deep=32]
+param w: [deep three=3 heads=2 head=16] ~ normal(std = 0.2)
+param b: [three heads head] ~ normal
+qkv = einsum(x, w, "batch seq deep, deep three heads head -> three batch heads seq head") + b
+q = qkv[three = 0]
+k: [batch heads key head] = qkv[three = 1]
+v: [batch heads key head] = qkv[three = 2]
+scores = einsum(q, k, "batch heads seq head, batch heads key head -> batch heads seq key") * 0.25
+output y = einsum(softmax(scores, key), v, "batch heads seq key, batch heads key head -> batch seq heads head")
 )";
   for (const Policy policy : kAll) {
     CAPTURE(static_cast<int>(policy));

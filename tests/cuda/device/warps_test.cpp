@@ -106,4 +106,34 @@ TEST_CASE("products of tiles on tensor cores") {
   }
 }
 
+TEST_CASE("products of tiles on tensor cores in tf32, of factors rounded to it") {
+  std::vector<float> a(128), b(64), c(128);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(some(static_cast<int64_t>(i)));
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(some(static_cast<int64_t>(i) + 1000));
+  for (size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(some(static_cast<int64_t>(i) + 5000));
+  const auto results =
+      results_of({"tile_tf32",
+                  "",
+                  "const i32 g = threadIdx.x / 4, t = threadIdx.x % 4;\nu32 ra[4], rb[2];\n"
+                  "for (int i = 0; i < 4; ++i) ra[i] = to_tf32(__float_as_uint(x0[(g + i % 2 * 8) * 8 + t + i / 2 * 4]));\n"
+                  "for (int i = 0; i < 2; ++i) rb[i] = to_tf32(__float_as_uint(x1[(t + i * 4) * 8 + g]));\n"
+                  "f32 sum[4];\nfor (int i = 0; i < 4; ++i) sum[i] = x2[(g + i / 2 * 8) * 8 + 2 * t + i % 2];\n"
+                  "mma_m16n8k8_tf32(sum, ra, rb);\n"
+                  "for (int i = 0; i < 4; ++i) y0[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];",
+                  {array_of(DType::f32, a), array_of(DType::f32, b), array_of(DType::f32, c)},
+                  {{DType::f32, 128}}});
+  const auto in_tf32 = [](float x) {
+    int exponent = 0;
+    const double fraction = std::frexp(static_cast<double>(x), &exponent);
+    return std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);
+  };
+  const auto y = elements_of<float>(results[0]);
+  for (size_t i = 0; i < 16; ++i)
+    for (size_t j = 0; j < 8; ++j) {
+      double sum = c[i * 8 + j];
+      for (size_t k = 0; k < 8; ++k) sum += in_tf32(a[i * 8 + k]) * in_tf32(b[k * 8 + j]);
+      CHECK(std::fabs(y[i * 8 + j] - sum) < 4e-6);
+    }
+}
+
 }  // namespace einc

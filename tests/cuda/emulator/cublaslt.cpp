@@ -106,6 +106,13 @@ double gelu_slope(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
+// To 10 bits behind the point, halves away from zero.
+double in_tf32(double x) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);
+  return std::isfinite(x) ? std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11) : x;
+}
+
 // What a sum becomes at a row and a column of the result, which lies there as c does.
 template <class Sum>
 Sum with_epilogue(const LtMatmulObject& matmul, Sum sum, uint64_t r, uint64_t c, DType dtype) {
@@ -141,7 +148,9 @@ void multiply(const LtMatmulObject& matmul, const Matrix& a, const Matrix& b, co
   const double scale = matmul.scale == 0 ? 1 : loaded<float>(reinterpret_cast<const std::byte*>(matmul.scale));
   if (matmul.has(kLtSumsOfA | kLtSumsOfB)) sum_operand<Sum>(matmul, a, b, dtype);
   for (int64_t i = 0; i < d.layout.batch; ++i) {
-    const std::vector<double> left = a.numbers(i), right = b.numbers(i);
+    std::vector<double> left = a.numbers(i), right = b.numbers(i);
+    if (matmul.sums == kLtSumsTf32)
+      for (std::vector<double>* numbers : {&left, &right}) std::ranges::transform(*numbers, numbers->begin(), in_tf32);
     for (uint64_t c = 0; c < d.layout.columns; ++c)
       for (uint64_t r = 0; r < d.layout.rows; ++r) {
         Sum sum = 0;

@@ -37,6 +37,27 @@ inline void emu_mma_m16n8k16(float* c, const unsigned* a, const unsigned* b) {
 inline void mma_m16n8k16_bf16(float* c, const unsigned* a, const unsigned* b) { emu_mma_m16n8k16<EmuBf16>(c, a, b); }
 inline void mma_m16n8k16_f16(float* c, const unsigned* a, const unsigned* b) { emu_mma_m16n8k16<EmuF16>(c, a, b); }
 
+// The hardware reads no bits below the tenth behind the point, so that what was not rounded would be cut.
+inline float emu_tf32(unsigned bits) { return __uint_as_float(bits & 0xFFFFE000u); }
+inline void mma_m16n8k8_tf32(float* c, const unsigned* a, const unsigned* b) {
+  EmuSlot slot{};
+  __builtin_memcpy(slot.words, a, 16);
+  __builtin_memcpy(slot.words + 4, b, 8);
+  const EmuSlot* all = emu->collective(~0u, &slot);
+  const unsigned lane = (*emu->current)->lane, group = lane / 4, in_group = lane % 4;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned row = group + i / 2 * 8, column = 2 * in_group + i % 2;
+    float sum = 0;
+    for (unsigned k = 0; k < 8; ++k)
+      sum += emu_tf32(all[row % 8 * 4 + k % 4].words[(row >= 8) + 2 * (k >= 4)]) * emu_tf32(all[column * 4 + k % 4].words[4 + (k >= 4)]);
+    c[i] += sum;
+  }
+}
+// To the nearest, halves away from zero.
+inline unsigned to_tf32(unsigned f32_bits) {
+  return (f32_bits & 0x7F800000u) == 0x7F800000u ? f32_bits : (f32_bits + 0x1000u) & 0xFFFFE000u;
+}
+
 inline const EmuSlot* emu_rows(const void* row) {
   if (reinterpret_cast<unsigned long long>(row) % 16 != 0) emu->fail("a row of ldmatrix is not aligned to 16 bytes");
   EmuSlot slot{};

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstring>
@@ -233,6 +234,19 @@ TEST_CASE("a dtype that a format has no name for keeps its values") {
   CHECK(floats(ArrayFile(folder.at("y.npy")).read("")) == std::vector<float>{1, 3.140625});
   CHECK(run_einc({"run", program, "--input", x, "--output", "y=" + folder.at("y.safetensors")}).errors.empty());
   CHECK(ArrayFile(folder.at("y.safetensors")).read("y").bytes == array(DType::bf16, {2}, {1, 3.140625}).bytes);
+}
+
+TEST_CASE("tf32 is a policy of GPUs' products: elsewhere it is f32") {
+  const auto values = [](const std::string& precision) {
+    const Ran ran = run_einc({"run", "examples/data/linear.ein", "--seed", "1", "--precision", precision});
+    INFO(ran.errors);
+    CHECK(ran.status == 0);
+    return ran.output;
+  };
+  CHECK(values("tf32") == values("f32"));
+  const Ran report = run_einc({"examples/two_layer.ein", "--report=json", "--precision=tf32"});
+  REQUIRE(report.status == 0);
+  CHECK(nlohmann::json::parse(report.output)["precision"] == "tf32");
 }
 
 TEST_CASE("a program that the machine's memory cannot hold is refused before it is asked for") {

@@ -15,6 +15,7 @@ using namespace library_products;
 TEST_CASE("row-major products of every orientation") { check_orientations(); }
 TEST_CASE("batches, offsets, and an operand that all of a batch share") { check_batches(); }
 TEST_CASE("products of every format") { check_formats(); }
+TEST_CASE("products with every epilogue") { check_epilogues(); }
 
 TEST_CASE("a product of fp8 is times the number in a buffer") {
   CudaGemm gemm{

@@ -34,6 +34,7 @@ const Model kModels[] = {
     {"attention.ein", Policy::bf16, {{"batch", 8}, {"seq", 256}}},
     {"gpt2.ein", Policy::bf16, {{"batch", 4}, {"seq", 1024}}},
     {"gpt2.ein", Policy::f32, {{"batch", 4}, {"seq", 1024}}},
+    {"gpt2.ein", Policy::tf32, {{"batch", 4}, {"seq", 1024}}},
     {"llama.ein", Policy::bf16, {{"batch", 1}, {"seq", 512}, {"layers", 2}}},
 };
 

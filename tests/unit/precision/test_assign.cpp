@@ -46,6 +46,13 @@ TEST_CASE("f32 adds no casts") {
   for (const Node& node : result.nodes) CHECK(node.type.dtype == DType::f32);
 }
 
+TEST_CASE("tf32 is f32 in memory, and the graph says so") {
+  const Graph g = two_layer().graph, result = assigned(g, Policy::tf32);
+  CHECK(result.size() == g.size());
+  for (const Node& node : result.nodes) CHECK(node.type.dtype == DType::f32);
+  CHECK(result.policy == Policy::tf32);
+}
+
 TEST_CASE("bf16: contractions low, masters, gradients, losses and updates f32, one cast of each value") {
   const Graph g = assigned(two_layer().graph, Policy::bf16);
   for (const Node* c : all(g, Op::contract)) {
