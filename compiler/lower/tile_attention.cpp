@@ -56,7 +56,37 @@ class Tiler {
     return at;
   }
 
+  // Elements of bf16 that lie next to each other along the product's inner axis.
+  bool is_plain_bf16(ValueId id, AxisId inner) const {
+    const Scalar& v = t_.kernel.values[id];
+    return v.kind == ScalarKind::load && v.dtype == DType::bf16 && t_.kernel.buffers[v.slot].dtype == v.dtype && v.guards.empty() &&
+           v.index.dynamic.empty() && v.index.affine.coefficient(inner) == 1;
+  }
+
+  // Whole tiles of rows, keys and what is summed over, of operands in bf16.
+  bool suits_matrix_tiles(const AttentionStep& step, const TiledAttention::Product& p) const {
+    constexpr int64_t kTileWidth = 16, kTileDepth = 32;
+    const bool scores = step.part == AttentionPart::scores;
+    return processor_.matrix_tiles && t_.lanes == kTileWidth && t_.block_rows() % kTileDepth == 0 && t_.rows() % t_.block_rows() == 0 &&
+           t_.keys() % kTileDepth == 0 && t_.kernel.extent(p.inner) % (scores ? kTileDepth : kTileWidth) == 0 &&
+           is_plain_bf16(step.right, p.inner) &&
+           (scores ? is_plain_bf16(step.left, p.inner) : t_.kernel.values[step.left].dtype == DType::bf16);
+  }
+
+  void place_on_matrix_tiles(const AttentionStep& step, TiledAttention::Product& p) {
+    const int64_t inner = t_.kernel.extent(p.inner);
+    p.on_matrix_tiles = true;
+    p.pitch = inner;
+    p.in_place = step.part == AttentionPart::scores;
+    p.left_panel = take((p.in_place ? inner : t_.keys()) * t_.block_rows() / 2);
+    if (p.in_place) return;
+    const bool gathers = step.part == AttentionPart::gather;
+    p.right_panel = take((gathers ? t_.block_rows() : t_.keys()) * inner / 2);
+    p.sums = take((gathers ? t_.keys() : t_.block_rows()) * inner);
+  }
+
   void place(const AttentionStep& step, TiledAttention::Product& p) {
+    if (suits_matrix_tiles(step, p)) return place_on_matrix_tiles(step, p);
     const int64_t inner = t_.kernel.extent(p.inner);
     const bool wide = processor_.vector_registers >= 32;
     p.pitch = round_up(inner, t_.lanes);
@@ -87,6 +117,10 @@ class Tiler {
 bool TiledAttention::gathers() const {
   return std::any_of(attention().steps.begin(), attention().steps.end(),
                      [](const AttentionStep& step) { return step.part == AttentionPart::gather; });
+}
+
+bool TiledAttention::has_matrix_tiles() const {
+  return std::any_of(products.begin(), products.end(), [](const Product& p) { return p.on_matrix_tiles; });
 }
 
 TiledAttention tile_attention(const Kernel& kernel, const Processor& processor) { return Tiler(kernel, processor).run(); }

@@ -12,8 +12,9 @@ struct TiledAttention {
   struct Product {
     AxisId inner = 0;       // what scores sum over, the result's own axis of mixes and gathers; one axis
     bool in_place = false;  // the right operand is read where it lies
-    int64_t left_panel = -1, right_panel = -1, sums = -1;
-    int64_t pitch = 0;  // of the right panel and the sums
+    bool on_matrix_tiles = false;
+    int64_t left_panel = -1, right_panel = -1, sums = -1;  // of mixes on matrix tiles: a block's results
+    int64_t pitch = 0;                                     // of the right panel and the sums
     int tile_rows = 1, tile_vectors = 1;
   };
 
@@ -31,6 +32,7 @@ struct TiledAttention {
   bool has_one_row() const { return block_rows() == 1; }
   int row_vectors() const { return static_cast<int>(block_rows() / lanes); }  // of several rows
   bool gathers() const;
+  bool has_matrix_tiles() const;
   // The domain counts the blocks of rows within batch points, or batch points when gathers sum over the rows.
   int64_t parts() const { return gathers() ? 1 : blocks; }
   int64_t domain() const { return batches * parts(); }

@@ -56,6 +56,16 @@ class AttentionParts : protected ValueEmitter {
   // The right operand from there on, `depth` elements to the next position.
   WideOperand wide_right(const AttentionStep& step, const Product& p, Register base, int64_t depth) const;
 
+  struct Keys {
+    Register first, last;
+  };
+  // Products on matrix tiles; `pairs` is a tile of rows times keys, `to` as well.
+  void scores_on_tiles(const AttentionStep& step, const Product& p, Register first_row, const Keys& keys, Register to);
+  void mix_on_tiles(const Product& p, Register pairs, const Keys& keys);
+  void gather_on_tiles(const Product& p, Register pairs, const Keys& keys);
+  // The right operand's values of `count` positions of `axis` from `first` on, in tiles of pairs of them.
+  void pack_pairs(const AttentionStep& step, const Product& p, AxisId axis, Register first, int64_t count);
+
   // sums[i][v] += sum over t < steps of narrow(i, t) * wide(t, v).
   Sums multiply(NarrowOperand narrow, WideOperand wide, int count, int vectors, Register steps, Register tail, Sums sums);
   Sums zeros(int count) const { return Sums(static_cast<size_t>(count), llvm::Constant::getNullValue(vector_)); }
@@ -70,6 +80,14 @@ class AttentionParts : protected ValueEmitter {
   Register only(Register mask, Register x);  // zeros elsewhere
   Register lanes_below(Register count);
   bool turns_squares(const AttentionStep& step, const Product& p) const;
+  Register bf16_row(Register low, Register high);
+  Register bf16_pairs(Register low, Register high);
+  Register words(Register halves);
+  void store_tile(const std::vector<Register>& rows, Register to);
+  Register key_tiles_begin(Register first_key);
+  Register key_tiles_end(Register last_key);
+  void clear_other_keys(Register pairs, const Keys& keys);
+  void pack_rows_in_pairs(const AttentionStep& step, const Product& p, Register first);
 };
 
 }  // namespace einc

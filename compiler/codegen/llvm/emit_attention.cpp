@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/llvm/attention_parts.h"
+#include "compiler/codegen/llvm/matrix_tiles.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -18,12 +19,18 @@ class AttentionEmitter : AttentionParts {
   }
 
   void run() {
+    const MatrixTiles matrix{b_};
+    if (t_.has_matrix_tiles()) matrix.configure(module_);
     Register begin = function_->getArg(1), end = function_->getArg(2), parts = i64(t_.parts());
     for_loop(b_.CreateUDiv(begin, parts), b_.CreateUDiv(b_.CreateAdd(end, i64(t_.parts() - 1)), parts), i64(1), [&](Register batch) {
       decode(batch);
       for_each_product([&](const AttentionStep& step, const Product& p) {
         if (step.part == AttentionPart::gather) clear(p);
-        if (step.part != AttentionPart::gather && !p.in_place) pack_right(step, p, a_.key, i64(0), i64(t_.keys()));
+        if (step.part == AttentionPart::gather || p.in_place) return;
+        if (p.on_matrix_tiles)
+          pack_pairs(step, p, a_.key, i64(0), t_.keys());
+        else
+          pack_right(step, p, a_.key, i64(0), i64(t_.keys()));
       });
       if (t_.gathers()) {
         turns(0);
@@ -35,6 +42,7 @@ class AttentionEmitter : AttentionParts {
         if (step.part == AttentionPart::gather) store_gathered(step, p);
       });
     });
+    if (t_.has_matrix_tiles()) matrix.release();
     b_.CreateRetVoid();
   }
 
@@ -125,8 +133,10 @@ class AttentionEmitter : AttentionParts {
   // --- products ---
 
   void scores(const AttentionStep& step, const Product& p, const Block& block) {
+    Register to = tile(t_.schedule.scores_tile.at(step.reduction));
+    if (p.on_matrix_tiles) return scores_on_tiles(step, p, block.first, {block.first_key, block.last_key}, to);
     pack_left(step, p, block.first, block.count);
-    Register panel = scratch(p.left_panel), to = tile(t_.schedule.scores_tile.at(step.reduction));
+    Register panel = scratch(p.left_panel);
     const int64_t pitch = t_.block_rows();
     tiles(block.first_key, block.last_key, p.tile_rows, t_.keys(), [&](Register key, int64_t count) {
       for (int v = 0; v < t_.row_vectors(); v += p.tile_vectors) {
@@ -157,6 +167,15 @@ class AttentionEmitter : AttentionParts {
 
   void mix(const AttentionStep& step, const Product& p, const Block& block) {
     Register left = left_tile(step);
+    if (p.on_matrix_tiles) {
+      mix_on_tiles(p, left, {block.first_key, block.last_key});
+      for_loop(i64(0), block.count, i64(1), [&](Register row) {
+        axis_[a_.row] = b_.CreateAdd(block.first, row);
+        for (int64_t column = 0; column < kernel_.extent(p.inner); column += t_.lanes)
+          store_mixed(step, p, row, column, vector_at(scratch(p.sums), b_.CreateAdd(times(row, p.pitch), i64(column))));
+      });
+      return;
+    }
     columns(p, [&](int64_t column, int vectors, int64_t width) {
       const auto rows = [&](Register row, int count) {
         const NarrowOperand narrow{at(left, b_.CreateAdd(times(block.first_key, t_.block_rows()), row)), 1, t_.block_rows()};
@@ -168,9 +187,7 @@ class AttentionEmitter : AttentionParts {
           axis_[a_.row] = b_.CreateAdd(b_.CreateAdd(block.first, row), i64(i));
           Register at_row = b_.CreateAdd(row, i64(i));
           for (int v = 0; v < vectors; ++v)
-            store_along(step, p, column + int64_t{v} * t_.lanes, sums[static_cast<size_t>(i * vectors + v)], [&] {
-              for (const auto& [fold, array] : folds_) results_[fold] = b_.CreateLoad(b_.getFloatTy(), at(array, at_row));
-            });
+            store_mixed(step, p, at_row, column + int64_t{v} * t_.lanes, sums[static_cast<size_t>(i * vectors + v)]);
         }
       };
       const bool divides = t_.rows() % p.tile_rows == 0 && t_.block_rows() % p.tile_rows == 0;
@@ -180,7 +197,18 @@ class AttentionEmitter : AttentionParts {
     });
   }
 
+  // Of row number `row` of the block.
+  void store_mixed(const AttentionStep& step, const Product& p, Register row, int64_t column, Register sum) {
+    store_along(step, p, column, sum, [&] {
+      for (const auto& [fold, array] : folds_) results_[fold] = b_.CreateLoad(b_.getFloatTy(), at(array, row));
+    });
+  }
+
   void gather(const AttentionStep& step, const Product& p, const Block& block) {
+    if (p.on_matrix_tiles) {
+      pack_pairs(step, p, a_.row, block.first, t_.block_rows());
+      return gather_on_tiles(p, left_tile(step), {block.first_key, block.last_key});
+    }
     if (!p.in_place) pack_right(step, p, a_.row, block.first, b_.CreateAdd(block.first, block.count));
     Register left = left_tile(step), kept = scratch(p.sums);
     columns(p, [&](int64_t column, int vectors, int64_t width) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/llvm/emit_panels.h"
+#include "compiler/codegen/llvm/matrix_tiles.h"
 #include "compiler/codegen/llvm/register_block.h"
 
 namespace einc {
@@ -22,7 +23,7 @@ class ContractionEmitter : PanelEmitter {
   ContractionEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan) : PanelEmitter(module, name, plan) {}
 
   void run() {
-    if (t_.microkernel == Microkernel::matrix_tiles) configure_tiles(), sums_are_normal_ = true, streamed_ = t_.streamed;
+    if (t_.microkernel == Microkernel::matrix_tiles) matrix_.configure(module_), sums_are_normal_ = true, streamed_ = t_.streamed;
     Register begin = function_->getArg(1), end = function_->getArg(2), parts = i64(t_.parts);
     for_loop(b_.CreateUDiv(begin, parts), b_.CreateUDiv(b_.CreateAdd(end, i64(t_.parts - 1)), parts), i64(1), [&](Register batch) {
       decode(batch);
@@ -36,7 +37,7 @@ class ContractionEmitter : PanelEmitter {
       else
         rows({i64(0), i64(t_.rows())}, own);
     });
-    if (t_.microkernel == Microkernel::matrix_tiles) b_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+    if (t_.microkernel == Microkernel::matrix_tiles) matrix_.release();
     b_.CreateRetVoid();
   }
 
@@ -197,20 +198,7 @@ class ContractionEmitter : PanelEmitter {
       });
   }
 
-  // --- matrix tiles: registers 0 to 3 hold sums, 4 and 5 the left operand, 6 and 7 the right one ---
-
-  llvm::ConstantInt* i8(int value) { return b_.getInt8(static_cast<uint8_t>(value)); }
-
-  // All eight registers have 16 rows of 64 bytes.
-  void configure_tiles() {
-    constexpr size_t kBytes = 64, kRowBytesAt = 16, kRowsAt = 48;
-    std::vector<uint8_t> bytes(kBytes, 0);
-    bytes[0] = 1;
-    for (size_t r = 0; r < 8; ++r) bytes[kRowBytesAt + 2 * r] = 64, bytes[kRowsAt + r] = TiledContraction::kTileRows;
-    llvm::Constant* content = llvm::ConstantDataArray::get(context_, bytes);
-    auto* setting = new llvm::GlobalVariable(module_, content->getType(), true, llvm::GlobalValue::PrivateLinkage, content, "tiles");
-    b_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {setting});
-  }
+  // --- matrix tiles ---
 
   // A tile's results are made of its sums while the next tile is multiplied: what it takes to move and store them is then not waited for.
   void matrix_block(const Block& block) {
@@ -242,17 +230,15 @@ class ContractionEmitter : PanelEmitter {
     const auto each_sum = [&](const auto& visit) {
       for (int r = 0; r < down; ++r)
         for (int c = 0; c < across; ++c)
-          visit(i8(2 * r + c), b_.CreateConstGEP1_64(b_.getInt8Ty(), sums, static_cast<uint64_t>(r * kTileRows * pitch + c * kLine)));
+          visit(2 * r + c, b_.CreateConstGEP1_64(b_.getInt8Ty(), sums, static_cast<uint64_t>(r * kTileRows * pitch + c * kLine)));
     };
-    const auto clear = [&] { each_sum([&](Register tile, Register) { b_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile}); }); };
-    const auto load = [&] {
-      each_sum([&](Register tile, Register from) { b_.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {tile, from, i64(pitch)}); });
-    };
-    clear();
-    if (t_.depth_in_blocks()) if_then(b_.CreateICmpSGT(block.depth.begin, i64(0)), load);
+    each_sum([&](int tile, Register) { matrix_.clear(tile); });
+    if (t_.depth_in_blocks())
+      if_then(b_.CreateICmpSGT(block.depth.begin, i64(0)),
+              [&] { each_sum([&](int tile, Register from) { matrix_.load(tile, from, pitch); }); });
     multiply_tiles(block, columns, row, count, across);
     if_then(b_.CreateICmpSGT(row, block.rows.begin), [&] { finish(block, columns, b_.CreateSub(row, i64(t_.tile_rows)), t_.tile_rows); });
-    each_sum([&](Register tile, Register to) { b_.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {}, {tile, to, i64(pitch)}); });
+    each_sum([&](int tile, Register to) { matrix_.store(tile, to, pitch); });
     if (count < t_.tile_rows) finish(block, columns, row, count);
   }
 
@@ -289,23 +275,19 @@ class ContractionEmitter : PanelEmitter {
     const MatrixSource right[] = {matrix_right(in_panel, 0), matrix_right(in_panel, 1)};
     Register steps = b_.CreateUDiv(b_.CreateAdd(b_.CreateSub(block.depth.end, block.depth.begin), i64(TiledContraction::kTileDepth - 1)),
                                    i64(TiledContraction::kTileDepth));
-    const auto load = [&](int tile, Register from, int64_t offset, int64_t pitch) {
-      b_.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {},
-                         {i8(tile), b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(offset)), i64(pitch)});
-    };
     const int64_t below = t_.left == PanelSource::in_place ? kTileRows * left.pitch : t_.tile_depths() * kTileRows * left.pitch;
     const int64_t rows_per_step = (count + last_steps() - 1) / last_steps();
     for_loop(i64(0), steps, i64(1), [&](Register step) {
       Register left_at = b_.CreateGEP(b_.getInt8Ty(), left.base, times(step, left.next));
-      for (int r = 0; r < down; ++r) load(4 + r, left_at, r * below, left.pitch);
+      for (int r = 0; r < down; ++r)
+        matrix_.load(4 + r, b_.CreateConstGEP1_64(b_.getInt8Ty(), left_at, static_cast<uint64_t>(r * below)), left.pitch);
       for (int c = 0; c < across; ++c)
-        load(6 + c, b_.CreateGEP(b_.getInt8Ty(), right[c].base, times(step, right[c].next)), 0, right[c].pitch);
+        matrix_.load(6 + c, b_.CreateGEP(b_.getInt8Ty(), right[c].base, times(step, right[c].next)), right[c].pitch);
       at_last_depth(block, [&] {
         for (int64_t k = 0; k < rows_per_step; ++k)
           fetch_tile(b_.CreateAdd(row, smaller(b_.CreateAdd(times(step, rows_per_step), i64(k)), i64(count - 1))), columns.first);
       });
-      for (int r = 0; r < down; ++r)
-        for (int c = 0; c < across; ++c) b_.CreateIntrinsic(llvm::Intrinsic::x86_tdpbf16ps, {}, {i8(2 * r + c), i8(4 + r), i8(6 + c)});
+      matrix_.multiply(down, across);
     });
   }
 
@@ -339,6 +321,7 @@ class ContractionEmitter : PanelEmitter {
   }
 
   const std::vector<uint64_t> needs_ = reductions_of_values(t_.kernel);
+  const MatrixTiles matrix_{b_};
 };
 
 }  // namespace

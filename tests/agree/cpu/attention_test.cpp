@@ -82,3 +82,33 @@ TEST_CASE("attention: small floats") {
   check(program(kLayouts[1], kCausal, "bf16"), sizes(33, 33, 16, 20), Expect::attention, 0.03);
   check(program(kPlain, kCausal, "f16"), sizes(33, 33, 16, 20), Expect::attention, 0.004);
 }
+
+// Whole tiles of rows and keys in bf16, where the processor multiplies them: every product of forward and backward.
+TEST_CASE("attention: matrix tiles") {
+  const auto in_bf16 = [](const Layout& layout, const char* masked) {
+    std::string text = program(layout, masked, "bf16");
+    for (const std::string name : {"query", "keys", "values"}) {
+      const std::string declared = "param " + name + ": ";
+      text.insert(text.find(declared) + declared.size(), "bf16");
+    }
+    return text;
+  };
+  const auto on_tiles = [](const std::string& text, const Bindings& dims) {
+    const Graph graph = finished(compile_text(text, dims), Roots::training);
+    CpuOptions options;
+    options.cache.clear();
+    const CpuProgram cpu(graph, dims, options);
+    size_t found = 0;
+    for (const PlannedKernel& f : cpu.lowered().lowered.functions)
+      if (f.attention)
+        for (size_t i = 0; i < f.attention->products.size(); ++i)
+          found += f.attention->attention().steps[i].part != AttentionPart::fold && f.attention->products[i].on_matrix_tiles ? 1 : 0;
+    return found;
+  };
+  constexpr size_t kProducts = 6;  // two of the forward, four of the backward: the gradient of y is computed where it is read
+  CHECK(on_tiles(in_bf16(kPlain, kCausal), sizes(64, 64, 32, 48)) == (native_processor().matrix_tiles ? kProducts : 0));
+  CHECK(on_tiles(in_bf16(kPlain, kCausal), sizes(48, 48, 32, 48)) == 0);
+  for (const Layout& layout : kLayouts) check(in_bf16(layout, kCausal), sizes(64, 64, 32, 48), Expect::attention, 0.03);
+  for (const char* mask : kMasks) check(in_bf16(kLayouts[1], mask), sizes(64, 64, 32, 16), Expect::anything, 0.03);
+  check(in_bf16(kPlain, "s"), sizes(32, 96, 64, 16), Expect::attention, 0.03);
+}
