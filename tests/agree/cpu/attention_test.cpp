@@ -108,7 +108,7 @@ TEST_CASE("attention: matrix tiles") {
   constexpr size_t kProducts = 6;  // two of the forward, four of the backward: the gradient of y is computed where it is read
   CHECK(on_tiles(in_bf16(kPlain, kCausal), sizes(64, 64, 32, 48)) == (native_processor().matrix_tiles ? kProducts : 0));
   CHECK(on_tiles(in_bf16(kPlain, kCausal), sizes(48, 48, 32, 48)) == 0);
-  for (const Layout& layout : kLayouts) check(in_bf16(layout, kCausal), sizes(64, 64, 32, 48), Expect::attention, 0.03);
-  for (const char* mask : kMasks) check(in_bf16(kLayouts[1], mask), sizes(64, 64, 32, 16), Expect::anything, 0.03);
+  for (const size_t layout : {0, 2}) check(in_bf16(kLayouts[layout], kCausal), sizes(64, 64, 32, 48), Expect::attention, 0.03);
+  for (const size_t mask : {0, 1}) check(in_bf16(kLayouts[1], kMasks[mask]), sizes(64, 64, 32, 16), Expect::anything, 0.03);
   check(in_bf16(kPlain, "s"), sizes(32, 96, 64, 16), Expect::attention, 0.03);
 }
