@@ -1,5 +1,8 @@
 // Runs a graph on the GPU of the tests and gives what the interpreter gives.
 #pragma once
+#include <algorithm>
+#include <cmath>
+
 #include "compiler/pipeline/cuda_program.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "tests/support/guarded_gpu.h"
@@ -29,6 +32,16 @@ inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap
   if (!same_bits(run, run_on(guarded, program.program, inputs, params, states, options)))
     throw GuardHit("memory of its own gives another result");
   return run;
+}
+
+// The distance of two tensors, of the length of the second: for formats so coarse that either way of summing decides between two numbers.
+inline double distance(const Tensor& found, const Tensor& wanted) {
+  double apart = 0, length = 0;
+  for (int64_t i = 0; i < wanted.count(); ++i) {
+    apart += std::pow(found.real_at(i) - wanted.real_at(i), 2);
+    length += std::pow(wanted.real_at(i), 2);
+  }
+  return std::sqrt(apart / std::max(length, 1e-30));
 }
 
 }  // namespace einc

@@ -17,16 +17,6 @@ using namespace einc;
 
 namespace {
 
-// The distance of two tensors, of the length of the second.
-double distance(const Tensor& found, const Tensor& wanted) {
-  double apart = 0, length = 0;
-  for (int64_t i = 0; i < wanted.count(); ++i) {
-    apart += std::pow(found.real_at(i) - wanted.real_at(i), 2);
-    length += std::pow(wanted.real_at(i), 2);
-  }
-  return std::sqrt(apart / std::max(length, 1e-30));
-}
-
 double tolerance_of(Policy policy) {
   switch (policy) {
     case Policy::inherit:

@@ -33,16 +33,6 @@ loss = mean(cross_entropy(logits, label, classes))
 minimize loss using adamw(lr = 0.01)
 )";
 
-// The distance of two tensors, of the length of the second: where a value lies between two numbers of fp8 either way of summing it decides.
-double distance(const Tensor& found, const Tensor& wanted) {
-  double apart = 0, length = 0;
-  for (int64_t i = 0; i < wanted.count(); ++i) {
-    apart += std::pow(found.real_at(i) - wanted.real_at(i), 2);
-    length += std::pow(wanted.real_at(i), 2);
-  }
-  return std::sqrt(apart / std::max(length, 1e-30));
-}
-
 void check_agrees(const Graph& graph, const Bindings& dims, double tolerance) {
   const TensorMap inputs = some_inputs(graph, dims), params = initial_params(graph, dims, 1);
   TensorMap states = initial_states(graph, dims, 1);

@@ -18,21 +18,25 @@ template <class Format>
 inline float emu_half_of(const unsigned* registers, unsigned index, unsigned odd) {
   return Format::value(registers[index] >> (odd * 16) & 0xFFFFu);
 }
-template <class Format>
-inline void emu_mma_m16n8k16(float* c, const unsigned* a, const unsigned* b) {
+// c of 16 rows x 8 columns: each thread has two neighbours of a row, and of the row 8 below. `sum(all, row, column)`: what is added there.
+template <class Sum>
+inline void emu_mma(float* c, const unsigned* a, const unsigned* b, Sum sum) {
   EmuSlot slot{};
   __builtin_memcpy(slot.words, a, 16);
   __builtin_memcpy(slot.words + 4, b, 8);
   const EmuSlot* all = emu->collective(~0u, &slot);
   const unsigned lane = (*emu->current)->lane, group = lane / 4, in_group = lane % 4;
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned row = group + i / 2 * 8, column = 2 * in_group + i % 2;
+  for (unsigned i = 0; i < 4; ++i) c[i] += sum(all, group + i / 2 * 8, 2 * in_group + i % 2);
+}
+template <class Format>
+inline void emu_mma_m16n8k16(float* c, const unsigned* a, const unsigned* b) {
+  emu_mma(c, a, b, [](const EmuSlot* all, unsigned row, unsigned column) {
     float sum = 0;
     for (unsigned k = 0; k < 16; ++k)
       sum += emu_half_of<Format>(all[row % 8 * 4 + k % 8 / 2].words, (row >= 8) + 2 * (k >= 8), k & 1) *
              emu_half_of<Format>(all[column * 4 + k % 8 / 2].words, 4 + (k >= 8), k & 1);
-    c[i] += sum;
-  }
+    return sum;
+  });
 }
 inline void mma_m16n8k16_bf16(float* c, const unsigned* a, const unsigned* b) { emu_mma_m16n8k16<EmuBf16>(c, a, b); }
 inline void mma_m16n8k16_f16(float* c, const unsigned* a, const unsigned* b) { emu_mma_m16n8k16<EmuF16>(c, a, b); }
@@ -40,18 +44,12 @@ inline void mma_m16n8k16_f16(float* c, const unsigned* a, const unsigned* b) { e
 // The hardware reads no bits below the tenth behind the point, so that what was not rounded would be cut.
 inline float emu_tf32(unsigned bits) { return __uint_as_float(bits & 0xFFFFE000u); }
 inline void mma_m16n8k8_tf32(float* c, const unsigned* a, const unsigned* b) {
-  EmuSlot slot{};
-  __builtin_memcpy(slot.words, a, 16);
-  __builtin_memcpy(slot.words + 4, b, 8);
-  const EmuSlot* all = emu->collective(~0u, &slot);
-  const unsigned lane = (*emu->current)->lane, group = lane / 4, in_group = lane % 4;
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned row = group + i / 2 * 8, column = 2 * in_group + i % 2;
+  emu_mma(c, a, b, [](const EmuSlot* all, unsigned row, unsigned column) {
     float sum = 0;
     for (unsigned k = 0; k < 8; ++k)
       sum += emu_tf32(all[row % 8 * 4 + k % 4].words[(row >= 8) + 2 * (k >= 4)]) * emu_tf32(all[column * 4 + k % 4].words[4 + (k >= 4)]);
-    c[i] += sum;
-  }
+    return sum;
+  });
 }
 // To the nearest, halves away from zero.
 inline unsigned to_tf32(unsigned f32_bits) {
