@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr Result kInvalidInput = 3, kCompilation = 6;
 constexpr const char* kFlags =
-    "-std=c++17 -O1 -fPIC -shared -ffp-contract=off -fno-strict-aliasing -fno-math-errno -w " EINC_EMULATED_FLAGS;
+    "-std=c++17 -Og -fPIC -shared -nostdlib -ffp-contract=off -fno-strict-aliasing -fno-math-errno -w " EINC_EMULATED_FLAGS;
 
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
