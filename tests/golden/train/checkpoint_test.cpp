@@ -102,7 +102,7 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
     CAPTURE(round);
     const Runs runs(kGpt);
     const auto options = [&](const std::string& name, uint64_t threads) {
-      std::vector<std::string> all{"--steps=900", "--every=23", "--seed=5", runs.checkpoint(name), fmt::format("--threads={}", threads)};
+      std::vector<std::string> all{"--steps=300", "--every=11", "--seed=5", runs.checkpoint(name), fmt::format("--threads={}", threads)};
       all.insert(all.end(), row.options.begin(), row.options.end());
       return all;
     };
@@ -111,7 +111,7 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
     runs.done(options("whole", 1));
     const std::chrono::microseconds duration =
         std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
-    REQUIRE(runs.state("first", 900) == runs.state("whole", 900));
+    REQUIRE(runs.state("first", 300) == runs.state("whole", 300));
 
     const auto resume = [&](uint64_t threads, std::optional<std::chrono::microseconds> killed_after) {
       auto arguments = options("killed", threads);
@@ -129,7 +129,7 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
           fs::exists(runs.folder().at("killed")) && fs::directory_iterator(runs.folder().at("killed")) != fs::directory_iterator();
     }
     CHECK(resume(1, std::nullopt).status == 0);
-    CHECK(runs.state("killed", 900) == runs.state("whole", 900));
+    CHECK(runs.state("killed", 300) == runs.state("whole", 300));
   }
   CHECK(in_training > 0);
   MESSAGE(kills, " kills, ", in_training, " of them with a checkpoint behind");
