@@ -194,10 +194,28 @@ Register ValueEmitter::compute(const Scalar& v) {
 
 Register ValueEmitter::running_value(const Scalar& v) { EINC_CHECK(false, "reduction r{} is read while it runs", v.slot); }
 
+// Vectors have no division of 64-bit numbers; by constants, 32-bit ones are a few multiplications.
 Register ValueEmitter::divided(const Scalar& v) {
   Register x = as(v.operands[0], DType::i64);
-  llvm::Constant* by = integer(x->getType(), v.integer);
-  return v.kind == ScalarKind::quotient ? b_.CreateSDiv(x, by) : b_.CreateSRem(x, by);
+  const auto divide = [&](Register whole) {
+    llvm::Constant* by = integer(whole->getType(), v.integer);
+    return v.kind == ScalarKind::quotient ? b_.CreateUDiv(whole, by) : b_.CreateURem(whole, by);
+  };
+  if (!x->getType()->isVectorTy() || !fits_32_bits(v)) return divide(x);
+  return b_.CreateZExt(divide(b_.CreateTrunc(x, with_lanes_of(b_.getInt32Ty(), x->getType()))), x->getType());
+}
+
+// An index without computed parts, or a part of one, even in lanes beyond the last position.
+bool ValueEmitter::fits_32_bits(const Scalar& v) const {
+  if (v.kind == ScalarKind::quotient || v.kind == ScalarKind::remainder)
+    return v.integer < INT32_MAX && fits_32_bits(kernel_.values[v.operands[0]]);
+  if (v.kind != ScalarKind::index || !v.index.dynamic.empty() || v.index.affine.constant < 0) return false;
+  int64_t most = v.index.affine.constant;
+  for (const Affine::Term& t : v.index.affine.terms) {
+    if (t.coefficient < 0) return false;
+    most += t.coefficient * (kernel_.extent(t.axis) + lanes_);
+  }
+  return most < INT32_MAX;
 }
 
 // An index, or a part of one, whose lanes are evenly apart.

@@ -84,6 +84,7 @@ class ValueEmitter {
   void load_arguments();
   Register compute(const Scalar& v);
   Register divided(const Scalar& v);
+  bool fits_32_bits(const Scalar& v) const;
   std::optional<Place> linear(ValueId id);
   Register map(const Scalar& v);
   Register random(const Scalar& v);
