@@ -17,6 +17,7 @@ constexpr int64_t kSmallestDepth = 4, kSmallestWork = 512;
 constexpr int64_t kPartialBytes = 1 << 20;
 constexpr int64_t kPage = 4096, kPagesAtOnce = 32;
 constexpr int kCrowdedRows = 8;
+constexpr int kFewTiles = 4;              // of rows: to read the other operand so often costs less than to pack it
 constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
 constexpr int64_t kRowsToConvertFor = 4;
 constexpr int kPanelTiles = 4;  // of matrix tiles: their operand is read 128 columns at a time
@@ -231,7 +232,7 @@ class Tiler {
     if (const Scalar* load = plain_load(right()); load && load->index.affine.coefficient(t_.column) == 1) {
       const int64_t step = load->index.affine.coefficient(t_.depth) * bytes();
       const bool cached = k * n * bytes() <= processor_.level2_bytes / 2 && (step % kPage != 0 || k <= 64);
-      if (cached || m <= 4 * t_.tile_rows) t_.right = PanelSource::in_place;
+      if (cached || m <= kFewTiles * t_.tile_rows) t_.right = PanelSource::in_place;
     }
     if (m < kRowsToConvertFor && reads_bf16_along_columns()) t_.right = PanelSource::in_place;
   }
@@ -245,8 +246,9 @@ class Tiler {
 
   void choose_blocks() {
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
+
     t_.block_depth = k <= kDeepest ? k : even_blocks(k, kDeepest, t_.lanes);
-    if (reads_long_rows_once()) t_.block_depth = even_blocks(k, kPagesAtOnce, t_.lanes);
+    if (reads_long_rows()) t_.block_depth = even_blocks(k, kPagesAtOnce, t_.lanes);
     t_.block_rows =
         even_blocks(m, rows_bytes() / (t_.block_depth * bytes()), t_.left == PanelSource::by_width ? packed_rows() : t_.tile_rows);
     t_.block_columns = round_up(n, t_.tile_columns());
@@ -270,11 +272,11 @@ class Tiler {
     return std::has_single_bit(static_cast<unsigned>(t_.tile_rows)) ? std::max(t_.tile_rows, 2 * t_.lanes) : t_.tile_rows;
   }
 
-  // Each depth of the right operand lies in pages of its own, and one tile of rows reads all of it: a few depths are read from end to
-  // end before the next ones, as many as have their pages in the TLB.
-  bool reads_long_rows_once() const {
+  // Each depth of the right operand lies in pages of its own, and few tiles of rows read it where it lies: a few depths are read from end
+  // to end before the next ones, as many as have their pages in the TLB.
+  bool reads_long_rows() const {
     const bool streamed = t_.depths() * t_.columns() * bytes() > processor_.level2_bytes && t_.columns() * bytes() >= kPage;
-    return t_.right == PanelSource::in_place && unit_axis(right()) == t_.column && t_.rows() <= t_.tile_rows && streamed;
+    return t_.right == PanelSource::in_place && unit_axis(right()) == t_.column && t_.rows() <= kFewTiles * t_.tile_rows && streamed;
   }
 
   // Threads divide the axis that costs less: what the other operand's panels take is done by each of them.

@@ -52,7 +52,7 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class Expect { two_panels, two_panels_by_rows, rows_packed, tiles, anything };
+enum class Expect { two_panels, two_panels_by_rows, rows_packed, few_depths, tiles, anything };
 
 void check(const Case& test, Expect expect = Expect::anything) {
   CAPTURE(test.program);
@@ -73,6 +73,7 @@ void check(const Case& test, Expect expect = Expect::anything) {
     CHECK(std::any_of(functions.begin(), functions.end(), [&](const PlannedKernel& f) {
       if (!f.tiles || expect == Expect::tiles) return f.tiles.has_value();
       if (expect == Expect::rows_packed) return f.tiles->left == PanelSource::by_width;
+      if (expect == Expect::few_depths) return f.tiles->block_depth <= 32 && f.tiles->block_depth < f.tiles->depths();
       return f.tiles->right_panels == 2 && (expect == Expect::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
     }));
   }
@@ -133,9 +134,10 @@ TEST_CASE("contractions: a panel is filled while another is read") {
   check({product(kLayouts[0], "f64"), {{"m", 60}, {"n", 512}, {"k", 130}}}, Expect::two_panels);
 }
 
-// A large right operand of long rows: a few depths at a time, whatever the number of rows.
+// A large right operand of long rows: a few depths at a time, for one tile of rows as for a few.
 TEST_CASE("contractions: few rows") {
-  for (const int64_t m : {1, 2, 3, 5, 8}) check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 8201}, {"k", 70}}}, Expect::tiles);
+  for (const int64_t m : {1, 2, 3, 5, 8, 19})
+    check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 8201}, {"k", 70}}}, Expect::few_depths);
 }
 
 // Whole vectors of several tiles' rows, tiles that are left, and a last one of few rows, in one block and in several.
