@@ -103,6 +103,23 @@ std::string text_of(const CudaEpilogue& epilogue, std::span<const DevicePointer>
   return text;
 }
 
+// What lies somewhere on the GPU, in memory of the host until it is put back.
+class HeldMemory {
+ public:
+  HeldMemory(DevicePointer memory, size_t bytes, Stream stream) : memory_(memory), held_(bytes) {
+    EINC_CUDA(cuMemcpyDtoHAsync_v2, held_.data(), memory, bytes, stream);
+    EINC_CUDA(cuStreamSynchronize, stream);
+  }
+  void put_back(Stream stream) const {
+    EINC_CUDA(cuMemcpyHtoDAsync_v2, memory_, held_.data(), held_.size(), stream);
+    EINC_CUDA(cuStreamSynchronize, stream);
+  }
+
+ private:
+  DevicePointer memory_;
+  std::vector<std::byte> held_;
+};
+
 }  // namespace
 
 void fill_random(DevicePointer memory, size_t bytes, Stream stream) {
@@ -172,7 +189,11 @@ GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> address
     };
     fill(gemm.right, a_);
     fill(gemm.left, b_);
-    return choose(stream, where);
+    if (is_free(gemm.result.buffer)) return choose(stream, where);
+    const HeldMemory held(d_.address, d_.bytes, stream);
+    const AlgorithmTable::Entry chosen = choose(stream, where);
+    held.put_back(stream);
+    return chosen;
   });
 }
 

@@ -78,6 +78,50 @@ TEST_CASE("a shape's algorithm is chosen once, and kept in the table") {
   std::filesystem::remove(table_file());
 }
 
+TEST_CASE("a measured product leaves a state as it was") {
+  constexpr int64_t kRows = 11, kColumns = 16, kDepth = 6;
+  const auto runs = [&](bool accumulates) {
+    CudaGemm gemm{1,
+                  kRows,
+                  kColumns,
+                  kDepth,
+                  matrix(DType::f32, kDepth, false),
+                  {1, DType::f32, 0, kColumns},
+                  {2, DType::f32, 0, kColumns},
+                  CudaSums::f32};
+    if (accumulates) gemm.epilogue.addend = 2;
+    CudaExecutable executable = executable_of(gemm);
+    executable.program.buffers[2].role = BufferRole::state;
+    // What a launch in front of the product would read of the state.
+    executable.program.buffers.push_back({BufferRole::arena,
+                                          "",
+                                          DType::f32,
+                                          {kRows * kColumns},
+                                          kRows * kColumns * 4,
+                                          executable.program.memory_bytes,
+                                          InitKind::zeros,
+                                          {}});
+    executable.program.memory_bytes += 1024;
+    executable.program.snapshots = {{2, 3}};
+    OnGpu gpu(std::move(executable));
+    gpu.executor.set(0, numbers(DType::f32, kRows * kDepth));
+    gpu.executor.set(1, numbers(DType::f32, kDepth * kColumns));
+    gpu.executor.set(2, numbers(DType::f32, kRows * kColumns));
+    gpu.executor.run(1, 1);
+    return std::pair{gpu.executor.get(2).bytes, gpu.executor.get(3).bytes};
+  };
+  emulator::set_gemm_candidates(3);
+  for (const bool accumulates : {false, true}) {
+    CAPTURE(accumulates);
+    const auto asked = emulator::calls("cublasLtMatmulAlgoGetHeuristic");
+    const auto measured = runs(accumulates), known = runs(accumulates);
+    CHECK(emulator::calls("cublasLtMatmulAlgoGetHeuristic") == asked + 1);
+    CHECK((measured == known));
+    CHECK((measured.second == numbers(DType::f32, kRows * kColumns).bytes));
+  }
+  emulator::set_gemm_candidates(1);
+}
+
 TEST_CASE("a damaged table is chosen anew, and a file that is none is left alone") {
   const std::string path = table_file() + "_damaged";
   const cuda::AlgorithmTable::Entry entry{{{8, 7, 6, 5, 4, 3, 2, 1}}, 16};
