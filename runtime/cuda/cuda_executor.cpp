@@ -87,6 +87,7 @@ int CudaExecutor::find(BufferRole role, const std::string& name) const {
 void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
   if (std::exchange(addresses_[buffer], memory) != memory) {
     graphs_ = {};
+    ran_ = {};
     gemms_.clear();
     together_.clear();
     part_of_.clear();
@@ -95,6 +96,7 @@ void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
 }
 
 void CudaExecutor::set(uint32_t buffer, const HostArray& array) {
+  cuda::Gpu::get().make_current();
   const ExecutableBuffer& b = program().buffers[buffer];
   EINC_CHECK(array.shape == b.shape && array.dtype == b.dtype, "'{}' is set to another dtype or shape", b.name);
   EINC_CUDA(cuMemcpyHtoDAsync_v2, addresses_[buffer], array.bytes.data(), array.bytes.size(), stream());
@@ -102,6 +104,7 @@ void CudaExecutor::set(uint32_t buffer, const HostArray& array) {
 }
 
 HostArray CudaExecutor::get(uint32_t buffer) {
+  cuda::Gpu::get().make_current();
   const ExecutableBuffer& b = program().buffers[buffer];
   HostArray array{b.dtype, b.shape, std::vector<std::byte>(static_cast<size_t>(b.bytes))};
   EINC_CUDA(cuMemcpyDtoHAsync_v2, array.bytes.data(), addresses_[buffer], array.bytes.size(), stream());
@@ -195,6 +198,7 @@ void CudaExecutor::upload_tables() {
   if (tables_.get() == 0) tables_ = cuda::allocate(static_cast<int64_t>(bytes), "the tables of addresses");
   EINC_CUDA(cuMemcpyHtoDAsync_v2, tables_.get(), rows.data(), bytes, stream());
   EINC_CUDA(cuStreamSynchronize, stream());
+  EINC_CUDA(cuStreamSynchronize, stream());
   for (const auto& [launch, begin] : begins) table_of_[launch] = tables_.get() + begin * sizeof(uint64_t);
 }
 
@@ -246,7 +250,9 @@ void CudaExecutor::enqueue(Half half) {
   }
 }
 
+// The first time launch by launch: what the driver and cuBLASLt set up when first asked for something may not be set up during a capture.
 void CudaExecutor::play(Half half) {
+  if (!std::exchange(ran_[static_cast<size_t>(half)], true)) return enqueue(half);
   cuda::OwnedGraphExec& graph = graphs_[static_cast<size_t>(half)];
   if (!graph) {
     cuda::OwnedGraph captured;

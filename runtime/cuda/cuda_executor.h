@@ -134,6 +134,7 @@ class CudaExecutor {
   // Of where the buffers lie now; made anew when one moves.
   cuda::DeviceMemory tables_;                       // of addresses, for functions that read them there
   std::map<size_t, cuda::DevicePointer> table_of_;  // by launch
+  std::array<bool, 2> ran_{};                       // of both halves
   std::array<cuda::OwnedGraphExec, 2> graphs_;
   std::map<size_t, cuda::GemmPlan> gemms_;  // by launch
   // Of products that are made with their epilogues; and by launch, which of them it is part of.

@@ -24,6 +24,8 @@ cuda::GemmPlan CudaExecutor::plan(const CudaGemm& gemm, size_t index) {
 
 void CudaExecutor::plan_gemms() {
   if (!gemms_.empty()) return;
+  cuda::Gpu::get().make_current();
+  upload_tables();  // for the kernels that are measured
   for (size_t l = 0; l < executable_.calls.size(); ++l)
     if (const auto& gemm = executable_.calls[l].gemm) gemms_.emplace(l, plan(*gemm, l));
   plan_fused();
@@ -33,14 +35,13 @@ void CudaExecutor::plan_gemms() {
 void CudaExecutor::plan_fused() {
   for (size_t f = 0; f < executable_.fused.size(); ++f) {
     const CudaFusedProduct& fused = executable_.fused[f];
-    std::optional<cuda::GemmPlan> made;
     try {
-      made = plan(fused.gemm, fused.at);
+      cuda::GemmPlan made = plan(fused.gemm, fused.at);
+      if (!takes_together(fused, made)) continue;
+      together_.emplace(f, std::move(made));
     } catch (const RuntimeFailure&) {
       continue;
     }
-    if (!takes_together(fused, *made)) continue;
-    together_.emplace(f, std::move(*made));
     for (const uint32_t l : fused.parts) part_of_[l] = f;
   }
 }

@@ -49,9 +49,13 @@ class CudaRunner : public Runner {
     mirrors_[0].resize(info.params.size());
     mirrors_[1].resize(info.states.size());
   }
-  ~CudaRunner() override { cuda::driver().cuStreamSynchronize(stream_->get()); }
+  ~CudaRunner() override {
+    cuda::Gpu::enter();
+    cuda::driver().cuStreamSynchronize(stream_->get());
+  }
 
   void bind(Source source, void* memory) override {
+    cuda::Gpu::get().make_current();
     if (source.kind == SourceKind::input) return inputs_[source.index].set_host(memory);
     std::shared_ptr<CudaMirror>& held = mirror(source);
     const int64_t bytes = sources_of(info_, source.kind)[source.index].bytes();
@@ -61,6 +65,7 @@ class CudaRunner : public Runner {
   }
 
   void fetch(Source source) override {
+    cuda::Gpu::get().make_current();
     if (source.kind != SourceKind::input) mirror(source)->update_host(stream_->get());
   }
   void written(Source source) override {
@@ -101,6 +106,8 @@ class CudaRunner : public Runner {
   }
 
   std::string numerics(Part part) override {
+    cuda::Gpu::get().make_current();
+    update_sources();  // products are measured on the values that they will get
     executor(part).plan_gemms();
     return fmt::format("{}, gemm algorithms {:016x}", cuda::Gpu::get().name(), cuda::AlgorithmTable::get().used_hash());
   }
@@ -182,12 +189,16 @@ class CudaRunner : public Runner {
     return text + "\n  set smaller dims, or a batch in micro-batches";
   }
 
+  void update_sources() {
+    for (auto& mirrors : mirrors_)
+      for (const auto& held : mirrors) held->update_gpu(stream_->get());
+  }
+
   CudaExecutor& begin(Part part) {
     cuda::Gpu::get().make_current();
     CudaExecutor& runs = executor(part);
     for (CudaInput& input : inputs_) input.update_gpu(stream_->get(), copies_.get());
-    for (auto& mirrors : mirrors_)
-      for (const auto& held : mirrors) held->update_gpu(stream_->get());
+    update_sources();
     views_[static_cast<size_t>(part)].clear();
     if (is_of_steps(part)) views_[static_cast<size_t>(Part::training)].clear();
     return runs;

@@ -60,6 +60,13 @@ const Gpu& Gpu::get() {
 
 void Gpu::make_current() const { EINC_CUDA(cuCtxSetCurrent, context_); }
 
+void Gpu::enter() noexcept {
+  try {
+    get().make_current();
+  } catch (const RuntimeFailure&) {  // a GPU that has failed: whatever is asked of it next says so
+  }
+}
+
 int64_t Gpu::free_bytes() const {
   size_t available = 0, total = 0;
   EINC_CUDA(cuMemGetInfo_v2, &available, &total);

@@ -21,8 +21,9 @@ class Gpu {
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t free_bytes() const;
   Device device() const { return device_; }
-  // To be called on each thread before it uses anything of the driver's.
+  // To be called on each thread before it uses anything of the driver's; `enter` where nothing may be thrown.
   void make_current() const;
+  static void enter() noexcept;
 
  private:
   Gpu();
@@ -76,5 +77,7 @@ double seconds_on(Stream stream, const std::function<void()>& work);
 
 template <class T, auto Destroy>
 einc::cuda::Handle<T, Destroy>::~Handle() {
-  if (value_ != T{}) (driver().*Destroy)(value_);
+  if (value_ == T{}) return;
+  Gpu::enter();
+  (driver().*Destroy)(value_);
 }

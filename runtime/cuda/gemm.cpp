@@ -129,8 +129,9 @@ void fill_random(DevicePointer memory, size_t bytes, Stream stream) {
     for (uint16_t& number : made) number = static_cast<uint16_t>(0x3F00 | (random() >> 8 & 0x807F));
     return made;
   }();
-  for (size_t at = 0; at < bytes; at += numbers.size() * 2)
-    EINC_CUDA(cuMemcpyHtoDAsync_v2, memory + at, numbers.data(), std::min(bytes - at, numbers.size() * 2), stream);
+  const size_t first = std::min(bytes, numbers.size() * 2);
+  EINC_CUDA(cuMemcpyHtoDAsync_v2, memory, numbers.data(), first, stream);
+  for (size_t at = first; at < bytes; at *= 2) EINC_CUDA(cuMemcpyDtoDAsync_v2, memory + at, memory, std::min(bytes - at, at), stream);
 }
 
 GemmPlan::Operand GemmPlan::operand(const CudaMatrix& matrix, int64_t batch, int64_t rows, int64_t columns,
@@ -169,6 +170,7 @@ GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> address
     : in_f64_(given.sums == CudaSums::f64), workspace_(workspace) {
   EINC_CHECK(given.epilogue.is_none() || !given.result.transposed, "an epilogue's result lies by columns");
   const CudaGemm gemm = by_rows(given);
+  handle();  // made before a stream is captured, which making it would break
   EINC_CUBLASLT_CALL(cublasLtMatmulDescCreate, matmul_.out(), sums_of(gemm.sums), in_f64_ ? kLtF64 : kLtF32);
   set(matmul_.get(), kLtTransposeA, static_cast<int32_t>(gemm.right.transposed));
   set(matmul_.get(), kLtTransposeB, static_cast<int32_t>(gemm.left.transposed));
@@ -212,19 +214,18 @@ AlgorithmTable::Entry GemmPlan::choose(Stream stream, const std::string& where) 
                                                            d_.layout.get(), preference.get(), kCandidates, candidates.data(), &found),
                  "cublasLtMatmulAlgoGetHeuristic", where);
   candidates.resize(static_cast<size_t>(found));
-  std::erase_if(candidates, [](const LtCandidate& candidate) { return candidate.state != 0; });
-  if (candidates.empty()) throw RuntimeFailure(FailureKind::resource, fmt::format("cuBLASLt has no algorithm for this product{}", where));
-  AlgorithmTable::Entry best{candidates[0].algorithm, candidates[0].workspace_bytes};
-  if (candidates.size() == 1) return best;
+  std::optional<AlgorithmTable::Entry> best;
   double least = std::numeric_limits<double>::infinity();
   for (const LtCandidate& candidate : candidates) {
+    if (candidate.state != 0) continue;
     const AlgorithmTable::Entry entry{candidate.algorithm, candidate.workspace_bytes};
     if (const double time = seconds(entry, stream); time < least) {
       least = time;
       best = entry;
     }
   }
-  return best;
+  if (!best) throw RuntimeFailure(FailureKind::resource, fmt::format("cuBLASLt has no algorithm for this product{}", where));
+  return *best;
 }
 
 // The least of several runs; infinity when the algorithm does not take these matrices after all.

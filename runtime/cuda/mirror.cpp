@@ -38,6 +38,7 @@ CudaMirror::~CudaMirror() {
   }
   if (newer_ != Newer::gpu) return;
   try {
+    cuda::Gpu::get().make_current();
     const cuda::OwnedStream stream = cuda::make_stream();
     update_host(stream.get());
   } catch (const std::exception&) {  // the GPU has failed, which the run that did it has said

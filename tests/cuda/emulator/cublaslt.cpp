@@ -47,10 +47,11 @@ namespace {
 using namespace einc::cuda;
 using einc::DType;
 
-constexpr Result kInvalidLtValue = 7, kNotSupported = 15;
-int candidates = 1, last_algorithm = -1;
+constexpr uint64_t kWideAlignment = 16, kWorkspaceAlignment = 256;  // bytes
+constexpr Result kNotInitialized = 1, kInvalidLtValue = 7, kNotSupported = 15;
+int candidates = 1, unusable = 0, last_algorithm = -1;
 uint32_t last_epilogue = kLtPlain;
-bool epilogues = true;
+Epilogues epilogues = Epilogues::offered;
 
 DType dtype_of(int type) {
   static const std::map<int, DType> dtypes{{kLtF32, DType::f32},   {kLtF64, DType::f64},     {kLtF16, DType::f16},
@@ -175,7 +176,8 @@ std::string epilogue_objection(const LtMatmulObject& matmul, const LtLayoutObjec
   if (matmul.epilogue == kLtPlain) return "";
   static constexpr std::array<uint32_t, 8> kKnown{kLtAddBias,   kLtGelu,    kLtGelu | kLtAddBias, kLtGelu | kLtKeepGeluInput,
                                                   kLtGeluSlope, kLtSumsOfA, kLtSumsOfB,           kLtGelu | kLtKeepGeluInput | kLtAddBias};
-  if (!epilogues || std::find(kKnown.begin(), kKnown.end(), matmul.epilogue) == kKnown.end()) return "an epilogue that it does not have";
+  if (epilogues == Epilogues::missing || std::find(kKnown.begin(), kKnown.end(), matmul.epilogue) == kKnown.end())
+    return "an epilogue that it does not have";
   if (matmul.sums == kLtSumsF64 || d.batch != 1) return "an epilogue of a batch, or in f64";
   const bool keeps = matmul.has(kLtKeepGeluInput);
   if (is_fp8(a.type) && (keeps || matmul.has(kLtSumsOfA | kLtSumsOfB))) return "an epilogue that fp8 does not have";
@@ -208,9 +210,13 @@ std::string objection(const LtMatmulObject& matmul, const LtLayoutObject& a, con
     return "sums of another type";
   if (std::string why = epilogue_objection(matmul, a, d); !why.empty()) return why;
   if (!is_fp8(a.type) && (matmul.scale != 0 || matmul.fast_sums != 0)) return "scales and fast sums of what is not fp8";
+  if (matmul.sums == kLtSumsTf32 && a.type != kLtF32) return "tf32 of what is not f32";
+  if (d.batch > 1 && d.batch_stride == 0) return "a batch of results in one place";
   if (!is_fp8(a.type)) return a.type != b.type || (d.type != a.type && d.type != kLtF32) ? "types that do not go together" : "";
   if (!is_fp8(b.type) || (a.type == kLtE5m2 && b.type == kLtE5m2) || is_fp8(d.type)) return "types that do not go together";
   if (!matmul.transposed[0] || matmul.transposed[1]) return "fp8 is multiplied only with the left matrix transposed and the right one not";
+  for (const LtLayoutObject* layout : {&a, &b, &d})
+    if (static_cast<size_t>(layout->leading) * layout->element_bytes() % kWideAlignment != 0) return "fp8 in rows that begin at odd places";
   return rows % 16 + columns % 16 + depth % 16 == 0 ? "" : "fp8 in sizes that are no multiples of 16";
 }
 
@@ -225,7 +231,8 @@ bool take(T& target, const void* value, size_t bytes) {
 
 void set_gemm_candidates(int count) { candidates = count; }
 int last_gemm_algorithm() { return last_algorithm; }
-void set_epilogues(bool offered) { epilogues = offered; }
+void set_unusable_candidates(int count) { unusable = count; }
+void set_epilogues(Epilogues which) { epilogues = which; }
 unsigned last_gemm_epilogue() { return last_epilogue; }
 
 }  // namespace emulator
@@ -243,6 +250,7 @@ const char* cublasLtGetStatusName(Result) { return emulator::gpu().failure.c_str
 
 Result cublasLtCreate(LtHandle* handle) {
   const Call call("cublasLtCreate");
+  if (emulator::unsafe_in_capture("cuBLASLt is set up") != 0) return emulator::kNotInitialized;
   *handle = new LtHandleObject;
   return 0;
 }
@@ -338,6 +346,13 @@ Result cublasLtMatmul(LtHandle, LtMatmul matmul, const void* alpha, DevicePointe
     if (address % layout->element_bytes() != 0 ||
         emulator::check_memory(address, static_cast<size_t>(layout->elements()) * layout->element_bytes()) != 0)
       return emulator::fail(emulator::kInvalidLtValue, "a matrix goes beyond the GPU's memory");
+  for (const auto& [address, layout] : {std::pair{a, a_layout}, {b, b_layout}, {d, d_layout}})
+    if (emulator::is_fp8(a_layout->type) && address % emulator::kWideAlignment != 0)
+      return emulator::fail(emulator::kNotSupported, "fp8 at an odd place");
+  if (workspace % emulator::kWorkspaceAlignment != 0) return emulator::fail(emulator::kInvalidLtValue, "the workspace at an odd place");
+  if (algorithm->data[0] < static_cast<uint64_t>(emulator::unusable) ||
+      (emulator::epilogues == emulator::Epilogues::unusable && matmul->epilogue != kLtPlain))
+    return emulator::fail(emulator::kNotSupported, "an algorithm that does not take these matrices after all");
   if (matmul->scale != 0 && emulator::check_memory(matmul->scale, sizeof(float)) != 0)
     return emulator::fail(emulator::kInvalidLtValue, "a scale lies beyond the GPU's memory");
   if (workspace_bytes > 0 && emulator::check_memory(workspace, workspace_bytes) != 0)

@@ -16,8 +16,12 @@ unsigned long long calls(const std::string& function);
 // How many algorithms cuBLASLt offers for a product, 1 at first; and the number of the one that the last product was given.
 void set_gemm_candidates(int count);
 int last_gemm_algorithm();
-// Whether cuBLASLt has epilogues, at first it does; and the epilogue of the last product.
-void set_epilogues(bool offered);
+// How many of them, from the first one on, it refuses when a product is to use them; none at first.
+void set_unusable_candidates(int count);
+// Whether cuBLASLt has epilogues: at first it does; or it offers algorithms for them that it refuses then. And the epilogue of the last
+// product.
+enum class Epilogues { offered, unusable, missing };
+void set_epilogues(Epilogues which);
 unsigned last_gemm_epilogue();
 // What lies between two events takes 1 ms; this, where a product with an epilogue is part of it.
 void set_epilogue_milliseconds(float time);

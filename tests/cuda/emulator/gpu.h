@@ -10,8 +10,9 @@
 namespace emulator {
 
 using einc::cuda::Result;
-inline constexpr Result kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kInvalidHandle = 400, kNotFound = 500,
-                        kLaunchFailed = 719, kWrongCapture = 900;
+inline constexpr Result kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kInvalidContext = 201, kInvalidHandle = 400,
+                        kNotFound = 500, kNotReady = 600, kLaunchFailed = 719, kWrongCapture = 900, kCaptureBroken = 901,
+                        kCaptureIsolated = 905, kWrongThread = 908;
 
 using Work = std::function<Result()>;
 
@@ -33,8 +34,13 @@ class Call {
 };
 
 Result fail(Result result, const std::string& why);
+// Not 0 on a thread that has made no context its own.
+Result needs_context();
+// As needs_context; and what may not be done while this thread captures a stream breaks the capture.
+Result unsafe_in_capture(const char* what);
 // Runs when somebody waits for the stream, or becomes part of the graph that is captured from it.
 Result give(einc::cuda::Stream stream, Work work);
+bool is_captured(einc::cuda::Stream stream);
 // What the stream is given next is a product with an epilogue.
 void note_epilogue(einc::cuda::Stream stream);
 Result check_memory(uint64_t address, size_t bytes);

@@ -82,6 +82,7 @@ extern "C" {
 
 Result cuLibraryLoadData(Library* library, const void* code, int*, void**, unsigned, int*, void**, unsigned) {
   const Call call("cuLibraryLoadData");
+  if (const Result refused = emulator::unsafe_in_capture("kernels are loaded"); refused != 0) return refused;
   const auto file = emulator::read_kernel_file(code);
   if (!file) return emulator::fail(emulator::kInvalidImage, "no kernels that the emulated NVRTC made");
   void* handle = emulator::open_library(*file);
@@ -93,6 +94,7 @@ Result cuLibraryLoadData(Library* library, const void* code, int*, void**, unsig
 
 Result cuLibraryUnload(Library library) {
   const Call call("cuLibraryUnload");
+  if (const Result refused = emulator::unsafe_in_capture("kernels are unloaded"); refused != 0) return refused;
   dlclose(library->handle);
   delete library;
   return 0;

@@ -15,6 +15,7 @@ namespace {
 std::recursive_mutex mutex;
 std::map<std::string, unsigned long long> counts;
 std::map<const unsigned char*, size_t> pinned;
+thread_local bool has_context = false;
 
 bool is_pinned(const void* address, size_t bytes) {
   const auto* first = static_cast<const unsigned char*>(address);
@@ -22,6 +23,11 @@ bool is_pinned(const void* address, size_t bytes) {
   if (after == pinned.begin()) return false;
   --after;
   return first + bytes <= after->first + after->second;
+}
+
+// A replay of a graph copies from and to where the host's memory was when it was captured, which is known to stay only where it is pinned.
+Result check_host_memory(const void* address, size_t bytes, einc::cuda::Stream stream) {
+  return is_captured(stream) && !is_pinned(address, bytes) ? fail(kWrongCapture, "a captured copy of host memory that is not pinned") : 0;
 }
 
 const void* pointer(uint64_t address) { return reinterpret_cast<const void*>(address); }
@@ -39,6 +45,8 @@ Result fail(Result result, const std::string& why) {
   gpu().failure = why;
   return result;
 }
+
+Result needs_context() { return has_context ? 0 : fail(kInvalidContext, "no context is this thread's own"); }
 
 Result check_memory(uint64_t address, size_t bytes) {
   return gpu().memory.holds(address, bytes) ? 0 : fail(kInvalidValue, "a copy goes beyond the GPU's memory");
@@ -135,13 +143,15 @@ Result cuDevicePrimaryCtxRelease_v2(Device) {
   return 0;
 }
 
-Result cuCtxSetCurrent(Context) {
+Result cuCtxSetCurrent(Context context) {
   const Call call("cuCtxSetCurrent");
+  emulator::has_context = context != nullptr;
   return 0;
 }
 
 Result cuMemGetInfo_v2(size_t* available, size_t* total) {
   const Call call("cuMemGetInfo_v2");
+  if (const Result refused = emulator::needs_context(); refused != 0) return refused;
   *total = emulator::gpu().memory.total();
   *available = *total - emulator::gpu().memory.used();
   return 0;
@@ -149,6 +159,7 @@ Result cuMemGetInfo_v2(size_t* available, size_t* total) {
 
 Result cuMemAlloc_v2(DevicePointer* memory, size_t bytes) {
   const Call call("cuMemAlloc_v2");
+  if (const Result refused = emulator::unsafe_in_capture("memory is taken"); refused != 0) return refused;
   if (bytes == 0) return emulator::fail(emulator::kInvalidValue, "an allocation of nothing");
   *memory = emulator::gpu().memory.allocate(bytes);
   return *memory != 0 ? 0 : emulator::fail(emulator::kOutOfMemory, "out of memory");
@@ -156,11 +167,13 @@ Result cuMemAlloc_v2(DevicePointer* memory, size_t bytes) {
 
 Result cuMemFree_v2(DevicePointer memory) {
   const Call call("cuMemFree_v2");
+  if (const Result refused = emulator::unsafe_in_capture("memory is given back"); refused != 0) return refused;
   return emulator::gpu().memory.free(memory) ? 0 : emulator::fail(emulator::kInvalidValue, "memory is given back that was not taken");
 }
 
 Result cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   const Call call("cuMemHostAlloc");
+  if (const Result refused = emulator::unsafe_in_capture("host memory is taken"); refused != 0) return refused;
   *memory = std::malloc(bytes);
   emulator::pinned[static_cast<unsigned char*>(*memory)] = bytes;
   return 0;
@@ -168,25 +181,20 @@ Result cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
 
 Result cuMemFreeHost(void* memory) {
   const Call call("cuMemFreeHost");
+  if (const Result refused = emulator::unsafe_in_capture("host memory is given back"); refused != 0) return refused;
   if (emulator::pinned.erase(static_cast<unsigned char*>(memory)) == 0)
     return emulator::fail(emulator::kInvalidValue, "host memory is given back that was not taken");
   std::free(memory);
   return 0;
 }
 
-// From pinned memory the copy reads when it runs; from other memory the driver has copied before it returns.
+// Reads when it runs: where the GPU reaches all of the host's memory that holds for memory that is not pinned too.
 Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, Stream stream) {
   const Call call("cuMemcpyHtoDAsync_v2");
   if (const Result result = emulator::check_memory(to, bytes); result != 0) return result;
-  auto* target = reinterpret_cast<void*>(to);
-  if (emulator::is_pinned(from, bytes))
-    return emulator::give(stream, [=] {
-      std::memcpy(target, from, bytes);
-      return 0;
-    });
-  const auto* first = static_cast<const unsigned char*>(from);
-  return emulator::give(stream, [target, held = std::vector<unsigned char>(first, first + bytes)] {
-    std::memcpy(target, held.data(), held.size());
+  if (const Result result = emulator::check_host_memory(from, bytes, stream); result != 0) return result;
+  return emulator::give(stream, [=] {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
     return 0;
   });
 }
@@ -194,6 +202,7 @@ Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, St
 Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, Stream stream) {
   const Call call("cuMemcpyDtoHAsync_v2");
   if (const Result result = emulator::check_memory(from, bytes); result != 0) return result;
+  if (const Result result = emulator::check_host_memory(to, bytes, stream); result != 0) return result;
   return emulator::give(stream, [=] {
     std::memcpy(to, emulator::pointer(from), bytes);
     return 0;
@@ -204,13 +213,14 @@ Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, 
   const Call call("cuMemcpyDtoDAsync_v2");
   if (const Result result = emulator::check_memory(to, bytes); result != 0) return result;
   if (const Result result = emulator::check_memory(from, bytes); result != 0) return result;
+  if (to < from + bytes && from < to + bytes) return emulator::fail(emulator::kInvalidValue, "a copy onto part of what it copies");
   return emulator::give(stream, [=] {
-    std::memmove(reinterpret_cast<void*>(to), emulator::pointer(from), bytes);
+    std::memcpy(reinterpret_cast<void*>(to), emulator::pointer(from), bytes);
     return 0;
   });
 }
 
-Result cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream stream) {
+Result cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, einc::cuda::Stream stream) {
   const Call call("cuMemsetD8Async");
   if (const Result result = emulator::check_memory(to, bytes); result != 0) return result;
   return emulator::give(stream, [=] {

@@ -15,11 +15,13 @@ struct StreamObject {
   GraphObject* capturing = nullptr;
 };
 struct EventObject {
+  bool has_time = true;
   Stream stream = nullptr;
   uint64_t place = 0;  // how much of the stream comes before the event
 };
 struct GraphObject {
   std::vector<emulator::Work> work;
+  bool broken = false;  // by what may not be done during a capture
 };
 struct GraphExecObject {
   std::vector<emulator::Work> work;
@@ -33,7 +35,8 @@ namespace {
 using namespace einc::cuda;
 
 float epilogue_milliseconds = 1;
-Result broken = 0;  // once a kernel failed nothing works any more
+Result broken = 0;                       // once a kernel failed nothing works any more
+thread_local Stream captures = nullptr;  // the stream that this thread captures
 
 Result drain(Stream stream, uint64_t until) {
   while (stream->done < until && !stream->queue.empty()) {
@@ -48,14 +51,23 @@ Result drain(Stream stream, uint64_t until) {
 }  // namespace
 
 Result give(Stream stream, Work work) {
+  if (const Result refused = needs_context(); refused != 0) return refused;
   if (!stream) return fail(kInvalidHandle, "work for no stream");
   if (stream->capturing) {
+    if (stream->capturing->broken) return fail(kCaptureBroken, "work for a stream whose capture is broken");
     stream->capturing->work.push_back(std::move(work));
     return 0;
   }
   stream->queue.push_back(std::move(work));
   ++stream->given;
   return broken;
+}
+
+bool is_captured(Stream stream) { return stream && stream->capturing; }
+
+Result unsafe_in_capture(const char* what) {
+  if (captures) captures->capturing->broken = true;
+  return captures ? fail(kWrongCapture, std::string(what) + " while a stream is captured") : needs_context();
 }
 
 void note_epilogue(Stream stream) { stream->last_epilogue = stream->given; }
@@ -71,12 +83,14 @@ extern "C" {
 
 Result cuStreamCreate(Stream* stream, unsigned) {
   const Call call("cuStreamCreate");
+  if (const Result refused = emulator::needs_context(); refused != 0) return refused;
   *stream = new StreamObject;
   return 0;
 }
 
 Result cuStreamDestroy_v2(Stream stream) {
   const Call call("cuStreamDestroy_v2");
+  if (const Result refused = emulator::needs_context(); refused != 0) return refused;
   const Result result = emulator::drain(stream, stream->given);
   delete stream;
   return result;
@@ -84,13 +98,16 @@ Result cuStreamDestroy_v2(Stream stream) {
 
 Result cuStreamSynchronize(Stream stream) {
   const Call call("cuStreamSynchronize");
+  if (stream->capturing) stream->capturing->broken = true;
   if (stream->capturing) return emulator::fail(emulator::kWrongCapture, "a stream is waited for while it is captured");
+  if (const Result refused = emulator::needs_context(); refused != 0) return refused;
   return emulator::drain(stream, stream->given);
 }
 
-Result cuEventCreate(Event* event, unsigned) {
+Result cuEventCreate(Event* event, unsigned flags) {
   const Call call("cuEventCreate");
-  *event = new EventObject;
+  if (const Result refused = emulator::needs_context(); refused != 0) return refused;
+  *event = new EventObject{(flags & kEventWithoutTiming) == 0};
   return 0;
 }
 
@@ -110,38 +127,53 @@ Result cuEventRecord(Event event, Stream stream) {
 
 Result cuEventSynchronize(Event event) {
   const Call call("cuEventSynchronize");
+  if (const Result refused = emulator::unsafe_in_capture("an event is waited for"); refused != 0) return refused;
   return event->stream ? emulator::drain(event->stream, event->place) : 0;
 }
 
 // It has no clock.
 Result cuEventElapsedTime(float* milliseconds, Event begin, Event end) {
   const Call call("cuEventElapsedTime");
-  const uint64_t epilogue = end->stream ? end->stream->last_epilogue : UINT64_MAX;
+  for (const Event event : {begin, end}) {
+    if (!event->stream || !event->has_time) return emulator::fail(emulator::kInvalidHandle, "the time of an event that has none");
+    if (event->stream->done < event->place) return emulator::fail(emulator::kNotReady, "the time of an event that is to come");
+  }
+  const uint64_t epilogue = end->stream->last_epilogue;
   *milliseconds = begin->place <= epilogue && epilogue < end->place ? emulator::epilogue_milliseconds : 1;
   return 0;
 }
 
 Result cuStreamWaitEvent(Stream stream, Event event, unsigned) {
   const Call call("cuStreamWaitEvent");
+  if (stream && stream->capturing)
+    return emulator::fail(emulator::kCaptureIsolated, "a captured stream waits for what is not captured with it");
   return emulator::give(stream, [other = event->stream, place = event->place] { return other ? emulator::drain(other, place) : 0; });
 }
 
 Result cuStreamBeginCapture_v2(Stream stream, int) {
   const Call call("cuStreamBeginCapture_v2");
   if (stream->capturing) return emulator::fail(emulator::kWrongCapture, "a stream is captured twice");
+  if (const Result refused = emulator::unsafe_in_capture("another one begins to be captured"); refused != 0) return refused;
   stream->capturing = new GraphObject;
+  emulator::captures = stream;
   return 0;
 }
 
 Result cuStreamEndCapture(Stream stream, Graph* graph) {
   const Call call("cuStreamEndCapture");
   if (!stream->capturing) return emulator::fail(emulator::kWrongCapture, "the end of a capture that never began");
+  if (emulator::captures != stream) return emulator::fail(emulator::kWrongThread, "a capture ends on another thread than it began");
+  emulator::captures = nullptr;
   *graph = std::exchange(stream->capturing, nullptr);
-  return 0;
+  if (!(*graph)->broken) return 0;
+  delete std::exchange(*graph, nullptr);
+  return emulator::fail(emulator::kCaptureBroken, "the capture was broken");
 }
 
 Result cuGraphInstantiateWithFlags(GraphExec* exec, Graph graph, unsigned long long) {
   const Call call("cuGraphInstantiateWithFlags");
+  if (const Result refused = emulator::needs_context(); refused != 0) return refused;
+  if (!graph) return emulator::fail(emulator::kInvalidValue, "no graph");
   *exec = new GraphExecObject{graph->work};
   return 0;
 }

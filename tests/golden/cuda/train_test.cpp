@@ -50,6 +50,20 @@ TEST_CASE("a run on the GPU that goes on from a checkpoint ends with the same bi
   CHECK(other.errors.find("numerics was emulated GPU, gemm algorithms ") != std::string::npos);
 }
 
+TEST_CASE("a process that finds its algorithms in the table ends with the bits of the one that measured them") {
+  const Trained model;
+  const std::string table = model.folder().at("algorithms.txt");
+  const std::vector<std::string> settings{"--steps=3", "--target=cuda", "-Dbatch=8", "-Dseq=32", "-Dwidth=256"};
+  setenv("EINC_GEMM_TABLE", table.c_str(), 1);
+  model.losses("cold", settings);
+  const auto measured = std::filesystem::file_size(table);
+  model.losses("warm", settings);
+  unsetenv("EINC_GEMM_TABLE");
+  CHECK(measured > 200);
+  CHECK(std::filesystem::file_size(table) == measured);
+  CHECK(model.folder().content("warm.safetensors") == model.folder().content("cold.safetensors"));
+}
+
 TEST_CASE("a loss that is not finite on the GPU is explained") {
   const Trained model(std::string(kTokenModel).replace(std::string(kTokenModel).find("tanh(x)"), 7, "exp(80 * x + 60)"));
   const Ran ran = model.run("a", {"--steps=40", "--target=cuda"});

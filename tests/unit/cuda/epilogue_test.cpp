@@ -71,9 +71,9 @@ TEST_CASE("a product takes what follows it along") {
   REQUIRE(layer.gpu->executable.fused.size() == 1);
   const auto kernels = emulator::calls("cuLaunchKernel"), products = emulator::calls("cublasLtMatmul");
   CHECK(layer.run() == kBiasGelu);
-  // Both ways once and three times, then one of them.
+  // Each algorithm once and three times, both ways too, then one of them.
   CHECK(emulator::calls("cuLaunchKernel") == kernels + 4);
-  CHECK(emulator::calls("cublasLtMatmul") == products + 4 + 4 + 1);
+  CHECK(emulator::calls("cublasLtMatmul") == products + 2 * 4 + 2 * 4 + 1);
 }
 
 TEST_CASE("where it takes longer the launches stay apart, also in the next process") {
@@ -89,9 +89,12 @@ TEST_CASE("where it takes longer the launches stay apart, also in the next proce
 }
 
 TEST_CASE("without epilogues in cuBLASLt the launches do the same") {
-  emulator::set_epilogues(false);
+  using emulator::Epilogues;
+  emulator::set_epilogues(Epilogues::missing);
   CHECK(Layer(40).run() == cuda::kLtPlain);
-  emulator::set_epilogues(true);
+  emulator::set_epilogues(Epilogues::unusable);
+  CHECK(Layer(56).run() == cuda::kLtPlain);
+  emulator::set_epilogues(Epilogues::offered);
 }
 
 TEST_CASE("a table says which way, and its hash is another for the other") {

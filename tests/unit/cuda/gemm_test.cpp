@@ -78,6 +78,22 @@ TEST_CASE("a shape's algorithm is chosen once, and kept in the table") {
   std::filesystem::remove(table_file());
 }
 
+TEST_CASE("an algorithm that is offered and does not work is not taken") {
+  const auto product = [](int64_t rows) {
+    return CudaGemm{1, rows, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, CudaSums::f32};
+  };
+  emulator::set_gemm_candidates(3);
+  emulator::set_unusable_candidates(2);
+  check_product(product(13));
+  CHECK(emulator::last_gemm_algorithm() == 2);
+  emulator::set_unusable_candidates(3);
+  OnGpu gpu(executable_of(product(14)));
+  CHECK_THROWS_WITH_AS(gpu.executor.run(1, 1), "cuBLASLt has no algorithm for this product, in 'y' (gemm.ein:2:1)", RuntimeFailure);
+  emulator::set_unusable_candidates(0);
+  emulator::set_gemm_candidates(1);
+  gpu.executor.run(1, 1);
+}
+
 TEST_CASE("a measured product leaves a state as it was") {
   constexpr int64_t kRows = 11, kColumns = 16, kDepth = 6;
   const auto runs = [&](bool accumulates) {

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
+#include <thread>
 
 #include "emulator.h"
 #include "runtime/base/failure.h"
@@ -119,6 +121,33 @@ TEST_CASE("after the first step a step is two graphs, and runs no call of its ow
   CHECK(emulator::calls("cuGraphLaunch") == graphs + 2);
   CHECK(emulator::calls("cuMemAlloc_v2") == allocations);
   CHECK(session.count() == 3);
+}
+
+TEST_CASE("a first run is no graph, and neither is the first one after a buffer has moved") {
+  Ready session;
+  const auto captures = emulator::calls("cuStreamBeginCapture_v2");
+  session.step();
+  CHECK(emulator::calls("cuStreamBeginCapture_v2") == captures);
+  session.step();
+  CHECK(emulator::calls("cuStreamBeginCapture_v2") == captures + 2);
+  CHECK(session.count() == 2);
+}
+
+TEST_CASE("each thread may use a session") {
+  auto session = std::make_unique<Ready>();
+  session->step();
+  const auto on_another_thread = [](const auto& work) { std::thread(work).join(); };
+  on_another_thread([&] { CHECK(session->w() == kStepped); });
+  on_another_thread([&] { CHECK(four(session->runner().output(0)) == Four{1, 2, 3, 4}); });
+  on_another_thread([&] { session->step(); });
+  on_another_thread([&] { CHECK(session->numerics(Part::training).find("emulated GPU") == 0); });
+  Four w{1, 1, 1, 1};
+  on_another_thread([&] { session->bind(kW, w.data(), nullptr); });
+  session->step();
+  CHECK(w == kStepped);
+  const size_t held = emulator::used_memory();
+  on_another_thread([&] { session.reset(); });
+  CHECK(emulator::used_memory() < held);
 }
 
 TEST_CASE("a loss that is not finite leaves params and states as they were, and its cause is named") {
