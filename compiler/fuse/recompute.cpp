@@ -6,6 +6,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>
 #include <limits>
+#include <set>
 
 #include "runtime/base/dtype.h"
 
@@ -83,7 +84,7 @@ class Cutter {
     const Node& node = graph_[id];
     const auto& readers = readers_[id.index];
     if (!is_elementwise(node.op) || !is_floating(node.type.dtype) || node.type.dtype == DType::f64 || stored_[id.index]) return false;
-    if (bytes(id) < limits_.bytes || readers.size() > kMostReaders) return false;
+    if (bytes(id) < limits_.bytes || std::set(readers.begin(), readers.end()).size() > kMostReaders) return false;
     if (!std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return reads_each_once(x); })) return false;
     return std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return reads_each_once(r, id); });
   }

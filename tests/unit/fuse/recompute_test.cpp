@@ -39,9 +39,12 @@ const Case kCases[] = {
      2 * kNarrow + kWide},
 };
 
+FormedGraph formed_of(const Graph& graph, const Fusion& fusion) {
+  return form_graph(graph, {{"b", kBatch}, {"d", kWidth}, {"h", kHidden}}, RunMode::training, fusion);
+}
+
 // What kernels with some of the forward write and kernels without read.
-int64_t saved(const Graph& graph, const Fusion& fusion) {
-  const FormedGraph formed = form_graph(graph, {{"b", kBatch}, {"d", kWidth}, {"h", kHidden}}, RunMode::training, fusion);
+std::vector<NodeId> saved_values(const Graph& graph, const FormedGraph& formed) {
   std::set<uint32_t> made, read;
   for (const GraphKernel& k : formed.list.kernels) {
     const bool forward =
@@ -52,9 +55,16 @@ int64_t saved(const Graph& graph, const Fusion& fusion) {
       if (!forward && k.kernel->buffers[b].access == BufferAccess::read) read.insert(k.buffers[b].index);
     }
   }
-  int64_t bytes = 0;
+  std::vector<NodeId> values;
   for (uint32_t id : made)
-    if (read.count(id)) bytes += 4 * formed.bound.count(NodeId{id});
+    if (read.count(id)) values.push_back(NodeId{id});
+  return values;
+}
+
+int64_t saved(const Graph& graph, const Fusion& fusion) {
+  const FormedGraph formed = formed_of(graph, fusion);
+  int64_t bytes = 0;
+  for (NodeId id : saved_values(graph, formed)) bytes += 4 * formed.bound.count(id);
   return bytes;
 }
 
@@ -70,4 +80,17 @@ TEST_CASE("recompute: what the backward makes again is not kept") {
     CHECK(saved(graph, kept) == test.kept);
     CHECK(saved(graph, Fusion::on) == test.made);
   }
+}
+
+TEST_CASE("recompute: of a norm of bf16 what it is of is kept, not that in f32 less its mean") {
+  const char* norm = "c = x - mean(x, d)\nn = c * rsqrt(mean(c^2, d) + 1e-5) * g\ny = einsum(n, w1, \"b d, d h -> b h\")\n";
+  const Graph graph = assign_precision(simplify(expand(compile_text(program(norm), {}), Roots::training), Roots::training), Policy::bf16);
+  const FormedGraph formed = formed_of(graph, Fusion::on);
+  int wide = 0;
+  for (NodeId id : saved_values(formed.bound.graph, formed)) {
+    if (formed.bound.count(id) != kBatch * kWidth) continue;
+    ++wide;
+    CHECK(formed.bound[id].type.dtype == DType::bf16);
+  }
+  CHECK(wide > 0);
 }
