@@ -175,6 +175,7 @@ std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, cons
     if (!graphs.parts[part]) continue;
     CudaOptions options;
     options.mode = run_mode(part);
+    options.attention = cuda::AttentionLibrary::get();
     parts[part] = std::move(compile_for_cuda(*graphs.parts[part], graphs.dims, options)->executable);
   }
   FileCache cache(cache_folder);

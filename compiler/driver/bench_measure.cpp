@@ -182,10 +182,18 @@ void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& execut
   launches.symbols[fused.product] += ", " + describe(epilogue);
 }
 
+// The work is its, wherever our own kernels would do it.
+void give_to_library(const CudaAttention& call, LaunchWork& launches) {
+  for (const uint32_t l : call.parts)
+    if (l != call.at()) add(launches.work[call.at()], std::exchange(launches.work[l], {}));
+  launches.symbols[call.at()] = cuda::AttentionLibrary::get()->name() + (call.parts.size() > 1 ? ", backward" : ", forward");
+}
+
 void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) {
   const BenchOptions& options = result.options;
   CudaOptions cuda_options;
   cuda_options.mode = options.mode;
+  cuda_options.attention = cuda::AttentionLibrary::get();
   cuda_options.fusion = options.fusion;
   const double before = now();
   const std::unique_ptr<CudaProgramText> text = compile_for_cuda(graph, dims, cuda_options);
@@ -203,6 +211,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   ThreadPool pool(options.threads);
   executor.initialize(pool, 0);
   executor.plan_gemms();
+  executor.plan_attention();
   LaunchWork launches;
   for (size_t l = 0; l < executable.calls.size(); ++l) {
     launches.symbols.push_back(executable.calls[l].gemm ? symbol_of(*executable.calls[l].gemm)
@@ -210,6 +219,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
     launches.work.push_back(work_of(*text->list.kernels[l].kernel));
   }
   for (const size_t f : executor.fused_products()) give_to_product(executable.fused[f], executable, launches);
+  for (const size_t a : executor.library_attention()) give_to_library(executable.attention[a], launches);
   const auto run = [&](uint64_t step) {
     executor.run(0, step);
     executor.wait();

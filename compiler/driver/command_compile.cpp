@@ -176,6 +176,7 @@ void show_native(const CompileRequest& request, const Graph& graph, const Bindin
 ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
   CudaOptions cuda;
   cuda.mode = request.object.mode == "inference" ? RunMode::inference : RunMode::training;
+  cuda.attention = cuda::AttentionLibrary::get();
   cuda.fusion = fusion_without(request.disable);
   const auto program = compile_for_cuda(graph, dims, cuda);
   if (request.explain == "gemm") fmt::print("{}", explain_gemm(*program));

@@ -19,7 +19,7 @@ class Plan {
   std::string text() {
     std::string out = head() + memory();
     for (const BufferCopy& copy : p_.snapshots) out += fmt::format("before: {} <- {}\n", name_of(copy.target), name_of(copy.value));
-    for (size_t i = 0; i < p_.launches.size(); ++i) out += launch(i) + together(i);
+    for (size_t i = 0; i < p_.launches.size(); ++i) out += launch(i) + together(i) + by_library(i);
     for (const BufferCopy& copy : p_.copies) out += fmt::format("after: {} <- {}\n", name_of(copy.target), name_of(copy.value));
     for (const ExecutableOutput& output : p_.outputs) out += fmt::format("output {}: {}\n", output.name, name_of(output.buffer));
     if (p_.loss >= 0) out += fmt::format("loss: {}\n", name_of(static_cast<uint32_t>(p_.loss)));
@@ -33,6 +33,7 @@ class Plan {
                  joined = count([](const CudaCall&c) { return c.done_before; });
     std::string text = fmt::format("{} launches: {} of {} different kernels, {} products by cuBLASLt", p_.launches.size() - joined,
                                    p_.launches.size() - products - joined, p_.functions.size(), products);
+    if (!executable_.attention.empty()) text += fmt::format(", attention {} times perhaps by a plug-in", executable_.attention.size());
     if (!executable_.fused.empty()) text += fmt::format(", {} of which may do what other launches do", executable_.fused.size());
     return text + "\n";
   }
@@ -50,7 +51,9 @@ class Plan {
     line(bytes[BufferRole::input], "inputs");
     line(bytes[BufferRole::param], "params");
     line(bytes[BufferRole::state], "states");
-    if (executable_.workspace_bytes > 0) text += fmt::format("workspace of cuBLASLt: {} bytes besides\n", executable_.workspace_bytes);
+    if (executable_.workspace_bytes > 0)
+      text += fmt::format("workspace of cuBLASLt{}: {} bytes besides\n", executable_.attention.empty() ? "" : " and the plug-in",
+                          executable_.workspace_bytes);
     return text;
   }
 
@@ -98,6 +101,33 @@ class Plan {
         text += fmt::format("  or by the product of launch {}: {}\n", fused.product, describe(fused.gemm.epilogue));
       if (fused.cast)
         text += fmt::format("  the bias first in {}, at {}\n", to_string(fused.gemm.result.dtype), p_.buffers[fused.cast->to].offset);
+    }
+    return text;
+  }
+
+  std::string operand(const CudaAttention::Operand& o) const {
+    return name_of(o.buffer) + (o.offset > 0 ? fmt::format(" from element {}", o.offset) : "");
+  }
+
+  std::string by_library(size_t index) const {
+    std::string text;
+    if (const auto refusal = executable_.attention_refusals.find(static_cast<uint32_t>(index));
+        refusal != executable_.attention_refusals.end())
+      text += fmt::format("  {}\n", refusal->second);
+    for (const CudaAttention& call : executable_.attention) {
+      if (call.at() != index) continue;
+      text +=
+          fmt::format("  or by the plug-in{}: {}\n", call.parts.size() > 1 ? fmt::format(", instead of launch {} too", call.parts[0]) : "",
+                      cuda::to_string(call.problem));
+      text += fmt::format("    q {}\n    k {}\n    v {}\n    o {}\n", operand(call.q), operand(call.k), operand(call.v), operand(call.o));
+      if (call.make_log_sum)
+        text +=
+            fmt::format("    log_sum {}, of the maxima and sums by {}\n", operand(call.log_sum), p_.functions[call.make_log_sum->function]);
+      else if (call.ones)
+        text += fmt::format("    log_sum {}, for the maxima\n    ones {}\n", operand(call.log_sum), name_of(*call.ones));
+      if (call.make_log_sum)
+        text += fmt::format("    d_o {}\n    d_q {}\n    d_k {}\n    d_v {}\n", operand(call.d_o), operand(call.d_q), operand(call.d_k),
+                            operand(call.d_v));
     }
     return text;
   }

@@ -95,7 +95,7 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   std::unique_ptr<const Graph> own = for_library(graph, given, mode, fusion.target);
   const Graph& formed_of = own ? *own : graph;
   const std::vector<NodeId> roots = roots_of(formed_of, mode);
-  FormedGraph formed{std::move(own), bind_for(formed_of, given, mode), {}, {}};
+  FormedGraph formed{std::move(own), bind_for(formed_of, given, mode), {}, {}, roots};
   if (fusion.target.compares_positions) find_one_hot(formed.bound);
   choose_layouts(formed.bound, roots, fusion.target);
   if (fusion.target.pads_rows) pad_rows(formed.bound, roots, fusion.target);

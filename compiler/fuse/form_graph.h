@@ -14,6 +14,7 @@ struct FormedGraph {
   BoundGraph bound;
   KernelList list;
   BufferPlan plan;
+  std::vector<NodeId> roots{};  // values read after the last kernel
 };
 
 // The graph outlives the result. Throws RuntimeFailure when the dims do not bind; sizes fit (largest_fits).

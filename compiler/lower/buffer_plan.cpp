@@ -67,7 +67,8 @@ bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) 
 
 class Planner {
  public:
-  Planner(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode)
+  Planner(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
+          const std::vector<HeldValue>& held)
       : graph_(graph), list_(list), mode_(mode), end_(static_cast<uint32_t>(list.kernels.size())) {
     const auto nodes = graph.graph.size();
     plan_.buffers.resize(nodes);
@@ -76,6 +77,7 @@ class Planner {
     below_.assign(nodes, false);
     handed_over_.assign(nodes, false);
     find_lifetimes();
+    for (const HeldValue& h : held) last_[h.value.index] = std::max(last_[h.value.index], h.until);
     for (NodeId id : kept)
       if (!is_source(graph_[id].op)) last_[id.index] = end_;
     take_snapshots(kept);
@@ -265,8 +267,9 @@ class Planner {
 
 }  // namespace
 
-BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode) {
-  return Planner(graph, list, kept, mode).run();
+BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
+                        const std::vector<HeldValue>& held) {
+  return Planner(graph, list, kept, mode, held).run();
 }
 
 }  // namespace einc

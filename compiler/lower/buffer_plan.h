@@ -37,7 +37,14 @@ struct BufferPlan {
 
 inline constexpr int64_t kBufferAlignment = 64;
 
+// Read by kernel `until` of the list, besides what its buffers are.
+struct HeldValue {
+  NodeId value;
+  uint32_t until = 0;
+};
+
 // `kept`: values read after the last launch.
-BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode);
+BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
+                        const std::vector<HeldValue>& held = {});
 
 }  // namespace einc

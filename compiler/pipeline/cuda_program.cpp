@@ -7,7 +7,16 @@ std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bind
   fusion.target = cuda_target(options.library_products);
   fusion.limits.contractions = false;  // what a contraction reads must lie in memory
   auto result = std::make_unique<CudaProgramText>(CudaProgramText{form_graph(graph, given, options.mode, fusion), {}});
-  result->executable = make_cuda_program(result->bound, result->list, result->plan, options.library_products);
+  LibraryAttention attention;
+  if (options.attention) {
+    attention = find_library_attention(result->list, result->roots, [&](const einc_attention_problem& problem) -> AttentionAnswer {
+      const cuda::AttentionLibrary::Plan& plan = options.attention->plan(problem);
+      if (!plan.plan) return {options.attention->name() + " refuses it: " + plan.refusal};
+      return {"", static_cast<int64_t>(plan.workspace_bytes)};
+    });
+    result->plan = plan_buffers(result->bound, result->list, result->roots, options.mode, held_by(attention, result->list));
+  }
+  result->executable = make_cuda_program(result->bound, result->list, result->plan, options.library_products, attention);
   return result;
 }
 

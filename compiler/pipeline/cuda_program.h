@@ -2,6 +2,7 @@
 #pragma once
 #include "compiler/codegen/cuda/cuda_code.h"
 #include "compiler/fuse/form_graph.h"
+#include "runtime/cuda/attention_library.h"
 
 namespace einc {
 
@@ -9,6 +10,7 @@ struct CudaOptions {
   RunMode mode = RunMode::training;
   Fusion fusion = Fusion::on;          // its target is set here
   int64_t library_products = 1 << 20;  // contractions of at least so many products are for cuBLASLt
+  const cuda::AttentionLibrary* attention = nullptr;  // may compute attention instead of generated kernels
 };
 
 // Throws RuntimeFailure when the dims do not bind. With the kernels and buffers that it is made of.

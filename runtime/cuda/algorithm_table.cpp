@@ -27,8 +27,9 @@ std::string text_of(const AlgorithmTable::Entry& entry) {
   return fmt::format("{} {:x}", entry.workspace_bytes, fmt::join(entry.algorithm.data, " "));
 }
 
-// KEY = together, or KEY = apart
-std::string text_of(AlgorithmTable::Way way) { return way == AlgorithmTable::Way::together ? "together" : "apart"; }
+// KEY = together
+constexpr const char* kWays[] = {"together", "apart", "library", "own"};
+std::string text_of(AlgorithmTable::Way way) { return kWays[static_cast<size_t>(way)]; }
 
 std::string line_of(const std::string& key, const std::string& value) { return fmt::format("{} = {}\n", key, value); }
 
@@ -65,7 +66,7 @@ void AlgorithmTable::read() {
     const size_t at = line.find(" = ");
     if (at == std::string::npos) continue;
     const std::string key = line.substr(0, at), value = line.substr(at + 3);
-    for (const Way way : {Way::together, Way::apart})
+    for (const Way way : {Way::together, Way::apart, Way::library, Way::own})
       if (value == text_of(way)) ways_.emplace(key, way);
     if (const auto entry = parse_entry(value.c_str())) entries_.emplace(key, *entry);
   }

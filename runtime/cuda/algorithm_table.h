@@ -28,8 +28,8 @@ class AlgorithmTable {
   };
   // `key`: all that the choice depends on, in one line. `choose` is asked when the table has none.
   Entry of(const std::string& key, const std::function<Entry()>& choose);
-  // Whether a product and what is made of it are one call or launches of their own.
-  enum class Way : uint8_t { together, apart };
+  // Whether a product and what is made of it are one call or launches of their own; whether attention is a plug-in's or our own kernels'.
+  enum class Way : uint8_t { together, apart, library, own };
   Way way_of(const std::string& key, const std::function<Way()>& choose);
   // Of the entries that this process has used: what a run's bits depend on.
   uint64_t used_hash() const;

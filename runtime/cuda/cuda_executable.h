@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/attention_plugin.h"
 #include "runtime/program/executable.h"
 
 namespace einc {
@@ -85,14 +86,37 @@ struct CudaFusedProduct {
   std::optional<Cast> cast{};
 };
 
+// Attention of a plug-in's instead of our own kernels, where it takes less time, which is measured once for each problem.
+struct CudaAttention {
+  struct Operand {
+    uint32_t buffer = 0;
+    int64_t offset = 0;  // elements
+  };
+  // First, in a backward: log_sum of the maxima and sums of exponentials that its forward has left.
+  struct LogSum {
+    uint32_t function = 0;
+    CudaGrid grid;
+    uint32_t max = 0, sum = 0;  // buffers
+  };
+  einc_attention_problem problem{};
+  std::vector<uint32_t> parts;  // the launches, ascending; it runs in the place of the last
+  Operand q, k, v, o, log_sum, d_o, d_q, d_k, d_v;
+  std::optional<LogSum> make_log_sum{};
+  // Of a forward, which leaves log_sum for the maxima: a buffer of sums, all 1 then.
+  std::optional<uint32_t> ones{};
+  uint32_t at() const { return parts.back(); }
+};
+
 struct CudaExecutable {
   Executable program;              // `functions` are the kernels' symbols
   std::string prelude;             // CUDA C++ in front of every function
   std::vector<std::string> texts;  // of each function, complete after the prelude
   std::vector<bool> by_table{};    // of each function; none of them when empty
   std::vector<CudaCall> calls;
-  std::vector<CudaFusedProduct> fused{};  // no launch is part of two
-  int64_t workspace_bytes = 0;            // of cuBLASLt, besides program.memory_bytes
+  std::vector<CudaFusedProduct> fused{};                 // no launch is part of two
+  std::vector<CudaAttention> attention{};                // as above
+  std::map<uint32_t, std::string> attention_refusals{};  // why a plug-in does not take a launch's
+  int64_t workspace_bytes = 0;                           // of cuBLASLt and the plug-in, besides program.memory_bytes
   // Of buffers that do not lie row-major: their axes as they lie in memory, outermost first.
   std::map<uint32_t, std::vector<int>> orders;
 };

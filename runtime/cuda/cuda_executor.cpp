@@ -91,6 +91,8 @@ void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
     gemms_.clear();
     together_.clear();
     part_of_.clear();
+    attention_.reset();
+    attention_part_of_.clear();
     table_of_.clear();
   }
 }
@@ -163,6 +165,7 @@ void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
   staged().before.step = step;
   plan_gemms();
   upload_tables();
+  plan_attention();
   if (seed_ == seed) return;
   seed_ = seed;
   uint64_t* key = staged_keys();
@@ -337,6 +340,8 @@ std::vector<LaunchSpan> CudaExecutor::run_traced(uint64_t seed, uint64_t step) {
     if (l != fused.at) spans[l].end = spans[l].begin;
     if (l == fused.product) std::swap(spans[l].launch, spans[fused.at].launch);
   }
+  for (const auto& [l, a] : attention_part_of_)
+    if (l != executable_.attention[a].at()) spans[l].end = spans[l].begin;
   return spans;
 }
 

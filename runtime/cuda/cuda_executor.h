@@ -10,6 +10,7 @@
 
 #include "runtime/base/host_array.h"
 #include "runtime/cpu/thread_pool.h"
+#include "runtime/cuda/attention_library.h"
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/cuda/device.h"
@@ -66,7 +67,7 @@ class CudaExecutor {
   // As run, unless a checked number is not finite: nothing after the last of them is run then.
   NonFinite run_while_finite(uint64_t seed, uint64_t step);
   // As run, waiting for every launch, as long as `goes_on` says so after it; a failure names the launch. `apart`: what a product's epilogue
-  // does otherwise is done by launches of their own, so that each leaves its values.
+  // or a plug-in does otherwise is done by launches of their own, so that each leaves its values.
   enum class Products : uint8_t { as_chosen, apart };
   void run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on, Products products = Products::as_chosen);
   // As run; tells when the GPU worked on each launch, in their order: seconds since the first one began, as the GPU's events count them.
@@ -75,6 +76,10 @@ class CudaExecutor {
   void plan_gemms();
   // Of CudaExecutable::fused, those that run.
   std::vector<size_t> fused_products() const;
+  // Chooses between a plug-in's attention and our own; a run does it when it was not done.
+  void plan_attention();
+  // Of CudaExecutable::attention, those that run.
+  std::vector<size_t> library_attention() const;
   // Until all runs are done. Throws as run.
   void wait();
   HostArray loss() const;  // of the last run
@@ -112,6 +117,10 @@ class CudaExecutor {
   void plan_fused();
   bool takes_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan);
   void run_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan);
+  bool takes_library(const CudaAttention& call, const cuda::AttentionLibrary& library, const cuda::AttentionLibrary::Plan& plan);
+  void fill_operands(const CudaAttention& call);
+  void run_attention(const CudaAttention& call, const cuda::AttentionLibrary& library, const cuda::AttentionLibrary::Plan& plan);
+  // The least of several runs.
   double seconds(const std::function<void()>& work) const;
   void copy_all(const std::vector<BufferCopy>& copies);
   void read_control(Control& to);
@@ -140,6 +149,9 @@ class CudaExecutor {
   // Of products that are made with their epilogues; and by launch, which of them it is part of.
   std::map<size_t, cuda::GemmPlan> together_;
   std::map<size_t, size_t> part_of_;
+  // The plug-in's plans of attention that it computes; and by launch, which of them it is part of. None: not chosen yet.
+  std::optional<std::map<size_t, const cuda::AttentionLibrary::Plan*>> attention_;
+  std::map<size_t, size_t> attention_part_of_;
 };
 
 }  // namespace einc

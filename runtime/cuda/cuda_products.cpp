@@ -67,7 +67,6 @@ bool CudaExecutor::takes_together(const CudaFusedProduct& fused, const cuda::Gem
   }) == AlgorithmTable::Way::together;
 }
 
-// The least of several runs.
 double CudaExecutor::seconds(const std::function<void()>& work) const {
   work();
   double least = std::numeric_limits<double>::infinity();
@@ -85,6 +84,11 @@ void CudaExecutor::launch(size_t index, Products products) {
   if (const auto part = part_of_.find(index); products == Products::as_chosen && part != part_of_.end()) {
     const CudaFusedProduct& fused = executable_.fused[part->second];
     if (index == fused.at) run_together(fused, together_.at(part->second));
+    return;
+  }
+  if (const auto part = attention_part_of_.find(index); products == Products::as_chosen && part != attention_part_of_.end()) {
+    const CudaAttention& call = executable_.attention[part->second];
+    if (index == call.at()) run_attention(call, *cuda::AttentionLibrary::get(), *attention_->at(part->second));
     return;
   }
   if (const auto gemm = gemms_.find(index); gemm != gemms_.end())

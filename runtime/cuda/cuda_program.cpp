@@ -108,8 +108,11 @@ class CudaRunner : public Runner {
   std::string numerics(Part part) override {
     cuda::Gpu::get().make_current();
     update_sources();  // products are measured on the values that they will get
-    executor(part).plan_gemms();
-    return fmt::format("{}, gemm algorithms {:016x}", cuda::Gpu::get().name(), cuda::AlgorithmTable::get().used_hash());
+    CudaExecutor& runs = executor(part);
+    runs.plan_gemms();
+    runs.plan_attention();
+    const std::string attention = runs.library_attention().empty() ? "" : ", attention by " + cuda::AttentionLibrary::get()->name();
+    return fmt::format("{}, gemm algorithms {:016x}{}", cuda::Gpu::get().name(), cuda::AlgorithmTable::get().used_hash(), attention);
   }
 
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }

@@ -47,6 +47,7 @@ inline constexpr int kCaptureThreadLocal = 1;
   X(cuMemcpyDtoHAsync_v2, (void* to, DevicePointer from, size_t bytes, Stream stream))                                               \
   X(cuMemcpyDtoDAsync_v2, (DevicePointer to, DevicePointer from, size_t bytes, Stream stream))                                       \
   X(cuMemsetD8Async, (DevicePointer to, unsigned char value, size_t bytes, Stream stream))                                           \
+  X(cuMemsetD32Async, (DevicePointer to, unsigned value, size_t count, Stream stream))                                               \
   X(cuStreamCreate, (Stream * stream, unsigned flags))                                                                               \
   X(cuStreamDestroy_v2, (Stream stream))                                                                                             \
   X(cuStreamSynchronize, (Stream stream))                                                                                            \

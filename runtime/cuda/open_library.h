@@ -11,6 +11,8 @@ class OpenLibrary {
   OpenLibrary(std::initializer_list<const char*> names, const char* origin);
   // Throws RuntimeFailure (resource) when the library has no such function.
   void* function(const char* name) const;
+  const std::string& name() const { return name_; }  // that it was opened by
+  void* handle() const { return handle_; }
 
  private:
   std::string name_;

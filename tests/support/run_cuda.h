@@ -22,6 +22,7 @@ inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap
   cuda.mode = options.mode;
   cuda.fusion = fusion;
   cuda.library_products = library_products;
+  cuda.attention = cuda::AttentionLibrary::get();  // of the environment
   const auto compiled = compile_for_cuda(graph, dims, cuda);
   const CudaExecutable& program = compiled->executable;
   CudaKernels kernels(program, test_cubins(), 2);

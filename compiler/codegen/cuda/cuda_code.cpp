@@ -14,6 +14,7 @@
 #include "compiler/codegen/cuda/thread_plan.h"
 #include "compiler/lower/assemble_program.h"
 #include "compiler/lower/library_products.h"
+#include "runtime/base/check.h"
 
 namespace einc {
 namespace {
@@ -51,11 +52,16 @@ class Maker {
   }
 
   // Memory that kernels use while they run lies behind what the program has of its own, before the sources.
-  void finish(const KernelList& list) {
+  void finish(const KernelList& list, const LibraryAttention& attention) {
     Executable& program = out_.program;
     for (size_t f = 0; f < functions_.size(); ++f) name_function(f);
+    const std::vector<TouchedBuffer> touched = touched_by(attention, program);
+    for (const TouchedBuffer& t : touched) program.launches[t.launch].buffers.push_back(t.buffer);
     join_launches(out_, written_);
     out_.fused = find_fused_products(out_, graph_, list, written_);
+    for (const TouchedBuffer& t : touched) program.launches[t.launch].buffers.pop_back();
+    add_library_attention(
+        attention, [&](const LibraryAttention::Backward& b) { return add_log_sum(*list.kernels[b.keys].kernel, b.match); }, out_);
     for (CudaFusedProduct& fused : out_.fused) add_cast(fused);
     for (size_t f = 0; f < functions_.size(); ++f)
       out_.texts.push_back(
@@ -100,6 +106,19 @@ class Maker {
     scratch_bytes_ = std::max(scratch_bytes_, g.columns * bytes_of(g.result.dtype));
   }
 
+  // Of layers alike, one function.
+  CudaAttention::LogSum add_log_sum(const Kernel& keys, const AttentionBackward& match) {
+    CudaFunction made = cuda_function(log_sum_kernel(keys, match));
+    EINC_CHECK(made.scratch_bytes == 0, "sums of rows need memory");
+    const auto [known, fresh] = log_sum_of_.try_emplace(definition(made, ""), static_cast<uint32_t>(functions_.size()));
+    if (fresh) {
+      functions_.push_back(std::move(made));
+      name_function(known->second);
+      out_.by_table.push_back(false);
+    }
+    return {known->second, functions_[known->second].grid};
+  }
+
   static Kernel cast_kernel(int64_t count, DType from, DType to) {
     Kernel kernel;
     kernel.axes = {{count, Name("column")}};
@@ -141,9 +160,9 @@ class Maker {
   const int64_t smallest_;  // products that a library's call is worth
   std::vector<CudaFunction> functions_;
   std::map<std::pair<const Kernel*, CudaSums>, uint32_t> function_of_;
-  std::unordered_map<std::string, uint32_t> known_;
-  std::vector<WrittenBuffers> written_;                    // by launch
-  std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;  // of a vector of so many numbers to a format
+  std::unordered_map<std::string, uint32_t> known_, log_sum_of_;  // by text; of launches, and beside them
+  std::vector<WrittenBuffers> written_;                           // by launch
+  std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;         // of a vector of so many numbers to a format
   int64_t scratch_bytes_ = 0;
 };
 
@@ -171,13 +190,14 @@ KernelTarget cuda_target(int64_t library_products) {
   return target;
 }
 
-CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int64_t library_products) {
+CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int64_t library_products,
+                                 const LibraryAttention& attention) {
   CudaExecutable out;
   out.prelude = cuda_prelude();
   Maker maker(graph, out, library_products);
   out.program =
       assemble_program(graph, list, plan, [&](const GraphKernel& k, const Executable&, Launch& launch) { maker.choose(k, launch); });
-  maker.finish(list);
+  maker.finish(list, attention);
   return out;
 }
 

@@ -1,5 +1,6 @@
 // A kernel list as an executable for NVIDIA GPUs: CUDA C++ of each kernel, how it is launched, buffers as planned.
 #pragma once
+#include "compiler/codegen/cuda/library_attention.h"
 #include "compiler/lower/bound_graph.h"
 #include "compiler/lower/buffer_plan.h"
 #include "compiler/lower/kernel_list.h"
@@ -15,6 +16,6 @@ KernelTarget cuda_target(int64_t library_products = 1 << 20);
 CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel);
 
 CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan,
-                                 int64_t library_products = 1 << 20);
+                                 int64_t library_products = 1 << 20, const LibraryAttention& attention = {});
 
 }  // namespace einc

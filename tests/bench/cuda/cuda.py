@@ -2,7 +2,8 @@
 
 Rows run in the order of rows.py until the time is up; each is written to FOLDER/cuda.json and cuda.md when it is done. Ours and PyTorch's are
 processes of their own, one after the other. Times are medians, with half the distance of the tenth and ninetieth percentile; kernels are timed by
-the GPU's events, GPT-2's steps by the clock. Nothing is timed on zeros. --emulated FOLDER tries every row in tiny sizes without a GPU."""
+the GPU's events, GPT-2's steps by the clock. Nothing is timed on zeros. Rows with attention are measured once more with a plug-in's attention
+(--attention-plugin), instead of our kernels wherever it has a way. --emulated FOLDER tries every row in tiny sizes without a GPU."""
 import argparse
 import datetime
 import importlib.util
@@ -33,7 +34,8 @@ class Bench:
         self.worker = None
         pathlib.Path(arguments.out).mkdir(parents=True, exist_ok=True)
         self.cache = tempfile.TemporaryDirectory(prefix="einc_bench_cuda_")
-        self.environment = {**os.environ, "XDG_CACHE_HOME": arguments.cache or self.cache.name, "VIRTUAL_ENV": sys.prefix}
+        self.plugin = str(pathlib.Path(arguments.attention_plugin).resolve()) if arguments.attention_plugin else ""
+        self.environment = {**os.environ, "EINC_ATTENTION_PLUGIN": "", "XDG_CACHE_HOME": arguments.cache or self.cache.name, "VIRTUAL_ENV": sys.prefix}
         if arguments.emulated:
             self.environment["EINC_CUDA_PATH"] = str(pathlib.Path(arguments.emulated).resolve())
 
@@ -46,19 +48,22 @@ class Bench:
     def steps(self, row):
         return 2 if self.options.emulated else row.steps
 
-    def ours(self, row):
+    def ours(self, row, plugin=""):
+        environment = self.environment | ({"EINC_ATTENTION_PLUGIN": plugin, "EINC_ATTENTION_ALWAYS": "1"} if plugin else {})
         command = [self.options.einc, "bench", row.program, "--target=cuda", "--json", f"--mode={row.mode}", f"--steps={self.steps(row)}"]
         command += ["--discard-outputs"] if row.mode == "training" else []  # PyTorch keeps none either
         command += [f"--precision={row.precision}"] if row.precision else []
         for name, value in self.dims(row).items():
             command += ["-D", f"{name}={value}"]
         try:
-            done = subprocess.run([str(x) for x in command], env=self.environment, capture_output=True, text=True, timeout=max(5, min(LIMIT, self.seconds_left())))
+            done = subprocess.run([str(x) for x in command], env=environment, capture_output=True, text=True, timeout=max(5, min(LIMIT, self.seconds_left())))
         except subprocess.TimeoutExpired:
             return {"error": "took too long"}
         if done.returncode != 0:
             return {"error": (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[0]}
         result = json.loads(done.stdout)
+        if plugin and "warning" in done.stderr:
+            return {"error": next(line for line in done.stderr.splitlines() if "warning" in line)}
         if not self.machine:
             self.machine = result["machine"]
         seconds = [result["compile_s"]] if row.unit == "seconds" else result["steps_s"] if row.mode == "training" else result["launches_s"]
@@ -106,6 +111,8 @@ class Bench:
                 self.left_out = [r.name for r in chosen[position:]]
                 break
             result = self.rows[row.name] = {"unit": row.unit, "work": row.work(self.dims(row)), "einc": self.ours(row), "peers": {}}
+            if self.plugin and row.attends:
+                result["plugin"] = self.ours(row, self.plugin)
             if has_torch and row.peer:
                 result["peers"] = self.theirs(row)
             print(f"{time.monotonic() - self.begin:5.0f} s  {self.line(row)}", flush=True)
@@ -117,11 +124,11 @@ class Bench:
             self.worker.kill()
             self.worker.wait()
 
-    def own_seconds(self, row):
-        seconds = self.rows[row.name]["einc"].get("seconds")
+    def own_seconds(self, row, whose="einc"):
+        seconds = self.rows[row.name].get(whose, {}).get("seconds")
         if not seconds or not row.minus:
             return seconds
-        forward = self.rows.get(row.minus, {}).get("einc", {}).get("seconds")
+        forward = self.rows.get(row.minus, {}).get(whose, {}).get("seconds")
         return [s - statistics.median(forward) for s in seconds] if forward else None
 
     def figures(self, row):
@@ -161,16 +168,27 @@ class Bench:
                 texts.append(f"{wanted}: {'met' if (value <= goal if what == 'seconds' else value >= goal) else 'missed'} ({value:.4g})")
         return "; ".join(texts)
 
+    def plugin_cell(self, row, scale, unit):
+        """Time and rate with the plug-in's attention, or why it has none."""
+        result = self.rows[row.name]
+        if "plugin" not in result:
+            return ""
+        seconds = self.own_seconds(row, "plugin")
+        if not seconds or statistics.median(seconds) <= 0:
+            return result["plugin"].get("error", "no time beside the forward's")
+        median = statistics.median(seconds)
+        return f"{median * 1e3:.3f}, {result['work'] / median * scale:.1f} {unit}"
+
     def cells(self, row):
         result, found = self.rows[row.name], self.figures(row)
         if found is None:
-            return [row.name, result["einc"].get("error", "no time beside the forward's"), "", "", "", "", ""]
+            return [row.name, result["einc"].get("error", "no time beside the forward's"), "", "", "", "", "", ""]
         scale, unit = {"tokens": (1e-3, "k tokens/s"), "flops": (1e-12, "TFLOP/s"), "bytes": (1e-9, "GB/s"), "seconds": (0, "")}[row.unit]
         rate = f"{found['rate'] * scale:.1f} {unit}" if scale else ""
         share = f"{found['mfu']:.0%} MFU" if row.unit == "tokens" else f"{found['peak']:.0%}" if found["peak"] else ""
         peers = ", ".join(f"{p} {t * 1e3:.3f}" for p, t in sorted(found["times"].items(), key=lambda x: x[1]))
         failed = ", ".join(f"{p}: {said['error']}" for p, said in result["peers"].items() if "error" in said)
-        return [row.name, f"{found['median'] * 1e3:.3f} ±{found['spread']:.0%}", rate, share, "; ".join(x for x in (peers, failed) if x),
+        return [row.name, f"{found['median'] * 1e3:.3f} ±{found['spread']:.0%}", rate, share, self.plugin_cell(row, scale, unit), "; ".join(x for x in (peers, failed) if x),
                 f"{found['ratio']:.2f}" if "ratio" in found else "", self.goals(row, found)]
 
     def line(self, row):
@@ -185,7 +203,8 @@ class Bench:
                     f"{machine['copy_bytes'] * 1e-9:.0f} GB/s (bytes read and written). " if machine else "")
                 + ("The emulated GPU, sizes are tiny: only the way through counts. " if self.options.emulated else "")
                 + (f"PyTorch {self.torch['version']}, cuDNN {self.torch['cudnn']}." if self.torch else "No PyTorch."), "",
-                "| row | einc, ms | rate | of the peak | PyTorch, ms | ratio | goal |", "| --- | --- | --- | --- | --- | --- | --- |"]
+                "| row | einc, ms | rate | of the peak | with the plug-in's attention, ms | PyTorch, ms | ratio | goal |",
+                "| --- | --- | --- | --- | --- | --- | --- | --- |"]
         body = ["| " + " | ".join(cell.replace("|", "/") for cell in self.cells(row)) + " |" for row in chosen if row.name in self.rows]
         (out / "cuda.md").write_text("\n".join(head + body + [f"\nLeft out: {', '.join(self.left_out)}."] * bool(self.left_out)) + "\n")
         (out / "cuda.json").write_text(json.dumps({"machine": machine, "torch": self.torch, "rows": self.rows, "left_out": self.left_out}, indent=1))
@@ -199,6 +218,7 @@ def main():
     parser.add_argument("--einc", default=str(ROOT / "build/gpu/einc"))
     parser.add_argument("--cache", default="", help="folder of compiled kernels; fresh when not given, so that the first row is a cold start")
     parser.add_argument("--emulated", default="", help="folder of the emulated GPU: tiny sizes")
+    parser.add_argument("--attention-plugin", default=os.environ.get("EINC_ATTENTION_PLUGIN", ""), help="file of the plug-in")
     parser.add_argument("--no-torch", action="store_true")
     parser.add_argument("--list", action="store_true", help="the rows, and nothing else")
     options = parser.parse_args()
@@ -211,7 +231,7 @@ def main():
     bench = Bench(options)
     bench.run(chosen)
     print((pathlib.Path(options.out) / "cuda.md").read_text())
-    failed = any("error" in result["einc"] for result in bench.rows.values()) or (options.emulated and bench.left_out)
+    failed = any("error" in result.get(whose, {}) for result in bench.rows.values() for whose in (["einc", "plugin"] if options.emulated else ["einc"])) or (options.emulated and bench.left_out)
     return 1 if failed else 0
 
 

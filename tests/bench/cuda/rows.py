@@ -20,12 +20,13 @@ class Row:
     minus: str = ""  # a row whose time is not of this one's (the forward, of a backward)
     goals: tuple = ()  # of rate, peak (share of the measured peak), mfu, ratio (peer's time over ours) or seconds: (what, at least or at most)
     steps: int = 20
+    attends: bool = False  # also measured with the attention plug-in, where there is one
 
 
 def gpt2(name, batch, goals, peer=("gpt2",), **dims):
     return Row(name, GPT2, {"batch": batch, "seq": 1024, "vocab": 50304, **dims},
                {"batch": 2, "seq": 8, "vocab": 16, "layers": 1, "heads": 2, "head": 8}, "tokens", lambda d: d["batch"] * d["seq"],
-               peer, "training", "bf16", goals=goals, steps=10)
+               peer, "training", "bf16", goals=goals, steps=10, attends=True)
 
 
 def attention_flops(d):
@@ -37,9 +38,9 @@ def attention(seq, head, heads, groups=1):
     tiny = {"batch": 1, "heads": 1, "groups": groups, "seq": 16, "head": 64}
     of = f"attention S={seq} d={head}" + (f" {heads * groups}:{heads} heads" if groups > 1 else "")
     goal = (("ratio to flash", 0.8),)
-    return [Row(of + ", forward", PROGRAMS / "attention.ein", dims, tiny, "flops", attention_flops, ("attention", "forward"), goals=goal),
+    return [Row(of + ", forward", PROGRAMS / "attention.ein", dims, tiny, "flops", attention_flops, ("attention", "forward"), goals=goal, attends=True),
             Row(of + ", backward", PROGRAMS / "attention_step.ein", dims, tiny, "flops", lambda d: 2.5 * attention_flops(d),
-                ("attention", "backward"), minus=of + ", forward", goals=goal)]
+                ("attention", "backward"), minus=of + ", forward", goals=goal, attends=True)]
 
 
 def product(m, n, k, kind="nn", goal=("ratio", 0.95), **extra):
@@ -54,7 +55,7 @@ def rows_of(name, tensors, goal, peer):
 
 def start(name, most):
     row = gpt2(name, 16, (("seconds", most),), ())
-    return dataclasses.replace(row, unit="seconds", steps=1)
+    return dataclasses.replace(row, unit="seconds", steps=1, attends=False)
 
 
 ROWS = [

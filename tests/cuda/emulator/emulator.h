@@ -23,8 +23,10 @@ void set_unusable_candidates(int count);
 enum class Epilogues { offered, unusable, missing };
 void set_epilogues(Epilogues which);
 unsigned last_gemm_epilogue();
-// What lies between two events takes 1 ms; this, where a product with an epilogue is part of it.
+// What lies between two events takes 1 ms; this, where a product with an epilogue or a plug-in's attention is part of it.
 void set_epilogue_milliseconds(float time);
+// The widest head that the plug-in's attention takes, 128 at first.
+void set_widest_head(long long width);
 // From inside a kernel: it fails at the end of what its present thread does.
 void stop(const char* why);
 // After a kernel failed every call fails, as on a GPU, until this.

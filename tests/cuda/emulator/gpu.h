@@ -40,9 +40,9 @@ Result needs_context();
 Result unsafe_in_capture(const char* what);
 // Runs when somebody waits for the stream, or becomes part of the graph that is captured from it.
 Result give(einc::cuda::Stream stream, Work work);
-bool is_captured(einc::cuda::Stream stream);
-// What the stream is given next is a product with an epilogue.
+// What the stream is given next is a product with an epilogue, or a plug-in's attention.
 void note_epilogue(einc::cuda::Stream stream);
+bool is_captured(einc::cuda::Stream stream);
 Result check_memory(uint64_t address, size_t bytes);
 
 }  // namespace emulator

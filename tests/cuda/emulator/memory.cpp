@@ -1,4 +1,5 @@
 // The device itself, its memory, and copies.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -225,6 +226,15 @@ Result cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, einc
   if (const Result result = emulator::check_memory(to, bytes); result != 0) return result;
   return emulator::give(stream, [=] {
     std::memset(reinterpret_cast<void*>(to), value, bytes);
+    return 0;
+  });
+}
+
+Result cuMemsetD32Async(DevicePointer to, unsigned value, size_t count, Stream stream) {
+  const Call call("cuMemsetD32Async");
+  if (const Result result = emulator::check_memory(to, count * sizeof value); result != 0) return result;
+  return emulator::give(stream, [=] {
+    std::fill_n(reinterpret_cast<unsigned*>(to), count, value);
     return 0;
   });
 }

@@ -36,6 +36,7 @@ const std::map<std::string, std::vector<std::string>> kAllowed{
     {"runtime/cpu", {"runtime/base", "runtime/program"}},
     {"runtime/executor", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/data"}},
     {"runtime/cuda", {"runtime/base", "runtime/program", "runtime/cpu", "runtime/executor"}},
+    {"runtime/cudnn", {"runtime/base", "runtime/cuda"}},
     {"runtime/train", {"runtime/base", "runtime/data", "runtime/program", "runtime/executor"}},
     {"runtime/text", {"runtime/base", "runtime/data"}},
     {"runtime/sample", {"runtime/base", "einc"}},

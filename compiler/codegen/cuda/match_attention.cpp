@@ -1,0 +1,385 @@
+#include "compiler/codegen/cuda/match_attention.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "compiler/codegen/cuda/attention_formula.h"
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kVector = 8;  // 16-bit elements of 16 bytes
+
+// A tensor of a match: where it lies, its row axis and the axis of its head (none of numbers per row), and where its steps go.
+struct Tensor {
+  AttentionPlace place;
+  AxisId row;
+  std::optional<AxisId> inner;
+  bool of_keys;
+  einc_attention_steps* steps;
+};
+
+// The steps of a match's tensors: which of the kernel's axes are batches, which heads.
+class Heads {
+ public:
+  Heads(const Kernel& kernel, const Affine& q, const Affine& k) : kernel_(kernel) {
+    std::vector<AxisId> axes = kernel.attention->batch;
+    axes.insert(axes.end(), kernel.attention->turns.begin(), kernel.attention->turns.end());
+    std::erase_if(axes, [&](AxisId a) { return kernel.extent(a) == 1; });
+    std::ranges::stable_sort(axes, [&](AxisId a, AxisId b) { return q.coefficient(a) > q.coefficient(b); });
+    for (const AxisId a : axes) (k.coefficient(a) != 0 ? shared_ : group_).push_back(a);
+  }
+
+  // Fills problem's sizes and every tensor's steps; false: the axes lie otherwise.
+  bool run(const std::vector<Tensor>& tensors, einc_attention_problem& problem) {
+    for (size_t heads = 0; heads <= shared_.size(); ++heads) {
+      const auto split = shared_.end() - static_cast<std::ptrdiff_t>(heads);
+      batch_.assign(shared_.begin(), split);
+      key_heads_.assign(split, shared_.end());
+      query_heads_ = key_heads_;
+      query_heads_.insert(query_heads_.end(), group_.begin(), group_.end());
+      if (heads == 0 && !shared_.empty() && !group_.empty()) continue;
+      if (!std::ranges::all_of(tensors, [&](const Tensor& t) { return set_steps(t); })) continue;
+      problem.batch = extent(batch_), problem.key_heads = extent(key_heads_), problem.query_heads = extent(query_heads_);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  int64_t extent(const std::vector<AxisId>& axes) const {
+    int64_t count = 1;
+    for (const AxisId a : axes) count *= kernel_.extent(a);
+    return count;
+  }
+
+  // From one to the next of the points that the axes, outermost first, have together.
+  std::optional<int64_t> step(const Affine& index, const std::vector<AxisId>& axes) const {
+    for (size_t i = 0; i + 1 < axes.size(); ++i)
+      if (index.coefficient(axes[i]) != index.coefficient(axes[i + 1]) * kernel_.extent(axes[i + 1])) return std::nullopt;
+    if (axes.empty()) return 0;
+    const int64_t last = index.coefficient(axes.back());
+    return last > 0 ? std::optional(last) : std::nullopt;
+  }
+
+  bool set_steps(const Tensor& t) const {
+    const Affine& index = t.place.index;
+    const auto batch = step(index, batch_), head = step(index, t.of_keys ? key_heads_ : query_heads_);
+    if (!batch || !head) return false;
+    *t.steps = {*batch, *head, index.coefficient(t.row)};
+    uint64_t known = bits(batch_) | bits(t.of_keys ? key_heads_ : query_heads_) | bit(t.row) | (t.inner ? bit(*t.inner) : 0);
+    for (const Affine::Term& term : index.terms)
+      if (!(known >> term.axis & 1) && kernel_.extent(term.axis) > 1) return false;
+    if (!t.inner) return true;
+    const auto whole = [](int64_t elements) { return elements % kVector == 0; };
+    return index.coefficient(*t.inner) == 1 && whole(t.steps->batch) && whole(t.steps->head) && whole(t.steps->row) &&
+           whole(index.constant);
+  }
+
+  const Kernel& kernel_;
+  std::vector<AxisId> shared_, group_;  // axes of queries that keys have too, and that they lack
+  std::vector<AxisId> batch_, key_heads_, query_heads_;
+};
+
+class Matcher {
+ public:
+  explicit Matcher(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), f_(kernel) {}
+
+  std::optional<AttentionForward> forward() {
+    AttentionForward match;
+    einc_attention_problem& p = match.problem;
+    const auto scores = f_.steps(AttentionPart::scores), folds = f_.steps(AttentionPart::fold), mixes = f_.steps(AttentionPart::mix);
+    if (a_.steps.size() != 4 || scores.size() != 1 || folds.size() != 2 || mixes.size() != 1) return std::nullopt;
+    const auto probability = f_.probability(mixes[0]->left);
+    if (!probability || !is_softmax(*probability)) return std::nullopt;
+    if (!set_scores(p, f_.peel(probability->x, -std::numeric_limits<double>::infinity()), *scores[0])) return std::nullopt;
+    const auto q = load(scores[0]->left), k = load(scores[0]->right), v = load(mixes[0]->right), o = stored(*mixes[0]);
+    if (!q || !k || !v || !o || scores[0]->over.size() != 1 || mixes[0]->free.size() != 1) return std::nullopt;
+    match.q = *q, match.k = *k, match.v = *v, match.o = *o;
+    const AxisId d = scores[0]->over[0], e = mixes[0]->free[0];
+    std::vector<Tensor> tensors{
+        {*q, a_.row, d, false, &p.q}, {*k, a_.key, d, true, &p.k}, {*v, a_.key, e, true, &p.v}, {*o, a_.row, e, false, &p.o}};
+    for (const AttentionStep* fold : folds) {
+      if (fold->stores.empty()) continue;
+      const auto place = stored(*fold);
+      if (!place || kernel_.buffers[place->buffer].dtype != DType::f32) return std::nullopt;
+      (kernel_.reductions[fold->reduction].fold == Fold::max ? match.max : match.sum) = place;
+    }
+    if (match.max.has_value() != match.sum.has_value()) return std::nullopt;
+    if (match.max) tensors.push_back({*match.max, a_.row, std::nullopt, false, &p.log_sum});
+    p.keeps_log_sum = match.max ? 1 : 0;
+    p.direction = EINC_ATTENTION_FORWARD;
+    set_sizes(p, d, e);
+    // What a forward leaves of a row fills its buffer.
+    if (match.sum && kernel_.buffers[match.sum->buffer].count != rows()) return std::nullopt;
+    return finish(tensors, p) ? std::optional(match) : std::nullopt;
+  }
+
+  // What both kernels of a backward have: two products of rows with keys, and of what is made of those the gradient of the scores.
+  struct Gradient {
+    einc_attention_problem problem{};
+    AttentionPlace q, k, v, d_o, max, sum;
+    ValueId delta = kNoValue;
+    AxisId d = 0, e = 0;
+  };
+  std::optional<Gradient> gradient(ValueId d_scores) {
+    Gradient g;
+    const auto scores = f_.steps(AttentionPart::scores);
+    if (scores.size() != 2) return std::nullopt;
+    const AttentionFormula::Peeled outer = f_.peel(d_scores, 0);
+    const auto subtraction = [&](ValueId id) { return f_.is_map(f_.unrounded(id), MapFn::sub); };
+    const auto factor = f_.other_factor(outer.value, subtraction);
+    if (!factor) return std::nullopt;
+    const auto probability = f_.probability(*factor);
+    if (!probability) return std::nullopt;
+    const auto& x = kernel_.values[outer.value].operands;
+    const auto& terms = kernel_.values[f_.unrounded(subtraction(x[0]) ? x[0] : x[1])].operands;
+    const auto inner = f_.peel(probability->x, -std::numeric_limits<double>::infinity());
+    const auto of_keys = f_.reduction(inner.value), of_values = f_.reduction(terms[0]);
+    if (!of_keys || !of_values || of_keys == of_values || inner.scale != outer.scale || inner.causal != outer.causal) return std::nullopt;
+    g.delta = terms[1];
+    const AttentionStep &qk = *scores[scores[0]->reduction == of_keys ? 0 : 1], &ov = *scores[scores[0]->reduction == of_keys ? 1 : 0];
+    if (!set_scores(g.problem, inner, qk) || ov.reduction != of_values || qk.over.size() != 1 || ov.over.size() != 1) return std::nullopt;
+    const auto q = load(qk.left), k = load(qk.right), d_o = load(ov.left), v = load(ov.right);
+    const auto max = load(probability->max), sum = load(probability->sum);
+    if (!q || !k || !d_o || !v || !max || !sum) return std::nullopt;
+    g.q = *q, g.k = *k, g.v = *v, g.d_o = *d_o, g.max = *max, g.sum = *sum, g.d = qk.over[0], g.e = ov.over[0];
+    for (const AttentionPlace& place : {g.max, g.sum})
+      if (kernel_.buffers[place.buffer].dtype != DType::f32) return std::nullopt;
+    p_ = *probability;
+    g.problem.direction = EINC_ATTENTION_BACKWARD;
+    g.problem.deterministic = 1;
+    set_sizes(g.problem, g.d, g.e);
+    return g;
+  }
+
+  // d_q; the fold that the gradient reads is stored in `delta`.
+  std::optional<AttentionPlace> of_queries(einc_attention_problem& p, AttentionPlace& delta) {
+    const auto folds = f_.steps(AttentionPart::fold), mixes = f_.steps(AttentionPart::mix);
+    if (a_.steps.size() != 4 || folds.size() != 1 || mixes.size() != 1 || mixes[0]->free.size() != 1) return std::nullopt;
+    const auto g = gradient(mixes[0]->left);
+    if (!g || f_.reduction(g->delta) != folds[0]->reduction || !sums_of_gradient(*folds[0], *g)) return std::nullopt;
+    const auto d_q = stored(*mixes[0]), left = stored(*folds[0]);
+    if (!d_q || !left || !same_keys(*mixes[0], g->k, g->d)) return std::nullopt;
+    delta = *left;
+    p = g->problem;
+    const std::vector<Tensor> tensors{
+        {g->q, a_.row, g->d, false, &p.q}, {g->k, a_.key, g->d, true, &p.k}, {*d_q, a_.row, mixes[0]->free[0], false, &p.d_q}};
+    return finish(tensors, p) ? d_q : std::nullopt;
+  }
+
+  std::optional<AttentionBackward> of_keys() {
+    const auto gathers = f_.steps(AttentionPart::gather);
+    if (a_.steps.size() != 4 || gathers.size() != 2) return std::nullopt;
+    for (const size_t dk : {size_t{0}, size_t{1}}) {
+      const AttentionStep &to_k = *gathers[dk], &to_v = *gathers[1 - dk];
+      const auto g = gradient(to_k.left);
+      if (!g || to_k.free.size() != 1 || to_v.free.size() != 1) continue;
+      const auto weight = f_.probability(to_v.left);
+      if (!weight || weight->exponential != p_.exponential || weight->sum != p_.sum) return std::nullopt;
+      const auto d_k = stored(to_k), d_v = stored(to_v), delta = load(g->delta);
+      if (!d_k || !d_v || !delta || !same_rows(to_k, g->q, g->d) || !same_rows(to_v, g->d_o, g->e)) return std::nullopt;
+      AttentionBackward match;
+      match.problem = g->problem;
+      match.q = g->q, match.k = g->k, match.v = g->v, match.d_o = g->d_o, match.max = g->max, match.sum = g->sum;
+      match.d_k = *d_k, match.d_v = *d_v, match.log_sum = *delta;
+      einc_attention_problem& p = match.problem;
+      const std::vector<Tensor> tensors{{g->q, a_.row, g->d, false, &p.q},
+                                        {g->k, a_.key, g->d, true, &p.k},
+                                        {g->v, a_.key, g->e, true, &p.v},
+                                        {g->d_o, a_.row, g->e, false, &p.d_o},
+                                        {*d_k, a_.key, to_k.free[0], true, &p.d_k},
+                                        {*d_v, a_.key, to_v.free[0], true, &p.d_v},
+                                        {*delta, a_.row, std::nullopt, false, &p.log_sum}};
+      return finish(tensors, p) ? std::optional(match) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool is_softmax(const AttentionFormula::Probability& p) const {
+    const auto max = f_.reduction(p.max), sum = f_.reduction(p.sum);
+    if (!max || !sum) return false;
+    const Accumulation &most = kernel_.reductions[*max], &total = kernel_.reductions[*sum];
+    return most.fold == Fold::max && f_.unrounded(most.value) == f_.unrounded(p.x) && total.fold == Fold::sum &&
+           total.value == p.exponential;
+  }
+
+  // The sum of the weights times their gradients.
+  bool sums_of_gradient(const AttentionStep& fold, const Gradient& g) const {
+    const Accumulation& sum = kernel_.reductions[fold.reduction];
+    const auto is_weight = [&](ValueId id) {
+      const auto p = f_.probability(id);
+      return p && p->exponential == p_.exponential && p->sum == p_.sum;
+    };
+    const auto other = f_.other_factor(f_.unrounded(sum.value), is_weight);
+    if (sum.fold != Fold::sum || !other) return false;
+    const auto product = f_.reduction(*other);
+    if (!product) return false;
+    for (const AttentionStep* step : f_.steps(AttentionPart::scores))
+      if (step->reduction == *product) return load(step->left) && same(*load(step->left), g.d_o, step->over[0], g.e);
+    return false;
+  }
+
+  bool set_scores(einc_attention_problem& p, const AttentionFormula::Peeled& scores, const AttentionStep& step) const {
+    p.scale = scores.scale;
+    p.mask = scores.causal ? EINC_ATTENTION_CAUSAL : EINC_ATTENTION_NO_MASK;
+    return f_.reduction(scores.value) == step.reduction && scores.scale > 0;
+  }
+
+  void set_sizes(einc_attention_problem& p, AxisId d, AxisId e) const {
+    p.queries = kernel_.extent(a_.row), p.keys = kernel_.extent(a_.key);
+    p.head_size = kernel_.extent(d), p.value_size = kernel_.extent(e);
+  }
+
+  int64_t rows() const { return trips(kernel_, bits(a_.batch) | bits(a_.turns) | bit(a_.row)); }
+
+  bool finish(const std::vector<Tensor>& tensors, einc_attention_problem& p) const {
+    const DType dtype = kernel_.buffers[tensors[0].place.buffer].dtype;
+    if (dtype != DType::bf16 && dtype != DType::f16) return false;
+    for (const Tensor& t : tensors)
+      if (kernel_.buffers[t.place.buffer].dtype != (t.inner ? dtype : DType::f32)) return false;
+    p.dtype = dtype == DType::bf16 ? EINC_ATTENTION_BF16 : EINC_ATTENTION_F16;
+    return Heads(kernel_, tensors[0].place.index, tensors[1].place.index).run(tensors, p);
+  }
+
+  std::optional<AttentionPlace> load(ValueId id) const {
+    const Scalar& v = kernel_.values[f_.unrounded(id)];
+    if (v.kind != ScalarKind::load || !v.guards.empty() || !v.index.dynamic.empty()) return std::nullopt;
+    return AttentionPlace{v.slot, v.index.affine};
+  }
+
+  // Where a step's reduction goes, as it is.
+  std::optional<AttentionPlace> stored(const AttentionStep& step) const {
+    if (step.stores.size() != 1) return std::nullopt;
+    const Store& s = step.stores[0];
+    if (s.mode != StoreMode::set || !s.index.dynamic.empty() || f_.reduction(s.value) != step.reduction) return std::nullopt;
+    return AttentionPlace{s.buffer, s.index.affine};
+  }
+
+  // The same elements, their inner axis by another name.
+  static bool same(const AttentionPlace& a, const AttentionPlace& b, AxisId a_inner, AxisId b_inner) {
+    const auto without = [](const Affine& index, AxisId axis) { return index + Affine::of_axis(axis, -index.coefficient(axis)); };
+    return a.buffer == b.buffer && a.index.coefficient(a_inner) == b.index.coefficient(b_inner) &&
+           without(a.index, a_inner) == without(b.index, b_inner);
+  }
+  bool same_keys(const AttentionStep& mix, const AttentionPlace& k, AxisId d) const {
+    const auto right = load(mix.right);
+    return right && same(*right, k, mix.free[0], d);
+  }
+  bool same_rows(const AttentionStep& gather, const AttentionPlace& rows, AxisId inner) const {
+    const auto right = load(gather.right);
+    return right && same(*right, rows, gather.free[0], inner);
+  }
+
+  const Kernel& kernel_;
+  const Attention& a_;
+  const AttentionFormula f_;
+  AttentionFormula::Probability p_;  // of the gradient
+};
+
+// Who uses each value: other values, or (kNoValue) the kernel otherwise.
+std::vector<std::vector<ValueId>> users_of(const Kernel& kernel) {
+  std::vector<std::vector<ValueId>> users(kernel.values.size());
+  const auto add = [&](ValueId used, ValueId user) {
+    if (used != kNoValue) users[used].push_back(user);
+  };
+  const auto add_index = [&](const Subscript& index, ValueId user) {
+    for (const Subscript::Dynamic& d : index.dynamic) add(d.value, user);
+  };
+  const auto add_stores = [&](const std::vector<Store>& stores) {
+    for (const Store& s : stores) add(s.value, kNoValue), add_index(s.index, kNoValue);
+  };
+  for (ValueId id = 0; id < kernel.values.size(); ++id) {
+    for (const ValueId x : kernel.values[id].operands) add(x, id);
+    add_index(kernel.values[id].index, id);
+    for (const Range& guard : kernel.values[id].guards) add_index(guard.index, id);
+  }
+  for (const Accumulation& r : kernel.reductions) add(r.value, kNoValue), add(r.position, kNoValue);
+  for (const Stage& stage : kernel.stages) add_stores(stage.stores);
+  if (kernel.contraction) add(kernel.contraction->left, kNoValue), add(kernel.contraction->right, kNoValue);
+  if (kernel.attention)
+    for (const AttentionStep& step : kernel.attention->steps) add(step.left, kNoValue), add(step.right, kNoValue), add_stores(step.stores);
+  return users;
+}
+
+bool operator==(const einc_attention_steps& a, const einc_attention_steps& b) {
+  return a.batch == b.batch && a.head == b.head && a.row == b.row;
+}
+
+}  // namespace
+
+std::optional<AttentionForward> match_attention_forward(const Kernel& kernel) {
+  if (!kernel.attention) return std::nullopt;
+  return Matcher(kernel).forward();
+}
+
+std::optional<AttentionBackward> match_attention_backward(const Kernel& rows, const Kernel& keys) {
+  if (!rows.attention || !keys.attention) return std::nullopt;
+  einc_attention_problem of_rows{};
+  AttentionPlace delta;
+  const auto d_q = Matcher(rows).of_queries(of_rows, delta);
+  auto match = d_q ? Matcher(keys).of_keys() : std::nullopt;
+  if (!match) return std::nullopt;
+  einc_attention_problem& p = match->problem;
+  if (!(of_rows.q == p.q) || !(of_rows.k == p.k) || of_rows.batch != p.batch || of_rows.key_heads != p.key_heads) return std::nullopt;
+  if (of_rows.scale != p.scale || of_rows.mask != p.mask || of_rows.queries != p.queries || of_rows.keys != p.keys) return std::nullopt;
+  match->d_q = *d_q;
+  p.d_q = of_rows.d_q;
+  return match;
+}
+
+bool reads_only_probabilities(const Kernel& kernel, uint16_t max, uint16_t sum) {
+  const std::vector<std::vector<ValueId>> users = users_of(kernel);
+  const auto is_map = [&](ValueId id, MapFn fn) {
+    return id != kNoValue && kernel.values[id].kind == ScalarKind::map && kernel.values[id].fn == fn;
+  };
+  const auto is_load = [&](ValueId id, uint16_t slot) {
+    return kernel.values[id].kind == ScalarKind::load && kernel.values[id].slot == slot;
+  };
+  const auto is_weight = [&](ValueId id) {  // exp(x - max)
+    if (!is_map(id, MapFn::exp)) return false;
+    const ValueId difference = kernel.values[id].operands[0];
+    return is_map(difference, MapFn::sub) && is_load(kernel.values[difference].operands[1], max);
+  };
+  const auto is_inverse = [&](ValueId id) { return is_map(id, MapFn::div) && is_load(kernel.values[id].operands[1], sum); };
+  const auto is_probability = [&](ValueId id) {
+    if (is_inverse(id)) return is_weight(kernel.values[id].operands[0]);
+    if (!is_map(id, MapFn::mul)) return false;
+    const auto& x = kernel.values[id].operands;
+    return (is_weight(x[0]) && is_inverse(x[1])) || (is_weight(x[1]) && is_inverse(x[0]));
+  };
+  const auto all_users = [&](ValueId id, auto are) { return std::ranges::all_of(users[id], are); };
+  for (ValueId id = 0; id < kernel.values.size(); ++id) {
+    const auto subtracts = [&](ValueId user) { return is_map(user, MapFn::sub) && all_users(user, is_weight); };
+    if (is_load(id, max) && !all_users(id, subtracts)) return false;
+    if (is_load(id, sum) && !all_users(id, is_inverse)) return false;
+    if (is_weight(id) && !all_users(id, is_probability)) return false;
+    if (is_inverse(id) && !is_probability(id) && !all_users(id, is_probability)) return false;
+  }
+  return true;
+}
+
+Kernel log_sum_kernel(const Kernel& keys, const AttentionBackward& match) {
+  Kernel kernel;
+  kernel.axes = keys.axes;
+  const Attention& a = *keys.attention;
+  kernel.outer = a.batch;
+  kernel.outer.insert(kernel.outer.end(), a.turns.begin(), a.turns.end());
+  kernel.outer.push_back(a.row);
+  const auto count = [&](const AttentionPlace& place) { return keys.buffers[place.buffer].count; };
+  kernel.buffers = {{DType::f32, BufferAccess::read, count(match.max)},
+                    {DType::f32, BufferAccess::read, count(match.sum)},
+                    {DType::f32, BufferAccess::write, count(match.log_sum)}};
+  Scalar max, sum, log, total;
+  max.kind = sum.kind = ScalarKind::load, max.index = match.max.index, sum.slot = 1, sum.index = match.sum.index;
+  log.kind = ScalarKind::map, log.fn = MapFn::log, log.operands = {1};
+  total.kind = ScalarKind::map, total.fn = MapFn::add, total.operands = {0, 2};
+  kernel.values = {max, sum, log, total};
+  kernel.stages = {{{}, {}, {{2, match.log_sum.index, 3, StoreMode::set}}, false}};
+  return kernel;
+}
+
+}  // namespace einc
