@@ -71,7 +71,6 @@ Result unsafe_in_capture(const char* what) {
 }
 
 void note_epilogue(Stream stream) { stream->last_epilogue = stream->given; }
-bool is_captured(Stream stream) { return stream->capturing != nullptr; }
 void set_epilogue_milliseconds(float time) { epilogue_milliseconds = time; }
 void recover() { broken = 0; }
 
