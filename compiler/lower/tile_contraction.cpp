@@ -17,6 +17,7 @@ constexpr int64_t kSmallestDepth = 4, kSmallestWork = 512;
 constexpr int64_t kPartialBytes = 1 << 20;
 constexpr int64_t kPage = 4096, kPagesAtOnce = 32;
 constexpr int kCrowdedRows = 8;
+constexpr int64_t kFewSums = 4, kDepthToTurnFor = 64;
 constexpr int kFewTiles = 4;              // of rows: to read the other operand so often costs less than to pack it
 constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
 constexpr int64_t kRowsToConvertFor = 4;
@@ -39,9 +40,10 @@ class Tiler {
   std::optional<TiledContraction> run() {
     if (!suits()) return std::nullopt;
     flatten_axes();
+    if (lie_better_turned()) turn();
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
     if (k < kSmallestDepth || m * n < t_.lanes || m * n * k < kSmallestWork || n * 2 < t_.lanes) return std::nullopt;
-    if (m < 4 && unit_axis(right()) != t_.column) return std::nullopt;
+    if (m < kFewSums && unit_axis(right()) == t_.depth && unit_axis(left()) == t_.depth) return std::nullopt;
     if (suits_matrix_tiles()) {
       choose_matrix_tiles();
       choose_streamed();
@@ -78,6 +80,20 @@ class Tiler {
     kernel.outer.insert(kernel.outer.end(), {t_.row, t_.column});
     kernel.stages[0].axes = c.depth;
     for (AxisId a : c.batch) t_.batches *= kernel.extent(a);
+  }
+
+  // Whether the result's transpose fills vectors that the result's rows are too short for. Its elements lie apart then, which short sums
+  // are not worth; where both operands lie along the depth, few sums are made along it.
+  bool lie_better_turned() const {
+    if (t_.columns() >= t_.lanes || t_.rows() < t_.lanes) return false;
+    if (2 * t_.columns() >= t_.lanes) return unit_axis(left()) == t_.row && t_.depths() >= kDepthToTurnFor;
+    return t_.columns() > kFewSums || unit_axis(left()) != t_.depth || unit_axis(right()) != t_.depth;
+  }
+  void turn() {
+    Contraction& c = *t_.kernel.contraction;
+    std::swap(c.left, c.right);
+    std::swap(c.rows, c.columns);
+    std::swap(t_.row, t_.column);
   }
 
   // The operand as a plain load of elements of the sums' dtype, or nothing.

@@ -140,6 +140,16 @@ TEST_CASE("contractions: few rows") {
     check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 8201}, {"k", 70}}}, Expect::few_depths);
 }
 
+// Columns too few for whole vectors: the transpose is made.
+TEST_CASE("contractions: few columns") {
+  for (const int64_t n : {2, 3, 5, 7, 10})
+    for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[4]})
+      for (const char* dtype : {"f32", "bf16"})
+        check({product(layout, dtype, layout.out[0] == 'n' ? "x" : "x + c + d"), {{"m", 43}, {"n", n}, {"k", 70}}}, Expect::tiles);
+  check({product(kLayouts[0], "f64", "x + c + d"), {{"m", 43}, {"n", 3}, {"k", 70}}}, Expect::tiles);
+  for (const int64_t n : {2, 3, 7}) check({product(kLayouts[2], "f32", "x + c"), {{"m", 43}, {"n", n}, {"k", 70}}});
+}
+
 // Whole vectors of several tiles' rows, tiles that are left, and a last one of few rows, in one block and in several.
 TEST_CASE("contractions: a left operand that is packed by its rows") {
   for (const int64_t m : {9, 32, 63, 200})
