@@ -59,12 +59,22 @@ std::string loops(const Kernel& kernel, const LoopPlan& plan) {
   return text + "\n" + line_of_buffers("fetched a page ahead", plan.fetched) + line_of_buffers("stored past the caches", plan.streamed);
 }
 
+std::string microkernel_text(const TiledContraction& t) {
+  switch (t.microkernel) {
+    case Microkernel::vectors:
+      return fmt::format("vectors of {} {}", t.lanes, to_string(t.dtype));
+    case Microkernel::bf16_pairs:
+      return fmt::format("vectors of {} {}, pairs of bf16 at a time", t.lanes, to_string(t.dtype));
+    case Microkernel::matrix_tiles:
+      return "matrix tiles of 16 x 32 bf16";
+  }
+  return "";
+}
+
 std::string tiles(const TiledContraction& t) {
   std::string text = fmt::format("  contraction: {}{} x {}, depth {}\n", t.batches > 1 ? fmt::format("{} of ", t.batches) : "", t.rows(),
                                  t.columns(), t.depths());
-  text += fmt::format("  tiles of {} x {} sums, {}\n", t.tile_rows, t.tile_columns(),
-                      t.microkernel == Microkernel::matrix_tiles ? std::string("matrix tiles of 16 x 32 bf16")
-                                                                 : fmt::format("vectors of {} {}", t.lanes, to_string(t.dtype)));
+  text += fmt::format("  tiles of {} x {} sums, {}\n", t.tile_rows, t.tile_columns(), microkernel_text(t));
   text += fmt::format("  left operand {}; right operand {}\n", source_text(t.left, "rows"), source_text(t.right, "columns"));
   text += fmt::format("  blocks of {} rows, {} columns, depth {}", std::min(t.block_rows, t.rows()), std::min(t.block_columns, t.columns()),
                       t.block_depth);
@@ -91,7 +101,10 @@ std::string plan_of(const PlannedKernel& f) {
 std::string emit_schedule(const LoweredGraph& lowered, const Processor& processor) {
   const Executable& program = lowered.lowered.program;
   std::string text = fmt::format("# {} launches of {} functions; vectors of {} bits{}, {} and {} KiB of cache\n", program.launches.size(),
-                                 program.functions.size(), processor.vector_bits, processor.matrix_tiles ? " and matrix tiles" : "",
+                                 program.functions.size(), processor.vector_bits,
+                                 processor.matrix_tiles ? " and matrix tiles"
+                                 : processor.bf16_pairs ? " and pairs of bf16"
+                                                        : "",
                                  processor.level1_bytes >> 10, processor.level2_bytes >> 10);
   std::vector<bool> seen(program.functions.size(), false);
   for (size_t i = 0; i < program.launches.size(); ++i) {

@@ -21,7 +21,7 @@ constexpr int64_t kFewSums = 4, kDepthToTurnFor = 64;
 constexpr int kFewTiles = 4;              // of rows: to read the other operand so often costs less than to pack it
 constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of columns is filled while another is read
 constexpr int64_t kRowsToConvertFor = 4;
-constexpr int kPanelTiles = 4;  // of matrix tiles: their operand is read 128 columns at a time
+constexpr int64_t kPanelColumns = 128;  // of panels in tiles: so many are read at a time
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -47,6 +47,8 @@ class Tiler {
     if (suits_matrix_tiles()) {
       choose_matrix_tiles();
       choose_streamed();
+    } else if (suits_bf16_pairs()) {
+      choose_bf16_pairs();
     } else {
       choose_tile();
       choose_sources();
@@ -133,11 +135,27 @@ class Tiler {
     });
   }
 
-  bool suits_matrix_tiles() const {
+  bool multiplies_bf16() const {
     const std::vector<Scalar>& values = t_.kernel.values;
-    return processor_.matrix_tiles && t_.lanes == TiledContraction::kTileRows && t_.dtype == DType::f32 &&
-           values[left()].dtype == DType::bf16 && values[right()].dtype == DType::bf16 && t_.rows() >= TiledContraction::kTileRows &&
-           t_.columns() >= TiledContraction::kTileRows && t_.depths() >= TiledContraction::kTileDepth;
+    return t_.lanes == TiledContraction::kTileRows && t_.dtype == DType::f32 && values[left()].dtype == DType::bf16 &&
+           values[right()].dtype == DType::bf16 && t_.columns() >= TiledContraction::kTileRows &&
+           t_.depths() >= TiledContraction::kTileDepth;
+  }
+  bool suits_matrix_tiles() const { return processor_.matrix_tiles && multiplies_bf16() && t_.rows() >= TiledContraction::kTileRows; }
+  bool suits_bf16_pairs() const { return processor_.bf16_pairs && multiplies_bf16() && t_.rows() >= kRowsToConvertFor; }
+
+  void choose_bf16_sources() {
+    t_.left = unit_axis(left()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
+    t_.right = unit_axis(right()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
+  }
+
+  // Sums of a tile fill the registers; the operands' panels are those of matrix tiles.
+  void choose_bf16_pairs() {
+    t_.microkernel = Microkernel::bf16_pairs;
+    choose_tile();
+    choose_bf16_sources();
+    t_.panel_tiles = static_cast<int>(divide_up(std::min(kPanelColumns, t_.columns()), t_.tile_columns()));
+    choose_matrix_blocks();
   }
 
   // Two by two matrix tiles of sums. The right panel and a row of left tiles stay in the second cache.
@@ -146,15 +164,14 @@ class Tiler {
     t_.microkernel = Microkernel::matrix_tiles;
     t_.tile_rows = 2 * TiledContraction::kTileRows;
     t_.tile_vectors = 2;
-    t_.left = unit_axis(left()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
-    t_.right = unit_axis(right()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;
+    choose_bf16_sources();
     const Scalar& load = t_.kernel.values[left()];
     const bool whole_tiles = m % t_.tile_rows == 0 && k % TiledContraction::kTileDepth == 0;
     const bool read_once = t_.columns() <= t_.tile_columns();
     if (read_once && whole_tiles && load.kind == ScalarKind::load && load.guards.empty() && load.index.dynamic.empty() &&
         t_.kernel.buffers[load.slot].dtype == DType::bf16 && load.index.affine.coefficient(t_.depth) == 1)
       t_.left = PanelSource::in_place;
-    t_.panel_tiles = static_cast<int>(std::min<int64_t>(kPanelTiles, divide_up(t_.columns(), t_.tile_columns())));
+    t_.panel_tiles = static_cast<int>(divide_up(std::min(kPanelColumns, t_.columns()), t_.tile_columns()));
     choose_matrix_blocks();
   }
 
@@ -190,7 +207,8 @@ class Tiler {
     double best = 0;
     for (const int64_t deepest : kDepths) {
       const int64_t depth = even_blocks(t_.depths(), deepest, TiledContraction::kTileDepth);
-      const int64_t rows = even_blocks(t_.rows(), processor_.level2_bytes / 2 / (depth * kBf16), t_.tile_rows);
+      const int64_t rows =
+          even_blocks(t_.rows(), processor_.level2_bytes / 2 / (depth * kBf16), std::max(t_.tile_rows, TiledContraction::kTileRows));
       int64_t columns = round_up(t_.columns(), t_.tile_columns());
       if (depth < t_.depths()) columns = even_blocks(t_.columns(), 4 * kPartialBytes / (rows * bytes()), t_.tile_columns());
       const auto blocks = [](int64_t extent, int64_t size) { return static_cast<double>(divide_up(extent, size)); };
@@ -217,6 +235,7 @@ class Tiler {
       for (int r = 1; r <= t_.rows() && r * v + v + 1 <= processor_.vector_registers; ++r) {
         if (crowded && r > kCrowdedRows) continue;
         if (rows_are_lanes && std::popcount(static_cast<unsigned>(r)) != 1) continue;
+        if (t_.panels_in_tiles() && TiledContraction::kTileRows % r != 0) continue;
         const auto tiles = [&](int64_t extent, int64_t size, const auto& cost) {
           return static_cast<double>(extent / size) * cost(size) + (extent % size > 0 ? cost(extent % size) : 0.0);
         };
@@ -343,12 +362,12 @@ int64_t TiledContraction::left_pitch() const {
 
 int64_t TiledContraction::left_elements() const {
   if (left == PanelSource::in_place) return 0;
-  if (microkernel == Microkernel::matrix_tiles) return round_up(block_rows, tile_rows) * tile_depths() * kTileDepth / 2;
+  if (panels_in_tiles()) return round_up(block_rows, std::max(tile_rows, kTileRows)) * tile_depths() * kTileDepth / 2;
   return block_rows * left_pitch();
 }
 
 int64_t TiledContraction::right_elements() const {
-  if (microkernel == Microkernel::matrix_tiles) return tile_depths() * kTileDepth * panel_columns() / 2;
+  if (panels_in_tiles()) return tile_depths() * kTileDepth * panel_columns() / 2;
   return right == PanelSource::in_place ? 0 : round_up(block_depth, lanes) * tile_columns();
 }
 

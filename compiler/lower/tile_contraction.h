@@ -11,15 +11,16 @@ namespace einc {
 
 // Where the microkernel reads an operand: where it lies, or in a panel filled by vectors along depth or along its other axis.
 enum class PanelSource : uint8_t { in_place, by_depth, by_width };
-// What multiplies: vectors of sums with one element of the left operand at a time, or the processor's tiles of 16 x 32 bf16.
-enum class Microkernel : uint8_t { vectors, matrix_tiles };
+// What multiplies: vectors of sums with one element of the left operand at a time or, of bf16, with two that are neighbours in depth;
+// or the processor's tiles of 16 x 32 bf16.
+enum class Microkernel : uint8_t { vectors, bf16_pairs, matrix_tiles };
 enum class SharedAxis : uint8_t { rows, columns };
 
 struct TiledContraction {
   static constexpr int kTileRows = 16, kTileDepth = 32;  // of a matrix tile
   Kernel kernel;                                         // with all rows, all columns and all depth axes as one axis each
   AxisId row = 0, column = 0, depth = 0;
-  DType dtype = DType::f32;  // of sums and panels; panels of matrix tiles are bf16
+  DType dtype = DType::f32;  // of sums and panels; panels in tiles are bf16
   Microkernel microkernel = Microkernel::vectors;
   int lanes = 1;  // of a vector
   int tile_rows = 1, tile_vectors = 1;
@@ -38,7 +39,9 @@ struct TiledContraction {
   int64_t panel_columns() const { return panel_tiles * tile_columns(); }
   int64_t domain() const { return batches * parts; }
   bool depth_in_blocks() const { return block_depth < depths(); }
-  // Of a panel of matrix tiles: its depth in whole tiles.
+  // Panels of bf16 lie in tiles of 16 rows or columns and 32 depths, which matrix tiles are loaded from.
+  bool panels_in_tiles() const { return microkernel != Microkernel::vectors; }
+  // Of such a panel: its depth in whole tiles.
   int64_t tile_depths() const { return (block_depth + kTileDepth - 1) / kTileDepth; }
   // Elements of the left panel from row to row: of each row when it is filled by depth, of a tile by its rows otherwise. Tiles do
   // not share their places in the first cache.

@@ -23,6 +23,7 @@
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
 #include "dsl/render.h"
+#include "runtime/cpu/cpu_features.h"
 #include "runtime/executor/executor.h"
 
 using namespace einc;
@@ -68,11 +69,25 @@ constexpr int kPeakTurns = 20000, kSums = 24;
               "xmm15");
 }
 
-// GFLOP/s of independent multiply-adds on `threads` threads, the best of several rounds.
-double peak(int threads, int rounds) {
+[[gnu::target("avx512f,avx512bf16")]] void multiply_pairs() {
+  asm volatile("vpxorq %%zmm30, %%zmm30, %%zmm30\n vpxorq %%zmm31, %%zmm31, %%zmm31\n" ::: "xmm0");
+  for (int i = 0; i < kPeakTurns * 2; ++i)
+    asm volatile(
+        "vdpbf16ps %%zmm30, %%zmm31, %%zmm0\n vdpbf16ps %%zmm30, %%zmm31, %%zmm1\n vdpbf16ps %%zmm30, %%zmm31, %%zmm2\n"
+        "vdpbf16ps %%zmm30, %%zmm31, %%zmm3\n vdpbf16ps %%zmm30, %%zmm31, %%zmm4\n vdpbf16ps %%zmm30, %%zmm31, %%zmm5\n"
+        "vdpbf16ps %%zmm30, %%zmm31, %%zmm6\n vdpbf16ps %%zmm30, %%zmm31, %%zmm7\n vdpbf16ps %%zmm30, %%zmm31, %%zmm8\n"
+        "vdpbf16ps %%zmm30, %%zmm31, %%zmm9\n vdpbf16ps %%zmm30, %%zmm31, %%zmm10\n vdpbf16ps %%zmm30, %%zmm31, %%zmm11\n" ::
+            : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11");
+}
+
+// What multiplies: what einc chooses, or pairs of bf16 in vectors whatever else the processor has.
+enum class Unit { chosen, pairs };
+
+// GFLOP/s of independent multiply-adds of f32, or of pairs of bf16, on `threads` threads, the best of several rounds.
+double peak(int threads, int rounds, Unit unit = Unit::chosen) {
   const bool wide = __builtin_cpu_supports("avx512f");
-  const auto turns = [&] { wide ? multiply_add_512() : multiply_add_256(); };
-  const double flops = static_cast<double>(threads) * kPeakTurns * kSums * 2 * (wide ? 16 : 8);
+  const auto turns = [&] { unit == Unit::pairs ? multiply_pairs() : wide ? multiply_add_512() : multiply_add_256(); };
+  const double flops = static_cast<double>(threads) * kPeakTurns * kSums * 2 * (unit == Unit::pairs ? 32 : wide ? 16 : 8);
   double best = 0;
   for (int round = 0; round < rounds; ++round) {
     const double start = seconds_now(threads);
@@ -92,6 +107,7 @@ struct Case {
   int64_t batch, m, n, k;
   const char *left, *right;  // patterns without the batch
   const char* dtype = "f32";
+  Unit unit = Unit::chosen;
 };
 
 class EincCase {
@@ -108,6 +124,10 @@ class EincCase {
     graph_ = assign_precision(simplify(expand(*graph, Roots::training), Roots::training), Policy::inherit);
     CpuOptions options;
     options.cache.clear();
+    if (c.unit == Unit::pairs) {
+      options.processor = native_processor();
+      options.processor->matrix_tiles = false, options.processor->bf16_pairs = true;
+    }
     program_ = std::make_unique<CpuProgram>(graph_, Bindings{}, options);
     session_ = std::make_unique<Executor>(program_->program(), program_->functions(), threads);
     for (const char* name : {"a", "b"}) {
@@ -238,7 +258,7 @@ void measure(const Case& c, int threads, double top, std::span<const Peer> insta
   std::vector<Times> others(peers.size());
   double worst = 0;
   for (int turn = 0; turn <= turns; ++turn) {
-    const double p = peak(threads, 1);
+    const double p = peak(threads, 1, c.unit);
     const double m = one_turn(threads, repeats, [&] { ours.run(); });
     if (turn > 0) mine.add(m), ceiling.add(1 / p);
     for (size_t k = 0; k < peers.size(); ++k) {
@@ -257,7 +277,7 @@ void measure(const Case& c, int threads, double top, std::span<const Peer> insta
   };
   const double median = mine.quantile(0.5);
   const double bytes = (c.dtype[0] == 'b' ? 2.0 : 4.0) * static_cast<double>(c.batch * (c.m * c.k + c.k * c.n + c.m * c.n));
-  fmt::print("{:<22} {:>7.1f} GFLOP/s {:>5.1f} GB/s {}", c.name, flops / median * 1e-9, bytes / median * 1e-9, shares(mine));
+  fmt::print("{:<23} {:>7.1f} GFLOP/s {:>5.1f} GB/s {}", c.name, flops / median * 1e-9, bytes / median * 1e-9, shares(mine));
   for (Times& t : others) fmt::print(" | {}  ratio {:>5.2f}", shares(t), t.quantile(0.5) / median);
   if (!peers.empty()) fmt::print("  differ {:.0e}", worst);
   fmt::print("   {}\n", ours.plan());
@@ -315,6 +335,15 @@ constexpr Case kCases[] = {
     {"bf16 fc up dW A'B", 1, 3072, 768, 256, "k m", "k n", "bf16"},
     {"bf16 fc down AB", 1, 256, 768, 3072, "m k", "k n", "bf16"},
     {"bf16 fc down AB'", 1, 256, 768, 3072, "m k", "n k", "bf16"},
+    {"bf16 pairs 256^3 AB", 1, 256, 256, 256, "m k", "k n", "bf16", Unit::pairs},
+    {"bf16 pairs 512^3 AB", 1, 512, 512, 512, "m k", "k n", "bf16", Unit::pairs},
+    {"bf16 pairs 1024^3 AB", 1, 1024, 1024, 1024, "m k", "k n", "bf16", Unit::pairs},
+    {"bf16 pairs 1024^3 A'B", 1, 1024, 1024, 1024, "k m", "k n", "bf16", Unit::pairs},
+    {"bf16 pairs 1024^3 AB'", 1, 1024, 1024, 1024, "m k", "n k", "bf16", Unit::pairs},
+    {"bf16 pairs fc up AB", 1, 256, 3072, 768, "m k", "k n", "bf16", Unit::pairs},
+    {"bf16 pairs fc up AB'", 1, 256, 3072, 768, "m k", "n k", "bf16", Unit::pairs},
+    {"bf16 pairs fc up dW A'B", 1, 3072, 768, 256, "k m", "k n", "bf16", Unit::pairs},
+    {"bf16 pairs fc down AB", 1, 256, 768, 3072, "m k", "k n", "bf16", Unit::pairs},
     {"bf16 768x512x128 AB", 1, 768, 512, 128, "m k", "k n", "bf16"},
     {"bf16 768x128x512 AB'", 1, 768, 128, 512, "m k", "n k", "bf16"},
 };
@@ -331,8 +360,10 @@ int main(int argc, char** argv) {
   std::string names;
   for (std::optional<Peer> peer : {open_blas(threads, argv), one_dnn(threads)})
     if (peer) names += ", then " + peer->name, peers.push_back(std::move(*peer));
-  fmt::print("{} thread{}, multiply-add peak {:.1f} GFLOP/s (f32), load {:.1f}; share of the peak: einc{}, time over ours\n", threads,
-             threads == 1 ? "" : "s", top, load, names.empty() ? ", no library beside it here" : names);
+  fmt::print(
+      "{} thread{}, multiply-add peak {:.1f} GFLOP/s (f32), load {:.1f}; share of the peak (of pairs, of theirs): einc{}, time over ours\n",
+      threads, threads == 1 ? "" : "s", top, load, names.empty() ? ", no library beside it here" : names);
   for (const Case& c : kCases)
-    if (std::string(c.name).find(filter) != std::string::npos) measure(c, threads, top, peers);
+    if (std::string(c.name).find(filter) != std::string::npos && (c.unit == Unit::chosen || has_cpu_feature("avx512bf16")))
+      measure(c, threads, top, peers);
 }

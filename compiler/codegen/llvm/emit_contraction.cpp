@@ -23,7 +23,8 @@ class ContractionEmitter : PanelEmitter {
   ContractionEmitter(llvm::Module& module, const std::string& name, const TiledContraction& plan) : PanelEmitter(module, name, plan) {}
 
   void run() {
-    if (t_.microkernel == Microkernel::matrix_tiles) matrix_.configure(module_), sums_are_normal_ = true, streamed_ = t_.streamed;
+    if (t_.microkernel == Microkernel::matrix_tiles) matrix_.configure(module_), streamed_ = t_.streamed;
+    sums_are_normal_ = t_.panels_in_tiles();
     Register begin = function_->getArg(1), end = function_->getArg(2), parts = i64(t_.parts);
     for_loop(b_.CreateUDiv(begin, parts), b_.CreateUDiv(b_.CreateAdd(end, i64(t_.parts - 1)), parts), i64(1), [&](Register batch) {
       decode(batch);
@@ -65,12 +66,27 @@ class ContractionEmitter : PanelEmitter {
   void block(const Block& block) {
     if (t_.microkernel == Microkernel::matrix_tiles) return matrix_block(block);
     pack_left(block);
+    if (t_.microkernel == Microkernel::bf16_pairs) return pairs_block(block);
     tiles(block.columns, t_.tile_columns(), t_.columns(), [&](Register column, int64_t width) {
       make_right_panel(block, column, width);
+      const Source right = right_source(block, column, vectors_of(width));
       const std::optional<NextPanel> next = next_right_panel(block, column);
       tiles(block.rows, t_.tile_rows, t_.rows(),
-            [&](Register row, int64_t count) { tile(block, row, static_cast<int>(count), column, width, next); });
+            [&](Register row, int64_t count) { tile(block, row, static_cast<int>(count), column, width, right, next); });
       if (next) copy_rest(*next, block);
+    });
+  }
+
+  // Panels of several tiles' columns, filled as those of matrix tiles are.
+  void pairs_block(const Block& block) {
+    for_loop(block.columns.begin, block.columns.end, i64(t_.panel_columns()), [&](Register first) {
+      const Extent panel{first, smaller(b_.CreateAdd(first, i64(t_.panel_columns())), block.columns.end)};
+      pack_matrix_panel(right_panel(panel, block.depth));
+      tiles(panel, t_.tile_columns(), t_.columns(), [&](Register column, int64_t width) {
+        const Source right{matrix_right(b_.CreateSub(column, first), 0).base, 1, t_.lanes};
+        tiles(block.rows, t_.tile_rows, t_.rows(),
+              [&](Register row, int64_t count) { tile(block, row, static_cast<int>(count), column, width, right, std::nullopt); });
+      });
     });
   }
 
@@ -78,15 +94,20 @@ class ContractionEmitter : PanelEmitter {
 
   using Sums = RegisterBlock::Sums;
 
-  void tile(const Block& block, Register row, int count, Register column, int64_t width, const std::optional<NextPanel>& next) {
-    const int vectors = static_cast<int>((width + t_.lanes - 1) / t_.lanes);
-    const Source left = left_source(block, row), right = right_source(block, column, vectors);
+  int vectors_of(int64_t width) const { return static_cast<int>((width + t_.lanes - 1) / t_.lanes); }
+
+  void tile(const Block& block, Register row, int count, Register column, int64_t width, const Source& right,
+            const std::optional<NextPanel>& next) {
+    const int vectors = vectors_of(width);
+    const Source left = left_source(block, row);
     Register partial = at(partial_, b_.CreateAdd(times(b_.CreateSub(column, block.columns.begin), t_.block_rows),
                                                  times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
     Register tail = last_lanes(width);
     std::function<void(Register)> before_phase;
-    if (count == t_.tile_rows) before_phase = meanwhile(block, row, column, left, next);
-    Sums sums = multiply(left, right, block, count, vectors, tail, before_phase, first_sums(block, partial, count * vectors));
+    if (count == t_.tile_rows && !t_.panels_in_tiles()) before_phase = meanwhile(block, row, column, left, next);
+    Sums sums = first_sums(block, partial, count * vectors);
+    sums = t_.panels_in_tiles() ? multiply_pairs(left, right, block, count, vectors, std::move(sums))
+                                : multiply(left, right, block, count, vectors, tail, before_phase, std::move(sums));
     if (!t_.depth_in_blocks()) return epilogue(sums, row, count, column, width);
     BasicBlock *done = ValueEmitter::block("done"), *more = ValueEmitter::block("more"), *after = ValueEmitter::block("after");
     b_.CreateCondBr(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), done, more);
@@ -165,6 +186,17 @@ class ContractionEmitter : PanelEmitter {
     return sums;
   }
 
+  Sums multiply_pairs(const Source& left, const Source& right, const Block& block, int count, int vectors, Sums sums) {
+    constexpr int64_t kPairs = TiledContraction::kTileDepth / 2, kTileWords = kTileRows * kPairs;
+    const RegisterBlock registers{b_, vector_, alignment(), count, vectors, nullptr, Product::of_pairs};
+    NarrowOperand narrow{left.base, left.width, left.depth};
+    WideOperand wide{right.base, right.depth, panel_alignment()};
+    wide.across = t_.tile_depths() * kTileWords;
+    Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
+    Register groups = b_.CreateUDiv(b_.CreateAdd(depth, i64(2 * kPairs - 1)), i64(2 * kPairs));
+    return registers.multiply_in_groups(narrow, wide, groups, kPairs / kDepthUnroll, kDepthUnroll, kTileWords, std::move(sums));
+  }
+
   // --- what is made of the sums ---
 
   void epilogue(const Sums& sums, Register row, int count, Register column, int64_t width) {
@@ -206,7 +238,7 @@ class ContractionEmitter : PanelEmitter {
     llvm::AllocaInst* slot = t_.depth_in_blocks() ? nullptr : tile_slot();
     for_loop(block.columns.begin, block.columns.end, i64(t_.panel_columns()), [&](Register first) {
       const Extent panel{first, smaller(b_.CreateAdd(first, i64(t_.panel_columns())), block.columns.end)};
-      pack_right(block, panel);
+      pack_matrix_panel(right_panel(panel, block.depth));
       tiles(panel, t_.tile_columns(), t_.columns(), [&](Register column, int64_t width) {
         const MatrixColumns columns{first, column, width, slot};
         tiles(block.rows, t_.tile_rows, t_.rows(),

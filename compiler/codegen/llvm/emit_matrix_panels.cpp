@@ -59,6 +59,12 @@ llvm::Value* PanelEmitter::bf16_pairs(ValueId id, AxisId axis, Register mask, Re
   return b_.CreateBitCast(pairs, llvm::FixedVectorType::get(b_.getInt32Ty(), kWide));
 }
 
+// No tile of its panels goes beyond its end.
+bool PanelEmitter::in_whole_tiles(AxisId axis) const {
+  const int64_t unit = axis == t_.row ? t_.tile_rows : t_.tile_columns();
+  return kernel_.extent(axis) % kWide == 0 && unit % kWide == 0;
+}
+
 // Vector j holds the elements at depths 2j and 2j + 1 of 16 rows or columns.
 std::vector<llvm::Value*> PanelEmitter::pairs_by_width(ValueId id, AxisId axis, Register first, Register depth, int64_t depths) {
   axis_[axis] = first;
@@ -67,7 +73,7 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_width(ValueId id, AxisId axis, 
   for (uint32_t k = 0; k < kWide; ++k) lanes.push_back(k);
   llvm::Constant* numbers = llvm::ConstantDataVector::get(context_, lanes);
   Register mask = nullptr;
-  if (kernel_.extent(axis) % kWide != 0) mask = b_.CreateICmpULT(numbers, splat(b_, left, kWide));
+  if (!in_whole_tiles(axis)) mask = b_.CreateICmpULT(numbers, splat(b_, left, kWide));
   std::vector<Register> pairs;
   for (int64_t d = 0; d < depths; d += 2)
     pairs.push_back(bf16_pairs(id, axis, mask, b_.CreateAdd(depth, i64(d)), std::min<int64_t>(2, depths - d)));
@@ -89,7 +95,7 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_depth(ValueId id, AxisId axis, 
   lanes_along(t_.depth, kDeep, first_lanes(kDeep, depths), [&] {
     for (int i = 0; i < kWide; ++i) {
       Register place = b_.CreateAdd(first, i64(i));
-      axis_[axis] = kernel_.extent(axis) % kWide == 0 ? place : smaller(place, i64(kernel_.extent(axis) - 1));
+      axis_[axis] = in_whole_tiles(axis) ? place : smaller(place, i64(kernel_.extent(axis) - 1));
       scopes_.emplace_back();
       rows.push_back(b_.CreateBitCast(bf16_bits(id), llvm::FixedVectorType::get(b_.getInt32Ty(), kWide)));
       scopes_.pop_back();
@@ -98,29 +104,34 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_depth(ValueId id, AxisId axis, 
   return rows;
 }
 
-// Tile after tile along the axis whose elements are neighbours.
-void PanelEmitter::pack_matrix_tiles(ValueId id, AxisId axis, Extent range, Extent depth, PanelSource source, TileOrder order,
-                                     Register panel) {
-  const auto tile = [&](Register first, Register p, int64_t depths) {
-    std::vector<Register> rows =
-        source == PanelSource::by_depth ? pairs_by_depth(id, axis, first, p, depths) : pairs_by_width(id, axis, first, p, depths);
-    if ((source == PanelSource::by_depth) != (order == TileOrder::rows_of_depth)) rows = transpose(b_, std::move(rows));
-    Register line = b_.CreateUDiv(b_.CreateSub(first, range.begin), i64(kWide));
-    Register offset = b_.CreateAdd(times(line, t_.tile_depths() * kTileBytes), times(b_.CreateSub(p, depth.begin), kTileBytes / kDeep));
-    Register to = b_.CreateGEP(b_.getInt8Ty(), panel, offset);
-    for (int64_t r = 0; r < kWide; ++r)
-      b_.CreateAlignedStore(rows[static_cast<size_t>(r)],
-                            b_.CreateConstGEP1_64(b_.getInt8Ty(), to, static_cast<uint64_t>(r * kTileRowBytes)), panel_alignment());
-  };
-  const auto along_axis = [&](const std::function<void(Register)>& body) { for_loop(range.begin, range.end, i64(kWide), body); };
-  if (source == PanelSource::by_depth)
-    along_axis([&](Register first) { tiles(depth, kDeep, t_.depths(), [&](Register p, int64_t depths) { tile(first, p, depths); }); });
-  else
-    tiles(depth, kDeep, t_.depths(), [&](Register p, int64_t depths) { along_axis([&](Register first) { tile(first, p, depths); }); });
+// `depths` of a tile's rows or columns from `first` on. Rows of the left operand hold their own depths, those of the right one pairs of
+// them.
+void PanelEmitter::pack_matrix_tile(const MatrixPanel& panel, Register first, Register depth, int64_t depths) {
+  const bool by_depth = panel.source == PanelSource::by_depth;
+  std::vector<Register> rows = by_depth ? pairs_by_depth(panel.operand, panel.axis, first, depth, depths)
+                                        : pairs_by_width(panel.operand, panel.axis, first, depth, depths);
+  if (by_depth != (panel.axis == t_.row)) rows = transpose(b_, std::move(rows));
+  Register line = b_.CreateUDiv(b_.CreateSub(first, panel.range.begin), i64(kWide));
+  Register offset =
+      b_.CreateAdd(times(line, t_.tile_depths() * kTileBytes), times(b_.CreateSub(depth, panel.depth.begin), kTileBytes / kDeep));
+  Register to = b_.CreateGEP(b_.getInt8Ty(), panel.to, offset);
+  for (int64_t r = 0; r < kWide; ++r)
+    b_.CreateAlignedStore(rows[static_cast<size_t>(r)], b_.CreateConstGEP1_64(b_.getInt8Ty(), to, static_cast<uint64_t>(r * kTileRowBytes)),
+                          panel_alignment());
 }
 
-void PanelEmitter::pack_right(const Block& block, Extent columns) {
-  pack_matrix_tiles(kernel_.contraction->right, t_.column, columns, block.depth, t_.right, TileOrder::pairs_of_depth, right_panel_);
+// Tile after tile along the axis whose elements are neighbours.
+void PanelEmitter::pack_matrix_panel(const MatrixPanel& panel) {
+  const auto along_axis = [&](const std::function<void(Register)>& body) {
+    for_loop(panel.range.begin, panel.range.end, i64(kWide), body);
+  };
+  const auto along_depth = [&](const auto& body) { tiles(panel.depth, kDeep, t_.depths(), body); };
+  if (panel.source == PanelSource::by_depth)
+    along_axis(
+        [&](Register first) { along_depth([&](Register depth, int64_t depths) { pack_matrix_tile(panel, first, depth, depths); }); });
+  else
+    along_depth(
+        [&](Register depth, int64_t depths) { along_axis([&](Register first) { pack_matrix_tile(panel, first, depth, depths); }); });
 }
 
 PanelEmitter::MatrixSource PanelEmitter::matrix_left(const Block& block, Register row) {
@@ -139,6 +150,12 @@ PanelEmitter::MatrixSource PanelEmitter::matrix_left(const Block& block, Registe
 PanelEmitter::MatrixSource PanelEmitter::matrix_right(Register column, int tile) {
   Register line = b_.CreateAdd(b_.CreateUDiv(column, i64(kWide)), i64(tile));
   return {b_.CreateGEP(b_.getInt8Ty(), right_panel_, times(line, t_.tile_depths() * kTileBytes)), kTileRowBytes, kTileBytes};
+}
+
+PanelEmitter::Source PanelEmitter::pairs_of_rows(const Block& block, Register row) {
+  constexpr int64_t kRowWords = kTileRowBytes / 4;
+  Register in_tile = b_.CreateURem(b_.CreateSub(row, block.rows.begin), i64(kWide));
+  return {at(matrix_left(block, row).base, times(in_tile, kRowWords)), kRowWords, 1};
 }
 
 }  // namespace einc

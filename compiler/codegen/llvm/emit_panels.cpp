@@ -174,6 +174,7 @@ void PanelEmitter::pack_right_by_depth(const Block& block, Register column, int 
 }
 
 PanelEmitter::Source PanelEmitter::left_source(const Block& block, Register row) {
+  if (t_.panels_in_tiles()) return pairs_of_rows(block, row);
   if (t_.left == PanelSource::in_place) return in_place(kernel_.contraction->left, t_.row, row, block);
   Register offset = b_.CreateSub(row, block.rows.begin);
   if (t_.left == PanelSource::by_depth) return {at(left_panel_, times(offset, t_.left_pitch())), t_.left_pitch(), 1};
@@ -193,9 +194,9 @@ PanelEmitter::Source PanelEmitter::in_place(ValueId id, AxisId axis, Register i,
 }
 
 void PanelEmitter::pack_left(const Block& block) {
-  if (t_.microkernel == Microkernel::matrix_tiles) {
+  if (t_.panels_in_tiles()) {
     if (t_.left != PanelSource::in_place)
-      pack_matrix_tiles(kernel_.contraction->left, t_.row, block.rows, block.depth, t_.left, TileOrder::rows_of_depth, left_panel_);
+      pack_matrix_panel({kernel_.contraction->left, t_.row, block.rows, block.depth, t_.left, left_panel_});
     return;
   }
   if (t_.left == PanelSource::by_depth) pack_left_by_depth(block);

@@ -56,8 +56,19 @@ class PanelEmitter : protected ValueEmitter {
   void pack_left(const Block& block);
   // The right panel of columns from `column` on, filled here or, where there are two, while the one before was read.
   void make_right_panel(const Block& block, Register column, int64_t width);
-  // Matrix tiles of several tiles' columns.
-  void pack_right(const Block& block, Extent columns);
+
+  // An operand that is packed as matrix tiles: the rows or columns and the depths, and where they go.
+  struct MatrixPanel {
+    ValueId operand;
+    AxisId axis;
+    Extent range, depth;
+    PanelSource source;
+    Register to;
+  };
+  void pack_matrix_panel(const MatrixPanel& panel);
+  MatrixPanel right_panel(Extent columns, Extent depth) {
+    return {kernel_.contraction->right, t_.column, columns, depth, t_.right, right_panel_};
+  }
 
   // The panel that is wanted next, where there are two: each phase of each tile of rows copies its share of the depth.
   struct NextPanel {
@@ -78,6 +89,8 @@ class PanelEmitter : protected ValueEmitter {
   };
   MatrixSource matrix_left(const Block& block, Register row);
   MatrixSource matrix_right(Register column, int tile);
+  // The rows from `row` on in such tiles, in words of two elements of depth.
+  Source pairs_of_rows(const Block& block, Register row);
 
   Source left_source(const Block& block, Register row);
   Source right_source(const Block& block, Register column, int vectors);
@@ -110,8 +123,8 @@ class PanelEmitter : protected ValueEmitter {
   std::optional<int64_t> inner_rows() const;
   void pack_right_by_columns(const Block& block, Register column, int64_t width);
   void pack_right_by_depth(const Block& block, Register column, int vectors);
-  enum class TileOrder : uint8_t { rows_of_depth, pairs_of_depth };
-  void pack_matrix_tiles(ValueId id, AxisId axis, Extent range, Extent depth, PanelSource source, TileOrder order, Register panel);
+  bool in_whole_tiles(AxisId axis) const;
+  void pack_matrix_tile(const MatrixPanel& panel, Register first, Register depth, int64_t depths);
   std::vector<Register> pairs_by_width(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
   std::vector<Register> pairs_by_depth(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
   Register bf16_bits(ValueId id);

@@ -2,6 +2,7 @@
 
 #include <llvm/IR/Function.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 namespace einc {
 
@@ -80,16 +81,32 @@ RegisterBlock::Sums RegisterBlock::multiply_in_phases(NarrowOperand& narrow, Wid
   });
 }
 
+RegisterBlock::Sums RegisterBlock::multiply_in_groups(NarrowOperand& narrow, WideOperand& wide, Register count, int64_t steps, int unroll,
+                                                      int64_t apart, Sums sums) const {
+  return loop(narrow, wide, count, std::move(sums), [&](Register, Sums now) {
+    now = multiply(narrow, wide, b.getInt64(static_cast<uint64_t>(steps)), unroll, std::move(now));
+    narrow.base = at(narrow.base, apart - narrow.depth * steps * unroll);
+    return now;
+  });
+}
+
+Register RegisterBlock::add_product(Register x, Register y, Register sum) const {
+  if (product == Product::of_elements) return b.CreateIntrinsic(llvm::Intrinsic::fma, {vector}, {x, y, sum});
+  auto* pairs = llvm::FixedVectorType::get(b.getBFloatTy(), 2 * vector->getNumElements());
+  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {}, {sum, b.CreateBitCast(x, pairs), b.CreateBitCast(y, pairs)});
+}
+
 void RegisterBlock::step(const NarrowOperand& narrow, const WideOperand& wide, int t, Sums& sums) const {
   const auto lanes = vector->getNumElements();
   std::vector<Register> columns;
-  for (int v = 0; v < vectors; ++v) columns.push_back(load(wide, t * wide.depth + int64_t{v} * lanes, v == vectors - 1 ? tail : nullptr));
+  const int64_t across = wide.across > 0 ? wide.across : lanes;
+  for (int v = 0; v < vectors; ++v) columns.push_back(load(wide, t * wide.depth + v * across, v == vectors - 1 ? tail : nullptr));
   for (int r = 0; r < rows; ++r) {
     Register x = b.CreateAlignedLoad(vector->getElementType(), at(narrow.base, t * narrow.depth + r * narrow.row), element_align);
     Register everywhere = b.CreateVectorSplat(lanes, x);
     for (int v = 0; v < vectors; ++v) {
       Register& sum = sums[static_cast<size_t>(r * vectors + v)];
-      sum = b.CreateIntrinsic(llvm::Intrinsic::fma, {vector}, {everywhere, columns[static_cast<size_t>(v)], sum});
+      sum = add_product(everywhere, columns[static_cast<size_t>(v)], sum);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
+#include "runtime/cpu/cpu_features.h"
 #include "tests/support/run_cpu.h"
 
 using namespace einc;
@@ -52,7 +53,7 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class Expect { two_panels, two_panels_by_rows, rows_packed, few_depths, tiles, anything };
+enum class Expect { two_panels, two_panels_by_rows, rows_packed, few_depths, tiles, bf16_pairs, anything };
 
 void check(const Case& test, Expect expect = Expect::anything) {
   CAPTURE(test.program);
@@ -67,11 +68,17 @@ void check(const Case& test, Expect expect = Expect::anything) {
   options.cache.clear();
   if (expect == Expect::two_panels_by_rows || expect == Expect::rows_packed)
     options.processor = native_processor(), options.processor->level2_bytes = 64 << 10;
+  if (expect == Expect::bf16_pairs) {
+    options.processor = native_processor();
+    options.processor->matrix_tiles = false, options.processor->bf16_pairs = has_cpu_feature("avx512bf16");
+  }
   const CpuProgram program(graph, test.dims, options);
   if (expect != Expect::anything) {
     const auto& functions = program.lowered().lowered.functions;
     CHECK(std::any_of(functions.begin(), functions.end(), [&](const PlannedKernel& f) {
       if (!f.tiles || expect == Expect::tiles) return f.tiles.has_value();
+      if (expect == Expect::bf16_pairs)
+        return f.tiles->microkernel == (options.processor->bf16_pairs ? Microkernel::bf16_pairs : Microkernel::vectors);
       if (expect == Expect::rows_packed) return f.tiles->left == PanelSource::by_width;
       if (expect == Expect::few_depths) return f.tiles->block_depth <= 32 && f.tiles->block_depth < f.tiles->depths();
       return f.tiles->right_panels == 2 && (expect == Expect::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
@@ -156,21 +163,30 @@ TEST_CASE("contractions: a left operand that is packed by its rows") {
     for (const int64_t k : {5, 16, 100}) check({product(kLayouts[1], "f16"), {{"m", m}, {"n", 64}, {"k", k}}}, Expect::rows_packed);
 }
 
-// Where the processor multiplies tiles of bf16: their tails along each axis, and sums in blocks of depth.
-TEST_CASE("contractions: bf16") {
+// Where the processor multiplies tiles of bf16, or pairs of them: tails along each axis, sums in blocks of depth and in parts of them, and
+// panels that are packed while others are multiplied.
+void check_bf16(Expect expect) {
   constexpr int64_t kSizes[][3] = {{17, 63, 65}, {64, 96, 64}, {33, 50, 1030}, {16, 16, 32}, {100, 31, 33}, {70, 300, 64}};
   for (const Layout& layout : kLayouts)
-    for (const auto& [m, n, k] : kSizes) check({product(layout, "bf16"), {{"m", m}, {"n", n}, {"k", k}}}, Expect::tiles);
+    for (const auto& [m, n, k] : kSizes) check({product(layout, "bf16"), {{"m", m}, {"n", n}, {"k", k}}}, expect);
   for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]}) {
-    check({product(layout, "bf16", "x / 64 + c"), {{"m", 40}, {"n", 70}, {"k", 4200}}}, Expect::tiles);
-    check({product(layout, "bf16", "gelu_tanh(x / 8 + c) * d"), {{"m", 63}, {"n", 65}, {"k", 96}}}, Expect::tiles);
+    check({product(layout, "bf16", "x / 64 + c"), {{"m", 40}, {"n", 70}, {"k", 4200}}}, expect);
+    check({product(layout, "bf16", "gelu_tanh(x / 8 + c) * d"), {{"m", 63}, {"n", 65}, {"k", 96}}}, expect);
   }
-  check(
-      {"dim g, m, n, k\ninput a: bf16[g m k]\ninput b: bf16[k 3 g n]\nq = einsum(a, b, \"b s k, k t h d -> t b h s d\")\noutput y = "
-       "q[t = 1]\n",
-       {{"g", 2}, {"m", 32}, {"n", 20}, {"k", 48}}});
+  check({"dim g, m, n, k\ninput a: bf16[g m k]\ninput b: bf16[k 3 g n]\nq = einsum(a, b, \"b s k, k t h d -> t b h s d\")\noutput y = "
+         "q[t = 1]\n",
+         {{"g", 2}, {"m", 32}, {"n", 20}, {"k", 48}}},
+        expect);
   check({"dim m, n, k\ninput a: bf16[m k]\ninput b: bf16[n k]\noutput y = einsum(exp(a), exp(b), \"m k, n k -> m n\") / 64\n",
-         {{"m", 40}, {"n", 40}, {"k", 40}}});
+         {{"m", 40}, {"n", 40}, {"k", 40}}},
+        expect);
+}
+
+TEST_CASE("contractions: bf16") { check_bf16(Expect::tiles); }
+
+TEST_CASE("contractions: bf16 in pairs") {
+  check_bf16(Expect::bf16_pairs);
+  for (const int64_t m : {4, 5, 8, 15}) check({product(kLayouts[0], "bf16"), {{"m", m}, {"n", 200}, {"k", 70}}}, Expect::bf16_pairs);
 }
 
 TEST_CASE("contractions: epilogues") {

@@ -30,5 +30,10 @@ TEST_CASE("code for this processor runs on this processor, and a lesser one asks
   CHECK(old->required_features().find("avx512") == std::string::npos);
   CHECK(CpuTarget::named("x86-64-v4")->processor().vector_bits == 512);
   CHECK(!CpuTarget::named("x86-64-v2").has_value());
+  for (const char* cpu : {"cooperlake", "znver4"})
+    CHECK((CpuTarget::named(cpu)->processor().bf16_pairs && !CpuTarget::named(cpu)->processor().matrix_tiles));
+  for (const char* cpu : {"sapphirerapids", "graniterapids"})
+    CHECK((CpuTarget::named(cpu)->processor().matrix_tiles && !CpuTarget::named(cpu)->processor().bf16_pairs));
+  CHECK(!CpuTarget::named("x86-64-v4")->processor().bf16_pairs);
   CHECK(!CpuTarget::named("no-such-processor").has_value());
 }
