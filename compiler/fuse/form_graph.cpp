@@ -6,6 +6,7 @@
 #include "compiler/fuse/library_layouts.h"
 #include "compiler/fuse/narrow_products.h"
 #include "compiler/fuse/orient_operands.h"
+#include "compiler/fuse/store_concatenated.h"
 #include "compiler/lower/divide_attention.h"
 #include "runtime/base/failure.h"
 
@@ -101,6 +102,7 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   if (fusion.target.pads_rows) pad_rows(formed.bound, roots, fusion.target);
   formed.list = form_kernels(formed.bound, roots, fusion);
   if (fusion.target.divides_attention) divide_attention(formed.list);
+  if (fusion.target.stores_concatenated) store_concatenated(formed.bound, roots, formed.list);
   formed.plan = plan_buffers(formed.bound, formed.list, roots, mode);
   return formed;
 }

@@ -20,6 +20,7 @@ struct KernelTarget {
   // A kernel that goes over a value also reduces it whole, where both read it: what is stored on the way is divided among the parts.
   bool divides_stores = false;
   bool divides_attention = false;  // what it sums over keys and what it sums over rows are two kernels
+  bool stores_concatenated = false;  // by the attention kernels that make what is put side by side
   // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory:
   // values in between are laid out so that it can.
   std::optional<int64_t> library_products;

@@ -118,7 +118,9 @@ struct CudaExecutable {
   std::map<uint32_t, std::string> attention_refusals{};  // why a plug-in does not take a launch's
   int64_t workspace_bytes = 0;                           // of cuBLASLt and the plug-in, besides program.memory_bytes
   // Of buffers that do not lie row-major: their axes as they lie in memory, outermost first.
-  std::map<uint32_t, std::vector<int>> orders;
+  std::map<uint32_t, std::vector<int>> orders{};
+  // By launch: buffers of which it makes a part, and a later one the rest.
+  std::map<uint32_t, std::vector<uint32_t>> unfinished{};
 };
 
 }  // namespace einc

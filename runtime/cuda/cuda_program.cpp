@@ -101,7 +101,7 @@ class CudaRunner : public Runner {
     const WatchedRun run{
         executor.program(), values,
         [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on, CudaExecutor::Products::apart); },
-        parts_[part]->orders};
+        parts_[part]->orders, parts_[part]->unfinished};
     return einc::find_fault(run, checked_numbers(info_, part, executor.program()), what);
   }
 

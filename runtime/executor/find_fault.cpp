@@ -71,10 +71,15 @@ class Finder {
     return worst;
   }
 
+  bool is_unfinished(size_t launch, uint32_t buffer) const {
+    const auto found = watched_.unfinished.find(static_cast<uint32_t>(launch));
+    return found != watched_.unfinished.end() && std::ranges::find(found->second, buffer) != found->second.end();
+  }
+
   void look(size_t launch) {
     std::vector<Input>& inputs = inputs_.emplace_back();
     for (const uint32_t b : program_.launches[launch].buffers) {
-      if (b >= program_.buffers.size()) continue;
+      if (b >= program_.buffers.size() || is_unfinished(launch, b)) continue;
       const Held before = held_[b];
       if (before.kind != Kind::finite) inputs.push_back({b, before});
       held_[b] = scan(b);

@@ -18,6 +18,8 @@ struct WatchedRun {
   std::function<void(const std::function<bool(size_t launch)>& goes_on)> run;
   // Of buffers that do not lie row-major: their axes as they lie, outermost first.
   std::map<uint32_t, std::vector<int>> orders = {};
+  // By launch: buffers of which it makes a part, and a later one the rest.
+  std::map<uint32_t, std::vector<uint32_t>> unfinished = {};
 };
 
 // Runs the program launch by launch as far as a buffer that it makes and goes back from there over what is not finite. Values of -inf that

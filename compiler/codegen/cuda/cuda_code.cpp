@@ -57,6 +57,7 @@ class Maker {
     for (size_t f = 0; f < functions_.size(); ++f) name_function(f);
     const std::vector<TouchedBuffer> touched = touched_by(attention, program);
     for (const TouchedBuffer& t : touched) program.launches[t.launch].buffers.push_back(t.buffer);
+    note_unfinished(list);
     join_launches(out_, written_);
     out_.fused = find_fused_products(out_, graph_, list, written_);
     for (const TouchedBuffer& t : touched) program.launches[t.launch].buffers.pop_back();
@@ -137,6 +138,20 @@ class Maker {
     for (const BufferUse& use : kernel.buffers) written.push_back(use.access != BufferAccess::read);
   }
 
+  // A value that several launches make is whole after the last of them.
+  void note_unfinished(const KernelList& list) {
+    std::map<uint32_t, uint32_t> maker;
+    for (uint32_t l = 0; l < list.kernels.size(); ++l)
+      for (size_t i = 0; i < list.kernels[l].buffers.size(); ++i) {
+        if (list.kernels[l].kernel->buffers[i].access == BufferAccess::read || !list.kernels[l].buffers[i].valid()) continue;
+        const uint32_t buffer = out_.program.launches[l].buffers[i];
+        const auto [known, first] = maker.try_emplace(buffer, l);
+        if (first || known->second == l) continue;
+        out_.unfinished[known->second].push_back(buffer);
+        known->second = l;
+      }
+  }
+
   void note_orders(const GraphKernel& k, const Launch& launch) {
     if (graph_.order.empty()) return;
     for (size_t i = 0; i < k.buffers.size(); ++i) {
@@ -182,7 +197,7 @@ KernelTarget cuda_target(int64_t library_products) {
   KernelTarget target;
   target.keeps_rows = false;  // in registers
   target.divides_stores = target.pads_rows = target.compares_positions = target.overwrites_rows = true;
-  target.divides_attention = true;
+  target.divides_attention = target.stores_concatenated = true;
   target.column_sums = kColumnSums;
   target.library_products = library_products;
   target.divide_rows = {.points = 264, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 2048};

@@ -39,6 +39,26 @@ TEST_CASE("cuda: attention, masks and what else is made of scores") {
   for (const char* mask : kMasks) check(program(kLayouts[1], mask), sizes(50, 50, 16, 16));
 }
 
+TEST_CASE("cuda: attention's gradients lie where they are put side by side") {
+  const std::pair<const char*, const char*> layouts[] = {
+      {"three b h q d", "[b h k d]"}, {"b q three h d", "[b k h d]"}, {"b h q three d", "[b h k d]"}};
+  for (const auto& [layout, keys] : layouts) {
+    const std::string order = keys == std::string("[b h k d]") ? "b h q d" : "b q h d", of_keys = std::string(keys).substr(1, 7);
+    const std::string text = fmt::format(
+        "dim b = 2, q = 33, k = q, h = 3, d = 16, f = 24\ninput x: [b q f]\nparam w: [f three=3 h d] ~ normal(std = 1)\n"
+        "p = einsum(x, w, \"b q f, f three h d -> {}\")\nm = p[three = 0]\nn: {} = p[three = 1]\nv: {} = p[three = 2]\n"
+        "s = einsum(m, n, \"{}, {} -> b h q k\")\nw2 = softmax(where(iota(k) <= iota(q), s, -inf), k)\n"
+        "y = einsum(w2, v, \"b h q k, {} -> b h q d\")\nloss = sum(y * y)\nminimize loss using sgd(lr = 0.1)\n",
+        layout, keys, keys, order, of_keys, of_keys);
+    const Bindings dims{{"q", 33}};
+    check(text, dims);
+    const auto program = compile_for_cuda(finished(compile_text(text, dims)), dims, {});
+    for (const GraphKernel& k : program->list.kernels)
+      for (NodeId id : k.group.members) CHECK(program->bound[id].op != Op::concat);
+    CHECK(program->executable.unfinished.size() == 1);
+  }
+}
+
 TEST_CASE("cuda: attention, small floats") {
   check(program(kLayouts[1], kCausal, "bf16"), sizes(33, 33, 16, 20), 0.03);
   check(program(kPlain, kCausal, "f16"), sizes(33, 33, 16, 20), 0.004);
