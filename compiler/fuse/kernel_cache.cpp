@@ -66,7 +66,7 @@ void store_points_first(Kernel& kernel) {
   }
 }
 
-// A product of matrices, whose depth a library divides.
+// A product of matrices, whose depth a library divides itself.
 bool is_product(Kernel kernel) {
   find_contraction(kernel);
   return kernel.contraction && !kernel.contraction->rows.empty() && !kernel.contraction->columns.empty();
@@ -128,7 +128,12 @@ std::vector<DividedKernel> KernelCache::divide(Entry& entry) const {
   collapse_axes(*entry.kernel);
   flatten_sums(*entry.kernel);
   KernelTarget target = target_;
-  if (target.library_products && is_product(*entry.kernel)) target.divide_rows = target.divide_columns = {.points = 0};
+  if (is_product(*entry.kernel)) {
+    if (target.library_products)
+      target.divide_rows = target.divide_columns = {.points = 0};
+    else if (trips(*entry.kernel, bits(entry.kernel->outer)) >= target.divide_rows.points)
+      target.divide_rows = target.divide_columns = target.divide_products;
+  }
   return divide_reductions(std::move(*entry.kernel), target);
 }
 

@@ -17,9 +17,11 @@ struct DivideLimits {
 struct KernelTarget {
   bool keeps_rows = true;                        // what two stages need along a row is kept in a thread's scratch
   DivideLimits divide_rows{}, divide_columns{};  // of what lies side by side along the reduced loops, or along others
+  // Of products of matrices with more points than those, which are few tiles of sums.
+  DivideLimits divide_products{.points = 1024, .elements = 1 << 22, .most_parts = 64, .enough_parts = 16};
   // A kernel that goes over a value also reduces it whole, where both read it: what is stored on the way is divided among the parts.
   bool divides_stores = false;
-  bool divides_attention = false;  // what it sums over keys and what it sums over rows are two kernels
+  bool divides_attention = false;    // what it sums over keys and what it sums over rows are two kernels
   bool stores_concatenated = false;  // by the attention kernels that make what is put side by side
   // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory:
   // values in between are laid out so that it can.

@@ -25,6 +25,8 @@ const Case kDivided[] = {
     {"dim a\ninput x: f32[a]\noutput y = logsumexp(x, a)\n", {{"a", 131072}}},
     {"dim a\ninput x: f32[a]\noutput y = sum(softmax(x, a) * x)\n", {{"a", 131072}}},
     {"dim a, b, c\ninput x: f32[a b c]\noutput y = einsum(x, x, \"a b c, a b c -> \")\n", {{"a", 7}, {"b", 130}, {"c", 101}}},
+    {"dim a, b, k\ninput x: f32[k a]\ninput z: f32[k b]\noutput y = einsum(x, z, \"k a, k b -> a b\") * 3\n",
+     {{"a", 20}, {"b", 18}, {"k", 12000}}},
     {"dim a, b, c\ninput x: f32[a c]\ninput z: f32[b c]\noutput y = sum((x - z)^2, c)\n", {{"a", 33}, {"b", 17}, {"c", 63}}},
     {"dim a, b, c\ninput x: f32[a c]\ninput z: f32[c b]\noutput y = max(abs(x - z), c)\n", {{"a", 33}, {"b", 17}, {"c", 65}}},
 };
@@ -36,16 +38,13 @@ CpuProgram compiled(const Graph& graph, const Bindings& dims) {
   return {graph, dims, options};
 }
 
-// 16 threads at least could share what is reduced.
+// 16 threads at least could share what is reduced; what products are worth that is more.
 void check_divided(const Kernel& kernel) {
-  int64_t points = 1;
-  for (AxisId a : kernel.outer) points *= kernel.extent(a);
-  if (points >= 16) return;
-  for (const Stage& stage : kernel.stages) {
-    int64_t elements = points;
-    for (AxisId a : stage.axes) elements *= kernel.extent(a);
-    CHECK((stage.reductions.empty() || elements <= 65536));
-  }
+  const bool product = kernel.contraction && !kernel.contraction->rows.empty() && !kernel.contraction->columns.empty();
+  const int64_t points = trips(kernel, bits(kernel.outer));
+  if (points >= (product ? 1024 : 16)) return;
+  for (const Stage& stage : kernel.stages)
+    CHECK((stage.reductions.empty() || points * trips(kernel, bits(stage.axes)) <= (product ? 1 << 22 : 65536)));
 }
 
 std::vector<double> run_on(int threads, const CpuProgram& program, const TensorMap& inputs) {
