@@ -78,6 +78,8 @@ std::string tiles(const TiledContraction& t) {
   text += fmt::format("  left operand {}; right operand {}\n", source_text(t.left, "rows"), source_text(t.right, "columns"));
   text += fmt::format("  blocks of {} rows, {} columns, depth {}", std::min(t.block_rows, t.rows()), std::min(t.block_columns, t.columns()),
                       t.block_depth);
+  if (t.microkernel == Microkernel::matrix_tiles && t.cached_depth < t.block_depth)
+    text += fmt::format(" multiplied in parts of {}", t.cached_depth);
   if (t.right != PanelSource::in_place) text += fmt::format("; right panels of {} columns", t.panel_columns());
   if (t.right_panels == 2) text += ", one filled while the other is read";
   text += fmt::format("\n  {} parts for threads: tiles of {}{}\n", t.domain(), t.shared == SharedAxis::rows ? "rows" : "columns",

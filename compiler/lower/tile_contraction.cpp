@@ -173,6 +173,16 @@ class Tiler {
       t_.left = PanelSource::in_place;
     t_.panel_tiles = static_cast<int>(divide_up(std::min(kPanelColumns, t_.columns()), t_.tile_columns()));
     choose_matrix_blocks();
+    choose_cached_depth();
+  }
+
+  // Left tiles pass by a right one that the first cache keeps: where it does not hold all of the block's depth, a part of it that leaves
+  // room for those.
+  void choose_cached_depth() {
+    const int64_t bytes_of_depth = t_.tile_columns() * bytes_of(DType::bf16);
+    t_.cached_depth = t_.block_depth;
+    if (t_.block_depth * bytes_of_depth > processor_.level1_bytes)
+      t_.cached_depth = even_blocks(t_.block_depth, processor_.level1_bytes * 5 / 6 / bytes_of_depth, TiledContraction::kTileDepth);
   }
 
   // Results that leave the caches: memory need not be read where whole lines are written.
@@ -371,7 +381,10 @@ int64_t TiledContraction::right_elements() const {
   return right == PanelSource::in_place ? 0 : round_up(block_depth, lanes) * tile_columns();
 }
 
-int64_t TiledContraction::partial_elements() const { return depth_in_blocks() ? block_rows * block_columns : 0; }
+int64_t TiledContraction::partial_elements() const {
+  if (!sums_in_parts()) return 0;
+  return block_rows * (depth_in_blocks() ? block_columns : tile_columns());
+}
 
 int64_t TiledContraction::scratch_bytes() const {
   return (round_up(left_elements(), lanes) + right_panels * right_elements() + partial_elements()) * bytes_of(dtype);

@@ -25,6 +25,7 @@ struct TiledContraction {
   int lanes = 1;  // of a vector
   int tile_rows = 1, tile_vectors = 1;
   int64_t block_rows = 1, block_columns = 1, block_depth = 1;
+  int64_t cached_depth = 1;  // of matrix tiles: parts of a block's depth, in each of which the first cache keeps a right tile
   PanelSource left = PanelSource::in_place, right = PanelSource::in_place;
   int right_panels = 1;                  // two where one is filled while the other is read
   int panel_tiles = 1;                   // tiles of columns in a right panel
@@ -39,6 +40,8 @@ struct TiledContraction {
   int64_t panel_columns() const { return panel_tiles * tile_columns(); }
   int64_t domain() const { return batches * parts; }
   bool depth_in_blocks() const { return block_depth < depths(); }
+  // Whether a thread keeps sums in memory until their depth is done.
+  bool sums_in_parts() const { return (microkernel == Microkernel::matrix_tiles ? cached_depth : block_depth) < depths(); }
   // Panels of bf16 lie in tiles of 16 rows or columns and 32 depths, which matrix tiles are loaded from.
   bool panels_in_tiles() const { return microkernel != Microkernel::vectors; }
   // Of such a panel: its depth in whole tiles.
@@ -47,7 +50,7 @@ struct TiledContraction {
   // not share their places in the first cache.
   int64_t left_pitch() const;
 
-  // Thread's own memory, in elements of dtype: the left panel, one right panel, the sums of a block whose depth is not done yet.
+  // Thread's own memory, in elements of dtype: the left panel, one right panel, the sums whose depth is not done yet.
   int64_t left_elements() const, right_elements() const, partial_elements() const;
   int64_t scratch_bytes() const;
 };

@@ -235,23 +235,27 @@ class ContractionEmitter : PanelEmitter {
   // A tile's results are made of its sums while the next tile is multiplied: what it takes to move and store them is then not waited for.
   void matrix_block(const Block& block) {
     pack_left(block);
-    llvm::AllocaInst* slot = t_.depth_in_blocks() ? nullptr : tile_slot();
+    llvm::AllocaInst* slot = t_.sums_in_parts() ? nullptr : tile_slot();
     for_loop(block.columns.begin, block.columns.end, i64(t_.panel_columns()), [&](Register first) {
       const Extent panel{first, smaller(b_.CreateAdd(first, i64(t_.panel_columns())), block.columns.end)};
       pack_matrix_panel(right_panel(panel, block.depth));
       tiles(panel, t_.tile_columns(), t_.columns(), [&](Register column, int64_t width) {
-        const MatrixColumns columns{first, column, width, slot};
-        tiles(block.rows, t_.tile_rows, t_.rows(),
-              [&](Register row, int64_t count) { matrix_tile(block, columns, row, static_cast<int>(count)); });
-        finish_last(block, columns);
+        pieces(block.depth, t_.cached_depth, t_.depths(), [&](Extent depth) {
+          const MatrixColumns columns{first, column, width, depth, slot};
+          tiles(block.rows, t_.tile_rows, t_.rows(),
+                [&](Register row, int64_t count) { matrix_tile(block, columns, row, static_cast<int>(count)); });
+          finish_last(block, columns);
+        });
       });
     });
   }
 
-  // The columns of a tile, the first ones of its right panel, and where sums lie that are done with at once.
+  // The first columns of a right panel and of a tile, the part of the block's depth that is multiplied, and where sums lie that are done
+  // with at once.
   struct MatrixColumns {
     Register panel, first;
     int64_t width;
+    Extent depth;
     llvm::AllocaInst* slot;
   };
 
@@ -265,8 +269,8 @@ class ContractionEmitter : PanelEmitter {
           visit(2 * r + c, b_.CreateConstGEP1_64(b_.getInt8Ty(), sums, static_cast<uint64_t>(r * kTileRows * pitch + c * kLine)));
     };
     each_sum([&](int tile, Register) { matrix_.clear(tile); });
-    if (t_.depth_in_blocks())
-      if_then(b_.CreateICmpSGT(block.depth.begin, i64(0)),
+    if (t_.sums_in_parts())
+      if_then(b_.CreateICmpSGT(columns.depth.begin, i64(0)),
               [&] { each_sum([&](int tile, Register from) { matrix_.load(tile, from, pitch); }); });
     multiply_tiles(block, columns, row, count, across);
     if_then(b_.CreateICmpSGT(row, block.rows.begin), [&] { finish(block, columns, b_.CreateSub(row, i64(t_.tile_rows)), t_.tile_rows); });
@@ -276,13 +280,14 @@ class ContractionEmitter : PanelEmitter {
 
   Register sums_at(const Block& block, const MatrixColumns& columns, Register row) {
     if (columns.slot) return columns.slot;
-    return at(partial_, b_.CreateAdd(times(b_.CreateSub(columns.first, block.columns.begin), t_.block_rows),
-                                     times(b_.CreateSub(row, block.rows.begin), t_.tile_columns())));
+    Register place = times(b_.CreateSub(row, block.rows.begin), t_.tile_columns());
+    if (t_.depth_in_blocks()) place = b_.CreateAdd(place, times(b_.CreateSub(columns.first, block.columns.begin), t_.block_rows));
+    return at(partial_, place);
   }
 
   // What is made of a tile's sums when its depth is done.
   void finish(const Block& block, const MatrixColumns& columns, Register row, int count) {
-    at_last_depth(block, [&] {
+    at_last_depth(columns, [&] {
       find_needed(kernel_.stages[1]);
       epilogue_of(sums_at(block, columns, row), t_.tile_vectors, row, count, columns.first, columns.width);
     });
@@ -295,27 +300,33 @@ class ContractionEmitter : PanelEmitter {
     if_then(b_.CreateICmpEQ(rest, i64(0)), whole_tile);
   }
 
-  void at_last_depth(const Block& block, const std::function<void()>& body) {
-    if (!t_.depth_in_blocks()) return body();
-    if_then(b_.CreateICmpEQ(block.depth.end, i64(t_.depths())), body);
+  void at_last_depth(const MatrixColumns& columns, const std::function<void()>& body) {
+    if (!t_.sums_in_parts()) return body();
+    if_then(b_.CreateICmpEQ(columns.depth.end, i64(t_.depths())), body);
   }
 
   void multiply_tiles(const Block& block, const MatrixColumns& columns, Register row, int count, int across) {
     const int down = (count + kTileRows - 1) / kTileRows;
-    const MatrixSource left = matrix_left(block, row);
+    constexpr int64_t kDepth = TiledContraction::kTileDepth;
+    Register first_step = b_.CreateUDiv(b_.CreateSub(columns.depth.begin, block.depth.begin), i64(kDepth));
+    const auto of_part = [&](MatrixSource source) {
+      source.base = b_.CreateGEP(b_.getInt8Ty(), source.base, times(first_step, source.next));
+      return source;
+    };
     Register in_panel = b_.CreateSub(columns.first, columns.panel);
-    const MatrixSource right[] = {matrix_right(in_panel, 0), matrix_right(in_panel, 1)};
-    Register steps = b_.CreateUDiv(b_.CreateAdd(b_.CreateSub(block.depth.end, block.depth.begin), i64(TiledContraction::kTileDepth - 1)),
-                                   i64(TiledContraction::kTileDepth));
+    const MatrixSource left = of_part(matrix_left(block, row));
+    const MatrixSource right[] = {of_part(matrix_right(in_panel, 0)), of_part(matrix_right(in_panel, 1))};
+    Register depth = b_.CreateSub(columns.depth.end, columns.depth.begin);
+    Register steps = b_.CreateUDiv(b_.CreateAdd(depth, i64(kDepth - 1)), i64(kDepth));
     const int64_t below = t_.left == PanelSource::in_place ? kTileRows * left.pitch : t_.tile_depths() * kTileRows * left.pitch;
     const int64_t rows_per_step = (count + last_steps() - 1) / last_steps();
     for_loop(i64(0), steps, i64(1), [&](Register step) {
       Register left_at = b_.CreateGEP(b_.getInt8Ty(), left.base, times(step, left.next));
       for (int r = 0; r < down; ++r)
-        matrix_.load(4 + r, b_.CreateConstGEP1_64(b_.getInt8Ty(), left_at, static_cast<uint64_t>(r * below)), left.pitch);
+        matrix_.load_passing(4 + r, b_.CreateConstGEP1_64(b_.getInt8Ty(), left_at, static_cast<uint64_t>(r * below)), left.pitch);
       for (int c = 0; c < across; ++c)
         matrix_.load(6 + c, b_.CreateGEP(b_.getInt8Ty(), right[c].base, times(step, right[c].next)), right[c].pitch);
-      at_last_depth(block, [&] {
+      at_last_depth(columns, [&] {
         for (int64_t k = 0; k < rows_per_step; ++k)
           fetch_tile(b_.CreateAdd(row, smaller(b_.CreateAdd(times(step, rows_per_step), i64(k)), i64(count - 1))), columns.first);
       });
@@ -323,8 +334,8 @@ class ContractionEmitter : PanelEmitter {
     });
   }
 
-  // Steps of the last block of depth.
-  int64_t last_steps() const { return ((t_.depths() - 1) % t_.block_depth) / TiledContraction::kTileDepth + 1; }
+  // Steps of the last part of the last block of depth.
+  int64_t last_steps() const { return (t_.depths() - 1) % t_.block_depth % t_.cached_depth / TiledContraction::kTileDepth + 1; }
 
   llvm::AllocaInst* tile_slot() {
     IrBuilder entry(entry_, entry_->begin());

@@ -24,21 +24,11 @@ llvm::Value* PanelEmitter::bf16_bits(ValueId id) {
   return bf16_bits_of_rounded(b_, lanes(value(id)));
 }
 
-// What the operand reads two tiles further down the depth: neither far rows nor few bytes of each are fetched ahead by the processor.
-void PanelEmitter::fetch_below(const Scalar& load, Register depth) {
-  constexpr int64_t kAhead = int64_t{2} * kDeep;
-  axis_[t_.depth] = b_.CreateAdd(depth, i64(kAhead));
-  prefetch(b_, element(load.slot, place_of(load.index).scalar), Prefetch::into_first);
-  axis_[t_.depth] = depth;
-}
-
 // The same of two depths: lane k of the first, then of the second, and so on.
 llvm::Value* PanelEmitter::bf16_pairs(ValueId id, AxisId axis, Register mask, Register depth, int64_t count) {
   std::vector<Register> rounded, exact;
-  const Scalar* load = largest_load(t_, id);
   for (int64_t d = 0; d < count; ++d) {
     axis_[t_.depth] = b_.CreateAdd(depth, i64(d));
-    if (load) fetch_below(*load, axis_[t_.depth]);
     lanes_along(axis, kWide, mask, [&] {
       if (Register x = before_rounding(id)) {
         x = splat(b_, x, lanes_);
@@ -85,13 +75,6 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_width(ValueId id, AxisId axis, 
 std::vector<llvm::Value*> PanelEmitter::pairs_by_depth(ValueId id, AxisId axis, Register first, Register depth, int64_t depths) {
   axis_[t_.depth] = depth;
   std::vector<Register> rows;
-  const Scalar* load = largest_load(t_, id);
-  const int64_t bytes = load ? kDeep * bytes_of(kernel_.buffers[load->slot].dtype) : 0;
-  for (int i = 0; load && i < kWide; ++i) {
-    axis_[axis] = b_.CreateAdd(first, i64(i));
-    for (int64_t at = 0; at < bytes; at += kLine) fetch_below(*load, b_.CreateAdd(depth, i64(at * kDeep / bytes)));
-  }
-  axis_[t_.depth] = depth;
   lanes_along(t_.depth, kDeep, first_lanes(kDeep, depths), [&] {
     for (int i = 0; i < kWide; ++i) {
       Register place = b_.CreateAdd(first, i64(i));

@@ -128,7 +128,6 @@ class PanelEmitter : protected ValueEmitter {
   std::vector<Register> pairs_by_width(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
   std::vector<Register> pairs_by_depth(ValueId id, AxisId axis, Register first, Register depth, int64_t depths);
   Register bf16_bits(ValueId id);
-  void fetch_below(const Scalar& load, Register depth);
   Register bf16_pairs(ValueId id, AxisId axis, Register mask, Register depth, int64_t count);
   void pack_right(const Block& block, Register column, int64_t width);
   int64_t depths_per_phase() const;

@@ -29,6 +29,10 @@ void MatrixTiles::load(int tile, llvm::Value* from, int64_t pitch) const {
   b.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {number_of(b, tile), from, stride(b, pitch)});
 }
 
+void MatrixTiles::load_passing(int tile, llvm::Value* from, int64_t pitch) const {
+  b.CreateIntrinsic(llvm::Intrinsic::x86_tileloaddt164, {}, {number_of(b, tile), from, stride(b, pitch)});
+}
+
 void MatrixTiles::store(int tile, llvm::Value* to, int64_t pitch) const {
   b.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {}, {number_of(b, tile), to, stride(b, pitch)});
 }

@@ -16,6 +16,8 @@ struct MatrixTiles {
   void clear(int tile) const;
   // Rows `pitch` bytes apart.
   void load(int tile, llvm::Value* from, int64_t pitch) const;
+  // The same of what need not stay in the first cache.
+  void load_passing(int tile, llvm::Value* from, int64_t pitch) const;
   void store(int tile, llvm::Value* to, int64_t pitch) const;
   // sums[2 * row + column] += left[row] * right[column], for the first `down` rows and `across` columns of tiles.
   void multiply(int down, int across) const;

@@ -171,6 +171,7 @@ void check_bf16(Expect expect) {
     for (const auto& [m, n, k] : kSizes) check({product(layout, "bf16"), {{"m", m}, {"n", n}, {"k", k}}}, expect);
   for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]}) {
     check({product(layout, "bf16", "x / 64 + c"), {{"m", 40}, {"n", 70}, {"k", 4200}}}, expect);
+    check({product(layout, "bf16"), {{"m", 70}, {"n", 100}, {"k", 800}}}, expect);
     check({product(layout, "bf16", "gelu_tanh(x / 8 + c) * d"), {{"m", 63}, {"n", 65}, {"k", 96}}}, expect);
   }
   check({"dim g, m, n, k\ninput a: bf16[g m k]\ninput b: bf16[k 3 g n]\nq = einsum(a, b, \"b s k, k t h d -> t b h s d\")\noutput y = "
