@@ -138,11 +138,11 @@ class Tiler {
   bool multiplies_bf16() const {
     const std::vector<Scalar>& values = t_.kernel.values;
     return t_.lanes == TiledContraction::kTileRows && t_.dtype == DType::f32 && values[left()].dtype == DType::bf16 &&
-           values[right()].dtype == DType::bf16 && t_.columns() >= TiledContraction::kTileRows &&
+           values[right()].dtype == DType::bf16 && t_.rows() >= kRowsToConvertFor && t_.columns() >= TiledContraction::kTileRows &&
            t_.depths() >= TiledContraction::kTileDepth;
   }
-  bool suits_matrix_tiles() const { return processor_.matrix_tiles && multiplies_bf16() && t_.rows() >= TiledContraction::kTileRows; }
-  bool suits_bf16_pairs() const { return processor_.bf16_pairs && multiplies_bf16() && t_.rows() >= kRowsToConvertFor; }
+  bool suits_matrix_tiles() const { return processor_.matrix_tiles && multiplies_bf16(); }
+  bool suits_bf16_pairs() const { return processor_.bf16_pairs && multiplies_bf16(); }
 
   void choose_bf16_sources() {
     t_.left = unit_axis(left()) == t_.depth ? PanelSource::by_depth : PanelSource::by_width;

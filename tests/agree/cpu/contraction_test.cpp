@@ -53,7 +53,7 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class Expect { two_panels, two_panels_by_rows, rows_packed, few_depths, tiles, bf16_pairs, anything };
+enum class Expect { two_panels, two_panels_by_rows, rows_packed, few_depths, tiles, bf16_pairs, matrix_tiles, anything };
 
 void check(const Case& test, Expect expect = Expect::anything) {
   CAPTURE(test.program);
@@ -79,6 +79,7 @@ void check(const Case& test, Expect expect = Expect::anything) {
       if (!f.tiles || expect == Expect::tiles) return f.tiles.has_value();
       if (expect == Expect::bf16_pairs)
         return f.tiles->microkernel == (options.processor->bf16_pairs ? Microkernel::bf16_pairs : Microkernel::vectors);
+      if (expect == Expect::matrix_tiles) return (f.tiles->microkernel == Microkernel::matrix_tiles) == native_processor().matrix_tiles;
       if (expect == Expect::rows_packed) return f.tiles->left == PanelSource::by_width;
       if (expect == Expect::few_depths) return f.tiles->block_depth <= 32 && f.tiles->block_depth < f.tiles->depths();
       return f.tiles->right_panels == 2 && (expect == Expect::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
@@ -181,14 +182,13 @@ void check_bf16(Expect expect) {
   check({"dim m, n, k\ninput a: bf16[m k]\ninput b: bf16[n k]\noutput y = einsum(exp(a), exp(b), \"m k, n k -> m n\") / 64\n",
          {{"m", 40}, {"n", 40}, {"k", 40}}},
         expect);
+  for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]})
+    for (const int64_t m : {4, 5, 8, 15}) check({product(layout, "bf16"), {{"m", m}, {"n", 200}, {"k", 70}}}, expect);
 }
 
-TEST_CASE("contractions: bf16") { check_bf16(Expect::tiles); }
+TEST_CASE("contractions: bf16") { check_bf16(Expect::matrix_tiles); }
 
-TEST_CASE("contractions: bf16 in pairs") {
-  check_bf16(Expect::bf16_pairs);
-  for (const int64_t m : {4, 5, 8, 15}) check({product(kLayouts[0], "bf16"), {{"m", m}, {"n", 200}, {"k", 70}}}, Expect::bf16_pairs);
-}
+TEST_CASE("contractions: bf16 in pairs") { check_bf16(Expect::bf16_pairs); }
 
 TEST_CASE("contractions: epilogues") {
   for (const Layout& layout : {kLayouts[0], kLayouts[2], kLayouts[4]})
