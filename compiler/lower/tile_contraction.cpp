@@ -209,10 +209,11 @@ class Tiler {
                        [&](const Affine::Term& t) { return t.axis == t_.column || t.coefficient * size % kLine == 0; });
   }
 
-  // Long sums in blocks of depth, so that many rows share each panel of the right operand that is packed: cycles of what is packed
-  // again for each block of rows or columns, against what sums in parts take to be kept.
+  // Long sums in blocks of depth, so that many rows share each panel of the right operand that is packed and that panel stays in the
+  // second cache: cycles of what is packed again for each block of rows or columns, against what sums in parts take to be kept.
   void choose_matrix_blocks() {
-    constexpr int64_t kBf16 = 2, kDepths[] = {4096, 2048, 1024, 512};
+    constexpr double kPartCycles = 8;
+    constexpr int64_t kBf16 = 2, kDepths[] = {1024, 512};
     const double m = static_cast<double>(t_.rows()), n = static_cast<double>(t_.columns()), k = static_cast<double>(t_.depths());
     double best = 0;
     for (const int64_t deepest : kDepths) {
@@ -224,7 +225,7 @@ class Tiler {
       const auto blocks = [](int64_t extent, int64_t size) { return static_cast<double>(divide_up(extent, size)); };
       const double right_cycles = k * n * blocks(t_.rows(), rows) * packing_cycles(t_.right, right()),
                    left_cycles = k * m * blocks(t_.columns(), columns) * packing_cycles(t_.left, left()),
-                   parts = m * n * (blocks(t_.depths(), depth) - 1) * 3;
+                   parts = m * n * (blocks(t_.depths(), depth) - 1) * kPartCycles;
       if (best == 0 || right_cycles + left_cycles + parts < best)
         best = right_cycles + left_cycles + parts, t_.block_depth = std::min(depth, t_.depths()), t_.block_rows = rows,
         t_.block_columns = columns;
