@@ -46,8 +46,8 @@ std::unique_ptr<const AttentionLibrary> open_any() {
 }  // namespace
 
 const AttentionLibrary* AttentionLibrary::get() {
-  static const std::unique_ptr<const AttentionLibrary> library = open_any();
-  return library.get();
+  static const AttentionLibrary* const library = open_any().release();  // to the process' end: what it stands on may be gone before statics
+  return library;
 }
 
 AttentionLibrary::AttentionLibrary(const std::string& file) {
@@ -69,6 +69,11 @@ AttentionLibrary::AttentionLibrary(const std::string& file) {
   name_ = version;
 }
 
+AttentionLibrary::~AttentionLibrary() {
+  for (const auto& [problem, plan] : plans_)
+    if (plan.plan) destroy_(plan.plan);
+}
+
 const AttentionLibrary::Plan& AttentionLibrary::plan(const einc_attention_problem& problem) const {
   const std::lock_guard lock(mutex_);
   const auto [known, fresh] = plans_.try_emplace(std::string(reinterpret_cast<const char*>(&problem), sizeof problem));
@@ -76,15 +81,16 @@ const AttentionLibrary::Plan& AttentionLibrary::plan(const einc_attention_proble
   if (!fresh) return plan;
   try {
     Gpu::get().make_current();
-    plan.plan = create_(&problem);
-    if (!plan.plan) plan.refusal = error_();
-  } catch (const RuntimeFailure& failure) {
-    plan.refusal = failure.what();
+  } catch (const RuntimeFailure&) {
+    // The library may know a GPU that is not here, and otherwise says that there is none.
   }
-  if (plan.plan)
+  plan.plan = create_(&problem);
+  if (plan.plan) {
     plan.workspace_bytes = workspace_(plan.plan);
-  else
-    fmt::print(stderr, "warning: {} refuses attention, {}: {}; einc's own kernels compute it\n", name_, to_string(problem), plan.refusal);
+    return plan;
+  }
+  plan.refusal = error_();
+  fmt::print(stderr, "warning: {} refuses attention, {}: {}; einc's own kernels compute it\n", name_, to_string(problem), plan.refusal);
   return plan;
 }
 

@@ -27,13 +27,16 @@ class AttentionLibrary {
   static const AttentionLibrary* get();
   // Throws RuntimeFailure (resource) where the file is no plug-in of this version.
   explicit AttentionLibrary(const std::string& file);
+  AttentionLibrary(const AttentionLibrary&) = delete;
+  AttentionLibrary& operator=(const AttentionLibrary&) = delete;
+  ~AttentionLibrary();
 
   // Whose attention, and which version: "cuDNN 9.19.0".
   const std::string& name() const { return name_; }
 
   // What the library says of a problem: a plan for the process' GPU, or why it has none, which is told of on standard error too.
   struct Plan {
-    const einc_attention_plan* plan = nullptr;
+    einc_attention_plan* plan = nullptr;
     size_t workspace_bytes = 0;
     std::string refusal;
   };
@@ -47,7 +50,7 @@ class AttentionLibrary {
 #undef EINC_ATTENTION_POINTER
   std::string name_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, Plan> plans_;  // by the problem's bytes; as long as the process
+  mutable std::map<std::string, Plan> plans_;  // by the problem's bytes
 };
 
 // A problem in a line: "backward bf16 16 x 12:12 heads, 1024 queries, 1024 keys, 64:64 wide, causal".

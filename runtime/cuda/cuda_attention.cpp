@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "runtime/base/hash.h"
 #include "runtime/cuda/cuda_executor.h"
@@ -31,11 +32,14 @@ void CudaExecutor::plan_attention() {
   const AttentionLibrary* library = AttentionLibrary::get();
   if (!library) return;
   std::map<size_t, size_t> part_of;
+  std::set<const AttentionLibrary::Plan*> warm;
   for (size_t a = 0; a < executable_.attention.size(); ++a) {
     const CudaAttention& call = executable_.attention[a];
     const AttentionLibrary::Plan& plan = library->plan(call.problem);
     if (!plan.plan || static_cast<int64_t>(plan.workspace_bytes) > executable_.workspace_bytes) continue;
     if (!takes_library(call, *library, plan)) continue;
+    // A library may load its kernels with the first run, which a capture forbids.
+    if (warm.insert(&plan).second) run_attention(call, *library, plan);
     attention_->emplace(a, &plan);
     for (const uint32_t l : call.parts) part_of[l] = a;
   }
@@ -56,20 +60,18 @@ bool CudaExecutor::takes_library(const CudaAttention& call, const AttentionLibra
   const std::string key = fmt::format("{}, {}: {}, as {:016x}, or own kernels {:016x}", cuda::Gpu::get().name(), library.name(),
                                       cuda::to_string(call.problem), fnv1a(steps), fnv1a(kernels));
   const auto run_library = [&] { run_attention(call, library, plan); };
-  fill_operands(call);
   const auto run_own = [&] {
     for (const uint32_t l : call.parts) launch(l, Products::apart);
   };
   const auto faster = [&] {
+    fill_operands(call);
     const double theirs = seconds(run_library), ours = seconds(run_own);
     return theirs < ours ? AlgorithmTable::Way::library : AlgorithmTable::Way::own;
   };
-  if (!always_takes_library() && AlgorithmTable::get().way_of(key, faster) != AlgorithmTable::Way::library) return false;
-  run_library();  // a library may load its kernels with the first run, which a capture forbids
-  return true;
+  return always_takes_library() || AlgorithmTable::get().way_of(key, faster) == AlgorithmTable::Way::library;
 }
 
-// What nobody has made yet, for a run that is timed or warms up.
+// What nobody has made yet, for runs that are timed.
 void CudaExecutor::fill_operands(const CudaAttention& call) {
   const auto fill = [&](const CudaAttention::Operand& operand) {
     const ExecutableBuffer& buffer = program().buffers[operand.buffer];

@@ -45,6 +45,25 @@ minimize loss using sgd(lr = 0.1)
                      l.q, l.k, l.v, l.scores, l.out, masked, dtype);
 }
 
+// Attention of 16-bit inputs with its gradients; no backward kernel of ours would keep the result.
+inline std::string step(const Layout& l, const std::string& masked, const std::string& dtype) {
+  return fmt::format(R"(
+dim b = 2, g = 2, h = 2, q, k, d, c
+input query: {6}[{0}]
+input keys: {6}[{1}]
+input values: {6}[{2}]
+input dy: {6}[{4}]
+s = einsum(query, keys, "{0}, {1} -> {3}") * rsqrt(d)
+y = einsum(softmax({5}, k), values, "{3}, {2} -> {4}")
+total = sum(y * dy)
+output dq: {6}[{0}] = cast(grad(total, query), {6})
+output dk: {6}[{1}] = cast(grad(total, keys), {6})
+output dv: {6}[{2}] = cast(grad(total, values), {6})
+output most = max(y)
+)",
+                     l.q, l.k, l.v, l.scores, l.out, masked, dtype);
+}
+
 inline double largest(const Tensor& t) {
   double most = 0;
   for (int64_t i = 0; i < t.count(); ++i) most = std::max(most, std::fabs(t.real_at(i)));

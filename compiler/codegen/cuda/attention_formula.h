@@ -52,4 +52,7 @@ class AttentionFormula {
   const Kernel& kernel_;
 };
 
+// Whether a kernel takes the numbers of these two of its buffers for nothing but exp(x - max) / sum.
+bool reads_only_probabilities(const Kernel& kernel, uint16_t max, uint16_t sum);
+
 }  // namespace einc

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/codegen/cuda/attention_formula.h"
+
 namespace einc {
 namespace {
 

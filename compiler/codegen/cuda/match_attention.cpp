@@ -1,87 +1,13 @@
 #include "compiler/codegen/cuda/match_attention.h"
 
-#include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "compiler/codegen/cuda/attention_formula.h"
+#include "compiler/codegen/cuda/attention_heads.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
 namespace {
-
-constexpr int64_t kVector = 8;  // 16-bit elements of 16 bytes
-
-// A tensor of a match: where it lies, its row axis and the axis of its head (none of numbers per row), and where its steps go.
-struct Tensor {
-  AttentionPlace place;
-  AxisId row;
-  std::optional<AxisId> inner;
-  bool of_keys;
-  einc_attention_steps* steps;
-};
-
-// The steps of a match's tensors: which of the kernel's axes are batches, which heads.
-class Heads {
- public:
-  Heads(const Kernel& kernel, const Affine& q, const Affine& k) : kernel_(kernel) {
-    std::vector<AxisId> axes = kernel.attention->batch;
-    axes.insert(axes.end(), kernel.attention->turns.begin(), kernel.attention->turns.end());
-    std::erase_if(axes, [&](AxisId a) { return kernel.extent(a) == 1; });
-    std::ranges::stable_sort(axes, [&](AxisId a, AxisId b) { return q.coefficient(a) > q.coefficient(b); });
-    for (const AxisId a : axes) (k.coefficient(a) != 0 ? shared_ : group_).push_back(a);
-  }
-
-  // Fills problem's sizes and every tensor's steps; false: the axes lie otherwise.
-  bool run(const std::vector<Tensor>& tensors, einc_attention_problem& problem) {
-    for (size_t heads = 0; heads <= shared_.size(); ++heads) {
-      const auto split = shared_.end() - static_cast<std::ptrdiff_t>(heads);
-      batch_.assign(shared_.begin(), split);
-      key_heads_.assign(split, shared_.end());
-      query_heads_ = key_heads_;
-      query_heads_.insert(query_heads_.end(), group_.begin(), group_.end());
-      if (heads == 0 && !shared_.empty() && !group_.empty()) continue;
-      if (!std::ranges::all_of(tensors, [&](const Tensor& t) { return set_steps(t); })) continue;
-      problem.batch = extent(batch_), problem.key_heads = extent(key_heads_), problem.query_heads = extent(query_heads_);
-      return true;
-    }
-    return false;
-  }
-
- private:
-  int64_t extent(const std::vector<AxisId>& axes) const {
-    int64_t count = 1;
-    for (const AxisId a : axes) count *= kernel_.extent(a);
-    return count;
-  }
-
-  // From one to the next of the points that the axes, outermost first, have together.
-  std::optional<int64_t> step(const Affine& index, const std::vector<AxisId>& axes) const {
-    for (size_t i = 0; i + 1 < axes.size(); ++i)
-      if (index.coefficient(axes[i]) != index.coefficient(axes[i + 1]) * kernel_.extent(axes[i + 1])) return std::nullopt;
-    if (axes.empty()) return 0;
-    const int64_t last = index.coefficient(axes.back());
-    return last > 0 ? std::optional(last) : std::nullopt;
-  }
-
-  bool set_steps(const Tensor& t) const {
-    const Affine& index = t.place.index;
-    const auto batch = step(index, batch_), head = step(index, t.of_keys ? key_heads_ : query_heads_);
-    if (!batch || !head) return false;
-    *t.steps = {*batch, *head, index.coefficient(t.row)};
-    uint64_t known = bits(batch_) | bits(t.of_keys ? key_heads_ : query_heads_) | bit(t.row) | (t.inner ? bit(*t.inner) : 0);
-    for (const Affine::Term& term : index.terms)
-      if (!(known >> term.axis & 1) && kernel_.extent(term.axis) > 1) return false;
-    if (!t.inner) return true;
-    const auto whole = [](int64_t elements) { return elements % kVector == 0; };
-    return index.coefficient(*t.inner) == 1 && whole(t.steps->batch) && whole(t.steps->head) && whole(t.steps->row) &&
-           whole(index.constant);
-  }
-
-  const Kernel& kernel_;
-  std::vector<AxisId> shared_, group_;  // axes of queries that keys have too, and that they lack
-  std::vector<AxisId> batch_, key_heads_, query_heads_;
-};
 
 class Matcher {
  public:
@@ -99,7 +25,7 @@ class Matcher {
     if (!q || !k || !v || !o || scores[0]->over.size() != 1 || mixes[0]->free.size() != 1) return std::nullopt;
     match.q = *q, match.k = *k, match.v = *v, match.o = *o;
     const AxisId d = scores[0]->over[0], e = mixes[0]->free[0];
-    std::vector<Tensor> tensors{
+    std::vector<AttentionTensor> tensors{
         {*q, a_.row, d, false, &p.q}, {*k, a_.key, d, true, &p.k}, {*v, a_.key, e, true, &p.v}, {*o, a_.row, e, false, &p.o}};
     for (const AttentionStep* fold : folds) {
       if (fold->stores.empty()) continue;
@@ -165,7 +91,7 @@ class Matcher {
     if (!d_q || !left || !same_keys(*mixes[0], g->k, g->d)) return std::nullopt;
     delta = *left;
     p = g->problem;
-    const std::vector<Tensor> tensors{
+    const std::vector<AttentionTensor> tensors{
         {g->q, a_.row, g->d, false, &p.q}, {g->k, a_.key, g->d, true, &p.k}, {*d_q, a_.row, mixes[0]->free[0], false, &p.d_q}};
     return finish(tensors, p) ? d_q : std::nullopt;
   }
@@ -186,13 +112,13 @@ class Matcher {
       match.q = g->q, match.k = g->k, match.v = g->v, match.d_o = g->d_o, match.max = g->max, match.sum = g->sum;
       match.d_k = *d_k, match.d_v = *d_v, match.log_sum = *delta;
       einc_attention_problem& p = match.problem;
-      const std::vector<Tensor> tensors{{g->q, a_.row, g->d, false, &p.q},
-                                        {g->k, a_.key, g->d, true, &p.k},
-                                        {g->v, a_.key, g->e, true, &p.v},
-                                        {g->d_o, a_.row, g->e, false, &p.d_o},
-                                        {*d_k, a_.key, to_k.free[0], true, &p.d_k},
-                                        {*d_v, a_.key, to_v.free[0], true, &p.d_v},
-                                        {*delta, a_.row, std::nullopt, false, &p.log_sum}};
+      const std::vector<AttentionTensor> tensors{{g->q, a_.row, g->d, false, &p.q},
+                                                 {g->k, a_.key, g->d, true, &p.k},
+                                                 {g->v, a_.key, g->e, true, &p.v},
+                                                 {g->d_o, a_.row, g->e, false, &p.d_o},
+                                                 {*d_k, a_.key, to_k.free[0], true, &p.d_k},
+                                                 {*d_v, a_.key, to_v.free[0], true, &p.d_v},
+                                                 {*delta, a_.row, std::nullopt, false, &p.log_sum}};
       return finish(tensors, p) ? std::optional(match) : std::nullopt;
     }
     return std::nullopt;
@@ -236,13 +162,13 @@ class Matcher {
 
   int64_t rows() const { return trips(kernel_, bits(a_.batch) | bits(a_.turns) | bit(a_.row)); }
 
-  bool finish(const std::vector<Tensor>& tensors, einc_attention_problem& p) const {
+  bool finish(const std::vector<AttentionTensor>& tensors, einc_attention_problem& p) const {
     const DType dtype = kernel_.buffers[tensors[0].place.buffer].dtype;
     if (dtype != DType::bf16 && dtype != DType::f16) return false;
-    for (const Tensor& t : tensors)
+    for (const AttentionTensor& t : tensors)
       if (kernel_.buffers[t.place.buffer].dtype != (t.inner ? dtype : DType::f32)) return false;
     p.dtype = dtype == DType::bf16 ? EINC_ATTENTION_BF16 : EINC_ATTENTION_F16;
-    return Heads(kernel_, tensors[0].place.index, tensors[1].place.index).run(tensors, p);
+    return set_heads(kernel_, tensors, p);
   }
 
   std::optional<AttentionPlace> load(ValueId id) const {
@@ -280,31 +206,6 @@ class Matcher {
   AttentionFormula::Probability p_;  // of the gradient
 };
 
-// Who uses each value: other values, or (kNoValue) the kernel otherwise.
-std::vector<std::vector<ValueId>> users_of(const Kernel& kernel) {
-  std::vector<std::vector<ValueId>> users(kernel.values.size());
-  const auto add = [&](ValueId used, ValueId user) {
-    if (used != kNoValue) users[used].push_back(user);
-  };
-  const auto add_index = [&](const Subscript& index, ValueId user) {
-    for (const Subscript::Dynamic& d : index.dynamic) add(d.value, user);
-  };
-  const auto add_stores = [&](const std::vector<Store>& stores) {
-    for (const Store& s : stores) add(s.value, kNoValue), add_index(s.index, kNoValue);
-  };
-  for (ValueId id = 0; id < kernel.values.size(); ++id) {
-    for (const ValueId x : kernel.values[id].operands) add(x, id);
-    add_index(kernel.values[id].index, id);
-    for (const Range& guard : kernel.values[id].guards) add_index(guard.index, id);
-  }
-  for (const Accumulation& r : kernel.reductions) add(r.value, kNoValue), add(r.position, kNoValue);
-  for (const Stage& stage : kernel.stages) add_stores(stage.stores);
-  if (kernel.contraction) add(kernel.contraction->left, kNoValue), add(kernel.contraction->right, kNoValue);
-  if (kernel.attention)
-    for (const AttentionStep& step : kernel.attention->steps) add(step.left, kNoValue), add(step.right, kNoValue), add_stores(step.stores);
-  return users;
-}
-
 bool operator==(const einc_attention_steps& a, const einc_attention_steps& b) {
   return a.batch == b.batch && a.head == b.head && a.row == b.row;
 }
@@ -329,37 +230,6 @@ std::optional<AttentionBackward> match_attention_backward(const Kernel& rows, co
   match->d_q = *d_q;
   p.d_q = of_rows.d_q;
   return match;
-}
-
-bool reads_only_probabilities(const Kernel& kernel, uint16_t max, uint16_t sum) {
-  const std::vector<std::vector<ValueId>> users = users_of(kernel);
-  const auto is_map = [&](ValueId id, MapFn fn) {
-    return id != kNoValue && kernel.values[id].kind == ScalarKind::map && kernel.values[id].fn == fn;
-  };
-  const auto is_load = [&](ValueId id, uint16_t slot) {
-    return kernel.values[id].kind == ScalarKind::load && kernel.values[id].slot == slot;
-  };
-  const auto is_weight = [&](ValueId id) {  // exp(x - max)
-    if (!is_map(id, MapFn::exp)) return false;
-    const ValueId difference = kernel.values[id].operands[0];
-    return is_map(difference, MapFn::sub) && is_load(kernel.values[difference].operands[1], max);
-  };
-  const auto is_inverse = [&](ValueId id) { return is_map(id, MapFn::div) && is_load(kernel.values[id].operands[1], sum); };
-  const auto is_probability = [&](ValueId id) {
-    if (is_inverse(id)) return is_weight(kernel.values[id].operands[0]);
-    if (!is_map(id, MapFn::mul)) return false;
-    const auto& x = kernel.values[id].operands;
-    return (is_weight(x[0]) && is_inverse(x[1])) || (is_weight(x[1]) && is_inverse(x[0]));
-  };
-  const auto all_users = [&](ValueId id, auto are) { return std::ranges::all_of(users[id], are); };
-  for (ValueId id = 0; id < kernel.values.size(); ++id) {
-    const auto subtracts = [&](ValueId user) { return is_map(user, MapFn::sub) && all_users(user, is_weight); };
-    if (is_load(id, max) && !all_users(id, subtracts)) return false;
-    if (is_load(id, sum) && !all_users(id, is_inverse)) return false;
-    if (is_weight(id) && !all_users(id, is_probability)) return false;
-    if (is_inverse(id) && !is_probability(id) && !all_users(id, is_probability)) return false;
-  }
-  return true;
 }
 
 Kernel log_sum_kernel(const Kernel& keys, const AttentionBackward& match) {

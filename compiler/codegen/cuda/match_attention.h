@@ -33,9 +33,6 @@ struct AttentionBackward {
 };
 std::optional<AttentionBackward> match_attention_backward(const Kernel& rows, const Kernel& keys);
 
-// Whether a kernel takes the numbers of these two of its buffers for nothing but exp(x - max) / sum.
-bool reads_only_probabilities(const Kernel& kernel, uint16_t max, uint16_t sum);
-
 // Writes max + log(sum) of each row.
 Kernel log_sum_kernel(const Kernel& keys, const AttentionBackward& match);
 

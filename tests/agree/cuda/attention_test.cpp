@@ -10,15 +10,17 @@ using namespace einc::attention_programs;
 
 namespace {
 
-void check(const std::string& text, const Bindings& dims, double tolerance = 2e-5) {
+void check(const std::string& text, const Bindings& dims, double tolerance = 2e-5, RunMode mode = RunMode::training) {
   CAPTURE(text);
   std::string sizes;
   for (const auto& [name, value] : dims) sizes += fmt::format("{}={} ", name.str(), value);
   CAPTURE(sizes);
-  const Graph graph = finished(compile_text(text, dims));
+  const Graph graph = finished(compile_text(text, dims), mode == RunMode::training ? Roots::training : Roots::inference);
+  InterpretOptions options;
+  options.mode = mode;
   const TensorMap inputs = inputs_of(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
-  const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  const CpuRun run = run_cuda(graph, dims, inputs, params, states);
+  const InterpretResult wanted = interpret(graph, dims, inputs, params, states, options);
+  const CpuRun run = run_cuda(graph, dims, inputs, params, states, options);
   for (size_t o = 0; o < run.outputs.size(); ++o) CHECK(difference(run.outputs[o].second, wanted.outputs[o].second, tolerance) == "");
   for (const auto& [name, value] : run.gradients) {
     CAPTURE(name.str());
@@ -121,4 +123,13 @@ TEST_CASE("cuda: attention on tensor cores") {
   check(program(kPlain, kCausal, "bf16"), sizes(200, 200, 128, 128), 0.03);
   check(program(kPlain, kCausal, "bf16"), sizes(70, 70, 256, 256), 0.03);
   for (const char* mask : kMasks) check(program(kLayouts[1], mask, "f16"), sizes(80, 80, 16, 16), 0.006);
+}
+
+// What a plug-in may compute, too: with EINC_ATTENTION_PLUGIN and EINC_ATTENTION_ALWAYS it does.
+TEST_CASE("cuda: attention of 16-bit inputs and its gradients") {
+  for (const Layout& layout : {kLayouts[0], kLayouts[1]})
+    for (const char* mask : {"s", kCausal}) {
+      check(step(layout, mask, "bf16"), sizes(130, 130, 64, 64), 0.03, RunMode::inference);
+      check(step(layout, mask, "f16"), sizes(70, 70, 128, 128), 0.006, RunMode::inference);
+    }
 }

@@ -18,6 +18,24 @@ void check_near(const std::vector<double>& got, const std::vector<double>& expec
   for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(tolerance));
 }
 
+constexpr std::string_view kAttentionModel = R"(dim batch = 2, seq = 24, vocab = 16, width = 16
+precision bf16
+input tokens:  i32[batch seq]
+input targets: i32[batch seq]
+param table: [vocab width] ~ normal(std = 0.3)
+param w:     [width three=3 head=16] ~ normal(std = 0.3)
+param out:   [head vocab] ~ normal(std = 0.1)
+qkv = einsum(table[vocab = tokens], w, "batch seq width, width three head -> three batch seq head")
+q = qkv[three = 0]
+k: [batch key head] = qkv[three = 1]
+v: [batch key head] = qkv[three = 2]
+scores = where(iota(key) <= iota(seq), einsum(q, k, "batch seq head, batch key head -> batch seq key") * 0.25, -inf)
+mixed = einsum(softmax(scores, key), v, "batch seq key, batch key head -> batch seq head")
+logits = einsum(mixed, out, "batch seq head, head vocab -> batch seq vocab")
+loss = mean(cross_entropy(logits, targets, vocab))
+minimize loss using adamw(lr = 0.01)
+)";
+
 }  // namespace
 
 TEST_CASE("training on the GPU gives the losses of the processor, evaluations and micro-batches included") {
@@ -62,6 +80,27 @@ TEST_CASE("a process that finds its algorithms in the table ends with the bits o
   CHECK(measured > 200);
   CHECK(std::filesystem::file_size(table) == measured);
   CHECK(model.folder().content("warm.safetensors") == model.folder().content("cold.safetensors"));
+}
+
+TEST_CASE("a run whose attention is a plug-in's goes on to the same bits with it, and tells when it is missing") {
+  const Trained model(kAttentionModel);
+  const std::string folder = "--checkpoint=" + model.folder().at("run");
+  const std::vector<double> own = model.losses("own", {"--steps=4", "--target=cuda"});
+  setenv("EINC_ATTENTION_PLUGIN", EINC_EMULATED_GPU "/libemulated_attention.so", 1);
+  setenv("EINC_ATTENTION_ALWAYS", "1", 1);
+  model.losses("whole", {"--steps=8", "--target=cuda"});
+  check_near(model.losses("first", {"--steps=4", "--target=cuda", folder}), own, 5e-3);
+  model.losses("second", {"--steps=8", "--target=cuda", folder, "--resume"});
+  unsetenv("EINC_ATTENTION_ALWAYS");
+  setenv("EINC_ATTENTION_PLUGIN", "nowhere.so", 1);
+  const Ran without = model.run("third", {"--steps=9", "--target=cuda", folder, "--resume"});
+  unsetenv("EINC_ATTENTION_PLUGIN");
+  CHECK(model.folder().content("second.safetensors") == model.folder().content("whole.safetensors"));
+  CHECK(without.status == 0);
+  CHECK(without.errors.find(
+            "warning: no attention plug-in in 'nowhere.so': there is no such file; attention is left to einc's own kernels") !=
+        std::string::npos);
+  CHECK(without.errors.find(", attention by emulated attention 1, is emulated GPU, gemm algorithms ") != std::string::npos);
 }
 
 TEST_CASE("a loss that is not finite on the GPU is explained") {
