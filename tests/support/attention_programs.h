@@ -55,11 +55,11 @@ input values: {6}[{2}]
 input dy: {6}[{4}]
 s = einsum(query, keys, "{0}, {1} -> {3}") * rsqrt(d)
 y = einsum(softmax({5}, k), values, "{3}, {2} -> {4}")
+output most = max(y)
 total = sum(y * dy)
 output dq: {6}[{0}] = cast(grad(total, query), {6})
 output dk: {6}[{1}] = cast(grad(total, keys), {6})
 output dv: {6}[{2}] = cast(grad(total, values), {6})
-output most = max(y)
 )",
                      l.q, l.k, l.v, l.scores, l.out, masked, dtype);
 }
