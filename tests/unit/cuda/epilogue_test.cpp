@@ -111,6 +111,37 @@ TEST_CASE("a table says which way, and its hash is another for the other") {
   std::filesystem::remove(path);
 }
 
+TEST_CASE("a product that lands in a state gives the same where its algorithm is measured and where it is known") {
+  const Graph graph = compile_text(
+      "dim rows = 20\ninput x: f32[rows deep=16]\ninput w: f32[deep wide=24]\nstate s: f32[rows wide] ~ zeros\n"
+      "output y = s * 2\ns <- einsum(x, w, \"rows deep, deep wide -> rows wide\")\n",
+      {});
+  CudaOptions options;
+  options.library_products = 1;
+  const auto runs = [&] {
+    OnGpu gpu(compile_for_cuda(graph, {}, options)->executable);
+    const auto give = [&](BufferRole role, const char* name) {
+      const auto buffer = static_cast<uint32_t>(gpu.executor.find(role, name));
+      gpu.executor.set(buffer, Layer::numbers(DType::f32, gpu.executable.program.buffers[buffer].shape));
+      return buffer;
+    };
+    give(BufferRole::input, "x"), give(BufferRole::input, "w");
+    const uint32_t state = give(BufferRole::state, "s");
+    gpu.executor.run(1, 1);
+    return std::pair{gpu.executor.get(gpu.executable.program.outputs[0].buffer).bytes, gpu.executor.get(state).bytes};
+  };
+  table_file();
+  use_test_gpu();
+  emulator::set_gemm_candidates(3);
+  const auto products = emulator::calls("cublasLtMatmul");
+  const auto measured = runs();
+  CHECK(emulator::calls("cublasLtMatmul") == products + 3 * 4 + 1);
+  const auto known = runs();
+  CHECK(emulator::calls("cublasLtMatmul") == products + 3 * 4 + 2);
+  emulator::set_gemm_candidates(1);
+  CHECK((measured == known));
+}
+
 TEST_CASE("a search for a fault sees every value, a trace gives the time to the product") {
   Layer layer(48);
   CHECK(layer.run() == kBiasGelu);
