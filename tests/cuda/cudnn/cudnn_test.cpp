@@ -16,6 +16,7 @@ using namespace einc;
 
 namespace {
 
+#ifdef EINC_CUDNN_PLUGIN
 // Which cuDNN looks for; its stub will do.
 bool has_driver() {
 #ifdef EINC_CUDA_STUB
@@ -26,7 +27,6 @@ bool has_driver() {
 }
 
 const cuda::AttentionLibrary* cudnn() {
-#ifdef EINC_CUDNN_PLUGIN
   static const std::unique_ptr<cuda::AttentionLibrary> library = []() -> std::unique_ptr<cuda::AttentionLibrary> {
     use_test_gpu();
     setenv("EINC_CUDNN_DEVICE", EINC_SOURCE_DIR "/tests/cuda/cudnn/h200.json", 1);
@@ -39,11 +39,13 @@ const cuda::AttentionLibrary* cudnn() {
     return nullptr;
   }();
   return library.get();
+}
 #else
+const cuda::AttentionLibrary* cudnn() {
   fmt::print("SKIPPED: cuDNN's plug-in is not built (EINC_WITH_CUDNN)\n");
   return nullptr;
-#endif
 }
+#endif
 
 // What of a program's attention cuDNN takes, and what it says of the rest.
 std::string taken(const std::string& file, const Bindings& dims, Policy precision, RunMode mode) {
