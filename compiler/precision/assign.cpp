@@ -175,7 +175,7 @@ class Assigner {
       result = wide ? DType::f64 : promote(left, right);
       reason = "as its operands are written";
       for (NodeId& x : node.operands) x = converted(x, result, phase);
-    } else if (policy == Policy::fp8 && !multiplies_batches(i, node)) {
+    } else if (policy == Policy::fp8) {
       return scaled_contraction(i, std::move(node));
     } else {
       for (NodeId& x : node.operands) x = converted(x, activation_dtype(policy), phase);
@@ -188,23 +188,6 @@ class Assigner {
       reason = "pinned in the program";
     }
     return emit(std::move(node), result, reason, pull_of(result));
-  }
-
-  // Of activations with each other, a matrix for each point of some axes, as attention's: fp8 is for weights.
-  bool multiplies_batches(uint32_t i, const Node& node) const {
-    const ContractAttr& attr = node.as<ContractAttr>();
-    const auto has = [](const AxisList& labels, int label) {
-      for (int k = 0; k < labels.size(); ++k)
-        if (labels[k] == label) return true;
-      return false;
-    };
-    bool batches = false;
-    for (int label = 0; label < node.type.rank(); ++label) batches = batches || (has(attr.left, label) && has(attr.right, label));
-    return batches && gradient_[i] == DType::real && std::ranges::none_of(node.operands, [&](NodeId x) { return is_of_param(x); });
-  }
-  bool is_of_param(NodeId x) const {
-    while (kind_of(out_[x].op) == OpKind::view || out_[x].op == Op::cast) x = out_[x].operands[0];
-    return out_[x].op == Op::param;
   }
 
   // fp8: both operands divided by their scales, the product multiplied by both: y = s_l s_r (l / s_l)(r / s_r).
