@@ -5,9 +5,9 @@ add_library(einc_flags INTERFACE)
 target_compile_options(einc_flags INTERFACE -Wall -Wextra -Wpedantic -Werror -Wswitch -Wshadow -fno-math-errno -ffp-contract=off
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-stringop-overread>)
 if(EINC_SANITIZE)
-  # -Wno-maybe-uninitialized: g++ 12 sees ghosts behind instrumented code.
+  # -Wno-maybe-uninitialized, -Wno-mismatched-new-delete: g++ 12 sees ghosts behind instrumented code.
   target_compile_options(einc_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-mismatched-new-delete>)
   target_link_options(einc_flags INTERFACE -fsanitize=address,undefined)
 endif()
 if(EINC_FUZZ)
