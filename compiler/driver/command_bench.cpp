@@ -33,7 +33,7 @@ ExitStatus bench_command(Arguments arguments) {
   add_precision(app, r.precision);
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--threads", r.threads, "of the processor; all when not given")->check(CLI::PositiveNumber);
-  app.add_option("--steps", r.steps, "steps to time after one that is not")->check(CLI::PositiveNumber);
+  app.add_option("--steps", r.steps, "steps to time, after one that is not, on a GPU two")->check(CLI::PositiveNumber);
   app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(CLI::NonNegativeNumber);
   app.add_option("--trace", r.trace, "writes when each thread worked on what, for Perfetto or chrome://tracing")->type_name("FILE");
   app.add_flag("--json", r.json, "all of it as JSON");

@@ -1,7 +1,6 @@
 #include "compiler/codegen/cuda/library_attention.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "compiler/codegen/cuda/attention_formula.h"
 
@@ -9,8 +8,6 @@ namespace einc {
 namespace {
 
 NodeId node(const KernelList& list, uint32_t kernel, const AttentionPlace& place) { return list.kernels[kernel].buffers[place.buffer]; }
-
-bool same(const einc_attention_steps& a, const einc_attention_steps& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 // Of the forward whose maxima and sums the backward reads: o lies as that says.
 bool is_of(LibraryAttention::Backward& backward, const LibraryAttention::Forward& forward, const KernelList& list) {

@@ -206,11 +206,9 @@ class Matcher {
   AttentionFormula::Probability p_;  // of the gradient
 };
 
-bool operator==(const einc_attention_steps& a, const einc_attention_steps& b) {
-  return a.batch == b.batch && a.head == b.head && a.row == b.row;
-}
-
 }  // namespace
+
+bool same(const einc_attention_steps& a, const einc_attention_steps& b) { return a.batch == b.batch && a.head == b.head && a.row == b.row; }
 
 std::optional<AttentionForward> match_attention_forward(const Kernel& kernel) {
   if (!kernel.attention) return std::nullopt;
@@ -225,7 +223,7 @@ std::optional<AttentionBackward> match_attention_backward(const Kernel& rows, co
   auto match = d_q ? Matcher(keys).of_keys() : std::nullopt;
   if (!match) return std::nullopt;
   einc_attention_problem& p = match->problem;
-  if (!(of_rows.q == p.q) || !(of_rows.k == p.k) || of_rows.batch != p.batch || of_rows.key_heads != p.key_heads) return std::nullopt;
+  if (!same(of_rows.q, p.q) || !same(of_rows.k, p.k) || of_rows.batch != p.batch || of_rows.key_heads != p.key_heads) return std::nullopt;
   if (of_rows.scale != p.scale || of_rows.mask != p.mask || of_rows.queries != p.queries || of_rows.keys != p.keys) return std::nullopt;
   match->d_q = *d_q;
   p.d_q = of_rows.d_q;

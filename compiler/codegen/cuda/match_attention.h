@@ -15,6 +15,8 @@ struct AttentionPlace {
   int64_t offset() const { return index.constant; }
 };
 
+bool same(const einc_attention_steps& a, const einc_attention_steps& b);
+
 // Of 16-bit floats whose rows lie whole, at multiples of 16 bytes.
 struct AttentionForward {
   einc_attention_problem problem{};
