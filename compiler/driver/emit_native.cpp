@@ -25,7 +25,7 @@ std::string place_text(const LoweredGraph& lowered, NodeId id, const std::vector
     case BufferPlace::gradient:
       return ", a gradient";
     case BufferPlace::in_target:
-      return ", in the place of " + names[b.target.index];
+      return ", in the place of " + names[lowered.plan.holder(id).index];
     case BufferPlace::arena:
     case BufferPlace::shared:
       return fmt::format(", {} bytes at {} of the arena", b.bytes, b.offset);

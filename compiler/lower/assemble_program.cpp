@@ -69,8 +69,7 @@ class Assembler {
   }
 
   uint32_t buffer_of(NodeId id) const {
-    const BufferPlan::Buffer& b = plan_.buffers[id.index];
-    const uint32_t buffer = buffer_of_[b.place == BufferPlace::in_target ? b.target.index : id.index];
+    const uint32_t buffer = buffer_of_[plan_.holder(id).index];
     EINC_CHECK(buffer != kNoBuffer, "node {} has no buffer", id.index);
     return buffer;
   }
@@ -159,7 +158,7 @@ class Assembler {
     for (const Update& u : graph.updates) {
       const BufferPlan::Buffer& value = plan_.buffers[u.value.index];
       if (!graph_.live[u.value.index] || value.place == BufferPlace::none) continue;
-      const bool there = u.value == u.target || (value.place == BufferPlace::in_target && value.target == u.target);
+      const bool there = plan_.holder(u.value) == u.target;
       if (!there) program_.copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
     }
   }

@@ -267,6 +267,11 @@ class Planner {
 
 }  // namespace
 
+NodeId BufferPlan::holder(NodeId id) const {
+  while (buffers[id.index].place == BufferPlace::in_target) id = buffers[id.index].target;
+  return id;
+}
+
 BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
                         const std::vector<HeldValue>& held) {
   return Planner(graph, list, kept, mode, held).run();

@@ -33,6 +33,9 @@ struct BufferPlan {
   int64_t own_bytes = 0;     // the arena, parts, gradients and snapshots; inputs, params and states follow
   int64_t total_bytes = 0;
   int64_t saved_bytes = 0;  // arena values of the forward that backward kernels read, but casts of params
+
+  // The node whose buffer holds a value: its own, or the end of the chain of values that continue one another in place.
+  NodeId holder(NodeId id) const;
 };
 
 inline constexpr int64_t kBufferAlignment = 64;

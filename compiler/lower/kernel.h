@@ -121,7 +121,8 @@ struct Store {
 };
 
 // Loops over `axes`, outermost first; `reductions` index into the kernel's. `ordered`: elements must be visited one by one in
-// row-major order (running sums, scatters that may meet an element twice).
+// row-major order (running sums, scatters that may meet an element twice). At each element all loads come before all stores, in every
+// code generator: the buffer plan lets a result alias an operand on the strength of it, and `verify_overlap` proves that it may.
 struct Stage {
   std::vector<AxisId> axes;
   std::vector<uint16_t> reductions;

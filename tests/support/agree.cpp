@@ -1,8 +1,12 @@
 #include "tests/support/agree.h"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
@@ -117,8 +121,22 @@ std::string disagreement(const std::string& text, uint64_t seed) {
   return "";
 }
 
-void check_random_programs(uint64_t first, uint64_t count,
-                           const std::function<std::string(const std::string& text, uint64_t seed)>& disagrees) {
+void check_regress_programs(const Disagrees& disagrees) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(EINC_SOURCE_DIR "/tests/regress"))
+    if (entry.path().extension() == ".ein") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  REQUIRE(!files.empty());
+  for (const auto& file : files) {
+    CAPTURE(file.filename().string());
+    std::ifstream in(file);
+    std::stringstream text;
+    text << in.rdbuf();
+    for (const uint64_t seed : {8, 9}) CHECK(disagrees(text.str(), seed) == "");
+  }
+}
+
+void check_random_programs(uint64_t first, uint64_t count, const Disagrees& disagrees) {
   if (const char* asked = std::getenv("EINC_RANDOM_PROGRAMS")) {
     const std::string range = asked;
     const size_t colon = range.find(':');

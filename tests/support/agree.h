@@ -27,8 +27,12 @@ std::string difference(const Wanted& wanted, const CpuRun& found);
 // "" or what is wrong, its kind before a colon: "program" (does not compile), "run" (fails), "value".
 std::string disagreement(const std::string& text, uint64_t seed);
 
+using Disagrees = std::function<std::string(const std::string& text, uint64_t seed)>;
+
+// The programs of tests/regress.
+void check_regress_programs(const Disagrees& disagrees);
+
 // `count` random programs from seed `first`, or those of EINC_RANDOM_PROGRAMS=FIRST:COUNT. One that disagrees is shrunk and told.
-void check_random_programs(uint64_t first, uint64_t count,
-                           const std::function<std::string(const std::string& text, uint64_t seed)>& disagrees);
+void check_random_programs(uint64_t first, uint64_t count, const Disagrees& disagrees);
 
 }  // namespace einc

@@ -114,8 +114,9 @@ class ContractionText : ValueText {
       line("if (row >= {} || column >= {}) continue;", kernel_.extent(t_.row), kernel_.extent(t_.column));
     axis_[t_.row] = "row", axis_[t_.column] = "column";
     results_[c_.reduction] = "sums[i][j]";
-    for (const Stage& stage : kernel_.stages)
-      for (const Store& s : stage.stores) store(s);
+    // Loads before stores (kernel.h, Stage): a result may alias an operand that a later store of the epilogue needs.
+    hoist(needed_by(kernel_, kernel_.stages[1]), ~uint64_t{0});
+    for (const Store& s : kernel_.stages[1].stores) store(s);
     close();
     close();
   }

@@ -21,4 +21,6 @@ std::string cuda_disagreement(const std::string& text, uint64_t seed) {
 
 }  // namespace
 
+TEST_CASE("cuda: programs once compiled wrongly agree") { check_regress_programs(cuda_disagreement); }
+
 TEST_CASE("cuda: random programs agree") { check_random_programs(1, 40, cuda_disagreement); }
