@@ -8,6 +8,9 @@
 #include "compiler/fuse/orient_operands.h"
 #include "compiler/fuse/store_concatenated.h"
 #include "compiler/lower/divide_attention.h"
+#include "compiler/lower/verify_plan.h"
+#include "runtime/base/check.h"
+#include "runtime/base/debug.h"
 #include "runtime/base/failure.h"
 
 namespace einc {
@@ -90,6 +93,13 @@ bool sizes_fit(const Graph& graph, const Bindings& values) {
   return true;
 }
 
+void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValue>& held) {
+  formed.plan = plan_buffers(formed.bound, formed.list, formed.roots, mode, held);
+  if (debug_level() < 1) return;
+  const std::string problem = verify_plan(formed.bound, formed.list, formed.plan, formed.roots, held);
+  EINC_CHECK(problem.empty(), "the plan of buffers loses a value: {}", problem);
+}
+
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
@@ -103,7 +113,7 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   formed.list = form_kernels(formed.bound, roots, fusion);
   if (fusion.target.divides_attention) divide_attention(formed.list);
   if (fusion.target.stores_concatenated) store_concatenated(formed.bound, roots, formed.list);
-  formed.plan = plan_buffers(formed.bound, formed.list, roots, mode);
+  place_buffers(formed, mode);
   return formed;
 }
 

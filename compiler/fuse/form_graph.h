@@ -20,6 +20,9 @@ struct FormedGraph {
 // The graph outlives the result. Throws RuntimeFailure when the dims do not bind; sizes fit (largest_fits).
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion = Fusion::on);
 
+// Plans the places of a formed graph's buffers, anew where `held` has changed. At debug level 1 the plan is verified.
+void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValue>& held = {});
+
 // Whether every value's bytes stay below 2^60 for these dims, so that sums of them are exact.
 bool sizes_fit(const Graph& graph, const Bindings& values);
 

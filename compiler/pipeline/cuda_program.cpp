@@ -1,5 +1,9 @@
 #include "compiler/pipeline/cuda_program.h"
 
+#include "compiler/codegen/cuda/verify_launches.h"
+#include "runtime/base/check.h"
+#include "runtime/base/debug.h"
+
 namespace einc {
 
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options) {
@@ -14,9 +18,12 @@ std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bind
       if (!plan.plan) return {options.attention->name() + " refuses it: " + plan.refusal};
       return {"", static_cast<int64_t>(plan.workspace_bytes)};
     });
-    result->plan = plan_buffers(result->bound, result->list, result->roots, options.mode, held_by(attention, result->list));
+    place_buffers(*result, options.mode, held_by(attention, result->list));
   }
   result->executable = make_cuda_program(result->bound, result->list, result->plan, options.library_products, attention);
+  if (debug_level() < 1) return result;
+  const std::string problem = verify_launches(result->executable, result->list);
+  EINC_CHECK(problem.empty(), "the launches lose a value: {}", problem);
   return result;
 }
 

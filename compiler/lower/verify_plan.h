@@ -1,0 +1,14 @@
+// Proves that a plan of buffers loses no value: the launches are carried out on the owners of memory, and every value that is read, by a
+// launch or after the last one, must still own all its bytes. Inside a launch `verify_overlap` decides.
+#pragma once
+#include <string>
+
+#include "compiler/lower/buffer_plan.h"
+
+namespace einc {
+
+// "" or the first value that is lost: what reads it, and what lies in its place. `kept` and `held` as plan_buffers had them.
+std::string verify_plan(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const std::vector<NodeId>& kept,
+                        const std::vector<HeldValue>& held = {});
+
+}  // namespace einc
