@@ -8,8 +8,10 @@
 namespace einc {
 namespace {
 
-constexpr size_t kOps = static_cast<size_t>(Op::dropout) + 1;
-constexpr size_t kMapFns = static_cast<size_t>(MapFn::softplus) + 1;
+// As many as the op tables have rows.
+#define X(...) +1
+constexpr size_t kOps = 0 EINC_OPS(X), kMapFns = 0 EINC_MAP_FNS(X);
+#undef X
 constexpr int kMaxDepth = 64;  // rules lead to smaller nodes: deeper is a loop among them
 
 // The rules of each op, for maps of each function, in table order.

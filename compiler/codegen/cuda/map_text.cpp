@@ -33,7 +33,29 @@ std::string of_booleans(MapFn fn, const std::string& a, const std::string& b) {
       return fmt::format("({} || !{})", a, b);
     case MapFn::logical_not:
       return fmt::format("(!{})", a);
-    default:
+    case MapFn::div:
+    case MapFn::equal:
+    case MapFn::not_equal:
+    case MapFn::less:
+    case MapFn::less_equal:
+    case MapFn::greater:
+    case MapFn::greater_equal:
+    case MapFn::where:
+    case MapFn::exp:
+    case MapFn::expm1:
+    case MapFn::log:
+    case MapFn::log1p:
+    case MapFn::sqrt:
+    case MapFn::rsqrt:
+    case MapFn::sin:
+    case MapFn::cos:
+    case MapFn::tanh:
+    case MapFn::sigmoid:
+    case MapFn::erf:
+    case MapFn::gelu:
+    case MapFn::gelu_tanh:
+    case MapFn::silu:
+    case MapFn::softplus:
       break;
   }
   EINC_CHECK(false, "{} of booleans", to_string(fn));
@@ -58,9 +80,38 @@ std::string of_numbers(MapFn fn, DType dtype, const std::string& a, const std::s
       return fmt::format("larger({}, {})", a, b);
     case MapFn::neg:
       return real ? fmt::format("(-{})", a) : fmt::format("sub({}(0), {})", register_type(dtype), a);
-    default:
+    case MapFn::abs:
+    case MapFn::sign:
+    case MapFn::relu:
+    case MapFn::exp:
+    case MapFn::expm1:
+    case MapFn::log:
+    case MapFn::log1p:
+    case MapFn::sqrt:
+    case MapFn::rsqrt:
+    case MapFn::sin:
+    case MapFn::cos:
+    case MapFn::tanh:
+    case MapFn::sigmoid:
+    case MapFn::erf:
+    case MapFn::gelu:
+    case MapFn::gelu_tanh:
+    case MapFn::silu:
+    case MapFn::softplus:
       return fmt::format("{}_of({})", to_string(fn), a);
+    case MapFn::equal:
+    case MapFn::not_equal:
+    case MapFn::less:
+    case MapFn::less_equal:
+    case MapFn::greater:
+    case MapFn::greater_equal:
+    case MapFn::logical_and:
+    case MapFn::logical_or:
+    case MapFn::logical_not:
+    case MapFn::where:
+      break;
   }
+  EINC_CHECK(false, "{} of numbers", to_string(fn));
 }
 
 std::string_view comparison(MapFn fn) {
@@ -75,9 +126,41 @@ std::string_view comparison(MapFn fn) {
       return "<=";
     case MapFn::greater:
       return ">";
-    default:
+    case MapFn::greater_equal:
       return ">=";
+    case MapFn::add:
+    case MapFn::sub:
+    case MapFn::mul:
+    case MapFn::div:
+    case MapFn::pow:
+    case MapFn::minimum:
+    case MapFn::maximum:
+    case MapFn::logical_and:
+    case MapFn::logical_or:
+    case MapFn::logical_not:
+    case MapFn::where:
+    case MapFn::neg:
+    case MapFn::abs:
+    case MapFn::sign:
+    case MapFn::relu:
+    case MapFn::exp:
+    case MapFn::expm1:
+    case MapFn::log:
+    case MapFn::log1p:
+    case MapFn::sqrt:
+    case MapFn::rsqrt:
+    case MapFn::sin:
+    case MapFn::cos:
+    case MapFn::tanh:
+    case MapFn::sigmoid:
+    case MapFn::erf:
+    case MapFn::gelu:
+    case MapFn::gelu_tanh:
+    case MapFn::silu:
+    case MapFn::softplus:
+      break;
   }
+  EINC_CHECK(false, "{} compares nothing", to_string(fn));
 }
 
 }  // namespace

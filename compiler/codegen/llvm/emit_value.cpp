@@ -26,9 +26,41 @@ Value* emit_compare(IrBuilder& b, MapFn fn, Value* x, Value* y, DType dtype) {
       return b.CreateCmp(real ? P::FCMP_OLE : is_unsigned ? P::ICMP_ULE : P::ICMP_SLE, x, y);
     case MapFn::greater:
       return b.CreateCmp(real ? P::FCMP_OGT : is_unsigned ? P::ICMP_UGT : P::ICMP_SGT, x, y);
-    default:
+    case MapFn::greater_equal:
       return b.CreateCmp(real ? P::FCMP_OGE : is_unsigned ? P::ICMP_UGE : P::ICMP_SGE, x, y);
+    case MapFn::add:
+    case MapFn::sub:
+    case MapFn::mul:
+    case MapFn::div:
+    case MapFn::pow:
+    case MapFn::minimum:
+    case MapFn::maximum:
+    case MapFn::logical_and:
+    case MapFn::logical_or:
+    case MapFn::logical_not:
+    case MapFn::where:
+    case MapFn::neg:
+    case MapFn::abs:
+    case MapFn::sign:
+    case MapFn::relu:
+    case MapFn::exp:
+    case MapFn::expm1:
+    case MapFn::log:
+    case MapFn::log1p:
+    case MapFn::sqrt:
+    case MapFn::rsqrt:
+    case MapFn::sin:
+    case MapFn::cos:
+    case MapFn::tanh:
+    case MapFn::sigmoid:
+    case MapFn::erf:
+    case MapFn::gelu:
+    case MapFn::gelu_tanh:
+    case MapFn::silu:
+    case MapFn::softplus:
+      break;
   }
+  EINC_CHECK(false, "{} compares nothing", to_string(fn));
 }
 
 // Squaring while bits of the exponent remain; 63 of them at most.
@@ -75,7 +107,29 @@ Value* emit_integer(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
       return b.CreateOr(x[0], x[1]);
     case MapFn::logical_not:
       return b.CreateNot(x[0]);
-    default:
+    case MapFn::div:
+    case MapFn::equal:
+    case MapFn::not_equal:
+    case MapFn::less:
+    case MapFn::less_equal:
+    case MapFn::greater:
+    case MapFn::greater_equal:
+    case MapFn::where:
+    case MapFn::exp:
+    case MapFn::expm1:
+    case MapFn::log:
+    case MapFn::log1p:
+    case MapFn::sqrt:
+    case MapFn::rsqrt:
+    case MapFn::sin:
+    case MapFn::cos:
+    case MapFn::tanh:
+    case MapFn::sigmoid:
+    case MapFn::erf:
+    case MapFn::gelu:
+    case MapFn::gelu_tanh:
+    case MapFn::silu:
+    case MapFn::softplus:
       break;
   }
   EINC_CHECK(false, "{} of integers", to_string(fn));
@@ -140,7 +194,16 @@ Value* emit_real(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
       return emit_math(b, MathFn::silu, x[0]);
     case MapFn::softplus:
       return emit_math(b, MathFn::softplus, x[0]);
-    default:
+    case MapFn::equal:
+    case MapFn::not_equal:
+    case MapFn::less:
+    case MapFn::less_equal:
+    case MapFn::greater:
+    case MapFn::greater_equal:
+    case MapFn::logical_and:
+    case MapFn::logical_or:
+    case MapFn::logical_not:
+    case MapFn::where:
       break;
   }
   EINC_CHECK(false, "{} of numbers", to_string(fn));
