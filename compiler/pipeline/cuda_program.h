@@ -18,5 +18,6 @@ struct CudaProgramText : FormedGraph {
   CudaExecutable executable;
 };
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options);
+std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph&&, const Bindings&, const CudaOptions&) = delete;  // it refers to the graph
 
 }  // namespace einc

@@ -212,6 +212,8 @@ class LaunchVerifier {
     for (const ExecutableOutput& gradient : program_.gradients) last(gradient.buffer);
     if (program_.loss >= 0) last(static_cast<uint32_t>(program_.loss));
     for (const BufferCopy& copy : program_.copies) last(copy.value);
+    for (uint32_t b = 0; b < program_.buffers.size(); ++b)
+      if (is_source(program_.buffers[b].role)) last(b);
   }
 
   const CudaExecutable& executable_;

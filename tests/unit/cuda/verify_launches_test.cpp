@@ -1,0 +1,83 @@
+// Launch lists with faults: launches joined that must run one after another, and alternatives that run too early or too late.
+#include "compiler/codegen/cuda/verify_launches.h"
+
+#include <doctest/doctest.h>
+
+#include "compiler/pipeline/cuda_program.h"
+#include "compiler/precision/assign.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/simplify.h"
+#include "tests/support/run_graph.h"
+
+using namespace einc;
+
+namespace {
+
+// A block of GPT-2 with products by cuBLASLt: launches joined (updates of params), products with epilogues.
+struct Compiled {
+  Graph graph;
+  std::unique_ptr<CudaProgramText> program;
+
+  Compiled() {
+    const Bindings dims{{"batch", 2}, {"seq", 16}, {"vocab", 64}, {"layers", 2}, {"heads", 2}, {"head", 16}};
+    graph = assign_precision(simplify(expand(compile_example("gpt2.ein", dims), Roots::training), Roots::training), Policy::bf16);
+    CudaOptions options;
+    options.library_products = 1;
+    program = compile_for_cuda(graph, dims, options);
+  }
+  std::string problem(const CudaExecutable& executable) const { return verify_launches(executable, program->list); }
+};
+
+// Whether launch b reads or writes what a writes.
+bool depends(const CudaExecutable& e, const KernelList& list, uint32_t b, uint32_t a) {
+  const auto &first = e.program.launches[a].buffers, &second = e.program.launches[b].buffers;
+  const auto& uses = list.kernels[a].kernel->buffers;
+  for (size_t i = 0; i < uses.size() && i < first.size(); ++i)
+    if (uses[i].access != BufferAccess::read && std::ranges::find(second, first[i]) != second.end()) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("launches that are joined although one needs the other are found") {
+  const Compiled compiled;
+  CudaExecutable faulty = compiled.program->executable;
+  REQUIRE(compiled.problem(faulty) == "");
+  int planted = 0;
+  for (uint32_t a = 0; a + 1 < faulty.calls.size(); ++a) {
+    const uint32_t b = a + 1;
+    if (faulty.calls[a].done_before || faulty.calls[b].done_before || !depends(faulty, compiled.program->list, b, a)) continue;
+    faulty.calls[a].together.push_back(b), faulty.calls[b].done_before = true;
+    CAPTURE(a);
+    CHECK(compiled.problem(faulty) != "");
+    faulty.calls[a].together.pop_back(), faulty.calls[b].done_before = false;
+    ++planted;
+  }
+  CHECK(planted > 20);
+}
+
+TEST_CASE("a product with its epilogue at a place where an operand is not made yet is found, and one that leaves a result out") {
+  const Compiled compiled;
+  const CudaExecutable& right = compiled.program->executable;
+  REQUIRE(!right.fused.empty());
+  for (size_t i = 0; i < right.fused.size(); ++i) {
+    CAPTURE(i);
+    CudaExecutable early = right;
+    early.fused[i].at = 0;
+    CHECK(compiled.problem(early) != "");
+    CudaExecutable elsewhere = right;
+    elsewhere.fused[i].gemm.result.buffer = right.fused[i].gemm.left.buffer;
+    CHECK(compiled.problem(elsewhere) != "");
+  }
+}
+
+TEST_CASE("a launch that is left out is found") {
+  const Compiled compiled;
+  for (uint32_t l = 0; l < compiled.program->executable.calls.size(); ++l) {
+    CudaExecutable faulty = compiled.program->executable;
+    if (faulty.calls[l].done_before || !faulty.calls[l].together.empty()) continue;
+    faulty.calls[l].done_before = true;
+    CAPTURE(l);
+    CHECK(compiled.problem(faulty) != "");
+  }
+}
