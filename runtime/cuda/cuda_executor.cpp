@@ -77,6 +77,13 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
   new (staged_.get()) Staged;
 }
 
+// The stream is shared with other executors, so that destroying the last handle to it may come too late. A failure was told where somebody
+// waited, or is of no interest any more.
+CudaExecutor::~CudaExecutor() {
+  cuda::Gpu::enter();
+  cuda::driver().cuStreamSynchronize(stream());
+}
+
 int CudaExecutor::find(BufferRole role, const std::string& name) const {
   const std::vector<ExecutableBuffer>& buffers = program().buffers;
   for (size_t i = 0; i < buffers.size(); ++i)

@@ -49,6 +49,7 @@ class CudaExecutor {
   CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels);
   // Sources are bound before the first run. `checked`: numbers that must be finite, the loss first.
   CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place, std::vector<CheckedNumber> checked);
+  ~CudaExecutor();  // waits: copies may be under way from and to its pinned memory
   CudaExecutor(const CudaExecutor&) = delete;
   CudaExecutor& operator=(const CudaExecutor&) = delete;
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <new>
 
 #include "runtime/base/check.h"
@@ -64,7 +63,9 @@ InflatedBytes::InflatedBytes(const InputFile& file, uint64_t begin, uint64_t com
   if (given != size) file.fail(begin, fmt::format("{} has {} bytes instead of {}", name_, given, size));
 }
 
-void InflatedBytes::read(uint64_t offset, std::span<std::byte> out) const { std::memcpy(out.data(), bytes_.data() + offset, out.size()); }
+void InflatedBytes::read(uint64_t offset, std::span<std::byte> out) const {
+  std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(offset), out.size(), out.begin());
+}
 
 std::string InflatedBytes::place(uint64_t offset) const { return fmt::format("{}: byte {} of {}", file_.place(begin_), offset, name_); }
 

@@ -6,8 +6,10 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -52,9 +54,8 @@ void limit(decltype(RLIMIT_CPU) what, rlim_t value) {
 namespace {
 
 // Polls, so that a child that has ended is not signalled.
-int wait_with_signal(pid_t child, Signal signal, int& state, rusage& used) {
-  const auto end = std::chrono::steady_clock::now() + signal.after;
-  while (std::chrono::steady_clock::now() < end) {
+int wait_with_signal(pid_t child, const Signal& signal, int& state, rusage& used) {
+  while (!signal.when()) {
     if (const pid_t ended = wait4(child, &state, WNOHANG, &used); ended != 0) return ended;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
@@ -92,6 +93,6 @@ Ran run(const std::vector<std::string>& arguments, Stack stack, const std::optio
 
 Ran run_einc(const std::vector<std::string>& arguments, Stack stack) { return run(arguments, stack, std::nullopt); }
 
-Ran run_einc(const std::vector<std::string>& arguments, Signal signal) { return run(arguments, Stack::usual, signal); }
+Ran run_einc(const std::vector<std::string>& arguments, const Signal& signal) { return run(arguments, Stack::usual, signal); }
 
 }  // namespace einc::test

@@ -1,8 +1,7 @@
 // Runs the einc binary the way a user does, under limits of its own, and measures it.
 #pragma once
-#include <chrono>
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,12 +19,13 @@ enum class Stack : uint8_t { usual, small };  // small: 256 KiB
 
 Ran run_einc(const std::vector<std::string>& arguments, Stack stack = Stack::usual);
 
-// What it is sent while it runs, unless it ends before.
+// What it is sent while it runs, unless it ends before: as soon as `when` says so, which is asked again and again. A run is at a known
+// place then on any machine and in any build, which no time could say.
 struct Signal {
   int number;
-  std::chrono::microseconds after;
+  std::function<bool()> when;
 };
-Ran run_einc(const std::vector<std::string>& arguments, Signal signal);
+Ran run_einc(const std::vector<std::string>& arguments, const Signal& signal);
 
 // A build with sanitizers is slower, and its shadow memory counts as used.
 #if defined(__SANITIZE_ADDRESS__)

@@ -54,7 +54,8 @@ TEST_CASE("cuda: attention's gradients lie where they are put side by side") {
         layout, keys, keys, order, of_keys, of_keys);
     const Bindings dims{{"q", 33}};
     check(text, dims);
-    const auto program = compile_for_cuda(finished(compile_text(text, dims)), dims, {});
+    const Graph graph = finished(compile_text(text, dims));
+    const auto program = compile_for_cuda(graph, dims, {});
     for (const GraphKernel& k : program->list.kernels)
       for (NodeId id : k.group.members) CHECK(program->bound[id].op != Op::concat);
     CHECK(program->executable.unfinished.size() == 1);
@@ -70,7 +71,8 @@ namespace {
 
 // How the program's attention is multiplied.
 std::string kinds_of(const std::string& text, const Bindings& dims) {
-  const auto program = compile_for_cuda(finished(compile_text(text, dims)), dims, {});
+  const Graph graph = finished(compile_text(text, dims));
+  const auto program = compile_for_cuda(graph, dims, {});
   std::string kinds;
   for (const GraphKernel& k : program->list.kernels)
     if (k.kernel->attention) kinds += std::string(cuda_function(*k.kernel, f32_products(program->bound, k)).kind) + ";";
@@ -105,7 +107,8 @@ output y = einsum(h, v, "n k, k o -> n o")
 )";
   CudaOptions options;
   options.library_products = 1;
-  const auto program = compile_for_cuda(finished(compile_text(text)), {}, options);
+  const Graph graph = finished(compile_text(text));
+  const auto program = compile_for_cuda(graph, {}, options);
   std::vector<CudaSums> sums;
   for (const CudaCall& call : program->executable.calls)
     if (call.gemm) sums.push_back(call.gemm->sums);

@@ -58,7 +58,8 @@ TEST_CASE("cuda: a label beyond the classes is named") {
 TEST_CASE("cuda: a classifier's launches, and where its rows lie") {
   CudaOptions options;
   options.library_products = 1;
-  const auto program = compile_for_cuda(trained(Policy::bf16), {}, options);
+  const Graph graph = trained(Policy::bf16);
+  const auto program = compile_for_cuda(graph, {}, options);
   const CudaExecutable& executable = program->executable;
   int padded = 0;
   int64_t place = -1;

@@ -83,7 +83,7 @@ TEST_CASE("integers wrap") {
   const auto results = for_each_element(
       "wrap",
       "const i32 a = x0[i], b = x0[(i + 3) % count];\ny0[i] = add(a, b);\ny1[i] = sub(a, b);\ny2[i] = mul(a, b);\n"
-      "y3[i] = abs_of(a);\ny4[i] = mul(i64(a), i64(b) << 20);\ny5[i] = whole_power(a, 5);",
+      "y3[i] = abs_of(a);\ny4[i] = mul(i64(a), i64(b) * (1 << 20));\ny5[i] = whole_power(a, 5);",
       {array_of(DType::i32, x)}, {{DType::i32, 8}, {DType::i32, 8}, {DType::i32, 8}, {DType::i32, 8}, {DType::i64, 8}, {DType::i32, 8}});
   for (size_t i = 0; i < x.size(); ++i) {
     const auto a = static_cast<uint32_t>(x[i]), b = static_cast<uint32_t>(x[(i + 3) % 8]);

@@ -64,11 +64,12 @@ class Runs {
     const std::string place = fmt::format("{}/step-{:08}/", name, step);
     return folder_.content(place + "weights.safetensors") + folder_.content(place + "state.safetensors");
   }
-  bool has_checkpoint(const std::string& name) const {
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(folder_.at(name), none))
-      if (entry.path().filename().string().starts_with("step-")) return true;
-    return false;
+  // Steps that a run has written to its log so far.
+  uint64_t logged_steps(const std::string& log) const {
+    std::ifstream in(folder_.at(log));
+    uint64_t steps = 0;
+    for (std::string line; std::getline(in, line);) steps += line.find(R"("kind":"step")") != std::string::npos;
+    return steps;
   }
   const TrainFolder& folder() const { return folder_; }
 
@@ -102,26 +103,27 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
     CAPTURE(round);
     const Runs runs(kGpt);
     const auto options = [&](const std::string& name, uint64_t threads) {
-      std::vector<std::string> all{"--steps=300", "--every=11", "--seed=5", runs.checkpoint(name), fmt::format("--threads={}", threads)};
+      std::vector<std::string> all{"--steps=300",      "--every=11", "--seed=5",
+                                   "--log-every=1",    "--log=" + runs.folder().at(name + ".jsonl"), runs.checkpoint(name),
+                                   fmt::format("--threads={}", threads)};
       all.insert(all.end(), row.options.begin(), row.options.end());
       return all;
     };
-    runs.done(options("first", 1));  // and its machine code is kept
-    const auto begin = std::chrono::steady_clock::now();
+    runs.done(options("first", 1));
     runs.done(options("whole", 1));
-    const std::chrono::microseconds duration =
-        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
     REQUIRE(runs.state("first", 300) == runs.state("whole", 300));
 
-    const auto resume = [&](uint64_t threads, std::optional<std::chrono::microseconds> killed_after) {
+    // Killed when its log holds so many steps, those of killed runs before it included: wherever it has come to by then.
+    const auto resume = [&](uint64_t threads, std::optional<uint64_t> killed_at) {
       auto arguments = options("killed", threads);
       arguments.push_back("--resume");
-      const Ran ran = killed_after ? run_einc(runs.arguments(arguments), Signal{SIGKILL, *killed_after}) : runs.run(arguments);
+      const auto arrived = [&] { return runs.logged_steps("killed.jsonl") >= *killed_at; };
+      const Ran ran = killed_at ? run_einc(runs.arguments(arguments), Signal{SIGKILL, arrived}) : runs.run(arguments);
       CHECK_MESSAGE(ran.errors.empty(), ran.errors);
       return ran;
     };
     for (int here = 0; here < 1 + kills_asked() / 3; ++here) {
-      const Ran ran = resume(1 + random() % 3, std::chrono::microseconds(random() % static_cast<uint64_t>(duration.count())));
+      const Ran ran = resume(1 + random() % 3, random() % 300);
       if (ran.status == 0) break;
       REQUIRE(ran.signal == SIGKILL);
       ++kills;
@@ -174,17 +176,20 @@ TEST_CASE("the log of a resumed run has each step once, with the undisturbed run
 
 TEST_CASE("an interrupt finishes the step, saves, and says how to go on") {
   const Runs runs(kGpt);
-  const std::vector<std::string> options{"--steps=100000", "--every=100000", "--seed=5", runs.checkpoint("c")};
+  const std::string log = "--log=" + runs.folder().at("log");
+  const std::vector<std::string> options{"--steps=100000", "--every=100000", "--seed=5", "--log-every=1", log, runs.checkpoint("c")};
+  const auto after = [&](uint64_t steps) { return [&, steps] { return runs.logged_steps("log") >= steps; }; };
   for (const int signal : {SIGINT, SIGTERM}) {
     auto more = options;
     if (signal == SIGTERM) more.push_back("--resume");
-    const Ran ran = run_einc(runs.arguments(more), Signal{signal, std::chrono::milliseconds(1500 * kSlowdown)});
+    const Ran ran = run_einc(runs.arguments(more), Signal{signal, after(runs.logged_steps("log") + 3)});
     INFO(ran.errors);
     CHECK(ran.status == 130);
     CHECK(ran.errors.find("einc: interrupted after step ") == 0);
     CHECK(ran.errors.find(" is saved: go on with --resume\n") != std::string::npos);
   }
-  const Ran without = run_einc(runs.arguments({"--steps=100000"}), Signal{SIGINT, std::chrono::milliseconds(1500 * kSlowdown)});
+  fs::remove(runs.folder().at("log"));
+  const Ran without = run_einc(runs.arguments({"--steps=100000", "--log-every=1", log}), Signal{SIGINT, after(3)});
   CHECK(without.status == 130);
   CHECK(without.errors.ends_with("; nothing is saved: give --checkpoint\n"));
 }
