@@ -67,6 +67,11 @@ Tensor given_value(const Graph& graph, NodeId id, const std::vector<int64_t>& sh
     fail(FailureKind::data, fmt::format("{} '{}' is {}, but given as {}", to_string(node.op), name.str(), to_string(node.type.dtype),
                                         to_string(tensor.dtype)));
   if (tensor.dtype == node.type.dtype) return tensor;
+  for (int64_t i = 0; is_floating(node.type.dtype) && i < tensor.count(); ++i)
+    if (!can_hold(node.type.dtype, tensor.real_at(i)))
+      fail(FailureKind::data,
+           fmt::format("{} '{}' at {} is {}, which {} cannot hold", to_string(node.op), name.str(), describe_position(shape, i),
+                       tensor.real_at(i), to_string(node.type.dtype == DType::real ? DType::f32 : node.type.dtype)));
   Tensor converted = convert(tensor, node.type.dtype);
   for (size_t i = 0; i < converted.ints.size(); ++i)
     if (converted.ints[i] != tensor.ints[i])

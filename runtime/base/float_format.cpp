@@ -33,6 +33,8 @@ double round_to_format(DType dtype, double x) {
   return std::fabs(rounded) > format.largest ? overflow(dtype, x) : rounded;
 }
 
+bool can_hold(DType dtype, double x) { return !std::isfinite(x) || std::isfinite(round_to_format(dtype, x)); }
+
 uint16_t encode_float(DType dtype, double x) {
   const DTypeInfo& format = info(dtype);
   EINC_CHECK(format.exponent_bits > 0 && format.bits <= 16, "no short bit pattern for {}", format.name);

@@ -11,6 +11,9 @@ namespace einc {
 // The nearest value of the format; `real` counts as f32. x itself for f64 and for integers.
 double round_to_format(DType dtype, double x);
 
+// False for a finite x that is infinite, or NaN, in the format.
+bool can_hold(DType dtype, double x);
+
 // Bit pattern of round_to_format(dtype, x) for the formats of 16 and 8 bits.
 uint16_t encode_float(DType dtype, double x);
 double decode_float(DType dtype, uint16_t bits);

@@ -23,8 +23,12 @@ HostArray fitted(HostArray array, const TensorInfo& tensor, const std::string& p
   if (array.dtype == tensor.dtype) return array;
   const std::vector<double> numbers = TensorView(array.dtype, array.shape, array.bytes.data()).to_doubles();
   HostArray result{tensor.dtype, tensor.shape, std::vector<std::byte>(static_cast<size_t>(tensor.bytes()))};
-  for (size_t i = 0; i < numbers.size(); ++i)
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!can_hold(tensor.dtype, numbers[i]))
+      throw RuntimeFailure(FailureKind::data, fmt::format("{}: element {} of '{}' is {}, which {} cannot hold", printable(path), i,
+                                                          printable(tensor.name), numbers[i], to_string(tensor.dtype)));
     store_number(tensor.dtype, numbers[i], result.bytes.data() + i * static_cast<size_t>(bytes_of(tensor.dtype)));
+  }
   return result;
 }
 

@@ -73,7 +73,7 @@ void ArrayBatches::fill(uint64_t batch, std::span<const InputSlot> inputs) const
       const std::span<const std::byte> from = row_of_array(index);
       if (const auto wrong = convert_row(from, array.dtype(), slot.memory + row * to_bytes, slot.info->dtype))
         fail_data(*found, fmt::format("element {} of row {} is {}, which input {} of dtype {} cannot hold", *wrong, index,
-                                      integer_at(from, array.dtype(), *wrong), slot.info->name, to_string(slot.info->dtype)));
+                                      number_at(from, array.dtype(), *wrong), slot.info->name, to_string(slot.info->dtype)));
     }
   }
 }

@@ -1,5 +1,8 @@
 #include "runtime/train/convert_row.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -66,8 +69,11 @@ std::optional<size_t> convert_to(std::span<const std::byte> from, std::byte* out
   for (size_t i = 0; i < from.size() / sizeof(Stored); ++i) {
     const auto value = number(load<Stored>(from, i));
     const auto converted = static_cast<Wanted>(value);
-    if constexpr (std::is_integral_v<Wanted>)
+    if constexpr (std::is_integral_v<Wanted>) {
       if (!std::in_range<Wanted>(value)) return i;
+    } else if constexpr (std::is_same_v<Wanted, float> && std::is_same_v<Stored, double>) {
+      if (std::isinf(converted) && !std::isinf(value)) return i;
+    }
     std::memcpy(out + i * sizeof converted, &converted, sizeof converted);
   }
   return std::nullopt;
@@ -75,8 +81,11 @@ std::optional<size_t> convert_to(std::span<const std::byte> from, std::byte* out
 
 template <class Stored>
 std::optional<size_t> convert_slowly(std::span<const std::byte> from, std::byte* out, DType to) {
-  for (size_t i = 0; i < from.size() / sizeof(Stored); ++i)
-    store_number(to, static_cast<double>(number(load<Stored>(from, i))), out + i * static_cast<size_t>(bytes_of(to)));
+  for (size_t i = 0; i < from.size() / sizeof(Stored); ++i) {
+    const auto value = static_cast<double>(number(load<Stored>(from, i)));
+    if (!can_hold(to, value)) return i;
+    store_number(to, value, out + i * static_cast<size_t>(bytes_of(to)));
+  }
   return std::nullopt;
 }
 
@@ -105,8 +114,8 @@ std::optional<size_t> convert_row(std::span<const std::byte> from, DType dtype, 
   return visit_stored(dtype, [&](auto stored) { return convert_from<decltype(stored)>(from, out, to); });
 }
 
-int64_t integer_at(std::span<const std::byte> from, DType dtype, size_t position) {
-  return visit_stored(dtype, [&](auto stored) { return static_cast<int64_t>(number(load<decltype(stored)>(from, position))); });
+std::string number_at(std::span<const std::byte> from, DType dtype, size_t position) {
+  return visit_stored(dtype, [&](auto stored) { return fmt::format("{}", number(load<decltype(stored)>(from, position))); });
 }
 
 }  // namespace einc

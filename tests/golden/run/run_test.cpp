@@ -197,6 +197,11 @@ TEST_CASE("data that does not fit the program") {
                 "input 'ids' is i32, but given as f32");
     check_fails(run_einc({"run", gather, target, "--input", "ids=" + given(array(DType::i64, {3}, {1, 2, 4294967296.0}))}), 3,
                 "input 'ids' at [2] is 4294967296, which i32 cannot hold");
+    check_fails(run_einc({"run", program, target, "--input", "x=" + given(array(DType::f64, {1, 2}, {1, -1e300}))}), 3,
+                "input 'x' at [0, 1] is -1e+300, which f32 cannot hold");
+    const std::string real = folder.text("real.ein", "input x: [n=2]\noutput y = x\n");
+    check_fails(run_einc({"run", real, target, "--input", "x=" + given(array(DType::f64, {2}, {3.5e38, 1}))}), 3,
+                "input 'x' at [0] is 3.5e+38, which f32 cannot hold");
   }
   const std::string cut = folder.text("cut.npz", "PK");
   check_fails(run_einc({"run", program, "--input", "x=" + cut}), 3, cut + ": byte 2: too short for a .npz file");

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "interpret_support.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/random.h"
@@ -45,6 +47,13 @@ TEST_CASE("interpret: what is given must fit") {
   CHECK(failure(bench, x) == "input 'x' is i32, but given as real");
   bench.inputs["x"] = Tensor::of_ints({4}, {1, 2, 3, 1LL << 40}, DType::i64);
   CHECK(failure(bench, x) == "input 'x' at [3] is 1099511627776, which i32 cannot hold");
+  const NodeId y = bench.build.input("y", {DType::real, {{"n", dim("n")}}}), h = bench.build.input("h", {DType::f16, {{"n", dim("n")}}});
+  bench.inputs["y"] = Tensor::of_reals({4}, {1, 2, -1e300, std::numeric_limits<double>::infinity()}, DType::f64);
+  CHECK(failure(bench, y) == "input 'y' at [2] is -1e+300, which f32 cannot hold");
+  bench.inputs["y"] = Tensor::of_reals({4}, {1, 1e-300, std::numeric_limits<double>::quiet_NaN(), -3e38}, DType::f64);
+  CHECK(failure(bench, y) == "");
+  bench.inputs["h"] = Tensor::of_ints({4}, {1, 2, 65504, 65520});
+  CHECK(failure(bench, h) == "input 'h' at [3] is 65520, which f16 cannot hold");
   CHECK(failure(bench, x, {{"n", 3}}) != "");
   const NodeId free = bench.build.input("f", {DType::real, {{"f", dim("f")}}});
   CHECK(failure(bench, free) == "the size f of 'f' has no value: set its dims");

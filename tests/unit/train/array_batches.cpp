@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <einc/error.h>
@@ -136,6 +137,12 @@ TEST_CASE("arrays that do not fit the program are refused") {
   CHECK(has(error_of(kInputs, {{"x", none.path()}, {"y", none_y.path()}}), "the data has no rows"));
   CHECK(has(error_of({input_of("y", {4})}, {{"y", large.path()}}),
             "large.npy: element 0 of row 2 is 5000000000, which input y of dtype i32 cannot hold"));
+  const NpyTestFile huge("huge.npy", array_of<double>({2, 2}, {0, std::numeric_limits<double>::infinity(), 1, 1e300})),
+      half("half.npy", array_of<float>({2}, {65504, 65520}));
+  CHECK(has(error_of({input_of("x", {2, 2}, DType::f32)}, {{"x", huge.path()}}),
+            "huge.npy: element 1 of row 1 is 1e+300, which input x of dtype f32 cannot hold"));
+  CHECK(has(error_of({input_of("x", {2}, DType::f16)}, {{"x", half.path()}}),
+            "half.npy: element 0 of row 1 is 65520, which input x of dtype f16 cannot hold"));
   CHECK(has(error_of({input_of("x", {4, 3})}, {{"x", x.path()}}), "x.npy: its elements are f32, but those of input x are i32"));
   CHECK(has(error_of({input_of("x", {}, DType::f32)}, {{"x", x.path()}}), "--data x: the input is a single number and has no rows"));
   CHECK(has(error_of({input_of("x", {4, 3}, DType::f32), input_of("y", {5})}, {{"x", x.path()}, {"y", y.path()}}),
