@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/symbolic/order.h"
+#include "compiler/symbolic/residues.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -37,7 +38,7 @@ Verdict decide_division(const Poly& left, const Poly& right) {
   if (quotient.is_integral()) return Verdict::always;
   if (quotient.is_constant()) return Verdict::never;
   const bool below_one = compare(quotient, Poly(1)) == Ordering::less && provably_positive(quotient);
-  return below_one ? Verdict::never : Verdict::depends;
+  return below_one || never_divides(left, right) ? Verdict::never : Verdict::depends;
 }
 
 Verdict both(Verdict a, Verdict b) {

@@ -128,6 +128,55 @@ TEST_CASE("conditions") {
   }
 }
 
+TEST_CASE("divisions that no integers bring about") {
+  struct Row {
+    std::string left, right;
+    Verdict verdict;
+  };
+  const Row rows[] = {
+      {"6*n + 1", "3", Verdict::never},
+      {"6*n + 2", "3", Verdict::never},
+      {"6*n + 3", "3", Verdict::always},
+      {"6*n + 1", "5", Verdict::depends},
+      {"2*n + 1", "4", Verdict::never},
+      {"n^2 + 1", "3", Verdict::never},
+      {"n^2 + 2", "3", Verdict::depends},
+      {"n^2 + m^2 + 1", "4", Verdict::never},
+      {"n^2 + m^2 + 2", "4", Verdict::depends},
+      {"n^2 + m^2 + 5", "8", Verdict::never},
+      {"4*n^2 + 4*m^2 + 3", "4", Verdict::never},
+      {"n^2 - n + 1", "2", Verdict::never},
+      {"1/2*n^2 + 1/2*n + 1/2", "1", Verdict::never},
+      {"1/2*n^2 + 1/2*n", "1", Verdict::depends},
+      {"2*n + 4*m + 1", "2*k", Verdict::never},
+      {"2*n + 4*m + 1", "6*k + 4*n", Verdict::never},
+      {"2*n + 1", "k", Verdict::depends},
+      {"a*2 + b*4 + c*6 + d*8 + e*10 + 1", "1000", Verdict::never},
+      {"a + b + c + d + e", "1000", Verdict::depends},
+      {"1000003*n + 1", "1000003", Verdict::never},
+      {"3*floor(n/2) + 1", "3", Verdict::never},
+      {"6*n^-1 + 1", "3", Verdict::depends},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.left);
+    CAPTURE(row.right);
+    CHECK(static_cast<int>(decide({ConditionKind::divides, p(row.left), p(row.right), 0, "axis"})) == static_cast<int>(row.verdict));
+  }
+  // `never` means no values, and is found whenever it is so
+  for (int64_t a = 0; a < 7; ++a)
+    for (int64_t b = 0; b < 7; ++b)
+      for (int64_t c = 0; c < 7; ++c)
+        for (int64_t d = 2; d < 9; ++d) {
+          const Poly left = Poly(a) * p("n^2") + Poly(b) * p("n*m") + Poly(c);
+          if (left.is_zero()) continue;
+          const Condition condition{ConditionKind::divides, left, Poly(d), 0, "axis"};
+          bool somewhere = false;
+          for (int64_t n = 1; n <= 8 && !somewhere; ++n)
+            for (int64_t m = 1; m <= 8 && !somewhere; ++m) somewhere = (a * n * n + b * n * m + c) % d == 0;
+          CHECK((decide(condition) == Verdict::never) == !somewhere);
+        }
+}
+
 TEST_CASE("conditions are checked at binding, once, and only when their values are known") {
   DimTable t = gpt();
   const Condition c{ConditionKind::divides, p("embed"), p("batch"), 42, "axis (b k)"};
