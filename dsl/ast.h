@@ -30,6 +30,25 @@ struct Identifier {
   explicit operator bool() const { return !name.empty(); }
 };
 
+// ---- types
+
+enum class AxisKind : uint8_t { named, sized, number, ellipsis };
+
+struct Axis {
+  AxisKind kind = AxisKind::named;
+  Identifier name;  // named, sized
+  ExprPtr size;     // sized: a dim expression; number: a Number; else null
+  Span span;
+};
+
+// `f32[batch seq]`
+struct Type {
+  std::optional<DType> dtype;  // empty: real
+  Span dtype_span;
+  std::vector<Axis> axes;
+  Span span;
+};
+
 // ---- expressions
 
 enum class NumberKind : uint8_t { integer, real };
@@ -111,13 +130,19 @@ struct Index {
   std::vector<IndexItem> items;  // one or more, every axis once
 };
 
+// `(value): [a b]`, and the value of `return e: [a b]`: checked and renamed as in `y: [a b] = value`.
+struct Annotated {
+  ExprPtr value;
+  Type type;
+};
+
 struct Invalid {};
 
-enum class ExprKind : uint8_t { invalid, number, boolean, name, string, tuple, unary, binary, call, index };
+enum class ExprKind : uint8_t { invalid, number, boolean, name, string, tuple, unary, binary, call, index, annotated };
 
 struct Expr {
   // alternatives in the order of ExprKind
-  using Node = std::variant<Invalid, Number, Boolean, NameRef, String, Tuple, Unary, Binary, Call, Index>;
+  using Node = std::variant<Invalid, Number, Boolean, NameRef, String, Tuple, Unary, Binary, Call, Index, Annotated>;
 
   Span span;
   Node node;
@@ -132,25 +157,6 @@ struct Expr {
   T* as() {
     return std::get_if<T>(&node);
   }
-};
-
-// ---- types
-
-enum class AxisKind : uint8_t { named, sized, number, ellipsis };
-
-struct Axis {
-  AxisKind kind = AxisKind::named;
-  Identifier name;  // named, sized
-  ExprPtr size;     // sized: a dim expression; number: a Number; else null
-  Span span;
-};
-
-// `f32[batch seq]`
-struct Type {
-  std::optional<DType> dtype;  // empty: real
-  Span dtype_span;
-  std::vector<Axis> axes;
-  Span span;
 };
 
 // ---- statements

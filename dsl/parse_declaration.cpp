@@ -66,6 +66,9 @@ bool Parser::check_dim_expression(const ast::Expr& e, bool& names_dim) {
     case ast::ExprKind::index:
       found = "an index";
       break;
+    case ast::ExprKind::annotated:
+      found = "an annotation";
+      break;
   }
   fail(Code::not_a_dim_expression, e.span, found).hint("a dim is made of whole numbers and dims by + - * / and parentheses");
   return false;

@@ -158,6 +158,7 @@ ast::ExprPtr Parser::bare_tuple() {
 ast::ExprPtr Parser::postfix() {
   const uint32_t begin = token().begin;
   bool is_call = at(TokenKind::name) && next_kind() == TokenKind::left_paren;
+  bool is_parenthesized = at(TokenKind::left_paren);
   ast::ExprPtr e = is_call ? call(begin) : primary();
   is_call = is_call && e->as<ast::Call>();
   while (!panic_) {
@@ -168,7 +169,10 @@ ast::ExprPtr Parser::postfix() {
       index.base = std::move(e);
       const bool ok = index_items(index.items, height);
       e = ok ? make(from(begin), std::move(index), height, blame) : invalid(from(begin));
-      is_call = false;
+      is_call = is_parenthesized = false;
+    } else if (is_parenthesized && at(TokenKind::colon) && type_follows()) {
+      e = annotated(std::move(e), begin);
+      is_parenthesized = false;
     } else if (at(TokenKind::kw_as)) {
       if (!is_call && !e->as<ast::Invalid>()) {
         fail(Code::misplaced_as, here(), e->as<ast::NameRef>() ? "a name" : "this expression")
@@ -187,6 +191,25 @@ ast::ExprPtr Parser::postfix() {
     }
   }
   return panic_ ? invalid(from(begin)) : std::move(e);
+}
+
+// Whether a type stands behind the colon here; in `x[n = (a):(b)]` a bound of the slice does.
+bool Parser::type_follows() const {
+  const size_t next = at_ + 1 < tokens_.size() ? at_ + 1 : at_;
+  if (tokens_[next].kind == TokenKind::left_bracket) return true;
+  return tokens_[next].kind == TokenKind::name && parse_dtype(text(tokens_[next])).has_value();
+}
+
+// `: type` behind a value.
+ast::ExprPtr Parser::annotated(ast::ExprPtr value, uint32_t begin) {
+  const Span blame = here();
+  ++at_;
+  std::optional<ast::Type> written = type();
+  if (panic_) return invalid(from(begin));
+  int height = value->height;
+  for (const ast::Axis& axis : written->axes)
+    if (axis.size) height = std::max(height, axis.size->height);
+  return make(from(begin), ast::Annotated{std::move(value), std::move(*written)}, height, blame);
 }
 
 ast::ExprPtr Parser::primary() {

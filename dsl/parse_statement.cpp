@@ -297,7 +297,15 @@ bool Parser::param_group(ast::Minimize& out) {
 
 std::optional<ast::Stmt::Node> Parser::return_statement() {
   ++at_;
+  const uint32_t begin = token().begin;
   ast::ExprPtr value = bare_tuple();
+  if (!panic_ && at(TokenKind::colon)) {
+    if (value->as<ast::Tuple>()) {
+      fail(Code::misplaced_annotation, here()).hint("annotate each value by itself: return (a): [n], b");
+    } else {
+      value = annotated(std::move(value), begin);
+    }
+  }
   return ast::Return{std::move(value)};  // Invalid after a mistake: the fn still returns
 }
 
@@ -327,8 +335,9 @@ std::optional<ast::Stmt::Node> Parser::simple_statement() {
 }
 
 bool Parser::to_target(const ast::Expr& e, ast::Target& out) {
-  static constexpr std::string_view kFound[] = {"this",    "a number",      "a truth value", "",       "a string",
-                                                "a tuple", "an expression", "an expression", "a call", "a part of a tensor"};
+  static constexpr std::string_view kFound[] = {"this",         "a number",      "a truth value", "",       "a string",
+                                                "a tuple",      "an expression", "an expression", "a call", "a part of a tensor",
+                                                "an expression"};
   const auto* name = e.as<ast::NameRef>();
   if (!name) {
     auto report = fail(Code::bad_assignment_target, e.span, kFound[static_cast<size_t>(e.kind())]);

@@ -1,7 +1,7 @@
 // The parser's insides, shared by its files: expressions, declarations, statements. The grammar in one view:
 //   statement  := dim | import | tensor | output | fn | for | precision | minimize | return | assignment | update | call
 //   expression := operators over postfix; or < and < not < comparison < + - < * / < unary - < ^ (right) < postfix
-//   postfix    := primary { "(" arguments ")" | "[" axis "=" index, ... "]" | "as" name }
+//   postfix    := primary { "(" arguments ")" | "[" axis "=" index, ... "]" | "as" name } | "(" expression ")" ":" type
 // The first mistake of a statement is reported and sets panic_; everything then returns at once, up to the statement's
 // end. Recursion (brackets and blocks) is counted by Nest; operators are parsed by a stack on the heap.
 #pragma once
@@ -80,6 +80,8 @@ class Parser {
   ast::ExprPtr expression();
   ast::ExprPtr bare_tuple();
   ast::ExprPtr postfix();
+  bool type_follows() const;
+  ast::ExprPtr annotated(ast::ExprPtr value, uint32_t begin);
   ast::ExprPtr primary();
   ast::ExprPtr parenthesized();
   ast::ExprPtr number();

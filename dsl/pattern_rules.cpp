@@ -1,6 +1,8 @@
 // einops' rules, each a small check over what the two sides of the arrow hold.
 #include "dsl/pattern_rules.h"
 
+#include <fmt/format.h>
+
 #include <unordered_map>
 
 namespace einc {
@@ -64,6 +66,7 @@ class Checker {
  public:
   Checker(PatternOp op, const Pattern& pattern, Diagnostics& diagnostics) : op_(op), diagnostics_(diagnostics) {
     for (const PatternTerm& term : pattern.inputs) inputs_.push_back(contents_of(term));
+    if (op == PatternOp::einsum) apart_ = spell_apart(pattern);
     output_ = contents_of(pattern.output);
     output_span_ = pattern.output.span;
   }
@@ -160,8 +163,9 @@ class Checker {
     for (const Place& place : output_.names)
       if (!left.contains(place.name))
         diagnostics_.report(Code::pattern_one_sided, place.span, place.name, "right", to_string(op_))
-            .hint(op_ == PatternOp::einsum ? "every name on the right of an einsum stands in an operand; a new axis is made by repeat"
-                                           : "a new axis is made by repeat");
+            .hint(apart_                     ? fmt::format("names of axes are words, separated by blanks: \"{}\"", *apart_)
+                  : op_ == PatternOp::einsum ? "every name on the right of an einsum stands in an operand; a new axis is made by repeat"
+                                             : "a new axis is made by repeat");
   }
 
   PatternOp op_;
@@ -169,9 +173,45 @@ class Checker {
   std::vector<Contents> inputs_;
   Contents output_;
   Span output_span_;
+  std::optional<std::string> apart_;  // spell_apart
 };
 
 }  // namespace
+
+std::optional<std::string> spell_apart(const Pattern& pattern) {
+  std::string seen;
+  const auto spell = [](const PatternTerm& term) -> std::optional<std::string> {
+    std::string text;
+    size_t words = 0;
+    for (const Atom& atom : term.atoms) {
+      if (atom.kind == AtomKind::ellipsis) {
+        text += text.empty() ? "..." : " ...";
+        continue;
+      }
+      if (atom.kind != AtomKind::name || ++words > 1) return std::nullopt;
+      for (const char c : atom.name.str()) {
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) return std::nullopt;
+        text += text.empty() ? "" : " ";
+        text += c;
+      }
+    }
+    return text;
+  };
+  std::string text;
+  bool compact = false;
+  for (const PatternTerm& input : pattern.inputs) {
+    const auto letters = spell(input);
+    if (!letters) return std::nullopt;
+    for (const Atom& atom : input.atoms)
+      if (atom.kind == AtomKind::name) seen += atom.name.str(), compact = compact || atom.name.str().size() > 1;
+    text += (text.empty() ? "" : ", ") + *letters;
+  }
+  const auto output = spell(pattern.output);
+  if (!compact || !output) return std::nullopt;
+  for (const Atom& atom : pattern.output.atoms)
+    if (atom.kind == AtomKind::name && atom.name.str().find_first_not_of(seen) != std::string::npos) return std::nullopt;
+  return text + " -> " + *output;
+}
 
 bool check_pattern(PatternOp op, const Pattern& pattern, Diagnostics& diagnostics) { return Checker(op, pattern, diagnostics).run(); }
 

@@ -65,6 +65,9 @@ class Printer {
       case ast::ExprKind::index:
         index(*e.as<ast::Index>());
         break;
+      case ast::ExprKind::annotated:
+        annotated(*e.as<ast::Annotated>());
+        break;
     }
   }
 
@@ -182,6 +185,13 @@ class Printer {
   void index(const ast::Index& x) {
     expr(*x.base);
     index_items(x.items);
+  }
+
+  void annotated(const ast::Annotated& a) {
+    out_ += '(';
+    expr(*a.value);
+    out_ += "): ";
+    type(a.type);
   }
 
   void type(const ast::Type& t) {

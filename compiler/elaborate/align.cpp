@@ -1,6 +1,7 @@
 #include "compiler/elaborate/align.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -101,21 +102,25 @@ std::variant<Alignment, AlignProblem> align(std::span<const std::vector<Axis>> o
   return result;
 }
 
-std::string suggest_annotation(std::span<const Axis> axes, int rename) {
+std::vector<std::string> distinct_names(std::span<const Axis> axes, int rename) {
   std::unordered_set<std::string> taken;  // names that stay as they are, then those made up
   std::vector<bool> stays(axes.size(), false);
   for (size_t i = 0; i < axes.size(); ++i)
     if (axes[i].is_named() && (static_cast<int>(i) != rename || taken.contains(axes[i].name.str())))
       stays[i] = taken.insert(plain_name(axes[i])).second;
   if (rename >= 0) taken.insert(plain_name(axes[static_cast<size_t>(rename)]));
-  std::string text = "[";
+  std::vector<std::string> names;
   for (size_t i = 0; i < axes.size(); ++i) {
     std::string name = plain_name(axes[i]);
     const std::string stem = name;
     for (int n = 2; !stays[i] && !taken.insert(name).second; ++n) name = fmt::format("{}_{}", stem, n);
-    text += (i == 0 ? "" : " ") + name;
+    names.push_back(std::move(name));
   }
-  return text + "]";
+  return names;
+}
+
+std::string suggest_annotation(std::span<const Axis> axes, int rename) {
+  return fmt::format("[{}]", fmt::join(distinct_names(axes, rename), " "));
 }
 
 }  // namespace einc

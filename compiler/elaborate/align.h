@@ -34,6 +34,8 @@ struct AlignProblem {
 // order of appearance. Operands without axes never matter.
 std::variant<Alignment, AlignProblem> align(std::span<const std::vector<Axis>> operands);
 
+// A plain name for each axis, different from those of the others: `b`, and `b_2` for a second; axis `rename` gets a new one.
+std::vector<std::string> distinct_names(std::span<const Axis> axes, int rename = -1);
 // "[b c_2]": axis names to write in an annotation so that every axis has a name of its own; axis `rename` gets a new one.
 std::string suggest_annotation(std::span<const Axis> axes, int rename = -1);
 

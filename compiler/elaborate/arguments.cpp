@@ -56,10 +56,10 @@ std::vector<const ast::Argument*> positional_arguments(const ast::Call& call) {
   return list;
 }
 
-std::optional<std::vector<Value>> evaluate_all(Context& context, std::span<const ast::Argument* const> arguments) {
+std::optional<std::vector<Value>> evaluate_operands(Context& context, std::span<const ast::Argument* const> arguments) {
   std::vector<Value> values;
   for (const ast::Argument* argument : arguments)
-    if (auto value = context.evaluate(*argument->value)) values.push_back(std::move(*value));
+    if (auto value = context.evaluate_operand(*argument->value)) values.push_back(std::move(*value));
   if (values.size() != arguments.size()) return std::nullopt;
   return values;
 }

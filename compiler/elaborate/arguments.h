@@ -31,8 +31,8 @@ bool check_arguments(Context& context, const ast::Call& call, size_t least, size
 const ast::Argument* find_argument(const ast::Call& call, std::string_view keyword);
 std::vector<const ast::Argument*> positional_arguments(const ast::Call& call);
 
-// Values of all arguments given; all are evaluated before one that fails ends it.
-std::optional<std::vector<Value>> evaluate_all(Context& context, std::span<const ast::Argument* const> arguments);
+// Values of all arguments of an elementwise function; all are evaluated before one that fails ends it.
+std::optional<std::vector<Value>> evaluate_operands(Context& context, std::span<const ast::Argument* const> arguments);
 
 // The one axis of that name: reports a name that is missing or stands twice.
 std::optional<int> find_axis(Context& context, const Type& type, Name name, Span span);

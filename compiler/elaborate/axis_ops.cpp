@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "compiler/elaborate/arguments.h"
@@ -113,6 +114,23 @@ std::optional<Value> call_cumsum(Context& context, const ast::Call& call) {
   return Value{narrow(build, build.scan(ReduceFn::sum, x, along->axis, Direction::forward), dtype)};
 }
 
+// Targets that carry the class axis, or scores over an axis of its size, are no class numbers.
+bool refuse_one_hot(Context& context, const Type& logits, int class_axis, const Type& targets, Span span) {
+  const Axis& classes = logits.axis(class_axis);
+  for (const Axis& axis : targets.axes) {
+    const bool of_logits =
+        std::any_of(logits.axes.begin(), logits.axes.end(), [&](const Axis& other) { return other.is_named() && other.name == axis.name; });
+    const bool carries = axis.is_named() && axis.name == classes.name;
+    if (!carries && (is_integer(targets.dtype) || of_logits || !(axis.size == classes.size))) continue;
+    const Name name = context.known_name(axis.name);
+    context.diagnostics()
+        .report(Code::one_hot_targets, span, context.show(targets), name)
+        .hint("for one-hot targets write argmax({}, {})", context.quote(span), name);
+    return false;
+  }
+  return true;
+}
+
 // -log softmax(logits, axis) at the target: logsumexp(logits, axis) - logits[axis = targets].
 std::optional<Value> call_cross_entropy(Context& context, const ast::Call& call) {
   if (!check_arguments(context, call, 3, 3, "`cross_entropy(logits, targets, axis)`")) return std::nullopt;
@@ -121,6 +139,8 @@ std::optional<Value> call_cross_entropy(Context& context, const ast::Call& call)
   const auto targets = context.evaluate_tensor(*arguments[1]->value);
   if (!along || !targets) return std::nullopt;
   const Span target_span = arguments[1]->value->span;
+  if (!refuse_one_hot(context, context.build().type(along->x), along->axis, context.build().type(*targets), target_span))
+    return std::nullopt;
   if (!check_ids(context, *targets, target_span)) return std::nullopt;
   const NodesFrom nodes_from(context, span_of(call));
   Builder& build = context.build();

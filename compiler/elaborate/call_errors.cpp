@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kCalled = "in this call";
 constexpr std::ptrdiff_t kShownCalls = 3;
+constexpr size_t kLongestQuote = 48;
 
 // Wrong for these arguments, perhaps not for others: shapes, types, values.
 bool depends_on_call(Code code) {
@@ -46,6 +47,25 @@ Span Elaborator::blamed(const Diagnostic& diagnostic, const Frame& callee, const
   for (size_t i = 0; i < arguments.size(); ++i)
     if (callee.fn->params[i].name.name.str() == text && arguments[i].state == BoundArgument::State::given) return arguments[i].span;
   return callee.call;
+}
+
+std::string Elaborator::quote(Span span) const {
+  std::string_view text = sources_.text(span);
+  const ast::Fn* fn = frame().unit->bundled ? frame().fn : nullptr;
+  for (size_t i = 0; fn && i < fn->params.size(); ++i)
+    if (fn->params[i].name.name.str() == text && frame().arguments[i].known()) {
+      text = sources_.text(frame().arguments[i]);
+      break;
+    }
+  // The span of a call to a built-in ends before its parenthesis.
+  const auto open = std::count(text.begin(), text.end(), '(') - std::count(text.begin(), text.end(), ')');
+  if (open == 1 && text.data()[text.size()] == ')') text = {text.data(), text.size() + 1};
+  return text.size() <= kLongestQuote && text.find('\n') == std::string_view::npos ? std::string(text) : "...";
+}
+
+Name Elaborator::known_name(Name axis) const {
+  const SignatureAxis* bound = frame().unit->bundled ? frame().find_axis(axis) : nullptr;
+  return without_marks(bound ? bound->caller.name : axis);
 }
 
 }  // namespace einc

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/elaborate/elementwise_tree.h"
 #include "compiler/ir/build.h"
 #include "dsl/ast.h"
 #include "dsl/diagnostic.h"
@@ -36,6 +37,11 @@ class Context {
 
   // Evaluates an expression; nullopt after an error that was reported.
   virtual std::optional<Value> evaluate(const ast::Expr& expr) = 0;
+  // Likewise, for an operand of an elementwise op: a part of tree(), where evaluate() begins one of its own.
+  virtual std::optional<Value> evaluate_operand(const ast::Expr& expr) = 0;
+  virtual ElementwiseTree& tree() = 0;
+  // Reports that tree() makes an outer product by accident; false then.
+  virtual bool refuse_outer_product(NodeId result) = 0;
   // Evaluates to a tensor: a number becomes a scalar constant (integers i32 when `integer`, else real).
   virtual std::optional<NodeId> evaluate_tensor(const ast::Expr& expr) = 0;
   // An expression where a size is wanted: ints, dims, visible axis names and + - * / of them.
@@ -53,6 +59,10 @@ class Context {
   virtual std::vector<std::string> visible_axis_names() const = 0;
   // "seq (declared at gpt2.ein:2)", "3 (written here)": where a size came from, for messages.
   virtual std::string describe_size(const Poly& size) const = 0;
+  // The source text of a value when it is short, else "..."; in a bundled fn, of the argument that the caller gave.
+  virtual std::string quote(Span span) const = 0;
+  // The name by which the user knows an axis: in a bundled fn, the caller's.
+  virtual Name known_name(Name axis) const = 0;
   // A type as the file would write it, sizes in the dims' own names.
   virtual std::string show(const Type& type) const = 0;
 

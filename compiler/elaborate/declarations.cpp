@@ -90,8 +90,10 @@ void Elaborator::declare_output(const ast::Output& output, Span span) {
   const uint32_t first_new = graph_.size();
   std::optional<NodeId> node;
   if (output.value) {
-    node = evaluate_tensor(*output.value);
-    if (node && output.type) node = annotate(*node, *output.type, output.value->span, first_new);
+    if (!output.type)
+      node = evaluate_tensor(*output.value);
+    else if (const auto value = evaluate_whole(*output.value, &*output.type))
+      node = std::get<NodeId>(value->data);
     if (const auto dim = frame().unit->dims.find(name); dim != frame().unit->dims.end())
       diagnostics_.report(Code::redefined, output.name.span, name, "an output").label(dim->second, "first here");
     else if (node)

@@ -1,5 +1,6 @@
 // The elaborator: one object per compilation. Its parts stand in a file each: expressions.cpp, sizes.cpp (dims and sizes),
-// types.cpp, declarations.cpp, statements.cpp, functions.cpp (calls), training.cpp, finish.cpp.
+// types.cpp, transpositions.cpp,
+// outer_product.cpp, declarations.cpp, statements.cpp, functions.cpp (calls), training.cpp, finish.cpp.
 // Invariant: after an error every function returns nullopt (or poisons the binding) and goes on; nothing throws for a mistake
 // of the user's. Work is bounded by the limits in elaborate.h: once one is passed, evaluate() answers nullopt at once.
 #pragma once
@@ -11,6 +12,7 @@
 #include <unordered_set>
 
 #include "compiler/elaborate/elaborate.h"
+#include "compiler/elaborate/elementwise_tree.h"
 #include "compiler/elaborate/scope.h"
 
 namespace einc {
@@ -25,6 +27,15 @@ struct BoundArgument {
   std::optional<Value> value;
   Span span;
   enum class State : uint8_t { missing, given, unknown } state = State::missing;  // unknown: a trial's, without a value
+  Name axis = {};                                                                 // the dim or axis whose bare name the argument is
+};
+
+// A name that a list of axes binds to a place of the value.
+struct NamedPlace {
+  Name name;
+  int place;
+  Span span;
+  bool generic = false;  // bound anew by every call: the caller's axis of that name may be another
 };
 
 class Elaborator final : public Context {
@@ -35,7 +46,10 @@ class Elaborator final : public Context {
   // Context
   Builder& build() override { return build_; }
   Diagnostics& diagnostics() override { return diagnostics_; }
-  std::optional<Value> evaluate(const ast::Expr& expr) override;
+  std::optional<Value> evaluate(const ast::Expr& expr) override { return evaluate_whole(expr, nullptr); }
+  std::optional<Value> evaluate_operand(const ast::Expr& expr) override;
+  ElementwiseTree& tree() override { return tree_; }
+  bool refuse_outer_product(NodeId result) override { return refuse_outer_product(result, nullptr); }
   std::optional<NodeId> evaluate_tensor(const ast::Expr& expr) override;
   std::optional<Poly> evaluate_size(const ast::Expr& expr) override;
   std::optional<Poly> declared_size(Name name) const override;
@@ -44,6 +58,8 @@ class Elaborator final : public Context {
   void introduce_local(Name name, const Poly& size, Span where) override;
   std::vector<std::string> visible_axis_names() const override;
   std::string describe_size(const Poly& size) const override;
+  std::string quote(Span span) const override;
+  Name known_name(Name axis) const override;
   std::string show(const Type& type) const override;
   void require(Condition condition, Span where) override;
   const Bindings& order_values() const override { return order_values_; }
@@ -54,7 +70,19 @@ class Elaborator final : public Context {
   std::optional<Value> gradient(const ast::Call& call, Span whole);
 
  private:
+  // transpositions.cpp
+  // `what` is the list; the error points into it, or at the value.
+  bool check_places(const Type& found, std::span<const NamedPlace> places, std::string_view what, Span value, bool at_value);
+
+  // outer_product.cpp
+  std::optional<Value> evaluate_whole(const ast::Expr& expr, const ast::Type* annotation);
+  std::optional<Value> annotate_whole(const Value& value, const ast::Type& written, Span span, uint32_t first_new_node);
+  bool refuse_outer_product(NodeId result, const ast::Type* annotation);
+  std::optional<AxisList> annotated_order(const Type& found, const ast::Type& written) const;
+  std::optional<std::string> writable_axes(const std::vector<Axis>& axes) const;
+
   // expressions.cpp
+  std::optional<Value> evaluate_within_limits(const ast::Expr& expr);
   std::optional<Value> evaluate_kind(const ast::Expr& expr);
   std::optional<Value> evaluate_tuple(const ast::Tuple& written, Span span);
   std::optional<Value> evaluate_number(const ast::Number& number, Span span);
@@ -88,6 +116,7 @@ class Elaborator final : public Context {
   std::optional<NodeId> annotate(NodeId value, const ast::Type& type, Span span, uint32_t first_new_node);
   std::optional<NodeId> conform_dtype(NodeId value, DType dtype, Span span, uint32_t first_new_node);
   std::optional<Axis> declared_axis(const ast::Axis& axis);
+  Diagnostics::Builder report_two_sizes_in_list(const ast::Axis& axis, const Poly& first, const Poly& second);
   std::string show(const Axis& axis) const;
   std::string show_name(const Axis& axis) const;
 
@@ -105,7 +134,7 @@ class Elaborator final : public Context {
   void execute(const ast::Block& block);
   void execute(const ast::Stmt& statement);
   void assign(const ast::Assign& statement);
-  void bind(const ast::Target& target, std::optional<Value> value, Span span, uint32_t first_new_node);
+  void bind(const ast::Target& target, std::optional<Value> value, uint32_t first_new_node);
   void unroll(const ast::For& loop, Span span);
   std::optional<int64_t> trip_count(const ast::For& loop, Poly& symbolic);
   void with_precision(const ast::Precision& precision);
@@ -127,7 +156,11 @@ class Elaborator final : public Context {
   std::string describe_value(const Value& value) const;
   // `standard` is the default, which says what form the setting has; null: a number.
   bool check_setting(Name setting, const ast::Expr* standard, const Value& value, Span span);
+  std::optional<double> setting_value(const Number& number) const;
+  bool check_warm_up(const ast::Fn& fn, const std::vector<BoundArgument>& arguments);
   bool check_settings(const ast::Fn& fn, const std::vector<BoundArgument>& arguments);
+  Name axis_named(const ast::Expr& argument) const;
+  void bind_axis_parameter(Frame& callee, const ast::FnParam& param, const BoundArgument& argument);
   bool check_recursion(const ast::Fn& fn, Span span);
   void explain_errors(size_t first, const Frame& callee, const std::vector<BoundArgument>& arguments);
   Span blamed(const Diagnostic& diagnostic, const Frame& callee, const std::vector<BoundArgument>& arguments) const;
@@ -174,6 +207,7 @@ class Elaborator final : public Context {
   Bindings order_values_;   // and 1024 for each free one
   std::vector<Span> tags_;  // what Condition::source and Dim::source refer to
 
+  ElementwiseTree tree_;  // of the expression being evaluated, around its innermost operands
   int depth_ = 0;
   int call_depth_ = 0;
   size_t calls_ = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/elaborate/align.h"
 #include "compiler/elaborate/arguments.h"
@@ -79,7 +80,9 @@ std::optional<NodeId> build_map(Context& context, MapFn fn, std::vector<NodeId> 
     return std::nullopt;
   }
   Alignment& alignment = std::get<Alignment>(aligned);
-  return build.map(fn, nodes, alignment.maps, std::move(alignment.axes), dtype);
+  const NodeId result = build.map(fn, nodes, alignment.maps, std::move(alignment.axes), dtype);
+  context.tree().add_op(build.graph(), fn, nodes, spans, whole, result);
+  return result;
 }
 
 // x^n of an integer tensor stays an integer: repeated squaring.
@@ -185,7 +188,7 @@ std::optional<Value> call_map(Context& context, const ast::Call& call, MapFn fn)
   const size_t arity = static_cast<size_t>(arity_of(fn));
   if (!check_arguments(context, call, arity, arity, usage_of(call, fn))) return std::nullopt;
   const auto arguments = positional_arguments(call);
-  const auto values = evaluate_all(context, arguments);
+  const auto values = evaluate_operands(context, arguments);
   if (!values) return std::nullopt;
   return elementwise_operator(context, fn, *values, spans_of(arguments), span_of(call));
 }
@@ -212,11 +215,17 @@ std::optional<Value> extreme(Context& context, const ast::Call& call) {
   const std::string usage = fmt::format("`{0}(a, b)` of values or `{0}(x, axis)` over an axis", call.callee.name.str());
   if (!check_arguments(context, call, 1, SIZE_MAX, usage)) return std::nullopt;
   const auto arguments = positional_arguments(call);
-  const auto first = context.evaluate(*arguments[0]->value);
-  if (!first) return std::nullopt;
-  if (means_reduction(context, arguments, *first))
+  const ElementwiseTree around = std::exchange(context.tree(), ElementwiseTree());
+  const auto first = context.evaluate_operand(*arguments[0]->value);
+  const bool reduces = first && means_reduction(context, arguments, *first);
+  const auto* reduced = reduces ? std::get_if<NodeId>(&first->data) : nullptr;
+  const bool fine = !reduced || context.refuse_outer_product(*reduced);
+  const ElementwiseTree own = std::exchange(context.tree(), around);
+  if (!first || !fine) return std::nullopt;
+  if (reduces)
     return reduce_value(context, is_max ? Reduction::max : Reduction::min, *first, std::span(arguments).subspan(1), span_of(call));
-  const auto rest = evaluate_all(context, std::span(arguments).subspan(1));
+  context.tree().merge(own);
+  const auto rest = evaluate_operands(context, std::span(arguments).subspan(1));
   if (!rest) return std::nullopt;
   const std::vector<Span> spans = spans_of(arguments);
   Value result = *first;
@@ -236,7 +245,7 @@ std::optional<Value> extreme(Context& context, const ast::Call& call) {
 std::optional<Value> cast_value(Context& context, const ast::Call& call) {
   if (!check_arguments(context, call, 2, 2, "`cast(x, bf16)`")) return std::nullopt;
   const auto arguments = positional_arguments(call);
-  const auto value = context.evaluate(*arguments[0]->value);
+  const auto value = context.evaluate_operand(*arguments[0]->value);
   const auto* name = arguments[1]->value->as<ast::NameRef>();
   const auto dtype = name == nullptr ? std::nullopt : parse_dtype(name->name.str());
   if (!dtype && arguments[1]->value->kind() != ast::ExprKind::invalid)
@@ -249,12 +258,14 @@ std::optional<Value> cast_value(Context& context, const ast::Call& call) {
   const bool was_pinned = build.origin.pinned;
   build.origin.pinned = true;
   std::optional<NodeId> node;
-  if (const NodeId* tensor = std::get_if<NodeId>(&value->data))
+  if (const NodeId* tensor = std::get_if<NodeId>(&value->data)) {
     node = convert(build, *tensor, *dtype);
-  else if (const Number* number = std::get_if<Number>(&value->data))
+    if (context.tree().made(*tensor)) context.tree().pass_on(*node);
+  } else if (const Number* number = std::get_if<Number>(&value->data)) {
     node = number_to_tensor(context, *number, *dtype, arguments[0]->value->span);
-  else
+  } else {
     context.diagnostics().report(Code::tensor_expected, arguments[0]->value->span, "several values");
+  }
   build.origin.pinned = was_pinned;
   if (!node) return std::nullopt;
   return Value{*node};
@@ -262,10 +273,19 @@ std::optional<Value> cast_value(Context& context, const ast::Call& call) {
 
 std::optional<Value> stop_gradient(Context& context, const ast::Call& call) {
   if (!check_arguments(context, call, 1, 1, "`stop_gradient(x)`")) return std::nullopt;
-  const auto x = context.evaluate_tensor(*call.arguments[0].value);
+  const Span span = call.arguments[0].value->span;
+  const auto value = context.evaluate_operand(*call.arguments[0].value);
+  if (!value) return std::nullopt;
+  if (const auto* tuple = std::get_if<Tuple>(&value->data)) {
+    context.diagnostics().report(Code::several_values, span, tuple->items.size());
+    return std::nullopt;
+  }
+  const auto x = to_tensor_alone(context, *value, span);
   if (!x) return std::nullopt;
   const NodesFrom nodes_from(context, span_of(call));
-  return Value{context.build().stop_gradient(*x)};
+  const NodeId stopped = context.build().stop_gradient(*x);
+  if (context.tree().made(*x)) context.tree().pass_on(stopped);
+  return Value{stopped};
 }
 
 std::optional<Value> power(Context& context, const ast::Call& call) { return call_map(context, call, MapFn::pow); }

@@ -112,7 +112,7 @@ bool Elaborator::within_limits(Span span) {
   return false;
 }
 
-std::optional<Value> Elaborator::evaluate(const ast::Expr& expr) {
+std::optional<Value> Elaborator::evaluate_within_limits(const ast::Expr& expr) {
   ++depth_;
   std::optional<Value> value;
   if (within_limits(expr.span)) value = evaluate_kind(expr);
@@ -142,6 +142,8 @@ std::optional<Value> Elaborator::evaluate_kind(const ast::Expr& expr) {
       return evaluate_call(expr);
     case ast::ExprKind::index:
       return evaluate_index(expr);
+    case ast::ExprKind::annotated:
+      return evaluate_whole(*expr.as<ast::Annotated>()->value, &expr.as<ast::Annotated>()->type);
   }
   return std::nullopt;
 }
@@ -227,7 +229,7 @@ std::optional<Value> Elaborator::evaluate_operator(const ast::Expr& expr) {
   std::vector<Span> spans;
   bool whole = true;
   const auto take = [&](const ast::Expr& operand) {
-    auto value = evaluate(operand);
+    auto value = evaluate_operand(operand);
     whole = whole && value;
     if (value) operands.push_back(std::move(*value));
     spans.push_back(operand.span);

@@ -6,6 +6,7 @@
 #include "compiler/elaborate/elaborator.h"
 #include "compiler/elaborate/show.h"
 #include "compiler/elaborate/suggest.h"
+#include "compiler/symbolic/order.h"
 
 namespace einc {
 
@@ -81,7 +82,7 @@ std::optional<std::vector<BoundArgument>> Elaborator::bind_arguments(FnRef ref, 
     auto value = evaluate(*argument->value);
     matched = matched && index < params.size();
     whole = whole && value && matched;
-    if (index < params.size()) arguments[index] = {std::move(value), argument->value->span, State::given};
+    if (index < params.size()) arguments[index] = {std::move(value), argument->value->span, State::given, axis_named(*argument->value)};
   }
   if (superfluous)
     diagnostics_.report(Code::too_many_arguments, superfluous->span, ref.fn->name.name, counted(wanted, "argument"), given.size())
@@ -93,6 +94,13 @@ std::optional<std::vector<BoundArgument>> Elaborator::bind_arguments(FnRef ref, 
   }
   if (whole && ref.unit == schedules_) whole = check_settings(*ref.fn, arguments);
   return whole ? std::optional(std::move(arguments)) : std::nullopt;
+}
+
+// The dim or axis that an argument names, alone; empty for any other size and for what is none.
+Name Elaborator::axis_named(const ast::Expr& argument) const {
+  const auto* ref = argument.as<ast::NameRef>();
+  if (!ref || !visible_size(ref->name)) return Name();
+  return frame().scope->find(ref->name) && !frame().is_axis_parameter(ref->name) ? Name() : ref->name;
 }
 
 bool Elaborator::check_recursion(const ast::Fn& fn, Span span) {
@@ -129,6 +137,8 @@ std::optional<Value> Elaborator::instantiate(FnRef ref, std::vector<BoundArgumen
   callee.fn = ref.fn;
   callee.call = span;
   callee.path = instance.path;
+  for (const BoundArgument& argument : arguments)
+    callee.arguments.push_back(argument.state == BoundArgument::State::given ? argument.span : Span{});
   const Origin saved = build_.origin;
   const SourceUnit* const schedules = std::exchange(schedules_, nullptr);
   frame_ = &callee;
@@ -152,10 +162,20 @@ std::optional<Value> Elaborator::instantiate(FnRef ref, std::vector<BoundArgumen
   return exhausted_ ? std::nullopt : result;
 }
 
-// Typed parameters first: they say which names are the signature's.
+// A size may be used as an axis by the parameter's name. The caller calls that axis as the argument did, if it was a bare name.
+void Elaborator::bind_axis_parameter(Frame& callee, const ast::FnParam& param, const BoundArgument& argument) {
+  const auto* number = argument.value ? std::get_if<Number>(&argument.value->data) : nullptr;
+  const Poly* size = number && number->integer ? std::get_if<Poly>(&number->value) : nullptr;
+  if (param.type || !size || (size->is_constant() && !provably_at_least(*size, Poly(1)))) return;
+  const Name name = param.name.name;
+  callee.signature.push_back(SignatureAxis{name, Axis{argument.axis.empty() ? name : argument.axis, *size}, argument.span, true});
+}
+
+// Sizes first, then typed parameters: they say which names are the signature's.
 bool Elaborator::bind_parameters(Frame& callee, std::vector<BoundArgument>& arguments) {
   const auto& params = callee.fn->params;
   bool whole = true;
+  for (size_t i = 0; i < params.size(); ++i) bind_axis_parameter(callee, params[i], arguments[i]);
   for (size_t i = 0; i < params.size(); ++i) {
     BoundArgument& argument = arguments[i];
     if (!params[i].type || !argument.value) continue;
@@ -168,6 +188,9 @@ bool Elaborator::bind_parameters(Frame& callee, std::vector<BoundArgument>& argu
     if (!argument.value) {
       argument.value = evaluate(*params[i].default_value);
       argument.span = params[i].span;
+      argument.axis = axis_named(*params[i].default_value);
+      if (const SignatureAxis* bound = callee.find_axis(argument.axis)) argument.axis = bound->caller.name;
+      bind_axis_parameter(callee, params[i], argument);
       if (argument.value && params[i].type) argument.value = bind_typed(callee, params[i], *argument.value, argument.span);
     } else if (!params[i].type) {
       argument.value = take_in(callee, *argument.value);
@@ -196,7 +219,7 @@ Value Elaborator::take_in(const Frame& callee, const Value& value) {
   std::vector<Axis> axes = build_.type(*node).axes;
   for (Axis& axis : axes) {
     const auto bound = std::find_if(callee.signature.begin(), callee.signature.end(),
-                                    [&](const SignatureAxis& s) { return axis.is_named() && s.caller == axis; });
+                                    [&](const SignatureAxis& s) { return !s.parameter && axis.is_named() && s.caller == axis; });
     if (bound != callee.signature.end()) {
       axis.name = bound->name;
       continue;
@@ -230,6 +253,14 @@ std::optional<Value> Elaborator::bind_typed(Frame& callee, const ast::FnParam& p
         .label(param.span, "the parameter");
     return std::nullopt;
   }
+  std::vector<NamedPlace> places;
+  for (int place = 0; const ast::Axis& axis : written.axes) {
+    const Name name = axis.name.name;
+    const bool own = callee.unit->dims.contains(name) && !callee.is_axis_parameter(name);
+    if (!name.empty()) places.push_back({name, place, axis.span, !own});
+    place += axis.kind == ast::AxisKind::ellipsis ? found.rank() - named : 1;
+  }
+  if (!check_places(found, places, "parameter `" + param.name.name.str() + "`", span, true)) return std::nullopt;
   std::vector<Axis> axes = found.axes;
   size_t next = 0;
   bool whole = true;

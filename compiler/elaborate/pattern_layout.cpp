@@ -4,6 +4,7 @@
 
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/show.h"
+#include "dsl/pattern_rules.h"
 
 namespace einc {
 
@@ -116,7 +117,11 @@ class LayoutReader {
                                          fmt::format("{}{}", dots == 0 ? "" : "at least ", count_of(fixed, "axis")), operand.text,
                                          count_of(rank, "axis"), shown(operand.type));
       report.label(operand.where, "{} is `{}`", operand.text, shown(operand.type));
-      if (fixed < rank) report.hint("name every axis, or let `...` stand for the others");
+      const auto apart = spell_apart(pattern_);
+      if (apart && term.atoms.size() == 1 && term.atoms[0].name.str().size() == rank)
+        report.hint("names of axes are words, separated by blanks: \"{}\"", *apart);
+      else if (fixed < rank)
+        report.hint("name every axis, or let `...` stand for the others");
       failed_ = true;
       return;
     }

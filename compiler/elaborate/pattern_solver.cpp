@@ -1,6 +1,8 @@
 #include "compiler/elaborate/pattern_solver.h"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include "compiler/elaborate/pattern_layout.h"
 #include "compiler/elaborate/scope.h"
@@ -139,6 +141,7 @@ class Solver {
 
   void report_mismatch(const AxisEquation& e, const Label& l) {
     failed_ = true;
+    if (transposed_ == e.operand) return;  // said once for all of its axes
     if (l.name.empty() && !l.ellipsis) return report_literal(e, shown(*l.size));
     const std::string name = l.ellipsis ? "the same axis of `...`" : fmt::format("`{}`", l.name.str());
     const std::string size = shown(*l.size);
@@ -148,8 +151,51 @@ class Solver {
     if (l.origin.known())
       report.label(l.origin, "{} is {}: {}", name, size, l.origin_text);
     else
-      report.hint("a declared name has its declared size, {}: use another name for this axis", context_.describe_size(*l.size));
+      hint_at_names(report, e, l);
     report.label(operands_[e.operand].where, "{} is `{}`", operands_[e.operand].text, shown(operands_[e.operand].type));
+  }
+
+  // A name that has a declared size, at an axis of another one. Mostly the operand's axes stand in another order, or it is
+  // another operand than was meant: its own names tell.
+  void hint_at_names(Diagnostics::Builder& report, const AxisEquation& e, const Label& l) {
+    const PatternOperand& operand = operands_[e.operand];
+    const std::string written = names_in(pattern_.inputs[e.operand]);
+    const std::string own = axis_names(operand.type);
+    const Axis& axis = axis_of(e);
+    const auto visible = axis.is_named() && !is_foreign(axis.name) ? context_.visible_size(axis.name) : std::nullopt;
+    if (sorted_words(written) == sorted_words(own)) {
+      transposed_ = e.operand;
+      report.hint("{} is [{}]: write `{}` here, or make it [{}]", operand.text, own, own, written);
+      return;
+    }
+    if (visible && *visible == axis.size && axis.name != l.name)
+      report.hint("this axis of {} is `{}`: write `{}` here, or give an operand whose axis is `{}`", operand.text, axis.name, axis.name,
+                  l.name);
+    else
+      report.hint("a declared name has its declared size, {}: use another name for this axis", context_.describe_size(*l.size));
+  }
+
+  // The plain names of a term; empty when it has anything else.
+  static std::string names_in(const PatternTerm& term) {
+    std::string text;
+    for (const Atom& atom : term.atoms) {
+      if (atom.kind != AtomKind::name) return "";
+      text += (text.empty() ? "" : " ") + atom.name.str();
+    }
+    return text;
+  }
+
+  static std::string axis_names(const Type& type) {
+    std::string text;
+    for (const Axis& axis : type.axes) text += (text.empty() ? "" : " ") + without_marks(axis.name).str();
+    return text;
+  }
+
+  static std::vector<std::string> sorted_words(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+    std::sort(words.begin(), words.end());
+    return words;
   }
 
   // ---- groups and windows, until nothing changes
@@ -348,6 +394,7 @@ class Solver {
   const std::vector<GivenSize>& given_;
   PatternLayout layout_;
   bool failed_ = false;
+  size_t transposed_ = SIZE_MAX;  // an operand of which that was said
 };
 
 }  // namespace

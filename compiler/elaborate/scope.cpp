@@ -37,6 +37,13 @@ const SignatureAxis* Frame::find_axis(Name name) const {
   return nullptr;
 }
 
+bool Frame::is_axis_parameter(Name name) const {
+  const SignatureAxis* axis = find_axis(name);
+  if (!axis || !axis->parameter) return false;
+  const Binding* binding = scope->find(name);
+  return !binding || binding->kind == BindingKind::argument;
+}
+
 Name mark_foreign(Name axis) {
   const std::string& text = axis.str();
   return text.empty() || text[0] == '(' ? axis : Name(text + kForeignMark);

@@ -48,7 +48,8 @@ struct Scope {
 struct SignatureAxis {
   Name name;
   Axis caller;
-  Span argument;  // the argument that bound it
+  Span argument;           // the argument that bound it
+  bool parameter = false;  // an untyped parameter with a size for its value, which may be used as an axis
 };
 
 // One call of a fn, or the top level.
@@ -64,11 +65,14 @@ struct Frame {
   Scope* scope = &outermost;
   std::vector<int64_t> loop_indices;  // of the loops around the current statement in this body
   std::vector<SignatureAxis> signature;
+  std::vector<Span> arguments;                // of each parameter in order, where one was given
   std::optional<std::vector<Axis>> ellipsis;  // the axes that the first `...` of the signature stands for, marked
   bool returned = false;
   std::optional<Value> result;  // when returned; nullopt: wrong already
 
   const SignatureAxis* find_axis(Name name) const;
+  // Whether the name is such a parameter, and still has its value.
+  bool is_axis_parameter(Name name) const;
 };
 
 inline constexpr char kForeignMark = '\'';

@@ -1,5 +1,7 @@
 // The arguments of optimizers and schedules. One of the bundled ones has the form of its default, a number or a tuple of as
 // many, and lies where its formula means something: what does not is reported at the user's argument, not inside the library.
+#include <cmath>
+
 #include "compiler/elaborate/numbers.h"
 #include "compiler/elaborate/show.h"
 #include "compiler/elaborate/training.h"
@@ -11,13 +13,23 @@ struct Range {
   std::string_view setting, text;
   bool (*holds)(double);
 };
-constexpr auto kNotNegative = [](double x) { return x >= 0; };
+// As f32 holds them, which is what an optimizer computes with.
+bool is_finite(double x) { return std::isfinite(static_cast<float>(x)); }
+bool is_positive(double x) { return is_finite(x) && static_cast<float>(x) > 0; }
+bool is_not_negative(double x) { return is_finite(x) && x >= 0; }
+bool is_fraction(double x) { return x >= 0 && x < 1; }
 constexpr Range kRanges[] = {
-    {"lr", ", 0 or more", kNotNegative},           {"betas", " from 0 to below 1", [](double x) { return x >= 0 && x < 1; }},
-    {"momentum", ", 0 or more", kNotNegative},     {"alpha", ", 0 or more", kNotNegative},
-    {"eps", ", 0 or more", kNotNegative},          {"lr_decay", ", 0 or more", kNotNegative},
-    {"warmup", ", 0 or more", kNotNegative},       {"total", ", 0 or more", kNotNegative},
-    {"weight_decay", ", 0 or more", kNotNegative}, {"clip_norm", " above 0", [](double x) { return x > 0; }},
+    {"lr", ", finite and 0 or more", is_not_negative},
+    {"floor", ", finite and 0 or more", is_not_negative},
+    {"betas", " from 0 to below 1", is_fraction},
+    {"momentum", " from 0 to below 1", is_fraction},
+    {"alpha", " from 0 to below 1", is_fraction},
+    {"eps", ", finite and above 0", is_positive},
+    {"lr_decay", ", finite and 0 or more", is_not_negative},
+    {"warmup", ", finite and 0 or more", is_not_negative},
+    {"total", ", finite and above 0", is_positive},
+    {"weight_decay", ", finite and 0 or more", is_not_negative},
+    {"clip_norm", " above 0", [](double x) { return static_cast<float>(x) > 0; }},
 };
 
 const Range* range_of(Name setting) {
@@ -28,11 +40,17 @@ const Range* range_of(Name setting) {
 
 }  // namespace
 
+// The number, dims having the values in use; nullopt when one of them has none yet.
+std::optional<double> Elaborator::setting_value(const Number& number) const {
+  if (const auto constant = constant_value(number)) return constant;
+  return std::get<Poly>(number.value).to_double(values_);
+}
+
 // A number that the range holds, or a scalar that is known when running.
 bool Elaborator::is_setting(Name setting, const Value& value) const {
   if (const Number* number = std::get_if<Number>(&value.data)) {
     const Range* range = range_of(setting);
-    const auto constant = constant_value(*number);
+    const auto constant = setting_value(*number);
     return !range || !constant || range->holds(*constant);
   }
   const NodeId* node = std::get_if<NodeId>(&value.data);
@@ -91,7 +109,25 @@ bool Elaborator::check_settings(const ast::Fn& fn, const std::vector<BoundArgume
     if (!param.type && arguments[i].value)
       fine = check_setting(param.name.name, param.default_value.get(), *arguments[i].value, arguments[i].span) && fine;
   }
-  return fine;
+  return fine && check_warm_up(fn, arguments);
+}
+
+// A schedule that is over before its warm-up is.
+bool Elaborator::check_warm_up(const ast::Fn& fn, const std::vector<BoundArgument>& arguments) {
+  std::optional<double> warm_up, total;
+  Span span;
+  for (size_t i = 0; i < fn.params.size(); ++i) {
+    const auto* number = arguments[i].value ? std::get_if<Number>(&arguments[i].value->data) : nullptr;
+    if (!number) continue;
+    if (fn.params[i].name.name == Name("total")) total = setting_value(*number);
+    if (fn.params[i].name.name != Name("warmup")) continue;
+    warm_up = setting_value(*number);
+    span = arguments[i].span;
+  }
+  if (!warm_up || !total || *warm_up <= *total) return true;
+  diagnostics_.report(Code::bad_setting, span, "warmup", fmt::format("a number of steps up to total, {}", *total),
+                      fmt::format("{}", *warm_up));
+  return false;
 }
 
 // ---- a group's settings

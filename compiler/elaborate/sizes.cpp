@@ -31,6 +31,8 @@ std::string_view describe(const ast::Expr& expr) {
       return "a call";
     case ast::ExprKind::index:
       return "an index";
+    case ast::ExprKind::annotated:
+      return "an annotation";
   }
   return "this";
 }
@@ -137,7 +139,8 @@ void Elaborator::report_bind_problems(const BindResult& bound) {
 // ---- names of sizes
 
 std::optional<Poly> Elaborator::declared_size(Name name) const {
-  if (const SignatureAxis* axis = frame().find_axis(name)) return axis->caller.size;
+  if (const SignatureAxis* axis = frame().find_axis(name))
+    if (!axis->parameter || frame().is_axis_parameter(name)) return axis->caller.size;
   if (frame().unit->dims.contains(name) && graph_.dims.find(name)) return graph_.dims.size(name);
   return std::nullopt;
 }

@@ -65,18 +65,19 @@ void Elaborator::execute(const ast::Stmt& statement) {
 
 void Elaborator::assign(const ast::Assign& statement) {
   const uint32_t first_new = graph_.size();
-  auto value = evaluate(*statement.value);
-  if (statement.targets.size() == 1) return bind(statement.targets[0], std::move(value), statement.value->span, first_new);
+  const auto& annotation = statement.targets[0].type;  // several targets have none
+  auto value = evaluate_whole(*statement.value, annotation ? &*annotation : nullptr);
+  if (statement.targets.size() == 1) return bind(statement.targets[0], std::move(value), first_new);
   const Tuple* tuple = value ? std::get_if<Tuple>(&value->data) : nullptr;
   if (value && (!tuple || tuple->items.size() != statement.targets.size())) {
     diagnostics_.report(Code::target_count, statement.value->span, statement.targets.size(), tuple ? tuple->items.size() : 1);
     tuple = nullptr;
   }
   for (size_t i = 0; i < statement.targets.size(); ++i)
-    bind(statement.targets[i], tuple ? std::optional(tuple->items[i]) : std::nullopt, statement.value->span, first_new);
+    bind(statement.targets[i], tuple ? std::optional(tuple->items[i]) : std::nullopt, first_new);
 }
 
-void Elaborator::bind(const ast::Target& target, std::optional<Value> value, Span span, uint32_t first_new_node) {
+void Elaborator::bind(const ast::Target& target, std::optional<Value> value, uint32_t first_new_node) {
   const Name name = target.name.name;
   const SourceUnit& unit = *frame().unit;
   const Binding* existing = frame().scope->find(name);
@@ -95,17 +96,6 @@ void Elaborator::bind(const ast::Target& target, std::optional<Value> value, Spa
         .label(existing->span, "declared here")
         .hint("`{} <- ...` updates it", name);
     return;
-  }
-  if (value && target.type) {
-    if (std::holds_alternative<Tuple>(value->data)) {
-      diagnostics_.report(Code::several_values, span, std::get<Tuple>(value->data).items.size());
-      value.reset();
-    } else {
-      const DType beside = target.type->dtype.value_or(DType::real);
-      const auto tensor = to_tensor(*this, *value, beside, span);
-      const auto node = tensor ? annotate(*tensor, *target.type, span, first_new_node) : std::nullopt;
-      value = node ? std::optional(Value{*node}) : std::nullopt;
-    }
   }
   if (value) label_value(*value, name, first_new_node);
   frame().scope->assign(name, Binding{std::move(value), BindingKind::value, target.name.span});

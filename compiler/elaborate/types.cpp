@@ -1,4 +1,6 @@
 // Types as written: what a declaration asks for, and what an annotation checks, renames and pins.
+#include <algorithm>
+
 #include "compiler/elaborate/elaborator.h"
 #include "compiler/elaborate/show.h"
 #include "compiler/elaborate/suggest.h"
@@ -72,6 +74,11 @@ std::optional<Type> Elaborator::declared_type(const ast::Type& written) {
         whole = false;
       }
     } else if (auto declared = declared_axis(axis)) {
+      const auto same = std::find_if(type.axes.begin(), type.axes.end(), [&](const Axis& other) { return other.name == declared->name; });
+      if (declared->is_named() && same != type.axes.end() && !(same->size == declared->size)) {
+        report_two_sizes_in_list(axis, same->size, declared->size);
+        whole = false;
+      }
       type.axes.push_back(std::move(*declared));
     } else {
       whole = false;
@@ -101,7 +108,10 @@ std::optional<Axis> Elaborator::declared_axis(const ast::Axis& axis) {
     introduce_local(name, *size, axis.span);
     return Axis{name, *size};
   }
-  if (const auto size = visible_size(name)) return Axis{name, *size};
+  if (const auto size = visible_size(name)) {
+    if (frame().is_axis_parameter(name) && !check_at_least_one(*size, axis.span)) return std::nullopt;
+    return Axis{name, *size};
+  }
   if (const Binding* binding = frame().scope->find(name)) {  // a number by that name: an argument, a loop's index
     if (!binding->value) return std::nullopt;
     if (const auto* number = std::get_if<Number>(&binding->value->data);
@@ -120,6 +130,12 @@ std::optional<Axis> Elaborator::declared_axis(const ast::Axis& axis) {
   return std::nullopt;
 }
 
+Diagnostics::Builder Elaborator::report_two_sizes_in_list(const ast::Axis& axis, const Poly& first, const Poly& second) {
+  auto report = diagnostics_.report(Code::axis_two_sizes, axis.span, axis.name.name, describe_size(first), describe_size(second));
+  report.hint("give one of them a name of its own, such as `{}_2`", axis.name.name);
+  return report;
+}
+
 // ---- annotations
 
 // `y: [a ... b] = value`: sizes in order, names as written; what `...` stands for keeps its names.
@@ -135,8 +151,15 @@ std::optional<NodeId> Elaborator::annotate(NodeId value, const ast::Type& writte
     return std::nullopt;
   }
   std::vector<Axis> axes = found.axes;
+  std::vector<NamedPlace> places;
+  for (int next = 0; const ast::Axis& axis : written.axes) {
+    if (axis.name) places.push_back({axis.name.name, next, axis.span});
+    next += axis.kind == ast::AxisKind::ellipsis ? found.rank() - named : 1;
+  }
+  if (!check_places(found, places, "the annotation", span, false)) return std::nullopt;
   bool whole = true;
   int next = 0;
+  std::unordered_map<Name, Poly> sizes;
   for (const ast::Axis& axis : written.axes) {
     if (axis.kind == ast::AxisKind::ellipsis) {
       next += found.rank() - named;
@@ -165,6 +188,11 @@ std::optional<NodeId> Elaborator::annotate(NodeId value, const ast::Type& writte
       continue;
     }
     if (axis.kind == ast::AxisKind::number) continue;
+    if (const Poly& first = sizes.try_emplace(axis.name.name, target.size).first->second; !(first == target.size)) {
+      report_two_sizes_in_list(axis, first, target.size).label(span, "this is {}", show(found));
+      whole = false;
+      continue;
+    }
     if (local) introduce_local(axis.name.name, target.size, axis.span);
     target.name = axis.name.name;
   }

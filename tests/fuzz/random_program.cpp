@@ -196,7 +196,9 @@ class Generator {
     if (count(axes) > kLargestValue || axes.size() > 4) return false;
     const std::string f = one_of({"{} + {}", "{} - {}", "{} * {}", "{} * 0.5 - {}", "{} / ({}^2 + 1)", "max({}, {} * 0.7)",
                                   "min({}, {} + 0.1)", "pow(abs({}) + 0.5, tanh({}))", "tanh({}) * {} + 0.3"});
-    return let(fmt::format(fmt::runtime(f), x.name, y.name), axes, wider(x, y));
+    const std::string expression = fmt::format(fmt::runtime(f), x.name, y.name);
+    const bool outer = axes.size() > x.axes.size() && axes.size() > y.axes.size();  // a sum of that kind states its axes
+    return outer ? let_as(expression, axes, wider(x, y)) : let(expression, axes, wider(x, y));
   }
 
   // Each axis under its own name or that of another dim of its size.

@@ -27,8 +27,8 @@ const Case kDivided[] = {
     {"dim a, b, c\ninput x: f32[a b c]\noutput y = einsum(x, x, \"a b c, a b c -> \")\n", {{"a", 7}, {"b", 130}, {"c", 101}}},
     {"dim a, b, k\ninput x: f32[k a]\ninput z: f32[k b]\noutput y = einsum(x, z, \"k a, k b -> a b\") * 3\n",
      {{"a", 20}, {"b", 18}, {"k", 12000}}},
-    {"dim a, b, c\ninput x: f32[a c]\ninput z: f32[b c]\noutput y = sum((x - z)^2, c)\n", {{"a", 33}, {"b", 17}, {"c", 63}}},
-    {"dim a, b, c\ninput x: f32[a c]\ninput z: f32[c b]\noutput y = max(abs(x - z), c)\n", {{"a", 33}, {"b", 17}, {"c", 65}}},
+    {"dim a, b, c\ninput x: f32[a c]\ninput z: f32[b c]\noutput y = sum(((x - z): [a c b])^2, c)\n", {{"a", 33}, {"b", 17}, {"c", 63}}},
+    {"dim a, b, c\ninput x: f32[a c]\ninput z: f32[c b]\noutput y = max(abs((x - z): [a c b]), c)\n", {{"a", 33}, {"b", 17}, {"c", 65}}},
 };
 
 CpuProgram compiled(const Graph& graph, const Bindings& dims) {

@@ -84,7 +84,7 @@ case("outer", "dim a = 2, b = 3\ninput u: f64[a]\ninput v: f64[b]\noutput p = u 
      {"p": ("f64[a=2 b=3]", torch.outer(u, v)), "q": ("f64[b=3 a=2]", torch.outer(v, u))})
 square = normal(3, 3)
 case("repeated names align in order", "dim d = 3\ninput x: f64[d d]\noutput r = x * x + 1\n", {"x": square}, {"r": ("f64[d=3 d=3]", square * square + 1)})
-case("three axes", "dim a = 2, b = 3\ninput x: f64[a b]\ninput w: f64[c=4 b]\noutput r = x + w\n", {"x": x, "w": (w := normal(4, 3))},
+case("three axes", "dim a = 2, b = 3\ninput x: f64[a b]\ninput w: f64[c=4 b]\noutput r: [a b c] = x + w\n", {"x": x, "w": (w := normal(4, 3))},
      {"r": ("f64[a=2 b=3 c=4]", x[:, :, None] + w.T[None])})
 
 # ---- ties and kinks: gradients are shared

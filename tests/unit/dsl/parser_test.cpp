@@ -103,6 +103,22 @@ TEST_CASE("values") {
   CHECK(expression("x[in = 3]") == "x[in = 3]");
 }
 
+TEST_CASE("annotations on subexpressions") {
+  CHECK(expression("(a - b): [n d m]") == "((a - b)): [n, d, m]");
+  CHECK(expression("(a): f32[n, k=2*m ...]") == "(a): f32[n, k=(2 * m), ...]");
+  CHECK(expression("2 * (a - b): [n m]^2 + c") == "((2 * (((a - b)): [n, m] ^ 2)) + c)");
+  CHECK(expression("-((a): [n])") == "(-(a): [n])");
+  CHECK(expression("(a): [n][n = 0]") == "(a): [n][n = 0]");
+  CHECK(expression("sum((a - b): [n m], m)") == "sum(((a - b)): [n, m], m)");
+  CHECK(expression("x[n = (lo):(hi), m = (lo):2, k = (i): i32[n]]") == "x[n = lo:hi, m = lo:2, k = (i): i32[n]]");
+  CHECK(parse_text("fn f(x) { return x + 1: [n] }\n").tree == "fn f(x) {\n  return ((x + 1)): [n]\n}\n");
+  CHECK(parse_text("fn f(x) { return (x): [n], x }\n").tree == "fn f(x) {\n  return ((x): [n], x, )\n}\n");
+  CHECK(parse_text("fn f(x) { return x, x: [n] }\n").error_count == 1);
+  CHECK(parse_text("y = x: [n]\n").error_count == 1);
+  CHECK(parse_text("y = f(x): [n]\n").error_count == 1);
+  CHECK(parse_text("y = (x):\n").error_count == 1);
+}
+
 TEST_CASE("integers keep their value or are refused") {
   const ast::Number largest{ast::NumberKind::integer, "9223372036854775807", 0};
   CHECK(ast::as_int64(largest) == INT64_MAX);

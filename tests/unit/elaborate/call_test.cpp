@@ -38,7 +38,8 @@ TEST_CASE("an argument without a type lines up with what the signature binds") {
 TEST_CASE("signatures check sizes") {
   const std::string head = "dim n = 4, c = 8\ninput x: f32[n c]\n";
   CHECK(Compiled(head + "fn f(x: [c]) { return x }\noutput y = f(x)").only(Code::argument_rank, "x"));
-  CHECK(Compiled(head + "fn f(x: [c n]) { return x }\noutput y = f(x)").diagnostics.error_count() == 2);
+  CHECK(Compiled(head + "fn f(x: [c n]) { return x }\noutput y = f(x)").only(Code::axes_transposed, "x"));
+  CHECK(Compiled(head + "fn f(x: [k=5 l=6]) { return x }\noutput y = f(x)").diagnostics.error_count() == 2);
   CHECK(Compiled(head + "fn f(x: [a a]) { return x }\noutput y = f(x)").only(Code::argument_size, "x"));
   CHECK(Compiled(head + "fn f(x: [a b], k) { return x * k }\noutput y = f(x)").only(Code::missing_argument, "f"));
   CHECK(Compiled(head + "fn f(x: [a b], k = 2) { return x * k }\noutput y = f(x, k = 3)").said == "");

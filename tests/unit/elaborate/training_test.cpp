@@ -50,6 +50,61 @@ TEST_CASE("schedules") {
   CHECK(Compiled(kModel + "minimize loss using adamw(lr = cosine(0.1))").has(Code::missing_argument));
 }
 
+TEST_CASE("settings in their ranges") {
+  const auto fits = [](const std::string& optimizer) { return Compiled(kModel + "minimize loss using " + optimizer).said.empty(); };
+  const auto refused = [](const std::string& optimizer, const std::string& at) {
+    const Compiled c(kModel + "minimize loss using " + optimizer);
+    CAPTURE(c.said);
+    CHECK(c.only(Code::bad_setting, at));
+  };
+  for (const char* optimizer : {"sgd(lr = 0)", "momentum(momentum = 0)", "adam(betas = (0, 0))", "adamw(weight_decay = 0)",
+                                "sgd(lr = linear(0.1, total = 1))", "sgd(lr = cosine(0.1, total = 10, warmup = 10))",
+                                "sgd(lr = constant(0.1, warmup = 0))", "adam(eps = 1e-30)", "sgd(clip_norm = inf)"}) {
+    CAPTURE(optimizer);
+    CHECK(fits(optimizer));
+  }
+  refused("sgd(lr = inf)", "inf");
+  refused("sgd(lr = -inf)", "-inf");
+  refused("sgd(lr = nan)", "nan");
+  refused("sgd(lr = 0 - 0.1)", "0 - 0.1");
+  refused("sgd(lr = 1e300)", "1e300");
+  refused("momentum(momentum = 1)", "1");
+  refused("momentum(momentum = 2)", "2");
+  refused("rmsprop(alpha = 1)", "1");
+  refused("adam(betas = (0.9, 1))", "(0.9, 1)");
+  refused("adamw(betas = (nan, 0.9))", "(nan, 0.9)");
+  refused("adam(eps = 0)", "0");
+  refused("adagrad(eps = 1e-60)", "1e-60");  // 0 in f32
+  refused("adamw(weight_decay = -1)", "-1");
+  refused("adamw(weight_decay = inf)", "inf");
+  refused("sgd(clip_norm = 0)", "0");
+  refused("sgd(clip_norm = nan)", "nan");
+  refused("sgd(lr = cosine(0.1, total = 0))", "0");
+  refused("sgd(lr = linear(0.1, total = -5))", "-5");
+  refused("sgd(lr = cosine(0.1, total = 5, warmup = 6))", "6");
+  refused("sgd(lr = cosine(0.1, warmup = 2 * n, total = n))", "2 * n");
+  refused("sgd(lr = cosine(inf, total = 5))", "inf");
+  refused("sgd(lr = cosine(0.1, total = 5, floor = -0.1))", "-0.1");
+  // from outside
+  for (const auto& [optimizer, rate] : std::initializer_list<std::pair<const char*, const char*>>{{"", "inf"},
+                                                                                                  {"", "nan"},
+                                                                                                  {"", "-1"},
+                                                                                                  {"", "cosine(0.1, total = 0)"},
+                                                                                                  {"momentum(momentum = 2)", ""},
+                                                                                                  {"adam(eps = 0)", ""},
+                                                                                                  {"sgd(clip_norm = -1)", ""},
+                                                                                                  {"over \"*\" using sgd(lr = inf)", ""}}) {
+    CAPTURE(optimizer);
+    CAPTURE(rate);
+    ElaborateOptions options;
+    options.training.optimizer = optimizer;
+    options.training.learning_rate = rate;
+    const Compiled c(kModel + "minimize loss using sgd(lr = 0.1)", options);
+    CHECK(c.diagnostics.error_count() == 1);
+    CHECK(c.has(Code::bad_setting));
+  }
+}
+
 TEST_CASE("groups by path") {
   const Compiled c(kModel + "minimize loss over \"b\" using sgd(lr = 0.1) over \"*\" using adam(lr = 0.1)");
   CHECK(c.said == "");

@@ -77,7 +77,8 @@ const Row kRows[] = {
     {"top_k(z, q, 5)", Code::top_k_too_large, "5", "at most"},
     {"dropout(x, 1)", Code::probability, "1", ""},
     {"dropout(x, y)", Code::number_expected, "y", ""},
-    {"cross_entropy(x, x, b)", Code::index_not_integer, "x", "cast"},
+    {"cross_entropy(x, x, b)", Code::one_hot_targets, "x", "argmax(x, b)"},
+    {"cross_entropy(x, sum(x, b), b)", Code::index_not_integer, "sum(x, b)", "cast"},
     // indexing
     {"z[p = 2]", Code::index_outside, "2", "0 to 1, or -2 to -1"},
     {"z[p = -3]", Code::index_outside, "-3", ""},

@@ -21,11 +21,11 @@ struct Case {
 
 const Case kCases[] = {
     {"distances of pairs: along what is summed, where both operands lie",
-     "input x: f32[n d]\ninput z: f32[m d]\noutput y = sum((x - z)^2, d)\n", false, 48},
+     "input x: f32[n d]\ninput z: f32[m d]\noutput y = sum(((x - z): [n d m])^2, d)\n", false, 48},
     {"sums down columns: along the columns", "input x: f32[n d]\noutput y = sum(x^2, n)\n", true, 48},
     {"rows: along them", "input x: f32[n d]\noutput y = x / sum(x, d)\n", false, 48},
-    {"distances of pairs that lie the other way: along the pairs", "input x: f32[n d]\ninput z: f32[d m]\noutput y = sum((x - z)^2, d)\n",
-     true, 80},
+    {"distances of pairs that lie the other way: along the pairs",
+     "input x: f32[n d]\ninput z: f32[d m]\noutput y = sum(((x - z): [n d m])^2, d)\n", true, 80},
 };
 
 }  // namespace
