@@ -50,13 +50,16 @@ ValueId KernelEvaluator::add(Scalar value) {
   return static_cast<ValueId>(values.size() - 1);
 }
 
-ValueId KernelEvaluator::constant(DType dtype, double value) {
+// Integers never pass through a double, which holds those below 2^53 alone.
+ValueId KernelEvaluator::constant(DType dtype, const ScalarValue& value) {
   Scalar v;
   v.dtype = stored_dtype(dtype);
   if (is_floating(v.dtype))
-    v.real = value;
+    v.real = graph_.value(value);
+  else if (const Poly* whole = std::get_if<Poly>(&value))
+    v.integer = graph_.value(*whole);
   else
-    v.integer = static_cast<int64_t>(value);
+    v.integer = static_cast<int64_t>(std::get<double>(value));
   return add(std::move(v));
 }
 
@@ -108,7 +111,7 @@ ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
   v.dtype = node.type.dtype;
   switch (node.op) {
     case Op::constant:
-      return constant(node.type.dtype, graph_.value(node.as<ConstantAttr>().value));
+      return constant(node.type.dtype, node.as<ConstantAttr>().value);
     case Op::iota:
       v.kind = ScalarKind::index;
       v.index = at[0];
@@ -294,13 +297,13 @@ ValueId KernelEvaluator::pad(NodeId id, const Indices& at) {
     ranges.push_back({in[i], 0, inner[i]});
   }
   if (ranges.empty()) return value_of(node.operands[0], at);
-  return guarded(ranges, constant(node.type.dtype, graph_.value(attr.value)), node.operands[0], in);
+  return guarded(ranges, constant(node.type.dtype, attr.value), node.operands[0], in);
 }
 
 ValueId KernelEvaluator::concat(NodeId id, const Indices& at) {
   const Node& node = graph_[id];
   const auto axis = static_cast<size_t>(node.as<ConcatAttr>().axis);
-  ValueId joined = constant(node.type.dtype, 0);
+  ValueId joined = zero(node.type.dtype);
   int64_t start = 0;
   for (NodeId part : node.operands) {
     const int64_t extent = graph_.shape(part)[axis];
@@ -357,7 +360,7 @@ ValueId KernelEvaluator::one_hot(NodeId id, const Indices& at) {
   is_it.operands = {value_of(node.operands[1], row), value_of_index(at[static_cast<size_t>(attr.axis)])};
   value.fn = MapFn::where;
   value.dtype = node.type.dtype;
-  value.operands = {add(std::move(is_it)), value_of(node.operands[0], update), constant(node.type.dtype, 0)};
+  value.operands = {add(std::move(is_it)), value_of(node.operands[0], update), zero(node.type.dtype)};
   return add(std::move(value));
 }
 
@@ -394,7 +397,7 @@ ValueId KernelEvaluator::fold(NodeId id, const Indices& at) {
     part.kind = ScalarKind::quotient;
     in[axis] = Subscript::of_value(add(part));
   }
-  const ValueId term = guarded(ranges, constant(node.type.dtype, 0), node.operands[0], in);
+  const ValueId term = guarded(ranges, zero(node.type.dtype), node.operands[0], in);
   if (summed.empty()) return term;
   return reduction_result(add_reduction({Fold::sum, term, kNoValue, accumulator(node.type.dtype)}, loops(summed)), node.type.dtype);
 }

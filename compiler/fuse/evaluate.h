@@ -92,7 +92,8 @@ class KernelEvaluator {
   ValueId add(Scalar value);
   uint16_t add_reduction(Accumulation reduction, std::vector<AxisId> axes);
   ValueId reduction_result(uint16_t reduction, DType dtype);
-  ValueId constant(DType dtype, double value);
+  ValueId constant(DType dtype, const ScalarValue& value);
+  ValueId zero(DType dtype) { return constant(dtype, Poly(0)); }
 
   std::vector<std::vector<AxisId>> reduction_axes;  // per reduction of the kernel
   // The sums that contractions have become, operands first.

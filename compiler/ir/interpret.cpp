@@ -156,10 +156,8 @@ class Interpreter {
     const ScalarValue& value = e.node.as<ConstantAttr>().value;
     if (e.out.is_real())
       e.out.reals[0] = e.value_of(value);
-    else if (const auto* poly = std::get_if<Poly>(&value))
-      e.out.ints[0] = wrap_integer(e.out.dtype, e.value_of(*poly));
     else
-      e.out.ints[0] = convert(Tensor::of_reals({}, {e.value_of(value)}), e.out.dtype).ints[0];
+      e.out.ints[0] = e.integer_of(value);
   }
 
   static void iota(Evaluation& e) {
@@ -222,6 +220,11 @@ double Evaluation::value_of(const ScalarValue& scalar) const {
   const std::optional<double> value = poly.to_double(dims);
   if (!value) fail(FailureKind::data, fmt::format("{} has no value: set its dims", poly.str()));
   return *value;
+}
+
+int64_t Evaluation::integer_of(const ScalarValue& scalar) const {
+  if (const auto* poly = std::get_if<Poly>(&scalar)) return wrap_integer(out.dtype, value_of(*poly));
+  return convert(Tensor::of_reals({}, {std::get<double>(scalar)}), out.dtype).ints[0];
 }
 
 std::string describe_node(const Graph& graph, NodeId id) {

@@ -1,5 +1,6 @@
 // Elementwise functions of the interpreter, by their formulas.
 #include <cmath>
+#include <limits>
 
 #include "compiler/ir/interpret_ops.h"
 #include "compiler/ir/map_value.h"
@@ -91,17 +92,6 @@ double map_value(MapFn fn, double a, double b, double c) {
 
 namespace {
 
-// T: int64_t, double, or long double, which holds both exactly.
-template <class T>
-bool compare(MapFn fn, T a, T b) {
-  if (fn == MapFn::equal) return a == b;
-  if (fn == MapFn::not_equal) return a != b;
-  if (fn == MapFn::less) return a < b;
-  if (fn == MapFn::less_equal) return a <= b;
-  if (fn == MapFn::greater) return a > b;
-  return a >= b;
-}
-
 int64_t integer_power(int64_t base, int64_t exponent) {
   EINC_CHECK(exponent >= 0, "integer power with exponent {}", exponent);
   uint64_t result = 1, square = static_cast<uint64_t>(base);
@@ -110,8 +100,21 @@ int64_t integer_power(int64_t base, int64_t exponent) {
   return static_cast<int64_t>(result);
 }
 
-// Integers and bools; sums and products wrap.
-int64_t apply(MapFn fn, int64_t a, int64_t b, int64_t c) {
+}  // namespace
+
+static_assert(std::numeric_limits<long double>::digits >= 64, "comparisons of i64 with f64 are exact");
+
+bool map_comparison(MapFn fn, long double a, long double b) {
+  EINC_CHECK(is_comparison(fn), "{} compares nothing", to_string(fn));
+  if (fn == MapFn::equal) return a == b;
+  if (fn == MapFn::not_equal) return a != b;
+  if (fn == MapFn::less) return a < b;
+  if (fn == MapFn::less_equal) return a <= b;
+  if (fn == MapFn::greater) return a > b;
+  return a >= b;
+}
+
+int64_t map_integer(MapFn fn, int64_t a, int64_t b, int64_t c) {
   const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (fn) {
     case MapFn::add:
@@ -142,7 +145,7 @@ int64_t apply(MapFn fn, int64_t a, int64_t b, int64_t c) {
     case MapFn::less_equal:
     case MapFn::greater:
     case MapFn::greater_equal:
-      return compare(fn, a, b);
+      return map_comparison(fn, static_cast<long double>(a), static_cast<long double>(b));
     case MapFn::logical_and:
       return a != 0 && b != 0;
     case MapFn::logical_or:
@@ -170,6 +173,8 @@ int64_t apply(MapFn fn, int64_t a, int64_t b, int64_t c) {
   EINC_CHECK(false, "{} gives no integer", to_string(fn));
   return 0;
 }
+
+namespace {
 
 // Visits result and operand offsets; operands that do not exist stay at 0.
 template <class Visit>
@@ -210,7 +215,7 @@ void map_integers(Evaluation& e) {
   }
   int64_t* out = e.out.ints.data();
   walk_operands(e, [&](const std::array<int64_t, 4>& at) {
-    out[at[0]] = wrap_integer(e.out.dtype, apply(fn, x[0][at[1]], x[1][at[2]], x[2][at[3]]));
+    out[at[0]] = wrap_integer(e.out.dtype, map_integer(fn, x[0][at[1]], x[1][at[2]], x[2][at[3]]));
   });
 }
 
@@ -222,7 +227,7 @@ void compare_reals(Evaluation& e) {
                        : static_cast<long double>(t.ints[static_cast<size_t>(i)]);
   };
   walk_operands(
-      e, [&](const std::array<int64_t, 4>& at) { e.out.ints[static_cast<size_t>(at[0])] = compare(fn, exact(a, at[1]), exact(b, at[2])); });
+      e, [&](const std::array<int64_t, 4>& at) { e.out.ints[static_cast<size_t>(at[0])] = map_comparison(fn, exact(a, at[1]), exact(b, at[2])); });
 }
 
 }  // namespace

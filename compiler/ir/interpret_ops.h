@@ -20,6 +20,7 @@ struct Evaluation {
 
   int64_t value_of(const Poly& poly) const;  // an integer
   double value_of(const ScalarValue& scalar) const;
+  int64_t integer_of(const ScalarValue& scalar) const;  // in the result's dtype, exactly
 };
 
 void evaluate_map(Evaluation& e);

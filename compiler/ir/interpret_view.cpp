@@ -111,7 +111,7 @@ void evaluate_pad(Evaluation& e) {
   if (e.out.is_real())
     std::fill(e.out.reals.begin(), e.out.reals.end(), e.value_of(attr.value));
   else
-    std::fill(e.out.ints.begin(), e.out.ints.end(), wrap_integer(e.out.dtype, static_cast<int64_t>(e.value_of(attr.value))));
+    std::fill(e.out.ints.begin(), e.out.ints.end(), e.integer_of(attr.value));
   Placement to{0, row_major_strides(e.out.shape)};
   for (size_t i = 0; i < attr.before.size(); ++i) to.start += e.value_of(attr.before[i]) * to.strides[i];
   check_within(e, to, e.in[0]->shape, e.out.count());

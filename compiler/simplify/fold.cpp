@@ -1,8 +1,8 @@
 #include "compiler/simplify/fold.h"
 
 #include <cmath>
-#include <limits>
-#include <numbers>
+
+#include "compiler/ir/map_value.h"
 
 namespace einc {
 namespace {
@@ -27,90 +27,6 @@ std::optional<ScalarValue> fold_exact(MapFn fn, const Poly& a, const Poly& b) {
   return pow(a, static_cast<int>(*exponent));
 }
 
-double normal_distribution(double x) { return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)); }
-double gelu_tanh(double x) {
-  return 0.5 * x * (1 + std::tanh(std::numbers::sqrt2 * std::numbers::inv_sqrtpi * (x + 0.044715 * x * x * x)));
-}
-
-// Of one or two numbers; truth values are 0 and 1.
-double evaluate(MapFn fn, double a, double b) {
-  switch (fn) {
-    case MapFn::add:
-      return a + b;
-    case MapFn::sub:
-      return a - b;
-    case MapFn::mul:
-      return a * b;
-    case MapFn::div:
-      return a / b;
-    case MapFn::pow:
-      return std::pow(a, b);
-    case MapFn::minimum:
-      return a != a ? a : b < a || b != b ? b : a;
-    case MapFn::maximum:
-      return a != a ? a : b > a || b != b ? b : a;
-    case MapFn::equal:
-      return a == b;
-    case MapFn::not_equal:
-      return a != b;
-    case MapFn::less:
-      return a < b;
-    case MapFn::less_equal:
-      return a <= b;
-    case MapFn::greater:
-      return a > b;
-    case MapFn::greater_equal:
-      return a >= b;
-    case MapFn::logical_and:
-      return a != 0 && b != 0;
-    case MapFn::logical_or:
-      return a != 0 || b != 0;
-    case MapFn::logical_not:
-      return a == 0;
-    case MapFn::where:
-      break;  // has three operands
-    case MapFn::neg:
-      return -a;
-    case MapFn::abs:
-      return std::fabs(a);
-    case MapFn::sign:
-      return a > 0 ? 1 : a < 0 ? -1 : a;
-    case MapFn::relu:
-      return a > 0 || a != a ? a : 0;
-    case MapFn::exp:
-      return std::exp(a);
-    case MapFn::expm1:
-      return std::expm1(a);
-    case MapFn::log:
-      return std::log(a);
-    case MapFn::log1p:
-      return std::log1p(a);
-    case MapFn::sqrt:
-      return std::sqrt(a);
-    case MapFn::rsqrt:
-      return 1 / std::sqrt(a);
-    case MapFn::sin:
-      return std::sin(a);
-    case MapFn::cos:
-      return std::cos(a);
-    case MapFn::tanh:
-      return std::tanh(a);
-    case MapFn::sigmoid:
-      return 1 / (1 + std::exp(-a));
-    case MapFn::erf:
-      return std::erf(a);
-    case MapFn::gelu:
-      return a * normal_distribution(a);
-    case MapFn::gelu_tanh:
-      return gelu_tanh(a);
-    case MapFn::silu:
-      return a / (1 + std::exp(-a));
-    case MapFn::softplus:
-      return a > 0 ? a + std::log1p(std::exp(-a)) : std::log1p(std::exp(a));
-  }
-  return std::numeric_limits<double>::quiet_NaN();
-}
-
 bool foldable(DType dtype) {
   return dtype == DType::real || dtype == DType::f32 || dtype == DType::f64 || dtype == DType::boolean || dtype == DType::i64 ||
          dtype == DType::i32;
@@ -126,15 +42,41 @@ bool fits(const ScalarValue& value, DType dtype) {
   return n && (dtype == DType::i64 || (*n >= INT32_MIN && *n <= INT32_MAX));
 }
 
-std::optional<ScalarValue> fold(MapFn fn, std::span<const ScalarValue> v) {
+std::optional<int64_t> integer(const ScalarValue& value) {
+  const Poly* p = poly(value);
+  return p ? p->as_integer() : std::nullopt;
+}
+
+// Exact of rationals, whatever their size.
+std::optional<bool> compare(MapFn fn, const ScalarValue& a, const ScalarValue& b) {
+  const auto x = poly(a) ? poly(a)->as_rational() : std::nullopt, y = poly(b) ? poly(b)->as_rational() : std::nullopt;
+  if (x && y) return map_comparison(fn, (*x - *y).sign(), 0);
+  const auto wide = [](const ScalarValue& value) -> std::optional<long double> {
+    if (const auto whole = integer(value)) return static_cast<long double>(*whole);
+    return number(value);
+  };
+  const auto first = wide(a), second = wide(b);
+  return first && second ? std::optional(map_comparison(fn, *first, *second)) : std::nullopt;
+}
+
+std::optional<ScalarValue> fold(MapFn fn, std::span<const ScalarValue> v, DType dtype) {
   const auto first = number(v[0]);
   if (fn == MapFn::where) return first ? std::optional(*first != 0 ? v[1] : v[2]) : std::nullopt;
+  if (is_comparison(fn)) {
+    const auto holds = compare(fn, v[0], v[1]);
+    return holds ? std::optional<ScalarValue>(Poly(*holds ? 1 : 0)) : std::nullopt;
+  }
   if (fn == MapFn::neg)
     if (const Poly* p = poly(v[0])) return -*p;
   if (v.size() == 2 && poly(v[0]) && poly(v[1]))
     if (auto exact = fold_exact(fn, *poly(v[0]), *poly(v[1]))) return exact;
+  if (!is_floating(dtype)) {
+    const auto a = integer(v[0]), b = v.size() == 2 ? integer(v[1]) : a;
+    const bool negative_power = fn == MapFn::pow && b && *b < 0;
+    return a && b && !negative_power ? std::optional<ScalarValue>(Poly(map_integer(fn, *a, *b))) : std::nullopt;
+  }
   const auto second = v.size() == 2 ? number(v[1]) : first;
-  return first && second ? std::optional<ScalarValue>(evaluate(fn, *first, *second)) : std::nullopt;
+  return first && second ? std::optional<ScalarValue>(map_value(fn, *first, *second)) : std::nullopt;
 }
 
 }  // namespace
@@ -151,7 +93,7 @@ std::optional<ScalarValue> fold_constants(MapFn fn, std::span<const ScalarValue>
   if (!foldable(dtype)) return std::nullopt;
   std::vector<ScalarValue> exact;
   for (const ScalarValue& v : operands) exact.push_back(exact_value(v));
-  auto result = fold(fn, exact);
+  auto result = fold(fn, exact, dtype);
   if (result) result = exact_value(*result);
   return result && fits(*result, dtype) ? result : std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/ir/map_value.h"
 #include "runtime/base/float_format.h"
 
 namespace einc {
@@ -62,12 +63,8 @@ std::optional<double> AttentionFormula::computed(const Scalar& v) const {
     x.push_back(*number);
   }
   if (v.kind == ScalarKind::cast) return x[0];
-  if (v.fn == MapFn::mul) return x[0] * x[1];
-  if (v.fn == MapFn::div) return x[0] / x[1];
-  if (v.fn == MapFn::neg) return -x[0];
-  if (v.fn == MapFn::sqrt) return std::sqrt(x[0]);
-  if (v.fn == MapFn::rsqrt) return 1 / std::sqrt(x[0]);
-  return std::nullopt;
+  x.resize(3, 0);
+  return map_value(v.fn, x[0], x[1], x[2]);
 }
 
 ValueId AttentionFormula::unrounded(ValueId id) const {

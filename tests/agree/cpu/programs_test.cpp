@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/backend_programs.h"
+#include "tests/support/exact_numbers.h"
 
 using namespace einc;
 
@@ -23,5 +24,7 @@ const Fusion kWays[] = {Fusion::off, Fusion::on, [] {
 
 TEST_CASE("cpu: programs with PyTorch's values") { check_torch_programs(run, kWays); }
 TEST_CASE("cpu: the examples") { check_examples(run, kWays); }
+TEST_CASE("cpu: integers beyond 2^53") { check_wide_integers(run, kWays); }
+TEST_CASE("cpu: running sums of a long line") { check_running_sums(run, kWays); }
 TEST_CASE("cpu: random draws and dropout") { check_draws(run, kWays); }
 TEST_CASE("cpu: scatters of many positions") { check_scatters(run, kWays); }

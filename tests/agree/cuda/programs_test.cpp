@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/backend_programs.h"
+#include "tests/support/exact_numbers.h"
 #include "tests/support/run_cuda.h"
 
 using namespace einc;
@@ -26,6 +27,8 @@ const Fusion kFused[] = {Fusion::on};
 
 TEST_CASE("cuda: programs with PyTorch's values") { check_torch_programs(run, kWays); }
 TEST_CASE("cuda: the examples") { check_examples(run, kWays); }
+TEST_CASE("cuda: integers beyond 2^53") { check_wide_integers(run, kWays); }
+TEST_CASE("cuda: running sums of a long line") { check_running_sums(run, kWays); }
 TEST_CASE("cuda: random draws and dropout") { check_draws(run, kWays); }
 TEST_CASE("cuda: scatters of many positions") { check_scatters(run, kWays); }
 TEST_CASE("cuda: packs of points") { check_packs(run, kWays); }

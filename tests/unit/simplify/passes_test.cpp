@@ -129,6 +129,28 @@ TEST_CASE("constants fold exactly in the dims") {
   CHECK(!fold(MapFn::add, {Poly(2147483647), Poly(1)}, DType::i32));
   CHECK(!fold(MapFn::add, {Poly(1), Poly(2)}, DType::bf16));
   CHECK(fold(MapFn::less, {Poly(1), 1.5}, DType::boolean) == ScalarValue(Poly(1)));
+  const int64_t odd = 9007199254740993;  // 2^53 + 1, which is no double
+  CHECK(fold(MapFn::equal, {Poly(odd), Poly(odd - 1)}, DType::boolean) == ScalarValue(Poly(0)));
+  CHECK(fold(MapFn::greater, {Poly(odd), static_cast<double>(odd - 1)}, DType::boolean) == ScalarValue(Poly(1)));
+  CHECK(fold(MapFn::maximum, {Poly(odd), Poly(1)}, DType::i64) == ScalarValue(Poly(odd)));
+  CHECK(fold(MapFn::abs, {Poly(-odd)}, DType::i64) == ScalarValue(Poly(odd)));
+}
+
+// mpmath: x*erfc(-x/sqrt(2))/2, 1/(1+exp(-x)), log1p(exp(x)), x/(1+exp(-x)).
+TEST_CASE("folded functions keep their digits where simple formulas cancel") {
+  const std::tuple<MapFn, double, double> rows[] = {{MapFn::gelu, -10, -7.619853024160526066e-23},
+                                                    {MapFn::gelu, -4, -0.00012668496733247968502},
+                                                    {MapFn::gelu, 3, 2.9959503059051097164},
+                                                    {MapFn::sigmoid, -40, 4.2483542552915889773e-18},
+                                                    {MapFn::softplus, -40, 4.2483542552915889863e-18},
+                                                    {MapFn::silu, -40, -1.6993417021166355909e-16}};
+  for (const auto& [fn, x, wanted] : rows) {
+    CAPTURE(to_string(fn));
+    const ScalarValue operand = x;
+    const auto folded = fold_constants(fn, std::span(&operand, 1), DType::f64);
+    REQUIRE(folded);
+    CHECK(std::fabs(std::get<double>(*folded) / wanted - 1) < 2e-14);
+  }
 }
 
 TEST_CASE("outputs keep their axis names") {
