@@ -77,11 +77,17 @@ Model Model::Details::compile(const Open& open, const CompileOptions& options) {
 Model::Model(std::shared_ptr<const ProgramRep> program, std::shared_ptr<const Details> details)
     : Program(std::move(program)), details_(std::move(details)) {}
 
-const std::vector<Error::Diagnostic>& Model::warnings() const { return details_->warnings; }
+const Model::Details& Model::details() const {
+  if (!details_) throw Error(ErrorKind::usage, "the model was moved from");
+  return *details_;
+}
+
+const std::vector<Error::Diagnostic>& Model::warnings() const { return details().warnings; }
 
 const cost::Report& Model::report() const {
-  std::call_once(details_->reported, [&] { details_->report = on_big_stack([&] { return make_report(*details_->graphs); }); });
-  return details_->report;
+  const Details& d = details();
+  std::call_once(d.reported, [&] { d.report = on_big_stack([&] { return make_report(*d.graphs); }); });
+  return d.report;
 }
 
 Model compile_file(const std::string& path, const CompileOptions& options) { return Model::Details::compile(from_file(path), options); }

@@ -23,6 +23,8 @@ std::shared_ptr<const ProgramRep> load(const CompiledObject& object) {
     throw RuntimeFailure(
         FailureKind::resource,
         fmt::format("the compiled program is of version {}, this library of version {}: compile it anew", object.version, kObjectVersion));
+  if (object.features == nullptr || object.image == nullptr || (object.functions == nullptr && object.function_count > 0))
+    throw Error(ErrorKind::usage, "the compiled object lacks a part");
   ProgramImage image = parse_image({reinterpret_cast<const char*>(object.image), object.image_bytes});
   if (const std::string missing = missing_cpu_features(object.features); !missing.empty())
     throw RuntimeFailure(FailureKind::resource,
@@ -40,12 +42,17 @@ std::shared_ptr<const ProgramRep> load(const CompiledObject& object) {
 
 Program::Program(const CompiledObject& object) : rep_(guarded([&] { return load(object); })) {}
 
-const std::string& Program::name() const { return rep_->info.name; }
-const std::vector<std::pair<std::string, int64_t>>& Program::dims() const { return rep_->info.dims; }
-const std::vector<TensorInfo>& Program::inputs() const { return rep_->info.inputs; }
-const std::vector<TensorInfo>& Program::params() const { return rep_->info.params; }
-const std::vector<TensorInfo>& Program::states() const { return rep_->info.states; }
-const std::vector<TensorInfo>& Program::outputs() const { return rep_->info.outputs; }
-bool Program::trains() const { return rep_->info.trains; }
+const ProgramRep& Program::rep() const {
+  if (!rep_) throw Error(ErrorKind::usage, "the program was moved from");
+  return *rep_;
+}
+
+const std::string& Program::name() const { return rep().info.name; }
+const std::vector<std::pair<std::string, int64_t>>& Program::dims() const { return rep().info.dims; }
+const std::vector<TensorInfo>& Program::inputs() const { return rep().info.inputs; }
+const std::vector<TensorInfo>& Program::params() const { return rep().info.params; }
+const std::vector<TensorInfo>& Program::states() const { return rep().info.states; }
+const std::vector<TensorInfo>& Program::outputs() const { return rep().info.outputs; }
+bool Program::trains() const { return rep().info.trains; }
 
 }  // namespace einc

@@ -63,7 +63,12 @@ void check(const TensorInfo& tensor, DType dtype, size_t count) {
                      tensor.count(), count, to_string(dtype)));
 }
 
+void check_memory(const TensorInfo& tensor, const void* memory) {
+  if (memory == nullptr && tensor.count() > 0) fail(fmt::format("'{}' is given at the null address", tensor.name));
+}
+
 void check_alignment(const TensorInfo& tensor, const void* memory) {
+  check_memory(tensor, memory);
   if (reinterpret_cast<uintptr_t>(memory) % static_cast<uintptr_t>(bytes_of(tensor.dtype)) != 0)
     fail(fmt::format("the memory for '{}' is not aligned to its elements of {} bytes", tensor.name, bytes_of(tensor.dtype)));
 }
@@ -83,43 +88,58 @@ int thread_count(int asked) {
 }  // namespace
 
 Session::Session(const Program& program, const SessionOptions& options)
-    : program_(program), rep_(guarded([&] { return std::make_unique<SessionRep>(*program.rep_, thread_count(options.threads)); })) {}
+    : program_(program), rep_(guarded([&] { return std::make_unique<SessionRep>(program.rep(), thread_count(options.threads)); })) {}
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
-Session& Session::operator=(Session&&) noexcept = default;
+
+// What stands behind a session refers to its program, and goes before it.
+Session& Session::operator=(Session&& other) noexcept {
+  if (this == &other) return *this;
+  rep_.reset();
+  program_ = std::move(other.program_);
+  rep_ = std::move(other.rep_);
+  return *this;
+}
+
+SessionRep& Session::rep() const {
+  if (!rep_) fail("the session was moved from");
+  return *rep_;
+}
 
 void Session::init(uint64_t seed) {
-  guarded([&] { rep_->initialize(seed); });
+  guarded([&] { rep().initialize(seed); });
 }
 
 void Session::set(std::string_view name, const TensorView& values) {
-  const Source source = source_of(program_.rep_->info, name);
-  check(tensor_of(program_.rep_->info, source), values.dtype(), values.shape());
-  rep_->set(source, values.data());
+  const Source source = source_of(program_.rep().info, name);
+  check(tensor_of(program_.rep().info, source), values.dtype(), values.shape());
+  check_memory(tensor_of(program_.rep().info, source), values.data());
+  rep().set(source, values.data());
 }
 
 void Session::set_elements(std::string_view name, DType dtype, const void* data, size_t count) {
-  const Source source = source_of(program_.rep_->info, name);
-  check(tensor_of(program_.rep_->info, source), dtype, count);
-  rep_->set(source, data);
+  const Source source = source_of(program_.rep().info, name);
+  check(tensor_of(program_.rep().info, source), dtype, count);
+  check_memory(tensor_of(program_.rep().info, source), data);
+  rep().set(source, data);
 }
 
 LoadedWeights Session::load(const std::string& path, const std::string& names) {
-  return guarded([&] { return load_weights(path, names.empty() ? NameMap() : NameMap::read(names), program_.rep_->info, *rep_); });
+  return guarded([&] { return load_weights(path, names.empty() ? NameMap() : NameMap::read(names), program_.rep().info, rep()); });
 }
 
 void Session::save(const std::string& path, Saved what) const {
-  guarded([&] { save_weights(path, program_.rep_->info, *rep_, what); });
+  guarded([&] { save_weights(path, program_.rep().info, rep(), what); });
 }
 
 void Session::save_checkpoint(const std::string& folder, int keep) const {
   if (keep < 1) fail(fmt::format("a checkpoint folder that keeps {}", keep));
   TrainingPosition position;
-  position.step = rep_->draws();
+  position.step = rep().draws();
   RunSettings run;
-  run.seeds = {rep_->seed(), rep_->seed(), rep_->seed()};
-  guarded([&] { CheckpointFolder(folder).save(*rep_, position, run, static_cast<uint64_t>(keep)); });
+  run.seeds = {rep().seed(), rep().seed(), rep().seed()};
+  guarded([&] { CheckpointFolder(folder).save(rep(), position, run, static_cast<uint64_t>(keep)); });
 }
 
 bool Session::resume(const std::string& folder) {
@@ -127,28 +147,28 @@ bool Session::resume(const std::string& folder) {
     const auto found = CheckpointFolder(folder).newest();
     if (!found) return false;
     const CheckpointRecord& record = found->checkpoint.record();
-    restore(found->checkpoint, *rep_, record.run, Fit::exact);
-    rep_->set_draws(record.run.seeds.dropout, record.position.step);
+    restore(found->checkpoint, rep(), record.run, Fit::exact);
+    rep().set_draws(record.run.seeds.dropout, record.position.step);
     return true;
   });
 }
 
-uint64_t Session::steps() const { return rep_->draws(); }
+uint64_t Session::steps() const { return rep().draws(); }
 
 void Session::bind(std::string_view name, DType dtype, const std::vector<int64_t>& shape, void* memory) {
-  const Source source = source_of(program_.rep_->info, name);
-  const TensorInfo& tensor = tensor_of(program_.rep_->info, source);
+  const Source source = source_of(program_.rep().info, name);
+  const TensorInfo& tensor = tensor_of(program_.rep().info, source);
   check(tensor, dtype, shape);
   check_alignment(tensor, memory);
-  rep_->bind(source, memory, nullptr);
+  rep().bind(source, memory, nullptr);
 }
 
 void Session::bind_elements(std::string_view name, DType dtype, void* data, size_t count) {
-  const Source source = source_of(program_.rep_->info, name);
-  const TensorInfo& tensor = tensor_of(program_.rep_->info, source);
+  const Source source = source_of(program_.rep().info, name);
+  const TensorInfo& tensor = tensor_of(program_.rep().info, source);
   check(tensor, dtype, count);
   check_alignment(tensor, data);
-  rep_->bind(source, data, nullptr);
+  rep().bind(source, data, nullptr);
 }
 
 void Session::bind_input_elements(std::string_view name, DType dtype, const void* data, size_t count) {
@@ -158,16 +178,16 @@ void Session::bind_input_elements(std::string_view name, DType dtype, const void
 
 void Session::bind(std::string_view name, DLManagedTensor* tensor) {
   guarded([&] {
-    const Source source = source_of(program_.rep_->info, name);
-    const TensorInfo& info = tensor_of(program_.rep_->info, source);
+    const Source source = source_of(program_.rep().info, name);
+    const TensorInfo& info = tensor_of(program_.rep().info, source);
     void* memory = elements_of(tensor, info);
     check_alignment(info, memory);
-    rep_->bind(source, memory, tensor);
+    rep().bind(source, memory, tensor);
   });
 }
 
 void Session::share(Session& other) {
-  const ProgramInfo &mine = program_.rep_->info, &theirs = other.program_.rep_->info;
+  const ProgramInfo &mine = program_.rep().info, &theirs = other.program_.rep().info;
   std::vector<std::pair<Source, Source>> places;
   for (const SourceKind kind : {SourceKind::param, SourceKind::state})
     for (uint32_t i = 0; i < sources_of(mine, kind).size(); ++i) {
@@ -178,60 +198,60 @@ void Session::share(Session& other) {
       check(tensor, there.dtype, there.shape);
       places.emplace_back(Source{kind, i}, Source{kind, *index});
     }
-  for (const auto& [source, shared] : places) rep_->share(source, *other.rep_, shared);
+  for (const auto& [source, shared] : places) rep().share(source, other.rep(), shared);
 }
 
 void Session::run() {
-  guarded([&] { rep_->run(); });
+  guarded([&] { rep().run(); });
 }
 
 double Session::evaluate() {
-  if (!program_.rep_->has(Part::evaluation))
+  if (!program_.rep().has(Part::evaluation))
     fail("the program has no loss to evaluate: it minimizes nothing, or was compiled for inference");
-  return guarded([&] { return rep_->evaluate(0); });
+  return guarded([&] { return rep().evaluate(0); });
 }
 
 void Session::step() {
   if (!program_.trains()) fail("the program has no training step: it minimizes nothing, or was compiled for inference");
-  guarded([&] { rep_->step(); });
+  guarded([&] { rep().step(); });
 }
 
 TensorView Session::input(std::string_view name) const {
-  return view(program_.rep_->info, *rep_, {SourceKind::input, index_of(program_.inputs(), name, "input")});
+  return view(program_.rep().info, rep(), {SourceKind::input, index_of(program_.inputs(), name, "input")});
 }
 
 TensorView Session::param(std::string_view name) const {
-  return view(program_.rep_->info, *rep_, {SourceKind::param, index_of(program_.params(), name, "param")});
+  return view(program_.rep().info, rep(), {SourceKind::param, index_of(program_.params(), name, "param")});
 }
 
 TensorView Session::state(std::string_view name) const {
-  return view(program_.rep_->info, *rep_, {SourceKind::state, index_of(program_.states(), name, "state")});
+  return view(program_.rep().info, rep(), {SourceKind::state, index_of(program_.states(), name, "state")});
 }
 
 TensorView Session::output(std::string_view name) const {
   const uint32_t index = index_of(program_.outputs(), name, "output");
-  if (!rep_->has_run()) fail(fmt::format("output '{}' has no value before a run or step", name));
-  if (rep_->outputs_are_gone()) fail(fmt::format("evaluate() has overwritten output '{}' of the last step: read it before", name));
-  return guarded([&] { return rep_->runner().output(index); });
+  if (!rep().has_run()) fail(fmt::format("output '{}' has no value before a run or step", name));
+  if (rep().outputs_are_gone()) fail(fmt::format("evaluate() has overwritten output '{}' of the last step: read it before", name));
+  return guarded([&] { return rep().runner().output(index); });
 }
 
 TensorView Session::gradient(std::string_view name) const {
   const uint32_t index = index_of(program_.params(), name, "param");
-  if (!rep_->has_stepped()) fail(fmt::format("the gradient of '{}' has no value before a step", name));
-  if (rep_->gradients_are_gone()) fail(fmt::format("evaluate() has overwritten the gradient of '{}': read it before", name));
-  return guarded([&] { return rep_->runner().gradient(index); });
+  if (!rep().has_stepped()) fail(fmt::format("the gradient of '{}' has no value before a step", name));
+  if (rep().gradients_are_gone()) fail(fmt::format("evaluate() has overwritten the gradient of '{}': read it before", name));
+  return guarded([&] { return rep().runner().gradient(index); });
 }
 
 TensorView Session::read(std::string_view name) const {
-  if (find(program_.outputs(), name) && rep_->has_run()) return output(name);
-  const auto source = find_source(program_.rep_->info, name);
+  if (find(program_.outputs(), name) && rep().has_run()) return output(name);
+  const auto source = find_source(program_.rep().info, name);
   if (!source) return output(name);
-  return view(program_.rep_->info, *rep_, *source);
+  return view(program_.rep().info, rep(), *source);
 }
 
 double Session::loss() const {
-  if (!rep_->has_stepped()) fail("the loss has no value before a step");
-  return rep_->step_loss();
+  if (!rep().has_stepped()) fail("the loss has no value before a step");
+  return rep().step_loss();
 }
 
 }  // namespace einc

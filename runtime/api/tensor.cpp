@@ -60,11 +60,14 @@ int64_t TensorView::count() const { return product(shape_); }
 int64_t TensorView::bytes() const { return count() * bytes_of(dtype_); }
 
 std::vector<double> TensorView::to_doubles() const {
+  if (data_ == nullptr && count() > 0) throw_null_view();
   std::vector<double> numbers(static_cast<size_t>(count()));
   const auto* at = static_cast<const std::byte*>(data_);
   for (double& number : numbers) number = number_at(dtype_, at), at += bytes_of(dtype_);
   return numbers;
 }
+
+void throw_null_view() { throw Error(ErrorKind::usage, "the tensor's memory lies at the null address"); }
 
 void throw_wrong_type(DType dtype, DType asked) {
   throw Error(ErrorKind::usage, fmt::format("the tensor holds {}, not {}", to_string(dtype), to_string(asked)));

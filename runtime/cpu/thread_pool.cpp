@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/matrix_tiles.h"
+#include "runtime/base/start_thread.h"
 
 namespace einc {
 namespace {
@@ -47,6 +48,13 @@ struct ThreadPool::Team {
   int64_t count = 0;
   const std::function<void(int, int64_t, int64_t)>* work = nullptr;
 
+  ~Team() {
+    stop.store(true, std::memory_order_relaxed);
+    round.fetch_add(1, std::memory_order_release);
+    round.notify_all();
+    for (std::thread& t : members) t.join();
+  }
+
   void part(int thread, int threads) const {
     const int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
     if (begin < end) (*work)(thread, begin, end);
@@ -72,17 +80,15 @@ struct ThreadPool::Team {
 };
 
 ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>()), threads_(threads < 1 ? 1 : threads) {
+  if (threads > kMaxThreads) throw RuntimeFailure(FailureKind::resource, fmt::format("{} threads: the limit is {}", threads, kMaxThreads));
   team_->taken = std::make_unique<Team::Taken[]>(static_cast<size_t>(threads_));
   enable_matrix_tiles();  // kernels may use them on any thread
-  for (int t = 1; t < threads_; ++t) team_->members.emplace_back([this, t] { team_->serve(t, threads_); });
+  team_->members.reserve(static_cast<size_t>(threads_));
+  for (int t = 1; t < threads_; ++t)
+    team_->members.push_back(start_thread([team = team_.get(), t, all = threads_] { team->serve(t, all); }));
 }
 
-ThreadPool::~ThreadPool() {
-  team_->stop.store(true, std::memory_order_relaxed);
-  team_->round.fetch_add(1, std::memory_order_release);
-  team_->round.notify_all();
-  for (std::thread& t : team_->members) t.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::run(int64_t count, const std::function<void(int, int64_t, int64_t)>& work) {
   team_->count = count;

@@ -8,9 +8,11 @@
 
 namespace einc {
 
+inline constexpr int kMaxThreads = 1024;  // of a pool: above what machines have, below what brings a system to its knees
+
 class ThreadPool {
  public:
-  // The caller is thread 0; threads - 1 more are started.
+  // The caller is thread 0; threads - 1 more are started. Throws RuntimeFailure (resource): above kMaxThreads, or the system refuses one.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -78,9 +78,11 @@ void* elements_of(DLManagedTensor* tensor, const TensorInfo& info) {
   if (t.dtype.lanes != 1 || dtype_of_dlpack(t.dtype.code, t.dtype.bits) != info.dtype)
     refuse(fmt::format("has type code {} with {} bits and {} lanes, not {}", t.dtype.code, t.dtype.bits, t.dtype.lanes,
                        to_string(info.dtype)));
+  if (t.rank < 0) refuse(fmt::format("has rank {}", t.rank));
   const std::vector<int64_t> shape(t.shape, t.shape + (t.shape == nullptr ? 0 : t.rank));
   if (shape != info.shape) refuse(fmt::format("has shape [{}], not [{}]", fmt::join(shape, " "), fmt::join(info.shape, " ")));
   if (!is_row_major(t.strides, shape)) refuse("is not row-major without gaps");
+  if (t.data == nullptr && info.count() > 0) refuse("lies at the null address");
   return static_cast<std::byte*>(t.data) + t.byte_offset;
 }
 

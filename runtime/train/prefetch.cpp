@@ -1,5 +1,7 @@
 #include "runtime/train/prefetch.h"
 
+#include "runtime/base/start_thread.h"
+
 namespace einc {
 namespace {
 
@@ -21,7 +23,7 @@ Prefetch::Prefetch(std::shared_ptr<const Batches> batches, std::vector<TensorInf
       slots.push_back({&input, at});
       at += aligned(static_cast<size_t>(input.bytes()));
     }
-  thread_ = std::thread([this] { fill_ahead(); });
+  thread_ = start_thread([this] { fill_ahead(); });
 }
 
 Prefetch::~Prefetch() {

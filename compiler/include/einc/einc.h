@@ -58,6 +58,7 @@ class Model : public Program {
  private:
   Model(std::shared_ptr<const ProgramRep> program, std::shared_ptr<const Details> details);
   friend struct Details;
+  const Details& details() const;
   std::shared_ptr<const Details> details_;
 };
 

@@ -7,7 +7,7 @@
 //   session.run();
 //   std::span<const float> y = session.output("y").as<float>();
 //
-// All functions throw Error and nothing else.
+// All functions throw Error and nothing else; of a program or session that was moved from, all but assignment throw it (usage).
 #pragma once
 #include <memory>
 #include <span>
@@ -56,11 +56,12 @@ class Program {
 
  private:
   friend class Session;
+  const ProgramRep& rep() const;
   std::shared_ptr<const ProgramRep> rep_;
 };
 
 struct SessionOptions {
-  int threads = 0;  // 0: as many as the machine has. Results are the same for any number
+  int threads = 0;  // 0: as many as the machine has; at most 1024. Results are the same for any number
 };
 
 // What a file did not settle.
@@ -158,6 +159,7 @@ class Session {
   void bind_elements(std::string_view name, DType dtype, void* data, size_t count);
   void bind_input_elements(std::string_view name, DType dtype, const void* data, size_t count);
 
+  SessionRep& rep() const;
   Program program_;
   std::unique_ptr<SessionRep> rep_;
 };

@@ -46,6 +46,7 @@ constexpr DType dtype_of() {
 }
 
 [[noreturn]] void throw_wrong_type(DType dtype, DType asked);
+[[noreturn]] void throw_null_view();
 
 // Somebody else's memory, to read.
 class TensorView {
@@ -58,13 +59,14 @@ class TensorView {
   int64_t count() const;
   int64_t bytes() const;
 
-  // The elements as they lie. Throws Error (usage) when T is not the C++ type of the dtype.
+  // The elements as they lie. Throws Error (usage) when T is not the C++ type of the dtype, or data() is null.
   template <class T>
   std::span<const T> as() const {
     if (dtype_of<T>() != dtype_) throw_wrong_type(dtype_, dtype_of<T>());
+    if (data_ == nullptr && count() > 0) throw_null_view();
     return {static_cast<const T*>(data_), static_cast<size_t>(count())};
   }
-  // The elements as numbers, whatever the dtype.
+  // The elements as numbers, whatever the dtype. Throws Error (usage) when data() is null.
   std::vector<double> to_doubles() const;
 
  private:

@@ -86,5 +86,7 @@ TEST_CASE("a DLPack tensor that does not fit stays the caller's") {
   refused([](Lent& t) { t.tensor.dl_tensor.dtype = {0, 32, 1}; }, "not f32");
   refused([](Lent& t) { t.tensor.dl_tensor.dtype.lanes = 4; }, "4 lanes");
   refused([](Lent& t) { t.tensor.dl_tensor.byte_offset = 2; }, "not aligned");
+  refused([](Lent& t) { t.tensor.dl_tensor.data = nullptr; }, "null address");
+  refused([](Lent& t) { t.tensor.dl_tensor.ndim = -1; }, "has rank -1");
   CHECK(deleted == 0);
 }
