@@ -2,16 +2,14 @@
 #include "dsl/source.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 
 #include "dsl/diagnostic.h"
+#include "runtime/base/regular_file.h"
 
 namespace einc {
 namespace {
@@ -66,28 +64,6 @@ bool check_characters(std::string_view text, FileId id, Diagnostics& diagnostics
     i += static_cast<size_t>(length);
   }
   return true;
-}
-
-// At most kMaxSourceBytes + 1 bytes of a file; false with errno set.
-bool read_bounded(const std::string& path, std::string& text) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file) return false;
-  struct stat status {};
-  if (fstat(fileno(file.get()), &status) == 0 && S_ISDIR(status.st_mode)) {
-    errno = EISDIR;
-    return false;
-  }
-  if (S_ISREG(status.st_mode) && static_cast<uint64_t>(status.st_size) > kMaxSourceBytes) {
-    text.assign(kMaxSourceBytes + 1, ' ');  // too large: no need to read it
-    return true;
-  }
-  char chunk[size_t{1} << 16];
-  while (text.size() <= kMaxSourceBytes) {
-    const size_t got = std::fread(chunk, 1, sizeof chunk, file.get());
-    text.append(chunk, got);
-    if (got < sizeof chunk) break;
-  }
-  return std::ferror(file.get()) == 0;
 }
 
 }  // namespace
@@ -148,12 +124,17 @@ std::optional<FileId> SourceMap::add(std::string name, std::string text, Diagnos
 }
 
 std::optional<FileId> SourceMap::load(const std::string& path, Diagnostics& diagnostics) {
-  std::string text;
-  if (!read_bounded(path, text)) {
-    diagnostics.report(Code::file_not_readable, Span{}, path, std::strerror(errno));
+  const auto refuse = [&](std::string_view why) -> std::optional<FileId> {
+    diagnostics.report(Code::file_not_readable, Span{}, path, why);
     return std::nullopt;
-  }
-  return add(path, std::move(text), diagnostics);
+  };
+  const RegularFile file(path);
+  if (!file.is_open()) return refuse(file.problem());
+  // What is too large need not be read.
+  if (static_cast<uint64_t>(file.status().st_size) > kMaxSourceBytes) return add(path, std::string(kMaxSourceBytes + 1, ' '), diagnostics);
+  std::optional<std::string> text = file.read_start(kMaxSourceBytes + 1);
+  if (!text) return refuse(std::strerror(errno));
+  return add(path, std::move(*text), diagnostics);
 }
 
 }  // namespace einc

@@ -3,12 +3,15 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/regular_file.h"
+#include "runtime/data/guarded_mapping.h"
 
 namespace einc {
 
@@ -33,26 +36,27 @@ class InputFile : public ByteSource {
  public:
   // A regular file; otherwise a resource failure that says why it cannot be read.
   explicit InputFile(std::string path);
-  ~InputFile() override;
 
   const std::string& path() const override { return path_; }
-  uint64_t size() const { return size_; }
-  int descriptor() const { return descriptor_; }
+  uint64_t size() const { return static_cast<uint64_t>(file_.status().st_size); }
+  int descriptor() const { return file_.descriptor(); }
   void read(uint64_t offset, std::span<std::byte> out) const override;
   std::string place(uint64_t offset) const override;
 
  private:
   std::string path_;
-  int descriptor_ = -1;
-  uint64_t size_ = 0;
+  RegularFile file_;
 };
 
-// A file's bytes in the address space, read from the disk as they are touched. Who shortens the file meanwhile ends the process.
+// A file's bytes in the address space, read from the disk as they are touched. Bytes that somebody cuts off meanwhile read as zeros:
+// whoever has used bytes() calls check_whole() before the result counts.
 class MappedFile : public InputFile {
  public:
   explicit MappedFile(std::string path);
   ~MappedFile() override;
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Throws RuntimeFailure (data) when bytes that were touched so far were not the file's.
+  void check_whole() const;
   // Tells the system that bytes are wanted here and there: it no longer reads what lies beside them.
   void expect_random_reads() const;
   // Has the system start to read bytes that are wanted soon, all at once and not page by page as they are touched.
@@ -62,10 +66,25 @@ class MappedFile : public InputFile {
 
  private:
   std::span<const std::byte> bytes_;
+  std::optional<GuardedMapping> guard_;
 };
 
-// A file that is written under a temporary name beside it, flushed to disk and renamed: `path` is never half written. Without finish(),
-// nothing stays. Failures are RuntimeFailure (resource).
+// The file that an output of this name makes or replaces: links are followed, so that they stay. Throws RuntimeFailure (resource) for
+// the name of a folder, device, pipe or socket, of a link to nothing, and where there is no folder to write into.
+std::string output_target(const std::string& path);
+
+// What tells a file from others, by whatever names they are given: its number on its device; of one that is not there yet, its folder's
+// number and its name.
+struct FileIdentity {
+  dev_t device;
+  ino_t number;
+  std::string name;  // empty: the file is there
+  bool operator==(const FileIdentity&) const = default;
+};
+std::optional<FileIdentity> identity_of(const std::string& path);  // nullopt: not even its folder is there
+
+// A file that is written under a temporary name beside it, flushed to disk and renamed: output_target(path) is never half written, and
+// keeps its permissions. Without finish(), nothing stays. Failures are RuntimeFailure (resource).
 class PendingFile {
  public:
   explicit PendingFile(std::string path);

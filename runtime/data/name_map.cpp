@@ -44,7 +44,9 @@ std::string fill(std::string_view pattern, const std::vector<std::string_view>& 
 
 NameMap NameMap::read(const std::string& path) {
   const MappedFile file(path);
-  return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path);
+  NameMap map = parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path);
+  file.check_whole();
+  return map;
 }
 
 NameMap NameMap::parse(std::string_view text, const std::string& path) {

@@ -18,6 +18,7 @@ class NpyFile {
   const std::vector<int64_t>& shape() const { return place_.header.shape; }
   // Row-major little-endian elements, at an address of any alignment; a bool is true when its byte is not 0.
   std::span<const std::byte> bytes() const { return bytes_; }
+  void check_whole() const { file_.check_whole(); }  // what was read from bytes() so far: see MappedFile
   // Has the system start to read a part of bytes() that is wanted soon.
   void fetch(std::span<const std::byte> part) const;
   uint64_t sample_hash() const { return file_.sample_hash(); }

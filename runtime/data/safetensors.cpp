@@ -94,6 +94,7 @@ HostArray SafetensorsFile::read(const SafetensorsEntry& entry) const {
   try {
     const std::span<const std::byte> from = bytes(entry);
     array.bytes.assign(from.begin(), from.end());
+    check_whole();
   } catch (const std::bad_alloc&) {
     throw RuntimeFailure(FailureKind::resource,
                          fmt::format("{}: not enough memory for {} bytes", printable(path()), entry.end - entry.begin));

@@ -37,6 +37,7 @@ class SafetensorsFile {
   const SafetensorsEntry* find(std::string_view name) const;  // nullptr: none
   // Little-endian elements in row-major order, at an address of any alignment.
   std::span<const std::byte> bytes(const SafetensorsEntry& entry) const;
+  void check_whole() const { file_.check_whole(); }  // what was read from bytes() so far: see MappedFile
   // A copy, bools as 0 and 1. Throws RuntimeFailure (data) for a dtype that einc has not.
   HostArray read(const SafetensorsEntry& entry) const;
 

@@ -74,12 +74,13 @@ void TokenFile::read(uint64_t begin, std::span<int32_t> out) const {
       std::memcpy(&token, from + i * sizeof token, sizeof token);
       out[i] = token;
     }
-    return;
+  } else {
+    for (size_t i = 0; i < out.size(); ++i) {
+      std::memcpy(&out[i], from + i * sizeof(int32_t), sizeof(int32_t));
+      if (out[i] < 0) file_.fail(offset + i * sizeof(int32_t), fmt::format("token {} is above 2147483647", static_cast<uint32_t>(out[i])));
+    }
   }
-  for (size_t i = 0; i < out.size(); ++i) {
-    std::memcpy(&out[i], from + i * sizeof(int32_t), sizeof(int32_t));
-    if (out[i] < 0) file_.fail(offset + i * sizeof(int32_t), fmt::format("token {} is above 2147483647", static_cast<uint32_t>(out[i])));
-  }
+  file_.check_whole();
 }
 
 }  // namespace einc

@@ -27,7 +27,8 @@ class TokenFile {
   const std::string& path() const { return file_.path(); }
   TokenFormat format() const { return format_; }
   uint64_t count() const { return count_; }  // of tokens
-  // Tokens begin, begin + 1, ... into `out`; all of them are there. Throws RuntimeFailure (data) for a number of 2^31 or more.
+  // Tokens begin, begin + 1, ... into `out`; all of them are there. Throws RuntimeFailure (data) for a number of 2^31 or more, and
+  // when the file has been cut short since it was opened.
   void read(uint64_t begin, std::span<int32_t> out) const;
   // Has the system start to read `count` tokens from `begin` on, which read() will want soon.
   void fetch(uint64_t begin, uint64_t count) const;

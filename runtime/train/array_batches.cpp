@@ -75,6 +75,7 @@ void ArrayBatches::fill(uint64_t batch, std::span<const InputSlot> inputs) const
         fail_data(*found, fmt::format("element {} of row {} is {}, which input {} of dtype {} cannot hold", *wrong, index,
                                       number_at(from, array.dtype(), *wrong), slot.info->name, to_string(slot.info->dtype)));
     }
+    array.check_whole();
   }
 }
 

@@ -130,6 +130,7 @@ Checkpoint::Checkpoint(std::string folder) : folder_(std::move(folder)) {
   {
     const MappedFile file(path);
     record_ = parse_checkpoint_record({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path);
+    file.check_whole();
   }
   weights_ = open_whole(folder_ + "/" + kCheckpointFiles[0], record_.weights);
   state_ = open_whole(folder_ + "/" + kCheckpointFiles[1], record_.state);
@@ -168,6 +169,7 @@ std::vector<std::string> restore(const Checkpoint& checkpoint, SessionRep& sessi
     throw RuntimeFailure(FailureKind::data,
                          fmt::format("{}: no tensor of the program is in it:{}", printable(checkpoint.folder()), listed(lines)));
   for (const auto& [source, bytes] : values) session.set(source, bytes);
+  for (const TensorFile& file : kTensorFiles) file_of(checkpoint, file.kind).check_whole();
   return lines;
 }
 

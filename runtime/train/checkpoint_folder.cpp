@@ -101,6 +101,15 @@ void CheckpointFolder::remove_folder(const std::string& folder) {
   if (files_.remove(folder) != 0) fail_with_errno(folder, "remove");
 }
 
+// What is there of a checkpoint that could not be written goes, if it can: a full disk has no room for it. That it could not be written is
+// what its owner is told.
+void CheckpointFolder::give_up(const std::string& draft) {
+  try {
+    if (exists(draft)) remove_folder(draft);
+  } catch (const RuntimeFailure&) {  // the next save tries again
+  }
+}
+
 void CheckpointFolder::remove_drafts() {
   for (const std::string& name : names_in(path_)) {
     if (!is_draft(name)) continue;
@@ -115,11 +124,16 @@ void CheckpointFolder::remove_drafts() {
 void CheckpointFolder::save(const SessionRep& session, const TrainingPosition& position, const RunSettings& run, uint64_t keep) {
   remove_drafts();
   const std::string target = folder_of(position.step), draft = inside(draft_of(name_of(position.step)));
-  if (files_.make_folder(draft) != 0) fail_with_errno(draft, "make this folder");
-  write_checkpoint(files_, draft, session, position, run);
   const bool replaces = exists(target);
-  if ((replaces ? files_.exchange(draft, target) : files_.rename(draft, target)) != 0)
-    fail_with_errno(target, "put the new checkpoint in place");
+  try {
+    if (files_.make_folder(draft) != 0) fail_with_errno(draft, "make this folder");
+    write_checkpoint(files_, draft, session, position, run);
+    if ((replaces ? files_.exchange(draft, target) : files_.rename(draft, target)) != 0)
+      fail_with_errno(target, "put the new checkpoint in place");
+  } catch (const RuntimeFailure&) {
+    give_up(draft);
+    throw;
+  }
   sync_folder(files_, path_);
   if (replaces) remove_folder(draft);
   point_at_best(position);
@@ -136,7 +150,12 @@ void CheckpointFolder::point_at_best(const TrainingPosition& position) {
     if (errno == EPERM || errno == EOPNOTSUPP) return;  // a file system without links; train.json says it too
     fail_with_errno(draft, "make a link");
   }
-  if (files_.rename(draft, link) != 0) fail_with_errno(link, "rename a link to it");
+  if (files_.rename(draft, link) != 0) {
+    const int error = errno;
+    files_.remove(draft);
+    errno = error;
+    fail_with_errno(link, "rename a link to it");
+  }
 }
 
 void CheckpointFolder::remove_old(const TrainingPosition& position, uint64_t keep) {

@@ -38,6 +38,7 @@ class CheckpointFolder {
   std::string inside(const std::string& name) const { return path_ + "/" + name; }
   void remove_folder(const std::string& folder);
   void remove_drafts();
+  void give_up(const std::string& draft);
   void point_at_best(const TrainingPosition& position);
   void remove_old(const TrainingPosition& position, uint64_t keep);
 

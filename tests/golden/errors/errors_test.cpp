@@ -131,7 +131,7 @@ TEST_CASE("a file that cannot be read") {
   CHECK(!sources.load("no/such/file.ein", diagnostics));
   CHECK(!sources.load("tests", diagnostics));
   CHECK(render_text(sources, diagnostics) ==
-        "error[E0001]: cannot read `no/such/file.ein`: No such file or directory\n\nerror[E0001]: cannot read `tests`: Is a directory\n\n");
+        "error[E0001]: cannot read `no/such/file.ein`: No such file or directory\n\nerror[E0001]: cannot read `tests`: not a regular file\n\n");
 }
 
 TEST_CASE("too many files") {

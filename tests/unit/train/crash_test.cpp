@@ -1,5 +1,6 @@
 // Every way in which a save can break off leaves a checkpoint that loads, and it is the old one or the new one, bit for bit.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <sys/wait.h>
 
@@ -90,8 +91,10 @@ TEST_CASE("a call that fails, a disk that fills, a short write: the old checkpoi
         const Scene scene(replaces);
         FaultyFiles files(fault, at);
         const bool saved = scene.save(files);
+        const bool leftover = fs::exists(scene.place / fmt::format(".step-{:08}.tmp", scene.step));
         const bool is_new = scene.check();
         CHECK((is_new || !saved));
+        CHECK((is_new || !leftover));  // nor is room taken by what could not be written
         if (fault == Fault::short_write) CHECK((saved && is_new));
         ++(is_new ? fresh : old);
       }
