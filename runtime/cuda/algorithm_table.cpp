@@ -1,13 +1,15 @@
 #include "runtime/cuda/algorithm_table.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 
 #include "runtime/base/file_cache.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/regular_file.h"
 
 namespace einc::cuda {
 namespace {
@@ -54,8 +56,17 @@ AlgorithmTable& AlgorithmTable::get() {
 
 AlgorithmTable::AlgorithmTable(fs::path file) : file_(std::move(file)) { read(); }
 
+// A table decides which code runs, so that it is as safe as the code's cache.
 void AlgorithmTable::read() {
-  std::ifstream in(file_);
+  constexpr size_t kMaxBytes = size_t{16} << 20;  // of some hundred bytes a shape
+  std::error_code error;
+  if (file_.empty() || !fs::exists(fs::symlink_status(file_, error))) return;
+  const RegularFile file(file_.string());
+  if (!file.is_open() || !is_own(file.status()) || static_cast<uint64_t>(file.status().st_size) > kMaxBytes) {
+    file_.clear();
+    return;
+  }
+  std::istringstream in(file.read_start(kMaxBytes).value_or(""));
   std::string line;
   if (!std::getline(in, line)) return;
   if (line != kFirstLine) {
@@ -100,12 +111,16 @@ void AlgorithmTable::append(const std::string& key, const std::string& value) {
   if (file_.empty()) return;
   std::error_code ignored;
   fs::create_directories(file_.parent_path(), ignored);
-  std::FILE* out = std::fopen(file_.c_str(), "a");
-  if (!out) return;
+  const int out = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
+  if (out < 0) return;
   std::string text = line_of(key, value);
-  if (fs::file_size(file_, ignored) == 0) text = std::string(kFirstLine) + "\n" + text;
-  std::fwrite(text.data(), 1, text.size(), out);
-  std::fclose(out);
+  struct stat status {};
+  if (::fstat(out, &status) == 0 && S_ISREG(status.st_mode) && is_own(status)) {
+    if (status.st_size == 0) text = std::string(kFirstLine) + "\n" + text;
+    // A line that is cut off, by a full disk, is passed over when it is read.
+    [[maybe_unused]] const ssize_t written = ::write(out, text.data(), text.size());
+  }
+  ::close(out);
 }
 
 uint64_t AlgorithmTable::used_hash() const {

@@ -18,7 +18,7 @@ class AlgorithmTable {
  public:
   // $EINC_GEMM_TABLE, else gemm_algorithms.txt in the cache's folder: the one of this process.
   static AlgorithmTable& get();
-  // Empty: nothing is kept. A file that is not a table is not read, and not written either.
+  // Empty: nothing is kept. A file that is not a table, or that others may have written, is not read, and not written either.
   explicit AlgorithmTable(std::filesystem::path file);
 
   struct Entry {

@@ -6,10 +6,13 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <optional>
+#include <sstream>
 #include <thread>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
+#include "runtime/base/start_thread.h"
 #include "runtime/cuda/libraries.h"
 
 namespace einc::cuda {
@@ -72,23 +75,26 @@ std::string to_text(const Cubin& cubin) {
   return text + cubin.code;
 }
 
-Cubin from_text(const std::string& text) {
-  size_t at = text.find('\n');
-  EINC_CHECK(at != std::string::npos, "a cached cubin without a number of kernels");
-  Cubin cubin;
-  cubin.kernels.resize(std::stoul(text.substr(0, at++)));
-  for (KernelUse& kernel : cubin.kernels) {
+// nullopt: it is no such text.
+std::optional<Cubin> from_text(const std::string& text) {
+  size_t at = 0, count = 0;
+  const auto next_line = [&]() -> std::optional<std::istringstream> {
     const size_t end = text.find('\n', at);
-    EINC_CHECK(end != std::string::npos, "a cached cubin's list of kernels breaks off");
-    const std::string line = text.substr(at, end - at);
-    size_t word = line.find(' ');
-    kernel.name = line.substr(0, word);
-    for (const auto number : kNumbers) {
-      EINC_CHECK(word != std::string::npos, "a cached cubin's kernel lacks a number");
-      kernel.*number = std::stoi(line.substr(word + 1));
-      word = line.find(' ', word + 1);
-    }
+    if (end == std::string::npos) return std::nullopt;
+    std::istringstream line(text.substr(at, end - at));
     at = end + 1;
+    return line;
+  };
+  auto first = next_line();
+  if (!first || !(*first >> count)) return std::nullopt;
+  Cubin cubin;
+  for (size_t i = 0; i < count; ++i) {
+    auto line = next_line();
+    KernelUse kernel;
+    if (!line || !(*line >> kernel.name)) return std::nullopt;
+    for (const auto number : kNumbers)
+      if (!(*line >> kernel.*number)) return std::nullopt;
+    cubin.kernels.push_back(std::move(kernel));
   }
   cubin.code = text.substr(at);
   return cubin;
@@ -101,7 +107,8 @@ Cubin compile_cubin(const std::string& text, const std::string& arch, FileCache&
   EINC_NVRTC_CALL(nvrtcVersion, &major, &minor);
   const std::vector<std::string> options = options_of(arch);
   const std::string key = fmt::format("cubin NVRTC {}.{} {}\n{}", major, minor, fmt::join(options, " "), text);
-  if (const auto found = cache.load(key)) return from_text(*found);
+  if (const auto found = cache.load(key))
+    if (auto cached = from_text(*found)) return std::move(*cached);
   Compilation compilation(text);
   compilation.compile(options);
   Cubin cubin{compilation.cubin(), parse_kernel_use(compilation.log())};
@@ -145,7 +152,10 @@ std::vector<Cubin> compile_cubins(const std::string& prelude, std::span<const st
     }
   };
   std::vector<std::thread> others;
-  for (size_t t = 1; t < std::min(groups, static_cast<size_t>(std::max(threads, 1))); ++t) others.emplace_back(work);
+  try {
+    for (size_t t = 1; t < std::min(groups, static_cast<size_t>(std::max(threads, 1))); ++t) others.push_back(start_thread(work));
+  } catch (const RuntimeFailure&) {  // those that there are do all of it
+  }
   work();
   for (std::thread& thread : others) thread.join();
   if (failure) std::rethrow_exception(failure);

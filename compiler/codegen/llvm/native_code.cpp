@@ -6,6 +6,7 @@
 #include "compiler/codegen/llvm/cpu_target.h"
 #include "compiler/codegen/llvm/emit_function.h"
 #include "compiler/codegen/llvm/emitter_hash.h"
+#include "runtime/base/check.h"
 
 namespace einc {
 namespace {
@@ -30,22 +31,29 @@ Engine& engine() {
   return instance;
 }
 
+NativeCode link(const std::string& object, const LoweredProgram& lowered) {
+  NativeCode native;
+  native.code = engine().load(object);
+  for (const PlannedKernel& f : lowered.functions) native.functions.push_back(native.code->function<KernelFunction>(f.name));
+  return native;
+}
+
 }  // namespace
 
 const Processor& native_processor() { return CpuTarget::host().processor(); }
 
 NativeCode compile_native(const LoweredProgram& lowered, FileCache& cache) {
   const std::string key = key_of(lowered);
-  std::optional<std::string> object = cache.load(key);
-  if (!object) {
-    llvm::LLVMContext context;
-    object = CpuTarget::host().object(*emit(lowered, context));
-    cache.store(key, *object);
+  if (const std::optional<std::string> cached = cache.load(key)) {
+    try {
+      return link(*cached, lowered);
+    } catch (const InternalError&) {  // sealed, but no object of these functions: it is compiled anew
+    }
   }
-  NativeCode native;
-  native.code = engine().load(*object);
-  for (const PlannedKernel& f : lowered.functions) native.functions.push_back(native.code->function<KernelFunction>(f.name));
-  return native;
+  llvm::LLVMContext context;
+  const std::string object = CpuTarget::host().object(*emit(lowered, context));
+  cache.store(key, object);
+  return link(object, lowered);
 }
 
 std::string llvm_text_of(const LoweredProgram& lowered) {

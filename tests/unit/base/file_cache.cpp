@@ -96,6 +96,44 @@ TEST_CASE("file cache: a folder that cannot be used stores nothing and does no h
   CHECK_FALSE(none.load("key"));
 }
 
+TEST_CASE("file cache: only entries and drafts of its own make room") {
+  const Folder folder;
+  const std::string content(1000, 'x');
+  FileCache cache(folder.path, 3000);
+  cache.store("a", content);
+  for (const char* name : {"letter.txt", "0123456789abcdef", "draft-1-1-1", "draft-x"})
+    std::ofstream(folder.path / name) << std::string(5000, '?');
+  std::ofstream(folder.path / "draft-2-2-2") << "einc-ob2" << std::string(5000, '?');  // of a process that was killed
+  for (const fs::path& file : folder.files()) age(file, 10);
+  age(folder.path / "draft-2-2-2", 20);
+  FileCache other(folder.path, 3000);
+  other.store("b", content);
+  CHECK(other.load("a"));
+  CHECK(other.load("b"));
+  CHECK(fs::exists(folder.path / "letter.txt"));
+  CHECK(fs::exists(folder.path / "0123456789abcdef"));
+  CHECK(fs::exists(folder.path / "draft-1-1-1"));
+  CHECK(fs::exists(folder.path / "draft-x"));
+  CHECK_FALSE(fs::exists(folder.path / "draft-2-2-2"));
+}
+
+TEST_CASE("file cache: a folder or entry that others may write to is not read, and not written") {
+  const Folder folder;
+  FileCache cache(folder.path);
+  cache.store("key", "content");
+  const fs::path file = folder.files().at(0);
+  fs::permissions(folder.path, fs::perms::all);
+  CHECK_FALSE(cache.load("key"));
+  cache.store("new", "content");
+  CHECK(folder.files().size() == 1);
+  fs::permissions(folder.path, fs::perms::owner_all);
+  CHECK(cache.load("key") == "content");
+  fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+  CHECK_FALSE(cache.load("key"));
+  cache.store("key", "another");  // nor is it einc's to replace
+  CHECK_FALSE(cache.load("key"));
+}
+
 TEST_CASE("file cache: threads that write the same entries leave whole ones") {
   const Folder folder;
   std::vector<std::thread> threads;
