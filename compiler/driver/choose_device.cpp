@@ -2,20 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "compiler/driver/command_line.h"
+#include "runtime/base/regular_file.h"
 
 namespace einc {
+namespace {
+
+constexpr size_t kMaxDeviceFile = size_t{16} << 20;  // bytes, as of a program
+
+}  // namespace
 
 std::optional<Device> choose_device(const std::string& name, std::string_view command) {
   if (const Device* known = find_device(name)) return *known;
-  if (std::ifstream in(name); in && std::filesystem::is_regular_file(name)) {
-    std::ostringstream text;
-    text << in.rdbuf();
-    const DeviceFile file = read_device_file(text.str(), name);
+  if (const RegularFile opened(name); opened.is_open()) {
+    const std::optional<std::string> text = opened.read_start(kMaxDeviceFile);
+    const DeviceFile file = read_device_file(text.value_or(""), name);
     for (const std::string& problem : file.problems) fmt::print(stderr, "{}: {}\n", command, problem);
     if (!file.problems.empty() || file.devices.empty()) return std::nullopt;
     return file.devices.front();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "compiler/driver/bench.h"
+#include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/pipeline/cpu_program.h"
@@ -16,7 +17,7 @@ namespace {
 
 struct BenchRequest {
   std::string file, mode = "training", precision, trace, target = "cpu";
-  std::vector<std::string> dims, disable;
+  std::vector<std::string> dims, import_folders, disable;
   int threads = 0, steps = 5, kernels = 12;
   bool no_cache = false, json = false, discard_outputs = false;
 };
@@ -28,13 +29,14 @@ ExitStatus bench_command(Arguments arguments) {
   BenchRequest r;
   app.add_option("FILE", r.file, "the program")->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  add_import_folders(app, r.import_folders);
   app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(CLI::IsMember({"inference", "training"}));
   app.add_flag("--discard-outputs", r.discard_outputs, "in training: the step that einc train runs, whose outputs nobody reads");
   add_precision(app, r.precision);
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--threads", r.threads, "of the processor; all when not given")->check(CLI::PositiveNumber);
-  app.add_option("--steps", r.steps, "steps to time, after one that is not, on a GPU two")->check(CLI::PositiveNumber);
-  app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", r.threads, "of the processor; all when not given")->check(whole_number(1, kMaxInt));
+  app.add_option("--steps", r.steps, "steps to time, after one that is not, on a GPU two")->check(whole_number(1, kMaxInt));
+  app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(whole_number(0, kMaxInt));
   app.add_option("--trace", r.trace, "writes when each thread worked on what, for Perfetto or chrome://tracing")->type_name("FILE");
   app.add_flag("--json", r.json, "all of it as JSON");
   std::vector<std::string> steps;
@@ -46,10 +48,10 @@ ExitStatus bench_command(Arguments arguments) {
   if (!dims) return ExitStatus::wrong_usage;
   const bool trains = r.mode == "training";
   const Roots roots = !trains ? Roots::inference : r.discard_outputs ? Roots::step : Roots::training;
-  const auto opened = open_program(r.file, program_options(*dims, roots, r.precision));
+  const auto opened = open_program(r.file, program_options(*dims, roots, r.precision, r.import_folders));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const auto& c = std::get<Compilation>(opened);
-  if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
+  if (!dims_are_set(*c.graph, *dims) || !check_outputs({{"--trace", r.trace}}, sources_of(c))) return ExitStatus::wrong_usage;
   BenchOptions options;
   options.target = r.target == "cuda" ? BenchTarget::cuda : BenchTarget::cpu;
   options.mode = trains ? RunMode::training : RunMode::inference;

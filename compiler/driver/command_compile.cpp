@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "compiler/driver/check_outputs.h"
 #include "compiler/driver/choose_device.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/emit.h"
@@ -31,7 +32,7 @@ constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels
 
 struct CompileRequest {
   std::string file;
-  std::vector<std::string> dims, dump_after, disable;
+  std::vector<std::string> dims, import_folders, dump_after, disable;
   std::string report, emit, explain, precision, device, fit;
   std::string diagnostics = "text";
   ObjectRequest object{"", "host", "training"};
@@ -43,6 +44,7 @@ struct CompileRequest {
 void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("FILE", r.file, "the program, model.ein");
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  add_import_folders(app, r.import_folders);
   app.add_option("--report", r.report, "cost report on standard output: text or json")
       ->expected(0, 1)
       ->default_str("text")
@@ -66,8 +68,8 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_flag("--discard-outputs", r.discard_outputs,
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
   app.add_option("--device", r.device, "machine to state times and memory for: a name of --list-devices, or a JSON file");
-  app.add_option("--devices", r.devices, "how many devices train")->check(CLI::PositiveNumber);
-  app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12")->check(CLI::PositiveNumber);
+  app.add_option("--devices", r.devices, "how many devices train")->check(whole_number(1, kMaxCount));
+  app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12")->check(positive_number());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(CLI::Range(1e-9, 1.0));
   app.add_option("--fit", r.fit, "the largest value of this dim whose training step fits the device's memory")->type_name("DIM");
   app.add_option("--diagnostics", r.diagnostics, "form of error messages: text or json")->check(CLI::IsMember({"text", "json"}));
@@ -217,6 +219,7 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
 PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& dims) {
   PipelineOptions options;
   options.dims = dims;
+  options.import_folders = request.import_folders;
   if (!request.precision.empty()) options.precision = *parse_policy(request.precision);
   if (request.discard_outputs) options.roots = Roots::step;
   options.disabled = request.disable;
@@ -278,6 +281,11 @@ ExitStatus compile_command(Arguments arguments) {
   print_diagnostics(c.sources, c.diagnostics, form, request.quiet ? Severity::error : Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
   if (!request.fit.empty() && !check_fit(request, *c.graph, device)) return ExitStatus::wrong_usage;
+  NamedFiles inputs = sources_of(c), outputs;
+  inputs.emplace_back("--device", find_device(request.device) ? "" : request.device);
+  if (request.emit == "obj" || request.emit == "cubin") outputs.emplace_back("-o", request.object.path);
+  if (request.emit == "obj") outputs.emplace_back("-o, whose header is", header_path(request.object));
+  if (!check_outputs(outputs, inputs)) return ExitStatus::wrong_usage;
   if (request.emit == "obj") return emit_object(std::move(c), options, request.object);
   return show(request, c, options, device);
 }

@@ -1,13 +1,13 @@
 // `einc fmt FILE...`: one layout for every file, in place; --check only says which files would change, - reads standard input.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <iostream>
 #include <iterator>
 
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
 #include "dsl/format.h"
+#include "runtime/data/file.h"
 
 namespace einc {
 namespace {
@@ -31,10 +31,8 @@ ExitStatus format_one(const std::string& path, Action action) {
   if (path == "-" || action == Action::print) return fmt::print("{}", *text), ExitStatus::done;
   if (*text == sources.file(*file).text()) return ExitStatus::done;
   if (action == Action::check) return fmt::print("{}\n", path), ExitStatus::wrong_program;
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << *text;
-  out.close();
-  if (!out) return fmt::print(stderr, "einc: cannot write {}\n", printable(path)), ExitStatus::environment;
+  const std::span<const std::byte> piece = std::as_bytes(std::span(*text));
+  write_file(path, {&piece, 1});  // whole or not at all: it is the user's only copy
   return ExitStatus::done;
 }
 

@@ -29,18 +29,19 @@ ExitStatus gradcheck_command(Arguments arguments) {
       "Compares symbolic gradients with finite differences in f64. Set dims small (-D): the loss runs several times for every element.",
       "einc gradcheck");
   std::string file;
-  std::vector<std::string> settings;
+  std::vector<std::string> settings, import_folders;
   GradientCheckOptions options;
   double tolerance = 1e-6;
   app.add_option("FILE", file, "the program")->required();
   app.add_option("-D", settings, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  add_import_folders(app, import_folders);
   app.add_option("--seed", options.seed, "of params, inputs and the choice of elements")->check(seed_check());
-  app.add_option("--elements", options.elements, "at most so many elements of each param")->check(CLI::PositiveNumber);
-  app.add_option("--tolerance", tolerance, "largest relative error allowed")->check(CLI::PositiveNumber);
+  app.add_option("--elements", options.elements, "at most so many elements of each param")->check(whole_number(1, kMaxCount));
+  app.add_option("--tolerance", tolerance, "largest relative error allowed")->check(positive_number());
   if (auto status = parse_arguments(app, arguments)) return *status;
   const std::optional<Bindings> dims = parse_dim_settings(settings);
   if (!dims) return ExitStatus::wrong_usage;
-  const auto opened = open_program(file, program_options(*dims, Roots::training, ""));
+  const auto opened = open_program(file, program_options(*dims, Roots::training, "", import_folders));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;

@@ -5,19 +5,38 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <sstream>
 
 namespace einc {
+namespace {
+
+// What CLI11 says repeats the user's words.
+void print_lines(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    fmt::print(stderr, "{}\n", printable(std::string_view(text).substr(at, end - at)));
+    at = end + 1;
+  }
+}
+
+}  // namespace
 
 std::optional<ExitStatus> parse_arguments(CLI::App& app, Arguments arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  // CLI11 prints to C++ streams, which do not go through ours.
+  std::ostringstream help, problem;
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::Success& success) {
-    app.exit(success);
+    app.exit(success, help, problem);
+    fmt::print("{}", help.str());
     return ExitStatus::done;
   } catch (const CLI::ParseError& error) {
-    app.exit(error);
+    app.exit(error, help, problem);
+    print_lines(problem.str());
     return ExitStatus::wrong_usage;
   }
   return std::nullopt;
@@ -43,19 +62,41 @@ std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& setti
   return bindings;
 }
 
+void add_import_folders(CLI::App& app, std::vector<std::string>& folders) {
+  app.add_option("-I", folders, "a folder to import from, besides that of the importing file; may be given again")
+      ->allow_extra_args(false)
+      ->type_name("FOLDER");
+}
+
 void add_precision(CLI::App& app, std::string& precision) {
   app.add_option("--precision", precision,
                  "f32, bf16, f16 or fp8: overrides the file's policy; tf32: f32, with NVIDIA GPUs' products in tf32")
       ->check(CLI::IsMember({"f32", "tf32", "bf16", "f16", "fp8"}));
 }
 
-CLI::Validator seed_check() {
+CLI::Validator whole_number(uint64_t first, uint64_t last) {
   return CLI::Validator(
-      [](const std::string& text) {
+      [first, last](const std::string& text) {
         uint64_t value = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         const bool whole = error == std::errc() && end == text.data() + text.size();
-        return whole ? std::string() : fmt::format("a whole number from 0 to 18446744073709551615 is wanted, not {}", printable(text));
+        return whole && value >= first && value <= last
+                   ? std::string()
+                   : fmt::format("a whole number from {} to {} is wanted, not {}", first, last, printable(text));
+      },
+      "");
+}
+
+CLI::Validator seed_check() { return whole_number(0, std::numeric_limits<uint64_t>::max()); }
+
+CLI::Validator positive_number() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool number = error == std::errc() && end == text.data() + text.size();
+        return number && value > 0 && std::isfinite(value) ? std::string()
+                                                           : fmt::format("a number above 0 is wanted, not {}", printable(text));
       },
       "");
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/log_lines.h"
 #include "compiler/driver/plot.h"
@@ -95,6 +96,9 @@ ExitStatus plot_command(Arguments arguments) {
     return fmt::print(stderr, "einc: -o {}: a drawing ends in .svg or .html\n", printable(output)), ExitStatus::wrong_usage;
   if (logs.size() > kMaxRuns)
     return fmt::print(stderr, "einc: {} logs; {} at most fit one drawing\n", logs.size(), kMaxRuns), ExitStatus::wrong_usage;
+  NamedFiles inputs;
+  for (const std::string& log : logs) inputs.emplace_back("the log", log);
+  if (!check_outputs({{"-o", output}}, inputs)) return ExitStatus::wrong_usage;
   std::vector<RunCurves> runs;
   for (const std::string& log : logs) runs.push_back(read_run(log));
   std::string text = plot_svg(plot_of(runs));

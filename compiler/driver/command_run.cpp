@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/run_data.h"
@@ -21,7 +22,7 @@ namespace {
 
 struct RunRequest {
   std::string file, names, target = "cpu", arithmetic = "f64", mode = "inference", precision;
-  std::vector<std::string> dims, inputs, params, weights, outputs;
+  std::vector<std::string> dims, import_folders, inputs, params, weights, outputs;
   uint64_t seed = 0;
   int threads = 0;
 };
@@ -129,8 +130,22 @@ RunValues run_on_gpu(const RunRequest& request, const Graph& graph, const Bindin
   return run_on(executor, program->bound, request, data);
 }
 
+// Outputs may share one file that holds several arrays.
+bool check_files(const Compilation& c, const DataFiles& given) {
+  NamedFiles inputs = sources_of(c), outputs;
+  for (const auto& [name, path] : given.inputs) inputs.emplace_back("--input " + name, path);
+  for (const auto& [name, path] : given.params) inputs.emplace_back("--param " + name, path);
+  for (const std::string& path : given.weights) inputs.emplace_back("--weights", path);
+  inputs.emplace_back("--rename", given.names);
+  for (const auto& [name, path] : given.outputs)
+    if (std::none_of(outputs.begin(), outputs.end(), [&path = path](const auto& other) { return other.second == path; }))
+      outputs.emplace_back("--output " + name, path);
+  return check_outputs(outputs, inputs);
+}
+
 ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings dims, const DataFiles& given) {
   const Graph& graph = *c.graph;
+  if (!check_files(c, given)) return ExitStatus::wrong_usage;
   std::optional<OutputFiles> outputs = OutputFiles::open(graph, given.outputs);
   if (!outputs) return ExitStatus::wrong_usage;
   const std::optional<RunData> data = RunData::open(graph, given);
@@ -158,6 +173,7 @@ ExitStatus run_command(Arguments arguments) {
   RunRequest r;
   app.add_option("FILE", r.file, "the program")->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  add_import_folders(app, r.import_folders);
   app.add_option("--input", r.inputs,
                  "an input's values: name=x.npy; of an .npz or .safetensors file the array of that name, or the only one")
       ->allow_extra_args(false)
@@ -181,13 +197,14 @@ ExitStatus run_command(Arguments arguments) {
   add_precision(app, r.precision);
   app.add_option("--seed", r.seed, "of initial values and random draws")->check(seed_check());
   app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kMaxInt));
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   const auto inputs = parse_assignments(r.inputs, "--input"), params = parse_assignments(r.params, "--param"),
              outputs = parse_assignments(r.outputs, "--output");
   if (!dims || !inputs || !params || !outputs) return ExitStatus::wrong_usage;
-  const auto opened = open_program(r.file, program_options(*dims, r.mode == "training" ? Roots::training : Roots::inference, r.precision));
+  const auto opened = open_program(
+      r.file, program_options(*dims, r.mode == "training" ? Roots::training : Roots::inference, r.precision, r.import_folders));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   return run_program(r, std::get<Compilation>(opened), *dims, {*inputs, *params, *outputs, r.weights, r.names});
 }

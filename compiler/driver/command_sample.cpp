@@ -9,6 +9,7 @@
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/find_model.h"
 #include "compiler/driver/open_program.h"
+#include "compiler/driver/standard_streams.h"
 #include "compiler/driver/targets.h"
 #include "compiler/driver/vocabulary.h"
 #include "compiler/ir/interpret_ops.h"
@@ -23,7 +24,7 @@ constexpr int64_t kReadAtOnce = 32;  // tokens of a prompt, when a model has a c
 
 struct SampleRequest {
   std::string file, weights, names, prompt, prompt_file, precision, target = "cpu";
-  std::vector<std::string> dims;
+  std::vector<std::string> dims, import_folders;
   VocabularyRequest vocabulary;
   ModelTensors tensors;
   GenerationSettings generation{.count = 500};
@@ -35,6 +36,7 @@ void add_options(CLI::App& app, SampleRequest& r) {
   app.add_option("FILE", r.file, "the program: tokens in, logits out; with a state that each run writes at a position, a cache")
       ->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  add_import_folders(app, r.import_folders);
   app.add_option("--weights", r.weights, "the params: a .safetensors or .npz file, such as einc train --save or a checkpoint holds")
       ->required();
   app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
@@ -42,11 +44,11 @@ void add_options(CLI::App& app, SampleRequest& r) {
   add_vocabulary_options(app, r.vocabulary);
   auto* prompt = app.add_option("--prompt", r.prompt, "what the text begins with; a line's end when not given");
   app.add_option("--prompt-file", r.prompt_file, "the same from a file")->excludes(prompt);
-  app.add_option("-n,--tokens", r.generation.count, "to make")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("-n,--tokens", r.generation.count, "to make")->check(whole_number(1, kMaxCount))->capture_default_str();
   app.add_option("--temperature", r.generation.rule.temperature, "divides the logits: below 1 the likely gets likelier; 0 is --greedy")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  app.add_option("--top-k", r.generation.rule.top_k, "draw among the k most likely tokens only")->check(CLI::PositiveNumber);
+  app.add_option("--top-k", r.generation.rule.top_k, "draw among the k most likely tokens only")->check(whole_number(1, kMaxCount));
   app.add_option("--top-p", r.generation.rule.top_p, "draw among the most likely ones that reach this probability together")
       ->check(CLI::Range(1e-9, 1.0));
   app.add_flag("--greedy", r.greedy, "always the most likely token");
@@ -56,7 +58,7 @@ void add_options(CLI::App& app, SampleRequest& r) {
   app.add_option("--tokens-input", r.tensors.tokens, "the input of tokens, where several could be it")->type_name("NAME");
   app.add_option("--position-input", r.tensors.position, "the input that says where they stand")->type_name("NAME");
   app.add_option("--logits", r.tensors.logits, "the output")->type_name("NAME");
-  app.add_option("--threads", r.threads, "of the processor; all when not given")->check(CLI::PositiveNumber);
+  app.add_option("--threads", r.threads, "of the processor; all when not given")->check(whole_number(1, kMaxInt));
   app.add_flag("--quiet", r.quiet, "the text and nothing else");
 }
 
@@ -65,6 +67,7 @@ Model specialise(const SampleRequest& r, const Bindings& dims, Name sequence, st
   CompileOptions options;
   for (const auto& [name, value] : dims) options.dims[name.str()] = value;
   if (length) options.dims[sequence.str()] = *length;
+  options.import_folders.assign(r.import_folders.begin(), r.import_folders.end());
   options.purpose = Purpose::inference;
   options.target = r.target == "cuda" ? Target::cuda : r.target == "reference" ? Target::reference : Target::cpu;
   static constexpr std::pair<const char*, Precision> kPrecisions[] = {
@@ -93,18 +96,19 @@ ExitStatus write_text(LanguageModel& model, const Tokenizer& tokenizer, const st
                       Figures figures) {
   const std::vector<int32_t> tokens = tokenizer.encode(prompt);
   if (tokens.empty()) return fmt::print(stderr, "einc: the prompt holds no token\n"), ExitStatus::wrong_usage;
-  bool written = std::fwrite(prompt.data(), 1, prompt.size(), stdout) == prompt.size();
+  std::fwrite(prompt.data(), 1, prompt.size(), stdout);
   const Clock clock;
   double first = 0;
   int64_t count = 0;
   generate(model, tokens, settings, [&](int32_t token) {
     if (count++ == 0) first = clock.seconds();
     const std::string text = tokenizer.decode(std::vector{token});
-    written = written && std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    return written;
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+    return !output_is_lost();
   });
-  written = written && std::fputc('\n', stdout) != EOF && std::fflush(stdout) == 0;
-  if (!written) return fmt::print(stderr, "einc: cannot write to standard output\n"), ExitStatus::environment;
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
   if (figures == Figures::shown) {
     fmt::print(stderr, "prompt of {} tokens and the first token {:.3f} s", tokens.size(), first);
     if (count > 1) fmt::print(stderr, ", then {:.1f} tokens/s", static_cast<double>(count - 1) / (clock.seconds() - first));
@@ -124,6 +128,7 @@ ExitStatus sample(const SampleRequest& r, Bindings dims, const Graph& graph) {
   if (!r.prompt_file.empty()) {
     const MappedFile file(r.prompt_file);
     prompt.assign(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    file.check_whole();
   }
   const SessionOptions threads{r.threads};
   std::optional<int64_t> context;
@@ -160,7 +165,7 @@ ExitStatus sample_command(Arguments arguments) {
   const auto dims = parse_dim_settings(r.dims);
   if (!dims) return ExitStatus::wrong_usage;
   if (const auto problem = contradiction(r.vocabulary)) return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::wrong_usage;
-  const auto opened = open_program(r.file, program_options(*dims, Roots::inference, r.precision));
+  const auto opened = open_program(r.file, program_options(*dims, Roots::inference, r.precision, r.import_folders));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const Graph& graph = *std::get<Compilation>(opened).graph;
   if (!dims_are_set(graph, *dims)) return ExitStatus::wrong_usage;

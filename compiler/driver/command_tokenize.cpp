@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/standard_streams.h"
 #include "compiler/driver/vocabulary.h"
 #include "runtime/data/token_file.h"
 #include "runtime/text/characters.h"
@@ -62,12 +64,19 @@ uint64_t write_tokens(PendingFile& file, const Tokenizer& tokenizer, std::string
 
 ExitStatus tokenize(const TokenizeRequest& request) {
   const std::string validation = validation_path(request.output), characters_path = beside(request.output, "chars.json");
-  if (request.split < 1 && validation == request.output)
-    return wrong_usage(fmt::format("--split writes {} too, which -o names already", printable(validation)));
-  const MappedFile file(request.input);
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   const std::optional<TokenizerKind> kind = kind_of(request.vocabulary);
   const bool makes_characters = kind == TokenizerKind::characters && request.vocabulary.files.vocabulary.empty();
+  const NamedFiles outputs{{"-o", request.output},
+                           {"--split, which writes", request.split < 1 ? validation : ""},
+                           {"--kind chars, which writes", makes_characters ? characters_path : ""}};
+  if (request.split < 1 && validation == request.output)
+    return wrong_usage(fmt::format("--split writes {} too, which -o names already", printable(validation)));
+  if (!check_outputs(
+          outputs,
+          {{"the text", request.input}, {"--vocab", request.vocabulary.files.vocabulary}, {"--merges", request.vocabulary.files.merges}}))
+    return ExitStatus::wrong_usage;
+  const MappedFile file(request.input);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<int32_t> characters;
@@ -88,9 +97,11 @@ ExitStatus tokenize(const TokenizeRequest& request) {
   if (request.split < 1) {
     PendingFile second(validation);
     const uint64_t count = write_tokens(second, *tokenizer, text.substr(cut), format);
+    file.check_whole();
     second.finish();
     fmt::print(stderr, "{}: {} tokens of {} bytes\n", printable(validation), count, text.size() - cut);
   }
+  file.check_whole();
   if (makes_characters) {
     save_characters(characters_path, characters);
     fmt::print(stderr, "{}: the vocabulary, {} characters\n", printable(characters_path), characters.size());
@@ -100,6 +111,10 @@ ExitStatus tokenize(const TokenizeRequest& request) {
 }
 
 ExitStatus detokenize(const TokenizeRequest& request) {
+  if (!check_outputs(
+          {{"-o", request.output}},
+          {{"the tokens", request.input}, {"--vocab", request.vocabulary.files.vocabulary}, {"--merges", request.vocabulary.files.merges}}))
+    return ExitStatus::wrong_usage;
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(request.vocabulary.files, kind_of(request.vocabulary));
   std::optional<TokenFormat> format;
   if (!request.dtype.empty()) format = request.dtype == "u16" ? TokenFormat::u16 : TokenFormat::u32;
@@ -120,8 +135,9 @@ ExitStatus detokenize(const TokenizeRequest& request) {
     tokenizer->decode(tokens, text);
     if (output)
       output->write(std::as_bytes(std::span(text)));
-    else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
-      return fmt::print(stderr, "einc: cannot write to standard output\n"), ExitStatus::environment;
+    else
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    if (output_is_lost()) break;
   }
   if (output) output->finish();
   return ExitStatus::done;

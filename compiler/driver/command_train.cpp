@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <thread>
 
 #include "compiler/api/compile_program.h"
 #include "compiler/codegen/llvm/native_code.h"
+#include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/interrupts.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/process_memory.h"
+#include "compiler/driver/standard_streams.h"
 #include "compiler/driver/targets.h"
 #include "compiler/driver/train.h"
 #include "compiler/driver/train_checkpoints.h"
@@ -33,7 +34,7 @@ struct TrainRequest {
   std::string file, target = "cpu", precision, log, save, next, order = "random", token_format, optimizer, learning_rate, record;
   std::string weights, names;  // to begin with
   CheckpointRequest checkpoint;
-  std::vector<std::string> dims, data, validation;
+  std::vector<std::string> dims, import_folders, data, validation;
   uint64_t steps = 0, micro_batches = 1, log_every = 10, evaluate_every = 0, evaluation_batches = 20;
   std::optional<uint64_t> seed, init_seed, data_seed, dropout_seed;
   double validation_fraction = 0;
@@ -44,6 +45,7 @@ struct TrainRequest {
 void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("FILE", r.file, "the program; it minimizes something")->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  add_import_folders(app, r.import_folders);
   app.add_option("--data", r.data,
                  "an input's data: name=train.bin, tokens of 16 or 32 bits, those that follow them for the other input of that shape; or "
                  "name=x.npy, rows of an array, one for each input")
@@ -56,16 +58,18 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--dtype", r.token_format, "of token files that do not say it: u16 or u32")->check(CLI::IsMember({"u16", "u32"}));
   app.add_option("--order", r.order, "random: each window drawn among all; epochs: each once, in an order of its own for every epoch")
       ->check(CLI::IsMember({"random", "epochs"}));
-  app.add_option("--steps", r.steps, "training steps; with 0, --save writes the initial params")->required()->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", r.steps, "training steps; with 0, --save writes the initial params")
+      ->required()
+      ->check(whole_number(0, kMaxCount));
   app.add_option("--accumulate", r.micro_batches, "batches of a step: their gradients are summed, so that a step takes one batch's memory")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   app.add_option("--lr", r.learning_rate, "a number or a schedule in the place of the file's: 3e-4, \"cosine(3e-4, total = 1000)\"");
   app.add_option("--optimizer", r.optimizer, "what minimizes in the place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
   app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->check(CLI::PositiveNumber);
+      ->check(whole_number(0, kMaxCount));
+  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->check(whole_number(1, kMaxCount));
   app.add_option("--log", r.log, "writes one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
-  app.add_option("--log-every", r.log_every, "steps of a log interval")->check(CLI::PositiveNumber);
+  app.add_option("--log-every", r.log_every, "steps of a log interval")->check(whole_number(1, kMaxCount));
   add_checkpoint_options(app, r.checkpoint);
   auto* weights = app.add_option("--weights", r.weights, "params to begin with: a .safetensors or .npz file")->type_name("FILE");
   app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
@@ -82,18 +86,8 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--data-seed", r.data_seed, "of the order of the data")->check(seed_check());
   app.add_option("--dropout-seed", r.dropout_seed, "of what a step draws")->check(seed_check());
   app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kMaxInt));
   app.add_flag("--quiet", r.quiet, "say nothing unless something is wrong");
-}
-
-std::atomic<bool> interrupt_asked{false};
-
-// The first one is noted, the second one ends the process.
-void catch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupt_asked = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }
 
 double value_of(const Amount& amount) { return amount.value ? amount.value->to_double() : 0; }
@@ -216,7 +210,7 @@ class Watcher : public TrainingWatcher {
   }
 
   Next between_steps(const TrainingPosition& position) override {
-    const bool stops = interrupt_asked;
+    const bool stops = interrupt_asked() || output_is_lost();  // nobody watches any more
     const bool last = stops || position.step == steps_;
     if (checkpoints_) checkpoints_->consider(session_, position, last ? RunCheckpoints::Moment::last : RunCheckpoints::Moment::between);
     return stops ? Next::stop : Next::go_on;
@@ -323,7 +317,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
                             : r.save.empty() ? "nothing is saved: give --checkpoint"
                                              : printable(r.save) + " is saved";
   fmt::print(stderr, "einc: interrupted after step {}; {}\n", position.step, saved);
-  return ExitStatus::interrupted;
+  return interrupt_asked() ? ExitStatus::interrupted : ExitStatus::environment;  // else standard output is lost
 }
 
 }  // namespace
@@ -336,7 +330,7 @@ ExitStatus train_command(Arguments arguments) {
   const auto dims = parse_dim_settings(r.dims);
   const auto files = parse_assignments(r.data, "--data"), validation_files = parse_assignments(r.validation, "--val");
   if (!dims || !files || !validation_files) return ExitStatus::wrong_usage;
-  PipelineOptions pipeline = program_options(*dims, Roots::step, r.precision);
+  PipelineOptions pipeline = program_options(*dims, Roots::step, r.precision, r.import_folders);
   pipeline.training.watched = Watched::training;
   pipeline.training.optimizer = r.optimizer;
   pipeline.training.learning_rate = r.learning_rate;
@@ -345,6 +339,11 @@ ExitStatus train_command(Arguments arguments) {
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
+  NamedFiles inputs = sources_of(c);
+  inputs.insert(inputs.end(), {{"--weights", r.weights}, {"--rename", r.names}});
+  for (const auto& [name, path] : *files) inputs.emplace_back("--data " + name, path);
+  for (const auto& [name, path] : *validation_files) inputs.emplace_back("--val " + name, path);
+  if (!check_outputs({{"--log", r.log}, {"--save", r.save}, {"--record-batches", r.record}}, inputs)) return ExitStatus::wrong_usage;
   if (!c.graph->loss.valid())
     return fmt::print(stderr, "einc: {} minimizes nothing: end it with `minimize loss using adamw(lr = 1e-3)`\n", printable(r.file)),
            ExitStatus::wrong_program;

@@ -33,6 +33,8 @@ bool check_object_request(const ObjectRequest& request) {
   return true;
 }
 
+std::string header_path(const ObjectRequest& request) { return std::filesystem::path(request.path).replace_extension(".h").string(); }
+
 ExitStatus emit_object(Compilation compilation, const PipelineOptions& options, const ObjectRequest& request) {
   if (!dims_are_set(*compilation.graph, options.dims)) return ExitStatus::wrong_usage;
   const Purpose purpose = request.mode == "inference" ? Purpose::inference : Purpose::training;
@@ -40,7 +42,7 @@ ExitStatus emit_object(Compilation compilation, const PipelineOptions& options, 
   const std::filesystem::path path(request.path);
   const ObjectFile file = make_object(graphs, path.stem().string(), request.cpu, *processor_named(request.cpu));
   write_text(request.path, file.object);
-  write_text(std::filesystem::path(path).replace_extension(".h").string(), file.header);
+  write_text(header_path(request), file.header);
   return ExitStatus::done;
 }
 

@@ -16,6 +16,8 @@ struct ObjectRequest {
 // What is wrong with the request, on standard error: checked before anything is compiled.
 bool check_object_request(const ObjectRequest& request);
 
+std::string header_path(const ObjectRequest& request);  // of the header that is written beside the object file
+
 ExitStatus emit_object(Compilation compilation, const PipelineOptions& options, const ObjectRequest& request);
 
 }  // namespace einc

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "compiler/driver/commands.h"
+#include "compiler/driver/standard_streams.h"
 #include "runtime/base/big_stack.h"
 #include "runtime/base/failure.h"
+#include "runtime/base/file_cache.h"
 
 namespace {
 
@@ -34,11 +36,32 @@ einc::ExitStatus dispatch(const std::vector<std::string>& arguments) {
   return einc::compile_command(arguments);
 }
 
-int report_defect(const std::exception& error) {
+einc::ExitStatus report_defect(const std::exception& error) {
   fmt::print(stderr,
              "einc: internal error: {}\nThis is a defect of einc, not of your file. Please report it with the file and the command line.\n",
              error.what());
-  return static_cast<int>(einc::ExitStatus::internal);
+  return einc::ExitStatus::internal;
+}
+
+// Runs the command; what it throws becomes a message and a status.
+einc::ExitStatus guarded_dispatch(const std::vector<std::string>& arguments) {
+  try {
+    einc::ExitStatus status{};
+    einc::run_on_big_stack([&] { status = dispatch(arguments); });
+    return status;
+  } catch (const einc::RuntimeFailure& failure) {
+    fmt::print(stderr, "einc: {}\n", failure.what());
+    return status_of(failure.kind());
+  } catch (const einc::Error& error) {
+    if (error.kind() == einc::ErrorKind::internal) return report_defect(error);
+    fmt::print(stderr, "einc: {}\n", error.what());
+    return static_cast<einc::ExitStatus>(error.kind());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "einc: out of memory\n");
+    return einc::ExitStatus::environment;
+  } catch (const std::exception& error) {
+    return report_defect(error);
+  }
 }
 
 // A compilation allocates many small objects on one thread and ends soon: one heap that grows by large steps and keeps what is
@@ -55,22 +78,12 @@ void tune_allocator() {
 
 int main(int argc, char** argv) {
   tune_allocator();
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  try {
-    einc::ExitStatus status{};
-    einc::run_on_big_stack([&] { status = dispatch(arguments); });
-    return static_cast<int>(status);
-  } catch (const einc::RuntimeFailure& failure) {
-    fmt::print(stderr, "einc: {}\n", failure.what());
-    return static_cast<int>(status_of(failure.kind()));
-  } catch (const einc::Error& error) {
-    if (error.kind() == einc::ErrorKind::internal) return report_defect(error);
-    fmt::print(stderr, "einc: {}\n", error.what());
-    return static_cast<int>(error.kind());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "einc: out of memory\n");
-    return static_cast<int>(einc::ExitStatus::environment);
-  } catch (const std::exception& error) {
-    return report_defect(error);
+  einc::guard_standard_streams();
+  einc::FileCache::warn_by([](const std::string& warning) { fmt::print(stderr, "einc: warning: {}\n", warning); });
+  einc::ExitStatus status = guarded_dispatch({argv + 1, argv + argc});
+  if (const auto problem = einc::finish_output()) {
+    fmt::print(stderr, "einc: cannot write standard output: {}\n", *problem);
+    if (status != einc::ExitStatus::interrupted) status = einc::ExitStatus::environment;
   }
+  return static_cast<int>(status);
 }

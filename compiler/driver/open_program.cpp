@@ -42,6 +42,7 @@ std::optional<std::string> unreadable(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return fmt::format("no file {}{}", printable(path), near_file(path));
   if (fs::is_directory(status)) return fmt::format("{} is a folder", printable(path));
+  if (!fs::is_regular_file(status)) return fmt::format("{} is not a regular file", printable(path));
   if (access(path.c_str(), R_OK) != 0) return fmt::format("cannot read {}: {}", printable(path), std::strerror(errno));
   return std::nullopt;
 }
@@ -70,10 +71,12 @@ void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics,
     fmt::print(stderr, "{}", render_text(sources, diagnostics, color_for(STDERR_FILENO)));
 }
 
-PipelineOptions program_options(const Bindings& dims, Roots roots, const std::string& precision) {
+PipelineOptions program_options(const Bindings& dims, Roots roots, const std::string& precision,
+                                const std::vector<std::string>& import_folders) {
   PipelineOptions options;
   options.dims = dims;
   options.roots = roots;
+  options.import_folders = import_folders;
   if (!precision.empty()) options.precision = *parse_policy(precision);
   return options;
 }

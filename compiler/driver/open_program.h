@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "compiler/driver/exit_status.h"
 #include "compiler/pipeline/pipeline.h"
@@ -23,7 +24,8 @@ enum class DiagnosticsForm : uint8_t { text, json };
 void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics, DiagnosticsForm form, Severity least);
 
 // `precision`: as on the command line; empty: the file's own.
-PipelineOptions program_options(const Bindings& dims, Roots roots, const std::string& precision);
+PipelineOptions program_options(const Bindings& dims, Roots roots, const std::string& precision,
+                                const std::vector<std::string>& import_folders);
 
 // The program's graph, its diagnostics printed; else the status to leave with.
 std::variant<Compilation, ExitStatus> open_program(const std::string& file, const PipelineOptions& options,

@@ -51,6 +51,7 @@ struct ElaborateOptions {
   std::optional<Policy> precision;  // --precision: replaces the file's own policy
   WorkLimits limits{};
   TrainingOptions training{};
+  std::vector<std::string> import_folders{};  // -I: imports are read from there and from the importing file's folder, nowhere else
 };
 
 // Parses `file` and everything it imports, and elaborates it; nullopt when there was an error. Warnings may come with a graph.

@@ -8,7 +8,11 @@
 namespace einc {
 
 Elaborator::Elaborator(SourceMap& sources, const ElaborateOptions& options, Diagnostics& diagnostics)
-    : sources_(sources), options_(options), diagnostics_(diagnostics), units_(sources, diagnostics), build_(graph_) {}
+    : sources_(sources),
+      options_(options),
+      diagnostics_(diagnostics),
+      units_(sources, options.import_folders, diagnostics),
+      build_(graph_) {}
 
 std::optional<Graph> Elaborator::run(FileId file) {
   const size_t errors = diagnostics_.error_count();

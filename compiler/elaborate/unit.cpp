@@ -12,18 +12,29 @@
 namespace einc {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
-std::string file_key(const std::string& path) { return "file:" + std::filesystem::path(path).lexically_normal().string(); }
+std::string file_key(const std::string& path) { return "file:" + fs::path(path).lexically_normal().string(); }
+
+// Whether what the path leads to, all links followed, lies under the folder, there or not.
+bool lies_in(const std::string& path, const std::string& folder) {
+  std::error_code error;
+  const fs::path root = fs::canonical(folder.empty() ? "." : folder, error);
+  if (error) return false;
+  const fs::path real = fs::weakly_canonical(path, error);
+  return !error && std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
+}
 
 std::vector<std::string> ein_files(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (auto it = std::filesystem::directory_iterator(folder.empty() ? "." : folder, error);
-       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+  for (auto it = fs::directory_iterator(folder.empty() ? "." : folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
     if (names.size() >= 1000) break;
     if (it->path().extension() == ".ein") names.push_back(it->path().filename().string());
   }
@@ -115,17 +126,36 @@ SourceUnit* Units::import(const SourceUnit& importer, const ast::Import& import)
     report.hint("`import nn` is the bundled library; a file of your own stands in quotes: import \"{}.ein\"", import.path);
     return nullptr;
   }
-  const std::string path = (import.path.starts_with('/') ? std::string() : importer.folder) + import.path;
-  if (const auto found = by_key_.find(file_key(path)); found != by_key_.end()) return found->second;
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    const bool there = std::filesystem::exists(path, error);
-    auto report = diagnostics_.report(Code::import_not_found, import.path_span, import.path,
-                                      there ? "it is no file of text" : "there is no such file");
-    const std::vector<std::string> names = ein_files(folder_of(path));
-    if (const auto near = near_name(std::filesystem::path(path).filename().string(), names)) report.hint("did you mean `{}`?", *near);
+  return import_file(importer, import);
+}
+
+// A program may come from anywhere, and its messages show source lines: it reads only what lies beside it, or where the user says.
+SourceUnit* Units::import_file(const SourceUnit& importer, const ast::Import& import) {
+  const auto fail = [&](const char* why) { return diagnostics_.report(Code::import_not_found, import.path_span, import.path, why); };
+  std::vector<std::string> roots{importer.folder};
+  for (const std::string& folder : folders_) roots.push_back(folder.ends_with('/') ? folder : folder + "/");
+  std::string path;
+  bool there = false, outside = false;
+  for (const std::string& root : roots) {
+    const std::string candidate = (import.path.starts_with('/') ? std::string() : root) + import.path;
+    std::error_code error;
+    const bool inside = std::any_of(roots.begin(), roots.end(), [&](const std::string& folder) { return lies_in(candidate, folder); });
+    outside |= !inside;
+    if (!inside || !fs::exists(candidate, error)) continue;
+    there = true;
+    if (!fs::is_regular_file(candidate, error)) continue;
+    path = candidate;
+    break;
+  }
+  if (path.empty()) {
+    if (there) return fail("it is no file of text"), nullptr;
+    if (outside) return fail("it lies outside of this file's folder").hint("name a folder to import from: -I FOLDER"), nullptr;
+    auto report = fail("there is no such file");
+    const std::vector<std::string> names = ein_files(folder_of(importer.folder + import.path));
+    if (const auto near = near_name(fs::path(import.path).filename().string(), names)) report.hint("did you mean `{}`?", *near);
     return nullptr;
   }
+  if (const auto found = by_key_.find(file_key(path)); found != by_key_.end()) return found->second;
   const auto file = sources_.load(path, diagnostics_);
   return file ? add(file_key(path), *file, folder_of(path), import.path_span) : nullptr;
 }

@@ -2,6 +2,7 @@
 // in its own fns (not what it imports itself); a fn of one's own hides an imported one of the same name.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,7 +34,9 @@ struct SourceUnit {
 
 class Units {
  public:
-  Units(SourceMap& sources, Diagnostics& diagnostics) : sources_(sources), diagnostics_(diagnostics) {}
+  // `folders`: where imports are read from besides the importing file's own folder.
+  Units(SourceMap& sources, std::span<const std::string> folders, Diagnostics& diagnostics)
+      : sources_(sources), folders_(folders), diagnostics_(diagnostics) {}
 
   // The file and, through its imports, all others.
   SourceUnit* load_main(FileId file);
@@ -45,10 +48,12 @@ class Units {
   SourceUnit* add(std::string key, FileId file, std::string folder, Span where);
   bool count(const SourceUnit& unit, Span where);
   SourceUnit* import(const SourceUnit& importer, const ast::Import& import);
+  SourceUnit* import_file(const SourceUnit& importer, const ast::Import& import);
   void declare_fns(SourceUnit& unit);
   void process_imports(SourceUnit& unit);
 
   SourceMap& sources_;
+  std::span<const std::string> folders_;
   Diagnostics& diagnostics_;
   std::vector<std::unique_ptr<SourceUnit>> units_;
   size_t bytes_ = 0, tokens_ = 0;  // of all files

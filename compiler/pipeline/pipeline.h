@@ -23,7 +23,8 @@ struct PipelineOptions {
   ParamStorage storage = ParamStorage::masters;  // run_passes decides: masters for what has a loss, in all its parts
   WorkLimits limits{};
   TrainingOptions training;
-  std::vector<std::string> disabled;  // --disable=PASS
+  std::vector<std::string> import_folders;  // -I
+  std::vector<std::string> disabled;        // --disable=PASS
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.
   std::function<void(std::string_view pass, const Graph& graph, double seconds)> observe;
 };

@@ -31,18 +31,33 @@ void limit(decltype(RLIMIT_CPU) what, rlim_t value) {
   setrlimit(what, &both);
 }
 
-[[noreturn]] void become_einc(std::vector<char*>& words, Stack stack, const std::string& output, const std::string& errors) {
-  const auto redirect = [](const std::string& path, int to) {
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (file < 0 || dup2(file, to) < 0) _exit(126);
-  };
+int open_stream(Stream stream, const std::string& path) {
+  if (stream == Stream::full) return open("/dev/full", O_WRONLY | O_CLOEXEC);
+  if (stream != Stream::broken) return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  int ends[2];
+  if (pipe(ends) != 0) return -1;
+  close(ends[0]);
+  return ends[1];
+}
+
+void redirect(Stream stream, const std::string& path, int to) {
+  const int file = open_stream(stream, path);
+  if (file < 0 || dup2(file, to) < 0) _exit(126);
+  if (file != to) close(file);
+  if (stream == Stream::closed) close(to);
+}
+
+[[noreturn]] void become_einc(std::vector<char*>& words, Stack stack, const Surroundings& surroundings, const std::string& output,
+                              const std::string& errors) {
   const int empty = open("/dev/null", O_RDONLY);
   if (empty < 0 || dup2(empty, STDIN_FILENO) < 0) _exit(126);
-  redirect(output, STDOUT_FILENO);
-  redirect(errors, STDERR_FILENO);
+  close(empty);
+  redirect(surroundings.output, output, STDOUT_FILENO);
+  redirect(surroundings.errors, errors, STDERR_FILENO);
   limit(RLIMIT_CPU, 10 * kSlowdown);  // a hang ends by a signal
   limit(RLIMIT_CORE, 0);
-  if (kMemoryFactor == 1) limit(RLIMIT_AS, rlim_t{2} << 30);  // sanitizers reserve terabytes
+  if (kMemoryFactor == 1) limit(RLIMIT_AS, surroundings.address_bytes.value_or(rlim_t{2} << 30));  // sanitizers reserve terabytes
+  if (surroundings.file_bytes) limit(RLIMIT_FSIZE, *surroundings.file_bytes);
   if (stack == Stack::small) limit(RLIMIT_STACK, rlim_t{256} << 10);
   setenv("EINC_CUDA_PATH", EINC_EMULATED_GPU, 1);
   execv(words[0], words.data());
@@ -53,17 +68,17 @@ void limit(decltype(RLIMIT_CPU) what, rlim_t value) {
 
 namespace {
 
-// Polls, so that a child that has ended is not signalled.
-int wait_with_signal(pid_t child, const Signal& signal, int& state, rusage& used) {
-  while (!signal.when()) {
+// Polls, so that nothing happens to a child that has ended.
+int wait_and_act(pid_t child, const Surroundings& surroundings, int& state, rusage& used) {
+  while (!surroundings.ready()) {
     if (const pid_t ended = wait4(child, &state, WNOHANG, &used); ended != 0) return ended;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  kill(child, signal.number);
+  surroundings.act(child);
   return wait4(child, &state, 0, &used);
 }
 
-Ran run(const std::vector<std::string>& arguments, Stack stack, const std::optional<Signal>& signal) {
+Ran run(const std::vector<std::string>& arguments, Stack stack, const Surroundings& surroundings) {
   std::string binary = EINC_BINARY;
   std::vector<std::string> copies = arguments;
   std::vector<char*> words{binary.data()};
@@ -73,10 +88,10 @@ Ran run(const std::vector<std::string>& arguments, Stack stack, const std::optio
   const std::string output = stem + ".out", errors = stem + ".err";
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) become_einc(words, stack, output, errors);
+  if (child == 0) become_einc(words, stack, surroundings, output, errors);
   int state = 0;
   rusage used{};
-  const pid_t ended = signal ? wait_with_signal(child, *signal, state, used) : wait4(child, &state, 0, &used);
+  const pid_t ended = surroundings.ready ? wait_and_act(child, surroundings, state, used) : wait4(child, &state, 0, &used);
   if (ended != child) throw std::runtime_error("wait4 failed");
   Ran ran;
   if (WIFEXITED(state)) ran.status = WEXITSTATUS(state);
@@ -91,8 +106,17 @@ Ran run(const std::vector<std::string>& arguments, Stack stack, const std::optio
 
 }  // namespace
 
-Ran run_einc(const std::vector<std::string>& arguments, Stack stack) { return run(arguments, stack, std::nullopt); }
+Ran run_einc(const std::vector<std::string>& arguments, Stack stack) { return run(arguments, stack, {}); }
 
-Ran run_einc(const std::vector<std::string>& arguments, const Signal& signal) { return run(arguments, Stack::usual, signal); }
+Ran run_einc(const std::vector<std::string>& arguments, const Signal& signal) {
+  Surroundings surroundings;
+  surroundings.ready = signal.when;
+  surroundings.act = [&](pid_t child) { kill(child, signal.number); };
+  return run(arguments, Stack::usual, surroundings);
+}
+
+Ran run_einc(const std::vector<std::string>& arguments, const Surroundings& surroundings) {
+  return run(arguments, Stack::usual, surroundings);
+}
 
 }  // namespace einc::test

@@ -1,7 +1,10 @@
 // Runs the einc binary the way a user does, under limits of its own, and measures it.
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,19 @@ struct Signal {
   std::function<bool()> when;
 };
 Ran run_einc(const std::vector<std::string>& arguments, const Signal& signal);
+
+// Where a stream of the process leads: to a file whose text Ran holds, to a full disk, to no descriptor, or to a pipe that nobody reads.
+enum class Stream : uint8_t { kept, full, closed, broken };
+
+struct Surroundings {
+  Stream output = Stream::kept, errors = Stream::kept;
+  std::optional<uint64_t> file_bytes = {};     // no file gets longer
+  std::optional<uint64_t> address_bytes = {};  // left out where a sanitizer reserves terabytes
+  // As soon as `ready` holds, `act` happens to the process; unless it ends before.
+  std::function<bool()> ready = {};
+  std::function<void(pid_t)> act = {};
+};
+Ran run_einc(const std::vector<std::string>& arguments, const Surroundings& surroundings);
 
 // A build with sanitizers is slower, and its shadow memory counts as used.
 #if defined(__SANITIZE_ADDRESS__)

@@ -43,8 +43,9 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims;  // values of free dims, and of others that have a default
   Precision precision = Precision::as_written;
   Target target = Target::cpu;
-  Purpose purpose = Purpose::training;              // of a program that minimizes something; others have no step
-  std::optional<std::filesystem::path> code_cache;  // folder of machine code; unset: ~/.cache/einc, empty: none
+  Purpose purpose = Purpose::training;                  // of a program that minimizes something; others have no step
+  std::optional<std::filesystem::path> code_cache;      // folder of machine code; unset: ~/.cache/einc, empty: none
+  std::vector<std::filesystem::path> import_folders{};  // where imports are read from besides the importing file's own folder
 };
 
 // A compiled program. Copies are handles to the same one.
