@@ -201,7 +201,10 @@ TEST_CASE_TEMPLATE("math: any number of lanes gives the same bits", T, float, do
     ArrayKernel<T>(engine, 64 / sizeof(T), emitter(row.fn)).run(wide.data(), x.data(), x.data(), 6144);
     for (const unsigned lanes : {1u, 2u, 3u, 32u}) {
       ArrayKernel<T>(engine, lanes, emitter(row.fn)).run(other.data(), x.data(), x.data(), 6144);
-      CHECK_MESSAGE(std::memcmp(wide.data(), other.data(), x.size() * sizeof(T)) == 0, fmt::format("{} with {} lanes", row.name, lanes));
+      // Which NaN is made of a NaN is the processor's choice, and differs between its instructions.
+      for (size_t i = 0; i < x.size(); ++i)
+        if (!std::isnan(wide[i]) || !std::isnan(other[i]))
+          CHECK_MESSAGE(std::memcmp(&wide[i], &other[i], sizeof(T)) == 0, fmt::format("{} of {} with {} lanes", row.name, x[i], lanes));
     }
   }
 }
