@@ -116,7 +116,7 @@ std::string translated(const std::string& id) {
       {"X15", "y0 = reduce(x0, \"b s0 s1 c -> b c\", \"mean\")"},
       {"X17", "y0 = reduce(x0, \"a b -> a 1\", \"sum\")"},
       {"X19", "y0 = einsum(x0, x1, x2, \"a b, a c, d c -> b d\")"},
-      {"X21", "y0 = x0 + x1"},
+      {"X21", "y0: [x0_0 x1_0] = x0 + x1"},
       {"X23", "y0 = einsum(x0, x1, \"a0 a1, b0 b1 -> (a0 b0) (a1 b1)\")"},
       {"X29",
        "pairs = rearrange(x0, \"a (g c) -> a g c\", c=2)\ny0 = rearrange(concat(pairs[c = 1:2], pairs[c = 0:1], c), \"a g c -> a (g c)\")"},

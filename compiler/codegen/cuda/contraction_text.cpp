@@ -114,8 +114,11 @@ class ContractionText : ValueText {
       line("if (row >= {} || column >= {}) continue;", kernel_.extent(t_.row), kernel_.extent(t_.column));
     axis_[t_.row] = "row", axis_[t_.column] = "column";
     results_[c_.reduction] = "sums[i][j]";
-    // Loads before stores (kernel.h, Stage): a result may alias an operand that a later store of the epilogue needs.
-    hoist(needed_by(kernel_, kernel_.stages[1]), ~uint64_t{0});
+    // Loads before stores (kernel.h, Stage): a result may alias an operand that a later store of the epilogue needs. What is made of them is
+    // left where it is stored: all values at once spilled in AdamW's epilogue (NVRTC 13.0, sm_100).
+    const std::vector<bool> needed = needed_by(kernel_, kernel_.stages[1]);
+    for (ValueId id = 0; id < kernel_.values.size(); ++id)
+      if (needed[id] && kernel_.values[id].kind == ScalarKind::load) value(id);
     for (const Store& s : kernel_.stages[1].stores) store(s);
     close();
     close();

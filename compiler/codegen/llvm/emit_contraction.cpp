@@ -361,7 +361,7 @@ class ContractionEmitter : PanelEmitter {
     results_[0] = sum;
     // Loads before stores (kernel.h, Stage): a result may alias an operand that a later store of the epilogue needs.
     for (ValueId id = 0; id < kernel_.values.size(); ++id)
-      if (needed_[id]) value(id);
+      if (needed_[id] && kernel_.values[id].kind == ScalarKind::load) value(id);
     for (const Store& store : kernel_.stages[1].stores) emit_store(store);
     scopes_.pop_back();
   }

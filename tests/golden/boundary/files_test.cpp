@@ -13,7 +13,7 @@ dim n = 4
 input x: f32[n]
 param w: f32[n] ~ ones
 output y = twice(x * w)
-loss = mean((x * w)^2)
+output loss = mean((x * w)^2)
 minimize loss using sgd(lr = 0.1)
 )";
 constexpr std::string_view kLibrary = "fn twice(x: [n]) { return x + x }\n";

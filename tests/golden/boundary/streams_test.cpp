@@ -8,7 +8,7 @@ constexpr std::string_view kProgram = R"(dim n = 4
 input x: f32[n]
 param w: f32[n] ~ ones
 output y = x * w
-loss = mean((x * w)^2)
+output loss = mean((x * w)^2)
 minimize loss using sgd(lr = 0.1)
 )";
 
