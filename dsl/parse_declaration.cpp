@@ -130,6 +130,7 @@ bool Parser::type_axis(ast::Type& type) {
     return false;  // the closing bracket is missed by the caller
   }
   axis.span = from(begin);
+  if (type.axes.size() == kMaxAxes && !panic_) fail(Code::rank_too_large, axis.span, kMaxAxes);
   type.axes.push_back(std::move(axis));
   return !panic_;
 }

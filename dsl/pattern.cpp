@@ -61,6 +61,7 @@ class PatternParser {
       if (at_end()) return no_arrow();
       if (next_is("->")) break;
       if (op_ != PatternOp::einsum) return comma();
+      if (pattern.inputs.size() == kMaxEinsumOperands) return too_many_operands();
       ++at_;
     }
     const size_t arrow = at_;
@@ -87,6 +88,11 @@ class PatternParser {
                 op_ == PatternOp::einsum ? "an einsum has one result: `,` separates operands on the left"
                                          : "`,` separates the operands of an einsum; here is one operand")
         .hint("axes are separated by blanks");
+    return false;
+  }
+
+  bool too_many_operands() {
+    diagnostics_.report(Code::einsum_too_many_operands, span(at_, at_ + 1), kMaxEinsumOperands).hint("split it into several");
     return false;
   }
 
@@ -118,6 +124,7 @@ class PatternParser {
   bool term(PatternTerm& out) {
     skip_blanks();
     const size_t begin = at_;
+    leaves_ = 0;
     if (!atoms(out.atoms, 0)) return false;
     size_t end = at_;
     while (end > begin && is_blank(text_[end - 1])) --end;
@@ -137,14 +144,21 @@ class PatternParser {
     return true;
   }
 
+  // Takes one more of what a term may hold kMaxAxes of.
+  bool count_leaf(Span place) {
+    if (++leaves_ <= kMaxAxes) return true;
+    diagnostics_.report(Code::pattern_axes, place, kMaxAxes);
+    return false;
+  }
+
   bool atom(std::vector<Atom>& out) {
     const char c = text_[at_];
-    if (is_word(c)) return word(out);
-    if (c == '.') return dots(out);
+    if (is_word(c)) return word(out) && count_leaf(out.back().span);
+    if (c == '.') return dots(out) && count_leaf(out.back().span);
     if (c == '*' && is_packing()) {
       out.push_back(make_atom(AtomKind::star, span(at_, at_ + 1)));
       ++at_;
-      return true;
+      return count_leaf(out.back().span);
     }
     return strange();
   }
@@ -259,7 +273,10 @@ class PatternParser {
     if (!atoms(atom.children, depth)) return false;
     if (!close(begin)) return false;
     atom.span = span(begin, at_);
-    if (atom.children.empty()) atom.kind = AtomKind::unit;
+    if (atom.children.empty()) {
+      if (!count_leaf(atom.span)) return false;
+      atom.kind = AtomKind::unit;
+    }
     out.push_back(std::move(atom));
     return true;
   }
@@ -283,7 +300,7 @@ class PatternParser {
   bool window(std::vector<Atom>& out, size_t open, int depth) {
     Atom atom = make_atom(AtomKind::window, span(open, at_));
     for (;;) {
-      if (!window_term(atom.terms.emplace_back())) return false;
+      if (!window_term(atom.terms.emplace_back()) || !count_leaf(atom.terms.back().axis_span)) return false;
       for (size_t i = 0; i + 1 < atom.terms.size(); ++i)
         if (atom.terms[i].axis == atom.terms.back().axis)
           return bad_window(atom.terms.back().axis_span, "an axis stands twice in one window");
@@ -343,6 +360,7 @@ class PatternParser {
   Span contents_;
   Diagnostics& diagnostics_;
   size_t at_ = 0;
+  size_t leaves_ = 0;  // of the term at hand
 };
 
 bool holds_ellipsis(const std::vector<Atom>& atoms) {

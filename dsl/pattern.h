@@ -4,6 +4,7 @@
 // is the elaborator's. Forms accepted: names, `...`, nested groups `(a (b c))`, `1` and `()`, integers, windows
 // `(2*h + 3*kh)` on an input side, operands separated by `,`, and `*` for pack and unpack.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -64,6 +65,10 @@ struct Pattern {
 };
 
 constexpr int kMaxPatternNesting = 256;
+// A tensor's axes. Counted while types and patterns are parsed, so that a million of them are one message and take no memory; in a
+// pattern every leaf of a term counts, whether it names an axis or stands for a unit.
+constexpr size_t kMaxAxes = 32;
+constexpr size_t kMaxEinsumOperands = 256;
 
 // Parses the contents of a string literal, which stand at `contents` in the file. After any error: reports it, gives nothing.
 std::optional<Pattern> parse_pattern(PatternOp op, std::string_view text, Span contents, Diagnostics& diagnostics);

@@ -9,6 +9,8 @@ namespace einc {
 
 namespace {
 
+static_assert(kMaxContractionOperands == static_cast<int>(kMaxEinsumOperands), "the parser's limit is the contraction's");
+
 constexpr std::string_view kReductions = "there are \"sum\", \"mean\", \"max\", \"min\", \"prod\", \"any\" and \"all\"";
 
 // Truth values count as 0 and 1 of the other operands' dtype; sums of nothing else are i64, as those of `sum`.
@@ -26,10 +28,6 @@ void count_truths(Builder& build, const SolvedPattern& pattern, std::vector<Node
 std::optional<Value> elaborate_einsum(Context& context, const ast::Call& call) {
   auto arguments = read_pattern_call(context, call, PatternOp::einsum);
   if (!arguments) return std::nullopt;
-  if (arguments->tensors.size() > static_cast<size_t>(kMaxContractionOperands)) {
-    context.diagnostics().report(Code::einsum_too_many_operands, arguments->span, arguments->tensors.size()).hint("split it into several");
-    return std::nullopt;
-  }
   const auto pattern = solve_pattern(context, *arguments->pattern, arguments->operands, arguments->given);
   if (!pattern) return std::nullopt;
   Builder& build = context.build();

@@ -47,6 +47,8 @@ bool computes(const Node& node) {
   return false;
 }
 
+static_assert(kMaxRank == static_cast<int>(kMaxAxes), "the parser's limit is the graph's");
+
 std::string written_axis(const ast::Axis& axis) {
   return axis.kind == ast::AxisKind::number ? "this axis" : "`" + axis.name.name.str() + "`";
 }
@@ -85,7 +87,7 @@ std::optional<Type> Elaborator::declared_type(const ast::Type& written) {
     }
   }
   if (whole && type.rank() > kMaxRank) {
-    diagnostics_.report(Code::rank_too_large, written.span, type.rank(), kMaxRank);
+    diagnostics_.report(Code::rank_too_large, written.span, kMaxRank);
     whole = false;
   }
   return whole ? std::optional(std::move(type)) : std::nullopt;

@@ -23,8 +23,14 @@ class Former {
         values_(graph, roots),
         checked_(graph.graph.size(), false),
         trained_(graph.graph.size(), false),
+        is_new_value_(graph.graph.size(), false),
+        updated_by_(graph.graph.size()),
         group_of_(graph.graph.size(), kNoGroup) {
     find_checked();
+    for (const Update& update : graph.graph.updates) {
+      is_new_value_[update.value.index] = true;
+      updated_by_[update.target.index] = update.value;
+    }
   }
 
   KernelList run() {
@@ -94,9 +100,7 @@ class Former {
     if (node.op != Op::scatter_set || graph_[node.operands[0]].op != Op::state) return {};
     const NodeId state = node.operands[0];
     if (values_.is_root(state) || values_.readers(state).size() > 1) return {};
-    const auto& updates = graph_.graph.updates;
-    const bool is_update = std::any_of(updates.begin(), updates.end(), [&](const Update& u) { return u.value == id && u.target == state; });
-    return is_update ? state : NodeId{};
+    return updated_by_[state.index] == id ? state : NodeId{};
   }
 
   // A sum of a scatter and of a value that nobody else reads: its updates can be added to that value where it lies.
@@ -105,7 +109,7 @@ class Former {
   };
   std::optional<ScatterOnto> scatter_onto(NodeId id, uint32_t own) const {
     const Node& node = graph_[id];
-    if (node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value(id)) return std::nullopt;
+    if (node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value_[id.index]) return std::nullopt;
     const auto mine = [&](NodeId x) {
       return values_.is_in_memory(x) && !values_.is_root(x) && values_.readers(x).size() == 1 && graph_.shape(x) == graph_.shape(id) &&
              graph_[x].type.dtype == node.type.dtype;
@@ -126,10 +130,6 @@ class Former {
     work_[group].group.members.push_back(id);
     work_[own].alive = false;
     list_.continued.push_back({parts.base, id});
-  }
-
-  bool is_new_value(NodeId id) const {
-    return std::any_of(graph_.graph.updates.begin(), graph_.graph.updates.end(), [&](const Update& u) { return u.value == id; });
   }
 
   void add(GraphKernel& attention) {
@@ -364,7 +364,8 @@ class Former {
   Fusion fusion_;
   ValuePlaces values_;
   std::vector<NodeId> checks_;
-  std::vector<bool> checked_, trained_;
+  std::vector<bool> checked_, trained_, is_new_value_;  // new: of a param or state
+  std::vector<NodeId> updated_by_;                      // of params and states
   std::vector<uint32_t> group_of_;
   std::vector<GraphKernel> attentions_;
   std::vector<GroupWork> work_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/ir/attr_hash.h"
+
 namespace einc {
 namespace {
 
@@ -10,12 +12,13 @@ enum Mark : uint32_t { kMember, kStored, kLocal, kOutside, kInline, kInPlace, kS
 
 bool names_only(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
-size_t mix(size_t hash, size_t value) { return (hash ^ value) * size_t{0x9E3779B97F4A7C15u} + (hash >> 29); }
-
-size_t hash_of(const AxisList& list) {
-  size_t hash = static_cast<size_t>(list.size());
-  for (int v : list) hash = mix(hash, static_cast<size_t>(v));
-  return hash;
+// What two nodes of one class agree in beside their operands' and their own shapes.
+size_t hash_of_work(const Node& node) {
+  if (names_only(node.op)) return 0;
+  return node.op == Op::random ? static_cast<size_t>(node.as<RandomAttr>().kind) : hash_of(node.attr);
+}
+bool same_work(const Node& a, const Node& b) {
+  return names_only(a.op) || (a.op == Op::random ? a.as<RandomAttr>().kind == b.as<RandomAttr>().kind : a.attr == b.attr);
 }
 
 }  // namespace
@@ -28,18 +31,17 @@ uint32_t Signer::class_of(NodeId id) {
   uint32_t& known = class_of_[id.index];
   if (known != kUnknown) return known;
   const Node& node = graph_[id];
-  const Shape& shape = graph_.shape(id);
-  size_t hash = mix(static_cast<size_t>(node.op), static_cast<size_t>(node.type.dtype));
-  for (int64_t extent : shape) hash = mix(hash, static_cast<size_t>(extent));
-  if (const auto* map = std::get_if<MapAttr>(&node.attr)) hash = mix(mix(hash, static_cast<size_t>(map->fn)), hash_of(map->maps[0]));
-  if (const auto* reduce = std::get_if<ReduceAttr>(&node.attr)) hash = mix(hash, hash_of(reduce->axes));
+  size_t hash = mix(mix(static_cast<size_t>(node.op), static_cast<size_t>(node.type.dtype)), hash_of_work(node));
+  const auto mix_shape = [&](NodeId x) {
+    for (int64_t extent : graph_.shape(x)) hash = mix(hash, static_cast<size_t>(extent));
+  };
+  mix_shape(id);
+  for (NodeId x : node.operands) mix_shape(x);
   std::vector<NodeId>& alike = by_hash_[hash];
   const auto same = std::find_if(alike.begin(), alike.end(), [&](NodeId other) {
     const Node& b = graph_[other];
     if (b.op != node.op || b.type.dtype != node.type.dtype || !lie_alike(other, id)) return false;
-    const bool same_attributes =
-        names_only(node.op) || (node.op == Op::random ? node.as<RandomAttr>().kind == b.as<RandomAttr>().kind : node.attr == b.attr);
-    if (!same_attributes || b.operands.size() != node.operands.size()) return false;
+    if (!same_work(node, b) || b.operands.size() != node.operands.size()) return false;
     for (size_t k = 0; k < node.operands.size(); ++k)
       if (!lie_alike(node.operands[k], b.operands[k])) return false;
     return true;

@@ -237,14 +237,16 @@ class Planner {
   }
 
   void sum_saved() {
+    std::vector<bool> read(plan_.buffers.size(), false);  // by the backward, after it was made
+    for (uint32_t k = 0; k < end_; ++k) {
+      if (phases_[k] != Phase::backward) continue;
+      for (NodeId id : list_.kernels[k].buffers)
+        if (id.valid() && first_[id.index] < k) read[id.index] = true;
+    }
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
       const Node& node = graph_.graph.nodes[i];
-      if (!in_arena(i) || phases_[first_[i]] != Phase::forward || is_cast_of_param(node)) continue;
-      bool read = false;
-      for (uint32_t k = first_[i] + 1; k <= last_[i] && k < end_ && !read; ++k)
-        read = phases_[k] == Phase::backward &&
-               std::find(list_.kernels[k].buffers.begin(), list_.kernels[k].buffers.end(), NodeId{i}) != list_.kernels[k].buffers.end();
-      if (read) plan_.saved_bytes += plan_.buffers[i].bytes;
+      if (read[i] && in_arena(i) && phases_[first_[i]] == Phase::forward && !is_cast_of_param(node))
+        plan_.saved_bytes += plan_.buffers[i].bytes;
     }
   }
   bool is_cast_of_param(const Node& node) const {

@@ -95,6 +95,8 @@ std::optional<ScalarValue> fold_constants(MapFn fn, std::span<const ScalarValue>
   for (const ScalarValue& v : operands) exact.push_back(exact_value(v));
   auto result = fold(fn, exact, dtype);
   if (result) result = exact_value(*result);
+  // A value of values grows without end, 2^n after n doublings: what is no size of a program is computed instead.
+  if (result && poly(*result) && !poly(*result)->is_small()) return std::nullopt;
   return result && fits(*result, dtype) ? result : std::nullopt;
 }
 

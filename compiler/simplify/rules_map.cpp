@@ -1,6 +1,7 @@
 // Rewrite rules of elementwise functions. x, y stand for tensors, c, n for scalars known once the dims are ("numbers"). The
 // rows give each rule before and after; tests/unit/simplify has a test row for each.
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/simplify/fold.h"
 #include "compiler/simplify/rewrite.h"
@@ -138,6 +139,22 @@ int number_place(Rewriter& r, const Node& node) {
   return first == second ? -1 : first ? 0 : 1;
 }
 
+constexpr size_t kFactorTerms = 8;  // (m + 1)^k has k + 1: in a long chain each factor would be a larger one
+
+// Whether a fn b is a factor to multiply by at once. Two known numbers: what they make is exact in the dims, of bounded size, and
+// a normal f32, so that a value that the two steps carry past the range is not carried past it where they would not.
+bool makes_factor(Rewriter& r, MapFn fn, NodeId a, NodeId b, DType dtype) {
+  const ScalarValue *x = r.constant(a), *y = r.constant(b);
+  if (!x || !y) return true;
+  const ScalarValue both[] = {*x, *y};
+  const auto value = fold_constants(fn, both, dtype);
+  if (!value) return false;
+  const Poly* exact = std::get_if<Poly>(&*value);
+  if (exact && !exact->is_constant()) return exact->term_count() <= kFactorTerms;
+  const double size = std::fabs(exact ? exact->as_rational()->to_double() : std::get<double>(*value));
+  return size == 0 || (size >= 0x1p-126 && size < 0x1p128);
+}
+
 std::optional<NodeId> scale_chain(Rewriter& r, const Node& node, MapFn outer) {
   const int at = number_place(r, node);
   if (at < 0 || (outer == MapFn::div && at == 0)) return std::nullopt;
@@ -149,10 +166,13 @@ std::optional<NodeId> scale_chain(Rewriter& r, const Node& node, MapFn outer) {
     if (c_at < 0) continue;
     const NodeId c = inner->operands[static_cast<size_t>(c_at)];
     const Operand x = through(operand(*inner, 1 - c_at), places);
-    if (fn == MapFn::mul) return make(r, MapFn::mul, {x, number_operand(r.map(outer, {c, n}))}, node.type);
-    if (c_at == 0) return make(r, MapFn::div, {number_operand(r.map(outer, {c, n})), x}, node.type);
-    if (outer == MapFn::mul) return make(r, MapFn::mul, {x, number_operand(r.map(MapFn::div, {n, c}))}, node.type);
-    return make(r, MapFn::div, {x, number_operand(r.map(MapFn::mul, {c, n}))}, node.type);
+    const bool divides = fn == MapFn::div && c_at == 1;  // x / c
+    const MapFn joined = !divides ? outer : outer == MapFn::mul ? MapFn::div : MapFn::mul;
+    const NodeId first = divides && outer == MapFn::mul ? n : c, second = first == n ? c : n;
+    if (!makes_factor(r, joined, first, second, node.type.dtype)) continue;
+    const Operand factor = number_operand(r.map(joined, {first, second}));
+    if (fn == MapFn::div && !divides) return make(r, MapFn::div, {factor, x}, node.type);
+    return make(r, divides && outer == MapFn::div ? MapFn::div : MapFn::mul, {x, factor}, node.type);
   }
   return std::nullopt;
 }

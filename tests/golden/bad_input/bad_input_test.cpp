@@ -112,6 +112,19 @@ TEST_CASE("generated programs") {
   }
 }
 
+TEST_CASE("reports of programs of many statements") {
+  const Folder folder;
+  for (const LongProgram& program : long_programs()) {
+    CAPTURE(program.name);
+    const Ran ran = run_einc({folder.write("long.ein", program.make()), "--report"});
+    INFO(ran.errors.substr(0, 2000));
+    CHECK(ran.status == 0);
+    CHECK(!ran.output.empty());
+    CHECK(ran.cpu_seconds < 5.0 * kSlowdown);
+    CHECK(ran.peak_kib < int64_t{1024} * 1024 * kMemoryFactor);
+  }
+}
+
 TEST_CASE("deep nesting on a stack of 256 KiB") {
   const Folder folder;
   for (const HostileText& row : hostile_texts()) {

@@ -128,12 +128,19 @@ void add_long(std::vector<HostileText>& rows) {
 }
 
 void add_axes(std::vector<HostileText>& rows) {
-  rows.push_back({"million_axes", "E0410 1:11", [] { return "input x: [" + repeated("a ", 1'000'000) + "]\n"; }});
+  rows.push_back({"million_axes", "E0908 1:75", [] { return "input x: [" + repeated("a ", 1'000'000) + "]\n"; }});
   rows.push_back({"million_sized_axes", "E0107 1:3384141", [] { return "input x: [" + numbered("a@=1 ", 1'000'000) + "]\n"; }});
-  rows.push_back({"T12_pattern_of_many_axes", "E0308 3:26", [] { return output("rearrange(x, \"" + numbered("a@ ", kDeep) + "-> n\")"); }});
-  rows.push_back({"T12_result_of_many_axes", "E0940 3:28",
+  rows.push_back(
+      {"T12_pattern_of_many_axes", "E0314 3:144", [] { return output("rearrange(x, \"" + numbered("a@ ", kDeep) + "-> n\")"); }});
+  rows.push_back({"T12_result_of_many_axes", "E0314 3:144",
                   [] { return output("repeat(x, \"n -> n " + numbered("a@ ", 200) + "\"" + numbered(", a@=2", 200) + ")"); }});
-  rows.push_back({"T12_operands", "E0337 3:12",
+  rows.push_back(
+      {"S20_pattern_of_a_million_axes", "E0314 3:144", [] { return output("rearrange(x, \"" + numbered("a@ ", 1'000'000) + "-> n\")"); }});
+  rows.push_back(
+      {"S20_pattern_of_a_million_commas", "E0337 3:278", [] { return output("einsum(x, \"" + repeated(",", 1'000'000) + " -> n\")"); }});
+  rows.push_back(
+      {"S20_pattern_of_a_million_groups", "E0314 3:90", [] { return output("rearrange(x, \"" + repeated("()", 1'000'000) + "-> n\")"); }});
+  rows.push_back({"T12_operands", "E0337 3:300786",
                   [] { return output("einsum(" + repeated("x, ", kDeep) + "\"" + repeated("n, ", kDeep - 1) + "n -> n\")"); }});
 }
 
@@ -153,7 +160,35 @@ void add_work(std::vector<HostileText>& rows) {
                   512});
 }
 
+std::string result_of(const std::string& statements) { return kHead + "y = x\n" + statements + "output y\n"; }
+
 }  // namespace
+
+std::vector<LongProgram> long_programs() {
+  constexpr int kStatements = 100'000, kFewer = 20'000;
+  return {
+      {"elementwise", [] { return result_of(repeated("y = tanh(y)\ny = y + x\n", kStatements / 2)); }},
+      {"doubled", [] { return result_of(repeated("y = y * 2\n", 40'000)); }},
+      {"scaled by dims", [] { return "dim m\n" + result_of(repeated("y = y * (m + 1)\n", kFewer)); }},
+      {"many outputs", [] { return kHead + numbered("output y@ = x + @\n", kFewer); }},
+      {"many sums",
+       [] {
+         return kHead + numbered("s@ = sum(x * @.5)\n", kFewer / 2) + "y = s0\n" + numbered("y = y + s@\n", kFewer / 2 - 1, 1) +
+                "output y\n";
+       }},
+      {"params and a loss",
+       [] {
+         return result_of(numbered("param w@: [n] ~ normal(std = 0.1)\ny = tanh(y * w@)\n", kFewer / 2)) +
+                "loss = mean(y^2)\nminimize loss using sgd(lr = 0.1)\n";
+       }},
+      {"contractions",
+       [] {
+         return kHead + "input z: [b=8 d=n]\nv = z\n" +
+                numbered("param w@: [d=n e=n] ~ normal(std = 0.1)\nv: [b=8 d=n] = einsum(v, w@, \"b d, d e -> b e\")\n", 2'000) +
+                "loss = mean(v^2)\nminimize loss using adam(lr = 0.1)\n";
+       }},
+  };
+}
 
 std::string repeated(std::string_view piece, int times) {
   std::string text;
@@ -185,7 +220,7 @@ std::vector<Limit> limits() {
          return text + std::string(static_cast<size_t>(n) - text.size(), 'a');
        }},
       {"tokens of a file", static_cast<int>(kMaxTokens), "E0107 262143:6", program_of_tokens},
-      {"rank", 32, "E0908 1:10", [](int n) { return "input x: [" + numbered("a@=1 ", n) + "]\noutput x\n"; }},
+      {"rank", 32, "E0908 1:193", [](int n) { return "input x: [" + numbered("a@=1 ", n) + "]\noutput x\n"; }},
       {"trip count", static_cast<int>(kMaxTripCount), "E0905 4:10",
        [](int n) { return kHead + fmt::format("y = x\nfor i in {} {{ z = 1 }}\noutput y\n", n); }},
       {"iterations", static_cast<int>(kMaxIterations), "E0906 5:10",
@@ -193,7 +228,7 @@ std::vector<Limit> limits() {
          return kHead + fmt::format("y = x\nfor i in 31 {{ for j in 31250 {{ z = 1 }} }}\nfor i in {} {{ z = 1 }}\noutput y\n",
                                     n - 31 * 31250 - 31);
        }},
-      {"operands of an einsum", 256, "E0337 3:12",
+      {"operands of an einsum", 256, "E0337 3:1557",
        [](int n) { return output("einsum(" + repeated("x, ", n) + "\"" + repeated("n, ", n - 1) + "n -> n\")"); }},
       {"bytes of a path", static_cast<int>(kMaxPathBytes), "E0911 4:12",
        [](int n) { return kHead + "fn f(x) { return x }\noutput y = f(x) as " + repeated("a", n) + "\n"; }},

@@ -15,6 +15,13 @@ struct HostileText {
 };
 std::vector<HostileText> hostile_texts();
 
+// Of many statements, and accepted: the work for a statement does not grow with their number.
+struct LongProgram {
+  std::string name;
+  std::function<std::string()> make;
+};
+std::vector<LongProgram> long_programs();
+
 // A documented limit: a program of the size `value` is accepted, one of value + 1 is not.
 struct Limit {
   std::string name;

@@ -229,7 +229,7 @@ TEST_CASE("limits: 32 axes, 256 operands") {
   CHECK(at.graph);
   compile(fmt::format("output r = repeat(v, \"{}\"{})", pattern_of(33), sizes_of(33)), above);
   REQUIRE(above.diagnostics.error_count() == 1);
-  CHECK(above.diagnostics.list()[0].code == Code::too_many_axes);
+  CHECK(above.diagnostics.list()[0].code == Code::pattern_axes);
 
   const auto product_of = [](int count) {
     std::string tensors, terms;

@@ -420,6 +420,12 @@ TEST_CASE("what must not be rewritten") {
   CHECK(unchanged([](const Sources& e) { return e.map(MapFn::sub, {e.x, e.x}); }));
   CHECK(unchanged([](const Sources& e) { return e.map(MapFn::div, {e.x, e.x}); }));
   CHECK(unchanged([](const Sources& e) { return e.build.contract(e.spread(e.v), e.y, {0, 2}, {1, 2}, 2); }));  // counted as written
+  // One factor would be infinite, and 0 times it no number, where the two steps give 0; or so small that it is 0 in f32.
+  for (const int exponent : {100, -100})
+    CHECK(unchanged([exponent](const Sources& e) {
+      const NodeId factor = e.c(pow(Poly(2), exponent));
+      return e.map(MapFn::mul, {e.map(MapFn::mul, {e.x, factor}), factor});
+    }));
   CHECK(unchanged([](const Sources& e) {
     e.build.origin.pinned = true;
     return e.build.cast(e.x, DType::real);
