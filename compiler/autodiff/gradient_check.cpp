@@ -5,6 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include "compiler/ir/index_range.h"
+
 namespace einc {
 namespace {
 
@@ -19,9 +21,14 @@ class Loss {
     options_.seed = seed;
   }
 
-  // (f(x - 2h) - 8 f(x - h) + 8 f(x + h) - f(x + 2h)) / 12h
-  double slope(Name path, size_t element, double h) {
-    return (at(path, element, -2 * h) - 8 * at(path, element, -h) + 8 * at(path, element, h) - at(path, element, 2 * h)) / (12 * h);
+  // (f(x - 2h) - 8 f(x - h) + 8 f(x + h) - f(x + 2h)) / 12h, for h and for h/2, which share f(x - h) and f(x + h).
+  struct Slopes {
+    double whole, halved;
+  };
+  Slopes slopes(Name path, size_t element, double h) {
+    const double far = at(path, element, 2 * h) - at(path, element, -2 * h), middle = at(path, element, h) - at(path, element, -h),
+                 near = at(path, element, h / 2) - at(path, element, -h / 2);
+    return {(8 * middle - far) / (12 * h), (8 * near - middle) / (6 * h)};
   }
 
  private:
@@ -52,13 +59,15 @@ std::vector<size_t> choose(size_t count, int64_t limit, std::mt19937_64& random)
 }
 
 GradientError compare(Loss& loss, Name path, const Tensor& symbolic, const Tensor& values, std::span<const size_t> elements,
-                      double relative_step, double noise) {
+                      double relative_step, double noise, const std::function<void()>& before_each) {
   double largest = 0;
   for (double g : symbolic.reals) largest = std::max(largest, std::fabs(g));
   GradientError result{path};
   for (size_t i : elements) {
+    before_each();
     const double h = relative_step * std::max(1.0, std::fabs(values.reals[i]));
-    const double numeric = loss.slope(path, i, h), halved = loss.slope(path, i, h / 2), g = symbolic.reals[i];
+    const auto [numeric, halved] = loss.slopes(path, i, h);
+    const double g = symbolic.reals[i];
     const double scale = std::max({std::fabs(g), std::fabs(numeric), 1e-4 * largest, noise});
     if (std::fabs(numeric - halved) > 1e-4 * scale) {
       ++result.skipped;
@@ -75,23 +84,16 @@ GradientError compare(Loss& loss, Name path, const Tensor& symbolic, const Tenso
   return result;
 }
 
-// The smallest axis that values of each integer node index; 2 where none is known.
-std::vector<Poly> index_bounds(const Graph& graph, const Bindings& dims) {
-  std::vector<Poly> bound(graph.size());
-  const auto limit = [&](NodeId id, const Poly& size) {
-    const auto old = bound[id.index].evaluate_integer(dims), now = size.evaluate_integer(dims);
-    if (now && (!old || *old == 0 || *now < *old)) bound[id.index] = size;
-  };
-  for (uint32_t i = graph.size(); i-- > 0;) {
-    const Node& node = graph.nodes[i];
-    if (node.op == Op::gather) limit(node.operands[1], graph.type(node.operands[0]).axis(node.as<GatherAttr>().axis).size);
-    if (node.op == Op::scatter_add) limit(node.operands[1], node.type.axis(node.as<GatherAttr>().axis).size);
-    if (node.op == Op::scatter_set) limit(node.operands[2], node.type.axis(node.as<GatherAttr>().axis).size);
-    const bool passes = kind_of(node.op) == OpKind::view || node.op == Op::cast || node.op == Op::concat;
-    if (passes && !bound[i].is_zero())
-      for (NodeId operand : node.operands) limit(operand, bound[i]);
+// Of each param: as many as there are, at most `each`, and an equal share of what is left of `all`; what a small param leaves goes to
+// those behind it.
+std::vector<int64_t> shares(std::span<const int64_t> counts, int64_t each, int64_t all) {
+  std::vector<int64_t> shares;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto left = static_cast<int64_t>(counts.size() - i);
+    shares.push_back(std::min({counts[i], each, std::max<int64_t>(1, all / left)}));
+    all -= shares.back();
   }
-  return bound;
+  return shares;
 }
 
 }  // namespace
@@ -104,19 +106,32 @@ std::vector<GradientError> check_gradients(const Graph& graph, const Bindings& d
   Loss loss(graph, dims, inputs, params, states, options.seed);
   const double noise = 1e-8 + 1e-5 * std::fabs(symbolic.loss->real_at(0));  // what differences of the loss cannot tell from 0
   std::mt19937_64 random(options.seed);
-  std::vector<GradientError> errors;
+  std::vector<Name> paths;
+  std::vector<int64_t> counts;
   for (const Update& gradient : graph.gradients) {
-    const Name path = graph[gradient.target].as<ParamAttr>().path;
-    const Tensor& values = params.at(path);
-    const std::vector<size_t> elements = choose(values.reals.size(), options.elements, random);
-    errors.push_back(compare(loss, path, symbolic.gradients.at(path), values, elements, options.relative_step, noise));
+    paths.push_back(graph[gradient.target].as<ParamAttr>().path);
+    counts.push_back(static_cast<int64_t>(params.at(paths.back()).reals.size()));
+  }
+  const std::vector<int64_t> share = shares(counts, options.elements, options.max_elements);
+  const int64_t all = std::accumulate(share.begin(), share.end(), int64_t{0});
+  int64_t done = 0;
+  std::vector<GradientError> errors;
+  for (size_t p = 0; p < paths.size(); ++p) {
+    const auto before_each = [&] {
+      if (options.progress) options.progress(done, all, paths[p]);
+      ++done;
+    };
+    const Tensor& values = params.at(paths[p]);
+    const std::vector<size_t> elements = choose(values.reals.size(), share[p], random);
+    errors.push_back(compare(loss, paths[p], symbolic.gradients.at(paths[p]), values, elements, options.relative_step, noise, before_each));
+    errors.back().elements = counts[p];
   }
   return errors;
 }
 
 TensorMap random_inputs(const Graph& graph, const Bindings& dims, uint64_t seed) {
   const Bindings values = graph.dims.bind(dims).values;
-  const std::vector<Poly> bounds = index_bounds(graph, values);
+  const std::vector<IndexRange> ranges = index_ranges(graph, values);
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   TensorMap inputs;
@@ -126,10 +141,9 @@ TensorMap random_inputs(const Graph& graph, const Bindings& dims, uint64_t seed)
     std::vector<int64_t> shape;
     for (const Axis& axis : node.type.axes) shape.push_back(axis.size.evaluate_integer(values).value_or(1));
     Tensor tensor = Tensor::zeros(node.type.dtype, std::move(shape));
-    const int64_t bound = std::max<int64_t>(bounds[i].is_zero() ? 2 : bounds[i].evaluate_integer(values).value_or(2), 1);
+    const DrawRange drawn = draw_range(ranges[i], node.type.dtype);
     for (double& x : tensor.reals) x = normal(random);
-    for (int64_t& x : tensor.ints)
-      x = static_cast<int64_t>(random() % static_cast<uint64_t>(std::min<int64_t>(bound, node.type.dtype == DType::boolean ? 2 : bound)));
+    for (int64_t& x : tensor.ints) x = drawn.low + static_cast<int64_t>(random() % static_cast<uint64_t>(drawn.count));
     inputs.emplace(node.as<InputAttr>().name, std::move(tensor));
   }
   return inputs;

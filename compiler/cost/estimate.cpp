@@ -26,6 +26,11 @@ DType contraction_dtype(std::string_view precision) {
   return DType::f32;
 }
 
+// The peak of fp8 products is that of bf16 where a device has no fp8: no estimate for fp8 should be made from it.
+bool lacks_fp8(const EstimateRequest& request) {
+  return request.precision == "fp8" && request.device && !request.peak && request.device->fp8 == 0;
+}
+
 std::optional<double> peak_of(const EstimateRequest& request) {
   if (request.peak) return request.peak;
   if (request.device && request.precision == "tf32") return request.device->tf32_peak();
@@ -136,6 +141,34 @@ double zero_bytes(double parameters, double devices, int stage) {
   return (stage >= 3 ? weights / n : weights) + (stage >= 2 ? gradients / n : gradients) + (stage >= 1 ? states / n : states);
 }
 
+namespace {
+
+void check_heads(const TransformerSizes& sizes, std::vector<std::string>& problems) {
+  if (sizes.kv_heads && sizes.heads && (*sizes.kv_heads > *sizes.heads || *sizes.heads % *sizes.kv_heads != 0))
+    problems.push_back(fmt::format("--kv-heads {} do not divide --heads {}: each head of keys and values serves as many heads of queries",
+                                   *sizes.kv_heads, *sizes.heads));
+  if (sizes.experts && sizes.used_experts && *sizes.used_experts > *sizes.experts)
+    problems.push_back(fmt::format("--used-experts {} are more than --experts {}", *sizes.used_experts, *sizes.experts));
+}
+
+// What makes numbers of the estimate doubtful.
+void warn(const EstimateRequest& request, Estimate& result) {
+  const auto above_peak = [&](const RuleRow& row) {
+    return row.rule.rule->kind == RuleKind::step_flops && row.utilisation.value_or(0) > 1;
+  };
+  const bool measured = result.measured && result.measured->utilisation.value_or(0) > 1;
+  if (measured || std::any_of(result.rules.begin(), result.rules.end(), above_peak))
+    result.warnings.emplace_back(
+        "a utilisation above 1: no device is faster than its peak; the time, --devices or --precision is not what was measured");
+  if (!result.rules.empty() && request.sizes.kv_heads && request.sizes.heads && *request.sizes.kv_heads < *request.sizes.heads)
+    result.warnings.push_back(fmt::format(
+        "the rules are those of multi-head attention: with {} heads of keys and values for {} of queries all but the key-value cache and "
+        "those of --params alone count too much",
+        *request.sizes.kv_heads, *request.sizes.heads));
+}
+
+}  // namespace
+
 std::vector<std::string> check_estimate(const EstimateRequest& request) {
   std::vector<std::string> problems;
   auto positive = [&](const std::optional<double>& value, std::string_view option) {
@@ -144,6 +177,7 @@ std::vector<std::string> check_estimate(const EstimateRequest& request) {
   positive(request.parameters, "--params");
   positive(request.tokens, "--tokens");
   positive(request.devices, "--devices");
+  if (request.devices && *request.devices != std::floor(*request.devices)) problems.emplace_back("--devices must be a whole number");
   positive(request.mfu, "--mfu");
   positive(request.batch_tokens, "--batch-tokens");
   positive(request.peak, "--peak");
@@ -156,6 +190,8 @@ std::vector<std::string> check_estimate(const EstimateRequest& request) {
   if (request.device_hours && !request.tokens) problems.push_back("--device-hours is the time of all --tokens: give them");
   if (request.tokens_per_second && request.device_hours)
     problems.push_back("--tokens-per-second and --device-hours both give the rate: leave one out");
+  check_heads(request.sizes, problems);
+  if (lacks_fp8(request)) problems.push_back(fmt::format("{} has no fp8: take another --precision, or give --peak", request.device->name));
   if (request.sizes.pipeline_parallel.value_or(1) == 1 && request.sizes.interleave)
     problems.push_back("--interleave needs --pipeline-parallel");
   if (request.mfu && *request.mfu > 1) problems.push_back("--mfu is a fraction of the device's peak, at most 1");
@@ -191,6 +227,7 @@ Estimate estimate(const EstimateRequest& request) {
       result.warnings.push_back("--peak " + *warning);
   if (request.device)
     if (auto warning = sparse_peak_warning(*request.device)) result.warnings.push_back(*warning);
+  warn(request, result);
   if (request.device || request.parameters) {
     for (const OptimizerRow& row : kOptimizers) {
       if (!request.optimizer.empty() && row.name != request.optimizer) continue;

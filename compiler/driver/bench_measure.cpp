@@ -12,6 +12,7 @@
 #include "compiler/cost/totals.h"
 #include "compiler/driver/bench.h"
 #include "compiler/driver/process_memory.h"
+#include "compiler/ir/index_range.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
 #include "runtime/base/float_format.h"
@@ -26,22 +27,32 @@ constexpr uint64_t kTracedSteps = 3;  // at least; a kernel's time is its best o
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+using DrawRanges = std::unordered_map<std::string, DrawRange>;  // by input
+
+DrawRanges draw_ranges(const Graph& graph, const Bindings& dims) {
+  const std::vector<IndexRange> ranges = index_ranges(graph, graph.dims.bind(dims).values);
+  DrawRanges drawn;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (const Node& node = graph.nodes[i]; node.op == Op::input)
+      drawn.emplace(node.as<InputAttr>().name.str(), draw_range(ranges[i], node.type.dtype));
+  return drawn;
+}
+
 template <class Machine>
-void make_inputs(Machine& machine, ThreadPool& pool) {
+void make_inputs(Machine& machine, ThreadPool& pool, const DrawRanges& ranges) {
   const Executable& program = machine.program();
-  int64_t bound = 2;
-  for (const Launch& launch : program.launches)
-    for (const SiteInfo& site : launch.sites) bound = bound == 2 ? site.bound : std::min(bound, site.bound);
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const ExecutableBuffer& buffer = program.buffers[b];
     if (buffer.role != BufferRole::input) continue;
     const PhiloxKey key = random_key(0, buffer.name);
+    const DrawRange range = ranges.at(std::string(buffer.name));
     HostArray values{buffer.dtype, buffer.shape, std::vector<std::byte>(static_cast<size_t>(buffer.bytes))};
     std::byte* at = values.bytes.data();
     pool.run(values.count(), [&](int, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const double u = random_uniform(key, 0, static_cast<uint64_t>(i));
-        store_number(buffer.dtype, is_floating(buffer.dtype) ? u : std::floor(u * static_cast<double>(bound)),
+        store_number(buffer.dtype,
+                     is_floating(buffer.dtype) ? u : static_cast<double>(range.low) + std::floor(u * static_cast<double>(range.count)),
                      at + i * bytes_of(buffer.dtype));
       }
     });
@@ -96,8 +107,8 @@ std::vector<KernelTime> kernels_of(const Executable& program, const LaunchWork& 
 
 // `machine`: an executor with its params and states initialised; `run(step)` comes back when the step is done.
 template <class Machine, class Run>
-void time_steps(Machine& machine, ThreadPool& pool, Run run, const LaunchWork& launches, BenchResult& result) {
-  make_inputs(machine, pool);
+void time_steps(Machine& machine, ThreadPool& pool, Run run, const LaunchWork& launches, const DrawRanges& ranges, BenchResult& result) {
+  make_inputs(machine, pool, ranges);
   const int before = result.gpu.empty() ? 1 : 2;  // a GPU's second run captures what later ones replay
   for (int i = 0; i < before; ++i) run(0);
   const auto steps = static_cast<uint64_t>(result.options.steps);
@@ -154,7 +165,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   for (const Launch& launch : cpu.program().launches) launches.symbols.push_back(cpu.program().functions[launch.function]);
   for (const GraphKernel& k : cpu.lowered().list.kernels) launches.work.push_back(work_of(*k.kernel));
   time_steps(
-      executor, *pool, [&](uint64_t step) { executor.run(0, step); }, launches, result);
+      executor, *pool, [&](uint64_t step) { executor.run(0, step); }, launches, draw_ranges(graph, dims), result);
   result.memory.planned = cpu.program().memory_bytes + options.threads * cpu.program().scratch_bytes;
   result.memory.high_water = high_water_bytes();
 }
@@ -225,7 +236,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
     executor.run(0, step);
     executor.wait();
   };
-  time_steps(executor, pool, run, launches, result);
+  time_steps(executor, pool, run, launches, draw_ranges(graph, dims), result);
   result.memory.planned = executable.program.memory_bytes + executable.workspace_bytes;
   result.memory.high_water = taken();
 }

@@ -30,10 +30,10 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("FILE", r.file, "the program")->required();
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   add_import_folders(app, r.import_folders);
-  app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(CLI::IsMember({"inference", "training"}));
+  app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(one_of({"inference", "training"}));
   app.add_flag("--discard-outputs", r.discard_outputs, "in training: the step that einc train runs, whose outputs nobody reads");
   add_precision(app, r.precision);
-  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(one_of({"cpu", "cuda"}));
   app.add_option("--threads", r.threads, "of the processor; all when not given")->check(whole_number(1, kMaxInt));
   app.add_option("--steps", r.steps, "steps to time, after one that is not, on a GPU two")->check(whole_number(1, kMaxInt));
   app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(whole_number(0, kMaxInt));
@@ -41,7 +41,7 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_flag("--json", r.json, "all of it as JSON");
   std::vector<std::string> steps;
   for (const FusionStep& s : kFusionSteps) steps.emplace_back(s.name);
-  app.add_option("--disable", r.disable, "leave out a step of forming kernels (einc --passes lists them)")->check(CLI::IsMember(steps));
+  app.add_option("--disable", r.disable, "leave out a step of forming kernels (einc --passes lists them)")->check(one_of(steps));
   app.add_flag("--no-cache", r.no_cache, "compile anew, whatever was compiled before");
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <map>
 
 #include "compiler/driver/check_outputs.h"
@@ -48,31 +49,31 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("--report", r.report, "cost report on standard output: text or json")
       ->expected(0, 1)
       ->default_str("text")
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(one_of({"text", "json"}));
   app.add_option("--emit", r.emit,
                  "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor), llvm, "
                  "asm, cuda, ptx, launches (what an NVIDIA "
                  "GPU is given to do), dot or json; obj: write an object "
                  "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
+      ->check(one_of(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
   app.add_option("-o", r.object.path, "where to write what --emit=obj makes: model.o, and model.h beside it; or what --emit=cubin makes");
   app.add_option("--arch", r.arch, "GPU that --emit=ptx and cubin make code for: sm_80, sm_90, sm_100");
   app.add_option("--cpu", r.object.cpu, "processor that --emit=obj makes code for: host, x86-64-v3, x86-64-v4 or LLVM's name of one");
   app.add_option("--mode", r.object.mode, "what --emit=obj holds: training (a step, and the forward alone) or inference")
-      ->check(CLI::IsMember({"training", "inference"}));
+      ->check(one_of({"training", "inference"}));
   app.add_option("--explain", r.explain,
                  "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels), gemm "
                  "(contractions on NVIDIA GPUs)")
-      ->check(CLI::IsMember({"memory", "precision", "contraction", "fusion", "gemm"}));
+      ->check(one_of({"memory", "precision", "contraction", "fusion", "gemm"}));
   add_precision(app, r.precision);
   app.add_flag("--discard-outputs", r.discard_outputs,
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
   app.add_option("--device", r.device, "machine to state times and memory for: a name of --list-devices, or a JSON file");
   app.add_option("--devices", r.devices, "how many devices train")->check(whole_number(1, kMaxCount));
-  app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12")->check(positive_number());
-  app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(CLI::Range(1e-9, 1.0));
+  app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
+  app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
   app.add_option("--fit", r.fit, "the largest value of this dim whose training step fits the device's memory")->type_name("DIM");
-  app.add_option("--diagnostics", r.diagnostics, "form of error messages: text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--diagnostics", r.diagnostics, "form of error messages: text or json")->check(one_of({"text", "json"}));
   app.add_option("--dump-after", r.dump_after, "print the graph after a pass, on standard error")->type_name("PASS");
   app.add_option("--disable", r.disable, "leave a pass out")->type_name("PASS");
   app.add_flag("--time-passes", r.time_passes, "seconds of each pass, on standard error");
@@ -107,6 +108,31 @@ FitReport fit_dim(const CompileRequest& request, const Graph& graph, const Pipel
   return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
 }
 
+// One answer a call: what would be left out is refused.
+bool check_answers(const CompileRequest& request) {
+  if (!request.report.empty() && !request.emit.empty())
+    return fmt::print(stderr, "einc: --report and --emit={} are two answers: ask for one of them\n", request.emit), false;
+  const bool writes = request.emit == "obj" || request.emit == "cubin";
+  if (!request.object.path.empty() && !writes)
+    return fmt::print(stderr, "einc: -o {} names what --emit=obj or --emit=cubin writes; all else goes to standard output\n",
+                      printable(request.object.path)),
+           false;
+  return true;
+}
+
+// A word that is neither a file nor a command, but near a command: `einc trian model.ein`.
+bool is_misspelled_command(Arguments arguments) {
+  const bool is_word =
+      !arguments.empty() && !arguments.front().starts_with('-') && arguments.front().find_first_of("./") == std::string::npos;
+  std::error_code error;  // a name too long is none of a file
+  if (!is_word || std::filesystem::exists(arguments.front(), error)) return false;
+  std::vector<std::string> names;
+  for (const Command& c : commands()) names.emplace_back(c.name);
+  const std::string meant = did_you_mean(arguments.front(), names);
+  if (!meant.empty()) fmt::print(stderr, "einc: no command `{}`, and no file of that name{}\n", printable(arguments.front()), meant);
+  return !meant.empty();
+}
+
 bool check_fit(const CompileRequest& request, const Graph& graph, const std::optional<Device>& device) {
   if (!device) {
     fmt::print(stderr, "einc: --fit needs --device: the memory to fit into\n");
@@ -114,8 +140,11 @@ bool check_fit(const CompileRequest& request, const Graph& graph, const std::opt
   }
   const Dim* dim = graph.dims.find(Name(request.fit));
   if (dim == nullptr || dim->kind == DimKind::derived) {
-    fmt::print(stderr, "einc: --fit={} names no {} of {}\n", printable(request.fit), dim == nullptr ? "dim" : "free or defaulted dim",
-               request.file);
+    std::vector<std::string> names;
+    for (const Dim& d : graph.dims.dims())
+      if (d.kind != DimKind::derived) names.push_back(d.name.str());
+    fmt::print(stderr, "einc: --fit={} names no {} of {}{}\n", printable(request.fit), dim == nullptr ? "dim" : "free or defaulted dim",
+               request.file, did_you_mean(request.fit, names));
     return false;
   }
   return true;
@@ -187,6 +216,11 @@ ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bi
   return emit_cuda(program->executable, request.emit, {request.arch, request.object.path});
 }
 
+// `einc FILE` alone: the summary.
+bool asks_nothing(const CompileRequest& request) {
+  return request.report.empty() && request.emit.empty() && request.explain.empty() && request.fit.empty();
+}
+
 ExitStatus show(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const std::optional<Device>& device) {
   const Graph& graph = *c.graph;
   const Bindings values = graph.dims.bind(options.dims).values;
@@ -203,12 +237,14 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
   if (request.explain == "contraction") fmt::print("{}", explain_contraction(graph, values));
-  const bool explain_storage = request.explain == "memory";
-  if (request.report.empty() && request.fit.empty() && !explain_storage) return ExitStatus::done;
+  const bool explain_storage = request.explain == "memory", summary = asks_nothing(request);
+  if (request.report.empty() && request.fit.empty() && !explain_storage && !summary) return ExitStatus::done;
   const Detail detail = request.report == "json" || explain_storage ? Detail::ops : Detail::totals;
-  const std::optional<Report> report = make_report(request, c, options, device, detail);
+  const Device* cpu = find_device("cpu");
+  const std::optional<Report> report = make_report(request, c, options, summary && !device ? std::optional(*cpu) : device, detail);
   if (!report) return ExitStatus::wrong_usage;
   if (explain_storage) fmt::print("{}", explain_memory(*report, graph, style));
+  if (summary) fmt::print("{}", render_summary(*report));
   if (request.report == "json")
     fmt::print("{}\n", render_json(*report, graph));
   else if (!request.report.empty() || !request.fit.empty())
@@ -255,6 +291,7 @@ ExitStatus compile_command(Arguments arguments) {
   CLI::App app("Compiles a tensor program and tells what it costs.", "einc");
   CompileRequest request;
   add_options(app, request);
+  if (is_misspelled_command(arguments)) return ExitStatus::wrong_usage;
   if (auto status = parse_arguments(app, arguments)) return *status;
   if (request.version) return fmt::print("einc {}\n", EINC_VERSION), ExitStatus::done;
   if (request.list_devices) return fmt::print("{}", list_devices_text()), ExitStatus::done;
@@ -263,6 +300,7 @@ ExitStatus compile_command(Arguments arguments) {
     for (const FusionStep& s : kFusionSteps) fmt::print("{:<12} {}\n", s.name, s.description);
     return ExitStatus::done;
   }
+  if (!check_answers(request)) return ExitStatus::wrong_usage;
   if (request.emit == "obj" && !check_object_request(request.object)) return ExitStatus::wrong_usage;
   if (request.emit == "cubin" && request.object.path.empty())
     return fmt::print(stderr, "einc: --emit=cubin needs -o: the file to write\n"), ExitStatus::wrong_usage;

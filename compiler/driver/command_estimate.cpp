@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
-
 #include "compiler/cost/estimate.h"
 #include "compiler/driver/choose_device.h"
 #include "compiler/driver/command_line.h"
@@ -13,19 +11,13 @@
 namespace einc {
 namespace {
 
-// What is wrong with a size's text; empty for a whole number from 1 to 2^40, sizes whose products a report can print.
-std::string whole_number(const std::string& text) {
-  constexpr int64_t kLargest = int64_t{1} << 40;
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= kLargest) return "";
-  return fmt::format("takes a whole number from 1 to 2^40; found `{}`", printable(text));
-}
+constexpr uint64_t kLargestSize = uint64_t{1} << 40;  // sizes whose products a report can print
 
 void add_sizes(CLI::App& app, TransformerSizes& sizes) {
   const auto add = [&](const char* option, std::optional<int64_t>& size, const char* what) {
     app.add_option(option, size, what)
-        ->check(CLI::Validator(whole_number, "COUNT"))
+        ->check(whole_number(1, kLargestSize))
+        ->type_name("COUNT")
         ->group("A transformer's sizes, for the rules of the literature");
   };
   add("--layers", sizes.layers, "blocks");
@@ -50,22 +42,27 @@ ExitStatus estimate_command(Arguments arguments) {
   CLI::App app("Training time, cost and memory of a model from its size alone.", "einc estimate");
   EstimateRequest request;
   std::string device, report = "text";
-  app.add_option("--params", request.parameters, "parameters, 70e9");
-  app.add_option("--tokens", request.tokens, "training tokens, 15e12");
+  app.add_option("--params", request.parameters, "parameters, 70e9 or 70B")->transform(quantity());
+  app.add_option("--tokens", request.tokens, "training tokens, 15e12 or 15T")->transform(quantity());
   app.add_option("--device", device, "a name of einc --list-devices, or a JSON file");
-  app.add_option("--devices", request.devices, "how many");
-  app.add_option("--peak", request.peak, "FLOP/s of one device, in place of the table's");
-  app.add_option("--mfu", request.mfu, "model FLOPs utilisation, in (0, 1]");
-  app.add_option("--precision", request.precision, "bf16, f16, fp8, tf32 or f32: which peak counts");
+  app.add_option("--devices", request.devices, "how many")->check(whole_number(1, uint64_t{1} << 30));
+  app.add_option("--peak", request.peak, "FLOP/s of one device, in place of the table's")->transform(quantity());
+  app.add_option("--mfu", request.mfu, "model FLOPs utilisation, in (0, 1]")->check(positive_number());
+  app.add_option("--precision", request.precision, "bf16, f16, fp8, tf32 or f32: which peak counts")
+      ->check(one_of({"bf16", "f16", "fp8", "tf32", "f32"}));
   app.add_option("--optimizer", request.optimizer, "adamw, adam, adam8bit, adagrad, rmsprop, momentum or sgd: the largest model that fits");
-  app.add_option("--batch-tokens", request.batch_tokens, "tokens a step, for the number of steps");
-  app.add_option("--report", report, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--batch-tokens", request.batch_tokens, "tokens a step, for the number of steps")->transform(quantity());
+  app.add_option("--report", report, "text or json")->check(one_of({"text", "json"}));
   add_sizes(app, request.sizes);
   constexpr const char* kMeasured = "Measured, for the utilisation";
-  app.add_option("--seconds", request.seconds, "time of --flops, or of a step of --batch sequences of --seq tokens")->group(kMeasured);
-  app.add_option("--flops", request.flops, "the work done in --seconds by all devices, such as the report's exact count")->group(kMeasured);
-  app.add_option("--tokens-per-second", request.tokens_per_second, "rate of one device")->group(kMeasured);
-  app.add_option("--device-hours", request.device_hours, "what all --tokens took")->group(kMeasured);
+  app.add_option("--seconds", request.seconds, "time of --flops, or of a step of --batch sequences of --seq tokens")
+      ->check(positive_number())
+      ->group(kMeasured);
+  app.add_option("--flops", request.flops, "the work done in --seconds by all devices, such as the report's exact count")
+      ->transform(quantity())
+      ->group(kMeasured);
+  app.add_option("--tokens-per-second", request.tokens_per_second, "rate of one device")->check(positive_number())->group(kMeasured);
+  app.add_option("--device-hours", request.device_hours, "what all --tokens took")->check(positive_number())->group(kMeasured);
   if (auto status = parse_arguments(app, arguments)) return *status;
   if (!device.empty() && !(request.device = choose_device(device, "einc estimate"))) return ExitStatus::wrong_usage;
   const std::vector<std::string> problems = check_estimate(request);

@@ -1,9 +1,12 @@
 // `einc gradcheck FILE`: every gradient of the minimized loss against finite differences, at sizes small enough to run.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "compiler/autodiff/gradient_check.h"
+#include "compiler/cost/totals.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/ir/interpret.h"
@@ -22,11 +25,39 @@ void print_errors(const std::vector<GradientError>& errors, double tolerance) {
                e.compared, e.skipped, e.error <= tolerance ? "" : "  WRONG");
 }
 
+// Of a check without --max-elements: about ten seconds of the interpreter. Counted, not timed: each run checks the same elements.
+constexpr double kUsualFlops = 8e9;
+
+int64_t usual_elements(const Graph& graph, const Bindings& dims) {
+  const Poly forward = count_flops(graph, constant_nodes(graph)).total(Phase::forward);
+  const double flops = std::max(1.0, forward.evaluate(graph.dims.bind(dims).values)->to_double());
+  return std::max<int64_t>(1, static_cast<int64_t>(std::min(kUsualFlops / (kLossesPerElement * flops), 1e12)));
+}
+
+// A line that is written over, and wiped at the end; blanks do it on any terminal.
+class ProgressLine {
+ public:
+  void show(int64_t done, int64_t all, Name param) {
+    constexpr size_t kWidth = 79;
+    write(fmt::format("gradcheck: {} of {} elements, {}", done, all, printable(param.str())).substr(0, kWidth));
+  }
+  ~ProgressLine() { write(""), fmt::print(stderr, "\r"); }
+
+ private:
+  void write(const std::string& text) {
+    fmt::print(stderr, "\r{:<{}}", text, width_);
+    std::fflush(stderr);
+    width_ = std::max(width_, text.size());
+  }
+  size_t width_ = 0;
+};
+
 }  // namespace
 
 ExitStatus gradcheck_command(Arguments arguments) {
   CLI::App app(
-      "Compares symbolic gradients with finite differences in f64. Set dims small (-D): the loss runs several times for every element.",
+      "Compares symbolic gradients with finite differences in f64. The loss is computed six times for each element: without --max-elements "
+      "as many are checked as take some seconds, and more with small dims (-D).",
       "einc gradcheck");
   std::string file;
   std::vector<std::string> settings, import_folders;
@@ -37,6 +68,8 @@ ExitStatus gradcheck_command(Arguments arguments) {
   add_import_folders(app, import_folders);
   app.add_option("--seed", options.seed, "of params, inputs and the choice of elements")->check(seed_check());
   app.add_option("--elements", options.elements, "at most so many elements of each param")->check(whole_number(1, kMaxCount));
+  auto* most = app.add_option("--max-elements", options.max_elements, "at most so many of all params together, but one of each at least")
+                   ->check(whole_number(1, kMaxCount));
   app.add_option("--tolerance", tolerance, "largest relative error allowed")->check(positive_number());
   if (auto status = parse_arguments(app, arguments)) return *status;
   const std::optional<Bindings> dims = parse_dim_settings(settings);
@@ -49,10 +82,19 @@ ExitStatus gradcheck_command(Arguments arguments) {
     fmt::print(stderr, "einc: {} minimizes no loss, so there is no gradient to check\n", printable(file));
     return ExitStatus::wrong_program;
   }
+  if (most->empty()) options.max_elements = usual_elements(*c.graph, *dims);
+  std::optional<ProgressLine> progress;
+  if (isatty(STDERR_FILENO) != 0) progress.emplace();
+  if (progress) options.progress = [&](int64_t done, int64_t all, Name param) { progress->show(done, all, param); };
   const std::vector<GradientError> errors =
       check_gradients(*c.graph, *dims, random_inputs(*c.graph, *dims, options.seed), initial_params(*c.graph, *dims, options.seed),
                       initial_states(*c.graph, *dims, options.seed), options);
+  progress.reset();
   print_errors(errors, tolerance);
+  int64_t checked = 0, elements = 0;
+  for (const GradientError& e : errors) checked += e.compared + e.skipped, elements += e.elements;
+  if (checked < elements)
+    fmt::print("{} of {} elements, drawn with --seed {}; --max-elements and --elements check more\n", checked, elements, options.seed);
   const bool right = std::all_of(errors.begin(), errors.end(), [&](const GradientError& e) { return e.error <= tolerance; });
   fmt::print("{}\n", right ? "all gradients agree" : "some gradients do not agree");
   return right ? ExitStatus::done : ExitStatus::wrong_program;

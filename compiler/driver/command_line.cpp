@@ -4,39 +4,87 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <sstream>
 
+#include "dsl/near_name.h"
+
 namespace einc {
 namespace {
 
-// What CLI11 says repeats the user's words.
-void print_lines(const std::string& text) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    fmt::print(stderr, "{}\n", printable(std::string_view(text).substr(at, end - at)));
-    at = end + 1;
+// The first argument that is written as an option and is none. What stands behind an option that takes a value is that value.
+std::optional<std::string> unknown_option(const CLI::App& app, Arguments arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--") break;
+    const bool is_number = argument.size() > 1 && std::string_view("0123456789.").find(argument[1]) != std::string_view::npos;
+    if (argument.size() < 2 || argument[0] != '-' || is_number) continue;
+    const bool is_long = argument[1] == '-';
+    const size_t equals = argument.find('=');
+    const std::string name = is_long ? argument.substr(0, equals) : argument.substr(0, 2);
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option == nullptr) return is_long ? name : argument;
+    const bool value_inside = is_long ? equals != std::string::npos : argument.size() > 2;
+    if (!value_inside && option->get_items_expected_min() > 0) ++i;
   }
+  return std::nullopt;
 }
 
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// An option that is spelled wrong comes first: an option that it should have been may be missing because of it.
+std::string usage_error(const CLI::App& app, Arguments arguments, const CLI::ParseError& error) {
+  if (const auto unknown = unknown_option(app, arguments))
+    return fmt::format("no option `{}`{}", printable(*unknown), did_you_mean(*unknown, option_names(app)));
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
+    return fmt::format("`{}` is one argument too many", printable(app.remaining().front()));
+  std::string text = printable(error.what());
+  if (const size_t at = text.find(": takes "); at != std::string::npos) text.erase(at, 1);  // "--steps takes a whole number ..."
+  return text;
+}
+
+std::optional<double> to_number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  return whole ? std::optional(value) : std::nullopt;
+}
+
+std::string wants(std::string_view what, const std::string& found) { return fmt::format("takes {}; found `{}`", what, printable(found)); }
+
 }  // namespace
+
+std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates) {
+  const auto lower = [](std::string_view text) {
+    std::string low(text);
+    std::transform(low.begin(), low.end(), low.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return low;
+  };
+  const std::optional<std::string> near = near_name(lower(written), {candidates.begin(), candidates.end()});
+  return near ? fmt::format("; did you mean `{}`?", *near) : "";
+}
 
 std::optional<ExitStatus> parse_arguments(CLI::App& app, Arguments arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   // CLI11 prints to C++ streams, which do not go through ours.
-  std::ostringstream help, problem;
+  std::ostringstream help;
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::Success& success) {
-    app.exit(success, help, problem);
+    app.exit(success, help, help);
     fmt::print("{}", help.str());
     return ExitStatus::done;
   } catch (const CLI::ParseError& error) {
-    app.exit(error, help, problem);
-    print_lines(problem.str());
+    fmt::print(stderr, "einc: {}\n{} --help lists what it takes\n", usage_error(app, arguments, error), app.get_name());
     return ExitStatus::wrong_usage;
   }
   return std::nullopt;
@@ -71,32 +119,58 @@ void add_import_folders(CLI::App& app, std::vector<std::string>& folders) {
 void add_precision(CLI::App& app, std::string& precision) {
   app.add_option("--precision", precision,
                  "f32, bf16, f16 or fp8: overrides the file's policy; tf32: f32, with NVIDIA GPUs' products in tf32")
-      ->check(CLI::IsMember({"f32", "tf32", "bf16", "f16", "fp8"}));
+      ->check(one_of({"f32", "tf32", "bf16", "f16", "fp8"}));
 }
 
-CLI::Validator whole_number(uint64_t first, uint64_t last) {
+CLI::Validator whole_number(uint64_t least, uint64_t most) {
   return CLI::Validator(
-      [first, last](const std::string& text) {
+      [least, most](const std::string& text) {
         uint64_t value = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool whole = error == std::errc() && end == text.data() + text.size();
-        return whole && value >= first && value <= last
-                   ? std::string()
-                   : fmt::format("a whole number from {} to {} is wanted, not {}", first, last, printable(text));
+        if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return std::string();
+        return wants(fmt::format("a whole number from {} to {}", least, most), text);
       },
       "");
 }
 
-CLI::Validator seed_check() { return whole_number(0, std::numeric_limits<uint64_t>::max()); }
+CLI::Validator seed_check() { return whole_number(0, UINT64_MAX); }
 
 CLI::Validator positive_number() {
   return CLI::Validator(
-      [](const std::string& text) {
-        double value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool number = error == std::errc() && end == text.data() + text.size();
-        return number && value > 0 && std::isfinite(value) ? std::string()
-                                                           : fmt::format("a number above 0 is wanted, not {}", printable(text));
+      [](const std::string& text) { return to_number(text).value_or(0) > 0 ? std::string() : wants("a positive number", text); }, "");
+}
+
+CLI::Validator number_between(double low, double high) {
+  return CLI::Validator(
+      [low, high](const std::string& text) {
+        const auto value = to_number(text);
+        return value && *value >= low && *value <= high ? std::string() : wants(fmt::format("a number from {} to {}", low, high), text);
+      },
+      "");
+}
+
+CLI::Validator quantity() {
+  return CLI::Validator(
+      [](std::string& text) {
+        constexpr std::pair<char, const char*> kUnits[] = {{'k', "e3"}, {'K', "e3"}, {'M', "e6"}, {'G', "e9"}, {'B', "e9"}, {'T', "e12"}};
+        std::string plain = text;
+        for (const auto& [letter, power] : kUnits)
+          if (plain.size() > 1 && plain.back() == letter && plain.find_first_of("eE") == std::string::npos)
+            plain.replace(plain.size() - 1, 1, power);
+        if (!(to_number(plain).value_or(0) > 0)) return wants("a positive number such as 15e12 or 15T", text);
+        text = plain;
+        return std::string();
+      },
+      "");
+}
+
+CLI::Validator one_of(std::vector<std::string> choices) {
+  return CLI::Validator(
+      [choices = std::move(choices)](const std::string& text) {
+        if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string();
+        std::string list;
+        for (size_t i = 0; i < choices.size(); ++i) list += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " or ") + choices[i];
+        return wants(list, text) + did_you_mean(text, choices);
       },
       "");
 }

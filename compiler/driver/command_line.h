@@ -12,7 +12,8 @@
 
 namespace einc {
 
-// Runs the parser; a status to leave with at once after --help, --version or a usage error (message on standard error).
+// Runs the parser; a status to leave with at once after --help, --version or a usage error (message on standard error, which names
+// the option that was probably meant).
 std::optional<ExitStatus> parse_arguments(CLI::App& app, Arguments arguments);
 
 // `name=value` settings of dims: each a positive 63-bit integer. A wrong one is reported on standard error.
@@ -21,11 +22,17 @@ std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& setti
 inline constexpr uint64_t kMaxCount = 1'000'000'000'000;  // of steps and the like: times 2^20 micro-batches it fits 64 bits
 inline constexpr uint64_t kMaxInt = 2'147'483'647;
 
-// Digits that make an integer of that range: CLI11 by itself takes -1 for 2^64 - 1, and shows bounds as doubles of 309 digits.
-CLI::Validator whole_number(uint64_t first, uint64_t last);
-CLI::Validator seed_check();  // below 2^64
-// A finite number above 0.
+// What options take. CLI11's own checks let -1 through as 2^64 - 1, and their messages spell out the largest double.
+CLI::Validator whole_number(uint64_t least, uint64_t most);  // digits alone
+CLI::Validator seed_check();                                 // any integer below 2^64
 CLI::Validator positive_number();
+CLI::Validator number_between(double low, double high);  // both included
+CLI::Validator one_of(std::vector<std::string> choices);
+// A positive number, for transform(): 15e12 may be written 15T, 7B, 350M, 32k.
+CLI::Validator quantity();
+
+// "; did you mean `x`?" where a candidate is near what was written, else nothing.
+std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates);
 
 // Adds -I, the folders that imports are read from besides the importing file's own.
 void add_import_folders(CLI::App& app, std::vector<std::string>& folders);

@@ -190,10 +190,10 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("--output", r.outputs, "where to write an output: name=y.npy (or .npz, .safetensors); others are summarised")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
-  app.add_option("--target", r.target, kTargetHelp)->check(CLI::IsMember(kTargets));
+  app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
   app.add_option("--arithmetic", r.arithmetic, "of the reference: f64, or stored, every result rounded to its dtype")
-      ->check(CLI::IsMember({"f64", "stored"}));
-  app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(CLI::IsMember({"inference", "training"}));
+      ->check(one_of({"f64", "stored"}));
+  app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(one_of({"inference", "training"}));
   add_precision(app, r.precision);
   app.add_option("--seed", r.seed, "of initial values and random draws")->check(seed_check());
   app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")

@@ -9,12 +9,15 @@
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/find_model.h"
 #include "compiler/driver/open_program.h"
+#include "compiler/driver/saved_states.h"
 #include "compiler/driver/standard_streams.h"
 #include "compiler/driver/targets.h"
 #include "compiler/driver/vocabulary.h"
 #include "compiler/ir/interpret_ops.h"
 #include "runtime/base/printable.h"
+#include "runtime/data/array_file.h"
 #include "runtime/data/file.h"
+#include "runtime/data/name_map.h"
 #include "runtime/sample/generate.h"
 
 namespace einc {
@@ -46,15 +49,15 @@ void add_options(CLI::App& app, SampleRequest& r) {
   app.add_option("--prompt-file", r.prompt_file, "the same from a file")->excludes(prompt);
   app.add_option("-n,--tokens", r.generation.count, "to make")->check(whole_number(1, kMaxCount))->capture_default_str();
   app.add_option("--temperature", r.generation.rule.temperature, "divides the logits: below 1 the likely gets likelier; 0 is --greedy")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(number_between(0, 1e6))
       ->capture_default_str();
   app.add_option("--top-k", r.generation.rule.top_k, "draw among the k most likely tokens only")->check(whole_number(1, kMaxCount));
   app.add_option("--top-p", r.generation.rule.top_p, "draw among the most likely ones that reach this probability together")
-      ->check(CLI::Range(1e-9, 1.0));
+      ->check(number_between(1e-9, 1));
   app.add_flag("--greedy", r.greedy, "always the most likely token");
   app.add_option("--seed", r.generation.seed, "of the draws")->check(seed_check());
   add_precision(app, r.precision);
-  app.add_option("--target", r.target, kTargetHelp)->check(CLI::IsMember(kTargets));
+  app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
   app.add_option("--tokens-input", r.tensors.tokens, "the input of tokens, where several could be it")->type_name("NAME");
   app.add_option("--position-input", r.tensors.position, "the input that says where they stand")->type_name("NAME");
   app.add_option("--logits", r.tensors.logits, "the output")->type_name("NAME");
@@ -137,6 +140,9 @@ ExitStatus sample(const SampleRequest& r, Bindings dims, const Graph& graph) {
     one[found->sequence] = 1;
     context = found->cache->evaluate_integer(bind_dims(graph, one));
   }
+  const ArrayFile weights(r.weights);
+  const NameMap names = r.names.empty() ? NameMap() : NameMap::read(r.names);
+  note_missing_states(graph, [&](const std::string& state) { return weights.contains(names.theirs(state)); });
   Session last(specialise(r, dims, found->sequence, context ? std::optional<int64_t>(1) : std::nullopt), threads);
   load(last, r);
   const std::vector<TensorInfo>& outputs = last.program().outputs();

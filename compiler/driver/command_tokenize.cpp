@@ -154,7 +154,7 @@ ExitStatus tokenize_command(Arguments arguments) {
       ->required();
   add_vocabulary_options(app, request.vocabulary);
   app.add_option("--split", request.split, "the part of the text that goes to -o, such as 0.9; the rest goes to val.bin beside it")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_between(0, 1));
   app.footer(
       "--kind chars without --vocab numbers the text's characters in their order, as nanoGPT does, and writes chars.json beside the "
       "tokens.");
@@ -170,7 +170,7 @@ ExitStatus detokenize_command(Arguments arguments) {
   app.add_option("-o,--output", request.output, "the file of text; without: standard output");
   add_vocabulary_options(app, request.vocabulary);
   app.add_option("--dtype", request.dtype, "of the tokens, where neither the file's header nor its name says it")
-      ->check(CLI::IsMember({"u16", "u32"}));
+      ->check(one_of({"u16", "u32"}));
   if (auto status = parse_arguments(app, arguments)) return *status;
   if (const auto problem = contradiction(request.vocabulary)) return wrong_usage(*problem);
   if (kind_of(request.vocabulary) == TokenizerKind::characters && request.vocabulary.files.vocabulary.empty())

@@ -11,6 +11,7 @@
 #include "compiler/driver/interrupts.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/process_memory.h"
+#include "compiler/driver/saved_states.h"
 #include "compiler/driver/standard_streams.h"
 #include "compiler/driver/targets.h"
 #include "compiler/driver/train.h"
@@ -23,6 +24,7 @@
 #include "runtime/base/training_names.h"
 #include "runtime/base/xxh64.h"
 #include "runtime/cpu/peak.h"
+#include "runtime/data/array_file.h"
 #include "runtime/executor/weights.h"
 #include "runtime/train/open_batches.h"
 #include "runtime/train/record_batches.h"
@@ -53,16 +55,16 @@ void add_options(CLI::App& app, TrainRequest& r) {
       ->type_name("NAME=FILE");
   app.add_option("--val", r.validation, "the same for the validation loss")->allow_extra_args(false)->type_name("NAME=FILE");
   app.add_option("--val-fraction", r.validation_fraction, "without --val: the tail of the data that is kept back for it")
-      ->check(CLI::Range(0.0, 0.999));
+      ->check(number_between(0, 0.999));
   app.add_option("--next", r.next, "the input that gets the tokens that follow")->type_name("NAME");
-  app.add_option("--dtype", r.token_format, "of token files that do not say it: u16 or u32")->check(CLI::IsMember({"u16", "u32"}));
+  app.add_option("--dtype", r.token_format, "of token files that do not say it: u16 or u32")->check(one_of({"u16", "u32"}));
   app.add_option("--order", r.order, "random: each window drawn among all; epochs: each once, in an order of its own for every epoch")
-      ->check(CLI::IsMember({"random", "epochs"}));
+      ->check(one_of({"random", "epochs"}));
   app.add_option("--steps", r.steps, "training steps; with 0, --save writes the initial params")
       ->required()
       ->check(whole_number(0, kMaxCount));
   app.add_option("--accumulate", r.micro_batches, "batches of a step: their gradients are summed, so that a step takes one batch's memory")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
+      ->check(whole_number(1, uint64_t{1} << 20));
   app.add_option("--lr", r.learning_rate, "a number or a schedule in the place of the file's: 3e-4, \"cosine(3e-4, total = 1000)\"");
   app.add_option("--optimizer", r.optimizer, "what minimizes in the place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
   app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
@@ -75,12 +77,12 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
       ->type_name("FILE")
       ->needs(weights);
-  app.add_option("--save", r.save, "where the params go at the end: a .safetensors file")->type_name("FILE");
+  app.add_option("--save", r.save, "where the params go at the end, with running statistics: a .safetensors file")->type_name("FILE");
   app.add_option("--record-batches", r.record,
                  "writes what the inputs hold in each batch, one array of each input: to train elsewhere on the same")
       ->type_name("FILE.npz");
   add_precision(app, r.precision);
-  app.add_option("--target", r.target, kTargetHelp)->check(CLI::IsMember(kTargets));
+  app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
   app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
   app.add_option("--init-seed", r.init_seed, "of initial values")->check(seed_check());
   app.add_option("--data-seed", r.data_seed, "of the order of the data")->check(seed_check());
@@ -250,8 +252,9 @@ class Watcher : public TrainingWatcher {
   RunResult result_;
 };
 
-void begin_with(const TrainRequest& r, SessionRep& session) {
-  const LoadedWeights loaded = load_weights(r.weights, r.names.empty() ? NameMap() : NameMap::read(r.names), session.program(), session);
+void begin_with(const TrainRequest& r, const Graph& elaborated, SessionRep& session) {
+  const NameMap renamed = r.names.empty() ? NameMap() : NameMap::read(r.names);
+  const LoadedWeights loaded = load_weights(r.weights, renamed, session.program(), session);
   const auto warn = [&](const std::vector<std::string>& names, const char* what) {
     if (names.empty()) return;
     fmt::print(stderr, "einc: warning: {}: {} {}: {}{}\n", printable(r.weights), names.size(), what, printable(names.front()),
@@ -259,6 +262,8 @@ void begin_with(const TrainRequest& r, SessionRep& session) {
   };
   warn(loaded.missing, "params are not in it and start from their initialisers");
   warn(loaded.unused, "arrays belong to no param");
+  const ArrayFile file(r.weights);
+  note_missing_states(elaborated, [&](const std::string& state) { return file.contains(renamed.theirs(state)); });
 }
 
 // What is not finite first, found in a program of one kernel for each node: a kernel of several would name the last one.
@@ -291,7 +296,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   RunFacts facts = facts_of(r, *graphs, *program, session);
   facts.seeds = seeds;
   session.initialize(seeds.init);
-  if (!r.weights.empty()) begin_with(r, session);
+  if (!r.weights.empty()) begin_with(r, *graphs->compilation.elaborated, session);
   TrainingPosition position;
   if (checkpoints)
     position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, *batches, evaluation.get()));
@@ -311,7 +316,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
     throw RuntimeFailure(FailureKind::numeric, message);
   }
   watcher.end(position, memory.peak_bytes());
-  if (!r.save.empty()) save_weights(r.save, program->info, session, Saved::params);
+  if (!r.save.empty()) save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
   if (position.step >= r.steps) return ExitStatus::done;
   const std::string saved = checkpoints      ? printable(checkpoints->last_folder()) + " is saved: go on with --resume"
                             : r.save.empty() ? "nothing is saved: give --checkpoint"

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "compiler/driver/saved_states.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/text.h"
 #include "runtime/base/failure.h"
@@ -138,6 +139,9 @@ void RunData::check_weights(const Graph& graph) const {
       missing.push_back(name);
   if (!left_over.empty())
     fmt::print(stderr, "einc: warning: {} of the weights' arrays belong to no param: {}\n", left_over.size(), listed(left_over));
+  note_missing_states(graph, [&](const std::string& state) {
+    return std::ranges::any_of(weights_, [&](const auto& file) { return file->contains(names_.theirs(state)); });
+  });
   if (!missing.empty())
     fmt::print(stderr, "einc: warning: {} params are not among the weights and start from their initialisers: {}\n", missing.size(),
                listed(missing));

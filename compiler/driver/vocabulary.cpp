@@ -1,11 +1,13 @@
 #include "compiler/driver/vocabulary.h"
 
+#include "compiler/driver/command_line.h"
+
 namespace einc {
 
 void add_vocabulary_options(CLI::App& app, VocabularyRequest& request) {
   app.add_option("--kind", request.kind,
                  "what a token is: a byte (bytes, when there is no --vocab), a character (chars), or GPT-2's byte pairs (gpt2)")
-      ->check(CLI::IsMember({"bytes", "chars", "gpt2"}));
+      ->check(one_of({"bytes", "chars", "gpt2"}));
   app.add_option(
       "--vocab", request.files.vocabulary,
       "the vocabulary: chars.json as tokenize writes it, GPT-2's encoder.json (vocab.json), or its ranks as tiktoken keeps them");

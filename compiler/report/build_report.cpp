@@ -272,7 +272,7 @@ class ReportBuilder {
       if (kind_of(node.op) == OpKind::source && node.op != Op::iota && node.op != Op::random) continue;
       OpReport op = op_report(NodeId{i});
       if (op.time_s)
-        step_time_ += *op.time_s;
+        step_time_ += *op.time_s, compute_time_ += op.bound == Bound::compute ? *op.time_s : 0;
       else if (options_.device && op.flops.value && !op.flops.value->is_zero())
         untimed_ = true;
       if (op.flops.value && !(op.flops.value->is_zero() && op.bytes_read.formula.is_zero())) {
@@ -332,11 +332,12 @@ class ReportBuilder {
 
   void fill_device() {
     if (!options_.device) return;
-    DeviceReport device{*options_.device, program_peak().value_or(0), {}, {}, {}};
+    DeviceReport device{*options_.device, program_peak().value_or(0), {}, {}, 0, {}};
     if (auto warning = sparse_peak_warning(device.device)) report_.notes.push_back(*warning);
     if (untimed_) report_.notes.push_back(fmt::format("{} has no peak for some of the dtypes used: no step time", device.device.name));
     if (report_.step.value && !untimed_) {
       device.step_time_s = step_time_;
+      device.compute_time_s = compute_time_;
       const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
       if (step_time_ > 0 && device.peak_flops > 0) device.mfu_at_bound = model / (step_time_ * device.peak_flops);
     }
@@ -375,7 +376,7 @@ class ReportBuilder {
   ChosenOrders orders_;
   ByteCounter bytes_;
   std::unordered_map<Name, Name> starred_;
-  double step_time_ = 0;
+  double step_time_ = 0, compute_time_ = 0;
   bool untimed_ = false;
   std::optional<FormedGraph> formed_;  // when all dims have values
   Report report_;

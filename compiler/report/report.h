@@ -79,7 +79,8 @@ struct DeviceReport {
   Device device;
   double peak_flops = 0;  // for contractions in the program's precision
   std::optional<double> step_time_s, mfu_at_bound;
-  std::optional<bool> fits;  // peak_training against memory
+  double compute_time_s = 0;  // of the step's time: ops that their FLOPs bound, the others being bound by memory
+  std::optional<bool> fits;   // peak_training against memory
 };
 
 struct TrainingReport {

@@ -31,11 +31,41 @@ std::string what(const Node& node) {
   return text + std::string(to_string(node.op));
 }
 
+std::vector<std::string> summary_lines(const Report& r) {
+  const bool trains = !is_zero(r.backward.total);
+  const char* run = trains ? "step" : "run";
+  const Amount& peak = trains ? r.memory.peak_training : r.memory.peak_inference;
+  const std::string parameters = r.parameter_count.value ? digits(r.parameter_count) : r.parameter_count.formula.str();
+  std::vector<std::string> lines{fmt::format("{}: {} parameters, ", r.model.empty() ? "program" : r.model, parameters)};
+  if (!r.step.value || !peak.value) {
+    std::string unset;
+    for (Name name : r.free_dims) unset += fmt::format(" -D {}=...", name.str());
+    lines[0] += fmt::format("{} FLOPs a {}", r.step.value ? count_text(r.step) : r.step.formula.str(), run);
+    lines.push_back(unset.empty() ? "no peak memory and no time: the sizes are too large for any machine"
+                                  : "peak memory and time need a value for every dim: give" + unset);
+    return lines;
+  }
+  lines[0] += fmt::format("{} FLOPs a {}, {} at the peak", count_text(r.step), run, bytes_text(peak));
+  if (!r.device) {
+    lines.emplace_back("no time is predicted without --device");
+  } else if (!r.device->step_time_s) {
+    lines.push_back(fmt::format("no time is predicted: {} has no peak for some of the dtypes", r.device->device.name));
+  } else {
+    const double time = *r.device->step_time_s, compute = r.device->compute_time_s;
+    lines.push_back(fmt::format("{} predicted for a {} on {}, {} of it bound by {} (each op at its roofline, nothing fused)",
+                                human_seconds(time), run, r.device->device.name,
+                                percent(time > 0 ? std::max(compute, time - compute) / time : 0),
+                                2 * compute > time ? "compute" : "memory"));
+  }
+  return lines;
+}
+
 class Renderer {
  public:
   Renderer(const Report& report, const Graph& graph, TextStyle style) : r_(report), graph_(graph), style_(style), w_(style) {}
 
   std::string run() {
+    for (const std::string& line : summary_lines(r_)) w_.line(line);
     title();
     parameters();
     flops();
@@ -252,8 +282,7 @@ class Renderer {
     w_.heading("On " + d.device.name, d.device.description);
     w_.line(fmt::format("  peak {}FLOP/s, {}B/s, {} GB", human_count(d.peak_flops), human_count(d.device.bandwidth),
                         d.device.memory_bytes / 1e9));
-    if (d.step_time_s)
-      w_.line(fmt::format("  one step takes at least {} (each op at its roofline, nothing fused)", human_seconds(*d.step_time_s)));
+    if (d.step_time_s) w_.line(fmt::format("  one step takes {} (each op at its roofline, nothing fused)", human_seconds(*d.step_time_s)));
     if (d.mfu_at_bound) w_.line(fmt::format("  MFU at that bound {}", percent(*d.mfu_at_bound)));
     if (d.fits) w_.line(*d.fits ? "  the training step fits its memory" : "  the training step does not fit its memory");
   }
@@ -292,6 +321,12 @@ class Renderer {
 };
 
 }  // namespace
+
+std::string render_summary(const Report& report) {
+  std::string text;
+  for (const std::string& line : summary_lines(report)) text += line + "\n";
+  return text;
+}
 
 std::string render_text(const Report& report, const Graph& graph, TextStyle style) { return Renderer(report, graph, style).run(); }
 

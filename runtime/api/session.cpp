@@ -130,7 +130,13 @@ LoadedWeights Session::load(const std::string& path, const std::string& names) {
 }
 
 void Session::save(const std::string& path, Saved what) const {
-  guarded([&] { save_weights(path, program_.rep().info, rep(), what); });
+  guarded([&] {
+    const ProgramInfo& info = program_.rep().info;
+    std::vector<std::string> states;
+    if (what == Saved::params_and_states)
+      for (const TensorInfo& state : info.states) states.push_back(state.name);
+    save_weights(path, info, rep(), states);
+  });
 }
 
 void Session::save_checkpoint(const std::string& folder, int keep) const {

@@ -61,17 +61,16 @@ LoadedWeights load_weights(const std::string& path, const NameMap& names, const 
   return result;
 }
 
-void save_weights(const std::string& path, const ProgramInfo& info, const SessionRep& session, Saved what) {
+void save_weights(const std::string& path, const ProgramInfo& info, const SessionRep& session, const std::vector<std::string>& states) {
+  const std::unordered_set<std::string> wanted(states.begin(), states.end());
   std::vector<SafetensorsItem> items;
-  const auto add = [&](SourceKind kind) {
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
     for (uint32_t i = 0; i < sources_of(info, kind).size(); ++i) {
       const TensorInfo& tensor = sources_of(info, kind)[i];
+      if (kind == SourceKind::state && !wanted.contains(tensor.name)) continue;
       const auto* at = static_cast<const std::byte*>(session.memory({kind, i}));
       items.push_back({tensor.name, tensor.dtype, tensor.shape, {at, static_cast<size_t>(tensor.bytes())}});
     }
-  };
-  add(SourceKind::param);
-  if (what == Saved::params_and_states) add(SourceKind::state);
   write_safetensors(path, std::move(items));
 }
 

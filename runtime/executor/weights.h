@@ -9,6 +9,7 @@ namespace einc {
 
 // Sets what the file holds, by path or as `names` says, once all of it is known to fit. Throws RuntimeFailure: data or resource.
 LoadedWeights load_weights(const std::string& path, const NameMap& names, const ProgramInfo& info, SessionRep& session);
-void save_weights(const std::string& path, const ProgramInfo& info, const SessionRep& session, Saved what);
+// All params, and the states of these paths.
+void save_weights(const std::string& path, const ProgramInfo& info, const SessionRep& session, const std::vector<std::string>& states);
 
 }  // namespace einc

@@ -1,0 +1,200 @@
+// What the command line answers to wrong usage, and what it shows unasked, through the real binary.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/run_einc.h"
+
+namespace einc::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / fmt::format("einc_command_line_{}", getpid())) { fs::create_directories(path_); }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string at(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, std::string_view text) const {
+    std::ofstream(at(name), std::ios::binary) << text;
+    return at(name);
+  }
+
+ private:
+  fs::path path_;
+};
+
+// Status 2, nothing on standard output, and these words in a short message that says who speaks.
+void check_usage(const std::vector<std::string>& arguments, const std::string& said) {
+  const Ran ran = run_einc(arguments);
+  CAPTURE(arguments);
+  INFO(ran.errors);
+  CHECK(ran.status == 2);
+  CHECK(ran.output.empty());
+  CHECK(ran.errors.starts_with("einc"));
+  CHECK(ran.errors.find(said) != std::string::npos);
+  CHECK(ran.errors.find('\x1b') == std::string::npos);
+  CHECK(ran.errors.size() < 600);
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("near names of commands, options, values, devices and dims") {
+  const std::string file = "examples/two_layer.ein";
+  check_usage({"trian", file}, "no command `trian`, and no file of that name; did you mean `train`?");
+  check_usage({"ESTIMATE"}, "did you mean `estimate`?");
+  check_usage({file, "--raport"}, "einc: no option `--raport`; did you mean `--report`?");
+  check_usage({file, "--Report"}, "did you mean `--report`?");
+  check_usage({"train", file, "--step", "10"}, "einc: no option `--step`; did you mean `--steps`?");
+  check_usage({"run", file, "--wieghts=w.npz"}, "no option `--wieghts`; did you mean `--weights`?");
+  check_usage({"train", file}, "einc: --steps is required");
+  check_usage({file, "--emit=grpah"}, "did you mean `graph`?");
+  check_usage({file, "--emit=\x1b[31m"}, "found `\\x1b[31m`");
+  check_usage({file, "--fit=bath", "--device=h200"}, "did you mean `batch`?");
+  check_usage({file, "--report", "--device=H200"}, "did you mean h200");
+  check_usage({file, "other.ein"}, "einc: `other.ein` is one argument too many");
+}
+
+TEST_CASE("numbers out of range are told shortly") {
+  const std::string file = "examples/two_layer.ein";
+  check_usage({"train", file, "--steps", "-1"}, "--steps takes a whole number from 0 to 2^62; found `-1`");
+  check_usage({"train", file, "--steps", "18446744073709551616"}, "--steps takes a whole number");
+  check_usage({file, "--report", "--device=h200", "--tokens", "15X"}, "--tokens takes a positive number such as 15e12 or 15T; found `15X`");
+  check_usage({file, "--report", "--device=h200", "--tokens=1e12", "--devices=nan"}, "--devices takes a whole number");
+  check_usage({file, "--report", "--device=h200", "--tokens=1e12", "--mfu=1.5"}, "--mfu takes a number from");
+  check_usage({"bench", file, "--steps", "0"}, "--steps takes a whole number from 1");
+}
+
+TEST_CASE("one answer a call") {
+  const std::string file = "examples/two_layer.ein";
+  check_usage({file, "--report", "--emit=graph"}, "--report and --emit=graph are two answers");
+  check_usage({file, "--report", "-o", "out.html"}, "-o out.html names what --emit=obj");
+}
+
+TEST_CASE("a file alone gives its summary in two lines") {
+  const Ran ran = run_einc({"examples/two_layer.ein", "--device=h200"});
+  INFO(ran.output);
+  CHECK(ran.status == 0);
+  CHECK(std::count(ran.output.begin(), ran.output.end(), '\n') == 2);
+  CHECK(holds(ran.output, "81,920 parameters, "));
+  CHECK(holds(ran.output, " FLOPs a step, "));
+  CHECK(holds(ran.output, " at the peak\n"));
+  CHECK(holds(ran.output, " predicted for a step on h200, "));
+  CHECK(holds(ran.output, " of it bound by "));
+  const Ran report = run_einc({"examples/two_layer.ein", "--device=h200", "--report"});
+  CHECK(report.output.starts_with(ran.output));
+  const Ran alone = run_einc({"examples/two_layer.ein"});
+  CHECK(holds(alone.output, " on cpu, "));
+
+  const Folder folder;
+  const Ran free = run_einc({folder.write("free.ein", "dim n\ninput x: [n]\noutput y = x * x\n")});
+  CHECK(free.status == 0);
+  CHECK(holds(free.output, "give -D n=..."));
+}
+
+TEST_CASE("estimates that cannot be") {
+  const std::vector<std::string> run{"estimate", "--params", "7B", "--tokens", "2T", "--device=h100-sxm"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = run;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Ran suffixed = run_einc(run), plain = run_einc({"estimate", "--params", "7e9", "--tokens", "2e12", "--device=h100-sxm"});
+  CHECK(suffixed.status == 0);
+  CHECK(suffixed.output == plain.output);
+  check_usage(with({"--devices", "2.5"}), "--devices takes a whole number");
+  check_usage(with({"--mfu", "nan"}), "--mfu takes a positive number");
+  check_usage(with({"--mfu", "1.5"}), "--mfu is a fraction of the device's peak");
+  check_usage({"estimate", "--params", "inf"}, "--params takes a positive number");
+  check_usage({"estimate", "--params", "7B", "--tokens", "2T", "--device=a100-80gb", "--precision=fp8"}, "a100-80gb has no fp8");
+  check_usage({"estimate", "--layers=2", "--embed=64", "--heads=4", "--kv-heads=8"}, "--kv-heads 8 do not divide --heads 4");
+  check_usage({"estimate", "--layers=2", "--embed=64", "--experts=4", "--used-experts=8"}, "--used-experts 8 are more than --experts 4");
+  const Ran fast = run_einc({"estimate", "--params=7B", "--tokens=2T", "--device=h100-sxm", "--flops=1e18", "--seconds=1"});
+  CHECK(fast.status == 0);
+  CHECK(holds(fast.output, "warning: a utilisation above 1"));
+  const Ran grouped = run_einc({"estimate", "--layers=2", "--embed=64", "--heads=4", "--kv-heads=2", "--seq=8", "--vocab=10"});
+  CHECK(grouped.status == 0);
+  CHECK(holds(grouped.output, "warning: the rules are those of multi-head attention"));
+}
+
+TEST_CASE("gradcheck samples a large model and says so") {
+  const Ran ran = run_einc({"gradcheck", "examples/mlp.ein", "-D", "batch=8", "-D", "hidden=16", "--max-elements", "6"});
+  INFO(ran.output);
+  CHECK(ran.status == 0);
+  CHECK(holds(ran.output, "6 of 12730 elements, drawn with --seed 0"));
+  CHECK(ran.errors.empty());
+  const Ran again = run_einc({"gradcheck", "examples/mlp.ein", "-D", "batch=8", "-D", "hidden=16", "--max-elements", "6"});
+  CHECK(again.output == ran.output);
+}
+
+TEST_CASE("integers that bench makes up lie within all that they index") {
+  const Folder folder;
+  const std::string head = "dim n = 64\n";
+  for (const std::string body : {
+           // Segments of two kinds beside tokens of many, as in BERT.
+           "input t: i32[n]\ninput s: i32[n]\nparam a: [v=1000 d=8] ~ normal(std=1)\nparam b: [k=2 d=8] ~ normal(std=1)\n"
+           "loss = mean((a[v=t] + b[k=s])^2)\n",
+           // One input that indexes two tables, behind a view and arithmetic.
+           "input t: i32[n]\nparam a: [v=50 d=8] ~ normal(std=1)\nparam b: [k=7 d=8] ~ normal(std=1)\n"
+           "loss = mean((a[v=t * 2 + 3] + b[k=t - 1])^2)\n",
+       }) {
+    CAPTURE(body);
+    const std::string file = folder.write("index.ein", head + body + "minimize loss using sgd(lr = 0.1)\n");
+    const Ran ran = run_einc({"bench", file, "--steps=1", "--json"});
+    INFO(ran.errors);
+    CHECK(ran.status == 0);
+  }
+}
+
+TEST_CASE("running statistics are saved with the weights, caches are not") {
+  const Folder folder;
+  const std::string file = folder.write("statistics.ein",
+                                        "dim batch = 4, features = 3, width = 5\n"
+                                        "input x: f32[batch features]\n"
+                                        "param w: [features width] ~ normal(std = 1)\n"
+                                        "state average: [width] ~ zeros\n"
+                                        "state cache: [batch width] ~ zeros\n"
+                                        "h = einsum(x, w, \"batch features, features width -> batch width\")\n"
+                                        "average <- 0.5 * average + 0.5 * mean(h, batch)\n"
+                                        "cache <- h\n"
+                                        "output y = h - average + cache\n"
+                                        "loss = mean(h^2)\n"
+                                        "minimize loss using sgd(lr = 0.1)\n");
+  std::string rows = "\x93NUMPY";
+  rows += std::string("\x01\x00", 2);
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (8, 3), }";
+  header.resize(117, ' ');
+  header += '\n';
+  rows += static_cast<char>(header.size());
+  rows += '\0';
+  rows += header;
+  for (int i = 0; i < 24; ++i) {
+    const float value = static_cast<float>(i % 5) - 1.5F;
+    rows.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  const std::string data = folder.write("x.npy", rows), weights = folder.at("w.safetensors");
+  const Ran trained = run_einc({"train", file, "--data", "x=" + data, "--steps=3", "--save", weights, "--quiet"});
+  INFO(trained.errors);
+  REQUIRE(trained.status == 0);
+  std::ifstream in(weights, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  CHECK(holds(text, "\"average\""));
+  CHECK(holds(text, "\"w\""));
+  CHECK(!holds(text, "\"cache\""));
+  const Ran more = run_einc(
+      {"train", file, "--data", "x=" + data, "--steps=0", "--weights", weights, "--save", folder.at("same.safetensors"), "--quiet"});
+  CHECK(more.status == 0);
+  CHECK(more.errors.empty());
+  std::ifstream same_in(folder.at("same.safetensors"), std::ios::binary);
+  CHECK(std::string((std::istreambuf_iterator<char>(same_in)), {}) == text);
+}
+
+}  // namespace einc::test
