@@ -16,7 +16,7 @@ struct GradientCheckOptions {
   int64_t max_elements = INT64_MAX;  // of all params together, but one of each at least
   double relative_step = 1e-4;       // times max(1, |value|)
   // Told before each element: how many are done, of how many, and the param at hand.
-  std::function<void(int64_t done, int64_t all, Name param)> progress;
+  std::function<void(int64_t done, int64_t all, Name param)> progress = {};
 };
 // How often the loss is computed for each element.
 inline constexpr int64_t kLossesPerElement = 6;
