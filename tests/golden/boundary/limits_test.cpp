@@ -76,7 +76,7 @@ TEST_CASE("numbers out of range: a short message, and no word of the user's reac
   for (const char* steps : {"-1", "18446744073709551616", "1000000000001", "1e3", "nan", "\x1b[31m"}) {
     const Ran ran = run_einc(model.train({"--steps", steps}));
     CHECK(ran.status == 2);
-    CHECK_MESSAGE(ran.errors.find("a whole number from 0 to 1000000000000 is wanted, not ") != std::string::npos, ran.errors);
+    CHECK_MESSAGE(ran.errors.find("--steps takes a whole number from 0 to 1000000000000; found ") != std::string::npos, ran.errors);
     CHECK(ran.errors.size() < 200);
     CHECK(ran.errors.find('\x1b') == std::string::npos);
   }

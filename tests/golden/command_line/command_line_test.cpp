@@ -65,7 +65,7 @@ TEST_CASE("near names of commands, options, values, devices and dims") {
 
 TEST_CASE("numbers out of range are told shortly") {
   const std::string file = "examples/two_layer.ein";
-  check_usage({"train", file, "--steps", "-1"}, "--steps takes a whole number from 0 to 2^62; found `-1`");
+  check_usage({"train", file, "--steps", "-1"}, "--steps takes a whole number from 0 to 1000000000000; found `-1`");
   check_usage({"train", file, "--steps", "18446744073709551616"}, "--steps takes a whole number");
   check_usage({file, "--report", "--device=h200", "--tokens", "15X"}, "--tokens takes a positive number such as 15e12 or 15T; found `15X`");
   check_usage({file, "--report", "--device=h200", "--tokens=1e12", "--devices=nan"}, "--devices takes a whole number");
