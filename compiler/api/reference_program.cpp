@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "compiler/api/compile_program.h"
+#include "compiler/api/reference_fault.h"
 #include "compiler/ir/interpret.h"
 #include "runtime/base/failure.h"
 
@@ -22,41 +21,19 @@ class ReferenceRunner : public Runner {
 
   void bind(Source source, void* memory) override { memory_[static_cast<size_t>(source.kind)][source.index] = memory; }
 
-  void run(Part part, uint64_t seed, uint64_t step) override { keep(part, compute(part, seed, step, {})); }
-
   NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
     const InterpretResult result = compute(part, seed, step, {});
-    loss_[part] = to_host(*result.loss);
-    if (!std::isfinite(result.loss->reals.front())) return NonFinite::loss;
-    for (const uint32_t norm : norms_of(part))
-      if (is_faulty(result.outputs[norm].second)) return NonFinite::gradient;
-    keep(part, result);
-    return NonFinite::nothing;
+    if (part != Part::forward) loss_[part] = to_host(*result.loss);
+    const NonFinite fault = fault_of(part, result).means;
+    if (fault == NonFinite::nothing) keep(part, result);
+    return fault;
   }
 
-  // Goes back from it over nodes that are not finite.
-  std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override {
-    const Graph& graph = *graphs_.parts[part];
-    NodeId fault = graph.loss;
-    if (what == NonFinite::gradient) {
-      const InterpretResult result = compute(part, seed, step, {});
-      for (const uint32_t norm : norms_of(part))
-        if (is_faulty(result.outputs[norm].second)) fault = graph.outputs[norm].node;
-    }
-    for (;;) {
-      const auto& operands = graph[fault].operands;
-      const InterpretResult result = compute(part, seed, step, {operands.begin(), operands.end()});
-      size_t k = 0;
-      while (k < operands.size() && !is_faulty(result.watched[k])) ++k;
-      if (k == operands.size()) break;
-      fault = operands[k];
-    }
-    const Origin& origin = graph[fault].origin;
-    const std::string place = origin.location.line > 0
-                                  ? fmt::format(" ({}:{}:{})", origin.location.file.str(), origin.location.line, origin.location.column)
-                                  : "";
-    return fmt::format("'{}{}{}'{} is the first tensor that is not finite", origin.module.str(), origin.module.empty() ? "" : " ",
-                       origin.label.empty() ? to_string(graph[fault].op) : origin.label.str(), place);
+  std::string find_fault(Part part, NonFinite, uint64_t seed, uint64_t step) override {
+    const ReferenceFault fault = fault_of(part, compute(part, seed, step, {}));
+    if (fault.means == NonFinite::nothing) return "";
+    return trace_fault(*graphs_.parts[part], fault.node,
+                       [&](std::vector<NodeId> watch) { return compute(part, seed, step, std::move(watch)); });
   }
 
   TensorView output(uint32_t index) const override { return view(outputs_[index]); }
@@ -70,12 +47,8 @@ class ReferenceRunner : public Runner {
  private:
   static constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
 
-  std::vector<uint32_t> norms_of(Part part) const { return part == Part::training ? gradient_norms(info_) : std::vector<uint32_t>(); }
-
-  // A mask's -inf is none.
-  static bool is_faulty(const Tensor& tensor) {
-    return std::any_of(tensor.reals.begin(), tensor.reals.end(),
-                       [](double x) { return std::isnan(x) || x == std::numeric_limits<double>::infinity(); });
+  ReferenceFault fault_of(Part part, const InterpretResult& result) const {
+    return reference_fault(*graphs_.parts[part], result, values(SourceKind::param), values(SourceKind::state));
   }
 
   InterpretResult compute(Part part, uint64_t seed, uint64_t step, std::vector<NodeId> watch) const {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <thread>
 
+#include "compiler/api/reference_fault.h"
 #include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
@@ -14,8 +16,11 @@
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
 #include "compiler/pipeline/pipeline.h"
+#include "runtime/base/failure.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/executor/executor.h"
+#include "runtime/executor/find_fault.h"
+#include "runtime/executor/session.h"
 
 namespace einc {
 namespace {
@@ -57,6 +62,11 @@ struct RunValues {
   std::optional<Tensor> loss;
 };
 
+[[noreturn]] void refuse(NonFinite fault, const std::optional<Tensor>& loss, const std::string& where) {
+  const std::string what = loss ? describe(fault, "the loss", loss->reals.front()) : describe(fault, "", 0);
+  throw RuntimeFailure(FailureKind::numeric, what + (where.empty() ? "" : ": " + where));
+}
+
 RunValues run_reference(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
   const Arithmetic arithmetic = request.arithmetic == "f64" ? Arithmetic::exact : Arithmetic::stored;
   TensorMap inputs, params = initial_params(graph, dims, request.seed, arithmetic),
@@ -75,13 +85,20 @@ RunValues run_reference(const RunRequest& request, const Graph& graph, const Bin
   options.arithmetic = arithmetic;
   options.mode = request.mode == "training" ? RunMode::training : RunMode::inference;
   options.seed = request.seed;
-  InterpretResult result = interpret(graph, dims, inputs, params, states, options);
+  const auto run = [&](std::vector<NodeId> watch) {
+    options.watch = std::move(watch);
+    return interpret(graph, dims, inputs, params, states, options);
+  };
+  InterpretResult result = run({});
+  if (const ReferenceFault fault = reference_fault(graph, result, params, states); fault.means != NonFinite::nothing)
+    refuse(fault.means, result.loss, trace_fault(graph, fault.node, run));
   return {std::move(result.outputs), std::move(result.loss)};
 }
 
 // `machine`: an executor of the program, its params and states initialised.
 template <class Machine>
-RunValues run_on(Machine& machine, const BoundGraph& bound, const RunRequest& request, const RunData& data) {
+RunValues run_on(Machine& machine, const std::function<WatchedRun()>& watched, const BoundGraph& bound, const RunRequest& request,
+                 const RunData& data) {
   const Graph& graph = bound.graph;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
@@ -94,11 +111,13 @@ RunValues run_on(Machine& machine, const BoundGraph& bound, const RunRequest& re
                                               : machine.find(BufferRole::state, node.as<StateAttr>().path.str());
     machine.set(static_cast<uint32_t>(buffer), *value);
   }
-  machine.run(request.seed, 0);
   const Executable& program = machine.program();
+  StepGuard guard(program, std::make_shared<SourceBounds>());
+  const NonFinite fault = machine.run_while_finite(request.seed, 0, guard);
   RunValues values;
-  for (const ExecutableOutput& o : program.outputs) values.outputs.emplace_back(Name(o.name), from_host(machine.get(o.buffer)));
   if (program.loss >= 0) values.loss = from_host(machine.get(static_cast<uint32_t>(program.loss)));
+  if (fault != NonFinite::nothing) refuse(fault, values.loss, find_fault(watched(), fault));
+  for (const ExecutableOutput& o : program.outputs) values.outputs.emplace_back(Name(o.name), from_host(machine.get(o.buffer)));
   return values;
 }
 
@@ -114,7 +133,11 @@ RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindin
   const CpuProgram cpu(graph, dims, options);
   Executor executor(cpu.program(), cpu.functions(), threads_of(request));
   executor.initialize(request.seed);
-  return run_on(executor, cpu.lowered().bound, request, data);
+  const auto watched = [&] {
+    return WatchedRun{executor.program(), [&](uint32_t buffer) { return executor.address(buffer); },
+                      [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(request.seed, 0, goes_on); }};
+  };
+  return run_on(executor, watched, cpu.lowered().bound, request, data);
 }
 
 RunValues run_on_gpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
@@ -127,7 +150,18 @@ RunValues run_on_gpu(const RunRequest& request, const Graph& graph, const Bindin
   CudaExecutor executor(program->executable, kernels);
   ThreadPool pool(threads_of(request));
   executor.initialize(pool, request.seed);
-  return run_on(executor, program->bound, request, data);
+  HostArray held;
+  const auto watched = [&] {
+    return WatchedRun{
+        executor.program(),
+        [&](uint32_t buffer) {
+          held = executor.get(buffer);
+          return held.bytes.data();
+        },
+        [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(request.seed, 0, goes_on, CudaExecutor::Products::apart); },
+        program->executable.orders, program->executable.unfinished};
+  };
+  return run_on(executor, watched, program->bound, request, data);
 }
 
 // Outputs may share one file that holds several arrays.

@@ -199,7 +199,7 @@ class Watcher : public TrainingWatcher {
     loss_ += record.loss;
     seconds_ += record.seconds;
     const auto count = static_cast<double>(++count_);
-    const Interval interval{record.step, loss_ / count, seconds_ / count, elapsed(), watched()};
+    const LogInterval interval{record.step, loss_ / count, seconds_ / count, elapsed(), watched()};
     for (const auto& view : views_) view->stepped(interval);
     if (record.step % log_every_ != 0 && record.step != steps_) return;
     for (const auto& view : views_) view->interval(interval);

@@ -67,6 +67,7 @@ std::string emit_kernels(const LoweredGraph& lowered) {
     const GraphKernel& k = lowered.list.kernels[i];
     const uint32_t function = program.launches[i].function;
     text += fmt::format("\nkernel {} = {}: {}\n", i, program.functions[function], program.launches[i].label);
+    if (k.when == LaunchWhen::unbounded) text += "  # only where a bound of an update does not suffice\n";
     for (NodeId id : k.group.members) text += fmt::format("  # {}\n", described(lowered.bound, id, names));
     for (size_t b = 0; b < k.buffers.size(); ++b)
       if (k.buffers[b].valid())

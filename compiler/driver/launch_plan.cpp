@@ -135,6 +135,7 @@ class Plan {
   std::string launch(size_t index) {
     const Launch& l = p_.launches[index];
     std::string text = fmt::format("launch {}: {}{}{}\n", index, l.label, l.location.empty() ? "" : ", ", l.location);
+    if (l.when == LaunchWhen::unbounded) text += "  only where a bound of an update does not suffice\n";
     if (const auto& gemm = executable_.calls[index].gemm) return text + product(*gemm);
     const CudaCall& call = executable_.calls[index];
     if (call.done_before) return text + "  with an earlier one\n";

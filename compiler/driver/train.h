@@ -26,7 +26,7 @@ struct RunFacts {
 };
 
 // The steps since the last one of these.
-struct Interval {
+struct LogInterval {
   uint64_t step = 0;                                    // the last
   double loss = 0;                                      // mean over them
   double seconds = 0;                                   // of a step
@@ -47,8 +47,8 @@ class RunView {
  public:
   virtual ~RunView() = default;
   virtual void begin(const RunFacts& facts, const TrainingPosition& from) = 0;
-  virtual void stepped(const Interval& now) { (void)now; }  // after each step, with the interval's figures so far
-  virtual void interval(const Interval& interval) = 0;
+  virtual void stepped(const LogInterval& now) { (void)now; }  // after each step, with the interval's figures so far
+  virtual void interval(const LogInterval& interval) = 0;
   virtual void evaluated(const EvaluationRecord& record) = 0;
   virtual void failed(const std::string& message) = 0;
   virtual void end(const RunResult& result) = 0;

@@ -50,7 +50,7 @@ class JsonLog : public RunView {
            {"peak_flops", facts.peak_flops > 0 ? Json(facts.peak_flops) : Json()}});
   }
 
-  void interval(const Interval& interval) override {
+  void interval(const LogInterval& interval) override {
     Json line{{"kind", "step"}, {"step", interval.step}, {"loss", interval.loss}};
     for (const auto& [name, value] : interval.watched) line[name] = value;
     line["step_seconds"] = interval.seconds;

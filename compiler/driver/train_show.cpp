@@ -27,7 +27,7 @@ namespace {
 
 std::string bytes_text(int64_t bytes) { return with_prefix(static_cast<double>(bytes), "B"); }
 
-std::string watched_text(const Interval& interval) {
+std::string watched_text(const LogInterval& interval) {
   std::string text;
   for (const auto& [name, value] : interval.watched) {
     const bool rate = name.rfind("learning_rate", 0) == 0;
@@ -76,14 +76,14 @@ class TextView : public RunView {
   std::string mfu_text(double step) const {
     return facts_.peak_flops > 0 ? fmt::format(", MFU {:.1f} %", 100 * facts_.flops / step / facts_.peak_flops) : "";
   }
-  std::string interval_text(const Interval& i) const {
+  std::string interval_text(const LogInterval& i) const {
     return fmt::format("loss {:.4f}{}  {:.3g} ms, {}{}", i.loss, watched_text(i), i.seconds * 1e3,
                        with_prefix(facts_.tokens / i.seconds, "tokens/s"), mfu_text(i.seconds));
   }
   static std::string evaluation_text(const EvaluationRecord& record) {
     return fmt::format("step {}  validation loss {:.4f}{}\n", record.step, record.loss, record.best ? " (best)" : "");
   }
-  std::string left_text(const Interval& i) const {
+  std::string left_text(const LogInterval& i) const {
     const double done = static_cast<double>(i.step - from_.step), left = static_cast<double>(facts_.steps - i.step);
     return duration(i.elapsed / done * left) + " left";
   }
@@ -96,7 +96,7 @@ class TextView : public RunView {
 class PlainLines : public TextView {
  public:
   using TextView::TextView;
-  void interval(const Interval& i) override { say(fmt::format("step {}  {}, {}\n", i.step, interval_text(i), left_text(i))); }
+  void interval(const LogInterval& i) override { say(fmt::format("step {}  {}, {}\n", i.step, interval_text(i), left_text(i))); }
   void evaluated(const EvaluationRecord& record) override { say(evaluation_text(record)); }
 };
 
@@ -104,13 +104,13 @@ class ProgressBar : public TextView {
  public:
   using TextView::TextView;
 
-  void stepped(const Interval& now) override {
+  void stepped(const LogInterval& now) override {
     const auto time = std::chrono::steady_clock::now();
     if (time - drawn_ < std::chrono::milliseconds(100) && now.step != facts_.steps) return;
     drawn_ = time;
     draw(now);
   }
-  void interval(const Interval&) override {}
+  void interval(const LogInterval&) override {}
   void evaluated(const EvaluationRecord& record) override {
     validation_ = fmt::format("  val {:.4f}", record.loss);
     say("\r\x1b[K" + evaluation_text(record));
@@ -123,7 +123,7 @@ class ProgressBar : public TextView {
   }
 
  private:
-  void draw(const Interval& now) {
+  void draw(const LogInterval& now) {
     last_ = now;
     constexpr size_t kCells = 20;
     const auto filled = static_cast<size_t>(static_cast<double>(now.step) / static_cast<double>(facts_.steps) * kCells);
@@ -138,7 +138,7 @@ class ProgressBar : public TextView {
   }
 
   std::chrono::steady_clock::time_point drawn_{};
-  std::optional<Interval> last_;
+  std::optional<LogInterval> last_;
   std::string validation_;
 };
 

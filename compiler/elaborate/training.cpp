@@ -218,7 +218,7 @@ NodeId Training::summed(NodeId param, NodeId gradient) {
   build_.origin.phase = Phase::backward;
   const Name path = e_.graph_[param].as<ParamAttr>().path;
   const Type type = build_.type(param);
-  const NodeId sum = build_.state(StateAttr{Name("optimizer." + path.str() + ".gradient_sum"), Init{}, StateRole::moment}, type);
+  const NodeId sum = build_.state(StateAttr{Name("optimizer." + path.str() + std::string(kGradientSum)), Init{}, StateRole::moment}, type);
   NodeId result = build_.map(MapFn::add, {sum, gradient});
   if (options_.gradients == GradientUse::gather)
     e_.graph_.updates.push_back(Update{sum, result});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/fuse/guard_updates.h"
 #include "compiler/fuse/library_layouts.h"
 #include "compiler/fuse/narrow_products.h"
 #include "compiler/fuse/orient_operands.h"
@@ -104,9 +105,15 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
   std::unique_ptr<const Graph> own = for_library(graph, given, mode, fusion.target);
+  UpdateGuard guard;
+  if (std::optional<GuardedGraph> guarded = guard_updates(bind_for(own ? *own : graph, given, mode), mode))
+    own = std::move(guarded->graph), guard = std::move(guarded->guard);
   const Graph& formed_of = own ? *own : graph;
-  const std::vector<NodeId> roots = roots_of(formed_of, mode);
-  FormedGraph formed{std::move(own), bind_for(formed_of, given, mode), {}, {}, roots};
+  std::vector<NodeId> roots = roots_of(formed_of, mode);
+  const std::vector<NodeId> looked_at = guard.roots();
+  roots.insert(roots.end(), looked_at.begin(), looked_at.end());
+  FormedGraph formed{std::move(own), bind_graph(formed_of, given, needed_by(formed_of, roots, mode)), {}, {}, roots};
+  formed.bound.guard = std::move(guard);
   if (fusion.target.compares_positions) find_one_hot(formed.bound);
   choose_layouts(formed.bound, roots, fusion.target);
   if (fusion.target.pads_rows) pad_rows(formed.bound, roots, fusion.target);

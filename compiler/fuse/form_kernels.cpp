@@ -8,7 +8,6 @@
 #include "compiler/fuse/kernel_cache.h"
 #include "compiler/fuse/value_places.h"
 #include "runtime/base/check.h"
-#include "runtime/base/training_names.h"
 
 namespace einc {
 namespace {
@@ -22,11 +21,13 @@ class Former {
         fusion_(fusion),
         values_(graph, roots),
         checked_(graph.graph.size(), false),
-        trained_(graph.graph.size(), false),
         is_new_value_(graph.graph.size(), false),
         updated_by_(graph.graph.size()),
         group_of_(graph.graph.size(), kNoGroup) {
-    find_checked();
+    for (const UpdateGuard::Check& check : graph.guard.checks)
+      if (check.number != graph.guard.verdict) checks_.push_back(check.number);
+    checks_.insert(checks_.end(), graph.guard.numbers.begin(), graph.guard.numbers.end());
+    for (NodeId check : checks_) checked_[check.index] = true;
     for (const Update& update : graph.graph.updates) {
       is_new_value_[update.value.index] = true;
       updated_by_[update.target.index] = update.value;
@@ -52,17 +53,6 @@ class Former {
   }
 
  private:
-  // Where the loss or a gradient's norm is not finite, a step ends before it changes what is trained.
-  void find_checked() {
-    const Graph& graph = graph_.graph;
-    if (graph.loss.valid()) checks_.push_back(graph.loss);
-    for (const Output& output : graph.outputs)
-      if (output.name.str().starts_with(kGradientNorm)) checks_.push_back(output.node);
-    for (NodeId check : checks_) checked_[check.index] = true;
-    for (const Update& update : graph.updates)
-      if (graph_[update.value].origin.phase == Phase::optimizer) trained_[update.value.index] = true;
-  }
-
   void add(NodeId id) {
     std::vector<uint32_t> before;
     std::vector<NodeId> operands;
@@ -73,8 +63,9 @@ class Former {
     });
     const uint32_t own = order_.add(before);
     work_.push_back(rules_.work_of(id));
-    work_.back().checked = checked_[id.index];
-    work_.back().trained = trained_[id.index];
+    work_.back().checked = checked_[id.index] || id == graph_.guard.verdict;
+    work_.back().guarded = graph_.guard.is_guarded(id);
+    work_.back().dry = graph_.guard.is_dry(id);
     group_of_[id.index] = own;
     if (const NodeId base = state_below(id); base.valid()) {
       work_[own].group.base = base;
@@ -147,7 +138,8 @@ class Former {
     work_.push_back(std::move(work));
   }
 
-  // Computed nodes in the graph's order, but that what attention reads comes before it and its nodes are taken at once.
+  // Computed nodes in the graph's order, but that what attention reads comes before it and its nodes are taken at once, and what waits for
+  // checks comes behind them.
   struct Turn {
     NodeId node;
     GraphKernel* attention;
@@ -169,8 +161,9 @@ class Former {
         });
       turns.push_back({id, attention});
     };
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-      if (values_.is_computed(NodeId{i})) visit(visit, NodeId{i});
+    for (const bool guarded : {false, true})
+      for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+        if (values_.is_computed(NodeId{i}) && graph_.guard.is_guarded(NodeId{i}) == guarded) visit(visit, NodeId{i});
     return turns;
   }
 
@@ -214,8 +207,8 @@ class Former {
     GroupWork &into = work_[earlier], &from = work_[later];
     if (std::string refusal = rules_.unsuitable(into, from); !refusal.empty()) return refusal;
     if (order_.lies_between(earlier, later)) return "another kernel must run between them";
-    if ((into.trained || from.trained) && (comes_before_checks(earlier) || comes_before_checks(later)))
-      return "a step whose loss or gradients are not finite ends between them";
+    if ((into.guarded || from.guarded) && (comes_before_checks(earlier) || comes_before_checks(later)))
+      return "a step that would store what is not finite ends between them";
     Group joined = join(into.group, from.group);
     if (meeting == Meeting::in_what_they_read) joined.siblings = true;
     const bool simple = stays_simple(earlier, later);
@@ -275,29 +268,30 @@ class Former {
   }
 
   // What reads an old param or state runs before the kernel that makes the new one, where nothing forbids it, so that the new
-  // value can be written in its place.
+  // value can be written in its place. What a step looks at before it changes anything comes before both.
   void order_updates() {
     for (const Update& update : graph_.graph.updates) {
       if (!values_.is_computed(update.value)) continue;
       const uint32_t maker = group_of_[update.value.index];
-      for (NodeId reader : values_.readers(update.target)) {
-        const uint32_t other = group_of_[reader.index];
-        if (other == maker || order_.precedes(maker, other) || order_.precedes(other, maker)) continue;
-        after_readers_[maker].push_back(other);
-        order_.require(other, maker);
-      }
-      if (trained_[update.value.index]) after_checks(maker);
+      for (NodeId reader : values_.readers(update.target)) run_before(group_of_[reader.index], maker);
+      if (graph_.guard.is_guarded(update.value)) after_checks(maker);
     }
+    for (const auto& [check, value] : graph_.guard.before) run_before(group_of_[check.index], group_of_[value.index]);
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      if (graph_.guard.is_dry(NodeId{i}) && values_.is_computed(NodeId{i})) after_checks(group_of_[i]);
   }
 
-  void after_checks(uint32_t maker) {
-    for (NodeId id : checks_) {
-      if (!values_.is_computed(id)) continue;
-      const uint32_t check = group_of_[id.index];
-      if (check == maker || order_.precedes(maker, check) || order_.precedes(check, maker)) continue;
-      after_readers_[maker].push_back(check);
-      order_.require(check, maker);
-    }
+  void after_checks(uint32_t group) {
+    for (NodeId check : checks_)
+      if (values_.is_computed(check)) run_before(group_of_[check.index], group);
+    const NodeId verdict = graph_.guard.verdict;
+    if (verdict.valid() && !work_[group].dry) run_before(group_of_[verdict.index], group);
+  }
+
+  void run_before(uint32_t first, uint32_t second) {
+    if (first == second || order_.precedes(first, second) || order_.precedes(second, first)) return;
+    after_readers_[second].push_back(first);
+    order_.require(first, second);
   }
 
   // When a kernel is due: with the last of its nodes of the earliest phase. What the optimizer adds to a gradient's kernel does not
@@ -352,7 +346,19 @@ class Former {
   void emit(Group group) {
     find_stored(group);
     for (NodeId id : group.stored) list_.in_memory[id.index] = true;
-    for (GraphKernel& k : cache_.kernels(std::move(group))) list_.kernels.push_back(std::move(k));
+    const LaunchWhen when = when_runs(group);
+    for (GraphKernel& k : cache_.kernels(std::move(group))) {
+      k.when = when;
+      list_.kernels.push_back(std::move(k));
+    }
+  }
+
+  LaunchWhen when_runs(const Group& group) const {
+    const UpdateGuard& guard = graph_.guard;
+    if (guard.is_dry(group.members.front())) return LaunchWhen::unbounded;
+    const bool replaces = std::ranges::any_of(guard.before, [&](const auto& b) { return b.second == group.members.back(); });
+    const bool stores = replaces || std::ranges::any_of(group.stored, [&](NodeId id) { return guard.is_guarded(id); });
+    return stores ? LaunchWhen::checked : LaunchWhen::always;
   }
 
   void emit(GraphKernel attention) {
@@ -363,9 +369,9 @@ class Former {
   const BoundGraph& graph_;
   Fusion fusion_;
   ValuePlaces values_;
-  std::vector<NodeId> checks_;
-  std::vector<bool> checked_, trained_, is_new_value_;  // new: of a param or state
-  std::vector<NodeId> updated_by_;                      // of params and states
+  std::vector<NodeId> checks_;                // come before what is guarded or dry
+  std::vector<bool> checked_, is_new_value_;  // new: of a param or state
+  std::vector<NodeId> updated_by_;            // of params and states
   std::vector<uint32_t> group_of_;
   std::vector<GraphKernel> attentions_;
   std::vector<GroupWork> work_;

@@ -17,7 +17,8 @@ bool reduces(Op op) { return op == Op::reduce || op == Op::arg_reduce || op == O
 
 void GroupWork::take(const GroupWork& other) {
   checked |= other.checked;
-  trained |= other.trained;
+  guarded |= other.guarded;
+  dry |= other.dry;
   for_library |= other.for_library;
   transposes |= other.transposes;
   reduces_rows |= other.reduces_rows;
@@ -65,7 +66,8 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if (a.attention || b.attention) return "attention is a kernel of its own";
   if (a.ordered || b.ordered) return "its loops have an order of their own";
   if (a.goes_with_product || b.goes_with_product) return "a library sums it along with a product";
-  if ((a.checked && b.trained) || (a.trained && b.checked)) return "a step whose loss or gradients are not finite ends between them";
+  if ((a.checked && b.guarded) || (a.guarded && b.checked)) return "a step that would store what is not finite ends between them";
+  if (a.dry != b.dry) return "a run may leave one of them out";
   if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
   if (a.tables && b.largest > a.largest) return "functions of positions are made once";

@@ -13,7 +13,7 @@ struct GroupWork {
   GraphKernel* attention = nullptr;  // already a kernel, joined to no other
   bool simple = false;               // elementwise nodes of one shape that read each other element by element
   // Of the members:
-  bool checked = false, trained = false, ordered = false, for_library = false;
+  bool checked = false, guarded = false, dry = false, ordered = false, for_library = false;
   bool transposes = false, reduces_rows = false, tables = false;
   bool goes_with_product = false;  // a sum that a library makes beside its product
   int contractions = 0, reductions = 0;

@@ -23,6 +23,7 @@ class Assembler {
     for (const BufferPlan::Snapshot& snapshot : plan_.snapshots) add_snapshot(snapshot);
     for (const GraphKernel& k : list_.kernels) add_launch(k);
     add_roots();
+    add_guard();
     program_.memory_bytes = plan_.total_bytes;
     program_.own_bytes = plan_.own_bytes;
     return std::move(program_);
@@ -94,6 +95,7 @@ class Assembler {
 
   void add_launch(const GraphKernel& k) {
     Launch launch;
+    launch.when = k.when;
     for (NodeId id : k.buffers) launch.buffers.push_back(id.valid() ? buffer_of(id) : kNoBuffer);
     for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
@@ -161,6 +163,16 @@ class Assembler {
       const bool there = plan_.holder(u.value) == u.target;
       if (!there) program_.copies.push_back({buffer_of_root(u.value), buffer_of(u.target)});
     }
+  }
+
+  void add_guard() {
+    const UpdateGuard& guard = graph_.guard;
+    for (const UpdateGuard::Check& check : guard.checks) program_.checks.push_back({check.means, buffer_of_root(check.number)});
+    program_.bounds = guard.bounds;
+    for (BoundOp& op : program_.bounds)
+      if (op.fn == BoundFn::number || op.fn == BoundFn::magnitude || op.fn == BoundFn::source) op.buffer = buffer_of(NodeId{op.buffer});
+    for (const UpdateGuard::Bounded& update : guard.bounded)
+      program_.bounded.push_back({buffer_of(update.target), update.bound, buffer_of_root(update.least), buffer_of_root(update.most)});
   }
 
   const BoundGraph& graph_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "compiler/lower/update_guard.h"
 
 namespace einc {
 
@@ -20,6 +21,7 @@ struct BoundGraph {
   std::vector<int64_t> padding{};
   // Per node: a scatter_add of at most one update to a row, which each element makes by asking whether it is the one.
   std::vector<bool> one_hot{};
+  UpdateGuard guard{};  // of the run's updates
 
   const Node& operator[](NodeId id) const { return graph[id]; }
   const Shape& shape(NodeId id) const { return shapes[id.index]; }

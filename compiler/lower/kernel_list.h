@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/lower/kernel.h"
+#include "runtime/program/executable.h"
 
 namespace einc {
 
@@ -29,6 +30,7 @@ struct GraphKernel {
   std::vector<NodeId> sites;             // gather and scatter nodes, per index check
   std::vector<Parts> parts;
   Group group;
+  LaunchWhen when = LaunchWhen::always;
 };
 
 // Why an operand's group and a node were not joined.

@@ -142,6 +142,7 @@ class ReportBuilder {
     Rational executed;
     std::unordered_map<const Kernel*, int64_t> known;
     for (const GraphKernel& k : formed_->list.kernels) {
+      if (k.when == LaunchWhen::unbounded) continue;  // in the first step alone, as a rule
       const auto [flops, fresh] = known.try_emplace(k.kernel.get());
       if (fresh) flops->second = work_of(*k.kernel).flops();
       executed = executed + Rational(flops->second);

@@ -4,8 +4,8 @@
 
 namespace einc {
 
-inline constexpr std::string_view kAddedByTraining = "optimizer.";            // what outputs begin with that are for whoever watches
-inline constexpr std::string_view kGradientNorm = "optimizer.gradient_norm";  // an output; of further groups of params with ".1" and so on
-inline constexpr std::string_view kLossScale = "optimizer.loss_scale";        // a state
+inline constexpr std::string_view kAddedByTraining = "optimizer.";      // what outputs begin with that are for whoever watches
+inline constexpr std::string_view kLossScale = "optimizer.loss_scale";  // a state
+inline constexpr std::string_view kGradientSum = ".gradient_sum";       // what states end with that micro-batches add gradients to
 
 }  // namespace einc

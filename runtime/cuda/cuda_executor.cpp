@@ -28,13 +28,6 @@ bool is_blocking() {
   return value && *value && std::strcmp(value, "0") != 0;
 }
 
-size_t split_of(const Executable& program, const std::vector<CheckedNumber>& checked) {
-  if (checked.empty()) return program.launches.size();
-  size_t split = 0;
-  for (const CheckedNumber& number : checked) split = std::max(split, static_cast<size_t>(number.launch + 1));
-  return split;
-}
-
 CudaPlace own_place(const CudaExecutable& executable) {
   cuda::Gpu::get().make_current();
   return {std::make_shared<OwnedStream>(cuda::make_stream()),
@@ -49,18 +42,13 @@ std::shared_ptr<const DeviceMemory> gemm_workspace(int64_t bytes) {
 }
 
 CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels)
-    : CudaExecutor(executable, kernels, own_place(executable), checked_numbers({}, Part::forward, executable.program)) {
+    : CudaExecutor(executable, kernels, own_place(executable)) {
   for (size_t b = 0; b < addresses_.size(); ++b)
     addresses_[b] = place_.memory->get() + static_cast<uint64_t>(executable.program.buffers[b].offset);
 }
 
-CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place,
-                           std::vector<CheckedNumber> checked)
-    : executable_(executable),
-      kernels_(kernels),
-      checked_(std::move(checked)),
-      split_(split_of(executable.program, checked_)),
-      place_(std::move(place)) {
+CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place)
+    : executable_(executable), kernels_(kernels), place_(std::move(place)) {
   const Executable& program = executable.program;
   EINC_CHECK(executable.calls.size() == program.launches.size(), "{} calls of {} launches", executable.calls.size(),
              program.launches.size());
@@ -71,9 +59,10 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
     first_key_.push_back(keys_);
     keys_ += launch.streams.size();
   }
+  find_segments();
   const size_t key_bytes = keys_ * sizeof(uint64_t);
   control_ = cuda::allocate(static_cast<int64_t>(sizeof(Control) + key_bytes), "the numbers of a step");
-  staged_ = cuda::allocate_host(static_cast<int64_t>(sizeof(Staged) + checked_.size() * sizeof(uint64_t) + key_bytes));
+  staged_ = cuda::allocate_host(static_cast<int64_t>(sizeof(Staged) + number_of_.size() * sizeof(uint64_t) + key_bytes));
   new (staged_.get()) Staged;
 }
 
@@ -82,6 +71,45 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
 CudaExecutor::~CudaExecutor() {
   cuda::Gpu::enter();
   cuda::driver().cuStreamSynchronize(stream());
+}
+
+// A look at numbers comes before a launch that stores once they are as they must be, and before those for unbounded updates.
+void CudaExecutor::find_segments() {
+  const std::vector<Launch>& launches = program().launches;
+  const std::vector<CheckedNumber> checks = checked_numbers(program());
+  size_t begin = 0;
+  for (size_t l = 0; l < launches.size(); ++l) {
+    const bool unbounded = launches[l].when == LaunchWhen::unbounded && !unbounded_;
+    const bool looks = launches[l].when == LaunchWhen::checked &&
+                       std::ranges::any_of(checks, [&](const CheckedNumber& check) { return is_made_within(check, begin, l); });
+    if (unbounded) unbounded_ = l;
+    if (!unbounded && !looks) continue;
+    add_segment(begin, l, checks);
+    begin = l;
+  }
+  add_segment(begin, launches.size(), checks);
+}
+
+// By a segment with these launches.
+bool CudaExecutor::is_made_within(const CheckedNumber& check, size_t begin, size_t end) const {
+  return check.launch >= static_cast<int64_t>(begin) && check.launch < static_cast<int64_t>(end) &&
+         program().launches[static_cast<size_t>(check.launch)].when != LaunchWhen::unbounded;
+}
+
+// Numbers that checks and bounds are made of, when they are there; the loss whenever somebody waits.
+void CudaExecutor::add_segment(size_t begin, size_t end, const std::vector<CheckedNumber>& checks) {
+  Segment segment;
+  segment.begin = begin, segment.end = end;
+  const auto add = [&](uint32_t buffer) {
+    number_of_.try_emplace(buffer, number_of_.size());
+    if (std::ranges::find(segment.numbers, buffer) == segment.numbers.end()) segment.numbers.push_back(buffer);
+  };
+  if (program().loss >= 0) add(static_cast<uint32_t>(program().loss));
+  for (const CheckedNumber& check : checks)
+    if (is_made_within(check, begin, end)) add(check.buffer), segment.checked = true;
+  for (const BoundOp& op : program().bounds)
+    if (unbounded_ == end && (op.fn == BoundFn::number || op.fn == BoundFn::magnitude)) add(op.buffer);
+  segments_.push_back(std::move(segment));
 }
 
 int CudaExecutor::find(BufferRole role, const std::string& name) const {
@@ -93,8 +121,7 @@ int CudaExecutor::find(BufferRole role, const std::string& name) const {
 
 void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
   if (std::exchange(addresses_[buffer], memory) != memory) {
-    graphs_ = {};
-    ran_ = {};
+    for (Segment& segment : segments_) segment.ran = false, segment.graph = {};
     gemms_.clear();
     together_.clear();
     part_of_.clear();
@@ -143,30 +170,28 @@ void CudaExecutor::check_fault(Control& control) {
   if (fault.launch >= 0) throw_index_fault(program(), fault);
 }
 
-HostArray CudaExecutor::number(size_t i) const {
-  const ExecutableBuffer& b = program().buffers[checked_[i].buffer];
-  return {b.dtype, b.shape, std::vector<std::byte>(staged_number(i), staged_number(i) + b.bytes)};
+HostArray CudaExecutor::number(uint32_t buffer) const {
+  const ExecutableBuffer& b = program().buffers[buffer];
+  const std::byte* at = staged_number(number_of_.at(buffer));
+  return {b.dtype, b.shape, std::vector<std::byte>(at, at + b.bytes)};
 }
 
-HostArray CudaExecutor::loss() const { return number(0); }
+HostArray CudaExecutor::loss() const { return number(static_cast<uint32_t>(program().loss)); }
 
-NonFinite CudaExecutor::not_finite() const {
-  for (size_t i = 0; i < checked_.size(); ++i) {
-    const HostArray value = number(i);
-    if (!std::isfinite(TensorView(value.dtype, value.shape, value.bytes.data()).to_doubles()[0])) return checked_[i].means;
-  }
-  return NonFinite::nothing;
+double CudaExecutor::read(uint32_t buffer) {
+  const HostArray value = number_of_.count(buffer) > 0 ? number(buffer) : get(buffer);
+  return TensorView(value.dtype, value.shape, value.bytes.data()).to_doubles().front();
 }
 
 void CudaExecutor::read_control(Control& to) { EINC_CUDA(cuMemcpyDtoHAsync_v2, &to, control_.get(), sizeof(Control), stream()); }
 
-void CudaExecutor::read_numbers() {
-  for (size_t i = 0; i < checked_.size(); ++i)
-    EINC_CUDA(cuMemcpyDtoHAsync_v2, staged_number(i), addresses_[checked_[i].buffer],
-              static_cast<size_t>(program().buffers[checked_[i].buffer].bytes), stream());
+void CudaExecutor::read_numbers(const std::vector<uint32_t>& buffers) {
+  for (const uint32_t buffer : buffers)
+    EINC_CUDA(cuMemcpyDtoHAsync_v2, staged_number(number_of_.at(buffer)), addresses_[buffer],
+              static_cast<size_t>(program().buffers[buffer].bytes), stream());
 }
 
-// Before anything of a run is enqueued; what was staged before has been read, since every run waits for its first half.
+// Before anything of a run is enqueued; what was staged before has been read, since every run waits for its first segment.
 void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
   cuda::Gpu::get().make_current();
   staged().before.step = step;
@@ -246,62 +271,70 @@ void CudaExecutor::copy_all(const std::vector<BufferCopy>& copies) {
               static_cast<size_t>(program().buffers[copy.target].bytes), stream());
 }
 
-void CudaExecutor::enqueue(Half half) {
-  if (half == Half::first) {
+void CudaExecutor::enqueue(const Segment& segment) {
+  if (segment.begin == 0) {
     upload_control();
     copy_all(program().snapshots);
-    for (size_t l = 0; l < split_; ++l) launch(l);
-    read_numbers();
-    read_control(staged().at_half);
-  } else {
-    for (size_t l = split_; l < program().launches.size(); ++l) launch(l);
-    copy_all(program().copies);
-    read_control(staged().at_end);
   }
+  for (size_t l = segment.begin; l < segment.end; ++l) {
+    if (program().launches[l].when == LaunchWhen::unbounded) continue;
+    launch(l);
+    if (is_blocking()) cuda::check(cuda::driver().cuStreamSynchronize(stream()), "cuStreamSynchronize", place_of(program().launches[l]));
+  }
+  read_numbers(segment.numbers);
+  read_control(is_last(segment) ? staged().at_end : staged().at_half);
 }
 
 // The first time launch by launch: what the driver and cuBLASLt set up when first asked for something may not be set up during a capture.
-void CudaExecutor::play(Half half) {
-  if (!std::exchange(ran_[static_cast<size_t>(half)], true)) return enqueue(half);
-  cuda::OwnedGraphExec& graph = graphs_[static_cast<size_t>(half)];
-  if (!graph) {
+void CudaExecutor::play(Segment& segment) {
+  if (is_blocking() || !std::exchange(segment.ran, true)) return enqueue(segment);
+  if (!segment.graph) {
     cuda::OwnedGraph captured;
     EINC_CUDA(cuStreamBeginCapture_v2, stream(), cuda::kCaptureThreadLocal);
     try {
-      enqueue(half);
+      enqueue(segment);
     } catch (...) {
       cuda::driver().cuStreamEndCapture(stream(), captured.out());
       throw;
     }
     EINC_CUDA(cuStreamEndCapture, stream(), captured.out());
-    EINC_CUDA(cuGraphInstantiateWithFlags, graph.out(), captured.get(), 0);
+    EINC_CUDA(cuGraphInstantiateWithFlags, segment.graph.out(), captured.get(), 0);
   }
-  EINC_CUDA(cuGraphLaunch, graph.get(), stream());
+  EINC_CUDA(cuGraphLaunch, segment.graph.get(), stream());
+}
+
+void CudaExecutor::run_unbounded() {
+  for (size_t l = *unbounded_; l < program().launches.size(); ++l)
+    if (program().launches[l].when == LaunchWhen::unbounded) launch(l);
+  read_control(staged().at_half);
+  wait();
 }
 
 void CudaExecutor::run(uint64_t seed, uint64_t step) {
-  if (is_blocking()) return run_while(seed, step, [](size_t) { return true; });
   prepare(seed, step);
-  play(Half::first);
-  wait();
-  if (split_ < program().launches.size() || !program().copies.empty()) play(Half::second);
+  for (Segment& segment : segments_) {
+    play(segment);
+    if (!is_last(segment) || segments_.size() == 1) wait();
+  }
+  copy_all(program().copies);
 }
 
-NonFinite CudaExecutor::run_while_finite(uint64_t seed, uint64_t step) {
-  NonFinite fault = NonFinite::nothing;
-  if (is_blocking()) {
-    run_while(seed, step, [&](size_t launch) {
-      if (launch + 1 == split_) fault = not_finite();
-      return fault == NonFinite::nothing;
-    });
-    return fault;
-  }
+NonFinite CudaExecutor::run_while_finite(uint64_t seed, uint64_t step, StepGuard& guard) {
+  const auto reads = [&](uint32_t buffer) { return read(buffer); };
+  guard.begin();
   prepare(seed, step);
-  play(Half::first);
-  wait();
-  fault = not_finite();
-  if (fault == NonFinite::nothing) play(Half::second);
-  return fault;
+  for (Segment& segment : segments_) {
+    play(segment);
+    if (is_last(segment) && segments_.size() > 1 && !segment.checked) break;
+    wait();
+    if (const NonFinite fault = guard.look(segment.end, reads); fault != NonFinite::nothing) return fault;
+    if (unbounded_ != segment.end || guard.is_bounded(reads)) continue;
+    run_unbounded();
+    if (const NonFinite fault = guard.look(program().launches.size(), reads); fault != NonFinite::nothing) return fault;
+  }
+  copy_all(program().copies);
+  guard.end(reads);
+  return NonFinite::nothing;
 }
 
 void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on, Products products) {
@@ -311,7 +344,6 @@ void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<b
   for (size_t l = 0; l < program().launches.size(); ++l) {
     launch(l, products);
     read_control(staged().at_half);
-    if (l + 1 == split_) read_numbers();
     cuda::check(cuda::driver().cuStreamSynchronize(stream()), "cuStreamSynchronize", place_of(program().launches[l]));
     check_fault(staged().at_half);
     if (!goes_on(l)) return;
@@ -327,10 +359,9 @@ std::vector<LaunchSpan> CudaExecutor::run_traced(uint64_t seed, uint64_t step) {
   std::vector<cuda::OwnedEvent> events(program().launches.size() + 1);
   for (size_t l = 0; l < events.size(); ++l) {
     EINC_CUDA(cuEventCreate, events[l].out(), 0);
-    if (l > 0) launch(l - 1);
+    if (l > 0 && program().launches[l - 1].when != LaunchWhen::unbounded) launch(l - 1);
     EINC_CUDA(cuEventRecord, events[l].get(), stream());
   }
-  read_numbers();
   copy_all(program().copies);
   read_control(staged().at_end);
   wait();

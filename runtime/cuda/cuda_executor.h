@@ -1,6 +1,5 @@
 // A program with its memory on the GPU, ready to run. Inputs, params and states lie in its own memory or where they are bound.
 #pragma once
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,7 +14,7 @@
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/gemm.h"
-#include "runtime/executor/checked_numbers.h"
+#include "runtime/executor/step_guard.h"
 #include "runtime/program/kernel_function.h"
 #include "runtime/program/launch_span.h"
 
@@ -47,8 +46,8 @@ class CudaExecutor {
   // In memory of its own, sources included. The executable and its kernels outlive the executor. Throws RuntimeFailure (resource): no GPU,
   // too little memory.
   CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels);
-  // Sources are bound before the first run. `checked`: numbers that must be finite, the loss first.
-  CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place, std::vector<CheckedNumber> checked);
+  // Sources are bound before the first run.
+  CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place);
   ~CudaExecutor();  // waits: copies may be under way from and to its pinned memory
   CudaExecutor(const CudaExecutor&) = delete;
   CudaExecutor& operator=(const CudaExecutor&) = delete;
@@ -62,12 +61,12 @@ class CudaExecutor {
   // Params and states as their initialisers say, made by the processor's threads.
   void initialize(ThreadPool& pool, uint64_t seed);
 
-  // One run. `step` keys the random streams, as does `seed`. What comes after the numbers that are checked may still be under way
-  // afterwards; whoever reads waits. Throws RuntimeFailure: data for an index out of range, resource when the GPU fails.
+  // One run, whatever is stored. `step` keys the random streams, as does `seed`. What comes after the numbers that are looked at may still
+  // be under way afterwards; whoever reads waits. Throws RuntimeFailure: data for an index out of range, resource when the GPU fails.
   void run(uint64_t seed, uint64_t step);
-  // As run, unless a checked number is not finite: nothing after the last of them is run then.
-  NonFinite run_while_finite(uint64_t seed, uint64_t step);
-  // As run, waiting for every launch, as long as `goes_on` says so after it; a failure names the launch. `apart`: what a product's epilogue
+  // As run, but it ends before it stores what is not finite; `guard` is of the same program.
+  NonFinite run_while_finite(uint64_t seed, uint64_t step, StepGuard& guard);
+  // All launches, waiting for each, as long as `goes_on` says so after it; a failure names the launch. `apart`: what a product's epilogue
   // or a plug-in does otherwise is done by launches of their own, so that each leaves its values.
   enum class Products : uint8_t { as_chosen, apart };
   void run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on, Products products = Products::as_chosen);
@@ -99,16 +98,28 @@ class CudaExecutor {
   struct Staged {
     Control before, at_half, at_end;
   };
-  // Up to the last checked number and behind it: each one graph.
-  enum class Half : uint8_t { first, second };
+  // Launches between two looks at the numbers that they have made: one graph. Those for unbounded updates are in none.
+  struct Segment {
+    size_t begin = 0, end = 0;
+    std::vector<uint32_t> numbers{};  // buffers that are read after it
+    bool checked = false;             // some of them are looked at
+    bool ran = false;
+    cuda::OwnedGraphExec graph{};
+  };
 
   Staged& staged() const { return *static_cast<Staged*>(staged_.get()); }
   std::byte* staged_number(size_t i) const { return reinterpret_cast<std::byte*>(&staged() + 1) + i * sizeof(uint64_t); }
-  uint64_t* staged_keys() const { return reinterpret_cast<uint64_t*>(staged_number(checked_.size())); }
+  uint64_t* staged_keys() const { return reinterpret_cast<uint64_t*>(staged_number(number_of_.size())); }
   cuda::Stream stream() const { return place_.stream->get(); }
   void prepare(uint64_t seed, uint64_t step);
-  void play(Half half);
-  void enqueue(Half half);
+  void find_segments();
+  void add_segment(size_t begin, size_t end, const std::vector<CheckedNumber>& checks);
+  bool is_made_within(const CheckedNumber& check, size_t begin, size_t end) const;
+  bool is_last(const Segment& segment) const { return &segment == &segments_.back(); }
+  void play(Segment& segment);
+  void enqueue(const Segment& segment);
+  void run_unbounded();
+  double read(uint32_t buffer);
   void upload_control();
   void upload_tables();
   void launch(size_t index, Products products = Products::as_chosen);
@@ -125,15 +136,15 @@ class CudaExecutor {
   double seconds(const std::function<void()>& work) const;
   void copy_all(const std::vector<BufferCopy>& copies);
   void read_control(Control& to);
-  void read_numbers();
-  NonFinite not_finite() const;
-  HostArray number(size_t i) const;
+  void read_numbers(const std::vector<uint32_t>& buffers);
+  HostArray number(uint32_t buffer) const;
   void check_fault(Control& control);
 
   const CudaExecutable& executable_;
   const CudaKernels& kernels_;
-  const std::vector<CheckedNumber> checked_;
-  const size_t split_;  // first launch of the second half
+  std::vector<Segment> segments_;
+  std::map<uint32_t, size_t> number_of_;  // by buffer: which of the staged numbers it is read to
+  std::optional<size_t> unbounded_;       // the first launch that only unbounded updates need
   CudaPlace place_;
   cuda::DeviceMemory control_;
   cuda::HostMemory staged_;
@@ -144,9 +155,7 @@ class CudaExecutor {
   // Of where the buffers lie now; made anew when one moves.
   cuda::DeviceMemory tables_;                       // of addresses, for functions that read them there
   std::map<size_t, cuda::DevicePointer> table_of_;  // by launch
-  std::array<bool, 2> ran_{};                       // of both halves
-  std::array<cuda::OwnedGraphExec, 2> graphs_;
-  std::map<size_t, cuda::GemmPlan> gemms_;  // by launch
+  std::map<size_t, cuda::GemmPlan> gemms_;          // by launch
   // Of products that are made with their epilogues; and by launch, which of them it is part of.
   std::map<size_t, cuda::GemmPlan> together_;
   std::map<size_t, size_t> part_of_;

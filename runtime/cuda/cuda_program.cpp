@@ -57,6 +57,7 @@ class CudaRunner : public Runner {
   void bind(Source source, void* memory) override {
     cuda::Gpu::get().make_current();
     if (source.kind == SourceKind::input) return inputs_[source.index].set_host(memory);
+    forget(source);
     std::shared_ptr<CudaMirror>& held = mirror(source);
     const int64_t bytes = sources_of(info_, source.kind)[source.index].bytes();
     with_plan([&] { held = CudaMirror::of(static_cast<std::byte*>(memory), bytes); });
@@ -68,25 +69,21 @@ class CudaRunner : public Runner {
     cuda::Gpu::get().make_current();
     if (source.kind != SourceKind::input) mirror(source)->update_host(stream_->get());
   }
+  void forget(Source source) override { known_->erase({role_of(source.kind), sources_of(info_, source.kind)[source.index].name}); }
   void written(Source source) override {
+    forget(source);
     source.kind == SourceKind::input ? inputs_[source.index].written() : mirror(source)->host_wrote();
   }
   void abandon(Source source) override {
     if (source.kind != SourceKind::input) mirror(source)->abandon();
   }
 
-  void run(Part part, uint64_t seed, uint64_t step) override {
-    CudaExecutor& executor = begin(part);
-    executor.run(seed, step);
-    end(part);
-  }
-
   NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
     CudaExecutor& executor = begin(part);
-    const NonFinite fault = executor.run_while_finite(seed, step);
+    const NonFinite fault = executor.run_while_finite(seed, step, guard(part));
     if (fault == NonFinite::nothing)
       end(part);
-    else
+    else if (parts_[part]->program.loss >= 0)
       losses_[part] = executor.loss();
     return fault;
   }
@@ -102,7 +99,7 @@ class CudaRunner : public Runner {
         executor.program(), values,
         [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on, CudaExecutor::Products::apart); },
         parts_[part]->orders, parts_[part]->unfinished};
-    return einc::find_fault(run, checked_numbers(info_, part, executor.program()), what);
+    return einc::find_fault(run, what);
   }
 
   std::string numerics(Part part) override {
@@ -157,11 +154,16 @@ class CudaRunner : public Runner {
         memory = std::make_shared<const cuda::DeviceMemory>(
             cuda::allocate(own_bytes(parts_, part), fmt::format("{}'s own memory", kPartNames[static_cast<size_t>(part)])));
       if (parts_[part]->workspace_bytes > 0 && !workspace_) workspace_ = gemm_workspace(workspace_bytes(parts_));
-      executor = std::make_unique<CudaExecutor>(*parts_[part], *kernels_[part], CudaPlace{stream_, memory, workspace_},
-                                                checked_numbers(info_, part, parts_[part]->program));
+      executor = std::make_unique<CudaExecutor>(*parts_[part], *kernels_[part], CudaPlace{stream_, memory, workspace_});
     });
     each_source([&](Source source) { bind_to(*executor, source); });
     return *executor;
+  }
+
+  StepGuard& guard(Part part) {
+    std::optional<StepGuard>& guard = guards_[part];
+    if (!guard) guard.emplace(parts_[part]->program, known_);
+    return *guard;
   }
 
   // A failure to get memory tells what all of it is for.
@@ -242,6 +244,8 @@ class CudaRunner : public Runner {
   std::unique_ptr<CudaExecutor> executors_[kParts];
   mutable std::map<uint32_t, HostArray> views_[kParts];  // what was read of the last run, by buffer
   PerPart<HostArray> losses_;
+  std::shared_ptr<SourceBounds> known_ = std::make_shared<SourceBounds>();
+  PerPart<StepGuard> guards_;
   Part last_ = Part::forward;
 };
 

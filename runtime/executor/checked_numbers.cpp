@@ -12,12 +12,9 @@ int64_t first_launch(const Executable& program, uint32_t buffer) {
   return -1;
 }
 
-std::vector<CheckedNumber> checked_numbers(const ProgramInfo& info, Part part, const Executable& program) {
+std::vector<CheckedNumber> checked_numbers(const Executable& program) {
   std::vector<CheckedNumber> numbers;
-  const auto check = [&](NonFinite means, uint32_t buffer) { numbers.push_back({means, buffer, first_launch(program, buffer)}); };
-  if (program.loss >= 0) check(NonFinite::loss, static_cast<uint32_t>(program.loss));
-  if (part == Part::training)
-    for (const uint32_t norm : gradient_norms(info)) check(NonFinite::gradient, program.outputs[norm].buffer);
+  for (const FiniteCheck& check : program.checks) numbers.push_back({check.means, check.buffer, first_launch(program, check.buffer)});
   return numbers;
 }
 

@@ -1,8 +1,7 @@
-// Numbers of a run that must be finite for params to change: its loss, and the norms of gradients that are clipped.
+// The numbers that a run looks at before it changes params and states, with the launches that make them.
 #pragma once
 #include <vector>
 
-#include "runtime/executor/session.h"
 #include "runtime/program/executable.h"
 
 namespace einc {
@@ -15,7 +14,6 @@ struct CheckedNumber {
   uint32_t buffer = 0;
   int64_t launch = -1;  // that makes it
 };
-// Of a part of a program; the loss, where there is one, is the first.
-std::vector<CheckedNumber> checked_numbers(const ProgramInfo& info, Part part, const Executable& program);
+std::vector<CheckedNumber> checked_numbers(const Executable& program);
 
 }  // namespace einc

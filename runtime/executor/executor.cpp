@@ -1,5 +1,6 @@
 #include "runtime/executor/executor.h"
 
+#include <einc/tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,7 +104,32 @@ void Executor::launch(size_t index, uint64_t seed, uint64_t step, Wrap wrap) {
 }
 
 void Executor::run(uint64_t seed, uint64_t step) {
-  run_while(seed, step, [](size_t) { return true; });
+  copy_all(program_.snapshots);
+  for (size_t l = 0; l < program_.launches.size(); ++l)
+    if (program_.launches[l].when != LaunchWhen::unbounded) launch(l, seed, step, [](int, const auto& work) { work(); });
+  copy_all(program_.copies);
+}
+
+double Executor::number(uint32_t buffer) const {
+  const ExecutableBuffer& b = program_.buffers[buffer];
+  return TensorView(b.dtype, b.shape, buffers_[buffer]).to_doubles().front();
+}
+
+NonFinite Executor::run_while_finite(uint64_t seed, uint64_t step, StepGuard& guard) {
+  const auto read = [&](uint32_t buffer) { return number(buffer); };
+  guard.begin();
+  copy_all(program_.snapshots);
+  for (size_t l = 0; l < program_.launches.size(); ++l) {
+    const LaunchWhen when = program_.launches[l].when;
+    if (when == LaunchWhen::unbounded && guard.is_bounded(read)) continue;
+    if (when == LaunchWhen::checked)
+      if (const NonFinite fault = guard.look(l, read); fault != NonFinite::nothing) return fault;
+    launch(l, seed, step, [](int, const auto& work) { work(); });
+  }
+  if (const NonFinite fault = guard.look(program_.launches.size(), read); fault != NonFinite::nothing) return fault;
+  copy_all(program_.copies);
+  guard.end(read);
+  return NonFinite::nothing;
 }
 
 bool Executor::run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on) {
@@ -122,12 +148,14 @@ std::vector<LaunchSpan> Executor::run_traced(uint64_t seed, uint64_t step) {
   const auto start = std::chrono::steady_clock::now();
   const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   copy_all(program_.snapshots);
-  for (size_t l = 0; l < program_.launches.size(); ++l)
+  for (size_t l = 0; l < program_.launches.size(); ++l) {
+    if (program_.launches[l].when == LaunchWhen::unbounded) continue;
     launch(l, seed, step, [&](int thread, const auto& work) {
       const double begin = since();
       work();
       spans[l * threads + static_cast<size_t>(thread)] = {static_cast<uint32_t>(l), thread, begin, since()};
     });
+  }
   copy_all(program_.copies);
   std::erase_if(spans, [](const LaunchSpan& span) { return span.end == 0; });  // threads without a part
   return spans;

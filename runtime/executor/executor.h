@@ -10,6 +10,7 @@
 #include "runtime/base/host_array.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/executor/mapping.h"
+#include "runtime/executor/step_guard.h"
 #include "runtime/program/executable.h"
 #include "runtime/program/kernel_function.h"
 #include "runtime/program/launch_span.h"
@@ -47,9 +48,11 @@ class Executor {
   void set(uint32_t buffer, const HostArray& array);         // of the same dtype and shape
   HostArray get(uint32_t buffer) const;
 
-  // One run. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
+  // One run, whatever is stored. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
   void run(uint64_t seed, uint64_t step);
-  // As run, as long as `goes_on` says so after a launch; false when it did not, and values that are stored after the last launch are
+  // As run, but it ends before it stores what is not finite; `guard` is of the same program.
+  NonFinite run_while_finite(uint64_t seed, uint64_t step, StepGuard& guard);
+  // All launches, as long as `goes_on` says so after one; false when it did not, and values that are stored after the last launch are
   // not.
   bool run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on);
   const Executable& program() const { return program_; }
@@ -61,6 +64,7 @@ class Executor {
   // `wrap(thread, work)` calls work.
   template <class Wrap>
   void launch(size_t index, uint64_t seed, uint64_t step, Wrap wrap);
+  double number(uint32_t buffer) const;
   void copy_all(const std::vector<BufferCopy>& copies);
   void report_faults();
 

@@ -165,10 +165,10 @@ class Finder {
 
 std::string find_fault(const WatchedRun& run, uint32_t buffer) { return Finder(run, buffer).run(); }
 
-std::string find_fault(const WatchedRun& run, const std::vector<CheckedNumber>& checked, NonFinite what) {
-  for (const CheckedNumber& number : checked) {
-    if (number.means != what) continue;
-    if (std::string found = find_fault(run, number.buffer); !found.empty()) return found;
+std::string find_fault(const WatchedRun& run, NonFinite what) {
+  for (const FiniteCheck& check : run.program.checks) {
+    if (check.means != what) continue;
+    if (std::string found = find_fault(run, check.buffer); !found.empty()) return found;
   }
   return "";
 }

@@ -26,7 +26,7 @@ struct WatchedRun {
 // a finite result follows from, as a mask's, are no fault. "'scores' of h.0.attn (model.ein:31:12) is the first tensor that holds nan, at
 // [0, 3]"; empty when the buffer's numbers are finite.
 std::string find_fault(const WatchedRun& run, uint32_t buffer);
-// As far as the first number of this meaning that is not finite.
-std::string find_fault(const WatchedRun& run, const std::vector<CheckedNumber>& checked, NonFinite what);
+// As far as the first of the program's checks of this meaning that finds something.
+std::string find_fault(const WatchedRun& run, NonFinite what);
 
 }  // namespace einc

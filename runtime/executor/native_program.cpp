@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
-#include "runtime/executor/checked_numbers.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/find_fault.h"
 
@@ -38,11 +36,12 @@ class NativeRunner : public Runner {
         executors_[p].emplace(part->program, part->functions, pool, Sources::bound);
       else
         executors_[p].emplace(part->program, part->functions, pool, Sources::bound, shared);
-      checked_[p] = checked_numbers(info, p, part->program);
+      guards_[p].emplace(part->program, known_);
     }
   }
 
   void bind(Source source, void* memory) override {
+    forget(source);
     const std::string& name = sources_of(info_, source.kind)[source.index].name;
     for (std::optional<Executor>& executor : executors_) {
       const int buffer = executor ? executor->find(role_of(source.kind), name) : -1;
@@ -50,19 +49,11 @@ class NativeRunner : public Runner {
     }
   }
 
-  void run(Part part, uint64_t seed, uint64_t step) override {
-    executors_[part]->run(seed, step);
-    if (part != Part::evaluation) last_ = part;
-  }
+  void written(Source source) override { forget(source); }
+  void forget(Source source) override { known_->erase({role_of(source.kind), sources_of(info_, source.kind)[source.index].name}); }
 
   NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
-    NonFinite fault = NonFinite::nothing;
-    executors_[part]->run_while(seed, step, [&](size_t launch) {
-      for (const CheckedNumber& checked : *checked_[part])
-        if (checked.launch == static_cast<int64_t>(launch) && !std::isfinite(view(part, checked.buffer).to_doubles()[0]))
-          fault = checked.means;
-      return fault == NonFinite::nothing;
-    });
+    const NonFinite fault = executors_[part]->run_while_finite(seed, step, *guards_[part]);
     if (fault == NonFinite::nothing && part != Part::evaluation) last_ = part;
     return fault;
   }
@@ -71,7 +62,7 @@ class NativeRunner : public Runner {
     Executor& executor = *executors_[part];
     const WatchedRun run{executor.program(), [&](uint32_t buffer) { return executor.address(buffer); },
                          [&](const std::function<bool(size_t)>& goes_on) { executor.run_while(seed, step, goes_on); }};
-    return einc::find_fault(run, *checked_[part], what);
+    return einc::find_fault(run, what);
   }
 
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
@@ -93,7 +84,8 @@ class NativeRunner : public Runner {
   const ProgramInfo& info_;
   const PerPart<NativePart>& parts_;
   PerPart<Executor> executors_;
-  PerPart<std::vector<CheckedNumber>> checked_;
+  std::shared_ptr<SourceBounds> known_ = std::make_shared<SourceBounds>();
+  PerPart<StepGuard> guards_;
   Part last_ = Part::forward;
 };
 

@@ -1,8 +1,12 @@
 #include "runtime/executor/session.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/failure.h"
 #include "runtime/base/training_names.h"
 #include "runtime/executor/dlpack.h"
 #include "runtime/executor/initialize.h"
@@ -24,13 +28,19 @@ int64_t source_bytes(const ProgramInfo& info) {
   return bytes;
 }
 
-std::vector<uint32_t> gradient_norms(const ProgramInfo& info) {
-  std::vector<uint32_t> norms;
-  for (const TensorInfo& state : info.states)
-    if (state.name == kLossScale) return norms;
-  for (uint32_t i = 0; i < info.outputs.size(); ++i)
-    if (info.outputs[i].name.starts_with(kGradientNorm)) norms.push_back(i);
-  return norms;
+std::string describe(NonFinite fault, const std::string& loss_name, double loss) {
+  const std::string finite = loss_name.empty() ? "" : fmt::format("{} is {:.6g}, but ", loss_name, loss);
+  switch (fault) {
+    case NonFinite::nothing:
+      return "";
+    case NonFinite::loss:
+      return fmt::format("{} is {}", loss_name, std::isnan(loss) ? "nan" : loss > 0 ? "inf" : "-inf");
+    case NonFinite::gradient:
+      return finite + "a gradient is not finite";
+    case NonFinite::state:
+      return finite + "a param or state would take a value that is not finite";
+  }
+  return "";
 }
 
 SessionRep::SessionRep(const ProgramRep& program, int threads)
@@ -42,6 +52,7 @@ SessionRep::SessionRep(const ProgramRep& program, int threads)
       runner_->bind({kind, i}, at);
       at += aligned(sources_of(program.info, kind)[i].bytes());
     }
+  shared_.assign(places_.size(), false);
 }
 
 SessionRep::~SessionRep() {
@@ -88,6 +99,7 @@ void SessionRep::bind(Source source, void* memory, DLManagedTensor* owner) {
 
 void SessionRep::share(Source source, SessionRep& other, Source theirs) {
   const Place& there = other.places_[other.slot(theirs)];
+  shared_[slot(source)] = other.shared_[other.slot(theirs)] = true;
   place_at(source, {places_[slot(source)].own, there.memory, there.holder});
 }
 
@@ -120,6 +132,9 @@ void SessionRep::each_of_caller(Visit visit) {
 
 void SessionRep::before_run() {
   each_of_caller([&](Source source) { runner_->written(source); });
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i)
+      if (shared_[slot({kind, i})]) runner_->forget({kind, i});
 }
 
 void SessionRep::after_run() {
@@ -128,8 +143,9 @@ void SessionRep::after_run() {
 
 void SessionRep::run() {
   before_run();
-  runner_->run(Part::forward, seed_, runs_);
+  const NonFinite fault = runner_->run_while_finite(Part::forward, seed_, runs_);
   after_run();
+  if (fault != NonFinite::nothing) refuse(Part::forward, fault);
   ++runs_;
   last_was_step_ = false;
 }
@@ -137,17 +153,30 @@ void SessionRep::run() {
 double SessionRep::evaluate(uint64_t draw) {
   before_run();
   step_stands_ = false;
-  runner_->run(Part::evaluation, seed_, draw);
+  runner_->run_while_finite(Part::evaluation, seed_, draw);
   after_run();
   return runner_->loss(Part::evaluation).to_doubles().front();
 }
 
 void SessionRep::step() {
-  before_run();
-  runner_->run(Part::training, seed_, draws_);
-  after_run();
-  ++draws_;
-  end_step();
+  if (const NonFinite fault = train(Part::training); fault != NonFinite::nothing) refuse(Part::training, fault);
+}
+
+void SessionRep::refuse(Part part, NonFinite fault) {
+  const std::string where = find_fault(part, fault);
+  const std::string what =
+      part == Part::forward ? describe(fault, "", 0) : describe(fault, "the loss", runner_->loss(part).to_doubles().front());
+  throw RuntimeFailure(FailureKind::numeric, what + (where.empty() ? "" : ": " + where));
+}
+
+void SessionRep::clear_sums() {
+  for (uint32_t i = 0; i < program_.info.states.size(); ++i) {
+    if (!program_.info.states[i].name.ends_with(kGradientSum)) continue;
+    const Source source{SourceKind::state, i};
+    runner_->fetch(source);
+    std::memset(places_[slot(source)].memory, 0, static_cast<size_t>(program_.info.states[i].bytes()));
+    runner_->written(source);
+  }
 }
 
 void SessionRep::end_step() {
@@ -159,6 +188,7 @@ NonFinite SessionRep::train(Part part) {
   before_run();
   step_stands_ = false;
   const NonFinite fault = runner_->run_while_finite(part, seed_, draws_);
+  if (fault != NonFinite::nothing) clear_sums();
   after_run();
   if (fault != NonFinite::nothing) return fault;
   ++draws_;

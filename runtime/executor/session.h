@@ -11,15 +11,10 @@
 
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/executor/mapping.h"
+#include "runtime/program/executable.h"
 #include "runtime/program/program_info.h"
 
 namespace einc {
-
-// What of a training run is not finite.
-enum class NonFinite : uint8_t { nothing, loss, gradient };
-
-// Of the gradients that are clipped, by output; none where a loss scale takes care of what is not finite.
-std::vector<uint32_t> gradient_norms(const ProgramInfo& info);
 
 // Runs a program over the memory of a session. Functions throw RuntimeFailure.
 class Runner {
@@ -33,9 +28,9 @@ class Runner {
   virtual void written(Source) {}
   // The source's memory is not read any more: what a run left elsewhere need not come back.
   virtual void abandon(Source) {}
-  // The program has the part.
-  virtual void run(Part part, uint64_t seed, uint64_t step) = 0;
-  // As run of a part that has a loss, unless that or a norm of gradients is not finite: params and moments are as they were then.
+  // Another session may have written there, too.
+  virtual void forget(Source) {}
+  // The program has the part. A run ends before it stores what is not finite; sums of gradients are the exception.
   virtual NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) = 0;
   // Runs the part as far as that and tells what in it is the first that is not finite; empty when nothing is.
   virtual std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) = 0;
@@ -60,6 +55,10 @@ class ProgramRep {
   const ProgramInfo info;
 };
 
+// "the loss is nan", "the loss is 2.5, but a gradient is not finite"; of a run without a loss, whose name is empty then, what a state would
+// take.
+std::string describe(NonFinite fault, const std::string& loss_name, double loss);
+
 // Of inputs, params and states together; the largest number when it does not fit.
 int64_t source_bytes(const ProgramInfo& info);
 
@@ -83,7 +82,7 @@ class SessionRep {
   // The loss without dropout; nothing is updated. `draw` keys what random numbers are left.
   double evaluate(uint64_t draw);
   void step();
-  // A step, or a micro-batch of one before the last. Nothing is trained when something is not finite.
+  // A step, or a micro-batch of one before the last. Nothing is trained when something is not finite, and sums of gradients are zero then.
   NonFinite train(Part part);
   // Of the run that did not train.
   std::string find_fault(Part part, NonFinite what);
@@ -120,6 +119,9 @@ class SessionRep {
   template <class Visit>
   void each_of_caller(Visit visit);
   void end_step();
+  void clear_sums();
+  // Throws RuntimeFailure (numeric), which tells where the fault of a run that stored nothing comes from.
+  [[noreturn]] void refuse(Part part, NonFinite fault);
   // Around every run: what the caller wrote, and what it will read.
   void before_run();
   void after_run();
@@ -128,6 +130,7 @@ class SessionRep {
   std::shared_ptr<ThreadPool> pool_;
   Mapping mapping_;            // of the sources that are not bound elsewhere
   std::vector<Place> places_;  // inputs, params, states
+  std::vector<bool> shared_;   // of places_: other sessions' sources lie there, or this one's in theirs
   std::unique_ptr<Runner> runner_;
   uint64_t seed_ = 0, runs_ = 0, draws_ = 0;
   bool stepped_ = false, step_stands_ = false, last_was_step_ = false;

@@ -7,6 +7,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/init.h"
+#include "runtime/program/update_bounds.h"
 
 namespace einc {
 
@@ -34,7 +35,31 @@ struct SiteInfo {
   std::string location;  // " (model.ein:12:8)"
 };
 
+// What of a run is not finite.
+enum class NonFinite : uint8_t { nothing, loss, gradient, state };
+
+// A number that a run looks at before it changes params or states: a loss and the largest gradient must be finite. Of what a state would
+// take it must not be NaN, which stands for every element that must not be stored.
+struct FiniteCheck {
+  NonFinite means = NonFinite::loss;
+  uint32_t buffer = 0;
+};
+
+// The new value of a param or state, as a bound tells it, and as launches tell it that store nothing else: its least and largest element.
+struct BoundedUpdate {
+  uint32_t target = 0;           // buffer
+  uint32_t bound = 0;            // of Executable::bounds
+  uint32_t least = 0, most = 0;  // buffers of one f64
+};
+
+enum class LaunchWhen : uint8_t {
+  always,
+  unbounded,  // when a bound does not show that what is stored stays finite
+  checked,    // when all numbers that were made before are as they must be
+};
+
 struct Launch {
+  LaunchWhen when = LaunchWhen::always;
   uint32_t function = 0;          // index into Executable::functions
   std::vector<uint32_t> buffers;  // in the order of the kernel's buffers
   std::vector<std::string> streams;
@@ -63,9 +88,12 @@ struct Executable {
   int32_t loss = -1;                        // buffer
   std::vector<BufferCopy> snapshots;        // before the first launch
   std::vector<BufferCopy> copies;           // after the last
-  int64_t memory_bytes = 0;                 // of all buffers together, in whole cache lines
-  int64_t own_bytes = 0;                    // of those but inputs, params and states, which lie behind them
-  int64_t scratch_bytes = 0;                // of each thread, besides
+  std::vector<FiniteCheck> checks;          // in the order in which a fault is told
+  std::vector<BoundOp> bounds;
+  std::vector<BoundedUpdate> bounded;
+  int64_t memory_bytes = 0;   // of all buffers together, in whole cache lines
+  int64_t own_bytes = 0;      // of those but inputs, params and states, which lie behind them
+  int64_t scratch_bytes = 0;  // of each thread, besides
 };
 
 }  // namespace einc

@@ -24,14 +24,31 @@ template <class A>
 void fields(A& a, auto& x) requires requires {
   x.streams;
 }
-{ a(x.function, x.buffers, x.streams, x.sites, x.domain, x.work, x.label, x.location); }
+{ a(x.when, x.function, x.buffers, x.streams, x.sites, x.domain, x.work, x.label, x.location); }
 template <class A>
 void fields(A& a, auto& x) requires requires {
+  x.means;
+}
+{ a(x.means, x.buffer); }
+template <class A>
+void fields(A& a, auto& x) requires requires {
+  x.operands;
+}
+{ a(x.fn, x.dtype, x.operands[0], x.operands[1], x.operands[2], x.value, x.buffer); }
+template <class A>
+void fields(A& a, auto& x) requires requires {
+  x.least;
+}
+{ a(x.target, x.bound, x.least, x.most); }
+template <class A>
+void fields(A& a, auto& x) requires requires {
+  x.name;
   x.buffer;
 }
 { a(x.name, x.buffer); }
 template <class A>
 void fields(A& a, auto& x) requires requires {
+  x.value;
   x.target;
 }
 { a(x.value, x.target); }
@@ -40,8 +57,8 @@ void fields(A& a, auto& x) requires requires {
   x.launches;
 }
 {
-  a(x.buffers, x.functions, x.launches, x.outputs, x.gradients, x.loss, x.snapshots, x.copies, x.memory_bytes, x.own_bytes,
-    x.scratch_bytes);
+  a(x.buffers, x.functions, x.launches, x.outputs, x.gradients, x.loss, x.snapshots, x.copies, x.checks, x.bounds, x.bounded,
+    x.memory_bytes, x.own_bytes, x.scratch_bytes);
 }
 template <class A>
 void fields(A& a, auto& x) requires requires {
@@ -72,8 +89,9 @@ void fields(A& a, auto& x) requires requires {
 }
 { a(x.first, x.second); }
 
-static_assert(sizeof(ExecutableBuffer) == 120 && sizeof(SiteInfo) == 128 && sizeof(Launch) == 160 && sizeof(Executable) == 200 &&
-                  sizeof(ProgramInfo) == 208 && sizeof(TensorInfo) == 88,
+static_assert(sizeof(ExecutableBuffer) == 120 && sizeof(SiteInfo) == 128 && sizeof(Launch) == 160 && sizeof(Executable) == 272 &&
+                  sizeof(FiniteCheck) == 8 && sizeof(BoundOp) == 32 && sizeof(BoundedUpdate) == 16 && sizeof(ProgramInfo) == 208 &&
+                  sizeof(TensorInfo) == 88,
               "a field is new: list it above, and raise kObjectVersion");
 
 template <class T>

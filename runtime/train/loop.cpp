@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 
 namespace einc {
 namespace {
@@ -47,14 +46,8 @@ void Trainer::step(TrainingPosition& position) {
     take(*batches_);
     const NonFinite fault = session_.train(part);
     const double loss = session_.runner().loss(part).to_doubles().front();
-    if (fault == NonFinite::loss)
-      throw NonFiniteStep(fmt::format("the loss of step {} is {}", position.step + 1,
-                                      std::isnan(loss) ? "nan"
-                                      : loss > 0       ? "inf"
-                                                       : "-inf"),
-                          part, fault);
-    if (fault == NonFinite::gradient)
-      throw NonFiniteStep(fmt::format("the loss of step {} is {:.6g}, but a gradient is not finite", position.step + 1, loss), part, fault);
+    if (fault != NonFinite::nothing)
+      throw NonFiniteStep(describe(fault, fmt::format("the loss of step {}", position.step + 1), loss), part, fault);
     sum += loss;
   }
   ++position.step;

@@ -29,7 +29,8 @@ class Joiner {
     std::map<uint32_t, std::vector<uint32_t>> by_function;
     for (uint32_t i = 0; i < program_.launches.size(); ++i) {
       const Launch& launch = program_.launches[i];
-      if (!alone_[i] && !executable_.calls[i].gemm && launch.streams.empty() && launch.sites.empty()) by_function[launch.function].push_back(i);
+      if (!alone_[i] && !executable_.calls[i].gemm && launch.streams.empty() && launch.sites.empty())
+        by_function[launch.function].push_back(i);
     }
     for (const auto& [function, launches] : by_function) {
       size_t leader = 0;
@@ -61,7 +62,7 @@ class Joiner {
   bool may_run_with(uint32_t leader, uint32_t launch) const {
     const CudaCall &first = executable_.calls[leader], &other = executable_.calls[launch];
     if (first.grid.blocks != other.grid.blocks || first.grid.blocks[1] != 1 || first.together.size() + 1 >= kMostTogether) return false;
-    if (updates(leader) != updates(launch)) return false;
+    if (updates(leader) != updates(launch) || program_.launches[leader].when != program_.launches[launch].when) return false;
     for (uint32_t between = leader; between < launch; ++between)
       if (!apart(between, launch)) return false;
     return true;

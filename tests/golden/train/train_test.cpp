@@ -168,7 +168,7 @@ TEST_CASE("a loss that is not finite stops the run with its step and its origin"
   }
 }
 
-TEST_CASE("a gradient that is not finite stops the run at its step, if gradients are clipped") {
+TEST_CASE("a gradient that is not finite stops the run at its step") {
   // `edge` falls by 0.5 a step from 1.5: at the fourth the root is 0, and its slope 0 / 0. A mask's -inf is no fault.
   std::string program(kTokenModel);
   program.replace(program.find("x = dropout"), 0, "param gain: [] ~ ones\nparam edge: [] ~ constant(1.5)\n");
@@ -186,11 +186,6 @@ TEST_CASE("a gradient that is not finite stops the run at its step, if gradients
       INFO(ran.errors);
       CHECK(ran.status == 5);
       const auto losses = model.folder().logged("a.jsonl", "step", "loss");
-      if (clip[0] == '\0') {
-        CHECK(losses.size() == 4);
-        CHECK(ran.errors.find("einc: the loss of step 5 is nan") == 0);
-        continue;
-      }
       CHECK(losses.size() == 3);
       CHECK(ran.errors.find("einc: the loss of step 4 is 2.") == 0);
       CHECK(ran.errors.find(", but a gradient is not finite: '") != std::string::npos);

@@ -15,7 +15,6 @@ namespace einc::test {
 class IdleRunner : public Runner {
  public:
   void bind(Source, void*) override {}
-  void run(Part, uint64_t, uint64_t) override {}
   NonFinite run_while_finite(Part, uint64_t, uint64_t) override { return NonFinite::nothing; }
   std::string find_fault(Part, NonFinite, uint64_t, uint64_t) override { return ""; }
   TensorView output(uint32_t) const override { return nothing(); }

@@ -1,0 +1,26 @@
+// Adds to a graph what keeps its run from storing a NaN, or an infinity where the old element was finite:
+//   gradients    the largest magnitude of all: of a gradient's elements, or the root of the sum of its squares where clipping takes that.
+//   bounded      an update that is an elementwise expression of gradients, params and states, and nothing else reads: its bound follows by
+//                interval arithmetic. Where that does not suffice, dry kernels make the least and the largest of what would be stored.
+//   others       of what has been made, the elements that may not be stored are looked for; the state takes it if there is none.
+//   replaced     where elements of a state are replaced, those that replace them are looked at before.
+// Sums of gradients over micro-batches are looked at where they lie: whoever runs the step clears them. Under a loss scale gradients that
+// are not finite are the program's own affair: it skips the step.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "compiler/ir/interpret.h"
+#include "compiler/lower/bound_graph.h"
+
+namespace einc {
+
+struct GuardedGraph {
+  std::unique_ptr<Graph> graph;  // nodes are added behind those given
+  UpdateGuard guard;
+};
+
+// Nothing for a run that updates nothing.
+std::optional<GuardedGraph> guard_updates(const BoundGraph& graph, RunMode mode);
+
+}  // namespace einc

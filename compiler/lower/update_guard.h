@@ -1,0 +1,37 @@
+// What keeps a step from storing what is not finite: numbers that are looked at before params and states change, and where bounds show
+// that finite gradients give finite updates. Nodes of the graph that kernels are formed from; compiler/fuse/guard_updates.h makes them.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+#include "runtime/program/executable.h"
+
+namespace einc {
+
+struct UpdateGuard {
+  struct Check {
+    NonFinite means = NonFinite::loss;
+    NodeId number;
+  };
+  // `least` and `most` of what the target would take are made by kernels that run where the bound does not suffice.
+  struct Bounded {
+    NodeId target;
+    uint32_t bound = 0;
+    NodeId least, most;
+  };
+  std::vector<Check> checks;
+  std::vector<BoundOp> bounds;  // whose buffers are nodes
+  std::vector<Bounded> bounded;
+  std::vector<NodeId> numbers;                    // that bounds read, besides checks and sources
+  NodeId verdict;                                 // NaN where some `least` is; among the checks
+  std::vector<std::pair<NodeId, NodeId>> before;  // a check and the elements of a state that are replaced where it lies, after it
+  std::vector<bool> dry, guarded;                 // per node: of a bounded update's check alone; stored after all checks
+
+  bool is_dry(NodeId id) const { return id.index < dry.size() && dry[id.index]; }
+  bool is_guarded(NodeId id) const { return id.index < guarded.size() && guarded[id.index]; }
+  // Values that a run looks at besides its results.
+  std::vector<NodeId> roots() const;
+};
+
+}  // namespace einc
