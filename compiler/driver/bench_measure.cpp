@@ -94,6 +94,7 @@ std::vector<KernelTime> kernels_of(const Executable& program, const LaunchWork& 
   std::vector<KernelTime> rows;
   std::unordered_map<std::string, size_t> row_of;
   for (size_t l = 0; l < program.launches.size(); ++l) {
+    if (program.launches[l].when == LaunchWhen::unbounded) continue;  // not run
     const auto [found, fresh] = row_of.emplace(launches.symbols[l], rows.size());
     if (fresh) rows.push_back({launches.symbols[l], program.launches[l].label, 0, 0, {}});
     KernelTime& row = rows[found->second];

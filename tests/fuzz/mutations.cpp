@@ -278,7 +278,7 @@ bool place_given_away(FormedGraph& formed, Chooser& choose) {
 bool launch_left_out(LoweredProgram& lowered, Chooser& choose) {
   std::vector<Launch>& launches = lowered.program.launches;
   for (size_t l = 0; l < launches.size(); ++l) {
-    if (!choose.here()) continue;
+    if (launches[l].when == LaunchWhen::unbounded || !choose.here()) continue;
     launches.erase(launches.begin() + static_cast<int64_t>(l));
     return true;
   }
@@ -290,6 +290,7 @@ bool dependent_launches_exchanged(LoweredProgram& lowered, Chooser& choose) {
   const auto access = [&](const Launch& l, size_t b) { return lowered.functions[l.function].kernel->buffers[b].access; };
   for (size_t l = 0; l + 1 < launches.size(); ++l) {
     const Launch &first = launches[l], &second = launches[l + 1];
+    if (first.when == LaunchWhen::unbounded || second.when == LaunchWhen::unbounded) continue;
     bool depends = false;
     for (size_t w = 0; w < first.buffers.size(); ++w)
       for (size_t r = 0; r < second.buffers.size(); ++r)
@@ -304,7 +305,7 @@ bool dependent_launches_exchanged(LoweredProgram& lowered, Chooser& choose) {
 
 bool last_chunk_left_out(LoweredProgram& lowered, Chooser& choose) {
   for (Launch& launch : lowered.program.launches)
-    if (launch.domain > 1 && choose.here()) return launch.domain -= 1, true;
+    if (launch.domain > 1 && launch.when != LaunchWhen::unbounded && choose.here()) return launch.domain -= 1, true;
   return false;
 }
 
@@ -440,6 +441,7 @@ bool plant(FormedGraph& formed, KernelMutation mutate, Chooser& choose) {
   std::vector<GraphKernel>& kernels = formed.list.kernels;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const std::shared_ptr<const Kernel> before = kernels[k].kernel;
+    if (kernels[k].when == LaunchWhen::unbounded) continue;  // its results are not compared
     if (std::any_of(kernels.begin(), kernels.begin() + static_cast<int64_t>(k), [&](const auto& x) { return x.kernel == before; }))
       continue;
     const auto after = std::make_shared<Kernel>(*before);

@@ -78,6 +78,9 @@ TEST_CASE("an image reads back as it was, whatever it holds") {
   training.loss = 1;
   training.gradients = {{"w", 1}};
   training.snapshots = {{0, 1}};
+  training.checks = {{NonFinite::gradient, 1}};
+  training.bounds = {{BoundFn::between, DType::f32, {}, 2.5}, {BoundFn::where, DType::f64, {0, 0, 0}, 0, 1}};
+  training.bounded = {{0, 1, 1, 1}};
   training.scratch_bytes = 4096;
   const std::string bytes = to_bytes(full);
   const ProgramImage read = parse_image(bytes);
@@ -90,6 +93,7 @@ TEST_CASE("an image reads back as it was, whatever it holds") {
   REQUIRE(step->launches.size() == 1);
   CHECK(step->launches[0].sites[0].location == " (m.ein:1:2)");
   CHECK(step->launches[0].work == int64_t{1} << 40);
+  CHECK(step->bounds == training.bounds);
   for (size_t n = 0; n < bytes.size(); ++n) CHECK_THROWS_AS(parse_image(std::string_view(bytes).substr(0, n)), RuntimeFailure);
   CHECK_THROWS_AS(parse_image(bytes + 'x'), RuntimeFailure);
 }
