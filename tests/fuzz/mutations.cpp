@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tests/fuzz/plan_mutations.h"
+
 namespace einc {
 namespace {
 
@@ -253,28 +255,6 @@ bool store_left_out(Kernel& kernel, Chooser& choose) {
   return false;
 }
 
-// The place of a value that is still read goes to another one.
-bool place_given_away(FormedGraph& formed, Chooser& choose) {
-  std::vector<BufferPlan::Buffer>& places = formed.plan.buffers;
-  const std::vector<GraphKernel>& kernels = formed.list.kernels;
-  const auto touches = [&](size_t k, NodeId id) {
-    return std::find(kernels[k].buffers.begin(), kernels[k].buffers.end(), id) != kernels[k].buffers.end();
-  };
-  const auto in_arena = [&](NodeId id) { return places[id.index].place == BufferPlace::arena; };
-  for (size_t made = 0; made < kernels.size(); ++made)
-    for (NodeId kept : kernels[made].group.stored)
-      for (size_t between = made + 1; in_arena(kept) && between + 1 < kernels.size(); ++between)
-        for (NodeId taker : kernels[between].group.stored) {
-          if (!in_arena(taker) || places[taker.index].bytes > places[kept.index].bytes || touches(between, kept)) continue;
-          bool read = false;
-          for (size_t k = between + 1; k < kernels.size(); ++k) read |= touches(k, kept);
-          if (!read || places[taker.index].offset == places[kept.index].offset || !choose.here()) continue;
-          places[taker.index].offset = places[kept.index].offset;
-          return true;
-        }
-  return false;
-}
-
 bool launch_left_out(LoweredProgram& lowered, Chooser& choose) {
   std::vector<Launch>& launches = lowered.program.launches;
   for (size_t l = 0; l < launches.size(); ++l) {
@@ -380,6 +360,9 @@ constexpr Mutation kMutations[] = {
     {"a scatter does not clear its result", clearing_left_out},
     {"a scatter overwrites what it should add to", scatter_overwrites},
     {"a value's place is given away too early", place_given_away},
+    {"a result lies over an operand that its kernel reads elsewhere", result_over_operand},
+    {"a store of a stage comes before what a later one loads", store_before_loads},
+    {"the first of values added up in place lies elsewhere", sum_begun_elsewhere},
     {"a launch is left out", launch_left_out},
     {"two dependent launches are exchanged", dependent_launches_exchanged},
     {"the last chunk of a launch is left out", last_chunk_left_out},

@@ -58,15 +58,19 @@ TensorMap program_inputs(const Graph& graph, const Bindings& given, uint64_t see
   for (const Node& node : graph.nodes) {
     if (node.op != Op::input) continue;
     const std::string& name = node.as<InputAttr>().name.str();
-    uint64_t bound = 2;
+    const DType dtype = node.type.dtype;
+    int64_t least = 0, bound = 2;
     if (name.starts_with("ids_")) {
       const std::string dim = name.substr(4, name.rfind('_') - 4);
-      bound = static_cast<uint64_t>(Poly::dim(dim).evaluate_integer(dims).value());
+      bound = Poly::dim(dim).evaluate_integer(dims).value();
+    } else if (name[0] == 'n' && name.size() > 1 && name[1] <= '9' && dtype != DType::boolean) {
+      least = dtype == DType::i32 || dtype == DType::i64 ? -4 : 0;
+      bound = 9;
     }
     std::vector<int64_t> shape;
     for (const Axis& axis : node.type.axes) shape.push_back(axis.size.evaluate_integer(dims).value());
     Tensor t = Tensor::zeros(node.type.dtype, shape);
-    for (int64_t& x : t.ints) x = static_cast<int64_t>(random() % bound);
+    for (int64_t& x : t.ints) x = least + static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
     for (double& x : t.reals) x = static_cast<double>(static_cast<float>(static_cast<double>(random() >> 40) * 0x1p-23 - 1));
     inputs[name] = std::move(t);
   }

@@ -1,38 +1,55 @@
 // A program's text, run by generated code and by the interpreter on the graph as written.
 #pragma once
 #include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "compiler/ir/interpret.h"
 #include "tests/support/run_cpu.h"
 
 namespace einc {
 
-// What a program must give. `stored` says how far results move when every node's is rounded to its dtype: where a
-// comparison is decided by rounding, they differ, and code generated may do either.
+// What a program must give. The runs of `near` say how far results move by rounding: in the first, every node's is rounded to its
+// dtype. Where a comparison is decided by rounding they differ, and code generated may do either.
 struct Wanted {
+  Graph elaborated;
   Graph graph;  // final, for code generation
   TensorMap inputs, params, states;
   InterpretOptions options;
-  InterpretResult exact, stored;
+  InterpretResult exact;
+  std::vector<InterpretResult> near;
   double tolerance = 0;
 };
 
 // A program that does not compile or does not run in the interpreter leaves a problem instead.
-std::optional<Wanted> interpret_text(const std::string& text, uint64_t seed, std::string& problem);
+std::optional<Wanted> interpret_text(const std::string& text, uint64_t seed, std::string& problem, RunMode mode = RunMode::training);
 
 // "" or the first value that is wrong.
 std::string difference(const Wanted& wanted, const CpuRun& found);
+// The same where a difference counts only if it is also more than what changes of the sources in their last digits make.
+std::string certain_difference(Wanted& wanted, const CpuRun& found);
 
-// "" or what is wrong, its kind before a colon: "program" (does not compile), "run" (fails), "value".
-std::string disagreement(const std::string& text, uint64_t seed);
+// "" or the gradient of the loss by a param that is not what finite differences of it are.
+std::string gradient_difference(const Wanted& wanted, uint64_t seed);
 
-using Disagrees = std::function<std::string(const std::string& text, uint64_t seed)>;
+// A way to compile and run a program.
+struct Way {
+  const char* name;
+  RunMode mode;
+  Fusion fusion;
+};
+std::span<const Way> all_ways();
+std::vector<Way> ways_of(uint64_t seed);  // the first and another one
 
-// The programs of tests/regress.
-void check_regress_programs(const Disagrees& disagrees);
+// A graph compiled in some ways: for each of them what runs it.
+using Runs = std::vector<std::function<CpuRun(const Wanted& wanted)>>;
+using Compile = std::function<Runs(const Graph& graph, std::span<const Way> ways)>;
 
-// `count` random programs from seed `first`, or those of EINC_RANDOM_PROGRAMS=FIRST:COUNT. One that disagrees is shrunk and told.
-void check_random_programs(uint64_t first, uint64_t count, const Disagrees& disagrees);
+// "" or what is wrong, its kind before a colon: "program" (does not compile), "oracle" (does not run in the interpreter), "gradient",
+// "run" (fails), "value".
+std::string disagreement(const std::string& text, uint64_t seed, std::span<const Way> ways, const Compile& compile);
+std::string disagreement(const std::string& text, uint64_t seed, std::span<const Way> ways);  // on the processor
+std::string disagreement(const std::string& text, uint64_t seed);                             // in the seed's ways
 
 }  // namespace einc

@@ -45,8 +45,11 @@ CpuRun run_on(Machine& machine, const Executable& program, const TensorMap& inpu
   machine.run(options.seed, options.step);
   CpuRun run;
   for (const ExecutableOutput& o : program.outputs) run.outputs.emplace_back(Name(o.name), from_host(machine.get(o.buffer)));
-  if (program.loss >= 0) run.loss = from_host(machine.get(static_cast<uint32_t>(program.loss)));
-  for (const ExecutableOutput& g : program.gradients) run.gradients[Name(g.name)] = from_host(machine.get(g.buffer));
+  // An inference leaves gradients, and beside outputs the loss, no longer than it needs them itself.
+  const bool trains = options.mode == RunMode::training;
+  if (program.loss >= 0 && (trains || program.outputs.empty())) run.loss = from_host(machine.get(static_cast<uint32_t>(program.loss)));
+  if (trains)
+    for (const ExecutableOutput& g : program.gradients) run.gradients[Name(g.name)] = from_host(machine.get(g.buffer));
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const ExecutableBuffer& buffer = program.buffers[b];
     if (buffer.role == BufferRole::param) run.params[Name(buffer.name)] = from_host(machine.get(b));

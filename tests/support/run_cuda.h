@@ -13,26 +13,36 @@ namespace einc {
 
 constexpr int64_t kGuardedBytes = 1 << 18;  // a program of more memory takes too long
 
-// In planned memory; small fused programs once more among guards. Throws GuardHit when a kernel writes beside its buffers, or the runs
-// differ in a bit.
-inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-                       const InterpretOptions& options = {}, Fusion fusion = Fusion::on, int64_t library_products = INT64_MAX) {
+inline std::unique_ptr<CudaProgramText> compile_for_test_gpu(const Graph& graph, const Bindings& dims, RunMode mode, Fusion fusion,
+                                                             int64_t library_products = INT64_MAX) {
   use_test_gpu();
   CudaOptions cuda;
-  cuda.mode = options.mode;
+  cuda.mode = mode;
   cuda.fusion = fusion;
   cuda.library_products = library_products;
   cuda.attention = cuda::AttentionLibrary::get();  // of the environment
-  const auto compiled = compile_for_cuda(graph, dims, cuda);
-  const CudaExecutable& program = compiled->executable;
+  return compile_for_cuda(graph, dims, cuda);
+}
+
+// In planned memory; where `among_guards`, small programs once more with guards between all buffers. Throws GuardHit when a kernel writes
+// beside its buffers, or the runs differ in a bit.
+inline CpuRun run_compiled(const CudaExecutable& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+                           const InterpretOptions& options, bool among_guards) {
   CudaKernels kernels(program, test_cubins(), 2);
   CudaExecutor machine(program, kernels);
   const CpuRun run = run_on(machine, program.program, inputs, params, states, options);
-  if (fusion == Fusion::off || program.program.memory_bytes > kGuardedBytes) return run;
+  if (!among_guards || program.program.memory_bytes > kGuardedBytes) return run;
   GuardedGpu guarded(program, kernels);
   if (!same_bits(run, run_on(guarded, program.program, inputs, params, states, options)))
     throw GuardHit("memory of its own gives another result");
   return run;
+}
+
+// Fused programs among guards too.
+inline CpuRun run_cuda(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+                       const InterpretOptions& options = {}, Fusion fusion = Fusion::on, int64_t library_products = INT64_MAX) {
+  const auto compiled = compile_for_test_gpu(graph, dims, options.mode, fusion, library_products);
+  return run_compiled(compiled->executable, inputs, params, states, options, fusion.joins);
 }
 
 // The distance of two tensors, of the length of the second: for formats so coarse that either way of summing decides between two numbers.

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "runtime/base/failure.h"
-#include "tests/support/agree.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/random_program.h"
+#include "tests/support/agree.h"
 
 using namespace einc;
 
@@ -49,7 +49,7 @@ class Programs {
 };
 
 constexpr uint64_t kPrograms = 400;  // looked through for places
-constexpr int kPlanted = 12;         // at most, until one is found: a place may change nothing that can be seen
+constexpr int kPlanted = 60;         // at most, until one is found: a place may change nothing that can be seen
 
 }  // namespace
 
