@@ -50,6 +50,7 @@ struct BenchResult {
   BenchMemory memory;
   std::vector<KernelTime> kernels;  // the slowest first
   std::vector<std::string> labels;  // of launches
+  int64_t launches = 0;             // of a step, without those that only updates without a bound need
   std::vector<LaunchSpan> spans;    // of one step
 
   // FLOPs a second that contractions of the program's precision could do at best.

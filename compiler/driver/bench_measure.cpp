@@ -130,7 +130,10 @@ void time_steps(Machine& machine, ThreadPool& pool, Run run, const LaunchWork& l
   }
   result.kernels = kernels_of(program, launches, best);
   for (const KernelTime& kernel : result.kernels) add(result.executed, kernel.work);
-  for (const Launch& launch : program.launches) result.labels.push_back(launch.label);
+  for (const Launch& launch : program.launches) {
+    result.labels.push_back(launch.label);
+    result.launches += launch.when != LaunchWhen::unbounded;
+  }
 }
 
 double algorithmic_flops(const Graph& graph, const Bindings& dims) {

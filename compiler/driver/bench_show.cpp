@@ -53,7 +53,7 @@ std::string bench_text(const BenchResult& r, int kernels) {
   const auto [fastest, slowest] = std::minmax_element(r.steps.begin(), r.steps.end());
   const auto giga = [](auto x) { return static_cast<double>(x) * 1e-9; };
   std::string text = r.gpu.empty() ? machine_text(r.peak, r.options.threads) : gpu_text(r.gpu, r.peak, r.policy);
-  text += fmt::format("compiled   {:.3f} s; {} launches of {} kernels\n", r.compile_seconds, r.labels.size(), r.kernels.size());
+  text += fmt::format("compiled   {:.3f} s; {} launches of {} kernels\n", r.compile_seconds, r.launches, r.kernels.size());
   text +=
       fmt::format("step       {:.3f} ms, median of {} ({:.3f} to {:.3f})\n", r.step * 1e3, r.steps.size(), *fastest * 1e3, *slowest * 1e3);
   text += fmt::format(

@@ -29,13 +29,6 @@ Fold fold_of(ReduceFn fn) {
 // Sums of small floats are held in f32.
 DType accumulator(DType dtype) { return is_floating(dtype) && dtype != DType::f64 ? DType::f32 : dtype; }
 
-// A number that the program's text and sizes fix.
-bool is_known(const Graph& graph, NodeId id) {
-  const Node& node = graph[id];
-  if (node.op == Op::constant) return true;
-  return node.op == Op::map && node.type.axes.empty() && std::ranges::all_of(node.operands, [&](NodeId x) { return is_known(graph, x); });
-}
-
 }  // namespace
 
 ValueId KernelEvaluator::add(Scalar value) {
@@ -181,7 +174,7 @@ ValueId KernelEvaluator::map(NodeId id, const Indices& at) {
   v.fn = node.as<MapAttr>().fn;
   const auto operand = [&](size_t k) { v.operands.push_back(value_of(node.operands[k], operand_index(id, k, at))); };
   // A constant comes last, wherever the first of its uses has put it in the graph: the kernels of all layers are one.
-  if (is_commutative(v.fn) && is_known(graph_.graph, node.operands[0]) && !is_known(graph_.graph, node.operands[1])) {
+  if (is_commutative(v.fn) && graph_.known[node.operands[0].index] && !graph_.known[node.operands[1].index]) {
     operand(1);
     operand(0);
     return add(std::move(v));

@@ -35,6 +35,7 @@ class Former {
   }
 
   KernelList run() {
+    list_.in_place = fusion_.in_place;
     if (fusion_.attention) {
       AttentionGroups groups = values_.find_attention();
       attentions_ = std::move(groups.kernels);
@@ -88,7 +89,7 @@ class Former {
   // A state of which `id` replaces elements and which nothing else reads: they can be written where it lies.
   NodeId state_below(NodeId id) const {
     const Node& node = graph_[id];
-    if (node.op != Op::scatter_set || graph_[node.operands[0]].op != Op::state) return {};
+    if (!fusion_.in_place || node.op != Op::scatter_set || graph_[node.operands[0]].op != Op::state) return {};
     const NodeId state = node.operands[0];
     if (values_.is_root(state) || values_.readers(state).size() > 1) return {};
     return updated_by_[state.index] == id ? state : NodeId{};
@@ -100,7 +101,7 @@ class Former {
   };
   std::optional<ScatterOnto> scatter_onto(NodeId id, uint32_t own) const {
     const Node& node = graph_[id];
-    if (node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value_[id.index]) return std::nullopt;
+    if (!fusion_.in_place || node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value_[id.index]) return std::nullopt;
     const auto mine = [&](NodeId x) {
       return values_.is_in_memory(x) && !values_.is_root(x) && values_.readers(x).size() == 1 && graph_.shape(x) == graph_.shape(id) &&
              graph_[x].type.dtype == node.type.dtype;

@@ -268,10 +268,9 @@ class Guard {
       std::unordered_map<uint32_t, NodeId> made;
       NodeId value = again(update.value, made);
       if (value == update.value) value = copy(value);
-      const NodeId checked = storable(value, update.target);
-      const NodeId least = reduced(ReduceFn::min, checked), most = reduced(ReduceFn::max, checked);
+      const NodeId least = reduced(ReduceFn::min, value), most = reduced(ReduceFn::max, value);
       guard_.bounded.push_back({update.target, bound, least, most});
-      join(guard_.verdict, least);
+      for (NodeId end : {least, most}) join(guard_.verdict, build_.map(MapFn::sub, {end, end}));  // NaN unless it is finite
     }
     if (!guard_.verdict.valid()) return;
     guard_.checks.push_back({NonFinite::state, guard_.verdict});

@@ -1,5 +1,6 @@
 #include "compiler/lower/bound_graph.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "runtime/base/failure.h"
@@ -32,9 +33,14 @@ BoundGraph bind_graph(const Graph& graph, const Bindings& given, std::vector<boo
   BoundGraph bound{graph, graph.dims.bind(given).values, {}, std::move(live)};
   std::unordered_map<Poly, int64_t> known;
   bound.shapes.resize(graph.size());
+  bound.known.resize(graph.size());
   for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const auto is_known = [&](NodeId x) { return bound.known[x.index]; };
+    bound.known[i] =
+        node.op == Op::constant || (node.op == Op::map && node.type.axes.empty() && std::ranges::all_of(node.operands, is_known));
     if (!bound.live[i]) continue;
-    for (const Axis& axis : graph.nodes[i].type.axes) {
+    for (const Axis& axis : node.type.axes) {
       auto found = known.find(axis.size);
       if (found == known.end()) found = known.emplace(axis.size, bound.value(axis.size)).first;
       bound.shapes[i].push_back(found->second);

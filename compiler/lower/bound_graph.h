@@ -15,6 +15,7 @@ struct BoundGraph {
   Bindings dims;              // every dim
   std::vector<Shape> shapes;  // per node
   std::vector<bool> live;     // needed by the roots of the run
+  std::vector<bool> known{};  // single numbers that the program's text and sizes fix
   // Per node, of values that lie otherwise than row-major: its axes as they lie in memory, outermost first.
   std::vector<boost::container::small_vector<int, 6>> order{};
   // Per node, of values whose rows lie apart by more than they hold: elements at the end of each row that hold nothing.

@@ -50,6 +50,9 @@ bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) 
       if (x.buffer == out) store = &x, stored = s;
   }
   if (store == nullptr || kernel.sequence) return false;
+  // Elements of different sizes lie at different places: the first of a bf16 value of twice as many under the first of an f32 one, but not
+  // the second.
+  if (bytes_of(kernel.buffers[in].dtype) != bytes_of(kernel.buffers[out].dtype)) return false;
   const auto reads = [&](const Scalar& v) { return v.kind == ScalarKind::load && v.slot == in; };
   const std::vector<bool> by_last = needed_by(kernel, kernel.stages[stored]);
   for (size_t i = 0; i < kernel.values.size(); ++i) {
@@ -140,6 +143,7 @@ class Planner {
   }
 
   void place_updates() {
+    if (!list_.in_place) return;  // new values are copied after the last kernel
     for (const Update& update : graph_.graph.updates) {
       const uint32_t v = update.value.index, t = update.target.index;
       BufferPlan::Buffer& b = plan_.buffers[v];
@@ -172,6 +176,7 @@ class Planner {
 
   // A buffer as large that ends at the kernel that makes i, and that it may overwrite.
   std::optional<uint32_t> overwritable(uint32_t i) const {
+    if (!list_.in_place) return std::nullopt;
     for (NodeId x : list_.kernels[first_[i]].buffers) {
       if (!x.valid() || x.index == i || !in_arena(x.index) || first_[x.index] >= first_[i] || last_[x.index] != first_[i]) continue;
       if (handed_over_[x.index] || plan_.buffers[x.index].bytes != plan_.buffers[i].bytes) continue;

@@ -6,10 +6,10 @@ namespace einc {
 
 Fusion fusion_without(const std::vector<std::string>& disabled) {
   const auto has = [&](std::string_view name) { return std::find(disabled.begin(), disabled.end(), name) != disabled.end(); };
-  if (has("fusion")) return Fusion::off;
-  Fusion fusion;
-  fusion.attention = !has("attention");
-  fusion.recomputes = !has("recompute");
+  Fusion fusion = has("fusion") ? Fusion::off : Fusion::on;
+  if (has("attention")) fusion.attention = false;
+  if (has("recompute")) fusion.recomputes = false;
+  if (has("in_place")) fusion.in_place = false;
   return fusion;
 }
 

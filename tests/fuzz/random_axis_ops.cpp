@@ -88,7 +88,7 @@ bool along_axis(RandomWriter& w) {
                                        "{0} * rsqrt(mean({0}^2, {1}) + 0.01)",
                                        "{0} - max({0}, {1})",
                                        "{0} * sigmoid(mean({0}, {1}))"};
-  w.let(fmt::format(fmt::runtime(w.one_of(functions)), x.name, w.one_of(x.axes)), x.axes, x.dtype);
+  w.let(fmt::format(fmt::runtime(w.one_of(functions)), x.name, w.chance(2) ? x.axes.back() : w.one_of(x.axes)), x.axes, x.dtype);
   return true;
 }
 

@@ -46,7 +46,7 @@ std::string promoted(const std::string& x, const std::string& y) {
 RandomWriter::RandomWriter(uint64_t seed) : random_(seed * 0x9E3779B97F4A7C15u + 1) {
   // Few dims, so that values of one shape meet. A product of three middle sizes is as large as those that code generators tile, and a large
   // size longer than a vector. Programs of neighbouring seeds have one set of sizes: tests compile a kernel that they share once.
-  constexpr int64_t small[] = {1, 1, 2, 3, 4, 5, 6, 7, 9}, middle[] = {7, 8, 8, 9, 9, 12}, large[] = {16, 17, 33, 40};
+  constexpr int64_t small[] = {1, 1, 2, 3, 4, 5, 6, 7, 9}, middle[] = {7, 8, 8, 9, 9, 12}, large[] = {17, 33, 40};
   constexpr uint64_t kSeedsOfOneSet = 10;
   std::mt19937_64 drawn(seed / kSeedsOfOneSet);
   const auto size_of = [&](std::span<const int64_t> sizes) { return sizes[drawn() % sizes.size()]; };

@@ -173,13 +173,16 @@ std::string gradient_difference(const Wanted& wanted, uint64_t seed) {
 std::span<const Way> all_ways() {
   static const std::vector<Way> ways = [] {
     // Values of such small programs are too small to be made again, unless asked for.
-    Fusion recomputing, keeping;
+    Fusion recomputing, keeping, apart, plain = Fusion::off;
     recomputing.limits = {0, 0};
     keeping.recomputes = false;
+    apart.in_place = plain.in_place = false;
     return std::vector<Way>{{"as is", RunMode::training, Fusion::on},
                             {"without fusion", RunMode::training, Fusion::off},
                             {"recomputing all it may", RunMode::training, recomputing},
                             {"recomputing nothing", RunMode::training, keeping},
+                            {"nothing in place", RunMode::training, apart},
+                            {"without fusion, nothing in place", RunMode::training, plain},
                             {"inference", RunMode::inference, Fusion::on}};
   }();
   return ways;

@@ -104,7 +104,8 @@ HostArray GuardedMachine::get(uint32_t buffer) const {
 void GuardedMachine::run(uint64_t seed, uint64_t step) {
   const FaultHandler handler;
   copy_all(program_.snapshots);
-  for (size_t l = 0; l < program_.launches.size(); ++l) launch(l, seed, step);
+  for (size_t l = 0; l < program_.launches.size(); ++l)
+    if (program_.launches[l].when != LaunchWhen::unbounded || functions_[program_.launches[l].function] != nullptr) launch(l, seed, step);
   copy_all(program_.copies);
 }
 

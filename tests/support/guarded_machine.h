@@ -27,7 +27,8 @@ class GuardedMachine {
   int find(BufferRole role, const std::string& name) const;  // -1: none
   void set(uint32_t buffer, const HostArray& array);
   HostArray get(uint32_t buffer) const;
-  // Throws GuardHit; RuntimeFailure (data) for an index out of range.
+  // All launches, but those that only updates without a bound need where they have no function. Throws GuardHit; RuntimeFailure (data) for
+  // an index out of range.
   void run(uint64_t seed, uint64_t step);
 
  private:

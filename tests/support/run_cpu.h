@@ -1,5 +1,10 @@
 // Runs a graph on the processor and gives what the interpreter gives.
 #pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
 #include "compiler/pipeline/cpu_program.h"
 #include "runtime/executor/executor.h"
 #include "tests/support/guarded_machine.h"
@@ -58,6 +63,19 @@ CpuRun run_on(Machine& machine, const Executable& program, const TensorMap& inpu
   return run;
 }
 
+// "" or a param or state whose least and largest elements are not what launches have told that store nothing else.
+inline std::string wrong_bound(const GuardedMachine& machine, const Executable& program) {
+  for (const BoundedUpdate& update : program.bounded) {
+    const Tensor stored = from_host(machine.get(update.target));
+    const double least = from_host(machine.get(update.least)).reals.at(0), most = from_host(machine.get(update.most)).reals.at(0);
+    const bool finite = std::ranges::all_of(stored.reals, [](double x) { return std::isfinite(x); });
+    const auto [low, high] = std::ranges::minmax(stored.reals);
+    if (finite ? least != low || most != high : std::isfinite(least) && std::isfinite(most))
+      return fmt::format("'{}' is from {} to {}, told from {} to {}", program.buffers[update.target].name, low, high, least, most);
+  }
+  return "";
+}
+
 // In planned memory on `threads` threads, then twice among guards. Throws GuardHit when the runs differ in a bit.
 inline CpuRun run_program(const Executable& program, const std::vector<KernelFunction*>& functions, const TensorMap& inputs,
                           const TensorMap& params, const TensorMap& states, const InterpretOptions& options, int threads) {
@@ -67,6 +85,8 @@ inline CpuRun run_program(const Executable& program, const std::vector<KernelFun
     GuardedMachine machine(program, functions, guard);
     if (!same_bits(run, run_on(machine, program, inputs, params, states, options)))
       throw GuardHit("memory of its own gives another result");
+    const bool looks = std::ranges::all_of(functions, [](const KernelFunction* f) { return f != nullptr; });
+    if (const std::string problem = looks ? wrong_bound(machine, program) : ""; !problem.empty()) throw GuardHit(problem);
   }
   return run;
 }

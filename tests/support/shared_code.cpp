@@ -11,22 +11,30 @@ std::vector<std::vector<KernelFunction*>> shared_code(std::span<const LoweredPro
   static std::vector<NativeCode> kept;
   LoweredProgram fresh;
   std::unordered_map<std::string, size_t> new_texts;  // to the place among the new functions
-  for (const LoweredProgram* program : programs)
-    for (const PlannedKernel& f : program->functions) {
+  std::vector<std::vector<bool>> wanted;
+  for (const LoweredProgram* program : programs) {
+    wanted.emplace_back(program->functions.size(), program == programs.front());
+    for (const Launch& launch : program->program.launches)
+      if (launch.when != LaunchWhen::unbounded) wanted.back()[launch.function] = true;
+    for (size_t i = 0; i < program->functions.size(); ++i) {
+      if (!wanted.back()[i]) continue;
+      const PlannedKernel& f = program->functions[i];
       std::string text = f.text();
       if (known.contains(text) || !new_texts.emplace(std::move(text), fresh.functions.size()).second) continue;
       fresh.functions.push_back(f);
       fresh.functions.back().name = fmt::format("k{}", fresh.functions.size());
     }
+  }
   if (!fresh.functions.empty()) {
     FileCache none({});
     kept.push_back(compile_native(fresh, none));
     for (const auto& [text, place] : new_texts) known[text] = kept.back().functions[place];
   }
   std::vector<std::vector<KernelFunction*>> functions;
-  for (const LoweredProgram* program : programs) {
+  for (size_t p = 0; p < programs.size(); ++p) {
     functions.emplace_back();
-    for (const PlannedKernel& f : program->functions) functions.back().push_back(known.at(f.text()));
+    for (size_t i = 0; i < wanted[p].size(); ++i)
+      functions.back().push_back(wanted[p][i] ? known.at(programs[p]->functions[i].text()) : nullptr);
   }
   return functions;
 }

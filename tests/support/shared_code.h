@@ -8,7 +8,8 @@
 
 namespace einc {
 
-// Of each program its functions in their order. What is new is made as one module, and kept until the process ends.
+// Of each program its functions in their order; of all but the first those that every run launches, the others are null. What is new is
+// made as one module, and kept until the process ends.
 std::vector<std::vector<KernelFunction*>> shared_code(std::span<const LoweredProgram* const> programs);
 
 }  // namespace einc

@@ -98,7 +98,9 @@ class StageText : RowSumsText {
       for (const TileStore& tile : plan_.tiles)
         if (tile.stage == s) tiles_[tile.store] = &tile;
       find_kept(s);
-      if (!per_element()) hoist_values(around);
+      // What the last stage stores once for the team is read by the thread that stores it: it may lie where it is read.
+      once_inside_ = is_team() && stage.axes.empty() && stage.reductions.empty() && s + 1 == kernel_.stages.size();
+      if (!per_element() && !once_inside_) hoist_values(around);
       for (uint16_t r : stage.reductions) start(r);
       if (stage.axes.empty())
         point_stage(stage, around);
@@ -149,6 +151,7 @@ class StageText : RowSumsText {
       for (uint16_t r : stage.reductions) accumulate_one(r, once);
     if (stage.stores.empty()) return;
     if (!once.empty()) open(fmt::format("if ({})", once));
+    if (once_inside_) hoist_values(around);
     for (const Store& s : stage.stores) store(s);
     if (!once.empty()) close();
   }
@@ -409,6 +412,7 @@ class StageText : RowSumsText {
 
   std::vector<bool> needed_;
   std::vector<const TileStore*> tiles_;                  // of the stage's stores
+  bool once_inside_ = false;                             // values of the stage stand where its one thread stores
   std::string inside_;                                   // of a column: whether this lane has a point
   std::unordered_map<ValueId, bool> kept_, kept_first_;  // kept in registers: as packs; loaded in this stage
 };

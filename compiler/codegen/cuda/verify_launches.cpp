@@ -155,7 +155,9 @@ class LaunchVerifier {
       at[alternatives_[i].at] = &alternatives_[i];
       done.insert(alternatives_[i].parts.begin(), alternatives_[i].parts.end());
     }
+    bool looked = false;
     for (uint32_t l = 0; l < program_.launches.size() && problem_.empty(); ++l) {
+      if (!looked && changes_param(l)) find_checked(fmt::format("the look before launch {}", l)), looked = true;
       if (const auto instead = at.find(l); instead != at.end())
         together({&instead->second->action}, instead->second->in_place);
       else if (!done.contains(l) && !executable_.calls[l].done_before)
@@ -206,11 +208,28 @@ class LaunchVerifier {
     for (const auto& [b, version] : other.writes) apart(b);
   }
 
+  // A cache may change before what is looked at later in the run; params change after all looks.
+  bool changes_param(uint32_t launch) const {
+    return program_.launches[launch].when == LaunchWhen::checked &&
+           std::ranges::any_of(actions_[launch].writes, [&](const auto& w) { return program_.buffers[w.first].role == BufferRole::param; });
+  }
+
+  // What decides whether a run goes on.
+  void find_checked(const std::string& reader) {
+    for (const FiniteCheck& check : program_.checks) find(check.buffer, versions_[check.buffer], reader);
+    for (const BoundOp& op : program_.bounds)
+      if (op.fn == BoundFn::number || op.fn == BoundFn::magnitude)
+        if (!is_source(program_.buffers[op.buffer].role)) find(op.buffer, versions_[op.buffer], reader);
+    for (const BoundedUpdate& update : program_.bounded)
+      for (const uint32_t b : {update.least, update.most}) find(b, versions_[b], reader);
+  }
+
   void finish() {
     const auto last = [&](uint32_t b) { find(b, versions_[b], "the end of the run"); };
     for (const ExecutableOutput& output : program_.outputs) last(output.buffer);
     for (const ExecutableOutput& gradient : program_.gradients) last(gradient.buffer);
     if (program_.loss >= 0) last(static_cast<uint32_t>(program_.loss));
+    find_checked("the end of the run");
     for (const BufferCopy& copy : program_.copies) last(copy.value);
     for (uint32_t b = 0; b < program_.buffers.size(); ++b)
       if (is_source(program_.buffers[b].role)) last(b);

@@ -46,7 +46,8 @@ int races_of(const CudaExecutable& executable) {
   const int before = reports;
   try {
     machine.run_while(1, 1, [](size_t) { return true; });
-  } catch (const RuntimeFailure&) {
+  } catch (const RuntimeFailure& e) {
+    MESSAGE(e.what());
     emulator::recover();
   }
   return reports - before;
@@ -71,7 +72,7 @@ std::vector<Barrier> barriers_of(const CudaExecutable& executable) {
 
 TEST_CASE("generated kernels have no races, and their values agree") {
   for (const char* text : kKernelPrograms) {
-    CAPTURE(text);
+    CAPTURE(std::string(text));
     for (const unsigned order : {0u, 1u, 3u}) {
       emulator::set_order(order);
       CHECK(cuda_disagreement(text, 1) == "");

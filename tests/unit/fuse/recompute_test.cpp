@@ -64,7 +64,7 @@ std::vector<NodeId> saved_values(const Graph& graph, const FormedGraph& formed) 
 int64_t saved(const Graph& graph, const Fusion& fusion) {
   const FormedGraph formed = formed_of(graph, fusion);
   int64_t bytes = 0;
-  for (NodeId id : saved_values(graph, formed)) bytes += 4 * formed.bound.count(id);
+  for (NodeId id : saved_values(formed.bound.graph, formed)) bytes += 4 * formed.bound.count(id);
   return bytes;
 }
 

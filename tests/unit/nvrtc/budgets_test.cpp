@@ -38,16 +38,21 @@ const Model kModels[] = {
     {"llama.ein", Policy::bf16, {{"batch", 1}, {"seq", 512}, {"layers", 2}}},
 };
 
+// Kernels of launches that run after the first step only if gradients are huge may spill a little.
+constexpr int kRareSpill = 64;
+
 std::string over_budget(const CudaExecutable& executable, const cuda::KernelUse& use, int shared) {
+  bool rare = true;
   for (size_t i = 0; i < executable.calls.size(); ++i) {
     if (executable.calls[i].gemm || executable.program.functions[executable.program.launches[i].function] != use.name) continue;
+    rare = rare && executable.program.launches[i].when == LaunchWhen::unbounded;
     const CudaGrid& grid = executable.calls[i].grid;
     const int threads = static_cast<int>(grid.threads[0] * grid.threads[1] * grid.threads[2]);
     const int bytes = use.shared_bytes + static_cast<int>(grid.shared_bytes);
     if (use.registers * threads > kRegisters) return fmt::format("{} registers for {} threads", use.registers, threads);
     if (bytes > shared) return fmt::format("{} bytes of shared memory", bytes);
   }
-  return use.spill_store_bytes + use.spill_load_bytes > 0 ? fmt::format("{} bytes spilled", use.spill_store_bytes) : "";
+  return std::max(use.spill_store_bytes, use.spill_load_bytes) > (rare ? kRareSpill : 0) ? fmt::format("{} bytes spilled", use.spill_store_bytes) : "";
 }
 
 }  // namespace
