@@ -332,8 +332,15 @@ Register ValueEmitter::guard(const Scalar& v) {
 // The lanes that take part: the vector's own mask and a guard; null when all do.
 Register ValueEmitter::active(Register guard) {
   if (!guard) return mask_;
-  Register wide = splat(b_, guard, lanes_);
-  return mask_ ? b_.CreateAnd(wide, mask_) : wide;
+  if (!mask_) return splat(b_, guard, lanes_);
+  // LLVM 19 loads a vector's last part whole where its mask is one condition in all lanes and a constant 0 (AVX2: the part's mask is taken
+  // for undefined), so past the end of the buffer. Comparisons by lane keep it apart.
+  Register wide =
+      lanes_of(guard->getType()) == 1
+          ? b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()),
+                             splat(b_, b_.CreateSelect(guard, b_.getInt32(static_cast<uint32_t>(lanes_)), b_.getInt32(0)), lanes_))
+          : guard;
+  return b_.CreateAnd(wide, mask_);
 }
 
 Register ValueEmitter::element(uint16_t buffer, Register index) {
