@@ -261,14 +261,18 @@ class Guard {
     return made.emplace(id.index, build_.append(std::move(node))).first->second;
   }
 
+  NodeId dry_copy(NodeId value) {
+    std::unordered_map<uint32_t, NodeId> made;
+    const NodeId result = again(value, made);
+    return result == value ? copy(value) : result;
+  }
+
   void make_dry() {
     const uint32_t first = graph_->size();
     for (const auto& [update, bound] : bounded_) {
       stand_for(update.value, "new " + name_of(update.target));
-      std::unordered_map<uint32_t, NodeId> made;
-      NodeId value = again(update.value, made);
-      if (value == update.value) value = copy(value);
-      const NodeId least = reduced(ReduceFn::min, value), most = reduced(ReduceFn::max, value);
+      // Once for each: a large value that two reductions read would be stored.
+      const NodeId least = reduced(ReduceFn::min, dry_copy(update.value)), most = reduced(ReduceFn::max, dry_copy(update.value));
       guard_.bounded.push_back({update.target, bound, least, most});
       for (NodeId end : {least, most}) join(guard_.verdict, build_.map(MapFn::sub, {end, end}));  // NaN unless it is finite
     }

@@ -67,6 +67,16 @@ TEST_CASE("kernels that store come after all others, and nothing large is stored
   }
 }
 
+TEST_CASE("a large update is made for each end that it is looked at, and never stored") {
+  const Formed f = formed(
+      "dim b = 4, d = 4096\ninput x: [b d]\nparam w: [d e=4096] ~ normal(std = 0.1)\ny = einsum(x, w, \"b d, d e -> b e\")\n"
+      "loss = mean(tanh(y)^2)\nminimize loss using adamw(lr = 0.1, clip_norm = 1)\n");
+  for (const GraphKernel& k : f.graph.list.kernels)
+    if (k.when == LaunchWhen::unbounded)
+      for (size_t b = 0; b < k.buffers.size(); ++b)
+        if (k.kernel->buffers[b].access != BufferAccess::read) CHECK(k.kernel->buffers[b].count < 4096 * 16);
+}
+
 TEST_CASE("where clipping sums squares no gradient is read for its magnitude") {
   const auto reads_of_gradient = [](const Formed& f) {
     const NodeId gradient = f.graph.bound.graph.gradients.front().value;

@@ -39,7 +39,7 @@ const Model kModels[] = {
 };
 
 // Kernels of launches that run after the first step only if gradients are huge may spill a little.
-constexpr int kRareSpill = 64;
+constexpr int kRareSpill = 256;
 
 std::string over_budget(const CudaExecutable& executable, const cuda::KernelUse& use, int shared) {
   bool rare = true;
