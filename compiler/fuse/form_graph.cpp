@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/fuse/exact_log_sums.h"
 #include "compiler/fuse/guard_updates.h"
 #include "compiler/fuse/library_layouts.h"
 #include "compiler/fuse/narrow_products.h"
@@ -104,7 +105,9 @@ void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValu
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
-  std::unique_ptr<const Graph> own = for_library(graph, given, mode, fusion.target);
+  ExactLogSums exact = exact_log_sums(graph);
+  std::unique_ptr<const Graph> own = std::move(exact.graph);
+  if (std::unique_ptr<const Graph> other = for_library(own ? *own : graph, given, mode, fusion.target)) own = std::move(other);
   UpdateGuard guard;
   if (std::optional<GuardedGraph> guarded = guard_updates(bind_for(own ? *own : graph, given, mode), mode))
     own = std::move(guarded->graph), guard = std::move(guarded->guard);
@@ -113,6 +116,7 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   const std::vector<NodeId> looked_at = guard.roots();
   roots.insert(roots.end(), looked_at.begin(), looked_at.end());
   FormedGraph formed{std::move(own), bind_graph(formed_of, given, needed_by(formed_of, roots, mode)), {}, {}, roots};
+  formed.at = std::move(exact.at);
   formed.bound.guard = std::move(guard);
   if (fusion.target.compares_positions) find_one_hot(formed.bound);
   choose_layouts(formed.bound, roots, fusion.target);

@@ -15,6 +15,9 @@ struct FormedGraph {
   KernelList list;
   BufferPlan plan;
   std::vector<NodeId> roots{};  // values read after the last kernel
+  std::vector<NodeId> at{};     // per node of the graph given, its place in the graph formed of; empty where that is the same
+
+  NodeId place_of(NodeId given) const { return at.empty() ? given : at[given.index]; }
 };
 
 // The graph outlives the result. Throws RuntimeFailure when the dims do not bind; sizes fit (largest_fits).

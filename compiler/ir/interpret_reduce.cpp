@@ -205,6 +205,8 @@ void evaluate_logsumexp(Evaluation& e) {
     most = combine(ReduceFn::max, most, in.reals[static_cast<size_t>(at[0])]);
     ++e.counts.reduction;
   });
+  for (double& most : largest)
+    if (std::isinf(most)) most = 0;  // the logarithm of a row without finite elements is its largest
   walk<2>(in.shape, strides, {}, [&](const std::array<int64_t, 2>& at) {
     const auto o = static_cast<size_t>(at[1]);
     e.out.reals[o] += std::exp(in.reals[static_cast<size_t>(at[0])] - largest[o]);

@@ -215,7 +215,7 @@ class ReportBuilder {
   Storage storage(NodeId id) const {
     const bool view = kind_of(graph_[id].op) == OpKind::view;
     if (!formed_) return view && !layouts_.copies[id.index] ? Storage::view : Storage::materialized;
-    if (formed_->list.in_memory[id.index]) return Storage::materialized;
+    if (formed_->list.in_memory[formed_->place_of(id).index]) return Storage::materialized;
     return view && !layouts_.copies[id.index] ? Storage::view : Storage::fused;
   }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/ir/attr_hash.h"
-#include "compiler/simplify/remap.h"
+#include "compiler/ir/remap.h"
 
 namespace einc {
 namespace {

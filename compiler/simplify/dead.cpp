@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "compiler/simplify/remap.h"
+#include "compiler/ir/remap.h"
 #include "runtime/base/training_names.h"
 
 namespace einc {

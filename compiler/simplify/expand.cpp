@@ -1,7 +1,7 @@
 #include "compiler/simplify/expand.h"
 
 #include "compiler/ir/build.h"
-#include "compiler/simplify/remap.h"
+#include "compiler/ir/remap.h"
 
 namespace einc {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "compiler/simplify/remap.h"
+#include "compiler/ir/remap.h"
 
 namespace einc {
 namespace {

@@ -1,6 +1,6 @@
-// The order of the kernel list defines the versions of each buffer: a launch's read expects the version that the writes before it have left.
-// Every way to run the launches is then carried out on the owners of memory, where an owner is a version of a buffer. Alternatives are
-// tried one at a time and all at once; that any mixture of them is right follows as far as no two touch the same buffers.
+// The order of the kernel list defines the versions of each buffer: a launch's read expects the version that the writes before it have
+// left. Every way to run the launches is then carried out on the owners of memory, where an owner is a version of a buffer. Alternatives
+// are tried one at a time and all at once; that any mixture of them is right follows as far as no two touch the same buffers.
 #include "compiler/codegen/cuda/verify_launches.h"
 
 #include <fmt/format.h>
@@ -202,7 +202,8 @@ class LaunchVerifier {
     const auto apart = [&](uint32_t b) {
       if (!range(b).meets(range(written)) || (itself && b == written)) return;
       if (itself && std::ranges::find(in_place, b) != in_place.end() && range(b).from == range(written).from) return;
-      fail(fmt::format("launch {} writes buffer {} where launch {} has buffer {} at the same time", writer.launch, written, other.launch, b));
+      fail(fmt::format("launch {} writes buffer {} where launch {} has buffer {} at the same time", writer.launch, written, other.launch,
+                       b));
     };
     for (const auto& [b, version] : other.reads) apart(b);
     for (const auto& [b, version] : other.writes) apart(b);

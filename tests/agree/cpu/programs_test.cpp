@@ -3,6 +3,7 @@
 
 #include "tests/support/backend_programs.h"
 #include "tests/support/exact_numbers.h"
+#include "tests/support/log_sums.h"
 
 using namespace einc;
 
@@ -24,6 +25,9 @@ const Fusion kWays[] = {Fusion::off, Fusion::on, [] {
 
 TEST_CASE("cpu: programs with PyTorch's values") { check_torch_programs(run, kWays); }
 TEST_CASE("cpu: the examples") { check_examples(run, kWays); }
+TEST_CASE("cpu: losses are as accurate as they are small") { check_small_losses(run, kWays, 1e-6); }
+TEST_CASE("cpu: logarithms of sums of infinities") { check_infinite_rows(run, kWays); }
+TEST_CASE("cpu: targets of any shape") { check_targets(run, kWays); }
 TEST_CASE("cpu: integers beyond 2^53") { check_wide_integers(run, kWays); }
 TEST_CASE("cpu: running sums of a long line") { check_running_sums(run, kWays); }
 TEST_CASE("cpu: random draws and dropout") { check_draws(run, kWays); }

@@ -3,6 +3,7 @@
 
 #include "tests/support/backend_programs.h"
 #include "tests/support/exact_numbers.h"
+#include "tests/support/log_sums.h"
 #include "tests/support/run_cuda.h"
 
 using namespace einc;
@@ -27,6 +28,9 @@ const Fusion kFused[] = {Fusion::on};
 
 TEST_CASE("cuda: programs with PyTorch's values") { check_torch_programs(run, kWays); }
 TEST_CASE("cuda: the examples") { check_examples(run, kWays); }
+TEST_CASE("cuda: losses are as accurate as they are small") { check_small_losses(run, kWays, 1e-6); }
+TEST_CASE("cuda: logarithms of sums of infinities") { check_infinite_rows(run, kWays); }
+TEST_CASE("cuda: targets of any shape") { check_targets(run, kWays); }
 TEST_CASE("cuda: integers beyond 2^53") { check_wide_integers(run, kWays); }
 TEST_CASE("cuda: running sums of a long line") { check_running_sums(run, kWays); }
 TEST_CASE("cuda: random draws and dropout") { check_draws(run, kWays); }

@@ -69,6 +69,21 @@ TEST_CASE("counts: formulas equal the interpreter's counters in the accounting c
     check_counts(name, compile_path(std::string("tests/numeric/accounting/models/") + name + ".ein", dims), dims);
 }
 
+// The counting rules' own words: logsumexp is max, sub, exp, sum, log, add; cross-entropy logsumexp minus a gather; log_softmax, of which
+// they say nothing, logsumexp and a subtraction. Rows of n = 4 elements, b = 2 of them.
+TEST_CASE("counts: logsumexp, cross-entropy and log_softmax cost what the rules say") {
+  const std::string head = "dim b = 2, n = 4\ninput x: f32[b n]\ninput ids: i32[b]\n";
+  const uint64_t b = 2, bn = 8;
+  const std::tuple<const char*, uint64_t, uint64_t> rows[] = {{"logsumexp(x, n)", 2 * bn + 2 * b, bn + b},
+                                                              {"cross_entropy(x, ids, n)", 2 * bn + 3 * b, bn + b},
+                                                              {"log_softmax(x, n)", 3 * bn + 2 * b, bn + b}};
+  for (const auto& [call, elementwise, transcendental] : rows) {
+    CAPTURE(call);
+    const Graph graph = simplify(compile_text(head + "output y = " + call), Roots::training);
+    CHECK(count_phase(graph, run_graph(graph, {}), Phase::forward) == Counts{0, elementwise, transcendental, 2 * bn, 0});
+  }
+}
+
 TEST_CASE("counts: formulas equal the interpreter's counters op by op") {
   const std::string head = "dim b = 2, n = 4, k = 3\ninput x: f32[b n]\ninput ids: i32[b]\nparam w: [n k] ~ normal(std = 1)\n";
   const char* programs[] = {

@@ -53,7 +53,7 @@ TEST_CASE("the gradients of a table that is read twice are one buffer") {
     CHECK(formed.plan.buffers[base.index].target == whole);
   }
   const auto& [base, whole] = formed.list.continued[1];
-  CHECK(graph[base].op == Op::contract);
+  CHECK(formed.bound.graph[base].op == Op::contract);
   CHECK(formed.plan.buffers[whole.index].place == BufferPlace::gradient);
 }
 

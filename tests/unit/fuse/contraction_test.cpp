@@ -42,7 +42,7 @@ TEST_CASE("contractions: what is stored beside a product leaves it a contraction
     int products = 0;
     for (const GraphKernel& k : formed.list.kernels) {
       const bool multiplies =
-          std::any_of(k.group.members.begin(), k.group.members.end(), [&](NodeId id) { return graph[id].op == Op::contract; });
+          std::any_of(k.group.members.begin(), k.group.members.end(), [&](NodeId id) { return formed.bound.graph[id].op == Op::contract; });
       if (!multiplies) continue;
       ++products;
       CHECK(k.kernel->contraction);
