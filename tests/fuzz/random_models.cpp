@@ -107,19 +107,21 @@ bool attention(RandomWriter& w) {
   const std::string row = x.axes[x.axes.size() - 2], width = x.axes.back(), inner = w.new_axis(x.axes);
   if (inner.empty() || !w.is_declared(row) || !w.fits(replaced(x.axes, width, inner))) return false;
   const RandomValue q = w.projected(x, width, inner), k = w.projected(x, width, inner), v = w.projected(x, width, inner);
-  const Axes keys = replaced(k.axes, row, "key"), scores = replaced(q.axes, inner, "key");
+  const std::string key = "key_" + row;  // a name has one size in a program
+  const Axes keys = replaced(k.axes, row, key), scores = replaced(q.axes, inner, key);
   if (w.count(without(q.axes, inner)) * w.size(row) > RandomWriter::kLargestValue) return false;
   const std::string s = w.fresh("t"), m = w.fresh("t"), dtype = promoted(x.dtype, promoted(q.dtype, promoted(k.dtype, v.dtype)));
   w.line(
       fmt::format("{} = einsum({}, {}, \"{}, {} -> {}\") * rsqrt({})", s, q.name, k.name, list(q.axes), list(keys), list(scores), inner));
   if (w.chance(2)) {
-    w.line(fmt::format("{} = where(iota(key) <= iota({}), {}, -inf)", m, row, s));
-    w.let(fmt::format("einsum(softmax({}, key), {}, \"{}, {} -> {}\")", m, v.name,
-                      x.axes.size() == 2 ? fmt::format("key {}", row) : list(scores), list(keys), list(q.axes)),
+    w.line(fmt::format("{} = where(iota({}) <= iota({}), {}, -inf)", m, key, row, s));
+    w.let(fmt::format("einsum(softmax({}, {}), {}, \"{}, {} -> {}\")", m, key, v.name,
+                      x.axes.size() == 2 ? fmt::format("{} {}", key, row) : list(scores), list(keys), list(q.axes)),
           q.axes, dtype);
     return true;
   }
-  w.let(fmt::format("einsum(softmax({}, key), {}, \"{}, {} -> {}\")", s, v.name, list(scores), list(keys), list(q.axes)), q.axes, dtype);
+  w.let(fmt::format("einsum(softmax({}, {}), {}, \"{}, {} -> {}\")", s, key, v.name, list(scores), list(keys), list(q.axes)), q.axes,
+        dtype);
   return true;
 }
 
