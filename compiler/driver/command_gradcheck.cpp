@@ -86,9 +86,10 @@ ExitStatus gradcheck_command(Arguments arguments) {
   std::optional<ProgressLine> progress;
   if (isatty(STDERR_FILENO) != 0) progress.emplace();
   if (progress) options.progress = [&](int64_t done, int64_t all, Name param) { progress->show(done, all, param); };
+  const Graph& written = *c.elaborated;  // as the program says it, before any pass
   const std::vector<GradientError> errors =
-      check_gradients(*c.graph, *dims, random_inputs(*c.graph, *dims, options.seed), initial_params(*c.graph, *dims, options.seed),
-                      initial_states(*c.graph, *dims, options.seed), options);
+      check_gradients(written, *dims, random_inputs(written, *dims, options.seed), initial_params(written, *dims, options.seed),
+                      initial_states(written, *dims, options.seed), options);
   progress.reset();
   print_errors(errors, tolerance);
   int64_t checked = 0, elements = 0;

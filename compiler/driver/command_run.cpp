@@ -16,6 +16,7 @@
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/simplify/dead.h"
 #include "runtime/base/failure.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/executor/executor.h"
@@ -67,7 +68,16 @@ struct RunValues {
   throw RuntimeFailure(FailureKind::numeric, what + (where.empty() ? "" : ": " + where));
 }
 
-RunValues run_reference(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
+// What the reference computes: the graph as elaborated, or to see how roundings add up, that graph with a dtype for every node.
+Graph reference_graph(const RunRequest& request, const Compilation& c, PipelineOptions options) {
+  if (request.arithmetic == "f64") return remove_dead(*c.elaborated, options.roots);
+  options.disabled = {"simplify"};
+  return run_passes(*c.elaborated, options);
+}
+
+RunValues run_reference(const RunRequest& request, const Compilation& c, const PipelineOptions& pipeline, const Bindings& dims,
+                        const RunData& data) {
+  const Graph graph = reference_graph(request, c, pipeline);
   const Arithmetic arithmetic = request.arithmetic == "f64" ? Arithmetic::exact : Arithmetic::stored;
   TensorMap inputs, params = initial_params(graph, dims, request.seed, arithmetic),
                     states = initial_states(graph, dims, request.seed, arithmetic);
@@ -92,6 +102,11 @@ RunValues run_reference(const RunRequest& request, const Graph& graph, const Bin
   InterpretResult result = run({});
   if (const ReferenceFault fault = reference_fault(graph, result, params, states); fault.means != NonFinite::nothing)
     refuse(fault.means, result.loss, trace_fault(graph, fault.node, run));
+  EINC_CHECK(result.outputs.size() == c.graph->outputs.size(), "a pass adds or drops outputs");
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    Tensor& output = result.outputs[i].second;
+    output = convert(output, c.graph->type(c.graph->outputs[i].node).dtype);
+  }
   return {std::move(result.outputs), std::move(result.loss)};
 }
 
@@ -177,7 +192,8 @@ bool check_files(const Compilation& c, const DataFiles& given) {
   return check_outputs(outputs, inputs);
 }
 
-ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings dims, const DataFiles& given) {
+ExitStatus run_program(const RunRequest& request, const Compilation& c, const PipelineOptions& options, Bindings dims,
+                       const DataFiles& given) {
   const Graph& graph = *c.graph;
   if (!check_files(c, given)) return ExitStatus::wrong_usage;
   std::optional<OutputFiles> outputs = OutputFiles::open(graph, given.outputs);
@@ -188,7 +204,7 @@ ExitStatus run_program(const RunRequest& request, const Compilation& c, Bindings
   if (!dims_are_set(graph, dims)) return ExitStatus::wrong_usage;
   RunValues result = request.target == "cpu"    ? run_on_cpu(request, graph, dims, *data)
                      : request.target == "cuda" ? run_on_gpu(request, graph, dims, *data)
-                                                : run_reference(request, graph, dims, *data);
+                                                : run_reference(request, c, options, dims, *data);
   const bool loss_is_output =
       std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
   if (result.loss && !loss_is_output) result.outputs.emplace_back(Name("loss"), std::move(*result.loss));
@@ -237,10 +253,11 @@ ExitStatus run_command(Arguments arguments) {
   const auto inputs = parse_assignments(r.inputs, "--input"), params = parse_assignments(r.params, "--param"),
              outputs = parse_assignments(r.outputs, "--output");
   if (!dims || !inputs || !params || !outputs) return ExitStatus::wrong_usage;
-  const auto opened = open_program(
-      r.file, program_options(*dims, r.mode == "training" ? Roots::training : Roots::inference, r.precision, r.import_folders));
+  const PipelineOptions options =
+      program_options(*dims, r.mode == "training" ? Roots::training : Roots::inference, r.precision, r.import_folders);
+  const auto opened = open_program(r.file, options);
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
-  return run_program(r, std::get<Compilation>(opened), *dims, {*inputs, *params, *outputs, r.weights, r.names});
+  return run_program(r, std::get<Compilation>(opened), options, *dims, {*inputs, *params, *outputs, r.weights, r.names});
 }
 
 }  // namespace einc
