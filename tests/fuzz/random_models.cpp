@@ -91,7 +91,8 @@ bool normalised(RandomWriter& w) {
   const RandomValue x = w.with_axis();
   if (!x.found()) return false;
   const std::string axis = w.one_of(x.axes);
-  const RandomValue centred = w.let(fmt::format("{0} - mean({0}, {1})", x.name, axis), x.axes, x.dtype), scale = w.param({axis}, "ones");
+  const RandomValue centred = w.let(fmt::format("{0} - mean({0}, {1})", x.name, axis), x.axes, x.dtype),
+                    scale = w.param({axis}, "normal(1, 0.1)");  // no ties
   const RandomValue y = w.let(fmt::format("{0} * rsqrt(mean({0}^2, {1}) + 0.1) * {2}", centred.name, axis, scale.name), x.axes,
                               promoted(x.dtype, scale.dtype));
   if (!w.chance(2)) return true;
