@@ -8,6 +8,7 @@
 #include "compiler/ir/init_arguments.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
+#include "compiler/simplify/dead.h"
 #include "dsl/render.h"
 #include "runtime/base/check.h"
 #include "runtime/cuda/cuda_program.h"
@@ -87,6 +88,10 @@ class InfoBuilder {
   ProgramInfo info_;
 };
 
+Roots roots_of(Part part, Roots training) {
+  return part == Part::forward ? Roots::inference : part == Part::evaluation ? Roots::evaluation : training;
+}
+
 // Keeps the code that its functions lie in.
 class CompiledHere : public NativeProgram {
  public:
@@ -122,17 +127,27 @@ ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& option
     const bool unread = !list.empty() && list.front().code == Code::file_not_readable && !list.front().span.known();
     throw Error(unread ? ErrorKind::resource : ErrorKind::program, text, to_public(compilation.sources, compilation.diagnostics));
   }
-  ProgramGraphs graphs{std::move(compilation), {}, options.dims};
+  ProgramGraphs graphs{std::move(compilation), {}, {}, options.dims, options.roots};
   const Compilation& c = graphs.compilation;
   PipelineOptions other = options;
   other.observe = nullptr;
   for (const Part part : parts) {
     EINC_CHECK(part != Part::accumulation, "micro-batches have a compilation of their own");
     if (part != Part::forward && !c.graph->loss.valid()) continue;
-    other.roots = part == Part::forward ? Roots::inference : Roots::evaluation;
+    other.roots = roots_of(part, options.roots);
     graphs.parts[part] = part == Part::training ? *c.graph : run_passes(*c.elaborated, other);
   }
   return graphs;
+}
+
+void add_micro_batches(ProgramGraphs& graphs, Compilation gathered) {
+  graphs.micro_batches = std::move(gathered);
+  graphs.parts[Part::accumulation] = *graphs.micro_batches->graph;
+}
+
+Graph written_part(const ProgramGraphs& graphs, Part part) {
+  const Compilation& of = part == Part::accumulation ? *graphs.micro_batches : graphs.compilation;
+  return remove_dead(*of.elaborated, roots_of(part, graphs.roots));
 }
 
 void check_dims(const Graph& graph, const Bindings& given) {

@@ -16,9 +16,11 @@ struct Report;  // compiler/report/report.h
 
 // The same text with the roots of each way to run it that was asked for.
 struct ProgramGraphs {
-  Compilation compilation;  // without errors
-  PerPart<Graph> parts;     // the accumulation's is made from a compilation of its own, with GradientUse::gather
-  Bindings dims;            // those given
+  Compilation compilation;                   // without errors
+  std::optional<Compilation> micro_batches;  // of the accumulation
+  PerPart<Graph> parts;
+  Bindings dims;  // those given
+  Roots roots;    // of a training step
 };
 
 PipelineOptions pipeline_options(const CompileOptions& options);
@@ -26,6 +28,10 @@ PipelineOptions pipeline_options(const CompileOptions& options);
 // Of the parts of a program that minimizes nothing there is the forward alone. Throws Error (program) with the diagnostics
 // when there were errors.
 ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& options, std::span<const Part> parts);
+// Adds the accumulation: the same text, compiled with GradientUse::gather.
+void add_micro_batches(ProgramGraphs& graphs, Compilation gathered);
+// A part as elaborated, before any pass but the removal of what it does not need: what the interpreter runs.
+Graph written_part(const ProgramGraphs& graphs, Part part);
 std::span<const Part> parts_for(Purpose purpose);
 RunMode run_mode(Part part);
 
@@ -40,7 +46,7 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
                                                  Fusion fusion = Fusion::on);
 // Throws RuntimeFailure (resource) without a GPU.
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache);
-std::shared_ptr<const ProgramRep> reference_program(std::shared_ptr<const ProgramGraphs> graphs);
+std::shared_ptr<const ProgramRep> reference_program(const ProgramGraphs& graphs);
 
 std::vector<Error::Diagnostic> to_public(const SourceMap& sources, const Diagnostics& diagnostics);
 cost::Report to_public(const Report& report, const Graph& graph);

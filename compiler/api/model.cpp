@@ -67,7 +67,7 @@ Model Model::Details::compile(const Open& open, const CompileOptions& options) {
     details->graphs = graphs;
     details->warnings = to_public(graphs->compilation.sources, graphs->compilation.diagnostics);
     const std::filesystem::path cache = options.code_cache ? *options.code_cache : FileCache::default_folder();
-    auto program = options.target == Target::reference ? reference_program(graphs)
+    auto program = options.target == Target::reference ? reference_program(*graphs)
                    : options.target == Target::cuda    ? cuda_program(*graphs, cache)
                                                        : native_program(*graphs, cache);
     return Model(std::move(program), std::move(details));

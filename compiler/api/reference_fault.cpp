@@ -29,15 +29,10 @@ bool may_store(const Tensor& value, const Tensor& old, DType dtype) {
   return true;
 }
 
-bool has_loss_scale(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes,
-                             [](const Node& node) { return node.op == Op::state && node.as<StateAttr>().path.str() == kLossScale; });
-}
-
 }  // namespace
 
 ReferenceFault reference_fault(const Graph& graph, const InterpretResult& result, const TensorMap& params, const TensorMap& states) {
-  const bool skips = has_loss_scale(graph), trains = graph.loss.valid() && !result.gradients.empty();
+  const bool skips = has_state(graph, kLossScale), trains = graph.loss.valid() && !result.gradients.empty();
   if (trains && result.loss && !all_finite(*result.loss)) return {NonFinite::loss, graph.loss};
   for (const Update& gradient : graph.gradients) {
     const auto found = result.gradients.find(graph[gradient.target].as<ParamAttr>().path);

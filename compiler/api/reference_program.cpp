@@ -1,4 +1,5 @@
-// Programs run by the interpreter: the target that others are held to.
+// Programs run by the interpreter: the target that others are held to. It takes the graph before any pass, so that none of them is its
+// own judge.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +14,29 @@ namespace {
 
 TensorView view(const HostArray& array) { return {array.dtype, array.shape, array.bytes.data()}; }
 
+// What a program is to the interpreter.
+struct Written {
+  Bindings dims;
+  PerPart<Graph> parts;
+  // By part: those that the program does not keep, since passes find that no result needs them. Each run reads the initial values.
+  PerPart<TensorMap> dead_states;
+};
+
+Written write(const ProgramGraphs& graphs, const ProgramInfo& info) {
+  Written written{graphs.dims, {}, {}};
+  for (size_t p = 0; p < kParts; ++p) {
+    const Part part = static_cast<Part>(p);
+    if (!graphs.parts[part]) continue;
+    written.parts[part] = written_part(graphs, part);
+    written.dead_states[part] = initial_states(*written.parts[part], graphs.dims, 0);
+    for (const TensorInfo& state : info.states) written.dead_states[part]->erase(Name(state.name));
+  }
+  return written;
+}
+
 class ReferenceRunner : public Runner {
  public:
-  ReferenceRunner(const ProgramInfo& info, const ProgramGraphs& graphs) : info_(info), graphs_(graphs) {
+  ReferenceRunner(const ProgramInfo& info, const Written& written) : info_(info), written_(written) {
     for (const SourceKind kind : kKinds) memory_[static_cast<size_t>(kind)].resize(sources_of(info, kind).size());
   }
 
@@ -32,7 +53,7 @@ class ReferenceRunner : public Runner {
   std::string find_fault(Part part, NonFinite, uint64_t seed, uint64_t step) override {
     const ReferenceFault fault = fault_of(part, compute(part, seed, step, {}));
     if (fault.means == NonFinite::nothing) return "";
-    return trace_fault(*graphs_.parts[part], fault.node,
+    return trace_fault(*written_.parts[part], fault.node,
                        [&](std::vector<NodeId> watch) { return compute(part, seed, step, std::move(watch)); });
   }
 
@@ -48,7 +69,7 @@ class ReferenceRunner : public Runner {
   static constexpr SourceKind kKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
 
   ReferenceFault fault_of(Part part, const InterpretResult& result) const {
-    return reference_fault(*graphs_.parts[part], result, values(SourceKind::param), values(SourceKind::state));
+    return reference_fault(*written_.parts[part], result, values(SourceKind::param), states(part));
   }
 
   InterpretResult compute(Part part, uint64_t seed, uint64_t step, std::vector<NodeId> watch) const {
@@ -57,17 +78,16 @@ class ReferenceRunner : public Runner {
     options.seed = seed;
     options.step = step;
     options.watch = std::move(watch);
-    return interpret(*graphs_.parts[part], graphs_.dims, values(SourceKind::input), values(SourceKind::param), values(SourceKind::state),
-                     options);
+    return interpret(*written_.parts[part], written_.dims, values(SourceKind::input), values(SourceKind::param), states(part), options);
   }
 
   void keep(Part part, const InterpretResult& result) {
     store(SourceKind::param, result.params);
     store(SourceKind::state, result.states);
-    if (part != Part::forward) loss_[part] = to_host(*result.loss);
     if (part == Part::evaluation || part == Part::accumulation) return;
     outputs_.clear();
-    for (const auto& output : result.outputs) outputs_.push_back(to_host(output.second));
+    for (size_t i = 0; i < result.outputs.size(); ++i)
+      outputs_.push_back(to_host(convert(result.outputs[i].second, info_.outputs[i].dtype)));
     if (part == Part::forward) return;
     gradients_.clear();
     for (const TensorInfo& param : info_.params) {
@@ -86,6 +106,12 @@ class ReferenceRunner : public Runner {
     return map;
   }
 
+  TensorMap states(Part part) const {
+    TensorMap held = values(SourceKind::state);
+    held.insert(written_.dead_states[part]->begin(), written_.dead_states[part]->end());
+    return held;
+  }
+
   void store(SourceKind kind, const TensorMap& values) {
     for (uint32_t i = 0; i < sources_of(info_, kind).size(); ++i) {
       const TensorInfo& tensor = sources_of(info_, kind)[i];
@@ -97,7 +123,7 @@ class ReferenceRunner : public Runner {
   }
 
   const ProgramInfo& info_;
-  const ProgramGraphs& graphs_;
+  const Written& written_;
   std::vector<void*> memory_[3];  // by kind
   std::vector<HostArray> outputs_;
   std::vector<std::optional<HostArray>> gradients_;  // by param
@@ -106,20 +132,18 @@ class ReferenceRunner : public Runner {
 
 class ReferenceProgram : public ProgramRep {
  public:
-  explicit ReferenceProgram(std::shared_ptr<const ProgramGraphs> graphs) : ProgramRep(program_info(*graphs)), graphs_(std::move(graphs)) {}
+  explicit ReferenceProgram(const ProgramGraphs& graphs) : ProgramRep(program_info(graphs)), written_(write(graphs, info)) {}
 
-  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>) const override { return std::make_unique<ReferenceRunner>(info, *graphs_); }
+  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>) const override { return std::make_unique<ReferenceRunner>(info, written_); }
   int64_t planned_bytes(int) const override { return source_bytes(info); }  // and what the interpreter holds of one node after another
-  bool has(Part part) const override { return graphs_->parts[part].has_value(); }
+  bool has(Part part) const override { return written_.parts[part].has_value(); }
 
  private:
-  std::shared_ptr<const ProgramGraphs> graphs_;
+  const Written written_;
 };
 
 }  // namespace
 
-std::shared_ptr<const ProgramRep> reference_program(std::shared_ptr<const ProgramGraphs> graphs) {
-  return std::make_shared<ReferenceProgram>(std::move(graphs));
-}
+std::shared_ptr<const ProgramRep> reference_program(const ProgramGraphs& graphs) { return std::make_shared<ReferenceProgram>(graphs); }
 
 }  // namespace einc

@@ -366,7 +366,7 @@ ExitStatus train_command(Arguments arguments) {
   ProgramGraphs graphs = make_graphs(std::move(c), pipeline, std::span(kTrained).first(validation.files.empty() ? 1 : 2));
   if (r.micro_batches > 1) {
     pipeline.training.gradients = GradientUse::gather;
-    graphs.parts[Part::accumulation] = std::move(*compile_file(r.file, pipeline).graph);
+    add_micro_batches(graphs, compile_file(r.file, pipeline));
   }
   return train(r, std::move(graphs), data, validation);
 }

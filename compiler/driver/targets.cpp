@@ -17,7 +17,7 @@ constexpr struct {
 }  // namespace
 
 std::shared_ptr<const ProgramRep> program_for(const std::string& target, const std::shared_ptr<const ProgramGraphs>& graphs) {
-  if (target == "reference") return reference_program(graphs);
+  if (target == "reference") return reference_program(*graphs);
   return target == "cuda" ? cuda_program(*graphs, FileCache::default_folder()) : native_program(*graphs, FileCache::default_folder());
 }
 

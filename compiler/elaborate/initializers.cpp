@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/numbers.h"
@@ -261,10 +264,23 @@ std::optional<Init> make(Reader& reader, Family family) {
   return std::nullopt;
 }
 
+// Initial values are made as f64 (runtime/base/init.h): an i64 beyond 2^53 would not arrive.
+bool is_exact_in_f64(const ScalarValue& value) {
+  const Poly* poly = std::get_if<Poly>(&value);
+  const std::optional<int64_t> number = poly ? poly->evaluate_integer({}) : std::nullopt;
+  if (!number || *number == 0) return true;
+  const uint64_t magnitude = *number < 0 ? uint64_t{0} - static_cast<uint64_t>(*number) : static_cast<uint64_t>(*number);
+  return std::bit_width(magnitude) - std::countr_zero(magnitude) <= std::numeric_limits<double>::digits;
+}
+
 // Random values are floating; a constant must be a value of the dtype.
 bool check_dtype(Context& context, const ast::Initializer& initializer, const Init& init, DType dtype) {
   if (init.kind == InitKind::zeros || init.kind == InitKind::ones) return true;
   if (init.kind == InitKind::constant) {
+    if (!is_floating(dtype) && !is_exact_in_f64(init.args[0])) {
+      context.diagnostics().report(Code::initializer_argument, initializer.span, "value", "constant", "an integer that f64 holds exactly");
+      return false;
+    }
     const Number number{init.args[0], false};
     if (init.form == InitForm::root || representable(number, dtype)) return true;
     context.diagnostics().report(Code::number_not_in_dtype, initializer.span, describe(number), to_string(dtype));

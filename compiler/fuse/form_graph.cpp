@@ -109,8 +109,9 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   std::unique_ptr<const Graph> own = std::move(exact.graph);
   if (std::unique_ptr<const Graph> other = for_library(own ? *own : graph, given, mode, fusion.target)) own = std::move(other);
   UpdateGuard guard;
-  if (std::optional<GuardedGraph> guarded = guard_updates(bind_for(own ? *own : graph, given, mode), mode))
-    own = std::move(guarded->graph), guard = std::move(guarded->guard);
+  if (fusion.guards)
+    if (std::optional<GuardedGraph> guarded = guard_updates(bind_for(own ? *own : graph, given, mode), mode))
+      own = std::move(guarded->graph), guard = std::move(guarded->guard);
   const Graph& formed_of = own ? *own : graph;
   std::vector<NodeId> roots = roots_of(formed_of, mode);
   const std::vector<NodeId> looked_at = guard.roots();

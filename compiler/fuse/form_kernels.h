@@ -16,14 +16,15 @@ struct Fusion {
   bool attention = true;   // scores of rows against keys are never stored
   bool recomputes = true;  // elementwise values of the forward are made again in the backward
   bool in_place = true;    // results are written where operands of their kernels lie
+  bool guards = true;      // updates are looked at before they are stored (guard_updates); off only to measure what that takes
   RecomputeLimits limits{};
   KernelTarget target{};
   static const Fusion on, off, without_attention;
   bool operator==(const Fusion&) const = default;
 };
 inline constexpr Fusion Fusion::on{};
-inline constexpr Fusion Fusion::off{false, false, false, true, {}, {}};
-inline constexpr Fusion Fusion::without_attention{true, false, true, true, {}, {}};
+inline constexpr Fusion Fusion::off{false, false, false, true, true, {}, {}};
+inline constexpr Fusion Fusion::without_attention{true, false, true, true, true, {}, {}};
 
 // `roots`: nodes whose values must be in memory at the end.
 KernelList form_kernels(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion = Fusion::on);

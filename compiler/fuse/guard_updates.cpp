@@ -24,7 +24,7 @@ class Guard {
         build_(*graph_),
         expressions_(given),
         constant_(constant_nodes(given.graph)),
-        skips_(has_loss_scale(given.graph)),
+        skips_(has_state(given.graph, kLossScale)),
         bounds_(given, expressions_, [this](NodeId value) { return magnitude_of(value); }) {}
 
   GuardedGraph run() {
@@ -74,11 +74,6 @@ class Guard {
   }
 
   // ---- gradients
-
-  static bool has_loss_scale(const Graph& graph) {
-    return std::ranges::any_of(graph.nodes,
-                               [](const Node& node) { return node.op == Op::state && node.as<StateAttr>().path.str() == kLossScale; });
-  }
 
   // The sum of a gradient's squares, as clipping takes it.
   NodeId square_sum(NodeId gradient) const {

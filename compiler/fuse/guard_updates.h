@@ -1,7 +1,8 @@
 // Adds to a graph what keeps its run from storing a NaN, or an infinity where the old element was finite:
 //   gradients    the largest magnitude of all: of a gradient's elements, or the root of the sum of its squares where clipping takes that.
 //   bounded      an update that is an elementwise expression of gradients, params and states, and nothing else reads: its bound follows by
-//                interval arithmetic. Where that does not suffice, dry kernels make the least and the largest of what would be stored.
+//                interval arithmetic. Where that does not suffice, dry kernels make the least and the largest of what would be stored; they
+//                do not see the old elements, so an infinity ends the run also where somebody had set one.
 //   others       of what has been made, the elements that may not be stored are looked for; the state takes it if there is none.
 //   replaced     where elements of a state are replaced, those that replace them are looked at before.
 // Sums of gradients over micro-batches are looked at where they lie: whoever runs the step clears them. Under a loss scale gradients that

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "compiler/ir/graph.h"
 
 namespace einc {
@@ -47,6 +49,11 @@ std::vector<bool> constant_nodes(const Graph& graph) {
     constant[i] = all;
   }
   return constant;
+}
+
+bool has_state(const Graph& graph, std::string_view path) {
+  return std::ranges::any_of(graph.nodes,
+                             [&](const Node& node) { return node.op == Op::state && node.as<StateAttr>().path.str() == path; });
 }
 
 }  // namespace einc

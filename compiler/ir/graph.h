@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -247,5 +248,7 @@ struct Graph {
 
 // For every node: true when it depends on no input, param, state or random number.
 std::vector<bool> constant_nodes(const Graph& graph);
+
+bool has_state(const Graph& graph, std::string_view path);
 
 }  // namespace einc

@@ -8,8 +8,6 @@
 namespace einc {
 namespace {
 
-[[noreturn]] void fail(FailureKind kind, const std::string& message) { throw RuntimeFailure(kind, message); }
-
 class Interpreter {
  public:
   Interpreter(const Graph& graph, Bindings dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
@@ -141,7 +139,8 @@ class Interpreter {
         return evaluate_scatter_set(e);
       case Op::cast:
         e.out = convert(*e.in[0], e.out.dtype);
-        if (e.options.arithmetic == Arithmetic::casts) round_reals(e.out, Arithmetic::stored);
+        // A cast to `real` asks for no format: the simplifier leaves it where `1 * x` stood.
+        if (e.options.arithmetic == Arithmetic::casts && e.out.dtype != DType::real) round_reals(e.out, Arithmetic::stored);
         return;
       case Op::softmax:
         return evaluate_softmax(e);
@@ -210,7 +209,7 @@ class Interpreter {
 
 int64_t Evaluation::value_of(const Poly& poly) const {
   const std::optional<int64_t> value = poly.evaluate_integer(dims);
-  if (!value) fail(FailureKind::data, fmt::format("{} is no integer for the dims in use", poly.str()));
+  if (!value) throw RuntimeFailure(FailureKind::data, fmt::format("{} is no integer for the dims in use", poly.str()));
   return *value;
 }
 
@@ -218,7 +217,7 @@ double Evaluation::value_of(const ScalarValue& scalar) const {
   if (const auto* number = std::get_if<double>(&scalar)) return *number;
   const Poly& poly = std::get<Poly>(scalar);
   const std::optional<double> value = poly.to_double(dims);
-  if (!value) fail(FailureKind::data, fmt::format("{} has no value: set its dims", poly.str()));
+  if (!value) throw RuntimeFailure(FailureKind::data, fmt::format("{} has no value: set its dims", poly.str()));
   return *value;
 }
 

@@ -13,7 +13,7 @@
 
 namespace einc {
 
-// exact: no result is rounded. casts: those of casts are, to their dtype. stored: each node's is, `real` to f32.
+// exact: no result is rounded. casts: those of casts to a named dtype are. stored: each node's is, `real` to f32.
 enum class Arithmetic : uint8_t { exact, casts, stored };
 // training: everything is computed, dropout is on. inference: outputs and user states' updates; dropout is the identity.
 enum class RunMode : uint8_t { training, inference };

@@ -10,6 +10,7 @@ Fusion fusion_without(const std::vector<std::string>& disabled) {
   if (has("attention")) fusion.attention = false;
   if (has("recompute")) fusion.recomputes = false;
   if (has("in_place")) fusion.in_place = false;
+  if (has("finite_state")) fusion.guards = false;
   return fusion;
 }
 

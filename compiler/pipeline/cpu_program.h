@@ -22,7 +22,8 @@ struct FusionStep {
 inline constexpr FusionStep kFusionSteps[] = {{"attention", "scores of rows against keys in tiles, never stored"},
                                               {"fusion", "several nodes as one kernel"},
                                               {"recompute", "elementwise values made again in the backward, not kept for it"},
-                                              {"in_place", "results written where operands of their kernels lie"}};
+                                              {"in_place", "results written where operands of their kernels lie"},
+                                              {"finite_state", "a look at updates before they are stored; train always looks"}};
 Fusion fusion_without(const std::vector<std::string>& disabled);
 
 // What all ways to look at or run a lowered graph share. The graph outlives it.

@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler/ir/remap.h"
 #include "compiler/precision/chains.h"
 #include "compiler/precision/prune.h"
 #include "compiler/precision/regions.h"
@@ -404,20 +405,8 @@ class Assigner {
   }
 
   void move_roots() {
-    auto move = [&](NodeId& id) {
-      if (id.valid()) id = to_[id.index];
-    };
-    for (Output& output : out_.outputs) move(output.node);
-    move(out_.loss);
-    for (Update& gradient : out_.gradients) {
-      move(gradient.target);
-      move(gradient.value);
-    }
-    for (Update& update : out_.updates) {
-      move(update.target);
-      move(update.value);
-      update.value = converted(update.value, type(update.target).dtype, out_[update.value].origin.phase);
-    }
+    for_each_root(out_, [&](NodeId& id) { id = to_[id.index]; });
+    for (Update& update : out_.updates) update.value = converted(update.value, type(update.target).dtype, out_[update.value].origin.phase);
   }
 
   const Graph& in_;

@@ -15,10 +15,6 @@ namespace {
 
 constexpr const char* kPartNames[kParts] = {"the forward run", "the evaluation", "the training step", "the micro-batches"};
 
-BufferRole role_of(SourceKind kind) {
-  return kind == SourceKind::input ? BufferRole::input : kind == SourceKind::param ? BufferRole::param : BufferRole::state;
-}
-
 // Steps and micro-batches alternate, and nothing of one is read after the other began.
 bool is_of_steps(Part part) { return part == Part::training || part == Part::accumulation; }
 
@@ -69,7 +65,7 @@ class CudaRunner : public Runner {
     cuda::Gpu::get().make_current();
     if (source.kind != SourceKind::input) mirror(source)->update_host(stream_->get());
   }
-  void forget(Source source) override { known_->erase({role_of(source.kind), sources_of(info_, source.kind)[source.index].name}); }
+  void forget(Source source) override { known_->forget(buffer_role(source.kind), sources_of(info_, source.kind)[source.index].name); }
   void written(Source source) override {
     forget(source);
     source.kind == SourceKind::input ? inputs_[source.index].written() : mirror(source)->host_wrote();
@@ -140,7 +136,7 @@ class CudaRunner : public Runner {
   }
 
   void bind_to(CudaExecutor& executor, Source source) {
-    const int buffer = executor.find(role_of(source.kind), sources_of(info_, source.kind)[source.index].name);
+    const int buffer = executor.find(buffer_role(source.kind), sources_of(info_, source.kind)[source.index].name);
     const cuda::DevicePointer address = source.kind == SourceKind::input ? inputs_[source.index].address() : mirror(source)->address();
     if (buffer >= 0) executor.bind(static_cast<uint32_t>(buffer), address);
   }
@@ -216,7 +212,7 @@ class CudaRunner : public Runner {
     const auto wrote = [&](SourceKind kind) {
       for (uint32_t i = 0; i < sources_of(info_, kind).size(); ++i) {
         shared = shared || mirror({kind, i}).use_count() > 1;
-        if (ran.find(role_of(kind), sources_of(info_, kind)[i].name) >= 0) mirror({kind, i})->gpu_wrote();
+        if (ran.find(buffer_role(kind), sources_of(info_, kind)[i].name) >= 0) mirror({kind, i})->gpu_wrote();
       }
     };
     if (part == Part::training) wrote(SourceKind::param);

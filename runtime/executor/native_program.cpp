@@ -12,10 +12,6 @@
 namespace einc {
 namespace {
 
-BufferRole role_of(SourceKind kind) {
-  return kind == SourceKind::input ? BufferRole::input : kind == SourceKind::param ? BufferRole::param : BufferRole::state;
-}
-
 // Evaluations and the steps of training take turns, each with the same memory: the most that one of them needs.
 int64_t training_bytes(const PerPart<NativePart>& parts, int threads) {
   int64_t bytes = 0;
@@ -44,13 +40,13 @@ class NativeRunner : public Runner {
     forget(source);
     const std::string& name = sources_of(info_, source.kind)[source.index].name;
     for (std::optional<Executor>& executor : executors_) {
-      const int buffer = executor ? executor->find(role_of(source.kind), name) : -1;
+      const int buffer = executor ? executor->find(buffer_role(source.kind), name) : -1;
       if (buffer >= 0) executor->bind(static_cast<uint32_t>(buffer), static_cast<std::byte*>(memory));
     }
   }
 
   void written(Source source) override { forget(source); }
-  void forget(Source source) override { known_->erase({role_of(source.kind), sources_of(info_, source.kind)[source.index].name}); }
+  void forget(Source source) override { known_->forget(buffer_role(source.kind), sources_of(info_, source.kind)[source.index].name); }
 
   NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
     const NonFinite fault = executors_[part]->run_while_finite(seed, step, *guards_[part]);

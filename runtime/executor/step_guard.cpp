@@ -2,13 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace einc {
+namespace {
+
+constexpr size_t kNoSlot = SIZE_MAX;
+
+}  // namespace
 
 StepGuard::StepGuard(const Executable& program, std::shared_ptr<SourceBounds> known)
     : program_(program), checks_(checked_numbers(program)), known_(std::move(known)) {
-  for (uint32_t b = 0; b < program.buffers.size(); ++b)
-    if (program.buffers[b].role == BufferRole::param || program.buffers[b].role == BufferRole::state) updated_.push_back(b);
+  for (const ExecutableBuffer& b : program.buffers) {
+    const bool is_kept = b.role == BufferRole::param || b.role == BufferRole::state;
+    slots_.push_back(is_kept ? known_->slot(b.role, b.name) : kNoSlot);
+  }
 }
 
 void StepGuard::begin() {
@@ -35,7 +43,7 @@ void StepGuard::find_bounds(const Read& read) {
   for (size_t i = 0; i < leaves.size(); ++i) {
     const BoundOp& op = program_.bounds[i];
     if (op.fn == BoundFn::source) {
-      if (const auto known = known_->find(key(op.buffer)); known != known_->end()) leaves[i] = known->second;
+      leaves[i] = (*known_)[slots_[op.buffer]];
     } else if (op.fn == BoundFn::number || op.fn == BoundFn::magnitude) {
       const double number = read(op.buffer);
       if (std::isfinite(number)) leaves[i] = op.fn == BoundFn::number ? Interval::point(number) : Interval::within(std::fabs(number));
@@ -52,15 +60,12 @@ bool StepGuard::is_bounded(const Read& read) {
 }
 
 void StepGuard::end(const Read& read) {
-  std::map<uint32_t, Interval> fresh;
-  if (!bounds_.empty())
-    for (const BoundedUpdate& u : program_.bounded) fresh[u.target] = bounded_ ? bounds_[u.bound] : Interval{read(u.least), read(u.most)};
-  // What else a run updates is not told apart from what it leaves alone.
-  for (const uint32_t b : updated_)
-    if (const auto found = fresh.find(b); found != fresh.end())
-      (*known_)[key(b)] = found->second;
-    else
-      known_->erase(key(b));
+  // What a run updates without a bound is not told apart from what it leaves alone: both are unknown from here on.
+  for (const size_t slot : slots_)
+    if (slot != kNoSlot) (*known_)[slot] = {};
+  if (bounds_.empty()) return;
+  for (const BoundedUpdate& u : program_.bounded)
+    (*known_)[slots_[u.target]] = bounded_ ? bounds_[u.bound] : Interval{read(u.least), read(u.most)};
 }
 
 }  // namespace einc

@@ -13,8 +13,24 @@
 
 namespace einc {
 
-// What is known of the elements of params and states, by role and name. Whoever writes there forgets.
-using SourceBounds = std::map<std::pair<BufferRole, std::string>, Interval>;
+// What is known of the elements of params and states. Each has a slot, so that a step looks up no names. Whoever writes there forgets.
+class SourceBounds {
+ public:
+  // The slot of a param or state, made where there is none.
+  size_t slot(BufferRole role, const std::string& name) {
+    const auto [at, is_new] = slots_.try_emplace({role, name}, known_.size());
+    if (is_new) known_.emplace_back();
+    return at->second;
+  }
+  Interval& operator[](size_t slot) { return known_[slot]; }  // unbounded: nothing is known
+  void forget(BufferRole role, const std::string& name) {
+    if (const auto at = slots_.find({role, name}); at != slots_.end()) known_[at->second] = {};
+  }
+
+ private:
+  std::map<std::pair<BufferRole, std::string>, size_t> slots_;
+  std::vector<Interval> known_;
+};
 
 class StepGuard {
  public:
@@ -35,14 +51,13 @@ class StepGuard {
 
  private:
   void find_bounds(const Read& read);
-  std::pair<BufferRole, std::string> key(uint32_t buffer) const { return {program_.buffers[buffer].role, program_.buffers[buffer].name}; }
 
   const Executable& program_;
   const std::vector<CheckedNumber> checks_;
   std::shared_ptr<SourceBounds> known_;
-  std::vector<uint32_t> updated_;  // buffers
-  std::vector<bool> looked_;       // by check
-  std::vector<Interval> bounds_;   // by op; empty: not asked for in this run
+  std::vector<size_t> slots_;     // by buffer: in known_, kNoSlot for what no run keeps
+  std::vector<bool> looked_;      // by check
+  std::vector<Interval> bounds_;  // by op; empty: not asked for in this run
   bool bounded_ = false;
 };
 

@@ -7,12 +7,16 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/init.h"
+#include "runtime/program/program_info.h"
 #include "runtime/program/update_bounds.h"
 
 namespace einc {
 
 enum class BufferRole : uint8_t { input, param, state, arena, gradient };
 inline bool is_source(BufferRole role) { return role <= BufferRole::state; }
+inline BufferRole buffer_role(SourceKind kind) {
+  return kind == SourceKind::input ? BufferRole::input : kind == SourceKind::param ? BufferRole::param : BufferRole::state;
+}
 
 struct ExecutableBuffer {
   BufferRole role = BufferRole::arena;

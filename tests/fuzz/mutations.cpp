@@ -289,6 +289,13 @@ bool last_chunk_left_out(LoweredProgram& lowered, Chooser& choose) {
   return false;
 }
 
+// What launches that only look say is compared by wrong_bound.
+bool bounds_exchanged(LoweredProgram& lowered, Chooser& choose) {
+  for (BoundedUpdate& update : lowered.program.bounded)
+    if (choose.here()) return std::swap(update.least, update.most), true;
+  return false;
+}
+
 bool other_stream(LoweredProgram& lowered, Chooser& choose) {
   for (Launch& launch : lowered.program.launches)
     for (std::string& stream : launch.streams)
@@ -366,6 +373,7 @@ constexpr Mutation kMutations[] = {
     {"a launch is left out", launch_left_out},
     {"two dependent launches are exchanged", dependent_launches_exchanged},
     {"the last chunk of a launch is left out", last_chunk_left_out},
+    {"an update's least and most are exchanged", bounds_exchanged},
     {"a launch draws from another stream", other_stream},
     {"two buffers of a launch are exchanged", buffers_exchanged},
     {"a snapshot is left out", snapshot_left_out},

@@ -40,16 +40,16 @@ std::string difference(const std::string& name, const Tensor& found, const Tenso
 }
 
 // What sums and products of a format's numbers are apart by, relative to the largest.
-double tolerance_of(DType dtype) {
+double agreement_of(DType dtype) {
   if (dtype == DType::f64) return 1e-10;
   if (dtype == DType::f32 || dtype == DType::real) return 2e-5;
   return 4 * info(dtype).epsilon;
 }
 
 // Of the narrowest format that values are rounded to at places of the compiler's choice: those of casts are fixed.
-double tolerance_of(const Graph& elaborated) {
-  double tolerance = tolerance_of(DType::f64);
-  const auto include = [&](DType dtype) { tolerance = std::max(tolerance, tolerance_of(dtype)); };
+double agreement_of(const Graph& elaborated) {
+  double tolerance = agreement_of(DType::f64);
+  const auto include = [&](DType dtype) { tolerance = std::max(tolerance, agreement_of(dtype)); };
   for (const Node& node : elaborated.nodes)
     if (is_floating(node.type.dtype) && node.op != Op::constant && node.op != Op::cast) include(node.type.dtype);
   if (elaborated.policy == Policy::bf16) include(DType::bf16);
@@ -67,9 +67,7 @@ InterpretResult changed_run(const Wanted& wanted, std::mt19937_64& random) {
   const double relative = wanted.tolerance / 50;
   TensorMap inputs = wanted.inputs, params = wanted.params, states = wanted.states;
   for (TensorMap* values : {&inputs, &params, &states}) change_last_digits(*values, relative, random);
-  InterpretOptions options = wanted.options;
-  options.arithmetic = Arithmetic::casts;
-  return interpret(wanted.elaborated, {}, inputs, params, states, options);
+  return interpret(wanted.elaborated, {}, inputs, params, states, wanted.options);
 }
 
 const Tensor* output_named(const InterpretResult& result, Name name) {
@@ -99,12 +97,12 @@ std::optional<Wanted> interpret_text(const std::string& text, uint64_t seed, std
     wanted.options.seed = seed;
     wanted.options.step = seed % 3;
     wanted.options.mode = mode;
+    wanted.options.arithmetic = Arithmetic::casts;
+    wanted.exact = interpret(wanted.elaborated, {}, wanted.inputs, wanted.params, wanted.states, wanted.options);
     InterpretOptions rounded = wanted.options;
-    rounded.arithmetic = Arithmetic::casts;
-    wanted.exact = interpret(wanted.elaborated, {}, wanted.inputs, wanted.params, wanted.states, rounded);
     rounded.arithmetic = Arithmetic::stored;
     wanted.near.push_back(interpret(wanted.graph, {}, wanted.inputs, wanted.params, wanted.states, rounded));
-    wanted.tolerance = tolerance_of(wanted.elaborated);
+    wanted.tolerance = agreement_of(wanted.elaborated);
     return wanted;
   } catch (const std::exception& e) {
     problem = fmt::format("oracle: {}", e.what());

@@ -25,7 +25,8 @@ std::string problem_of(const Wanted& wanted, const LoweredGraph& lowered, Memory
       return difference(wanted, run_on(executor, program, wanted.inputs, wanted.params, wanted.states, wanted.options));
     }
     GuardedMachine machine(program, native.functions, Guard::after);
-    return difference(wanted, run_on(machine, program, wanted.inputs, wanted.params, wanted.states, wanted.options));
+    const std::string problem = difference(wanted, run_on(machine, program, wanted.inputs, wanted.params, wanted.states, wanted.options));
+    return problem.empty() ? wrong_bound(machine, program) : problem;
   } catch (const GuardHit& hit) {
     return hit.what();
   } catch (const RuntimeFailure& failure) {

@@ -15,6 +15,12 @@
 
 namespace einc::test {
 
+// Lets all tests find the kernels that one has compiled for the emulated GPU.
+inline bool share_kernel_cache() {
+  setenv("XDG_CACHE_HOME", (std::filesystem::path(EINC_EMULATED_GPU) / "cache").c_str(), 1);
+  return true;
+}
+
 class TrainFolder {
  public:
   TrainFolder() : path_(std::filesystem::temp_directory_path() / fmt::format("einc_train_{}_{}", getpid(), count_++)) {

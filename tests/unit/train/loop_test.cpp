@@ -86,8 +86,8 @@ class Trainee {
     static constexpr Part kTrained[] = {Part::training, Part::evaluation};
     auto graphs = make_graphs(compile_text("m.ein", kProgram, options), options, kTrained);
     options.training.gradients = GradientUse::gather;
-    graphs.parts[Part::accumulation] = *compile_text("m.ein", kProgram, options).graph;
-    return reference_program(std::make_shared<const ProgramGraphs>(std::move(graphs)));
+    add_micro_batches(graphs, compile_text("m.ein", kProgram, options));
+    return reference_program(graphs);
   }
 
   std::shared_ptr<const ProgramRep> program_;
