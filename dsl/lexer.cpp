@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "dsl/token.h"
+#include "runtime/base/ascii.h"
 
 namespace einc {
 namespace {
@@ -47,9 +48,6 @@ constexpr std::array<Habit, 13> kHabits{{
     {"\xE2\x88\x92", "a minus is the sign `-`", TokenKind::minus},
 }};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-
 class Lexer {
  public:
   Lexer(std::string_view text, FileId file, Diagnostics& diagnostics) : text_(text), file_(file), diagnostics_(diagnostics) {}
@@ -63,7 +61,7 @@ class Lexer {
       } else if (c == ';') {
         push(TokenKind::newline, at_ + 1);
         line_start_ = true;
-      } else if (is_letter(c)) {
+      } else if (is_name_start(c)) {
         word();
       } else if (is_digit(c) || (c == '.' && is_digit(peek(1)))) {
         number();
@@ -104,7 +102,7 @@ class Lexer {
 
   void word() {
     size_t end = at_ + 1;
-    while (end < text_.size() && (is_letter(text_[end]) || is_digit(text_[end]))) ++end;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
     const TokenKind kind = keyword_kind(text_.substr(at_, end - at_));
     const size_t next = std::min(text_.find_first_not_of(" \t", end), text_.size());
     const bool names_argument = next < text_.size() && text_[next] == '=';  // `input = 8` in a call
@@ -162,7 +160,7 @@ class Lexer {
       }
     }
     const size_t well_formed = end;
-    while (end < text_.size() && (is_letter(text_[end]) || is_digit(text_[end]))) ++end;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
     check_number(text_.substr(begin, end - begin), span(begin, end), real, end == well_formed);
     line_start_ = false;
     push(real ? TokenKind::real : TokenKind::integer, end);

@@ -8,14 +8,13 @@
 #include <charconv>
 
 #include "dsl/pattern_rules.h"
+#include "runtime/base/ascii.h"
 
 namespace einc {
 namespace {
 
 constexpr std::array<std::string_view, 6> kOpNames{"einsum", "rearrange", "reduce", "repeat", "pack", "unpack"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 Atom make_atom(AtomKind kind, Span span) {
@@ -153,7 +152,7 @@ class PatternParser {
 
   bool atom(std::vector<Atom>& out) {
     const char c = text_[at_];
-    if (is_word(c)) return word(out) && count_leaf(out.back().span);
+    if (is_name_char(c)) return word(out) && count_leaf(out.back().span);
     if (c == '.') return dots(out) && count_leaf(out.back().span);
     if (c == '*' && is_packing()) {
       out.push_back(make_atom(AtomKind::star, span(at_, at_ + 1)));
@@ -165,7 +164,7 @@ class PatternParser {
 
   bool word(std::vector<Atom>& out) {
     size_t end = at_;
-    while (end < text_.size() && is_word(text_[end])) ++end;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
     const std::string_view text = text_.substr(at_, end - at_);
     Atom atom = make_atom(AtomKind::name, span(at_, end));
     if (is_digit(text[0])) {
@@ -330,7 +329,7 @@ class PatternParser {
     std::vector<Atom> factors;
     for (;;) {
       skip_blanks();
-      if (at_end() || !is_word(text_[at_]))
+      if (at_end() || !is_name_char(text_[at_]))
         return bad_window(span(at_, std::min(at_ + 1, text_.size())), "expected an axis name or an integer");
       if (!word(factors)) return false;
       skip_blanks();

@@ -4,14 +4,6 @@
 namespace einc {
 namespace {
 
-// Positions of a reduction's result in its operand: the axes that are kept.
-AxisList kept_axes(int rank, const AxisList& reduced) {
-  AxisList kept;
-  for (int i = 0; i < rank; ++i)
-    if (!reduced.contains(i)) kept.push_back(i);
-  return kept;
-}
-
 Partial place(const Partial& partial, const AxisList& kept) {
   AxisList axes;
   for (int axis : partial.axes) axes.push_back(kept[axis]);
@@ -21,7 +13,7 @@ Partial place(const Partial& partial, const AxisList& kept) {
 // y = max(x): the elements equal to y share g equally. dx = where(x = y, g / number of them, 0).
 Partial share_among_extremes(const Backward& b, const Partial& x, const Partial& y, const Partial& g, const AxisList& reduced) {
   const std::vector<Axis> frame = b.operand_type(0).axes;
-  const AxisList kept = kept_axes(static_cast<int>(frame.size()), reduced);
+  const AxisList kept = AxisList::all_but(static_cast<int>(frame.size()), reduced);
   const Partial hit = b.apply(MapFn::equal, {x, y}, frame);
   const NodeId count = b.build.reduce(ReduceFn::sum, b.build.cast(hit.value, b.build.type(g.value).dtype), reduced);
   const Partial share = b.apply(MapFn::div, {g, Partial{count, kept}}, frame);
@@ -33,7 +25,7 @@ Partial share_among_extremes(const Backward& b, const Partial& x, const Partial&
 // there is one, else 0. Z = S has the value 0, but a slope: so second derivatives are exact at zeros too.
 Partial share_of_product(const Backward& b, const Partial& x, const Partial& g, const AxisList& reduced) {
   const std::vector<Axis> frame = b.operand_type(0).axes;
-  const AxisList kept = kept_axes(static_cast<int>(frame.size()), reduced);
+  const AxisList kept = AxisList::all_but(static_cast<int>(frame.size()), reduced);
   const Partial zero{b.constant(Poly(0), x.value), {}}, one{b.constant(Poly(1), x.value), {}};
   const auto over_others = [&](const Partial& of_each) {  // the sum over the other elements
     const Partial all{b.build.reduce(ReduceFn::sum, of_each.value, reduced), kept};
@@ -55,7 +47,7 @@ Partial share_of_product(const Backward& b, const Partial& x, const Partial& g, 
 // sum: dx = g, the same along the summed axes.
 std::optional<Partial> gradient_of_reduce(const Backward& b, int) {
   const ReduceAttr& attr = b.attr<ReduceAttr>();
-  const AxisList kept = kept_axes(b.operand_type(0).rank(), attr.axes);
+  const AxisList kept = AxisList::all_but(b.operand_type(0).rank(), attr.axes);
   const Partial g = place(b.gradient, kept), x = b.whole(b.operand(0));
   switch (attr.fn) {
     case ReduceFn::sum:
@@ -87,7 +79,7 @@ std::optional<Partial> gradient_of_softmax(const Backward& b, int) {
   const AxisList& axes = b.attr<ReduceAttr>().axes;
   const Partial y = b.whole(b.id);
   const Partial gy = b.apply(MapFn::mul, {b.gradient, y}, b.axes());
-  const Partial sum{b.build.reduce(ReduceFn::sum, gy.value, axes), kept_axes(b.node.type.rank(), axes)};
+  const Partial sum{b.build.reduce(ReduceFn::sum, gy.value, axes), AxisList::all_but(b.node.type.rank(), axes)};
   const Partial centred = b.apply(MapFn::sub, {b.gradient, sum}, b.axes());
   return b.apply(MapFn::mul, {y, centred}, b.axes());
 }
@@ -95,7 +87,7 @@ std::optional<Partial> gradient_of_softmax(const Backward& b, int) {
 // y = log(sum(exp(x))): dx = g exp(x - y).
 std::optional<Partial> gradient_of_logsumexp(const Backward& b, int) {
   const std::vector<Axis> frame = b.operand_type(0).axes;
-  const AxisList kept = kept_axes(b.operand_type(0).rank(), b.attr<ReduceAttr>().axes);
+  const AxisList kept = AxisList::all_but(b.operand_type(0).rank(), b.attr<ReduceAttr>().axes);
   const Partial shifted = b.apply(MapFn::sub, {b.whole(b.operand(0)), Partial{b.id, kept}}, frame);
   const Partial softmax = b.apply(MapFn::exp, {shifted}, frame);
   return b.apply(MapFn::mul, {place(b.gradient, kept), softmax}, frame);

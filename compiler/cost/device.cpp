@@ -10,8 +10,6 @@
 namespace einc {
 namespace {
 
-using Json = nlohmann::json;
-
 std::optional<double> known(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
 
 struct Field {
@@ -26,19 +24,19 @@ constexpr std::array kFields{Field{"f64", &Device::f64, false},           Field{
                              Field{"bandwidth", &Device::bandwidth, true}};
 
 // Limits nesting before the parser builds anything.
-std::optional<Json> parse_bounded(std::string_view text) {
+std::optional<nlohmann::json> parse_bounded(std::string_view text) {
   constexpr int kDeepest = 8;
   bool too_deep = false;
-  auto guard = [&](int depth, Json::parse_event_t, Json&) {
+  auto guard = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     too_deep = too_deep || depth > kDeepest;
     return !too_deep;
   };
-  Json json = Json::parse(text, guard, false);
+  nlohmann::json json = nlohmann::json::parse(text, guard, false);
   if (too_deep || json.is_discarded()) return std::nullopt;
   return json;
 }
 
-void read_device(const Json& json, std::string_view file, DeviceFile& out) {
+void read_device(const nlohmann::json& json, std::string_view file, DeviceFile& out) {
   Device device;
   if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) {
     out.problems.push_back(fmt::format("{}: a device is an object with a \"name\"", file));
@@ -53,7 +51,7 @@ void read_device(const Json& json, std::string_view file, DeviceFile& out) {
       if (field.required) out.problems.push_back(fmt::format("{}: device {}: \"{}\" is missing", file, device.name, field.key));
       continue;
     }
-    const Json& value = json[field.key];
+    const nlohmann::json& value = json[field.key];
     if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() <= 0) {
       out.problems.push_back(fmt::format("{}: device {}: \"{}\" is a positive number", file, device.name, field.key));
       continue;
@@ -144,7 +142,7 @@ DeviceFile read_device_file(std::string_view json_text, std::string_view file_na
     return out;
   }
   if (json->is_array())
-    for (const Json& entry : *json) read_device(entry, file_name, out);
+    for (const nlohmann::json& entry : *json) read_device(entry, file_name, out);
   else
     read_device(*json, file_name, out);
   if (out.devices.empty() && out.problems.empty()) out.problems.push_back(fmt::format("{}: no device in the file", file_name));

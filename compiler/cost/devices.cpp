@@ -6,14 +6,14 @@
 namespace einc {
 namespace {
 
-struct Row {
+struct DeviceRow {
   const char *name, *description;
   double f64, f32, tf32, bf16, f16, fp8, int8, memory_gb, bandwidth_gb;
   const char* source;
 };
 
 // An f64 of 0 where the sheet gives none worth using.
-constexpr Row kRows[] = {
+constexpr DeviceRow kRows[] = {
     {"h100-sxm", "NVIDIA H100 SXM5 80 GB", 67, 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 80, 3350,
      "528 tensor cores x 512 FMA x 2 x 1.830 GHz; the sheet prints 1979 with sparsity"},
     {"h100-pcie", "NVIDIA H100 PCIe 80 GB", 51, 51, 378, 756, 756, 1513, 1513, 80, 2000, "456 tensor cores x 512 FMA x 2 x 1.620 GHz"},
@@ -38,7 +38,7 @@ constexpr Row kRows[] = {
      "measured FMA and stream rates; a file of one's own describes another machine"},
 };
 
-Device make(const Row& row) {
+Device make(const DeviceRow& row) {
   constexpr double tera = 1e12, giga = 1e9;
   return {row.name,       row.description, row.f64 * tera,  row.f32 * tera,       row.tf32 * tera,         row.bf16 * tera,
           row.f16 * tera, row.fp8 * tera,  row.int8 * tera, row.memory_gb * giga, row.bandwidth_gb * giga, row.source};
@@ -49,7 +49,7 @@ Device make(const Row& row) {
 std::span<const Device> known_devices() {
   static const std::vector<Device> table = [] {
     std::vector<Device> devices;
-    for (const Row& row : kRows) devices.push_back(make(row));
+    for (const DeviceRow& row : kRows) devices.push_back(make(row));
     return devices;
   }();
   return table;

@@ -9,8 +9,6 @@
 namespace einc {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 const char* distance(double round_trip) {
   if (round_trip > kBusyRoundTrip) return "busy";
   return round_trip > kFarRoundTrip ? "far" : "near";
@@ -74,19 +72,20 @@ std::string bench_text(const BenchResult& r, int kernels) {
 }
 
 std::string bench_json(const std::string& model, const BenchResult& r) {
-  Json json;
+  nlohmann::ordered_json json;
   json["model"] = model;
   json["mode"] = r.options.mode == RunMode::training ? "training" : "inference";
   json["precision"] = std::string(to_string(r.policy));
   json["threads"] = r.options.threads;
   json["target"] = r.gpu.empty() ? "cpu" : "cuda";
-  json["machine"] = {{"gpu", r.gpu.empty() ? Json(nullptr) : Json(r.gpu)},
-                     {"f32_flops", r.peak.flops},
-                     {"bf16_flops", r.peak.bf16_flops > 0 ? Json(r.peak.bf16_flops) : Json(nullptr)},
-                     {"copy_bytes", r.peak.copy},
-                     {"triad_bytes", r.peak.triad > 0 ? Json(r.peak.triad) : Json(nullptr)},
-                     {"round_trip_s", r.peak.round_trip > 0 ? Json(r.peak.round_trip) : Json(nullptr)},
-                     {"cores", r.peak.round_trip > 0 ? Json(distance(r.peak.round_trip)) : Json(nullptr)}};
+  json["machine"] = {
+      {"gpu", r.gpu.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(r.gpu)},
+      {"f32_flops", r.peak.flops},
+      {"bf16_flops", r.peak.bf16_flops > 0 ? nlohmann::ordered_json(r.peak.bf16_flops) : nlohmann::ordered_json(nullptr)},
+      {"copy_bytes", r.peak.copy},
+      {"triad_bytes", r.peak.triad > 0 ? nlohmann::ordered_json(r.peak.triad) : nlohmann::ordered_json(nullptr)},
+      {"round_trip_s", r.peak.round_trip > 0 ? nlohmann::ordered_json(r.peak.round_trip) : nlohmann::ordered_json(nullptr)},
+      {"cores", r.peak.round_trip > 0 ? nlohmann::ordered_json(distance(r.peak.round_trip)) : nlohmann::ordered_json(nullptr)}};
   json["compile_s"] = r.compile_seconds;
   json["step_s"] = r.step;
   json["steps_s"] = r.steps;
@@ -97,7 +96,7 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
       {"per_second", r.algorithmic / r.step},
       {"mfu", r.mfu()}};
   json["memory"] = {{"planned", r.memory.planned}, {"before", r.memory.before}, {"high_water", r.memory.high_water}};
-  json["kernels"] = Json::array();
+  json["kernels"] = nlohmann::ordered_json::array();
   for (const KernelTime& k : r.kernels)
     json["kernels"].push_back({{"symbol", k.symbol},
                                {"label", k.label},
@@ -107,11 +106,11 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
                                {"bytes_read", k.work.bytes_read},
                                {"bytes_written", k.work.bytes_written},
                                {"share_of_bound", r.share_of_bound(k)}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string bench_trace(const BenchResult& r) {
-  Json events = Json::array();
+  nlohmann::ordered_json events = nlohmann::ordered_json::array();
   for (int t = 0; t < r.options.threads; ++t)
     events.push_back({{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", t}, {"args", {{"name", fmt::format("thread {}", t)}}}});
   for (const LaunchSpan& span : r.spans)
@@ -123,7 +122,9 @@ std::string bench_trace(const BenchResult& r) {
                       {"pid", 1},
                       {"tid", span.thread},
                       {"args", {{"launch", span.launch}}}});
-  return Json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return nlohmann::ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump(
+             -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace einc

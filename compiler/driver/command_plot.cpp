@@ -17,8 +17,6 @@
 namespace einc {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kMaxRuns = 32;
 
 // By step: a log of several runs has some steps twice, and the later one counts.
@@ -29,7 +27,7 @@ struct RunCurves {
   Curve loss, validation, rate, tokens;
 };
 
-void take(Curve& curve, const Json& line, const char* field) {
+void take(Curve& curve, const nlohmann::json& line, const char* field) {
   const auto step = line.find("step"), value = line.find(field);
   if (step == line.end() || value == line.end() || !step->is_number() || !value->is_number()) return;
   const double y = value->get<double>();

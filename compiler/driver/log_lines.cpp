@@ -12,8 +12,6 @@
 namespace einc {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kMaxLine = 1 << 20;  // bytes
 constexpr int kMaxDepth = 64;
 
@@ -24,12 +22,12 @@ int deepest(const std::string& text) {
 }
 
 // Of a line that tells of a time after `step` steps.
-bool is_later(const Json& line, uint64_t step) {
+bool is_later(const nlohmann::json& line, uint64_t step) {
   const auto above = [&](const char* field, uint64_t bound) {
     const auto found = line.find(field);
     return found != line.end() && found->is_number_unsigned() && found->get<uint64_t>() > bound;
   };
-  const Json& kind = line.at("kind");
+  const nlohmann::json& kind = line.at("kind");
   if (kind == "run") return step > 0 && above("first_step", step - 1);  // it did not get beyond this step, or it saved
   return kind == "failure" || above("step", step);
 }
@@ -51,7 +49,7 @@ void read_log(const std::string& path, const std::function<bool(const LogLine& l
     };
     if (text.size() > kMaxLine) fail("is longer than a log's");
     if (deepest(text) > kMaxDepth) fail("is nested too deeply");
-    Json line = Json::parse(text, nullptr, false);
+    nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
     if (!line.is_object() || !line.contains("kind")) fail("is no line of a log that `einc train --log` writes");
     if (!take({std::move(line), end})) return;
   }

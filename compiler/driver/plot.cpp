@@ -19,7 +19,7 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
-std::string escaped(const std::string& text) {
+std::string xml_text(const std::string& text) {
   std::string result;
   for (const char c : text) {
     if (c == '&')
@@ -102,13 +102,13 @@ class Drawing {
       const PlotKey& key = plot_.keys[k];
       add("<line x1=\"{0}\" y1=\"{1}\" x2=\"{2}\" y2=\"{1}\" stroke=\"{3}\" stroke-width=\"3\"/>\n", kLeft, y + 8, kLeft + 26,
           color(key.color));
-      add("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft + 34, y + 12, escaped(key.text));
+      add("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft + 34, y + 12, xml_text(key.text));
       y += kKeyHeight;
     }
     std::string notes;
     for (const std::string& note : plot_.notes) notes += (notes.empty() ? "" : "; ") + note;
     if (!notes.empty()) {
-      add("<text x=\"{}\" y=\"{}\" fill=\"#555\">{}</text>\n", kLeft, y + 12, escaped(notes));
+      add("<text x=\"{}\" y=\"{}\" fill=\"#555\">{}</text>\n", kLeft, y + 12, xml_text(notes));
       y += kKeyHeight;
     }
     y += 10;
@@ -137,9 +137,9 @@ class Drawing {
     }
     add("<path d=\"M{0} {1}V{2}H{3}\" fill=\"none\" stroke=\"#444\"/>\n", kLeft, top, bottom, right);
     add("<text transform=\"translate(26 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", (top + bottom) / 2,
-        escaped(panel.label));
+        xml_text(panel.label));
     if (last)
-      add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + right) / 2, bottom + 40, escaped(plot_.x_label));
+      add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + right) / 2, bottom + 40, xml_text(plot_.x_label));
     for (const PlotLine& line : panel.lines) {
       const bool dotted = line.style == LineStyle::dotted;
       std::string path;

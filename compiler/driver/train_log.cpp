@@ -14,8 +14,6 @@
 namespace einc {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 class JsonLog : public RunView {
  public:
   JsonLog(const std::string& path, uint64_t done) : path_(path) {
@@ -30,7 +28,7 @@ class JsonLog : public RunView {
 
   void begin(const RunFacts& facts, const TrainingPosition& from) override {
     facts_ = facts;
-    Json dims = Json::object();
+    nlohmann::ordered_json dims = nlohmann::ordered_json::object();
     for (const auto& [name, value] : facts.dims) dims[name] = value;
     write({{"kind", "run"},
            {"model", facts.model},
@@ -47,11 +45,11 @@ class JsonLog : public RunView {
            {"flops_per_step", facts.flops},
            {"tokens_per_step", facts.tokens},
            {"predicted_bytes", facts.predicted_bytes},
-           {"peak_flops", facts.peak_flops > 0 ? Json(facts.peak_flops) : Json()}});
+           {"peak_flops", facts.peak_flops > 0 ? nlohmann::ordered_json(facts.peak_flops) : nlohmann::ordered_json()}});
   }
 
   void interval(const LogInterval& interval) override {
-    Json line{{"kind", "step"}, {"step", interval.step}, {"loss", interval.loss}};
+    nlohmann::ordered_json line{{"kind", "step"}, {"step", interval.step}, {"loss", interval.loss}};
     for (const auto& [name, value] : interval.watched) line[name] = value;
     line["step_seconds"] = interval.seconds;
     line["tokens_per_second"] = facts_.tokens / interval.seconds;
@@ -80,8 +78,8 @@ class JsonLog : public RunView {
   }
 
  private:
-  void write(const Json& line) {
-    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  void write(const nlohmann::ordered_json& line) {
+    const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) fail();
   }
   [[noreturn]] void fail() const {

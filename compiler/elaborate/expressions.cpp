@@ -5,6 +5,7 @@
 #include "compiler/elaborate/builtins.h"
 #include "compiler/elaborate/elaborator.h"
 #include "compiler/elaborate/suggest.h"
+#include "runtime/base/ascii.h"
 
 namespace einc {
 namespace {
@@ -59,8 +60,6 @@ size_t count_items(const Value& value) {
   return count;
 }
 
-bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 // What a file binds outside its fns and loops, where it does so first.
 std::unordered_map<Name, Span> names_at_top_level(const ast::Program& program) {
   std::unordered_map<Name, Span> names;
@@ -82,13 +81,13 @@ std::unordered_set<std::string_view> defined_looking_names(std::string_view text
   std::unordered_set<std::string_view> names;
   std::string_view before;  // the word before, with blanks only between
   for (size_t at = 0; at < text.size();) {
-    if (!is_word(text[at])) {
+    if (!is_name_char(text[at])) {
       if (text[at] != ' ') before = {};
       ++at;
       continue;
     }
     const size_t begin = at;
-    while (at < text.size() && is_word(text[at])) ++at;
+    while (at < text.size() && is_name_char(text[at])) ++at;
     const std::string_view word = text.substr(begin, at - begin);
     const size_t next = std::min(text.find_first_not_of(' ', at), text.size());
     const bool declared = std::find(std::begin(kDeclaring), std::end(kDeclaring), before) != std::end(kDeclaring);

@@ -71,7 +71,7 @@ std::optional<Reduction> read_reduction(Context& context, const ast::Expr& expr)
   }
   if (const auto reduction = parse_reduction(text->value)) return reduction;
   auto report = context.diagnostics().report(Code::unknown_reduction, text->contents, text->value);
-  if (const auto near = near_name(text->value, {"sum", "mean", "max", "min", "prod", "any", "all"}))
+  if (const auto near = near_name(text->value, std::vector<std::string_view>{"sum", "mean", "max", "min", "prod", "any", "all"}))
     report.hint("did you mean \"{}\"?", *near);
   else
     report.hint("{}", kReductions);

@@ -9,13 +9,14 @@
 namespace einc {
 namespace {
 
-struct Row {
+struct ReductionName {
   std::string_view name;
   Reduction reduction;
 };
-constexpr std::array kRows{Row{"sum", Reduction::sum}, Row{"mean", Reduction::mean}, Row{"max", Reduction::max},
-                           Row{"min", Reduction::min}, Row{"prod", Reduction::prod}, Row{"var", Reduction::var},
-                           Row{"any", Reduction::any}, Row{"all", Reduction::all},   Row{"logsumexp", Reduction::logsumexp}};
+constexpr std::array kReductionNames{
+    ReductionName{"sum", Reduction::sum}, ReductionName{"mean", Reduction::mean}, ReductionName{"max", Reduction::max},
+    ReductionName{"min", Reduction::min}, ReductionName{"prod", Reduction::prod}, ReductionName{"var", Reduction::var},
+    ReductionName{"any", Reduction::any}, ReductionName{"all", Reduction::all},   ReductionName{"logsumexp", Reduction::logsumexp}};
 
 NodeId reduce(Builder& build, ReduceFn fn, NodeId x, const AxisList& axes) { return axes.empty() ? x : build.reduce(fn, x, axes); }
 
@@ -50,7 +51,7 @@ NodeId truth(Builder& build, NodeId x) {
 }  // namespace
 
 std::optional<Reduction> parse_reduction(std::string_view name) {
-  for (const Row& row : kRows)
+  for (const ReductionName& row : kReductionNames)
     if (row.name == name) return row.reduction;
   return std::nullopt;
 }

@@ -13,10 +13,10 @@ constexpr int64_t kBlockRows = 32, kBlockKeys = 12;
 constexpr int64_t kFewestRows = 4;   // with fewer, lanes along rows are idle
 constexpr int64_t kOneRowKeys = 16;  // in a block, when lanes run along the keys of one row
 
-class Builder {
+class AttentionBuilder {
  public:
-  Builder(const BoundGraph& graph, const FoundAttention& found, const AttentionNodes& nodes, const std::vector<bool>& member,
-          const std::vector<bool>& in_memory, LoopSpace& space)
+  AttentionBuilder(const BoundGraph& graph, const FoundAttention& found, const AttentionNodes& nodes, const std::vector<bool>& member,
+                   const std::vector<bool>& in_memory, LoopSpace& space)
       : graph_(graph),
         found_(found),
         nodes_(nodes),
@@ -241,7 +241,8 @@ AttentionBuild build_attention(const BoundGraph& graph, const FoundAttention& fo
                                const std::vector<NodeId>& stored, const std::vector<bool>& in_memory) {
   std::vector<bool> member(graph.graph.size(), false);
   for (NodeId id : nodes.members) member[id.index] = true;
-  auto [built, refusal] = build_in([&](LoopSpace& space) { return Builder(graph, found, nodes, member, in_memory, space).run(stored); });
+  auto [built, refusal] =
+      build_in([&](LoopSpace& space) { return AttentionBuilder(graph, found, nodes, member, in_memory, space).run(stored); });
   if (!built) return {std::nullopt, std::move(refusal)};
   return {GraphKernel{std::make_shared<Kernel>(std::move(built->kernel)),
                       std::move(built->buffers),

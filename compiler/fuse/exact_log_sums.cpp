@@ -12,9 +12,10 @@ namespace {
 bool is_map(const Node& node, MapFn fn) { return node.op == Op::map && node.as<MapAttr>().fn == fn; }
 bool is_reduce(const Node& node, ReduceFn fn) { return node.op == Op::reduce && node.as<ReduceAttr>().fn == fn; }
 
-class Rewriter {
+class LogSumRewriter {
  public:
-  explicit Rewriter(const Graph& given) : given_(given), graph_(std::make_unique<Graph>(given)), build_(*graph_), at_(given.nodes.size()) {}
+  explicit LogSumRewriter(const Graph& given)
+      : given_(given), graph_(std::make_unique<Graph>(given)), build_(*graph_), at_(given.nodes.size()) {}
 
   ExactLogSums run() {
     std::vector<std::optional<LogSum>> sums(given_.nodes.size());
@@ -120,6 +121,6 @@ class Rewriter {
 
 }  // namespace
 
-ExactLogSums exact_log_sums(const Graph& graph) { return Rewriter(graph).run(); }
+ExactLogSums exact_log_sums(const Graph& graph) { return LogSumRewriter(graph).run(); }
 
 }  // namespace einc

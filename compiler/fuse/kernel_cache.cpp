@@ -12,8 +12,8 @@ namespace einc {
 namespace {
 
 constexpr double kSmallKernel = 65536;  // elements; below it parallelism does not matter
-constexpr double kEnoughPoints = 16;    // outer points that keep the threads busy
-constexpr int64_t kShortRow = 32;       // elements, fewer than threads that share a row
+constexpr double kBusyPoints = 16;      // outer points that keep the threads busy
+constexpr int64_t kSharedRow = 32;      // elements, fewer than threads that share a row
 constexpr uint32_t kPartsNumber = UINT32_MAX;
 
 // A reduction to single numbers whose stores its parts take along.
@@ -29,7 +29,7 @@ std::string sums_elsewhere(const Kernel& kernel, int64_t most) {
   for (const Stage& stage : kernel.stages)
     for (const Store& s : stage.stores)
       if (s.mode == StoreMode::sum) row = trips(kernel, bits(stage.axes)), sums += row;
-  if (row < kShortRow) return "sums over all of many short rows are a kernel of their own";
+  if (row < kSharedRow) return "sums over all of many short rows are a kernel of their own";
   return sums > most ? "its threads cannot hold that many sums over all rows" : "";
 }
 
@@ -43,7 +43,7 @@ std::string slower(const Group& group, const Kernel& kernel, const KernelTarget&
   const bool contraction =
       std::any_of(kernel.stages.begin(), kernel.stages.end(), [](const Stage& s) { return s.axes.empty(); }) && group.stored.empty();
   if (contraction) return {};
-  if (points < kEnoughPoints && total > kSmallKernel && group.stored.size() > 1 && !divides_whole(kernel, target))
+  if (points < kBusyPoints && total > kSmallKernel && group.stored.size() > 1 && !divides_whole(kernel, target))
     return "too few rows to share among threads";
   for (const Stage& stage : kernel.stages) {
     if (stage.axes.empty() || stage.stores.empty()) continue;

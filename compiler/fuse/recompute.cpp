@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostReaders = 4;
 
-bool is_elementwise(Op op) { return op == Op::map || op == Op::cast; }
+bool maps_elements(Op op) { return op == Op::map || op == Op::cast; }
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 using Flow = boost::adjacency_list<
@@ -56,7 +56,7 @@ class Cutter {
     for (uint32_t i = 0; i < early_.size(); ++i) {
       const Node& node = graph_.graph.nodes[i];
       if (!graph_.live[i] || free_[i]) continue;
-      const bool follows = is_elementwise(node.op) || kind_of(node.op) == OpKind::view;
+      const bool follows = maps_elements(node.op) || kind_of(node.op) == OpKind::view;
       early_[i] = is_source(node.op) || node.origin.phase == Phase::forward || (node.origin.phase == Phase::backward && follows);
       for (NodeId x : node.operands) early_[i] = early_[i] && (free_[x.index] || early_[x.index]);
       again_[i] = early_[i] && may_be_made_again(NodeId{i});
@@ -83,7 +83,7 @@ class Cutter {
   bool may_be_made_again(NodeId id) const {
     const Node& node = graph_[id];
     const auto& readers = readers_[id.index];
-    if (!is_elementwise(node.op) || !is_floating(node.type.dtype) || node.type.dtype == DType::f64 || stored_[id.index]) return false;
+    if (!maps_elements(node.op) || !is_floating(node.type.dtype) || node.type.dtype == DType::f64 || stored_[id.index]) return false;
     if (bytes(id) < limits_.bytes || std::set(readers.begin(), readers.end()).size() > kMostReaders) return false;
     if (!std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return reads_each_once(x); })) return false;
     return std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return reads_each_once(r, id); });
@@ -140,16 +140,16 @@ class Cutter {
   }
 
   void add(NodeId id) {
-    constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
+    constexpr int64_t kNoCut = std::numeric_limits<int64_t>::max() / 4;
     const Node& node = graph_[id];
     if (kind_of(node.op) == OpKind::view) return;
     const size_t in = 2 * size_t{id.index}, out = in + 1;
     edge(in, out, is_source(node.op) ? 0 : bytes(id));
-    if (wanted_[id.index]) edge(out, sink_, kNever);
-    if (!again_[id.index]) return edge(source_, in, kNever);
+    if (wanted_[id.index]) edge(out, sink_, kNoCut);
+    if (!again_[id.index]) return edge(source_, in, kNoCut);
     for (NodeId x : node.operands) {
       while (kind_of(graph_[x].op) == OpKind::view) x = graph_[x].operands[0];
-      if (!free_[x.index]) edge(2 * size_t{x.index} + 1, in, kNever);
+      if (!free_[x.index]) edge(2 * size_t{x.index} + 1, in, kNoCut);
     }
   }
 

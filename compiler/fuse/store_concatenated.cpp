@@ -80,9 +80,9 @@ std::optional<Affine> place_in_whole(const Concatenation& c, const Piece& piece,
   return place;
 }
 
-class Rewriter {
+class ConcatStorer {
  public:
-  Rewriter(const BoundGraph& graph, const std::vector<NodeId>& kept, KernelList& list) : graph_(graph), kept_(kept), list_(list) {}
+  ConcatStorer(const BoundGraph& graph, const std::vector<NodeId>& kept, KernelList& list) : graph_(graph), kept_(kept), list_(list) {}
 
   void run() {
     for (size_t k = 0; k < list_.kernels.size(); ++k)
@@ -138,6 +138,8 @@ class Rewriter {
 
 }  // namespace
 
-void store_concatenated(const BoundGraph& graph, const std::vector<NodeId>& kept, KernelList& list) { Rewriter(graph, kept, list).run(); }
+void store_concatenated(const BoundGraph& graph, const std::vector<NodeId>& kept, KernelList& list) {
+  ConcatStorer(graph, kept, list).run();
+}
 
 }  // namespace einc

@@ -23,6 +23,13 @@ class AxisList {
     for (int i = 0; i < count; ++i) list.push_back(i);
     return list;
   }
+  // 0 to count - 1 without those of `dropped`: where the axes of a reduction's result lie in its operand.
+  static AxisList all_but(int count, const AxisList& dropped) {
+    AxisList list;
+    for (int i = 0; i < count; ++i)
+      if (!dropped.contains(i)) list.push_back(i);
+    return list;
+  }
   void push_back(int value) {
     EINC_CHECK(size_ < kMaxRank && value >= 0 && value < 256, "axis list overflow: {} of {}", value, size_);
     data_[size_++] = static_cast<uint8_t>(value);

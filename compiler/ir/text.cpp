@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/ascii.h"
+
 namespace einc {
 namespace {
 
@@ -13,9 +15,6 @@ std::optional<E> parse_enum(std::string_view name, std::initializer_list<E> valu
     if (to_string(value) == name) return value;
   return std::nullopt;
 }
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

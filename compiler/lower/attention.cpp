@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "runtime/base/round_up.h"
+
 namespace einc {
 namespace {
 
-class Verifier {
+class AttentionVerifier {
  public:
-  explicit Verifier(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
+  explicit AttentionVerifier(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
 
   std::string run() {
     if (!kernel_.stages.empty() || !kernel_.outer.empty() || kernel_.sequence) return "an attention kernel has no stages";
@@ -59,11 +61,9 @@ class Verifier {
   std::string problem_;
 };
 
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
 }  // namespace
 
-std::string verify_attention(const Kernel& kernel) { return Verifier(kernel).run(); }
+std::string verify_attention(const Kernel& kernel) { return AttentionVerifier(kernel).run(); }
 
 void divide_by_multiplying(Kernel& kernel) {
   const std::vector<uint64_t> axes = axes_of_values(kernel);

@@ -5,9 +5,9 @@
 namespace einc {
 namespace {
 
-class Counter {
+class AttentionWorkCounter {
  public:
-  explicit Counter(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
+  explicit AttentionWorkCounter(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
 
   KernelWork run() {
     visit_blocks();
@@ -82,6 +82,6 @@ class Counter {
 
 }  // namespace
 
-KernelWork work_of_attention(const Kernel& kernel) { return Counter(kernel).run(); }
+KernelWork work_of_attention(const Kernel& kernel) { return AttentionWorkCounter(kernel).run(); }
 
 }  // namespace einc

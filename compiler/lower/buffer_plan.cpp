@@ -8,7 +8,7 @@
 namespace einc {
 namespace {
 
-constexpr uint32_t kNever = UINT32_MAX;
+constexpr uint32_t kNotMade = UINT32_MAX;
 
 int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
@@ -68,14 +68,14 @@ bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) 
   return true;
 }
 
-class Planner {
+class BufferPlanner {
  public:
-  Planner(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
-          const std::vector<HeldValue>& held)
+  BufferPlanner(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
+                const std::vector<HeldValue>& held)
       : graph_(graph), list_(list), mode_(mode), end_(static_cast<uint32_t>(list.kernels.size())) {
     const auto nodes = graph.graph.size();
     plan_.buffers.resize(nodes);
-    first_.assign(nodes, kNever);
+    first_.assign(nodes, kNotMade);
     last_.assign(nodes, 0);
     below_.assign(nodes, false);
     handed_over_.assign(nodes, false);
@@ -147,9 +147,9 @@ class Planner {
     for (const Update& update : graph_.graph.updates) {
       const uint32_t v = update.value.index, t = update.target.index;
       BufferPlan::Buffer& b = plan_.buffers[v];
-      if (b.place != BufferPlace::arena || b.bytes != plan_.buffers[t].bytes || first_[v] == kNever) continue;
+      if (b.place != BufferPlace::arena || b.bytes != plan_.buffers[t].bytes || first_[v] == kNotMade) continue;
       const uint32_t made = first_[v];
-      if (first_[t] != kNever && last_[t] > made) continue;
+      if (first_[t] != kNotMade && last_[t] > made) continue;
       if (!may_overwrite(made, update.target, update.value)) continue;
       b.place = BufferPlace::in_target;
       b.target = update.target;
@@ -281,7 +281,7 @@ NodeId BufferPlan::holder(NodeId id) const {
 
 BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
                         const std::vector<HeldValue>& held) {
-  return Planner(graph, list, kept, mode, held).run();
+  return BufferPlanner(graph, list, kept, mode, held).run();
 }
 
 }  // namespace einc

@@ -3,23 +3,23 @@
 #include <algorithm>
 
 #include "compiler/lower/attention.h"
+#include "compiler/lower/kernel_target.h"
 #include "compiler/lower/prune_kernel.h"
 #include "runtime/base/check.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/round_up.h"
 
 namespace einc {
 namespace {
-
-constexpr int64_t kLine = 64;
 
 bool sums_over_rows(const AttentionStep& step) { return step.part == AttentionPart::gather; }
 bool has(const Attention& a, AttentionPart part) {
   return std::any_of(a.steps.begin(), a.steps.end(), [&](const AttentionStep& s) { return s.part == part; });
 }
 
-class Divider {
+class AttentionDivider {
  public:
-  explicit Divider(const GraphKernel& whole) : whole_(whole), a_(*whole.kernel->attention) {}
+  explicit AttentionDivider(const GraphKernel& whole) : whole_(whole), a_(*whole.kernel->attention) {}
 
   std::vector<GraphKernel> run() {
     Kernel rows = *whole_.kernel, keys = rows;
@@ -54,7 +54,7 @@ class Divider {
     const auto buffer = static_cast<uint16_t>(rows.buffers.size());
     for (Kernel* k : {&rows, &keys}) k->buffers.push_back({dtype, k == &rows ? BufferAccess::write : BufferAccess::read, count});
     parts_.push_back({buffer, end_});
-    end_ += (count * bytes_of(dtype) + kLine - 1) / kLine * kLine;
+    end_ += round_up(count * bytes_of(dtype), kCacheLine);
     Scalar result;
     result.kind = ScalarKind::reduction;
     result.dtype = dtype;
@@ -114,7 +114,7 @@ void divide_attention(KernelList& list) {
       kernels.push_back(std::move(k));
       continue;
     }
-    for (GraphKernel& part : Divider(k).run()) kernels.push_back(std::move(part));
+    for (GraphKernel& part : AttentionDivider(k).run()) kernels.push_back(std::move(part));
   }
   list.kernels = std::move(kernels);
 }

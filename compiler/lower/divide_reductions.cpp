@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "compiler/lower/kernel_target.h"
 #include "compiler/lower/prune_kernel.h"
 #include "compiler/lower/transposes.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/round_up.h"
 
 namespace einc {
 namespace {
-
-constexpr int64_t kLine = 64;
 
 bool divides(Fold fold) { return fold == Fold::sum || fold == Fold::max || fold == Fold::min || fold == Fold::prod; }
 
@@ -28,12 +28,12 @@ int64_t divisor(int64_t n, int64_t wanted, int64_t enough, int64_t most) {
 int64_t end_of_parts(const Kernel& kernel, const std::vector<Parts>& parts) {
   if (parts.empty()) return 0;
   const BufferUse& last = kernel.buffers[parts.back().buffer];
-  return parts.back().offset + (last.count * bytes_of(last.dtype) + kLine - 1) / kLine * kLine;
+  return parts.back().offset + round_up(last.count * bytes_of(last.dtype), kCacheLine);
 }
 
-class Divider {
+class ReductionDivider {
  public:
-  Divider(Kernel kernel, const KernelTarget& target) : target_(target), k_(DividedKernel::whole(std::move(kernel))) {}
+  ReductionDivider(Kernel kernel, const KernelTarget& target) : target_(target), k_(DividedKernel::whole(std::move(kernel))) {}
 
   std::vector<DividedKernel> run() {
     for (AxisId a : kernel_.outer) points_ *= kernel_.extent(a);
@@ -269,7 +269,9 @@ void DividedKernel::prune() {
   parts = std::move(kept);
 }
 
-std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& target) { return Divider(std::move(kernel), target).run(); }
+std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& target) {
+  return ReductionDivider(std::move(kernel), target).run();
+}
 
 int64_t parts_bytes(const KernelList& list) {
   int64_t most = 0;

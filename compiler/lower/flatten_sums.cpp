@@ -7,9 +7,9 @@
 namespace einc {
 namespace {
 
-class Flattener {
+class SumFlattener {
  public:
-  explicit Flattener(Kernel& kernel) : kernel_(kernel), axes_of_(axes_of_values(kernel)) {}
+  explicit SumFlattener(Kernel& kernel) : kernel_(kernel), axes_of_(axes_of_values(kernel)) {}
 
   void run() {
     count_readers();
@@ -118,7 +118,7 @@ class Flattener {
 
 void flatten_sums(Kernel& kernel) {
   if (!kernel.outer.empty() || kernel.sequence || kernel.attention || kernel.reductions.size() < 2) return;
-  Flattener(kernel).run();
+  SumFlattener(kernel).run();
 }
 
 }  // namespace einc

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
+#include "compiler/lower/kernel_target.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/round_up.h"
 
 namespace einc {
 namespace {
 
 constexpr int64_t kLongestRow = 16384;  // elements, which the second cache holds beside the rows that are read and written
 constexpr int64_t kShortestRow = 32;
-constexpr int64_t kLine = 64;
 
 class Keeper {
  public:
@@ -166,7 +167,7 @@ void keep_rows(Kernel& kernel) {
   Keeper(kernel).run();
 }
 
-int64_t row_bytes(const BufferUse& row) { return (row.count * bytes_of(row.dtype) + kLine - 1) / kLine * kLine; }
+int64_t row_bytes(const BufferUse& row) { return round_up(row.count * bytes_of(row.dtype), kCacheLine); }
 
 int64_t row_bytes(const Kernel& kernel) {
   int64_t bytes = 0;

@@ -5,6 +5,8 @@
 
 namespace einc {
 
+inline constexpr int64_t kCacheLine = 64;  // bytes that a processor's caches move at once
+
 // When reductions are divided into parts (divide_reductions).
 struct DivideLimits {
   int64_t points = 16;         // outer points that keep the machine busy

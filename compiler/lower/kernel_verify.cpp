@@ -5,9 +5,9 @@
 namespace einc {
 namespace {
 
-class Verifier {
+class KernelVerifier {
  public:
-  explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
+  explicit KernelVerifier(const Kernel& kernel) : kernel_(kernel) {}
 
   std::string run() {
     if (kernel_.axes.size() > 64) return "more than 64 axes";
@@ -91,6 +91,6 @@ class Verifier {
 
 }  // namespace
 
-std::string verify(const Kernel& kernel) { return Verifier(kernel).run(); }
+std::string verify(const Kernel& kernel) { return KernelVerifier(kernel).run(); }
 
 }  // namespace einc

@@ -7,9 +7,9 @@
 namespace einc {
 namespace {
 
-class Counter {
+class WorkCounter {
  public:
-  explicit Counter(const Kernel& kernel)
+  explicit WorkCounter(const Kernel& kernel)
       : kernel_(kernel), axes_(axes_of_values(kernel)), touched_(kernel.buffers.size(), 0), stored_(kernel.buffers.size(), 0) {}
 
   KernelWork run() {
@@ -68,6 +68,6 @@ class Counter {
 
 }  // namespace
 
-KernelWork work_of(const Kernel& kernel) { return kernel.attention ? work_of_attention(kernel) : Counter(kernel).run(); }
+KernelWork work_of(const Kernel& kernel) { return kernel.attention ? work_of_attention(kernel) : WorkCounter(kernel).run(); }
 
 }  // namespace einc

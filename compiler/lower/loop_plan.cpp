@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/lower/kernel_target.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
@@ -13,9 +14,9 @@ constexpr int64_t kChunk = 4096;       // elements
 constexpr int64_t kTurnedLanes = 256;  // elements of the vector axis and
 constexpr int64_t kTurnedRows = 64;    // of the turned axis: a tile that the second cache holds twice
 
-class Planner {
+class LoopPlanner {
  public:
-  Planner(const Kernel& kernel, const Processor& processor)
+  LoopPlanner(const Kernel& kernel, const Processor& processor)
       : kernel_(kernel), processor_(processor), axes_(axes_of_values(kernel)), width_(processor.vector_bits / 32) {}
 
   LoopPlan run(const std::vector<bool>& unshared) {
@@ -216,13 +217,12 @@ class Planner {
 
   // Every vector of lanes covers whole lines, wherever the loops stand.
   bool fills_lines(const Store& store, AxisId lanes, int count) const {
-    constexpr int64_t kLine = 64;
     const int64_t size = bytes_of(kernel_.buffers[store.buffer].dtype);
     const Affine& index = store.index.affine;
     if (store.mode != StoreMode::set || !store.index.dynamic.empty() || index.coefficient(lanes) != 1) return false;
-    if (count * size % kLine != 0 || index.constant * size % kLine != 0 || bytes(store.buffer) % kLine != 0) return false;
+    if (count * size % kCacheLine != 0 || index.constant * size % kCacheLine != 0 || bytes(store.buffer) % kCacheLine != 0) return false;
     return std::all_of(index.terms.begin(), index.terms.end(),
-                       [&](const Affine::Term& t) { return t.axis == lanes || t.coefficient * size % kLine == 0; });
+                       [&](const Affine::Term& t) { return t.axis == lanes || t.coefficient * size % kCacheLine == 0; });
   }
 
   // Elements visited at each outer point.
@@ -251,7 +251,7 @@ bool is_turned(const Scalar& load, AxisId lanes, AxisId turned) {
 }
 
 LoopPlan plan_loops(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared) {
-  return Planner(kernel, processor).run(unshared);
+  return LoopPlanner(kernel, processor).run(unshared);
 }
 
 }  // namespace einc

@@ -3,15 +3,14 @@
 #include <algorithm>
 
 #include "compiler/lower/flatten.h"
+#include "runtime/base/round_up.h"
 
 namespace einc {
 namespace {
 
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
-class Tiler {
+class AttentionTiler {
  public:
-  Tiler(const Kernel& kernel, const Processor& processor) : processor_(processor) {
+  AttentionTiler(const Kernel& kernel, const Processor& processor) : processor_(processor) {
     t_.kernel = kernel;
     t_.lanes = static_cast<int>(std::min<int64_t>(processor.lanes(4), t_.has_one_row() ? t_.attention().block_keys : t_.block_rows()));
   }
@@ -123,6 +122,6 @@ bool TiledAttention::has_matrix_tiles() const {
   return std::any_of(products.begin(), products.end(), [](const Product& p) { return p.on_matrix_tiles; });
 }
 
-TiledAttention tile_attention(const Kernel& kernel, const Processor& processor) { return Tiler(kernel, processor).run(); }
+TiledAttention tile_attention(const Kernel& kernel, const Processor& processor) { return AttentionTiler(kernel, processor).run(); }
 
 }  // namespace einc

@@ -6,8 +6,10 @@
 
 #include "compiler/lower/flatten.h"
 #include "compiler/lower/keep_rows.h"
+#include "compiler/lower/kernel_target.h"
 #include "compiler/lower/tile_attention.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/round_up.h"
 
 namespace einc {
 namespace {
@@ -23,17 +25,16 @@ constexpr int64_t kFilledMeanwhile = 32;  // depth from which on a panel of colu
 constexpr int64_t kRowsToConvertFor = 4;
 constexpr int64_t kPanelColumns = 128;  // of panels in tiles: so many are read at a time
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 // Blocks of about equal size, multiples of `unit`, at most `most` long.
 int64_t even_blocks(int64_t extent, int64_t most, int64_t unit) {
   const int64_t count = divide_up(extent, std::max(unit, most / unit * unit));
   return std::min(round_up(divide_up(extent, count), unit), round_up(extent, unit));
 }
 
-class Tiler {
+class ContractionTiler {
  public:
-  Tiler(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared) : processor_(processor), unshared_(unshared) {
+  ContractionTiler(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared)
+      : processor_(processor), unshared_(unshared) {
     t_.kernel = kernel;
   }
 
@@ -200,13 +201,12 @@ class Tiler {
 
   // Every row of a tile covers whole lines.
   bool fills_lines(const Store& store) const {
-    constexpr int64_t kLine = 64;
     const int64_t size = bytes_of(t_.kernel.buffers[store.buffer].dtype);
     const Affine& index = store.index.affine;
     if (store.mode != StoreMode::set || !store.index.dynamic.empty() || index.coefficient(t_.column) != 1) return false;
-    if (t_.columns() % t_.tile_columns() != 0 || index.constant * size % kLine != 0) return false;
+    if (t_.columns() % t_.tile_columns() != 0 || index.constant * size % kCacheLine != 0) return false;
     return std::all_of(index.terms.begin(), index.terms.end(),
-                       [&](const Affine::Term& t) { return t.axis == t_.column || t.coefficient * size % kLine == 0; });
+                       [&](const Affine::Term& t) { return t.axis == t_.column || t.coefficient * size % kCacheLine == 0; });
   }
 
   // Long sums in blocks of depth, so that many rows share each panel of the right operand that is packed and that panel stays in the
@@ -406,11 +406,10 @@ const Scalar* largest_load(const TiledContraction& plan, ValueId value) {
 }
 
 std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared) {
-  return Tiler(kernel, processor, unshared).run();
+  return ContractionTiler(kernel, processor, unshared).run();
 }
 
 int64_t panel_bytes(const KernelList& list, const Processor& processor) {
-  constexpr int64_t kLine = 64;
   int64_t most = 0;
   std::unordered_set<const Kernel*> seen;
   for (const GraphKernel& k : list.kernels) {
@@ -422,7 +421,7 @@ int64_t panel_bytes(const KernelList& list, const Processor& processor) {
     else if (const auto tiles = tile_contraction(*k.kernel, processor, {}))
       most = std::max(most, tiles->scratch_bytes());
   }
-  return (most + kLine - 1) / kLine * kLine;
+  return round_up(most, kCacheLine);
 }
 
 }  // namespace einc

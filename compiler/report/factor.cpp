@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/ascii.h"
+
 namespace einc {
 namespace {
 
@@ -34,8 +36,6 @@ std::vector<std::string> split_outside(const std::string& text, std::string_view
   }
   return parts;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Nothing for what cannot be taken apart: negative exponents.
 std::optional<Term> read_term(std::string text, bool negative) {

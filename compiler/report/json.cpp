@@ -7,9 +7,9 @@
 namespace einc {
 namespace {
 
-class Renderer {
+class JsonRenderer {
  public:
-  Renderer(const Report& report, const Graph& graph) : report_(report), graph_(graph) {}
+  JsonRenderer(const Report& report, const Graph& graph) : report_(report), graph_(graph) {}
 
   std::string run() {
     Json json;
@@ -300,6 +300,6 @@ class Renderer {
 
 }  // namespace
 
-std::string render_json(const Report& report, const Graph& graph) { return Renderer(report, graph).run(); }
+std::string render_json(const Report& report, const Graph& graph) { return JsonRenderer(report, graph).run(); }
 
 }  // namespace einc

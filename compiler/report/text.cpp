@@ -60,9 +60,9 @@ std::vector<std::string> summary_lines(const Report& r) {
   return lines;
 }
 
-class Renderer {
+class TextRenderer {
  public:
-  Renderer(const Report& report, const Graph& graph, TextStyle style) : r_(report), graph_(graph), style_(style), w_(style) {}
+  TextRenderer(const Report& report, const Graph& graph, TextStyle style) : r_(report), graph_(graph), style_(style), w_(style) {}
 
   std::string run() {
     for (const std::string& line : summary_lines(r_)) w_.line(line);
@@ -328,7 +328,7 @@ std::string render_summary(const Report& report) {
   return text;
 }
 
-std::string render_text(const Report& report, const Graph& graph, TextStyle style) { return Renderer(report, graph, style).run(); }
+std::string render_text(const Report& report, const Graph& graph, TextStyle style) { return TextRenderer(report, graph, style).run(); }
 
 std::string explain_memory(const Report& report, const Graph& graph, TextStyle style) {
   Writer w(style);

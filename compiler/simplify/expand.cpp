@@ -12,19 +12,11 @@ bool has_composite(const Graph& graph) {
   return false;
 }
 
-// The positions of a reduction's result in its operand.
-AxisList kept_axes(int rank, const AxisList& reduced) {
-  AxisList kept;
-  for (int i = 0; i < rank; ++i)
-    if (!reduced.contains(i)) kept.push_back(i);
-  return kept;
-}
-
 // x with y subtracted (or x divided by y), where y lacks the reduced axes.
 NodeId beside_reduced(Builder& build, MapFn fn, NodeId x, NodeId y, const AxisList& reduced) {
   const Type type = build.type(x);
   const NodeId operands[] = {x, y};
-  const AxisList maps[] = {AxisList::range(type.rank()), kept_axes(type.rank(), reduced)};
+  const AxisList maps[] = {AxisList::range(type.rank()), AxisList::all_but(type.rank(), reduced)};
   return build.map(fn, operands, maps, type.axes, type.dtype);
 }
 

@@ -256,7 +256,7 @@ std::optional<NodeId> same_operands(Rewriter& r, const Node& node) {
   return place(r, operand(node, 0), node.type);
 }
 
-constexpr RewriteRule kRules[] = {
+constexpr RewriteRule kMapRules[] = {
     {"fold-constant", "f(c, n)", "its value", Op::map, fold_constant},
     {"absorb-view", "f(permute(x), broadcast(y))", "f(x, y) with other axis maps", Op::map, absorb_view},
     {"mul-one", "x * 1", "x", Op::map, mul_one, MapFn::mul},
@@ -286,6 +286,6 @@ constexpr RewriteRule kRules[] = {
 
 }  // namespace
 
-std::span<const RewriteRule> map_rules() { return kRules; }
+std::span<const RewriteRule> map_rules() { return kMapRules; }
 
 }  // namespace einc

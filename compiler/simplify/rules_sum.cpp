@@ -114,7 +114,7 @@ std::optional<NodeId> contract_zero(Rewriter& r, const Node& node) {
   return r.zeros(node.type);
 }
 
-constexpr RewriteRule kRules[] = {
+constexpr RewriteRule kSumRules[] = {
     {"reduce-nothing", "sum(x) over no axis", "x", Op::reduce, reduce_nothing},
     {"reduce-unit", "sum(x, axis of size 1)", "x without it", Op::reduce, reduce_unit},
     {"reduce-broadcast", "sum(broadcast(x)) over n copies", "x * n", Op::reduce, reduce_broadcast},
@@ -125,6 +125,6 @@ constexpr RewriteRule kRules[] = {
 
 }  // namespace
 
-std::span<const RewriteRule> sum_rules() { return kRules; }
+std::span<const RewriteRule> sum_rules() { return kSumRules; }
 
 }  // namespace einc

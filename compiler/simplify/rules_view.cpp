@@ -116,7 +116,7 @@ std::optional<NodeId> cast_constant(Rewriter& r, const Node& node) {
   return r.settle(r.build.constant(ScalarValue(*value), to));
 }
 
-constexpr RewriteRule kRules[] = {
+constexpr RewriteRule kViewRules[] = {
     {"exact-constant", "0.25", "1/4", Op::constant, exact_constant},
     {"stop-gradient", "stop_gradient(x)", "x", Op::stop_gradient, drop_stop_gradient},
     {"permute-scalar", "permute(broadcast(c))", "broadcast(c)", Op::permute, view_of_scalar},
@@ -144,6 +144,6 @@ constexpr RewriteRule kRules[] = {
 
 }  // namespace
 
-std::span<const RewriteRule> view_rules() { return kRules; }
+std::span<const RewriteRule> view_rules() { return kViewRules; }
 
 }  // namespace einc

@@ -4,18 +4,16 @@
 #include <cstdlib>
 
 #include "compiler/symbolic/poly_rep.h"
+#include "runtime/base/ascii.h"
 
 namespace einc {
 namespace {
 
 constexpr int kNestingLimit = 256;
-constexpr size_t kTermLimit = 1 << 16;  // of a sum, product, power or quotient before it is computed
-constexpr size_t kWorkLimit = 1 << 20;  // terms of all products together
-constexpr int kPowerLimit = 64;         // for positive powers of sums and of numbers
-constexpr int kExponentLimit = 4096;    // of one atom
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr size_t kTermLimit = 1 << 16;    // of a sum, product, power or quotient before it is computed
+constexpr size_t kWorkLimit = 1 << 20;    // terms of all products together
+constexpr int kPowerLimit = 64;           // for positive powers of sums and of numbers
+constexpr int kAtomExponentLimit = 4096;  // of one atom
 
 class Reader {
  public:
@@ -88,14 +86,14 @@ class Reader {
     int exponent = 0;
     for (const char c : digits) exponent = exponent * 10 + (c - '0');
     if (base->is_zero() && negative) return std::nullopt;
-    if (exponent > kExponentLimit || !bounded_power(*base, exponent, negative)) return std::nullopt;
+    if (exponent > kAtomExponentLimit || !bounded_power(*base, exponent, negative)) return std::nullopt;
     return pow(*base, negative ? -exponent : exponent);
   }
 
   static bool exponents_bounded(const Poly& p) {
     for (const Term& t : TermList(p))
       for (const Factor& f : t.monomial)
-        if (std::abs(f.exponent) > kExponentLimit) return false;
+        if (std::abs(f.exponent) > kAtomExponentLimit) return false;
     return true;
   }
 
@@ -120,8 +118,8 @@ class Reader {
       const auto value = Rational::from_digits(run(is_digit));
       return value ? std::optional(Poly(*value)) : std::nullopt;
     }
-    if (at_ == text_.size() || !is_letter(text_[at_])) return std::nullopt;
-    const std::string_view name = run([](char c) { return is_letter(c) || is_digit(c) || c == '.'; });
+    if (at_ == text_.size() || !is_name_start(text_[at_])) return std::nullopt;
+    const std::string_view name = run([](char c) { return is_name_char(c) || c == '.'; });
     if ((name == "floor" || name == "max") && take('(')) return call(name);
     return Poly::dim(Name(name));
   }

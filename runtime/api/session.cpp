@@ -50,16 +50,14 @@ Source source_of(const ProgramInfo& info, std::string_view name) {
   return *source;
 }
 
-std::string text(DType dtype, const std::vector<int64_t>& shape) { return fmt::format("{}[{}]", to_string(dtype), fmt::join(shape, " ")); }
-
 void check(const TensorInfo& tensor, DType dtype, const std::vector<int64_t>& shape) {
   if (tensor.dtype != dtype || tensor.shape != shape)
-    fail(fmt::format("'{}' is {}, but given as {}", tensor.name, text(tensor.dtype, tensor.shape), text(dtype, shape)));
+    fail(fmt::format("'{}' is {}, but given as {}", tensor.name, type_text(tensor.dtype, tensor.shape), type_text(dtype, shape)));
 }
 
 void check(const TensorInfo& tensor, DType dtype, size_t count) {
   if (tensor.dtype != dtype || tensor.count() != static_cast<int64_t>(count))
-    fail(fmt::format("'{}' is {}, {} elements, but given as {} elements of {}", tensor.name, text(tensor.dtype, tensor.shape),
+    fail(fmt::format("'{}' is {}, {} elements, but given as {} elements of {}", tensor.name, type_text(tensor.dtype, tensor.shape),
                      tensor.count(), count, to_string(dtype)));
 }
 

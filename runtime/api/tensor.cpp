@@ -16,7 +16,7 @@ int64_t product(const std::vector<int64_t>& shape) {
 }
 
 template <class Stored>
-double load(const std::byte* at) {
+double element(const std::byte* at) {
   Stored x;
   std::memcpy(&x, at, sizeof x);
   return static_cast<double>(x);
@@ -25,10 +25,10 @@ double load(const std::byte* at) {
 double number_at(DType dtype, const std::byte* at) {
   switch (dtype) {
     case DType::f64:
-      return load<double>(at);
+      return element<double>(at);
     case DType::real:
     case DType::f32:
-      return load<float>(at);
+      return element<float>(at);
     case DType::bf16:
     case DType::f16: {
       uint16_t bits;
@@ -39,14 +39,14 @@ double number_at(DType dtype, const std::byte* at) {
     case DType::f8e5m2:
       return decode_float(dtype, static_cast<uint8_t>(*at));
     case DType::i64:
-      return load<int64_t>(at);
+      return element<int64_t>(at);
     case DType::i32:
-      return load<int32_t>(at);
+      return element<int32_t>(at);
     case DType::u16:
-      return load<uint16_t>(at);
+      return element<uint16_t>(at);
     case DType::u8:
     case DType::boolean:
-      return load<uint8_t>(at);
+      return element<uint8_t>(at);
   }
   return 0;
 }

@@ -47,6 +47,13 @@ std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
+std::string type_text(DType dtype, std::span<const int64_t> shape) {
+  std::string text(to_string(dtype));
+  text += '[';
+  for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : " ") + std::to_string(shape[i]);
+  return text + ']';
+}
+
 DType promote(DType a, DType b) {
   if (a == b) return a;
   const bool fa = is_floating(a), fb = is_floating(b);

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace einc {
@@ -21,6 +23,8 @@ struct DTypeInfo {
 const DTypeInfo& info(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 inline std::string_view to_string(DType d) { return info(d).name; }
+// "f32[2 3]": of a value with these sizes.
+std::string type_text(DType dtype, std::span<const int64_t> shape);
 inline int bytes_of(DType d) { return info(d).bits / 8; }
 inline bool is_floating(DType d) { return d <= DType::f8e5m2; }
 inline bool is_integer(DType d) { return d >= DType::i64 && d <= DType::u8; }

@@ -62,4 +62,6 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string quoted_name(std::string_view name) { return "'" + printable(name.substr(0, kMaxShownIdentifier)) + "'"; }
+
 }  // namespace einc

@@ -10,7 +10,7 @@
 namespace einc {
 namespace {
 
-constexpr int64_t kRounds = 2'000'000;
+constexpr int64_t kPeakRounds = 2'000'000;
 constexpr int kChains = 12;  // independent sums: enough to fill the pipelines
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -96,8 +96,8 @@ double rate(ThreadPool& pool, double flops, float (*work)(int64_t)) {
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     const auto start = std::chrono::steady_clock::now();
-    pool.run(pool.size(), [&](int, int64_t, int64_t) { keep = work(kRounds); });
-    best = std::max(best, flops * kChains * static_cast<double>(kRounds) * pool.size() / seconds_since(start));
+    pool.run(pool.size(), [&](int, int64_t, int64_t) { keep = work(kPeakRounds); });
+    best = std::max(best, flops * kChains * static_cast<double>(kPeakRounds) * pool.size() / seconds_since(start));
   }
   return best;
 }

@@ -22,7 +22,7 @@ namespace {
 
 std::atomic<GuardedRange*> ranges{nullptr};
 uintptr_t page_bytes = 0;
-struct sigaction before {};
+struct sigaction earlier_action {};
 
 GuardedRange* range_at(uintptr_t address) {
   for (GuardedRange* range = ranges.load(std::memory_order_acquire); range != nullptr; range = range->next)
@@ -44,7 +44,7 @@ void handle(int signal, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   GuardedRange* range = touched ? range_at(address) : nullptr;
   if (range == nullptr || !put_zeros(*range, address)) {
-    ::sigaction(SIGBUS, &before, nullptr);  // the access is repeated when this returns
+    ::sigaction(SIGBUS, &earlier_action, nullptr);  // the access is repeated when this returns
     if (!touched) ::raise(signal);
   }
   errno = error;
@@ -55,7 +55,7 @@ void install() {
   struct sigaction action {};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  ::sigaction(SIGBUS, &action, &before);
+  ::sigaction(SIGBUS, &action, &earlier_action);
 }
 
 GuardedRange* take_range() {

@@ -12,7 +12,7 @@
 namespace einc {
 namespace {
 
-constexpr uint64_t kBlock = 1 << 16;  // bytes given to zlib at once; its counters have 32 bits
+constexpr uint64_t kInflateBlock = 1 << 16;  // bytes given to zlib at once; its counters have 32 bits
 
 class Stream {
  public:
@@ -37,19 +37,19 @@ InflatedBytes::InflatedBytes(const InputFile& file, uint64_t begin, uint64_t com
   }
   Stream stream;
   z_stream& z = stream.state();
-  std::array<std::byte, kBlock> in{};
+  std::array<std::byte, kInflateBlock> in{};
   std::byte more{};  // takes what comes behind the last byte
   uint64_t taken = 0, given = 0;
   int status = Z_OK;
   while (status == Z_OK) {
     if (z.avail_in == 0) {
-      const uint64_t n = std::min(kBlock, compressed - taken);
+      const uint64_t n = std::min(kInflateBlock, compressed - taken);
       file.read(begin + taken, std::span(in).first(static_cast<size_t>(n)));
       z.next_in = reinterpret_cast<Bytef*>(in.data());
       z.avail_in = static_cast<uInt>(n);
       taken += n;
     }
-    const uint64_t room = std::min(kBlock, size - given);
+    const uint64_t room = std::min(kInflateBlock, size - given);
     z.next_out = reinterpret_cast<Bytef*>(room > 0 ? bytes_.data() + given : &more);
     z.avail_out = room > 0 ? static_cast<uInt>(room) : 1;
     const uInt offered = z.avail_out;

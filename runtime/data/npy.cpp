@@ -13,7 +13,7 @@
 namespace einc {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 // Element count times element size, when it fits.
 std::optional<uint64_t> byte_count(const NpyHeader& header) {
@@ -50,16 +50,17 @@ std::vector<std::byte> transpose(const std::vector<std::byte>& in, const std::ve
   return out;
 }
 
-struct Extent {
+struct HeaderExtent {
   uint64_t header, data;  // offsets
 };
 
 // Checks the magic string, the version and the header's length.
-Extent find_header(const ByteSource& file, uint64_t begin, uint64_t length) {
+HeaderExtent find_header(const ByteSource& file, uint64_t begin, uint64_t length) {
   if (length < 10) file.fail(begin + length, fmt::format("{} bytes are too few for a .npy file", length));
   std::array<std::byte, 12> start{};
   file.read(begin, std::span(start).first(static_cast<size_t>(std::min<uint64_t>(length, start.size()))));
-  if (std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0) file.fail(begin, "not a .npy file: it does not start with \\x93NUMPY");
+  if (std::memcmp(start.data(), kNpyMagic.data(), kNpyMagic.size()) != 0)
+    file.fail(begin, "not a .npy file: it does not start with \\x93NUMPY");
   const int major = std::to_integer<int>(start[6]), minor = std::to_integer<int>(start[7]);
   if (major < 1 || major > 3 || minor != 0)
     file.fail(begin + 6, fmt::format("format version {}.{} is not supported (1.0, 2.0 and 3.0 are)", major, minor));
@@ -75,7 +76,7 @@ Extent find_header(const ByteSource& file, uint64_t begin, uint64_t length) {
 }  // namespace
 
 NpyPlace find_npy(const ByteSource& file, uint64_t begin, uint64_t length) {
-  const Extent extent = find_header(file, begin, length);
+  const HeaderExtent extent = find_header(file, begin, length);
   std::string text(static_cast<size_t>(extent.data - extent.header), '\0');
   file.read(extent.header, std::as_writable_bytes(std::span(text)));
   NpyHeader header = parse_npy_header(file, extent.header, text);
@@ -118,9 +119,9 @@ std::string npy_header(const HostArray& array) {
   if (array.shape.size() == 1) shape += ',';
   const char order = bytes_of(array.dtype) == 1 ? '|' : '<';
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", order, code->text, shape);
-  text.append(63 - (kMagic.size() + 4 + text.size()) % 64, ' ');
+  text.append(63 - (kNpyMagic.size() + 4 + text.size()) % 64, ' ');
   text += '\n';
-  std::string head(kMagic);
+  std::string head(kNpyMagic);
   head += {'\1', '\0', static_cast<char>(text.size() & 0xFF), static_cast<char>(text.size() >> 8)};
   return head + text;
 }

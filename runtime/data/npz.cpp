@@ -41,7 +41,7 @@ struct Member {
 };
 
 // A member's bytes in the file: its header from `begin`, its elements from `data` to `end`.
-struct Extent {
+struct MemberExtent {
   uint64_t begin = 0, data = 0, end = 0;
 };
 
@@ -55,7 +55,7 @@ class Archive {
 
   NamedArrays read() {
     const std::vector<Member> members = list(find_directory());
-    std::vector<Extent> extents;
+    std::vector<MemberExtent> extents;
     for (const Member& member : members) extents.push_back(extent_of(member));
     check_disjoint(members, extents);
     NamedArrays arrays;
@@ -67,8 +67,6 @@ class Archive {
   }
 
  private:
-  static std::string shown(std::string_view name) { return "'" + printable(name.substr(0, 64)) + "'"; }
-
   Bytes bytes(uint64_t offset, uint64_t size, const char* what) const {
     if (offset > file_.size() || size > file_.size() - offset)
       file_.fail(std::min(offset, file_.size()), fmt::format("{} lies beyond the end of the file", what));
@@ -111,7 +109,7 @@ class Archive {
     size_t at = 0;
     for (uint64_t i = 0; i < directory.count; ++i) {
       members.push_back(entry(all, at));
-      if (!names.insert(members.back().name).second) file_.fail(members.back().entry, shown(members.back().name) + " is there twice");
+      if (!names.insert(members.back().name).second) file_.fail(members.back().entry, quoted_name(members.back().name) + " is there twice");
     }
     return members;
   }
@@ -127,10 +125,10 @@ class Archive {
     member.entry = place;
     member.name.assign(reinterpret_cast<const char*>(all.data.data()) + at + kEntrySize, name_size);
     check_name(member);
-    if ((all.u16(at + 8) & 1) != 0) file_.fail(place, shown(member.name) + " is encrypted");
+    if ((all.u16(at + 8) & 1) != 0) file_.fail(place, quoted_name(member.name) + " is encrypted");
     const uint16_t method = all.u16(at + 10);
     if (method != kStored && method != kDeflated)
-      file_.fail(place, fmt::format("{} is compressed by method {}; stored and deflated ones are read", shown(member.name), method));
+      file_.fail(place, fmt::format("{} is compressed by method {}; stored and deflated ones are read", quoted_name(member.name), method));
     member.deflated = method == kDeflated;
     member.crc = all.u32(at + 16);
     member.compressed = all.u32(at + 20);
@@ -143,9 +141,9 @@ class Archive {
   }
 
   void check_sizes(const Member& member) const {
-    if (!member.deflated && member.compressed != member.size) file_.fail(member.entry, shown(member.name) + " has two sizes");
+    if (!member.deflated && member.compressed != member.size) file_.fail(member.entry, quoted_name(member.name) + " has two sizes");
     if (member.deflated && member.size > kFreeNpzBytes && member.size / kMaxNpzExpansion > member.compressed)
-      file_.fail(member.entry, fmt::format("{} would grow from {} to {} bytes, which is more than {}-fold", shown(member.name),
+      file_.fail(member.entry, fmt::format("{} would grow from {} to {} bytes, which is more than {}-fold", quoted_name(member.name),
                                            member.compressed, member.size, kMaxNpzExpansion));
   }
 
@@ -172,33 +170,33 @@ class Archive {
     const std::string& name = member.name;
     const bool plain = name.size() > kNpzSuffix.size() && name.ends_with(kNpzSuffix) && name[0] != '/' &&
                        name.find('\\') == std::string::npos && name.find("..") == std::string::npos && name.find('\0') == std::string::npos;
-    if (!plain) file_.fail(member.entry, fmt::format("{} is no name of an array (expected name.npy)", shown(name)));
+    if (!plain) file_.fail(member.entry, fmt::format("{} is no name of an array (expected name.npy)", quoted_name(name)));
   }
 
-  Extent extent_of(const Member& member) const {
+  MemberExtent extent_of(const Member& member) const {
     const Bytes header = bytes(member.local, kLocalSize, "a member");
-    if (header.u32(0) != kLocalHeader) file_.fail(member.local, shown(member.name) + " has no header");
+    if (header.u32(0) != kLocalHeader) file_.fail(member.local, quoted_name(member.name) + " has no header");
     const uint64_t name_size = header.u16(26), data = member.local + kLocalSize + name_size + header.u16(28);
     const Bytes name = bytes(member.local + kLocalSize, name_size, "a member's name");
     if (name_size != member.name.size() || std::memcmp(name.data.data(), member.name.data(), member.name.size()) != 0)
-      file_.fail(member.local, shown(member.name) + " has another name in its own header");
+      file_.fail(member.local, quoted_name(member.name) + " has another name in its own header");
     if (data > file_.size() || member.compressed > file_.size() - data)
-      file_.fail(member.entry, shown(member.name) + " lies beyond the end of the file");
+      file_.fail(member.entry, quoted_name(member.name) + " lies beyond the end of the file");
     return {member.local, data, data + member.compressed};
   }
 
-  void check_disjoint(const std::vector<Member>& members, const std::vector<Extent>& extents) const {
+  void check_disjoint(const std::vector<Member>& members, const std::vector<MemberExtent>& extents) const {
     std::vector<size_t> order(extents.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return extents[a].begin < extents[b].begin; });
     for (size_t i = 1; i < order.size(); ++i)
       if (extents[order[i]].begin < extents[order[i - 1]].end)
-        file_.fail(members[order[i]].entry, shown(members[order[i]].name) + " overlaps another member");
+        file_.fail(members[order[i]].entry, quoted_name(members[order[i]].name) + " overlaps another member");
   }
 
   HostArray array_of(const Member& member, uint64_t begin) const {
     if (member.deflated) {
-      const InflatedBytes bytes(file_, begin, member.compressed, member.size, shown(member.name));
+      const InflatedBytes bytes(file_, begin, member.compressed, member.size, quoted_name(member.name));
       check_crc(member, begin, bytes);
       return read_npy(bytes, 0, member.size);
     }
@@ -215,7 +213,7 @@ class Archive {
       source.read(from + done, block);
       crc = crc32_of(crc, block);
     }
-    if (crc != member.crc) file_.fail(begin, shown(member.name) + " is damaged: its checksum is wrong");
+    if (crc != member.crc) file_.fail(begin, quoted_name(member.name) + " is damaged: its checksum is wrong");
   }
 
   const InputFile& file_;

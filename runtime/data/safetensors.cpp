@@ -15,8 +15,6 @@ namespace {
 
 constexpr uint64_t kLengthBytes = 8;
 
-std::string shown(std::string_view name) { return "'" + printable(name.substr(0, 64)) + "'"; }
-
 std::string_view header_of(const MappedFile& file) {
   const std::span<const std::byte> bytes = file.bytes();
   if (bytes.size() < kLengthBytes) file.fail(bytes.size(), fmt::format("{} bytes are too few for a .safetensors file", bytes.size()));
@@ -33,8 +31,8 @@ std::string_view header_of(const MappedFile& file) {
 void check_cover(const MappedFile& file, const std::vector<SafetensorsEntry>& tensors, uint64_t data) {
   uint64_t at = data;
   for (const SafetensorsEntry& t : tensors) {
-    if (t.begin < at) file.fail(t.begin, fmt::format("{} overlaps another tensor", shown(t.name)));
-    if (t.begin > at) file.fail(at, fmt::format("{} bytes before {} belong to no tensor", t.begin - at, shown(t.name)));
+    if (t.begin < at) file.fail(t.begin, fmt::format("{} overlaps another tensor", quoted_name(t.name)));
+    if (t.begin > at) file.fail(at, fmt::format("{} bytes before {} belong to no tensor", t.begin - at, quoted_name(t.name)));
     at = t.end;
   }
   if (at != file.size()) file.fail(at, fmt::format("the last {} bytes belong to no tensor", file.size() - at));
@@ -67,7 +65,7 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
   const uint64_t data = kLengthBytes + text.size();
   for (SafetensorsEntry& t : tensors_) {
     if (t.end > file_.size() - data)
-      file_.fail(data, fmt::format("{} ends at byte {} of the data, which has {}", shown(t.name), t.end, file_.size() - data));
+      file_.fail(data, fmt::format("{} ends at byte {} of the data, which has {}", quoted_name(t.name), t.end, file_.size() - data));
     t.begin += data;
     t.end += data;
   }
@@ -89,7 +87,7 @@ std::span<const std::byte> SafetensorsFile::bytes(const SafetensorsEntry& entry)
 
 HostArray SafetensorsFile::read(const SafetensorsEntry& entry) const {
   const SafetensorsCode* code = safetensors_code(entry.dtype);
-  if (!code->ours) file_.fail(entry.begin, fmt::format("{} is {}, a dtype that einc has not", shown(entry.name), entry.dtype));
+  if (!code->ours) file_.fail(entry.begin, fmt::format("{} is {}, a dtype that einc has not", quoted_name(entry.name), entry.dtype));
   HostArray array{code->dtype, entry.shape, {}};
   try {
     const std::span<const std::byte> from = bytes(entry);

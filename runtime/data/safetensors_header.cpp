@@ -11,9 +11,6 @@ namespace einc {
 namespace {
 
 constexpr uint64_t kHeaderOffset = 8;
-constexpr size_t kShownBytes = 64;  // of a name in a message
-
-std::string shown(std::string_view text) { return "'" + printable(text.substr(0, kShownBytes)) + "'"; }
 
 // Follows the one shape a header may have: {name: {dtype: string, shape: [sizes], data_offsets: [two]}, __metadata__: {key: string}}.
 class Events : public nlohmann::json_sax<nlohmann::json> {
@@ -42,7 +39,7 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
         return true;
       case Place::metadata:
         field_ = std::move(text);
-        if (metadata_.count(field_) > 0) fail(fmt::format("has the key {} twice", shown(field_)));
+        if (metadata_.count(field_) > 0) fail(fmt::format("has the key {} twice", quoted_name(field_)));
         return true;
       default:
         field_ = std::move(text);
@@ -55,7 +52,7 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
     } else if (place_ == Place::tensor && field_ == "dtype") {
       once(has_dtype_);
       const SafetensorsCode* code = safetensors_code(text);
-      if (!code) fail(fmt::format("has the unknown dtype {}", shown(text)));
+      if (!code) fail(fmt::format("has the unknown dtype {}", quoted_name(text)));
       current_.dtype = code->text;
     } else {
       fail("a string where none may be");
@@ -69,7 +66,7 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
     } else if (field_ == "data_offsets") {
       once(has_offsets_);
     } else {
-      fail(fmt::format("has the unknown field {}", shown(field_)));
+      fail(fmt::format("has the unknown field {}", quoted_name(field_)));
     }
     numbers_.clear();
     return enter(Place::numbers);
@@ -93,7 +90,7 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_integer(number_integer_t value) override { fail(fmt::format("{}: {} is negative", field_, value)); }
   bool number_float(number_float_t, const string_t& text) override {
-    fail(fmt::format("{}: {} is no whole number", field_, printable(std::string_view(text).substr(0, kShownBytes))));
+    fail(fmt::format("{}: {} is no whole number", field_, printable(std::string_view(text).substr(0, kMaxShownIdentifier))));
   }
   bool boolean(bool) override { fail("true or false where none may be"); }
   bool null() override { fail("null where none may be"); }
@@ -110,7 +107,7 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   [[noreturn]] void fail(const std::string& what) const {
-    file_.fail(kHeaderOffset, fmt::format("the header{}: {}", key_.empty() ? "" : ", " + shown(key_), what));
+    file_.fail(kHeaderOffset, fmt::format("the header{}: {}", key_.empty() ? "" : ", " + quoted_name(key_), what));
   }
   void once(bool& seen) {
     if (seen) fail(fmt::format("has {} twice", field_));

@@ -56,11 +56,11 @@ class Finder {
     const ExecutableBuffer& b = program_.buffers[buffer];
     Held worst;
     if (!is_floating(b.dtype)) return worst;
-    constexpr int64_t kPiece = 65536;
+    constexpr int64_t kAtOnce = 65536;
     const int64_t count = b.bytes / bytes_of(b.dtype);
     const std::byte* values = watched_.values(buffer);
-    for (int64_t at = 0; at < count; at += kPiece) {
-      const TensorView piece(b.dtype, {std::min(kPiece, count - at)}, values + at * bytes_of(b.dtype));
+    for (int64_t at = 0; at < count; at += kAtOnce) {
+      const TensorView piece(b.dtype, {std::min(kAtOnce, count - at)}, values + at * bytes_of(b.dtype));
       int64_t element = at;
       for (const double x : piece.to_doubles()) {
         const bool holds = b.padding == 0 || element % b.shape.back() < b.shape.back() - b.padding;

@@ -12,14 +12,12 @@
 namespace einc {
 namespace {
 
-std::string text(DType dtype, const std::vector<int64_t>& shape) { return fmt::format("{}[{}]", to_string(dtype), fmt::join(shape, " ")); }
-
 // Of the tensor's dtype: a floating number becomes the nearest one of another format.
 HostArray fitted(HostArray array, const TensorInfo& tensor, const std::string& path) {
   const bool converts = is_floating(array.dtype) && is_floating(tensor.dtype);
   if (array.shape != tensor.shape || (array.dtype != tensor.dtype && !converts))
     throw RuntimeFailure(FailureKind::data, fmt::format("{}: '{}' is {}, but the program's is {}", printable(path), printable(tensor.name),
-                                                        text(array.dtype, array.shape), text(tensor.dtype, tensor.shape)));
+                                                        type_text(array.dtype, array.shape), type_text(tensor.dtype, tensor.shape)));
   if (array.dtype == tensor.dtype) return array;
   const std::vector<double> numbers = TensorView(array.dtype, array.shape, array.bytes.data()).to_doubles();
   HostArray result{tensor.dtype, tensor.shape, std::vector<std::byte>(static_cast<size_t>(tensor.bytes()))};

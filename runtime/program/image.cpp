@@ -130,9 +130,9 @@ class Writer {
   std::string bytes_;
 };
 
-class Reader {
+class ImageReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit ImageReader(std::string_view bytes) : bytes_(bytes) {}
 
   template <class... T>
   void operator()(T&... x) {
@@ -189,10 +189,10 @@ std::string to_bytes(const ProgramImage& image) {
 }
 
 ProgramImage parse_image(std::string_view bytes) {
-  Reader reader(bytes);
+  ImageReader reader(bytes);
   ProgramImage image;
   reader(image);
-  if (!reader.at_end()) Reader::fail();
+  if (!reader.at_end()) ImageReader::fail();
   return image;
 }
 

@@ -6,9 +6,9 @@ namespace einc {
 namespace {
 
 // A session of a program that reads `length` tokens at once.
-class Reader {
+class ContextReader {
  public:
-  Reader(Session& session, const ModelTensors& tensors) : session_(session), tensors_(tensors) {
+  ContextReader(Session& session, const ModelTensors& tensors) : session_(session), tensors_(tensors) {
     length_ = session.input(tensors.tokens).shape().back();
   }
 
@@ -56,7 +56,7 @@ class WithoutCache : public LanguageModel {
   }
 
  private:
-  Reader reader_;
+  ContextReader reader_;
 };
 
 class WithCache : public LanguageModel {
@@ -72,7 +72,7 @@ class WithCache : public LanguageModel {
     std::vector<double> logits;
     while (place < size) {
       const bool together = size - place > 1 && place + several_.length() <= context_;
-      Reader& reader = together ? several_ : one_;
+      ContextReader& reader = together ? several_ : one_;
       const int64_t count = std::min(reader.length(), size - place);
       reader.read(text.subspan(static_cast<size_t>(place), static_cast<size_t>(count)), place);
       place += count;
@@ -83,7 +83,7 @@ class WithCache : public LanguageModel {
   }
 
  private:
-  Reader several_, one_;
+  ContextReader several_, one_;
   int64_t context_;
   std::vector<int32_t> read_;  // what the cache holds, from position 0
 };

@@ -90,7 +90,7 @@ std::map<std::string, std::string> settings_of(const TrainingSeeds& seeds) {
 }
 
 // At most a screenful.
-std::string listed(const std::vector<std::string>& lines) {
+std::string screenful(const std::vector<std::string>& lines) {
   constexpr size_t kShown = 24;
   std::string text;
   for (size_t i = 0; i < std::min(lines.size(), kShown); ++i) text += "\n  " + lines[i];
@@ -156,7 +156,7 @@ std::vector<std::string> restore(const Checkpoint& checkpoint, SessionRep& sessi
   const std::vector<std::string> lines = differences(checkpoint, session.program(), run);
   if (fit == Fit::exact && !lines.empty())
     throw RuntimeFailure(FailureKind::data,
-                         fmt::format("{}: not a checkpoint of what is to be trained:{}", printable(checkpoint.folder()), listed(lines)));
+                         fmt::format("{}: not a checkpoint of what is to be trained:{}", printable(checkpoint.folder()), screenful(lines)));
   std::vector<std::pair<Source, const std::byte*>> values;
   for (const TensorFile& file : kTensorFiles) {
     const std::vector<TensorInfo>& tensors = sources_of(session.program(), file.kind);
@@ -167,7 +167,7 @@ std::vector<std::string> restore(const Checkpoint& checkpoint, SessionRep& sessi
   }
   if (values.empty() && !lines.empty())
     throw RuntimeFailure(FailureKind::data,
-                         fmt::format("{}: no tensor of the program is in it:{}", printable(checkpoint.folder()), listed(lines)));
+                         fmt::format("{}: no tensor of the program is in it:{}", printable(checkpoint.folder()), screenful(lines)));
   for (const auto& [source, bytes] : values) session.set(source, bytes);
   for (const TensorFile& file : kTensorFiles) file_of(checkpoint, file.kind).check_whole();
   return lines;

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "einc checkpoint";
-constexpr int kVersion = 1;
+constexpr int kRecordVersion = 1;
 
 std::string checksum_line(std::string_view body) {
   return fmt::format(",\n  \"checksum\": \"{:016x}\"\n}}\n", xxh64(std::as_bytes(std::span(body))));
@@ -25,9 +25,9 @@ std::string checksum_line(std::string_view body) {
 Json to_json(const FileDigest& digest) { return {{"bytes", digest.bytes}, {"xxh64", fmt::format("{:016x}", digest.hash)}}; }
 
 // Reads the one form that the text may have.
-class Reader {
+class RecordReader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {}
+  explicit RecordReader(const std::string& path) : path_(path) {}
 
   [[noreturn]] void fail(const std::string& what) const {
     throw RuntimeFailure(FailureKind::data, fmt::format("{}: {}", printable(path_), what));
@@ -73,8 +73,8 @@ class Reader {
 
   CheckpointRecord record(const Json& json) const {
     if (get<std::string>(json, "format") != kFormat) fail("not the record of a checkpoint");
-    if (const auto version = get<uint64_t>(json, "version"); version != kVersion)
-      fail(fmt::format("a checkpoint of version {}; this einc reads version {}", version, kVersion));
+    if (const auto version = get<uint64_t>(json, "version"); version != kRecordVersion)
+      fail(fmt::format("a checkpoint of version {}; this einc reads version {}", version, kRecordVersion));
     CheckpointRecord record;
     record.program = get<std::string>(json, "program");
     const Json& dims = field(json, "dims");
@@ -105,7 +105,7 @@ std::string to_json(const CheckpointRecord& record) {
   const TrainingPosition& position = record.position;
   nlohmann::ordered_json json;
   json["format"] = kFormat;
-  json["version"] = kVersion;
+  json["version"] = kRecordVersion;
   json["program"] = record.program;
   json["dims"] = Json::array();
   for (const auto& [name, size] : record.dims) json["dims"].push_back({{"name", name}, {"size", size}});
@@ -123,7 +123,7 @@ std::string to_json(const CheckpointRecord& record) {
 }
 
 CheckpointRecord parse_checkpoint_record(std::string_view text, const std::string& path) {
-  const Reader reader(path);
+  const RecordReader reader(path);
   const size_t tail = checksum_line("").size();
   const Json json = parse_strict_json(text, path);
   if (text.size() < tail || text.substr(text.size() - tail) != checksum_line(text.substr(0, text.size() - tail)))

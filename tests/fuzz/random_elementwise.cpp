@@ -150,19 +150,19 @@ bool drawn(RandomWriter& w) {
   return true;
 }
 
-constexpr StatementKind kKinds[] = {{"unary", 6, unary},
-                                    {"binary", 10, binary},
-                                    {"comparison", 2, comparison},
-                                    {"mask", 2, mask},
-                                    {"rounded", 2, rounded},
-                                    {"stopped", 2, stopped},
-                                    {"integer arithmetic", 2, integer_arithmetic},
-                                    {"integer to real", 2, integer_to_real},
-                                    {"boolean", 1, boolean},
-                                    {"drawn", 2, drawn}};
+constexpr StatementKind kElementwiseKinds[] = {{"unary", 6, unary},
+                                               {"binary", 10, binary},
+                                               {"comparison", 2, comparison},
+                                               {"mask", 2, mask},
+                                               {"rounded", 2, rounded},
+                                               {"stopped", 2, stopped},
+                                               {"integer arithmetic", 2, integer_arithmetic},
+                                               {"integer to real", 2, integer_to_real},
+                                               {"boolean", 1, boolean},
+                                               {"drawn", 2, drawn}};
 
 }  // namespace
 
-std::span<const StatementKind> elementwise_statements() { return kKinds; }
+std::span<const StatementKind> elementwise_statements() { return kElementwiseKinds; }
 
 }  // namespace einc

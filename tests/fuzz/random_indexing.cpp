@@ -130,12 +130,12 @@ bool segments(RandomWriter& w) {
   return true;
 }
 
-constexpr StatementKind kKinds[] = {
+constexpr StatementKind kIndexingKinds[] = {
     {"gather", 3, gather}, {"shared table", 6, shared_table}, {"one hot", 1, one_hot},  {"argmax", 2, arg_extreme},
     {"top k", 3, largest}, {"contrasted", 3, contrasted},     {"segments", 1, segments}};
 
 }  // namespace
 
-std::span<const StatementKind> index_statements() { return kKinds; }
+std::span<const StatementKind> index_statements() { return kIndexingKinds; }
 
 }  // namespace einc

@@ -230,19 +230,19 @@ bool inner_gradient(RandomWriter& w) {
   return true;
 }
 
-constexpr StatementKind kKinds[] = {{"gate", 10, gate},
-                                    {"residual", 5, residual},
-                                    {"shared weights", 4, shared_weights},
-                                    {"normalised", 3, normalised},
-                                    {"attention", 3, attention},
-                                    {"recurrence", 4, recurrence},
-                                    {"called", 3, called},
-                                    {"experts", 2, experts},
-                                    {"parted", 2, parted},
-                                    {"inner gradient", 1, inner_gradient}};
+constexpr StatementKind kModelKinds[] = {{"gate", 10, gate},
+                                         {"residual", 5, residual},
+                                         {"shared weights", 4, shared_weights},
+                                         {"normalised", 3, normalised},
+                                         {"attention", 3, attention},
+                                         {"recurrence", 4, recurrence},
+                                         {"called", 3, called},
+                                         {"experts", 2, experts},
+                                         {"parted", 2, parted},
+                                         {"inner gradient", 1, inner_gradient}};
 
 }  // namespace
 
-std::span<const StatementKind> model_statements() { return kKinds; }
+std::span<const StatementKind> model_statements() { return kModelKinds; }
 
 }  // namespace einc

@@ -56,14 +56,14 @@ bool exchanged(RandomWriter& w) {
   return true;
 }
 
-constexpr StatementKind kKinds[] = {{"read and updated", 2, read_and_updated},
-                                    {"running average", 1, running_average},
-                                    {"cache", 1, cache},
-                                    {"counter", 1, counter},
-                                    {"exchanged", 1, exchanged}};
+constexpr StatementKind kStateKinds[] = {{"read and updated", 2, read_and_updated},
+                                         {"running average", 1, running_average},
+                                         {"cache", 1, cache},
+                                         {"counter", 1, counter},
+                                         {"exchanged", 1, exchanged}};
 
 }  // namespace
 
-std::span<const StatementKind> state_statements() { return kKinds; }
+std::span<const StatementKind> state_statements() { return kStateKinds; }
 
 }  // namespace einc

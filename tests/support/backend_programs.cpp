@@ -32,11 +32,11 @@ double tolerance_of(DType dtype) {
   return dtype == DType::f64 ? 1e-11 : dtype == DType::f32 ? 2e-5 : info(dtype).epsilon;
 }
 
-Graph finished(const Graph& graph) { return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::f32); }
+Graph trained(const Graph& graph) { return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::f32); }
 
 void compare(const std::string& what, const Graph& elaborated, const Bindings& dims, const Backend& backend,
              std::span<const Fusion> fusions) {
-  const Graph graph = finished(elaborated);
+  const Graph graph = trained(elaborated);
   const TensorMap inputs = some_inputs(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
   const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
   for (const Fusion& fusion : fusions) {
@@ -66,7 +66,7 @@ void check_torch_programs(const Backend& backend, std::span<const Fusion> fusion
   for (const json& test : cases) {
     const std::string name = test["name"].get<std::string>();
     CAPTURE(name);
-    const Graph graph = finished(compile_text(test["program"].get<std::string>()));
+    const Graph graph = trained(compile_text(test["program"].get<std::string>()));
     TensorMap inputs;
     for (const auto& [input, packed] : test["inputs"].items()) inputs.emplace(Name(input), tensor_of(packed));
     for (const Fusion& fusion : fusions) {

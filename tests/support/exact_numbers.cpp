@@ -6,13 +6,13 @@
 namespace einc {
 namespace {
 
-Graph finished(const std::string& text) { return assign_precision(simplify(compile_text(text), Roots::training), Policy::f32); }
+Graph simplified(const std::string& text) { return assign_precision(simplify(compile_text(text), Roots::training), Policy::f32); }
 
 }  // namespace
 
 // 2^53 + 1 is no double: 2^53 is. Values of Python's integers, products modulo 2^64.
 void check_wide_integers(const Backend& backend, std::span<const Fusion> fusions) {
-  const Graph graph = finished(R"(
+  const Graph graph = simplified(R"(
 dim n = 3
 input x: i64[n]
 output equal = x == 9007199254740993
@@ -52,7 +52,7 @@ output one = 9007199254740993 - cast(9007199254740992, i64)
 // Against sums in long double of the very same floats: as near as f32 can hold them, at every place.
 void check_running_sums(const Backend& backend, std::span<const Fusion> fusions) {
   constexpr size_t kCount = 200'001;
-  const Graph graph = finished(R"(
+  const Graph graph = simplified(R"(
 dim n = 200001
 input x: f32[n]
 output y = cumsum(x, n)

@@ -16,7 +16,7 @@ namespace einc {
 namespace {
 
 // Far more than the tests' tensors hold, so that wrong strides stay within it.
-constexpr size_t kGuard = size_t{64} << 20;
+constexpr size_t kGuardBytes = size_t{64} << 20;
 
 size_t page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 size_t whole_pages(int64_t bytes) { return (static_cast<size_t>(bytes) + page() - 1) / page() * page(); }
@@ -63,13 +63,13 @@ bool faults(KernelFunction* function, const KernelArguments& arguments, int64_t 
 
 GuardedMachine::GuardedMachine(const Executable& program, const std::vector<KernelFunction*>& functions, Guard guard)
     : program_(program), functions_(functions), guard_(guard) {
-  reserved_ = kGuard;
-  for (const ExecutableBuffer& b : program.buffers) reserved_ += whole_pages(b.bytes) + kGuard;
-  reserved_ += whole_pages(program.scratch_bytes) + kGuard;
+  reserved_ = kGuardBytes;
+  for (const ExecutableBuffer& b : program.buffers) reserved_ += whole_pages(b.bytes) + kGuardBytes;
+  reserved_ += whole_pages(program.scratch_bytes) + kGuardBytes;
   void* at = mmap(nullptr, reserved_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw RuntimeFailure(FailureKind::resource, fmt::format("no room for {} bytes", reserved_));
   reservation_ = static_cast<std::byte*>(at);
-  used_ = kGuard;
+  used_ = kGuardBytes;
   for (const ExecutableBuffer& b : program.buffers) places_.push_back({place(b.bytes), b.bytes});
   places_.push_back({place(program.scratch_bytes), program.scratch_bytes});
 }
@@ -79,7 +79,7 @@ GuardedMachine::~GuardedMachine() { munmap(reservation_, reserved_); }
 std::byte* GuardedMachine::place(int64_t bytes) {
   const size_t pages = whole_pages(bytes);
   std::byte* begin = reservation_ + used_;
-  used_ += pages + kGuard;
+  used_ += pages + kGuardBytes;
   EINC_CHECK(pages == 0 || mprotect(begin, pages, PROT_READ | PROT_WRITE) == 0, "no memory of {} bytes", bytes);
   std::memset(begin, 0xFF, pages);
   return guard_ == Guard::before ? begin : begin + pages - bytes;

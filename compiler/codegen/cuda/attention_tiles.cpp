@@ -11,9 +11,9 @@ constexpr int64_t kWidest = 256;
 constexpr int64_t kMostShared = 163 << 10;         // bytes of a block on sm_80
 constexpr int64_t kWords = 144, kMostWords = 176;  // of scores and sums that a thread is to hold, and may
 
-class Planner {
+class AttentionPlanner {
  public:
-  Planner(const Kernel& kernel, CudaSums f32_products)
+  AttentionPlanner(const Kernel& kernel, CudaSums f32_products)
       : kernel_(kernel), f32_products_(f32_products), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
 
   std::optional<AttentionTiles> run() {
@@ -167,7 +167,7 @@ int64_t AttentionTiles::shared_bytes() const {
 }
 
 std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, CudaSums f32_products) {
-  return Planner(kernel, f32_products).run();
+  return AttentionPlanner(kernel, f32_products).run();
 }
 
 }  // namespace einc

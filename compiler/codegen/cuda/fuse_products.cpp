@@ -12,9 +12,10 @@ namespace {
 
 constexpr int64_t kGeluStep = 8;  // columns that cuBLASLt keeps GELU's input in multiples of
 
-class Finder {
+class ProductFinder {
  public:
-  Finder(const CudaExecutable& executable, const BoundGraph& graph, const KernelList& list, const std::vector<WrittenBuffers>& written)
+  ProductFinder(const CudaExecutable& executable, const BoundGraph& graph, const KernelList& list,
+                const std::vector<WrittenBuffers>& written)
       : executable_(executable),
         program_(executable.program),
         graph_(graph),
@@ -234,7 +235,7 @@ class Finder {
 
 std::vector<CudaFusedProduct> find_fused_products(const CudaExecutable& executable, const BoundGraph& graph, const KernelList& list,
                                                   const std::vector<WrittenBuffers>& written) {
-  return Finder(executable, graph, list, written).run();
+  return ProductFinder(executable, graph, list, written).run();
 }
 
 }  // namespace einc

@@ -23,9 +23,10 @@ bool is_of(LibraryAttention::Backward& backward, const LibraryAttention::Forward
   return true;
 }
 
-class Finder {
+class AttentionFinder {
  public:
-  Finder(const KernelList& list, const std::vector<NodeId>& roots, const AskLibrary& ask) : list_(list), roots_(roots), ask_(ask) {}
+  AttentionFinder(const KernelList& list, const std::vector<NodeId>& roots, const AskLibrary& ask)
+      : list_(list), roots_(roots), ask_(ask) {}
 
   LibraryAttention run() {
     const auto count = static_cast<uint32_t>(list_.kernels.size());
@@ -127,7 +128,7 @@ class Adder {
 }  // namespace
 
 LibraryAttention find_library_attention(const KernelList& list, const std::vector<NodeId>& roots, const AskLibrary& ask) {
-  return Finder(list, roots, ask).run();
+  return AttentionFinder(list, roots, ask).run();
 }
 
 std::vector<HeldValue> held_by(const LibraryAttention& found, const KernelList& list) {

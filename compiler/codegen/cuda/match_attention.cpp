@@ -9,9 +9,9 @@
 namespace einc {
 namespace {
 
-class Matcher {
+class AttentionMatcher {
  public:
-  explicit Matcher(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), f_(kernel) {}
+  explicit AttentionMatcher(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), f_(kernel) {}
 
   std::optional<AttentionForward> forward() {
     AttentionForward match;
@@ -212,15 +212,15 @@ bool same(const einc_attention_steps& a, const einc_attention_steps& b) { return
 
 std::optional<AttentionForward> match_attention_forward(const Kernel& kernel) {
   if (!kernel.attention) return std::nullopt;
-  return Matcher(kernel).forward();
+  return AttentionMatcher(kernel).forward();
 }
 
 std::optional<AttentionBackward> match_attention_backward(const Kernel& rows, const Kernel& keys) {
   if (!rows.attention || !keys.attention) return std::nullopt;
   einc_attention_problem of_rows{};
   AttentionPlace delta;
-  const auto d_q = Matcher(rows).of_queries(of_rows, delta);
-  auto match = d_q ? Matcher(keys).of_keys() : std::nullopt;
+  const auto d_q = AttentionMatcher(rows).of_queries(of_rows, delta);
+  auto match = d_q ? AttentionMatcher(keys).of_keys() : std::nullopt;
   if (!match) return std::nullopt;
   einc_attention_problem& p = match->problem;
   if (!same(of_rows.q, p.q) || !same(of_rows.k, p.k) || of_rows.batch != p.batch || of_rows.key_heads != p.key_heads) return std::nullopt;

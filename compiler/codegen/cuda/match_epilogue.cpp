@@ -18,9 +18,9 @@ double gelu_slope(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * k * x * x);
 }
 
-class Matcher {
+class EpilogueMatcher {
  public:
-  Matcher(const Kernel& kernel, uint32_t product, int64_t columns) : kernel_(kernel), product_(product), columns_(columns) {}
+  EpilogueMatcher(const Kernel& kernel, uint32_t product, int64_t columns) : kernel_(kernel), product_(product), columns_(columns) {}
 
   std::optional<EpilogueMatch> run() {
     if (!is_elementwise() || !find_place()) return std::nullopt;
@@ -194,7 +194,7 @@ class Matcher {
 }  // namespace
 
 std::optional<EpilogueMatch> match_epilogue(const Kernel& kernel, uint32_t product, int64_t columns) {
-  return Matcher(kernel, product, columns).run();
+  return EpilogueMatcher(kernel, product, columns).run();
 }
 
 }  // namespace einc

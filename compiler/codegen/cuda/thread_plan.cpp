@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/cuda/value_text.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/round_up.h"
 
 namespace einc {
 namespace {
@@ -21,11 +22,9 @@ constexpr int64_t kRowRegisters = 32;      // words of a row that a thread keeps
 constexpr int64_t kSumRegisters = 184;     // of a warp's thread, sums over rows beside those
 constexpr int kWarpsOfRows = 4;            // in a block
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-class Planner {
+class ThreadPlanner {
  public:
-  explicit Planner(const Kernel& kernel) : kernel_(kernel), axes_of_(axes_of_values(kernel)) {}
+  explicit ThreadPlanner(const Kernel& kernel) : kernel_(kernel), axes_of_(axes_of_values(kernel)) {}
 
   ThreadPlan run() {
     weigh();
@@ -333,6 +332,6 @@ bool packs(const Kernel& kernel, uint16_t buffer, const Subscript& index, AxisId
                      [&](const Subscript::Dynamic& d) { return d.coefficient % width == 0 && !(axes[d.value] >> axis & 1); });
 }
 
-ThreadPlan plan_threads(const Kernel& kernel) { return Planner(kernel).run(); }
+ThreadPlan plan_threads(const Kernel& kernel) { return ThreadPlanner(kernel).run(); }
 
 }  // namespace einc

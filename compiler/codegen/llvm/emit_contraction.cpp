@@ -14,7 +14,6 @@ namespace {
 
 using llvm::BasicBlock;
 
-constexpr int kTileRows = TiledContraction::kTileRows;
 constexpr int64_t kDepthsAhead = 12;   // of few rows, whose other operand streams from memory
 constexpr size_t kShortEpilogue = 12;  // values that are worth repeating for every vector of a tile
 
@@ -187,7 +186,7 @@ class ContractionEmitter : PanelEmitter {
   }
 
   Sums multiply_pairs(const Source& left, const Source& right, const Block& block, int count, int vectors, Sums sums) {
-    constexpr int64_t kPairs = TiledContraction::kTileDepth / 2, kTileWords = kTileRows * kPairs;
+    constexpr int64_t kPairs = TiledContraction::kTileDepth / 2, kTileWords = TiledContraction::kTileRows * kPairs;
     const RegisterBlock registers{b_, vector_, alignment(), count, vectors, nullptr, Product::of_pairs};
     NarrowOperand narrow{left.base, left.width, left.depth};
     WideOperand wide{right.base, right.depth, panel_alignment()};
@@ -260,13 +259,15 @@ class ContractionEmitter : PanelEmitter {
   };
 
   void matrix_tile(const Block& block, const MatrixColumns& columns, Register row, int count) {
-    const int down = (count + kTileRows - 1) / kTileRows, across = static_cast<int>((columns.width + t_.lanes - 1) / t_.lanes);
+    const int down = (count + TiledContraction::kTileRows - 1) / TiledContraction::kTileRows,
+              across = static_cast<int>((columns.width + t_.lanes - 1) / t_.lanes);
     const int64_t pitch = t_.tile_columns() * bytes_of(t_.dtype);
     Register sums = sums_at(block, columns, row);
     const auto each_sum = [&](const auto& visit) {
       for (int r = 0; r < down; ++r)
         for (int c = 0; c < across; ++c)
-          visit(2 * r + c, b_.CreateConstGEP1_64(b_.getInt8Ty(), sums, static_cast<uint64_t>(r * kTileRows * pitch + c * kLine)));
+          visit(2 * r + c, b_.CreateConstGEP1_64(b_.getInt8Ty(), sums,
+                                                 static_cast<uint64_t>(r * TiledContraction::kTileRows * pitch + c * kCacheLine)));
     };
     each_sum([&](int tile, Register) { matrix_.clear(tile); });
     if (t_.sums_in_parts())
@@ -306,7 +307,7 @@ class ContractionEmitter : PanelEmitter {
   }
 
   void multiply_tiles(const Block& block, const MatrixColumns& columns, Register row, int count, int across) {
-    const int down = (count + kTileRows - 1) / kTileRows;
+    const int down = (count + TiledContraction::kTileRows - 1) / TiledContraction::kTileRows;
     constexpr int64_t kDepth = TiledContraction::kTileDepth;
     Register first_step = b_.CreateUDiv(b_.CreateSub(columns.depth.begin, block.depth.begin), i64(kDepth));
     const auto of_part = [&](MatrixSource source) {
@@ -318,7 +319,8 @@ class ContractionEmitter : PanelEmitter {
     const MatrixSource right[] = {of_part(matrix_right(in_panel, 0)), of_part(matrix_right(in_panel, 1))};
     Register depth = b_.CreateSub(columns.depth.end, columns.depth.begin);
     Register steps = b_.CreateUDiv(b_.CreateAdd(depth, i64(kDepth - 1)), i64(kDepth));
-    const int64_t below = t_.left == PanelSource::in_place ? kTileRows * left.pitch : t_.tile_depths() * kTileRows * left.pitch;
+    const int64_t below = t_.left == PanelSource::in_place ? TiledContraction::kTileRows * left.pitch
+                                                           : t_.tile_depths() * TiledContraction::kTileRows * left.pitch;
     const int64_t rows_per_step = (count + last_steps() - 1) / last_steps();
     for_loop(i64(0), steps, i64(1), [&](Register step) {
       Register left_at = b_.CreateGEP(b_.getInt8Ty(), left.base, times(step, left.next));

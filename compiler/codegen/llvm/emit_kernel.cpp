@@ -14,7 +14,6 @@ namespace einc {
 namespace {
 
 using llvm::BasicBlock;
-using llvm::Type;
 namespace intrinsic = llvm::Intrinsic;
 using Register = llvm::Value*;
 
@@ -143,7 +142,7 @@ class KernelEmitter : ValueEmitter {
     const AxisId along = *plan_.outer_vector, turned = *plan_.turned;
     for (const auto& [id, columns] : turned_) {
       const Scalar& v = kernel_.values[id];
-      Type* type = columns->getAllocatedType();
+      llvm::Type* type = columns->getAllocatedType();
       std::vector<Register> lines;
       axis_[turned] = row;
       for (int k = 0; k < plan_.lanes; ++k) {
@@ -157,7 +156,7 @@ class KernelEmitter : ValueEmitter {
     for_loop(i64(0), i64(plan_.lanes), i64(1), [&](Register k) {
       axis_[turned] = b_.CreateAdd(row, k);
       for (const auto& [id, columns] : turned_) {
-        Type* type = columns->getAllocatedType();
+        llvm::Type* type = columns->getAllocatedType();
         Register column = b_.CreateLoad(type->getArrayElementType(), b_.CreateInBoundsGEP(type, columns, {i64(0), k}));
         scopes_.back()[id] = from_storage(b_, column, kernel_.buffers[kernel_.values[id].slot].dtype);
       }
@@ -241,7 +240,7 @@ class KernelEmitter : ValueEmitter {
     llvm::AllocaInst* position = nullptr;
   };
 
-  llvm::Constant* identity(Fold fold, Type* type) {
+  llvm::Constant* identity(Fold fold, llvm::Type* type) {
     const bool real = type->isFPOrFPVectorTy();
     const unsigned bits = type->getScalarSizeInBits();
     auto least = [&] { return llvm::ConstantInt::get(type, bits == 1 ? llvm::APInt(1, 0) : llvm::APInt::getSignedMinValue(bits)); };
@@ -265,7 +264,7 @@ class KernelEmitter : ValueEmitter {
     return nullptr;
   }
 
-  llvm::AllocaInst* slot(Type* type) {
+  llvm::AllocaInst* slot(llvm::Type* type) {
     IrBuilder entry(entry_, entry_->begin());
     return entry.CreateAlloca(type);
   }
@@ -273,8 +272,8 @@ class KernelEmitter : ValueEmitter {
   void start(uint16_t index, bool along_lanes) {
     const Accumulation& r = kernel_.reductions[index];
     Accumulator& a = accumulators_[index];
-    Type* type = register_type(context_, folded_dtype(r));
-    Type* position = b_.getInt64Ty();
+    llvm::Type* type = register_type(context_, folded_dtype(r));
+    llvm::Type* position = b_.getInt64Ty();
     const bool wide = along_lanes || (lane_axis_ && axes_of_[r.value] >> *lane_axis_ & 1);
     if (wide)
       type = llvm::FixedVectorType::get(type, static_cast<unsigned>(plan_.lanes)),
@@ -286,16 +285,16 @@ class KernelEmitter : ValueEmitter {
     b_.CreateStore(integer(position, INT64_MAX), a.position);
   }
 
-  Register lanes_like(Register x, Type* type) { return splat(b_, x, lanes_of(type)); }
+  Register lanes_like(Register x, llvm::Type* type) { return splat(b_, x, lanes_of(type)); }
 
   void accumulate(uint16_t index) {
     const Accumulation& r = kernel_.reductions[index];
     Accumulator& a = accumulators_[index];
-    Type* type = a.value->getAllocatedType();
+    llvm::Type* type = a.value->getAllocatedType();
     Register old = b_.CreateLoad(type, a.value);
     if (keeps_position(r)) {
       Register x = lanes_like(as(kernel_.reductions[index].value, folded_dtype(r)), type);
-      Type* positions = a.position->getAllocatedType();
+      llvm::Type* positions = a.position->getAllocatedType();
       Register old_place = b_.CreateLoad(positions, a.position);
       Register place = lanes_like(as(r.position, DType::i64), positions);
       Register better = prefer(r.fold, x, place, old, old_place);
@@ -311,7 +310,7 @@ class KernelEmitter : ValueEmitter {
   }
 
   // sum + x*y in one rounding.
-  Register fused_product(const Accumulation& r, Register sum, Type* type) {
+  Register fused_product(const Accumulation& r, Register sum, llvm::Type* type) {
     const Scalar& v = kernel_.values[r.value];
     if (r.fold != Fold::sum || !type->isFPOrFPVectorTy() || v.kind != ScalarKind::map || v.fn != MapFn::mul || v.dtype != r.dtype)
       return nullptr;

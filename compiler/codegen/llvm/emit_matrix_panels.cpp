@@ -10,7 +10,7 @@ namespace einc {
 namespace {
 
 constexpr int64_t kTileBytes = 1024, kTileRowBytes = 64;
-constexpr int kWide = TiledContraction::kTileRows, kDeep = TiledContraction::kTileDepth;
+constexpr int kTileRows = TiledContraction::kTileRows, kTileDepth = TiledContraction::kTileDepth;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ llvm::Value* PanelEmitter::bf16_pairs(ValueId id, AxisId axis, Register mask, Re
   std::vector<Register> rounded, exact;
   for (int64_t d = 0; d < count; ++d) {
     axis_[t_.depth] = b_.CreateAdd(depth, i64(d));
-    lanes_along(axis, kWide, mask, [&] {
+    lanes_along(axis, kTileRows, mask, [&] {
       if (Register x = before_rounding(id)) {
         x = splat(b_, x, lanes_);
         exact.push_back(mask ? b_.CreateSelect(mask, x, llvm::Constant::getNullValue(x->getType())) : x);
@@ -41,18 +41,18 @@ llvm::Value* PanelEmitter::bf16_pairs(ValueId id, AxisId axis, Register mask, Re
   std::vector<Register>& parts = exact.empty() ? rounded : exact;
   if (count == 1) parts.push_back(llvm::Constant::getNullValue(parts[0]->getType()));
   std::vector<int> order, after;
-  for (int k = 0; k < kWide; ++k) order.insert(order.end(), {k, kWide + k});
-  for (int k = 0; k < 2 * kWide; ++k) after.push_back(k);
+  for (int k = 0; k < kTileRows; ++k) order.insert(order.end(), {k, kTileRows + k});
+  for (int k = 0; k < 2 * kTileRows; ++k) after.push_back(k);
   Register pairs = exact.empty()
                        ? b_.CreateShuffleVector(parts[0], parts[1], order)
                        : b_.CreateShuffleVector(bf16_bits_of_normal(b_, b_.CreateShuffleVector(parts[0], parts[1], after)), order);
-  return b_.CreateBitCast(pairs, llvm::FixedVectorType::get(b_.getInt32Ty(), kWide));
+  return b_.CreateBitCast(pairs, llvm::FixedVectorType::get(b_.getInt32Ty(), kTileRows));
 }
 
 // No tile of its panels goes beyond its end.
 bool PanelEmitter::in_whole_tiles(AxisId axis) const {
   const int64_t unit = axis == t_.row ? t_.tile_rows : t_.tile_columns();
-  return kernel_.extent(axis) % kWide == 0 && unit % kWide == 0;
+  return kernel_.extent(axis) % kTileRows == 0 && unit % kTileRows == 0;
 }
 
 // Vector j holds the elements at depths 2j and 2j + 1 of 16 rows or columns.
@@ -60,14 +60,14 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_width(ValueId id, AxisId axis, 
   axis_[axis] = first;
   Register left = b_.CreateTrunc(b_.CreateSub(i64(kernel_.extent(axis)), first), b_.getInt32Ty());
   std::vector<uint32_t> lanes;
-  for (uint32_t k = 0; k < kWide; ++k) lanes.push_back(k);
+  for (uint32_t k = 0; k < kTileRows; ++k) lanes.push_back(k);
   llvm::Constant* numbers = llvm::ConstantDataVector::get(context_, lanes);
   Register mask = nullptr;
-  if (!in_whole_tiles(axis)) mask = b_.CreateICmpULT(numbers, splat(b_, left, kWide));
+  if (!in_whole_tiles(axis)) mask = b_.CreateICmpULT(numbers, splat(b_, left, kTileRows));
   std::vector<Register> pairs;
   for (int64_t d = 0; d < depths; d += 2)
     pairs.push_back(bf16_pairs(id, axis, mask, b_.CreateAdd(depth, i64(d)), std::min<int64_t>(2, depths - d)));
-  while (pairs.size() < kDeep / 2) pairs.push_back(llvm::Constant::getNullValue(pairs.front()->getType()));
+  while (pairs.size() < kTileDepth / 2) pairs.push_back(llvm::Constant::getNullValue(pairs.front()->getType()));
   return pairs;
 }
 
@@ -75,12 +75,12 @@ std::vector<llvm::Value*> PanelEmitter::pairs_by_width(ValueId id, AxisId axis, 
 std::vector<llvm::Value*> PanelEmitter::pairs_by_depth(ValueId id, AxisId axis, Register first, Register depth, int64_t depths) {
   axis_[t_.depth] = depth;
   std::vector<Register> rows;
-  lanes_along(t_.depth, kDeep, first_lanes(kDeep, depths), [&] {
-    for (int i = 0; i < kWide; ++i) {
+  lanes_along(t_.depth, kTileDepth, first_lanes(kTileDepth, depths), [&] {
+    for (int i = 0; i < kTileRows; ++i) {
       Register place = b_.CreateAdd(first, i64(i));
       axis_[axis] = in_whole_tiles(axis) ? place : smaller(place, i64(kernel_.extent(axis) - 1));
       scopes_.emplace_back();
-      rows.push_back(b_.CreateBitCast(bf16_bits(id), llvm::FixedVectorType::get(b_.getInt32Ty(), kWide)));
+      rows.push_back(b_.CreateBitCast(bf16_bits(id), llvm::FixedVectorType::get(b_.getInt32Ty(), kTileRows)));
       scopes_.pop_back();
     }
   });
@@ -94,11 +94,11 @@ void PanelEmitter::pack_matrix_tile(const MatrixPanel& panel, Register first, Re
   std::vector<Register> rows = by_depth ? pairs_by_depth(panel.operand, panel.axis, first, depth, depths)
                                         : pairs_by_width(panel.operand, panel.axis, first, depth, depths);
   if (by_depth != (panel.axis == t_.row)) rows = transpose(b_, std::move(rows));
-  Register line = b_.CreateUDiv(b_.CreateSub(first, panel.range.begin), i64(kWide));
+  Register line = b_.CreateUDiv(b_.CreateSub(first, panel.range.begin), i64(kTileRows));
   Register offset =
-      b_.CreateAdd(times(line, t_.tile_depths() * kTileBytes), times(b_.CreateSub(depth, panel.depth.begin), kTileBytes / kDeep));
+      b_.CreateAdd(times(line, t_.tile_depths() * kTileBytes), times(b_.CreateSub(depth, panel.depth.begin), kTileBytes / kTileDepth));
   Register to = b_.CreateGEP(b_.getInt8Ty(), panel.to, offset);
-  for (int64_t r = 0; r < kWide; ++r)
+  for (int64_t r = 0; r < kTileRows; ++r)
     b_.CreateAlignedStore(rows[static_cast<size_t>(r)], b_.CreateConstGEP1_64(b_.getInt8Ty(), to, static_cast<uint64_t>(r * kTileRowBytes)),
                           panel_alignment());
 }
@@ -106,9 +106,9 @@ void PanelEmitter::pack_matrix_tile(const MatrixPanel& panel, Register first, Re
 // Tile after tile along the axis whose elements are neighbours.
 void PanelEmitter::pack_matrix_panel(const MatrixPanel& panel) {
   const auto along_axis = [&](const std::function<void(Register)>& body) {
-    for_loop(panel.range.begin, panel.range.end, i64(kWide), body);
+    for_loop(panel.range.begin, panel.range.end, i64(kTileRows), body);
   };
-  const auto along_depth = [&](const auto& body) { tiles(panel.depth, kDeep, t_.depths(), body); };
+  const auto along_depth = [&](const auto& body) { tiles(panel.depth, kTileDepth, t_.depths(), body); };
   if (panel.source == PanelSource::by_depth)
     along_axis(
         [&](Register first) { along_depth([&](Register depth, int64_t depths) { pack_matrix_tile(panel, first, depth, depths); }); });
@@ -126,18 +126,18 @@ PanelEmitter::MatrixSource PanelEmitter::matrix_left(const Block& block, Registe
     scopes_.pop_back();
     return {base, load.index.affine.coefficient(t_.row) * bytes_of(DType::bf16), kTileRowBytes};
   }
-  Register line = b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(kWide));
+  Register line = b_.CreateUDiv(b_.CreateSub(row, block.rows.begin), i64(kTileRows));
   return {b_.CreateGEP(b_.getInt8Ty(), left_panel_, times(line, t_.tile_depths() * kTileBytes)), kTileRowBytes, kTileBytes};
 }
 
 PanelEmitter::MatrixSource PanelEmitter::matrix_right(Register column, int tile) {
-  Register line = b_.CreateAdd(b_.CreateUDiv(column, i64(kWide)), i64(tile));
+  Register line = b_.CreateAdd(b_.CreateUDiv(column, i64(kTileRows)), i64(tile));
   return {b_.CreateGEP(b_.getInt8Ty(), right_panel_, times(line, t_.tile_depths() * kTileBytes)), kTileRowBytes, kTileBytes};
 }
 
 PanelEmitter::Source PanelEmitter::pairs_of_rows(const Block& block, Register row) {
   constexpr int64_t kRowWords = kTileRowBytes / 4;
-  Register in_tile = b_.CreateURem(b_.CreateSub(row, block.rows.begin), i64(kWide));
+  Register in_tile = b_.CreateURem(b_.CreateSub(row, block.rows.begin), i64(kTileRows));
   return {at(matrix_left(block, row).base, times(in_tile, kRowWords)), kRowWords, 1};
 }
 

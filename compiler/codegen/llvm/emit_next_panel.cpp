@@ -45,13 +45,13 @@ void PanelEmitter::copy_depth(const NextPanel& next, Register depth) {
 void PanelEmitter::copy_share(const NextPanel& next, Register first_depth) {
   constexpr int64_t kPhasesAhead = 4;
   const int64_t count = depths_per_phase(), bytes = t_.tile_columns() * bytes_of(t_.dtype);
-  const int64_t touched = next.pitch % kLine == 0 ? bytes : bytes + kLine - 1;
+  const int64_t touched = next.pitch % kCacheLine == 0 ? bytes : bytes + kCacheLine - 1;
   Register last = b_.CreateSub(next.depths, i64(1));
   if_then(b_.CreateICmpSLE(first_depth, last), [&] {
     for (int64_t k = 0; k < count; ++k) {
       Register ahead = smaller(b_.CreateAdd(first_depth, i64(count * kPhasesAhead + k)), last);
       Register from = b_.CreateGEP(b_.getInt8Ty(), next.base, times(ahead, next.pitch));
-      for (int64_t byte = 0; byte < touched; byte += kLine)
+      for (int64_t byte = 0; byte < touched; byte += kCacheLine)
         prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(byte)), Prefetch::into_second);
     }
     for (int64_t k = 0; k < count; ++k) copy_depth(next, smaller(b_.CreateAdd(first_depth, i64(k)), last));

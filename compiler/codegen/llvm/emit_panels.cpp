@@ -136,7 +136,7 @@ void PanelEmitter::fetch_next_depths(int64_t rows) {
   if (!load || load->index.affine.coefficient(t_.row) != 1) return;
   const int64_t size = bytes_of(kernel_.buffers[load->slot].dtype), step = load->index.affine.coefficient(t_.depth) * size;
   Register from = element(load->slot, place_of(load->index).scalar);
-  for (int64_t byte = 0; byte < rows * size; byte += kLine)
+  for (int64_t byte = 0; byte < rows * size; byte += kCacheLine)
     prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), from, static_cast<uint64_t>(kDepthsPacked * step + byte)), Prefetch::into_first);
 }
 

@@ -11,7 +11,7 @@ void PanelEmitter::fetch(const Stream& s, Register phase) {
     Register line = b_.CreateAdd(s.first, b_.CreateAdd(times(phase, s.per_phase), i64(k)));
     Register row = s.lines == 1 ? line : b_.CreateUDiv(line, i64(s.lines));
     Register place = times(smaller(row, i64(s.rows - 1)), s.pitch);
-    if (s.lines > 1) place = b_.CreateAdd(place, times(b_.CreateURem(line, i64(s.lines)), kLine));
+    if (s.lines > 1) place = b_.CreateAdd(place, times(b_.CreateURem(line, i64(s.lines)), kCacheLine));
     prefetch(b_, b_.CreateGEP(b_.getInt8Ty(), s.base, place), s.wanted);
   }
 }
@@ -24,7 +24,7 @@ std::vector<PanelEmitter::Stream> PanelEmitter::result_lines(Register row, Regis
     const int64_t size = bytes_of(kernel_.buffers[store.buffer].dtype);
     Stream s{
         element(store.buffer, place_of(store.index).scalar), i64(0), store.index.affine.coefficient(t_.row) * size, 0, t_.tile_rows, 0};
-    s.lines = (t_.tile_columns() * size + kLine - 1) / kLine;
+    s.lines = (t_.tile_columns() * size + kCacheLine - 1) / kCacheLine;
     s.per_phase = (s.rows * s.lines + phases() - 1) / phases();
     s.wanted = Prefetch::to_write;
     streams.push_back(s);
@@ -51,7 +51,7 @@ void PanelEmitter::fetch_tile(Register row, Register column) {
   axis_[t_.row] = row, axis_[t_.column] = column;
   for (const Piece& p : pieces) {
     Register first = element(p.buffer, place_of(*p.index).scalar);
-    for (int64_t at = 0; at < t_.tile_columns() * bytes_of(kernel_.buffers[p.buffer].dtype); at += kLine)
+    for (int64_t at = 0; at < t_.tile_columns() * bytes_of(kernel_.buffers[p.buffer].dtype); at += kCacheLine)
       prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), first, static_cast<uint64_t>(at)), p.wanted);
   }
 }
@@ -69,9 +69,9 @@ std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block,
   axis_[t_.depth] = b_.CreateSelect(is_beside, block.depth.begin, b_.CreateSelect(is_below, block.depth.end, i64(0)));
   Stream s{element(load->slot, place_of(load->index).scalar), nullptr, along_depth, 1, t_.block_depth, 1};
   if (along_depth == size)
-    s.pitch = along_columns, s.rows = t_.tile_columns(), s.lines = t_.block_depth * size / kLine + 1;
+    s.pitch = along_columns, s.rows = t_.tile_columns(), s.lines = t_.block_depth * size / kCacheLine + 1;
   else if (along_columns == size)
-    s.lines = t_.tile_columns() * size / kLine + (along_depth % kLine != 0 ? 1 : 0);
+    s.lines = t_.tile_columns() * size / kCacheLine + (along_depth % kCacheLine != 0 ? 1 : 0);
   else
     return std::nullopt;
   const int64_t tiles = std::max<int64_t>(1, t_.block_rows / t_.tile_rows);
@@ -83,7 +83,8 @@ std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block,
 std::optional<PanelEmitter::Stream> PanelEmitter::next_rows(const Source& left) {
   if (t_.left != PanelSource::in_place || t_.columns() > 2 * t_.tile_columns()) return std::nullopt;
   const int64_t size = bytes_of(t_.dtype);
-  Stream s{at(left.base, i64(t_.tile_rows * left.width)), i64(0), left.width * size, t_.block_depth * size / kLine + 1, t_.tile_rows, 1};
+  Stream s{at(left.base, i64(t_.tile_rows * left.width)), i64(0),       left.width * size,
+           t_.block_depth * size / kCacheLine + 1,        t_.tile_rows, 1};
   if (left.depth != 1) s.pitch = left.depth * size, s.lines = 1, s.rows = t_.block_depth;
   s.per_phase = (s.rows * s.lines + phases() - 1) / phases();
   return s;

@@ -354,7 +354,7 @@ Register ValueEmitter::all_lanes() {
 // The processor's own prefetching ends with each page of 4 KB.
 void ValueEmitter::fetch_ahead(Register address, int64_t bytes) {
   constexpr int64_t kDistance = 4096;
-  for (int64_t line = 0; line < bytes; line += kLine)
+  for (int64_t line = 0; line < bytes; line += kCacheLine)
     prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), address, static_cast<uint64_t>(kDistance + line)), Prefetch::into_first);
 }
 
@@ -409,7 +409,7 @@ void ValueEmitter::emit_store(const Store& store) {
     b_.CreateMaskedStore(stored, address, align(store.buffer), mask_);
   } else if (!streamed_.empty() && streamed_[store.buffer]) {
     llvm::Metadata* yes[] = {llvm::ConstantAsMetadata::get(b_.getInt32(1))};
-    b_.CreateAlignedStore(stored, address, llvm::Align(kLine))
+    b_.CreateAlignedStore(stored, address, llvm::Align(kCacheLine))
         ->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, yes));
   } else {
     b_.CreateAlignedStore(stored, address, align(store.buffer));

@@ -9,6 +9,7 @@
 
 #include "compiler/codegen/llvm/registers.h"
 #include "compiler/lower/kernel.h"
+#include "compiler/lower/kernel_target.h"
 
 namespace einc {
 
@@ -17,7 +18,6 @@ DType compute_dtype(DType dtype);
 
 class ValueEmitter {
  protected:
-  static constexpr int64_t kLine = 64;  // bytes that the caches move at once
   using Register = llvm::Value*;
   using Scope = std::unordered_map<ValueId, Register>;
 

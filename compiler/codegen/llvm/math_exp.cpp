@@ -12,7 +12,7 @@ constexpr double kWide64[] = {0.99999999999999989,   0.49999999999999895,   0.16
                               0.0083333333332037372, 0.0013888888882895114, 0.00019841269935249009, 2.4801591083339116e-5,
                               2.7557287046073125e-6, 2.755611452582094e-7,  2.5057151695439093e-8,  2.1065139116284153e-9,
                               1.5807772395407849e-10};
-constexpr Coefficients kWide{kWide32, kWide64};
+constexpr Coefficients kWideExp{kWide32, kWide64};
 
 // (e^r - 1 - r) / r^2 on [-ln 2 / 2, ln 2 / 2]: 2^-26 and 2^-61, relative to e^r - 1.
 constexpr double kNarrow32[] = {0.49999997, 0.166665375, 0.0416677408, 0.00836731866, 0.00138378644};
@@ -27,7 +27,7 @@ constexpr double kNarrow64[] = {0.5,
                                 2.7557338218262391e-7,
                                 2.5108843383719031e-8,
                                 2.0891604833508035e-9};
-constexpr Coefficients kNarrow{kNarrow32, kNarrow64};
+constexpr Coefficients kNarrowExp{kNarrow32, kNarrow64};
 
 // A number so large that adding it leaves an integer plus `offset` in the lowest bits.
 Real rounder(Real like, double offset) { return like.pick(0x1.8p23 + offset, 0x1.8p52 + offset); }
@@ -46,7 +46,7 @@ Reduced reduce_by_two_ln2(Real x) {
   return {rest, as_real(shifted.bits() << x.mantissa_bits(), x)};
 }
 
-Scaled exp_of(Real rest, Real root) { return {fma(rest, horner(rest, kWide), 1.0) * root, root}; }
+Scaled exp_of(Real rest, Real root) { return {fma(rest, horner(rest, kWideExp), 1.0) * root, root}; }
 
 // x e^x rounds to 0 there.
 double least_exponent(Real x) { return x.is_double() ? -760 : -110; }
@@ -66,7 +66,7 @@ Split split(Real x) {
   const Real n = shifted - magic;
   const Real r =
       fma(n, x.pick(-1.4286068203094173e-06, 1.7239444525614835e-13), fma(n, x.pick(-0.693145751953125, -0.6931471805601177), x));
-  return {fma(r * r, horner(r, kNarrow), r), as_real(shifted.bits() << x.mantissa_bits(), x)};
+  return {fma(r * r, horner(r, kNarrowExp), r), as_real(shifted.bits() << x.mantissa_bits(), x)};
 }
 
 Real half_expm1(Real x) {

@@ -6,8 +6,6 @@
 namespace einc {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
-
 // (log(1 + f) - f + f^2 / 2) / f^3 for 1 + f in [sqrt(1/2), sqrt(2)]: 2^-27.3, relative to log(1 + f).
 constexpr double kLog32[] = {0.333333313, -0.250008225, 0.200012594, -0.16623345, 0.142010733, -0.131595492, 0.127656788, -0.076410763};
 

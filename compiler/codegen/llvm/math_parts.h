@@ -1,5 +1,7 @@
 // The functions of math.h as formulas, and the pieces that they share.
 #pragma once
+#include <limits>
+
 #include "compiler/codegen/llvm/lanes.h"
 
 namespace einc {
@@ -19,6 +21,26 @@ Real math_gelu_slope(Real x);
 Real math_sin(Real x);
 Real math_cos(Real x);
 Real math_pow(Real x, Real y);
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// A value in two parts, the second below half an ulp of the first. Sums and products are exact (Dekker 1971, Knuth 4.2.2).
+struct TwoParts {
+  Real high, low;
+};
+inline TwoParts exact_product(Real a, Real b) {
+  const Real product = a * b;
+  return {product, fma(a, b, -product)};
+}
+inline TwoParts exact_sum(Real a, Real b) {
+  const Real sum = a + b, of_b = sum - a;
+  return {sum, (a - (sum - of_b)) + (b - of_b)};
+}
+// Where |a| >= |b|, or a is 0.
+inline TwoParts exact_sum_of_larger(Real a, Real b) {
+  const Real sum = a + b;
+  return {sum, b - (sum - a)};
+}
 
 // mantissa * root, where neither is subnormal or infinite even when their product is.
 struct Scaled {

@@ -6,7 +6,6 @@
 namespace einc {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLn2High = 0.6931471805601177, kLn2Low = -1.7239444525614835e-13;
 constexpr double kThirdHigh = 0x1.5555555555555p-2, kThirdLow = 1.850371707708594e-17;
 constexpr double kHugeExponent = 0x1p64;  // every base but 1 over- or underflows long before
@@ -23,21 +22,6 @@ constexpr double kExp2[] = {0.69314720298034327,   0.24022637305762198,   0.0555
 // (atanh(s) / s - 1 - s^2 / 3) / s^4 in s^2: 2^-73.
 constexpr double kAtanh[] = {0.19999999999999987,  0.14285714285723522,  0.11111111108535056,  0.090909094635560211,
                              0.076922765124833772, 0.066682321386691348, 0.058359299671271993, 0.06006732191335129};
-
-struct Sum {
-  Real high, low;
-};
-
-Sum exact_product(Real a, Real b) {
-  const Real product = a * b;
-  return {product, fma(a, b, -product)};
-}
-
-// Exact where a is the larger or 0.
-Sum exact_sum(Real a, Real b) {
-  const Real sum = a + b;
-  return {sum, b - (sum - a)};
-}
 
 // x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)], for normal doubles.
 struct Decomposed {
@@ -60,30 +44,30 @@ Real power_float(Real x, Real y) {
 }
 
 // log(x) of a normal double to some 2^-65 of itself.
-Sum precise_log(Real x) {
+TwoParts precise_log(Real x) {
   const Decomposed parts = decompose(x);
   const Real f = parts.f;
-  const Sum denominator = exact_sum(f.constant(2), f);
+  const TwoParts denominator = exact_sum_of_larger(f.constant(2), f);
   const Real s = f / denominator.high;
   const Real s_low = fma(-s, denominator.low, fma(-s, denominator.high, f)) / denominator.high;
   // atanh(s) = s + s (s^2 / 3 + s^4 * ...)
-  const Sum square = exact_product(s, s), third = exact_product(square.high, s.constant(kThirdHigh));
+  const TwoParts square = exact_product(s, s), third = exact_product(square.high, s.constant(kThirdHigh));
   const Real third_low = fma(square.high, kThirdLow, fma(fma(s * 2.0, s_low, square.low), kThirdHigh, third.low));
-  const Sum series = exact_sum(third.high, square.high * square.high * horner(square.high, kAtanh));
-  const Sum bent = exact_product(s, series.high);
-  const Sum half = exact_sum(s, bent.high);
+  const TwoParts series = exact_sum_of_larger(third.high, square.high * square.high * horner(square.high, kAtanh));
+  const TwoParts bent = exact_product(s, series.high);
+  const TwoParts half = exact_sum_of_larger(s, bent.high);
   const Real half_low = half.low + fma(s, series.low + third_low, fma(s_low, series.high, bent.low)) + s_low;
-  const Sum total = exact_sum(parts.e * kLn2High, half.high * 2.0);
+  const TwoParts total = exact_sum_of_larger(parts.e * kLn2High, half.high * 2.0);
   return {total.high, total.low + fma(parts.e, kLn2Low, half_low * 2.0)};
 }
 
 Real power_double(Real x, Real y) {
   const Mask subnormal = x < 0x1p-1022;
-  const Sum log = precise_log(select(subnormal, x * 0x1p54, x));
+  const TwoParts log = precise_log(select(subnormal, x * 0x1p54, x));
   // log(2^54) as the sum of two doubles, where x was scaled.
-  const Sum shifted = exact_sum(log.high, select(subnormal, x.constant(-37.42994775023705), 0));
+  const TwoParts shifted = exact_sum_of_larger(log.high, select(subnormal, x.constant(-37.42994775023705), 0));
   const Real low = log.low + shifted.low + select(subnormal, x.constant(1.1902053746983427e-15), 0);
-  const Sum power = exact_product(y, shifted.high);
+  const TwoParts power = exact_product(y, shifted.high);
   const Mask regular = absolute(power.high) < 800;
   const Real bounded = at_most(at_least(power.high, -746), 710);
   return product(scaled_exp(bounded, select(regular, fma(y, low, power.low), 0)));

@@ -102,20 +102,6 @@ constexpr double kTwoOverPi[kRows][4] = {
     {1.457637475785212, 2.0558554398611556e-17, 4.9571308478526475e-34, -1.196861860890493e-51},
 };
 
-struct Sum {
-  Real high, low;
-};
-
-Sum exact_sum(Real a, Real b) {
-  const Real sum = a + b, of_b = sum - a;
-  return {sum, (a - (sum - of_b)) + (b - of_b)};
-}
-
-Sum exact_product(Real a, Real b) {
-  const Real product = a * b;
-  return {product, fma(a, b, -product)};
-}
-
 Real load_column(const Real& like, Bits row, int column) {
   llvm::IRBuilderBase& builder = *like.builder;
   llvm::Module& module = *builder.GetInsertBlock()->getModule();
@@ -140,14 +126,14 @@ Turned turn_double(Real x) {
   const Real y = x * as_real((1023 - row * 20) << 52, x);
   Real factor[4] = {x, x, x, x};
   for (int i = 0; i < 4; ++i) factor[i] = load_column(x, row, i);
-  const Sum first = exact_product(y, factor[0]), second = exact_product(y, factor[1]), third = exact_product(y, factor[2]);
+  const TwoParts first = exact_product(y, factor[0]), second = exact_product(y, factor[1]), third = exact_product(y, factor[2]);
   // first.high may be huge; what is left of it modulo 4 and the other parts' integers make the quadrant.
-  const Sum a = exact_sum(first.high - nearest(first.high * 0.25) * 4.0, first.low);
+  const TwoParts a = exact_sum(first.high - nearest(first.high * 0.25) * 4.0, first.low);
   const Real a_shifted = a.high + kRounder;
-  const Sum b = exact_sum(a.high - (a_shifted - kRounder), second.high);
+  const TwoParts b = exact_sum(a.high - (a_shifted - kRounder), second.high);
   const Real b_shifted = b.high + kRounder;
-  const Sum c = exact_sum(second.low, third.high);
-  const Sum d = exact_sum(b.high - (b_shifted - kRounder), c.high);
+  const TwoParts c = exact_sum(second.low, third.high);
+  const TwoParts d = exact_sum(b.high - (b_shifted - kRounder), c.high);
   const Real turn = d.high + (a.low + b.low + d.low + (c.low + third.low + y * factor[3]));
   return {turn * kHalfPi, low_word(a_shifted.bits()) + low_word(b_shifted.bits())};
 }

@@ -8,15 +8,14 @@
 namespace einc {
 namespace {
 
-using llvm::Type;
 using llvm::Value;
 
-Value* bit_cast(IrBuilder& b, Value* x, Type* scalar) { return b.CreateBitCast(x, with_lanes_of(scalar, x->getType())); }
+Value* bit_cast(IrBuilder& b, Value* x, llvm::Type* scalar) { return b.CreateBitCast(x, with_lanes_of(scalar, x->getType())); }
 
 // The upper half of an f32, rounded to nearest even; NaN stays a quiet NaN.
 Value* bf16_bits(IrBuilder& b, Value* x) {
   Value* bits = bit_cast(b, x, b.getInt32Ty());
-  Type* type = bits->getType();
+  llvm::Type* type = bits->getType();
   Value* odd = b.CreateAnd(b.CreateLShr(bits, integer(type, 16)), integer(type, 1));
   Value* rounded = b.CreateLShr(b.CreateAdd(b.CreateAdd(bits, integer(type, 0x7FFF)), odd), integer(type, 16));
   Value* quiet = b.CreateOr(b.CreateLShr(bits, integer(type, 16)), integer(type, 0x40));
@@ -36,7 +35,7 @@ const Small& small_format(DType dtype) { return dtype == DType::f8e4m3 ? kE4M3 :
 // Eight bits to float: exponent and fraction moved to f32's places are the value times 2^(bias - 127), subnormals too.
 Value* f8_value(IrBuilder& b, Value* bits, DType dtype) {
   const Small& f = small_format(dtype);
-  Type* type = bits->getType();
+  llvm::Type* type = bits->getType();
   Value* magnitude = b.CreateAnd(bits, integer(type, 0x7F));
   Value* sign = b.CreateShl(b.CreateAnd(bits, integer(type, 0x80)), integer(type, 24));
   Value* placed = bit_cast(b, b.CreateShl(magnitude, integer(type, 23 - f.mantissa)), b.getFloatTy());
@@ -52,9 +51,9 @@ Value* f8_value(IrBuilder& b, Value* bits, DType dtype) {
 // smallest normal one. Beyond the range e5m2 has infinity, e4m3 NaN.
 Value* f8_bits(IrBuilder& b, Value* x, DType dtype) {
   const Small& f = small_format(dtype);
-  Type* floats = x->getType();
+  llvm::Type* floats = x->getType();
   Value* bits = bit_cast(b, x, b.getInt32Ty());
-  Type* type = bits->getType();
+  llvm::Type* type = bits->getType();
   Value* sign = b.CreateAnd(b.CreateLShr(bits, integer(type, 24)), integer(type, 0x80));
   Value* magnitude = b.CreateAnd(bits, integer(type, 0x7FFFFFFF));
   const int64_t smallest = 127 - f.bias + 1;
@@ -73,11 +72,11 @@ Value* f8_bits(IrBuilder& b, Value* x, DType dtype) {
 
 // f64 to f32 by rounding to odd: an inexact result is the neighbour whose last bit is 1, so that rounding it again to a format
 // of at most 22 bits of fraction gives what rounding x at once gives.
-Value* to_float_by_odd(IrBuilder& b, Value* x, Type* floats) {
+Value* to_float_by_odd(IrBuilder& b, Value* x, llvm::Type* floats) {
   Value* nearest = b.CreateFPTrunc(x, floats);
   Value* back = b.CreateFPExt(nearest, x->getType());
   Value* bits = bit_cast(b, nearest, b.getInt32Ty());
-  Type* type = bits->getType();
+  llvm::Type* type = bits->getType();
   Value* even = b.CreateICmpEQ(b.CreateAnd(bits, integer(type, 1)), integer(type, 0));
   Value* inexact = b.CreateFCmpONE(back, x);
   Value* too_small = b.CreateFCmpOLT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back), b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
@@ -89,61 +88,61 @@ bool is_small_float(DType dtype) { return is_floating(dtype) && dtype != DType::
 
 }  // namespace
 
-Type* register_type(llvm::LLVMContext& context, DType dtype) {
+llvm::Type* register_type(llvm::LLVMContext& context, DType dtype) {
   switch (dtype) {
     case DType::f64:
-      return Type::getDoubleTy(context);
+      return llvm::Type::getDoubleTy(context);
     case DType::real:
     case DType::f32:
     case DType::bf16:
     case DType::f16:
     case DType::f8e4m3:
     case DType::f8e5m2:
-      return Type::getFloatTy(context);
+      return llvm::Type::getFloatTy(context);
     case DType::i64:
-      return Type::getInt64Ty(context);
+      return llvm::Type::getInt64Ty(context);
     case DType::i32:
     case DType::u16:
     case DType::u8:
-      return Type::getInt32Ty(context);
+      return llvm::Type::getInt32Ty(context);
     case DType::boolean:
-      return Type::getInt1Ty(context);
+      return llvm::Type::getInt1Ty(context);
   }
   return nullptr;
 }
 
-Type* storage_type(llvm::LLVMContext& context, DType dtype) {
+llvm::Type* storage_type(llvm::LLVMContext& context, DType dtype) {
   switch (dtype) {
     case DType::f64:
-      return Type::getDoubleTy(context);
+      return llvm::Type::getDoubleTy(context);
     case DType::real:
     case DType::f32:
-      return Type::getFloatTy(context);
+      return llvm::Type::getFloatTy(context);
     case DType::f16:
-      return Type::getHalfTy(context);
+      return llvm::Type::getHalfTy(context);
     case DType::bf16:
     case DType::u16:
-      return Type::getInt16Ty(context);
+      return llvm::Type::getInt16Ty(context);
     case DType::f8e4m3:
     case DType::f8e5m2:
     case DType::u8:
     case DType::boolean:
-      return Type::getInt8Ty(context);
+      return llvm::Type::getInt8Ty(context);
     case DType::i64:
-      return Type::getInt64Ty(context);
+      return llvm::Type::getInt64Ty(context);
     case DType::i32:
-      return Type::getInt32Ty(context);
+      return llvm::Type::getInt32Ty(context);
   }
   return nullptr;
 }
 
-Type* with_lanes_of(Type* scalar, Type* like) {
+llvm::Type* with_lanes_of(llvm::Type* scalar, llvm::Type* like) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like);
   return vector ? llvm::FixedVectorType::get(scalar, vector->getNumElements()) : scalar;
 }
 
-llvm::Constant* number(Type* type, double value) { return llvm::ConstantFP::get(type, value); }
-llvm::Constant* integer(Type* type, int64_t value) { return llvm::ConstantInt::get(type, static_cast<uint64_t>(value), true); }
+llvm::Constant* number(llvm::Type* type, double value) { return llvm::ConstantFP::get(type, value); }
+llvm::Constant* integer(llvm::Type* type, int64_t value) { return llvm::ConstantInt::get(type, static_cast<uint64_t>(value), true); }
 
 Value* splat(IrBuilder& b, Value* x, int lanes) {
   return lanes == 1 || x->getType()->isVectorTy() ? x : b.CreateVectorSplat(static_cast<unsigned>(lanes), x);
@@ -176,7 +175,7 @@ void prefetch(IrBuilder& b, Value* address, Prefetch how) {
 }
 
 Value* from_storage(IrBuilder& b, Value* stored, DType dtype) {
-  Type* words = with_lanes_of(b.getInt32Ty(), stored->getType());
+  llvm::Type* words = with_lanes_of(b.getInt32Ty(), stored->getType());
   switch (dtype) {
     case DType::f64:
     case DType::real:
@@ -201,7 +200,7 @@ Value* from_storage(IrBuilder& b, Value* stored, DType dtype) {
 }
 
 Value* to_storage(IrBuilder& b, Value* x, DType dtype) {
-  Type* stored = with_lanes_of(storage_type(b.getContext(), dtype), x->getType());
+  llvm::Type* stored = with_lanes_of(storage_type(b.getContext(), dtype), x->getType());
   switch (dtype) {
     case DType::f64:
     case DType::real:
@@ -234,19 +233,19 @@ Value* convert(IrBuilder& b, Value* x, DType from, DType to) {
   if (from == DType::real) from = DType::f32;
   if (to == DType::real) to = DType::f32;
   if (from == to) return x;
-  Type* target = with_lanes_of(register_type(b.getContext(), to), x->getType());
+  llvm::Type* target = with_lanes_of(register_type(b.getContext(), to), x->getType());
   if (to == DType::boolean)
     return is_floating(from) ? b.CreateFCmpUNE(x, number(x->getType(), 0)) : b.CreateICmpNE(x, integer(x->getType(), 0));
   if (is_floating(from)) {
     if (is_small_float(to) && from == DType::f64) return round_to(b, to_float_by_odd(b, x, target), to);
     if (is_floating(to)) return round_to(b, b.CreateFPCast(x, target), to);
     const bool is_signed = to == DType::i32 || to == DType::i64;
-    Type* exact = with_lanes_of(b.getIntNTy(static_cast<unsigned>(info(to).bits)), x->getType());
+    llvm::Type* exact = with_lanes_of(b.getIntNTy(static_cast<unsigned>(info(to).bits)), x->getType());
     Value* whole = b.CreateIntrinsic(is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {exact, x->getType()}, {x});
     return b.CreateZExtOrTrunc(whole, target);
   }
   if (is_small_float(to) && (from == DType::i32 || from == DType::i64)) {
-    Type* doubles = with_lanes_of(b.getDoubleTy(), x->getType());
+    llvm::Type* doubles = with_lanes_of(b.getDoubleTy(), x->getType());
     return round_to(b, to_float_by_odd(b, b.CreateSIToFP(x, doubles), target), to);
   }
   if (is_floating(to)) return round_to(b, from == DType::boolean ? b.CreateUIToFP(x, target) : b.CreateSIToFP(x, target), to);

@@ -19,7 +19,7 @@ struct Case {
   Bindings dims;
 };
 
-Graph finished(const Graph& graph) { return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::inherit); }
+Graph inherited(const Graph& graph) { return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::inherit); }
 
 double unit_of(DType dtype) {
   return dtype == DType::f64 ? 0x1p-53 : dtype == DType::f32 ? 0x1p-24 : dtype == DType::bf16 ? 0x1p-8 : 0x1p-11;
@@ -53,36 +53,38 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class Expect { two_panels, two_panels_by_rows, rows_packed, few_depths, tiles, bf16_pairs, matrix_tiles, anything };
+enum class ExpectedPlan { two_panels, two_panels_by_rows, rows_packed, few_depths, tiles, bf16_pairs, matrix_tiles, anything };
 
-void check(const Case& test, Expect expect = Expect::anything) {
+void check(const Case& test, ExpectedPlan expect = ExpectedPlan::anything) {
   CAPTURE(test.program);
   std::string sizes;
   for (const auto& [name, value] : test.dims) sizes += fmt::format("{}={} ", name.str(), value);
   CAPTURE(sizes);
-  const Graph graph = finished(compile_text(test.program, test.dims));
+  const Graph graph = inherited(compile_text(test.program, test.dims));
   TensorMap inputs = some_inputs(graph, test.dims);
   for (auto& [name, value] : inputs) value = from_host(to_host(value));  // rounded to their dtype
   const InterpretResult wanted = interpret(graph, test.dims, inputs, {}, {});
   CpuOptions options;
   options.cache.clear();
-  if (expect == Expect::two_panels_by_rows || expect == Expect::rows_packed)
+  if (expect == ExpectedPlan::two_panels_by_rows || expect == ExpectedPlan::rows_packed)
     options.processor = native_processor(), options.processor->level2_bytes = 64 << 10;
-  if (expect == Expect::bf16_pairs) {
+  if (expect == ExpectedPlan::bf16_pairs) {
     options.processor = native_processor();
     options.processor->matrix_tiles = false, options.processor->bf16_pairs = has_cpu_feature("avx512bf16");
   }
   const CpuProgram program(graph, test.dims, options);
-  if (expect != Expect::anything) {
+  if (expect != ExpectedPlan::anything) {
     const auto& functions = program.lowered().lowered.functions;
     CHECK(std::any_of(functions.begin(), functions.end(), [&](const PlannedKernel& f) {
-      if (!f.tiles || expect == Expect::tiles) return f.tiles.has_value();
-      if (expect == Expect::bf16_pairs)
+      if (!f.tiles || expect == ExpectedPlan::tiles) return f.tiles.has_value();
+      if (expect == ExpectedPlan::bf16_pairs)
         return f.tiles->microkernel == (options.processor->bf16_pairs ? Microkernel::bf16_pairs : Microkernel::vectors);
-      if (expect == Expect::matrix_tiles) return (f.tiles->microkernel == Microkernel::matrix_tiles) == native_processor().matrix_tiles;
-      if (expect == Expect::rows_packed) return f.tiles->left == PanelSource::by_width;
-      if (expect == Expect::few_depths) return f.tiles->block_depth <= 32 && f.tiles->block_depth < f.tiles->depths();
-      return f.tiles->right_panels == 2 && (expect == Expect::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
+      if (expect == ExpectedPlan::matrix_tiles)
+        return (f.tiles->microkernel == Microkernel::matrix_tiles) == native_processor().matrix_tiles;
+      if (expect == ExpectedPlan::rows_packed) return f.tiles->left == PanelSource::by_width;
+      if (expect == ExpectedPlan::few_depths) return f.tiles->block_depth <= 32 && f.tiles->block_depth < f.tiles->depths();
+      return f.tiles->right_panels == 2 &&
+             (expect == ExpectedPlan::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
     }));
   }
   const std::vector<Tensor> one = run_on(1, program, inputs);
@@ -98,17 +100,17 @@ void check(const Case& test, Expect expect = Expect::anything) {
   }
 }
 
-struct Layout {
+struct ProductLayout {
   const char* name;
   const char *left, *right, *out;
 };
 
-constexpr Layout kLayouts[] = {
+constexpr ProductLayout kProductLayouts[] = {
     {"AB", "m k", "k n", "m n"},    {"A'B", "k m", "k n", "m n"},    {"AB'", "m k", "n k", "m n"},    {"A'B'", "k m", "n k", "m n"},
     {"(AB)'", "m k", "k n", "n m"}, {"(A'B)'", "k m", "k n", "n m"}, {"(AB')'", "m k", "n k", "n m"},
 };
 
-std::string product(const Layout& l, const std::string& dtype, const std::string& epilogue = "") {
+std::string product(const ProductLayout& l, const std::string& dtype, const std::string& epilogue = "") {
   return fmt::format(
       "dim m, n, k\ninput a: {3}[{0}]\ninput b: {3}[{1}]\ninput c: {3}[n]\ninput d: {3}[m n]\nx = einsum(a, b, \"{0}, {1} -> "
       "{2}\")\noutput y = {4}\n",
@@ -120,58 +122,60 @@ std::string product(const Layout& l, const std::string& dtype, const std::string
 TEST_CASE("contractions: layouts and odd sizes") {
   constexpr int64_t kSizes[][3] = {{1, 1, 1},   {2, 3, 17},  {17, 63, 65},  {65, 65, 3},
                                    {1, 65, 63}, {65, 1, 63}, {63, 100, 17}, {130, 5, 129}};
-  for (const Layout& layout : kLayouts)
+  for (const ProductLayout& layout : kProductLayouts)
     for (const auto& [m, n, k] : kSizes) check({product(layout, "f32"), {{"m", m}, {"n", n}, {"k", k}}});
-  for (const Layout& layout : kLayouts) check({product(layout, "f64"), {{"m", 17}, {"n", 63}, {"k", 65}}}, Expect::tiles);
+  for (const ProductLayout& layout : kProductLayouts)
+    check({product(layout, "f64"), {{"m", 17}, {"n", 63}, {"k", 65}}}, ExpectedPlan::tiles);
 }
 
 TEST_CASE("contractions: blocks of depth, rows and columns") {
-  for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]}) {
-    check({product(layout, "f32", "x + c"), {{"m", 33}, {"n", 50}, {"k", 1030}}}, Expect::tiles);
-    check({product(layout, "f32"), {{"m", 1100}, {"n", 33}, {"k", 515}}}, Expect::tiles);
-    check({product(layout, "f32"), {{"m", 18}, {"n", 520}, {"k", 517}}}, Expect::tiles);
+  for (const ProductLayout& layout : {kProductLayouts[0], kProductLayouts[1], kProductLayouts[2]}) {
+    check({product(layout, "f32", "x + c"), {{"m", 33}, {"n", 50}, {"k", 1030}}}, ExpectedPlan::tiles);
+    check({product(layout, "f32"), {{"m", 1100}, {"n", 33}, {"k", 515}}}, ExpectedPlan::tiles);
+    check({product(layout, "f32"), {{"m", 18}, {"n", 520}, {"k", 517}}}, ExpectedPlan::tiles);
   }
 }
 
 // Several blocks of rows and of depth, a last panel of few columns, fewer rows than copy a whole panel.
 TEST_CASE("contractions: a panel is filled while another is read") {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{65, 1024, 1030}, {700, 1024, 100}, {40, 2048, 515}})
-    check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", n}, {"k", k}}}, Expect::two_panels);
+    check({product(kProductLayouts[0], "f32", "x + c"), {{"m", m}, {"n", n}, {"k", k}}}, ExpectedPlan::two_panels);
   for (const int64_t m : {197, 200, 310})
-    check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 144}, {"k", 100}}}, Expect::two_panels_by_rows);
-  check({product(kLayouts[0], "f64"), {{"m", 60}, {"n", 512}, {"k", 130}}}, Expect::two_panels);
+    check({product(kProductLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 144}, {"k", 100}}}, ExpectedPlan::two_panels_by_rows);
+  check({product(kProductLayouts[0], "f64"), {{"m", 60}, {"n", 512}, {"k", 130}}}, ExpectedPlan::two_panels);
 }
 
 // A large right operand of long rows: a few depths at a time, for one tile of rows as for a few.
 TEST_CASE("contractions: few rows") {
   const int64_t several_tiles = native_processor().vector_bits >= 512 ? 19 : 17;  // of rows, few enough on either
   for (const int64_t m : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{5}, int64_t{8}, several_tiles})
-    check({product(kLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 8201}, {"k", 70}}}, Expect::few_depths);
+    check({product(kProductLayouts[0], "f32", "x + c"), {{"m", m}, {"n", 8201}, {"k", 70}}}, ExpectedPlan::few_depths);
 }
 
 // Columns too few for whole vectors: the transpose is made.
 TEST_CASE("contractions: few columns") {
   for (const int64_t n : {2, 3, 5, 7, 10})
-    for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[4]})
+    for (const ProductLayout& layout : {kProductLayouts[0], kProductLayouts[1], kProductLayouts[4]})
       for (const char* dtype : {"f32", "bf16"})
-        check({product(layout, dtype, layout.out[0] == 'n' ? "x" : "x + c + d"), {{"m", 43}, {"n", n}, {"k", 70}}}, Expect::tiles);
-  check({product(kLayouts[0], "f64", "x + c + d"), {{"m", 43}, {"n", 3}, {"k", 70}}}, Expect::tiles);
-  for (const int64_t n : {2, 3, 7}) check({product(kLayouts[2], "f32", "x + c"), {{"m", 43}, {"n", n}, {"k", 70}}});
+        check({product(layout, dtype, layout.out[0] == 'n' ? "x" : "x + c + d"), {{"m", 43}, {"n", n}, {"k", 70}}}, ExpectedPlan::tiles);
+  check({product(kProductLayouts[0], "f64", "x + c + d"), {{"m", 43}, {"n", 3}, {"k", 70}}}, ExpectedPlan::tiles);
+  for (const int64_t n : {2, 3, 7}) check({product(kProductLayouts[2], "f32", "x + c"), {{"m", 43}, {"n", n}, {"k", 70}}});
 }
 
 // Whole vectors of several tiles' rows, tiles that are left, and a last one of few rows, in one block and in several.
 TEST_CASE("contractions: a left operand that is packed by its rows") {
   for (const int64_t m : {9, 32, 63, 200})
-    for (const int64_t k : {5, 16, 100}) check({product(kLayouts[1], "f16"), {{"m", m}, {"n", 64}, {"k", k}}}, Expect::rows_packed);
+    for (const int64_t k : {5, 16, 100})
+      check({product(kProductLayouts[1], "f16"), {{"m", m}, {"n", 64}, {"k", k}}}, ExpectedPlan::rows_packed);
 }
 
 // Where the processor multiplies tiles of bf16, or pairs of them: tails along each axis, sums in blocks of depth and in parts of them, and
 // panels that are packed while others are multiplied.
-void check_bf16(Expect expect) {
+void check_bf16(ExpectedPlan expect) {
   constexpr int64_t kSizes[][3] = {{17, 63, 65}, {64, 96, 64}, {33, 50, 1030}, {16, 16, 32}, {100, 31, 33}, {70, 300, 64}};
-  for (const Layout& layout : kLayouts)
+  for (const ProductLayout& layout : kProductLayouts)
     for (const auto& [m, n, k] : kSizes) check({product(layout, "bf16"), {{"m", m}, {"n", n}, {"k", k}}}, expect);
-  for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]}) {
+  for (const ProductLayout& layout : {kProductLayouts[0], kProductLayouts[1], kProductLayouts[2]}) {
     check({product(layout, "bf16", "x / 64 + c"), {{"m", 40}, {"n", 70}, {"k", 4200}}}, expect);
     check({product(layout, "bf16"), {{"m", 70}, {"n", 100}, {"k", 800}}}, expect);
     check({product(layout, "bf16", "gelu_tanh(x / 8 + c) * d"), {{"m", 63}, {"n", 65}, {"k", 96}}}, expect);
@@ -183,19 +187,19 @@ void check_bf16(Expect expect) {
   check({"dim m, n, k\ninput a: bf16[m k]\ninput b: bf16[n k]\noutput y = einsum(exp(a), exp(b), \"m k, n k -> m n\") / 64\n",
          {{"m", 40}, {"n", 40}, {"k", 40}}},
         expect);
-  for (const Layout& layout : {kLayouts[0], kLayouts[1], kLayouts[2]})
+  for (const ProductLayout& layout : {kProductLayouts[0], kProductLayouts[1], kProductLayouts[2]})
     for (const int64_t m : {4, 5, 8, 15}) check({product(layout, "bf16"), {{"m", m}, {"n", 200}, {"k", 70}}}, expect);
 }
 
-TEST_CASE("contractions: bf16") { check_bf16(Expect::matrix_tiles); }
+TEST_CASE("contractions: bf16") { check_bf16(ExpectedPlan::matrix_tiles); }
 
-TEST_CASE("contractions: bf16 in pairs") { check_bf16(Expect::bf16_pairs); }
+TEST_CASE("contractions: bf16 in pairs") { check_bf16(ExpectedPlan::bf16_pairs); }
 
 TEST_CASE("contractions: epilogues") {
-  for (const Layout& layout : {kLayouts[0], kLayouts[2], kLayouts[4]})
+  for (const ProductLayout& layout : {kProductLayouts[0], kProductLayouts[2], kProductLayouts[4]})
     for (const char* epilogue : {"x + c", "gelu_tanh(x / 8 + c)", "tanh(x / 8 + c) + d * d", "cast(x, bf16)"})
-      check({product(layout, "f32", epilogue), {{"m", 63}, {"n", 65}, {"k", 63}}}, Expect::tiles);
-  check({product(kLayouts[0], "f32", "where(iota(m) >= iota(n), x, d)"), {{"m", 33}, {"n", 34}, {"k", 20}}}, Expect::tiles);
+      check({product(layout, "f32", epilogue), {{"m", 63}, {"n", 65}, {"k", 63}}}, ExpectedPlan::tiles);
+  check({product(kProductLayouts[0], "f32", "where(iota(m) >= iota(n), x, d)"), {{"m", 33}, {"n", 34}, {"k", 20}}}, ExpectedPlan::tiles);
 }
 
 // Axes in groups: heads taken out of a row, rows of several axes, a result whose axes lie apart.
@@ -221,7 +225,7 @@ TEST_CASE("contractions: rows of several axes along which the lanes run") {
       "dim g, m, n, k\ninput a: f32[g h=k+2 w=k+2 m]\ninput b: f32[g y=k x=k n]\n"
       "output y = einsum(a, b, \"g (y + ky) (x + kx) m, g y x n -> ky kx m n\", ky=3, kx=3)\n";
   for (const int64_t m : {16, 12, 3, 1})
-    for (const int64_t n : {32, 17}) check({kProgram, {{"g", 2}, {"m", m}, {"n", n}, {"k", 13}}}, Expect::tiles);
+    for (const int64_t n : {32, 17}) check({kProgram, {{"g", 2}, {"m", m}, {"n", n}, {"k", 13}}}, ExpectedPlan::tiles);
 }
 
 // One function in the epilogue, however differentiation writes it; a change of that shows here.
@@ -230,7 +234,7 @@ TEST_CASE("contractions: the slope of gelu in an epilogue") {
       "dim m, n, k\ninput a: f32[m k]\ninput b: f32[k n]\ninput c: f32[n k]\nx = einsum(a, b, \"m k, k n -> m n\")\nloss = "
       "sum(einsum(gelu(x), c, \"m n, n k -> m k\"))\noutput y = grad(loss, x)\n";
   const Bindings dims = {{"m", 40}, {"n", 70}, {"k", 33}};
-  const Graph graph = finished(compile_text(text, dims));
+  const Graph graph = inherited(compile_text(text, dims));
   CpuOptions options;
   options.cache.clear();
   const CpuProgram program(graph, dims, options);

@@ -30,7 +30,7 @@ bool shifted(Kernel& kernel, Chooser& choose) {
   return choose.here() && shift(kernel, by);
 }
 
-struct Case {
+struct GuardCase {
   Mutation mutation;
   Guard guard;
   const char* expected;  // an access of several lanes faults at any of its bytes beyond
@@ -39,7 +39,7 @@ struct Case {
 }  // namespace
 
 TEST_CASE("an access outside a tensor is caught, whatever it does to the values") {
-  const Case cases[] = {
+  const GuardCase cases[] = {
       {{"loads one further", shifted<shift_loads, 1>}, Guard::after, " bytes after the 84 of "},
       {{"loads one before", shifted<shift_loads, -1>}, Guard::before, "4 bytes before "},
       {{"stores one further", shifted<shift_stores, 1>}, Guard::after, " bytes after the 84 of "},
@@ -47,7 +47,7 @@ TEST_CASE("an access outside a tensor is caught, whatever it does to the values"
   };
   const Graph graph = three_tensors();
   const TensorMap inputs = some_inputs(graph, {}), params = initial_params(graph, {}, 1);
-  for (const Case& test : cases) {
+  for (const GuardCase& test : cases) {
     CAPTURE(test.mutation.name);
     const auto lowered = lower_mutated(graph, RunMode::training, test.mutation, 0);
     REQUIRE(lowered != nullptr);

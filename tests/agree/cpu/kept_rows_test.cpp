@@ -14,7 +14,7 @@ using namespace einc;
 
 namespace {
 
-struct Case {
+struct KeptRowsCase {
   const char* what;
   const char* program;
   Bindings dims;
@@ -25,7 +25,7 @@ struct Case {
 // exp, its argument and the product with the sum's reciprocal per element, that reciprocal per row.
 constexpr int64_t kSoftmax = 3;
 
-const Case kCases[] = {
+const KeptRowsCase kCases[] = {
     {"softmax along the last axis",
      "dim a, b\ninput x: f32[a b]\noutput y = softmax(x, b)\n",
      {{"a", 40}, {"b", 65}},
@@ -55,7 +55,7 @@ const Case kCases[] = {
 }  // namespace
 
 TEST_CASE("kept rows: where they pay, with the interpreter's values") {
-  for (const Case& test : kCases) {
+  for (const KeptRowsCase& test : kCases) {
     CAPTURE(test.what);
     const Graph graph =
         assign_precision(simplify(expand(compile_text(test.program, test.dims), Roots::inference), Roots::inference), Policy::inherit);

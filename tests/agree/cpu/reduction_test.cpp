@@ -10,12 +10,12 @@ using namespace einc;
 
 namespace {
 
-struct Case {
+struct ReductionCase {
   const char* program;
   Bindings dims;
 };
 
-const Case kDivided[] = {
+const ReductionCase kDivided[] = {
     {"dim a, b\ninput x: f32[a b]\noutput y = sum(x^2)\n", {{"a", 331}, {"b", 257}}},
     {"dim a, b\ninput x: f32[a b]\ninput z: f32[b a]\noutput y = sum(x * x) + 3 * sum(z * z)\n", {{"a", 300}, {"b", 700}}},
     {"dim a\ninput x: f64[a]\noutput y = mean(x)\n", {{"a", 200000}}},
@@ -47,7 +47,7 @@ void check_divided(const Kernel& kernel) {
     CHECK((stage.reductions.empty() || points * trips(kernel, bits(stage.axes)) <= (product ? 1 << 22 : 65536)));
 }
 
-std::vector<double> run_on(int threads, const CpuProgram& program, const TensorMap& inputs) {
+std::vector<double> values_on(int threads, const CpuProgram& program, const TensorMap& inputs) {
   const CpuRun run = run_program(program.program(), program.functions(), inputs, {}, {}, {}, threads);
   return run.outputs.at(0).second.reals;
 }
@@ -55,7 +55,7 @@ std::vector<double> run_on(int threads, const CpuProgram& program, const TensorM
 }  // namespace
 
 TEST_CASE("reductions: of whole tensors, on any number of threads") {
-  for (const Case& test : kDivided) {
+  for (const ReductionCase& test : kDivided) {
     const std::string program_text = test.program;
     CAPTURE(program_text);
     const Graph graph =
@@ -64,10 +64,10 @@ TEST_CASE("reductions: of whole tensors, on any number of threads") {
     const CpuProgram program = compiled(graph, test.dims);
     for (const GraphKernel& k : program.lowered().list.kernels) check_divided(*k.kernel);
     const std::vector<double> wanted = interpret(graph, test.dims, inputs, {}, {}).outputs.at(0).second.reals;
-    const std::vector<double> one = run_on(1, program, inputs);
+    const std::vector<double> one = values_on(1, program, inputs);
     REQUIRE(one.size() == wanted.size());
     for (size_t i = 0; i < one.size(); ++i) CHECK(one[i] == doctest::Approx(wanted[i]).epsilon(2e-6).scale(100));
-    for (int threads : {2, 3, 8}) CHECK(run_on(threads, program, inputs) == one);
+    for (int threads : {2, 3, 8}) CHECK(values_on(threads, program, inputs) == one);
   }
 }
 
@@ -86,9 +86,9 @@ TEST_CASE("reductions: sums of several tensors run along each one's elements as 
         ++(v.index.affine.terms.size() == 1 && v.index.affine.terms[0].coefficient == 1 ? along : across);
   CHECK(along >= 4);
   CHECK(across <= 2);  // of the product of two layouts
-  const std::vector<double> wanted = interpret(graph, dims, inputs, {}, {}).outputs.at(0).second.reals, one = run_on(1, program, inputs);
+  const std::vector<double> wanted = interpret(graph, dims, inputs, {}, {}).outputs.at(0).second.reals, one = values_on(1, program, inputs);
   CHECK(one[0] == doctest::Approx(wanted[0]).epsilon(2e-6).scale(100));
-  CHECK(run_on(3, program, inputs) == one);
+  CHECK(values_on(3, program, inputs) == one);
 }
 
 TEST_CASE("reductions: a tensor whose size has no divisor is reduced in one piece") {
@@ -98,6 +98,6 @@ TEST_CASE("reductions: a tensor whose size has no divisor is reduced in one piec
   const CpuProgram program = compiled(graph, dims);
   CHECK(program.program().launches.size() == 1);
   const TensorMap inputs = some_inputs(graph, dims);
-  CHECK(run_on(1, program, inputs)[0] ==
+  CHECK(values_on(1, program, inputs)[0] ==
         doctest::Approx(interpret(graph, dims, inputs, {}, {}).outputs.at(0).second.reals[0]).epsilon(1e-4));
 }

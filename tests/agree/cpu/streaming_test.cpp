@@ -11,7 +11,7 @@ using namespace einc;
 
 namespace {
 
-struct Case {
+struct StreamingCase {
   const char* text;
   Bindings dims;
   Roots roots;
@@ -20,7 +20,7 @@ struct Case {
 // One where the processor has them; one where a vector is a whole line.
 constexpr int kOnMatrixTiles = -2, kOnWideVectors = -3;
 
-int expected(const Case& test) {
+int expected(const StreamingCase& test) {
   if (test.streamed == kOnMatrixTiles) return native_processor().matrix_tiles;
   if (test.streamed == kOnWideVectors) return native_processor().vector_bits >= 512;
   return test.streamed;
@@ -37,7 +37,7 @@ const char* kStep =
     "dim a, b\nparam w: f32[a b] ~ normal(std = 0.1)\ninput x: f32[a b]\nstate m: f32[a b] ~ zeros\nm <- m * 0.5 + x\n"
     "output y = w * x + m\noutput loss = mean(y^2)\nminimize loss using adamw(lr = 1e-3)\n";
 
-const Case kCases[] = {
+const StreamingCase kStreamingCases[] = {
     {kChain, {{"a", 3}, {"b", 5}, {"c", 64}}, Roots::inference, 1},
     {kChain, {{"a", 1}, {"b", 1}, {"c", 8192}}, Roots::inference, 1},
     {kChain, {{"a", 3}, {"b", 5}, {"c", 63}}, Roots::inference, 0},  // no whole lines
@@ -51,7 +51,7 @@ const Case kCases[] = {
     {kStep, {{"a", 32}, {"b", 64}}, Roots::training, -1},
 };
 
-CpuProgram compiled(const Graph& graph, const Case& test, int64_t cache_bytes) {
+CpuProgram compiled(const Graph& graph, const StreamingCase& test, int64_t cache_bytes) {
   CpuOptions options;
   options.mode = test.roots == Roots::inference ? RunMode::inference : RunMode::training;
   options.cache.clear();
@@ -72,7 +72,7 @@ std::vector<const PlannedKernel*> streaming(const CpuProgram& program) {
 }  // namespace
 
 TEST_CASE("results past the caches have the same bits") {
-  for (const Case& test : kCases) {
+  for (const StreamingCase& test : kStreamingCases) {
     CAPTURE(test.text);
     CAPTURE(test.dims.at("b"));
     const Graph graph = assign_precision(simplify(expand(compile_text(test.text, test.dims), test.roots), test.roots), Policy::inherit);
@@ -89,7 +89,7 @@ TEST_CASE("results past the caches have the same bits") {
 
 // A store past the caches of a line that was just read would write it to memory and read it back.
 TEST_CASE("results that take the place of an operand stay in the caches") {
-  const Case& test = kCases[std::size(kCases) - 1];
+  const StreamingCase& test = kStreamingCases[std::size(kStreamingCases) - 1];
   const Graph graph = assign_precision(simplify(expand(compile_text(test.text, test.dims), test.roots), test.roots), Policy::inherit);
   const CpuProgram program = compiled(graph, test, 1);
   CHECK(!streaming(program).empty());

@@ -20,7 +20,7 @@ Graph trained(const Graph& elaborated) {
   return assign_precision(simplify(expand(elaborated, Roots::training), Roots::training), Policy::fp8, Fp8Scaling::delayed);
 }
 
-const char* kPerceptron = R"(
+const char* kFp8Perceptron = R"(
 dim batch = 32, seq = 16, wide = 64, hidden = 128, classes = 32
 input x: f32[batch seq wide]
 input label: i32[batch seq]
@@ -84,7 +84,7 @@ Launches counts_of(const Graph& graph, const Bindings& dims) {
 }  // namespace
 
 TEST_CASE("cuda: fp8 training") {
-  const Graph graph = trained(compile_text(kPerceptron));
+  const Graph graph = trained(compile_text(kFp8Perceptron));
   check_agrees(graph, {}, 2e-2);
   // Two forward; two weight gradients and one of what lies between backward.
   const Launches counts = counts_of(graph, {});
@@ -93,7 +93,7 @@ TEST_CASE("cuda: fp8 training") {
 }
 
 TEST_CASE("cuda: fp8 where sizes are no multiples of 16") {
-  std::string text = kPerceptron;
+  std::string text = kFp8Perceptron;
   text.replace(text.find("classes = 32"), 12, "classes = 10");
   const Graph graph = trained(compile_text(text));
   check_agrees(graph, {}, 2e-2);
@@ -102,7 +102,7 @@ TEST_CASE("cuda: fp8 where sizes are no multiples of 16") {
 
 TEST_CASE("cuda: fp8 casts of large values transpose through shared memory, with their maximum") {
   const Bindings dims{{"batch", 128}, {"seq", 16}, {"wide", 48}, {"hidden", 96}, {"classes", 32}};
-  const Graph graph = trained(compile_text(kPerceptron, dims));
+  const Graph graph = trained(compile_text(kFp8Perceptron, dims));
   CHECK(counts_of(graph, dims).transposing >= 2);
   check_agrees(graph, dims, 2e-2);
 }

@@ -6,7 +6,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kRest = "input x: f32[4]\noutput y = twice(x)\n", kLibrary = "fn twice(x) { return x + x }\n";
+constexpr std::string_view kRest = "input x: f32[4]\noutput y = twice(x)\n", kImported = "fn twice(x) { return x + x }\n";
 
 }  // namespace
 
@@ -14,9 +14,9 @@ TEST_CASE("imports from outside are refused unseen; -I allows a folder") {
   const Place place;
   for (const char* folder : {"program", "program/inner", "library", "secret"}) fs::create_directories(place.at(folder));
   const auto import = [&](const std::string& name) { return place.write("program/m.ein", fmt::format("import \"{}\"\n{}", name, kRest)); };
-  place.write("program/lib.ein", kLibrary);
-  place.write("program/inner/lib.ein", kLibrary);
-  place.write("library/lib2.ein", kLibrary);
+  place.write("program/lib.ein", kImported);
+  place.write("program/inner/lib.ein", kImported);
+  place.write("library/lib2.ein", kImported);
   place.write("secret/secret.txt", "password = hunter2 !!\n");
   fs::create_symlink("../secret/secret.txt", place.at("program/link.ein"));
   fs::create_directory_symlink("../secret", place.at("program/linked"));
@@ -50,7 +50,7 @@ TEST_CASE("imports from outside are refused unseen; -I allows a folder") {
     CHECK(run_einc({command, "--help"}).output.find("-I FOLDER") != std::string::npos);
   }
   // An imported file imports from its own folder, not from its importer's.
-  place.write("program/inner/lib.ein", "import \"../lib.ein\"\n" + std::string(kLibrary));
+  place.write("program/inner/lib.ein", "import \"../lib.ein\"\n" + std::string(kImported));
   CHECK(run_einc({import("inner/lib.ein"), "--report"}).status == 1);
   CHECK(run_einc({import("inner/lib.ein"), "--report", "-I", place.at("program")}).status == 0);
 }

@@ -7,7 +7,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kProgram = R"(dim n = 2000
+constexpr std::string_view kLimitsProgram = R"(dim n = 2000
 input x: f32[n]
 param w: f32[n] ~ ones
 output y = x * w
@@ -17,7 +17,7 @@ minimize loss using sgd(lr = 0.1)
 
 class Model : public Place {
  public:
-  Model() : rows_(write("rows.npy", npy_of_floats(std::vector<float>(2000, 1), 2000))), program_(write("m.ein", kProgram)) {}
+  Model() : rows_(write("rows.npy", npy_of_floats(std::vector<float>(2000, 1), 2000))), program_(write("m.ein", kLimitsProgram)) {}
   std::vector<std::string> train(std::vector<std::string> more) const {
     more.insert(more.begin(), {"train", program_, "--data", "x=" + rows_, "--target=reference"});
     return more;

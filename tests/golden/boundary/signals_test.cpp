@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kProgram = R"(dim batch = 2, seq = 8, vocab = 16
+constexpr std::string_view kSignalsProgram = R"(dim batch = 2, seq = 8, vocab = 16
 input tokens: i32[batch seq]
 param table: [vocab] ~ normal(std = 0.1)
 loss = mean(table[vocab = tokens]^2)
@@ -19,7 +19,7 @@ minimize loss using sgd(lr = 0.1)
 class Training : public Place {
  public:
   Training() {
-    write("m.ein", kProgram);
+    write("m.ein", kSignalsProgram);
     write("train.bin", std::string(2 * 20'000, '\0'));  // several pages
   }
   // Has something happen to the run after its first step, whose line is in the log then.

@@ -4,7 +4,7 @@
 namespace einc::test {
 namespace {
 
-constexpr std::string_view kProgram = R"(dim n = 4
+constexpr std::string_view kStreamsProgram = R"(dim n = 4
 input x: f32[n]
 param w: f32[n] ~ ones
 output y = x * w
@@ -14,7 +14,7 @@ minimize loss using sgd(lr = 0.1)
 
 // One command of each kind that prints.
 std::vector<std::vector<std::string>> printing_commands(const Place& place) {
-  const std::string program = place.write("m.ein", kProgram), letter = place.write("letter.txt", "dear reader");
+  const std::string program = place.write("m.ein", kStreamsProgram), letter = place.write("letter.txt", "dear reader");
   place.write("x.npy", npy_of_floats({1, 2, 3, 4}));
   place.write("rows.npy", npy_of_floats({1, 2, 3, 4, 5, 6, 7, 8}, 8));
   REQUIRE(run_einc({"tokenize", letter, "-o", place.at("letter.bin")}).status == 0);
@@ -62,7 +62,7 @@ TEST_CASE("standard output that takes nothing is status 4, whatever the command"
 
 TEST_CASE("a training whose output nobody reads any more saves and ends") {
   const Place place;
-  const std::string program = place.write("m.ein", kProgram), rows = place.write("rows.npy", npy_of_floats({1, 2, 3, 4}));
+  const std::string program = place.write("m.ein", kStreamsProgram), rows = place.write("rows.npy", npy_of_floats({1, 2, 3, 4}));
   const std::vector<std::string> command{
       "train", program, "--data", "x=" + rows, "--steps=1000000", "--log-every=1", "--checkpoint=" + place.at("c")};
   const Ran ran = run_einc(command, {.output = Stream::broken});
@@ -74,7 +74,7 @@ TEST_CASE("a training whose output nobody reads any more saves and ends") {
 TEST_CASE("standard error that takes nothing changes no status") {
   const Place place;
   const std::string wrong = place.write("wrong.ein", "output y = q\n"), letter = place.write("letter.txt", "dear reader"),
-                    right = place.write("m.ein", kProgram);
+                    right = place.write("m.ein", kStreamsProgram);
   const std::pair<std::vector<std::string>, int> commands[] = {
       {{wrong, "--report"}, 1},       {{wrong, "--diagnostics=json"}, 1},
       {{"--no-such-option"}, 2},      {{"run", right, "--input", "x=" + letter}, 3},
@@ -92,7 +92,7 @@ TEST_CASE("standard error that takes nothing changes no status") {
 
 TEST_CASE("what a closed stream would have taken lands in no file") {
   const Place place;
-  const std::string program = place.write("m.ein", kProgram), x = place.write("x.npy", npy_of_floats({1, 2, 3, 4}));
+  const std::string program = place.write("m.ein", kStreamsProgram), x = place.write("x.npy", npy_of_floats({1, 2, 3, 4}));
   REQUIRE(run_einc({"run", program, "--input", "x=" + x, "--output", "y=" + place.at("kept.npy")}).status == 0);
   const Ran ran = run_einc({"run", program, "--input", "x=" + x, "--output", "y=" + place.at("y.npy")},
                            {.output = Stream::closed, .errors = Stream::closed});

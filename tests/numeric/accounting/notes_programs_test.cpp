@@ -1,4 +1,4 @@
-// The source notes' claims about programs: rows S and X whose numbers are values of a run, or stand in a part of the report.
+// The source notes' claims near_to programs: rows S and X whose numbers are values of a run, or stand in a part of the report.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ Reals counted(int64_t count) {
   return values;
 }
 
-doctest::Approx about(double value, double epsilon) { return doctest::Approx(value).epsilon(epsilon); }
+doctest::Approx near_to(double value, double epsilon) { return doctest::Approx(value).epsilon(epsilon); }
 
 // FLOPs of the backward products that come from one line of a model.
 Reals backward_products(const std::string& model, int line) {
@@ -61,24 +61,24 @@ Reals backward_products(const std::string& model, int line) {
 
 TEST_CASE("S18: random data times random weights deviates by the root of the input's size") {
   const auto values = outputs_of("notes_variance", {}, first_params("notes_variance"));
-  CHECK(deviation(values.at("y").reals) == about(128, 0.05));  // 512 draws; the notes' 18.9 is one
+  CHECK(deviation(values.at("y").reals) == near_to(128, 0.05));  // 512 draws; the notes' 18.9 is one
 }
 
 TEST_CASE("S19, S40: what initialisers draw") {
   const TensorMap params = first_params("notes_initial");
   const auto of = [&](const char* path) { return params.at(Name(path)).reals; };
   const double sigma = 1.0 / 128;
-  CHECK(deviation(of("notes")) == about(sigma, 0.004));  // bounds at 384 sigma cut nothing
+  CHECK(deviation(of("notes")) == near_to(sigma, 0.004));  // bounds at 384 sigma cut nothing
   CHECK(farthest(of("notes")) > 3 * sigma);
   CHECK(farthest(of("notes")) < 6 * sigma);
   constexpr double kept = 0.98658;  // the deviation of a normal number cut at three sigma
-  CHECK(deviation(of("cut")) == about(kept * sigma, 0.004));
+  CHECK(deviation(of("cut")) == near_to(kept * sigma, 0.004));
   CHECK(farthest(of("cut")) <= 3 * sigma);
   // One fan alone and Glorot's two differ by a constant.
   const double root = std::sqrt(1.0 / 512);
-  CHECK(deviation(of("fan_in")) == about(kept * root, 0.004));
-  CHECK(deviation(of("glorot")) == about(root, 0.004));
-  CHECK(deviation(of("glorot_wide")) == about(std::sqrt(2.0 / 4) * root, 0.004));
+  CHECK(deviation(of("fan_in")) == near_to(kept * root, 0.004));
+  CHECK(deviation(of("glorot")) == near_to(root, 0.004));
+  CHECK(deviation(of("glorot_wide")) == near_to(std::sqrt(2.0 / 4) * root, 0.004));
 }
 
 TEST_CASE("S27, S28: an element's place in memory, and heads split off an axis") {
@@ -101,14 +101,14 @@ TEST_CASE("S37: the gradients of two layers are the loops that accumulate them")
   Reals d_w2(D * K), d_h1(B * D);
   for (size_t b = 0; b < B; ++b)
     for (size_t k = 0; k < K; ++k) {
-      CHECK(d_h2[b * K + k] == about(2.0 / (B * K) * h2[b * K + k], 1e-12));
+      CHECK(d_h2[b * K + k] == near_to(2.0 / (B * K) * h2[b * K + k], 1e-12));
       for (size_t d = 0; d < D; ++d) {
         d_w2[d * K + k] += h1[b * D + d] * d_h2[b * K + k];
         d_h1[b * D + d] += w2[d * K + k] * d_h2[b * K + k];
       }
     }
-  for (size_t i = 0; i < D * K; ++i) CHECK(values.at("d_w2").reals[i] == about(d_w2[i], 1e-12));
-  for (size_t i = 0; i < B * D; ++i) CHECK(values.at("d_h1").reals[i] == about(d_h1[i], 1e-12));
+  for (size_t i = 0; i < D * K; ++i) CHECK(values.at("d_w2").reals[i] == near_to(d_w2[i], 1e-12));
+  for (size_t i = 0; i < B * D; ++i) CHECK(values.at("d_h1").reals[i] == near_to(d_h1[i], 1e-12));
 }
 
 TEST_CASE("S38, S39: the second layer's gradients are two products, the first layer's is one: data has none") {
@@ -145,8 +145,8 @@ TEST_CASE("S47: three times Chinchilla's forward blocks is 0.99 to 1.10 of 6 N D
     least = std::min(least, ratio);
     most = std::max(most, ratio);
   }
-  CHECK(least == about(0.99, 0.005));
-  CHECK(most == about(1.10, 0.005));
+  CHECK(least == near_to(0.99, 0.005));
+  CHECK(most == near_to(1.10, 0.005));
 }
 
 TEST_CASE("S68: a transformer saves many times the B T D L elements of the linear model") {

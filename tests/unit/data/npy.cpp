@@ -37,7 +37,7 @@ HostArray load(const std::string& content) {
   return read_npy(file.path());
 }
 
-std::string failure(const std::string& content) {
+std::string npy_failure(const std::string& content) {
   const TestFile file("hostile.npy", content);
   return failure_of([&] { read_npy(file.path()); });
 }
@@ -117,7 +117,7 @@ TEST_CASE("npy: hostile files (F01 to F09) fail with a byte offset and a reason"
       {with_shape(deep + ")"), "more than 32 axes"},
   };
   for (const auto& [content, reason] : cases) {
-    const std::string what = failure(content);
+    const std::string what = npy_failure(content);
     CHECK_MESSAGE(what.find(reason) != std::string::npos, reason, " is not in: ", what);
     CHECK_MESSAGE(what.find("hostile.npy: byte ") != std::string::npos, what);
   }
@@ -125,18 +125,18 @@ TEST_CASE("npy: hostile files (F01 to F09) fail with a byte offset and a reason"
 
 TEST_CASE("npy: the header's limit holds at 10,000 bytes and not above") {
   const auto padded = [](size_t size) { return npy(std::string(kDict) + std::string(size - kDict.size() - 1, ' '), kSix); };
-  CHECK(failure(padded(kMaxNpyHeader)) == "");
-  CHECK(failure(padded(kMaxNpyHeader + 1)).find("above the limit") != std::string::npos);
+  CHECK(npy_failure(padded(kMaxNpyHeader)) == "");
+  CHECK(npy_failure(padded(kMaxNpyHeader + 1)).find("above the limit") != std::string::npos);
 }
 
 TEST_CASE("npy: every prefix of a file and every changed byte is survived") {
   const std::string whole = npy(std::string(kDict), kSix);
   for (size_t i = 0; i < whole.size(); ++i) {
-    CHECK(failure(whole.substr(0, i)) != "");
+    CHECK(npy_failure(whole.substr(0, i)) != "");
     for (const char c : {'\0', '9', '(', '\xff'}) {
       std::string changed = whole;
       changed[i] = c;
-      failure(changed);
+      npy_failure(changed);
     }
   }
 }

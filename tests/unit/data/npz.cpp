@@ -66,7 +66,7 @@ Zip two() {
   return zip;
 }
 
-std::string failure(const std::string& content) {
+std::string npz_failure(const std::string& content) {
   const TestFile file("hostile.npz", content);
   return failure_of([&] { read_npz(file.path()); });
 }
@@ -94,13 +94,13 @@ TEST_CASE("npz: zip64 sizes in the extra field") {
   const TestFile file("z.npz", zip.bytes());
   CHECK(read_npz(file.path()).size() == 2);
   m.extra.resize(12);
-  CHECK(failure(zip.bytes()).find("an extra field is cut short") != std::string::npos);
+  CHECK(npz_failure(zip.bytes()).find("an extra field is cut short") != std::string::npos);
   m.extra = little(1, 2) + little(8, 2) + little(5, 8);
-  CHECK(failure(zip.bytes()).find("a zip64 field is missing") != std::string::npos);
+  CHECK(npz_failure(zip.bytes()).find("a zip64 field is missing") != std::string::npos);
   m.extra = little(1, 2) + little(24, 2) + little(UINT64_MAX, 8) + little(UINT64_MAX, 8) + little(0, 8);
-  CHECK(failure(zip.bytes()).find("has another name") != std::string::npos);
+  CHECK(npz_failure(zip.bytes()).find("has another name") != std::string::npos);
   m.extra = little(1, 2) + little(24, 2) + little(UINT64_MAX, 8) + little(UINT64_MAX, 8) + little(zip.members[0].data.size() + 39, 8);
-  CHECK(failure(zip.bytes()).find("beyond the end of the file") != std::string::npos);
+  CHECK(npz_failure(zip.bytes()).find("beyond the end of the file") != std::string::npos);
 }
 
 TEST_CASE("npz: hostile archives (F11) fail with a byte offset and a reason") {
@@ -129,7 +129,7 @@ TEST_CASE("npz: hostile archives (F11) fail with a byte offset and a reason") {
   for (const Case& c : cases) {
     Zip zip = two();
     c.spoil(zip);
-    const std::string what = failure(zip.bytes());
+    const std::string what = npz_failure(zip.bytes());
     CHECK_MESSAGE(what.find(c.reason) != std::string::npos, c.reason, " is not in: ", what);
     CHECK_MESSAGE(what.find("hostile.npz: byte ") != std::string::npos, what);
   }
@@ -138,11 +138,11 @@ TEST_CASE("npz: hostile archives (F11) fail with a byte offset and a reason") {
 TEST_CASE("npz: every prefix and every changed byte is survived") {
   const std::string whole = two().bytes();
   for (size_t i = 0; i < whole.size(); ++i) {
-    CHECK(failure(whole.substr(0, i)) != "");
+    CHECK(npz_failure(whole.substr(0, i)) != "");
     for (const char c : {'\0', '\xff'}) {
       std::string changed = whole;
       changed[i] = c;
-      failure(changed);
+      npz_failure(changed);
     }
   }
 }
@@ -163,7 +163,7 @@ TEST_CASE("npz: what NumPy deflated, and what lies about its sizes") {
   const auto with = [&](size_t at, uint32_t value) {
     std::string changed = whole;
     for (size_t i = 0; i < 4; ++i) changed[entry + at + i] = static_cast<char>(value >> (8 * i) & 0xFF);
-    return failure(changed);
+    return npz_failure(changed);
   };
   CHECK(with(24, 40'127).find("'zeros.npy' has more than its 40127 bytes") != std::string::npos);
   CHECK(with(24, 40'129).find("'zeros.npy' has 40128 bytes instead of 40129") != std::string::npos);

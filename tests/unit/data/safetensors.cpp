@@ -35,7 +35,7 @@ std::string length_only(uint64_t length) {
   return text;
 }
 
-std::string failure(const std::string& content) {
+std::string safetensors_failure(const std::string& content) {
   const TestFile file("hostile.safetensors", content);
   return failure_of([&] { SafetensorsFile(file.path()); });
 }
@@ -189,7 +189,7 @@ TEST_CASE("safetensors: hostile files (G01 to G11) fail with a byte offset and a
       {with_length(overlapping + "}", std::string(100, 'x')), "overlaps another tensor"},
   };
   for (const auto& [content, reason] : cases) {
-    const std::string what = failure(content);
+    const std::string what = safetensors_failure(content);
     CHECK_MESSAGE(what.find(reason) != std::string::npos, reason, " is not in: ", what);
     CHECK_MESSAGE(what.find("hostile.safetensors: byte ") != std::string::npos, what);
   }
@@ -198,18 +198,18 @@ TEST_CASE("safetensors: hostile files (G01 to G11) fail with a byte offset and a
 TEST_CASE("safetensors: limits hold at the limit and not above") {
   std::string ones = "1";
   for (size_t i = 1; i < kMaxSafetensorsRank; ++i) ones += ",1";
-  CHECK(failure(tensor("\"dtype\":\"F32\",\"shape\":[" + ones + "],\"data_offsets\":[0,4]", 4)).empty());
-  CHECK(failure(with_length("{}" + std::string(1000, ' '))).empty());
+  CHECK(safetensors_failure(tensor("\"dtype\":\"F32\",\"shape\":[" + ones + "],\"data_offsets\":[0,4]", 4)).empty());
+  CHECK(safetensors_failure(with_length("{}" + std::string(1000, ' '))).empty());
 }
 
 TEST_CASE("safetensors: every prefix of a file and every changed byte is survived") {
   const std::string whole = content_of(kFolder + "odd.safetensors");
   for (size_t i = 0; i < whole.size(); ++i) {
-    CHECK(failure(whole.substr(0, i)) != "");
+    CHECK(safetensors_failure(whole.substr(0, i)) != "");
     for (const char c : {'\0', '"', '9', '\xff'}) {
       std::string changed = whole;
       changed[i] = c;
-      failure(changed);
+      safetensors_failure(changed);
     }
   }
 }

@@ -30,7 +30,7 @@ std::vector<int32_t> all_of(const TokenFile& file) {
   return tokens;
 }
 
-std::string failure(const std::string& name, const std::string& content, std::optional<TokenFormat> asked = {}) {
+std::string token_failure(const std::string& name, const std::string& content, std::optional<TokenFormat> asked = {}) {
   const TestFile file(name, content);
   return failure_of([&] { all_of(TokenFile(file.path(), asked)); });
 }
@@ -57,17 +57,19 @@ TEST_CASE("token files: raw, and behind llm.c's header") {
 }
 
 TEST_CASE("token files: hostile ones fail with a byte offset and a reason") {
-  CHECK(failure("a.bin", "abc").find("a.bin: byte 3: 3 bytes of tokens are no whole number of u16") != std::string::npos);
-  CHECK(failure("a.u32", "abcdef").find("byte 6: 6 bytes of tokens are no whole number of u32") != std::string::npos);
-  CHECK(failure("a.bin", header(20240520, 1, 4) + "abcdef").find("byte 8: the header promises 4 tokens, but 3 follow") !=
+  CHECK(token_failure("a.bin", "abc").find("a.bin: byte 3: 3 bytes of tokens are no whole number of u16") != std::string::npos);
+  CHECK(token_failure("a.u32", "abcdef").find("byte 6: 6 bytes of tokens are no whole number of u32") != std::string::npos);
+  CHECK(token_failure("a.bin", header(20240520, 1, 4) + "abcdef").find("byte 8: the header promises 4 tokens, but 3 follow") !=
         std::string::npos);
-  CHECK(failure("a.bin", header(20240520, 1, 0xFFFFFFFF)).find("promises 4294967295 tokens, but 0 follow") != std::string::npos);
-  CHECK(failure("a.bin", header(20240520, 1, 3) + "abcde").find("byte 1029: 5 bytes of tokens are no whole number") != std::string::npos);
-  CHECK(failure("a.bin", header(20240520, 2, 0)).find("byte 4: header version 2 is not supported (1 is)") != std::string::npos);
-  CHECK(failure("a.bin", header(20240520, 1, 0).substr(0, 1023)).find("byte 1023: the file ends within its header") != std::string::npos);
-  CHECK(failure("a.u32", header(20240520, 1, 0), TokenFormat::u32).find("byte 0: the header says that the tokens are u16, not u32") !=
+  CHECK(token_failure("a.bin", header(20240520, 1, 0xFFFFFFFF)).find("promises 4294967295 tokens, but 0 follow") != std::string::npos);
+  CHECK(token_failure("a.bin", header(20240520, 1, 3) + "abcde").find("byte 1029: 5 bytes of tokens are no whole number") !=
         std::string::npos);
-  CHECK(failure("a.u32", bytes_of_all<uint32_t>({1, 2147483648})).find("byte 4: token 2147483648 is above 2147483647") !=
+  CHECK(token_failure("a.bin", header(20240520, 2, 0)).find("byte 4: header version 2 is not supported (1 is)") != std::string::npos);
+  CHECK(token_failure("a.bin", header(20240520, 1, 0).substr(0, 1023)).find("byte 1023: the file ends within its header") !=
+        std::string::npos);
+  CHECK(token_failure("a.u32", header(20240520, 1, 0), TokenFormat::u32).find("byte 0: the header says that the tokens are u16, not u32") !=
+        std::string::npos);
+  CHECK(token_failure("a.u32", bytes_of_all<uint32_t>({1, 2147483648})).find("byte 4: token 2147483648 is above 2147483647") !=
         std::string::npos);
   CHECK(failure_of([] { TokenFile("/dev/null"); }).find("not a regular file") != std::string::npos);
   CHECK(failure_of([] { TokenFile("/nowhere/x.bin"); }).find("cannot read: No such file") != std::string::npos);

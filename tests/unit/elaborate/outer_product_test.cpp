@@ -6,7 +6,7 @@ using namespace einc;
 
 namespace {
 
-const std::string kHead =
+const std::string kOperands =
     "import nn\n"
     "dim batch = 2, seq = 4, embed = 6, heads = 3, classes = 7, half = 3\n"
     "dim hidden = 4 * embed\n"
@@ -15,16 +15,16 @@ const std::string kHead =
     "input a: [n=8 d=2]\ninput b: [m=9 d=2]\ninput p: [n=8]\ninput q: [m=9]\ninput r: [d=2]\ninput one: []\n"
     "input i: i32[seq]\ninput j: i32[key=5]\ninput keep: bool[seq key=5]\ninput keep_n: bool[n=8]\ninput f: f32[n=8]\n";
 
-struct Row {
+struct OuterProductRow {
   std::string program;  // the output's statement, or several that end with it
   std::string axes;     // of the output
 };
 
 std::string whole(const std::string& program) {
-  return kHead + (program.find("output") != std::string::npos ? program : "output y = " + program) + "\n";
+  return kOperands + (program.find("output") != std::string::npos ? program : "output y = " + program) + "\n";
 }
 
-void check(const Row& row) {
+void check(const OuterProductRow& row) {
   CAPTURE(row.program);
   const Compiled c(whole(row.program));
   CHECK(c.said == "");
@@ -45,7 +45,7 @@ void check_refused(const std::string& program) {
 }  // namespace
 
 TEST_CASE("some leaf has all axes") {
-  const Row rows[] = {
+  const OuterProductRow rows[] = {
       {"x + t", "batch seq embed"},
       {"x + e", "batch seq embed"},
       {"e + x", "batch seq embed"},
@@ -87,11 +87,11 @@ TEST_CASE("some leaf has all axes") {
       {"one + one", ""},
       {"sum(p) + sum(q)", ""},
   };
-  for (const Row& row : rows) check(row);
+  for (const OuterProductRow& row : rows) check(row);
 }
 
 TEST_CASE("products are outer products on purpose") {
-  const Row rows[] = {
+  const OuterProductRow rows[] = {
       {"p * q", "n m"},
       {"p / q", "n m"},
       {"p * q + p", "n m"},
@@ -108,11 +108,11 @@ TEST_CASE("products are outer products on purpose") {
       {"cast(p * q, f32) + p", "n m"},
       {"(p + 1) * (q + 1)", "n m"},
   };
-  for (const Row& row : rows) check(row);
+  for (const OuterProductRow& row : rows) check(row);
 }
 
 TEST_CASE("integers and bools are free") {
-  const Row rows[] = {
+  const OuterProductRow rows[] = {
       {"iota(key = 5) <= iota(seq)", "key seq"},
       {"i - j", "seq key"},
       {"i == j", "seq key"},
@@ -126,7 +126,7 @@ TEST_CASE("integers and bools are free") {
       {"max(i, j)", "seq key"},
       {"exp(-abs(cast(i - j, f32)))", "seq key"},
   };
-  for (const Row& row : rows) check(row);
+  for (const OuterProductRow& row : rows) check(row);
 }
 
 TEST_CASE("refused") {
@@ -184,7 +184,7 @@ TEST_CASE("refused") {
 }
 
 TEST_CASE("an annotation states the intent, and the order") {
-  const Row rows[] = {
+  const OuterProductRow rows[] = {
       {"y: [n m] = p - q\noutput y", "n m"},
       {"y: [m n] = p - q\noutput y", "m n"},
       {"y: [m n d] = (a - b)^2\noutput y", "m n d"},
@@ -216,7 +216,7 @@ TEST_CASE("an annotation states the intent, and the order") {
       {"y: [rows d] = a + 1\noutput y", "rows d"},
       {"(linear(x, 6)): [batch seq out]", "batch seq out"},
   };
-  for (const Row& row : rows) check(row);
+  for (const OuterProductRow& row : rows) check(row);
   const char* const refused[] = {
       "y: [n k] = p - q\noutput y",
       "y: [rows columns] = p - q\noutput y",
@@ -228,13 +228,13 @@ TEST_CASE("an annotation states the intent, and the order") {
   };
   for (const char* program : refused) check_refused(program);
   // too few axes, and sizes
-  CHECK(Compiled(kHead + "y: [n] = p - q\noutput y").has(Code::outer_product));
-  CHECK(Compiled(kHead + "y: [n m=8] = p - q\noutput y").has(Code::annotation_size));
-  CHECK(Compiled(kHead + "y: i32[n m] = p - q\noutput y").has(Code::dtype_mismatch));
+  CHECK(Compiled(kOperands + "y: [n] = p - q\noutput y").has(Code::outer_product));
+  CHECK(Compiled(kOperands + "y: [n m=8] = p - q\noutput y").has(Code::annotation_size));
+  CHECK(Compiled(kOperands + "y: i32[n m] = p - q\noutput y").has(Code::dtype_mismatch));
 }
 
 TEST_CASE("what the error says") {
-  const auto said = [](const std::string& statement) { return Compiled(kHead + statement + "\n").said; };
+  const auto said = [](const std::string& statement) { return Compiled(kOperands + statement + "\n").said; };
   const auto has = [&](const std::string& statement, const std::string& part) {
     const std::string text = said(statement);
     CAPTURE(text);
@@ -255,5 +255,5 @@ TEST_CASE("what the error says") {
   has("output y = mean_squared_error(p, q)", "`q` has the axis `m`, which `p` lacks");
   has("out: [batch seq out] = linear(x, embed)\noutput y = mean_squared_error(out, t)", "axes `out` and `embed` have the same size");
   // one error for a mistake, and none for what follows from it
-  CHECK(Compiled(kHead + "z = p + q\nw = z * z\noutput y = mean(w)\n").diagnostics.error_count() == 1);
+  CHECK(Compiled(kOperands + "z = p + q\nw = z * z\noutput y = mean(w)\n").diagnostics.error_count() == 1);
 }

@@ -5,19 +5,19 @@ using namespace einc;
 
 namespace {
 
-const std::string kHead =
+const std::string kTransposed =
     "dim batch = 2, seq = 4, key = 4, embed = 6\n"
     "input x: [seq key]\ninput u: [batch seq embed]\ninput v: [a=2 b=3]\ninput w: [a=2 b=2]\ninput z: [c=2 d=3 e=4]\ninput r: [d=3 d=3]\n";
 
-struct Row {
+struct TranspositionRow {
   std::string program;
   std::string at;    // where the error points; empty: none
   std::string hint;  // a part of it
 };
 
-void check(const Row& row, Code code = Code::axes_transposed) {
+void check(const TranspositionRow& row, Code code = Code::axes_transposed) {
   CAPTURE(row.program);
-  const Compiled c(kHead + row.program + "\n");
+  const Compiled c(kTransposed + row.program + "\n");
   CAPTURE(c.said);
   if (row.at.empty()) {
     CHECK(c.said == "");
@@ -30,7 +30,7 @@ void check(const Row& row, Code code = Code::axes_transposed) {
 }  // namespace
 
 TEST_CASE("annotations") {
-  const Row rows[] = {
+  const TranspositionRow rows[] = {
       {"y: [key seq] = x\noutput y", "key", "rearrange(x, \"seq key -> key seq\")"},
       {"y: [seq_2 seq] = x\noutput y", "seq", "rearrange(x, \"seq key -> key seq\")"},
       {"y: [key other] = x\noutput y", "key", "rearrange(x, \"seq key -> key seq\")"},
@@ -59,7 +59,7 @@ TEST_CASE("annotations") {
       {"y: [seq key] = rearrange(rearrange(x, \"seq key -> key seq\"), \"key seq -> seq key\")\noutput y", "", ""},
       {"y: [rows columns] = v\ny: [b a] = y\noutput y", "", ""},
   };
-  for (const Row& row : rows) check(row);
+  for (const TranspositionRow& row : rows) check(row);
 }
 
 TEST_CASE("one name twice in a list") {
@@ -76,7 +76,7 @@ TEST_CASE("signatures: names that are dims of the fn's file") {
   const std::string f = "fn f(p: [seq key]) { return p }\n", g = "fn g(p: [... embed]) { return p }\n",
                     h = "fn h(p: [batch ... key]) { return p }\n";
   const std::string transposed = "t = rearrange(x, \"seq key -> key seq\")\n";
-  const Row rows[] = {
+  const TranspositionRow rows[] = {
       {f + transposed + "output y = f(t)", "t", "rearrange(t, \"key seq -> seq key\")"},
       {f + transposed + "output y = f(p = t)", "t", ""},
       {f + transposed + "output y = f(t + 1)", "t + 1", "rearrange(t + 1, \"key seq -> seq key\")"},
@@ -92,14 +92,14 @@ TEST_CASE("signatures: names that are dims of the fn's file") {
       {g + "input o: [seq q=embed]\noutput y = g(o)", "", ""},
       {"fn q(p: [seq seq]) { return sum(p) }\ninput o: [seq seq]\noutput y = q(o)", "", ""},
   };
-  for (const Row& row : rows) check(row);
+  for (const TranspositionRow& row : rows) check(row);
   check({"fn q(p: [seq seq]) { return sum(p) }\noutput y = q(x)", "x", ""}, Code::argument_size);
 }
 
 TEST_CASE("signatures: generic names") {
   const std::string f = "fn f(p: [a b]) { return p }\n", g = "fn g(p: [... d c]) { return p }\n",
                     m = "fn m(p: [n k], q: [k m]) { return einsum(p, q, \"n k, k m -> n m\") }\n";
-  const Row rows[] = {
+  const TranspositionRow rows[] = {
       {f + "output y = f(rearrange(v, \"a b -> b a\"))", "rearrange(v, \"a b -> b a\")", "\"b a -> a b\""},
       {g + "output y = g(z[e = 0])", "z[e = 0]", "rearrange(z[e = 0], \"c d -> d c\")"},
       {g + "input o: [n=2 c=3 d=4]\noutput y = g(o)", "o", "rearrange(o, \"n c d -> n d c\")"},
@@ -111,5 +111,5 @@ TEST_CASE("signatures: generic names") {
       {m + "input o: [m=3 n=2]\noutput y = m(v, o)", "", ""},
       {"fn s(p: [k], q: [k l]) { return q }\ninput o: [l=2]\ninput o2: [k=2 l=3]\noutput y = s(o, o2)", "", ""},
   };
-  for (const Row& row : rows) check(row);
+  for (const TranspositionRow& row : rows) check(row);
 }

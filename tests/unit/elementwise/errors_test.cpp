@@ -14,14 +14,14 @@ constexpr std::string_view kPrelude =
     "i32[p=2]\ninput h: f8e4m3[a]\ninput u: u8[a]\n"
     "state s: f32[a d] ~ zeros\nstate k: i32[a] ~ zeros\n";
 
-struct Row {
+struct ErrorRow {
   std::string_view text;  // after the prelude; `output r = ` stands before it unless it is a statement
   Code code;
   std::string_view place;  // what the span covers
   std::string_view hint;   // a part of it
 };
 
-const Row kRows[] = {
+const ErrorRow kRows[] = {
     // alignment
     {"x + x[b = 0:2]", Code::axis_sizes_differ, "x[b = 0:2]", "rename one: `y: [a b_2] = ...`"},
     {"x + x[b = 0:1]", Code::axis_sizes_differ, "x[b = 0:1]", "drop it with `[b = 0]`"},
@@ -119,7 +119,7 @@ std::string program(std::string_view text) {
 }
 
 TEST_CASE("every mistake is pointed at") {
-  for (const Row& row : kRows) {
+  for (const ErrorRow& row : kRows) {
     CAPTURE(row.text);
     SourceMap sources;
     Diagnostics diagnostics;

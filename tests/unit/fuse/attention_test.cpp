@@ -34,10 +34,10 @@ minimize loss using sgd(lr = 0.1)
                      kBatch, kHeads, kHead, kValue, masked, rest);
 }
 
-struct Formed {
+struct FormedAttention {
   Graph graph;
   FormedGraph formed;
-  Formed(const std::string& text, const Bindings& dims, Fusion fusion = Fusion::on)
+  FormedAttention(const std::string& text, const Bindings& dims, Fusion fusion = Fusion::on)
       : graph(assign_precision(simplify(expand(compile_text(text, dims), Roots::training), Roots::training), Policy::inherit)),
         formed(form_graph(graph, dims, RunMode::training, fusion)) {}
 
@@ -85,7 +85,7 @@ TEST_CASE("attention: keys that the mask shuts out are not visited, forward or b
     for (int64_t size : {5, 33, 100, 128}) {
       CAPTURE(mask);
       CAPTURE(size);
-      const Formed formed(program(mask), {{"q", size}});
+      const FormedAttention formed(program(mask), {{"q", size}});
       const auto kernels = formed.attention();
       REQUIRE(kernels.size() == 2);
       const int64_t all = kBatch * kHeads * pairs(size, needed);
@@ -96,7 +96,8 @@ TEST_CASE("attention: keys that the mask shuts out are not visited, forward or b
 
 TEST_CASE("attention: memory grows with the rows, not with pairs of rows and keys") {
   const auto bytes = [](int64_t size, Fusion fusion) {
-    return static_cast<double>(Formed(program("where(iota(k) <= iota(q), s, -inf)"), {{"q", size}}, fusion).formed.plan.total_bytes) -
+    return static_cast<double>(
+               FormedAttention(program("where(iota(k) <= iota(q), s, -inf)"), {{"q", size}}, fusion).formed.plan.total_bytes) -
            4.0 * kHeads * static_cast<double>(size * size);  // the bias, which nobody reads
   };
   CHECK(bytes(4096, Fusion::on) < 2.01 * bytes(2048, Fusion::on));
@@ -106,7 +107,7 @@ TEST_CASE("attention: memory grows with the rows, not with pairs of rows and key
 TEST_CASE("attention: what is none is left alone, and the reason told") {
   const Bindings dims{{"q", 40}};
   const auto reason = [&](const std::string& text) {
-    const Formed formed(text, dims);
+    const FormedAttention formed(text, dims);
     CHECK(formed.attention().empty());
     return formed.refusal();
   };
@@ -128,7 +129,7 @@ minimize loss using sgd(lr = 0.1)
 }
 
 TEST_CASE("attention: the verifier refuses what tiles cannot run") {
-  const Formed formed(program("s"), {{"q", 40}});
+  const FormedAttention formed(program("s"), {{"q", 40}});
   Kernel broken = *formed.attention().front();
   CHECK(verify(broken).empty());
   std::swap(broken.attention->steps.front().left, broken.attention->steps.front().right);

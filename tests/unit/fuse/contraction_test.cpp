@@ -13,11 +13,11 @@ using namespace einc;
 
 namespace {
 
-struct Case {
+struct ContractionCase {
   const char *what, *layer;  // of x [b h] to y [b d]
 };
 
-const Case kCases[] = {
+const ContractionCase kContractionCases[] = {
     {"dropout", "y = dropout(einsum(gelu(x), w, \"b h, h d -> b d\"), 0.2)\n"},
     {"dropout and a residual", "y = r + dropout(einsum(gelu(x), w, \"b h, h d -> b d\"), 0.2)\n"},
     {"a bias and a function", "y = r + gelu(einsum(x, w, \"b h, h d -> b d\") + g)\n"},
@@ -35,7 +35,7 @@ std::string program(const char* layer) {
 }  // namespace
 
 TEST_CASE("contractions: what is stored beside a product leaves it a contraction") {
-  for (const Case& test : kCases) {
+  for (const ContractionCase& test : kContractionCases) {
     CAPTURE(test.what);
     const Graph graph = simplify(expand(compile_text(program(test.layer), {}), Roots::training), Roots::training);
     const FormedGraph formed = form_graph(graph, {{"b", 128}, {"d", 256}, {"h", 192}, {"o", 128}}, RunMode::training, Fusion::on);

@@ -13,19 +13,19 @@ constexpr std::string_view kModel =
     "dim b = 64, d = 256\ninput x: [b d]\nparam w: [d e=256] ~ normal(std = 0.1)\n"
     "y = einsum(x, w, \"b d, d e -> b e\")\nloss = mean(tanh(y)^2)\n";
 
-struct Formed {
+struct GuardedGraph {
   Compilation compilation;
   FormedGraph graph;
 };
 
-Formed formed(const std::string& text, RunMode mode = RunMode::training) {
+GuardedGraph formed(const std::string& text, RunMode mode = RunMode::training) {
   Compilation c = compile_text("m.ein", text, {});
   REQUIRE(c.graph.has_value());
   FormedGraph graph = form_graph(*c.graph, {}, mode);
   return {std::move(c), std::move(graph)};
 }
 
-Formed trained(const std::string& optimizer) { return formed(std::string(kModel) + "minimize loss using " + optimizer + "\n"); }
+GuardedGraph trained(const std::string& optimizer) { return formed(std::string(kModel) + "minimize loss using " + optimizer + "\n"); }
 
 size_t count(const KernelList& list, LaunchWhen when) {
   return static_cast<size_t>(std::ranges::count(list.kernels, when, &GraphKernel::when));
@@ -43,7 +43,7 @@ TEST_CASE("updates of the bundled optimizers have bounds") {
         Case{"adagrad(lr = 0.1)", 2}, Case{"rmsprop(lr = 0.1)", 2}, Case{"rmsprop(lr = 0.1, momentum = 0.9)", 3}, Case{"adam(lr = 0.1)", 3},
         Case{"adam(lr = 0.1, amsgrad = true)", 4}, Case{"adamw(lr = cosine(0.1, total = 50), clip_norm = 1)", 3}}) {
     CAPTURE(c.optimizer);
-    const Formed f = trained(c.optimizer);
+    const GuardedGraph f = trained(c.optimizer);
     CHECK(f.graph.bound.guard.bounded.size() == c.updates);
   }
   // A root of what may be negative: then what it is made of cannot wait for it, either.
@@ -54,7 +54,7 @@ TEST_CASE("kernels that store come after all others, and nothing large is stored
   const int64_t param = 256 * 256 * 4;
   for (const char* optimizer : {"sgd(lr = 0.1)", "adamw(lr = 0.1, clip_norm = 1)"}) {
     CAPTURE(optimizer);
-    const Formed f = trained(optimizer);
+    const GuardedGraph f = trained(optimizer);
     const auto& kernels = f.graph.list.kernels;
     const auto stores = std::ranges::find(kernels, LaunchWhen::checked, &GraphKernel::when);
     REQUIRE(stores != kernels.end());
@@ -68,7 +68,7 @@ TEST_CASE("kernels that store come after all others, and nothing large is stored
 }
 
 TEST_CASE("a large update is made for each end that it is looked at, and never stored") {
-  const Formed f = formed(
+  const GuardedGraph f = formed(
       "dim b = 4, d = 4096\ninput x: [b d]\nparam w: [d e=4096] ~ normal(std = 0.1)\ny = einsum(x, w, \"b d, d e -> b e\")\n"
       "loss = mean(tanh(y)^2)\nminimize loss using adamw(lr = 0.1, clip_norm = 1)\n");
   for (const GraphKernel& k : f.graph.list.kernels)
@@ -78,7 +78,7 @@ TEST_CASE("a large update is made for each end that it is looked at, and never s
 }
 
 TEST_CASE("where clipping sums squares no gradient is read for its magnitude") {
-  const auto reads_of_gradient = [](const Formed& f) {
+  const auto reads_of_gradient = [](const GuardedGraph& f) {
     const NodeId gradient = f.graph.bound.graph.gradients.front().value;
     return std::ranges::count_if(f.graph.list.kernels, [&](const GraphKernel& k) {
       return k.when == LaunchWhen::always && std::ranges::find(k.buffers, gradient) != k.buffers.end();
@@ -88,7 +88,7 @@ TEST_CASE("where clipping sums squares no gradient is read for its magnitude") {
 }
 
 TEST_CASE("a run that updates nothing has no checks") {
-  const Formed f = formed("dim n = 3\ninput x: [n]\noutput y = 2 * x\n", RunMode::inference);
+  const GuardedGraph f = formed("dim n = 3\ninput x: [n]\noutput y = 2 * x\n", RunMode::inference);
   CHECK(f.graph.bound.guard.checks.empty());
 }
 

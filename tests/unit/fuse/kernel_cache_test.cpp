@@ -3,23 +3,23 @@
 
 #include <set>
 
-#include "compiler/pipeline/pipeline.h"
 #include "compiler/fuse/form_graph.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/keep_rows.h"
+#include "compiler/pipeline/pipeline.h"
 
 using namespace einc;
 
 namespace {
 
-struct Formed {
+struct KernelCounts {
   size_t kernels, different;
 };
 
-Formed check_each(const char* example, const Bindings& dims) {
+KernelCounts check_each(const char* example, const Bindings& dims) {
   PipelineOptions options;
   options.dims = dims;
   const Compilation c = compile_file(std::string(EINC_SOURCE_DIR "/examples/") + example, options);
@@ -42,7 +42,7 @@ Formed check_each(const char* example, const Bindings& dims) {
       CHECK(alone.built->sites == k.sites);
       collapse_axes(divided.kernel);
       find_contraction(divided.kernel);
-    keep_rows(divided.kernel);
+      keep_rows(divided.kernel);
       CHECK(to_string(divided.kernel) == to_string(*k.kernel));
       REQUIRE(k.buffers.size() == divided.buffers.size());
       for (size_t b = 0; b < k.buffers.size(); ++b)
@@ -64,7 +64,7 @@ TEST_CASE("a shared kernel is the one that its group alone would get") {
 
 // But a few: what is looked at of all params is put together by kernels whose numbers of operands depend on how many there are.
 TEST_CASE("more layers make no more different kernels") {
-  const Formed few = check_each("gpt2.ein", {{"layers", 9}}), many = check_each("gpt2.ein", {{"layers", 12}});
+  const KernelCounts few = check_each("gpt2.ein", {{"layers", 9}}), many = check_each("gpt2.ein", {{"layers", 12}});
   CHECK(many.kernels > few.kernels + 100);
   CHECK(many.different <= few.different + 4);
 }

@@ -14,24 +14,24 @@ using namespace einc;
 
 namespace {
 
-struct Case {
+struct RecomputeCase {
   const char* what;
   const char* layer;   // of x [b d] to y [b h]
   int64_t kept, made;  // bytes kept for the backward: as computed, and when values may be made again
 };
 
-constexpr int64_t kBatch = 128, kWidth = 256, kHidden = 512;
-constexpr int64_t kNarrow = 4 * kBatch * kWidth, kWide = 4 * kBatch * kHidden, kRow = 4 * kBatch;
+constexpr int64_t kRows = 128, kWidth = 256, kHidden = 512;
+constexpr int64_t kNarrow = 4 * kRows * kWidth, kWide = 4 * kRows * kHidden, kRow = 4 * kRows;
 
 // x reaches the layer through a contraction, its result another one whose gradient needs it; the loss needs z.
-std::string program(const char* layer) {
+std::string layer_program(const char* layer) {
   return "dim b = 128, d = 256, h = 512\ninput data: f32[b i=d]\nparam w0: [i=d d] ~ normal(std = 1)\nparam w1: [d h] ~ normal(std = 1)\n"
          "param g: [d] ~ ones\nparam w2: [h o=d] ~ normal(std = 1)\n"
          "x = einsum(data, w0, \"b i, i d -> b d\")\n" +
          std::string(layer) + "z = einsum(y, w2, \"b h, h o -> b o\")\nloss = sum(z * z)\nminimize loss using sgd(lr = 0.1)\n";
 }
 
-const Case kCases[] = {
+const RecomputeCase kRecomputeCases[] = {
     {"a function of what is kept anyway", "u = einsum(x, w1, \"b d, d h -> b h\")\ny = gelu(u)\n", 2 * kNarrow + 2 * kWide,
      2 * kNarrow + kWide},
     {"gated", "u = einsum(x, w1, \"b d, d h -> b h\")\ny = silu(u) * u\n", 2 * kNarrow + 4 * kWide, 2 * kNarrow + kWide},
@@ -40,7 +40,7 @@ const Case kCases[] = {
 };
 
 FormedGraph formed_of(const Graph& graph, const Fusion& fusion) {
-  return form_graph(graph, {{"b", kBatch}, {"d", kWidth}, {"h", kHidden}}, RunMode::training, fusion);
+  return form_graph(graph, {{"b", kRows}, {"d", kWidth}, {"h", kHidden}}, RunMode::training, fusion);
 }
 
 // What kernels with some of the forward write and kernels without read.
@@ -71,10 +71,10 @@ int64_t saved(const Graph& graph, const Fusion& fusion) {
 }  // namespace
 
 TEST_CASE("recompute: what the backward makes again is not kept") {
-  for (const Case& test : kCases) {
+  for (const RecomputeCase& test : kRecomputeCases) {
     CAPTURE(test.what);
     const Graph graph =
-        assign_precision(simplify(expand(compile_text(program(test.layer), {}), Roots::training), Roots::training), Policy::inherit);
+        assign_precision(simplify(expand(compile_text(layer_program(test.layer), {}), Roots::training), Roots::training), Policy::inherit);
     Fusion kept;
     kept.recomputes = false;
     CHECK(saved(graph, kept) == test.kept);
@@ -84,11 +84,12 @@ TEST_CASE("recompute: what the backward makes again is not kept") {
 
 TEST_CASE("recompute: of a norm of bf16 what it is of is kept, not that in f32 less its mean") {
   const char* norm = "c = x - mean(x, d)\nn = c * rsqrt(mean(c^2, d) + 1e-5) * g\ny = einsum(n, w1, \"b d, d h -> b h\")\n";
-  const Graph graph = assign_precision(simplify(expand(compile_text(program(norm), {}), Roots::training), Roots::training), Policy::bf16);
+  const Graph graph =
+      assign_precision(simplify(expand(compile_text(layer_program(norm), {}), Roots::training), Roots::training), Policy::bf16);
   const FormedGraph formed = formed_of(graph, Fusion::on);
   int wide = 0;
   for (NodeId id : saved_values(formed.bound.graph, formed)) {
-    if (formed.bound.count(id) != kBatch * kWidth) continue;
+    if (formed.bound.count(id) != kRows * kWidth) continue;
     ++wide;
     CHECK(formed.bound[id].type.dtype == DType::bf16);
   }

@@ -13,10 +13,10 @@ using namespace einc;
 namespace {
 
 const Bindings kSizes = {{"b", 4}, {"s", 48}, {"h", 4}, {"d", 32}};
-constexpr const char* kHead = "import nn\ndim b, s, h, d\ninput q: f32[b h s d]\ninput k: f32[b h t=s d]\ninput v: f32[b h t=s d]\n";
+constexpr const char* kQueries = "import nn\ndim b, s, h, d\ninput q: f32[b h s d]\ninput k: f32[b h t=s d]\ninput v: f32[b h t=s d]\n";
 
 FormedGraph form(const std::string& body) {
-  const Graph graph = simplify(expand(compile_text(kHead + body, kSizes), Roots::training), Roots::training);
+  const Graph graph = simplify(expand(compile_text(kQueries + body, kSizes), Roots::training), Roots::training);
   return form_graph(graph, kSizes, RunMode::inference, Fusion::on);
 }
 

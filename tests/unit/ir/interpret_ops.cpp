@@ -6,8 +6,8 @@
 using namespace einc;
 
 namespace {
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 TEST_CASE("interpret reduce: every function, over some or all axes") {
@@ -29,7 +29,7 @@ TEST_CASE("interpret reduce: every function, over some or all axes") {
 
 TEST_CASE("interpret reduce: NaN propagates through max and min and wins arg_reduce") {
   Bench bench;
-  const NodeId x = bench.matrix("x", 2, 3, {1, kNan, 3, 3, 5, 5});
+  const NodeId x = bench.matrix("x", 2, 3, {1, kNotANumber, 3, 3, 5, 5});
   const Tensor most = bench.run(bench.build.reduce(ReduceFn::max, x, {1}));
   CHECK(std::isnan(most.reals[0]));
   CHECK(most.reals[1] == 5);
@@ -51,7 +51,7 @@ TEST_CASE("interpret scan and top_k_index") {
 
 TEST_CASE("interpret softmax and logsumexp: stable, with the counts of their parts") {
   Bench bench;
-  const NodeId x = bench.matrix("x", 3, 2, {1000, 1000, 0, std::log(3.0), -kInf, -kInf});
+  const NodeId x = bench.matrix("x", 3, 2, {1000, 1000, 0, std::log(3.0), -kInfinite, -kInfinite});
   const NodeId soft = bench.build.softmax(x, 1);
   const Tensor y = bench.run(soft);
   CHECK(y.reals[0] == 0.5);
@@ -119,7 +119,7 @@ TEST_CASE("interpret pad and concat") {
 TEST_CASE("interpret cast") {
   Bench bench;
   Builder& b = bench.build;
-  const NodeId x = bench.reals("x", {-1.9, 1.9, 300, kNan, kInf, 0});
+  const NodeId x = bench.reals("x", {-1.9, 1.9, 300, kNotANumber, kInfinite, 0});
   CHECK(bench.run(b.cast(x, DType::i32)).ints == Ints{-1, 1, 300, 0, 2147483647, 0});
   CHECK(bench.run(b.cast(x, DType::u8)).ints == Ints{0, 1, 255, 0, 255, 0});
   CHECK(bench.run(b.cast(x, DType::boolean)).ints == Ints{1, 1, 1, 1, 1, 0});

@@ -1,5 +1,6 @@
 // Declared dims: binding values, every kind of problem with its message, and run-time conditions.
 #include "compiler/symbolic/dim_table.h"
+#include "tests/unit/symbolic/parsed.h"
 
 #include <doctest/doctest.h>
 
@@ -8,12 +9,6 @@
 using namespace einc;
 
 namespace {
-
-Poly p(const std::string& text) {
-  const auto value = parse_poly(text);
-  REQUIRE_MESSAGE(value.has_value(), text);
-  return *value;
-}
 
 DimTable gpt() {
   DimTable t;

@@ -2,18 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "compiler/symbolic/poly.h"
+#include "tests/unit/symbolic/parsed.h"
 
 using namespace einc;
-
-namespace {
-
-Poly p(const std::string& text) {
-  const auto value = parse_poly(text);
-  REQUIRE_MESSAGE(value.has_value(), text);
-  return *value;
-}
-
-}  // namespace
 
 TEST_CASE("names of derived dims") {
   const std::vector<Definition> definitions{

@@ -6,18 +6,9 @@
 #include <thread>
 
 #include "runtime/base/check.h"
+#include "tests/unit/symbolic/parsed.h"
 
 using namespace einc;
-
-namespace {
-
-Poly p(std::string_view text) {
-  const auto value = parse_poly(text);
-  REQUIRE_MESSAGE(value.has_value(), text);
-  return *value;
-}
-
-}  // namespace
 
 TEST_CASE("canonical text") {
   struct Row {

@@ -12,7 +12,7 @@ using namespace einc;
 
 namespace {
 
-std::string failure(const std::string& content) {
+std::string characters_failure(const std::string& content) {
   const TestFile file("chars.json", content);
   return failure_of([&] { read_characters(file.path()); });
 }
@@ -51,20 +51,20 @@ TEST_CASE("hostile vocabularies of characters are refused with a reason") {
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  has(failure(""), "chars.json: byte 0: not JSON");
-  has(failure("{\"kind\": \"characters\", \"characters\": \"ab"), "not JSON");
-  has(failure(std::string(100000, '[')), "JSON nests deeper than 1");
-  has(failure("{\"kind\": {\"a\": 1}}"), "JSON nests deeper than 1");
-  has(failure("{\"kind\": \"characters\", \"kind\": \"x\"}"), "the key 'kind' is there twice");
-  has(failure("{\"kind\": \"characters\"}"), "not a vocabulary of characters");
-  has(failure("{\"kind\": \"characters\", \"characters\": 7}"), "not a vocabulary of characters");
-  has(failure("{\"kind\": \"words\", \"characters\": \"ab\"}"), "not a vocabulary of characters");
-  has(failure("{\"kind\": \"characters\", \"characters\": \"aba\"}"), "the character 'a' is there twice");
-  has(failure("{\"kind\": \"characters\", \"characters\": -1.5e400}"), "a number is beyond all formats");
-  has(failure("{\"kind\": \"characters\", \"characters\": \"\xFF\"}"), "not JSON");
-  has(failure("{\"kind\": true}"), "not a vocabulary of characters");
-  has(failure("7"), "not an object of JSON");
-  has(failure("[7]"), "not an object of JSON");
+  has(characters_failure(""), "chars.json: byte 0: not JSON");
+  has(characters_failure("{\"kind\": \"characters\", \"characters\": \"ab"), "not JSON");
+  has(characters_failure(std::string(100000, '[')), "JSON nests deeper than 1");
+  has(characters_failure("{\"kind\": {\"a\": 1}}"), "JSON nests deeper than 1");
+  has(characters_failure("{\"kind\": \"characters\", \"kind\": \"x\"}"), "the key 'kind' is there twice");
+  has(characters_failure("{\"kind\": \"characters\"}"), "not a vocabulary of characters");
+  has(characters_failure("{\"kind\": \"characters\", \"characters\": 7}"), "not a vocabulary of characters");
+  has(characters_failure("{\"kind\": \"words\", \"characters\": \"ab\"}"), "not a vocabulary of characters");
+  has(characters_failure("{\"kind\": \"characters\", \"characters\": \"aba\"}"), "the character 'a' is there twice");
+  has(characters_failure("{\"kind\": \"characters\", \"characters\": -1.5e400}"), "a number is beyond all formats");
+  has(characters_failure("{\"kind\": \"characters\", \"characters\": \"\xFF\"}"), "not JSON");
+  has(characters_failure("{\"kind\": true}"), "not a vocabulary of characters");
+  has(characters_failure("7"), "not an object of JSON");
+  has(characters_failure("[7]"), "not an object of JSON");
 }
 
 TEST_CASE("bytes are tokens of their own") {

@@ -33,7 +33,7 @@ std::string failure_of(F call, FailureKind kind) {
   return "nothing was thrown";
 }
 
-bool has(const std::string& text, const std::string& part) {
+bool says(const std::string& text, const std::string& part) {
   const bool found = text.find(part) != std::string::npos;
   CHECK_MESSAGE(found, "no '", part, "' in: ", text);
   return found;
@@ -119,8 +119,8 @@ TEST_CASE("what a run is needs no checkpoint of another") {
   ProgramInfo alien;
   alien.params = {{"else", DType::f32, {"n"}, {3}}};
   TestSession stranger(with_initializers(alien));
-  has(failure_of([&] { restore(checkpoint, stranger.session, now, Fit::partial); }, FailureKind::data),
-      "no tensor of the program is in it");
+  says(failure_of([&] { restore(checkpoint, stranger.session, now, Fit::partial); }, FailureKind::data),
+       "no tensor of the program is in it");
 }
 
 TEST_CASE("as many stay as asked, and the best one") {
@@ -160,8 +160,8 @@ TEST_CASE("one process keeps its checkpoints in a folder") {
   const CheckpointFolder folder(place.path());
   CHECK(failure_of([&] { CheckpointFolder again(place.path()); }, FailureKind::resource) ==
         place.path() + ": another process keeps its checkpoints there");
-  has(failure_of([&] { CheckpointFolder none(place / "a/b"); }, FailureKind::resource),
-      "a/b: cannot make this folder: No such file or directory");
+  says(failure_of([&] { CheckpointFolder none(place / "a/b"); }, FailureKind::resource),
+       "a/b: cannot make this folder: No such file or directory");
 }
 
 TEST_CASE("every flipped bit and every cut of a checkpoint is found, and the one before is taken") {
@@ -200,9 +200,9 @@ TEST_CASE("every flipped bit and every cut of a checkpoint is found, and the one
   fs::remove(place / "step-00000010/train.json");
   overwrite(place / "step-00000020/train.json", "{}");
   const std::string message = failure_of([&] { folder.newest(); }, FailureKind::data);
-  has(message, place.path() + ": none of its checkpoints is whole:\n  ");
-  has(message, "step-00000020/train.json: its checksum is not that of its text");
-  has(message, "step-00000010/train.json: cannot read: No such file or directory");
+  says(message, place.path() + ": none of its checkpoints is whole:\n  ");
+  says(message, "step-00000020/train.json: its checksum is not that of its text");
+  says(message, "step-00000010/train.json: cannot read: No such file or directory");
 }
 
 TEST_CASE("a record that somebody else made is read as what it is") {

@@ -27,7 +27,7 @@ class Numbers : public Batches {
   uint64_t failing_;
 };
 
-const std::vector<TensorInfo> kInputs{input_of("n", {1000}, DType::i64)};
+const std::vector<TensorInfo> kWanted{input_of("n", {1000}, DType::i64)};
 
 bool holds(const InputSlot& slot, int64_t number) {
   const std::span<const int64_t> values = TensorView(slot.info->dtype, slot.info->shape, slot.memory).as<int64_t>();
@@ -37,7 +37,7 @@ bool holds(const InputSlot& slot, int64_t number) {
 }  // namespace
 
 TEST_CASE("batches come in order, and stay whole until the next is asked for") {
-  Prefetch prefetch(std::make_shared<Numbers>(), kInputs, 40);
+  Prefetch prefetch(std::make_shared<Numbers>(), kWanted, 40);
   for (int64_t n = 40; n < 300; ++n) {
     const std::span<const InputSlot> inputs = prefetch.next();
     REQUIRE(inputs.size() == 1);
@@ -63,7 +63,7 @@ TEST_CASE("batches on a second thread are those of one thread") {
 }
 
 TEST_CASE("a failure comes where its batch is asked for, and stays") {
-  Prefetch prefetch(std::make_shared<Numbers>(2), kInputs, 0);
+  Prefetch prefetch(std::make_shared<Numbers>(2), kWanted, 0);
   CHECK(holds(prefetch.next()[0], 0));
   CHECK(holds(prefetch.next()[0], 1));
   for (int i = 0; i < 3; ++i) CHECK(failure_of([&] { prefetch.next(); }) == "batch of failure");
@@ -71,7 +71,7 @@ TEST_CASE("a failure comes where its batch is asked for, and stays") {
 
 TEST_CASE("it may be dropped at any time") {
   for (int taken = 0; taken < 5; ++taken) {
-    Prefetch prefetch(std::make_shared<Numbers>(3), kInputs, 0);
+    Prefetch prefetch(std::make_shared<Numbers>(3), kWanted, 0);
     for (int i = 0; i < std::min(taken, 3); ++i) prefetch.next();
   }
 }

@@ -11,10 +11,10 @@ using namespace einc;
 
 namespace {
 
-const std::vector<TensorInfo> kInputs{input_of("tokens", {4, 8}), input_of("targets", {4, 8})};
+const std::vector<TensorInfo> kTokenInputs{input_of("tokens", {4, 8}), input_of("targets", {4, 8})};
 
-std::shared_ptr<const Batches> open(const std::string& path, DataSettings settings = {}, const std::vector<TensorInfo>& inputs = kInputs,
-                                    DataPart part = DataPart::training) {
+std::shared_ptr<const Batches> open(const std::string& path, DataSettings settings = {},
+                                    const std::vector<TensorInfo>& inputs = kTokenInputs, DataPart part = DataPart::training) {
   settings.files = {{"tokens", path}};
   return open_batches(settings, inputs, part);
 }
@@ -37,7 +37,7 @@ TEST_CASE("windows lie within the file, and the next tokens are the next") {
     const auto batches = open(file.path(), ordered(order));
     std::vector<double> starts;
     for (uint64_t n = 0; n < 400; ++n) {
-      const Filled values = fill(*batches, n, kInputs);
+      const Filled values = fill(*batches, n, kTokenInputs);
       for (size_t i = 0; i < 32; ++i) {
         const double start = values.at("tokens")[i / 8 * 8];
         if (i % 8 == 0) starts.push_back(start);
@@ -57,7 +57,7 @@ TEST_CASE("every window of an epoch comes once") {
   CHECK(batches->batches_per_epoch() == 3);
   std::vector<double> starts;
   for (uint64_t n = 0; n < 3; ++n)
-    for (size_t row = 0; row < 4; ++row) starts.push_back(fill(*batches, n, kInputs).at("tokens")[row * 8]);
+    for (size_t row = 0; row < 4; ++row) starts.push_back(fill(*batches, n, kTokenInputs).at("tokens")[row * 8]);
   std::sort(starts.begin(), starts.end());
   CHECK(starts == std::vector<double>{0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88});
 }
@@ -68,10 +68,10 @@ TEST_CASE("batch n is the same whatever was asked before, and its rows whatever 
   for (const RowOrder order : {RowOrder::random, RowOrder::epochs}) {
     const auto batches = open(file.path(), ordered(order, 5)), again = open(file.path(), ordered(order, 5)),
                other = open(file.path(), ordered(order, 6)), micro = open(file.path(), ordered(order, 5), halves);
-    const Filled tenth = fill(*batches, 10, kInputs);
-    fill(*again, 999, kInputs);
-    CHECK(fill(*again, 10, kInputs) == tenth);
-    CHECK(fill(*other, 10, kInputs) != tenth);
+    const Filled tenth = fill(*batches, 10, kTokenInputs);
+    fill(*again, 999, kTokenInputs);
+    CHECK(fill(*again, 10, kTokenInputs) == tenth);
+    CHECK(fill(*other, 10, kTokenInputs) != tenth);
     std::vector<double> joined = fill(*micro, 20, halves).at("tokens");
     const std::vector<double> second = fill(*micro, 21, halves).at("tokens");
     joined.insert(joined.end(), second.begin(), second.end());
@@ -82,10 +82,10 @@ TEST_CASE("batch n is the same whatever was asked before, and its rows whatever 
 TEST_CASE("the validation part is the tail, as nanoGPT splits") {
   const TestFile file("all.bin", counting_tokens(999));
   const DataSettings settings = ordered(RowOrder::in_order, 0, 0.1);
-  const auto training = open(file.path(), settings), validation = open(file.path(), settings, kInputs, DataPart::validation);
+  const auto training = open(file.path(), settings), validation = open(file.path(), settings, kTokenInputs, DataPart::validation);
   CHECK(training->batches_per_epoch() == 28);  // 899 tokens: 112 windows
-  CHECK(fill(*training, 27, kInputs).at("targets").back() == 896);
-  CHECK(fill(*validation, 0, kInputs).at("tokens").front() == 899);
+  CHECK(fill(*training, 27, kTokenInputs).at("targets").back() == 896);
+  CHECK(fill(*validation, 0, kTokenInputs).at("tokens").front() == 899);
   CHECK(validation->batches_per_epoch() == 3);
   CHECK(training->description() != validation->description());
 }
@@ -122,14 +122,14 @@ TEST_CASE("which input gets the next tokens") {
   CHECK(with({input_of("y", {8, 4})}).find("input y gets no values from tokens=") == 0);
   CHECK(with({}, "", "x") == "--data x: the program has no input of that name; it has tokens");
   CHECK(with({input_of("y", {4, 8}, DType::f32)}, "", "y").find("--data y: a token file gives windows to an input of integers") == 0);
-  CHECK(usage_error({}, kInputs).find("no data: say which file") == 0);
+  CHECK(usage_error({}, kTokenInputs).find("no data: say which file") == 0);
 }
 
 TEST_CASE("a file of too few tokens is refused, one of just enough is not") {
   const TestFile eight("eight.bin", counting_tokens(8)), nine("nine.bin", counting_tokens(9));
   CHECK(failure_of([&] { open(eight.path()); }).find("eight.bin: 8 tokens are too few for a window of 8 and the one that follows") !=
         std::string::npos);
-  CHECK(fill(*open(nine.path()), 3, kInputs).at("targets").back() == 8);
+  CHECK(fill(*open(nine.path()), 3, kTokenInputs).at("targets").back() == 8);
 }
 
 TEST_CASE("descriptions tell apart what gives other batches") {
