@@ -52,7 +52,7 @@ cost::Report make_report(const ProgramGraphs& graphs) {
   options.given = graphs.dims;
   options.detail = Detail::ops;
   options.inference = &*graphs.parts[Part::forward];
-  options.processor = native_processor();
+  options.plan = plan_for_processor(native_processor());
   const Graph& graph = *graphs.compilation.graph;
   return to_public(build_report(graph, options), graph);
 }

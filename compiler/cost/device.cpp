@@ -58,10 +58,16 @@ void read_device(const nlohmann::json& json, std::string_view file, DeviceFile& 
     }
     device.*field.member = value.get<double>();
   }
+  if (json.contains("target")) {
+    const bool cuda = json["target"] == "cuda";
+    if (!cuda && json["target"] != "cpu")
+      out.problems.push_back(fmt::format("{}: device {}: \"target\" is \"cpu\" or \"cuda\"", file, device.name));
+    device.target = cuda ? DeviceTarget::cuda : DeviceTarget::cpu;
+  }
   for (const auto& item : json.items()) {
     const std::string& key = item.key();
-    const bool expected =
-        key == "name" || key == "description" || std::any_of(kFields.begin(), kFields.end(), [&](const Field& f) { return key == f.key; });
+    const bool expected = key == "name" || key == "description" || key == "target" ||
+                          std::any_of(kFields.begin(), kFields.end(), [&](const Field& f) { return key == f.key; });
     if (!expected) out.problems.push_back(fmt::format("{}: device {}: unknown field \"{}\"", file, device.name, key));
   }
   if (auto warning = sparse_peak_warning(device)) out.warnings.push_back(*warning);

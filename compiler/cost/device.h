@@ -1,6 +1,8 @@
 // Machines a cost can be stated for: dense peaks per number format, memory and bandwidth, from the vendors' sheets (never
-// the doubled figures for sparse matrices). A device file is a JSON object with the same fields; it may define several.
+// the doubled figures for sparse matrices). A device file is a JSON object with the same fields; it may define several. Its "target" is
+// "cpu" when not given.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,11 +13,15 @@
 
 namespace einc {
 
+// What einc compiles for on such a machine; none: it makes no code for it.
+enum class DeviceTarget : uint8_t { cpu, cuda, none };
+
 struct Device {
   std::string name;         // "h100-sxm"
   std::string description;  // "NVIDIA H100 SXM5 80 GB"
   // Dense FLOP/s of matrix products by operand format; 0: the device has no such path.
   double f64 = 0, f32 = 0, tf32 = 0, bf16 = 0, f16 = 0, fp8 = 0, int8 = 0;
+  DeviceTarget target = DeviceTarget::cpu;
   double memory_bytes = 0;
   double bandwidth = 0;  // bytes per second
   std::string source;    // where the numbers come from and what else sheets print, for --list-devices

@@ -68,7 +68,9 @@ void add_options(CLI::App& app, CompileRequest& r) {
   add_precision(app, r.precision);
   app.add_flag("--discard-outputs", r.discard_outputs,
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
-  app.add_option("--device", r.device, "machine to state times and memory for: a name of --list-devices, or a JSON file");
+  app.add_option(
+      "--device", r.device,
+      "machine to plan for and to state times and memory of: a name of --list-devices, or a JSON file (\"target\": \"cuda\" for GPUs)");
   app.add_option("--devices", r.devices, "how many devices train")->check(whole_number(1, kMaxCount));
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
@@ -93,16 +95,27 @@ bool shapes_graph(const Graph& graph, Name dim) {
   return false;
 }
 
+// Without a device, or for one that is a processor: for this machine's.
+PlanStep plan_for(const CompileRequest& request, const std::optional<Device>& device) {
+  const Fusion fusion = fusion_without(request.disable);
+  if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), fusion);
+  CudaOptions cuda;
+  cuda.attention = cuda::AttentionLibrary::get();
+  cuda.fusion = fusion;
+  return plan_for_gpu(cuda);
+}
+
 FitReport fit_dim(const CompileRequest& request, const Graph& graph, const PipelineOptions& options, const Device& device) {
   const Name dim(request.fit);
   const bool recompile = shapes_graph(graph, dim);
+  const PlanStep plan = plan_for(request, device);
   auto bytes = [&](int64_t value) -> std::optional<Rational> {
     PipelineOptions with = options;
     with.observe = nullptr;
     with.dims[dim] = value;
-    if (!recompile) return peak_training_bytes(graph, with.dims, native_processor(), fusion_without(request.disable));
+    if (!recompile) return peak_training_bytes(graph, with.dims, plan);
     Compilation c = compile_file(request.file, with);
-    return c.graph ? peak_training_bytes(*c.graph, with.dims, native_processor(), fusion_without(request.disable)) : std::nullopt;
+    return c.graph ? peak_training_bytes(*c.graph, with.dims, plan) : std::nullopt;
   };
   const int64_t limit = recompile ? 4096 : int64_t{1} << 40;
   return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
@@ -185,8 +198,7 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   inference_options.observe = nullptr;
   const Graph inference = run_passes(*c.elaborated, inference_options);
   report_options.inference = &inference;
-  report_options.processor = native_processor();
-  report_options.fusion = fusion_without(request.disable);
+  report_options.plan = plan_for(request, device);
   Report report = build_report(*c.graph, report_options);
   if (!request.fit.empty()) report.fit = fit_dim(request, *c.graph, options, *device);
   return report;

@@ -117,7 +117,7 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
   const Graph& graph = *graphs.parts[Part::training];
   ReportOptions options;
   options.given = graphs.dims;
-  options.processor = native_processor();
+  options.plan = plan_for_processor(native_processor());
   const Report report = build_report(graph, options);
   RunFacts facts;
   facts.model = report.model;

@@ -70,12 +70,27 @@ BoundGraph bind_for(const Graph& graph, const Bindings& given, RunMode mode) {
   return bind_graph(graph, given, needed_by(graph, roots_of(graph, mode), mode));
 }
 
-// The graph with products as a library takes them; nothing where it takes them as they are.
-std::unique_ptr<const Graph> for_library(const Graph& graph, const Bindings& given, RunMode mode, const KernelTarget& target) {
-  if (!target.library_products) return nullptr;
-  std::unique_ptr<const Graph> narrow = narrow_products(bind_for(graph, given, mode), roots_of(graph, mode), target);
-  std::unique_ptr<const Graph> oriented = orient_operands(bind_for(narrow ? *narrow : graph, given, mode), target);
-  return oriented ? std::move(oriented) : std::move(narrow);
+// What kernels are formed of, where it is not the graph given.
+struct FormedOf {
+  std::unique_ptr<const Graph> own;
+  std::vector<NodeId> at;  // per node given: its place in `own`; empty where that is the same
+
+  void move_to(std::unique_ptr<const Graph> graph, std::vector<NodeId> to) {
+    own = std::move(graph);
+    if (at.empty()) return void(at = std::move(to));
+    for (NodeId& id : at)
+      if (id.valid()) id = to[id.index];
+  }
+};
+
+// The graph with products as a library takes them.
+void suit_library(FormedOf& of, const Graph& given, const Bindings& dims, RunMode mode, const KernelTarget& target) {
+  if (!target.library_products) return;
+  const auto graph = [&]() -> const Graph& { return of.own ? *of.own : given; };
+  if (std::unique_ptr<const Graph> narrow = narrow_products(bind_for(graph(), dims, mode), roots_of(graph(), mode), target))
+    of.own = std::move(narrow);  // each node in its place
+  if (OrientedGraph oriented = orient_operands(bind_for(graph(), dims, mode), target); oriented.graph)
+    of.move_to(std::move(oriented.graph), std::move(oriented.at));
 }
 
 }  // namespace
@@ -106,18 +121,18 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
   ExactLogSums exact = exact_log_sums(graph);
-  std::unique_ptr<const Graph> own = std::move(exact.graph);
-  if (std::unique_ptr<const Graph> other = for_library(own ? *own : graph, given, mode, fusion.target)) own = std::move(other);
+  FormedOf of{std::move(exact.graph), std::move(exact.at)};
+  suit_library(of, graph, given, mode, fusion.target);
   UpdateGuard guard;
   if (fusion.guards)
-    if (std::optional<GuardedGraph> guarded = guard_updates(bind_for(own ? *own : graph, given, mode), mode))
-      own = std::move(guarded->graph), guard = std::move(guarded->guard);
-  const Graph& formed_of = own ? *own : graph;
+    if (std::optional<GuardedGraph> guarded = guard_updates(bind_for(of.own ? *of.own : graph, given, mode), mode))
+      of.own = std::move(guarded->graph), guard = std::move(guarded->guard);  // behind the nodes that it has
+  const Graph& formed_of = of.own ? *of.own : graph;
   std::vector<NodeId> roots = roots_of(formed_of, mode);
   const std::vector<NodeId> looked_at = guard.roots();
   roots.insert(roots.end(), looked_at.begin(), looked_at.end());
-  FormedGraph formed{std::move(own), bind_graph(formed_of, given, needed_by(formed_of, roots, mode)), {}, {}, roots};
-  formed.at = std::move(exact.at);
+  FormedGraph formed{std::move(of.own), bind_graph(formed_of, given, needed_by(formed_of, roots, mode)), {}, {}, roots};
+  formed.at = std::move(of.at);
   formed.bound.guard = std::move(guard);
   if (fusion.target.compares_positions) find_one_hot(formed.bound);
   choose_layouts(formed.bound, roots, fusion.target);

@@ -14,10 +14,10 @@ class Orienter {
  public:
   Orienter(const BoundGraph& graph, const KernelTarget& target) : graph_(graph), target_(target), to_(graph.graph.size()) {}
 
-  std::unique_ptr<const Graph> run() {
+  OrientedGraph run() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (graph_.live[i] && suits_library(graph_, NodeId{i}, target_)) find_uses(NodeId{i});
-    if (copies_ == 0) return nullptr;
+    if (copies_ == 0) return {};
     out_ = graph_.graph;
     out_.nodes.clear();
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) add(NodeId{i});
@@ -25,7 +25,7 @@ class Orienter {
     for (std::vector<Update>* list : {&out_.updates, &out_.gradients})
       for (Update& update : *list) update = {to_[update.target.index], to_[update.value.index]};
     if (out_.loss.valid()) out_.loss = to_[out_.loss.index];
-    return std::make_unique<const Graph>(std::move(out_));
+    return {std::make_unique<const Graph>(std::move(out_)), std::move(to_)};
   }
 
  private:
@@ -92,6 +92,6 @@ class Orienter {
 
 }  // namespace
 
-std::unique_ptr<const Graph> orient_operands(const BoundGraph& graph, const KernelTarget& target) { return Orienter(graph, target).run(); }
+OrientedGraph orient_operands(const BoundGraph& graph, const KernelTarget& target) { return Orienter(graph, target).run(); }
 
 }  // namespace einc

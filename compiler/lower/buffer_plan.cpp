@@ -79,6 +79,7 @@ class BufferPlanner {
     last_.assign(nodes, 0);
     below_.assign(nodes, false);
     handed_over_.assign(nodes, false);
+    saved_.assign(nodes, false);
     find_lifetimes();
     for (const HeldValue& h : held) last_[h.value.index] = std::max(last_[h.value.index], h.until);
     for (NodeId id : kept)
@@ -219,6 +220,22 @@ class BufferPlanner {
       if (in_arena(i) && !below_[i]) plan_.buffers[i].offset += below_arena_.size();
     plan_.arena_bytes = below_arena_.size() + above_arena_.size();
     sum_saved();
+    find_fullest();
+  }
+
+  void find_fullest() {
+    std::vector<int64_t> saved(end_ + 2, 0), others(end_ + 2, 0);  // what each launch has more than the one before
+    for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (!in_arena(i)) continue;
+      std::vector<int64_t>& alive = saved_[i] ? saved : others;
+      alive[first_[i]] += plan_.buffers[i].bytes;
+      alive[last_[i] + (handed_over_[i] ? 0 : 1)] -= plan_.buffers[i].bytes;
+    }
+    BufferPlan::Fullest now;
+    for (uint32_t k = 0; k <= end_; ++k) {
+      now = {k, now.saved + saved[k], now.others + others[k]};
+      if (now.saved + now.others > plan_.fullest.saved + plan_.fullest.others) plan_.fullest = now;
+    }
   }
 
   void place_others() {
@@ -250,8 +267,8 @@ class BufferPlanner {
     }
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
       const Node& node = graph_.graph.nodes[i];
-      if (read[i] && in_arena(i) && phases_[first_[i]] == Phase::forward && !is_cast_of_param(node))
-        plan_.saved_bytes += plan_.buffers[i].bytes;
+      saved_[i] = read[i] && in_arena(i) && phases_[first_[i]] == Phase::forward && !is_cast_of_param(node);
+      if (saved_[i]) plan_.saved_bytes += plan_.buffers[i].bytes;
     }
   }
   bool is_cast_of_param(const Node& node) const {
@@ -269,6 +286,7 @@ class BufferPlanner {
   std::vector<Phase> phases_;           // of kernels
   std::vector<uint32_t> first_, last_;  // launches that touch a node's buffer
   std::vector<bool> below_, handed_over_;
+  std::vector<bool> saved_;  // in the arena, of the forward for the backward
   Arena below_arena_, above_arena_;
 };
 

@@ -34,6 +34,15 @@ struct BufferPlan {
   int64_t total_bytes = 0;
   int64_t saved_bytes = 0;  // arena values of the forward that backward kernels read, but casts of params
 
+  // The launch at which most of the arena is in use; one past the last: after all of them. Each byte has one owner: where a result takes
+  // its operand's place, the result.
+  struct Fullest {
+    uint32_t launch = 0;
+    int64_t saved = 0;   // in use by values that saved_bytes counts
+    int64_t others = 0;  // by all other values
+  };
+  Fullest fullest;
+
   // The node whose buffer holds a value: its own, or the end of the chain of values that continue one another in place.
   NodeId holder(NodeId id) const;
 };

@@ -27,4 +27,15 @@ std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bind
   return result;
 }
 
+PlanStep plan_for_gpu(const CudaOptions& options) {
+  return [=](const Graph& graph, const Bindings& dims, RunMode mode) {
+    CudaOptions in_mode = options;
+    in_mode.mode = mode;
+    std::shared_ptr<const CudaProgramText> text = compile_for_cuda(graph, dims, in_mode);
+    const int64_t besides = text->executable.program.memory_bytes - text->plan.total_bytes + text->executable.workspace_bytes;
+    PlannedMemory memory = planned_memory(text->bound, text->list, text->plan, besides, 0);
+    return PlannedStep{"cuda", std::move(text), std::move(memory)};
+  };
+}
+
 }  // namespace einc

@@ -1,15 +1,15 @@
 // A graph compiled for NVIDIA GPUs: dims bound, kernels formed, buffers planned, CUDA C++ made. Needs no GPU.
 #pragma once
 #include "compiler/codegen/cuda/cuda_code.h"
-#include "compiler/fuse/form_graph.h"
+#include "compiler/fuse/planned_step.h"
 #include "runtime/cuda/attention_library.h"
 
 namespace einc {
 
 struct CudaOptions {
   RunMode mode = RunMode::training;
-  Fusion fusion = Fusion::on;          // its target is set here
-  int64_t library_products = 1 << 20;  // contractions of at least so many products are for cuBLASLt
+  Fusion fusion = Fusion::on;                         // its target is set here
+  int64_t library_products = 1 << 20;                 // contractions of at least so many products are for cuBLASLt
   const cuda::AttentionLibrary* attention = nullptr;  // may compute attention instead of generated kernels
 };
 
@@ -19,5 +19,8 @@ struct CudaProgramText : FormedGraph {
 };
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options);
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph&&, const Bindings&, const CudaOptions&) = delete;  // it refers to the graph
+
+// As compile_for_cuda does it. The memory is that of the device: what lies there of the program, and workspaces of libraries.
+PlanStep plan_for_gpu(const CudaOptions& options);
 
 }  // namespace einc

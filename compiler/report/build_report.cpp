@@ -12,10 +12,8 @@
 #include "compiler/cost/sum.h"
 #include "compiler/cost/tokens.h"
 #include "compiler/cost/totals.h"
-#include "compiler/fuse/form_graph.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/kernel_work.h"
-#include "compiler/lower/tile_contraction.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -60,7 +58,7 @@ class ReportBuilder {
 
   Report run() {
     if (bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
-      formed_.emplace(form_graph(graph_, options_.given, RunMode::training, options_.fusion));
+      step_ = options_.plan(graph_, options_.given, RunMode::training);
     describe_program();
     list_tensors();
     count_all_flops();
@@ -80,6 +78,7 @@ class ReportBuilder {
 
   void describe_program() {
     report_.model = graph_.name.str();
+    if (step_) report_.target = step_->target;
     report_.precision = std::string(to_string(graph_.policy == Policy::inherit ? Policy::f32 : graph_.policy));
     for (const Dim& dim : graph_.dims.dims()) {
       const auto value = bound_.values.find(dim.name);
@@ -138,10 +137,10 @@ class ReportBuilder {
     report_.optimizer = flop_report(totals, Phase::optimizer);
     report_.step = amount(totals.step(), orders_.step());
     report_.executed = report_.step;
-    if (!formed_) return;
+    if (!step_) return;
     Rational executed;
     std::unordered_map<const Kernel*, int64_t> known;
-    for (const GraphKernel& k : formed_->list.kernels) {
+    for (const GraphKernel& k : step_->formed->list.kernels) {
       if (k.when == LaunchWhen::unbounded) continue;  // in the first step alone, as a rule
       const auto [flops, fresh] = known.try_emplace(k.kernel.get());
       if (fresh) flops->second = work_of(*k.kernel).flops();
@@ -193,29 +192,29 @@ class ReportBuilder {
     memory.saved_activations = amount(formulas.saved_activations, orders_.saved());
     report_.host_to_device = memory.inputs;
     if (!bound_.ok()) return;
-    if (formed_) {
-      const BufferPlan& plan = formed_->plan;
-      const Amount* parts[] = {&memory.parameters, &memory.gradients, &memory.optimizer_state, &memory.state, &memory.inputs};
-      const int64_t panels = panel_bytes(formed_->list, options_.processor);
-      Rational rest(plan.total_bytes + panels - plan.saved_bytes);
-      for (const Amount* part : parts) rest = rest - part->value.value_or(Rational(0));
-      memory.peak_training = planned(Rational(plan.total_bytes + panels));
-      memory.workspace_per_thread = planned(Rational(panels));
-      memory.saved_planned = planned(Rational(plan.saved_bytes));
-      memory.workspace = planned(rest);
-    }
+    if (!step_) return;
+    const int64_t saved = step_->formed->plan.saved_bytes;
+    const Amount* parts[] = {&memory.parameters, &memory.gradients, &memory.optimizer_state, &memory.state, &memory.inputs};
+    Rational rest(step_->memory.total() - saved);
+    for (const Amount* part : parts) rest = rest - part->value.value_or(Rational(0));
+    memory.peak_training = planned(Rational(step_->memory.total()));
+    memory.workspace_per_thread = planned(Rational(step_->memory.per_thread));
+    memory.saved_planned = planned(Rational(saved));
+    memory.workspace = planned(rest);
+    memory.at_peak = step_->memory;
     const Graph& inference = options_.inference ? *options_.inference : graph_;
-    if (formed_ && sizes_fit(inference, bound_.values)) {
-      const FormedGraph formed = form_graph(inference, options_.given, RunMode::inference, options_.fusion);
-      memory.peak_inference = planned(Rational(formed.plan.total_bytes + panel_bytes(formed.list, options_.processor)));
-    }
+    if (!sizes_fit(inference, bound_.values)) return;
+    const PlannedStep forward = options_.plan(inference, options_.given, RunMode::inference);
+    memory.peak_inference = planned(Rational(forward.memory.total()));
+    if (!graph_.loss.valid()) memory.at_peak = forward.memory;
   }
 
   // With values for the dims, where the kernels put it; else as if each op were a kernel.
   Storage storage(NodeId id) const {
     const bool view = kind_of(graph_[id].op) == OpKind::view;
-    if (!formed_) return view && !layouts_.copies[id.index] ? Storage::view : Storage::materialized;
-    if (formed_->list.in_memory[formed_->place_of(id).index]) return Storage::materialized;
+    if (!step_) return view && !layouts_.copies[id.index] ? Storage::view : Storage::materialized;
+    const FormedGraph& formed = *step_->formed;
+    if (formed.list.in_memory[formed.place_of(id).index]) return Storage::materialized;
     return view && !layouts_.copies[id.index] ? Storage::view : Storage::fused;
   }
 
@@ -335,6 +334,8 @@ class ReportBuilder {
     if (!options_.device) return;
     DeviceReport device{*options_.device, program_peak().value_or(0), {}, {}, 0, {}};
     if (auto warning = sparse_peak_warning(device.device)) report_.notes.push_back(*warning);
+    if (device.device.target == DeviceTarget::none)
+      report_.notes.push_back(fmt::format("einc makes no code for {}: kernels and memory are those of an NVIDIA GPU", device.device.name));
     if (untimed_) report_.notes.push_back(fmt::format("{} has no peak for some of the dtypes used: no step time", device.device.name));
     if (report_.step.value && !untimed_) {
       device.step_time_s = step_time_;
@@ -379,7 +380,7 @@ class ReportBuilder {
   std::unordered_map<Name, Name> starred_;
   double step_time_ = 0, compute_time_ = 0;
   bool untimed_ = false;
-  std::optional<FormedGraph> formed_;  // when all dims have values
+  std::optional<PlannedStep> step_;  // when all dims have values
   Report report_;
 };
 
@@ -387,11 +388,10 @@ class ReportBuilder {
 
 Report build_report(const Graph& graph, const ReportOptions& options) { return ReportBuilder(graph, options).run(); }
 
-std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor, Fusion fusion) {
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const PlanStep& plan) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
-  const FormedGraph formed = form_graph(graph, given, RunMode::training, fusion);
-  return Rational(formed.plan.total_bytes + panel_bytes(formed.list, processor));
+  return Rational(plan(graph, given, RunMode::training).memory.total());
 }
 
 }  // namespace einc

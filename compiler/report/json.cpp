@@ -14,6 +14,7 @@ class JsonRenderer {
   std::string run() {
     Json json;
     json["model"] = report_.model;
+    json["target"] = report_.target.empty() ? Json(nullptr) : Json(report_.target);
     Json dims = Json::object();
     for (const auto& [name, value] : report_.dims) dims[name.str()] = value ? exact(Rational(*value)) : Json(nullptr);
     json["dims"] = dims;
@@ -152,6 +153,20 @@ class JsonRenderer {
     return json;
   }
 
+  // Rows that add up to the peak.
+  Json at_peak() {
+    if (!report_.memory.at_peak) return nullptr;
+    const PlannedMemory& m = *report_.memory.at_peak;
+    return {{"parameters", m.parameters},
+            {"gradients", m.gradients},
+            {"optimizer_state", m.optimizer_state},
+            {"state", m.state},
+            {"inputs", m.inputs},
+            {"kept_for_backward", m.saved},
+            {"workspace", m.workspace},
+            {"fragmentation", m.fragmentation}};
+  }
+
   Json memory() {
     const MemoryReport& m = report_.memory;
     Json json;
@@ -167,6 +182,8 @@ class JsonRenderer {
     json["peak_training"] = bytes(m.peak_training);
     json["peak_inference"] = bytes(m.peak_inference);
     json["host_to_device"] = bytes(report_.host_to_device);
+    json["at_peak"] = at_peak();
+    json["peak_launch"] = m.at_peak ? Json(m.at_peak->launch) : Json(nullptr);
     return json;
   }
 

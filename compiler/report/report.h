@@ -9,9 +9,8 @@
 #include "compiler/cost/device.h"
 #include "compiler/cost/estimate.h"
 #include "compiler/cost/roofline.h"
-#include "compiler/fuse/form_kernels.h"
+#include "compiler/fuse/planned_step.h"
 #include "compiler/ir/graph.h"
-#include "compiler/lower/processor.h"
 
 namespace einc {
 
@@ -47,8 +46,9 @@ struct SixNdReport {
 
 struct MemoryReport {
   Amount parameters, gradients, optimizer_state, state, saved_activations, inputs, workspace, peak_training, peak_inference;
-  Amount workspace_per_thread;  // panels of contractions: in workspace once, again for each further thread
-  Amount saved_planned;         // what the plan keeps in its arena from the forward for the backward
+  Amount workspace_per_thread;           // panels of contractions: in workspace once, again for each further thread
+  Amount saved_planned;                  // what the plan keeps in its arena from the forward for the backward
+  std::optional<PlannedMemory> at_peak;  // rows that add up to the peak of a step: of training if there is a loss, else of inference
 };
 
 enum class Storage : uint8_t { view, fused, materialized };
@@ -108,6 +108,7 @@ struct FitReport {
 
 struct Report {
   std::string model;
+  std::string target;  // "cpu" or "cuda": what kernels and memory are planned for; empty while a dim has no value
   std::string precision;
   std::vector<std::pair<Name, std::optional<int64_t>>> dims;  // declared order; free ones without a value are empty
   std::vector<Name> free_dims;
@@ -144,15 +145,13 @@ struct ReportOptions {
   std::optional<TrainingRequest> training;
   // The program simplified with inference roots (dropout as identity); null: read off the training graph.
   const Graph* inference = nullptr;
-  Fusion fusion = Fusion::on;
-  Processor processor = {};  // whose panels of contractions count as workspace, those of one thread
+  PlanStep plan = plan_for_processor({});  // what kernels, memory and executed FLOPs are read off
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);
 
 // Bytes of a training step's peak at these dims: what --fit searches over. Empty when the dims do not bind.
-std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const Processor& processor,
-                                            Fusion fusion = Fusion::on);
+std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const PlanStep& plan);
 
 // FLOP/s of a machine's products under a policy, by its sheet.
 std::optional<double> contraction_peak(const Device& device, Policy policy);

@@ -88,6 +88,11 @@ class TextRenderer {
     return factored(fold_names(amount.formula, r_.definitions), r_.loop_dims);
   }
 
+  std::string planned_for() const {
+    if (r_.target == "cpu") return "this machine's processor, 1 thread";
+    return (r_.device ? r_.device->device.name : std::string("NVIDIA GPUs")) + ", without it";
+  }
+
   void title() {
     w_.heading(r_.model.empty() ? "report" : r_.model, r_.precision);
     std::string dims;
@@ -105,6 +110,7 @@ class TextRenderer {
       begin = end + 1;
     }
     if (line.size() > 1) w_.line(line);
+    if (!r_.target.empty()) w_.line("  kernels and memory as planned for " + planned_for());
     if (r_.free_dims.empty()) return;
     std::string unset;
     for (Name name : r_.free_dims) unset += fmt::format(" -D {}=...", name.str());
@@ -164,6 +170,7 @@ class TextRenderer {
 
   void memory() {
     const MemoryReport& m = r_.memory;
+    if (m.at_peak) return memory_at_peak();
     w_.heading("Memory");
     Table table({Align::left, Align::right, Align::right, Align::left});
     auto add = [&](const char* name, const Amount& amount) {
@@ -175,13 +182,41 @@ class TextRenderer {
     add("optimizer state", m.optimizer_state);
     add("state", m.state);
     add("inputs", m.inputs);
-    add("saved activations", m.saved_activations);
-    add("workspace", m.workspace);
-    add("  of each thread", m.workspace_per_thread);
-    add("peak, training", m.peak_training);
-    add("peak, inference", m.peak_inference);
+    add("unfused, saved for the backward", m.saved_activations);
     w_.table(table, false);
-    if (!m.peak_training.value) w_.line("  workspace and peaks need a value for every dim");
+    w_.line("  what is in memory at once, and how much at the peak, needs a value for every dim");
+  }
+
+  // Rows that add up to the peak, each with its formula where it is one of whole tensors.
+  void memory_at_peak() {
+    const MemoryReport& m = r_.memory;
+    const PlannedMemory& at = *m.at_peak;
+    const bool trains = !is_zero(r_.backward.total);
+    w_.heading("Memory", fmt::format("at the peak of a {}, which is at {}", trains ? "step" : "run", at.launch));
+    Table table({Align::left, Align::right, Align::right, Align::left});
+    const auto row = [&](const char* name, int64_t bytes, const std::string& note) {
+      const Amount amount{Poly(Rational(bytes)), Rational(bytes), true, false};
+      if (bytes > 0) table.add({name, digits(amount), bytes_text(amount), note});
+    };
+    const auto of_tensors = [&](const char* name, int64_t bytes, const Amount& whole) {
+      row(name, bytes, whole.value == Rational(bytes) ? formula(whole) : "of " + bytes_text(whole) + " in all");
+    };
+    of_tensors("parameters", at.parameters, m.parameters);
+    of_tensors("gradients", at.gradients, m.gradients);
+    of_tensors("optimizer state", at.optimizer_state, m.optimizer_state);
+    of_tensors("state", at.state, m.state);
+    of_tensors("inputs", at.inputs, m.inputs);
+    row("kept for the backward", at.saved, "for these dims");
+    row("workspace", at.workspace, "for these dims");
+    row("  of each thread", at.per_thread, "for these dims");
+    row("fragmentation", at.fragmentation, "for these dims");
+    row("peak", at.total(), "for these dims");
+    w_.table(table, false);
+    if (trains && m.peak_inference.value)
+      w_.line(fmt::format("  peak of inference, which is no part of it: {}", bytes_text(m.peak_inference)));
+    if (!is_zero(m.saved_activations))
+      w_.line(fmt::format("  unfused, without recomputation, the backward would keep {}: {}", bytes_text(m.saved_activations),
+                          formula(m.saved_activations)));
   }
 
   static const char* short_name(Phase phase) {

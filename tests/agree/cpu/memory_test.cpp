@@ -31,7 +31,7 @@ Graph trained(const char* name, const Bindings& dims, Roots roots = Roots::train
 void check_mapped(const Graph& graph, const Bindings& dims) {
   ReportOptions stated;
   stated.given = dims;
-  stated.processor = native_processor();
+  stated.plan = plan_for_processor(native_processor());
   CpuOptions options;
   options.cache.clear();
   const CpuProgram program(graph, dims, options);

@@ -35,7 +35,7 @@ void check_plan(const std::string& file, const Bindings& dims) {
         const FormedGraph formed = form_graph(graph, dims, mode, fusion);
         CHECK(verify_plan(formed.bound, formed.list, formed.plan, formed.roots) == "");
       }
-    CHECK(peak_training_bytes(graph, dims, Processor()) ==
+    CHECK(peak_training_bytes(graph, dims, plan_for_processor({})) ==
           build_report(graph, {.given = dims, .detail = Detail::totals, .device = {}, .training = {}}).memory.peak_training.value);
   }
 }

@@ -82,6 +82,13 @@ TEST_CASE("bench: on a GPU, the same FLOPs and its own memory") {
                 taken = bench["memory"]["high_water"].get<int64_t>() - bench["memory"]["before"].get<int64_t>();
   CHECK(taken >= planned);
   CHECK(taken <= planned + (1 << 20));
+  // The report of that step on a GPU that is not there.
+  const Json there = Json::parse(run_einc(with({}, {"--report=json", "--device=h200"})).output);
+  CHECK(there["target"] == "cuda");
+  CHECK(there["memory"]["peak_training"]["bytes"].get<int64_t>() == planned);
+  int64_t rows = 0;
+  for (const Json& row : there["memory"]["at_peak"]) rows += row.get<int64_t>();
+  CHECK(rows == planned);
 }
 
 TEST_CASE("bench: one decoded token writes as many bytes into a long cache as into a short one") {

@@ -27,7 +27,7 @@ TEST_CASE("the report is the one of the command line") {
   ReportOptions options;
   options.detail = Detail::ops;
   options.inference = &inference;
-  options.processor = native_processor();
+  options.plan = plan_for_processor(native_processor());
   const json expected = json::parse(render_json(build_report(*c.graph, options), *c.graph));
 
   CHECK(report.model == expected["model"]);

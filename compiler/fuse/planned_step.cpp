@@ -1,0 +1,16 @@
+#include "compiler/fuse/planned_step.h"
+
+#include "compiler/lower/tile_contraction.h"
+
+namespace einc {
+
+PlanStep plan_for_processor(const Processor& processor, const Fusion& fusion) {
+  return [=](const Graph& graph, const Bindings& dims, RunMode mode) {
+    auto formed = std::make_shared<const FormedGraph>(form_graph(graph, dims, mode, fusion));
+    const int64_t panels = panel_bytes(formed->list, processor);
+    PlannedMemory memory = planned_memory(formed->bound, formed->list, formed->plan, panels, panels);
+    return PlannedStep{"cpu", std::move(formed), std::move(memory)};
+  };
+}
+
+}  // namespace einc

@@ -1,0 +1,24 @@
+// A run scheduled for a machine, as a report speaks of it: its kernels and its memory.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "compiler/fuse/form_graph.h"
+#include "compiler/lower/planned_memory.h"
+#include "compiler/lower/processor.h"
+
+namespace einc {
+
+struct PlannedStep {
+  std::string target;  // "cpu" or "cuda"
+  std::shared_ptr<const FormedGraph> formed;
+  PlannedMemory memory;  // on one thread
+};
+
+// The graph outlives the result; dims bind and sizes fit.
+using PlanStep = std::function<PlannedStep(const Graph& graph, const Bindings& dims, RunMode mode)>;
+
+PlanStep plan_for_processor(const Processor& processor, const Fusion& fusion = Fusion::on);
+
+}  // namespace einc
