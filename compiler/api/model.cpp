@@ -5,7 +5,7 @@
 
 #include "compiler/api/compile_program.h"
 #include "compiler/codegen/llvm/native_code.h"
-#include "compiler/report/report.h"
+#include "compiler/report/hold_formulas.h"
 #include "runtime/api/guard.h"
 #include "runtime/base/big_stack.h"
 
@@ -13,6 +13,7 @@ namespace einc {
 
 struct Model::Details {
   std::shared_ptr<const ProgramGraphs> graphs;
+  PipelineOptions pipeline;
   std::vector<Error::Diagnostic> warnings;
   mutable std::once_flag reported;
   mutable cost::Report report;
@@ -47,14 +48,20 @@ ProgramGraphs compile_graphs(const Open& open, const CompileOptions& options) {
   return make_graphs(open(pipeline), pipeline, parts_for(options.purpose));
 }
 
-cost::Report make_report(const ProgramGraphs& graphs) {
+cost::Report make_report(const ProgramGraphs& graphs, const PipelineOptions& pipeline) {
   ReportOptions options;
   options.given = graphs.dims;
   options.detail = Detail::ops;
   options.inference = &*graphs.parts[Part::forward];
   options.plan = plan_for_processor(native_processor());
   const Graph& graph = *graphs.compilation.graph;
-  return to_public(build_report(graph, options), graph);
+  Report report = build_report(graph, options);
+  hold_formulas(report, graph, graphs.dims, [&](const Bindings& dims) {
+    PipelineOptions other = pipeline;
+    other.dims = dims;
+    return compile_again(graphs.compilation, other).graph;
+  });
+  return to_public(report, graph);
 }
 
 }  // namespace
@@ -65,6 +72,7 @@ Model Model::Details::compile(const Open& open, const CompileOptions& options) {
     check_dims(*graphs->parts[Part::forward], graphs->dims);
     auto details = std::make_shared<Details>();
     details->graphs = graphs;
+    details->pipeline = pipeline_options(options);
     details->warnings = to_public(graphs->compilation.sources, graphs->compilation.diagnostics);
     const std::filesystem::path cache = options.code_cache ? *options.code_cache : FileCache::default_folder();
     auto program = options.target == Target::reference ? reference_program(*graphs)
@@ -86,7 +94,7 @@ const std::vector<Error::Diagnostic>& Model::warnings() const { return details()
 
 const cost::Report& Model::report() const {
   const Details& d = details();
-  std::call_once(d.reported, [&] { d.report = on_big_stack([&] { return make_report(*d.graphs); }); });
+  std::call_once(d.reported, [&] { d.report = on_big_stack([&] { return make_report(*d.graphs, d.pipeline); }); });
   return d.report;
 }
 
@@ -97,11 +105,11 @@ Model compile_text(std::string_view text, const CompileOptions& options, const s
 }
 
 cost::Report report_file(const std::string& path, const CompileOptions& options) {
-  return on_big_stack([&] { return make_report(compile_graphs(from_file(path), options)); });
+  return on_big_stack([&] { return make_report(compile_graphs(from_file(path), options), pipeline_options(options)); });
 }
 
 cost::Report report_text(std::string_view text, const CompileOptions& options, const std::string& name) {
-  return on_big_stack([&] { return make_report(compile_graphs(from_text(text, name), options)); });
+  return on_big_stack([&] { return make_report(compile_graphs(from_text(text, name), options), pipeline_options(options)); });
 }
 
 }  // namespace einc

@@ -53,7 +53,7 @@ class Translator {
       result.value = a.value->as_integer();
       result.digits = a.value->str();
     }
-    result.valid_for_dims = a.for_dims_only || a.chosen_order;
+    result.valid_for_dims = a.for_dims_only || a.holds_here;
     return result;
   }
 

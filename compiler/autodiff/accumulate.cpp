@@ -94,6 +94,23 @@ std::vector<GradientMask> common_masks(const Graph& graph, std::vector<Partial>&
   return parts[0].masks;
 }
 
+// The iteration that a value was made in, of a loop that stands right inside `outside`; 0 where it is in none.
+uint32_t iteration_within(const Graph& graph, NodeId value, uint32_t outside) {
+  uint32_t context = graph[value].origin.loop_context;
+  while (context != 0 && graph.loop_contexts[context].parent != outside) context = graph.loop_contexts[context].parent;
+  return context;
+}
+
+// True where several iterations of a loop read a value from outside of it: each but one adds what it contributes, so the additions are the
+// iterations' (costs are told by loop).
+bool is_read_by_iterations(const Graph& graph, const std::vector<Partial>& contributions, uint32_t outside) {
+  const uint32_t first = iteration_within(graph, contributions[0].value, outside);
+  return first != 0 && std::ranges::any_of(contributions, [&](const Partial& p) {
+           const uint32_t other = iteration_within(graph, p.value, outside);
+           return other != 0 && other != first && graph.loop_contexts[other].loop == graph.loop_contexts[first].loop;
+         });
+}
+
 }  // namespace
 
 Partial accumulate(Builder& build, std::vector<Partial> contributions, const std::vector<Axis>& frame) {
@@ -102,10 +119,14 @@ Partial accumulate(Builder& build, std::vector<Partial> contributions, const std
                    [](const Partial& a, const Partial& b) { return a.axes.size() < b.axes.size(); });
   const std::vector<GradientMask> masks = common_masks(build.graph(), contributions);
   Partial total = contributions[0];
+  const uint32_t outside = build.origin.loop_context;
+  const bool by_iterations = is_read_by_iterations(build.graph(), contributions, outside);
   for (size_t i = 1; i < contributions.size(); ++i) {
     const Partial operands[] = {total, contributions[i]};
+    if (by_iterations) build.origin.loop_context = build.graph()[contributions[i].value].origin.loop_context;
     total = apply_elementwise(build, MapFn::add, operands, frame);
   }
+  build.origin.loop_context = outside;
   return put_on_masks(build, total, masks, frame);
 }
 

@@ -20,6 +20,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/report/hold_formulas.h"
 #include "compiler/report/json.h"
 #include "compiler/report/report.h"
 #include "compiler/report/text.h"
@@ -105,7 +106,8 @@ PlanStep plan_for(const CompileRequest& request, const std::optional<Device>& de
   return plan_for_gpu(cuda);
 }
 
-FitReport fit_dim(const CompileRequest& request, const Graph& graph, const PipelineOptions& options, const Device& device) {
+FitReport fit_dim(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const Device& device) {
+  const Graph& graph = *c.graph;
   const Name dim(request.fit);
   const bool recompile = shapes_graph(graph, dim);
   const PlanStep plan = plan_for(request, device);
@@ -114,8 +116,8 @@ FitReport fit_dim(const CompileRequest& request, const Graph& graph, const Pipel
     with.observe = nullptr;
     with.dims[dim] = value;
     if (!recompile) return peak_training_bytes(graph, with.dims, plan);
-    Compilation c = compile_file(request.file, with);
-    return c.graph ? peak_training_bytes(*c.graph, with.dims, plan) : std::nullopt;
+    const Compilation other = compile_again(c, with);
+    return other.graph ? peak_training_bytes(*other.graph, with.dims, plan) : std::nullopt;
   };
   const int64_t limit = recompile ? 4096 : int64_t{1} << 40;
   return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
@@ -200,7 +202,14 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   report_options.inference = &inference;
   report_options.plan = plan_for(request, device);
   Report report = build_report(*c.graph, report_options);
-  if (!request.fit.empty()) report.fit = fit_dim(request, *c.graph, options, *device);
+  if (!request.report.empty())
+    hold_formulas(report, *c.graph, options.dims, [&](const Bindings& dims) {
+      PipelineOptions other = options;
+      other.observe = nullptr;
+      other.dims = dims;
+      return compile_again(c, other).graph;
+    });
+  if (!request.fit.empty()) report.fit = fit_dim(request, c, options, *device);
   return report;
 }
 

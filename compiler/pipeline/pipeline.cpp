@@ -77,4 +77,10 @@ Compilation compile_text(std::string name, std::string text, const PipelineOptio
   return compile_loaded(std::move(c), file, options);
 }
 
+Compilation compile_again(const Compilation& before, const PipelineOptions& options) {
+  Compilation c;
+  c.sources = before.sources;
+  return compile_loaded(std::move(c), before.sources.file_count() == 0 ? std::nullopt : std::optional(FileId{1}), options);
+}
+
 }  // namespace einc

@@ -57,7 +57,7 @@ class ReportBuilder {
         bytes_(graph, sizes_, layouts_.copies) {}
 
   Report run() {
-    if (bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
+    if (options_.plan && bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
       step_ = options_.plan(graph_, options_.given, RunMode::training);
     describe_program();
     list_tensors();
@@ -73,7 +73,7 @@ class ReportBuilder {
   }
 
  private:
-  Amount amount(const Poly& formula, bool chosen_order = false) { return {formula, evaluate_(formula), false, chosen_order}; }
+  Amount amount(const Poly& formula, bool holds_here = false) { return {formula, evaluate_(formula), false, holds_here}; }
   static Amount planned(const Rational& value) { return {Poly(value), value, true, false}; }
 
   void describe_program() {

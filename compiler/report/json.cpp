@@ -63,9 +63,9 @@ class JsonRenderer {
     return dims_;
   }
 
-  // Marks what holds for the dims in use only: the contraction order behind it was chosen for them.
+  // Marks what holds for the dims in use only.
   static Json marked(Json json, const Amount& amount) {
-    if (amount.chosen_order) json["valid_for"] = "dims";
+    if (amount.holds_here) json["valid_for"] = "dims";
     return json;
   }
 
@@ -85,10 +85,11 @@ class JsonRenderer {
   }
 
   Json parameters() {
-    return {{"count", exact(report_.parameter_count.value)},
-            {"symbolic", symbolic(report_.parameter_count.formula)},
-            {"trained", exact(report_.trained_count.value)},
-            {"tensors", tensors(report_.parameters)}};
+    return marked({{"count", exact(report_.parameter_count.value)},
+                   {"symbolic", symbolic(report_.parameter_count.formula)},
+                   {"trained", exact(report_.trained_count.value)},
+                   {"tensors", tensors(report_.parameters)}},
+                  report_.parameter_count);
   }
 
   Json phase(const FlopReport& f) {
@@ -101,7 +102,8 @@ class JsonRenderer {
       formulas[key] = symbolic(amount->formula);
     }
     json["symbolic"] = formulas;
-    return marked(std::move(json), f.total);
+    for (const auto& [key, amount] : rows) json = marked(std::move(json), *amount);
+    return json;
   }
 
   Json flops() {
@@ -142,13 +144,13 @@ class JsonRenderer {
               {"ratio", number(six.ratio)}};
     json["tokens_from"] = six.tokens_from;
     json["symbolic"] = {{"tokens", symbolic(six.tokens.formula)}, {"estimate", symbolic(six.estimate.formula)}};
-    if (report_.forward.total.chosen_order || report_.backward.total.chosen_order) json["valid_for"] = "dims";
+    if (report_.forward.total.holds_here || report_.backward.total.holds_here) json["valid_for"] = "dims";
     return json;
   }
 
   Json bytes(const Amount& amount) {
     Json json{{"bytes", exact(amount.value)}};
-    if ((amount.value && amount.for_dims_only) || amount.chosen_order) json["valid_for"] = "dims";
+    if ((amount.value && amount.for_dims_only) || amount.holds_here) json["valid_for"] = "dims";
     json["symbolic"] = amount.for_dims_only || !amount.formula.is_zero() || amount.value ? Json(symbolic(amount.formula)) : Json(nullptr);
     return json;
   }

@@ -18,7 +18,7 @@ struct Amount {
   Poly formula;
   std::optional<Rational> value;  // empty while a free dim it depends on has no value
   bool for_dims_only = false;     // a plan made for the dims in use: the formula is that number
-  bool chosen_order = false;      // the formula holds for a contraction order chosen for the dims in use
+  bool holds_here = false;        // for the dims in use: a contraction order, or what the ends of a loop do differently, lies behind it
 };
 
 struct FlopReport {
@@ -145,7 +145,7 @@ struct ReportOptions {
   std::optional<TrainingRequest> training;
   // The program simplified with inference roots (dropout as identity); null: read off the training graph.
   const Graph* inference = nullptr;
-  PlanStep plan = plan_for_processor({});  // what kernels, memory and executed FLOPs are read off
+  PlanStep plan = plan_for_processor({});  // what kernels, memory and executed FLOPs are read off; null: none of them are told
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);

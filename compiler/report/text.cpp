@@ -78,6 +78,7 @@ class TextRenderer {
     device();
     training();
     fit();
+    if (any_holds_here_) w_.line("\n* holds for these dims: with others, an order of contraction or the ends of a loop may differ");
     notes();
     return w_.take();
   }
@@ -85,7 +86,10 @@ class TextRenderer {
  private:
   std::string formula(const Amount& amount) const {
     if (amount.for_dims_only) return "for these dims";
-    return factored(fold_names(amount.formula, r_.definitions), r_.loop_dims);
+    std::string text = factored(fold_names(amount.formula, r_.definitions), r_.loop_dims);
+    if (!amount.holds_here) return text;
+    any_holds_here_ = true;
+    return text + " *";
   }
 
   std::string planned_for() const {
@@ -352,6 +356,7 @@ class TextRenderer {
   const Report& r_;
   const Graph& graph_;
   TextStyle style_;
+  mutable bool any_holds_here_ = false;  // some formula was marked
   Writer w_;
 };
 
