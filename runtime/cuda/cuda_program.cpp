@@ -54,6 +54,7 @@ class CudaRunner : public Runner {
     cuda::Gpu::get().make_current();
     if (source.kind == SourceKind::input) return inputs_[source.index].set_host(memory);
     forget(source);
+    cuda::driver().cuStreamSynchronize(stream_->get());  // a step may be under way where the values lie now
     std::shared_ptr<CudaMirror>& held = mirror(source);
     const int64_t bytes = sources_of(info_, source.kind)[source.index].bytes();
     with_plan([&] { held = CudaMirror::of(static_cast<std::byte*>(memory), bytes); });

@@ -18,13 +18,13 @@ HostArray counting(std::vector<int64_t> shape) {
   std::vector<int32_t> values(static_cast<size_t>(count));
   std::iota(values.begin(), values.end(), 0);
   HostArray array{DType::i32, std::move(shape), std::vector<std::byte>(values.size() * 4)};
-  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
   return array;
 }
 
 std::vector<int32_t> values_of(const HostArray& array) {
   std::vector<int32_t> values(array.bytes.size() / 4);
-  std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
   return values;
 }
 
