@@ -59,8 +59,8 @@ std::string epilogues_of(const Program& program, Policy policy) {
   cuda.mode = program.mode;
   cuda.library_products = 1;
   std::vector<std::string> epilogues;
-  for (const CudaFusedProduct& fused : compile_for_cuda(graph, program.dims, cuda)->executable.fused)
-    epilogues.push_back(describe(fused.gemm.epilogue));
+  const auto text = compile_for_cuda(graph, program.dims, cuda);
+  for (const CudaFusedProduct& fused : text->executable.fused) epilogues.push_back(describe(fused.gemm.epilogue));
   std::ranges::sort(epilogues);
   return fmt::format("{}", fmt::join(epilogues, "; "));
 }
