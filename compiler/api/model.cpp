@@ -56,11 +56,7 @@ cost::Report make_report(const ProgramGraphs& graphs, const PipelineOptions& pip
   options.plan = plan_for_processor(native_processor());
   const Graph& graph = *graphs.compilation.graph;
   Report report = build_report(graph, options);
-  hold_formulas(report, graph, graphs.dims, [&](const Bindings& dims) {
-    PipelineOptions other = pipeline;
-    other.dims = dims;
-    return compile_again(graphs.compilation, other).graph;
-  });
+  hold_formulas(report, graph, graphs.dims, [&](const Bindings& dims) { return compile_again(graphs.compilation, pipeline, dims).graph; });
   return to_public(report, graph);
 }
 

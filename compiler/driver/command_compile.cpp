@@ -112,12 +112,11 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
   const bool recompile = shapes_graph(graph, dim);
   const PlanStep plan = plan_for(request, device);
   auto bytes = [&](int64_t value) -> std::optional<Rational> {
-    PipelineOptions with = options;
-    with.observe = nullptr;
-    with.dims[dim] = value;
-    if (!recompile) return peak_training_bytes(graph, with.dims, plan);
-    const Compilation other = compile_again(c, with);
-    return other.graph ? peak_training_bytes(*other.graph, with.dims, plan) : std::nullopt;
+    Bindings dims = options.dims;
+    dims[dim] = value;
+    if (!recompile) return peak_training_bytes(graph, dims, plan);
+    const Compilation other = compile_again(c, options, dims);
+    return other.graph ? peak_training_bytes(*other.graph, dims, plan) : std::nullopt;
   };
   const int64_t limit = recompile ? 4096 : int64_t{1} << 40;
   return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
@@ -203,12 +202,7 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   report_options.plan = plan_for(request, device);
   Report report = build_report(*c.graph, report_options);
   if (!request.report.empty())
-    hold_formulas(report, *c.graph, options.dims, [&](const Bindings& dims) {
-      PipelineOptions other = options;
-      other.observe = nullptr;
-      other.dims = dims;
-      return compile_again(c, other).graph;
-    });
+    hold_formulas(report, *c.graph, options.dims, [&](const Bindings& dims) { return compile_again(c, options, dims).graph; });
   if (!request.fit.empty()) report.fit = fit_dim(request, c, options, *device);
   return report;
 }

@@ -223,12 +223,14 @@ class BufferPlanner {
     find_fullest();
   }
 
+  // The arena itself may be larger than what is ever alive in it: its holes are told apart from values that way.
   void find_fullest() {
     std::vector<int64_t> saved(end_ + 2, 0), others(end_ + 2, 0);  // what each launch has more than the one before
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
       if (!in_arena(i)) continue;
       std::vector<int64_t>& alive = saved_[i] ? saved : others;
       alive[first_[i]] += plan_.buffers[i].bytes;
+      // At its last launch a value that hands its place over is the result already.
       alive[last_[i] + (handed_over_[i] ? 0 : 1)] -= plan_.buffers[i].bytes;
     }
     BufferPlan::Fullest now;

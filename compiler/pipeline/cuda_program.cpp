@@ -32,6 +32,7 @@ PlanStep plan_for_gpu(const CudaOptions& options) {
     CudaOptions in_mode = options;
     in_mode.mode = mode;
     std::shared_ptr<const CudaProgramText> text = compile_for_cuda(graph, dims, in_mode);
+    // Scratch of kernels is part of the executable's memory, but not of the plan that the kernels were given.
     const int64_t besides = text->executable.program.memory_bytes - text->plan.total_bytes + text->executable.workspace_bytes;
     PlannedMemory memory = planned_memory(text->bound, text->list, text->plan, besides, 0);
     return PlannedStep{"cuda", std::move(text), std::move(memory)};

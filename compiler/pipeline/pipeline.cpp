@@ -77,7 +77,9 @@ Compilation compile_text(std::string name, std::string text, const PipelineOptio
   return compile_loaded(std::move(c), file, options);
 }
 
-Compilation compile_again(const Compilation& before, const PipelineOptions& options) {
+Compilation compile_again(const Compilation& before, PipelineOptions options, const Bindings& dims) {
+  options.dims = dims;
+  options.observe = nullptr;
   Compilation c;
   c.sources = before.sources;
   return compile_loaded(std::move(c), before.sources.file_count() == 0 ? std::nullopt : std::optional(FileId{1}), options);

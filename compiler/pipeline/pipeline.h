@@ -50,7 +50,7 @@ struct Compilation {
 // Compiles a file, or text in memory under a name to show for it. What is wrong is in `diagnostics`.
 Compilation compile_file(const std::string& path, const PipelineOptions& options);
 Compilation compile_text(std::string name, std::string text, const PipelineOptions& options);
-// The same program, as it was read then, in other dims. Imported files are read again.
-Compilation compile_again(const Compilation& before, const PipelineOptions& options);
+// The same program, as it was read then, in other dims and unobserved. Imported files are read again.
+Compilation compile_again(const Compilation& before, PipelineOptions options, const Bindings& dims);
 
 }  // namespace einc

@@ -96,6 +96,8 @@ void hold_formulas(Report& report, const Graph& graph, const Bindings& given, co
   const Report own = report;
   std::deque<Report> others;  // samples point into them
   std::vector<Sample> samples{Sample(counts, own)};
+  // At 5 the first iteration, the last and those between can be told apart, so a formula read off there is the likeliest to hold; at 2 and
+  // at 1 there are none between, and one is both.
   for (const int64_t iterations : {5, 2, 1}) {
     Bindings other = counts;
     for (auto& [dim, value] : other) value = iterations;

@@ -106,6 +106,16 @@ TEST_CASE("device files") {
   CHECK(file.warnings.empty());
   CHECK(read_device_file(R"([{"name": "a", "memory_bytes": 1, "bandwidth": 1}, {"name": "b", "memory_bytes": 1, "bandwidth": 1}])", "f")
             .devices.size() == 2);
+  const std::pair<const char*, DeviceTarget> targets[] = {
+      {"", DeviceTarget::cpu}, {R"(, "target": "cpu")", DeviceTarget::cpu}, {R"(, "target": "cuda")", DeviceTarget::cuda}};
+  for (const auto& [field, target] : targets) {
+    const DeviceFile read = read_device_file(R"({"name": "a", "memory_bytes": 1, "bandwidth": 1)" + std::string(field) + "}", "f");
+    REQUIRE(read.problems.empty());
+    CHECK(read.devices.at(0).target == target);
+  }
+  CHECK(!read_device_file(R"({"name": "a", "memory_bytes": 1, "bandwidth": 1, "target": "tpu"})", "f").problems.empty());
+  CHECK(find_device("h200")->target == DeviceTarget::cuda);
+  CHECK(find_device("tpu-v4")->target == DeviceTarget::none);
   const DeviceFile sparse = read_device_file(R"({"name": "h100", "bf16": 1979e12, "memory_bytes": 80e9, "bandwidth": 3.35e12})", "h.json");
   REQUIRE(sparse.warnings.size() == 1);
   CHECK(sparse.warnings[0].find("sparse") != std::string::npos);

@@ -39,15 +39,12 @@ loss = mean(x^2)
 minimize loss using sgd(lr = 0.1)
 )";
 
-Numbers report_of(const Compilation& program, PipelineOptions options) {
+Numbers report_of(const Compilation& program, const PipelineOptions& options) {
   REQUIRE(program.graph);
   ReportOptions wanted;
   wanted.given = options.dims;
   Report report = build_report(*program.graph, wanted);
-  hold_formulas(report, *program.graph, options.dims, [&](const Bindings& dims) {
-    options.dims = dims;
-    return compile_again(program, options).graph;
-  });
+  hold_formulas(report, *program.graph, options.dims, [&](const Bindings& dims) { return compile_again(program, options, dims).graph; });
   return Numbers::parse(render_json(report, *program.graph));
 }
 
