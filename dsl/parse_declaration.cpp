@@ -107,9 +107,24 @@ std::optional<ast::Type> Parser::type() {
   return type;
 }
 
+// `[2*n]`: the size is fine, but an axis has a name.
+void Parser::refuse_bare_expression(size_t first) {
+  const bool goes_on = at(TokenKind::star) || at(TokenKind::plus) || at(TokenKind::minus) || at(TokenKind::slash);
+  if (!goes_on) return;
+  const size_t sign = at_;
+  at_ = first;
+  bool names_dim = false;
+  const ast::ExprPtr size = dim_expression(names_dim);
+  if (panic_) return;
+  at_ = sign;
+  fail_expected("`,` or `]`",
+                fmt::format("an axis with a size of its own needs a name: `q={}`", text_.substr(size->span.begin, size->span.size())));
+}
+
 bool Parser::type_axis(ast::Type& type) {
   ast::Axis axis;
   const uint32_t begin = token().begin;
+  const size_t first = at_;
   bool names_dim = false;
   if (at(TokenKind::ellipsis)) {
     axis.kind = ast::AxisKind::ellipsis;
@@ -127,9 +142,12 @@ bool Parser::type_axis(ast::Type& type) {
       axis.size = dim_expression(names_dim);
     }
   } else {
+    if (at(TokenKind::left_paren))
+      fail_expected("an axis", "a type's axis is a name or a number: `1` for a unit axis, `q=h*d` for one of that size");
     return false;  // the closing bracket is missed by the caller
   }
   axis.span = from(begin);
+  if (axis.kind != ast::AxisKind::ellipsis && axis.kind != ast::AxisKind::sized && !panic_) refuse_bare_expression(first);
   if (type.axes.size() == kMaxAxes && !panic_) fail(Code::rank_too_large, axis.span, kMaxAxes);
   type.axes.push_back(std::move(axis));
   return !panic_;

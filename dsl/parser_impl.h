@@ -71,6 +71,7 @@ class Parser {
   ast::Identifier any_word(NameUse use);    // where only a name can stand, keywords will do
   std::optional<ast::Type> type();
   bool type_axis(ast::Type& type);
+  void refuse_bare_expression(size_t first);
   std::optional<ast::Initializer> initializer();
   bool check_dim_expression(const ast::Expr& e, bool& names_dim);
   ast::ExprPtr dim_expression(bool& names_dim);

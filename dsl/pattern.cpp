@@ -6,6 +6,8 @@
 
 #include <array>
 #include <charconv>
+#include <string>
+#include <utility>
 
 #include "dsl/pattern_rules.h"
 #include "runtime/base/ascii.h"
@@ -23,6 +25,8 @@ Atom make_atom(AtomKind kind, Span span) {
   atom.span = span;
   return atom;
 }
+
+constexpr int kMaxRepairs = 16;  // slips in one pattern that are put right together
 
 std::string replaced(std::string_view text, size_t at, size_t length, std::string_view by) {
   return fmt::format("{}{}{}", text.substr(0, at), by, text.substr(at + length));
@@ -51,6 +55,24 @@ class PatternParser {
   }
   bool at_end() const { return at_ == text_.size(); }
   bool next_is(std::string_view sign) const { return text_.substr(at_).starts_with(sign); }
+
+  // Hints at the pattern put right. Other slips may remain in it: they are put right likewise, and where that fails the hint is `words`.
+  void hint_repair(Diagnostics::Builder report, size_t at, size_t length, std::string_view by, std::string_view words) {
+    std::string text = replaced(text_, at, length, by);
+    if (repairs_ < kMaxRepairs) {
+      Diagnostics unseen;
+      PatternParser again(op_, text, contents_, unseen);
+      again.repairs_ = repairs_ + 1;
+      if (again.run())
+        right_ = std::move(text);
+      else
+        right_ = std::move(again.right_);
+    }
+    if (right_)
+      report.hint("\"{}\"", *right_);
+    else if (!words.empty())
+      report.hint(words);
+  }
 
   // ---- whole patterns
 
@@ -82,11 +104,10 @@ class PatternParser {
   }
 
   bool comma() {
-    diagnostics_
-        .report(Code::pattern_terms, span(at_, at_ + 1),
-                op_ == PatternOp::einsum ? "an einsum has one result: `,` separates operands on the left"
-                                         : "`,` separates the operands of an einsum; here is one operand")
-        .hint("axes are separated by blanks");
+    hint_repair(diagnostics_.report(Code::pattern_terms, span(at_, at_ + 1),
+                                    op_ == PatternOp::einsum ? "an einsum has one result: `,` separates operands on the left"
+                                                             : "`,` separates the operands of an einsum; here is one operand"),
+                at_, 1, next_is(", ") ? "" : " ", "axes are separated by blanks");
     return false;
   }
 
@@ -129,7 +150,7 @@ class PatternParser {
     while (end > begin && is_blank(text_[end - 1])) --end;
     out.span = span(begin, end);
     if (at_end() || next_is(",") || next_is("->")) return true;
-    diagnostics_.report(Code::pattern_bracket, span(at_, at_ + 1), "`)` closes nothing").hint("\"{}\"", replaced(text_, at_, 1, ""));
+    hint_repair(diagnostics_.report(Code::pattern_bracket, span(at_, at_ + 1), "`)` closes nothing"), at_, 1, "", "");
     return false;
   }
 
@@ -213,7 +234,7 @@ class PatternParser {
     while (end < text_.size() && text_[end] == '.') ++end;
     const Span place = span(at_, end);
     if (end - at_ != 3) {
-      diagnostics_.report(Code::pattern_dots, place, text_.substr(at_, end - at_)).hint("\"{}\"", replaced(text_, at_, end - at_, "..."));
+      hint_repair(diagnostics_.report(Code::pattern_dots, place, text_.substr(at_, end - at_)), at_, end - at_, "...", "");
       return false;
     }
     out.push_back(make_atom(AtomKind::ellipsis, place));
@@ -241,8 +262,8 @@ class PatternParser {
       if (!next_is(slip.text)) continue;
       const Span place = span(at_, at_ + slip.text.size());
       const std::string_view shown = slip.code == Code::pattern_dots ? slip.text : slip.message;
-      diagnostics_.add(slip.code, place, fmt::vformat(info(slip.code).message, fmt::make_format_args(shown)))
-          .hint("\"{}\"", replaced(text_, at_, slip.text.size(), slip.meant));
+      hint_repair(diagnostics_.add(slip.code, place, fmt::vformat(info(slip.code).message, fmt::make_format_args(shown))), at_,
+                  slip.text.size(), slip.meant, "");
       return false;
     }
     size_t end = at_ + 1;
@@ -360,6 +381,8 @@ class PatternParser {
   Diagnostics& diagnostics_;
   size_t at_ = 0;
   size_t leaves_ = 0;  // of the term at hand
+  int repairs_ = 0;    // that made this text
+  std::optional<std::string> right_;
 };
 
 bool holds_ellipsis(const std::vector<Atom>& atoms) {

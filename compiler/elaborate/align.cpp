@@ -102,6 +102,20 @@ std::variant<Alignment, AlignProblem> align(std::span<const std::vector<Axis>> o
   return result;
 }
 
+std::vector<Axis> missing_from(const std::vector<Axis>& others, const std::vector<Axis>& axes) {
+  std::vector<Axis> missing;
+  for (const Axis& axis : axes)
+    if (std::none_of(others.begin(), others.end(), [&](const Axis& other) { return other.name == axis.name; })) missing.push_back(axis);
+  return missing;
+}
+
+std::optional<std::pair<Axis, Axis>> same_size(const std::vector<Axis>& left, const std::vector<Axis>& right) {
+  for (const Axis& mine : missing_from(right, left))
+    for (const Axis& theirs : missing_from(left, right))
+      if (mine.size == theirs.size) return std::pair(mine, theirs);
+  return std::nullopt;
+}
+
 std::vector<std::string> distinct_names(std::span<const Axis> axes, int rename) {
   std::unordered_set<std::string> taken;  // names that stay as they are, then those made up
   std::vector<bool> stays(axes.size(), false);

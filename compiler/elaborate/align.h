@@ -2,8 +2,10 @@
 // over it. Lists that are identical align in order, whatever their names, so tensors with repeated or nameless axes can
 // still be added to themselves. Pure: the caller turns a problem into a diagnostic.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,6 +35,11 @@ struct AlignProblem {
 // The result has the order of the first operand that holds all axes, else the first operand's axes and then new ones in
 // order of appearance. Operands without axes never matter.
 std::variant<Alignment, AlignProblem> align(std::span<const std::vector<Axis>> operands);
+
+// Those of `axes` whose names `others` lacks.
+std::vector<Axis> missing_from(const std::vector<Axis>& others, const std::vector<Axis>& axes);
+// An axis of each list that the other lacks, of equal sizes: probably one axis under two names.
+std::optional<std::pair<Axis, Axis>> same_size(const std::vector<Axis>& left, const std::vector<Axis>& right);
 
 // A plain name for each axis, different from those of the others: `b`, and `b_2` for a second; axis `rename` gets a new one.
 std::vector<std::string> distinct_names(std::span<const Axis> axes, int rename = -1);

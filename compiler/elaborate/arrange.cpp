@@ -53,6 +53,14 @@ std::optional<AxisList> order_like(const Type& first, const Type& type) {
   return order;
 }
 
+// "[n k]": the annotation that gives `type` the names of `first`; empty where the sizes of two axes besides `joined` differ.
+std::string named_like(const Type& first, const Type& type, int joined) {
+  if (first.rank() != type.rank()) return "";
+  for (int i = 0; i < first.rank(); ++i)
+    if (!first.axis(i).is_named() || (i != joined && !(first.axis(i).size == type.axis(i).size))) return "";
+  return suggest_annotation(first.axes);
+}
+
 // Brings all parts to the axis order of the first and to one dtype. Axis `joined` may differ in size (-1: none may).
 bool unify(Context& context, std::string_view op, Parts& parts, int joined) {
   Builder& build = context.build();
@@ -64,9 +72,10 @@ bool unify(Context& context, std::string_view op, Parts& parts, int joined) {
     dtype = promote(dtype, type.dtype);
     const auto order = order_like(first, type);
     if (!order) {
-      context.diagnostics()
-          .report(Code::parts_differ, parts.spans[k], op, context.show(first), context.show(type))
-          .label(parts.spans[0], "{}", context.show(first));
+      auto report = context.diagnostics().report(Code::parts_differ, parts.spans[k], op, context.show(first), context.show(type));
+      report.label(parts.spans[0], "{}", context.show(first));
+      if (const std::string renamed = named_like(first, type, joined); !renamed.empty())
+        report.hint("if the axes are the same in order, rename them: `({}): {}`", context.quote(parts.spans[k]), renamed);
       fine = false;
       continue;
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/elaborate/align.h"
 #include "compiler/elaborate/arguments.h"
 #include "compiler/elaborate/indexing.h"
 #include "compiler/elaborate/promote.h"
@@ -131,6 +132,30 @@ bool refuse_one_hot(Context& context, const Type& logits, int class_axis, const 
   return true;
 }
 
+// A row of logits has one target, or several, or several rows share one. Targets whose axes cross those of the rows would give a loss
+// for every pair: an outer product by accident.
+bool refuse_crossed(Context& context, const Type& logits, int class_axis, const Type& targets, Span logits_span, Span target_span) {
+  std::vector<Axis> rows = logits.axes;
+  rows.erase(rows.begin() + class_axis);
+  const auto of_targets = missing_from(rows, targets.axes), of_rows = missing_from(targets.axes, rows);
+  if (of_targets.empty() || of_rows.empty()) return true;
+  const auto alike = same_size(targets.axes, rows);
+  const auto& [mine, theirs] = alike ? *alike : std::pair(of_targets[0], of_rows[0]);
+  auto report = context.diagnostics().report(Code::crossed_targets, target_span, context.show(targets), context.known_name(theirs.name),
+                                             context.show(logits), context.known_name(mine.name));
+  report.label(logits_span, "the logits");
+  if (!alike) {
+    report.hint("targets have the axes of the logits but the class axis");
+    return false;
+  }
+  std::vector<Axis> renamed = targets.axes;
+  for (Axis& axis : renamed)
+    if (axis.name == mine.name) axis.name = theirs.name;
+  report.hint("axes `{}` and `{}` have the same size: if they are one axis, rename it, `({}): {}`", context.known_name(mine.name),
+              context.known_name(theirs.name), context.quote(target_span), suggest_annotation(renamed));
+  return false;
+}
+
 // -log softmax(logits, axis) at the target: logsumexp(logits, axis) - logits[axis = targets].
 std::optional<Value> call_cross_entropy(Context& context, const ast::Call& call) {
   if (!check_arguments(context, call, 3, 3, "`cross_entropy(logits, targets, axis)`")) return std::nullopt;
@@ -139,8 +164,9 @@ std::optional<Value> call_cross_entropy(Context& context, const ast::Call& call)
   const auto targets = context.evaluate_tensor(*arguments[1]->value);
   if (!along || !targets) return std::nullopt;
   const Span target_span = arguments[1]->value->span;
-  if (!refuse_one_hot(context, context.build().type(along->x), along->axis, context.build().type(*targets), target_span))
-    return std::nullopt;
+  const Type &of_logits = context.build().type(along->x), &of_targets = context.build().type(*targets);
+  if (!refuse_one_hot(context, of_logits, along->axis, of_targets, target_span)) return std::nullopt;
+  if (!refuse_crossed(context, of_logits, along->axis, of_targets, arguments[0]->value->span, target_span)) return std::nullopt;
   if (!check_ids(context, *targets, target_span)) return std::nullopt;
   const NodesFrom nodes_from(context, span_of(call));
   Builder& build = context.build();

@@ -4,6 +4,7 @@
 
 #include "compiler/elaborate/builtins.h"
 #include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/foreign_functions.h"
 #include "compiler/elaborate/suggest.h"
 #include "runtime/base/ascii.h"
 
@@ -265,7 +266,10 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
     value = (*builtin)(*this, call);
   } else if (!frame().unit->import_failed && !may_be_defined(call.callee.name)) {
     auto report = diagnostics_.report(Code::unknown_function, call.callee.span, call.callee.name);
-    if (const auto near = near_name(call.callee.name.str(), callable_names())) report.hint("did you mean `{}`?", *near);
+    if (const std::string foreign = foreign_function_hint(call.callee.name.str()); !foreign.empty())
+      report.hint("{}", foreign);
+    else if (const auto near = near_name(call.callee.name.str(), callable_names()))
+      report.hint("did you mean `{}`?", *near);
   }
   build_.origin.location = saved;
   return value;

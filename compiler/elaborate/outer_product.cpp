@@ -9,27 +9,11 @@
 namespace einc {
 namespace {
 
-// Those of `axes` that `others` lacks.
-std::vector<Axis> missing_from(const std::vector<Axis>& others, const std::vector<Axis>& axes) {
-  std::vector<Axis> missing;
-  for (const Axis& axis : axes)
-    if (std::none_of(others.begin(), others.end(), [&](const Axis& other) { return other.name == axis.name; })) missing.push_back(axis);
-  return missing;
-}
-
 std::string quoted_names(const std::vector<Axis>& axes) {
   std::string text = axes.size() == 1 ? "axis " : "axes ";
   for (size_t i = 0; i < axes.size(); ++i)
     text += (i == 0 ? "`" : i + 1 == axes.size() ? " and `" : ", `") + without_marks(axes[i].name).str() + "`";
   return text;
-}
-
-// An axis of each list that the other lacks, of equal sizes: probably one axis under two names.
-std::optional<std::pair<Axis, Axis>> same_size(const std::vector<Axis>& left, const std::vector<Axis>& right) {
-  for (const Axis& mine : missing_from(right, left))
-    for (const Axis& theirs : missing_from(left, right))
-      if (mine.size == theirs.size) return std::pair(mine, theirs);
-  return std::nullopt;
 }
 
 }  // namespace

@@ -198,18 +198,27 @@ bool complete_pieces(Context& context, std::vector<Piece>& pieces, const Poly& w
       rest -= product;
   }
   const auto shown = [&](const Poly& size) { return show(context.build().graph(), size); };
-  const auto report = [&](std::string text) {
-    context.diagnostics().report(Code::pattern_pieces, where, std::move(text));
+  if (missing == nullptr) {
+    if (rest.is_zero()) return true;
+    context.diagnostics().report(
+        Code::pattern_pieces, where,
+        fmt::format("the pieces have {} elements together, the packed axis {}", shown(whole - rest), shown(whole)));
     return false;
-  };
-  if (missing == nullptr)
-    return rest.is_zero() ||
-           report(fmt::format("the pieces have {} elements together, the packed axis {}", shown(whole - rest), shown(whole)));
+  }
   Condition enough{ConditionKind::at_least, rest, known, -1, "the piece of size -1"};
   Condition exact{ConditionKind::divides, rest, known, -1, "the piece of size -1"};
-  if (decide(enough) == Verdict::never || decide(exact) == Verdict::never)
-    return report(fmt::format("{} of the packed axis' {} elements are left for the size -1, which must be a multiple of {}", shown(rest),
-                              shown(whole), shown(known)));
+  const bool too_few = decide(enough) == Verdict::never;
+  if (too_few || decide(exact) == Verdict::never) {
+    const auto n = rest.as_integer();
+    auto told = context.diagnostics().report(
+        Code::pattern_pieces, owner->where,
+        too_few && n && *n < 1 ? fmt::format("nothing is left for the size -1: the other pieces take {} of the packed axis' {} elements",
+                                             shown(whole - rest), shown(whole))
+                               : fmt::format("{} of the packed axis' {} elements are left for this piece, whose other sizes make {}",
+                                             shown(rest), shown(whole), shown(known)));
+    told.hint(known == Poly(1) ? "an axis has at least 1 element" : "the size -1 is what is left, divided by the piece's other sizes");
+    return false;
+  }
   if (decide(enough) == Verdict::depends) context.require(std::move(enough), where);
   if (decide(exact) == Verdict::depends) context.require(std::move(exact), where);
   missing->size = divide(rest, known);

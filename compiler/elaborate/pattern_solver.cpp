@@ -327,7 +327,10 @@ class Solver {
     return rest;
   }
 
-  Poly places(const PatternLeaf& leaf, size_t term) { return floor_divide(room(leaf, term), leaf.strides[term]) + Poly(1); }
+  // A dim declared as h/2 says that h is even: half as many places then are that dim, and no floor.
+  Poly places(const PatternLeaf& leaf, size_t term) {
+    return without_floors(floor_divide(room(leaf, term), leaf.strides[term]) + Poly(1), context_.build().graph().dims.definitions());
+  }
 
   bool check_room(const AxisEquation& e, const PatternLeaf& leaf, size_t term) {
     const Poly needed = leaf.size - room(leaf, term);

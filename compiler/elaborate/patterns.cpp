@@ -11,7 +11,8 @@ namespace {
 
 static_assert(kMaxContractionOperands == static_cast<int>(kMaxEinsumOperands), "the parser's limit is the contraction's");
 
-constexpr std::string_view kReductions = "there are \"sum\", \"mean\", \"max\", \"min\", \"prod\", \"any\" and \"all\"";
+constexpr std::string_view kReductions =
+    "there are \"sum\", \"mean\", \"max\", \"min\", \"prod\", \"var\", \"logsumexp\", \"any\" and \"all\"";
 
 // Truth values count as 0 and 1 of the other operands' dtype; sums of nothing else are i64, as those of `sum`.
 void count_truths(Builder& build, const SolvedPattern& pattern, std::vector<NodeId>& tensors) {
@@ -71,7 +72,9 @@ std::optional<Reduction> read_reduction(Context& context, const ast::Expr& expr)
   }
   if (const auto reduction = parse_reduction(text->value)) return reduction;
   auto report = context.diagnostics().report(Code::unknown_reduction, text->contents, text->value);
-  if (const auto near = near_name(text->value, std::vector<std::string_view>{"sum", "mean", "max", "min", "prod", "any", "all"}))
+  static const std::vector<std::string_view> names{"sum", "mean", "max", "min", "prod", "var", "logsumexp", "any", "all"};
+  // "median" is near "mean" and another thing.
+  if (const auto near = near_name(text->value, names); near && text->value != "median")
     report.hint("did you mean \"{}\"?", *near);
   else
     report.hint("{}", kReductions);

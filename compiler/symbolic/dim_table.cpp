@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/symbolic/order.h"
+#include "compiler/symbolic/print.h"
 #include "compiler/symbolic/residues.h"
 #include "runtime/base/check.h"
 
@@ -202,9 +203,9 @@ void DimTable::bind_given(const Bindings& given, BindResult& result) const {
     }
     if (d.kind == DimKind::derived) {
       const std::string bases = names_text(d.definition.free_names());
-      result.problems.push_back(
-          {BindProblemKind::derived_set, d.name, d.source,
-           fmt::format("dim {} is derived ({}){}", d.name.str(), d.definition.str(), bases.empty() ? "" : ": set " + bases + " instead")});
+      result.problems.push_back({BindProblemKind::derived_set, d.name, d.source,
+                                 fmt::format("dim {} is derived ({}){}", d.name.str(), fraction_text(d.definition),
+                                             bases.empty() ? "" : ": set " + bases + " instead")});
       continue;
     }
     result.values[d.name] = it->second;
@@ -223,7 +224,7 @@ void DimTable::bind_derived(const Dim& d, BindResult& result) const {
     const std::string where = values_text({&d.definition}, result.values);
     result.problems.push_back(
         {kind, d.name, d.source,
-         fmt::format("dim {} = {} {}{}", d.name.str(), d.definition.str(), what, where.empty() ? "" : " with " + where)});
+         fmt::format("dim {} = {} {}{}", d.name.str(), fraction_text(d.definition), what, where.empty() ? "" : " with " + where)});
   };
   const auto value = d.definition.evaluate(result.values);
   if (!value) return report(BindProblemKind::not_integer, "divides by 0");

@@ -90,4 +90,15 @@ Poly fold_names(const Poly& poly, std::span<const Definition> definitions) {
   return patterns.empty() || poly.is_constant() ? poly : fold(poly, patterns);
 }
 
+Poly without_floors(const Poly& poly, std::span<const Definition> definitions) {
+  const TermList terms(poly);
+  const bool has_floor = std::any_of(terms.begin(), terms.end(), [](const Term& t) {
+    return std::any_of(t.monomial.begin(), t.monomial.end(), [](const Factor& f) { return f.atom.kind() == SizeAtomKind::floor; });
+  });
+  if (!has_floor) return poly;
+  Substitution back;
+  for (const Definition& d : definitions) back.emplace(d.name, d.value);
+  return fold_names(poly, definitions).substitute(back);
+}
+
 }  // namespace einc

@@ -105,6 +105,9 @@ struct Definition {
 // The same value, nicer to read: where heads*head occurs in a term and embed = heads*head is defined, writes embed.
 // Definitions of one term only; earlier ones first, those with coefficient 1 before the others.
 Poly fold_names(const Poly& poly, std::span<const Definition> definitions);
+// The same value where every definition is an integer: with half = h/2, floor(h/2) is h/2. Finds those whose arguments fold_names writes
+// in whole names.
+Poly without_floors(const Poly& poly, std::span<const Definition> definitions);
 
 }  // namespace einc
 

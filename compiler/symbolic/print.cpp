@@ -53,6 +53,8 @@ std::optional<Term> denominator(std::span<const Term> terms) {
   return result;
 }
 
+}  // namespace
+
 std::string fraction_text(const Poly& x) {
   const TermList terms(x);
   const auto below = denominator(terms);
@@ -64,8 +66,6 @@ std::string fraction_text(const Poly& x) {
   const bool one_factor = below->monomial.size() + (below->coefficient.is_one() ? 0 : 1) == 1;
   return fmt::format("{}/{}", above.size() > 1 ? "(" + numerator + ")" : numerator, one_factor ? text : "(" + text + ")");
 }
-
-}  // namespace
 
 std::string compound_text(SizeAtomKind kind, const std::vector<Poly>& arguments) {
   switch (kind) {

@@ -45,11 +45,11 @@ TEST_CASE("binding says all that is wrong") {
   };
   const Row rows[] = {
       {{{"hidden", 5}}, BindProblemKind::derived_set, "dim hidden is derived (4*embed): set embed instead", 6},
-      {{{"head", 5}}, BindProblemKind::derived_set, "dim head is derived (embed*heads^-1): set embed or heads instead", 5},
+      {{{"head", 5}}, BindProblemKind::derived_set, "dim head is derived (embed/heads): set embed or heads instead", 5},
       {{{"sek", 5}}, BindProblemKind::unknown_dim, "there is no dim sek", -1},
       {{{"seq", 0}}, BindProblemKind::below_one, "dim seq is 0; a dim is at least 1", 2},
       {{{"seq", -3}}, BindProblemKind::below_one, "dim seq is -3; a dim is at least 1", 2},
-      {{{"heads", 7}}, BindProblemKind::not_integer, "dim head = embed*heads^-1 is 768/7, not an integer, with embed = 768, heads = 7", 5},
+      {{{"heads", 7}}, BindProblemKind::not_integer, "dim head = embed/heads is 768/7, not an integer, with embed = 768, heads = 7", 5},
       {{{"embed", INT64_MAX}, {"heads", 1}},
        BindProblemKind::too_large,
        "dim hidden = 4*embed is 36893488147419103228, above 2^63 - 1, with embed = 9223372036854775807",
@@ -73,7 +73,7 @@ TEST_CASE("a derived dim below 1, or by 0") {
   t.declare_derived("c", p("1/(a - 5)"));
   CHECK(t.bind({{"a", 6}}).ok());
   CHECK(t.bind({{"a", 3}}).problems[0].message == "dim b = a - 3 is 0, not at least 1, with a = 3");
-  CHECK(t.bind({{"a", 5}}).problems[0].message == "dim c = (a - 5)^-1 divides by 0 with a = 5");
+  CHECK(t.bind({{"a", 5}}).problems[0].message == "dim c = 1/(a - 5) divides by 0 with a = 5");
 }
 
 TEST_CASE("conditions") {

@@ -48,3 +48,27 @@ TEST_CASE("names of derived dims") {
   }
   CHECK(fold_names(p("heads*head"), {}) == p("heads*head"));
 }
+
+TEST_CASE("floors of what declared dims say is whole") {
+  const std::vector<Definition> definitions{{"half", p("1/2*h")}, {"quarter", p("1/4*h")}, {"head", p("e/heads")}};
+  struct Row {
+    std::string written, whole;
+  };
+  const Row rows[] = {
+      {"floor(h/2)", "1/2*h"},
+      {"floor((h - 2)/2) + 1", "1/2*h"},
+      {"floor((h - 1)/2) + 1", "1/2*h"},
+      {"floor((h + 3)/4)", "1/4*h"},
+      {"b*floor(e/heads)", "b*e*heads^-1"},
+      // Known to be whole, and written in no whole names: it stays as it is, and so does what nothing says.
+      {"floor(h/3)", "floor(h/3)"},
+      {"floor(h/8)", "floor(h/8)"},
+      {"floor(e/2)", "floor(e/2)"},
+      {"h/2 + 1", "1/2*h + 1"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.written);
+    CHECK(without_floors(p(row.written), definitions).str() == row.whole);
+  }
+  CHECK(without_floors(p("floor(h/2)"), {}) == p("floor(h/2)"));
+}
