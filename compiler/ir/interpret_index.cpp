@@ -16,10 +16,12 @@ struct Roles {
   const Type& type = roles.table_node.valid() ? e.graph.type(roles.table_node) : e.node.type;
   const Name name = type.axis(axis).name;
   const std::string table = roles.table_node.valid() ? " of '" + describe_node(e.graph, roles.table_node) + "'" : "";
-  throw RuntimeFailure(FailureKind::data, fmt::format("index out of range: '{}' at {} is {}, but axis {}{} has size {}{}",
-                                                      describe_node(e.graph, roles.ids_node), describe_position(roles.ids.shape, index),
-                                                      value, name.empty() ? std::to_string(axis) : "'" + name.str() + "'", table, bound,
-                                                      describe_location(e.node.origin.location)));
+  const std::string positions = describe_node(e.graph, roles.ids_node);
+  throw IndexOutOfRange(
+      fmt::format("index out of range: '{}' at {} is {}, but axis {}{} has size {}{}", positions, describe_position(roles.ids.shape, index),
+                  value, name.empty() ? std::to_string(axis) : "'" + name.str() + "'", table, bound,
+                  describe_location(e.node.origin.location)),
+      positions, index);
 }
 
 // Calls visit(offset in the values, offset in the table) for every element of the values, in row-major order.

@@ -1,8 +1,10 @@
 // What can go wrong while running a program that is itself right: a bad data file, an index out of range, too little
 // memory, a number that is no longer finite. The one exception type of the runtime; the message is written for the user.
 #pragma once
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace einc {
 
@@ -16,6 +18,16 @@ class RuntimeFailure : public std::runtime_error {
 
  private:
   FailureKind kind_;
+};
+
+// A position outside its table. Who knows where the positions come from can say so.
+class IndexOutOfRange : public RuntimeFailure {
+ public:
+  // The tensor of positions, and which of its elements.
+  IndexOutOfRange(const std::string& message, std::string tensor, int64_t element)
+      : RuntimeFailure(FailureKind::data, message), positions(std::move(tensor)), at(element) {}
+  const std::string positions;
+  const int64_t at;
 };
 
 }  // namespace einc

@@ -20,7 +20,7 @@ namespace einc {
 // Where inputs, params and states lie: in the executor's memory, or where they are bound to before the first run.
 enum class Sources : uint8_t { own, bound };
 
-// Throws RuntimeFailure (data): "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
+// Throws IndexOutOfRange: "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
 [[noreturn]] void throw_index_fault(const Executable& program, const IndexFault& fault);
 // What an executor of so many threads takes; a number that no machine has when the sum does not fit.
 int64_t memory_of(const Executable& program, Sources sources, int threads);

@@ -17,9 +17,9 @@ std::string place_text(const std::vector<int64_t>& shape, int64_t index) {
 
 void throw_index_fault(const Executable& program, const IndexFault& fault) {
   const SiteInfo& site = program.launches[static_cast<size_t>(fault.launch)].sites[static_cast<size_t>(fault.site)];
-  throw RuntimeFailure(FailureKind::data,
-                       fmt::format("index out of range: '{}' at {} is {}, but {} has size {}{}", site.positions,
-                                   place_text(site.shape, fault.place), fault.value, site.table, site.bound, site.location));
+  throw IndexOutOfRange(fmt::format("index out of range: '{}' at {} is {}, but {} has size {}{}", site.positions,
+                                    place_text(site.shape, fault.place), fault.value, site.table, site.bound, site.location),
+                        site.positions, fault.place);
 }
 
 }  // namespace einc

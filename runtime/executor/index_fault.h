@@ -5,7 +5,7 @@
 
 namespace einc {
 
-// Throws RuntimeFailure (data): "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
+// Throws IndexOutOfRange: "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
 [[noreturn]] void throw_index_fault(const Executable& program, const IndexFault& fault);
 
 }  // namespace einc

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <einc/tensor.h>
 
@@ -28,6 +29,8 @@ class Batches {
   virtual void fill(uint64_t batch, std::span<const InputSlot> inputs) const = 0;
   // Rounded up: where rows do not fill the last batch of an epoch, the next epoch's first ones do. 0: there is no epoch.
   virtual uint64_t batches_per_epoch() const = 0;
+  // Where an element of an input comes from, "token 5000 of train.bin", for messages; empty: not from a file.
+  virtual std::string origin(uint64_t batch, std::string_view input, uint64_t element) const = 0;
   // What a checkpoint remembers: equal texts mean equal batches. Holds no path.
   virtual std::string description() const = 0;
 };

@@ -38,13 +38,24 @@ void Trainer::take(Prefetch& batches) {
   for (uint32_t i = 0; i < inputs.size(); ++i) session_.bind({SourceKind::input, i}, inputs[i].memory, nullptr);
 }
 
+template <class Run>
+auto Trainer::with_origin(const Batches& data, uint64_t batch, Run run) {
+  try {
+    return run();
+  } catch (const IndexOutOfRange& failure) {
+    const std::string origin = data.origin(batch, failure.positions, static_cast<uint64_t>(failure.at));
+    throw RuntimeFailure(FailureKind::data, origin.empty() ? failure.what() : fmt::format("{}; it is {}", failure.what(), origin));
+  }
+}
+
 void Trainer::step(TrainingPosition& position) {
   const double start = now();
   double sum = 0;
+  const uint64_t first = position.step * settings_.micro_batches;
   for (uint64_t micro = 1; micro <= settings_.micro_batches; ++micro) {
     const Part part = micro == settings_.micro_batches ? Part::training : Part::accumulation;
     take(*batches_);
-    const NonFinite fault = session_.train(part);
+    const NonFinite fault = with_origin(*training_, first + micro - 1, [&] { return session_.train(part); });
     const double loss = session_.runner().loss(part).to_doubles().front();
     if (fault != NonFinite::nothing)
       throw NonFiniteStep(describe(fault, fmt::format("the loss of step {}", position.step + 1), loss), part, fault);
@@ -65,7 +76,7 @@ void Trainer::evaluate(TrainingPosition& position) {
   Prefetch batches(validation_, session_.program().inputs, 0);
   for (uint64_t batch = 0; batch < settings_.evaluation_batches; ++batch) {
     take(batches);
-    sum += session_.evaluate(batch);
+    sum += with_origin(*validation_, batch, [&] { return session_.evaluate(batch); });
   }
   const double loss = sum / static_cast<double>(settings_.evaluation_batches);
   const bool best = loss < position.best_loss;

@@ -68,6 +68,9 @@ class Trainer {
   void step(TrainingPosition& position);
   void evaluate(TrainingPosition& position);
   void take(Prefetch& batches);
+  // Adds to an index out of range which element of the data it is.
+  template <class Run>
+  auto with_origin(const Batches& data, uint64_t batch, Run run);
   bool is_evaluated(uint64_t step) const;
 
   SessionRep& session_;

@@ -60,6 +60,18 @@ uint64_t boundary_of(const DataSettings& settings, uint64_t count) {
   return static_cast<uint64_t>(static_cast<double>(count) * (1 - settings.validation_fraction));
 }
 
+// That the inputs' first axes can be the rows of a batch.
+void check_rows(const std::vector<ArrayInput>& arrays) {
+  constexpr std::string_view kWhole = "; arrays in the inputs' own shapes are taken whole";
+  for (const ArrayInput& array : arrays) {
+    const TensorInfo& input = array.info;
+    if (input.shape.empty()) fail_usage(fmt::format("--data {}: the input is a single number and has no rows{}", input.name, kWhole));
+    if (input.shape[0] != arrays[0].info.shape[0])
+      fail_usage(fmt::format("--data: the first axes of {} and {} have sizes {} and {}: no batch of rows is both{}", arrays[0].info.name,
+                             input.name, arrays[0].info.shape[0], input.shape[0], kWhole));
+  }
+}
+
 std::shared_ptr<const Batches> open_arrays(const DataSettings& settings, const std::vector<TensorInfo>& inputs, DataPart part) {
   std::vector<ArrayInput> arrays;
   for (const auto& [name, path] : settings.files) {
@@ -68,15 +80,17 @@ std::shared_ptr<const Batches> open_arrays(const DataSettings& settings, const s
       fail_usage(fmt::format("--data {}={}: a token file is the only --data of a program", name, printable(path)));
     if (std::any_of(arrays.begin(), arrays.end(), [&name = name](const ArrayInput& other) { return other.info.name == name; }))
       fail_usage(fmt::format("--data {} is given twice", name));
-    if (input.shape.empty()) fail_usage(fmt::format("--data {}: the input is a single number and has no rows", name));
-    if (!arrays.empty() && input.shape[0] != arrays[0].info.shape[0])
-      fail_usage(fmt::format("--data: the first axes of {} and {} have sizes {} and {}: no batch of rows is both", arrays[0].info.name,
-                             name, arrays[0].info.shape[0], input.shape[0]));
     arrays.push_back({input, std::make_shared<const NpyFile>(path)});
   }
   for (const TensorInfo& input : inputs)
     if (std::none_of(arrays.begin(), arrays.end(), [&](const ArrayInput& array) { return array.info.name == input.name; }))
       fail_usage(fmt::format("input {} gets no values: --data {}=FILE.npy", input.name, input.name));
+  if (are_whole(arrays)) {
+    if (settings.validation_fraction > 0)
+      fail_usage("--val-fraction: the arrays have the inputs' own shapes and are one batch as they are: no rows can be kept back");
+  } else {
+    check_rows(arrays);
+  }
   const uint64_t rows = count_rows(arrays), boundary = boundary_of(settings, rows);
   const ArrayRange range = part == DataPart::training ? ArrayRange{0, boundary} : ArrayRange{boundary, rows};
   return std::make_shared<const ArrayBatches>(std::move(arrays), range, settings.order, settings.seed);

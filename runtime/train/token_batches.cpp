@@ -89,6 +89,14 @@ void TokenBatches::store(const InputSlot& slot, uint64_t element, uint64_t first
   }
 }
 
+std::string TokenBatches::origin(uint64_t batch, std::string_view input, uint64_t element) const {
+  const bool is_next = !inputs_.next.empty() && input == inputs_.next;
+  if (!is_next && input != inputs_.tokens) return "";
+  const uint64_t token = window(batch, element / shape_.seq) + element % shape_.seq + (is_next ? 1 : 0);
+  return fmt::format("token {} of {}{}", token, printable(file_->path()),
+                     file_->looks_like_text() ? ", which looks like text: make tokens of it by einc tokenize" : "");
+}
+
 std::string TokenBatches::description() const {
   return fmt::format("{}{}{}: tokens {} to {} of {} {}, hash {:016x}; {} windows of {}, order {}, seed {}", inputs_.tokens,
                      inputs_.next.empty() ? "" : ", ", inputs_.next, range_.begin, range_.end, file_->count(), to_string(file_->format()),

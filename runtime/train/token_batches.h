@@ -33,6 +33,7 @@ class TokenBatches : public Batches {
 
   void fill(uint64_t batch, std::span<const InputSlot> inputs) const override;
   uint64_t batches_per_epoch() const override { return sequence_.batches_per_epoch(shape_.rows); }
+  std::string origin(uint64_t batch, std::string_view input, uint64_t element) const override;
   std::string description() const override;
 
   // The first token of a batch's window, counted in the file.

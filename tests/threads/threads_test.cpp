@@ -1,5 +1,5 @@
-// The runtime under ThreadSanitizer: the pool that divides launches, sessions side by side, batches filled ahead, checkpoints meanwhile. The
-// runtime's sources are compiled for it; the program is machine code made ahead of time, which ThreadSanitizer does not see.
+// The runtime under ThreadSanitizer: the pool that divides launches, sessions side by side, batches filled ahead, checkpoints meanwhile.
+// The runtime's sources are compiled for it; the program is machine code made ahead of time, which ThreadSanitizer does not see.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -26,6 +26,7 @@ class Walk : public Batches {
         std::memcpy(slot.memory + static_cast<size_t>(i) * sizeof value, &value, sizeof value);
       }
   }
+  std::string origin(uint64_t, std::string_view, uint64_t) const override { return ""; }
   uint64_t batches_per_epoch() const override { return 0; }
   std::string description() const override { return "a walk"; }
 };

@@ -1,6 +1,7 @@
 #include "runtime/train/array_batches.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -125,7 +126,8 @@ TEST_CASE("arrays that do not fit the program are refused") {
   const NpyTestFile x("x.npy", counting_array<float>({8, 3})), y("y.npy", counting_array<int64_t>({8})),
       wide("wide.npy", counting_array<float>({8, 4})), short_y("short.npy", counting_array<int64_t>({7})),
       number("number.npy", counting_array<float>({})), large("large.npy", array_of<int64_t>({4}, {0, 1, 5'000'000'000, 2})),
-      none("none.npy", counting_array<float>({0, 3})), none_y("none_y.npy", counting_array<int64_t>({0}));
+      larger("larger.npy", array_of<int64_t>({5}, {0, 1, 5'000'000'000, 2, 3})), none("none.npy", counting_array<float>({0, 3})),
+      none_y("none_y.npy", counting_array<int64_t>({0}));
   CHECK(error_of(kInputs, {{"x", x.path()}, {"y", y.path()}}).empty());
   CHECK(has(error_of(kInputs, {{"x", x.path()}}), "input y gets no values: --data y=FILE.npy"));
   CHECK(has(error_of(kInputs, {{"z", x.path()}}), "--data z: the program has no input of that name; it has x and y"));
@@ -136,15 +138,55 @@ TEST_CASE("arrays that do not fit the program are refused") {
   CHECK(has(error_of(kInputs, {{"x", x.path()}, {"y", short_y.path()}}), "short.npy: it has 7 rows, but "));
   CHECK(has(error_of(kInputs, {{"x", none.path()}, {"y", none_y.path()}}), "the data has no rows"));
   CHECK(has(error_of({input_of("y", {4})}, {{"y", large.path()}}),
-            "large.npy: element 0 of row 2 is 5000000000, which input y of dtype i32 cannot hold"));
+            "large.npy: element 2 is 5000000000, which input y of dtype i32 cannot hold"));
+  CHECK(has(error_of({input_of("y", {4})}, {{"y", larger.path()}}), "larger.npy: element 0 of row 2 is 5000000000"));
   const NpyTestFile huge("huge.npy", array_of<double>({2, 2}, {0, std::numeric_limits<double>::infinity(), 1, 1e300})),
       half("half.npy", array_of<float>({2}, {65504, 65520}));
   CHECK(has(error_of({input_of("x", {2, 2}, DType::f32)}, {{"x", huge.path()}}),
-            "huge.npy: element 1 of row 1 is 1e+300, which input x of dtype f32 cannot hold"));
+            "huge.npy: element 3 is 1e+300, which input x of dtype f32 cannot hold"));
   CHECK(has(error_of({input_of("x", {2}, DType::f16)}, {{"x", half.path()}}),
-            "half.npy: element 0 of row 1 is 65520, which input x of dtype f16 cannot hold"));
+            "half.npy: element 1 is 65520, which input x of dtype f16 cannot hold"));
   CHECK(has(error_of({input_of("x", {4, 3})}, {{"x", x.path()}}), "x.npy: its elements are f32, but those of input x are i32"));
   CHECK(has(error_of({input_of("x", {}, DType::f32)}, {{"x", x.path()}}), "--data x: the input is a single number and has no rows"));
   CHECK(has(error_of({input_of("x", {4, 3}, DType::f32), input_of("y", {5})}, {{"x", x.path()}, {"y", y.path()}}),
             "the first axes of x and y have sizes 4 and 5"));
+}
+
+TEST_CASE("arrays in the inputs' own shapes are one batch, as they are") {
+  // A graph: the edges name places of the nodes, and neither is a list of examples.
+  const std::vector<TensorInfo> graph{input_of("nodes", {4, 3}, DType::f32), input_of("edges", {5, 2}), input_of("rate", {}, DType::f32)};
+  const NpyTestFile nodes("nodes.npy", counting_array<float>({4, 3})), edges("edges.npy", counting_array<int64_t>({5, 2})),
+      rate("rate.npy", counting_array<float>({}));
+  const std::vector<std::pair<std::string, std::string>> files{{"nodes", nodes.path()}, {"edges", edges.path()}, {"rate", rate.path()}};
+  for (const RowOrder order : {RowOrder::random, RowOrder::epochs, RowOrder::in_order}) {
+    const auto batches = open_batches(with_files(ordered(order, 7), files), graph);
+    for (const uint64_t batch : {0, 1, 9}) {
+      const Filled filled = fill(*batches, batch, graph);
+      CHECK(filled.at("nodes") == std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+      CHECK(filled.at("edges") == std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+      CHECK(filled.at("rate") == std::vector<double>{0});
+    }
+    CHECK(has(batches->origin(3, "edges", 7), "element 7 of "));
+  }
+  CHECK_THROWS_WITH_AS(open_batches(with_files(ordered(RowOrder::random, 0, 0.5), files), graph),
+                       "--val-fraction: the arrays have the inputs' own shapes and are one batch as they are: no rows can be kept back",
+                       Error);
+  // One of them has rows: all are taken so, which the others do not fit.
+  const NpyTestFile more("more.npy", counting_array<float>({8, 3}));
+  CHECK(has(
+      error_of(graph, {{"nodes", more.path()}, {"edges", edges.path()}, {"rate", rate.path()}}),
+      "the first axes of nodes and edges have sizes 4 and 5: no batch of rows is both; arrays in the inputs' own shapes are taken whole"));
+}
+
+TEST_CASE("an element of a batch is found again in its array") {
+  const NpyTestFile x("x.npy", counting_array<float>({9, 3})), y("y.npy", counting_array<int64_t>({9}));
+  for (const RowOrder order : {RowOrder::random, RowOrder::epochs}) {
+    const auto batches = open_batches(with_files(ordered(order, 3), {{"x", x.path()}, {"y", y.path()}}), kInputs);
+    for (const uint64_t batch : {0, 5})
+      for (const uint64_t element : {0, 4, 11}) {
+        const auto value = static_cast<uint64_t>(fill(*batches, batch, kInputs).at("x")[element]);
+        CHECK(has(batches->origin(batch, "x", element), fmt::format("element {} of row {} of ", value % 3, value / 3)));
+      }
+    CHECK(batches->origin(0, "z", 0).empty());
+  }
 }

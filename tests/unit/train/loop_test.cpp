@@ -33,6 +33,7 @@ class Waves : public Batches {
         std::memcpy(slot.memory + static_cast<size_t>(i) * sizeof value, &value, sizeof value);
       }
   }
+  std::string origin(uint64_t, std::string_view, uint64_t) const override { return ""; }
   uint64_t batches_per_epoch() const override { return 0; }
   std::string description() const override { return "waves"; }
 

@@ -20,6 +20,7 @@ class Numbers : public Batches {
     if (batch % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
     for (int64_t i = 0; i < inputs[0].info->count(); ++i) std::memcpy(inputs[0].memory + i * 8, &batch, sizeof batch);
   }
+  std::string origin(uint64_t, std::string_view, uint64_t) const override { return ""; }
   uint64_t batches_per_epoch() const override { return 0; }
   std::string description() const override { return "numbers"; }
 

@@ -21,6 +21,7 @@ class Numbered : public Batches {
         std::memcpy(inputs[i].memory + e * 4, &value, 4);
       }
   }
+  std::string origin(uint64_t, std::string_view, uint64_t) const override { return ""; }
   uint64_t batches_per_epoch() const override { return 0; }
   std::string description() const override { return "numbers"; }
 };

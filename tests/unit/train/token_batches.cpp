@@ -1,6 +1,7 @@
 #include "runtime/train/token_batches.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -141,4 +142,18 @@ TEST_CASE("descriptions tell apart what gives other batches") {
   CHECK(open(other.path())->description() != text);
   CHECK(open(file.path(), ordered(RowOrder::random, 1))->description() != text);
   CHECK(open(file.path(), ordered(RowOrder::epochs))->description() != text);
+}
+
+TEST_CASE("a token of a batch is found again in its file") {
+  const TestFile file("train.bin", counting_tokens(100)), text("words.txt", std::string(200, 'a') + "\n" + std::string(199, 'b'));
+  for (const RowOrder order : {RowOrder::random, RowOrder::epochs}) {
+    const auto batches = open(file.path(), ordered(order, 2));
+    const Filled values = fill(*batches, 3, kTokenInputs);
+    for (const size_t i : {0, 9, 31})
+      for (const std::string input : {"tokens", "targets"})
+        CHECK(batches->origin(3, input, i) == fmt::format("token {} of {}", values.at(input)[i], file.path()));
+    CHECK(batches->origin(3, "other", 0).empty());
+  }
+  CHECK(open(text.path(), ordered(RowOrder::in_order))->origin(0, "tokens", 2) ==
+        fmt::format("token 2 of {}, which looks like text: make tokens of it by einc tokenize", text.path()));
 }
