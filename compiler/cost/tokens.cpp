@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/cost/layout.h"
 
 namespace einc {
@@ -51,11 +53,32 @@ const Node* outermost_mean(const Graph& graph, NodeId loss) {
   return nullptr;
 }
 
+// A row of a param for each integer of an input.
+bool looks_up_input(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    if (node.op != Op::gather) return false;
+    const Node &table = graph[strip(graph, node.operands[0])], &ids = graph[strip(graph, node.operands[1])];
+    return table.op == Op::param && ids.op == Op::input;
+  });
+}
+
 }  // namespace
+
+Poly examples_per_step(const Graph& graph) {
+  const Axis* shared = nullptr;
+  for (const Node& node : graph.nodes) {
+    if (node.op != Op::input) continue;
+    const Type& type = node.type;
+    if (type.rank() == 0 || (shared != nullptr && type.axis(0).name != shared->name)) return Poly(1);
+    shared = &type.axis(0);
+  }
+  return shared != nullptr ? shared->size : Poly(1);
+}
 
 TokenCount tokens_per_step(const Graph& graph) {
   for (const Node& node : graph.nodes)
-    if (is_cross_entropy(graph, node)) return {node.type.count(), "elements of the first cross-entropy"};
+    if (is_cross_entropy(graph, node))
+      return {node.type.count(), "elements of the first cross-entropy", node.type.rank() > 1 || looks_up_input(graph)};
   if (!graph.loss.valid()) return {Poly(1), "no loss"};
   if (const Node* sum = outermost_mean(graph, graph.loss)) {
     const Type& type = graph.type(sum->operands[0]);

@@ -84,7 +84,7 @@ ExitStatus gradcheck_command(Arguments arguments) {
   }
   if (most->empty()) options.max_elements = usual_elements(*c.graph, *dims);
   std::optional<ProgressLine> progress;
-  if (isatty(STDERR_FILENO) != 0) progress.emplace();
+  if (color_for(STDERR_FILENO) == Color::on) progress.emplace();
   if (progress) options.progress = [&](int64_t done, int64_t all, Name param) { progress->show(done, all, param); };
   const Graph& written = *c.elaborated;  // as the program says it, before any pass
   const std::vector<GradientError> errors =

@@ -24,7 +24,8 @@ using Curve = std::map<double, double>;
 
 struct RunCurves {
   std::string name;
-  Curve loss, validation, rate, tokens;
+  Curve loss, validation, rate, throughput;
+  bool of_examples = false;  // throughput in examples, not tokens
 };
 
 void take(Curve& curve, const nlohmann::json& line, const char* field) {
@@ -41,7 +42,8 @@ RunCurves read_run(const std::string& path) {
     take(run.loss, line.fields, "loss");
     take(run.validation, line.fields, "validation_loss");
     take(run.rate, line.fields, "learning_rate");
-    take(run.tokens, line.fields, "tokens_per_second");
+    run.of_examples |= line.fields.contains("examples_per_second");
+    take(run.throughput, line.fields, run.of_examples ? "examples_per_second" : "tokens_per_second");
     return true;
   });
   if (run.loss.empty() && run.validation.empty())
@@ -54,7 +56,8 @@ PlotLine line_of(const Curve& curve, size_t color, LineStyle style) { return {{c
 Plot plot_of(const std::vector<RunCurves>& runs) {
   Plot plot;
   plot.x_label = "step";
-  PlotPanel loss{"loss", 340, {}}, rate{"learning rate", 130, {}}, tokens{"tokens/s", 130, {}};
+  PlotPanel loss{"loss", 340, {}}, rate{"learning rate", 130, {}}, tokens{"tokens/s", 130, {}}, examples{"examples/s", 130, {}};
+  loss.may_be_logarithmic = true;
   bool validated = false;
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunCurves& run = runs[r];
@@ -69,7 +72,7 @@ Plot plot_of(const std::vector<RunCurves>& runs) {
     plot.keys.push_back({text, r});
     if (!run.loss.empty()) loss.lines.push_back(line_of(run.loss, r, LineStyle::thin));
     if (!run.rate.empty()) rate.lines.push_back(line_of(run.rate, r, LineStyle::thin));
-    if (!run.tokens.empty()) tokens.lines.push_back(line_of(run.tokens, r, LineStyle::thin));
+    if (!run.throughput.empty()) (run.of_examples ? examples : tokens).lines.push_back(line_of(run.throughput, r, LineStyle::thin));
   }
   for (size_t r = 0; r < runs.size(); ++r)
     if (!runs[r].validation.empty()) loss.lines.push_back(line_of(runs[r].validation, r, LineStyle::dotted));
@@ -77,6 +80,7 @@ Plot plot_of(const std::vector<RunCurves>& runs) {
   plot.panels.push_back(std::move(loss));
   if (!rate.lines.empty()) plot.panels.push_back(std::move(rate));
   if (!tokens.lines.empty()) plot.panels.push_back(std::move(tokens));
+  if (!examples.lines.empty()) plot.panels.push_back(std::move(examples));
   return plot;
 }
 

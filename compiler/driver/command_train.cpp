@@ -130,6 +130,8 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
   if (const auto& micro = graphs.parts[Part::accumulation])
     facts.flops += (micro_batches - 1) * value_of(build_report(*micro, options).step);
   facts.tokens = micro_batches * value_of(report.six_nd.tokens);
+  facts.examples = micro_batches * value_of(report.examples);
+  facts.of_tokens = report.six_nd.of_tokens;
   int64_t prefetched = 0;
   for (const TensorInfo& input : program.info.inputs) prefetched += 2 * input.bytes();
   facts.predicted_bytes = r.target == "cpu"    ? program.planned_bytes(session.pool().size()) + prefetched
@@ -302,7 +304,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
     position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, *batches, evaluation.get()));
   Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr);
   if (!r.log.empty()) watcher.add(json_log(r.log, position.step));
-  if (!r.quiet) watcher.add(isatty(STDOUT_FILENO) != 0 ? progress_bar(stdout) : plain_lines(stdout));
+  if (!r.quiet) watcher.add(color_for(STDOUT_FILENO) == Color::on ? progress_bar(stdout) : plain_lines(stdout));
   Trainer trainer(session, {r.steps, r.micro_batches, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation,
                   watcher);
   catch_interrupts();

@@ -19,6 +19,31 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
+// Where a panel's values stand between its bottom, 0, and its top, 1.
+class Scale {
+ public:
+  Scale(Range values, bool may_be_logarithmic) : range_(values.empty() ? Range{0, 1} : values) {
+    logarithmic_ = may_be_logarithmic && range_.low > 0 && range_.high >= kDecades * range_.low;
+    if (logarithmic_) range_ = {std::log10(range_.low), std::log10(range_.high)};
+    const double margin = range_.low == range_.high ? std::max(std::abs(range_.low) * 0.1, 1e-9) : 0.05 * (range_.high - range_.low);
+    const bool from_zero = !logarithmic_ && range_.low >= 0 && range_.low < 0.35 * range_.high;
+    range_.high += margin;
+    range_.low = from_zero ? 0 : range_.low - margin;
+  }
+
+  bool logarithmic() const { return logarithmic_; }
+  double at(double value) const { return ((logarithmic_ ? std::log10(value) : value) - range_.low) / (range_.high - range_.low); }
+  std::vector<double> ticks(int count) const {
+    return logarithmic_ ? logarithmic_ticks(std::pow(10, range_.low), std::pow(10, range_.high))
+                        : plot_ticks(range_.low, range_.high, count);
+  }
+
+ private:
+  static constexpr double kDecades = 100;
+  Range range_;
+  bool logarithmic_ = false;
+};
+
 std::string xml_text(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -118,18 +143,14 @@ class Drawing {
     Range range;
     for (const PlotLine& line : panel.lines)
       for (const auto& point : line.points) range.take(point.second);
-    if (range.empty()) range = {0, 1};
-    const double margin = range.low == range.high ? std::max(std::abs(range.low) * 0.1, 1e-9) : 0.05 * (range.high - range.low);
-    const bool from_zero = range.low >= 0 && range.low < 0.35 * range.high;
-    range.high += margin;
-    range.low = from_zero ? 0 : range.low - margin;
+    const Scale scale(range, panel.may_be_logarithmic);
     const double bottom = top + panel.height, right = kWidth - kRight;
-    const auto at_y = [&](double value) { return bottom - (value - range.low) / (range.high - range.low) * panel.height; };
-    const std::vector<double> y_ticks = plot_ticks(range.low, range.high, panel.height > 200 ? 7 : 4),
-                              x_ticks = plot_ticks(x_.low, x_.high, 9);
+    const auto at_y = [&](double value) { return bottom - scale.at(value) * panel.height; };
+    const std::vector<double> y_ticks = scale.ticks(panel.height > 200 ? 7 : 4), x_ticks = plot_ticks(x_.low, x_.high, 9);
     for (const double tick : y_ticks) {
       add("<line x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\" stroke=\"#e3e3e3\"/>\n", kLeft, at_y(tick), right, at_y(tick));
-      add("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, at_y(tick) + 4, tick_text(tick, y_ticks));
+      add("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, at_y(tick) + 4,
+          scale.logarithmic() ? fmt::format("{:g}", tick) : tick_text(tick, y_ticks));
     }
     for (const double tick : x_ticks) {
       add("<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#e3e3e3\"/>\n", at_x(tick), top, bottom);
@@ -137,7 +158,7 @@ class Drawing {
     }
     add("<path d=\"M{0} {1}V{2}H{3}\" fill=\"none\" stroke=\"#444\"/>\n", kLeft, top, bottom, right);
     add("<text transform=\"translate(26 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", (top + bottom) / 2,
-        xml_text(panel.label));
+        xml_text(panel.label + (scale.logarithmic() ? ", logarithmic" : "")));
     if (last)
       add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + right) / 2, bottom + 40, xml_text(plot_.x_label));
     for (const PlotLine& line : panel.lines) {
@@ -164,6 +185,18 @@ std::vector<double> plot_ticks(double low, double high, int count) {
   const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
   std::vector<double> ticks;
   for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) ticks.push_back(k * step);
+  return ticks;
+}
+
+std::vector<double> logarithmic_ticks(double low, double high) {
+  const int first = static_cast<int>(std::floor(std::log10(low))), last = static_cast<int>(std::ceil(std::log10(high)));
+  const bool few = std::log10(high / low) <= 3;
+  std::vector<double> ticks;
+  for (int decade = first; decade <= last; ++decade)
+    for (const int times : {1, 2, 5}) {
+      const double tick = times * std::pow(10, decade);
+      if ((times == 1 || few) && tick >= low && tick <= high) ticks.push_back(tick);
+    }
   return ticks;
 }
 

@@ -18,6 +18,7 @@ struct PlotPanel {
   std::string label;  // of the y axis, with its unit
   double height = 160;
   std::vector<PlotLine> lines;
+  bool may_be_logarithmic = false;  // it is where its values are positive and two decades or more apart
 };
 
 struct PlotKey {
@@ -36,5 +37,7 @@ std::string plot_svg(const Plot& plot);
 
 // From `low` to `high` about `count` round numbers: 1, 2 or 5 times a power of ten apart.
 std::vector<double> plot_ticks(double low, double high, int count);
+// From `low` to `high`, both positive, for a logarithmic axis: powers of ten, with 2 and 5 times these up to three decades.
+std::vector<double> logarithmic_ticks(double low, double high);
 
 }  // namespace einc

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include <einc/error.h>
 #include "compiler/driver/saved_states.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/text.h"
@@ -153,7 +154,7 @@ std::optional<HostArray> RunData::given(const Graph& graph, NodeId id, const std
   const std::unordered_map<Name, HostArray>& named = node.op == Op::input ? inputs_ : params_;
   if (const auto found = named.find(name); found != named.end()) return found->second;
   if (node.op == Op::input)
-    throw RuntimeFailure(FailureKind::data, fmt::format("no value given for input '{}': --input {}=FILE", name.str(), name.str()));
+    throw Error(ErrorKind::usage, fmt::format("no value given for input '{}': --input {}=FILE", name.str(), name.str()));
   for (const auto& file : weights_)
     if (file->contains(names_.theirs(name.str()))) return names_.read(*file, name.str(), shape);
   return std::nullopt;

@@ -44,6 +44,7 @@ class JsonLog : public RunView {
            {"parameters", facts.parameters},
            {"flops_per_step", facts.flops},
            {"tokens_per_step", facts.tokens},
+           {"examples_per_step", facts.examples},
            {"predicted_bytes", facts.predicted_bytes},
            {"peak_flops", facts.peak_flops > 0 ? nlohmann::ordered_json(facts.peak_flops) : nlohmann::ordered_json()}});
   }
@@ -52,7 +53,8 @@ class JsonLog : public RunView {
     nlohmann::ordered_json line{{"kind", "step"}, {"step", interval.step}, {"loss", interval.loss}};
     for (const auto& [name, value] : interval.watched) line[name] = value;
     line["step_seconds"] = interval.seconds;
-    line["tokens_per_second"] = facts_.tokens / interval.seconds;
+    line[facts_.of_tokens ? "tokens_per_second" : "examples_per_second"] =
+        (facts_.of_tokens ? facts_.tokens : facts_.examples) / interval.seconds;
     if (facts_.peak_flops > 0) line["mfu"] = facts_.flops / interval.seconds / facts_.peak_flops;
     line["elapsed"] = interval.elapsed;
     write(line);

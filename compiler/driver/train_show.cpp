@@ -47,8 +47,8 @@ class TextView : public RunView {
     facts_ = facts;
     from_ = from;
     say(fmt::format("{}: {} parameters, {} and {} a step, {} of memory predicted; {} in {} on {}\n", facts.model,
-                    static_cast<int64_t>(facts.parameters), with_prefix(facts.flops, "FLOP"), with_prefix(facts.tokens, "tokens"),
-                    bytes_text(facts.predicted_bytes),
+                    static_cast<int64_t>(facts.parameters), with_prefix(facts.flops, "FLOP"),
+                    with_prefix(items(), items() == 1 ? "example" : item()), bytes_text(facts.predicted_bytes),
                     from.step == 0 ? fmt::format("{} steps", facts.steps) : fmt::format("steps {} to {}", from.step + 1, facts.steps),
                     facts.precision, facts.device));
   }
@@ -60,7 +60,7 @@ class TextView : public RunView {
         fmt::format("{} {} steps in {}", r.interrupted ? "interrupted after" : "trained", r.position.step, duration(r.elapsed));
     if (r.steps > 0) {
       const double step = r.step_seconds / static_cast<double>(r.steps);
-      text += fmt::format(": {:.3g} ms a step, {}{}", step * 1e3, with_prefix(facts_.tokens / step, "tokens/s"), mfu_text(step));
+      text += fmt::format(": {:.3g} ms a step, {}{}", step * 1e3, throughput_text(step), mfu_text(step));
     }
     if (std::isfinite(r.position.best_loss))
       text += fmt::format("; best validation loss {:.4f} at step {}", r.position.best_loss, r.position.best_step);
@@ -73,12 +73,15 @@ class TextView : public RunView {
     std::fwrite(text.data(), 1, text.size(), out_);
     std::fflush(out_);
   }
+  const char* item() const { return facts_.of_tokens ? "tokens" : "examples"; }
+  double items() const { return facts_.of_tokens ? facts_.tokens : facts_.examples; }
+  std::string throughput_text(double step) const { return with_prefix(items() / step, fmt::format("{}/s", item())); }
   std::string mfu_text(double step) const {
     return facts_.peak_flops > 0 ? fmt::format(", MFU {:.1f} %", 100 * facts_.flops / step / facts_.peak_flops) : "";
   }
   std::string interval_text(const LogInterval& i) const {
-    return fmt::format("loss {:.4f}{}  {:.3g} ms, {}{}", i.loss, watched_text(i), i.seconds * 1e3,
-                       with_prefix(facts_.tokens / i.seconds, "tokens/s"), mfu_text(i.seconds));
+    return fmt::format("loss {:.4f}{}  {:.3g} ms, {}{}", i.loss, watched_text(i), i.seconds * 1e3, throughput_text(i.seconds),
+                       mfu_text(i.seconds));
   }
   static std::string evaluation_text(const EvaluationRecord& record) {
     return fmt::format("step {}  validation loss {:.4f}{}\n", record.step, record.loss, record.best ? " (best)" : "");
@@ -130,7 +133,7 @@ class ProgressBar : public TextView {
     std::string bar;
     for (size_t i = 0; i < kCells; ++i) bar += i < filled ? "━" : "╌";
     std::string text = fmt::format(" {}/{}  loss {:.4f}{}{}  {}{}", now.step, facts_.steps, now.loss, validation_, watched_text(now),
-                                   with_prefix(facts_.tokens / now.seconds, "tokens/s"), mfu_text(now.seconds));
+                                   throughput_text(now.seconds), mfu_text(now.seconds));
     const auto room = static_cast<size_t>(std::max(terminal_width() - 1 - static_cast<int>(kCells), 0));
     const std::string left = ", " + left_text(now);
     if (text.size() + left.size() <= room) text += left;

@@ -172,7 +172,10 @@ class ReportBuilder {
   void fill_six_nd() {
     TokenCount tokens = tokens_per_step(graph_);
     report_.per_token = amount(divide(report_.step.formula, tokens.tokens), orders_.step());
+    report_.examples = amount(examples_per_step(graph_));
+    report_.per_example = amount(divide(report_.step.formula, report_.examples.formula), orders_.step());
     SixNdReport& six = report_.six_nd;
+    six.of_tokens = tokens.are_tokens;
     six.parameters = report_.parameter_count;
     six.tokens = amount(tokens.tokens);
     six.tokens_from = std::move(tokens.from);

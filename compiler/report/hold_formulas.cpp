@@ -28,6 +28,7 @@ void for_each_sum(R& report, const Visit& visit) {
   flops("optimizer ", report.optimizer);
   visit("step", report.step);
   visit("per token", report.per_token);
+  visit("per example", report.per_example);
   for (auto& m : report.modules) {
     const std::string path = "module " + starred(m.path);
     visit(path + " parameters", m.parameters);

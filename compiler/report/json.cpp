@@ -115,7 +115,10 @@ class JsonRenderer {
               {"executed", exact(report_.executed.value)},
               {"executed_symbolic", symbolic(report_.executed.formula)},
               {"per_token", exact(report_.per_token.value)},
-              {"per_token_symbolic", symbolic(report_.per_token.formula)}};
+              {"per_token_symbolic", symbolic(report_.per_token.formula)},
+              {"examples", exact(report_.examples.value)},
+              {"per_example", exact(report_.per_example.value)},
+              {"per_example_symbolic", symbolic(report_.per_example.formula)}};
     return marked(std::move(json), report_.step);
   }
 
@@ -143,6 +146,7 @@ class JsonRenderer {
               {"estimate", exact(six.estimate.value)},
               {"ratio", number(six.ratio)}};
     json["tokens_from"] = six.tokens_from;
+    json["of_tokens"] = six.of_tokens;
     json["symbolic"] = {{"tokens", symbolic(six.tokens.formula)}, {"estimate", symbolic(six.estimate.formula)}};
     if (report_.forward.total.holds_here || report_.backward.total.holds_here) json["valid_for"] = "dims";
     return json;

@@ -39,6 +39,7 @@ struct ModuleReport {
 };
 
 struct SixNdReport {
+  bool of_tokens = false;  // else `tokens` counts none, and readers are told of examples
   Amount parameters, tokens, estimate;
   std::string tokens_from;  // what `tokens` was read off
   std::optional<double> ratio;
@@ -117,7 +118,7 @@ struct Report {
   Amount parameter_count, trained_count;
   std::vector<TensorReport> parameters, inputs, states;
   FlopReport forward, backward, optimizer;
-  Amount step, executed, per_token;
+  Amount step, executed, per_token, examples, per_example;
   std::vector<ModuleReport> modules;  // "" first, then by path in order of appearance, prefixes before what they contain
   SixNdReport six_nd;
   MemoryReport memory;

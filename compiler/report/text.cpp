@@ -143,10 +143,13 @@ class TextRenderer {
     add("backward", r_.backward.total);
     add("optimizer", r_.optimizer.total);
     add("step", r_.step);
-    if (!r_.six_nd.tokens.formula.is_one() && !is_zero(r_.step))
-      table.add({"per token", digits(r_.per_token), count_text(r_.per_token), "", "step / D"});
     const SixNdReport& six = r_.six_nd;
-    const bool trains = !is_zero(r_.backward.total) && !is_zero(six.estimate);
+    if (six.of_tokens)
+      table.add({"per token", digits(r_.per_token), count_text(r_.per_token), "", "step / D"});
+    else if (!r_.examples.formula.is_one() && !is_zero(r_.step))
+      table.add({"per example", digits(r_.per_example), count_text(r_.per_example), "",
+                 "step / " + fold_names(r_.examples.formula, r_.definitions).str()});
+    const bool trains = six.of_tokens && !is_zero(r_.backward.total) && !is_zero(six.estimate);
     if (trains) table.add({"6 N D", digits(six.estimate), count_text(six.estimate), "", formula(six.estimate)});
     w_.table(table, false);
     if (trains && six.ratio)

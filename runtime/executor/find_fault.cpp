@@ -147,8 +147,10 @@ class Finder {
     for (const Input& input : inputs_[static_cast<size_t>(launch)])
       if (input.held.kind == Kind::minus_infinity && maker_[input.buffer] >= 0) {
         const Launch& before = program_.launches[static_cast<size_t>(maker_[input.buffer])];
+        if (before.label == made.label && before.location == made.location) continue;  // parts of one value
         return result + fmt::format("; it is made from '{}', which holds -inf", before.label);
       }
+    if (b.dtype == DType::f16 && held.kind != Kind::nan) result += "; f16 ends at 65504, bf16 where f32 does: --precision bf16";
     return result;
   }
 

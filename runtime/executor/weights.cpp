@@ -12,12 +12,33 @@
 namespace einc {
 namespace {
 
+bool fits(const HostArray& array, const TensorInfo& tensor) {
+  const bool converts = is_floating(array.dtype) && is_floating(tensor.dtype);
+  return array.shape == tensor.shape && (array.dtype == tensor.dtype || converts);
+}
+
+// Names the first few: a file of another model differs in many.
+class Misfits {
+ public:
+  void add(const HostArray& array, const TensorInfo& tensor) {
+    if (++count_ <= kShown)
+      text_ += fmt::format("{}'{}' is {}, but the program's is {}", text_.empty() ? "" : "; ", printable(tensor.name),
+                           type_text(array.dtype, array.shape), type_text(tensor.dtype, tensor.shape));
+  }
+  void refuse(const std::string& path) const {
+    if (count_ == 0) return;
+    const std::string more = count_ > kShown ? fmt::format("; and {} more do not fit", count_ - kShown) : "";
+    throw RuntimeFailure(FailureKind::data, fmt::format("{}: {}{}", printable(path), text_, more));
+  }
+
+ private:
+  static constexpr size_t kShown = 5;
+  size_t count_ = 0;
+  std::string text_;
+};
+
 // Of the tensor's dtype: a floating number becomes the nearest one of another format.
 HostArray fitted(HostArray array, const TensorInfo& tensor, const std::string& path) {
-  const bool converts = is_floating(array.dtype) && is_floating(tensor.dtype);
-  if (array.shape != tensor.shape || (array.dtype != tensor.dtype && !converts))
-    throw RuntimeFailure(FailureKind::data, fmt::format("{}: '{}' is {}, but the program's is {}", printable(path), printable(tensor.name),
-                                                        type_text(array.dtype, array.shape), type_text(tensor.dtype, tensor.shape)));
   if (array.dtype == tensor.dtype) return array;
   const std::vector<double> numbers = TensorView(array.dtype, array.shape, array.bytes.data()).to_doubles();
   HostArray result{tensor.dtype, tensor.shape, std::vector<std::byte>(static_cast<size_t>(tensor.bytes()))};
@@ -38,18 +59,24 @@ LoadedWeights load_weights(const std::string& path, const NameMap& names, const 
   std::vector<std::pair<Source, HostArray>> values;
   std::vector<std::string> ours;
   std::unordered_set<std::string> used;
+  Misfits misfits;
   for (const SourceKind kind : {SourceKind::param, SourceKind::state})
     for (uint32_t i = 0; i < sources_of(info, kind).size(); ++i) {
       const TensorInfo& tensor = sources_of(info, kind)[i];
       const std::string theirs = names.theirs(tensor.name);
       ours.push_back(tensor.name);
       if (file.contains(theirs)) {
-        values.emplace_back(Source{kind, i}, fitted(names.read(file, tensor.name, tensor.shape), tensor, path));
         used.insert(theirs);
+        HostArray array = names.read(file, tensor.name, tensor.shape);
+        if (fits(array, tensor))
+          values.emplace_back(Source{kind, i}, fitted(std::move(array), tensor, path));
+        else
+          misfits.add(array, tensor);
       } else if (kind == SourceKind::param) {
         result.missing.push_back(tensor.name);
       }
     }
+  misfits.refuse(path);
   names.check_used(ours, {&file});
   if (values.empty())
     throw RuntimeFailure(FailureKind::data, fmt::format("{}: none of its tensors is a param or state of the program", printable(path)));

@@ -1,4 +1,6 @@
 // `einc plot`: what a drawing shows of the logs, and which files are refused.
+#include <fmt/format.h>
+
 #include "compiler/driver/plot.h"
 #include "tests/golden/train/folder.h"
 
@@ -36,6 +38,30 @@ TEST_CASE("a drawing has the panels, keys and axes of its runs") {
   CHECK(count(svg, "<circle") == 2 * 2);
   REQUIRE(run_einc({"plot", first, "-o", folder.at("loss.html")}).status == 0);
   CHECK(folder.content("loss.html").rfind("<!DOCTYPE html>", 0) == 0);
+}
+
+TEST_CASE("a loss that falls by decades is drawn over a logarithmic axis, throughput in what the run counts") {
+  const TrainFolder folder;
+  const auto drawn = [&](double last, const char* rate) {
+    std::string log = "{\"kind\":\"run\",\"model\":\"m.ein\"}\n";
+    const double losses[] = {2.0, 0.5, last};
+    for (int i = 0; i < 3; ++i) log += fmt::format("{{\"kind\":\"step\",\"step\":{},\"loss\":{},\"{}\":500}}\n", i + 1, losses[i], rate);
+    REQUIRE(run_einc({"plot", folder.text("run.jsonl", log), "-o", folder.at("run.svg")}).status == 0);
+    return folder.content("run.svg");
+  };
+  const std::string decades = drawn(2e-5, "examples_per_second");
+  CHECK(count(decades, ">loss, logarithmic<") == 1);
+  for (const char* tick : {">0.0001<", ">0.001<", ">0.01<", ">0.1<", ">1<"}) CHECK(count(decades, tick) == 1);
+  CHECK(count(decades, ">examples/s<") == 1);
+  CHECK(count(decades, ">tokens/s<") == 0);
+  const std::string near = drawn(0.05, "tokens_per_second"), negative = drawn(-3, "tokens_per_second");
+  CHECK(count(near, ">loss<") == 1);
+  CHECK(count(negative, ">loss<") == 1);
+}
+
+TEST_CASE("ticks of a logarithmic axis") {
+  CHECK(logarithmic_ticks(0.5, 30) == std::vector<double>{0.5, 1, 2, 5, 10, 20});
+  CHECK(logarithmic_ticks(1e-6, 1).size() == 7);
 }
 
 TEST_CASE("a log that is cut off is drawn, one that is none is refused") {

@@ -127,6 +127,10 @@ TEST_CASE("a file that does not fit changes nothing") {
         std::string::npos);
   write_safetensors(folder / "dtype.safetensors", {item("b", DType::f32, {}, one), item("w", DType::i32, {3}, whole)});
   CHECK(message(session, folder / "dtype.safetensors", ErrorKind::data).find("'w' is i32[3]") != std::string::npos);
+  write_safetensors(folder / "both.safetensors", {item("b", DType::f32, {1}, one), item("w", DType::f32, {4}, four)});
+  const std::string both = message(session, folder / "both.safetensors", ErrorKind::data);
+  CHECK(both.find("'b' is f32[1], but the program's is f32[]") != std::string::npos);
+  CHECK(both.find("'w' is f32[4], but the program's is f32[3]") != std::string::npos);
   CHECK(session.param("b").to_doubles() == std::vector<double>{0});
   write_safetensors(folder / "other.safetensors", {item("q", DType::f32, {4}, four)});
   CHECK(message(session, folder / "other.safetensors", ErrorKind::data).find("none of its tensors") != std::string::npos);
