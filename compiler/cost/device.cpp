@@ -17,11 +17,18 @@ struct Field {
   double Device::*member;
   bool required;
 };
-constexpr std::array kFields{Field{"f64", &Device::f64, false},           Field{"f32", &Device::f32, false},
-                             Field{"tf32", &Device::tf32, false},         Field{"bf16", &Device::bf16, false},
-                             Field{"f16", &Device::f16, false},           Field{"fp8", &Device::fp8, false},
-                             Field{"int8", &Device::int8, false},         Field{"memory_bytes", &Device::memory_bytes, true},
-                             Field{"bandwidth", &Device::bandwidth, true}};
+constexpr std::array kFields{Field{"f64", &Device::f64, false},
+                             Field{"f32", &Device::f32, false},
+                             Field{"tf32", &Device::tf32, false},
+                             Field{"bf16", &Device::bf16, false},
+                             Field{"f16", &Device::f16, false},
+                             Field{"fp8", &Device::fp8, false},
+                             Field{"int8", &Device::int8, false},
+                             Field{"memory_bytes", &Device::memory_bytes, true},
+                             Field{"bandwidth", &Device::bandwidth, true},
+                             Field{"cache_bytes", &Device::cache_bytes, false},
+                             Field{"cache_bandwidth", &Device::cache_bandwidth, false},
+                             Field{"launch_s", &Device::launch_s, false}};
 
 // Limits nesting before the parser builds anything.
 std::optional<nlohmann::json> parse_bounded(std::string_view text) {

@@ -23,8 +23,10 @@ struct Device {
   double f64 = 0, f32 = 0, tf32 = 0, bf16 = 0, f16 = 0, fp8 = 0, int8 = 0;
   DeviceTarget target = DeviceTarget::cpu;
   double memory_bytes = 0;
-  double bandwidth = 0;  // bytes per second
-  std::string source;    // where the numbers come from and what else sheets print, for --list-devices
+  double bandwidth = 0;                         // bytes per second
+  double cache_bytes = 0, cache_bandwidth = 0;  // of the last cache; 0: unknown, and taken to hold nothing, or to be no limit
+  double launch_s = 0;                          // from one kernel's end to the next one's first work
+  std::string source;                           // where the numbers come from and what else sheets print, for --list-devices
 
   // Peak of a contraction with operands of this dtype, and of elementwise work and reductions (always in f32, or f64).
   std::optional<double> contraction_peak(DType dtype) const;

@@ -11,28 +11,30 @@ struct DeviceRow {
   DeviceTarget target;
   double f64, f32, tf32, bf16, f16, fp8, int8, memory_gb, bandwidth_gb;
   const char* source;
+  // The last cache as sold, its bandwidth where it was measured, and what a launch adds: on GPUs an assumption.
+  double cache_mb = 0, cache_gb = 0, launch_us = 0;
 };
 
 // An f64 of 0 where the sheet gives none worth using.
 constexpr DeviceRow kRows[] = {
     {"h100-sxm", "NVIDIA H100 SXM5 80 GB", DeviceTarget::cuda, 67, 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 80, 3350,
-     "528 tensor cores x 512 FMA x 2 x 1.830 GHz; the sheet prints 1979 with sparsity"},
+     "528 tensor cores x 512 FMA x 2 x 1.830 GHz; the sheet prints 1979 with sparsity", 50, 0, 1.2},
     {"h100-pcie", "NVIDIA H100 PCIe 80 GB", DeviceTarget::cuda, 51, 51, 378, 756, 756, 1513, 1513, 80, 2000,
-     "456 tensor cores x 512 FMA x 2 x 1.620 GHz"},
+     "456 tensor cores x 512 FMA x 2 x 1.620 GHz", 50, 0, 1.2},
     {"h200", "NVIDIA H200 SXM 141 GB", DeviceTarget::cuda, 67, 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 141, 4800,
-     "H100 SXM's die with more memory"},
+     "H100 SXM's die with more memory", 60, 0, 1.2},
     {"b200", "NVIDIA B200 SXM 180 GB", DeviceTarget::cuda, 40, 80, 1125, 2250, 2250, 4500, 4500, 180, 8000,
-     "DGX B200 sheet; 192 GB physical, of which 180 are sold; a GB200 does 2500 in bf16, 5000 in fp8 and has 186 GB"},
+     "DGX B200 sheet; 192 GB physical, of which 180 are sold; a GB200 does 2500 in bf16, 5000 in fp8 and has 186 GB", 126, 0, 1.2},
     {"a100-80gb", "NVIDIA A100 SXM 80 GB", DeviceTarget::cuda, 19.5, 19.5, 156, 312, 312, 0, 624, 80, 2039,
-     "432 tensor cores x 256 FMA x 2 x 1.410 GHz; the sheet prints 624 with sparsity; PCIe: 1935 GB/s"},
+     "432 tensor cores x 256 FMA x 2 x 1.410 GHz; the sheet prints 624 with sparsity; PCIe: 1935 GB/s", 40, 0, 1.2},
     {"a100-40gb", "NVIDIA A100 SXM 40 GB", DeviceTarget::cuda, 19.5, 19.5, 156, 312, 312, 0, 624, 40, 1555,
-     "5120 bit x 2.43 Gb/s; PCIe: the same"},
+     "5120 bit x 2.43 Gb/s; PCIe: the same", 40, 0, 1.2},
     {"v100", "NVIDIA V100 SXM2 32 GB", DeviceTarget::cuda, 7.8, 15.7, 0, 0, 125, 0, 0, 32, 900,
-     "640 tensor cores x 64 FMA x 2 x 1.530 GHz; f16 only; also sold with 16 GB"},
+     "640 tensor cores x 64 FMA x 2 x 1.530 GHz; f16 only; also sold with 16 GB", 6, 0, 1.2},
     {"l40s", "NVIDIA L40S 48 GB", DeviceTarget::cuda, 0, 91.6, 183, 362.05, 362.05, 733, 733, 48, 864,
-     "384 bit x 18 Gb/s; 366.4 by cores x clock; the sheet prints 733 with sparsity"},
+     "384 bit x 18 Gb/s; 366.4 by cores x clock; the sheet prints 733 with sparsity", 96, 0, 1.2},
     {"rtx4090", "NVIDIA GeForce RTX 4090 24 GB", DeviceTarget::cuda, 0, 82.6, 82.6, 165.2, 165.2, 330.3, 660.6, 24, 1008,
-     "f32 accumulation, f16 accumulation doubles f16 and fp8; 512 tensor cores x 64 FMA x 2 x 2.520 GHz"},
+     "f32 accumulation, f16 accumulation doubles f16 and fp8; 512 tensor cores x 64 FMA x 2 x 2.520 GHz", 72, 0, 1.2},
     {"mi300x", "AMD Instinct MI300X 192 GB", DeviceTarget::none, 163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9, 192, 5300,
      "1216 matrix cores x 256 FMA x 2 x 2.100 GHz; 8192 bit x 5.2 Gb/s"},
     {"tpu-v4", "Google TPU v4", DeviceTarget::none, 0, 0, 0, 275, 0, 0, 275, 32, 1228,
@@ -41,13 +43,14 @@ constexpr DeviceRow kRows[] = {
      "Google Cloud documentation; newer pages print 800 GiB/s"},
     {"tpu-v5p", "Google TPU v5p", DeviceTarget::none, 0, 0, 0, 459, 0, 0, 918, 95, 2765, "Google Cloud documentation"},
     {"cpu", "2 cores of an AMD EPYC Zen 5 (AVX-512, bf16)", DeviceTarget::cpu, 0.275, 0.55, 0, 1.1, 0, 0, 0, 23, 63,
-     "measured FMA and stream rates; a file of one's own describes another machine"},
+     "measured FMA and stream rates; a file of one's own describes another machine", 32, 230, 1},
 };
 
 Device make(const DeviceRow& row) {
   constexpr double tera = 1e12, giga = 1e9;
-  return {row.name,       row.description, row.f64 * tera, row.f32 * tera,       row.tf32 * tera,         row.bf16 * tera, row.f16 * tera,
-          row.fp8 * tera, row.int8 * tera, row.target,     row.memory_gb * giga, row.bandwidth_gb * giga, row.source};
+  return {row.name,           row.description,     row.f64 * tera,       row.f32 * tera, row.tf32 * tera,      row.bf16 * tera,
+          row.f16 * tera,     row.fp8 * tera,      row.int8 * tera,      row.target,     row.memory_gb * giga, row.bandwidth_gb * giga,
+          row.cache_mb * 1e6, row.cache_gb * giga, row.launch_us * 1e-6, row.source};
 }
 
 }  // namespace

@@ -43,6 +43,6 @@ struct AttentionSchedule {
 AttentionSchedule schedule_attention(const Kernel& kernel);
 
 // Of the keys that are not skipped, with what is made again.
-KernelWork work_of_attention(const Kernel& kernel);
+KernelCount count_attention(const Kernel& kernel);
 
 }  // namespace einc

@@ -9,15 +9,16 @@ class AttentionWorkCounter {
  public:
   explicit AttentionWorkCounter(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
 
-  KernelWork run() {
+  KernelCount run() {
     visit_blocks();
     for (const AttentionLoop& loop : schedule_attention(kernel_).loops) {
       work_.reduction += static_cast<int64_t>(loop.folds.size()) * pairs_;
       count_values(loop.made, [&](uint64_t axes) { return axes >> a_.key & 1 ? pairs_ : axes >> a_.row & 1 ? rows_ : turns(); });
     }
     for (const AttentionStep& step : a_.steps) count(step);
-    for (size_t b = 0; b < kernel_.buffers.size(); ++b) count_bytes(b);
-    return work_;
+    std::vector<BufferTraffic> traffic;
+    for (size_t b = 0; b < kernel_.buffers.size(); ++b) traffic.push_back(traffic_of(b));
+    return {work_, std::move(traffic)};
   }
 
  private:
@@ -61,16 +62,22 @@ class AttentionWorkCounter {
 
   void count_values(const std::vector<bool>& needed, const auto& times) {
     for (size_t i = 0; i < needed.size(); ++i)
-      if (needed[i] && kernel_.values[i].kind == ScalarKind::map) work_.elementwise += times(axes_[i]);
+      if (const Scalar& v = kernel_.values[i]; needed[i] && v.kind == ScalarKind::map) {
+        const int64_t n = times(axes_[i]);
+        work_.elementwise += n;
+        if (is_transcendental(v.fn)) work_.transcendental += n;
+      }
   }
 
-  void count_bytes(size_t b) {
+  BufferTraffic traffic_of(size_t b) const {
     const BufferUse& use = kernel_.buffers[b];
+    BufferTraffic traffic;
     int64_t touched = 0;
     for (size_t i = 0; i < kernel_.values.size(); ++i)
       if (kernel_.values[i].kind == ScalarKind::load && kernel_.values[i].slot == b) touched += trips(kernel_, axes_[i]);
-    if (use.access != BufferAccess::write) work_.bytes_read += std::min(touched, use.count) * bytes_of(use.dtype);
-    if (use.access != BufferAccess::read) work_.bytes_written += use.count * bytes_of(use.dtype);
+    if (use.access != BufferAccess::write) traffic.read = std::min(touched, use.count) * bytes_of(use.dtype);
+    if (use.access != BufferAccess::read) traffic.written = use.count * bytes_of(use.dtype);
+    return traffic;
   }
 
   const Kernel& kernel_;
@@ -82,6 +89,6 @@ class AttentionWorkCounter {
 
 }  // namespace
 
-KernelWork work_of_attention(const Kernel& kernel) { return AttentionWorkCounter(kernel).run(); }
+KernelCount count_attention(const Kernel& kernel) { return AttentionWorkCounter(kernel).run(); }
 
 }  // namespace einc

@@ -12,16 +12,17 @@ class WorkCounter {
   explicit WorkCounter(const Kernel& kernel)
       : kernel_(kernel), axes_(axes_of_values(kernel)), touched_(kernel.buffers.size(), 0), stored_(kernel.buffers.size(), 0) {}
 
-  KernelWork run() {
+  KernelCount run() {
     for (const Stage& stage : kernel_.stages) count(stage);
+    std::vector<BufferTraffic> traffic(kernel_.buffers.size());
     for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
       const BufferUse& use = kernel_.buffers[b];
       if (use.access == BufferAccess::scratch) continue;
       const int64_t bytes = bytes_of(use.dtype);
-      if (use.access != BufferAccess::write) work_.bytes_read += std::min(touched_[b], use.count) * bytes;
-      if (use.access != BufferAccess::read) work_.bytes_written += std::min(stored_[b], use.count) * bytes;
+      if (use.access != BufferAccess::write) traffic[b].read = std::min(touched_[b], use.count) * bytes;
+      if (use.access != BufferAccess::read) traffic[b].written = std::min(stored_[b], use.count) * bytes;
     }
-    return work_;
+    return {work_, std::move(traffic)};
   }
 
  private:
@@ -55,7 +56,10 @@ class WorkCounter {
       need_index(v.index);
       for (const Range& g : v.guards) need_index(g.index);
       const int64_t n = trips(kernel_, axes_[i] & all);
-      if (v.kind == ScalarKind::map && !product[i]) work_.elementwise += n;
+      if (v.kind == ScalarKind::map && !product[i]) {
+        work_.elementwise += n;
+        if (is_transcendental(v.fn)) work_.transcendental += n;
+      }
       if (v.kind == ScalarKind::load) touched_[v.slot] += n;
     }
   }
@@ -68,6 +72,12 @@ class WorkCounter {
 
 }  // namespace
 
-KernelWork work_of(const Kernel& kernel) { return kernel.attention ? work_of_attention(kernel) : WorkCounter(kernel).run(); }
+KernelCount count_kernel(const Kernel& kernel) {
+  KernelCount count = kernel.attention ? count_attention(kernel) : WorkCounter(kernel).run();
+  for (const BufferTraffic& t : count.traffic) count.work.bytes_read += t.read, count.work.bytes_written += t.written;
+  return count;
+}
+
+KernelWork work_of(const Kernel& kernel) { return count_kernel(kernel).work; }
 
 }  // namespace einc

@@ -37,8 +37,6 @@ std::optional<double> contraction_peak(const Device& device, Policy policy) {
 
 namespace {
 
-constexpr size_t kDominant = 12;
-
 std::optional<double> as_double(const Amount& amount) { return amount.value ? std::optional(amount.value->to_double()) : std::nullopt; }
 
 class ReportBuilder {
@@ -65,6 +63,7 @@ class ReportBuilder {
     sum_modules();
     fill_six_nd();
     fill_memory();
+    if (step_) report_.schedule = schedule_report(*step_->formed, options_.device ? &*options_.device : nullptr);
     walk_ops();
     fill_components();
     fill_device();
@@ -249,69 +248,12 @@ class ReportBuilder {
     return op;
   }
 
-  // Ops alike but for their loop iteration.
-  struct GroupKey {
-    Name module, label, param;
-    Op op;
-    Phase phase;
-    Poly flops, bytes;
-    bool operator==(const GroupKey&) const = default;
-  };
-  struct GroupHash {
-    size_t operator()(const GroupKey& k) const {
-      size_t h = std::hash<Name>()(k.module);
-      for (size_t part : {std::hash<Name>()(k.label), std::hash<Name>()(k.param),
-                          static_cast<size_t>(k.op) * 3 + static_cast<size_t>(k.phase), k.flops.hash(), k.bytes.hash()})
-        h = h * 0x9E3779B97F4A7C15u + part;
-      return h;
-    }
-  };
-
   void walk_ops() {
-    std::unordered_map<GroupKey, size_t, GroupHash> place;
-    std::vector<GroupReport> groups;
+    if (options_.detail != Detail::ops) return;
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (kind_of(node.op) == OpKind::source && node.op != Op::iota && node.op != Op::random) continue;
-      OpReport op = op_report(NodeId{i});
-      if (op.time_s)
-        step_time_ += *op.time_s, compute_time_ += op.bound == Bound::compute ? *op.time_s : 0;
-      else if (options_.device && op.flops.value && !op.flops.value->is_zero())
-        untimed_ = true;
-      if (op.flops.value && !(op.flops.value->is_zero() && op.bytes_read.formula.is_zero())) {
-        const Poly bytes = op.bytes_read.formula + op.bytes_written.formula;
-        const GroupKey key{starred_name(node.origin.module),
-                           node.origin.label,
-                           starred_name(op.param_path),
-                           node.op,
-                           node.origin.phase,
-                           op.flops.formula,
-                           bytes};
-        const auto [it, fresh] = place.emplace(key, groups.size());
-        if (fresh) groups.push_back({NodeId{i}, key.module.str(), key.param.str(), 0, op.flops, amount(bytes), op.time_s, op.bound, 0});
-        ++groups[it->second].repeats;
-      }
-      if (options_.detail == Detail::ops) report_.ops.push_back(std::move(op));
+      if (kind_of(node.op) != OpKind::source || node.op == Op::iota || node.op == Op::random) report_.ops.push_back(op_report(NodeId{i}));
     }
-    rank(std::move(groups));
-  }
-
-  Name starred_name(Name module) {
-    const auto [it, fresh] = starred_.emplace(module, Name());
-    if (fresh) it->second = Name(starred(module.str()));
-    return it->second;
-  }
-
-  void rank(std::vector<GroupReport> groups) {
-    const bool by_time = options_.device && !untimed_;
-    const double whole = by_time ? step_time_ : as_double(report_.step).value_or(0);
-    if (whole <= 0) return;
-    for (GroupReport& g : groups)
-      g.share = static_cast<double>(g.repeats) * (by_time ? g.time_s.value_or(0) : as_double(g.flops).value_or(0)) / whole;
-    std::stable_sort(groups.begin(), groups.end(), [](const GroupReport& a, const GroupReport& b) { return a.share > b.share; });
-    if (groups.size() > kDominant) groups.resize(kDominant);
-    while (!groups.empty() && groups.back().share <= 0) groups.pop_back();
-    report_.dominant = std::move(groups);
   }
 
   void fill_components() {
@@ -335,16 +277,21 @@ class ReportBuilder {
 
   void fill_device() {
     if (!options_.device) return;
-    DeviceReport device{*options_.device, program_peak().value_or(0), {}, {}, 0, {}};
+    DeviceReport device{*options_.device, program_peak().value_or(0), {}, {}, {}};
     if (auto warning = sparse_peak_warning(device.device)) report_.notes.push_back(*warning);
     if (device.device.target == DeviceTarget::none)
       report_.notes.push_back(fmt::format("einc makes no code for {}: kernels and memory are those of an NVIDIA GPU", device.device.name));
-    if (untimed_) report_.notes.push_back(fmt::format("{} has no peak for some of the dtypes used: no step time", device.device.name));
-    if (report_.step.value && !untimed_) {
-      device.step_time_s = step_time_;
-      device.compute_time_s = compute_time_;
-      const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
-      if (step_time_ > 0 && device.peak_flops > 0) device.mfu_at_bound = model / (step_time_ * device.peak_flops);
+    if (step_) {
+      double time = 0;
+      const auto& launches = report_.schedule;
+      if (std::all_of(launches.begin(), launches.end(), [](const LaunchReport& l) { return l.time_s.has_value(); })) {
+        for (const LaunchReport& launch : launches) time += static_cast<double>(launch.count) * *launch.time_s;
+        device.step_time_s = time;
+        const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
+        if (time > 0 && device.peak_flops > 0) device.mfu_at_bound = model / (time * device.peak_flops);
+      } else {
+        report_.notes.push_back(fmt::format("{} has no peak for some of the dtypes used: no step time", device.device.name));
+      }
     }
     if (const auto peak = as_double(report_.memory.peak_training)) device.fits = *peak <= device.device.memory_bytes;
     report_.device = std::move(device);
@@ -380,9 +327,6 @@ class ReportBuilder {
   std::vector<NodeId> saved_;
   ChosenOrders orders_;
   ByteCounter bytes_;
-  std::unordered_map<Name, Name> starred_;
-  double step_time_ = 0, compute_time_ = 0;
-  bool untimed_ = false;
   std::optional<PlannedStep> step_;  // when all dims have values
   Report report_;
 };

@@ -31,6 +31,7 @@ class JsonRenderer {
     json["memory"] = memory();
     json["components"] = components();
     json["contraction_orders"] = plans();
+    json["schedule"] = schedule();
     json["ops"] = ops();
     json["device"] = device();
     json["training"] = training();
@@ -273,6 +274,26 @@ class JsonRenderer {
   Json ops() {
     Json result = Json::array();
     for (const OpReport& o : report_.ops) result.push_back(op(o));
+    return result;
+  }
+
+  Json schedule() {
+    Json result = Json::array();
+    for (size_t i = 0; i < report_.schedule.size(); ++i) {
+      const LaunchReport& launch = report_.schedule[i];
+      const KernelWork& work = launch.traffic.work;
+      result.push_back({{"id", i},
+                        {"name", launch.name},
+                        {"kind", launch.kind},
+                        {"phase", to_string(launch.phase)},
+                        {"count", launch.count},
+                        {"flops", work.flops()},
+                        {"bytes", work.bytes_read + work.bytes_written},
+                        {"memory_bytes", report_.device ? Json(launch.traffic.from_memory + launch.traffic.to_memory) : Json(nullptr)},
+                        {"time_s", number(launch.time_s)},
+                        {"bound", launch.bound == LaunchBound::none ? Json(nullptr) : Json(to_string(launch.bound))},
+                        {"source", {{"file", launch.source.file.str()}, {"line", launch.source.line}, {"column", launch.source.column}}}});
+    }
     return result;
   }
 

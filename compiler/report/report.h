@@ -11,6 +11,7 @@
 #include "compiler/cost/roofline.h"
 #include "compiler/fuse/planned_step.h"
 #include "compiler/ir/graph.h"
+#include "compiler/report/schedule.h"
 
 namespace einc {
 
@@ -64,24 +65,11 @@ struct OpReport {
   Bound bound = Bound::none;
 };
 
-// Ops alike in all but the loop iteration they stand in. Amounts are those of one of them; `share` is what all take.
-struct GroupReport {
-  NodeId first;
-  std::string module;  // loop indices as *: "h.*.attn"
-  std::string param;   // the param that they read, likewise; empty for none
-  int64_t repeats = 1;
-  Amount flops, bytes;
-  std::optional<double> time_s;
-  Bound bound = Bound::none;
-  double share = 0;  // of the step's time with a device, else of its FLOPs
-};
-
 struct DeviceReport {
   Device device;
   double peak_flops = 0;  // for contractions in the program's precision
   std::optional<double> step_time_s, mfu_at_bound;
-  double compute_time_s = 0;  // of the step's time: ops that their FLOPs bound, the others being bound by memory
-  std::optional<bool> fits;   // peak_training against memory
+  std::optional<bool> fits;  // peak_training against memory
 };
 
 struct TrainingReport {
@@ -122,9 +110,9 @@ struct Report {
   std::vector<ModuleReport> modules;  // "" first, then by path in order of appearance, prefixes before what they contain
   SixNdReport six_nd;
   MemoryReport memory;
-  Amount host_to_device;              // bytes of inputs moved for each step
-  std::vector<OpReport> ops;          // with Detail::ops: every node but scalars' constants, params, inputs and states
-  std::vector<GroupReport> dominant;  // the costliest few, by time with a device, else by FLOPs; empty without values
+  Amount host_to_device;               // bytes of inputs moved for each step
+  std::vector<OpReport> ops;           // with Detail::ops: every node but scalars' constants, params, inputs and states
+  std::vector<LaunchReport> schedule;  // empty without values for all dims
   std::vector<ComponentReport> components;
   std::vector<ContractionPlan> plans;
   std::optional<DeviceReport> device;

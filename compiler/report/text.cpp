@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "compiler/cost/modules.h"
 #include "compiler/report/factor.h"
@@ -12,7 +13,7 @@
 namespace einc {
 namespace {
 
-constexpr size_t kMostModules = 40;
+constexpr size_t kMostModules = 40, kMostLaunches = 12;
 
 std::string digits(const Amount& amount) {
   if (!amount.value) return "?";
@@ -23,12 +24,12 @@ std::string count_text(const Amount& amount) { return amount.value ? human_count
 std::string bytes_text(const Amount& amount) { return amount.value ? human_bytes(amount.value->to_double()) : "?"; }
 bool is_zero(const Amount& amount) { return amount.formula.is_zero(); }
 
-// "scores contract", "mul": the source's name for a value and the op.
-std::string what(const Node& node) {
-  std::string text = node.origin.label.empty() ? std::string() : node.origin.label.str() + " ";
-  if (node.op == Op::map) return text + std::string(to_string(node.as<MapAttr>().fn));
-  if (node.op == Op::reduce) return text + "reduce " + std::string(to_string(node.as<ReduceAttr>().fn));
-  return text + std::string(to_string(node.op));
+// What bounds most of the step's time, and its share of it.
+std::pair<LaunchBound, double> main_bound(const std::vector<LaunchReport>& schedule) {
+  std::map<LaunchBound, double> shares;
+  for (const LaunchReport& launch : schedule) shares[launch.bound] += launch.share;
+  const auto most = std::max_element(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == shares.end() ? std::pair(LaunchBound::none, 0.0) : std::pair(most->first, most->second);
 }
 
 std::vector<std::string> summary_lines(const Report& r) {
@@ -51,11 +52,9 @@ std::vector<std::string> summary_lines(const Report& r) {
   } else if (!r.device->step_time_s) {
     lines.push_back(fmt::format("no time is predicted: {} has no peak for some of the dtypes", r.device->device.name));
   } else {
-    const double time = *r.device->step_time_s, compute = r.device->compute_time_s;
-    lines.push_back(fmt::format("{} predicted for a {} on {}, {} of it bound by {} (each op at its roofline, nothing fused)",
-                                human_seconds(time), run, r.device->device.name,
-                                percent(time > 0 ? std::max(compute, time - compute) / time : 0),
-                                2 * compute > time ? "compute" : "memory"));
+    const auto [bound, share] = main_bound(r.schedule);
+    lines.push_back(fmt::format("{} predicted for a {} on {}, {} of it bound by {} (each launch at its roofline)",
+                                human_seconds(*r.device->step_time_s), run, r.device->device.name, percent(share), to_string(bound)));
   }
   return lines;
 }
@@ -238,25 +237,29 @@ class TextRenderer {
     return "";
   }
 
+  // Launches alike are one row; those that take the most come first.
   void dominant() {
-    if (r_.dominant.empty()) return;
-    w_.heading("Where the work is", r_.device ? "by time, " + r_.device->device.name : "by FLOPs");
-    Table table({Align::right, Align::left, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
-    table.add({"share", "", "", "what", "times", "FLOPs each", "bytes each", r_.device ? "bound" : "FLOPs each"});
-    for (const GroupReport& g : r_.dominant) {
-      const Node& node = graph_[g.first];
+    std::vector<const LaunchReport*> rows;
+    for (const LaunchReport& launch : r_.schedule)
+      if (launch.share > 0) rows.push_back(&launch);
+    if (rows.empty()) return;
+    std::stable_sort(rows.begin(), rows.end(), [](const LaunchReport* a, const LaunchReport* b) { return a->share > b->share; });
+    const bool timed = rows.front()->time_s.has_value();
+    w_.heading("Where the work is", timed ? "by time, " + r_.device->device.name : "by FLOPs");
+    Table table({Align::right, Align::left, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
+    table.add({"share", "", "", "launch", "times", "FLOPs each", "bytes each", timed ? "each, bound by" : "", "line"});
+    for (const LaunchReport* launch : std::span(rows).first(std::min(rows.size(), kMostLaunches))) {
       constexpr double kCells = 10;
       std::string bar;
-      for (int i = 0; i < static_cast<int>(g.share * kCells + 0.5); ++i) bar += "█";
-      std::string where = g.module.empty() ? what(node) : g.module + ": " + what(node);
-      if (!g.param.empty()) where += " " + g.param.substr(g.param.rfind('.') + 1);
-      std::string tail = formula(g.flops);
-      if (r_.device)
-        tail = fmt::format("{} {}", g.bound == Bound::compute ? "compute" : "memory", g.time_s ? human_seconds(*g.time_s) : "");
-      table.add({percent(g.share), bar, short_name(node.origin.phase), where, std::to_string(g.repeats), count_text(g.flops),
-                 bytes_text(g.bytes), tail});
+      for (int i = 0; i < static_cast<int>(launch->share * kCells + 0.5); ++i) bar += "█";
+      const KernelWork& work = launch->traffic.work;
+      const std::string time = timed ? fmt::format("{} {}", human_seconds(*launch->time_s), to_string(launch->bound)) : "";
+      table.add({percent(launch->share), bar, short_name(launch->phase), launch->name, std::to_string(launch->count),
+                 human_count(static_cast<double>(work.flops())), human_bytes(static_cast<double>(work.bytes_read + work.bytes_written)),
+                 time, launch->source.line > 0 ? std::to_string(launch->source.line) : ""});
     }
     w_.table(table, true);
+    if (rows.size() > kMostLaunches) w_.line(fmt::format("  {} more: --report=json lists all", rows.size() - kMostLaunches));
   }
 
   // Paths alike but for their loop indices, with equal costs, are one row.
@@ -324,7 +327,7 @@ class TextRenderer {
     w_.heading("On " + d.device.name, d.device.description);
     w_.line(fmt::format("  peak {}FLOP/s, {}B/s, {} GB", human_count(d.peak_flops), human_count(d.device.bandwidth),
                         d.device.memory_bytes / 1e9));
-    if (d.step_time_s) w_.line(fmt::format("  one step takes {} (each op at its roofline, nothing fused)", human_seconds(*d.step_time_s)));
+    if (d.step_time_s) w_.line(fmt::format("  one step takes {} (each launch at its roofline)", human_seconds(*d.step_time_s)));
     if (d.mfu_at_bound) w_.line(fmt::format("  MFU at that bound {}", percent(*d.mfu_at_bound)));
     if (d.fits) w_.line(*d.fits ? "  the training step fits its memory" : "  the training step does not fit its memory");
   }

@@ -1,0 +1,169 @@
+#include "compiler/report/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/cost/memory.h"
+#include "compiler/cost/modules.h"
+#include "compiler/cost/roofline.h"
+#include "compiler/report/report.h"
+
+namespace einc {
+namespace {
+
+// Instructions of a vector unit for one element of exp, log, tanh, erf and their like, beside 1 for other ops.
+// tests/bench/predict.py compares what follows from it with measured kernels (Zen 5, AVX-512).
+constexpr double kTranscendental = 14;
+
+// Multiply-adds are two FLOPs of the sheet's peak; an elementwise op is one instruction, too.
+constexpr double kFlopsOfInstruction = 2;
+
+struct Times {
+  double contraction = 0, vector = 0, memory = 0, cache = 0;
+};
+
+class Schedule {
+ public:
+  Schedule(const FormedGraph& formed, const Device* device) : graph_(formed.bound.graph), list_(formed.list), device_(device) {
+    const auto cache = device ? static_cast<int64_t>(device->cache_bytes) : 0;
+    traffic_ = launch_traffic(formed.list, formed.plan, cache);
+  }
+
+  std::vector<LaunchReport> run() {
+    for (uint32_t i = 0; i < list_.kernels.size(); ++i)
+      if (list_.kernels[i].when != LaunchWhen::unbounded) add(i);
+    share();
+    return std::move(result_);
+  }
+
+ private:
+  void add(uint32_t index) {
+    const GraphKernel& k = list_.kernels[index];
+    LaunchReport launch = describe(k);
+    launch.traffic = traffic_[index];
+    const auto key = std::tuple(k.kernel.get(), launch.name, launch.traffic.from_memory, launch.traffic.to_memory);
+    const auto [known, fresh] = known_.try_emplace(key, result_.size());
+    if (!fresh) {
+      ++result_[known->second].count;
+      return;
+    }
+    if (device_) predict(k, launch);
+    result_.push_back(std::move(launch));
+  }
+
+  // A kernel is called after the contraction in it, else after what it stores last.
+  LaunchReport describe(const GraphKernel& k) const {
+    const Kernel& kernel = *k.kernel;
+    NodeId main = k.group.stored.empty() ? k.group.members.back() : k.group.stored.back();
+    LaunchReport launch;
+    launch.kind = "elementwise";
+    if (kernel.attention) {
+      launch.kind = "attention";
+    } else if (kernel.contraction) {
+      launch.kind = "contraction";
+      for (const NodeId id : k.group.members)
+        if (graph_[id].op == Op::contract) main = id;
+    } else if (!kernel.reductions.empty()) {
+      launch.kind = "reduction";
+    }
+    const Node& node = graph_[main];
+    const std::string module = starred(node.origin.module.str());
+    launch.name = module + (module.empty() ? "" : ": ") + (kernel.attention ? "attention" : what(node));
+    if (kernel.contraction)
+      for (const NodeId x : node.operands)
+        if (const NodeId param = param_behind(graph_, x); param.valid()) {
+          const std::string path = graph_[param].as<ParamAttr>().path.str();
+          launch.name += " " + path.substr(path.rfind('.') + 1);
+          break;
+        }
+    const auto others = std::count_if(k.group.members.begin(), k.group.members.end(),
+                                      [&](NodeId id) { return id != main && kind_of(graph_[id].op) != OpKind::view; });
+    if (others > 0) launch.name += fmt::format(" +{}", others);
+    launch.source = node.origin.location;
+    launch.phase = node.origin.phase;
+    return launch;
+  }
+
+  // The format whose peak limits the kernel's contractions.
+  std::optional<double> contraction_rate(const GraphKernel& k) const {
+    if (graph_.policy == Policy::tf32) return device_->tf32_peak();
+    for (const NodeId id : k.group.members)
+      if (graph_[id].op == Op::contract) return device_->contraction_peak(working_dtype(graph_, id));
+    return device_->contraction_peak(DType::f32);
+  }
+
+  void predict(const GraphKernel& k, LaunchReport& launch) {
+    const KernelWork& work = launch.traffic.work;
+    const auto matrix = work.contraction > 0 ? contraction_rate(k) : std::optional(1.0);
+    const auto vector = device_->vector_peak(graph_[k.group.members.back()].type.dtype);
+    if (!matrix || !vector) return;
+    Times t;
+    t.contraction = static_cast<double>(work.contraction) / *matrix;
+    const double ops = static_cast<double>(work.elementwise - work.transcendental) +
+                       kTranscendental * static_cast<double>(work.transcendental) + static_cast<double>(work.reduction);
+    t.vector = kFlopsOfInstruction * ops / *vector;
+    t.memory = static_cast<double>(launch.traffic.from_memory + launch.traffic.to_memory) / device_->bandwidth;
+    if (device_->cache_bandwidth > 0) t.cache = static_cast<double>(work.bytes_read + work.bytes_written) / device_->cache_bandwidth;
+    // A processor multiplies and does all else in the same units; a GPU has units for products.
+    const bool shared_units = device_->target == DeviceTarget::cpu;
+    const double compute = shared_units ? t.contraction + t.vector : std::max(t.contraction, t.vector);
+    const double longest = std::max({compute, t.memory, t.cache});
+    launch.time_s = longest + device_->launch_s;
+    launch.bound = longest < device_->launch_s ? LaunchBound::launch
+                   : longest == 0              ? LaunchBound::none
+                   : compute < longest         ? (t.memory == longest ? LaunchBound::memory : LaunchBound::cache)
+                   : t.contraction >= t.vector ? LaunchBound::contraction
+                                               : LaunchBound::vector;
+  }
+
+  void share() {
+    const bool timed = device_ && std::all_of(result_.begin(), result_.end(), [](const LaunchReport& l) { return l.time_s.has_value(); });
+    const auto part = [&](const LaunchReport& l) {
+      return static_cast<double>(l.count) * (timed ? *l.time_s : static_cast<double>(l.traffic.work.flops()));
+    };
+    double whole = 0;
+    for (const LaunchReport& l : result_) whole += part(l);
+    if (whole <= 0) return;
+    for (LaunchReport& l : result_) l.share = part(l) / whole;
+  }
+
+  const Graph& graph_;
+  const KernelList& list_;
+  const Device* device_;
+  std::vector<LaunchTraffic> traffic_;
+  std::map<std::tuple<const Kernel*, std::string, int64_t, int64_t>, size_t> known_;
+  std::vector<LaunchReport> result_;
+};
+
+}  // namespace
+
+std::string_view to_string(LaunchBound bound) {
+  switch (bound) {
+    case LaunchBound::none:
+      return "nothing";
+    case LaunchBound::contraction:
+      return "contraction";
+    case LaunchBound::vector:
+      return "vector units";
+    case LaunchBound::memory:
+      return "memory";
+    case LaunchBound::cache:
+      return "cache";
+    case LaunchBound::launch:
+      return "launch";
+  }
+  return "";
+}
+
+std::string what(const Node& node) {
+  std::string text = node.origin.label.empty() ? std::string() : node.origin.label.str() + " ";
+  if (node.op == Op::map) return text + std::string(to_string(node.as<MapAttr>().fn));
+  if (node.op == Op::reduce) return text + "reduce " + std::string(to_string(node.as<ReduceAttr>().fn));
+  return text + std::string(to_string(node.op));
+}
+
+std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Device* device) { return Schedule(formed, device).run(); }
+
+}  // namespace einc

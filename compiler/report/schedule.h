@@ -1,0 +1,36 @@
+// The launches of a planned step, what each does and how long it takes on a device.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/cost/device.h"
+#include "compiler/fuse/form_graph.h"
+#include "compiler/lower/launch_traffic.h"
+
+namespace einc {
+
+// What takes a launch longest. `vector`: elementwise work and reductions.
+enum class LaunchBound : uint8_t { none, contraction, vector, memory, cache, launch };
+std::string_view to_string(LaunchBound bound);
+
+// Launches alike but for the loop iteration they stand in. Figures are those of one of them; `share` is what all take.
+struct LaunchReport {
+  std::string name;  // of what it makes: "h.*.mlp: w_in contract +3", with three further ops
+  std::string kind;  // "attention", "contraction", "reduction", "elementwise"
+  SourceLocation source;
+  Phase phase = Phase::forward;
+  int64_t count = 1;
+  LaunchTraffic traffic;
+  std::optional<double> time_s;  // without a device, or a peak for the number format: none
+  LaunchBound bound = LaunchBound::none;
+  double share = 0;  // of the step's time with a device, else of its FLOPs
+};
+
+// In the order of their first launches. What runs in the first step alone, as a rule, is not among them.
+std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Device* device);
+
+// "scores contract", "mul": the source's name for a value and the op.
+std::string what(const Node& node);
+
+}  // namespace einc

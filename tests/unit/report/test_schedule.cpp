@@ -1,0 +1,113 @@
+// The launches of a report: what they do adds up to what the step executes, their times to the step's.
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "compiler/pipeline/cuda_program.h"
+#include "compiler/pipeline/pipeline.h"
+#include "compiler/report/json.h"
+#include "compiler/report/text.h"
+#include "dsl/render.h"
+#include "tests/support/json_schema.h"
+
+using namespace einc;
+using Json = nlohmann::json;
+
+namespace {
+
+const char* const kBlocks = R"(
+dim batch = 32, layers = 3, d = 256
+input x: f32[batch d]
+input t: f32[batch d]
+fn block(h: [... c]) {
+  param w: [c k=1024] ~ normal(std = 0.02)
+  param v: [k=1024 c] ~ normal(std = 0.02)
+  return h + einsum(gelu(einsum(h, w, "... c, c k -> ... k")), v, "... k, k c -> ... c")
+}
+h = x
+for i in layers { h = block(h) as layer }
+loss = mean((h - t)^2)
+minimize loss using adamw(lr = 1e-3)
+)";
+
+Report report_of(const char* program, const char* device) {
+  const Compilation c = compile_text("blocks.ein", program, {});
+  REQUIRE_MESSAGE(c.graph.has_value(), render_text(c.sources, c.diagnostics));
+  ReportOptions options;
+  if (device) {
+    options.device = *find_device(device);
+    if (options.device->target == DeviceTarget::cuda) options.plan = plan_for_gpu({});
+  }
+  Report report = build_report(*c.graph, options);
+  const Json json = Json::parse(render_json(report, *c.graph));
+  std::ifstream file(EINC_SOURCE_DIR "/compiler/report/report.schema.json");
+  for (const std::string& problem : test::SchemaCheck(Json::parse(file))(json)) FAIL_CHECK(problem);
+  const std::string text = render_text(report, *c.graph, {100, Paint::off});
+  CHECK_MESSAGE(text.find("Where the work is") != std::string::npos, text);
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("launches add up") {
+  for (const char* device : {static_cast<const char*>(nullptr), "cpu", "a100-80gb"}) {
+    CAPTURE(device == nullptr ? "none" : device);
+    const Report report = report_of(kBlocks, device);
+    int64_t flops = 0;
+    double time = 0, share = 0;
+    bool forward_product = false;
+    for (const LaunchReport& launch : report.schedule) {
+      CAPTURE(launch.name);
+      const KernelWork& work = launch.traffic.work;
+      flops += launch.count * work.flops();
+      share += launch.share;
+      CHECK(launch.source.line > 0);
+      CHECK(launch.time_s.has_value() == (device != nullptr));
+      if (!device) continue;
+      const Device& d = report.device->device;
+      time += static_cast<double>(launch.count) * *launch.time_s;
+      // No unit works faster than its peak.
+      CHECK(*launch.time_s >= static_cast<double>(work.contraction) / d.f32);
+      CHECK(*launch.time_s >= static_cast<double>(launch.traffic.from_memory + launch.traffic.to_memory) / d.bandwidth);
+      CHECK(*launch.time_s >= d.launch_s);
+      if (launch.kind == "contraction" && launch.phase == Phase::forward && launch.count == 3) forward_product = true;
+    }
+    CHECK(Rational(flops) == *report.executed.value);
+    CHECK(share == doctest::Approx(1));
+    if (!device) continue;
+    CHECK(forward_product);  // three blocks alike are one row
+    REQUIRE(report.device->step_time_s);
+    CHECK(*report.device->step_time_s == doctest::Approx(time));
+  }
+}
+
+TEST_CASE("each unit's peak bounds the launches that need it most") {
+  struct Row {
+    const char* program;
+    const char* device;
+    LaunchBound bound;
+  };
+  const Row rows[] = {
+      {"input x: f32[n=4096 m=4096]\ninput y: f32[m=4096 k=4096]\noutput z = einsum(x, y, \"n m, m k -> n k\")\n", "cpu",
+       LaunchBound::contraction},
+      {"input x: f32[n=50000000]\noutput z = x * 2\n", "cpu", LaunchBound::memory},
+      {"input x: f32[n=500000]\noutput z = x * 2\n", "cpu", LaunchBound::cache},
+      {"input x: f32[n=50000000]\noutput z = tanh(exp(sin(tanh(x))))\n", "cpu", LaunchBound::vector},
+      {"input x: f32[n=5]\noutput z = x * 2\n", "cpu", LaunchBound::launch},
+      {"input x: f32[n=500000]\noutput z = x * 2\n", "h100-sxm", LaunchBound::launch},  // both lie in its cache
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.program);
+    const Report report = report_of(row.program, row.device);
+    REQUIRE(report.schedule.size() == 1);
+    CHECK(to_string(report.schedule[0].bound) == to_string(row.bound));
+  }
+}
+
+TEST_CASE("without a peak for a format there is no time, and a note says so") {
+  const char* program = "input x: f64[n=8 m=8]\ninput y: f64[m=8 k=8]\noutput z = einsum(x, y, \"n m, m k -> n k\")\n";
+  const Report report = report_of(program, "l40s");  // its sheet gives no f64
+  CHECK(!report.device->step_time_s);
+  REQUIRE(!report.notes.empty());
+  CHECK(report.notes[0].find("has no peak for some of the dtypes") != std::string::npos);
+}
