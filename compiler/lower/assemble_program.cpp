@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "compiler/ir/init_arguments.h"
@@ -81,10 +83,10 @@ class Assembler {
     buffer.shape = {use.count};
     buffer.bytes = use.count * bytes_of(use.dtype);
     buffer.offset = plan_.parts_offset + parts.offset;
-    const auto known = std::find(program_.buffers.begin(), program_.buffers.end(), buffer);
-    if (known != program_.buffers.end()) return static_cast<uint32_t>(known - program_.buffers.begin());
-    program_.buffers.push_back(std::move(buffer));
-    return static_cast<uint32_t>(program_.buffers.size() - 1);
+    const auto [known, fresh] =
+        parts_buffers_.try_emplace(std::tuple(buffer.offset, use.count, use.dtype), static_cast<uint32_t>(program_.buffers.size()));
+    if (fresh) program_.buffers.push_back(std::move(buffer));
+    return known->second;
   }
 
   // Where the value that a root has in this run lies when the run is over.
@@ -181,7 +183,8 @@ class Assembler {
   const ChooseFunction& choose_;
   Executable program_;
   std::vector<uint32_t> buffer_of_;
-  std::unordered_map<uint32_t, uint32_t> snapshot_of_;  // by node
+  std::unordered_map<uint32_t, uint32_t> snapshot_of_;                     // by node
+  std::map<std::tuple<int64_t, int64_t, DType>, uint32_t> parts_buffers_;  // by offset, count and format
 };
 
 }  // namespace
