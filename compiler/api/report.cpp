@@ -29,11 +29,14 @@ class Translator {
     result.step = amount(report_.step);
     result.executed = amount(report_.executed);
     result.per_token = amount(report_.per_token);
+    result.per_example = amount(report_.per_example);
+    result.examples = amount(report_.examples);
     for (const ModuleReport& m : report_.modules)
       result.modules.push_back({m.path, amount(m.parameters), amount(m.flops_forward), amount(m.flops_step), amount(m.saved_activations)});
     const SixNdReport& six = report_.six_nd;
     result.six_nd = {amount(six.parameters), amount(six.tokens), amount(six.estimate), six.ratio};
     result.memory = memory();
+    for (const LaunchReport& l : report_.schedule) result.schedule.push_back(launch(l));
     for (const OpReport& o : report_.ops) result.ops.push_back(op(o));
     result.notes = report_.notes;
     return result;
@@ -80,7 +83,20 @@ class Translator {
     const MemoryReport& m = report_.memory;
     return {amount(m.parameters),           amount(m.gradients),     amount(m.optimizer_state), amount(m.state),
             amount(m.saved_activations),    amount(m.saved_planned), amount(m.inputs),          amount(m.workspace),
-            amount(m.workspace_per_thread), amount(m.peak_training), amount(m.peak_inference)};
+            amount(m.workspace_per_thread), amount(m.peak_training), amount(m.peak_inference),  at_peak()};
+  }
+
+  std::optional<cost::PeakRows> at_peak() const {
+    const std::optional<PlannedMemory>& m = report_.memory.at_peak;
+    if (!m) return std::nullopt;
+    return cost::PeakRows{m->parameters, m->gradients, m->optimizer_state, m->state, m->inputs,
+                          m->saved,      m->workspace, m->fragmentation,   m->launch};
+  }
+
+  static cost::Launch launch(const LaunchReport& l) {
+    const KernelWork& work = l.traffic.work;
+    const SourceLocation& at = l.source;
+    return {l.name, l.kind, phase(l.phase), l.count, work.flops(), work.bytes_read + work.bytes_written, at.file.str(), at.line, at.column};
   }
 
   static cost::Phase phase(Phase phase) {

@@ -36,10 +36,18 @@ struct Module {
   Amount parameters, flops_forward, flops_step, saved_activations;
 };
 
+// Bytes held where a step holds the most, or a run of a program without a loss; they add up to the peak.
+struct PeakRows {
+  int64_t parameters = 0, gradients = 0, optimizer_state = 0, state = 0, inputs = 0, kept_for_backward = 0, workspace = 0,
+          fragmentation = 0;
+  std::string launch;  // what is made then
+};
+
 struct Memory {  // bytes
   Amount parameters, gradients, optimizer_state, state, saved_activations, saved_activations_planned, inputs, workspace;
   Amount workspace_per_thread;  // in workspace once, again for each further thread
   Amount peak_training, peak_inference;
+  std::optional<PeakRows> at_peak;  // once every dim has a value
 };
 
 struct SixNd {  // the rule of thumb: 6 FLOPs per parameter and token
@@ -64,6 +72,15 @@ struct Op {
   std::optional<double> intensity;  // FLOPs per byte
 };
 
+// Launches alike but for the loop iteration they stand in; FLOPs as executed and bytes are those of one of them.
+struct Launch {
+  std::string name, kind;  // "h.*.mlp: contract w_up +1", "contraction"
+  Phase phase = Phase::forward;
+  int64_t count = 1, flops = 0, bytes = 0;
+  std::string file;
+  uint32_t line = 0, column = 0;  // from 1; 0: unknown
+};
+
 struct Report {
   std::string model, precision;
   std::vector<std::pair<std::string, std::optional<int64_t>>> dims;
@@ -71,10 +88,12 @@ struct Report {
   Amount parameter_count, trained_count;
   std::vector<Tensor> parameters, inputs, states;
   Flops forward, backward, optimizer;
-  Amount step, executed, per_token;  // FLOPs
+  Amount step, executed, per_token, per_example;  // FLOPs
+  Amount examples;                                // of a step: the first axis that all inputs share by name
   std::vector<Module> modules;
   SixNd six_nd;
   Memory memory;
+  std::vector<Launch> schedule;  // in the order of the first of each; empty while a dim has no value
   std::vector<Op> ops;
   std::vector<std::string> notes;
 };

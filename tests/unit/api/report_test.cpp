@@ -50,6 +50,21 @@ TEST_CASE("the report is the one of the command line") {
                                                               {"peak_training", &report.memory.peak_training},
                                                               {"peak_inference", &report.memory.peak_inference}};
   for (const auto& [key, amount] : rows) CHECK_MESSAGE(amount->digits == digits(expected["memory"][key]["bytes"]), key);
+  REQUIRE(report.memory.at_peak);
+  const cost::PeakRows& at = *report.memory.at_peak;
+  CHECK(at.parameters + at.gradients + at.optimizer_state + at.state + at.inputs + at.kept_for_backward + at.workspace + at.fragmentation ==
+        report.memory.peak_training.value);
+  CHECK(at.launch == expected["memory"]["peak_launch"]);
+  REQUIRE(report.schedule.size() == expected["schedule"].size());
+  int64_t executed = 0;
+  for (size_t i = 0; i < report.schedule.size(); ++i) {
+    executed += report.schedule[i].count * report.schedule[i].flops;
+    CHECK(report.schedule[i].name == expected["schedule"][i]["name"]);
+    CHECK(report.schedule[i].bytes == expected["schedule"][i]["bytes"]);
+    CHECK(report.schedule[i].line == expected["schedule"][i]["source"]["line"]);
+  }
+  CHECK(executed == report.executed.value);
+  CHECK(report.per_example.symbolic == expected["flops"]["per_example_symbolic"]);
   REQUIRE(report.ops.size() == expected["ops"].size());
   for (size_t i = 0; i < report.ops.size(); ++i) {
     CHECK(report.ops[i].id == expected["ops"][i]["id"]);
