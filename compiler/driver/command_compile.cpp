@@ -20,11 +20,14 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/report/document.h"
 #include "compiler/report/hold_formulas.h"
+#include "compiler/report/html.h"
 #include "compiler/report/json.h"
 #include "compiler/report/report.h"
 #include "compiler/report/text.h"
 #include "dsl/parser.h"
+#include "runtime/data/file.h"
 
 namespace einc {
 namespace {
@@ -47,17 +50,19 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("FILE", r.file, "the program, model.ein");
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   add_import_folders(app, r.import_folders);
-  app.add_option("--report", r.report, "cost report on standard output: text or json")
+  app.add_option("--report", r.report, "cost report: text, json, md (Markdown), csv (path and value of each number), html (a page)")
       ->expected(0, 1)
       ->default_str("text")
-      ->check(one_of({"text", "json"}));
+      ->check(one_of({"text", "json", "md", "csv", "html"}));
   app.add_option("--emit", r.emit,
                  "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor), llvm, "
                  "asm, cuda, ptx, launches (what an NVIDIA "
                  "GPU is given to do), dot or json; obj: write an object "
                  "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
       ->check(one_of(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
-  app.add_option("-o", r.object.path, "where to write what --emit=obj makes: model.o, and model.h beside it; or what --emit=cubin makes");
+  app.add_option(
+      "-o", r.object.path,
+      "where to write what --emit=obj makes: model.o, and model.h beside it; or what --emit=cubin or --report=html, md, csv make");
   app.add_option("--arch", r.arch, "GPU that --emit=ptx and cubin make code for: sm_80, sm_90, sm_100");
   app.add_option("--cpu", r.object.cpu, "processor that --emit=obj makes code for: host, x86-64-v3, x86-64-v4 or LLVM's name of one");
   app.add_option("--mode", r.object.mode, "what --emit=obj holds: training (a step, and the forward alone) or inference")
@@ -126,10 +131,13 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
 bool check_answers(const CompileRequest& request) {
   if (!request.report.empty() && !request.emit.empty())
     return fmt::print(stderr, "einc: --report and --emit={} are two answers: ask for one of them\n", request.emit), false;
-  const bool writes = request.emit == "obj" || request.emit == "cubin";
+  const bool writes =
+      request.emit == "obj" || request.emit == "cubin" || request.report == "html" || request.report == "md" || request.report == "csv";
   if (!request.object.path.empty() && !writes)
-    return fmt::print(stderr, "einc: -o {} names what --emit=obj or --emit=cubin writes; all else goes to standard output\n",
-                      printable(request.object.path)),
+    return fmt::print(
+               stderr,
+               "einc: -o {} names what --emit=obj, --emit=cubin or --report=html, md and csv write; all else goes to standard output\n",
+               printable(request.object.path)),
            false;
   return true;
 }
@@ -236,6 +244,27 @@ bool asks_nothing(const CompileRequest& request) {
   return request.report.empty() && request.emit.empty() && request.explain.empty() && request.fit.empty();
 }
 
+void write_report(const CompileRequest& request, const Report& report, const Compilation& c, TextStyle style) {
+  const std::string& form = request.report;
+  if (!request.object.path.empty()) style = {};
+  std::string text;
+  if (form == "json") text = render_json(report, *c.graph) + "\n";
+  if (form == "csv") text = render_csv(report, *c.graph);
+  if (form == "md") text = report_document(report, style.width).markdown();
+  if (form == "html") {
+    std::vector<ReportSource> sources;
+    for (size_t i = 1; i <= c.sources.file_count(); ++i) {
+      const SourceFile& file = c.sources.file(static_cast<FileId>(i));
+      sources.push_back({file.name(), std::string(file.text())});
+    }
+    text = render_html(report, *c.graph, sources);
+  }
+  if (text.empty()) text = render_text(report, style);
+  if (request.object.path.empty()) return fmt::print("{}", text);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  write_file(request.object.path, std::span(&bytes, 1));
+}
+
 ExitStatus show(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const std::optional<Device>& device) {
   const Graph& graph = *c.graph;
   const Bindings values = graph.dims.bind(options.dims).values;
@@ -254,16 +283,13 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.explain == "contraction") fmt::print("{}", explain_contraction(graph, values));
   const bool explain_storage = request.explain == "memory", summary = asks_nothing(request);
   if (request.report.empty() && request.fit.empty() && !explain_storage && !summary) return ExitStatus::done;
-  const Detail detail = request.report == "json" || explain_storage ? Detail::ops : Detail::totals;
+  const Detail detail = request.report == "json" || request.report == "csv" || explain_storage ? Detail::ops : Detail::totals;
   const Device* cpu = find_device("cpu");
   const std::optional<Report> report = make_report(request, c, options, summary && !device ? std::optional(*cpu) : device, detail);
   if (!report) return ExitStatus::wrong_usage;
   if (explain_storage) fmt::print("{}", explain_memory(*report, graph, style));
   if (summary) fmt::print("{}", render_summary(*report));
-  if (request.report == "json")
-    fmt::print("{}\n", render_json(*report, graph));
-  else if (!request.report.empty() || !request.fit.empty())
-    fmt::print("{}", render_text(*report, graph, style));
+  if (!request.report.empty() || !request.fit.empty()) write_report(request, *report, c, style);
   return ExitStatus::done;
 }
 
@@ -336,7 +362,7 @@ ExitStatus compile_command(Arguments arguments) {
   if (!request.fit.empty() && !check_fit(request, *c.graph, device)) return ExitStatus::wrong_usage;
   NamedFiles inputs = sources_of(c), outputs;
   inputs.emplace_back("--device", find_device(request.device) ? "" : request.device);
-  if (request.emit == "obj" || request.emit == "cubin") outputs.emplace_back("-o", request.object.path);
+  if (!request.object.path.empty()) outputs.emplace_back("-o", request.object.path);
   if (request.emit == "obj") outputs.emplace_back("-o, whose header is", header_path(request.object));
   if (!check_outputs(outputs, inputs)) return ExitStatus::wrong_usage;
   if (request.emit == "obj") return emit_object(std::move(c), options, request.object);

@@ -104,8 +104,7 @@ class Assembler {
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
     launch.work = visits(*k.kernel);
     const Origin& origin = graph_[k.group.members.back()].origin;
-    launch.label = fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
-                               origin.label.empty() ? to_string(graph_[k.group.members.back()].op) : origin.label.str());
+    launch.label = launch_label(graph_[k.group.members.back()]);
     const SourceLocation& at = origin.location;
     if (at.line > 0) launch.location = fmt::format("{}:{}:{}", at.file.str(), at.line, at.column);
     choose_(k, program_, launch);
@@ -191,6 +190,12 @@ class Assembler {
 
 Executable assemble_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const ChooseFunction& choose) {
   return Assembler(graph, list, plan, choose).run();
+}
+
+std::string launch_label(const Node& last) {
+  const Origin& origin = last.origin;
+  return fmt::format("{}{}{}", origin.module.str(), origin.module.empty() ? "" : " ",
+                     origin.label.empty() ? to_string(last.op) : origin.label.str());
 }
 
 std::vector<bool> unshared_buffers(const Executable& program, const Launch& launch, size_t count) {

@@ -236,6 +236,7 @@ class BufferPlanner {
     BufferPlan::Fullest now;
     for (uint32_t k = 0; k <= end_; ++k) {
       now = {k, now.saved + saved[k], now.others + others[k]};
+      plan_.in_use.push_back(now.saved + now.others);
       if (now.saved + now.others > plan_.fullest.saved + plan_.fullest.others) plan_.fullest = now;
     }
   }

@@ -42,6 +42,7 @@ struct BufferPlan {
     int64_t others = 0;  // by all other values
   };
   Fullest fullest;
+  std::vector<int64_t> in_use;  // bytes of the arena, by launch and after the last
 
   // The node whose buffer holds a value: its own, or the end of the chain of values that continue one another in place.
   NodeId holder(NodeId id) const;

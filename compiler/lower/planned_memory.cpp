@@ -1,6 +1,6 @@
 #include "compiler/lower/planned_memory.h"
 
-#include "compiler/ir/interpret_ops.h"
+#include "compiler/lower/assemble_program.h"
 #include "compiler/lower/divide_reductions.h"
 
 namespace einc {
@@ -27,7 +27,7 @@ PlannedMemory planned_memory(const BoundGraph& graph, const KernelList& list, co
   memory.per_thread = per_thread;
   memory.fragmentation = plan.total_bytes + besides - memory.total();
   const uint32_t at = plan.fullest.launch;
-  memory.launch = at < list.kernels.size() ? describe_node(graph.graph, list.kernels[at].group.members.back()) : "the end";
+  memory.launch = at < list.kernels.size() ? launch_label(graph[list.kernels[at].group.members.back()]) : "the end";
   return memory;
 }
 

@@ -63,7 +63,7 @@ class ReportBuilder {
     sum_modules();
     fill_six_nd();
     fill_memory();
-    if (step_) report_.schedule = schedule_report(*step_->formed, options_.device ? &*options_.device : nullptr);
+    if (step_) report_.schedule = schedule_report(*step_->formed, options_.device ? &*options_.device : nullptr, report_.row_of_launch);
     walk_ops();
     fill_components();
     fill_device();
@@ -204,11 +204,22 @@ class ReportBuilder {
     memory.saved_planned = planned(Rational(saved));
     memory.workspace = planned(rest);
     memory.at_peak = step_->memory;
+    hold_over_step(*step_);
     const Graph& inference = options_.inference ? *options_.inference : graph_;
     if (!sizes_fit(inference, bound_.values)) return;
     const PlannedStep forward = options_.plan(inference, options_.given, RunMode::inference);
     memory.peak_inference = planned(Rational(forward.memory.total()));
-    if (!graph_.loss.valid()) memory.at_peak = forward.memory;
+    if (graph_.loss.valid()) return;
+    memory.at_peak = forward.memory;
+    hold_over_step(forward);
+  }
+
+  void hold_over_step(const PlannedStep& planned) {
+    MemoryReport& memory = report_.memory;
+    memory.over_step.clear();
+    const BufferPlan& plan = planned.formed->plan;
+    const int64_t always = planned.memory.total() - planned.memory.fragmentation - plan.fullest.saved - plan.fullest.others;
+    for (size_t i = 0; i < planned.formed->list.kernels.size(); ++i) memory.over_step.push_back(always + plan.in_use[i]);
   }
 
   // With values for the dims, where the kernels put it; else as if each op were a kernel.

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/report/document.h"
 #include "compiler/report/text.h"
-#include "compiler/report/writer.h"
 
 namespace einc {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 // Two more digits than a table of shares shows.
 std::string exact_percent(double share) { return fmt::format("{:.3f}%", 100 * share); }
 
-void render_measured(const Estimate& e, Writer& w) {
+void render_measured(const Estimate& e, Document& w) {
   if (!e.measured) return;
   const Measured& m = *e.measured;
   w.heading("Measured", "on each device");
@@ -28,7 +28,7 @@ std::string digits(const Rational& value) {
 }
 
 // A rule's formula is shown as its table writes it; these are the names it may use for other formulas.
-void explain_names(const Estimate& e, Writer& w) {
+void explain_names(const Estimate& e, Document& w) {
   const TransformerSizes& sizes = e.request.sizes;
   const auto used = [&](std::string_view name) {
     return std::any_of(e.rules.begin(), e.rules.end(),
@@ -43,7 +43,7 @@ void explain_names(const Estimate& e, Writer& w) {
   if (used("active")) w.line(sizes.used_experts ? "  active = params - 3*layers*(experts - used_experts)*embed*ffn" : "  active = params");
 }
 
-void render_rules(const Estimate& e, Writer& w) {
+void render_rules(const Estimate& e, Document& w) {
   if (e.rules.empty()) return;
   Table flops({Align::left, Align::right, Align::right, Align::right, Align::right, Align::left});
   flops.add({"rule", "one token", "one step", e.request.flops ? "of --flops" : "of 6 N D", "of peak", "formula, one token"});
@@ -121,7 +121,7 @@ Table fits_of_all(const Estimate& e) {
   return table;
 }
 
-void render_fits(const Estimate& e, Writer& w) {
+void render_fits(const Estimate& e, Document& w) {
   if (e.fits.empty()) return;
   const auto& request = e.request;
   if (request.device)
@@ -141,7 +141,7 @@ void render_fits(const Estimate& e, Writer& w) {
 }  // namespace
 
 std::string render_text(const Estimate& e, TextStyle style) {
-  Writer w(style);
+  Document w;
   const double devices = e.request.devices.value_or(1);
   if (e.flops) {
     w.heading("Training");
@@ -166,7 +166,7 @@ std::string render_text(const Estimate& e, TextStyle style) {
   render_rules(e, w);
   render_fits(e, w);
   for (const std::string& warning : e.warnings) w.line("warning: " + warning);
-  return w.take();
+  return w.text(style);
 }
 
 }  // namespace einc

@@ -21,6 +21,8 @@ class Table {
   explicit Table(std::vector<Align> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   size_t row_count() const { return rows_.size(); }
+  const std::vector<Align>& columns() const { return columns_; }
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
   // Lines with two spaces before them.
   std::vector<std::string> lines(int width) const;
 

@@ -346,4 +346,23 @@ class JsonRenderer {
 
 std::string render_json(const Report& report, const Graph& graph) { return JsonRenderer(report, graph).run(); }
 
+std::string render_csv(const Report& report, const Graph& graph) {
+  std::string out = "path,value\n";
+  const auto quoted = [](const std::string& text) {
+    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    std::string result = "\"";
+    for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
+    return result + "\"";
+  };
+  const auto walk = [&](const auto& self, const Json& json, const std::string& path) -> void {
+    if (json.is_structured()) {
+      for (const auto& [key, value] : json.items()) self(self, value, path.empty() ? key : path + "." + key);
+      return;
+    }
+    out += quoted(path) + "," + quoted(json.is_string() ? json.get<std::string>() : json.is_null() ? "" : json.dump()) + "\n";
+  };
+  walk(walk, Json::parse(render_json(report, graph)), "");
+  return out;
+}
+
 }  // namespace einc

@@ -9,6 +9,8 @@ namespace einc {
 
 // `graph` is the one the report was built from.
 std::string render_json(const Report& report, const Graph& graph);
+// Lines "path,value" of every number and text of the JSON report: "flops.forward.total,1234", "schedule.0.count,12".
+std::string render_csv(const Report& report, const Graph& graph);
 std::string render_json(const Estimate& estimate);
 
 }  // namespace einc

@@ -51,6 +51,7 @@ struct MemoryReport {
   Amount workspace_per_thread;           // panels of contractions: in workspace once, again for each further thread
   Amount saved_planned;                  // what the plan keeps in its arena from the forward for the backward
   std::optional<PlannedMemory> at_peak;  // rows that add up to the peak of a step: of training if there is a loss, else of inference
+  std::vector<int64_t> over_step;        // bytes held at each launch of that run, without what is nobody's
 };
 
 enum class Storage : uint8_t { view, fused, materialized };
@@ -110,9 +111,10 @@ struct Report {
   std::vector<ModuleReport> modules;  // "" first, then by path in order of appearance, prefixes before what they contain
   SixNdReport six_nd;
   MemoryReport memory;
-  Amount host_to_device;               // bytes of inputs moved for each step
-  std::vector<OpReport> ops;           // with Detail::ops: every node but scalars' constants, params, inputs and states
-  std::vector<LaunchReport> schedule;  // empty without values for all dims
+  Amount host_to_device;                // bytes of inputs moved for each step
+  std::vector<OpReport> ops;            // with Detail::ops: every node but scalars' constants, params, inputs and states
+  std::vector<LaunchReport> schedule;   // empty without values for all dims
+  std::vector<uint32_t> row_of_launch;  // by launch, in the schedule; kNoRow for those that are not among them
   std::vector<ComponentReport> components;
   std::vector<ContractionPlan> plans;
   std::optional<DeviceReport> device;

@@ -26,31 +26,46 @@ struct Times {
 
 class Schedule {
  public:
-  Schedule(const FormedGraph& formed, const Device* device) : graph_(formed.bound.graph), list_(formed.list), device_(device) {
+  Schedule(const FormedGraph& formed, const Device* device, std::vector<uint32_t>& row_of)
+      : graph_(formed.bound.graph), list_(formed.list), device_(device), row_of_(row_of) {
     const auto cache = device ? static_cast<int64_t>(device->cache_bytes) : 0;
     traffic_ = launch_traffic(formed.list, formed.plan, cache);
   }
 
   std::vector<LaunchReport> run() {
+    row_of_.assign(list_.kernels.size(), kNoRow);
     for (uint32_t i = 0; i < list_.kernels.size(); ++i)
       if (list_.kernels[i].when != LaunchWhen::unbounded) add(i);
+    for (size_t row = 0; row < result_.size(); ++row) {
+      LaunchReport& launch = result_[row];
+      launch.traffic.from_memory /= launch.count;
+      launch.traffic.to_memory /= launch.count;
+      if (device_) predict(list_.kernels[first_[row]], launch);
+    }
     share();
     return std::move(result_);
   }
 
  private:
+  using Key = std::tuple<Phase, std::string, std::string, std::string, uint32_t, uint32_t, int64_t, int64_t>;
+
   void add(uint32_t index) {
-    const GraphKernel& k = list_.kernels[index];
-    LaunchReport launch = describe(k);
+    LaunchReport launch = describe(list_.kernels[index]);
     launch.traffic = traffic_[index];
-    const auto key = std::tuple(k.kernel.get(), launch.name, launch.traffic.from_memory, launch.traffic.to_memory);
-    const auto [known, fresh] = known_.try_emplace(key, result_.size());
-    if (!fresh) {
-      ++result_[known->second].count;
+    const KernelWork& work = launch.traffic.work;
+    const auto [known, fresh] = known_.try_emplace(Key{launch.phase, launch.name, launch.kind, launch.source.file.str(), launch.source.line,
+                                                       launch.source.column, work.flops(), work.bytes_read + work.bytes_written},
+                                                   static_cast<uint32_t>(result_.size()));
+    row_of_[index] = known->second;
+    if (fresh) {
+      first_.push_back(index);
+      result_.push_back(std::move(launch));
       return;
     }
-    if (device_) predict(k, launch);
-    result_.push_back(std::move(launch));
+    LaunchReport& first = result_[known->second];
+    ++first.count;
+    first.traffic.from_memory += traffic_[index].from_memory;
+    first.traffic.to_memory += traffic_[index].to_memory;
   }
 
   // A kernel is called after the contraction in it, else after what it stores last.
@@ -69,7 +84,7 @@ class Schedule {
       launch.kind = "reduction";
     }
     const Node& node = graph_[main];
-    const std::string module = starred(node.origin.module.str());
+    const std::string module = launch.module = starred(node.origin.module.str());
     launch.name = module + (module.empty() ? "" : ": ") + (kernel.attention ? "attention" : what(node));
     if (kernel.contraction)
       for (const NodeId x : node.operands)
@@ -133,7 +148,9 @@ class Schedule {
   const KernelList& list_;
   const Device* device_;
   std::vector<LaunchTraffic> traffic_;
-  std::map<std::tuple<const Kernel*, std::string, int64_t, int64_t>, size_t> known_;
+  std::vector<uint32_t>& row_of_;
+  std::vector<uint32_t> first_;  // by row: its first launch
+  std::map<Key, uint32_t> known_;
   std::vector<LaunchReport> result_;
 };
 
@@ -164,6 +181,8 @@ std::string what(const Node& node) {
   return text + std::string(to_string(node.op));
 }
 
-std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Device* device) { return Schedule(formed, device).run(); }
+std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Device* device, std::vector<uint32_t>& row_of) {
+  return Schedule(formed, device, row_of).run();
+}
 
 }  // namespace einc

@@ -14,10 +14,12 @@ namespace einc {
 enum class LaunchBound : uint8_t { none, contraction, vector, memory, cache, launch };
 std::string_view to_string(LaunchBound bound);
 
-// Launches alike but for the loop iteration they stand in. Figures are those of one of them; `share` is what all take.
+// Launches alike but for the loop iteration they stand in. Figures are those of one of them, memory's bytes and the time the mean of
+// all (what a cache still holds differs); `share` is what all take.
 struct LaunchReport {
-  std::string name;  // of what it makes: "h.*.mlp: w_in contract +3", with three further ops
-  std::string kind;  // "attention", "contraction", "reduction", "elementwise"
+  std::string name;    // of what it makes: "h.*.mlp: w_in contract +3", with three further ops
+  std::string module;  // "h.*.mlp", of which the name begins; empty for none
+  std::string kind;    // "attention", "contraction", "reduction", "elementwise"
   SourceLocation source;
   Phase phase = Phase::forward;
   int64_t count = 1;
@@ -27,8 +29,11 @@ struct LaunchReport {
   double share = 0;  // of the step's time with a device, else of its FLOPs
 };
 
-// In the order of their first launches. What runs in the first step alone, as a rule, is not among them.
-std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Device* device);
+inline constexpr uint32_t kNoRow = UINT32_MAX;
+
+// In the order of their first launches. What runs in the first step alone, as a rule, is not among them. `row_of` gets the row of each
+// launch of the plan.
+std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Device* device, std::vector<uint32_t>& row_of);
 
 // "scores contract", "mul": the source's name for a value and the op.
 std::string what(const Node& node);

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "compiler/cost/modules.h"
+#include "compiler/report/document.h"
 #include "compiler/report/factor.h"
-#include "compiler/report/writer.h"
 
 namespace einc {
 namespace {
@@ -61,9 +61,9 @@ std::vector<std::string> summary_lines(const Report& r) {
 
 class TextRenderer {
  public:
-  TextRenderer(const Report& report, const Graph& graph, TextStyle style) : r_(report), graph_(graph), style_(style), w_(style) {}
+  TextRenderer(const Report& report, int width) : r_(report), width_(width) {}
 
-  std::string run() {
+  Document run() {
     for (const std::string& line : summary_lines(r_)) w_.line(line);
     title();
     parameters();
@@ -79,7 +79,7 @@ class TextRenderer {
     fit();
     if (any_holds_here_) w_.line("\n* holds for these dims: with others, an order of contraction or the ends of a loop may differ");
     notes();
-    return w_.take();
+    return std::move(w_);
   }
 
  private:
@@ -105,7 +105,7 @@ class TextRenderer {
     for (size_t begin = 0; begin < dims.size();) {
       const size_t end = std::min(dims.find(' ', begin), dims.size());
       const std::string word = dims.substr(begin, end - begin);
-      if (line.size() + word.size() + 1 > static_cast<size_t>(std::max(style_.width, 20)) && line.size() > 1) {
+      if (line.size() + word.size() + 1 > static_cast<size_t>(std::max(width_, 20)) && line.size() > 1) {
         w_.line(line);
         line = " ";
       }
@@ -360,10 +360,9 @@ class TextRenderer {
   }
 
   const Report& r_;
-  const Graph& graph_;
-  TextStyle style_;
+  const int width_;
   mutable bool any_holds_here_ = false;  // some formula was marked
-  Writer w_;
+  Document w_;
 };
 
 }  // namespace
@@ -374,10 +373,12 @@ std::string render_summary(const Report& report) {
   return text;
 }
 
-std::string render_text(const Report& report, const Graph& graph, TextStyle style) { return TextRenderer(report, graph, style).run(); }
+Document report_document(const Report& report, int width) { return TextRenderer(report, width).run(); }
+
+std::string render_text(const Report& report, TextStyle style) { return report_document(report, style.width).text(style); }
 
 std::string explain_memory(const Report& report, const Graph& graph, TextStyle style) {
-  Writer w(style);
+  Document w;
   w.heading("Storage of every value", "views share their base's buffer");
   Table table({Align::right, Align::left, Align::left, Align::left, Align::right, Align::left});
   table.add({"node", "value", "type", "storage", "written", "why it moves"});
@@ -391,7 +392,7 @@ std::string explain_memory(const Report& report, const Graph& graph, TextStyle s
                op.storage == Storage::view ? "" : bytes_text(op.bytes_written), op.copy_reason});
   }
   w.table(table, true);
-  return w.take();
+  return w.text(style);
 }
 
 }  // namespace einc

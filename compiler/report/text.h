@@ -14,8 +14,8 @@ struct TextStyle {
 
 // Two lines: parameters, FLOPs and peak memory of a step; its time on the report's device and what bounds it.
 std::string render_summary(const Report& report);
-// The summary and all that stands behind it. `graph` is the one the report was built from.
-std::string render_text(const Report& report, const Graph& graph, TextStyle style = {});
+// The summary and all that stands behind it.
+std::string render_text(const Report& report, TextStyle style = {});
 std::string render_text(const Estimate& estimate, TextStyle style = {});
 // --explain=memory: what is stored, what is a view, which copies are made and why.
 std::string explain_memory(const Report& report, const Graph& graph, TextStyle style = {});

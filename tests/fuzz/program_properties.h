@@ -40,7 +40,7 @@ inline void check_views(const Graph& graph, const Graph& elaborated) {
   ReportOptions options;
   options.detail = Detail::ops;
   const Report report = build_report(graph, options);
-  render_text(report, graph);
+  render_text(report);
   render_json(report, graph);
   explain_memory(report, graph);
 }

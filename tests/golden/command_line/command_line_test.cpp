@@ -76,7 +76,28 @@ TEST_CASE("numbers out of range are told shortly") {
 TEST_CASE("one answer a call") {
   const std::string file = "examples/two_layer.ein";
   check_usage({file, "--report", "--emit=graph"}, "--report and --emit=graph are two answers");
-  check_usage({file, "--report", "-o", "out.html"}, "-o out.html names what --emit=obj");
+  check_usage({file, "--report", "-o", "out.html"}, "-o out.html names what --emit=obj, --emit=cubin or --report=html");
+}
+
+TEST_CASE("a page is written whole, and never over the program") {
+  const Folder folder;
+  const std::string program = folder.write("p.ein", "input x: f32[n=3]\noutput y = x * 2\n"), page = folder.at("p.html");
+  const Ran ran = run_einc({program, "--report=html", "--device=h200", "-o", page});
+  INFO(ran.errors);
+  CHECK(ran.status == 0);
+  CHECK(ran.output.empty());
+  std::ifstream file(page, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  CHECK(text.starts_with("<!DOCTYPE html>"));
+  CHECK(text.ends_with("</html>\n"));
+  CHECK(run_einc({program, "--report=html", "--device=h200"}).output == text);
+  check_usage({program, "--report=html", "-o", program}, "-o");
+  CHECK(run_einc({program, "--report=html", "-o", folder.at("none/p.html")}).status == 4);
+  for (const char* form : {"md", "csv"}) {
+    const Ran other = run_einc({program, fmt::format("--report={}", form)});
+    CHECK(other.status == 0);
+    CHECK(holds(other.output, form == std::string("md") ? "## Parameters" : "flops.step,3"));
+  }
 }
 
 TEST_CASE("a file alone gives its summary in two lines") {

@@ -115,7 +115,7 @@ json report_of(const std::string& model, const std::string& dims, Detail detail)
 
 std::string text_of(const std::string& model, const std::string& dims) {
   const Compilation c = compiled(model, dims);
-  return render_text(built(c, dims, Detail::totals), *c.graph);
+  return render_text(built(c, dims, Detail::totals));
 }
 
 int64_t quantity_of(const json& report, const std::string& terms) { return sum_of<int64_t>(report, terms); }

@@ -99,14 +99,14 @@ TEST_CASE("the text report") {
   ReportOptions options;
   options.device = *find_device("a100-80gb");
   const Report r = report_of(g, options);
-  const std::string text = render_text(r, g, {80, Paint::off});
+  const std::string text = render_text(r, {80, Paint::off});
   INFO(text);
   for (const char* part :
        {"two_layer.ein", "167,772,160", "FLOPs of one step", "Memory", "Where the work is", "On a100-80gb", "per example"})
     CHECK_MESSAGE(text.find(part) != std::string::npos, part);
   for (const char* part : {"6 N D", "per token"}) CHECK_MESSAGE(text.find(part) == std::string::npos, part);  // its loss has no tokens
   CHECK(text.find('\x1b') == std::string::npos);
-  CHECK(render_text(r, g, {80, Paint::on}).find("\x1b[1m") != std::string::npos);
+  CHECK(render_text(r, {80, Paint::on}).find("\x1b[1m") != std::string::npos);
   CHECK(explain_memory(r, g).find("stored") != std::string::npos);
 }
 

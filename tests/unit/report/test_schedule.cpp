@@ -42,7 +42,7 @@ Report report_of(const char* program, const char* device) {
   const Json json = Json::parse(render_json(report, *c.graph));
   std::ifstream file(EINC_SOURCE_DIR "/compiler/report/report.schema.json");
   for (const std::string& problem : test::SchemaCheck(Json::parse(file))(json)) FAIL_CHECK(problem);
-  const std::string text = render_text(report, *c.graph, {100, Paint::off});
+  const std::string text = render_text(report, {100, Paint::off});
   CHECK_MESSAGE(text.find("Where the work is") != std::string::npos, text);
   return report;
 }
