@@ -26,7 +26,7 @@ struct BenchOptions {
 struct KernelTime {
   std::string symbol, label;  // the label of its first launch; a product of cuBLASLt has its matrices for a symbol
   int64_t launches = 0;
-  double seconds = 0;
+  double seconds = 0, predicted = 0;  // of all; predicted for the machine as measured
   KernelWork work;
 };
 
@@ -45,6 +45,7 @@ struct BenchResult {
   std::vector<double> steps;   // seconds of each, in the order they ran
   std::vector<double> traced;  // of all launches of a step together, of steps in which each launch was timed
   double step = 0;             // their median
+  double predicted = 0;        // by the report's model of launches, for the machine as measured
   double algorithmic = 0;      // FLOPs of a step by the report's counting rules
   KernelWork executed;         // of the kernels, as their loops count
   BenchMemory memory;
@@ -56,8 +57,6 @@ struct BenchResult {
   // FLOPs a second that contractions of the program's precision could do at best.
   double peak_flops() const { return policy == Policy::bf16 && peak.bf16_flops > 0 ? peak.bf16_flops : peak.flops; }
   double mfu() const { return algorithmic / step / peak_flops(); }
-  // The share of a kernel's time that its FLOPs and bytes would take at the peaks.
-  double share_of_bound(const KernelTime& kernel) const;
 };
 
 // Inputs are made up: reals in [0, 1), integers within every table they index.

@@ -11,10 +11,12 @@
 #include "compiler/codegen/cuda/map_gemm.h"
 #include "compiler/cost/totals.h"
 #include "compiler/driver/bench.h"
+#include "compiler/driver/machine_device.h"
 #include "compiler/driver/process_memory.h"
 #include "compiler/ir/index_range.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
+#include "compiler/report/schedule.h"
 #include "runtime/base/float_format.h"
 #include "runtime/base/random.h"
 #include "runtime/cuda/cuda_executor.h"
@@ -88,7 +90,17 @@ std::vector<double> seconds_of(const std::vector<LaunchSpan>& spans, size_t laun
 struct LaunchWork {
   std::vector<std::string> symbols;
   std::vector<KernelWork> work;
+  std::vector<double> predicted;  // seconds
 };
+
+// By the report's model of launches.
+std::vector<double> predicted_times(const FormedGraph& formed, const Device& device) {
+  std::vector<uint32_t> row_of;
+  const std::vector<LaunchReport> schedule = schedule_report(formed, &device, row_of);
+  std::vector<double> times;
+  for (const uint32_t row : row_of) times.push_back(row == kNoRow ? 0 : schedule[row].time_s.value_or(0));
+  return times;
+}
 
 std::vector<KernelTime> kernels_of(const Executable& program, const LaunchWork& launches, const std::vector<double>& seconds) {
   std::vector<KernelTime> rows;
@@ -96,10 +108,11 @@ std::vector<KernelTime> kernels_of(const Executable& program, const LaunchWork& 
   for (size_t l = 0; l < program.launches.size(); ++l) {
     if (program.launches[l].when == LaunchWhen::unbounded) continue;  // not run
     const auto [found, fresh] = row_of.emplace(launches.symbols[l], rows.size());
-    if (fresh) rows.push_back({launches.symbols[l], program.launches[l].label, 0, 0, {}});
+    if (fresh) rows.push_back({launches.symbols[l], program.launches[l].label, 0, 0, 0, {}});
     KernelTime& row = rows[found->second];
     ++row.launches;
     row.seconds += seconds[l];
+    row.predicted += launches.predicted[l];
     add(row.work, launches.work[l]);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
@@ -129,7 +142,7 @@ void time_steps(Machine& machine, ThreadPool& pool, Run run, const LaunchWork& l
     for (size_t l = 0; l < best.size(); ++l) best[l] = std::min(best[l], seconds[l]);
   }
   result.kernels = kernels_of(program, launches, best);
-  for (const KernelTime& kernel : result.kernels) add(result.executed, kernel.work);
+  for (const KernelTime& kernel : result.kernels) add(result.executed, kernel.work), result.predicted += kernel.predicted;
   for (const Launch& launch : program.launches) {
     result.labels.push_back(launch.label);
     result.launches += launch.when != LaunchWhen::unbounded;
@@ -139,16 +152,6 @@ void time_steps(Machine& machine, ThreadPool& pool, Run run, const LaunchWork& l
 double algorithmic_flops(const Graph& graph, const Bindings& dims) {
   return count_flops(graph, constant_nodes(graph)).step().evaluate(graph.dims.bind(dims).values)->to_double();
 }
-
-}  // namespace
-
-double BenchResult::share_of_bound(const KernelTime& kernel) const {
-  const auto flops = static_cast<double>(kernel.work.flops());
-  const auto bytes = static_cast<double>(kernel.work.bytes_read + kernel.work.bytes_written);
-  return std::max(flops / peak_flops(), bytes / peak.bandwidth()) / kernel.seconds;
-}
-
-namespace {
 
 void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) {
   const BenchOptions& options = result.options;
@@ -168,6 +171,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   LaunchWork launches;
   for (const Launch& launch : cpu.program().launches) launches.symbols.push_back(cpu.program().functions[launch.function]);
   for (const GraphKernel& k : cpu.lowered().list.kernels) launches.work.push_back(work_of(*k.kernel));
+  launches.predicted = predicted_times(cpu.lowered(), device_of(result.peak));
   time_steps(
       executor, *pool, [&](uint64_t step) { executor.run(0, step); }, launches, draw_ranges(graph, dims), result);
   result.memory.planned = cpu.program().memory_bytes + options.threads * cpu.program().scratch_bytes;
@@ -191,6 +195,7 @@ void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& execut
     if (sums) part.bytes_read = part.bytes_written = 0;
     if (!sums) part.bytes_read -= executable.program.buffers[between.buffer].bytes;
     add(product, std::exchange(part, {}));
+    launches.predicted[fused.product] += std::exchange(launches.predicted[l], 0);
   }
   const CudaEpilogue& epilogue = fused.gemm.epilogue;
   if (sums)
@@ -201,7 +206,10 @@ void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& execut
 // The work is its, wherever our own kernels would do it.
 void give_to_library(const CudaAttention& call, LaunchWork& launches) {
   for (const uint32_t l : call.parts)
-    if (l != call.at()) add(launches.work[call.at()], std::exchange(launches.work[l], {}));
+    if (l != call.at()) {
+      add(launches.work[call.at()], std::exchange(launches.work[l], {}));
+      launches.predicted[call.at()] += std::exchange(launches.predicted[l], 0);
+    }
   launches.symbols[call.at()] = cuda::AttentionLibrary::get()->name() + (call.parts.size() > 1 ? ", backward" : ", forward");
 }
 
@@ -234,6 +242,10 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
                                                         : executable.program.functions[executable.program.launches[l].function]);
     launches.work.push_back(work_of(*text->list.kernels[l].kernel));
   }
+  Device device;
+  device.target = DeviceTarget::cuda;
+  device.f32 = device.f64 = peak.f32_flops, device.bf16 = device.f16 = peak.bf16_flops, device.bandwidth = peak.copy;
+  launches.predicted = predicted_times(*text, device);
   for (const size_t f : executor.fused_products()) give_to_product(executable.fused[f], executable, launches);
   for (const size_t a : executor.library_attention()) give_to_library(executable.attention[a], launches);
   const auto run = [&](uint64_t step) {

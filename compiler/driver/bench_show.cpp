@@ -31,12 +31,12 @@ std::string machine_text(const CpuPeak& peak, int threads) {
   return text + "\n";
 }
 
-std::string row_text(const BenchResult& result, const KernelTime& k, double total) {
+std::string row_text(const KernelTime& k, double total) {
   const auto flops = static_cast<double>(k.work.flops()), bytes = static_cast<double>(k.work.bytes_read + k.work.bytes_written);
   if (k.seconds <= 0)
-    return fmt::format("{:<36} {:>8} {:>9} {:>6} {:>9} {:>7} {:>8}\n", k.label.substr(0, 36), k.launches, "0", "-", "-", "-", "-");
-  return fmt::format("{:<36} {:>8} {:>9.3f} {:>5.1f}% {:>9.1f} {:>7.1f} {:>7.0f}%\n", k.label.substr(0, 36), k.launches, k.seconds * 1e3,
-                     100 * k.seconds / total, flops / k.seconds * 1e-9, bytes / k.seconds * 1e-9, 100 * result.share_of_bound(k));
+    return fmt::format("{:<36} {:>8} {:>9} {:>6} {:>9} {:>7} {:>12}\n", k.label.substr(0, 36), k.launches, "0", "-", "-", "-", "-");
+  return fmt::format("{:<36} {:>8} {:>9.3f} {:>5.1f}% {:>9.1f} {:>7.1f} {:>12.3f}\n", k.label.substr(0, 36), k.launches, k.seconds * 1e3,
+                     100 * k.seconds / total, flops / k.seconds * 1e-9, bytes / k.seconds * 1e-9, k.predicted * 1e3);
 }
 
 double total_seconds(const std::vector<KernelTime>& kernels, size_t from) {
@@ -52,8 +52,8 @@ std::string bench_text(const BenchResult& r, int kernels) {
   const auto giga = [](auto x) { return static_cast<double>(x) * 1e-9; };
   std::string text = r.gpu.empty() ? machine_text(r.peak, r.options.threads) : gpu_text(r.gpu, r.peak, r.policy);
   text += fmt::format("compiled   {:.3f} s; {} launches of {} kernels\n", r.compile_seconds, r.launches, r.kernels.size());
-  text +=
-      fmt::format("step       {:.3f} ms, median of {} ({:.3f} to {:.3f})\n", r.step * 1e3, r.steps.size(), *fastest * 1e3, *slowest * 1e3);
+  text += fmt::format("step       {:.3f} ms, median of {} ({:.3f} to {:.3f}); {:.3f} predicted for these peaks\n", r.step * 1e3,
+                      r.steps.size(), *fastest * 1e3, *slowest * 1e3, r.predicted * 1e3);
   text += fmt::format(
       "work       {:.3f} GFLOP by the report's rules: {:.1f} GFLOP/s, MFU {:.1f} %; executed {:.3f} in contractions, {:.3f} in the rest\n",
       giga(r.algorithmic), r.algorithmic / r.step * 1e-9, 100 * r.mfu(), giga(r.executed.contraction),
@@ -62,10 +62,10 @@ std::string bench_text(const BenchResult& r, int kernels) {
                       r.gpu.empty() ? "process' high-water mark is" : "GPU's memory taken is", giga(r.memory.high_water),
                       giga(r.memory.before));
   const double total = total_seconds(r.kernels, 0);
-  text += fmt::format("{:<36} {:>8} {:>9} {:>6} {:>9} {:>7} {:>8}\n", "kernel (its first launch)", "launches", "ms", "share", "GFLOP/s",
-                      "GB/s", "of bound");
+  text += fmt::format("{:<36} {:>8} {:>9} {:>6} {:>9} {:>7} {:>12}\n", "kernel (its first launch)", "launches", "ms", "share", "GFLOP/s",
+                      "GB/s", "predicted ms");
   const size_t shown = std::min(r.kernels.size(), static_cast<size_t>(kernels));
-  for (size_t i = 0; i < shown; ++i) text += row_text(r, r.kernels[i], total);
+  for (size_t i = 0; i < shown; ++i) text += row_text(r.kernels[i], total);
   if (const double rest = total_seconds(r.kernels, shown); rest > 0)
     text += fmt::format("{:<36} {:>8} {:>9.3f} {:>5.1f}%\n", "others", "", rest * 1e3, 100 * rest / total);
   return text;
@@ -79,6 +79,8 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
   json["threads"] = r.options.threads;
   json["target"] = r.gpu.empty() ? "cpu" : "cuda";
   json["machine"] = {
+      {"cache_bytes_per_s", r.peak.cache > 0 ? nlohmann::ordered_json(r.peak.cache) : nlohmann::ordered_json(nullptr)},
+      {"launch_s", r.peak.launch > 0 ? nlohmann::ordered_json(r.peak.launch) : nlohmann::ordered_json(nullptr)},
       {"gpu", r.gpu.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(r.gpu)},
       {"f32_flops", r.peak.flops},
       {"bf16_flops", r.peak.bf16_flops > 0 ? nlohmann::ordered_json(r.peak.bf16_flops) : nlohmann::ordered_json(nullptr)},
@@ -88,6 +90,7 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
       {"cores", r.peak.round_trip > 0 ? nlohmann::ordered_json(distance(r.peak.round_trip)) : nlohmann::ordered_json(nullptr)}};
   json["compile_s"] = r.compile_seconds;
   json["step_s"] = r.step;
+  json["predicted_s"] = r.predicted;
   json["steps_s"] = r.steps;
   json["launches_s"] = r.traced;
   json["flops"] = {
@@ -105,7 +108,7 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
                                {"flops", k.work.flops()},
                                {"bytes_read", k.work.bytes_read},
                                {"bytes_written", k.work.bytes_written},
-                               {"share_of_bound", r.share_of_bound(k)}});
+                               {"predicted_s", k.predicted}});
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/machine_device.h"
 #include "runtime/base/regular_file.h"
 
 namespace einc {
@@ -14,6 +15,7 @@ constexpr size_t kMaxDeviceFile = size_t{16} << 20;  // bytes, as of a program
 
 std::optional<Device> choose_device(const std::string& name, std::string_view command) {
   if (const Device* known = find_device(name)) return *known;
+  if (name == "here") return measured_here();
   if (const RegularFile opened(name); opened.is_open()) {
     const std::optional<std::string> text = opened.read_start(kMaxDeviceFile);
     const DeviceFile file = read_device_file(text.value_or(""), name);

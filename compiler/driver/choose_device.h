@@ -1,4 +1,5 @@
-// What --device means: a machine of the table, or the first one that a JSON file describes. Reports carry the warnings about it.
+// What --device means: a machine of the table, `here` for this one as it was measured, or the first one that a JSON file describes. Reports
+// carry the warnings about it.
 #pragma once
 #include <optional>
 #include <string>

@@ -76,7 +76,7 @@ void add_options(CLI::App& app, CompileRequest& r) {
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
   app.add_option(
       "--device", r.device,
-      "machine to plan for and to state times and memory of: a name of --list-devices, or a JSON file (\"target\": \"cuda\" for GPUs)");
+      "machine to plan for and to state times and memory of: a name of --list-devices, `here` for this one as measured, or a JSON file (\"target\": \"cuda\" for GPUs)");
   app.add_option("--devices", r.devices, "how many devices train")->check(whole_number(1, kMaxCount));
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));

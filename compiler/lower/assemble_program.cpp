@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "compiler/ir/init_arguments.h"
+#include "compiler/lower/kernel_work.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -102,28 +103,13 @@ class Assembler {
     for (const Parts& parts : k.parts) launch.buffers[parts.buffer] = buffer_of(parts, k.kernel->buffers[parts.buffer]);
     for (NodeId id : k.streams) launch.streams.push_back(graph_[id].as<RandomAttr>().stream.str());
     for (NodeId id : k.sites) launch.sites.push_back(site(id));
-    launch.work = visits(*k.kernel);
+    launch.work = elements_visited(*k.kernel);
     const Origin& origin = graph_[k.group.members.back()].origin;
     launch.label = launch_label(graph_[k.group.members.back()]);
     const SourceLocation& at = origin.location;
     if (at.line > 0) launch.location = fmt::format("{}:{}:{}", at.file.str(), at.line, at.column);
     choose_(k, program_, launch);
     program_.launches.push_back(std::move(launch));
-  }
-
-  // Elements that the stages visit together.
-  static int64_t visits(const Kernel& kernel) {
-    int64_t points = 1, sum = 0;
-    if (kernel.attention)
-      for (const LoopAxis& axis : kernel.axes) sum = std::max<int64_t>(sum, 1) * axis.extent;
-    for (AxisId a : kernel.outer) points *= kernel.extent(a);
-    if (kernel.sequence) points *= kernel.extent(*kernel.sequence);
-    for (const Stage& stage : kernel.stages) {
-      int64_t n = points;
-      for (AxisId a : stage.axes) n *= kernel.extent(a);
-      sum += n;
-    }
-    return sum;
   }
 
   SiteInfo site(NodeId id) const {

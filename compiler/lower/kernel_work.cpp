@@ -80,4 +80,18 @@ KernelCount count_kernel(const Kernel& kernel) {
 
 KernelWork work_of(const Kernel& kernel) { return count_kernel(kernel).work; }
 
+int64_t elements_visited(const Kernel& kernel) {
+  int64_t points = 1, sum = 0;
+  if (kernel.attention)
+    for (const LoopAxis& axis : kernel.axes) sum = std::max<int64_t>(sum, 1) * axis.extent;
+  for (AxisId a : kernel.outer) points *= kernel.extent(a);
+  if (kernel.sequence) points *= kernel.extent(*kernel.sequence);
+  for (const Stage& stage : kernel.stages) {
+    int64_t n = points;
+    for (AxisId a : stage.axes) n *= kernel.extent(a);
+    sum += n;
+  }
+  return sum;
+}
+
 }  // namespace einc

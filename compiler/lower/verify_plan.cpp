@@ -55,7 +55,8 @@ class PlanVerifier {
 
   void find(MemoryOwners::Owner owner, int64_t offset, int64_t bytes, const std::string& reader) {
     const auto other = memory_.stranger(offset, offset + bytes, owner);
-    if (other) fail(fmt::format("{} reads {}, in whose place lies {}", reader, name(owner), other->owner ? name(*other->owner) : "nothing"));
+    if (other)
+      fail(fmt::format("{} reads {}, in whose place lies {}", reader, name(owner), other->owner ? name(*other->owner) : "nothing"));
   }
   void read(NodeId id, const std::string& reader) {
     const BufferPlan::Buffer& place = place_of(id);
@@ -83,7 +84,8 @@ class PlanVerifier {
     const auto base = base_of_.find(id.index);
     // The first launch that goes on with a value finds that where it goes on.
     if (base != base_of_.end() && !made_[id.index]) {
-      if (plan_.holder(base->second) != plan_.holder(id)) fail(fmt::format("{} goes on with {} elsewhere", reader, name(base->second.index)));
+      if (plan_.holder(base->second) != plan_.holder(id))
+        fail(fmt::format("{} goes on with {} elsewhere", reader, name(base->second.index)));
       read(base->second, reader);
     }
     made_[id.index] = true;

@@ -125,8 +125,10 @@ class Schedule {
     const bool shared_units = device_->target == DeviceTarget::cpu;
     const double compute = shared_units ? t.contraction + t.vector : std::max(t.contraction, t.vector);
     const double longest = std::max({compute, t.memory, t.cache});
-    launch.time_s = longest + device_->launch_s;
-    launch.bound = longest < device_->launch_s ? LaunchBound::launch
+    // One thread does a small one at once, and wakes no other.
+    const double start = shared_units && elements_visited(*k.kernel) < kSmallLaunch ? 0 : device_->launch_s;
+    launch.time_s = longest + start;
+    launch.bound = longest < start             ? LaunchBound::launch
                    : longest == 0              ? LaunchBound::none
                    : compute < longest         ? (t.memory == longest ? LaunchBound::memory : LaunchBound::cache)
                    : t.contraction >= t.vector ? LaunchBound::contraction

@@ -1,6 +1,9 @@
-// Bytes through memory with streaming stores, which take no reading of the lines they fill.
+// Bytes through memory with streaming stores, which take no reading of the lines they fill; bytes through the last cache; a launch.
 #include <immintrin.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -22,6 +25,10 @@ __attribute__((target("avx2,fma"))) void triad_past_caches(const float* b, const
   const __m256 scale = _mm256_set1_ps(3.0F);
   for (int64_t i = 0; i < count; i += 8) _mm256_stream_ps(a + i, _mm256_fmadd_ps(scale, _mm256_load_ps(c + i), _mm256_load_ps(b + i)));
   _mm_sfence();
+}
+
+__attribute__((target("avx2"))) void copy_within_caches(const float* from, float* to, int64_t count) {
+  for (int64_t i = 0; i < count; i += 8) _mm256_store_ps(to + i, _mm256_load_ps(from + i));
 }
 
 using Array = std::unique_ptr<float, decltype(&std::free)>;
@@ -56,6 +63,47 @@ double triad_rate(ThreadPool& pool) {
   return rate_of(pool, 3, [](const std::vector<Array>& m, int64_t at, int64_t count) {
     triad_past_caches(m[0].get() + at, m[1].get() + at, m[2].get() + at, count);
   });
+}
+
+// Each thread goes to and fro between two arrays of 2 MiB: more than the caches of a core hold, less than its share of the last one.
+double cache_rate(ThreadPool& pool) {
+  constexpr int64_t kCount = int64_t{2} << 18, kTurns = 64;
+  std::vector<Array> memory;
+  for (int i = 0; i < 2 * pool.size(); ++i) {
+    memory.emplace_back(static_cast<float*>(std::aligned_alloc(64, kCount * sizeof(float))), &std::free);
+    if (!memory.back()) return 0;
+    std::fill_n(memory.back().get(), kCount, 1.0F);
+  }
+  double best = 0;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    pool.run(pool.size(), [&](int, int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t)
+        for (int64_t turn = 0; turn < kTurns; ++turn) {
+          const auto first = static_cast<size_t>(2 * t + turn % 2), second = static_cast<size_t>(2 * t + 1 - turn % 2);
+          copy_within_caches(memory[first].get(), memory[second].get(), kCount);
+        }
+    });
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best, 2.0 * kTurns * kCount * sizeof(float) * pool.size() / seconds);
+  }
+  return best;
+}
+
+double launch_time(ThreadPool& pool) {
+  constexpr int kLaunches = 2000;
+  double best = 1;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) pool.run(pool.size(), [](int, int64_t, int64_t) {});
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kLaunches);
+  }
+  return best;
+}
+
+int64_t last_cache_bytes() {
+  const long third = sysconf(_SC_LEVEL3_CACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return std::max<long>(0, third > 0 ? third : second);
 }
 
 }  // namespace einc

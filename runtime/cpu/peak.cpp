@@ -116,7 +116,8 @@ double bf16_dot_rate(ThreadPool& pool) {
 }
 
 CpuPeak measure_peak(ThreadPool& pool) {
-  return {multiply_add_rate(pool), bf16_dot_rate(pool), copy_rate(pool), triad_rate(pool), core_round_trip(pool)};
+  return {multiply_add_rate(pool), bf16_dot_rate(pool), copy_rate(pool),  triad_rate(pool),
+          core_round_trip(pool),   cache_rate(pool),    launch_time(pool)};
 }
 
 }  // namespace einc

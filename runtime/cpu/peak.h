@@ -1,4 +1,5 @@
-// What this machine can do at best, measured: multiply-adds in registers, bytes through memory, a word between two cores.
+// What this machine can do at best, measured: multiply-adds in registers, bytes through memory and through the last cache, a word between
+// two cores, a launch of all threads.
 #pragma once
 #include <algorithm>
 
@@ -12,6 +13,8 @@ struct CpuPeak {
   double copy = 0;        // bytes a second that leave the caches, read and written ones together: a[i] = b[i],
   double triad = 0;       // and a[i] = b[i] + s * c[i]; both with streaming stores
   double round_trip = 0;  // seconds from one core to another and back; 0 with one thread
+  double cache = 0;       // bytes a second between arrays that the last cache holds and the one before does not, as for `copy`
+  double launch = 0;      // seconds of a run of the pool that does nothing
 
   double bandwidth() const { return std::max(copy, triad); }
 };
@@ -27,5 +30,10 @@ double bf16_dot_rate(ThreadPool& pool);
 double copy_rate(ThreadPool& pool);
 double triad_rate(ThreadPool& pool);
 double core_round_trip(ThreadPool& pool);
+double cache_rate(ThreadPool& pool);
+double launch_time(ThreadPool& pool);
+
+// Of the last cache, as the system says; 0: it does not.
+int64_t last_cache_bytes();
 
 }  // namespace einc

@@ -14,11 +14,6 @@
 #include "runtime/executor/initialize.h"
 
 namespace einc {
-namespace {
-
-constexpr int64_t kSmallLaunch = 8192;  // elements visited: not worth a second thread
-
-}  // namespace
 
 // A hostile program's sizes need not fit 64 bits together; then one of them alone is more than any machine has.
 int64_t memory_of(const Executable& program, Sources sources, int threads) {

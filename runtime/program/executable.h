@@ -62,6 +62,8 @@ enum class LaunchWhen : uint8_t {
   checked,    // when all numbers that were made before are as they must be
 };
 
+inline constexpr int64_t kSmallLaunch = 8192;  // elements that are not worth a second thread
+
 struct Launch {
   LaunchWhen when = LaunchWhen::always;
   uint32_t function = 0;          // index into Executable::functions
@@ -69,7 +71,7 @@ struct Launch {
   std::vector<std::string> streams;
   std::vector<SiteInfo> sites;
   int64_t domain = 1;    // points that threads divide
-  int64_t work = 0;      // elements visited, to tell small launches
+  int64_t work = 0;      // elements visited: below kSmallLaunch, one thread does them
   std::string label;     // for people: "h.0.attn softmax"
   std::string location;  // of that: "model.ein:12:8"; empty: unknown
 };

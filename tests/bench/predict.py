@@ -1,65 +1,53 @@
 """The report's time beside a measured step: scripts/bench predict [--threads=N]. A measurement, not a test.
 
-Each program is timed by `einc bench` in a process of its own, which also measures the machine's peaks; the report then predicts the step for
-a device file of just these peaks, so that what differs is the model and not the machine. The cache and the cost of a launch are those of the
-device row given. A ratio above 1: the step takes longer than predicted. By kind: what launches of that kind take, measured and predicted."""
+`einc bench` times the step, measures the machine and predicts the step for just that machine, so that what differs is the model. A ratio
+above 1: the step takes longer than predicted. By kernel: the share of the time in kernels that are within 25 % of their prediction."""
 import argparse
 import json
 import math
 import pathlib
 import statistics
 import subprocess
-import tempfile
 
 ROOT = pathlib.Path(__file__).parents[2]
 EINC = ROOT / "build/release/einc"
+SMALL = ["-D", "batch=1", "-D", "seq=256"]
 CASES = [
     ("mlp.ein", [], 100),
     ("two_layer.ein", [], 20),
+    ("deep_linear.ein", [], 20),
+    ("lora.ein", [], 20),
     ("cnn.ein", [], 60),
     ("attention.ein", [], 20),
     ("shakespeare_char.ein", [], 20),
     ("shakespeare_llama.ein", [], 20),
-    ("nanogpt.ein", ["-D", "batch=1", "-D", "seq=256"], 5),
-    ("gpt2.ein", ["-D", "batch=1", "-D", "seq=256"], 5),
+    ("nanogpt.ein", SMALL, 5),
+    ("gpt2.ein", SMALL, 5),
     ("gpt2.ein", ["-D", "batch=4", "-D", "seq=256"], 3),
-    ("gpt2.ein", ["-D", "batch=1", "-D", "seq=256", "--precision", "bf16"], 5),
+    ("gpt2.ein", [*SMALL, "--precision", "bf16"], 5),
 ]
-
-
-def run(*command):
-    return json.loads(subprocess.run([str(x) for x in command], capture_output=True, text=True, check=True).stdout)
 
 
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--threads", type=int, default=2)
-    # Of the device row `cpu`: 2 cores of a Zen 5.
-    options.add_argument("--cache-bytes", type=float, default=32e6)
-    options.add_argument("--cache-bandwidth", type=float, default=230e9)
-    options.add_argument("--launch", type=float, default=1e-6)
     asked = options.parse_args()
-    print(f"{'program':<48} {'measured':>10} {'predicted':>10} {'ratio':>6}   GFLOP/s f32, GB/s")
+    print(f"{'program':<44} {'measured':>10} {'predicted':>10} {'ratio':>6} {'kernels within 25 %':>20}   GFLOP/s, GB/s, cache GB/s, us a launch")
     ratios = []
     for file, dims, steps in CASES:
-        path = ROOT / "examples" / file
-        bench = run(EINC, "bench", path, *dims, "--json", "--discard-outputs", f"--steps={steps}", f"--threads={asked.threads}")
-        machine = bench["machine"]
-        device = {"name": "here", "f32": machine["f32_flops"], "f64": machine["f32_flops"] / 2, "memory_bytes": 64e9,
-                  "bandwidth": max(machine["copy_bytes"], machine["triad_bytes"]), "cache_bytes": asked.cache_bytes,
-                  "cache_bandwidth": asked.cache_bandwidth, "launch_s": asked.launch}
-        if machine["bf16_flops"]:
-            device["bf16"] = machine["bf16_flops"]
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as row:
-            json.dump(device, row)
-            row.flush()
-            predicted = run(EINC, path, *dims, "--report=json", "--device", row.name)["device"]["step_time_s"]
-        measured = min(bench["steps_s"])
+        command = [EINC, "bench", ROOT / "examples" / file, *dims, "--json", "--discard-outputs", f"--steps={steps}", f"--threads={asked.threads}"]
+        bench = json.loads(subprocess.run([str(x) for x in command], capture_output=True, text=True, check=True).stdout)
+        machine, kernels = bench["machine"], bench["kernels"]
+        measured, predicted = min(bench["steps_s"]), bench["predicted_s"]
         ratios.append(measured / predicted)
-        print(f"{file + ' ' + ' '.join(d for d in dims if d != '-D'):<48} {1e3 * measured:>8.3f}ms {1e3 * predicted:>8.3f}ms {ratios[-1]:>6.2f}"
-              f"   {machine['f32_flops'] * 1e-9:.0f}, {device['bandwidth'] * 1e-9:.0f}; cores {machine['cores']}", flush=True)
+        near = sum(k["time_s"] for k in kernels if 0.8 <= k["time_s"] / max(k["predicted_s"], 1e-12) <= 1.25) / sum(k["time_s"] for k in kernels)
+        name = " ".join([file, *(d for d in dims if d != "-D")])
+        print(f"{name:<44} {1e3 * measured:>8.3f}ms {1e3 * predicted:>8.3f}ms {ratios[-1]:>6.2f} {near:>20.0%}   "
+              f"{machine['f32_flops'] * 1e-9:.0f}, {max(machine['copy_bytes'], machine['triad_bytes']) * 1e-9:.0f}, "
+              f"{machine['cache_bytes_per_s'] * 1e-9:.0f}, {machine['launch_s'] * 1e6:.1f}; cores {machine['cores']}", flush=True)
     print(f"median ratio {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}; "
-          f"median error {statistics.median(abs(math.log(r)) for r in ratios):.0%}")
+          f"median error {statistics.median(abs(math.log(r)) for r in ratios):.0%}; "
+          f"{sum(0.9 <= r <= 1.1 for r in ratios)} of {len(ratios)} within 10 %, {sum(2 / 3 <= r <= 1.5 for r in ratios)} within 1.5x")
 
 
 main()

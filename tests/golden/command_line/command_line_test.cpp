@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -98,6 +99,21 @@ TEST_CASE("a page is written whole, and never over the program") {
     CHECK(other.status == 0);
     CHECK(holds(other.output, form == std::string("md") ? "## Parameters" : "flops.step,3"));
   }
+}
+
+TEST_CASE("this machine as a device is measured once") {
+  const Folder folder;
+  const char* given = std::getenv("XDG_CACHE_HOME");
+  const std::string before = given ? given : "";
+  setenv("XDG_CACHE_HOME", folder.at("cache").c_str(), 1);
+  const std::vector<std::string> command{"examples/two_layer.ein", "--device=here", "--report=csv"};
+  const Ran first = run_einc(command), again = run_einc(command);
+  given ? setenv("XDG_CACHE_HOME", before.c_str(), 1) : unsetenv("XDG_CACHE_HOME");
+  INFO(first.errors);
+  CHECK(first.status == 0);
+  CHECK(holds(first.output, "device.name,here\n"));
+  CHECK(holds(first.output, "\ndevice.step_time_s,"));
+  CHECK(again.output == first.output);
 }
 
 TEST_CASE("a file alone gives its summary in two lines") {

@@ -38,7 +38,13 @@ TEST_CASE("bench: figures that follow from each other do, and FLOPs and memory a
       REQUIRE(ran.status == 0);
       const Json bench = Json::parse(ran.output);
       CHECK(bench["threads"].get<int>() == std::stoi(threads));
-      for (const char* peak : {"f32_flops", "copy_bytes", "triad_bytes"}) CHECK(bench["machine"][peak].get<double>() > 1e8);
+      for (const char* peak : {"f32_flops", "copy_bytes", "triad_bytes", "cache_bytes_per_s"})
+        CHECK(bench["machine"][peak].get<double>() > 1e8);
+      CHECK(bench["machine"]["launch_s"].get<double>() < 1e-3);
+      double predicted = 0;
+      for (const Json& kernel : bench["kernels"]) predicted += kernel["predicted_s"].get<double>();
+      CHECK(bench["predicted_s"].get<double>() == doctest::Approx(predicted));
+      CHECK(predicted > 0);
       CHECK(bench["machine"]["round_trip_s"].is_null() == (threads == "1"));
       std::vector<double> steps = bench["steps_s"];
       REQUIRE(steps.size() == 3);
@@ -72,6 +78,7 @@ TEST_CASE("bench: on a GPU, the same FLOPs and its own memory") {
   CHECK(bench["machine"]["gpu"].get<std::string>().size() > 2);
   for (const char* peak : {"f32_flops", "bf16_flops", "copy_bytes"}) CHECK(bench["machine"][peak].get<double>() > 0);
   CHECK(bench["machine"]["triad_bytes"].is_null());
+  CHECK(bench["predicted_s"].get<double>() > 0);
   const Json report = Json::parse(run_einc(with({}, {"--report=json"})).output);
   CHECK(bench["flops"]["step"].get<double>() == report["flops"]["step"].get<double>());
   int64_t executed = 0, launches = 0;
