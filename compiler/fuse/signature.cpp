@@ -17,8 +17,15 @@ size_t hash_of_work(const Node& node) {
   if (names_only(node.op)) return 0;
   return node.op == Op::random ? static_cast<size_t>(node.as<RandomAttr>().kind) : hash_of(node.attr);
 }
+
+// Draws of two streams are one kernel, which is told the stream's key when it runs. All else that a draw depends on is in its code.
+bool same_draws(RandomAttr a, const RandomAttr& b) {
+  a.stream = b.stream;
+  return a == b;
+}
+
 bool same_work(const Node& a, const Node& b) {
-  return names_only(a.op) || (a.op == Op::random ? a.as<RandomAttr>().kind == b.as<RandomAttr>().kind : a.attr == b.attr);
+  return names_only(a.op) || (a.op == Op::random ? same_draws(a.as<RandomAttr>(), b.as<RandomAttr>()) : a.attr == b.attr);
 }
 
 }  // namespace
