@@ -20,6 +20,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/report/diff.h"
 #include "compiler/report/document.h"
 #include "compiler/report/hold_formulas.h"
 #include "compiler/report/html.h"
@@ -41,7 +42,7 @@ struct CompileRequest {
   std::string report, emit, explain, precision, device, fit;
   std::string diagnostics = "text";
   ObjectRequest object{"", "host", "training"};
-  std::string arch = "sm_90";
+  std::string arch = "sm_90", other;
   std::optional<double> devices, tokens, mfu;
   bool list_devices = false, time_passes = false, quiet = false, version = false, show_passes = false, discard_outputs = false;
 };
@@ -54,6 +55,7 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->expected(0, 1)
       ->default_str("text")
       ->check(one_of({"text", "json", "md", "csv", "html"}));
+  app.add_option("--diff", r.other, "the numbers in which the report of another program, OTHER.ein, differs")->type_name("OTHER");
   app.add_option("--emit", r.emit,
                  "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor), llvm, "
                  "asm, cuda, ptx, launches (what an NVIDIA "
@@ -74,9 +76,9 @@ void add_options(CLI::App& app, CompileRequest& r) {
   add_precision(app, r.precision);
   app.add_flag("--discard-outputs", r.discard_outputs,
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
-  app.add_option(
-      "--device", r.device,
-      "machine to plan for and to state times and memory of: a name of --list-devices, `here` for this one as measured, or a JSON file (\"target\": \"cuda\" for GPUs)");
+  app.add_option("--device", r.device,
+                 "machine to plan for and to state times and memory of: a name of --list-devices, `here` for this one as measured, or a "
+                 "JSON file (\"target\": \"cuda\" for GPUs)");
   app.add_option("--devices", r.devices, "how many devices train")->check(whole_number(1, kMaxCount));
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
@@ -129,6 +131,8 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
 
 // One answer a call: what would be left out is refused.
 bool check_answers(const CompileRequest& request) {
+  if (!request.other.empty() && !(request.report.empty() && request.emit.empty() && request.explain.empty() && request.fit.empty()))
+    return fmt::print(stderr, "einc: --diff is an answer of its own: leave out --report, --emit, --explain and --fit\n"), false;
   if (!request.report.empty() && !request.emit.empty())
     return fmt::print(stderr, "einc: --report and --emit={} are two answers: ask for one of them\n", request.emit), false;
   const bool writes =
@@ -293,6 +297,23 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   return ExitStatus::done;
 }
 
+ExitStatus show_difference(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
+                           const std::optional<Device>& device) {
+  if (const std::optional<std::string> problem = unreadable(request.other))
+    return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
+  PipelineOptions unobserved = options;
+  unobserved.observe = nullptr;
+  const Compilation other = compile_file(request.other, unobserved);
+  print_diagnostics(other.sources, other.diagnostics, DiagnosticsForm::text, request.quiet ? Severity::error : Severity::warning);
+  if (!other.graph) return ExitStatus::wrong_program;
+  const auto report = make_report(request, c, options, device, Detail::totals);
+  const auto others = make_report(request, other, options, device, Detail::totals);
+  if (!report || !others) return ExitStatus::wrong_usage;
+  const TextStyle style{terminal_width(), color_for(STDOUT_FILENO) == Color::on ? Paint::on : Paint::off};
+  fmt::print("{}", compare_reports(*report, *c.graph, *others, *other.graph).text(style));
+  return ExitStatus::done;
+}
+
 PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& dims) {
   PipelineOptions options;
   options.dims = dims;
@@ -359,6 +380,7 @@ ExitStatus compile_command(Arguments arguments) {
   Compilation c = compile_file(request.file, options);
   print_diagnostics(c.sources, c.diagnostics, form, request.quiet ? Severity::error : Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
+  if (!request.other.empty()) return show_difference(request, c, options, device);
   if (!request.fit.empty() && !check_fit(request, *c.graph, device)) return ExitStatus::wrong_usage;
   NamedFiles inputs = sources_of(c), outputs;
   inputs.emplace_back("--device", find_device(request.device) ? "" : request.device);

@@ -101,6 +101,28 @@ TEST_CASE("a page is written whole, and never over the program") {
   }
 }
 
+TEST_CASE("two programs side by side") {
+  const Folder folder;
+  const std::string one = folder.write("one.ein", "dim n = 4\ninput x: f32[n d=3]\noutput y = x * 2\n"),
+                    two = folder.write("two.ein", "dim n = 4\ninput x: f32[n d=3]\noutput y = x * 2 + 1\n"),
+                    wrong = folder.write("wrong.ein", "output y = z\n");
+  const Ran ran = run_einc({one, "--diff", two, "-D", "n=8"});
+  INFO(ran.output);
+  CHECK(ran.status == 0);
+  CHECK(ran.output.starts_with("Difference  one.ein and two.ein\n"));
+  std::string line = ran.output.substr(ran.output.find("  flops.step "));
+  line.resize(line.find('\n'));
+  CHECK(line.find(" 24 ") != std::string::npos);  // 8 * 3 products
+  CHECK(line.find(" 48 ") != std::string::npos);  // and as many sums
+  CHECK(line.ends_with("2.000"));
+  CHECK(!holds(ran.output, "symbolic"));
+  CHECK(!holds(ran.output, "dims.n"));
+  CHECK(run_einc({one, "--diff", one}).output == "Difference  one.ein and one.ein\n  no number differs\n");
+  CHECK(run_einc({one, "--diff", wrong}).status == 1);
+  CHECK(run_einc({one, "--diff", folder.at("none.ein")}).status == 4);
+  check_usage({one, "--diff", two, "--report"}, "--diff is an answer of its own");
+}
+
 TEST_CASE("this machine as a device is measured once") {
   const Folder folder;
   const char* given = std::getenv("XDG_CACHE_HOME");
