@@ -1,0 +1,22 @@
+// What `einc FILE` is asked for.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/driver/emit_object.h"
+
+namespace einc {
+
+struct CompileRequest {
+  std::string file;
+  std::vector<std::string> dims, import_folders, dump_after, disable;
+  std::string report, emit, explain, precision, device, fit;
+  std::string diagnostics = "text";
+  ObjectRequest object{"", "host", "training"};
+  std::string arch = "sm_90", other;
+  std::optional<double> devices, tokens, mfu;
+  bool list_devices = false, time_passes = false, quiet = false, version = false, show_passes = false, discard_outputs = false;
+};
+
+}  // namespace einc

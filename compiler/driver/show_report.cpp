@@ -1,0 +1,119 @@
+#include "compiler/driver/show_report.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "compiler/driver/emit_native.h"
+#include "compiler/driver/open_program.h"
+#include "compiler/pipeline/cpu_program.h"
+#include "compiler/pipeline/cuda_program.h"
+#include "compiler/report/diff.h"
+#include "compiler/report/document.h"
+#include "compiler/report/hold_formulas.h"
+#include "compiler/report/html.h"
+#include "compiler/report/json.h"
+#include "runtime/data/file.h"
+
+namespace einc {
+namespace {
+
+// Whether the graph's structure (an unrolled loop) depends on a dim, so that another value needs another graph.
+bool shapes_graph(const Graph& graph, Name dim) {
+  for (const Loop& loop : graph.loops)
+    if (loop.trip_count.contains(dim)) return true;
+  return false;
+}
+
+// Without a device, or for one that is a processor: for this machine's.
+PlanStep plan_for(const CompileRequest& request, const std::optional<Device>& device) {
+  const Fusion fusion = fusion_without(request.disable);
+  if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), fusion);
+  CudaOptions cuda;
+  cuda.attention = cuda::AttentionLibrary::get();
+  cuda.fusion = fusion;
+  return plan_for_gpu(cuda);
+}
+
+FitReport fit_dim(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const Device& device) {
+  const Graph& graph = *c.graph;
+  const Name dim(request.fit);
+  const bool recompile = shapes_graph(graph, dim);
+  const PlanStep plan = plan_for(request, device);
+  auto bytes = [&](int64_t value) -> std::optional<Rational> {
+    Bindings dims = options.dims;
+    dims[dim] = value;
+    if (!recompile) return peak_training_bytes(graph, dims, plan);
+    const Compilation other = compile_again(c, options, dims);
+    return other.graph ? peak_training_bytes(*other.graph, dims, plan) : std::nullopt;
+  };
+  const int64_t limit = recompile ? 4096 : int64_t{1} << 40;
+  return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
+}
+
+}  // namespace
+
+std::optional<Report> make_report(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
+                                  const std::optional<Device>& device, Detail detail) {
+  ReportOptions report_options;
+  report_options.given = options.dims;
+  report_options.detail = detail;
+  report_options.device = device;
+  if (request.devices || request.tokens || request.mfu) {
+    if (!device || !request.tokens) {
+      fmt::print(stderr, "einc: a training time needs --tokens and --device (and may have --devices and --mfu)\n");
+      return std::nullopt;
+    }
+    report_options.training = TrainingRequest{request.devices.value_or(1), *request.tokens, request.mfu.value_or(0.5)};
+  }
+  PipelineOptions inference_options = options;
+  inference_options.roots = Roots::inference;
+  inference_options.observe = nullptr;
+  const Graph inference = run_passes(*c.elaborated, inference_options);
+  report_options.inference = &inference;
+  report_options.plan = plan_for(request, device);
+  Report report = build_report(*c.graph, report_options);
+  if (!request.report.empty())
+    hold_formulas(report, *c.graph, options.dims, [&](const Bindings& dims) { return compile_again(c, options, dims).graph; });
+  if (!request.fit.empty()) report.fit = fit_dim(request, c, options, *device);
+  return report;
+}
+
+void write_report(const CompileRequest& request, const Report& report, const Compilation& c, TextStyle style) {
+  const std::string& form = request.report;
+  if (!request.object.path.empty()) style = {};
+  std::string text;
+  if (form == "json") text = render_json(report, *c.graph) + "\n";
+  if (form == "csv") text = render_csv(report, *c.graph);
+  if (form == "md") text = report_document(report, style.width).markdown();
+  if (form == "html") {
+    std::vector<ReportSource> sources;
+    for (size_t i = 1; i <= c.sources.file_count(); ++i) {
+      const SourceFile& file = c.sources.file(static_cast<FileId>(i));
+      sources.push_back({file.name(), std::string(file.text())});
+    }
+    text = render_html(report, *c.graph, sources);
+  }
+  if (text.empty()) text = render_text(report, style);
+  if (request.object.path.empty()) return fmt::print("{}", text);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  write_file(request.object.path, std::span(&bytes, 1));
+}
+
+ExitStatus show_difference(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
+                           const std::optional<Device>& device, TextStyle style) {
+  if (const std::optional<std::string> problem = unreadable(request.other))
+    return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
+  PipelineOptions unobserved = options;
+  unobserved.observe = nullptr;
+  const Compilation other = compile_file(request.other, unobserved);
+  print_diagnostics(other.sources, other.diagnostics, DiagnosticsForm::text, request.quiet ? Severity::error : Severity::warning);
+  if (!other.graph) return ExitStatus::wrong_program;
+  const auto report = make_report(request, c, options, device, Detail::totals);
+  const auto others = make_report(request, other, options, device, Detail::totals);
+  if (!report || !others) return ExitStatus::wrong_usage;
+  fmt::print("{}", compare_reports(*report, *c.graph, *others, *other.graph).text(style));
+  return ExitStatus::done;
+}
+
+}  // namespace einc
