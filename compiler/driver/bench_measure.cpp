@@ -67,14 +67,6 @@ double median(std::vector<double> x) {
   return x[x.size() / 2];
 }
 
-void add(KernelWork& sum, const KernelWork& work) {
-  sum.contraction += work.contraction;
-  sum.elementwise += work.elementwise;
-  sum.reduction += work.reduction;
-  sum.bytes_read += work.bytes_read;
-  sum.bytes_written += work.bytes_written;
-}
-
 // Of each launch, from the first thread's start to the last one's end.
 std::vector<double> seconds_of(const std::vector<LaunchSpan>& spans, size_t launches) {
   std::vector<double> begin(launches, std::numeric_limits<double>::infinity()), end(launches, 0);
@@ -113,7 +105,7 @@ std::vector<KernelTime> kernels_of(const Executable& program, const LaunchWork& 
     ++row.launches;
     row.seconds += seconds[l];
     row.predicted += launches.predicted[l];
-    add(row.work, launches.work[l]);
+    row.work += launches.work[l];
   }
   std::stable_sort(rows.begin(), rows.end(), [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
   return rows;
@@ -142,7 +134,7 @@ void time_steps(Machine& machine, ThreadPool& pool, Run run, const LaunchWork& l
     for (size_t l = 0; l < best.size(); ++l) best[l] = std::min(best[l], seconds[l]);
   }
   result.kernels = kernels_of(program, launches, best);
-  for (const KernelTime& kernel : result.kernels) add(result.executed, kernel.work), result.predicted += kernel.predicted;
+  for (const KernelTime& kernel : result.kernels) result.executed += kernel.work, result.predicted += kernel.predicted;
   for (const Launch& launch : program.launches) {
     result.labels.push_back(launch.label);
     result.launches += launch.when != LaunchWhen::unbounded;
@@ -194,7 +186,7 @@ void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& execut
     KernelWork& part = launches.work[l];
     if (sums) part.bytes_read = part.bytes_written = 0;
     if (!sums) part.bytes_read -= executable.program.buffers[between.buffer].bytes;
-    add(product, std::exchange(part, {}));
+    product += std::exchange(part, {});
     launches.predicted[fused.product] += std::exchange(launches.predicted[l], 0);
   }
   const CudaEpilogue& epilogue = fused.gemm.epilogue;
@@ -207,7 +199,7 @@ void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& execut
 void give_to_library(const CudaAttention& call, LaunchWork& launches) {
   for (const uint32_t l : call.parts)
     if (l != call.at()) {
-      add(launches.work[call.at()], std::exchange(launches.work[l], {}));
+      launches.work[call.at()] += std::exchange(launches.work[l], {});
       launches.predicted[call.at()] += std::exchange(launches.predicted[l], 0);
     }
   launches.symbols[call.at()] = cuda::AttentionLibrary::get()->name() + (call.parts.size() > 1 ? ", backward" : ", forward");

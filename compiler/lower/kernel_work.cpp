@@ -72,6 +72,16 @@ class WorkCounter {
 
 }  // namespace
 
+KernelWork& KernelWork::operator+=(const KernelWork& more) {
+  contraction += more.contraction;
+  elementwise += more.elementwise;
+  reduction += more.reduction;
+  transcendental += more.transcendental;
+  bytes_read += more.bytes_read;
+  bytes_written += more.bytes_written;
+  return *this;
+}
+
 KernelCount count_kernel(const Kernel& kernel) {
   KernelCount count = kernel.attention ? count_attention(kernel) : WorkCounter(kernel).run();
   for (const BufferTraffic& t : count.traffic) count.work.bytes_read += t.read, count.work.bytes_written += t.written;

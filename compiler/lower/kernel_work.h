@@ -11,6 +11,7 @@ struct KernelWork {
   int64_t transcendental = 0;                               // of `elementwise`
   int64_t bytes_read = 0, bytes_written = 0;                // each buffer once; what is gathered of a table or replaced in it
   int64_t flops() const { return contraction + elementwise + reduction; }
+  KernelWork& operator+=(const KernelWork& more);
 };
 
 struct BufferTraffic {

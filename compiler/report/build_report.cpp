@@ -137,13 +137,15 @@ class ReportBuilder {
     report_.step = amount(totals.step(), orders_.step());
     report_.executed = report_.step;
     if (!step_) return;
+    KernelWork& all = report_.executed_by;
     Rational executed;
-    std::unordered_map<const Kernel*, int64_t> known;
+    std::unordered_map<const Kernel*, KernelWork> known;
     for (const GraphKernel& k : step_->formed->list.kernels) {
       if (k.when == LaunchWhen::unbounded) continue;  // in the first step alone, as a rule
-      const auto [flops, fresh] = known.try_emplace(k.kernel.get());
-      if (fresh) flops->second = work_of(*k.kernel).flops();
-      executed = executed + Rational(flops->second);
+      const auto [work, fresh] = known.try_emplace(k.kernel.get());
+      if (fresh) work->second = work_of(*k.kernel);
+      all += work->second;
+      executed = executed + Rational(work->second.flops());
     }
     report_.executed = planned(executed);
   }

@@ -115,12 +115,22 @@ class JsonRenderer {
               {"step_symbolic", symbolic(report_.step.formula)},
               {"executed", exact(report_.executed.value)},
               {"executed_symbolic", symbolic(report_.executed.formula)},
+              {"executed_by", executed_by()},
               {"per_token", exact(report_.per_token.value)},
               {"per_token_symbolic", symbolic(report_.per_token.formula)},
               {"examples", exact(report_.examples.value)},
               {"per_example", exact(report_.per_example.value)},
               {"per_example_symbolic", symbolic(report_.per_example.formula)}};
     return marked(std::move(json), report_.step);
+  }
+
+  Json executed_by() {
+    if (report_.schedule.empty()) return nullptr;
+    const KernelWork& work = report_.executed_by;
+    return {{"contraction", work.contraction},
+            {"elementwise", work.elementwise},
+            {"reduction", work.reduction},
+            {"transcendental", work.transcendental}};
   }
 
   Json modules() {

@@ -158,18 +158,29 @@ class TextRenderer {
 
   void classes() {
     w_.heading("FLOPs by kind");
-    Table table({Align::left, Align::right, Align::right, Align::right});
-    table.add({"", "forward", "backward", "optimizer"});
-    using Column = Amount FlopReport::*;
-    for (const auto& [name, column] : {std::pair<const char*, Column>{"contraction", &FlopReport::contraction},
-                                       {"elementwise", &FlopReport::elementwise},
-                                       {"  transcendental", &FlopReport::transcendental},
-                                       {"reduction", &FlopReport::reduction},
-                                       {"other", &FlopReport::other}}) {
+    const bool planned = !r_.schedule.empty();
+    std::vector<Align> columns(planned ? 5 : 4, Align::right);
+    columns[0] = Align::left;
+    Table table(std::move(columns));
+    std::vector<std::string> head{"", "forward", "backward", "optimizer"};
+    if (planned) head.emplace_back("executed");
+    table.add(std::move(head));
+    struct Row {
+      const char* name;
+      Amount FlopReport::*column;
+      std::optional<int64_t> executed;
+    };
+    const KernelWork& work = r_.executed_by;
+    for (const auto& [name, column, executed] :
+         {Row{"contraction", &FlopReport::contraction, work.contraction}, Row{"elementwise", &FlopReport::elementwise, work.elementwise},
+          Row{"  transcendental", &FlopReport::transcendental, work.transcendental},
+          Row{"reduction", &FlopReport::reduction, work.reduction}, Row{"other", &FlopReport::other, std::nullopt}}) {
       const Amount &f = r_.forward.*column, &b = r_.backward.*column, &o = r_.optimizer.*column;
       if (is_zero(f) && is_zero(b) && is_zero(o)) continue;
       auto cell = [](const Amount& a) { return is_zero(a) ? std::string("-") : digits(a); };
-      table.add({name, cell(f), cell(b), cell(o)});
+      std::vector<std::string> cells{name, cell(f), cell(b), cell(o)};
+      if (planned) cells.push_back(executed ? grouped_digits(std::to_string(*executed)) : "");
+      table.add(std::move(cells));
     }
     w_.table(table, true);
   }

@@ -73,6 +73,11 @@ TEST_CASE("launches add up") {
       if (launch.kind == "contraction" && launch.phase == Phase::forward && launch.count == 3) forward_product = true;
     }
     CHECK(Rational(flops) == *report.executed.value);
+    CHECK(report.executed_by.flops() == flops);
+    // Each product of the program is done once, whatever else fusion makes again; the loss' sum of squares may be one too.
+    const Rational products = *report.forward.contraction.value + *report.backward.contraction.value;
+    CHECK(Rational(report.executed_by.contraction) >= products);
+    CHECK(Rational(report.executed_by.contraction) <= products + Rational(2 * 32 * 256));
     CHECK(share == doctest::Approx(1));
     if (!device) continue;
     CHECK(forward_product);  // three blocks alike are one row
