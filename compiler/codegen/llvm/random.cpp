@@ -120,7 +120,9 @@ llvm::Value* emit_random_blocks(IrBuilder& b, RandomKind kind, llvm::Value* key,
   const llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.clearFastMathFlags();
   const Bits start{&b, first};
-  const Words w = words_of(b, counted(b, start >> 2, lanes / kRandomBlock), key, step);
+  // Behind other elements of a vector the first draws have negative numbers, and nobody reads them: the next block is 0 all the same.
+  const Bits block{&b, b.CreateAShr(first, 2)};
+  const Words w = words_of(b, counted(b, block, lanes / kRandomBlock), key, step);
   if (kind == RandomKind::normal) {
     const Bits one = in_turn(b, {w[0], w[0], w[2], w[2]}), other = in_turn(b, {w[1], w[1], w[3], w[3]});
     return normal(widened(b, one), widened(b, other), counted(b, start, lanes)).value;
