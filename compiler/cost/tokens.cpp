@@ -69,6 +69,7 @@ Poly examples_per_step(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (node.op != Op::input) continue;
     const Type& type = node.type;
+    // One input without that axis, as a graph's edges beside its nodes, and nothing says what an example is.
     if (type.rank() == 0 || (shared != nullptr && type.axis(0).name != shared->name)) return Poly(1);
     shared = &type.axis(0);
   }

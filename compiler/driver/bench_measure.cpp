@@ -163,7 +163,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   LaunchWork launches;
   for (const Launch& launch : cpu.program().launches) launches.symbols.push_back(cpu.program().functions[launch.function]);
   for (const GraphKernel& k : cpu.lowered().list.kernels) launches.work.push_back(work_of(*k.kernel));
-  launches.predicted = predicted_times(cpu.lowered(), device_of(result.peak));
+  launches.predicted = predicted_times(cpu.lowered(), device_of(result.peak, options.threads));
   time_steps(
       executor, *pool, [&](uint64_t step) { executor.run(0, step); }, launches, draw_ranges(graph, dims), result);
   result.memory.planned = cpu.program().memory_bytes + options.threads * cpu.program().scratch_bytes;
@@ -234,7 +234,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
                                                         : executable.program.functions[executable.program.launches[l].function]);
     launches.work.push_back(work_of(*text->list.kernels[l].kernel));
   }
-  Device device;
+  Device device;  // what was measured; the cache and the cost of a launch are not, and count as none
   device.target = DeviceTarget::cuda;
   device.f32 = device.f64 = peak.f32_flops, device.bf16 = device.f16 = peak.bf16_flops, device.bandwidth = peak.copy;
   launches.predicted = predicted_times(*text, device);

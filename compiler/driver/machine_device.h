@@ -5,8 +5,8 @@
 
 namespace einc {
 
-// What was measured, under the name "here".
-Device device_of(const CpuPeak& peak);
+// What was measured of so many threads, under the name "here".
+Device device_of(const CpuPeak& peak, int threads);
 
 // `--device=here`: all threads of this machine, measured the first time and kept in the cache folder.
 Device measured_here();

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/report/document.h"
+
 namespace einc {
 namespace {
 
@@ -23,7 +25,7 @@ struct Range {
 class Scale {
  public:
   Scale(Range values, bool may_be_logarithmic) : range_(values.empty() ? Range{0, 1} : values) {
-    logarithmic_ = may_be_logarithmic && range_.low > 0 && range_.high >= kDecades * range_.low;
+    logarithmic_ = may_be_logarithmic && range_.low > 0 && range_.high >= kWorthLogarithms * range_.low;
     if (logarithmic_) range_ = {std::log10(range_.low), std::log10(range_.high)};
     const double margin = range_.low == range_.high ? std::max(std::abs(range_.low) * 0.1, 1e-9) : 0.05 * (range_.high - range_.low);
     const bool from_zero = !logarithmic_ && range_.low >= 0 && range_.low < 0.35 * range_.high;
@@ -39,25 +41,10 @@ class Scale {
   }
 
  private:
-  static constexpr double kDecades = 100;
+  static constexpr double kWorthLogarithms = 100;  // largest over smallest: below it a linear axis shows all
   Range range_;
   bool logarithmic_ = false;
 };
-
-std::string xml_text(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '&')
-      result += "&amp;";
-    else if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else
-      result += static_cast<unsigned char>(c) < 32 ? ' ' : c;
-  }
-  return result;
-}
 
 // With as many decimals as neighbours need; thousands and millions short.
 std::string tick_text(double value, const std::vector<double>& ticks) {
@@ -127,13 +114,13 @@ class Drawing {
       const PlotKey& key = plot_.keys[k];
       add("<line x1=\"{0}\" y1=\"{1}\" x2=\"{2}\" y2=\"{1}\" stroke=\"{3}\" stroke-width=\"3\"/>\n", kLeft, y + 8, kLeft + 26,
           color(key.color));
-      add("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft + 34, y + 12, xml_text(key.text));
+      add("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft + 34, y + 12, html_text(key.text));
       y += kKeyHeight;
     }
     std::string notes;
     for (const std::string& note : plot_.notes) notes += (notes.empty() ? "" : "; ") + note;
     if (!notes.empty()) {
-      add("<text x=\"{}\" y=\"{}\" fill=\"#555\">{}</text>\n", kLeft, y + 12, xml_text(notes));
+      add("<text x=\"{}\" y=\"{}\" fill=\"#555\">{}</text>\n", kLeft, y + 12, html_text(notes));
       y += kKeyHeight;
     }
     y += 10;
@@ -158,9 +145,9 @@ class Drawing {
     }
     add("<path d=\"M{0} {1}V{2}H{3}\" fill=\"none\" stroke=\"#444\"/>\n", kLeft, top, bottom, right);
     add("<text transform=\"translate(26 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", (top + bottom) / 2,
-        xml_text(panel.label + (scale.logarithmic() ? ", logarithmic" : "")));
+        html_text(panel.label + (scale.logarithmic() ? ", logarithmic" : "")));
     if (last)
-      add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + right) / 2, bottom + 40, xml_text(plot_.x_label));
+      add("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + right) / 2, bottom + 40, html_text(plot_.x_label));
     for (const PlotLine& line : panel.lines) {
       const bool dotted = line.style == LineStyle::dotted;
       std::string path;

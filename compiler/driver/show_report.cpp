@@ -51,6 +51,19 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
   return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
 }
 
+std::string rendered(const std::string& form, const Report& report, const Compilation& c, TextStyle style) {
+  if (form == "json") return render_json(report, *c.graph) + "\n";
+  if (form == "csv") return render_csv(report, *c.graph);
+  if (form == "md") return report_document(report, style.width).markdown();
+  if (form != "html") return render_text(report, style);
+  std::vector<ReportSource> sources;  // imported and bundled files too: kernels come from their lines
+  for (size_t i = 1; i <= c.sources.file_count(); ++i) {
+    const SourceFile& file = c.sources.file(static_cast<FileId>(i));
+    sources.push_back({file.name(), std::string(file.text())});
+  }
+  return render_html(report, *c.graph, sources);
+}
+
 }  // namespace
 
 std::optional<Report> make_report(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
@@ -80,24 +93,11 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
 }
 
 void write_report(const CompileRequest& request, const Report& report, const Compilation& c, TextStyle style) {
-  const std::string& form = request.report;
-  if (!request.object.path.empty()) style = {};
-  std::string text;
-  if (form == "json") text = render_json(report, *c.graph) + "\n";
-  if (form == "csv") text = render_csv(report, *c.graph);
-  if (form == "md") text = report_document(report, style.width).markdown();
-  if (form == "html") {
-    std::vector<ReportSource> sources;
-    for (size_t i = 1; i <= c.sources.file_count(); ++i) {
-      const SourceFile& file = c.sources.file(static_cast<FileId>(i));
-      sources.push_back({file.name(), std::string(file.text())});
-    }
-    text = render_html(report, *c.graph, sources);
-  }
-  if (text.empty()) text = render_text(report, style);
-  if (request.object.path.empty()) return fmt::print("{}", text);
+  const std::string& path = request.object.path;
+  const std::string text = rendered(request.report, report, c, path.empty() ? style : TextStyle{});  // a file is no terminal
+  if (path.empty()) return fmt::print("{}", text);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  write_file(request.object.path, std::span(&bytes, 1));
+  write_file(path, std::span(&bytes, 1));
 }
 
 ExitStatus show_difference(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,

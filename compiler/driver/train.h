@@ -18,8 +18,10 @@ struct RunFacts {
   std::vector<std::pair<std::string, int64_t>> dims;
   double parameters = 0, flops = 0, tokens = 0, examples = 0;  // of a step
   bool of_tokens = false;                                      // what a reader is told: tokens, else examples
-  int64_t predicted_bytes = 0;                                 // at the peak
-  double peak_flops = 0;                                       // of this machine in the program's precision; 0: not known
+  double items() const { return of_tokens ? tokens : examples; }
+  const char* item() const { return of_tokens ? "tokens" : "examples"; }
+  int64_t predicted_bytes = 0;  // at the peak
+  double peak_flops = 0;        // of this machine in the program's precision; 0: not known
   int threads = 1;
   std::string device;  // "2 threads", "NVIDIA H200"
   uint64_t steps = 0, micro_batches = 1;

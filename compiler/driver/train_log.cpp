@@ -53,8 +53,7 @@ class JsonLog : public RunView {
     nlohmann::ordered_json line{{"kind", "step"}, {"step", interval.step}, {"loss", interval.loss}};
     for (const auto& [name, value] : interval.watched) line[name] = value;
     line["step_seconds"] = interval.seconds;
-    line[facts_.of_tokens ? "tokens_per_second" : "examples_per_second"] =
-        (facts_.of_tokens ? facts_.tokens : facts_.examples) / interval.seconds;
+    line[fmt::format("{}_per_second", facts_.item())] = facts_.items() / interval.seconds;
     if (facts_.peak_flops > 0) line["mfu"] = facts_.flops / interval.seconds / facts_.peak_flops;
     line["elapsed"] = interval.elapsed;
     write(line);

@@ -48,7 +48,7 @@ class TextView : public RunView {
     from_ = from;
     say(fmt::format("{}: {} parameters, {} and {} a step, {} of memory predicted; {} in {} on {}\n", facts.model,
                     static_cast<int64_t>(facts.parameters), with_prefix(facts.flops, "FLOP"),
-                    with_prefix(items(), items() == 1 ? "example" : item()), bytes_text(facts.predicted_bytes),
+                    with_prefix(facts.items(), facts.items() == 1 ? "example" : facts.item()), bytes_text(facts.predicted_bytes),
                     from.step == 0 ? fmt::format("{} steps", facts.steps) : fmt::format("steps {} to {}", from.step + 1, facts.steps),
                     facts.precision, facts.device));
   }
@@ -73,9 +73,7 @@ class TextView : public RunView {
     std::fwrite(text.data(), 1, text.size(), out_);
     std::fflush(out_);
   }
-  const char* item() const { return facts_.of_tokens ? "tokens" : "examples"; }
-  double items() const { return facts_.of_tokens ? facts_.tokens : facts_.examples; }
-  std::string throughput_text(double step) const { return with_prefix(items() / step, fmt::format("{}/s", item())); }
+  std::string throughput_text(double step) const { return with_prefix(facts_.items() / step, fmt::format("{}/s", facts_.item())); }
   std::string mfu_text(double step) const {
     return facts_.peak_flops > 0 ? fmt::format(", MFU {:.1f} %", 100 * facts_.flops / step / facts_.peak_flops) : "";
   }

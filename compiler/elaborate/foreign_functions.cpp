@@ -71,6 +71,7 @@ constexpr std::pair<std::string_view, std::string_view> kForeignFunctions[] = {
     {"zeros", "a number fits any shape: 0; a param begins so by `~ zeros`"},
     {"zeros_like", "a number fits any shape: 0"},
 };
+static_assert(std::is_sorted(std::begin(kForeignFunctions), std::end(kForeignFunctions)));
 
 }  // namespace
 

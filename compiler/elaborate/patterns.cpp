@@ -1,5 +1,11 @@
 // einsum, rearrange, reduce and repeat: solve the pattern, open the operands, sum and multiply, close the output.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
 #include "compiler/contraction/order.h"
+#include "compiler/elaborate/foreign_functions.h"
 #include "compiler/elaborate/pattern_call.h"
 #include "compiler/elaborate/pattern_lower.h"
 #include "compiler/elaborate/reductions.h"
@@ -10,9 +16,6 @@ namespace einc {
 namespace {
 
 static_assert(kMaxContractionOperands == static_cast<int>(kMaxEinsumOperands), "the parser's limit is the contraction's");
-
-constexpr std::string_view kReductions =
-    "there are \"sum\", \"mean\", \"max\", \"min\", \"prod\", \"var\", \"logsumexp\", \"any\" and \"all\"";
 
 // Truth values count as 0 and 1 of the other operands' dtype; sums of nothing else are i64, as those of `sum`.
 void count_truths(Builder& build, const SolvedPattern& pattern, std::vector<NodeId>& tensors) {
@@ -61,23 +64,31 @@ std::optional<Value> elaborate_rearrange(Context& context, const ast::Call& call
 }
 std::optional<Value> elaborate_repeat(Context& context, const ast::Call& call) { return elaborate_view(context, call, PatternOp::repeat); }
 
+std::string reductions_text() {
+  std::vector<std::string> quoted;
+  for (const std::string_view name : reduction_names()) quoted.push_back(fmt::format("\"{}\"", name));
+  const std::string last = std::move(quoted.back());
+  quoted.pop_back();
+  return fmt::format("there are {} and {}", fmt::join(quoted, ", "), last);
+}
+
 std::optional<Reduction> read_reduction(Context& context, const ast::Expr& expr) {
   if (expr.kind() == ast::ExprKind::invalid) return std::nullopt;
   const auto* text = expr.as<ast::String>();
   if (text == nullptr) {
     context.diagnostics()
         .report(Code::pattern_call, expr.span, "reduce", "the name of a reduction behind its pattern")
-        .hint("{}", kReductions);
+        .hint("{}", reductions_text());
     return std::nullopt;
   }
   if (const auto reduction = parse_reduction(text->value)) return reduction;
   auto report = context.diagnostics().report(Code::unknown_reduction, text->contents, text->value);
-  static const std::vector<std::string_view> names{"sum", "mean", "max", "min", "prod", "var", "logsumexp", "any", "all"};
-  // "median" is near "mean" and another thing.
-  if (const auto near = near_name(text->value, names); near && text->value != "median")
+  if (const std::string foreign = foreign_function_hint(text->value); !foreign.empty())
+    report.hint("{}", foreign);
+  else if (const auto near = near_name(text->value, reduction_names()))
     report.hint("did you mean \"{}\"?", *near);
   else
-    report.hint("{}", kReductions);
+    report.hint("{}", reductions_text());
   return std::nullopt;
 }
 

@@ -56,6 +56,12 @@ std::optional<Reduction> parse_reduction(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<std::string_view> reduction_names() {
+  std::vector<std::string_view> names;
+  for (const ReductionName& row : kReductionNames) names.push_back(row.name);
+  return names;
+}
+
 NodeId widen(Builder& build, NodeId x) {
   const DType dtype = build.type(x).dtype;
   if (!is_floating(dtype)) return convert(build, x, DType::real);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "compiler/elaborate/context.h"
 
@@ -12,6 +13,7 @@ namespace einc {
 enum class Reduction : uint8_t { sum, mean, max, min, prod, var, any, all, logsumexp };
 
 std::optional<Reduction> parse_reduction(std::string_view name);
+std::vector<std::string_view> reduction_names();
 
 // x without `axes`. any and all take what is not 0 as true.
 NodeId build_reduction(Builder& build, Reduction reduction, NodeId x, const AxisList& axes);

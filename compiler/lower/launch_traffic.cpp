@@ -29,6 +29,8 @@ struct Access {
   BufferTraffic bytes;
 };
 
+// Whole buffers, not lines: kernels go over all of what they touch, and a step has thousands of buffers but billions of lines. The distance
+// between two uses of a buffer is then one sum over the buffers last used in between.
 class CacheModel {
  public:
   CacheModel(int64_t cache_bytes, std::vector<Access> accesses, std::vector<LaunchTraffic>& launches)

@@ -26,7 +26,7 @@ bool is_amount(const Json& value) {
 void collect(const Json& json, const std::string& path, Numbers& out) {
   for (const auto& [key, value] : json.items()) {
     const std::string at = path.empty() ? key : path + "." + key;
-    if (key.ends_with("symbolic")) continue;  // formulas
+    if (key.ends_with("symbolic")) continue;  // formulas of digits alone would look like numbers
     if (key == "modules") {
       std::set<std::string> seen;  // of iterations of a loop the first speaks for all
       for (const Json& module : value)
@@ -71,7 +71,7 @@ Document compare_reports(const Report& report, const Graph& graph, const Report&
   table.add({"number", "this", "other", "other/this"});
   const auto add = [&](const std::string& path, const Json* a, const Json* b) {
     if (a && b && *a == *b) return;
-    const bool comparable = a && b && number(*a) != 0;
+    const bool comparable = a && b && number(*a) != 0;  // one program may have a module that the other lacks
     table.add({path, shown(path, a), shown(path, b), comparable ? fmt::format("{:.3f}", number(*b) / number(*a)) : "-"});
   };
   for (const auto& [path, value] : mine) add(path, &value, find(theirs, path));

@@ -128,7 +128,7 @@ std::string Document::html() const {
       out += fmt::format("<section>\n<h2>{}{}</h2>\n", html_text(heading->text),
                          heading->aside.empty() ? "" : fmt::format(" <small>{}</small>", html_text(heading->aside)));
     } else if (!open) {
-      continue;
+      continue;  // the summary, which a page shows above its figures
     } else if (const auto* line = std::get_if<Line>(&block)) {
       out += fmt::format("<p>{}</p>\n", html_text(trimmed(line->text)));
     } else {

@@ -37,18 +37,6 @@ pre span:target { background: #ffe9a8; }
 
 constexpr double kWidth = 1000;
 
-const char* phase_class(Phase phase) {
-  switch (phase) {
-    case Phase::forward:
-      return "forward";
-    case Phase::backward:
-      return "backward";
-    case Phase::optimizer:
-      return "optimizer";
-  }
-  return "";
-}
-
 class Page {
  public:
   Page(const Report& report, const Graph& graph, std::span<const ReportSource> sources) : r_(report), graph_(graph), sources_(sources) {
@@ -107,7 +95,7 @@ class Page {
 
   std::string described(const LaunchReport& l) const {
     const KernelWork& work = l.traffic.work;
-    std::string text = fmt::format("{}\n{}, {} x {}, {} of all", l.name, l.kind, l.count, phase_class(l.phase), percent(l.share));
+    std::string text = fmt::format("{}\n{}, {} x {}, {} of all", l.name, l.kind, l.count, to_string(l.phase), percent(l.share));
     text += fmt::format("\neach {} FLOPs, {}", human_count(static_cast<double>(work.flops())),
                         human_bytes(static_cast<double>(work.bytes_read + work.bytes_written)));
     if (l.time_s) text += fmt::format(", {}, bound by {}", human_seconds(*l.time_s), to_string(l.bound));
@@ -130,7 +118,7 @@ class Page {
         timed_ ? "Where the time goes" : "Where the work is, by FLOPs");
     out_ += "<p class=\"key\">";
     for (const Phase phase : {Phase::forward, Phase::backward, Phase::optimizer})
-      add("<span style=\"background:var(--{0})\"></span>{0}", phase_class(phase));
+      add("<span style=\"background:var(--{0})\"></span>{0}", to_string(phase));
     out_ += "</p>\n";
     std::map<std::string, std::vector<const LaunchReport*>> modules;
     for (const LaunchReport& l : r_.schedule)
@@ -142,6 +130,7 @@ class Page {
       weights.push_back(sum);
     }
     add("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"treemap of kernels\">\n", kWidth, kHeight);
+    // A treemap of modules, and in each box one of its kernels: a module's share can be read off, and what in it takes the time.
     const std::vector<Rectangle> boxes = treemap(weights, {0, 0, kWidth, kHeight});
     size_t m = 0;
     for (const auto& [name, launches] : modules) {
@@ -163,11 +152,11 @@ class Page {
   }
 
   void kernel(const LaunchReport& l, const Rectangle& r) {
-    if (r.width < 0.5 || r.height < 0.5) return;
+    if (r.width < 0.5 || r.height < 0.5) return;  // nobody sees it, and a large model has thousands
     const std::string own = l.module.empty() ? l.name : l.name.substr(std::min(l.name.size(), l.module.size() + 2));
     std::string shape =
         fmt::format("<g><title>{}</title><rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" stroke=\"#fff\"/>",
-                    described(l), phase_class(l.phase), r.x, r.y, r.width, r.height);
+                    described(l), to_string(l.phase), r.x, r.y, r.width, r.height);
     if (r.height > 16)
       shape += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#fff\">{}</text>", r.x + 4, r.y + 14, fitted(own, r.width));
     out_ += linked(l.source, shape + "</g>") + "\n";
@@ -228,6 +217,7 @@ class Page {
     for (const LaunchReport& l : r_.schedule) {
       const KernelWork& work = l.traffic.work;
       const auto flops = static_cast<double>(work.flops()), bytes = static_cast<double>(work.bytes_read + work.bytes_written);
+      // Of all bytes that it touches, not of memory's alone: a point's place is the kernel's own, whatever the cache holds before it.
       if (flops > 0 && bytes > 0 && *l.time_s > 0) points.push_back({&l, flops / bytes, flops / *l.time_s});
     }
     if (points.empty() || r_.device->peak_flops <= 0) return;
@@ -259,7 +249,7 @@ class Page {
       out_ += linked(p.launch->source,
                      fmt::format(
                          "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill-opacity=\"0.65\"><title>{}</title></circle>",
-                         phase_class(p.launch->phase), at_x(p.intensity), at_y(p.rate), 3 + 40 * std::sqrt(p.launch->share),
+                         to_string(p.launch->phase), at_x(p.intensity), at_y(p.rate), 3 + 40 * std::sqrt(p.launch->share),
                          described(*p.launch))) +
               "\n";
     out_ += "</svg>\n</section>\n";

@@ -108,7 +108,7 @@ struct Report {
   std::vector<TensorReport> parameters, inputs, states;
   FlopReport forward, backward, optimizer;
   Amount step, executed, per_token, examples, per_example;
-  KernelWork executed_by;             // class, and the bytes of all launches; zeros while a dim has no value
+  KernelWork executed_by;             // `executed` by class, and the bytes of all launches; zeros while a dim has no value
   std::vector<ModuleReport> modules;  // "" first, then by path in order of appearance, prefixes before what they contain
   SixNdReport six_nd;
   MemoryReport memory;

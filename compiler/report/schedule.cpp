@@ -13,9 +13,14 @@
 namespace einc {
 namespace {
 
-// Instructions of a vector unit for one element of exp, log, tanh, erf and their like, beside 1 for other ops.
-// tests/bench/predict.py compares what follows from it with measured kernels (Zen 5, AVX-512).
-constexpr double kTranscendental = 14;
+// Vector instructions for one element of exp, log, tanh, erf and their like, where other ops take one. Processors: the median of twelve
+// functions, 40 (exp) to 101 (softplus), six calls deep in one kernel, by `einc bench` on one thread of a Zen 5 with AVX-512. GPUs have
+// units for exp2, log2 and the rest in fewer steps: assumed, not measured.
+constexpr double kTranscendentalOnProcessors = 60, kTranscendentalOnGpus = 14;
+
+// Seconds of a launch so small that one thread of a processor does it at once: its arguments and the call. 47 ns a launch of deep_linear's
+// step, whose kernels do next to nothing (Zen 5).
+constexpr double kSmallLaunchSeconds = 50e-9;
 
 // Multiply-adds are two FLOPs of the sheet's peak; an elementwise op is one instruction, too.
 constexpr double kFlopsOfInstruction = 2;
@@ -53,6 +58,7 @@ class Schedule {
     LaunchReport launch = describe(list_.kernels[index]);
     launch.traffic = traffic_[index];
     const KernelWork& work = launch.traffic.work;
+    // Kernels of equal layers need not be one object (a first layer's may differ in what it reads): alike is what reads alike.
     const auto [known, fresh] = known_.try_emplace(Key{launch.phase, launch.name, launch.kind, launch.source.file.str(), launch.source.line,
                                                        launch.source.column, work.flops(), work.bytes_read + work.bytes_written},
                                                    static_cast<uint32_t>(result_.size()));
@@ -116,17 +122,17 @@ class Schedule {
     if (!matrix || !vector) return;
     Times t;
     t.contraction = static_cast<double>(work.contraction) / *matrix;
-    const double ops = static_cast<double>(work.elementwise - work.transcendental) +
-                       kTranscendental * static_cast<double>(work.transcendental) + static_cast<double>(work.reduction);
+    const bool on_processor = device_->target == DeviceTarget::cpu;
+    const double each = on_processor ? kTranscendentalOnProcessors : kTranscendentalOnGpus;
+    const double ops =
+        static_cast<double>(work.elementwise - work.transcendental + work.reduction) + each * static_cast<double>(work.transcendental);
     t.vector = kFlopsOfInstruction * ops / *vector;
     t.memory = static_cast<double>(launch.traffic.from_memory + launch.traffic.to_memory) / device_->bandwidth;
     if (device_->cache_bandwidth > 0) t.cache = static_cast<double>(work.bytes_read + work.bytes_written) / device_->cache_bandwidth;
     // A processor multiplies and does all else in the same units; a GPU has units for products.
-    const bool shared_units = device_->target == DeviceTarget::cpu;
-    const double compute = shared_units ? t.contraction + t.vector : std::max(t.contraction, t.vector);
+    const double compute = on_processor ? t.contraction + t.vector : std::max(t.contraction, t.vector);
     const double longest = std::max({compute, t.memory, t.cache});
-    // One thread does a small one at once, and wakes no other.
-    const double start = shared_units && elements_visited(*k.kernel) < kSmallLaunch ? 0 : device_->launch_s;
+    const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? kSmallLaunchSeconds : device_->launch_s;
     launch.time_s = longest + start;
     launch.bound = longest < start             ? LaunchBound::launch
                    : longest == 0              ? LaunchBound::none

@@ -26,7 +26,7 @@ std::vector<Rectangle> treemap(std::span<const double> weights, Rectangle whole)
   for (const size_t i : order) areas.push_back(weights[i] / total * whole.width * whole.height);
   for (size_t first = 0; first < areas.size();) {
     // A row along the shorter side, as long as one more makes it no worse.
-    const double side = std::min(whole.width, whole.height);
+    const double side = std::min(whole.width, whole.height);  // what is left; rows along the longer one would be slivers
     const auto row_of = [&](size_t count) { return std::span(areas).subspan(first, count); };
     size_t count = 1;
     while (first + count < areas.size() && worst_ratio(row_of(count + 1), side) <= worst_ratio(row_of(count), side)) ++count;

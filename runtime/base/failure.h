@@ -1,5 +1,5 @@
 // What can go wrong while running a program that is itself right: a bad data file, an index out of range, too little
-// memory, a number that is no longer finite. The one exception type of the runtime; the message is written for the user.
+// memory, a number that is no longer finite. What the runtime throws; the message is written for the user.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
