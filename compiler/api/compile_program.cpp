@@ -190,6 +190,7 @@ std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, cons
     const Part part = static_cast<Part>(p);
     if (!graphs.parts[part]) continue;
     CudaOptions options;
+    options.gpu = cuda::Gpu::get().shape();
     options.mode = run_mode(part);
     options.attention = cuda::AttentionLibrary::get();
     parts[part] = std::move(compile_for_cuda(*graphs.parts[part], graphs.dims, options)->executable);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/gpu_shape.h"
 
 namespace einc {
 
@@ -26,6 +27,7 @@ struct Device {
   double bandwidth = 0;                         // bytes per second
   double cache_bytes = 0, cache_bandwidth = 0;  // of the last cache; 0: unknown, and taken to hold nothing, or to be no limit
   double launch_s = 0;                          // from one kernel's end to the next one's first work
+  std::optional<GpuShape> gpu{};                // that kernels are planned for; target cuda: none is an H100's
   std::string source;                           // where the numbers come from and what else sheets print, for --list-devices
 
   // Peak of a contraction with operands of this dtype, and of elementwise work and reductions (always in f32, or f64).

@@ -207,7 +207,9 @@ void give_to_library(const CudaAttention& call, LaunchWork& launches) {
 
 void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) {
   const BenchOptions& options = result.options;
+  const cuda::Gpu& gpu = cuda::Gpu::get();
   CudaOptions cuda_options;
+  cuda_options.gpu = gpu.shape();
   cuda_options.mode = options.mode;
   cuda_options.attention = cuda::AttentionLibrary::get();
   cuda_options.fusion = options.fusion;
@@ -217,7 +219,6 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   FileCache cache(options.cached ? FileCache::default_folder() : std::filesystem::path());
   const CudaKernels kernels(executable, cache, options.threads);
   result.compile_seconds = now() - before;
-  const cuda::Gpu& gpu = cuda::Gpu::get();
   result.gpu = gpu.name();
   const cuda::GpuPeak peak = cuda::measure_peak(graph.policy == Policy::tf32 ? CudaSums::tf32 : CudaSums::f32);
   result.peak.flops = peak.f32_flops, result.peak.bf16_flops = peak.bf16_flops, result.peak.copy = peak.copy;

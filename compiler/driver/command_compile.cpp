@@ -49,7 +49,7 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option(
       "-o", r.object.path,
       "where to write what --emit=obj makes: model.o, and model.h beside it; or what --emit=cubin or --report=html, md, csv make");
-  app.add_option("--arch", r.arch, "GPU that --emit=ptx and cubin make code for: sm_80, sm_90, sm_100");
+  app.add_option("--arch", r.arch, "GPU that --emit=cuda, ptx, cubin and launches plan and make code for: " + known_archs());
   app.add_option("--cpu", r.object.cpu, "processor that --emit=obj makes code for: host, x86-64-v3, x86-64-v4 or LLVM's name of one");
   app.add_option("--mode", r.object.mode, "what --emit=obj holds: training (a step, and the forward alone) or inference")
       ->check(one_of({"training", "inference"}));
@@ -158,6 +158,12 @@ void show_native(const CompileRequest& request, const Graph& graph, const Bindin
 
 ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
   CudaOptions cuda;
+  const std::optional<GpuShape> gpu = gpu_shape_of_arch(request.arch);
+  if (!gpu) {
+    fmt::print(stderr, "einc: --arch={} is no GPU that einc makes code for; it knows {}\n", request.arch, known_archs());
+    return ExitStatus::wrong_usage;
+  }
+  cuda.gpu = *gpu;
   cuda.mode = request.object.mode == "inference" ? RunMode::inference : RunMode::training;
   cuda.attention = cuda::AttentionLibrary::get();
   cuda.fusion = fusion_without(request.disable);

@@ -157,6 +157,7 @@ RunValues run_on_cpu(const RunRequest& request, const Graph& graph, const Bindin
 
 RunValues run_on_gpu(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
   CudaOptions options;
+  options.gpu = cuda::Gpu::get().shape();
   options.mode = mode_of(request);
   options.attention = cuda::AttentionLibrary::get();
   const std::unique_ptr<CudaProgramText> program = compile_for_cuda(graph, dims, options);

@@ -167,7 +167,7 @@ class Plan {
   std::string_view kind_of(const GraphKernel& made) {
     const CudaSums products = f32_products(program_.bound, made);
     const auto [known, fresh] = kinds_.try_emplace({made.kernel.get(), products});
-    if (fresh) known->second = cuda_function(*made.kernel, products).kind;
+    if (fresh) known->second = cuda_function(*made.kernel, program_.gpu, products).kind;
     return known->second;
   }
 

@@ -30,6 +30,7 @@ PlanStep plan_for(const CompileRequest& request, const std::optional<Device>& de
   const Fusion fusion = fusion_without(request.disable);
   if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), fusion);
   CudaOptions cuda;
+  if (device->gpu) cuda.gpu = *device->gpu;
   cuda.attention = cuda::AttentionLibrary::get();
   cuda.fusion = fusion;
   return plan_for_gpu(cuda);

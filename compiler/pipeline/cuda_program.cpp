@@ -8,9 +8,9 @@ namespace einc {
 
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options) {
   Fusion fusion = options.fusion;
-  fusion.target = cuda_target(options.library_products);
+  fusion.target = cuda_target(options.gpu, options.library_products);
   fusion.limits.contractions = false;  // what a contraction reads must lie in memory
-  auto result = std::make_unique<CudaProgramText>(CudaProgramText{form_graph(graph, given, options.mode, fusion), {}});
+  auto result = std::make_unique<CudaProgramText>(CudaProgramText{form_graph(graph, given, options.mode, fusion), options.gpu, {}});
   LibraryAttention attention;
   if (options.attention) {
     attention = find_library_attention(result->list, result->roots, [&](const einc_attention_problem& problem) -> AttentionAnswer {
@@ -20,7 +20,7 @@ std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bind
     });
     place_buffers(*result, options.mode, held_by(attention, result->list));
   }
-  result->executable = make_cuda_program(result->bound, result->list, result->plan, options.library_products, attention);
+  result->executable = make_cuda_program(result->bound, result->list, result->plan, options.gpu, options.library_products, attention);
   if (debug_level() < 1) return result;
   const std::string problem = verify_launches(result->executable, result->list);
   EINC_CHECK(problem.empty(), "the launches lose a value: {}", problem);

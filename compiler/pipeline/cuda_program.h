@@ -7,6 +7,7 @@
 namespace einc {
 
 struct CudaOptions {
+  GpuShape gpu{};  // to plan for
   RunMode mode = RunMode::training;
   Fusion fusion = Fusion::on;                         // its target is set here
   int64_t library_products = 1 << 20;                 // contractions of at least so many products are for cuBLASLt
@@ -15,6 +16,7 @@ struct CudaOptions {
 
 // Throws RuntimeFailure when the dims do not bind. With the kernels and buffers that it is made of.
 struct CudaProgramText : FormedGraph {
+  GpuShape gpu;
   CudaExecutable executable;
 };
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options);

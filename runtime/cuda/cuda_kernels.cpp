@@ -12,7 +12,7 @@ CudaKernels::CudaKernels(const CudaExecutable& executable, FileCache& cache, int
   gpu.make_current();
   EINC_CHECK(executable.texts.size() == executable.program.functions.size(), "{} texts of {} functions", executable.texts.size(),
              executable.program.functions.size());
-  for (const cuda::Cubin& cubin : cuda::compile_cubins(executable.prelude, executable.texts, gpu.arch(), cache, threads)) {
+  for (const cuda::Cubin& cubin : cuda::compile_cubins(executable.prelude, executable.texts, gpu.shape().arch(), cache, threads)) {
     cuda::OwnedLibrary& library = libraries_.emplace_back();
     EINC_CUDA(cuLibraryLoadData, library.out(), cubin.code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   }

@@ -39,13 +39,15 @@ Gpu::Gpu() {
   std::array<char, 256> name{};
   EINC_CUDA(cuDeviceGetName, name.data(), static_cast<int>(name.size()), device_);
   name_ = name.data();
-  major_ = attribute(kMajor, device_);
-  minor_ = attribute(kMinor, device_);
-  if (major_ < 8)
-    throw RuntimeFailure(FailureKind::resource,
-                         fmt::format("{} is of compute capability {}.{}; einc needs 8.0 or newer", name_, major_, minor_));
-  multiprocessors_ = attribute(kMultiprocessors, device_);
-  shared_bytes_ = attribute(kSharedBytesOptIn, device_);
+  shape_ = {attribute(kMajor, device_),
+            attribute(kMinor, device_),
+            attribute(kMultiprocessors, device_),
+            attribute(kProcessorThreads, device_),
+            attribute(kProcessorSharedBytes, device_),
+            attribute(kSharedBytesOptIn, device_)};
+  if (shape_.major < kOldestGpu)
+    throw RuntimeFailure(FailureKind::resource, fmt::format("{} is of compute capability {}.{}; einc needs {}.0 or newer", name_,
+                                                            shape_.major, shape_.minor, kOldestGpu));
   size_t bytes = 0;
   EINC_CUDA(cuDeviceTotalMem_v2, &bytes, device_);
   memory_bytes_ = static_cast<int64_t>(bytes);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "runtime/base/gpu_shape.h"
 #include "runtime/cuda/driver_api.h"
 
 namespace einc::cuda {
@@ -15,9 +16,7 @@ class Gpu {
   static const Gpu& get();
 
   const std::string& name() const { return name_; }
-  std::string arch() const { return "sm_" + std::to_string(major_) + std::to_string(minor_); }
-  int multiprocessors() const { return multiprocessors_; }
-  int shared_bytes() const { return shared_bytes_; }  // that a block may take
+  const GpuShape& shape() const { return shape_; }
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t free_bytes() const;
   Device device() const { return device_; }
@@ -31,7 +30,7 @@ class Gpu {
   Device device_ = 0;
   Context context_ = nullptr;
   std::string name_;
-  int major_ = 0, minor_ = 0, multiprocessors_ = 0, shared_bytes_ = 0;
+  GpuShape shape_;
   int64_t memory_bytes_ = 0;
 };
 

@@ -19,8 +19,9 @@ using GraphExec = struct GraphExecObject*;
 using NvrtcProgram = struct NvrtcProgramObject*;
 
 inline constexpr Result kOutOfMemory = 2;
-inline constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kSharedBytesOptIn = 97;  // CUdevice_attribute
-inline constexpr int kMaxDynamicSharedBytes = 8;                                               // CUfunction_attribute
+inline constexpr int kMultiprocessors = 16, kProcessorThreads = 39, kMajor = 75, kMinor = 76, kProcessorSharedBytes = 81,
+                     kSharedBytesOptIn = 97;      // CUdevice_attribute
+inline constexpr int kMaxDynamicSharedBytes = 8;  // CUfunction_attribute
 inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTiming = 2;
 inline constexpr int kCaptureThreadLocal = 1;
 

@@ -15,7 +15,7 @@ namespace {
 bool lacks_gpu() {
   try {
     const einc::cuda::Gpu& gpu = einc::cuda::Gpu::get();
-    fmt::print("On {} ({})\n", gpu.name(), gpu.arch());
+    fmt::print("On {} ({})\n", gpu.name(), gpu.shape().arch());
     return false;
   } catch (const einc::RuntimeFailure& failure) {
     fmt::print("Skipped, for want of a GPU: {}\n", failure.what());

@@ -5,6 +5,7 @@
 
 #include "compiler/pipeline/cuda_program.h"
 #include "runtime/cuda/cuda_executor.h"
+#include "runtime/cuda/device.h"
 #include "tests/support/guarded_gpu.h"
 #include "tests/support/run_cpu.h"
 #include "tests/support/test_gpu.h"
@@ -17,6 +18,7 @@ inline std::unique_ptr<CudaProgramText> compile_for_test_gpu(const Graph& graph,
                                                              int64_t library_products = INT64_MAX) {
   use_test_gpu();
   CudaOptions cuda;
+  cuda.gpu = cuda::Gpu::get().shape();
   cuda.mode = mode;
   cuda.fusion = fusion;
   cuda.library_products = library_products;

@@ -9,7 +9,8 @@ namespace einc {
 namespace {
 
 constexpr int64_t kMostRows = 16, kFewestRows = 4;
-constexpr int64_t kSharedBytes = 96 << 10;  // so that two blocks fit a processor
+constexpr int64_t kBlocksTogether = 2;        // on a processor
+constexpr int64_t kMostTileBytes = 96 << 10;  // of a block; no more rows a block from there on
 
 int64_t align(int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
@@ -276,20 +277,20 @@ class AttentionText : ValueText {
 
 }  // namespace
 
-AttentionBlocks plan_attention_blocks(const Kernel& kernel) {
+AttentionBlocks plan_attention_blocks(const Kernel& kernel, const GpuShape& gpu) {
   const Attention& a = *kernel.attention;
   AttentionBlocks p;
   p.schedule = schedule_attention(kernel);
   const int64_t keys = kernel.extent(a.key), rows = kernel.extent(a.row);
   const int64_t row_bytes = std::max(p.schedule.tiles, 1) * keys * 4;
-  p.rows = std::min({kMostRows, rows, kSharedBytes / row_bytes});
+  const int64_t folds = std::ranges::count(a.steps, AttentionPart::fold, &AttentionStep::part);
+  const int64_t room = gpu.shared_bytes_of(kBlocksTogether) - align(folds * kMostRows * 4);
+  p.rows = std::min({kMostRows, rows, std::min(kMostTileBytes, room) / row_bytes});
   p.tiles_shared = p.rows >= std::min(kFewestRows, rows);
   if (!p.tiles_shared) p.rows = std::min(kMostRows, rows);
   p.row_blocks = (rows + p.rows - 1) / p.rows;
   for (AxisId b : a.batch) p.batches *= kernel.extent(b);
-  int64_t folds = 0;
   for (const AttentionStep& step : a.steps) {
-    if (step.part == AttentionPart::fold) ++folds;
     if (step.part != AttentionPart::gather) continue;
     p.gathers = true;
     p.sum_bytes += keys * trips(kernel, bits(step.free)) * 4;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "compiler/lower/attention.h"
+#include "runtime/base/gpu_shape.h"
 
 namespace einc {
 
@@ -22,7 +23,7 @@ struct AttentionBlocks {
   int64_t slice_bytes() const { return sum_bytes + (tiles_shared ? 0 : tile_bytes); }
 };
 
-AttentionBlocks plan_attention_blocks(const Kernel& kernel);
+AttentionBlocks plan_attention_blocks(const Kernel& kernel, const GpuShape& gpu);
 std::string attention_text(const Kernel& kernel, const AttentionBlocks& plan);
 
 }  // namespace einc

@@ -8,13 +8,16 @@ namespace einc {
 namespace {
 
 constexpr int64_t kWidest = 256;
-constexpr int64_t kMostShared = 163 << 10;         // bytes of a block on sm_80
 constexpr int64_t kWords = 144, kMostWords = 176;  // of scores and sums that a thread is to hold, and may
 
 class AttentionPlanner {
  public:
-  AttentionPlanner(const Kernel& kernel, CudaSums f32_products)
-      : kernel_(kernel), f32_products_(f32_products), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
+  AttentionPlanner(const Kernel& kernel, const GpuShape& gpu, CudaSums f32_products)
+      : kernel_(kernel),
+        most_shared_(gpu.block_shared_bytes),
+        f32_products_(f32_products),
+        a_(*kernel.attention),
+        axes_(axes_of_values(kernel)) {}
 
   std::optional<AttentionTiles> run() {
     const auto has = [&](AttentionPart part) {
@@ -147,11 +150,12 @@ class AttentionPlanner {
     for (const AttentionTiles::Product& p : t_.results) sums += kernel_.extent(p.inner) / 2;
     const int64_t lefts = 8 / bytes_of(t_.dtype);  // of a word; what a product multiplies, rounded
     const auto words = [&](int step) { return sums + static_cast<int64_t>(t_.scores.size()) * step / 2 + step / lefts; };
-    while (t_.step > 16 && (words(t_.step) > kWords || t_.shared_bytes() > kMostShared)) t_.step /= 2;
-    return words(t_.step) <= kMostWords && t_.shared_bytes() <= kMostShared;
+    while (t_.step > 16 && (words(t_.step) > kWords || t_.shared_bytes() > most_shared_)) t_.step /= 2;
+    return words(t_.step) <= kMostWords && t_.shared_bytes() <= most_shared_;
   }
 
   const Kernel& kernel_;
+  const int64_t most_shared_;  // bytes of a block
   const CudaSums f32_products_;
   const Attention& a_;
   const std::vector<uint64_t> axes_;
@@ -166,8 +170,8 @@ int64_t AttentionTiles::shared_bytes() const {
   return elements * bytes_of(dtype);
 }
 
-std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, CudaSums f32_products) {
-  return AttentionPlanner(kernel, f32_products).run();
+std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, const GpuShape& gpu, CudaSums f32_products) {
+  return AttentionPlanner(kernel, gpu, f32_products).run();
 }
 
 }  // namespace einc

@@ -25,7 +25,8 @@ constexpr int64_t kWorkspaceBytes = 32 << 20;  // what cuBLASLt wants on Hopper
 // Functions of kernels, equal ones once.
 class Maker {
  public:
-  Maker(const BoundGraph& graph, CudaExecutable& out, int64_t smallest) : graph_(graph), out_(out), smallest_(smallest) {}
+  Maker(const BoundGraph& graph, CudaExecutable& out, const GpuShape& gpu, int64_t smallest)
+      : graph_(graph), out_(out), gpu_(gpu), smallest_(smallest) {}
 
   void choose(const GraphKernel& k, Launch& launch) {
     note_orders(k, launch);
@@ -98,7 +99,7 @@ class Maker {
     if (!g.epilogue.bias || g.epilogue.bias->dtype == g.result.dtype) return;
     const auto [known, fresh] = cast_of_.try_emplace({g.columns, g.result.dtype}, static_cast<uint32_t>(functions_.size()));
     if (fresh) {
-      functions_.push_back(cuda_function(cast_kernel(g.columns, g.epilogue.bias->dtype, g.result.dtype)));
+      functions_.push_back(cuda_function(cast_kernel(g.columns, g.epilogue.bias->dtype, g.result.dtype), gpu_));
       name_function(known->second);
       out_.by_table.push_back(false);
     }
@@ -109,7 +110,7 @@ class Maker {
 
   // Of layers alike, one function.
   CudaAttention::LogSum add_log_sum(const Kernel& keys, const AttentionBackward& match) {
-    CudaFunction made = cuda_function(log_sum_kernel(keys, match));
+    CudaFunction made = cuda_function(log_sum_kernel(keys, match), gpu_);
     EINC_CHECK(made.scratch_bytes == 0, "sums of rows need memory");
     const auto [known, fresh] = log_sum_of_.try_emplace(definition(made, ""), static_cast<uint32_t>(functions_.size()));
     if (fresh) {
@@ -162,7 +163,7 @@ class Maker {
   }
 
   uint32_t function_alike(const Kernel& kernel, CudaSums products) {
-    CudaFunction function = cuda_function(kernel, products);
+    CudaFunction function = cuda_function(kernel, gpu_, products);
     const auto [known, fresh] = known_.emplace(definition(function, ""), static_cast<uint32_t>(functions_.size()));
     if (fresh) functions_.push_back(std::move(function));
     return known->second;
@@ -172,6 +173,7 @@ class Maker {
 
   const BoundGraph& graph_;
   CudaExecutable& out_;
+  const GpuShape& gpu_;
   const int64_t smallest_;  // products that a library's call is worth
   std::vector<CudaFunction> functions_;
   std::map<std::pair<const Kernel*, CudaSums>, uint32_t> function_of_;
@@ -193,23 +195,25 @@ CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
   return std::ranges::all_of(kernel.group.members, in_tf32) ? CudaSums::tf32 : CudaSums::f32;
 }
 
-KernelTarget cuda_target(int64_t library_products) {
+KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   KernelTarget target;
   target.keeps_rows = false;  // in registers
   target.divides_stores = target.pads_rows = target.compares_positions = target.overwrites_rows = true;
   target.divides_attention = target.stores_concatenated = true;
   target.column_sums = kColumnSums;
   target.library_products = library_products;
-  target.divide_rows = {.points = 264, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 2048};
-  target.divide_columns = {.points = 1 << 15, .elements = 1 << 18, .smallest_part = 64, .most_points = 1 << 17};
+  // Blocks of a row each, two on a processor; threads of a column each, an eighth of those that reside there.
+  const int64_t blocks = 2 * gpu.processors, threads = gpu.threads(8);
+  target.divide_rows = {.points = blocks, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 8 * blocks};
+  target.divide_columns = {.points = threads, .elements = 1 << 18, .smallest_part = 64, .most_points = 4 * threads};
   return target;
 }
 
-CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, int64_t library_products,
-                                 const LibraryAttention& attention) {
+CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const GpuShape& gpu,
+                                 int64_t library_products, const LibraryAttention& attention) {
   CudaExecutable out;
   out.prelude = cuda_prelude();
-  Maker maker(graph, out, library_products);
+  Maker maker(graph, out, gpu, library_products);
   out.program =
       assemble_program(graph, list, plan, [&](const GraphKernel& k, const Executable&, Launch& launch) { maker.choose(k, launch); });
   maker.finish(list, attention);

@@ -5,17 +5,18 @@
 #include "compiler/lower/buffer_plan.h"
 #include "compiler/lower/kernel_list.h"
 #include "compiler/lower/kernel_target.h"
+#include "runtime/base/gpu_shape.h"
 #include "runtime/cuda/cuda_executable.h"
 
 namespace einc {
 
 // What kernels are formed for. Contractions of at least `library_products` products are cuBLASLt's where they map to it.
-KernelTarget cuda_target(int64_t library_products = 1 << 20);
+KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products);
 
 // How a kernel multiplies what is f32: in tf32 where the policy of all that it contracts says so.
 CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel);
 
-CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan,
-                                 int64_t library_products = 1 << 20, const LibraryAttention& attention = {});
+CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const GpuShape& gpu,
+                                 int64_t library_products, const LibraryAttention& attention = {});
 
 }  // namespace einc

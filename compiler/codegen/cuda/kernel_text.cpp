@@ -66,11 +66,11 @@ CudaGrid grid_of(int64_t blocks, uint32_t x, uint32_t y) {
 
 }  // namespace
 
-CudaFunction cuda_function(const Kernel& kernel, CudaSums f32_products) {
+CudaFunction cuda_function(const Kernel& kernel, const GpuShape& gpu, CudaSums f32_products) {
   CudaFunction f;
   f.parameters = parameters_of(kernel);
   f.from_table = declarations_of(kernel);
-  if (const auto tiles = kernel.attention ? tile_attention_for_tensor_cores(kernel, f32_products) : std::nullopt) {
+  if (const auto tiles = kernel.attention ? tile_attention_for_tensor_cores(kernel, gpu, f32_products) : std::nullopt) {
     f.kind = "attention on tensor cores";
     f.threads = AttentionTiles::kThreads;
     f.grid = grid_of(tiles->blocks(), static_cast<uint32_t>(f.threads), 1);
@@ -79,7 +79,7 @@ CudaFunction cuda_function(const Kernel& kernel, CudaSums f32_products) {
     return f;
   }
   if (kernel.attention) {
-    const AttentionBlocks plan = plan_attention_blocks(kernel);
+    const AttentionBlocks plan = plan_attention_blocks(kernel, gpu);
     f.kind = "attention";
     f.threads = AttentionBlocks::kThreads;
     f.grid = grid_of(plan.blocks(), static_cast<uint32_t>(f.threads), 1);
@@ -96,7 +96,7 @@ CudaFunction cuda_function(const Kernel& kernel, CudaSums f32_products) {
     f.body = contraction_text(*tiles);
     return f;
   }
-  if (const auto scatter = plan_scatter(kernel)) {
+  if (const auto scatter = plan_scatter(kernel, gpu)) {
     f.kind = "scatter";
     f.threads = scatter->threads;
     f.grid = grid_of(scatter->blocks(), static_cast<uint32_t>(f.threads), 1);
@@ -105,7 +105,7 @@ CudaFunction cuda_function(const Kernel& kernel, CudaSums f32_products) {
   }
   const std::optional<Kernel> tiled = tile_transposes(kernel);
   const Kernel& planned = tiled ? *tiled : kernel;
-  const ThreadPlan plan = plan_threads(planned);
+  const ThreadPlan plan = plan_threads(planned, gpu);
   const bool column = plan.kind == CudaTeam::column;
   f.kind = plan.tiles.empty() ? kind_of(planned, plan) : "tiles that transpose";
   f.threads = plan.block_threads;

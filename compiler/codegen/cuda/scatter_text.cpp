@@ -8,7 +8,7 @@ namespace einc {
 namespace {
 
 constexpr int64_t kFewPositions = 32;
-constexpr int64_t kWantedBlocks = 1024;
+constexpr int64_t kBlocksOfProcessor = 8;  // small ones, which it holds at once
 constexpr int64_t kMostThreads = 1024;
 
 class ScatterText : ValueText {
@@ -84,7 +84,7 @@ class ScatterText : ValueText {
 
 }  // namespace
 
-std::optional<ScatterBlocks> plan_scatter(const Kernel& kernel) {
+std::optional<ScatterBlocks> plan_scatter(const Kernel& kernel, const GpuShape& gpu) {
   if (kernel.sequence || kernel.stages.empty() || !kernel.reductions.empty()) return std::nullopt;
   ScatterBlocks p;
   p.stage = kernel.stages.size() - 1;
@@ -115,7 +115,8 @@ std::optional<ScatterBlocks> plan_scatter(const Kernel& kernel) {
   if (p.positions < kFewPositions || p.positions > INT32_MAX / 2) return std::nullopt;
   p.threads = static_cast<int>(std::min(kMostThreads, (p.points + 31) / 32 * 32));
   p.chunks = (p.points + p.threads - 1) / p.threads;
-  p.rows = std::max<int64_t>(1, (p.table_rows * p.chunks + kWantedBlocks - 1) / kWantedBlocks);
+  const int64_t wanted = kBlocksOfProcessor * gpu.processors;
+  p.rows = std::max<int64_t>(1, (p.table_rows * p.chunks + wanted - 1) / wanted);
   return p;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compiler/lower/kernel.h"
+#include "runtime/base/gpu_shape.h"
 
 namespace einc {
 
@@ -20,7 +21,7 @@ struct ScatterBlocks {
 };
 
 // Nothing for kernels of another form, or few positions.
-std::optional<ScatterBlocks> plan_scatter(const Kernel& kernel);
+std::optional<ScatterBlocks> plan_scatter(const Kernel& kernel, const GpuShape& gpu);
 std::string scatter_text(const Kernel& kernel, const ScatterBlocks& plan);
 
 }  // namespace einc

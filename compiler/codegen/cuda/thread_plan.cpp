@@ -12,10 +12,9 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kBlock = 256, kLargestBlock = 1024;
-constexpr int64_t kManyPoints = 1 << 16;  // threads that keep a GPU busy
-constexpr int64_t kShortLoop = 16;        // elements of a stage that one thread does
-constexpr int64_t kWarpLoop = 1024;       // and that a warp does
-constexpr int kPackBytes = 16;            // of the smallest elements
+constexpr int64_t kShortLoop = 16;   // elements of a stage that one thread does
+constexpr int64_t kWarpLoop = 1024;  // and that a warp does
+constexpr int kPackBytes = 16;       // of the smallest elements
 constexpr int kWidestPack = 8;
 constexpr int64_t kSharedTile = 32 << 10;  // bytes that tiles of transposed stores take at most
 constexpr int64_t kRowRegisters = 32;      // words of a row that a thread keeps
@@ -24,7 +23,8 @@ constexpr int kWarpsOfRows = 4;            // in a block
 
 class ThreadPlanner {
  public:
-  explicit ThreadPlanner(const Kernel& kernel) : kernel_(kernel), axes_of_(axes_of_values(kernel)) {}
+  ThreadPlanner(const Kernel& kernel, const GpuShape& gpu)
+      : kernel_(kernel), processors_(gpu.processors), busy_threads_(gpu.threads(4)), axes_of_(axes_of_values(kernel)) {}
 
   ThreadPlan run() {
     weigh();
@@ -121,7 +121,7 @@ class ThreadPlanner {
     if (ordered_ || longest_ < kShortLoop) return;
     const double outer = plan_.outer.empty() ? 0 : beside(plan_.outer.back());
     if (outer > stage_beside()) {
-      if (plan_.points >= kManyPoints || kernel_.sequence) return;
+      if (plan_.points >= busy_threads_ || kernel_.sequence) return;
       plan_.kind = CudaTeam::column;
       plan_.team = longest_ >= 512 ? 32 : longest_ >= 128 ? 16 : 8;
       return;
@@ -198,7 +198,7 @@ class ThreadPlanner {
       if (plan_.outer.empty() || !sums_by_element(plan_.outer.back())) return;
       plan_.pack_axis = plan_.outer.back();
       plan_.pack = pack_along(*plan_.pack_axis);
-      while (plan_.pack > 1 && plan_.points / plan_.pack < kManyPoints / 4) plan_.pack /= 2;
+      while (plan_.pack > 1 && plan_.points / plan_.pack < busy_threads_ / 4) plan_.pack /= 2;
     } else if (plan_.kind != CudaTeam::column) {
       std::optional<AxisId> axis;
       for (const std::vector<AxisId>& axes : plan_.stages)
@@ -247,7 +247,7 @@ class ThreadPlanner {
     switch (plan_.kind) {
       case CudaTeam::thread: {
         const int64_t threads = plan_.points / packed;
-        plan_.block_threads = threads >= kManyPoints * 2 ? kBlock : threads >= 64 * 132 ? 128 : 64;
+        plan_.block_threads = threads >= busy_threads_ * 2 ? kBlock : threads >= 64 * processors_ ? 128 : 64;
         plan_.blocks = divide_up(threads, plan_.block_threads);
         return;
       }
@@ -293,6 +293,8 @@ class ThreadPlanner {
   }
 
   const Kernel& kernel_;
+  const int64_t processors_;    // of the GPU
+  const int64_t busy_threads_;  // keep it busy
   const std::vector<uint64_t> axes_of_;
   ThreadPlan plan_;
   std::map<AxisId, double> beside_;
@@ -332,6 +334,6 @@ bool packs(const Kernel& kernel, uint16_t buffer, const Subscript& index, AxisId
                      [&](const Subscript::Dynamic& d) { return d.coefficient % width == 0 && !(axes[d.value] >> axis & 1); });
 }
 
-ThreadPlan plan_threads(const Kernel& kernel) { return ThreadPlanner(kernel).run(); }
+ThreadPlan plan_threads(const Kernel& kernel, const GpuShape& gpu) { return ThreadPlanner(kernel, gpu).run(); }
 
 }  // namespace einc

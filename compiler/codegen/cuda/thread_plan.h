@@ -2,6 +2,7 @@
 #pragma once
 #include "compiler/lower/kernel.h"
 #include "compiler/lower/transposes.h"
+#include "runtime/base/gpu_shape.h"
 
 namespace einc {
 
@@ -41,7 +42,7 @@ struct ThreadPlan {
   int64_t packs_of(const Kernel& kernel, const std::vector<AxisId>& axes) const;
 };
 
-ThreadPlan plan_threads(const Kernel& kernel);
+ThreadPlan plan_threads(const Kernel& kernel, const GpuShape& gpu);
 
 // An index's distance from the start of a whole pack, where the packed axis is 0: coefficients and constant modulo `pack`.
 Affine start_in_pack(const Affine& index, AxisId axis, int pack);

@@ -69,13 +69,19 @@ TEST_CASE("cuda: attention, small floats") {
 
 namespace {
 
+CudaOptions planned_for(std::string_view arch) {
+  CudaOptions options;
+  options.gpu = gpu_shape_of_arch(arch).value();
+  return options;
+}
+
 // How the program's attention is multiplied.
-std::string kinds_of(const std::string& text, const Bindings& dims) {
+std::string kinds_of(const std::string& text, const Bindings& dims, const CudaOptions& options = {}) {
   const Graph graph = finished(compile_text(text, dims));
-  const auto program = compile_for_cuda(graph, dims, {});
+  const auto program = compile_for_cuda(graph, dims, options);
   std::string kinds;
   for (const GraphKernel& k : program->list.kernels)
-    if (k.kernel->attention) kinds += std::string(cuda_function(*k.kernel, f32_products(program->bound, k)).kind) + ";";
+    if (k.kernel->attention) kinds += std::string(cuda_function(*k.kernel, program->gpu, f32_products(program->bound, k)).kind) + ";";
   return kinds;
 }
 
@@ -94,6 +100,35 @@ TEST_CASE("cuda: attention in f32 is on tensor cores where the program asks for 
   check(program(kPlain, kCausal, "tf32"), sizes(70, 70, 256, 256), 0.004);
   for (const char* mask : kMasks) check(program(kLayouts[1], mask, "tf32"), sizes(80, 80, 16, 16), 0.004);
   check(program(kPlain, kCausal, "tf32"), sizes(33, 33, 17, 20));  // rows that are not whole 16 bytes: in f32
+}
+
+// A block of a GPU for graphics has 99 KiB, of an H100 227.
+TEST_CASE("cuda: attention of wide heads planned for GPUs with little shared memory") {
+  for (const auto& [precision, head, tolerance] : {std::tuple{"bf16", 128, 0.03}, {"tf32", 128, 0.004}, {"f32", 300, 2e-5}}) {
+    const Bindings dims = sizes(130, 130, head, head);
+    const std::string text = program(kPlain, kCausal, precision);
+    const Graph graph = finished(compile_text(text, dims), Roots::training);
+    const TensorMap inputs = inputs_of(graph, dims), params = initial_params(graph, dims, 1);
+    const InterpretResult wanted = interpret(graph, dims, inputs, params, {}, {});
+    use_test_gpu();
+    for (const char* arch : {"sm_80", "sm_89", "sm_120"}) {
+      CAPTURE(arch);
+      CAPTURE(text);
+      const CudaOptions options = planned_for(arch);
+      const CudaExecutable executable = compile_for_cuda(graph, dims, options)->executable;
+      for (const CudaCall& call : executable.calls) CHECK(call.grid.shared_bytes <= options.gpu.block_shared_bytes);
+      const CpuRun run = run_compiled(executable, inputs, params, {}, {}, false);
+      for (const auto& [name, value] : run.gradients) CHECK(difference(value, wanted.gradients.at(name), tolerance) == "");
+    }
+  }
+  // The forward and one of its gradients stay on tensor cores where a block has less.
+  const Bindings dims = sizes(130, 130, 128, 128);
+  const auto on_tensor_cores = [&](const char* arch) {
+    const std::string kinds = kinds_of(program(kPlain, kCausal, "bf16"), dims, planned_for(arch));
+    return std::ranges::count(kinds, ';') - static_cast<long>(kinds.find("attention;") != std::string::npos);
+  };
+  CHECK(on_tensor_cores("sm_90") == 3);
+  CHECK(on_tensor_cores("sm_89") == 3);
 }
 
 TEST_CASE("cuda: a block of a program in tf32") {

@@ -58,6 +58,7 @@ TEST_CASE("near names of commands, options, values, devices and dims") {
   check_usage({"run", file, "--wieghts=w.npz"}, "no option `--wieghts`; did you mean `--weights`?");
   check_usage({"train", file}, "einc: --steps is required");
   check_usage({file, "--emit=grpah"}, "did you mean `graph`?");
+  check_usage({file, "--emit=ptx", "--arch=sm_75"}, "--arch=sm_75 is no GPU that einc makes code for; it knows sm_80, sm_86");
   check_usage({file, "--emit=\x1b[31m"}, "found `\\x1b[31m`");
   check_usage({file, "--fit=bath", "--device=h200"}, "did you mean `batch`?");
   check_usage({file, "--report", "--device=H200"}, "did you mean h200");

@@ -116,6 +116,9 @@ TEST_CASE("device files") {
   CHECK(!read_device_file(R"({"name": "a", "memory_bytes": 1, "bandwidth": 1, "target": "tpu"})", "f").problems.empty());
   CHECK(find_device("h200")->target == DeviceTarget::cuda);
   CHECK(find_device("tpu-v4")->target == DeviceTarget::none);
+  CHECK(find_device("rtx4090")->vector_peak(DType::f64) == about(82.6e12 / 64, 1e-9));
+  CHECK(!find_device("rtx4090")->contraction_peak(DType::f64));
+  for (const Device& device : known_devices()) CHECK(device.gpu.has_value() == (device.target == DeviceTarget::cuda));
   const DeviceFile sparse = read_device_file(R"({"name": "h100", "bf16": 1979e12, "memory_bytes": 80e9, "bandwidth": 3.35e12})", "h.json");
   REQUIRE(sparse.warnings.size() == 1);
   CHECK(sparse.warnings[0].find("sparse") != std::string::npos);
