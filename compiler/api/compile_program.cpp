@@ -167,7 +167,8 @@ ProgramInfo program_info(const ProgramGraphs& graphs) {
   return InfoBuilder(*graphs.parts[trains ? Part::training : Part::forward], graphs.dims).run(trains);
 }
 
-std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder, Fusion fusion) {
+std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
+                                                 Scheduling scheduling) {
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
   PerPart<NativePart> parts;
@@ -176,7 +177,7 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
     if (!graphs.parts[part]) continue;
     CpuOptions options;
     options.mode = run_mode(part);
-    options.fusion = fusion;
+    options.scheduling = scheduling;
     const auto lowered = lower_graph(*graphs.parts[part], graphs.dims, options);
     code.push_back(compile_native(lowered->lowered, cache));
     parts[part] = NativePart{std::move(lowered->lowered.program), code.back().functions};

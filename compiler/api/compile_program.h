@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "compiler/fuse/form_kernels.h"
+#include "compiler/fuse/schedule_passes.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/executor/session.h"
@@ -43,7 +43,7 @@ void check_dims(const Graph& graph, const Bindings& given);
 ProgramInfo program_info(const ProgramGraphs& graphs);
 
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
-                                                 Fusion fusion = Fusion::on);
+                                                 Scheduling scheduling = Scheduling::all);
 // Throws RuntimeFailure (resource) without a GPU.
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache);
 std::shared_ptr<const ProgramRep> reference_program(const ProgramGraphs& graphs);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/fuse/form_kernels.h"
+#include "compiler/fuse/schedule_passes.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/lower/kernel_work.h"
@@ -18,7 +18,7 @@ struct BenchOptions {
   BenchTarget target = BenchTarget::cpu;
   RunMode mode = RunMode::training;
   int threads = 1, steps = 5;
-  Fusion fusion = Fusion::on;
+  Scheduling scheduling = Scheduling::all;
   bool cached = true;  // machine code compiled before may be used
 };
 

@@ -149,7 +149,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   const BenchOptions& options = result.options;
   CpuOptions cpu_options;
   cpu_options.mode = options.mode;
-  cpu_options.fusion = options.fusion;
+  cpu_options.scheduling = options.scheduling;
   if (!options.cached) cpu_options.cache.clear();
   const double before = now();
   const CpuProgram cpu(graph, dims, cpu_options);
@@ -212,7 +212,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   cuda_options.gpu = gpu.shape();
   cuda_options.mode = options.mode;
   cuda_options.attention = cuda::AttentionLibrary::get();
-  cuda_options.fusion = options.fusion;
+  cuda_options.scheduling = options.scheduling;
   const double before = now();
   const std::unique_ptr<CudaProgramText> text = compile_for_cuda(graph, dims, cuda_options);
   const CudaExecutable& executable = text->executable;

@@ -40,8 +40,9 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("--trace", r.trace, "writes when each thread worked on what, for Perfetto or chrome://tracing")->type_name("FILE");
   app.add_flag("--json", r.json, "all of it as JSON");
   std::vector<std::string> steps;
-  for (const FusionStep& s : kFusionSteps) steps.emplace_back(s.name);
-  app.add_option("--disable", r.disable, "leave out a step of forming kernels (einc --passes lists them)")->check(one_of(steps));
+  for (const SchedulePass& p : processor_passes())
+    if (p.optional) steps.emplace_back(p.name);
+  app.add_option("--disable", r.disable, "leave out a pass of the schedule (einc --passes lists them)")->check(one_of(steps));
   app.add_flag("--no-cache", r.no_cache, "compile anew, whatever was compiled before");
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
@@ -58,7 +59,7 @@ ExitStatus bench_command(Arguments arguments) {
   options.threads = r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency());
   options.steps = r.steps;
   options.cached = !r.no_cache;
-  options.fusion = fusion_without(r.disable);
+  options.scheduling.without = r.disable;
   const BenchResult result = measure(*c.graph, *dims, options);
   if (!r.trace.empty()) {
     const std::string trace = bench_trace(result);

@@ -68,9 +68,9 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
   app.add_option("--fit", r.fit, "the largest value of this dim whose training step fits the device's memory")->type_name("DIM");
   app.add_option("--diagnostics", r.diagnostics, "form of error messages: text or json")->check(one_of({"text", "json"}));
-  app.add_option("--dump-after", r.dump_after, "print the graph after a pass, on standard error")->type_name("PASS");
+  app.add_option("--dump-after", r.passes.dump_after, "print what a pass made, a graph or kernels, on standard error")->type_name("PASS");
   app.add_option("--disable", r.disable, "leave a pass out")->type_name("PASS");
-  app.add_flag("--time-passes", r.time_passes, "seconds of each pass, on standard error");
+  app.add_flag("--time-passes", r.passes.times, "seconds of each pass, on standard error");
   app.add_flag("--passes", r.show_passes, "list the passes");
   app.add_flag("--list-devices", r.list_devices, "the table of machines");
   app.add_flag("--quiet,-q", r.quiet, "no warnings");
@@ -147,7 +147,7 @@ std::string graph_text(const Graph& graph, const Bindings& given) {
 // What stands below the graph, for the processor.
 void show_native(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
   CpuOptions options;
-  options.fusion = fusion_without(request.disable);
+  options.scheduling = watched_scheduling(request.disable, request.passes);
   const auto lowered = lower_graph(graph, dims, options);
   if (request.emit == "kernels") fmt::print("{}", emit_kernels(*lowered));
   if (request.emit == "schedule") fmt::print("{}", emit_schedule(*lowered, native_processor()));
@@ -166,7 +166,7 @@ ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bi
   cuda.gpu = *gpu;
   cuda.mode = request.object.mode == "inference" ? RunMode::inference : RunMode::training;
   cuda.attention = cuda::AttentionLibrary::get();
-  cuda.fusion = fusion_without(request.disable);
+  cuda.scheduling = watched_scheduling(request.disable, request.passes);
   const auto program = compile_for_cuda(graph, dims, cuda);
   if (request.explain == "gemm") fmt::print("{}", explain_gemm(*program));
   if (request.emit == "launches") fmt::print("{}", launch_plan(*program));
@@ -217,29 +217,10 @@ PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& 
   if (request.discard_outputs) options.roots = Roots::step;
   options.disabled = request.disable;
   options.observe = [&request](std::string_view pass, const Graph& graph, double seconds) {
-    if (request.time_passes) fmt::print(stderr, "{:>10.6f} s  {:<12} {} nodes\n", seconds, pass, graph.size());
-    for (const std::string& wanted : request.dump_after)
-      if (wanted == pass) fmt::print(stderr, "# after {}\n{}", pass, print_graph(graph));
+    request.passes.show_time(pass, seconds, fmt::format("{} nodes", graph.size()));
+    if (request.passes.wants(pass)) fmt::print(stderr, "# after {}\n{}", pass, print_graph(graph));
   };
   return options;
-}
-
-bool is_fusion_step(const std::string& name) {
-  return std::any_of(std::begin(kFusionSteps), std::end(kFusionSteps), [&](const FusionStep& s) { return s.name == name; });
-}
-
-bool check_pass_names(const CompileRequest& request) {
-  auto known = [](const std::string& name, bool elaborate_too) {
-    for (const Pass& p : passes())
-      if (p.name == name) return true;
-    return elaborate_too && name == "elaborate";
-  };
-  for (const std::string& name : request.dump_after)
-    if (!known(name, true)) return fmt::print(stderr, "einc: no pass `{}` (einc --passes lists them)\n", printable(name)), false;
-  for (const std::string& name : request.disable)
-    if (!known(name, false) && !is_fusion_step(name))
-      return fmt::print(stderr, "einc: no pass `{}` (einc --passes lists them)\n", printable(name)), false;
-  return true;
 }
 
 }  // namespace
@@ -253,8 +234,7 @@ ExitStatus compile_command(Arguments arguments) {
   if (request.version) return fmt::print("einc {}\n", EINC_VERSION), ExitStatus::done;
   if (request.list_devices) return fmt::print("{}", list_devices_text()), ExitStatus::done;
   if (request.show_passes) {
-    for (const Pass& p : passes()) fmt::print("{:<12} {}\n", p.name, p.description);
-    for (const FusionStep& s : kFusionSteps) fmt::print("{:<12} {}\n", s.name, s.description);
+    fmt::print("{}", list_passes_text());
     return ExitStatus::done;
   }
   if (!check_answers(request)) return ExitStatus::wrong_usage;
@@ -263,7 +243,7 @@ ExitStatus compile_command(Arguments arguments) {
     return fmt::print(stderr, "einc: --emit=cubin needs -o: the file to write\n"), ExitStatus::wrong_usage;
   if (request.file.empty()) return fmt::print(stderr, "einc: no file given\n\n{}", app.help()), ExitStatus::wrong_usage;
   const std::optional<Bindings> dims = parse_dim_settings(request.dims);
-  if (!dims || !check_pass_names(request)) return ExitStatus::wrong_usage;
+  if (!dims || !check_pass_names(request.passes.dump_after, request.disable)) return ExitStatus::wrong_usage;
   std::optional<Device> device;
   if (!request.device.empty() && !(device = choose_device(request.device, "einc"))) return ExitStatus::wrong_usage;
   if (const std::optional<std::string> problem = unreadable(request.file))
@@ -283,7 +263,10 @@ ExitStatus compile_command(Arguments arguments) {
   if (request.emit == "obj") outputs.emplace_back("-o, whose header is", header_path(request.object));
   if (!check_outputs(outputs, inputs)) return ExitStatus::wrong_usage;
   if (request.emit == "obj") return emit_object(std::move(c), options, request.object);
-  return show(request, c, options, device);
+  const ExitStatus status = show(request, c, options, device);
+  if (request.passes.misses(processor_passes())) show_native(request, *c.graph, options.dims);
+  if (request.passes.misses(gpu_passes())) show_cuda(request, *c.graph, options.dims);
+  return status;
 }
 
 }  // namespace einc

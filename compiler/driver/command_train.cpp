@@ -271,7 +271,7 @@ void begin_with(const TrainRequest& r, const Graph& elaborated, SessionRep& sess
 // What is not finite first, found in a program of one kernel for each node: a kernel of several would name the last one.
 std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
   if (target != "reference") {
-    const auto program = native_program(graphs, FileCache::default_folder(), Fusion::off);
+    const auto program = native_program(graphs, FileCache::default_folder(), Scheduling::unfused);
     const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()));
     session.lend(*runner);
     const std::string found = runner->find_fault(failure.part, failure.fault, session.seed(), session.draws());

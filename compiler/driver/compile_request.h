@@ -5,18 +5,20 @@
 #include <vector>
 
 #include "compiler/driver/emit_object.h"
+#include "compiler/driver/pass_names.h"
 
 namespace einc {
 
 struct CompileRequest {
   std::string file;
-  std::vector<std::string> dims, import_folders, dump_after, disable;
+  std::vector<std::string> dims, import_folders, disable;
   std::string report, emit, explain, precision, device, fit;
   std::string diagnostics = "text";
   ObjectRequest object{"", "host", "training"};
   std::string arch = "sm_90", other;
   std::optional<double> devices, tokens, mfu;
-  bool list_devices = false, time_passes = false, quiet = false, version = false, show_passes = false, discard_outputs = false;
+  PassView passes;
+  bool list_devices = false, quiet = false, version = false, show_passes = false, discard_outputs = false;
 };
 
 }  // namespace einc

@@ -27,12 +27,12 @@ bool shapes_graph(const Graph& graph, Name dim) {
 
 // Without a device, or for one that is a processor: for this machine's.
 PlanStep plan_for(const CompileRequest& request, const std::optional<Device>& device) {
-  const Fusion fusion = fusion_without(request.disable);
-  if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), fusion);
+  const Scheduling scheduling = watched_scheduling(request.disable, request.passes);
+  if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), scheduling);
   CudaOptions cuda;
   if (device->gpu) cuda.gpu = *device->gpu;
   cuda.attention = cuda::AttentionLibrary::get();
-  cuda.fusion = fusion;
+  cuda.scheduling = scheduling;
   return plan_for_gpu(cuda);
 }
 

@@ -1,11 +1,7 @@
 // From a graph and values for its dims to kernels and a place for every buffer: what machine code is made from, and what
 // the report states memory by.
 #pragma once
-#include <memory>
-
-#include "compiler/fuse/form_kernels.h"
-#include "compiler/ir/interpret.h"
-#include "compiler/lower/buffer_plan.h"
+#include "compiler/fuse/schedule_passes.h"
 
 namespace einc {
 
@@ -20,11 +16,12 @@ struct FormedGraph {
   NodeId place_of(NodeId given) const { return at.empty() ? given : at[given.index]; }
 };
 
-// The graph outlives the result. Throws RuntimeFailure when the dims do not bind; sizes fit (largest_fits).
-FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, Fusion fusion = Fusion::on);
+// Runs the target's passes. The graph outlives the result. Throws RuntimeFailure when the dims do not bind; sizes fit (sizes_fit).
+FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options = Scheduling::all,
+                       const ScheduleTarget& target = processor_target());
 
-// Plans the places of a formed graph's buffers, anew where `held` has changed. At debug level 1 the plan is verified.
-void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValue>& held = {});
+// Plans the places of a formed graph's buffers anew, where `held` has changed.
+void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValue>& held);
 
 // Whether every value's bytes stay below 2^60 for these dims, so that sums of them are exact.
 bool sizes_fit(const Graph& graph, const Bindings& values);

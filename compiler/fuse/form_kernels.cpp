@@ -14,12 +14,16 @@ namespace {
 
 constexpr uint32_t kNoGroup = UINT32_MAX;
 
-class Former {
+}  // namespace
+
+class KernelFormer::Former {
  public:
-  Former(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion)
+  Former(const BoundGraph& graph, const ValuePlaces& values, AttentionGroups& attention, const KernelTarget& target, KernelList& list)
       : graph_(graph),
-        fusion_(fusion),
-        values_(graph, roots),
+        target_(target),
+        values_(values),
+        attentions_(attention.kernels),
+        list_(list),
         checked_(graph.graph.size(), false),
         is_new_value_(graph.graph.size(), false),
         updated_by_(graph.graph.size()),
@@ -34,23 +38,64 @@ class Former {
     }
   }
 
-  KernelList run() {
-    list_.in_place = fusion_.in_place;
-    if (fusion_.attention) {
-      AttentionGroups groups = values_.find_attention();
-      attentions_ = std::move(groups.kernels);
-      list_.no_attention = std::move(groups.refusals);
-    }
-    if (fusion_.recomputes) values_.find_recomputed(attentions_, fusion_);
+  enum class Joins : uint8_t { nothing, operands };
+  void group(Joins joins) {
+    joins_ = joins;
     rules_.find_transposes();
     for (const Turn& turn : order())
       if (turn.attention == nullptr)
         add(turn.node);
       else
         add(*turn.attention);
-    if (fusion_.joins && fusion_.target.divides_stores) join_siblings();
-    finish();
-    return std::move(list_);
+  }
+
+  void join_whole_reductions() {
+    if (joins_ == Joins::nothing) return;
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+      const Node& node = graph_.graph.nodes[i];
+      if (node.op != Op::reduce || !values_.is_computed(NodeId{i})) continue;
+      const bool across =
+          graph_.count(NodeId{i}) > 1 && !node.as<ReduceAttr>().axes.contains(static_cast<int>(graph_.shape(node.operands[0]).size()) - 1);
+      if (graph_.count(NodeId{i}) == 1 || across) join_sibling(group_of_[i], graph_.count(node.operands[0]));
+    }
+  }
+
+  // Kernels in an order that respects their operands, otherwise by their turn.
+  void finish() {
+    after_readers_.resize(work_.size());
+    order_updates();
+    struct Ready {
+      uint32_t turn, group;
+      bool operator<(const Ready& b) const { return turn > b.turn; }
+    };
+    std::vector<std::vector<uint32_t>> after(work_.size());
+    std::vector<int> waiting(work_.size(), 0);
+    std::priority_queue<Ready> ready;
+    for (uint32_t g = 0; g < work_.size(); ++g) {
+      if (!work_[g].alive) continue;
+      std::vector<uint32_t> before = after_readers_[g];
+      for (NodeId id : work_[g].group.members)
+        values_.for_each_read(id, [&](NodeId x) {
+          if (is_source(graph_[x].op)) return;
+          const uint32_t other = group_of_[x.index];
+          if (other != g && std::find(before.begin(), before.end(), other) == before.end()) before.push_back(other);
+        });
+      for (uint32_t b : before) after[b].push_back(g);
+      waiting[g] = static_cast<int>(before.size());
+      if (before.empty()) ready.push({turn(work_[g].group), g});
+    }
+    list_.in_memory.assign(graph_.graph.size(), false);
+    while (!ready.empty()) {
+      const uint32_t g = ready.top().group;
+      ready.pop();
+      if (work_[g].attention)
+        emit(std::move(*work_[g].attention));
+      else
+        emit(std::move(work_[g].group));
+      for (uint32_t a : after[g])
+        if (--waiting[a] == 0) ready.push({turn(work_[a].group), a});
+    }
+    for (uint32_t g = 0; g < work_.size(); ++g) EINC_CHECK(!work_[g].alive || waiting[g] == 0, "kernels wait for each other");
   }
 
  private:
@@ -72,7 +117,7 @@ class Former {
       work_[own].group.base = base;
       list_.continued.push_back({base, id});
     }
-    if (!fusion_.joins) return;
+    if (joins_ == Joins::nothing) return;
     if (const auto parts = scatter_onto(id, own)) return go_on(id, own, *parts);
     uint32_t target = own;
     for (NodeId operand : operands) {
@@ -89,7 +134,7 @@ class Former {
   // A state of which `id` replaces elements and which nothing else reads: they can be written where it lies.
   NodeId state_below(NodeId id) const {
     const Node& node = graph_[id];
-    if (!fusion_.in_place || node.op != Op::scatter_set || graph_[node.operands[0]].op != Op::state) return {};
+    if (!list_.in_place || node.op != Op::scatter_set || graph_[node.operands[0]].op != Op::state) return {};
     const NodeId state = node.operands[0];
     if (values_.is_root(state) || values_.readers(state).size() > 1) return {};
     return updated_by_[state.index] == id ? state : NodeId{};
@@ -101,7 +146,7 @@ class Former {
   };
   std::optional<ScatterOnto> scatter_onto(NodeId id, uint32_t own) const {
     const Node& node = graph_[id];
-    if (!fusion_.in_place || node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value_[id.index]) return std::nullopt;
+    if (!list_.in_place || node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value_[id.index]) return std::nullopt;
     const auto mine = [&](NodeId x) {
       return values_.is_in_memory(x) && !values_.is_root(x) && values_.readers(x).size() == 1 && graph_.shape(x) == graph_.shape(id) &&
              graph_[x].type.dtype == node.type.dtype;
@@ -168,17 +213,6 @@ class Former {
     return turns;
   }
 
-  // What reduces a whole value joins a kernel that goes over it anyway; sums down columns of one value are made by one.
-  void join_siblings() {
-    for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
-      const Node& node = graph_.graph.nodes[i];
-      if (node.op != Op::reduce || !values_.is_computed(NodeId{i})) continue;
-      const bool across =
-          graph_.count(NodeId{i}) > 1 && !node.as<ReduceAttr>().axes.contains(static_cast<int>(graph_.shape(node.operands[0]).size()) - 1);
-      if (graph_.count(NodeId{i}) == 1 || across) join_sibling(group_of_[i], graph_.count(node.operands[0]));
-    }
-  }
-
   void join_sibling(uint32_t own, int64_t elements) {
     std::vector<NodeId> others;
     for (NodeId member : work_[own].group.members)
@@ -186,7 +220,7 @@ class Former {
         const std::vector<NodeId>& readers = values_.readers(x);
         if (graph_.count(x) < elements || (!is_source(graph_[x].op) && group_of_[x.index] == own)) return;
         others.insert(others.end(), readers.begin(), readers.end());
-        if (fusion_.target.column_sums > 0 && !is_source(graph_[x].op)) others.push_back(x);
+        if (target_.column_sums > 0 && !is_source(graph_[x].op)) others.push_back(x);
       });
     for (NodeId reader : others) {
       const uint32_t other = group_of_[reader.index];
@@ -195,7 +229,7 @@ class Former {
       // Where one sums both do: over the same, or one along rows and the other over all rows.
       const bool sums = work.reductions > 0 || work_[own].reduces_rows;
       if (sums && (!work.reduces_rows || !work_[own].reduces_rows)) continue;
-      if (sums && fusion_.target.column_sums == 0 && work.reduced != work_[own].reduced) continue;
+      if (sums && target_.column_sums == 0 && work.reduced != work_[own].reduced) continue;
       if (try_join(other, own, Meeting::in_what_they_read).empty()) return;
     }
   }
@@ -306,44 +340,6 @@ class Former {
     return last;
   }
 
-  // Kernels in an order that respects their operands, otherwise by their turn.
-  void finish() {
-    after_readers_.resize(work_.size());
-    order_updates();
-    struct Ready {
-      uint32_t turn, group;
-      bool operator<(const Ready& b) const { return turn > b.turn; }
-    };
-    std::vector<std::vector<uint32_t>> after(work_.size());
-    std::vector<int> waiting(work_.size(), 0);
-    std::priority_queue<Ready> ready;
-    for (uint32_t g = 0; g < work_.size(); ++g) {
-      if (!work_[g].alive) continue;
-      std::vector<uint32_t> before = after_readers_[g];
-      for (NodeId id : work_[g].group.members)
-        values_.for_each_read(id, [&](NodeId x) {
-          if (is_source(graph_[x].op)) return;
-          const uint32_t other = group_of_[x.index];
-          if (other != g && std::find(before.begin(), before.end(), other) == before.end()) before.push_back(other);
-        });
-      for (uint32_t b : before) after[b].push_back(g);
-      waiting[g] = static_cast<int>(before.size());
-      if (before.empty()) ready.push({turn(work_[g].group), g});
-    }
-    list_.in_memory.assign(graph_.graph.size(), false);
-    while (!ready.empty()) {
-      const uint32_t g = ready.top().group;
-      ready.pop();
-      if (work_[g].attention)
-        emit(std::move(*work_[g].attention));
-      else
-        emit(std::move(work_[g].group));
-      for (uint32_t a : after[g])
-        if (--waiting[a] == 0) ready.push({turn(work_[a].group), a});
-    }
-    for (uint32_t g = 0; g < work_.size(); ++g) EINC_CHECK(!work_[g].alive || waiting[g] == 0, "kernels wait for each other");
-  }
-
   void emit(Group group) {
     find_stored(group);
     for (NodeId id : group.stored) list_.in_memory[id.index] = true;
@@ -368,25 +364,32 @@ class Former {
   }
 
   const BoundGraph& graph_;
-  Fusion fusion_;
-  ValuePlaces values_;
+  const KernelTarget& target_;
+  const ValuePlaces& values_;
+  std::vector<GraphKernel>& attentions_;
+  KernelList& list_;
+  Joins joins_ = Joins::nothing;
   std::vector<NodeId> checks_;                // come before what is guarded or dry
   std::vector<bool> checked_, is_new_value_;  // new: of a param or state
   std::vector<NodeId> updated_by_;            // of params and states
   std::vector<uint32_t> group_of_;
-  std::vector<GraphKernel> attentions_;
   std::vector<GroupWork> work_;
   std::vector<std::vector<uint32_t>> after_readers_;  // per group: those that read what it updates, and checks before it
-  JoinRules rules_{graph_, values_, fusion_.target};
+  JoinRules rules_{graph_, values_, target_};
   GroupOrder order_;
-  KernelCache cache_{graph_, values_.in_memory(), fusion_.target};
-  KernelList list_;
+  KernelCache cache_{graph_, values_.in_memory(), target_};
 };
 
-}  // namespace
+KernelFormer::KernelFormer(const BoundGraph& graph, const ValuePlaces& values, AttentionGroups& attention, const KernelTarget& target,
+                           KernelList& list)
+    : former_(std::make_unique<Former>(graph, values, attention, target, list)) {}
+KernelFormer::~KernelFormer() = default;
+KernelFormer::KernelFormer(KernelFormer&&) noexcept = default;
+KernelFormer& KernelFormer::operator=(KernelFormer&&) noexcept = default;
 
-KernelList form_kernels(const BoundGraph& graph, const std::vector<NodeId>& roots, Fusion fusion) {
-  return Former(graph, roots, fusion).run();
-}
+void KernelFormer::join_operands() { former_->group(Former::Joins::operands); }
+void KernelFormer::keep_apart() { former_->group(Former::Joins::nothing); }
+void KernelFormer::join_whole_reductions() { former_->join_whole_reductions(); }
+void KernelFormer::emit() { former_->finish(); }
 
 }  // namespace einc

@@ -72,7 +72,8 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
   if (a.tables && b.largest > a.largest) return "functions of positions are made once";
   const NodeId first = b.group.members.front();
-  const bool in_rows = target_.divides_stores && a.reduces_rows && b.reductions == 0 && graph_.count(first) == a.largest;
+  const bool in_rows =
+      target_.whole_reductions == WholeReductions::joined && a.reduces_rows && b.reductions == 0 && graph_.count(first) == a.largest;
   if (in_rows && is_reduced_otherwise(first, a.reduced)) return "what is only summed is computed where it is summed";
   const int contractions = a.contractions + b.contractions;
   if (contractions > 1) return "each contraction is a kernel of its own";

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/lower/collapse.h"
-#include "compiler/lower/contraction.h"
-#include "compiler/lower/flatten_sums.h"
-#include "compiler/lower/keep_rows.h"
+#include "compiler/lower/divide_reductions.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -19,7 +16,7 @@ constexpr uint32_t kPartsNumber = UINT32_MAX;
 // A reduction to single numbers whose stores its parts take along.
 bool divides_whole(const Kernel& kernel, const KernelTarget& target) {
   const auto loops = std::ranges::count_if(kernel.stages, [](const Stage& s) { return !s.axes.empty(); });
-  return target.divides_stores && kernel.outer.empty() && loops == 1;
+  return target.whole_reductions == WholeReductions::joined && kernel.outer.empty() && loops == 1;
 }
 
 // Why a kernel should not make its sums over all rows; these stay in the threads' registers.
@@ -51,25 +48,6 @@ std::string slower(const Group& group, const Kernel& kernel, const KernelTarget&
     if (!kernel.outer.empty() && kernel.outer.back() > stage.axes.back()) return "the reduction runs across the rows that are stored";
   }
   return {};
-}
-
-// Stages without loops of their own before those that they do not need.
-void store_points_first(Kernel& kernel) {
-  const std::vector<uint64_t> needs = reductions_of_values(kernel);
-  for (size_t s = 1; s < kernel.stages.size(); ++s) {
-    Stage &before = kernel.stages[s - 1], &stage = kernel.stages[s];
-    if (!stage.axes.empty() || before.axes.empty() || !stage.reductions.empty() || stage.ordered || before.ordered) continue;
-    uint64_t made = 0, needed = 0;
-    for (uint16_t r : before.reductions) made |= uint64_t{1} << r;
-    for (const Store& store : stage.stores) needed |= needs[store.value];
-    if (!(made & needed)) std::swap(before, stage);
-  }
-}
-
-// A product of matrices, whose depth a library divides itself.
-bool is_product(Kernel kernel) {
-  find_contraction(kernel);
-  return kernel.contraction && !kernel.contraction->rows.empty() && !kernel.contraction->columns.empty();
 }
 
 }  // namespace
@@ -112,45 +90,21 @@ void KernelCache::build(const Group& group, Entry& entry) {
   entry.column_sums = std::move(result.built->column_sums);
 }
 
-// The kernels in the order they run.
-std::vector<DividedKernel> KernelCache::divide(Entry& entry) const {
-  if (entry.column_sums) {
-    std::vector<DividedKernel> both;
-    for (Kernel* kernel : {&*entry.kernel, &*entry.column_sums}) {
-      DividedKernel& k = both.emplace_back(DividedKernel::whole(std::move(*kernel)));
-      for (size_t b = 0; b < entry.buffers.size(); ++b)
-        if (entry.buffers[b] == kPartsNumber) k.add_parts(static_cast<uint16_t>(b));
-      k.prune();
-    }
-    both[1].kernel.streams = both[0].kernel.streams, both[1].kernel.sites = both[0].kernel.sites;
-    return both;
-  }
-  collapse_axes(*entry.kernel);
-  flatten_sums(*entry.kernel);
-  KernelTarget target = target_;
-  if (is_product(*entry.kernel)) {
-    if (target.library_products)
-      target.divide_rows = target.divide_columns = {.points = 0};
-    else if (trips(*entry.kernel, bits(entry.kernel->outer)) >= target.divide_rows.points)
-      target.divide_rows = target.divide_columns = target.divide_products;
-  }
-  return divide_reductions(std::move(*entry.kernel), target);
-}
-
 void KernelCache::finish(Entry& entry) {
-  entry.kernel->streams = static_cast<int>(entry.streams.size());
-  entry.kernel->sites = static_cast<int>(entry.sites.size());
-  for (DividedKernel& divided : divide(entry)) {
-    Kernel& kernel = divided.kernel;
-    collapse_axes(kernel);
-    find_contraction(kernel);
-    if (target_.keeps_rows) keep_rows(kernel);
-    if (target_.overwrites_rows) store_points_first(kernel);
-    const std::string problem = verify(kernel);
-    EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
-    Finished finished{nullptr, {}, std::move(divided.parts)};
-    for (uint16_t b : divided.buffers) finished.buffers.push_back(b == DividedKernel::kParts ? kPartsNumber : entry.buffers[b]);
-    finished.kernel = std::make_shared<const Kernel>(std::move(kernel));
+  std::vector<DividedKernel> kernels;
+  for (std::optional<Kernel>* kernel : {&entry.kernel, &entry.column_sums}) {
+    if (!*kernel) continue;
+    (*kernel)->streams = static_cast<int>(entry.streams.size());
+    (*kernel)->sites = static_cast<int>(entry.sites.size());
+    DividedKernel& k = kernels.emplace_back(DividedKernel::whole(std::move(**kernel)));
+    if (!entry.column_sums) continue;
+    for (size_t b = 0; b < entry.buffers.size(); ++b)
+      if (entry.buffers[b] == kPartsNumber) k.add_parts(static_cast<uint16_t>(b));
+    k.prune();
+  }
+  for (DividedKernel& k : kernels) {
+    Finished finished{std::make_shared<const Kernel>(std::move(k.kernel)), {}, std::move(k.parts)};
+    for (uint16_t b : k.buffers) finished.buffers.push_back(b == DividedKernel::kParts ? kPartsNumber : entry.buffers[b]);
     entry.finished.push_back(std::move(finished));
   }
   entry.kernel.reset();

@@ -4,7 +4,6 @@
 
 #include "compiler/fuse/kernel_builder.h"
 #include "compiler/fuse/signature.h"
-#include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/kernel_target.h"
 
 namespace einc {
@@ -19,7 +18,7 @@ class KernelCache {
   const std::string& refusal(const Group& group) { return entry(group).refusal; }
   // Whether the group can be one kernel, if a slow one.
   bool builds(const Group& group);
-  // The group's kernels, ready for plans: one, or those of parts of its reductions and then what is left of it.
+  // The group's kernels as built: one, or one that leaves sums of parts and one that adds them.
   std::vector<GraphKernel> kernels(const Group& group);
 
  private:
@@ -35,7 +34,6 @@ class KernelCache {
     std::vector<Finished> finished;
   };
   void finish(Entry& entry);
-  std::vector<DividedKernel> divide(Entry& entry) const;
   Entry& entry(const Group& group);
   void build(const Group& group, Entry& entry);
   uint32_t number_of(NodeId id, const Group& group) const;

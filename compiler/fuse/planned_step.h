@@ -19,6 +19,6 @@ struct PlannedStep {
 // The graph outlives the result; dims bind and sizes fit.
 using PlanStep = std::function<PlannedStep(const Graph& graph, const Bindings& dims, RunMode mode)>;
 
-PlanStep plan_for_processor(const Processor& processor, const Fusion& fusion = Fusion::on);
+PlanStep plan_for_processor(const Processor& processor, const Scheduling& options = Scheduling::all);
 
 }  // namespace einc

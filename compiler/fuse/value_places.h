@@ -3,7 +3,8 @@
 #include <vector>
 
 #include "compiler/fuse/attention_groups.h"
-#include "compiler/fuse/form_kernels.h"
+#include "compiler/fuse/recompute.h"
+#include "compiler/lower/kernel_target.h"
 
 namespace einc {
 
@@ -15,7 +16,7 @@ class ValuePlaces {
   // Values per row and key that attention makes are in memory no longer.
   AttentionGroups find_attention();
   // Elementwise values that the backward makes again. What attention reads and makes has been decided before.
-  void find_recomputed(const std::vector<GraphKernel>& attentions, const Fusion& fusion);
+  void find_recomputed(const std::vector<GraphKernel>& attentions, const RecomputeLimits& limits, const KernelTarget& target);
 
   bool is_root(NodeId id) const { return is_root_[id.index]; }
   bool is_made_where_read(NodeId id) const { return made_where_read_[id.index]; }
@@ -46,7 +47,7 @@ class ValuePlaces {
   void find_tables();
   bool is_cheap(NodeId id) const;
   void find_readers();
-  bool store_what_fails(const Fusion& fusion);
+  bool store_what_fails(const KernelTarget& target);
   std::vector<NodeId> recomputed_operands(NodeId id) const;
   NodeId below_views(NodeId id) const {
     while (kind_of(graph_[id].op) == OpKind::view) id = graph_[id].operands[0];

@@ -1,7 +1,10 @@
 #include "compiler/lower/divide_reductions.h"
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "compiler/lower/collapse.h"
+#include "compiler/lower/contraction.h"
 #include "compiler/lower/kernel_target.h"
 #include "compiler/lower/prune_kernel.h"
 #include "compiler/lower/transposes.h"
@@ -83,12 +86,13 @@ class ReductionDivider {
 
   // Whether the kernels of parts, which go over all elements, also store what the stage stores.
   bool stores_in_parts(size_t s, const std::vector<uint16_t>& reductions) const {
-    return target_.divides_stores && s == 0 && kernel_.outer.empty() && reductions.size() == kernel_.stages[s].reductions.size();
+    return target_.whole_reductions == WholeReductions::joined && s == 0 && kernel_.outer.empty() &&
+           reductions.size() == kernel_.stages[s].reductions.size();
   }
 
   // Whether reductions of what these hold read the same elements; on a target where a pass more is dear, some of the same.
   bool goes_with(const std::vector<uint16_t>& a, const std::vector<uint16_t>& b) const {
-    return a == b || (target_.divides_stores && (std::ranges::includes(a, b) || std::ranges::includes(b, a)));
+    return a == b || (target_.whole_reductions == WholeReductions::joined && (std::ranges::includes(a, b) || std::ranges::includes(b, a)));
   }
 
   std::vector<uint16_t> loads_of(uint16_t reduction) const {
@@ -243,6 +247,12 @@ class ReductionDivider {
   std::vector<DividedKernel> out_;
 };
 
+// A product of matrices.
+bool is_product(Kernel kernel) {
+  find_contraction(kernel);
+  return kernel.contraction && !kernel.contraction->rows.empty() && !kernel.contraction->columns.empty();
+}
+
 }  // namespace
 
 DividedKernel DividedKernel::whole(Kernel kernel) {
@@ -269,8 +279,48 @@ void DividedKernel::prune() {
   parts = std::move(kept);
 }
 
-std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& target) {
-  return ReductionDivider(std::move(kernel), target).run();
+std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& given) {
+  KernelTarget target = given;
+  if (is_product(kernel)) {
+    if (target.library_products)
+      target.divide_rows = target.divide_columns = {.points = 0};  // a library divides the depth itself
+    else if (trips(kernel, bits(kernel.outer)) >= target.divide_rows.points)
+      target.divide_rows = target.divide_columns = target.divide_products;
+  }
+  std::vector<DividedKernel> kernels = ReductionDivider(std::move(kernel), target).run();
+  for (DividedKernel& k : kernels) collapse_axes(k.kernel);  // loops that flattening and dividing have left
+  return kernels;
+}
+
+void divide_reductions(KernelList& list, const KernelTarget& target) {
+  struct Made {
+    std::shared_ptr<const Kernel> of;  // held, so that no other kernel gets its address
+    std::vector<DividedKernel> kernels;
+    std::vector<std::shared_ptr<const Kernel>> shared;
+  };
+  std::unordered_map<const Kernel*, Made> made;
+  std::vector<GraphKernel> kernels;
+  for (GraphKernel& whole : list.kernels) {
+    if (whole.kernel->attention || !whole.parts.empty()) {
+      kernels.push_back(std::move(whole));
+      continue;
+    }
+    const auto [known, fresh] = made.try_emplace(whole.kernel.get());
+    Made& m = known->second;
+    if (fresh) {
+      m.of = whole.kernel;
+      m.kernels = divide_reductions(*whole.kernel, target);
+      for (DividedKernel& k : m.kernels) m.shared.push_back(std::make_shared<const Kernel>(std::move(k.kernel)));
+    }
+    for (size_t i = 0; i < m.kernels.size(); ++i) {
+      GraphKernel& k = kernels.emplace_back(whole);
+      k.kernel = m.shared[i];
+      k.parts = m.kernels[i].parts;
+      k.buffers.clear();
+      for (uint16_t b : m.kernels[i].buffers) k.buffers.push_back(b == DividedKernel::kParts ? NodeId{} : whole.buffers[b]);
+    }
+  }
+  list.kernels = std::move(kernels);
 }
 
 int64_t parts_bytes(const KernelList& list) {

@@ -23,6 +23,8 @@ struct DividedKernel {
 
 // The kernels in the order they run, the given one last (alone when there is nothing to divide).
 std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& target = {});
+// Each of a list but attention, and what hands over parts already.
+void divide_reductions(KernelList& list, const KernelTarget& target);
 
 // Bytes that the parts of one kernel take at most.
 int64_t parts_bytes(const KernelList& list);

@@ -50,7 +50,7 @@ struct KernelList {
   std::vector<bool> in_memory;  // per node: a kernel writes it to a buffer of its own
   std::vector<FusionRefusal> refusals;
   std::vector<FusionRefusal> no_attention;  // scores, and the node for which they are stored after all
-  bool in_place = true;                     // results may be placed over operands of their kernels
+  bool in_place = false;                    // results may be placed over operands of their kernels
 };
 
 }  // namespace einc

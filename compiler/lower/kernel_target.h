@@ -1,4 +1,4 @@
-// What forming kernels knows of the machine that runs them.
+// Sizes by which forming kernels suits the machine that runs them. What is done at all is its list of passes (fuse/schedule_passes.h).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,30 +13,21 @@ struct DivideLimits {
   int64_t elements = 1 << 16;  // worth a launch of their own
   int64_t most_parts = 4096, enough_parts = 256, smallest_part = 2048;
   int64_t most_points = INT64_MAX;  // of the kernel of parts
-  bool operator==(const DivideLimits&) const = default;
 };
 
+// Whether what reduces a whole value joins the kernel that goes over it anyway: what that stores is then divided among the parts.
+enum class WholeReductions : uint8_t { alone, joined };
+
 struct KernelTarget {
-  bool keeps_rows = true;                        // what two stages need along a row is kept in a thread's scratch
   DivideLimits divide_rows{}, divide_columns{};  // of what lies side by side along the reduced loops, or along others
   // Of products of matrices with more points than those, which are few tiles of sums.
   DivideLimits divide_products{.points = 1024, .elements = 1 << 22, .most_parts = 64, .enough_parts = 16};
-  // A kernel that goes over a value also reduces it whole, where both read it: what is stored on the way is divided among the parts.
-  bool divides_stores = false;
-  bool divides_attention = false;    // what it sums over keys and what it sums over rows are two kernels
-  bool stores_concatenated = false;  // by the attention kernels that make what is put side by side
-  // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory:
-  // values in between are laid out so that it can.
+  // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory.
   std::optional<int64_t> library_products;
-  bool pads_rows = false;  // of values that a library multiplies, to whole lines of memory
-  // Updates of at most one element a row are made where the row is, by comparing positions.
-  bool compares_positions = false;
   // A kernel that goes over rows also adds up what it makes of all of them, as many elements of sums as its threads hold: each part of its
   // rows leaves sums of its own, which a second kernel adds.
   int64_t column_sums = 0;
-  // A row's single values are stored before its elements, which may then lie where what both are made of lay.
-  bool overwrites_rows = false;
-  bool operator==(const KernelTarget&) const = default;
+  WholeReductions whole_reductions = WholeReductions::alone;  // follows from the list of passes
 };
 
 }  // namespace einc

@@ -10,21 +10,10 @@ namespace einc {
 
 struct CpuOptions {
   RunMode mode = RunMode::training;
-  Fusion fusion = Fusion::on;
+  Scheduling scheduling = Scheduling::all;
   std::optional<Processor> processor;                         // to plan for; this machine's when not given
   std::filesystem::path cache = FileCache::default_folder();  // of machine code; empty: none
 };
-
-// What of forming kernels may be left out (--disable=NAME).
-struct FusionStep {
-  std::string_view name, description;
-};
-inline constexpr FusionStep kFusionSteps[] = {{"attention", "scores of rows against keys in tiles, never stored"},
-                                              {"fusion", "several nodes as one kernel"},
-                                              {"recompute", "elementwise values made again in the backward, not kept for it"},
-                                              {"in_place", "results written where operands of their kernels lie"},
-                                              {"finite_state", "a look at updates before they are stored; train always looks"}};
-Fusion fusion_without(const std::vector<std::string>& disabled);
 
 // What all ways to look at or run a lowered graph share. The graph outlives it.
 struct LoweredGraph : FormedGraph {

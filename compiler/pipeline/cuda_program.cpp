@@ -7,10 +7,9 @@
 namespace einc {
 
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options) {
-  Fusion fusion = options.fusion;
-  fusion.target = cuda_target(options.gpu, options.library_products);
-  fusion.limits.contractions = false;  // what a contraction reads must lie in memory
-  auto result = std::make_unique<CudaProgramText>(CudaProgramText{form_graph(graph, given, options.mode, fusion), options.gpu, {}});
+  const ScheduleTarget target{gpu_passes(), cuda_target(options.gpu, options.library_products)};
+  auto result = std::make_unique<CudaProgramText>(
+      CudaProgramText{form_graph(graph, given, options.mode, options.scheduling, target), options.gpu, {}});
   LibraryAttention attention;
   if (options.attention) {
     attention = find_library_attention(result->list, result->roots, [&](const einc_attention_problem& problem) -> AttentionAnswer {

@@ -9,7 +9,7 @@ namespace einc {
 struct CudaOptions {
   GpuShape gpu{};  // to plan for
   RunMode mode = RunMode::training;
-  Fusion fusion = Fusion::on;                         // its target is set here
+  Scheduling scheduling = Scheduling::all;
   int64_t library_products = 1 << 20;                 // contractions of at least so many products are for cuBLASLt
   const cuda::AttentionLibrary* attention = nullptr;  // may compute attention instead of generated kernels
 };

@@ -171,17 +171,18 @@ std::string gradient_difference(const Wanted& wanted, uint64_t seed) {
 std::span<const Way> all_ways() {
   static const std::vector<Way> ways = [] {
     // Values of such small programs are too small to be made again, unless asked for.
-    Fusion recomputing, keeping, apart, plain = Fusion::off;
-    recomputing.limits = {0, 0};
-    keeping.recomputes = false;
-    apart.in_place = plain.in_place = false;
-    return std::vector<Way>{{"as is", RunMode::training, Fusion::on},
-                            {"without fusion", RunMode::training, Fusion::off},
+    Scheduling recomputing, keeping, apart, plain = Scheduling::unfused;
+    recomputing.recompute = {0, 0};
+    keeping.without = {"recompute"};
+    apart.without = {"in_place"};
+    plain.without.emplace_back("in_place");
+    return std::vector<Way>{{"as is", RunMode::training, Scheduling::all},
+                            {"without fusion", RunMode::training, Scheduling::unfused},
                             {"recomputing all it may", RunMode::training, recomputing},
                             {"recomputing nothing", RunMode::training, keeping},
                             {"nothing in place", RunMode::training, apart},
                             {"without fusion, nothing in place", RunMode::training, plain},
-                            {"inference", RunMode::inference, Fusion::on}};
+                            {"inference", RunMode::inference, Scheduling::all}};
   }();
   return ways;
 }
@@ -197,7 +198,7 @@ Runs cpu_runs(const Graph& graph, std::span<const Way> ways, int threads) {
   for (const Way& way : ways) {
     CpuOptions options;
     options.mode = way.mode;
-    options.fusion = way.fusion;
+    options.scheduling = way.scheduling;
     lowered.push_back(lower_graph(graph, {}, options));
     programs.push_back(&lowered.back()->lowered);
   }

@@ -37,7 +37,7 @@ std::string gradient_difference(const Wanted& wanted, uint64_t seed);
 struct Way {
   const char* name;
   RunMode mode;
-  Fusion fusion;
+  Scheduling scheduling;
 };
 std::span<const Way> all_ways();
 std::vector<Way> ways_of(uint64_t seed);  // the first and another one

@@ -35,15 +35,15 @@ double tolerance_of(DType dtype) {
 Graph trained(const Graph& graph) { return assign_precision(simplify(expand(graph, Roots::training), Roots::training), Policy::f32); }
 
 void compare(const std::string& what, const Graph& elaborated, const Bindings& dims, const Backend& backend,
-             std::span<const Fusion> fusions) {
+             std::span<const Scheduling> ways) {
   const Graph graph = trained(elaborated);
   const TensorMap inputs = some_inputs(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
   const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  for (const Fusion& fusion : fusions) {
+  for (const Scheduling& scheduling : ways) {
     CAPTURE(what);
-    CAPTURE(fusion.joins);
-    CAPTURE(fusion.limits.bytes);
-    const CpuRun found = backend(graph, dims, inputs, params, states, fusion);
+    CAPTURE(!scheduling.leaves_out("fusion"));
+    CAPTURE(scheduling.recompute.bytes);
+    const CpuRun found = backend(graph, dims, inputs, params, states, scheduling);
     const auto check = [&](const std::string& name, const Tensor& f, const Tensor& w) {
       CAPTURE(name);
       CHECK(difference(f, w, tolerance_of(f.dtype)) == "");
@@ -60,7 +60,7 @@ void compare(const std::string& what, const Graph& elaborated, const Bindings& d
 
 }  // namespace
 
-void check_torch_programs(const Backend& backend, std::span<const Fusion> fusions) {
+void check_torch_programs(const Backend& backend, std::span<const Scheduling> ways) {
   std::ifstream in("tests/numeric/ops/cases.json");
   const json cases = json::parse(in);
   for (const json& test : cases) {
@@ -69,9 +69,9 @@ void check_torch_programs(const Backend& backend, std::span<const Fusion> fusion
     const Graph graph = trained(compile_text(test["program"].get<std::string>()));
     TensorMap inputs;
     for (const auto& [input, packed] : test["inputs"].items()) inputs.emplace(Name(input), tensor_of(packed));
-    for (const Fusion& fusion : fusions) {
-      CAPTURE(fusion.joins);
-      const CpuRun run = backend(graph, {}, inputs, {}, {}, fusion);
+    for (const Scheduling& scheduling : ways) {
+      CAPTURE(!scheduling.leaves_out("fusion"));
+      const CpuRun run = backend(graph, {}, inputs, {}, {}, scheduling);
       for (const auto& [output, tensor] : run.outputs) {
         CAPTURE(output.str());
         const Tensor wanted = tensor_of(test["outputs"][output.str()]);
@@ -81,11 +81,11 @@ void check_torch_programs(const Backend& backend, std::span<const Fusion> fusion
   }
 }
 
-void check_examples(const Backend& backend, std::span<const Fusion> fusions) {
-  for (const auto& [name, dims] : small_examples()) compare(name, compile_example(name, dims), dims, backend, fusions);
+void check_examples(const Backend& backend, std::span<const Scheduling> ways) {
+  for (const auto& [name, dims] : small_examples()) compare(name, compile_example(name, dims), dims, backend, ways);
 }
 
-void check_draws(const Backend& backend, std::span<const Fusion> fusions) {
+void check_draws(const Backend& backend, std::span<const Scheduling> ways) {
   compare("draws", compile_text(R"(
 input x: [rows=37 cols=5]
 output u = uniform(rows, cols)
@@ -93,10 +93,10 @@ output z = normal(rows, cols)
 output y = dropout(x, 0.25)
 output h = sum(normal(rows, cols, wide = 3), rows, cols)
 )"),
-          {}, backend, fusions);
+          {}, backend, ways);
 }
 
-void check_scatters(const Backend& backend, std::span<const Fusion> fusions) {
+void check_scatters(const Backend& backend, std::span<const Scheduling> ways) {
   const char* program = R"(
 dim rows = 2100, n = 150, width = 5
 param table: [rows width] ~ normal(std = 1)
@@ -106,10 +106,10 @@ output y = table[rows = at]
 loss = sum((table[rows = at] - wanted)^2)
 minimize loss using sgd(lr = 0.1)
 )";
-  compare("scatter", compile_text(program), {}, backend, fusions);
+  compare("scatter", compile_text(program), {}, backend, ways);
 }
 
-void check_products(const Backend& backend, std::span<const Fusion> fusions) {
+void check_products(const Backend& backend, std::span<const Scheduling> ways) {
   const char* program = R"(
 dim b = 3, s = 9, h = 2, d = 8, e = 10, three = 3
 param first: [e three h d] ~ normal(std = 0.5)
@@ -122,15 +122,15 @@ output n = einsum(m, m, "b s three e, b u three e -> b s u")
 loss = sum(n^2) * 0.01
 minimize loss using sgd(lr = 0.001)
 )";
-  compare("products", compile_text(program), {}, backend, fusions);
+  compare("products", compile_text(program), {}, backend, ways);
   const Bindings dims{{"batch", 2}, {"seq", 9}, {"vocab", 11}, {"layers", 2}, {"heads", 2}, {"head", 8}};
-  compare("gpt2 of longer axes", compile_example("gpt2.ein", dims), dims, backend, fusions);
+  compare("gpt2 of longer axes", compile_example("gpt2.ein", dims), dims, backend, ways);
   // Rotary halves are one axis of the products and two of what makes them.
   const Bindings halves{{"batch", 2}, {"seq", 9}, {"vocab", 11}, {"layers", 1}, {"embed", 16}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 10}};
-  compare("llama of longer axes", compile_example("llama.ein", halves), halves, backend, fusions);
+  compare("llama of longer axes", compile_example("llama.ein", halves), halves, backend, ways);
 }
 
-void check_packs(const Backend& backend, std::span<const Fusion> fusions) {
+void check_packs(const Backend& backend, std::span<const Scheduling> ways) {
   for (const int wide : {140000, 140004, 140001}) {
     const std::string program = fmt::format(R"(
 dim rows = 3, wide = {}
@@ -145,7 +145,7 @@ output both = sum(x, rows) * max(x, rows) + shift
 output mixed = where(x > 0, y, 0) + shift
 )",
                                             wide);
-    compare(program, compile_text(program), {}, backend, fusions);
+    compare(program, compile_text(program), {}, backend, ways);
   }
 }
 

@@ -9,16 +9,16 @@
 namespace einc {
 
 using Backend = std::function<CpuRun(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params,
-                                     const TensorMap& states, const Fusion& fusion)>;
+                                     const TensorMap& states, const Scheduling& scheduling)>;
 
-void check_torch_programs(const Backend& backend, std::span<const Fusion> fusions);
-void check_examples(const Backend& backend, std::span<const Fusion> fusions);
+void check_torch_programs(const Backend& backend, std::span<const Scheduling> ways);
+void check_examples(const Backend& backend, std::span<const Scheduling> ways);
 // Positions that meet, in a table of many rows.
-void check_scatters(const Backend& backend, std::span<const Fusion> fusions);
+void check_scatters(const Backend& backend, std::span<const Scheduling> ways);
 // Contractions of several axes, batches and orders, results that are read in another order.
-void check_products(const Backend& backend, std::span<const Fusion> fusions);
+void check_products(const Backend& backend, std::span<const Scheduling> ways);
 // So many points that threads take several neighbours each: elements by themselves, and sums over what lies far apart.
-void check_packs(const Backend& backend, std::span<const Fusion> fusions);
-void check_draws(const Backend& backend, std::span<const Fusion> fusions);
+void check_packs(const Backend& backend, std::span<const Scheduling> ways);
+void check_draws(const Backend& backend, std::span<const Scheduling> ways);
 
 }  // namespace einc

@@ -11,7 +11,7 @@ Graph simplified(const std::string& text) { return assign_precision(simplify(com
 }  // namespace
 
 // 2^53 + 1 is no double: 2^53 is. Values of Python's integers, products modulo 2^64.
-void check_wide_integers(const Backend& backend, std::span<const Fusion> fusions) {
+void check_wide_integers(const Backend& backend, std::span<const Scheduling> ways) {
   const Graph graph = simplified(R"(
 dim n = 3
 input x: i64[n]
@@ -39,8 +39,8 @@ output one = 9007199254740993 - cast(9007199254740992, i64)
                                                  {"folded", {0}},
                                                  {"one", {1}}};
   const TensorMap inputs{{Name("x"), Tensor::of_ints({3}, {kEven, kOdd, -1}, DType::i64)}};
-  for (const Fusion& fusion : fusions) {
-    const CpuRun run = backend(graph, {}, inputs, {}, {}, fusion);
+  for (const Scheduling& scheduling : ways) {
+    const CpuRun run = backend(graph, {}, inputs, {}, {}, scheduling);
     REQUIRE(run.outputs.size() == std::size(wanted));
     for (size_t k = 0; k < std::size(wanted); ++k) {
       CAPTURE(wanted[k].first);
@@ -50,7 +50,7 @@ output one = 9007199254740993 - cast(9007199254740992, i64)
 }
 
 // Against sums in long double of the very same floats: as near as f32 can hold them, at every place.
-void check_running_sums(const Backend& backend, std::span<const Fusion> fusions) {
+void check_running_sums(const Backend& backend, std::span<const Scheduling> ways) {
   constexpr size_t kCount = 200'001;
   const Graph graph = simplified(R"(
 dim n = 200001
@@ -64,8 +64,8 @@ output d = grad(sum(cumsum(x, n)), x)
     bits = bits * 1664525 + 1013904223;  // of Numerical Recipes
     v = static_cast<double>(bits >> 8) * 0x1p-24;
   }
-  for (const Fusion& fusion : fusions) {
-    const CpuRun run = backend(graph, {}, {{Name("x"), x}}, {}, {}, fusion);
+  for (const Scheduling& scheduling : ways) {
+    const CpuRun run = backend(graph, {}, {{Name("x"), x}}, {}, {}, scheduling);
     long double total = 0;
     double worst = 0;
     for (size_t i = 0; i < kCount; ++i) {

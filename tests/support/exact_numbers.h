@@ -4,7 +4,7 @@
 
 namespace einc {
 
-void check_wide_integers(const Backend& backend, std::span<const Fusion> fusions);
-void check_running_sums(const Backend& backend, std::span<const Fusion> fusions);
+void check_wide_integers(const Backend& backend, std::span<const Scheduling> ways);
+void check_running_sums(const Backend& backend, std::span<const Scheduling> ways);
 
 }  // namespace einc

@@ -43,7 +43,7 @@ const std::vector<Row>& rows() {
 
 }  // namespace
 
-void check_small_losses(const Backend& backend, std::span<const Fusion> fusions, double tolerance) {
+void check_small_losses(const Backend& backend, std::span<const Scheduling> ways, double tolerance) {
   for (const Row& row : rows()) {
     const auto size = static_cast<int64_t>(row.x.size());
     const Graph graph = finished(fmt::format(R"(
@@ -58,8 +58,8 @@ output slope = grad(cross_entropy(x, t, n), x)
     for (int64_t t = 0; t < size; ++t) {
       TensorMap inputs = given(row.x, {size});
       inputs.emplace(Name("t"), Tensor::of_ints({}, {t}, DType::i32));
-      for (const Fusion& fusion : fusions) {
-        const CpuRun run = backend(graph, {}, inputs, {}, {}, fusion);
+      for (const Scheduling& scheduling : ways) {
+        const CpuRun run = backend(graph, {}, inputs, {}, {}, scheduling);
         const auto close = [&](double found, double wanted, double scale) {
           CAPTURE(row.x.front());
           CAPTURE(found);
@@ -78,7 +78,7 @@ output slope = grad(cross_entropy(x, t, n), x)
   }
 }
 
-void check_infinite_rows(const Backend& backend, std::span<const Fusion> fusions) {
+void check_infinite_rows(const Backend& backend, std::span<const Scheduling> ways) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   const Graph written = compile_text("dim r = 4, n = 3\ninput x: f32[r n]\noutput y = logsumexp(x, n)\n");
   const Graph graph = finished("dim r = 4, n = 3\ninput x: f32[r n]\noutput y = logsumexp(x, n)\n");
@@ -89,10 +89,10 @@ void check_infinite_rows(const Backend& backend, std::span<const Fusion> fusions
     for (size_t i = 0; i < wanted.size(); ++i) CHECK((found.reals[i] == wanted[i] || std::fabs(found.reals[i] - wanted[i]) < 1e-6));
   };
   check(interpret(written, {}, inputs, {}, {}).outputs[0].second);
-  for (const Fusion& fusion : fusions) check(backend(graph, {}, inputs, {}, {}, fusion).outputs[0].second);
+  for (const Scheduling& scheduling : ways) check(backend(graph, {}, inputs, {}, {}, scheduling).outputs[0].second);
 }
 
-void check_targets(const Backend& backend, std::span<const Fusion> fusions) {
+void check_targets(const Backend& backend, std::span<const Scheduling> ways) {
   // Of a row's targets each is the maximum of some rows, by far or by little, and not of others.
   const char* const entropy = "cross_entropy(logits, t, c)";
   const std::pair<const char*, const char*> rows[] = {{"i32[b s]", entropy},     {"i32[s b]", entropy},
@@ -116,8 +116,8 @@ output curve = grad(sum(grad(loss, x)^2), x)
     TensorMap inputs = some_inputs(written, {});
     for (size_t i = 0; i < inputs.at(Name("t")).ints.size(); ++i) inputs.at(Name("t")).ints[i] = static_cast<int64_t>(i * 11 % 139);
     const InterpretResult wanted = interpret(written, {}, inputs, {}, {});
-    for (const Fusion& fusion : fusions) {
-      const CpuRun run = backend(graph, {}, inputs, {}, {}, fusion);
+    for (const Scheduling& scheduling : ways) {
+      const CpuRun run = backend(graph, {}, inputs, {}, {}, scheduling);
       for (size_t k = 0; k < wanted.outputs.size(); ++k) {
         const Tensor &found = run.outputs[k].second, &want = wanted.outputs[k].second;
         double largest = 0;

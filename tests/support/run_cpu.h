@@ -92,10 +92,10 @@ inline CpuRun run_program(const Executable& program, const std::vector<KernelFun
 }
 
 inline CpuRun run_cpu(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-                      const InterpretOptions& options = {}, int threads = 1, Fusion fusion = Fusion::on) {
+                      const InterpretOptions& options = {}, int threads = 1, Scheduling scheduling = Scheduling::all) {
   CpuOptions cpu;
   cpu.mode = options.mode;
-  cpu.fusion = fusion;
+  cpu.scheduling = scheduling;
   cpu.cache.clear();
   const CpuProgram program(graph, dims, cpu);
   return run_program(program.program(), program.functions(), inputs, params, states, options, threads);

@@ -197,9 +197,6 @@ CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
 
 KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   KernelTarget target;
-  target.keeps_rows = false;  // in registers
-  target.divides_stores = target.pads_rows = target.compares_positions = target.overwrites_rows = true;
-  target.divides_attention = target.stores_concatenated = true;
   target.column_sums = kColumnSums;
   target.library_products = library_products;
   // Blocks of a row each, two on a processor; threads of a column each, an eighth of those that reside there.

@@ -29,13 +29,14 @@ void check(const std::string& text, const Bindings& dims, Expect expect, double 
   const Graph graph = finished(compile_text(trains ? text : without_loss(text), dims), trains ? Roots::training : Roots::inference);
   const TensorMap inputs = inputs_of(graph, dims), params = initial_params(graph, dims, 1), states = initial_states(graph, dims, 1);
   const InterpretResult wanted = interpret(graph, dims, inputs, params, states);
-  for (const Fusion& fusion : {Fusion::on, Fusion::without_attention}) {
-    CAPTURE(fusion == Fusion::on);
+  for (const Scheduling& scheduling : {Scheduling::all, Scheduling::without_attention}) {
+    const bool in_tiles = !scheduling.leaves_out("attention");
+    CAPTURE(in_tiles);
     CpuOptions options;
-    options.fusion = fusion;
+    options.scheduling = scheduling;
     options.cache.clear();
     const CpuProgram cpu(graph, dims, options);
-    if (expect != Expect::anything) CHECK(attentions(cpu.lowered()) == (fusion != Fusion::on ? 0 : trains ? 2 : 1));
+    if (expect != Expect::anything) CHECK(attentions(cpu.lowered()) == (!in_tiles ? 0 : trains ? 2 : 1));
     const auto run = [&](int threads) { return run_program(cpu.program(), cpu.functions(), inputs, params, states, {}, threads); };
     const CpuRun one = run(1);
     for (size_t o = 0; o < one.outputs.size(); ++o) CHECK(difference(one.outputs[o].second, wanted.outputs[o].second, tolerance) == "");

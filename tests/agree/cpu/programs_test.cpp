@@ -10,16 +10,16 @@ using namespace einc;
 namespace {
 
 CpuRun run(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-           const Fusion& fusion) {
-  return run_cpu(graph, dims, inputs, params, states, {}, 1, fusion);
+           const Scheduling& scheduling) {
+  return run_cpu(graph, dims, inputs, params, states, {}, 1, scheduling);
 }
 
 // The last makes again all that the backward may make again, which values of so small programs are otherwise too small for.
-const Fusion kWays[] = {Fusion::off, Fusion::on, [] {
-                          Fusion recomputing;
-                          recomputing.limits = {0, 0};
-                          return recomputing;
-                        }()};
+const Scheduling kWays[] = {Scheduling::unfused, Scheduling::all, [] {
+                              Scheduling recomputing;
+                              recomputing.recompute = {0, 0};
+                              return recomputing;
+                            }()};
 
 }  // namespace
 

@@ -26,10 +26,10 @@ int64_t check(const std::string& rest) {
   inference.mode = RunMode::inference;
   const InterpretResult wanted = interpret(graph, {}, inputs, {}, states, inference);
   int64_t own = 0;
-  for (const Fusion& fusion : {Fusion::off, Fusion::on}) {
+  for (const Scheduling& scheduling : {Scheduling::unfused, Scheduling::all}) {
     CpuOptions options;
     options.mode = RunMode::inference;
-    options.fusion = fusion;
+    options.scheduling = scheduling;
     options.cache.clear();
     const CpuProgram cpu(graph, {}, options);
     own = cpu.lowered().plan.own_bytes;

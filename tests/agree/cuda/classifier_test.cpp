@@ -36,7 +36,7 @@ TEST_CASE("cuda: a classifier's gradient is made with its loss") {
     const Graph graph = trained(policy);
     const TensorMap inputs = some_inputs(graph, {}), params = initial_params(graph, {}, 1), states = initial_states(graph, {}, 1);
     const InterpretResult wanted = interpret(graph, {}, inputs, params, states);
-    const CpuRun found = run_cuda(graph, {}, inputs, params, states, {}, Fusion::on, 1);
+    const CpuRun found = run_cuda(graph, {}, inputs, params, states, {}, Scheduling::all, 1);
     const double tolerance = policy == Policy::f32 ? 1e-5 : 2e-2;
     CHECK(found.loss->real_at(0) == doctest::Approx(wanted.loss->real_at(0)).epsilon(tolerance));
     const Tensor &gradient = found.gradients.at(Name("w")), &expected = wanted.gradients.at(Name("w"));

@@ -40,7 +40,7 @@ void check_agrees(const Graph& graph, const Bindings& dims, double tolerance) {
     InterpretOptions options;
     options.arithmetic = Arithmetic::stored;
     const InterpretResult wanted = interpret(graph, dims, inputs, params, states, options);
-    const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, Fusion::on, 1);
+    const CpuRun found = run_cuda(graph, dims, inputs, params, states, {}, Scheduling::all, 1);
     CAPTURE(step);
     CHECK(distance(*found.loss, *wanted.loss) < tolerance);
     for (const auto& [name, output] : found.outputs)
@@ -143,7 +143,7 @@ output y: {}[m n] = cast(einsum(cast(a, f32), cast(b, f32), "m k, n k -> m n"), 
     options.arithmetic = Arithmetic::stored;
     const TensorMap inputs = some_inputs(graph, {});
     const InterpretResult wanted = interpret(graph, {}, inputs, {}, {}, options);
-    const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Fusion::on, 1);
+    const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Scheduling::all, 1);
     CHECK(distance(found.outputs[0].second, wanted.outputs[0].second) < 1e-3);
   }
 }
@@ -165,7 +165,7 @@ output doubled = wide + wide
   InterpretOptions options;
   options.arithmetic = Arithmetic::stored;
   const InterpretResult wanted = interpret(graph, {}, inputs, {}, {}, options);
-  const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Fusion::on, 1);
+  const CpuRun found = run_cuda(graph, {}, inputs, {}, {}, {}, Scheduling::all, 1);
   REQUIRE(found.outputs.size() == 3);
   for (size_t i = 0; i < found.outputs.size(); ++i) CHECK(distance(found.outputs[i].second, wanted.outputs[i].second) < 1e-3);
 }

@@ -11,18 +11,18 @@ using namespace einc;
 namespace {
 
 CpuRun run(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-           const Fusion& fusion) {
-  return run_cuda(graph, dims, inputs, params, states, {}, fusion);
+           const Scheduling& scheduling) {
+  return run_cuda(graph, dims, inputs, params, states, {}, scheduling);
 }
 
 // With all products that it can do done by cuBLASLt.
 CpuRun run_by_library(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
-                      const Fusion& fusion) {
-  return run_cuda(graph, dims, inputs, params, states, {}, fusion, 1);
+                      const Scheduling& scheduling) {
+  return run_cuda(graph, dims, inputs, params, states, {}, scheduling, 1);
 }
 
-const Fusion kWays[] = {Fusion::off, Fusion::on};
-const Fusion kFused[] = {Fusion::on};
+const Scheduling kWays[] = {Scheduling::unfused, Scheduling::all};
+const Scheduling kFused[] = {Scheduling::all};
 
 }  // namespace
 

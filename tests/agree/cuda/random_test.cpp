@@ -44,11 +44,11 @@ void share_functions(std::span<CudaExecutable> programs) {
 Runs cuda_runs(const Graph& graph, std::span<const Way> ways) {
   use_test_gpu();
   const auto programs = std::make_shared<std::vector<CudaExecutable>>();
-  for (const Way& way : ways) programs->push_back(compile_for_test_gpu(graph, {}, way.mode, way.fusion)->executable);
+  for (const Way& way : ways) programs->push_back(compile_for_test_gpu(graph, {}, way.mode, way.scheduling)->executable);
   share_functions(*programs);
   Runs runs;
   for (size_t i = 0; i < ways.size(); ++i)
-    runs.push_back([programs, i, fused = ways[i].fusion.joins](const Wanted& w) {
+    runs.push_back([programs, i, fused = !ways[i].scheduling.leaves_out("fusion")](const Wanted& w) {
       return run_compiled((*programs)[i], w.inputs, w.params, w.states, w.options, fused);
     });
   return runs;
@@ -57,7 +57,7 @@ Runs cuda_runs(const Graph& graph, std::span<const Way> ways) {
 // Kernels without fusion are many, and each takes long to compile here: one program in eight has them.
 std::vector<Way> cuda_ways(uint64_t seed) {
   std::vector<Way> ways = ways_of(seed);
-  if (!ways[1].fusion.joins && seed % 8 != 0) ways.pop_back();
+  if (ways[1].scheduling.leaves_out("fusion") && seed % 8 != 0) ways.pop_back();
   return ways;
 }
 

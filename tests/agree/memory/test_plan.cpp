@@ -31,8 +31,8 @@ void check_plan(const std::string& file, const Bindings& dims) {
   for (Policy policy : {Policy::f32, Policy::bf16, Policy::f16, Policy::fp8}) {
     const Graph graph = compiled(file, dims, policy);
     for (RunMode mode : {RunMode::training, RunMode::inference})
-      for (Fusion fusion : {Fusion::off, Fusion::on}) {
-        const FormedGraph formed = form_graph(graph, dims, mode, fusion);
+      for (Scheduling scheduling : {Scheduling::unfused, Scheduling::all}) {
+        const FormedGraph formed = form_graph(graph, dims, mode, scheduling);
         CHECK(verify_plan(formed.bound, formed.list, formed.plan, formed.roots) == "");
       }
     CHECK(peak_training_bytes(graph, dims, plan_for_processor({})) ==

@@ -37,9 +37,9 @@ minimize loss using sgd(lr = 0.1)
 struct FormedAttention {
   Graph graph;
   FormedGraph formed;
-  FormedAttention(const std::string& text, const Bindings& dims, Fusion fusion = Fusion::on)
+  FormedAttention(const std::string& text, const Bindings& dims, Scheduling scheduling = Scheduling::all)
       : graph(assign_precision(simplify(expand(compile_text(text, dims), Roots::training), Roots::training), Policy::inherit)),
-        formed(form_graph(graph, dims, RunMode::training, fusion)) {}
+        formed(form_graph(graph, dims, RunMode::training, scheduling)) {}
 
   std::vector<const Kernel*> attention() const {
     std::vector<const Kernel*> all;
@@ -95,13 +95,13 @@ TEST_CASE("attention: keys that the mask shuts out are not visited, forward or b
 }
 
 TEST_CASE("attention: memory grows with the rows, not with pairs of rows and keys") {
-  const auto bytes = [](int64_t size, Fusion fusion) {
+  const auto bytes = [](int64_t size, Scheduling scheduling) {
     return static_cast<double>(
-               FormedAttention(program("where(iota(k) <= iota(q), s, -inf)"), {{"q", size}}, fusion).formed.plan.total_bytes) -
+               FormedAttention(program("where(iota(k) <= iota(q), s, -inf)"), {{"q", size}}, scheduling).formed.plan.total_bytes) -
            4.0 * kHeads * static_cast<double>(size * size);  // the bias, which nobody reads
   };
-  CHECK(bytes(4096, Fusion::on) < 2.01 * bytes(2048, Fusion::on));
-  CHECK(bytes(4096, Fusion::without_attention) > 3.5 * bytes(2048, Fusion::without_attention));
+  CHECK(bytes(4096, Scheduling::all) < 2.01 * bytes(2048, Scheduling::all));
+  CHECK(bytes(4096, Scheduling::without_attention) > 3.5 * bytes(2048, Scheduling::without_attention));
 }
 
 TEST_CASE("attention: what is none is left alone, and the reason told") {

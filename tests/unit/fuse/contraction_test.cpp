@@ -38,7 +38,7 @@ TEST_CASE("contractions: what is stored beside a product leaves it a contraction
   for (const ContractionCase& test : kContractionCases) {
     CAPTURE(test.what);
     const Graph graph = simplify(expand(compile_text(program(test.layer), {}), Roots::training), Roots::training);
-    const FormedGraph formed = form_graph(graph, {{"b", 128}, {"d", 256}, {"h", 192}, {"o", 128}}, RunMode::training, Fusion::on);
+    const FormedGraph formed = form_graph(graph, {{"b", 128}, {"d", 256}, {"h", 192}, {"o", 128}}, RunMode::training, Scheduling::all);
     int products = 0;
     for (const GraphKernel& k : formed.list.kernels) {
       const bool multiplies =

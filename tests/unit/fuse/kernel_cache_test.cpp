@@ -4,6 +4,7 @@
 #include <set>
 
 #include "compiler/fuse/form_graph.h"
+#include "compiler/fuse/kernel_builder.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_reductions.h"
@@ -24,7 +25,7 @@ KernelCounts check_each(const char* example, const Bindings& dims) {
   options.dims = dims;
   const Compilation c = compile_file(std::string(EINC_SOURCE_DIR "/examples/") + example, options);
   REQUIRE(c.graph.has_value());
-  const FormedGraph formed = form_graph(*c.graph, dims, RunMode::training, Fusion::without_attention);
+  const FormedGraph formed = form_graph(*c.graph, dims, RunMode::training, Scheduling::without_attention);
   std::set<std::string> different;
   const std::vector<GraphKernel>& list = formed.list.kernels;
   for (size_t i = 0; i < list.size();) {

@@ -26,7 +26,7 @@ struct Traffic {
 Traffic traffic_of(const std::string& program, RunMode mode, int64_t cache) {
   const Compilation c = compile_text("t.ein", program, {});
   REQUIRE(c.graph.has_value());
-  const FormedGraph formed = form_graph(*c.graph, {}, mode, Fusion::off);
+  const FormedGraph formed = form_graph(*c.graph, {}, mode, Scheduling::unfused);
   Traffic result;
   for (const LaunchTraffic& t : launch_traffic(formed.list, formed.plan, cache)) {
     result.from.push_back(t.from_memory);

@@ -39,8 +39,8 @@ const RecomputeCase kRecomputeCases[] = {
      2 * kNarrow + kWide},
 };
 
-FormedGraph formed_of(const Graph& graph, const Fusion& fusion) {
-  return form_graph(graph, {{"b", kRows}, {"d", kWidth}, {"h", kHidden}}, RunMode::training, fusion);
+FormedGraph formed_of(const Graph& graph, const Scheduling& scheduling) {
+  return form_graph(graph, {{"b", kRows}, {"d", kWidth}, {"h", kHidden}}, RunMode::training, scheduling);
 }
 
 // What kernels with some of the forward write and kernels without read.
@@ -61,8 +61,8 @@ std::vector<NodeId> saved_values(const Graph& graph, const FormedGraph& formed) 
   return values;
 }
 
-int64_t saved(const Graph& graph, const Fusion& fusion) {
-  const FormedGraph formed = formed_of(graph, fusion);
+int64_t saved(const Graph& graph, const Scheduling& scheduling) {
+  const FormedGraph formed = formed_of(graph, scheduling);
   int64_t bytes = 0;
   for (NodeId id : saved_values(formed.bound.graph, formed)) bytes += 4 * formed.bound.count(id);
   return bytes;
@@ -75,10 +75,10 @@ TEST_CASE("recompute: what the backward makes again is not kept") {
     CAPTURE(test.what);
     const Graph graph =
         assign_precision(simplify(expand(compile_text(layer_program(test.layer), {}), Roots::training), Roots::training), Policy::inherit);
-    Fusion kept;
-    kept.recomputes = false;
+    Scheduling kept;
+    kept.without = {"recompute"};
     CHECK(saved(graph, kept) == test.kept);
-    CHECK(saved(graph, Fusion::on) == test.made);
+    CHECK(saved(graph, Scheduling::all) == test.made);
   }
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("recompute: of a norm of bf16 what it is of is kept, not that in f32 l
   const char* norm = "c = x - mean(x, d)\nn = c * rsqrt(mean(c^2, d) + 1e-5) * g\ny = einsum(n, w1, \"b d, d h -> b h\")\n";
   const Graph graph =
       assign_precision(simplify(expand(compile_text(layer_program(norm), {}), Roots::training), Roots::training), Policy::bf16);
-  const FormedGraph formed = formed_of(graph, Fusion::on);
+  const FormedGraph formed = formed_of(graph, Scheduling::all);
   int wide = 0;
   for (NodeId id : saved_values(formed.bound.graph, formed)) {
     if (formed.bound.count(id) != kRows * kWidth) continue;

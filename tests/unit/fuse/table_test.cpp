@@ -17,7 +17,7 @@ constexpr const char* kQueries = "import nn\ndim b, s, h, d\ninput q: f32[b h s 
 
 FormedGraph form(const std::string& body) {
   const Graph graph = simplify(expand(compile_text(kQueries + body, kSizes), Roots::training), Roots::training);
-  return form_graph(graph, kSizes, RunMode::inference, Fusion::on);
+  return form_graph(graph, kSizes, RunMode::inference, Scheduling::all);
 }
 
 // Kernels that compute `fn`.

@@ -38,7 +38,7 @@ TEST_CASE("loops: the axis of the lanes") {
     CAPTURE(test.what);
     const std::string text = std::string("dim n, m, d\n") + test.program;
     const Graph graph = simplify(expand(compile_text(text, dims), Roots::inference), Roots::inference);
-    const FormedGraph formed = form_graph(graph, dims, RunMode::inference, Fusion::on);
+    const FormedGraph formed = form_graph(graph, dims, RunMode::inference, Scheduling::all);
     REQUIRE(formed.list.kernels.size() == 1);
     const Kernel& kernel = *formed.list.kernels[0].kernel;
     const LoopPlan plan = plan_loops(kernel, processor, std::vector<bool>(kernel.buffers.size(), false));

@@ -6,9 +6,9 @@
 
 #include "compiler/fuse/form_graph.h"
 #include "compiler/lower/memory_owners.h"
+#include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
-#include "compiler/precision/assign.h"
 #include "tests/support/run_graph.h"
 
 using namespace einc;
@@ -85,7 +85,7 @@ TEST_CASE("a value placed over one that is still read is found") {
 
 TEST_CASE("a result placed over an operand that is read at other elements is found") {
   const Graph graph = compiled("dim n = 6\ninput x: f32[n m=n]\noutput y = einsum(tanh(x), tanh(x), \"n m, m k -> n k\")\n");
-  const FormedGraph formed = form_graph(graph, {}, RunMode::inference, Fusion::off);
+  const FormedGraph formed = form_graph(graph, {}, RunMode::inference, Scheduling::unfused);
   FormedGraph faulty = copy_of(formed);
   const GraphKernel& product = formed.list.kernels.back();
   REQUIRE(product.kernel->contraction);

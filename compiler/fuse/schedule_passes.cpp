@@ -1,0 +1,293 @@
+// The passes in the two lists at the end are those that run, in that order and no other: --passes prints them, --dump-after, --disable and
+// --time-passes name them.
+#include "compiler/fuse/schedule_passes.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "compiler/fuse/exact_log_sums.h"
+#include "compiler/fuse/guard_updates.h"
+#include "compiler/fuse/library_layouts.h"
+#include "compiler/fuse/narrow_products.h"
+#include "compiler/fuse/orient_operands.h"
+#include "compiler/fuse/store_concatenated.h"
+#include "compiler/ir/print.h"
+#include "compiler/lower/collapse.h"
+#include "compiler/lower/contraction.h"
+#include "compiler/lower/divide_attention.h"
+#include "compiler/lower/divide_reductions.h"
+#include "compiler/lower/each_kernel.h"
+#include "compiler/lower/flatten_sums.h"
+#include "compiler/lower/keep_rows.h"
+#include "compiler/lower/points_first.h"
+#include "compiler/lower/verify_plan.h"
+#include "runtime/base/check.h"
+#include "runtime/base/debug.h"
+
+namespace einc {
+namespace {
+
+bool is_user_state(const Graph& graph, NodeId id) {
+  const auto* state = std::get_if<StateAttr>(&graph[id].attr);
+  return state != nullptr && state->role == StateRole::user;
+}
+
+// Nodes whose values a run must leave in memory.
+std::vector<NodeId> roots_of(const Graph& graph, RunMode mode) {
+  std::vector<NodeId> roots;
+  for (const Output& output : graph.outputs) roots.push_back(output.node);
+  for (const Update& update : graph.updates)
+    if (mode == RunMode::training || is_user_state(graph, update.target)) roots.push_back(update.value);
+  if (graph.loss.valid() && (mode == RunMode::training || graph.outputs.empty())) roots.push_back(graph.loss);
+  if (mode == RunMode::training)
+    for (const Update& gradient : graph.gradients) roots.push_back(gradient.value);
+  return roots;
+}
+
+// In training every param and state is held, read or not.
+std::vector<bool> needed_by(const Graph& graph, const std::vector<NodeId>& roots, RunMode mode) {
+  std::vector<bool> live(graph.size(), false);
+  for (NodeId id : roots) live[id.index] = true;
+  for (const Update& update : graph.updates)
+    if (live[update.value.index]) live[update.target.index] = true;
+  for (uint32_t i = graph.size(); i-- > 0;) {
+    const Op op = graph.nodes[i].op;
+    if (mode == RunMode::training && (op == Op::param || op == Op::state)) live[i] = true;
+    if (live[i])
+      for (NodeId operand : graph.nodes[i].operands) live[operand.index] = true;
+  }
+  return live;
+}
+
+// ---- of graphs
+
+void keep_digits_of_log_sums(Forming& f) {
+  ExactLogSums exact = exact_log_sums(f.graph());
+  if (exact.graph) f.move_to(std::move(exact.graph), std::move(exact.at));
+}
+
+void narrow_products_of(Forming& f) {
+  if (!f.target.library_products) return;
+  const BoundGraph bound = f.bind();
+  if (std::unique_ptr<const Graph> narrow = narrow_products(bound, roots_of(f.graph(), f.mode), f.target)) f.own = std::move(narrow);
+}
+
+void orient_operands_of(Forming& f) {
+  if (!f.target.library_products) return;
+  OrientedGraph oriented = orient_operands(f.bind(), f.target);
+  if (oriented.graph) f.move_to(std::move(oriented.graph), std::move(oriented.at));
+}
+
+void guard(Forming& f) {
+  std::optional<GuardedGraph> guarded = guard_updates(f.bind(), f.mode);
+  if (!guarded) return;
+  f.own = std::move(guarded->graph);  // nodes behind those that it has
+  f.guard = std::move(guarded->guard);
+}
+
+// ---- of graphs with numbers for dims
+
+void bind_dims(Forming& f) {
+  f.roots = roots_of(f.graph(), f.mode);
+  const std::vector<NodeId> looked_at = f.guard.roots();
+  f.roots.insert(f.roots.end(), looked_at.begin(), looked_at.end());
+  f.bound.emplace(bind_graph(f.graph(), f.dims, needed_by(f.graph(), f.roots, f.mode)));
+  f.bound->guard = std::move(f.guard);
+}
+
+// Scatters whose updates have no axis but those of the table.
+void find_one_hot(Forming& f) {
+  BoundGraph& graph = *f.bound;
+  graph.one_hot.assign(graph.graph.size(), false);
+  for (uint32_t i = 0; i < graph.graph.size(); ++i) {
+    const Node& node = graph.graph.nodes[i];
+    if (!graph.live[i] || node.op != Op::scatter_add) continue;
+    const GatherAttr& attr = node.as<GatherAttr>();
+    std::vector<int> of_table(graph.shape(node.operands[0]).size(), 0);
+    for (int k = 0; k < attr.table_map.size(); ++k)
+      if (k != attr.axis) ++of_table[static_cast<size_t>(attr.table_map[k])];
+    graph.one_hot[i] = std::ranges::all_of(of_table, [](int times) { return times == 1; });
+  }
+}
+
+void recompute(Forming& f, const RecomputeLimits& limits) { f.values->find_recomputed(f.attention.kernels, limits, f.target); }
+
+void find_attention(Forming& f) {
+  f.attention = f.values->find_attention();
+  f.list.no_attention = std::move(f.attention.refusals);
+}
+
+// ---- of groups and kernels
+
+KernelFormer& former(Forming& f) {
+  if (!f.former) f.former.emplace(*f.bound, *f.values, f.attention, f.target, f.list);
+  return *f.former;
+}
+
+void form_kernels(Forming& f) {
+  former(f).emit();
+  f.former.reset();
+}
+
+// ---- the lists
+
+constexpr SchedulePass kExactLogsPass{"exact_logs", "logarithms of sums of exponentials that keep their digits",
+                                      "before anything counts on the nodes that it replaces", keep_digits_of_log_sums};
+constexpr SchedulePass kFiniteStatePass{"finite_state", "a look at updates before they are stored; train always looks",
+                                        "once nodes have their final numbers: it adds behind them", guard, true};
+constexpr SchedulePass kBindPass{"bind", "numbers for dims, and which nodes the run needs", "last of what changes the graph", bind_dims};
+constexpr SchedulePass kValuesPass{"values", "which values are made once and which where they are read", "layouts do not depend on it",
+                                   [](Forming& f) { f.values.emplace(*f.bound, f.roots); }};
+constexpr SchedulePass kAttentionPass{"attention", "scores of rows against keys in tiles, never stored",
+                                      "first of what forms kernels: it takes nodes that others would", find_attention, true};
+constexpr SchedulePass kInPlacePass{"in_place", "results written where operands of their kernels lie",
+                                    "scatters onto a state are grouped by it, and buffers planned",
+                                    [](Forming& f) { f.list.in_place = true; }, true};
+constexpr SchedulePass kFusionPass{"fusion",
+                                   "several nodes as one kernel",
+                                   "knows where values are made",
+                                   [](Forming& f) { former(f).join_operands(); },
+                                   true,
+                                   [](Forming& f) { former(f).keep_apart(); }};
+constexpr SchedulePass kKernelsPass{"kernels", "groups as loops over points, in an order that respects what they read",
+                                    "once groups grow no more", form_kernels};
+constexpr SchedulePass kCollapsePass{"collapse", "neighbouring loops that every index walks as one become one",
+                                     "first: later passes count loops", [](Forming& f) { for_each_kernel(f.list, collapse_axes); }};
+constexpr SchedulePass kFlattenSumsPass{"flatten_sums", "sums of whole tensors along the elements as they lie",
+                                        "before long sums are divided along those loops",
+                                        [](Forming& f) { for_each_kernel(f.list, flatten_sums); }};
+constexpr SchedulePass kDividePass{"divide_reductions", "long sums in parts that threads share, and a kernel that adds those",
+                                   "needs loops as they stay; what it makes are kernels like others",
+                                   [](Forming& f) { divide_reductions(f.list, f.target); }};
+constexpr SchedulePass kContractionsPass{"contractions", "which kernels are sums of products, by rows, columns and depth",
+                                         "once no kernel is divided any more",
+                                         [](Forming& f) { for_each_kernel(f.list, find_contraction); }};
+constexpr SchedulePass kPlacesPass{"places", "where each buffer lies", "last: kernels and their order are final",
+                                   [](Forming& f) { f.plan = verified_plan(*f.bound, f.list, f.roots, f.mode, {}); }};
+
+constexpr SchedulePass kProcessorPasses[] = {
+    kExactLogsPass,
+    kFiniteStatePass,
+    kBindPass,
+    kValuesPass,
+    kAttentionPass,
+    {"recompute", "elementwise values made again in the backward, not kept for it", "what attention reads is decided",
+     [](Forming& f) { recompute(f, f.options.recompute); }, true},
+    kInPlacePass,
+    kFusionPass,
+    kKernelsPass,
+    kCollapsePass,
+    kFlattenSumsPass,
+    kDividePass,
+    kContractionsPass,
+    {"keep_rows", "what two stages need along a row is kept in a thread's scratch", "stages are final",
+     [](Forming& f) { for_each_kernel(f.list, keep_rows); }},
+    kPlacesPass,
+};
+
+constexpr SchedulePass kGpuPasses[] = {
+    kExactLogsPass,
+    {"narrow_products", "products of widened fp8 values read them before they are widened", "before their operands are oriented",
+     narrow_products_of},
+    {"orient_operands", "a copy of each fp8 value for each way in which products sum over it", "adds nodes, which are looked at",
+     orient_operands_of},
+    kFiniteStatePass,
+    kBindPass,
+    {"one_hot", "scatters of at most one update a row are made where the row is, by comparing positions", "kernels are grouped by it",
+     find_one_hot},
+    {"layouts", "values in between lie so that a library can multiply them", "kernels are grouped by it",
+     [](Forming& f) { choose_layouts(*f.bound, f.roots, f.target); }},
+    {"pad_rows", "rows that a library multiplies take whole lines of memory", "knows the layouts",
+     [](Forming& f) { pad_rows(*f.bound, f.roots, f.target); }},
+    kValuesPass,
+    kAttentionPass,
+    {"recompute", "elementwise values made again in the backward, not kept for it", "what attention reads is decided",
+     [](Forming& f) {
+       RecomputeLimits limits = f.options.recompute;
+       limits.contractions = false;  // what a library multiplies must lie in memory
+       recompute(f, limits);
+     },
+     true},
+    kInPlacePass,
+    kFusionPass,
+    {"whole_reductions", "what reduces a whole value joins the kernel that goes over it anyway", "needs the groups",
+     [](Forming& f) { former(f).join_whole_reductions(); }},
+    kKernelsPass,
+    kCollapsePass,
+    kFlattenSumsPass,
+    kDividePass,
+    kContractionsPass,
+    {"points_first", "a row's single values are stored before its elements, which may then lie over their operands", "stages are final",
+     [](Forming& f) { for_each_kernel(f.list, store_points_first); }},
+    {"divide_attention", "what attention sums over keys and what it sums over rows are two kernels", "kernels of attention are final",
+     [](Forming& f) { divide_attention(f.list); }},
+    {"store_concatenated", "attention stores its results where they are put side by side", "knows the divided kernels",
+     [](Forming& f) { store_concatenated(*f.bound, f.roots, f.list); }},
+    kPlacesPass,
+};
+
+}  // namespace
+
+bool Scheduling::leaves_out(std::string_view pass) const { return std::ranges::find(without, pass) != without.end(); }
+
+Scheduling Scheduling::and_without(std::string pass) const {
+  Scheduling more = *this;
+  more.without.push_back(std::move(pass));
+  return more;
+}
+
+BoundGraph Forming::bind() const { return bind_graph(graph(), dims, needed_by(graph(), roots_of(graph(), mode), mode)); }
+
+void Forming::move_to(std::unique_ptr<const Graph> graph, std::vector<NodeId> to) {
+  own = std::move(graph);
+  if (at.empty()) return void(at = std::move(to));
+  for (NodeId& id : at)
+    if (id.valid()) id = to[id.index];
+}
+
+std::span<const SchedulePass> processor_passes() { return kProcessorPasses; }
+std::span<const SchedulePass> gpu_passes() { return kGpuPasses; }
+
+BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode,
+                         const std::vector<HeldValue>& held) {
+  BufferPlan plan = plan_buffers(graph, list, roots, mode, held);
+  if (debug_level() < 1) return plan;
+  const std::string problem = verify_plan(graph, list, plan, roots, held);
+  EINC_CHECK(problem.empty(), "the plan of buffers loses a value: {}", problem);
+  return plan;
+}
+
+void run_passes(Forming& forming, std::span<const SchedulePass> passes) {
+  const bool joins = std::ranges::any_of(passes, [](const SchedulePass& p) { return p.name == "whole_reductions"; });
+  forming.target.whole_reductions = joins ? WholeReductions::joined : WholeReductions::alone;
+  for (const SchedulePass& pass : passes) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto run = pass.optional && forming.options.leaves_out(pass.name) ? pass.instead : pass.run;
+    if (run) run(forming);
+    if (debug_level() >= 1) {
+      const std::string problem = verify(forming.list);
+      EINC_CHECK(problem.empty(), "after {}: {}", pass.name, problem);
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (forming.options.observe) forming.options.observe(pass.name, forming, seconds);
+  }
+  const std::string problem = verify(forming.list);
+  EINC_CHECK(problem.empty(), "{}", problem);
+}
+
+std::string to_string(const Forming& f) {
+  if (f.list.kernels.empty()) return print_graph(f.graph());
+  std::string text;
+  for (size_t i = 0; i < f.list.kernels.size(); ++i) {
+    const GraphKernel& k = f.list.kernels[i];
+    text += "kernel " + std::to_string(i) + "  #";
+    for (NodeId id : k.group.members) text += " %" + std::to_string(id.index);
+    text += "\n";
+    for (size_t b = 0; b < k.buffers.size(); ++b)
+      if (k.buffers[b].valid()) text += "  # b" + std::to_string(b) + " is %" + std::to_string(k.buffers[b].index) + "\n";
+    text += to_string(*k.kernel);
+  }
+  return text;
+}
+
+}  // namespace einc

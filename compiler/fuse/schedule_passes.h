@@ -1,0 +1,72 @@
+// The way from a graph with its dims to kernels with a place for every buffer, as one literal list of passes for each target. Graph passes
+// (pipeline/pipeline.cpp) come before it, plans of loops, threads and library calls behind it.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "compiler/fuse/form_kernels.h"
+#include "compiler/fuse/scheduling.h"
+#include "compiler/ir/interpret.h"
+#include "compiler/lower/buffer_plan.h"
+
+namespace einc {
+
+// What the passes work on. The graph given, its dims and the options outlive it.
+struct Forming {
+  const Graph& given;
+  const Bindings& dims;
+  const RunMode mode;
+  const Scheduling& options;
+  KernelTarget target;
+
+  // Until dims are bound: the graph that kernels are formed of, where it is not the one given.
+  std::unique_ptr<const Graph> own{};
+  std::vector<NodeId> at{};  // per node given: its place in `own`; empty where that is the same
+  UpdateGuard guard{};
+
+  // From then on: the graph with numbers for dims, and where values are made.
+  std::vector<NodeId> roots{};  // values read after the last kernel
+  std::optional<BoundGraph> bound{};
+  std::optional<ValuePlaces> values{};
+  AttentionGroups attention{};
+
+  std::optional<KernelFormer> former{};  // nodes in groups, until these are kernels
+  KernelList list{};
+  std::optional<BufferPlan> plan{};
+
+  const Graph& graph() const { return own ? *own : given; }
+  BoundGraph bind() const;  // with what the run needs of the graph so far
+  void move_to(std::unique_ptr<const Graph> graph, std::vector<NodeId> to);
+};
+
+struct SchedulePass {
+  std::string_view name;
+  std::string_view description;
+  std::string_view place;  // why it stands where it does
+  void (*run)(Forming& forming);
+  bool optional = false;                        // may be left out
+  void (*instead)(Forming& forming) = nullptr;  // then runs
+};
+
+// In the order they run.
+std::span<const SchedulePass> processor_passes();
+std::span<const SchedulePass> gpu_passes();
+
+struct ScheduleTarget {
+  std::span<const SchedulePass> passes;
+  KernelTarget sizes;
+};
+inline ScheduleTarget processor_target() { return {processor_passes(), {}}; }
+
+// A plan of buffers; at debug level 1 it is verified.
+BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode,
+                         const std::vector<HeldValue>& held);
+
+// Runs the passes of a target, with their observer. Kernels are verified at the end, at debug level 1 behind each pass.
+void run_passes(Forming& forming, std::span<const SchedulePass> passes);
+
+// What the passes have made so far, as text: the graph, or the kernels with the names of their nodes.
+std::string to_string(const Forming& forming);
+
+}  // namespace einc

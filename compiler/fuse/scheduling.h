@@ -1,0 +1,28 @@
+// What a caller asks of the passes between a graph and its schedule. None of it changes a result by more than rounding.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/fuse/recompute.h"
+
+namespace einc {
+
+struct Forming;
+
+struct Scheduling {
+  std::vector<std::string> without{};  // optional passes that are left out (--disable)
+  RecomputeLimits recompute{};
+  // Called after each pass with the seconds it took.
+  std::function<void(std::string_view pass, const Forming& forming, double seconds)> observe{};
+
+  bool leaves_out(std::string_view pass) const;
+  Scheduling and_without(std::string pass) const;
+  static const Scheduling all, unfused, without_attention;
+};
+inline const Scheduling Scheduling::all{};
+inline const Scheduling Scheduling::unfused{{"attention", "recompute", "fusion"}};  // each node a kernel of its own
+inline const Scheduling Scheduling::without_attention{{"attention"}};
+
+}  // namespace einc
