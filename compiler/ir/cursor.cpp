@@ -53,6 +53,13 @@ std::string Cursor::word() {
   return failed() ? std::string() : std::string(line_.substr(begin, position_ - begin));
 }
 
+std::string Cursor::peek_word() {
+  skip_spaces();
+  size_t end = position_;
+  while (end < line_.size() && is_identifier_char(line_[end])) ++end;
+  return std::string(line_.substr(position_, end - position_));
+}
+
 std::string Cursor::string() {
   expect("\"");
   std::string text;
@@ -125,6 +132,19 @@ double Cursor::number() {
   const auto [end, problem] = std::from_chars(line_.data() + begin, last, value);
   if (problem != std::errc() || end != last) fail(fmt::format("expected a number at column {}", begin + 1));
   return failed() ? 0 : value;
+}
+
+double Cursor::hexadecimal() {
+  const bool negative = accept("-");
+  const bool digits = accept("0x");
+  const size_t begin = position_;
+  while (is_number_char(peek())) ++position_;
+  double value = 0;
+  const char* last = line_.data() + position_;
+  const auto [end, problem] =
+      std::from_chars(line_.data() + begin, last, value, digits ? std::chars_format::hex : std::chars_format::general);
+  if (problem != std::errc() || end != last) fail(fmt::format("expected a number at column {}", begin + 1));
+  return failed() ? 0 : negative ? -value : value;
 }
 
 ScalarValue Cursor::scalar() {

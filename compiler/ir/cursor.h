@@ -25,6 +25,7 @@ class Cursor {
   void expect(std::string_view text);
   bool accept_word(std::string_view word);  // a whole word
   std::string word();
+  std::string peek_word();  // empty where none stands; stays before it
   std::string string();
   int64_t integer();
   int64_t integer(int64_t low, int64_t high);
@@ -32,6 +33,7 @@ class Cursor {
   Poly poly();                    // in parentheses
   ScalarValue scalar();
   double number();
+  double hexadecimal();  // as {:a} prints it: 0x1.8p+1, inf, nan
   AxisList axis_list();
   std::vector<Poly> polys();
   std::vector<double> numbers();

@@ -12,11 +12,8 @@ class Collapser {
   void run() {
     collect();
     for (size_t b = kernel_.axes.size(); b-- > 1;)
-      for (size_t a = b; a-- > 0;)
-        if (joinable(static_cast<AxisId>(a), static_cast<AxisId>(b))) {
-          join(static_cast<AxisId>(a), static_cast<AxisId>(b));
-          break;
-        }
+      while (join_with_one_outside(static_cast<AxisId>(b))) {
+      }
     drop_unused();
   }
 
@@ -31,6 +28,12 @@ class Collapser {
       for (Store& s : stage.stores) affines_.push_back(&s.index.affine);
     lists_.push_back(&kernel_.outer);
     for (Stage& stage : kernel_.stages) lists_.push_back(&stage.axes);
+  }
+
+  bool join_with_one_outside(AxisId b) {
+    for (AxisId a = b; a-- > 0;)
+      if (kernel_.extent(a) > 1 && joinable(a, b)) return join(a, b), true;  // 1: joined before
+    return false;
   }
 
   bool is_part(AxisId a) const { return kernel_.part && *kernel_.part == a; }

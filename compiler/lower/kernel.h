@@ -76,7 +76,7 @@ enum class ScalarKind : uint8_t {
   quotient,   // floor(operand 0 / divisor), operands at least 0
   remainder,  // operand 0 - divisor * quotient
   load,       // element `index` of buffer `slot`; not read (and 0) where some guard does not hold
-  checked,    // operand 0, an index that must lie in 0 .. upper-1; else the run fails naming site `slot` (and 0 is used)
+  checked,    // operand 0, which must lie in 0 .. upper-1; else the run fails naming site `slot` and place `index` (and 0 is used)
   map,        // fn of the operands
   cast,       // operand 0 as dtype
   random,     // draw number `index` of stream `slot`

@@ -2,7 +2,7 @@
 // so equal texts are equal code.
 #include <fmt/format.h>
 
-#include "compiler/lower/kernel.h"
+#include "compiler/lower/kernel_names.h"
 
 namespace einc {
 namespace {
@@ -17,42 +17,6 @@ std::string text_of(const Subscript& index) {
   for (const Subscript::Dynamic& d : index.dynamic) append(fmt::format("v{}", d.value), d.coefficient);
   if (index.affine.constant != 0 || text.empty()) text += fmt::format("{}{}", text.empty() ? "" : " + ", index.affine.constant);
   return text;
-}
-
-std::string_view name_of(Fold fold) {
-  switch (fold) {
-    case Fold::sum:
-      return "sum";
-    case Fold::max:
-      return "max";
-    case Fold::min:
-      return "min";
-    case Fold::prod:
-      return "prod";
-    case Fold::any:
-      return "any";
-    case Fold::all:
-      return "all";
-    case Fold::arg_max:
-      return "arg_max";
-    case Fold::arg_min:
-      return "arg_min";
-  }
-  return "";
-}
-
-std::string_view name_of(BufferAccess access) {
-  switch (access) {
-    case BufferAccess::read:
-      return "read";
-    case BufferAccess::write:
-      return "write";
-    case BufferAccess::read_write:
-      return "read_write";
-    case BufferAccess::scratch:
-      return "scratch";
-  }
-  return "";
 }
 
 std::string operands(const Scalar& v) {
@@ -74,7 +38,7 @@ std::string expression(const Scalar& v) {
     case ScalarKind::load:
       return fmt::format("b{}[{}]", v.slot, text_of(v.index));
     case ScalarKind::checked:
-      return fmt::format("check {} < {} site {}", operands(v), v.integer, v.slot);
+      return fmt::format("check {} < {} site {} [{}]", operands(v), v.integer, v.slot, text_of(v.index));
     case ScalarKind::map:
       return fmt::format("{}({})", to_string(v.fn), operands(v));
     case ScalarKind::cast:
@@ -110,20 +74,6 @@ std::string_view name_of(StoreMode mode) {
 }
 
 std::string text_of(const Store& s) { return fmt::format("  b{}[{}] {} v{}\n", s.buffer, text_of(s.index), name_of(s.mode), s.value); }
-
-std::string_view name_of(AttentionPart part) {
-  switch (part) {
-    case AttentionPart::scores:
-      return "scores";
-    case AttentionPart::fold:
-      return "fold";
-    case AttentionPart::mix:
-      return "mix";
-    case AttentionPart::gather:
-      return "gather";
-  }
-  return "";
-}
 
 std::string text_of(const Attention& a, const Kernel& kernel) {
   std::string text = fmt::format("attention batch {} turns {} row a{} key a{} in blocks of {} rows and {} keys\n", axis_list(a.batch),

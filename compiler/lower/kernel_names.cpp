@@ -1,0 +1,55 @@
+#include "compiler/lower/kernel_names.h"
+
+namespace einc {
+
+std::string_view name_of(Fold fold) {
+  switch (fold) {
+    case Fold::sum:
+      return "sum";
+    case Fold::max:
+      return "max";
+    case Fold::min:
+      return "min";
+    case Fold::prod:
+      return "prod";
+    case Fold::any:
+      return "any";
+    case Fold::all:
+      return "all";
+    case Fold::arg_max:
+      return "arg_max";
+    case Fold::arg_min:
+      return "arg_min";
+  }
+  return "";
+}
+
+std::string_view name_of(BufferAccess access) {
+  switch (access) {
+    case BufferAccess::read:
+      return "read";
+    case BufferAccess::write:
+      return "write";
+    case BufferAccess::read_write:
+      return "read_write";
+    case BufferAccess::scratch:
+      return "scratch";
+  }
+  return "";
+}
+
+std::string_view name_of(AttentionPart part) {
+  switch (part) {
+    case AttentionPart::scores:
+      return "scores";
+    case AttentionPart::fold:
+      return "fold";
+    case AttentionPart::mix:
+      return "mix";
+    case AttentionPart::gather:
+      return "gather";
+  }
+  return "";
+}
+
+}  // namespace einc

@@ -1,0 +1,176 @@
+// Passes over one kernel, from text to text.
+#include <doctest/doctest.h>
+
+#include "compiler/lower/collapse.h"
+#include "compiler/lower/contraction.h"
+#include "compiler/lower/divide_reductions.h"
+#include "compiler/lower/flatten_sums.h"
+#include "compiler/lower/keep_rows.h"
+#include "compiler/lower/points_first.h"
+#include "tests/support/kernel_text.h"
+
+using namespace einc;
+
+namespace {
+
+std::string after(void (*pass)(Kernel&), std::string_view text) {
+  Kernel kernel = kernel_of(text);
+  pass(kernel);
+  CHECK(verify(kernel) == "");
+  return to_string(kernel);
+}
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("collapse: any number of loops that every index walks as one") {
+  CHECK(after(collapse_axes, R"(
+axes a0=3 a1=4 a2=5 a3=6 a4=7 a5=2
+outer a0 a1 a2 a3 a4 a5
+b0: read f32[5040]
+b1: write f32[5040]
+v0: f32 = b0[1680*a0 + 420*a1 + 84*a2 + 14*a3 + 2*a4 + a5]
+stage
+  b1[1680*a0 + 420*a1 + 84*a2 + 14*a3 + 2*a4 + a5] = v0
+)") == to_string(kernel_of(R"(
+axes a0=5040
+outer a0
+b0: read f32[5040]
+b1: write f32[5040]
+v0: f32 = b0[a0]
+stage
+  b1[a0] = v0
+)")));
+}
+
+TEST_CASE("collapse: loops that some index takes apart stay") {
+  const std::string transposed = R"(axes a0=3 a1=4 a2=5
+outer a0 a1 a2
+b0: read f32[60]
+b1: write f32[60]
+v0: f32 = b0[20*a0 + a1 + 4*a2]
+stage
+  b1[20*a0 + 5*a1 + a2] = v0
+)";
+  CHECK(after(collapse_axes, transposed) == to_string(kernel_of(transposed)));
+  // A loop of a stage and an outer one are no neighbours, nor are both sides of a range.
+  const std::string row = R"(axes a0=3 a1=4
+outer a0
+b0: read f32[12]
+b1: write f32[3]
+v0: f32 = b0[4*a0 + a1]
+v1: f32 = r0
+stage a1
+  r0: f32 = sum v0
+stage
+  b1[a0] = v1
+)";
+  CHECK(after(collapse_axes, row) == to_string(kernel_of(row)));
+  const std::string guarded = R"(axes a0=3 a1=4
+outer a0 a1
+b0: read f32[12]
+b1: write f32[12]
+v0: f32 = b0[4*a0 + a1] if 0 <= a1 < 3
+stage
+  b1[4*a0 + a1] = v0
+)";
+  CHECK(after(collapse_axes, guarded) == to_string(kernel_of(guarded)));
+}
+
+TEST_CASE("contractions: rows, columns and depth") {
+  CHECK(holds(after(find_contraction, R"(
+axes a0=8 a1=16 a2=32
+outer a0 a1
+b0: read f32[256]
+b1: read f32[512]
+b2: write f32[128]
+v0: f32 = b0[32*a0 + a2]
+v1: f32 = b1[16*a2 + a1]
+v2: f32 = mul(v0, v1)
+v3: f32 = r0
+stage a2
+  r0: f32 = sum v2
+stage
+  b2[16*a0 + a1] = v3
+)"),
+              "contraction r0 = v0 * v1 batch  rows a0 columns a1 depth a2\n"));
+}
+
+TEST_CASE("keep_rows: exponentials that are summed and then divided are kept") {
+  const std::string softmax = R"(
+axes a0=8 a1=64
+outer a0
+b0: read f32[512]
+b1: write f32[512]
+v0: f32 = b0[64*a0 + a1]
+v1: f32 = exp(v0)
+v2: f32 = r0
+v3: f32 = div(v1, v2)
+stage a1
+  r0: f32 = sum v1
+stage a1
+  b1[64*a0 + a1] = v3
+)";
+  const std::string kept = after(keep_rows, softmax);
+  CHECK(holds(kept, "b2: scratch f32[64]\n"));
+  CHECK(holds(kept, "  b2[a1] = v"));
+}
+
+TEST_CASE("points_first: a row's sum is stored before the row, which does not need it") {
+  const std::string text = R"(axes a0=8 a1=64
+outer a0
+b0: read f32[512]
+b1: write f32[512]
+b2: write f32[8]
+v0: f32 = b0[64*a0 + a1]
+v1: f32 = r0
+v2: f32 = exp(v0)
+stage a1
+  r0: f32 = sum v0
+stage a1
+  b1[64*a0 + a1] = v2
+stage
+  b2[a0] = v1
+)";
+  const std::string moved = after(store_points_first, text);
+  CHECK(moved.find("b2[a0] = v1") < moved.find("b1[64*a0 + a1] = v2"));
+  // Of one stage the sum is made there: it cannot come first.
+  const std::string together = R"(axes a0=8 a1=64
+outer a0
+b0: read f32[512]
+b1: write f32[512]
+b2: write f32[8]
+v0: f32 = b0[64*a0 + a1]
+v1: f32 = r0
+stage a1
+  r0: f32 = sum v0
+  b1[64*a0 + a1] = v0
+stage
+  b2[a0] = v1
+)";
+  CHECK(after(store_points_first, together) == to_string(kernel_of(together)));
+}
+
+TEST_CASE("divide_reductions: a long sum in parts, the rest adds them") {
+  const Kernel sum = kernel_of(R"(
+axes a0=1048576
+outer
+b0: read f32[1048576]
+b1: write f32[1]
+v0: f32 = b0[a0]
+v1: f32 = r0
+stage a0
+  r0: f32 = sum v0
+stage
+  b1[0] = v1
+)");
+  const std::vector<DividedKernel> divided = divide_reductions(sum);
+  REQUIRE(divided.size() == 2);
+  const Kernel &parts = divided[0].kernel, &rest = divided[1].kernel;
+  CHECK(trips(parts, bits(parts.outer)) * parts.extent(parts.stages[0].axes[0]) == 1048576);
+  CHECK(trips(parts, bits(parts.outer)) == rest.extent(rest.stages[0].axes[0]));
+  KernelTarget few;
+  few.divide_rows.elements = 1 << 20;  // not worth a launch of its own
+  CHECK(divide_reductions(sum, few).size() == 1);
+}
