@@ -71,6 +71,11 @@ int64_t trips(const Kernel& kernel, uint64_t axes) {
   return n;
 }
 
+bool chooses_wider(const Kernel& kernel, const Scalar& v) {
+  return v.kind == ScalarKind::map && v.fn == MapFn::where && is_floating(v.dtype) &&
+         (kernel.values[v.operands[1]].dtype != v.dtype || kernel.values[v.operands[2]].dtype != v.dtype);
+}
+
 void insert_first(Kernel& kernel, std::vector<Scalar> values) {
   const auto by = static_cast<ValueId>(values.size());
   const auto shift = [&](ValueId& id) {

@@ -209,6 +209,8 @@ inline uint64_t bit(AxisId axis) { return uint64_t{1} << axis; }
 uint64_t bits(const std::vector<AxisId>& axes);
 // How many points the loops over a set of axes have.
 int64_t trips(const Kernel& kernel, uint64_t axes);
+// Of `where`: whether it must be rounded, since what it chooses from is held wider (inside a chain of small floats) than its own dtype.
+bool chooses_wider(const Kernel& kernel, const Scalar& v);
 // Puts values before all that the kernel has; what refers to those is moved along.
 void insert_first(Kernel& kernel, std::vector<Scalar> values);
 

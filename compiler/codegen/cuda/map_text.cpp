@@ -169,8 +169,11 @@ std::string ValueText::map(const Scalar& v) {
   DType operand = register_dtype(v.dtype);
   if (is_comparison(v.fn)) operand = common_dtype(kernel_.values[v.operands[0]].dtype, kernel_.values[v.operands[1]].dtype);
   if (is_logical(v.fn)) operand = DType::boolean;
-  if (v.fn == MapFn::where)
-    return fmt::format("{} ? {} : {}", as(v.operands[0], DType::boolean), as(v.operands[1], operand), as(v.operands[2], operand));
+  if (v.fn == MapFn::where) {
+    const std::string chosen =
+        fmt::format("{} ? {} : {}", as(v.operands[0], DType::boolean), as(v.operands[1], operand), as(v.operands[2], operand));
+    return chooses_wider(kernel_, v) ? round_text("(" + chosen + ")", v.dtype) : chosen;
+  }
   const std::string a = as(v.operands[0], operand), b = v.operands.size() > 1 ? as(v.operands[1], operand) : "";
   if (is_comparison(v.fn)) return fmt::format("({} {} {})", a, comparison(v.fn), b);
   if (operand == DType::boolean) return of_booleans(v.fn, a, b);

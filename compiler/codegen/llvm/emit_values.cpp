@@ -244,7 +244,8 @@ Register ValueEmitter::map(const Scalar& v) {
   int lanes = 1;
   for (Register r : x) lanes = std::max(lanes, lanes_of(r->getType()));
   for (Register& r : x) r = splat(b_, r, lanes);
-  return emit_map(b_, v.fn, {x.data(), x.size()}, operand, v.dtype);
+  const Register made = emit_map(b_, v.fn, {x.data(), x.size()}, operand, v.dtype);
+  return chooses_wider(kernel_, v) ? round_to(b_, made, v.dtype) : made;
 }
 
 Register ValueEmitter::random(const Scalar& v) {
