@@ -12,6 +12,7 @@
 #include "dsl/render.h"
 #include "runtime/base/check.h"
 #include "runtime/cuda/cuda_program.h"
+#include "runtime/executor/executor.h"
 #include "runtime/executor/native_program.h"
 
 namespace einc {
@@ -179,13 +180,16 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
     options.mode = run_mode(part);
     options.scheduling = scheduling;
     const auto lowered = lower_graph(*graphs.parts[part], graphs.dims, options);
+    if (const auto& limit = scheduling.memory_limit; limit && part == Part::forward)
+      scheduling.memory_limit->taken += memory_of(lowered->lowered.program, Sources::bound, limit->threads);  // a session holds it beside
     code.push_back(compile_native(lowered->lowered, cache));
     parts[part] = NativePart{std::move(lowered->lowered.program), code.back().functions};
   }
   return std::make_shared<CompiledHere>(program_info(graphs), std::move(parts), std::move(code));
 }
 
-std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder) {
+std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
+                                               Scheduling scheduling) {
   PerPart<CudaExecutable> parts;
   for (size_t p = 0; p < kParts; ++p) {
     const Part part = static_cast<Part>(p);
@@ -194,7 +198,9 @@ std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, cons
     options.gpu = cuda::Gpu::get().shape();
     options.mode = run_mode(part);
     options.attention = cuda::AttentionLibrary::get();
+    options.scheduling = scheduling;
     parts[part] = std::move(compile_for_cuda(*graphs.parts[part], graphs.dims, options)->executable);
+    if (scheduling.memory_limit && part == Part::forward) scheduling.memory_limit->taken += parts[part]->program.own_bytes;
   }
   FileCache cache(cache_folder);
   const auto threads = static_cast<int>(std::thread::hardware_concurrency());

@@ -45,7 +45,8 @@ ProgramInfo program_info(const ProgramGraphs& graphs);
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
                                                  Scheduling scheduling = Scheduling::all);
 // Throws RuntimeFailure (resource) without a GPU.
-std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache);
+std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
+                                               Scheduling scheduling = Scheduling::all);
 std::shared_ptr<const ProgramRep> reference_program(const ProgramGraphs& graphs);
 
 std::vector<Error::Diagnostic> to_public(const SourceMap& sources, const Diagnostics& diagnostics);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <thread>
 
 #include "compiler/api/compile_program.h"
 #include "compiler/codegen/llvm/native_code.h"
@@ -71,9 +72,14 @@ Model Model::Details::compile(const Open& open, const CompileOptions& options) {
     details->pipeline = pipeline_options(options);
     details->warnings = to_public(graphs->compilation.sources, graphs->compilation.diagnostics);
     const std::filesystem::path cache = options.code_cache ? *options.code_cache : FileCache::default_folder();
+    Scheduling scheduling;
+    if (options.memory_limit) {
+      if (*options.memory_limit <= 0) throw Error(ErrorKind::usage, "CompileOptions::memory_limit is no positive number of bytes");
+      scheduling.memory_limit = {*options.memory_limit, 0, static_cast<int>(std::thread::hardware_concurrency())};
+    }
     auto program = options.target == Target::reference ? reference_program(*graphs)
-                   : options.target == Target::cuda    ? cuda_program(*graphs, cache)
-                                                       : native_program(*graphs, cache);
+                   : options.target == Target::cuda    ? cuda_program(*graphs, cache, scheduling)
+                                                       : native_program(*graphs, cache, scheduling);
     return Model(std::move(program), std::move(details));
   });
 }

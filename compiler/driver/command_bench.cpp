@@ -19,6 +19,7 @@ struct BenchRequest {
   std::string file, mode = "training", precision, trace, target = "cpu";
   std::vector<std::string> dims, import_folders, disable;
   int threads = 0, steps = 5, kernels = 12;
+  std::optional<int64_t> memory_limit;
   bool no_cache = false, json = false, discard_outputs = false;
 };
 
@@ -33,6 +34,7 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(one_of({"inference", "training"}));
   app.add_flag("--discard-outputs", r.discard_outputs, "in training: the step that einc train runs, whose outputs nobody reads");
   add_precision(app, r.precision);
+  add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(one_of({"cpu", "cuda"}));
   app.add_option("--threads", r.threads, "of the processor; all when not given")->check(whole_number(1, kMaxInt));
   app.add_option("--steps", r.steps, "steps to time, after one that is not, on a GPU two")->check(whole_number(1, kMaxInt));
@@ -60,6 +62,7 @@ ExitStatus bench_command(Arguments arguments) {
   options.steps = r.steps;
   options.cached = !r.no_cache;
   options.scheduling.without = r.disable;
+  if (r.memory_limit) options.scheduling.memory_limit = MemoryLimit{*r.memory_limit, 0, options.threads};
   const BenchResult result = measure(*c.graph, *dims, options);
   if (!r.trace.empty()) {
     const std::string trace = bench_trace(result);

@@ -58,6 +58,7 @@ void add_options(CLI::App& app, CompileRequest& r) {
                  "(contractions on NVIDIA GPUs)")
       ->check(one_of({"memory", "precision", "contraction", "fusion", "gemm"}));
   add_precision(app, r.precision);
+  add_memory_limit(app, r.memory_limit);
   app.add_flag("--discard-outputs", r.discard_outputs,
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
   app.add_option("--device", r.device,
@@ -147,7 +148,7 @@ std::string graph_text(const Graph& graph, const Bindings& given) {
 // What stands below the graph, for the processor.
 void show_native(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
   CpuOptions options;
-  options.scheduling = watched_scheduling(request.disable, request.passes);
+  options.scheduling = request.scheduling();
   const auto lowered = lower_graph(graph, dims, options);
   if (request.emit == "kernels") fmt::print("{}", emit_kernels(*lowered));
   if (request.emit == "schedule") fmt::print("{}", emit_schedule(*lowered, native_processor()));
@@ -166,7 +167,7 @@ ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bi
   cuda.gpu = *gpu;
   cuda.mode = request.object.mode == "inference" ? RunMode::inference : RunMode::training;
   cuda.attention = cuda::AttentionLibrary::get();
-  cuda.scheduling = watched_scheduling(request.disable, request.passes);
+  cuda.scheduling = request.scheduling();
   const auto program = compile_for_cuda(graph, dims, cuda);
   if (request.explain == "gemm") fmt::print("{}", explain_gemm(*program));
   if (request.emit == "launches") fmt::print("{}", launch_plan(*program));
@@ -224,6 +225,12 @@ PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& 
 }
 
 }  // namespace
+
+Scheduling CompileRequest::scheduling() const {
+  Scheduling scheduling = watched_scheduling(disable, passes);
+  if (memory_limit) scheduling.memory_limit = MemoryLimit{*memory_limit};
+  return scheduling;
+}
 
 ExitStatus compile_command(Arguments arguments) {
   CLI::App app("Compiles a tensor program and tells what it costs.", "einc");

@@ -164,6 +164,30 @@ CLI::Validator quantity() {
       "");
 }
 
+CLI::Validator byte_count() {
+  return CLI::Validator(
+      [](std::string& text) {
+        constexpr std::pair<const char*, double> kUnits[] = {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+                                                             {"TiB", 0x1p40}, {"kB", 1e3},     {"MB", 1e6},
+                                                             {"GB", 1e9},     {"TB", 1e12},    {"", 1}};
+        for (const auto& [unit, bytes] : kUnits) {
+          if (!text.ends_with(unit)) continue;
+          const double count = to_number(text.substr(0, text.size() - std::strlen(unit))).value_or(0) * bytes;
+          if (!(count >= 1 && count < 0x1p60)) break;
+          text = std::to_string(static_cast<int64_t>(count));
+          return std::string();
+        }
+        return wants("a number of bytes such as 40GB (of 10^9), 512MiB or 40e9", text);
+      },
+      "");
+}
+
+void add_memory_limit(CLI::App& app, std::optional<int64_t>& bytes) {
+  app.add_option("--memory-limit", bytes, "bytes that a training step may take: what it saves for the backward is made again there instead")
+      ->transform(byte_count())
+      ->type_name("BYTES");
+}
+
 CLI::Validator one_of(std::vector<std::string> choices) {
   return CLI::Validator(
       [choices = std::move(choices)](const std::string& text) {

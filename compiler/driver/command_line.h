@@ -31,11 +31,17 @@ CLI::Validator one_of(std::vector<std::string> choices);
 // A positive number, for transform(): 15e12 may be written 15T, 7B, 350M, 32k.
 CLI::Validator quantity();
 
+// A number of bytes, for transform(): 40GB (of 10^9), 512MiB, 40e9.
+CLI::Validator byte_count();
+
 // "; did you mean `x`?" where a candidate is near what was written, else nothing.
 std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates);
 
 // Adds -I, the folders that imports are read from besides the importing file's own.
 void add_import_folders(CLI::App& app, std::vector<std::string>& folders);
+
+// Adds --memory-limit.
+void add_memory_limit(CLI::App& app, std::optional<int64_t>& bytes);
 
 // Adds --precision, which names a policy.
 void add_precision(CLI::App& app, std::string& precision);

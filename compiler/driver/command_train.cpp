@@ -36,6 +36,7 @@ struct TrainRequest {
   std::string file, target = "cpu", precision, log, save, next, order = "random", token_format, optimizer, learning_rate, record;
   std::string weights, names;  // to begin with
   CheckpointRequest checkpoint;
+  std::optional<int64_t> memory_limit;
   std::vector<std::string> dims, import_folders, data, validation;
   uint64_t steps = 0, micro_batches = 1, log_every = 10, evaluate_every = 0, evaluation_batches = 20;
   std::optional<uint64_t> seed, init_seed, data_seed, dropout_seed;
@@ -82,6 +83,7 @@ void add_options(CLI::App& app, TrainRequest& r) {
                  "writes what the inputs hold in each batch, one array of each input: to train elsewhere on the same")
       ->type_name("FILE.npz");
   add_precision(app, r.precision);
+  add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
   app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
   app.add_option("--init-seed", r.init_seed, "of initial values")->check(seed_check());
@@ -113,6 +115,14 @@ class MemoryMeter {
   int64_t before_ = 0, files_before_ = file_bytes();
 };
 
+// Two batches lie ready while a step runs on the processor.
+int64_t prefetched_bytes(const TrainRequest& r, const ProgramGraphs& graphs) {
+  int64_t bytes = 0;
+  if (r.target == "cpu")
+    for (const TensorInfo& input : program_info(graphs).inputs) bytes += 2 * input.bytes();
+  return bytes;
+}
+
 RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const ProgramRep& program, SessionRep& session) {
   const Graph& graph = *graphs.parts[Part::training];
   ReportOptions options;
@@ -132,9 +142,7 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
   facts.tokens = micro_batches * value_of(report.six_nd.tokens);
   facts.examples = micro_batches * value_of(report.examples);
   facts.of_tokens = report.six_nd.of_tokens;
-  int64_t prefetched = 0;
-  for (const TensorInfo& input : program.info.inputs) prefetched += 2 * input.bytes();
-  facts.predicted_bytes = r.target == "cpu"    ? program.planned_bytes(session.pool().size()) + prefetched
+  facts.predicted_bytes = r.target == "cpu"    ? program.planned_bytes(session.pool().size()) + prefetched_bytes(r, graphs)
                           : r.target == "cuda" ? program.planned_bytes(session.pool().size())
                                                : static_cast<int64_t>(value_of(report.memory.peak_training));
   if (r.target == "cpu") {
@@ -287,14 +295,17 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   const TrainingSeeds seeds = seeds_of(r, checkpoints ? checkpoints->seeds() : nullptr);
   data.seed = validation.seed = seeds.data;
   const auto graphs = std::make_shared<const ProgramGraphs>(std::move(graphs_given));
-  const auto program = program_for(r.target, graphs);
+  const int threads = r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency());
+  std::optional<MemoryLimit> limit;
+  if (r.memory_limit) limit = {*r.memory_limit, prefetched_bytes(r, *graphs), threads};
+  const auto program = program_for(r.target, graphs, limit);
   const std::shared_ptr<const Batches> batches = open_batches(data, program->info.inputs, DataPart::training);
   std::shared_ptr<const Batches> evaluation;
   if (!validation.files.empty())
     evaluation = open_batches(validation, program->info.inputs, r.validation.empty() ? DataPart::validation : DataPart::training);
   if (!r.record.empty()) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
   const MemoryMeter memory(r.target == "cuda" ? Meter::gpu : Meter::process);
-  SessionRep session(*program, r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency()));
+  SessionRep session(*program, threads);
   RunFacts facts = facts_of(r, *graphs, *program, session);
   facts.seeds = seeds;
   session.initialize(seeds.init);

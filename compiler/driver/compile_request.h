@@ -17,6 +17,8 @@ struct CompileRequest {
   ObjectRequest object{"", "host", "training"};
   std::string arch = "sm_90", other;
   std::optional<double> devices, tokens, mfu;
+  std::optional<int64_t> memory_limit;
+  Scheduling scheduling() const;
   PassView passes;
   bool list_devices = false, quiet = false, version = false, show_passes = false, discard_outputs = false;
 };

@@ -27,7 +27,7 @@ bool shapes_graph(const Graph& graph, Name dim) {
 
 // Without a device, or for one that is a processor: for this machine's.
 PlanStep plan_for(const CompileRequest& request, const std::optional<Device>& device) {
-  const Scheduling scheduling = watched_scheduling(request.disable, request.passes);
+  const Scheduling scheduling = request.scheduling();
   if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), scheduling);
   CudaOptions cuda;
   if (device->gpu) cuda.gpu = *device->gpu;

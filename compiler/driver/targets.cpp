@@ -16,9 +16,13 @@ constexpr struct {
 
 }  // namespace
 
-std::shared_ptr<const ProgramRep> program_for(const std::string& target, const std::shared_ptr<const ProgramGraphs>& graphs) {
+std::shared_ptr<const ProgramRep> program_for(const std::string& target, const std::shared_ptr<const ProgramGraphs>& graphs,
+                                              const std::optional<MemoryLimit>& memory_limit) {
   if (target == "reference") return reference_program(*graphs);
-  return target == "cuda" ? cuda_program(*graphs, FileCache::default_folder()) : native_program(*graphs, FileCache::default_folder());
+  Scheduling scheduling;
+  scheduling.memory_limit = memory_limit;
+  const std::filesystem::path cache = FileCache::default_folder();
+  return target == "cuda" ? cuda_program(*graphs, cache, scheduling) : native_program(*graphs, cache, scheduling);
 }
 
 double gpu_peak_flops(Policy policy) {

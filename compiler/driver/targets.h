@@ -11,7 +11,9 @@ namespace einc {
 inline const std::vector<std::string> kTargets{"cpu", "cuda", "reference"};
 inline constexpr const char* kTargetHelp = "cpu: this machine's processor; cuda: an NVIDIA GPU; reference: the interpreter";
 
-std::shared_ptr<const ProgramRep> program_for(const std::string& target, const std::shared_ptr<const ProgramGraphs>& graphs);
+// `memory_limit`: of a session, in bytes.
+std::shared_ptr<const ProgramRep> program_for(const std::string& target, const std::shared_ptr<const ProgramGraphs>& graphs,
+                                              const std::optional<MemoryLimit>& memory_limit = {});
 
 // FLOP/s of products in the program's precision by the sheet of the GPU that programs run on; 0: a GPU that the table does not have.
 double gpu_peak_flops(Policy policy);

@@ -8,6 +8,7 @@ namespace einc {
 namespace {
 
 constexpr int64_t kLargestValue = int64_t{1} << 60;
+constexpr int kMostTries = 3;
 
 }  // namespace
 
@@ -30,13 +31,27 @@ void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValu
   formed.plan = verified_plan(formed.bound, formed.list, formed.roots, mode, held);
 }
 
+FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options,
+                              const ScheduleTarget& target, const std::function<int64_t(const FormedGraph&)>& besides) {
+  if (!options.memory_limit || mode != RunMode::training) return form_graph(graph, given, mode, options, target);
+  Scheduling unlimited = options, limited = options;
+  unlimited.memory_limit.reset();
+  std::optional<FormedGraph> formed(form_graph(graph, given, mode, unlimited, target));
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    limited.memory_limit->taken = options.memory_limit->taken + besides(*formed);
+    if (formed->plan.total_bytes + limited.memory_limit->taken <= options.memory_limit->bytes) break;
+    formed.emplace(form_graph(graph, given, mode, limited, target));
+  }
+  return std::move(*formed);
+}
+
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options, const ScheduleTarget& target) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
   Forming forming{graph, given, mode, options, target.sizes};
   run_passes(forming, target.passes);
-  return {std::move(forming.own),   std::move(*forming.bound), std::move(forming.list),
-          std::move(*forming.plan), std::move(forming.roots),  std::move(forming.at)};
+  return {std::move(forming.own),   std::move(*forming.bound), std::move(forming.list),         std::move(*forming.plan),
+          std::move(forming.roots), std::move(forming.at),     std::move(forming.recomputation)};
 }
 
 }  // namespace einc

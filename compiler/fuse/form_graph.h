@@ -12,6 +12,7 @@ struct FormedGraph {
   BufferPlan plan;
   std::vector<NodeId> roots{};  // values read after the last kernel
   std::vector<NodeId> at{};     // per node of the graph given, its place in the graph formed of; empty where that is the same
+  Recomputation recomputation{};
 
   NodeId place_of(NodeId given) const { return at.empty() ? given : at[given.index]; }
 };
@@ -19,6 +20,10 @@ struct FormedGraph {
 // Runs the target's passes. The graph outlives the result. Throws RuntimeFailure when the dims do not bind; sizes fit (sizes_fit).
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options = Scheduling::all,
                        const ScheduleTarget& target = processor_target());
+
+// The same under a limit that counts what a run takes beside its plan, which depends on the kernels.
+FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options,
+                              const ScheduleTarget& target, const std::function<int64_t(const FormedGraph&)>& besides);
 
 // Plans the places of a formed graph's buffers anew, where `held` has changed.
 void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValue>& held);

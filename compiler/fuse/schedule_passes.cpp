@@ -93,6 +93,11 @@ void bind_dims(Forming& f) {
   f.roots.insert(f.roots.end(), looked_at.begin(), looked_at.end());
   f.bound.emplace(bind_graph(f.graph(), f.dims, needed_by(f.graph(), f.roots, f.mode)));
   f.bound->guard = std::move(f.guard);
+  if (f.late.empty()) return;
+  f.bound->late.assign(f.graph().size(), false);
+  f.bound->where_read = f.bound->late;
+  for (NodeId id : f.late) f.bound->late[id.index] = true;
+  for (NodeId id : f.where_read) f.bound->where_read[id.index] = true;
 }
 
 // Scatters whose updates have no axis but those of the table.
@@ -131,6 +136,8 @@ void form_kernels(Forming& f) {
 
 // ---- the lists
 
+constexpr SchedulePass kMemoryLimitPass{"memory_limit", "under --memory-limit, saved values that the backward makes again",
+                                        "first: it tries the passes behind it", recompute_within_limit};
 constexpr SchedulePass kExactLogsPass{"exact_logs", "logarithms of sums of exponentials that keep their digits",
                                       "before anything counts on the nodes that it replaces", keep_digits_of_log_sums};
 constexpr SchedulePass kFiniteStatePass{"finite_state", "a look at updates before they are stored; train always looks",
@@ -166,6 +173,7 @@ constexpr SchedulePass kPlacesPass{"places", "where each buffer lies", "last: ke
                                    [](Forming& f) { f.plan = verified_plan(*f.bound, f.list, f.roots, f.mode, {}); }};
 
 constexpr SchedulePass kProcessorPasses[] = {
+    kMemoryLimitPass,
     kExactLogsPass,
     kFiniteStatePass,
     kBindPass,
@@ -186,6 +194,7 @@ constexpr SchedulePass kProcessorPasses[] = {
 };
 
 constexpr SchedulePass kGpuPasses[] = {
+    kMemoryLimitPass,
     kExactLogsPass,
     {"narrow_products", "products of widened fp8 values read them before they are widened", "before their operands are oriented",
      narrow_products_of},
@@ -240,6 +249,8 @@ BoundGraph Forming::bind() const { return bind_graph(graph(), dims, needed_by(gr
 
 void Forming::move_to(std::unique_ptr<const Graph> graph, std::vector<NodeId> to) {
   own = std::move(graph);
+  for (auto* ids : {&late, &where_read})
+    for (NodeId& id : *ids) id = to[id.index];
   if (at.empty()) return void(at = std::move(to));
   for (NodeId& id : at)
     if (id.valid()) id = to[id.index];
@@ -258,6 +269,7 @@ BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const 
 }
 
 void run_passes(Forming& forming, std::span<const SchedulePass> passes) {
+  forming.passes = passes;
   const bool joins = std::ranges::any_of(passes, [](const SchedulePass& p) { return p.name == "whole_reductions"; });
   forming.target.whole_reductions = joins ? WholeReductions::joined : WholeReductions::alone;
   for (const SchedulePass& pass : passes) {

@@ -6,11 +6,14 @@
 #include <span>
 
 #include "compiler/fuse/form_kernels.h"
+#include "compiler/fuse/memory_limit.h"
 #include "compiler/fuse/scheduling.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/lower/buffer_plan.h"
 
 namespace einc {
+
+struct SchedulePass;
 
 // What the passes work on. The graph given, its dims and the options outlive it.
 struct Forming {
@@ -19,11 +22,15 @@ struct Forming {
   const RunMode mode;
   const Scheduling& options;
   KernelTarget target;
+  std::span<const SchedulePass> passes{};  // that run
 
   // Until dims are bound: the graph that kernels are formed of, where it is not the one given.
   std::unique_ptr<const Graph> own{};
   std::vector<NodeId> at{};  // per node given: its place in `own`; empty where that is the same
   UpdateGuard guard{};
+  Recomputation recomputation{};
+  // Of the graph so far: nodes of the forward made again in the backward, and those that each of their readers makes.
+  std::vector<NodeId> late{}, where_read{};
 
   // From then on: the graph with numbers for dims, and where values are made.
   std::vector<NodeId> roots{};  // values read after the last kernel

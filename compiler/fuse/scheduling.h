@@ -1,6 +1,8 @@
 // What a caller asks of the passes between a graph and its schedule. None of it changes a result by more than rounding.
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +13,17 @@ namespace einc {
 
 struct Forming;
 
+// What a training step may take: values made again in the backward keep it within (fuse/memory_limit.h).
+struct MemoryLimit {
+  int64_t bytes = 0;  // of all that is there at once
+  int64_t taken = 0;  // of those, by others than the step
+  int threads = 1;    // each with scratch of its own, on a processor
+};
+
 struct Scheduling {
   std::vector<std::string> without{};  // optional passes that are left out (--disable)
   RecomputeLimits recompute{};
+  std::optional<MemoryLimit> memory_limit{};
   // Called after each pass with the seconds it took.
   std::function<void(std::string_view pass, const Forming& forming, double seconds)> observe{};
 

@@ -38,7 +38,7 @@ void ValuePlaces::find_free_but_tables() {
     const bool simple =
         node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
     free_[i] = simple && !tables_[i] && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
-    made_where_read_[i] = !free_[i] && is_cheap(NodeId{i});
+    made_where_read_[i] = !free_[i] && (is_cheap(NodeId{i}) || (!graph_.where_read.empty() && graph_.where_read[i]));
   }
 }
 

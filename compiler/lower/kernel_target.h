@@ -27,6 +27,7 @@ struct KernelTarget {
   // A kernel that goes over rows also adds up what it makes of all of them, as many elements of sums as its threads hold: each part of its
   // rows leaves sums of its own, which a second kernel adds.
   int64_t column_sums = 0;
+  double flops_per_byte = 9;  // peak over bandwidth: 0.55 TFLOP/s and 63 GB/s of two Zen 5 cores (cost/devices.cpp)
   WholeReductions whole_reductions = WholeReductions::alone;  // follows from the list of passes
 };
 

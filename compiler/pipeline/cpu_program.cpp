@@ -1,10 +1,17 @@
 #include "compiler/pipeline/cpu_program.h"
 
+#include "compiler/lower/tile_contraction.h"
+
 namespace einc {
 
 std::unique_ptr<LoweredGraph> lower_graph(const Graph& graph, const Bindings& given, const CpuOptions& options) {
-  auto result = std::make_unique<LoweredGraph>(LoweredGraph{form_graph(graph, given, options.mode, options.scheduling), {}});
-  result->lowered = make_program(result->bound, result->list, result->plan, options.processor.value_or(native_processor()));
+  const Processor processor = options.processor.value_or(native_processor());
+  const int threads = options.scheduling.memory_limit ? options.scheduling.memory_limit->threads : 1;
+  auto result = std::make_unique<LoweredGraph>(
+      LoweredGraph{form_within_limit(graph, given, options.mode, options.scheduling, processor_target(),
+                                     [&](const FormedGraph& f) { return threads * panel_bytes(f.list, processor); }),
+                   {}});
+  result->lowered = make_program(result->bound, result->list, result->plan, processor);
   return result;
 }
 

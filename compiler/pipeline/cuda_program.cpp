@@ -5,8 +5,16 @@
 #include "runtime/base/debug.h"
 
 namespace einc {
+namespace {
 
-std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options) {
+constexpr int kMostTries = 3;
+
+// What a run takes beside its plan: scratch of kernels, workspaces of libraries.
+int64_t bytes_besides(const CudaProgramText& text) {
+  return text.executable.program.memory_bytes - text.plan.total_bytes + text.executable.workspace_bytes;
+}
+
+std::unique_ptr<CudaProgramText> compile_as_is(const Graph& graph, const Bindings& given, const CudaOptions& options) {
   const ScheduleTarget target{gpu_passes(), cuda_target(options.gpu, options.library_products)};
   auto result = std::make_unique<CudaProgramText>(
       CudaProgramText{form_graph(graph, given, options.mode, options.scheduling, target), options.gpu, {}});
@@ -26,13 +34,26 @@ std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bind
   return result;
 }
 
+}  // namespace
+
+std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options) {
+  std::unique_ptr<CudaProgramText> made = compile_as_is(graph, given, options);
+  const std::optional<MemoryLimit>& limit = options.scheduling.memory_limit;
+  if (!limit || options.mode != RunMode::training) return made;
+  for (int tries = 0; tries < kMostTries && made->plan.total_bytes + limit->taken + bytes_besides(*made) > limit->bytes; ++tries) {
+    CudaOptions with_besides = options;
+    with_besides.scheduling.memory_limit->taken = limit->taken + bytes_besides(*made);
+    made = compile_as_is(graph, given, with_besides);
+  }
+  return made;
+}
+
 PlanStep plan_for_gpu(const CudaOptions& options) {
   return [=](const Graph& graph, const Bindings& dims, RunMode mode) {
     CudaOptions in_mode = options;
     in_mode.mode = mode;
     std::shared_ptr<const CudaProgramText> text = compile_for_cuda(graph, dims, in_mode);
-    // Scratch of kernels is part of the executable's memory, but not of the plan that the kernels were given.
-    const int64_t besides = text->executable.program.memory_bytes - text->plan.total_bytes + text->executable.workspace_bytes;
+    const int64_t besides = bytes_besides(*text);
     PlannedMemory memory = planned_memory(text->bound, text->list, text->plan, besides, 0);
     return PlannedStep{"cuda", std::move(text), std::move(memory)};
   };

@@ -13,6 +13,7 @@
 #include "compiler/cost/tokens.h"
 #include "compiler/cost/totals.h"
 #include "compiler/ir/text.h"
+#include "compiler/lower/assemble_program.h"
 #include "compiler/lower/kernel_work.h"
 #include "compiler/report/report.h"
 
@@ -206,6 +207,7 @@ class ReportBuilder {
     memory.saved_planned = planned(Rational(saved));
     memory.workspace = planned(rest);
     memory.at_peak = step_->memory;
+    for (NodeId id : step_->formed->recomputation.values) memory.recomputed.push_back(launch_label(graph_[id]));
     hold_over_step(*step_);
     const Graph& inference = options_.inference ? *options_.inference : graph_;
     if (!sizes_fit(inference, bound_.values)) return;

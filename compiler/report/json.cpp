@@ -201,6 +201,7 @@ class JsonRenderer {
     json["host_to_device"] = bytes(report_.host_to_device);
     json["at_peak"] = at_peak();
     json["peak_launch"] = m.at_peak ? Json(m.at_peak->launch) : Json(nullptr);
+    json["recomputed"] = m.recomputed;
     return json;
   }
 

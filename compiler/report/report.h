@@ -51,6 +51,7 @@ struct MemoryReport {
   Amount workspace_per_thread;           // panels of contractions: in workspace once, again for each further thread
   Amount saved_planned;                  // what the plan keeps in its arena from the forward for the backward
   std::optional<PlannedMemory> at_peak;  // rows that add up to the peak of a step: of training if there is a loss, else of inference
+  std::vector<std::string> recomputed;   // under a memory limit: what the backward makes again, "h.0.mlp up"
   std::vector<int64_t> over_step;        // bytes held at each launch of that run, without what is nobody's
 };
 

@@ -229,11 +229,20 @@ class TextRenderer {
     row("fragmentation", at.fragmentation, "for these dims");
     row("peak", at.total(), "for these dims");
     w_.table(table, false);
+    if (!m.recomputed.empty()) w_.line(fmt::format("  under the memory limit the backward makes again: {}", alike(m.recomputed)));
     if (trains && m.peak_inference.value)
       w_.line(fmt::format("  peak of inference, which is no part of it: {}", bytes_text(m.peak_inference)));
     if (!is_zero(m.saved_activations))
       w_.line(fmt::format("  unfused, without recomputation, the backward would keep {}: {}", bytes_text(m.saved_activations),
                           formula(m.saved_activations)));
+  }
+
+  // "h.0.mlp map, h.1.mlp map, ... (12 in all)"
+  static std::string alike(const std::vector<std::string>& names) {
+    constexpr size_t kShown = 3;
+    std::string text;
+    for (size_t i = 0; i < std::min(kShown, names.size()); ++i) text += (i == 0 ? "" : ", ") + names[i];
+    return names.size() > kShown ? fmt::format("{}, ... ({} values in all)", text, names.size()) : text;
   }
 
   static const char* short_name(Phase phase) {

@@ -58,6 +58,9 @@ TEST_CASE("near names of commands, options, values, devices and dims") {
   check_usage({"run", file, "--wieghts=w.npz"}, "no option `--wieghts`; did you mean `--weights`?");
   check_usage({"train", file}, "einc: --steps is required");
   check_usage({file, "--emit=grpah"}, "did you mean `graph`?");
+  check_usage({file, "--report", "--memory-limit=40Gb"}, "--memory-limit takes a number of bytes such as 40GB (of 10^9), 512MiB or 40e9");
+  check_usage({file, "--report", "--memory-limit=0"}, "--memory-limit takes a number of bytes");
+  check_usage({file, "--disable=bind"}, "einc: the pass `bind` may not be left out");
   check_usage({file, "--emit=ptx", "--arch=sm_75"}, "--arch=sm_75 is no GPU that einc makes code for; it knows sm_80, sm_86");
   check_usage({file, "--emit=\x1b[31m"}, "found `\\x1b[31m`");
   check_usage({file, "--fit=bath", "--device=h200"}, "did you mean `batch`?");
@@ -255,6 +258,21 @@ TEST_CASE("running statistics are saved with the weights, caches are not") {
   CHECK(more.errors.empty());
   std::ifstream same_in(folder.at("same.safetensors"), std::ios::binary);
   CHECK(std::string((std::istreambuf_iterator<char>(same_in)), {}) == text);
+}
+
+TEST_CASE("a memory limit: what it takes, and what is too little") {
+  const std::vector<std::string> step{"examples/mlp.ein", "--discard-outputs", "--report=json"};
+  const auto with = [&](const std::string& limit) {
+    std::vector<std::string> arguments = step;
+    arguments.push_back("--memory-limit=" + limit);
+    return run_einc(arguments);
+  };
+  const Ran enough = with("1GiB"), little = with("1MB");
+  CHECK(enough.status == 0);
+  CHECK(holds(enough.output, "\"recomputed\": []"));
+  CHECK(little.status == 4);
+  CHECK(little.output.empty());
+  CHECK(holds(little.errors, "where the backward makes again all that it may: more than the limit of 1000000 bytes"));
 }
 
 }  // namespace einc::test

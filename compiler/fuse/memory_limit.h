@@ -1,0 +1,28 @@
+// A step within a number of bytes: values that the forward saves for the backward are made again there instead, those first that add the
+// least time for their bytes. What is chosen is checked against the plan of buffers, not against a sum of sizes.
+//   kept         what the forward saves, less what is chosen
+//   made again   a chosen value, and what lies between it and what is kept: products, elementwise functions, views, draws
+// Sums along rows, attention and scatters are not made again: where one is needed it is kept too. A choice after which some sum of the step
+// runs over other loops is none, so that all values keep their bits. Copies are kernels of their own, right before what reads them.
+// Classes of values alike (of equal layers) are taken whole, the cheapest for its bytes first, then as few of each as are enough; once more
+// with one class of layers' inputs saved as well, as checkpoints (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost).
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+
+namespace einc {
+
+struct Forming;
+
+// What a step under a limit makes again.
+struct Recomputation {
+  std::vector<NodeId> values;  // of the graph given
+  double cost = 0;             // FLOPs that it adds, with those that take as long as the bytes it moves
+};
+
+// Throws RuntimeFailure (resource) with the least that can be reached where that is more than the limit.
+void recompute_within_limit(Forming& forming);
+
+}  // namespace einc
