@@ -194,7 +194,6 @@ constexpr SchedulePass kProcessorPasses[] = {
 };
 
 constexpr SchedulePass kGpuPasses[] = {
-    kMemoryLimitPass,
     kExactLogsPass,
     {"narrow_products", "products of widened fp8 values read them before they are widened", "before their operands are oriented",
      narrow_products_of},

@@ -1,13 +1,14 @@
 #include "compiler/pipeline/cuda_program.h"
 
+#include <fmt/format.h>
+
 #include "compiler/codegen/cuda/verify_launches.h"
 #include "runtime/base/check.h"
 #include "runtime/base/debug.h"
+#include "runtime/base/failure.h"
 
 namespace einc {
 namespace {
-
-constexpr int kMostTries = 3;
 
 // What a run takes beside its plan: scratch of kernels, workspaces of libraries.
 int64_t bytes_besides(const CudaProgramText& text) {
@@ -40,11 +41,13 @@ std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bind
   std::unique_ptr<CudaProgramText> made = compile_as_is(graph, given, options);
   const std::optional<MemoryLimit>& limit = options.scheduling.memory_limit;
   if (!limit || options.mode != RunMode::training) return made;
-  for (int tries = 0; tries < kMostTries && made->plan.total_bytes + limit->taken + bytes_besides(*made) > limit->bytes; ++tries) {
-    CudaOptions with_besides = options;
-    with_besides.scheduling.memory_limit->taken = limit->taken + bytes_besides(*made);
-    made = compile_as_is(graph, given, with_besides);
-  }
+  // What makes values again (fuse/memory_limit) does not keep their bits here: NVRTC contracts products and sums as they stand in a kernel.
+  const int64_t bytes = made->plan.total_bytes + bytes_besides(*made) + limit->taken;
+  if (bytes > limit->bytes)
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("a training step takes {} bytes on this GPU: more than the limit of {} bytes; values are made again "
+                                     "in the backward on processors alone so far; a smaller batch takes less",
+                                     bytes, limit->bytes));
   return made;
 }
 

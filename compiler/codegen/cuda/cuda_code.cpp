@@ -197,7 +197,6 @@ CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
 
 KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   KernelTarget target;
-  target.flops_per_byte = 300;  // bf16 on an H100: 989 TFLOP/s and 3.35 TB/s
   target.column_sums = kColumnSums;
   target.library_products = library_products;
   // Blocks of a row each, two on a processor; threads of a column each, an eighth of those that reside there.

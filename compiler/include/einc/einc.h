@@ -45,8 +45,9 @@ struct CompileOptions {
   Target target = Target::cpu;
   Purpose purpose = Purpose::training;              // of a program that minimizes something; others have no step
   std::optional<std::filesystem::path> code_cache;  // folder of machine code; unset: ~/.cache/einc, empty: none
-  // Bytes that a session may take, its sources and results included (on the reference: no limit). A step keeps within it by making values
-  // of the forward again in the backward, with the same bits; Error (resource) tells the least where that is not enough.
+  // Bytes that a session may take, its sources and results included (on the reference: no limit; on a GPU the step is not changed). A step
+  // keeps within it by making values of the forward again in the backward, with the same bits; Error (resource) tells the least where that
+  // is not enough.
   std::optional<int64_t> memory_limit{};
   std::vector<std::filesystem::path> import_folders{};  // where imports are read from besides the importing file's own folder
 };

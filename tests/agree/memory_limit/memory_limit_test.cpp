@@ -7,11 +7,13 @@
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
 #include "runtime/base/failure.h"
+#include "tests/support/attention_programs.h"
 #include "tests/support/run_cpu.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/zoo.h"
 
 using namespace einc;
+using namespace einc::attention_programs;
 
 namespace {
 
