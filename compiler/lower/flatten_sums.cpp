@@ -117,7 +117,7 @@ class SumFlattener {
 }  // namespace
 
 void flatten_sums(Kernel& kernel) {
-  if (!kernel.outer.empty() || kernel.sequence || kernel.attention || kernel.reductions.size() < 2) return;
+  if (!kernel.outer.empty() || kernel.sequence || kernel.part || kernel.attention || kernel.reductions.size() < 2) return;
   SumFlattener(kernel).run();
 }
 

@@ -174,3 +174,28 @@ stage
   few.divide_rows.elements = 1 << 20;  // not worth a launch of its own
   CHECK(divide_reductions(sum, few).size() == 1);
 }
+
+// Of one row, the kernel that leaves sums for each part has no outer loop, as kernels of whole sums.
+TEST_CASE("flatten_sums: sums of parts stay as they are") {
+  const std::string row = R"(axes a0=40 a1=2
+outer 
+part a1
+b0: read f32[40]
+b1: read f32[40]
+b2: write f32[80]
+b3: write f32[40]
+v0: f32 = b0[a0]
+v1: f32 = b1[a0]
+v2: f32 = r0
+v3: f32 = r1
+v4: f32 = sub(v0, v2)
+v5: f32 = sub(v4, v3)
+stage a0
+  r0: f32 = sum v0
+  r1: f32 = sum v1
+  b2[a0 + 40*a1] = sum of v1
+stage a0
+  b3[a0] = v5
+)";
+  CHECK(after(flatten_sums, row) == to_string(kernel_of(row)));
+}
