@@ -11,6 +11,7 @@
 #include "compiler/simplify/dead.h"
 #include "dsl/render.h"
 #include "runtime/base/check.h"
+#include "runtime/base/failure.h"
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/native_program.h"
@@ -93,6 +94,18 @@ Roots roots_of(Part part, Roots training) {
   return part == Part::forward ? Roots::inference : part == Part::evaluation ? Roots::evaluation : training;
 }
 
+// What a session holds at once, evaluations (--val) included, which share a step's memory and may need more of it.
+template <class Program>
+std::shared_ptr<const Program> within(const std::optional<MemoryLimit>& limit, std::shared_ptr<const Program> program) {
+  if (!limit) return program;
+  if (const int64_t bytes = program->planned_bytes(limit->threads) + limit->taken; bytes > limit->bytes)
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("the program takes {} bytes: more than the limit of {} bytes; what runs beside its training step "
+                                     "needs them, too",
+                                     bytes, limit->bytes));
+  return program;
+}
+
 // Keeps the code that its functions lie in.
 class CompiledHere : public NativeProgram {
  public:
@@ -170,6 +183,7 @@ ProgramInfo program_info(const ProgramGraphs& graphs) {
 
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
                                                  Scheduling scheduling) {
+  const std::optional<MemoryLimit> limit = scheduling.memory_limit;  // of the whole session
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
   PerPart<NativePart> parts;
@@ -180,16 +194,17 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
     options.mode = run_mode(part);
     options.scheduling = scheduling;
     const auto lowered = lower_graph(*graphs.parts[part], graphs.dims, options);
-    if (const auto& limit = scheduling.memory_limit; limit && part == Part::forward)
-      scheduling.memory_limit->taken += memory_of(lowered->lowered.program, Sources::bound, limit->threads);  // a session holds it beside
+    if (limit && part == Part::forward)  // held beside the step
+      scheduling.memory_limit->taken += memory_of(lowered->lowered.program, Sources::bound, limit->threads);
     code.push_back(compile_native(lowered->lowered, cache));
     parts[part] = NativePart{std::move(lowered->lowered.program), code.back().functions};
   }
-  return std::make_shared<CompiledHere>(program_info(graphs), std::move(parts), std::move(code));
+  return within<NativeProgram>(limit, std::make_shared<CompiledHere>(program_info(graphs), std::move(parts), std::move(code)));
 }
 
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
                                                Scheduling scheduling) {
+  const std::optional<MemoryLimit> limit = scheduling.memory_limit;
   PerPart<CudaExecutable> parts;
   for (size_t p = 0; p < kParts; ++p) {
     const Part part = static_cast<Part>(p);
@@ -200,11 +215,11 @@ std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, cons
     options.attention = cuda::AttentionLibrary::get();
     options.scheduling = scheduling;
     parts[part] = std::move(compile_for_cuda(*graphs.parts[part], graphs.dims, options)->executable);
-    if (scheduling.memory_limit && part == Part::forward) scheduling.memory_limit->taken += parts[part]->program.own_bytes;
+    if (limit && part == Part::forward) scheduling.memory_limit->taken += parts[part]->program.own_bytes;
   }
   FileCache cache(cache_folder);
   const auto threads = static_cast<int>(std::thread::hardware_concurrency());
-  return std::make_shared<CudaProgram>(program_info(graphs), std::move(parts), cache, threads);
+  return within<CudaProgram>(limit, std::make_shared<CudaProgram>(program_info(graphs), std::move(parts), cache, threads));
 }
 
 std::vector<Error::Diagnostic> to_public(const SourceMap& sources, const Diagnostics& diagnostics) {

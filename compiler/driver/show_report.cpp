@@ -13,6 +13,7 @@
 #include "compiler/report/hold_formulas.h"
 #include "compiler/report/html.h"
 #include "compiler/report/json.h"
+#include "runtime/base/failure.h"
 #include "runtime/data/file.h"
 
 namespace einc {
@@ -26,8 +27,7 @@ bool shapes_graph(const Graph& graph, Name dim) {
 }
 
 // Without a device, or for one that is a processor: for this machine's.
-PlanStep plan_for(const CompileRequest& request, const std::optional<Device>& device) {
-  const Scheduling scheduling = request.scheduling();
+PlanStep plan_for(const Scheduling& scheduling, const std::optional<Device>& device) {
   if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), scheduling);
   CudaOptions cuda;
   if (device->gpu) cuda.gpu = *device->gpu;
@@ -40,16 +40,22 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
   const Graph& graph = *c.graph;
   const Name dim(request.fit);
   const bool recompile = shapes_graph(graph, dim);
-  const PlanStep plan = plan_for(request, device);
+  const PlanStep plan = plan_for(request.scheduling(), device);
+  const Rational memory(static_cast<int64_t>(device.memory_bytes)), too_much = memory + Rational(1);
   auto bytes = [&](int64_t value) -> std::optional<Rational> {
     Bindings dims = options.dims;
     dims[dim] = value;
-    if (!recompile) return peak_training_bytes(graph, dims, plan);
-    const Compilation other = compile_again(c, options, dims);
-    return other.graph ? peak_training_bytes(*other.graph, dims, plan) : std::nullopt;
+    try {
+      if (!recompile) return peak_training_bytes(graph, dims, plan);
+      const Compilation other = compile_again(c, options, dims);
+      return other.graph ? peak_training_bytes(*other.graph, dims, plan) : std::nullopt;
+    } catch (const RuntimeFailure& failure) {  // no choice of what to make again keeps this step within --memory-limit
+      if (failure.kind() != FailureKind::resource || !request.memory_limit) throw;
+      return too_much;
+    }
   };
   const int64_t limit = recompile ? 4096 : int64_t{1} << 40;
-  return {dim, largest_fitting(bytes, Rational(static_cast<int64_t>(device.memory_bytes)), limit)};
+  return {dim, largest_fitting(bytes, memory, limit)};
 }
 
 std::string rendered(const std::string& form, const Report& report, const Compilation& c, TextStyle style) {
@@ -85,7 +91,9 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   inference_options.observe = nullptr;
   const Graph inference = run_passes(*c.elaborated, inference_options);
   report_options.inference = &inference;
-  report_options.plan = plan_for(request, device);
+  Scheduling scheduling = request.scheduling();
+  if (!request.fit.empty()) scheduling.memory_limit.reset();  // of what --fit looks for, not of the dims as they are
+  report_options.plan = plan_for(scheduling, device);
   Report report = build_report(*c.graph, report_options);
   if (!request.report.empty())
     hold_formulas(report, *c.graph, options.dims, [&](const Bindings& dims) { return compile_again(c, options, dims).graph; });

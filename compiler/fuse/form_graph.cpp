@@ -1,5 +1,7 @@
 #include "compiler/fuse/form_graph.h"
 
+#include <fmt/format.h>
+
 #include <unordered_map>
 
 #include "runtime/base/failure.h"
@@ -37,12 +39,16 @@ FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode
   Scheduling unlimited = options, limited = options;
   unlimited.memory_limit.reset();
   std::optional<FormedGraph> formed(form_graph(graph, given, mode, unlimited, target));
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0;; ++tries) {
     limited.memory_limit->taken = options.memory_limit->taken + besides(*formed);
-    if (formed->plan.total_bytes + limited.memory_limit->taken <= options.memory_limit->bytes) break;
+    const int64_t bytes = formed->plan.total_bytes + limited.memory_limit->taken;
+    if (bytes <= options.memory_limit->bytes) return std::move(*formed);
+    // Other kernels may need more beside the plan than those whose need was counted: again with theirs, but not for ever.
+    if (tries == kMostTries)
+      throw RuntimeFailure(FailureKind::resource, fmt::format("a training step takes {} bytes: more than the limit of {} bytes", bytes,
+                                                              options.memory_limit->bytes));
     formed.emplace(form_graph(graph, given, mode, limited, target));
   }
-  return std::move(*formed);
 }
 
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options, const ScheduleTarget& target) {

@@ -1,9 +1,7 @@
 // A step within a number of bytes: values that the forward saves for the backward are made again there instead, those first that add the
 // least time for their bytes. What is chosen is checked against the plan of buffers, not against a sum of sizes.
-//   kept         what the forward saves, less what is chosen
-//   made again   a chosen value, and what lies between it and what is kept: products, elementwise functions, views, draws
-// Sums along rows, attention and scatters are not made again: where one is needed it is kept too. A choice after which some sum of the step
-// runs over other loops is none, so that all values keep their bits. Copies are kernels of their own, right before what reads them.
+// A choice after which some sum of the step runs over other loops is none (kept_sums), so that all values keep their bits. What a choice
+// means for the graph: remade_values.
 // Classes of values alike (of equal layers) are taken whole, the cheapest for its bytes first, then as few of each as are enough; once more
 // with one class of layers' inputs saved as well, as checkpoints (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost).
 #pragma once

@@ -143,7 +143,8 @@ constexpr SchedulePass kExactLogsPass{"exact_logs", "logarithms of sums of expon
 constexpr SchedulePass kFiniteStatePass{"finite_state", "a look at updates before they are stored; train always looks",
                                         "once nodes have their final numbers: it adds behind them", guard, true};
 constexpr SchedulePass kBindPass{"bind", "numbers for dims, and which nodes the run needs", "last of what changes the graph", bind_dims};
-constexpr SchedulePass kValuesPass{"values", "which values are made once and which where they are read", "layouts do not depend on it",
+constexpr SchedulePass kValuesPass{"values", "which values are made once and which where they are read",
+                                   "needs numbers; attention and recompute change it",
                                    [](Forming& f) { f.values.emplace(*f.bound, f.roots); }};
 constexpr SchedulePass kAttentionPass{"attention", "scores of rows against keys in tiles, never stored",
                                       "first of what forms kernels: it takes nodes that others would", find_attention, true};

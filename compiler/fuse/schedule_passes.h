@@ -43,6 +43,7 @@ struct Forming {
   std::optional<BufferPlan> plan{};
 
   const Graph& graph() const { return own ? *own : given; }
+  NodeId place_of(NodeId of_given) const { return at.empty() ? of_given : at[of_given.index]; }
   BoundGraph bind() const;  // with what the run needs of the graph so far
   void move_to(std::unique_ptr<const Graph> graph, std::vector<NodeId> to);
 };

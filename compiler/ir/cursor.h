@@ -1,6 +1,8 @@
 // One line of graph text, read from left to right. The first mistake is remembered and everything after it yields empty
 // values, so callers read straight on and ask once, at the end of the line.
 #pragma once
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,5 +61,34 @@ class Cursor {
   size_t position_ = 0;
   std::string error_;
 };
+
+// What is wrong with a text that is read line by line.
+struct LineError {
+  int line = 0;  // 1-based
+  std::string message;
+};
+
+// Gives each line that is not empty to `read`, until one is not as it should be or is not read to its end; says how many there are.
+struct LinesRead {
+  int lines = 0;
+  std::optional<LineError> error;
+};
+template <class Read>
+LinesRead read_lines(std::string_view text, Read read) {
+  LinesRead result;
+  while (!text.empty()) {
+    ++result.lines;
+    const size_t end = std::min(text.find('\n'), text.size());
+    Cursor cursor(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (cursor.at_end()) continue;
+    read(cursor);
+    if (!cursor.at_end()) cursor.fail("something is left at the end of the line");
+    if (!cursor.failed()) continue;
+    result.error = {result.lines, cursor.error()};
+    return result;
+  }
+  return result;
+}
 
 }  // namespace einc

@@ -9,17 +9,7 @@ namespace {
 class Reader {
  public:
   std::variant<Graph, GraphReadError> read(std::string_view text) {
-    int number = 0;
-    while (!text.empty()) {
-      ++number;
-      const size_t end = std::min(text.find('\n'), text.size());
-      Cursor cursor(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-      if (cursor.at_end()) continue;
-      line(cursor);
-      if (!cursor.at_end()) cursor.fail("something is left at the end of the line");
-      if (cursor.failed()) return GraphReadError{number, cursor.error()};
-    }
+    if (auto error = read_lines(text, [&](Cursor& c) { line(c); }).error) return std::move(*error);
     if (!named_) return GraphReadError{1, "expected a line 'graph \"name\"'"};
     return std::move(graph_);
   }

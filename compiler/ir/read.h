@@ -6,14 +6,12 @@
 #include <string_view>
 #include <variant>
 
+#include "compiler/ir/cursor.h"
 #include "compiler/ir/graph.h"
 
 namespace einc {
 
-struct GraphReadError {
-  int line = 0;  // 1-based
-  std::string message;
-};
+using GraphReadError = LineError;
 
 std::variant<Graph, GraphReadError> read_graph(std::string_view text);
 

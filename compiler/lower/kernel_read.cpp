@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "compiler/ir/cursor.h"
 #include "compiler/lower/kernel_names.h"
 #include "runtime/base/dtype.h"
 
@@ -18,18 +17,9 @@ constexpr int64_t kMostAxes = 64, kMostReductions = 64, kMostBuffers = UINT16_MA
 class KernelReader {
  public:
   std::variant<Kernel, KernelReadError> read(std::string_view text) {
-    int number = 0;
-    while (!text.empty()) {
-      ++number;
-      const size_t end = std::min(text.find('\n'), text.size());
-      Cursor cursor(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-      if (cursor.at_end()) continue;
-      line(cursor);
-      if (!cursor.at_end()) cursor.fail("something is left at the end of the line");
-      if (cursor.failed()) return KernelReadError{number, cursor.error()};
-    }
-    if (std::string problem = verify(kernel_); !problem.empty()) return KernelReadError{number, std::move(problem)};
+    LinesRead read = read_lines(text, [&](Cursor& c) { line(c); });
+    if (read.error) return std::move(*read.error);
+    if (std::string problem = verify(kernel_); !problem.empty()) return KernelReadError{read.lines, std::move(problem)};
     return std::move(kernel_);
   }
 
@@ -57,6 +47,14 @@ class KernelReader {
     return axis_number(c);
   }
   AxisId axis_number(Cursor& c) { return static_cast<AxisId>(c.integer(0, static_cast<int64_t>(kernel_.axes.size()) - 1)); }
+  std::vector<AxisId> axes_after(Cursor& c, std::string_view word) {
+    c.expect(word);
+    return axis_list(c);
+  }
+  AxisId axis_after(Cursor& c, std::string_view word) {
+    c.expect(word);
+    return axis(c);
+  }
   std::vector<AxisId> axis_list(Cursor& c) {
     std::vector<AxisId> axes;
     while (c.accept("a")) axes.push_back(axis_number(c));
@@ -115,14 +113,10 @@ class KernelReader {
     made.left = value_number(c);
     c.expect("*");
     made.right = value_number(c);
-    c.expect("batch");
-    made.batch = axis_list(c);
-    c.expect("rows");
-    made.rows = axis_list(c);
-    c.expect("columns");
-    made.columns = axis_list(c);
-    c.expect("depth");
-    made.depth = axis_list(c);
+    made.batch = axes_after(c, "batch");
+    made.rows = axes_after(c, "rows");
+    made.columns = axes_after(c, "columns");
+    made.depth = axes_after(c, "depth");
     kernel_.contraction = std::move(made);
   }
 
@@ -130,14 +124,10 @@ class KernelReader {
 
   void attention(Cursor& c) {
     Attention made;
-    c.expect("batch");
-    made.batch = axis_list(c);
-    c.expect("turns");
-    made.turns = axis_list(c);
-    c.expect("row");
-    made.row = axis(c);
-    c.expect("key");
-    made.key = axis(c);
+    made.batch = axes_after(c, "batch");
+    made.turns = axes_after(c, "turns");
+    made.row = axis_after(c, "row");
+    made.key = axis_after(c, "key");
     c.expect("in blocks of");
     made.block_rows = c.integer(1, INT64_MAX);
     c.expect("rows and");
@@ -164,8 +154,7 @@ class KernelReader {
     made.part = c.word_of(part, "line of a kernel");
     if (c.failed()) return;
     if (!kernel_.attention) return c.fail("a step of attention outside it");
-    c.expect("over");
-    made.over = axis_list(c);
+    made.over = axes_after(c, "over");
     if (c.accept_word("for")) made.free = axis_list(c);
     kernel_.attention->steps.push_back(std::move(made));
     stores_ = [this]() -> std::vector<Store>& { return kernel_.attention->steps.back().stores; };

@@ -5,14 +5,12 @@
 #include <string_view>
 #include <variant>
 
+#include "compiler/ir/cursor.h"
 #include "compiler/lower/kernel.h"
 
 namespace einc {
 
-struct KernelReadError {
-  int line = 0;
-  std::string message;
-};
+using KernelReadError = LineError;
 
 // A kernel that verifies, or what is wrong with the text.
 std::variant<Kernel, KernelReadError> read_kernel(std::string_view text);

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include <algorithm>
 #include <cstdlib>
@@ -273,6 +275,32 @@ TEST_CASE("a memory limit: what it takes, and what is too little") {
   CHECK(little.status == 4);
   CHECK(little.output.empty());
   CHECK(holds(little.errors, "where the backward makes again all that it may: more than the limit of 1000000 bytes"));
+}
+
+TEST_CASE("a memory limit lets a larger batch fit, and never one that it refuses") {
+  const std::string half_model = "-D seq=64 -D vocab=256 -D layers=2 -D heads=2 -D head=32";
+  const auto batch_within = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"examples/gpt2.ein", "--fit=batch", "--report=json", "--device=cpu"};
+    std::istringstream dims(half_model);
+    for (std::string word; dims >> word;) arguments.push_back(word);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run_einc(arguments);
+    REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+    return nlohmann::json::parse(ran.output).at("fit").at("value").get<int64_t>();
+  };
+  const int64_t limited = batch_within({"--memory-limit=16MB"});
+  CHECK(limited > 1);
+  const auto peak = [&](int64_t batch, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"examples/gpt2.ein", "--report=json", fmt::format("-Dbatch={}", batch)};
+    std::istringstream dims(half_model);
+    for (std::string word; dims >> word;) arguments.push_back(word);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run_einc(arguments);
+    return ran.status == 0 ? nlohmann::json::parse(ran.output).at("memory").at("peak_training").at("bytes").get<int64_t>() : -ran.status;
+  };
+  CHECK(peak(limited, {}) > 16'000'000);  // more than would fit as it is
+  CHECK(peak(limited, {"--memory-limit=16MB"}) <= 16'000'000);
+  CHECK(peak(limited + 1, {"--memory-limit=16MB"}) == -4);
 }
 
 }  // namespace einc::test

@@ -51,6 +51,45 @@ TEST_CASE("any number of threads gives the same bits") {
   CHECK(model.losses("other", {"--steps=4", "--seed=4"}) != losses);
 }
 
+TEST_CASE("a limit of memory changes no bit, and the run's prediction keeps within it") {
+  std::string program =
+      "dim batch = 16, seq = 64, vocab = 16, d = 64\ninput tokens: i32[batch seq]\ninput targets: i32[batch seq]\n"
+      "param wte: [vocab d] ~ normal(std = 0.1)\nh0 = wte[vocab = tokens]\n";
+  for (int l = 0; l < 6; ++l)
+    program += fmt::format(
+        "param w{0}: [d e{0}=d] ~ normal(std = 0.1)\n"
+        "h{1}: [batch seq d] = tanh(einsum(h{0}, w{0}, \"batch seq d, d e{0} -> batch seq e{0}\"))\n",
+        l, l + 1);
+  program +=
+      "loss = mean(cross_entropy(einsum(h6, wte, \"batch seq d, vocab d -> batch seq vocab\"), targets, vocab))\n"
+      "minimize loss using sgd(lr = 0.1)\n";
+  const TrainFolder folder;
+  const std::string file = folder.text("m.ein", program), tokens = folder.tokens("train.bin", 20000, 16);
+  const auto train = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"train", file, "--data", "tokens=" + tokens, "--quiet", "--steps=3", "--threads=2"};
+    for (const char* result : {"--log=", "--save="})
+      arguments.push_back(result + folder.at(name + (result[2] == 'l' ? ".jsonl" : ".safetensors")));
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_einc(arguments);
+  };
+  const auto predicted = [&](const std::string& name) { return folder.logged(name + ".jsonl", "run", "predicted_bytes").front(); };
+  const Ran free = train("free", {});
+  REQUIRE_MESSAGE(free.status == 0, free.errors);
+  const auto limit = static_cast<int64_t>(predicted("free")) - 2 * 16 * 64 * 64 * 4;  // two values less than it saves
+  for (const char* data : {"", "--val"}) {
+    CAPTURE(data);
+    std::vector<std::string> more{fmt::format("--memory-limit={}", limit)};
+    if (*data) more.insert(more.end(), {data, "tokens=" + tokens, "--eval-every=2"});
+    const Ran limited = train("limited", more);
+    REQUIRE_MESSAGE(limited.status == 0, limited.errors);
+    CHECK(predicted("limited") <= static_cast<double>(limit));
+    CHECK(folder.content("limited.safetensors") == folder.content("free.safetensors"));
+  }
+  const Ran little = train("little", {"--memory-limit=100kB"});
+  CHECK(little.status == 4);
+  CHECK(little.errors.find("more than the limit of 100000 bytes") != std::string::npos);
+}
+
 TEST_CASE("evaluations do not disturb the training") {
   const Trained model;
   model.losses("without", {"--steps=12"});

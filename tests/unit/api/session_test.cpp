@@ -220,3 +220,36 @@ TEST_CASE("an index outside its table is an error with its place") {
     CHECK(std::string(error.what()).find("[2] is 5") != std::string::npos);
   }
 }
+
+#ifdef EINC_WITH_LLVM
+TEST_CASE("a limit of memory: the same step, or an error with the least") {
+  std::string text = "dim n = 1024, d = 64\ninput x: f32[n d]\n", last = "x";
+  for (const std::string l : {"a", "b", "c", "e", "f"}) {
+    text += "param w" + l + ": [d o" + l + "=d] ~ normal(std = 0.1)\nh" + l + ": [n d] = tanh(einsum(" + last + ", w" + l + ", \"n d, d o" +
+            l + " -> n o" + l + "\"))\n";
+    last = "h" + l;
+  }
+  text += "loss = mean(" + last + "^2)\nminimize loss using sgd(lr = 0.1)\n";
+  const auto compiled = [&](std::optional<int64_t> limit) {
+    CompileOptions options;
+    options.code_cache = "";
+    options.memory_limit = limit;
+    return compile_text(text, options);
+  };
+  const auto loss_after_steps = [](const Model& model) {
+    Session session(model);
+    session.init(1);
+    const std::vector<float> x = numbers(1024 * 64, 0.5);
+    session.set("x", std::span<const float>(x));
+    for (int i = 0; i < 3; ++i) session.step();
+    return session.loss();
+  };
+  const int64_t value = 1024 * 64 * sizeof(float), peak = *compiled({}).report().memory.peak_training.value;
+  CHECK(loss_after_steps(compiled(peak + 8 * value)) == loss_after_steps(compiled({})));
+  CHECK(loss_after_steps(compiled(peak + value)) == loss_after_steps(compiled({})));  // less than the step and, beside it, the forward
+  const Error little = error_of([&] { compiled(value); });
+  CHECK(little.kind() == ErrorKind::resource);
+  CHECK(std::string(little.what()).find("more than the limit of 262144 bytes") != std::string::npos);
+  CHECK(error_of([&] { compiled(0); }).kind() == ErrorKind::usage);
+}
+#endif

@@ -1,0 +1,150 @@
+#include "compiler/fuse/remade_values.h"
+
+#include <algorithm>
+
+#include "compiler/ir/remap.h"
+#include "runtime/base/dtype.h"
+
+namespace einc {
+namespace {
+
+std::vector<bool> flags(size_t count, const std::vector<NodeId>& set) {
+  std::vector<bool> result(count, false);
+  for (NodeId id : set) result[id.index] = true;
+  return result;
+}
+
+bool of_forward(const Node& node) { return node.origin.phase == Phase::forward; }
+
+// Builds the graph node by node; copies stand right before what first reads them, so that they run, and live, as late as can be.
+class Copier {
+ public:
+  Copier(const Graph& given, std::vector<bool> made, std::vector<bool> chosen, const std::vector<bool>& where_read)
+      : given_(given),
+        made_(std::move(made)),
+        chosen_(std::move(chosen)),
+        is_where_read_(where_read),
+        graph_(std::make_unique<Graph>(given)),
+        late_(given.size()),
+        where_read_(given.size()) {}
+
+  RemadeValues::Copies run() {
+    graph_->nodes.clear();
+    out_.at.assign(given_.size(), {});
+    for (uint32_t i = 0; i < given_.size(); ++i) {
+      Node node = given_.nodes[i];
+      const bool reads_copies = !of_forward(node);
+      for (NodeId& x : node.operands) x = reads_copies ? for_reader(x) : out_.at[x.index];
+      out_.at[i] = emit(std::move(node));
+    }
+    for_each_root(*graph_, [&](NodeId& id) { id = out_.at[id.index]; });
+    out_.graph = std::move(graph_);
+    return std::move(out_);
+  }
+
+ private:
+  NodeId emit(Node node) {
+    graph_->nodes.push_back(std::move(node));
+    return NodeId{graph_->size() - 1};
+  }
+
+  template <class Operand>
+  NodeId copy(NodeId id, Operand operand) {
+    Node node = given_[id];
+    for (NodeId& x : node.operands) x = operand(x);
+    node.origin.phase = Phase::backward;  // a kernel is due with the last of its nodes of the earliest phase
+    return emit(std::move(node));
+  }
+
+  // On the way to a chosen value, by kernels of its own.
+  NodeId on_the_way(NodeId id) {
+    if (!made_[id.index]) return out_.at[id.index];
+    NodeId& known = late_[id.index];
+    if (known.valid()) return known;
+    known = copy(id, [&](NodeId x) { return on_the_way(x); });
+    out_.late.push_back(known);
+    return known;
+  }
+
+  // A chosen value, or what follows from one as the reader makes it for itself.
+  NodeId for_reader(NodeId id) {
+    if (!made_[id.index]) return out_.at[id.index];
+    if (chosen_[id.index]) return on_the_way(id);
+    NodeId& known = where_read_[id.index];
+    if (known.valid()) return known;
+    known = copy(id, [&](NodeId x) { return for_reader(x); });
+    if (is_where_read_[id.index]) out_.where_read.push_back(known);
+    return known;
+  }
+
+  const Graph& given_;
+  const std::vector<bool> made_, chosen_;
+  const std::vector<bool>& is_where_read_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<NodeId> late_, where_read_;  // copies of each node given
+  RemadeValues::Copies out_;
+};
+
+}  // namespace
+
+bool RemadeValues::may_be_made(NodeId id) const {
+  const Op op = graph_[id].op;
+  if (places_.fixed[id.index]) return false;
+  return op == Op::map || op == Op::cast || op == Op::contract || op == Op::random || op == Op::pad || op == Op::concat ||
+         kind_of(op) == OpKind::view;
+}
+
+// Per node: whether it is made anew. The chosen values, what lies between them and what is saved, and what readers make of them; of these,
+// what something reads.
+std::vector<bool> RemadeValues::made_for(const std::vector<NodeId>& chosen) const {
+  const Graph& graph = graph_.graph;
+  const std::vector<bool> is_chosen = flags(graph.size(), chosen);
+  std::vector<bool> made(graph.size(), false), read(graph.size(), false);
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (!of_forward(node) || !may_be_made(NodeId{i}) || (places_.saved[i] && !is_chosen[i])) continue;
+    made[i] = is_chosen[i] || std::ranges::any_of(node.operands, [&](NodeId x) { return made[x.index]; });
+  }
+  for (uint32_t i = graph.size(); i-- > 0;)
+    if (made[i])
+      for (NodeId x : graph.nodes[i].operands)
+        if (!places_.saved[x.index] && of_forward(graph[x]) && may_be_made(x)) made[x.index] = true;
+  for (uint32_t i = graph.size(); i-- > 0;)
+    if (graph_.live[i] && (!of_forward(graph.nodes[i]) || read[i]))
+      for (NodeId x : graph.nodes[i].operands)
+        if (made[x.index]) read[x.index] = true;
+  return read;
+}
+
+int64_t RemadeValues::bytes(NodeId id) const {
+  const DType dtype = graph_[id].type.dtype;
+  return graph_.count(id) * bytes_of(dtype == DType::real ? DType::f32 : dtype);
+}
+
+double RemadeValues::cost(NodeId id) const {
+  const Node& node = graph_[id];
+  if (kind_of(node.op) == OpKind::view) return 0;
+  const double stored = places_.saved[id.index] ? static_cast<double>(bytes(id)) * flops_per_byte_ : 0;
+  double flops = static_cast<double>(graph_.count(id));
+  if (node.op == Op::contract) {
+    flops *= 2;  // a multiplication and an addition for each step of the depth
+    const AxisList& left = node.as<ContractAttr>().left;
+    for (int k = 0; k < left.size(); ++k)
+      if (left[k] >= node.type.rank()) flops *= static_cast<double>(graph_.shape(node.operands[0])[static_cast<size_t>(k)]);
+  }
+  return flops + stored;
+}
+
+double RemadeValues::cost(const std::vector<NodeId>& chosen) const {
+  const std::vector<bool> made = made_for(chosen);
+  double sum = 0;
+  for (uint32_t i = 0; i < made.size(); ++i)
+    if (made[i]) sum += cost(NodeId{i});
+  return sum;
+}
+
+RemadeValues::Copies RemadeValues::copies(const std::vector<NodeId>& chosen) const {
+  return Copier(graph_.graph, made_for(chosen), flags(graph_.graph.size(), chosen), places_.where_read).run();
+}
+
+}  // namespace einc
