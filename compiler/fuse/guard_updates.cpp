@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "compiler/fuse/bound_updates.h"
+#include "compiler/fuse/bounded_products.h"
 #include "compiler/fuse/update_expressions.h"
 #include "compiler/ir/build.h"
 #include "runtime/base/training_names.h"
@@ -17,15 +18,18 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Guard {
  public:
-  Guard(const BoundGraph& given, RunMode mode)
+  Guard(const BoundGraph& given, RunMode mode, GradientLooks looks)
       : given_(given),
         mode_(mode),
+        looks_(looks),
         graph_(std::make_unique<Graph>(given.graph)),
         build_(*graph_),
         expressions_(given),
+        bounded_products_(given, expressions_),
         constant_(constant_nodes(given.graph)),
         skips_(has_state(given.graph, kLossScale)),
-        bounds_(given, expressions_, [this](NodeId value) { return magnitude_of(value); }) {}
+        bounds_(given, expressions_, [this](NodeId value) { return magnitude_of(value); }),
+        products_(given.graph.size(), false) {}
 
   GuardedGraph run() {
     build_.origin.phase = Phase::optimizer;
@@ -88,6 +92,22 @@ class Guard {
     return {};
   }
 
+  // A loss scale skips steps by the gradients' own elements.
+  NodeId magnitude_of_gradient(NodeId gradient) {
+    const double factor = looks_ == GradientLooks::products && !skips_ ? bounded_products_.factor(gradient) : 0;
+    if (factor == 0) return largest_magnitude(gradient);
+    products_[gradient.index] = true;
+    const auto operands = given_[gradient].operands;
+    const NodeId largest = build_.map(MapFn::mul, {magnitude_of_operand(operands[0]), magnitude_of_operand(operands[1])});
+    return build_.map(MapFn::mul, {largest, number(factor, DType::f64)});
+  }
+
+  NodeId magnitude_of_operand(NodeId operand) {
+    const auto [known, is_new] = operands_.try_emplace(operand.index);
+    if (is_new) known->second = largest_magnitude(operand);
+    return known->second;
+  }
+
   void find_gradients() {
     if (mode_ != RunMode::training) return;
     NodeId squares;
@@ -97,7 +117,7 @@ class Guard {
       if (const NodeId sum = square_sum(gradient.value); sum.valid())
         join(squares, as_f64(sum));
       else
-        join(largest_, largest_magnitude(gradient.value));
+        join(largest_, magnitude_of_gradient(gradient.value));
     }
     if (squares.valid()) {
       // Of a sum of squares that rounding made too small by less than three quarters, and that left out squares below 1e-45.
@@ -247,6 +267,7 @@ class Guard {
   // The expression made once more, beside the one that is stored.
   NodeId again(NodeId id, std::unordered_map<uint32_t, NodeId>& made) {
     const Node& given = given_[id];
+    if (products_[id.index]) return again(id);
     if (given.operands.empty() || given.type.rank() == 0 || expressions_.is_leaf(id)) return id;
     if (const auto known = made.find(id.index); known != made.end()) return known->second;
     Node node = given;
@@ -254,6 +275,15 @@ class Guard {
     node.origin.phase = Phase::optimizer;
     if (node.origin.label.empty()) node.origin.label = build_.origin.label;
     return made.emplace(id.index, build_.append(std::move(node))).first->second;
+  }
+
+  // A product that the update makes where it is stored. Both its reductions read one copy.
+  NodeId again(NodeId product) {
+    const auto [known, is_new] = products_again_.try_emplace(product.index);
+    if (!is_new) return known->second;
+    known->second = copy(product);
+    guard_.dry_products.emplace_back(known->second, product);
+    return known->second;
   }
 
   NodeId dry_copy(NodeId value) {
@@ -290,9 +320,11 @@ class Guard {
 
   const BoundGraph& given_;
   const RunMode mode_;
+  const GradientLooks looks_;
   std::unique_ptr<Graph> graph_;
   Builder build_;
   UpdateExpressions expressions_;
+  BoundedProducts bounded_products_;
   const std::vector<bool> constant_;  // per node given
   const bool skips_;                  // steps whose gradients are not finite
   BoundUpdates bounds_;
@@ -301,18 +333,20 @@ class Guard {
   std::vector<NodeId> magnitudes_;  // of other values
   NodeId fault_;                    // NaN where one of `others_` must not be stored
   std::vector<BoundedUpdate> bounded_;
-  std::vector<size_t> others_;    // updates
-  std::vector<Update> replaced_;  // whose value replaces elements of the target
-  std::vector<NodeId> stored_;    // values that wait for all checks, besides those given
-  std::vector<bool> late_;        // of the nodes given
+  std::vector<size_t> others_;                                      // updates
+  std::vector<Update> replaced_;                                    // whose value replaces elements of the target
+  std::vector<NodeId> stored_;                                      // values that wait for all checks, besides those given
+  std::vector<bool> late_;                                          // of the nodes given
+  std::vector<bool> products_;                                      // of the nodes given: gradients that are bounded by their operands
+  std::unordered_map<uint32_t, NodeId> operands_, products_again_;  // by node given: magnitudes; copies that dry kernels make
 };
 
 }  // namespace
 
-std::optional<GuardedGraph> guard_updates(const BoundGraph& graph, RunMode mode) {
+std::optional<GuardedGraph> guard_updates(const BoundGraph& graph, RunMode mode, GradientLooks looks) {
   const bool updates = std::ranges::any_of(graph.graph.updates, [&](const Update& u) { return graph.live[u.value.index]; });
   if (!updates) return std::nullopt;
-  return Guard(graph, mode).run();
+  return Guard(graph, mode, looks).run();
 }
 
 }  // namespace einc

@@ -1,5 +1,6 @@
 // Adds to a graph what keeps its run from storing a NaN, or an infinity where the old element was finite:
-//   gradients    the largest magnitude of all: of a gradient's elements, or the root of the sum of its squares where clipping takes that.
+//   gradients    the largest magnitude of all: of a gradient's elements, the root of the sum of its squares where clipping takes that, or
+//                a bound by its operands where it is a product (fuse/bounded_products).
 //   bounded      an update that is an elementwise expression of gradients, params and states, and nothing else reads: its bound follows by
 //                interval arithmetic. Where that does not suffice, dry kernels make the least and the largest of what would be stored; they
 //                do not see the old elements, so an infinity ends the run also where somebody had set one.
@@ -21,7 +22,10 @@ struct GuardedGraph {
   UpdateGuard guard;
 };
 
+// Whether gradients may be bounded by what their products read: where updates join products, which those of a library never do.
+enum class GradientLooks : uint8_t { elements, products };
+
 // Nothing for a run that updates nothing.
-std::optional<GuardedGraph> guard_updates(const BoundGraph& graph, RunMode mode);
+std::optional<GuardedGraph> guard_updates(const BoundGraph& graph, RunMode mode, GradientLooks looks);
 
 }  // namespace einc

@@ -79,7 +79,8 @@ void orient_operands_of(Forming& f) {
 }
 
 void guard(Forming& f) {
-  std::optional<GuardedGraph> guarded = guard_updates(f.bind(), f.mode);
+  const GradientLooks looks = f.target.library_products ? GradientLooks::elements : GradientLooks::products;
+  std::optional<GuardedGraph> guarded = guard_updates(f.bind(), f.mode, looks);
   if (!guarded) return;
   f.own = std::move(guarded->graph);  // nodes behind those that it has
   f.guard = std::move(guarded->guard);

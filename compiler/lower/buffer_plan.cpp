@@ -101,6 +101,7 @@ class BufferPlanner {
         if (b.place == BufferPlace::arena) b.place = BufferPlace::gradient;
       }
     for (const Continued& c : list_.continued) continue_in_place(c);
+    for (const auto& [dry, gradient] : graph_.guard.dry_products) lie_in_gradient(dry.index, gradient);
     place_updates();
     place_arena();
     place_others();
@@ -130,6 +131,15 @@ class BufferPlanner {
     plan_.buffers[c.base.index].place = BufferPlace::in_target;
     plan_.buffers[c.base.index].target = c.whole;
     first_[c.whole.index] = std::min(first_[c.whole.index], first_[c.base.index]);
+  }
+
+  // Its place is its own, and empty until then.
+  void lie_in_gradient(uint32_t dry, NodeId gradient) {
+    BufferPlan::Buffer& b = plan_.buffers[dry];
+    if (b.place != BufferPlace::arena || plan_.buffers[gradient.index].place != BufferPlace::gradient) return;
+    if (last_[dry] >= first_[gradient.index]) return;
+    b.place = BufferPlace::in_target;
+    b.target = gradient;
   }
 
   void take_snapshots(const std::vector<NodeId>& kept) {

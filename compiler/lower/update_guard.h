@@ -23,10 +23,11 @@ struct UpdateGuard {
   std::vector<Check> checks;
   std::vector<BoundOp> bounds;  // whose buffers are nodes
   std::vector<Bounded> bounded;
-  std::vector<NodeId> numbers;                    // that bounds read, besides checks and sources
-  NodeId verdict;                                 // NaN where some `least` is; among the checks
-  std::vector<std::pair<NodeId, NodeId>> before;  // a check and the elements of a state that are replaced where it lies, after it
-  std::vector<bool> dry, guarded;                 // per node: of a bounded update's check alone; stored after all checks
+  std::vector<NodeId> numbers;                          // that bounds read, besides checks and sources
+  NodeId verdict;                                       // NaN where some `least` is; among the checks
+  std::vector<std::pair<NodeId, NodeId>> before;        // a check and the elements of a state that are replaced where it lies, after it
+  std::vector<std::pair<NodeId, NodeId>> dry_products;  // a dry copy of a gradient's product, and the gradient, which is made after it
+  std::vector<bool> dry, guarded;                       // per node: of a bounded update's check alone; stored after all checks
 
   bool is_dry(NodeId id) const { return id.index < dry.size() && dry[id.index]; }
   bool is_guarded(NodeId id) const { return id.index < guarded.size() && guarded[id.index]; }

@@ -122,14 +122,22 @@ Interval apply(BoundFn fn, Interval a, Interval b, bool same) {
   return {};
 }
 
+const DTypeInfo& format_of(DType dtype) { return info(dtype == DType::real ? DType::f32 : dtype); }
+
+// A magnitude may be a bound of its own, larger than what elements can be.
+Interval held(Interval x, DType dtype) {
+  const double largest = is_floating(dtype) ? format_of(dtype).largest : std::numeric_limits<double>::max();
+  return x.low >= -largest && x.high <= largest ? x : Interval{};
+}
+
 Interval rounded(Interval x, DType dtype) {
   if (!is_floating(dtype)) return x;
-  const DTypeInfo& format = info(dtype == DType::real ? DType::f32 : dtype);
+  const DTypeInfo& format = format_of(dtype);
   const double part = 4 * format.epsilon;  // elementary functions are off by a few units in the last place
   x = {x.low - part * std::fabs(x.low), x.high + part * std::fabs(x.high)};
   if (x.low > 0 && x.low < format.smallest_normal) x.low = 0;
   if (x.high < 0 && x.high > -format.smallest_normal) x.high = 0;
-  return x.low >= -format.largest && x.high <= format.largest ? x : Interval{};
+  return held(x, dtype);
 }
 
 }  // namespace
@@ -150,7 +158,7 @@ std::vector<Interval> evaluate_bounds(std::span<const BoundOp> ops, std::span<co
       case BoundFn::number:
       case BoundFn::magnitude:
       case BoundFn::source:
-        result = leaves[i];
+        result = held(leaves[i], op.dtype);
         continue;
       case BoundFn::where:
         result = is_true(a) ? b : is_false(a) ? c : hull(b, c);

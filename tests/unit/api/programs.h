@@ -9,6 +9,12 @@
 
 namespace einc::test {
 
+#ifdef EINC_WITH_LLVM
+inline constexpr Target kTargets[] = {Target::cpu, Target::cuda, Target::reference};
+#else
+inline constexpr Target kTargets[] = {Target::cuda, Target::reference};
+#endif
+
 // A small regression: what it computes can be said in two lines of C++.
 inline constexpr const char* kLinear = R"(
 dim batch, features = 3

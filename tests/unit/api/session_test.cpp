@@ -10,12 +10,6 @@ using namespace einc::test;
 
 namespace {
 
-#ifdef EINC_WITH_LLVM
-constexpr Target kTargets[] = {Target::cpu, Target::cuda, Target::reference};
-#else
-constexpr Target kTargets[] = {Target::cuda, Target::reference};
-#endif
-
 std::vector<float> copy(const TensorView& tensor) {
   const auto values = tensor.as<float>();
   return {values.begin(), values.end()};
