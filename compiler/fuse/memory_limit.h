@@ -2,8 +2,9 @@
 // least time for their bytes. What is chosen is checked against the plan of buffers, not against a sum of sizes.
 // A choice after which some sum of the step runs over other loops is none (kept_sums), so that all values keep their bits. What a choice
 // means for the graph: remade_values.
-// Classes of values alike (of equal layers) are taken whole, the cheapest for its bytes first, then as few of each as are enough; once more
-// with one class of layers' inputs saved as well, as checkpoints (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost).
+// Classes of values alike (of equal layers) are taken whole, the cheapest set of them that fits, or where none of the sets tried does the
+// cheapest class for its bytes first; then as few of each as are enough. Once more with one class of layers' inputs saved as well, as
+// checkpoints (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost).
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -19,11 +19,11 @@ bool of_forward(const Node& node) { return node.origin.phase == Phase::forward; 
 // Builds the graph node by node; copies stand right before what first reads them, so that they run, and live, as late as can be.
 class Copier {
  public:
-  Copier(const Graph& given, std::vector<bool> made, std::vector<bool> chosen, const std::vector<bool>& where_read)
+  Copier(const Graph& given, std::vector<bool> made, std::vector<bool> chosen, const RemadeValues::Places& places)
       : given_(given),
         made_(std::move(made)),
         chosen_(std::move(chosen)),
-        is_where_read_(where_read),
+        places_(places),
         graph_(std::make_unique<Graph>(given)),
         late_(given.size()),
         where_read_(given.size()) {}
@@ -33,7 +33,7 @@ class Copier {
     out_.at.assign(given_.size(), {});
     for (uint32_t i = 0; i < given_.size(); ++i) {
       Node node = given_.nodes[i];
-      const bool reads_copies = !of_forward(node);
+      const bool reads_copies = !of_forward(node) && !places_.early[i];
       for (NodeId& x : node.operands) x = reads_copies ? for_reader(x) : out_.at[x.index];
       out_.at[i] = emit(std::move(node));
     }
@@ -73,13 +73,13 @@ class Copier {
     NodeId& known = where_read_[id.index];
     if (known.valid()) return known;
     known = copy(id, [&](NodeId x) { return for_reader(x); });
-    if (is_where_read_[id.index]) out_.where_read.push_back(known);
+    if (places_.where_read[id.index]) out_.where_read.push_back(known);
     return known;
   }
 
   const Graph& given_;
   const std::vector<bool> made_, chosen_;
-  const std::vector<bool>& is_where_read_;
+  const RemadeValues::Places& places_;
   std::unique_ptr<Graph> graph_;
   std::vector<NodeId> late_, where_read_;  // copies of each node given
   RemadeValues::Copies out_;
@@ -110,7 +110,7 @@ std::vector<bool> RemadeValues::made_for(const std::vector<NodeId>& chosen) cons
       for (NodeId x : graph.nodes[i].operands)
         if (!places_.saved[x.index] && of_forward(graph[x]) && may_be_made(x)) made[x.index] = true;
   for (uint32_t i = graph.size(); i-- > 0;)
-    if (graph_.live[i] && (!of_forward(graph.nodes[i]) || read[i]))
+    if (graph_.live[i] && ((!of_forward(graph.nodes[i]) && !places_.early[i]) || read[i]))
       for (NodeId x : graph.nodes[i].operands)
         if (made[x.index]) read[x.index] = true;
   return read;
@@ -144,7 +144,7 @@ double RemadeValues::cost(const std::vector<NodeId>& chosen) const {
 }
 
 RemadeValues::Copies RemadeValues::copies(const std::vector<NodeId>& chosen) const {
-  return Copier(graph_.graph, made_for(chosen), flags(graph_.graph.size(), chosen), places_.where_read).run();
+  return Copier(graph_.graph, made_for(chosen), flags(graph_.graph.size(), chosen), places_).run();
 }
 
 }  // namespace einc

@@ -2,6 +2,7 @@
 // them. The graph and its dims are fixed; which values are chosen is the search's affair (memory_limit).
 //   saved        read by the backward where the forward left it: copies are made from these
 //   chosen       saved values that no longer are: a copy of each is stored before its first reader
+//   early        of the backward, but made by a kernel of the forward, which reads what the forward made
 //   where read   what readers make of a saved value for themselves: they make it of the copy in the same way
 #pragma once
 #include <memory>
@@ -15,7 +16,7 @@ class RemadeValues {
  public:
   // Per node. `fixed`: made by kernels of attention, whose values are never copied.
   struct Places {
-    std::vector<bool> saved, fixed, where_read;
+    std::vector<bool> saved, fixed, early, where_read;
   };
   // `flops_per_byte`: of the machine, by which traffic counts as the work that takes as long.
   RemadeValues(const BoundGraph& graph, Places places, double flops_per_byte)

@@ -3,6 +3,7 @@
 
 #include "compiler/codegen/llvm/native_code.h"
 #include "compiler/fuse/planned_step.h"
+#include "compiler/fuse/remade_step.h"
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
@@ -71,7 +72,84 @@ std::string layers(int count, const char* width = "64") {
   return text + fmt::format("loss = mean({}^2)\nminimize loss using sgd(lr = 0.1)\n", last);
 }
 
+// Of widths and functions that differ, so that each value costs something else to make again.
+std::string uneven() {
+  return "dim n = 16384, a = 64\ninput x: [n a]\n"
+         "param w0: [a b=256] ~ normal(std = 0.1)\nparam w1: [b c=64] ~ normal(std = 0.1)\n"
+         "param w2: [c d=512] ~ normal(std = 0.1)\nparam w3: [d a] ~ normal(std = 0.1)\n"
+         "h0 = gelu(einsum(x, w0, \"n a, a b -> n b\"))\nh1 = tanh(einsum(h0, w1, \"n b, b c -> n c\"))\n"
+         "h2 = silu(einsum(h1, w2, \"n c, c d -> n d\"))\nh3 = einsum(h2, w3, \"n d, d a -> n a\") + x\n"
+         "loss = mean(tanh(h3)^2)\nminimize loss using sgd(lr = 0.1)\n";
+}
+
+// Two paths from one value, and a residual around both; then the same once more.
+const std::string kBranches =
+    "dim n = 16384, d = 64\ninput x: [n d]\n"
+    "fn block(x: [n d]) {\n"
+    "  param u: [d f=192] ~ normal(std = 0.1)\n  param v: [d g=64] ~ normal(std = 0.1)\n"
+    "  param p: [f d] ~ normal(std = 0.1)\n  param q: [g d] ~ normal(std = 0.1)\n"
+    "  left = gelu(einsum(x, u, \"n d, d f -> n f\"))\n  right = sigmoid(einsum(x, v, \"n d, d g -> n g\"))\n"
+    "  return x + einsum(left, p, \"n f, f d -> n d\") + einsum(right, q, \"n g, g d -> n d\")\n}\n"
+    "y = x\nfor layer in 2 { y = block(y) as h }\n"
+    "loss = mean(tanh(y)^2)\nminimize loss using sgd(lr = 0.1)\n";
+
+struct Choice {
+  int64_t bytes;
+  double cost;
+};
+
+template <class Take>
+void for_each_subset(const std::vector<NodeId>& of, const Take& take) {
+  for (uint32_t bits = 0; bits < 1U << of.size(); ++bits) {
+    std::vector<NodeId> taken;
+    for (size_t i = 0; i < of.size(); ++i)
+      if ((bits >> i & 1) != 0) taken.push_back(of[i]);
+    take(taken);
+  }
+}
+
+// Every choice there is: of what to make again, and of what to save for that which nothing else saves.
+std::vector<Choice> all_choices(const Graph& graph) {
+  const Bindings dims;
+  const Scheduling options;
+  const ScheduleTarget target = processor_target();
+  const Forming forming{graph, dims, RunMode::training, options, target.sizes};
+  RemadeStep step(forming, target.passes.subspan(1));  // behind memory_limit
+  REQUIRE(step.candidates().size() <= 8);
+  REQUIRE(step.stored().size() <= 4);
+  std::vector<Choice> all;
+  for_each_subset(step.stored(), [&](const std::vector<NodeId>& saved) {
+    step.save(saved);
+    for_each_subset(step.candidates(), [&](const std::vector<NodeId>& chosen) {
+      all.push_back({step.bytes_with(chosen), step.cost(chosen)});
+    });
+  });
+  return all;
+}
+
 }  // namespace
+
+// The time a choice adds is its FLOPs; 5 % of a step's are the room for a search that tries classes of values, not values.
+TEST_CASE("memory limit: no choice there is adds much less time") {
+  for (const std::string& text : {layers(4), uneven(), kBranches}) {
+    CAPTURE(text);
+    const Graph graph = step_of(text);
+    const std::vector<Choice> all = all_choices(graph);
+    const Choice least = std::ranges::min(all, {}, &Choice::bytes);
+    const int64_t whole = form_graph(graph, {}, RunMode::training).plan.total_bytes;
+    CHECK(least.bytes < whole * 95 / 100);
+    for (int part = 0; part < 8; ++part) {
+      const int64_t limit = least.bytes + (whole - least.bytes) * part / 8;
+      CAPTURE(limit);
+      double best = std::numeric_limits<double>::infinity();
+      for (const Choice& c : all)
+        if (c.bytes <= limit) best = std::min(best, c.cost);
+      const FormedGraph step = form_graph(graph, {}, RunMode::training, within(limit));
+      CHECK(step.plan.total_bytes <= limit);
+      CHECK(step.recomputation.cost <= best * 1.05);
+    }
+  }
+}
 
 TEST_CASE("memory limit: the same bits within it") {
   const Bindings gpt{{"batch", 4}, {"seq", 64}, {"vocab", 96}, {"layers", 3}, {"heads", 2}, {"head", 32}};

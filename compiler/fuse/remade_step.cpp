@@ -1,0 +1,101 @@
+#include "compiler/fuse/remade_step.h"
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+Scheduling unlimited(Scheduling options) {
+  options.memory_limit.reset();
+  options.observe = nullptr;
+  return options;
+}
+
+bool runs_forward(const Forming& forming, const GraphKernel& k) {
+  return std::ranges::any_of(k.group.members, [&](NodeId id) { return (*forming.bound)[id].origin.phase == Phase::forward; });
+}
+
+}  // namespace
+
+RemadeStep::RemadeStep(const Forming& forming, std::span<const SchedulePass> rest)
+    : forming_(forming),
+      graph_(forming.graph()),
+      rest_(rest),
+      options_(unlimited(forming.options)),
+      whole_(formed(graph_, {})),
+      bound_(forming.bind()),
+      sums_(whole_.list),
+      values_(bound_, places(), forming.target.flops_per_byte),
+      saved_(values_.saved()) {
+  find_candidates();
+}
+
+Forming RemadeStep::formed(const Graph& graph, const RemadeValues::Copies& copies) const {
+  Forming made{graph, forming_.dims, forming_.mode, options_, forming_.target};
+  made.late = copies.late, made.where_read = copies.where_read;
+  run_passes(made, rest_);
+  return made;
+}
+
+// Nodes given by those that kernels are formed of; invalid for what passes have added.
+std::vector<NodeId> RemadeStep::given() const {
+  std::vector<NodeId> given(whole_.bound->graph.size());
+  for (uint32_t i = 0; i < graph_.size(); ++i)
+    if (const NodeId to = whole_.place_of(NodeId{i}); to.valid()) given[to.index] = NodeId{i};
+  return given;
+}
+
+RemadeValues::Places RemadeStep::places() {
+  const std::vector<NodeId> of = given();
+  RemadeValues::Places places;
+  for (auto* list : {&places.saved, &places.fixed, &places.early, &places.where_read, &read_by_attention_})
+    list->assign(graph_.size(), false);
+  for (uint32_t i = 0; i < graph_.size(); ++i)
+    if (const NodeId to = whole_.place_of(NodeId{i}); to.valid()) places.where_read[i] = whole_.values->is_made_where_read(to);
+  for (const GraphKernel& k : whole_.list.kernels) {
+    if (k.kernel->attention)
+      for (NodeId id : k.group.members)
+        if (of[id.index].valid()) places.fixed[of[id.index].index] = true;
+    if (runs_forward(whole_, k)) {
+      for (NodeId id : k.group.members)
+        if (of[id.index].valid()) places.early[of[id.index].index] = true;
+      continue;
+    }
+    for (NodeId buffer : k.buffers) {
+      const NodeId id = buffer.valid() ? of[buffer.index] : NodeId{};
+      if (!id.valid() || is_source(graph_[id].op) || graph_[id].origin.phase != Phase::forward) continue;
+      places.saved[id.index] = true;
+      if (k.kernel->attention) read_by_attention_[id.index] = true;
+    }
+  }
+  return places;
+}
+
+void RemadeStep::find_candidates() {
+  const std::vector<NodeId> of = given();
+  std::vector<bool> root(graph_.size(), false);
+  for (NodeId id : whole_.roots)
+    if (of[id.index].valid()) root[of[id.index].index] = true;
+  for (uint32_t i = 0; i < graph_.size(); ++i) {
+    const NodeId id{i}, to = whole_.place_of(id);
+    if (graph_[id].origin.phase != Phase::forward || !to.valid() || !whole_.list.in_memory[to.index]) continue;
+    if (!saved_[i]) stored_.push_back(id);
+    // The backward's kernel of attention makes its scores again from its operands: of copies it would be another kernel.
+    else if (!read_by_attention_[i] && !root[i] && values_.may_be_made(id))
+      candidates_.push_back(id);
+  }
+}
+
+void RemadeStep::save(const std::vector<NodeId>& more) {
+  std::vector<bool> saved = saved_;
+  for (NodeId id : more) saved[id.index] = true;
+  values_.save_just(std::move(saved));
+}
+
+int64_t RemadeStep::bytes_with(const std::vector<NodeId>& chosen) const {
+  const RemadeValues::Copies copies = values_.copies(chosen);
+  const Forming made = formed(*copies.graph, copies);
+  return sums_.are_in(made.list) ? made.plan->total_bytes : kTooMuch;
+}
+
+}  // namespace einc
