@@ -11,6 +11,8 @@ Scheduling unlimited(Scheduling options) {
   return options;
 }
 
+constexpr int64_t kRowsNumber = 8;  // elements of a row, at least
+
 bool runs_forward(const Forming& forming, const GraphKernel& k) {
   return std::ranges::any_of(k.group.members, [&](NodeId id) { return (*forming.bound)[id].origin.phase == Phase::forward; });
 }
@@ -57,8 +59,11 @@ RemadeValues::Places RemadeStep::places() {
       for (NodeId id : k.group.members)
         if (of[id.index].valid()) places.fixed[of[id.index].index] = true;
     if (runs_forward(whole_, k)) {
+      // A row's number is made again with what it follows from: it costs nothing, and frees that.
+      int64_t largest = 0;
+      for (const BufferUse& b : k.kernel->buffers) largest = std::max(largest, b.count);
       for (NodeId id : k.group.members)
-        if (of[id.index].valid()) places.early[of[id.index].index] = true;
+        if (of[id.index].valid()) places.early[of[id.index].index] = whole_.bound->count(id) * kRowsNumber > largest;
       continue;
     }
     for (NodeId buffer : k.buffers) {
