@@ -31,6 +31,11 @@ std::string machine_text(const CpuPeak& peak, int threads) {
   return text + "\n";
 }
 
+std::string mfu_text(const BenchResult& r) {
+  if (const auto mfu = r.mfu()) return fmt::format("MFU {:.1f} %", 100 * *mfu);
+  return "no MFU (the peak was measured while other work ran)";
+}
+
 std::string row_text(const KernelTime& k, double total) {
   const auto flops = static_cast<double>(k.work.flops()), bytes = static_cast<double>(k.work.bytes_read + k.work.bytes_written);
   if (k.seconds <= 0)
@@ -55,8 +60,8 @@ std::string bench_text(const BenchResult& r, int kernels) {
   text += fmt::format("step       {:.3f} ms, median of {} ({:.3f} to {:.3f}); {:.3f} predicted for these peaks\n", r.step * 1e3,
                       r.steps.size(), *fastest * 1e3, *slowest * 1e3, r.predicted * 1e3);
   text += fmt::format(
-      "work       {:.3f} GFLOP by the report's rules: {:.1f} GFLOP/s, MFU {:.1f} %; executed {:.3f} in contractions, {:.3f} in the rest\n",
-      giga(r.algorithmic), r.algorithmic / r.step * 1e-9, 100 * r.mfu(), giga(r.executed.contraction),
+      "work       {:.3f} GFLOP by the report's rules: {:.1f} GFLOP/s, {}; executed {:.3f} in contractions, {:.3f} in the rest\n",
+      giga(r.algorithmic), r.algorithmic / r.step * 1e-9, mfu_text(r), giga(r.executed.contraction),
       giga(r.executed.elementwise + r.executed.reduction));
   text += fmt::format("memory     {:.3f} GB planned; the {} {:.3f} GB, {:.3f} of it there before the first run\n\n", giga(r.memory.planned),
                       r.gpu.empty() ? "process' high-water mark is" : "GPU's memory taken is", giga(r.memory.high_water),
@@ -97,7 +102,7 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
       {"step", r.algorithmic},
       {"executed", {{"contraction", r.executed.contraction}, {"elementwise", r.executed.elementwise}, {"reduction", r.executed.reduction}}},
       {"per_second", r.algorithmic / r.step},
-      {"mfu", r.mfu()}};
+      {"mfu", r.mfu() ? nlohmann::ordered_json(*r.mfu()) : nlohmann::ordered_json(nullptr)}};
   json["memory"] = {{"planned", r.memory.planned}, {"before", r.memory.before}, {"high_water", r.memory.high_water}};
   json["kernels"] = nlohmann::ordered_json::array();
   for (const KernelTime& k : r.kernels)

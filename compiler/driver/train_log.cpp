@@ -54,7 +54,7 @@ class JsonLog : public RunView {
     for (const auto& [name, value] : interval.watched) line[name] = value;
     line["step_seconds"] = interval.seconds;
     line[fmt::format("{}_per_second", facts_.item())] = facts_.items() / interval.seconds;
-    if (facts_.peak_flops > 0) line["mfu"] = facts_.flops / interval.seconds / facts_.peak_flops;
+    if (const auto mfu = facts_.mfu(interval.seconds)) line["mfu"] = *mfu;
     line["elapsed"] = interval.elapsed;
     write(line);
   }

@@ -75,7 +75,8 @@ class TextView : public RunView {
   }
   std::string throughput_text(double step) const { return with_prefix(facts_.items() / step, fmt::format("{}/s", facts_.item())); }
   std::string mfu_text(double step) const {
-    return facts_.peak_flops > 0 ? fmt::format(", MFU {:.1f} %", 100 * facts_.flops / step / facts_.peak_flops) : "";
+    const auto mfu = facts_.mfu(step);
+    return mfu ? fmt::format(", MFU {:.1f} %", 100 * *mfu) : "";
   }
   std::string interval_text(const LogInterval& i) const {
     return fmt::format("loss {:.4f}{}  {:.3g} ms, {}{}", i.loss, watched_text(i), i.seconds * 1e3, throughput_text(i.seconds),

@@ -120,4 +120,10 @@ CpuPeak measure_peak(ThreadPool& pool) {
           core_round_trip(pool),   cache_rate(pool),    launch_time(pool)};
 }
 
+CpuPeak best_of(const CpuPeak& a, const CpuPeak& b) {
+  return {std::max(a.flops, b.flops),  std::max(a.bf16_flops, b.bf16_flops), std::max(a.copy, b.copy),
+          std::max(a.triad, b.triad),  std::min(a.round_trip, b.round_trip), std::max(a.cache, b.cache),
+          std::min(a.launch, b.launch)};
+}
+
 }  // namespace einc

@@ -24,6 +24,7 @@ inline constexpr double kFarRoundTrip = 200e-9, kBusyRoundTrip = 2e-6;
 
 // Takes about 0.5 s. The best of several rounds each.
 CpuPeak measure_peak(ThreadPool& pool);
+CpuPeak best_of(const CpuPeak& a, const CpuPeak& b);
 
 double multiply_add_rate(ThreadPool& pool);
 double bf16_dot_rate(ThreadPool& pool);
