@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "compiler/fuse/exact_log_sums.h"
+#include "compiler/fuse/gather_folds.h"
 #include "compiler/fuse/guard_updates.h"
 #include "compiler/fuse/library_layouts.h"
 #include "compiler/fuse/narrow_products.h"
@@ -64,6 +65,11 @@ std::vector<bool> needed_by(const Graph& graph, const std::vector<NodeId>& roots
 void keep_digits_of_log_sums(Forming& f) {
   ExactLogSums exact = exact_log_sums(f.graph());
   if (exact.graph) f.move_to(std::move(exact.graph), std::move(exact.at));
+}
+
+void gather_folds_of(Forming& f) {
+  GatheredFolds gathered = gather_folds(f.bind(), roots_of(f.graph(), f.mode));
+  if (gathered.graph) f.move_to(std::move(gathered.graph), std::move(gathered.at));
 }
 
 void narrow_products_of(Forming& f) {
@@ -177,6 +183,8 @@ constexpr SchedulePass kPlacesPass{"places", "where each buffer lies", "last: ke
 constexpr SchedulePass kProcessorPasses[] = {
     kMemoryLimitPass,
     kExactLogsPass,
+    {"gather_folds", "gradients of windows as windows: no patches are stored and added", "before nodes are added that are looked at",
+     gather_folds_of},
     kFiniteStatePass,
     kBindPass,
     kValuesPass,

@@ -1,0 +1,23 @@
+// Gradients of windows as windows. What a convolution's images get is written as a product into patches that are added where they overlap,
+//   x[y] = sum over p + k = y of sum over o of t[p, o] * w[k, o],
+// which stores every patch. Gathered by the place they go to it is a convolution of `t`, padded, with the kernel turned round:
+//   x[y] = sum over k, o of t[y - k, o] * w[k, o],
+// one contraction that stores x alone. The graph that costs are told of has the plain form; the products are the same ones, but for those
+// with padding at the border.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "compiler/lower/bound_graph.h"
+
+namespace einc {
+
+struct GatheredFolds {
+  std::unique_ptr<const Graph> graph;
+  std::vector<NodeId> at;  // per node given: its place in `graph`
+};
+
+// Without a graph where there is no such fold. `roots`: nodes whose values must be in memory at the end.
+GatheredFolds gather_folds(const BoundGraph& graph, const std::vector<NodeId>& roots);
+
+}  // namespace einc
