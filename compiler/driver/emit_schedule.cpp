@@ -75,7 +75,9 @@ std::string tiles(const TiledContraction& t) {
   std::string text = fmt::format("  contraction: {}{} x {}, depth {}\n", t.batches > 1 ? fmt::format("{} of ", t.batches) : "", t.rows(),
                                  t.columns(), t.depths());
   text += fmt::format("  tiles of {} x {} sums, {}\n", t.tile_rows, t.tile_columns(), microkernel_text(t));
-  text += fmt::format("  left operand {}; right operand {}\n", source_text(t.left, "rows"), source_text(t.right, "columns"));
+  const std::string in_groups =
+      t.left_groups ? fmt::format(", by groups of {} depths and rows by {}", t.left_groups->depths, t.left_groups->rows) : "";
+  text += fmt::format("  left operand {}{}; right operand {}\n", source_text(t.left, "rows"), in_groups, source_text(t.right, "columns"));
   text += fmt::format("  blocks of {} rows, {} columns, depth {}", std::min(t.block_rows, t.rows()), std::min(t.block_columns, t.columns()),
                       t.block_depth);
   if (t.microkernel == Microkernel::matrix_tiles && t.cached_depth < t.block_depth)

@@ -5,6 +5,7 @@
 
 #include "compiler/lower/kernel.h"
 #include "compiler/lower/kernel_list.h"
+#include "compiler/lower/operand_groups.h"
 #include "compiler/lower/processor.h"
 
 namespace einc {
@@ -27,11 +28,12 @@ struct TiledContraction {
   int64_t block_rows = 1, block_columns = 1, block_depth = 1;
   int64_t cached_depth = 1;  // of matrix tiles: parts of a block's depth, in each of which the first cache keeps a right tile
   PanelSource left = PanelSource::in_place, right = PanelSource::in_place;
-  int right_panels = 1;                  // two where one is filled while the other is read
-  int panel_tiles = 1;                   // tiles of columns in a right panel
-  std::vector<bool> streamed;            // by buffer (or empty): results that are stored past the caches
-  SharedAxis shared = SharedAxis::rows;  // what threads divide within a batch point
-  int64_t batches = 1, parts = 1;        // the domain counts the tiles of that axis (`parts`) within batch points
+  std::optional<OperandGroups> left_groups{};  // how the left operand lies that is read in place, where its rows and depths are uneven
+  int right_panels = 1;                        // two where one is filled while the other is read
+  int panel_tiles = 1;                         // tiles of columns in a right panel
+  std::vector<bool> streamed;                  // by buffer (or empty): results that are stored past the caches
+  SharedAxis shared = SharedAxis::rows;        // what threads divide within a batch point
+  int64_t batches = 1, parts = 1;              // the domain counts the tiles of that axis (`parts`) within batch points
 
   int64_t rows() const { return kernel.extent(row); }
   int64_t columns() const { return kernel.extent(column); }

@@ -173,6 +173,12 @@ class ContractionEmitter : PanelEmitter {
       if (stored == DType::bf16) wide.dtype = stored, wide.fetched_ahead = kDepthsAhead * right.depth * bytes_of(stored);
     }
     Register depth = b_.CreateSub(block.depth.end, block.depth.begin);
+    if (t_.left_groups) {
+      const OperandGroups& g = *t_.left_groups;
+      const int64_t unroll = g.depths <= OperandGroups::kUnrolled ? g.depths : kDepthUnroll;
+      return registers.multiply_in_groups(narrow, wide, b_.CreateUDiv(depth, i64(g.depths)), g.depths / unroll, static_cast<int>(unroll),
+                                          g.apart, std::move(sums));
+    }
     if (t_.depths() >= kDepthUnroll) {
       Register steps = b_.CreateUDiv(depth, i64(kDepthUnroll));
       if (before_phase)

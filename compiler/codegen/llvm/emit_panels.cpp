@@ -190,6 +190,8 @@ PanelEmitter::Source PanelEmitter::in_place(ValueId id, AxisId axis, Register i,
   const Scalar& load = kernel_.values[id];
   axis_[axis] = i;
   axis_[t_.depth] = block.depth.begin;
+  if (id == kernel_.contraction->left && t_.left_groups)
+    return {element(load.slot, place_of(load.index).scalar), t_.left_groups->row_step, t_.left_groups->depth_step};
   return {element(load.slot, place_of(load.index).scalar), load.index.affine.coefficient(axis), load.index.affine.coefficient(t_.depth)};
 }
 

@@ -81,7 +81,7 @@ std::optional<PanelEmitter::Stream> PanelEmitter::next_panel(const Block& block,
 }
 
 std::optional<PanelEmitter::Stream> PanelEmitter::next_rows(const Source& left) {
-  if (t_.left != PanelSource::in_place || t_.columns() > 2 * t_.tile_columns()) return std::nullopt;
+  if (t_.left != PanelSource::in_place || t_.left_groups || t_.columns() > 2 * t_.tile_columns()) return std::nullopt;
   const int64_t size = bytes_of(t_.dtype);
   Stream s{at(left.base, i64(t_.tile_rows * left.width)), i64(0),       left.width * size,
            t_.block_depth * size / kCacheLine + 1,        t_.tile_rows, 1};

@@ -53,7 +53,7 @@ std::vector<Tensor> run_on(int threads, const CpuProgram& program, const TensorM
   return outputs;
 }
 
-enum class ExpectedPlan { two_panels, two_panels_by_rows, rows_packed, few_depths, tiles, bf16_pairs, matrix_tiles, anything };
+enum class ExpectedPlan { two_panels, two_panels_by_rows, rows_packed, few_depths, in_groups, tiles, bf16_pairs, matrix_tiles, anything };
 
 void check(const Case& test, ExpectedPlan expect = ExpectedPlan::anything) {
   CAPTURE(test.program);
@@ -82,6 +82,7 @@ void check(const Case& test, ExpectedPlan expect = ExpectedPlan::anything) {
       if (expect == ExpectedPlan::matrix_tiles)
         return (f.tiles->microkernel == Microkernel::matrix_tiles) == native_processor().matrix_tiles;
       if (expect == ExpectedPlan::rows_packed) return f.tiles->left == PanelSource::by_width;
+      if (expect == ExpectedPlan::in_groups) return f.tiles->left_groups.has_value() && f.tiles->left == PanelSource::in_place;
       if (expect == ExpectedPlan::few_depths) return f.tiles->block_depth <= 32 && f.tiles->block_depth < f.tiles->depths();
       return f.tiles->right_panels == 2 &&
              (expect == ExpectedPlan::two_panels || f.tiles->shared == SharedAxis::rows || f.tiles->lanes < 16);
@@ -226,6 +227,31 @@ TEST_CASE("contractions: rows of several axes along which the lanes run") {
       "output y = einsum(a, b, \"g (y + ky) (x + kx) m, g y x n -> ky kx m n\", ky=3, kx=3)\n";
   for (const int64_t m : {16, 12, 3, 1})
     for (const int64_t n : {32, 17}) check({kProgram, {{"g", 2}, {"m", m}, {"n", n}, {"k", 13}}}, ExpectedPlan::tiles);
+}
+
+// Windows are read where they lie, by groups of depths: whole images, several blocks of depth, strides, results with epilogues.
+TEST_CASE("contractions: windows in place") {
+  constexpr const char* kForward =
+      "dim k, o, size\ninput a: f32[g=2 h=size+2 w=size+3 c=16]\ninput b: f32[ky=3 kx=4 c o]\ninput r: f32[g y=size x=size o]\n"
+      "output z = relu(einsum(a, b, \"g (y + ky) (x + kx) c, ky kx c o -> g y x o\") + r)\n";
+  for (const int64_t size : {5, 7, 8, 28})
+    for (const int64_t o : {16, 33, 64, 130}) check({kForward, {{"k", 192}, {"o", o}, {"size", size}}}, ExpectedPlan::in_groups);
+  constexpr const char* kByTwo =
+      "dim k, o\ninput a: f32[g=2 h=17 w=17 c=32]\ninput b: f32[ky=3 kx=3 c o]\n"
+      "output z = einsum(a, b, \"g (2*y + ky) (2*x + kx) c, ky kx c o -> g y x o\")\n";
+  check({kByTwo, {{"k", 288}, {"o", 48}}}, ExpectedPlan::in_groups);
+  constexpr const char* kDeep =
+      "dim k, o\ninput a: f32[g=2 h=14 w=14 c=200]\ninput b: f32[ky=3 kx=3 c o]\n"
+      "output z = einsum(a, b, \"g (y + ky) (x + kx) c, ky kx c o -> g y x o\")\n";
+  check({kDeep, {{"k", 1800}, {"o", 48}}}, ExpectedPlan::in_groups);
+  constexpr const char* kOfWeights =
+      "dim k, o\ninput a: f32[g=3 h=14 w=30 c=16]\ninput b: f32[g y=12 x=28 o]\n"
+      "output z = einsum(a, b, \"g (y + ky) (x + kx) c, g y x o -> ky kx c o\", ky=3, kx=3)\n";
+  for (const int64_t o : {16, 40, 64}) check({kOfWeights, {{"k", 1008}, {"o", o}}}, ExpectedPlan::in_groups);
+  constexpr const char* kOfBytes =
+      "dim k, o\ninput a: f64[g=2 h=9 w=9 c=16]\ninput b: f64[ky=3 kx=3 c o]\n"
+      "output z = einsum(a, b, \"g (y + ky) (x + kx) c, ky kx c o -> g y x o\")\n";
+  check({kOfBytes, {{"k", 144}, {"o", 40}}}, ExpectedPlan::in_groups);
 }
 
 // One function in the epilogue, however differentiation writes it; a change of that shows here.
