@@ -290,6 +290,12 @@ bool last_chunk_left_out(LoweredProgram& lowered, Chooser& choose) {
 }
 
 // What launches that only look say is compared by wrong_bound.
+bool groups_further_apart(LoweredProgram& lowered, Chooser& choose) {
+  for (PlannedKernel& f : lowered.functions)
+    if (f.tiles && f.tiles->left_groups && f.tiles->left_groups->groups > 1 && choose.here()) return f.tiles->left_groups->apart += 1, true;
+  return false;
+}
+
 bool bounds_exchanged(LoweredProgram& lowered, Chooser& choose) {
   for (BoundedUpdate& update : lowered.program.bounded)
     if (choose.here()) return std::swap(update.least, update.most), true;
@@ -373,6 +379,7 @@ constexpr Mutation kMutations[] = {
     {"a launch is left out", launch_left_out},
     {"two dependent launches are exchanged", dependent_launches_exchanged},
     {"the last chunk of a launch is left out", last_chunk_left_out},
+    {"groups of an operand lie further apart", groups_further_apart},
     {"an update's least and most are exchanged", bounds_exchanged},
     {"a launch draws from another stream", other_stream},
     {"two buffers of a launch are exchanged", buffers_exchanged},

@@ -224,6 +224,20 @@ constexpr StatementKind kKinds[] = {{"contraction", 8, contraction},
 
 }  // namespace
 
+// Of an image with as many channels as convolutions have that read windows where they lie; one number is made of it.
+void image(RandomWriter& w) {
+  const size_t height = 4 + w.below(4), width = 4 + w.below(5), from = 8 + 4 * w.below(3), to = 8 + w.below(13), up = 2 + w.below(2),
+               across = 2 + w.below(2);
+  const std::string picture = w.fresh("i"), kernel = w.fresh("k"), step = w.chance(4) ? "2*" : "";
+  w.line(fmt::format("param {}: f32[pn=2 ph={} pw={} pc={}] ~ normal(0, 0.6)", picture, height, width, from));
+  w.line(fmt::format("param {}: f32[up={} on={} pc={} po={}] ~ normal(0, 0.2)", kernel, up, across, from, to));
+  const std::string padded =
+      w.chance(2) ? picture : fmt::format("pad({}, ph = ({}, 1), pw = (0, {}))", picture, w.below(2), 1 + w.below(2));
+  w.let(fmt::format("sum(tanh(einsum({}, {}, \"pn ({}py + up) ({}px + on) pc, up on pc po -> pn py px po\"))) * 0.05", padded, kernel, step,
+                    step),
+        {}, "f32");
+}
+
 std::span<const StatementKind> axis_statements() { return kKinds; }
 
 }  // namespace einc

@@ -119,6 +119,7 @@ RandomProgram random_program(uint64_t seed) {
   w.param(w.random_axes(2));
   const size_t enough = w.program.lines.size() + 5 + w.below(9);
   for (int tries = 0; tries < 12 && w.program.lines.size() < enough; ++tries) statement(w);
+  if (seed % 8 == 5) image(w);  // in programs of their own, so that the others stay what they are
   finish(w);
   return std::move(w.program);
 }

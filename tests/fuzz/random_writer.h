@@ -122,6 +122,7 @@ struct StatementKind {
 };
 std::span<const StatementKind> elementwise_statements();
 std::span<const StatementKind> axis_statements();
+void image(RandomWriter& w);  // a convolution
 std::span<const StatementKind> index_statements();
 std::span<const StatementKind> state_statements();
 std::span<const StatementKind> model_statements();
