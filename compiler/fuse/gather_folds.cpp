@@ -12,6 +12,8 @@ namespace {
 // Products with padding may take so much more than those of the plain form: 5 x 5 patches of 16 x 16 images without padding, (20/16)^2,
 // would not be gathered, 3 x 3 ones of 28 x 28, (30/28)^2, are.
 constexpr double kMostWork = 1.25;
+// Fewer fill no vectors of a contraction's tiles; patches are at least long.
+constexpr int64_t kFewestChannels = 8;
 
 // An axis of the result: of the product as it is, or places p and k of it that were folded, from `start` on.
 struct ResultAxis {
@@ -120,6 +122,7 @@ class FoldGatherer {
       });
       if (!all) continue;
       found.image = image;
+      if (channels(found) < kFewestChannels) return false;
       for (const ResultAxis& a : found.axes) {
         if (a.window < 0) continue;
         const int64_t count = given_.value(a.axis.size), places_there = size(found.product, a.label), start = given_.value(a.start);
@@ -129,6 +132,14 @@ class FoldGatherer {
       return work <= kMostWork;
     }
     return false;
+  }
+
+  // Of the result, by the kernel alone.
+  int64_t channels(const GatheredFold& found) const {
+    int64_t count = 1;
+    for (const ResultAxis& a : found.axes)
+      if (a.window < 0 && !labels(found.product, found.image).contains(a.label)) count *= size(found.product, a.label);
+    return count;
   }
 
   NodeId copy(NodeId id) {
