@@ -57,11 +57,7 @@ struct BenchResult {
 
   // FLOPs a second that contractions of the program's precision could do at best.
   double peak_flops() const { return policy == Policy::bf16 && peak.bf16_flops > 0 ? peak.bf16_flops : peak.flops; }
-  // None where the step itself did more multiply-adds a second than the machine while its peak was measured: other work ran then.
-  std::optional<double> mfu() const {
-    if (static_cast<double>(executed.contraction) / step > peak_flops()) return std::nullopt;
-    return algorithmic / step / peak_flops();
-  }
+  std::optional<double> mfu() const { return flops_utilisation(algorithmic, step, peak_flops()); }
 };
 
 // Inputs are made up: reals in [0, 1), integers within every table they index.

@@ -33,7 +33,8 @@ std::string machine_text(const CpuPeak& peak, int threads) {
 
 std::string mfu_text(const BenchResult& r) {
   if (const auto mfu = r.mfu()) return fmt::format("MFU {:.1f} %", 100 * *mfu);
-  return "no MFU (the peak was measured while other work ran)";
+  const bool busy = static_cast<double>(r.executed.contraction) / r.step > r.peak_flops();
+  return busy ? "no MFU (the peak was measured while other work ran)" : "no MFU (the step skips work that these rules count)";
 }
 
 std::string row_text(const KernelTime& k, double total) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/cpu/peak.h"
 #include "runtime/train/loop.h"
 
 namespace einc {
@@ -22,11 +23,7 @@ struct RunFacts {
   const char* item() const { return of_tokens ? "tokens" : "examples"; }
   int64_t predicted_bytes = 0;  // at the peak
   double peak_flops = 0;        // of this machine in the program's precision; 0: not known
-  // None above 1: other work ran while the peak was measured.
-  std::optional<double> mfu(double step_seconds) const {
-    const double achieved = flops / step_seconds;
-    return peak_flops > 0 && achieved <= peak_flops ? std::optional(achieved / peak_flops) : std::nullopt;
-  }
+  std::optional<double> mfu(double step_seconds) const { return flops_utilisation(flops, step_seconds, peak_flops); }
   int threads = 1;
   std::string device;  // "2 threads", "NVIDIA H200"
   uint64_t steps = 0, micro_batches = 1;

@@ -5,7 +5,8 @@
 namespace einc {
 namespace {
 
-// Operands in place of the gradient add no more to the memory of a step's end than half of what the gradient takes there.
+// New values wait for all checks, and a product that makes one waits with them: its operands stay in memory until then. They may add half
+// of what the gradient takes there.
 constexpr int64_t kLargestPart = 2;
 // Of rounding: K additions in f32 are off by less than K * 2^-24 of the sum of magnitudes, and no K reaches 2^24.
 constexpr double kRounding = 2, kMostTerms = 1 << 24;
@@ -13,7 +14,8 @@ constexpr double kRounding = 2, kMostTerms = 1 << 24;
 }  // namespace
 
 BoundedProducts::BoundedProducts(const BoundGraph& graph, const UpdateExpressions& expressions)
-    : graph_(graph), expressions_(expressions), exponential_(graph.graph.size(), false) {
+    : graph_(graph), expressions_(expressions), exponential_(graph.graph.size(), false), output_(graph.graph.size(), false) {
+  for (const Output& output : graph.graph.outputs) output_[output.node.index] = true;
   for (uint32_t i = 0; i < graph.graph.size(); ++i) {
     const Node& node = graph.graph.nodes[i];
     if (node.op != Op::map && node.op != Op::cast && kind_of(node.op) != OpKind::view) continue;
@@ -27,8 +29,7 @@ bool BoundedProducts::is_read_by_updates(NodeId gradient) const {
   const auto is_update = [&](NodeId reader) {
     return graph_.shape(reader) == graph_.shape(gradient) && expressions_.is_only_updated(reader) && expressions_.is_expression(reader);
   };
-  const bool is_output = std::ranges::any_of(graph_.graph.outputs, [&](const Output& output) { return output.node == gradient; });
-  return !is_output && !readers.empty() && std::ranges::all_of(readers, is_update);
+  return !output_[gradient.index] && !readers.empty() && std::ranges::all_of(readers, is_update);
 }
 
 double BoundedProducts::terms(const Node& product) const {

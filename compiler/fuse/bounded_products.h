@@ -22,6 +22,7 @@ class BoundedProducts {
   const UpdateExpressions& expressions_;
   // Per node: an elementwise value of an exponential. Probabilities of attention are, which lie nowhere unless something looks at them.
   std::vector<bool> exponential_;
+  std::vector<bool> output_;  // per node
 };
 
 }  // namespace einc

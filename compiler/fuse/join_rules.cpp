@@ -87,6 +87,7 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   }
   if (a.reductions + b.reductions > 0) return "a reduction needs whole rows of the contraction";
   if (std::max(a.largest, b.largest) != a.contracted + b.contracted) return "the contraction's result is read more than once per element";
+  // A dry product's readers too: joined, they would store each new value that the looks at its least and most read.
   if (a.dry || only_reduced(first)) return "what is only summed is computed where it is summed";
   if (graph_[first].op == Op::contract) return "what a contraction reads more than once is stored";
   return {};

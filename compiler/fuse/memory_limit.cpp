@@ -17,7 +17,8 @@ namespace {
 // Each class that is tried costs a plan, and each class of layers' inputs all those plans again: 0.1 s a plan for GPT-2 (Zen 5), whose
 // saved values are of 6 classes. What is small frees little.
 constexpr size_t kMostClasses = 12, kMostInputs = 4;
-// Sets of the largest classes are all looked at, and the most promising planned.
+// Sets of the largest classes are all looked at, and the most promising planned: with 6 as with 12 the choices of agree/memory_limit are
+// within 5 % of the best.
 constexpr size_t kMostInSets = 8, kMostSetsPlanned = 6;
 
 // Values alike, of equal layers say, in the graph's order.
@@ -100,7 +101,8 @@ class LimitedStep {
     for (size_t i = 0; i < classes_.size(); ++i) classes_[i].chosen = (set >> i & 1) != 0 ? classes_[i].members.size() : 0;
   }
 
-  // The cheapest set of whole classes within the limit, of those that free enough if nothing else is in the way. Of what frees more than
+  // The greedy choice below compares no classes that free too much with those that free just enough, so this is tried first. The cheapest
+  // set of whole classes within the limit, of those that free enough if nothing else is in the way. Of what frees more than
   // is needed a part will do (take_back), at that part of its cost.
   bool choose_set() {
     struct Set {

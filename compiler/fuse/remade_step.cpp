@@ -11,7 +11,8 @@ Scheduling unlimited(Scheduling options) {
   return options;
 }
 
-constexpr int64_t kRowsNumber = 8;  // elements of a row, at least
+// A value of fewer elements than this part of the kernel's largest buffer is one number for each row, as a norm's deviation.
+constexpr int64_t kRowsNumber = 8;
 
 bool runs_forward(const Forming& forming, const GraphKernel& k) {
   return std::ranges::any_of(k.group.members, [&](NodeId id) { return (*forming.bound)[id].origin.phase == Phase::forward; });

@@ -68,6 +68,8 @@ void keep_digits_of_log_sums(Forming& f) {
 }
 
 void gather_folds_of(Forming& f) {
+  // Most graphs have none: numbers for their dims and a copy would be made for nothing.
+  if (std::ranges::none_of(f.graph().nodes, [](const Node& node) { return node.op == Op::fold; })) return;
   GatheredFolds gathered = gather_folds(f.bind(), roots_of(f.graph(), f.mode));
   if (gathered.graph) f.move_to(std::move(gathered.graph), std::move(gathered.at));
 }
@@ -183,6 +185,7 @@ constexpr SchedulePass kPlacesPass{"places", "where each buffer lies", "last: ke
 constexpr SchedulePass kProcessorPasses[] = {
     kMemoryLimitPass,
     kExactLogsPass,
+    // Not on GPUs: a library multiplies patches there, and nothing has measured windows against it.
     {"gather_folds", "gradients of windows as windows: no patches are stored and added", "before nodes are added that are looked at",
      gather_folds_of},
     kFiniteStatePass,

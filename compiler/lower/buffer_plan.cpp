@@ -133,7 +133,8 @@ class BufferPlanner {
     first_[c.whole.index] = std::min(first_[c.whole.index], first_[c.base.index]);
   }
 
-  // Its place is its own, and empty until then.
+  // A dry copy is read before the kernel runs that makes the gradient, whose place of its own is empty until then: the look takes no
+  // memory. Where that kernel comes first, as when the update could not join it, the copy lies in the arena.
   void lie_in_gradient(uint32_t dry, NodeId gradient) {
     BufferPlan::Buffer& b = plan_.buffers[dry];
     if (b.place != BufferPlace::arena || plan_.buffers[gradient.index].place != BufferPlace::gradient) return;

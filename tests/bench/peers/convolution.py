@@ -27,9 +27,8 @@ def program(channels, size, side, stride, way):
     step = "" if stride == 1 else f"{stride}*"
     out = (size + 2 * half - side) // stride + 1
     asked = {"forward": "output z = conv", "data": "output z = grad(sum(conv * t), x)", "weights": "output z = grad(sum(conv * t), k)"}[way]
-    return (f"input x: f32[b={BATCH} y={size} x={size} c={channels}]\ninput k: f32[ky={side} kx={side} c o={channels}]\n"
-            f"input t: f32[b p={out} q={out} o]\n" if way != "forward" else
-            f"input x: f32[b={BATCH} y={size} x={size} c={channels}]\ninput k: f32[ky={side} kx={side} c o={channels}]\n") + (
+    weighted = "" if way == "forward" else f"input t: f32[b p={out} q={out} o]\n"
+    return (f"input x: f32[b={BATCH} y={size} x={size} c={channels}]\ninput k: f32[ky={side} kx={side} c o={channels}]\n{weighted}"
             f'conv = einsum({padded}, k, "b ({step}p + ky) ({step}q + kx) c, ky kx c o -> b p q o")\n{asked}\n')
 
 

@@ -39,6 +39,9 @@ TEST_CASE("a machine that did less while its peak was measured than in the step 
   bench.peak.flops = 15e9;
   CHECK(!bench.mfu());
   CHECK(bench_text(bench, 0).find("while other work ran") != std::string::npos);
+  bench.executed.contraction = 4'000'000'000;  // of masked attention, say
+  CHECK(!bench.mfu());
+  CHECK(bench_text(bench, 0).find("skips work") != std::string::npos);
   const CpuPeak best = best_of({.flops = 1, .copy = 5, .round_trip = 3e-7}, {.flops = 2, .copy = 4, .round_trip = 2e-7});
   CHECK(best.flops == 2);
   CHECK(best.copy == 5);
