@@ -91,7 +91,7 @@ struct Unary {
   ExprPtr operand;
 };
 
-enum class BinaryOp : uint8_t { add, sub, mul, div, pow, lt, le, gt, ge, eq, ne, logical_and, logical_or };
+enum class BinaryOp : uint8_t { add, sub, mul, div, floor_div, remainder, pow, lt, le, gt, ge, eq, ne, logical_and, logical_or };
 
 struct Binary {
   BinaryOp op;
@@ -115,13 +115,14 @@ struct Call {
 
 enum class IndexKind : uint8_t { at, slice };
 
-// `axis = at`, or `axis = low:high` where either bound may be missing.
+// `axis = at`, or `axis = low:high:step` where bounds and step may be missing.
 struct IndexItem {
   Identifier axis;
   IndexKind kind = IndexKind::at;
   ExprPtr at;    // null for a slice
   ExprPtr low;   // null: from the start, or not a slice
   ExprPtr high;  // null: to the end, or not a slice
+  ExprPtr step;  // null: 1, or not a slice
   Span span;
 };
 
@@ -218,10 +219,18 @@ struct FnParam {
   Span span;
 };
 
+// `gradient(dy) { ...; return dx, w = dw }` behind a fn's body.
+struct GradientBlock {
+  std::vector<Identifier> cotangents;  // of each returned value
+  Block body;
+  Span span;
+};
+
 struct Fn {
   Identifier name;
   std::vector<FnParam> params;
   Block body;
+  std::optional<GradientBlock> gradient;
 };
 
 struct Target {
@@ -251,6 +260,25 @@ struct For {
 
 enum class Policy : uint8_t { f64, f32, tf32, bf16, f16, fp8 };
 
+enum class ScanOrder : uint8_t { forward, reversed };
+
+// `scan t in time { ... }`, `scan t in reversed(steps = 10), save every 5 { ... }`
+struct Scan {
+  Identifier variable;
+  Identifier axis;
+  ExprPtr size;  // of a new axis; null: one that is there
+  ScanOrder order = ScanOrder::forward;
+  std::optional<int64_t> save_every;
+  Span save_span;
+  Block body;
+};
+
+// `collect ys = e`, right inside a scan
+struct Collect {
+  Identifier name;
+  ExprPtr value;
+};
+
 // `precision bf16`, or `precision f32 { ... }`
 struct Precision {
   Policy policy = Policy::f32;
@@ -272,14 +300,23 @@ struct Minimize {
   std::vector<ParamGroup> groups;  // one or more; without `over` exactly one
 };
 
-// The last statement of a fn's body, or of a `precision` block that is the last statement; never in a loop.
+// The last statement of a fn's body, or of a `precision` block that is the last statement; never in a loop or an `if`.
+// In a gradient block the value is a tuple, of any length, and params' gradients follow it by name.
 struct Return {
   ExprPtr value;
+  std::vector<Argument> named;
 };
 
 // A call for its effects.
 struct ExprStmt {
   ExprPtr value;
+};
+
+// `if condition { ... } else { ... }`; `else if` is an If alone in the block behind `else`.
+struct If {
+  ExprPtr condition;
+  Block then;
+  std::optional<Block> otherwise;
 };
 
 enum class StmtKind : uint8_t {
@@ -291,15 +328,19 @@ enum class StmtKind : uint8_t {
   assign,
   state_update,
   for_loop,
+  scan,
+  collect,
   precision,
   minimize,
   return_value,
-  expression
+  expression,
+  condition
 };
 
 struct Stmt {
   // alternatives in the order of StmtKind
-  using Node = std::variant<DimDecl, Import, TensorDecl, Output, Fn, Assign, StateUpdate, For, Precision, Minimize, Return, ExprStmt>;
+  using Node = std::variant<DimDecl, Import, TensorDecl, Output, Fn, Assign, StateUpdate, For, Scan, Collect, Precision, Minimize, Return,
+                            ExprStmt, If>;
 
   Span span;
   Node node;

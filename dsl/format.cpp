@@ -41,7 +41,7 @@ bool is_value_end(TokenKind kind) {
 
 bool is_arithmetic(TokenKind kind) {
   return kind == TokenKind::plus || kind == TokenKind::minus || kind == TokenKind::star || kind == TokenKind::slash ||
-         kind == TokenKind::assign;
+         kind == TokenKind::double_slash || kind == TokenKind::percent || kind == TokenKind::assign;
 }
 
 bool is_inked(char c) { return c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != '#'; }
@@ -157,6 +157,7 @@ class Formatter {
     if (!open_.empty() && is_opening(token.kind)) open_.back().column = line_.indent + line_.text.size();
     before_previous_ = previous_;
     previous_ = token.kind;
+    after_if_ = begins_if(token);
     after_unary_ = unary;
   }
 
@@ -164,6 +165,14 @@ class Formatter {
   bool is_tight_keyword(const Token& token) const {
     if (token.kind != TokenKind::assign || !inside(Bracket::paren) || token.end >= text_.size()) return false;
     return is_inked(text_[token.begin - 1]) && is_inked(text_[token.end]);
+  }
+
+  // The word, and no name like it: a block opens on its line.
+  bool begins_if(const Token& token) const {
+    if (text_.substr(token.begin, token.end - token.begin) != "if") return false;
+    for (const Token* at = &token; at->kind != TokenKind::newline && at->kind != TokenKind::end_of_file; ++at)
+      if (at->kind == TokenKind::left_brace) return true;
+    return false;
   }
 
   static Declares declared_by(TokenKind kind) {
@@ -221,9 +230,9 @@ class Formatter {
     if (previous_ == TokenKind::left_brace && next == TokenKind::right_brace) return false;
     if (next == TokenKind::right_paren || next == TokenKind::right_bracket || next == TokenKind::comma) return false;
     if (previous_ == TokenKind::caret || next == TokenKind::caret) return false;
-    if (next == TokenKind::colon) return false;
+    if (next == TokenKind::colon) return previous_ == TokenKind::assign;  // x[n = ::2]
     if (previous_ == TokenKind::colon) return !inside(Bracket::index);
-    if (next == TokenKind::left_paren) return previous_ != TokenKind::name;
+    if (next == TokenKind::left_paren) return previous_ != TokenKind::name || after_if_;
     if (next == TokenKind::left_bracket) return !is_value_end(previous_);
     if (inside(Bracket::type) && (is_arithmetic(next) || is_arithmetic(previous_))) return false;
     return true;
@@ -236,6 +245,7 @@ class Formatter {
   bool blank_ = false;      // an empty line stands before the line to come
   bool semicolon_ = false;  // a `;` waits for a statement behind it
   bool after_unary_ = false;
+  bool after_if_ = false;
   bool tight_assign_ = false;  // the token before was such an `=`
   TokenKind previous_ = TokenKind::newline, before_previous_ = TokenKind::newline;
   std::vector<Open> open_;

@@ -16,13 +16,14 @@ struct Sign {
 };
 
 // Signs, longest first.
-constexpr std::array<Sign, 23> kSigns{{
-    {"...", TokenKind::ellipsis},   {"<-", TokenKind::arrow_left},   {"<=", TokenKind::less_equal}, {">=", TokenKind::greater_equal},
-    {"==", TokenKind::equal},       {"!=", TokenKind::not_equal},    {"(", TokenKind::left_paren},  {")", TokenKind::right_paren},
-    {"[", TokenKind::left_bracket}, {"]", TokenKind::right_bracket}, {"{", TokenKind::left_brace},  {"}", TokenKind::right_brace},
-    {",", TokenKind::comma},        {":", TokenKind::colon},         {"=", TokenKind::assign},      {"~", TokenKind::tilde},
-    {"+", TokenKind::plus},         {"-", TokenKind::minus},         {"*", TokenKind::star},        {"/", TokenKind::slash},
-    {"^", TokenKind::caret},        {"<", TokenKind::less},          {">", TokenKind::greater},
+constexpr std::array<Sign, 25> kSigns{{
+    {"...", TokenKind::ellipsis},  {"<-", TokenKind::arrow_left},  {"<=", TokenKind::less_equal},   {">=", TokenKind::greater_equal},
+    {"==", TokenKind::equal},      {"!=", TokenKind::not_equal},   {"//", TokenKind::double_slash}, {"(", TokenKind::left_paren},
+    {")", TokenKind::right_paren}, {"[", TokenKind::left_bracket}, {"]", TokenKind::right_bracket}, {"{", TokenKind::left_brace},
+    {"}", TokenKind::right_brace}, {",", TokenKind::comma},        {":", TokenKind::colon},         {"=", TokenKind::assign},
+    {"~", TokenKind::tilde},       {"+", TokenKind::plus},         {"-", TokenKind::minus},         {"*", TokenKind::star},
+    {"/", TokenKind::slash},       {"%", TokenKind::percent},      {"^", TokenKind::caret},         {"<", TokenKind::less},
+    {">", TokenKind::greater},
 }};
 
 // What people write from habit, with what stands for it here.
@@ -34,7 +35,7 @@ struct Habit {
 
 constexpr std::array<Habit, 13> kHabits{{
     {"**", "a power is written `^`", TokenKind::caret},
-    {"//", "comments begin with `#`; a division is `/`", TokenKind::slash},
+    {"//", "comments begin with `#`", TokenKind::slash},  // where a statement begins
     {"/*", "comments begin with `#`", TokenKind::invalid},
     {"->", "an arrow stands inside a pattern string only", TokenKind::invalid},
     {"&&", "write `and`", TokenKind::kw_and},
@@ -207,9 +208,15 @@ class Lexer {
     push(TokenKind::string, end);
   }
 
+  bool begins_a_statement() const {
+    if (tokens_.empty()) return true;
+    const TokenKind last = tokens_.back().kind;
+    return last == TokenKind::newline || last == TokenKind::left_brace || last == TokenKind::right_brace;
+  }
+
   bool habit() {
     const std::string_view rest = text_.substr(at_);
-    if (rest.starts_with("!=")) return false;
+    if (rest.starts_with("!=") || (rest.starts_with("//") && !begins_a_statement())) return false;
     for (const Habit& h : kHabits) {
       if (!rest.starts_with(h.text)) continue;
       const size_t end = at_ + h.text.size();

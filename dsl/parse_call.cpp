@@ -127,6 +127,7 @@ bool Parser::index_item(std::vector<ast::IndexItem>& out, int& height) {
     item.kind = ast::IndexKind::slice;
     item.low = std::move(item.at);
     item.high = bound();
+    if (!panic_ && accept(TokenKind::colon)) item.step = bound();
   } else if (!item.at) {
     fail_expected("an index");
   }

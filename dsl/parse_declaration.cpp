@@ -47,7 +47,7 @@ bool Parser::check_dim_expression(const ast::Expr& e, bool& names_dim) {
       break;
     case ast::ExprKind::binary: {
       const auto& b = *e.as<ast::Binary>();
-      if (b.op <= ast::BinaryOp::div) return check_dim_expression(*b.left, names_dim) && check_dim_expression(*b.right, names_dim);
+      if (b.op <= ast::BinaryOp::remainder) return check_dim_expression(*b.left, names_dim) && check_dim_expression(*b.right, names_dim);
       found = b.op == ast::BinaryOp::pow ? "`^`" : "a comparison or logical operator";
       break;
     }
@@ -70,7 +70,7 @@ bool Parser::check_dim_expression(const ast::Expr& e, bool& names_dim) {
       found = "an annotation";
       break;
   }
-  fail(Code::not_a_dim_expression, e.span, found).hint("a dim is made of whole numbers and dims by + - * / and parentheses");
+  fail(Code::not_a_dim_expression, e.span, found).hint("a dim is made of whole numbers and dims by + - * / // % and parentheses");
   return false;
 }
 
@@ -109,7 +109,8 @@ std::optional<ast::Type> Parser::type() {
 
 // `[2*n]`: the size is fine, but an axis has a name.
 void Parser::refuse_bare_expression(size_t first) {
-  const bool goes_on = at(TokenKind::star) || at(TokenKind::plus) || at(TokenKind::minus) || at(TokenKind::slash);
+  const bool goes_on = at(TokenKind::star) || at(TokenKind::plus) || at(TokenKind::minus) || at(TokenKind::slash) ||
+                       at(TokenKind::double_slash) || at(TokenKind::percent);
   if (!goes_on) return;
   const size_t sign = at_;
   at_ = first;

@@ -43,6 +43,10 @@ Operator binary_operator(TokenKind kind) {
       return {ast::BinaryOp::mul, 6};
     case TokenKind::slash:
       return {ast::BinaryOp::div, 6};
+    case TokenKind::double_slash:
+      return {ast::BinaryOp::floor_div, 6};
+    case TokenKind::percent:
+      return {ast::BinaryOp::remainder, 6};
     case TokenKind::caret:
       return {ast::BinaryOp::pow, kPowerLevel};
     default:

@@ -61,8 +61,8 @@ void Parser::statement(std::vector<ast::Stmt>& out) {
   } else if (at(TokenKind::colon) || at(TokenKind::assign)) {
     fail_expected(kEnd, "`==` compares; `=` stands once in a statement");
   } else if (first.kind == TokenKind::name && at(TokenKind::name)) {
-    const std::vector<std::string_view> words{"dim",    "import", "input",  "param", "frozen",    "state",
-                                              "output", "fn",     "return", "for",   "precision", "minimize"};
+    const std::vector<std::string_view> words{"dim", "import", "input", "param",     "frozen",   "state", "output",
+                                              "fn",  "return", "for",   "precision", "minimize", "if"};
     const std::optional<std::string> near = near_name(text(first), words);
     fail_expected(kEnd, near ? "did you mean `" + *near + "`?" : "statements are separated by a newline or `;`");
   } else {
@@ -137,11 +137,19 @@ std::optional<ast::Stmt::Node> Parser::keyword_statement() {
       node = return_statement();
       break;
     default:
-      node = simple_statement();
+      node = word_statement();
       break;
   }
   if (node && !placed_well(first.kind, place)) return std::nullopt;
   return node;
+}
+
+// What changes a state or belongs to the file stands outside of scans, whose iterations are compiled once.
+bool Parser::may_stand_in_scan(Span place, std::string_view what) {
+  if (scan_depth_ == 0) return true;
+  auto report = diagnostics_.report(Code::misplaced_in_scan, place, what);
+  if (what == "an update of a state") report.hint("carry the value, and update the state behind the scan");
+  return false;
 }
 
 // Whether a statement of this kind may stand in the blocks around it.
@@ -156,11 +164,22 @@ bool Parser::placed_well(TokenKind first, Span place) {
       if (in_file) return true;
       break;
     case TokenKind::kw_output:
-      if (!in_fn && !in_loop) return true;
+      if (scan_depth_ > 0) return may_stand_in_scan(place, "an output");
+      if (!in_fn && !in_loop && if_depth_ == 0) return true;
       break;
+    case TokenKind::kw_state:
+      if (!may_stand_in_scan(place, "a declaration of a state")) return false;
+      [[fallthrough]];
+    case TokenKind::kw_param:
+    case TokenKind::kw_frozen:
+      if (gradient_depth_ == 0) return true;
+      diagnostics_.report(Code::declared_in_gradient, place).hint("declare it in the fn's body, which this block sees");
+      return false;
     case TokenKind::kw_return:
-      if (in_fn && !in_loop) return true;
-      if (in_fn) {
+      if (in_fn && !in_loop && if_depth_ == 0) return true;
+      if (in_fn && !in_loop) {
+        diagnostics_.report(Code::return_in_if, place).hint("bind the value to a name in every branch and return it behind them");
+      } else if (in_fn) {
         diagnostics_.report(Code::return_in_loop, place)
             .hint("a loop is unrolled whole: bind the value to a name and return it behind the loop");
       } else {
@@ -205,6 +224,7 @@ std::optional<ast::Stmt::Node> Parser::fn_statement() {
   if (!header_ok && !recover_at_brace()) return std::nullopt;
   ++fn_depth_;
   out.body = block();
+  if (!panic_ && at_word("gradient") && !gradient_block(out)) panic_ = true;
   --fn_depth_;
   if (!header_ok || panic_) return std::nullopt;
   return out;
@@ -297,6 +317,7 @@ bool Parser::param_group(ast::Minimize& out) {
 
 std::optional<ast::Stmt::Node> Parser::return_statement() {
   ++at_;
+  if (gradient_depth_ > 0) return gradient_return();
   const uint32_t begin = token().begin;
   ast::ExprPtr value = bare_tuple();
   if (!panic_ && at(TokenKind::colon)) {
@@ -306,7 +327,7 @@ std::optional<ast::Stmt::Node> Parser::return_statement() {
       value = annotated(std::move(value), begin);
     }
   }
-  return ast::Return{std::move(value)};  // Invalid after a mistake: the fn still returns
+  return ast::Return{std::move(value), {}};  // Invalid after a mistake: the fn still returns
 }
 
 // ---- assignments, updates, calls
@@ -376,6 +397,10 @@ std::optional<ast::Stmt::Node> Parser::assignment(ast::ExprPtr first) {
 
 std::optional<ast::Stmt::Node> Parser::state_update(ast::ExprPtr target) {
   ast::StateUpdate out;
+  if (!may_stand_in_scan(here(), "an update of a state")) {
+    panic_ = true;
+    return std::nullopt;
+  }
   ++at_;
   const ast::Expr* named = target.get();
   if (auto* index = target->as<ast::Index>()) {

@@ -1,5 +1,6 @@
 // The parser's insides, shared by its files: expressions, declarations, statements. The grammar in one view:
-//   statement  := dim | import | tensor | output | fn | for | precision | minimize | return | assignment | update | call
+//   statement  := dim | import | tensor | output | fn | for | scan | collect | if | precision | minimize | return | assignment | update
+//                 | call
 //   expression := operators over postfix; or < and < not < comparison < + - < * / < unary - < ^ (right) < postfix
 //   postfix    := primary { "(" arguments ")" | "[" axis "=" index, ... "]" | "as" name } | "(" expression ")" ":" type
 // The first mistake of a statement is reported and sets panic_; everything then returns at once, up to the statement's
@@ -109,18 +110,30 @@ class Parser {
   std::optional<ast::Stmt::Node> output_statement();
   std::optional<ast::Stmt::Node> fn_statement();
   std::optional<ast::Stmt::Node> for_statement();
+  std::optional<ast::Stmt::Node> scan_statement();
+  bool scan_header(ast::Scan& out);
+  std::optional<ast::Stmt::Node> collect_statement();
   std::optional<ast::Stmt::Node> precision_statement();
   std::optional<ast::Stmt::Node> minimize_statement();
   std::optional<ast::Stmt::Node> return_statement();
   std::optional<ast::Stmt::Node> simple_statement();
   std::optional<ast::Stmt::Node> assignment(ast::ExprPtr first);
   std::optional<ast::Stmt::Node> state_update(ast::ExprPtr target);
+  // parse_words.cpp: statements whose words are names elsewhere
+  bool at_word(std::string_view word) const { return at(TokenKind::name) && text(token()) == word; }
+  bool begins_with_word(std::string_view word) const;
+  bool opens_block_on_this_line() const;
+  std::optional<ast::Stmt::Node> word_statement();
+  std::optional<ast::Stmt::Node> if_statement();
+  bool gradient_block(ast::Fn& fn);
+  std::optional<ast::Stmt::Node> gradient_return();
   bool to_target(const ast::Expr& e, ast::Target& out);
   bool fn_params(std::vector<ast::FnParam>& out);
   bool param_group(ast::Minimize& out);
   ast::Block block();
   bool recover_at_brace();
   bool placed_well(TokenKind first, Span place);
+  bool may_stand_in_scan(Span place, std::string_view what);
   void fail_after_statement(Token first);
   void check_after_return(const std::vector<ast::Stmt>& list);
   void declare(const ast::Identifier& name) { declared_.push_back(name.name); }
@@ -133,8 +146,10 @@ class Parser {
   bool panic_ = false;
   bool unclosed_block_ = false;
   int depth_ = 0;
-  int fn_depth_ = 0, loop_depth_ = 0, block_depth_ = 0;  // the blocks around this place; block: any kind
-  std::vector<Name> declared_;                           // by the statements being parsed, innermost last
+  int fn_depth_ = 0, loop_depth_ = 0, if_depth_ = 0, gradient_depth_ = 0,
+      block_depth_ = 0;                   // the blocks around this place; block: any kind
+  int scan_depth_ = 0, scan_block_ = -1;  // scans around this place; block_depth_ right inside the innermost
+  std::vector<Name> declared_;            // by the statements being parsed, innermost last
   std::vector<Name> broken_;
 };
 

@@ -237,8 +237,14 @@ class PatternParser {
       hint_repair(diagnostics_.report(Code::pattern_dots, place, text_.substr(at_, end - at_)), at_, end - at_, "...", "");
       return false;
     }
-    out.push_back(make_atom(AtomKind::ellipsis, place));
-    at_ = end;
+    size_t name_end = end;
+    if (end < text_.size() && !is_digit(text_[end]))
+      while (name_end < text_.size() && is_name_char(text_[name_end])) ++name_end;
+    const std::string_view name = text_.substr(end, name_end - end);
+    if (!name.empty() && !axis_name(name, span(end, name_end))) return false;
+    out.push_back(make_atom(AtomKind::ellipsis, span(at_, name_end)));
+    out.back().name = Name(name);
+    at_ = name_end;
     return true;
   }
 

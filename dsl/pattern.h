@@ -1,8 +1,8 @@
 // Pattern strings: einops' notation, read into atoms that each know their bytes in the file, so an error can point
 // inside the string. What holds by the words alone is checked here (parse_pattern): arrows, brackets, dots, names that
 // stand twice or on one side only, stars. What needs sizes or declared dims (ranks, new axes without a size, divisions)
-// is the elaborator's. Forms accepted: names, `...`, nested groups `(a (b c))`, `1` and `()`, integers, windows
-// `(2*h + 3*kh)` on an input side, operands separated by `,`, and `*` for pack and unpack.
+// is the elaborator's. Forms accepted: names, `...` and `...name`, nested groups `(a (b c))`, `1` and `()`, integers, windows
+// `(2*h + 3*kh)` (on the right in an einsum alone), operands separated by `,`, and `*` for pack and unpack.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class AtomKind : uint8_t {
   name,      // `name`
   unit,      // `1` or `()`
   integer,   // an anonymous axis of `value` > 1 elements
-  ellipsis,  // `...`
+  ellipsis,  // `...`, or `...name`
   group,     // `(a b)`: `children`, two or more or one; units inside stay as atoms
   window,    // `(2*h + 3*kh)`: `terms`
   star,      // `*`, in pack and unpack
@@ -44,7 +44,7 @@ struct WindowTerm {
 struct Atom {
   AtomKind kind = AtomKind::name;
   Span span;
-  Name name;                      // name
+  Name name;                      // name; ellipsis: empty for a plain one
   int64_t value = 1;              // integer
   std::vector<Atom> children;     // group
   std::vector<WindowTerm> terms;  // window: one or more, every axis once

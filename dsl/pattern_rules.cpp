@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace einc {
@@ -16,7 +17,7 @@ struct Place {
 // What a term's atoms hold, groups and windows opened. The parser bounds the depth.
 struct Contents {
   std::vector<Place> names;
-  std::vector<Span> ellipses;
+  std::vector<Place> ellipses;
   std::vector<Span> grouped_ellipses;
   std::vector<Span> integers;
   std::vector<Span> windows;
@@ -38,7 +39,7 @@ void gather(const std::vector<Atom>& atoms, Level level, Contents& out) {
         out.integers.push_back(atom.span);
         break;
       case AtomKind::ellipsis:
-        out.ellipses.push_back(atom.span);
+        out.ellipses.push_back({atom.name, atom.span});
         if (level == Level::grouped) out.grouped_ellipses.push_back(atom.span);
         break;
       case AtomKind::group:
@@ -74,11 +75,11 @@ class Checker {
   bool run() {
     const size_t before = diagnostics_.error_count();
     for (const Contents& input : inputs_) {
-      ellipses(input);
+      if (input.ellipses.size() > 1) two_ellipses(input.ellipses[0], input.ellipses[1]);
       if (op_ != PatternOp::einsum)
         no_repeats(input, op_ == PatternOp::pack || op_ == PatternOp::unpack ? "in the pattern" : "on the left");
     }
-    ellipses(output_);
+    output_ellipses();
     ellipsis_sides();
     no_repeats(output_, "on the right");
     if (op_ == PatternOp::pack || op_ == PatternOp::unpack) return diagnostics_.error_count() == before;
@@ -89,32 +90,41 @@ class Checker {
   }
 
  private:
-  void ellipses(const Contents& term) {
-    if (term.ellipses.size() > 1)
-      diagnostics_.report(Code::pattern_ellipsis, term.ellipses[1], "one operand has two ellipses")
-          .label(term.ellipses[0], "the first stands here")
-          .hint("keep one `...` and name the other axes");
+  void two_ellipses(const Place& first, const Place& second) {
+    diagnostics_.report(Code::pattern_ellipsis, second.span, "one operand has two ellipses")
+        .label(first.span, "the first stands here")
+        .hint("keep one `...` and name the other axes");
+  }
+
+  // Those of several operands may stand beside each other on the right, each once.
+  void output_ellipses() {
+    for (size_t i = 0; i < output_.ellipses.size(); ++i)
+      for (size_t k = 0; k < i; ++k)
+        if (output_.ellipses[k].name == output_.ellipses[i].name) two_ellipses(output_.ellipses[k], output_.ellipses[i]);
+  }
+
+  static const Place* find_ellipsis(const Contents& term, Name name) {
+    for (const Place& place : term.ellipses)
+      if (place.name == name) return &place;
+    return nullptr;
   }
 
   void ellipsis_sides() {
-    bool on_input = false;
-    for (const Contents& input : inputs_) {
-      on_input = on_input || !input.ellipses.empty();
+    for (const Contents& input : inputs_)
       for (const Span span : input.grouped_ellipses)
         diagnostics_.report(Code::pattern_ellipsis, span, "an ellipsis cannot stand in a group on the left")
             .hint("on the left `...` stands by itself; on the right `(...)` joins its axes");
-    }
-    if (on_input == !output_.ellipses.empty()) return;
-    if (!on_input) {
-      diagnostics_.report(Code::pattern_ellipsis, output_.ellipses[0], "the ellipsis on the right stands for nothing: the left has none")
-          .hint("write `...` on the left too");
-    } else if (op_ == PatternOp::rearrange || op_ == PatternOp::repeat) {
-      for (const Contents& input : inputs_)
-        if (input.ellipses.size() == 1)
-          diagnostics_
-              .report(Code::pattern_ellipsis, input.ellipses[0], "the axes of the ellipsis on the left are lost: the right has none")
-              .hint("write `...` on the right too, or use reduce");
-    }
+    for (const Place& place : output_.ellipses)
+      if (std::ranges::none_of(inputs_, [&](const Contents& input) { return find_ellipsis(input, place.name) != nullptr; }))
+        diagnostics_.report(Code::pattern_ellipsis, place.span, "the ellipsis on the right stands for nothing: the left has none")
+            .hint(apart_ ? fmt::format("names of axes are words, separated by blanks: \"{}\"", *apart_)
+                         : fmt::format("write `...{}` on the left too", place.name.str()));
+    if (op_ != PatternOp::rearrange && op_ != PatternOp::repeat) return;
+    for (const Contents& input : inputs_)
+      for (const Place& place : input.ellipses)
+        if (input.ellipses.size() == 1 && !find_ellipsis(output_, place.name))
+          diagnostics_.report(Code::pattern_ellipsis, place.span, "the axes of the ellipsis on the left are lost: the right has none")
+              .hint("write `...{}` on the right too, or use reduce", place.name);
   }
 
   void no_repeats(const Contents& term, std::string_view where) {
@@ -142,9 +152,10 @@ class Checker {
   }
 
   void windows() {
+    if (op_ == PatternOp::einsum) return;
     for (const Span span : output_.windows)
-      diagnostics_.report(Code::pattern_window, span, "a window `(2*h + kh)` cannot stand on the right")
-          .hint("windows read an input axis; write `(h kh)` for a composed axis");
+      diagnostics_.report(Code::pattern_window, span, "a window `(2*h + kh)` stands on the right of an einsum only")
+          .hint("here windows read an input axis; write `(h kh)` for a composed axis");
   }
 
   void sides() {
@@ -186,9 +197,11 @@ std::optional<std::string> spell_apart(const Pattern& pattern) {
     for (const Atom& atom : term.atoms) {
       if (atom.kind == AtomKind::ellipsis) {
         text += text.empty() ? "..." : " ...";
-        continue;
+        if (atom.name.empty()) continue;
+      } else if (atom.kind != AtomKind::name) {
+        return std::nullopt;
       }
-      if (atom.kind != AtomKind::name || ++words > 1) return std::nullopt;
+      if (++words > 1) return std::nullopt;
       for (const char c : atom.name.str()) {
         if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) return std::nullopt;
         text += text.empty() ? "" : " ";
@@ -203,13 +216,13 @@ std::optional<std::string> spell_apart(const Pattern& pattern) {
     const auto letters = spell(input);
     if (!letters) return std::nullopt;
     for (const Atom& atom : input.atoms)
-      if (atom.kind == AtomKind::name) seen += atom.name.str(), compact = compact || atom.name.str().size() > 1;
+      if (!atom.name.empty()) seen += atom.name.str(), compact = compact || atom.name.str().size() > 1;
     text += (text.empty() ? "" : ", ") + *letters;
   }
   const auto output = spell(pattern.output);
   if (!compact || !output) return std::nullopt;
   for (const Atom& atom : pattern.output.atoms)
-    if (atom.kind == AtomKind::name && atom.name.str().find_first_not_of(seen) != std::string::npos) return std::nullopt;
+    if (!atom.name.empty() && atom.name.str().find_first_not_of(seen) != std::string::npos) return std::nullopt;
   return text + " -> " + *output;
 }
 

@@ -6,7 +6,7 @@
 namespace einc {
 namespace {
 
-constexpr std::string_view kBinary[] = {"+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", "and", "or"};
+constexpr std::string_view kBinary[] = {"+", "-", "*", "/", "//", "%", "^", "<", "<=", ">", ">=", "==", "!=", "and", "or"};
 
 class Printer {
  public:
@@ -94,7 +94,7 @@ class Printer {
         out_ += fmt::format("{}", a.value);
         break;
       case AtomKind::ellipsis:
-        out_ += "...";
+        out_ += "..." + a.name.str();
         break;
       case AtomKind::star:
         out_ += '*';
@@ -178,6 +178,7 @@ class Printer {
       if (items[i].low) expr(*items[i].low);
       if (items[i].kind == ast::IndexKind::slice) out_ += ':';
       if (items[i].high) expr(*items[i].high);
+      if (items[i].step) out_ += ':', expr(*items[i].step);
     }
     if (!items.empty()) out_ += ']';
   }
@@ -263,6 +264,11 @@ class Printer {
     }
     out_ += ')';
     block(f.body);
+    if (!f.gradient) return;
+    out_ += " gradient(";
+    for (size_t i = 0; i < f.gradient->cotangents.size(); ++i) out_ += (i ? ", " : "") + f.gradient->cotangents[i].name.str();
+    out_ += ')';
+    block(f.gradient->body);
   }
 
   void put(const ast::Assign& a) {
@@ -289,6 +295,23 @@ class Printer {
     block(f.body);
   }
 
+  void put(const ast::Scan& s) {
+    const bool reversed = s.order == ast::ScanOrder::reversed;
+    out_ += fmt::format("scan {} in {}{}", s.variable.name.str(), reversed ? "reversed(" : "", s.axis.name.str());
+    if (s.size) {
+      out_ += "=";
+      expr(*s.size);
+    }
+    if (reversed) out_ += ')';
+    if (s.save_every) out_ += fmt::format(", save every {}", *s.save_every);
+    block(s.body);
+  }
+
+  void put(const ast::Collect& c) {
+    out_ += "collect " + c.name.name.str() + " = ";
+    expr(*c.value);
+  }
+
   void put(const ast::Precision& p) {
     static constexpr std::string_view kPolicies[] = {"f64", "f32", "tf32", "bf16", "f16", "fp8"};
     out_ += fmt::format("precision {}", kPolicies[static_cast<size_t>(p.policy)]);
@@ -308,9 +331,25 @@ class Printer {
   void put(const ast::Return& r) {
     out_ += "return ";
     expr(*r.value);
+    for (const ast::Argument& a : r.named) {
+      out_ += ", " + a.name.name.str() + " = ";
+      expr(*a.value);
+    }
   }
 
   void put(const ast::ExprStmt& s) { expr(*s.value); }
+
+  void put(const ast::If& f) {
+    out_ += "if ";
+    expr(*f.condition);
+    block(f.then);
+    if (!f.otherwise) return;
+    out_ += " else";
+    const auto& list = f.otherwise->statements;
+    if (list.size() != 1 || !list[0].as<ast::If>()) return block(*f.otherwise);
+    out_ += ' ';
+    put(*list[0].as<ast::If>());
+  }
 
   std::string out_;
   int indent_ = 0;

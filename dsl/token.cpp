@@ -76,6 +76,8 @@ bool continues_statement(TokenKind kind) {
     case TokenKind::minus:
     case TokenKind::star:
     case TokenKind::slash:
+    case TokenKind::double_slash:
+    case TokenKind::percent:
     case TokenKind::caret:
     case TokenKind::less:
     case TokenKind::less_equal:

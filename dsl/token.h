@@ -33,6 +33,8 @@ enum class TokenKind : uint8_t {
   minus,
   star,
   slash,
+  double_slash,
+  percent,
   caret,
   less,
   less_equal,

@@ -9,7 +9,7 @@ namespace einc {
 std::optional<Partial> gradient_of_map(const Backward& b, int k);
 // rules_reduce.cpp
 std::optional<Partial> gradient_of_reduce(const Backward& b, int k);
-std::optional<Partial> gradient_of_scan(const Backward& b, int k);
+std::optional<Partial> gradient_of_cumulate(const Backward& b, int k);
 std::optional<Partial> gradient_of_softmax(const Backward& b, int k);
 std::optional<Partial> gradient_of_logsumexp(const Backward& b, int k);
 // rules_contract.cpp
@@ -28,6 +28,7 @@ std::optional<Partial> gradient_of_concat(const Backward& b, int k);
 // rules_index.cpp
 std::optional<Partial> gradient_of_gather(const Backward& b, int k);
 std::optional<Partial> gradient_of_scatter_add(const Backward& b, int k);
+std::optional<Partial> gradient_of_scatter_extreme(const Backward& b, int k);
 std::optional<Partial> gradient_of_scatter_set(const Backward& b, int k);
 std::optional<Partial> gradient_of_cast(const Backward& b, int k);
 std::optional<Partial> gradient_of_dropout(const Backward& b, int k);

@@ -15,6 +15,19 @@ std::optional<Partial> gradient_of_scatter_add(const Backward& b, int k) {
   return b.whole(b.build.gather(b.full_gradient(), b.operand(1), b.attr<GatherAttr>(), b.operand_type(0).axes));
 }
 
+// y = the extreme of what falls on a place: the updates equal to it share g equally.
+std::optional<Partial> gradient_of_scatter_extreme(const Backward& b, int k) {
+  EINC_CHECK(k == 0, "indices have no gradient");
+  const GatherAttr& attr = b.attr<GatherAttr>();
+  const NodeId ids = b.operand(1), g = b.full_gradient();
+  const std::vector<Axis> updates = b.operand_type(0).axes;
+  const auto gathered = [&](NodeId table) { return b.whole(b.build.gather(table, ids, attr, updates)); };
+  const Partial hit = b.apply(MapFn::equal, {b.whole(b.operand(0)), gathered(b.id)}, updates);
+  const NodeId count = b.build.scatter_add(b.build.cast(hit.value, b.build.type(g).dtype), ids, attr, b.axes());
+  const Partial share = b.apply(MapFn::div, {gathered(g), gathered(count)}, updates);
+  return b.apply(MapFn::where, {hit, share, Partial{b.constant(Poly(0), g), {}}}, updates);
+}
+
 // y = base with the elements at ids replaced (ids name a place once): base takes g with 0 there, the updates g at ids.
 std::optional<Partial> gradient_of_scatter_set(const Backward& b, int k) {
   const NodeId g = b.full_gradient(), ids = b.operand(2);

@@ -89,6 +89,24 @@ Value gelu_tanh_slope(Value x) {
   return s * (x * (1 - s) * (square * (3 * c * k) + linear) + 1);
 }
 
+// The derivative of lgamma, as a formula whose own derivatives are exact: psi(z) = psi(z + 8) - 1/z - ... - 1/(z + 7), the asymptotic
+// series from 8.5 on (Abramowitz and Stegun 6.3.18; 6e-16 there), and psi(x) = psi(1 - x) - pi / tan(pi x) below 1/2.
+Value digamma(Value x) {
+  const auto fraction = [&](int64_t a, int64_t b) { return number(x, ScalarValue(Poly(Rational(a, b)))); };
+  const Value reflected = greater(half(x), x), z = where(reflected, 1 - x, x), w = z + 8;
+  Value shifts = number(x, 1) / z;
+  for (int k = 1; k < 8; ++k) shifts = shifts + number(x, 1) / (z + k);
+  const Value v = number(x, 1) / (w * w);
+  Value series = fraction(1, 12);  // B_2k / (2k) for k = 7 down to 1
+  for (const auto& [a, b] : {std::pair{-691, 32760}, {1, 132}, {-1, 240}, {1, 252}, {-1, 120}, {1, 12}})
+    series = series * v + fraction(a, b);
+  const Value above = apply(MapFn::log, {w}) - half(x) / w - series * v - shifts;
+  // A quarter where it is not asked for: the tangent stays finite in all derivatives.
+  const Value turn = where(reflected, x - apply(MapFn::round, {x}), fraction(1, 4));
+  const Value tangent = apply(MapFn::tan, {turn * std::numbers::pi});
+  return where(reflected, above - number(x, ScalarValue(std::numbers::pi)) / tangent, above);
+}
+
 // The second operand of - and / has a gradient with a minus, which is set after the sum over axes that the operand lacks.
 bool is_negated(MapFn fn, int k) { return k == 1 && (fn == MapFn::sub || fn == MapFn::div); }
 
@@ -108,6 +126,10 @@ std::optional<Value> binary(MapFn fn, Value a, Value b, Value y, Value g, int k)
       return k == 0 ? share_of_extreme(a, b, g) : share_of_extreme(b, a, g);
     case MapFn::minimum:
       return k == 0 ? share_of_extreme(b, a, g) : share_of_extreme(a, b, g);
+    case MapFn::atan2: {  // the angle of (b, a): da = g b / (a^2 + b^2), db = -g a / (a^2 + b^2)
+      const Value by_square = g / (a * a + b * b);
+      return k == 0 ? by_square * b : -(by_square * a);
+    }
     case MapFn::equal:
     case MapFn::not_equal:
     case MapFn::less:
@@ -137,6 +159,22 @@ std::optional<Value> binary(MapFn fn, Value a, Value b, Value y, Value g, int k)
     case MapFn::gelu_tanh:
     case MapFn::silu:
     case MapFn::softplus:
+    case MapFn::floor_div:
+    case MapFn::remainder:
+    case MapFn::clamp:
+    case MapFn::floor:
+    case MapFn::ceil:
+    case MapFn::round:
+    case MapFn::trunc:
+    case MapFn::tan:
+    case MapFn::asin:
+    case MapFn::acos:
+    case MapFn::atan:
+    case MapFn::sinh:
+    case MapFn::cosh:
+    case MapFn::erfc:
+    case MapFn::erfinv:
+    case MapFn::lgamma:
       break;
   }
   return std::nullopt;
@@ -182,6 +220,24 @@ std::optional<Value> unary(MapFn fn, Value x, Value y, Value g) {
     }
     case MapFn::softplus:
       return g * apply(MapFn::sigmoid, {x});
+    case MapFn::tan:
+      return g * (y * y + 1);
+    case MapFn::asin:
+      return g * apply(MapFn::rsqrt, {(1 - x) * (x + 1)});  // 1/sqrt(1 - x^2), exact beside 1
+    case MapFn::acos:
+      return -(g * apply(MapFn::rsqrt, {(1 - x) * (x + 1)}));
+    case MapFn::atan:
+      return g / (x * x + 1);
+    case MapFn::sinh:
+      return g * apply(MapFn::cosh, {x});
+    case MapFn::cosh:
+      return g * apply(MapFn::sinh, {x});
+    case MapFn::erfc:
+      return g * (apply(MapFn::exp, {-(x * x)}) * (-2 * std::numbers::inv_sqrtpi));
+    case MapFn::erfinv:
+      return g * (apply(MapFn::exp, {y * y}) * (0.5 / std::numbers::inv_sqrtpi));  // 1 / erf'(y)
+    case MapFn::lgamma:
+      return g * digamma(x);
     case MapFn::sign:
     case MapFn::logical_not:
     case MapFn::add:
@@ -200,9 +256,26 @@ std::optional<Value> unary(MapFn fn, Value x, Value y, Value g) {
     case MapFn::logical_and:
     case MapFn::logical_or:
     case MapFn::where:
+    case MapFn::floor_div:
+    case MapFn::remainder:
+    case MapFn::clamp:
+    case MapFn::floor:
+    case MapFn::ceil:
+    case MapFn::round:
+    case MapFn::trunc:
+    case MapFn::atan2:
       break;
   }
   return std::nullopt;
+}
+
+// y = min(max(x, low), high): x has slope 1 within and at the bounds, a bound where it is y and x lies beyond.
+std::optional<Value> clamped(Value x, Value low, Value high, Value g, int k) {
+  const auto either = [](Value a, Value b) { return apply(MapFn::logical_or, {a, b}); };
+  const Value below = greater(low, x), above = greater(x, high), crossed = greater(low, high);
+  if (k == 0) return where(either(below, above), zero(g), g);
+  if (k == 1) return where(crossed, zero(g), where(below, g, zero(g)));
+  return where(either(above, crossed), g, zero(g));
 }
 
 }  // namespace
@@ -216,6 +289,7 @@ std::optional<Value> formula(const Backward& b, Value g, int k) {
   const Value y{&b, b.whole(b.id)};
   if (attr.fn == MapFn::where)  // an exact 0 to the branch not taken, even beside inf and nan
     return k == 1 ? where(operand(0), g, zero(g)) : where(operand(0), zero(g), g);
+  if (attr.fn == MapFn::clamp) return clamped(operand(0), operand(1), operand(2), g, k);
   if (attr.fn == MapFn::mul && b.operand(0) == b.operand(1) && attr.maps[0] == attr.maps[1])  // x x: dx = 2 g x, once
     return k == 0 ? std::optional(g * number(g, 2) * operand(0)) : std::nullopt;
   if (b.node.operands.size() == 2) return binary(attr.fn, operand(0), operand(1), y, g, k);

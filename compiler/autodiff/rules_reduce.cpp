@@ -1,4 +1,4 @@
-// Gradients of reductions, scans and the normalising composites. g is the gradient of the result.
+// Gradients of reductions and the normalising composites. g is the gradient of the result.
 #include "compiler/autodiff/rules.h"
 
 namespace einc {
@@ -59,19 +59,10 @@ std::optional<Partial> gradient_of_reduce(const Backward& b, int) {
       return share_of_product(b, x, g, attr.axes);
     case ReduceFn::any:
     case ReduceFn::all:
+    case ReduceFn::logsumexp:
       return std::nullopt;
   }
   return std::nullopt;
-}
-
-// Running sum: dx = running sum of g from the other end.
-std::optional<Partial> gradient_of_scan(const Backward& b, int) {
-  const ScanAttr& attr = b.attr<ScanAttr>();
-  EINC_CHECK(attr.fn == ReduceFn::sum, "only a running sum can be differentiated");
-  const int wanted[] = {attr.axis};
-  const Partial g = b.with_axes(wanted);
-  const Direction other = attr.direction == Direction::forward ? Direction::reverse : Direction::forward;
-  return Partial{b.build.scan(ReduceFn::sum, g.value, g.axes.find(attr.axis), other), g.axes};
 }
 
 // y = softmax(x): dx = y (g - sum(g y)).

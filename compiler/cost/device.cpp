@@ -28,7 +28,10 @@ constexpr std::array kFields{Field{"f64", &Device::f64, false},
                              Field{"bandwidth", &Device::bandwidth, true},
                              Field{"cache_bytes", &Device::cache_bytes, false},
                              Field{"cache_bandwidth", &Device::cache_bandwidth, false},
-                             Field{"launch_s", &Device::launch_s, false}};
+                             Field{"launch_s", &Device::launch_s, false},
+                             Field{"stated_f32", &Device::stated_f32, false},
+                             Field{"stated_bf16", &Device::stated_bf16, false},
+                             Field{"reserve_bytes", &Device::reserve_bytes, false}};
 
 // Limits nesting before the parser builds anything.
 std::optional<nlohmann::json> parse_bounded(std::string_view text) {
@@ -71,6 +74,8 @@ void read_device(const nlohmann::json& json, std::string_view file, DeviceFile& 
       out.problems.push_back(fmt::format("{}: device {}: \"target\" is \"cpu\" or \"cuda\"", file, device.name));
     device.target = cuda ? DeviceTarget::cuda : DeviceTarget::cpu;
   }
+  if (device.reserve_bytes > 0) device.reserve_source = std::string(file);
+  set_usual_reserve(device);
   for (const auto& item : json.items()) {
     const std::string& key = item.key();
     const bool expected = key == "name" || key == "description" || key == "target" ||

@@ -22,19 +22,27 @@ struct Device {
   std::string description;  // "NVIDIA H100 SXM5 80 GB"
   // Dense FLOP/s of matrix products by operand format; 0: the device has no such path.
   double f64 = 0, f32 = 0, tf32 = 0, bf16 = 0, f16 = 0, fp8 = 0, int8 = 0;
+  // Where those are measured: f32's and bf16's by clock and units, which no step exceeds. 0: they are such figures themselves.
+  double stated_f32 = 0, stated_bf16 = 0;
   DeviceTarget target = DeviceTarget::cpu;
   double memory_bytes = 0;
+  double reserve_bytes = 0;                     // of them, what is no tensor's: the system's or driver's, and the program's own
+  std::string reserve_source{};                 // where that figure comes from
   double bandwidth = 0;                         // bytes per second
   double cache_bytes = 0, cache_bandwidth = 0;  // of the last cache; 0: unknown, and taken to hold nothing, or to be no limit
   double launch_s = 0;                          // from one kernel's end to the next one's first work
   std::optional<GpuShape> gpu{};                // that kernels are planned for; target cuda: none is an H100's
-  std::string source;                           // where the numbers come from and what else sheets print, for --list-devices
+  std::string source{};                         // where the numbers come from and what else sheets print, for --list-devices
 
+  double usable_bytes() const { return memory_bytes > reserve_bytes ? memory_bytes - reserve_bytes : 0; }
   // Peak of a contraction with operands of this dtype, and of elementwise work and reductions (always in f32, or f64).
   std::optional<double> contraction_peak(DType dtype) const;
   std::optional<double> tf32_peak() const;  // of f32 multiplied in tf32; of f32 where there is none
   std::optional<double> vector_peak(DType dtype) const;
 };
+
+// What a row without a figure of its own leaves free, and why so much.
+void set_usual_reserve(Device& device);
 
 std::span<const Device> known_devices();
 const Device* find_device(std::string_view name);

@@ -1,4 +1,5 @@
 // The device table: a row for each machine, dense peaks in TFLOP/s, memory in GB as sold (10^9), bandwidth in GB/s.
+#include <algorithm>
 #include <array>
 
 #include "compiler/cost/device.h"
@@ -48,17 +49,36 @@ constexpr DeviceRow kRows[] = {
      "measured FMA and stream rates; a file of one's own describes another machine", 32, 230, 1},
 };
 
+// A process on a GPU holds a context, the driver's buffers and its modules: 0.45 to 0.6 GB by what nvidia-smi shows of idle processes on
+// H100s and A100s, more with cuBLASLt's kernels loaded. A processor's memory also holds the system.
+constexpr double kGpuReserve = 0.7e9, kSystemReserve = 1e9;
+
 Device make(const DeviceRow& row) {
   constexpr double tera = 1e12, giga = 1e9;
   const std::optional<GpuShape> shape = gpu_shape(row.sm / 10, row.sm % 10, row.processors);
-  return {row.name,           row.description,     row.f64 * tera,       row.f32 * tera,
-          row.tf32 * tera,    row.bf16 * tera,     row.f16 * tera,       row.fp8 * tera,
-          row.int8 * tera,    row.target,          row.memory_gb * giga, row.bandwidth_gb * giga,
-          row.cache_mb * 1e6, row.cache_gb * giga, row.launch_us * 1e-6, shape,
-          row.source};
+  Device device{row.name,        row.description, row.f64 * tera, row.f32 * tera, row.tf32 * tera,
+                row.bf16 * tera, row.f16 * tera,  row.fp8 * tera, row.int8 * tera};
+  device.target = row.target;
+  device.memory_bytes = row.memory_gb * giga;
+  device.bandwidth = row.bandwidth_gb * giga;
+  device.cache_bytes = row.cache_mb * 1e6;
+  device.cache_bandwidth = row.cache_gb * giga;
+  device.launch_s = row.launch_us * 1e-6;
+  device.gpu = shape;
+  device.source = row.source;
+  set_usual_reserve(device);
+  return device;
 }
 
 }  // namespace
+
+void set_usual_reserve(Device& device) {
+  if (device.reserve_bytes > 0) return;
+  const bool system = device.target == DeviceTarget::cpu;
+  device.reserve_bytes = std::min(system ? kSystemReserve : kGpuReserve, device.memory_bytes / 8);
+  device.reserve_source = system ? "the system, and 0.3 GB of einc itself while it compiles (high-water mark of a small bench): assumed"
+                                 : "a process' context and modules, by nvidia-smi on idle processes: assumed, not measured by einc";
+}
 
 std::span<const Device> known_devices() {
   static const std::vector<Device> table = [] {

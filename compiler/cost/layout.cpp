@@ -105,7 +105,7 @@ std::optional<Strides> view_strides(const Graph& graph, const Node& node, const 
     case Op::random:
     case Op::map:
     case Op::reduce:
-    case Op::scan:
+    case Op::cumulate:
     case Op::arg_reduce:
     case Op::top_k_index:
     case Op::contract:
@@ -114,11 +114,16 @@ std::optional<Strides> view_strides(const Graph& graph, const Node& node, const 
     case Op::concat:
     case Op::gather:
     case Op::scatter_add:
+    case Op::scatter_max:
+    case Op::scatter_min:
     case Op::scatter_set:
     case Op::cast:
+    case Op::scan:
+    case Op::scan_result:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
+    case Op::training:
       break;
   }
   return std::nullopt;

@@ -1,5 +1,7 @@
 #include "compiler/cost/op_cost.h"
 
+#include "compiler/cost/totals.h"
+
 namespace einc {
 namespace {
 
@@ -11,6 +13,29 @@ Poly contraction_flops(const Graph& graph, const Node& node, const Poly& results
   for (int i = 0; i < attr.left.size(); ++i)
     if (attr.left[i] >= node.type.rank()) flops *= left.axis(i).size;
   return flops * results;
+}
+
+// What an einsum with a window on its right adds up at one place is a sum of its contraction, counted there; one axis alone only moves.
+bool adds_nothing(const Graph& graph, const Node& node) {
+  if (node.origin.phase != Phase::forward) return false;
+  if (node.as<WindowAttr>().strides.size() == 1) return true;
+  NodeId at = node.operands[0];
+  while (graph[at].op == Op::permute || graph[at].op == Op::cast || graph[at].op == Op::fold) at = graph[at].operands[0];
+  return graph[at].op == Op::contract;
+}
+
+// Of all iterations.
+FlopCost scan_flops(const Node& node) {
+  const ScanAttr& attr = node.as<ScanAttr>();
+  const FlopTotals totals = count_flops(*attr.body, constant_nodes(*attr.body));
+  FlopCost cost;
+  cost.by_class.resize(kFlopClasses + 1);
+  for (size_t phase = 0; phase < totals.by_class.size(); ++phase) {
+    for (size_t k = 0; k < kFlopClasses; ++k) cost.by_class[k] += totals.by_class[phase][k] * attr.length;
+    cost.by_class[kFlopClasses] += totals.transcendental[phase] * attr.length;
+  }
+  for (size_t k = 0; k < kFlopClasses; ++k) cost.flops += cost.by_class[k];
+  return cost;
 }
 
 bool is_scalar_constant(const Node& node) { return node.op == Op::constant; }
@@ -25,12 +50,16 @@ FlopCost flop_cost(const Graph& graph, const Sizes& sizes, NodeId id) {
     case Op::map:
       return {FlopClass::elementwise, is_transcendental(node.as<MapAttr>().fn), sizes.count(id)};
     case Op::reduce:
-    case Op::scan:
+    case Op::cumulate:
     case Op::arg_reduce:
     case Op::top_k_index:
       return {FlopClass::reduction, false, sizes.count(node.operands[0])};
     case Op::fold:
+      if (adds_nothing(graph, node)) return {FlopClass::other, false, Poly(0)};
+      [[fallthrough]];
     case Op::scatter_add:
+    case Op::scatter_max:
+    case Op::scatter_min:
       return {FlopClass::other, false, sizes.count(node.operands[0])};
     case Op::input:
     case Op::param:
@@ -52,9 +81,14 @@ FlopCost flop_cost(const Graph& graph, const Sizes& sizes, NodeId id) {
     case Op::scatter_set:
     case Op::cast:
       return {FlopClass::other, false, Poly(0)};
+    case Op::scan:
+      return scan_flops(node);
+    case Op::scan_result:
+      return {FlopClass::other, false, Poly(0)};
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
+    case Op::training:
       break;
   }
   EINC_CHECK(false, "{} is counted after it is expanded", to_string(node.op));
@@ -90,7 +124,7 @@ NodeId ByteCounter::elements_read(NodeId id) const {
     case Op::random:
     case Op::map:
     case Op::reduce:
-    case Op::scan:
+    case Op::cumulate:
     case Op::arg_reduce:
     case Op::top_k_index:
     case Op::contract:
@@ -99,11 +133,16 @@ NodeId ByteCounter::elements_read(NodeId id) const {
     case Op::concat:
     case Op::gather:
     case Op::scatter_add:
+    case Op::scatter_max:
+    case Op::scatter_min:
     case Op::scatter_set:
     case Op::cast:
+    case Op::scan:
+    case Op::scan_result:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
+    case Op::training:
       break;
   }
   return id;
@@ -134,6 +173,10 @@ ByteCost ByteCounter::operator()(NodeId id) const {
     case Op::iota:
     case Op::random:
       return {Poly(0), sizes_.bytes(id)};
+    case Op::scan:
+      return {operands_read(node), Poly(0)};
+    case Op::scan_result:  // made by the scan's iterations
+      return {Poly(0), sizes_.bytes(id)};
     case Op::permute:
     case Op::broadcast:
     case Op::split:
@@ -148,7 +191,7 @@ ByteCost ByteCounter::operator()(NodeId id) const {
       return {sizes_.bytes(id) + bytes_read(node.operands[1]), sizes_.bytes(id)};
     case Op::map:
     case Op::reduce:
-    case Op::scan:
+    case Op::cumulate:
     case Op::arg_reduce:
     case Op::top_k_index:
     case Op::contract:
@@ -156,11 +199,14 @@ ByteCost ByteCounter::operator()(NodeId id) const {
     case Op::pad:
     case Op::concat:
     case Op::scatter_add:
+    case Op::scatter_max:
+    case Op::scatter_min:
     case Op::scatter_set:
     case Op::cast:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
+    case Op::training:
       return {operands_read(node), sizes_.bytes(id)};
   }
   return {};

@@ -17,6 +17,7 @@ struct FlopCost {
   FlopClass kind = FlopClass::other;
   bool transcendental = false;
   Poly flops;
+  std::vector<Poly> by_class{};  // of a scan: in each class, then transcendental ones; `flops` is the sum
 };
 
 // By the node alone, whether or not it is constant.

@@ -35,11 +35,18 @@ bool is_logsumexp(const Graph& graph, NodeId id) {
   return false;
 }
 
+// The logit that a target picks; with smoothed labels a share of it, beside one of the mean.
+bool picks_logit(const Graph& graph, NodeId id) {
+  const Node& node = graph[strip(graph, id)];
+  if (node.op == Op::gather) return is_floating(node.type.dtype);
+  if (!is_map(node, MapFn::add) && !is_map(node, MapFn::mul)) return false;
+  return picks_logit(graph, node.operands[0]) || picks_logit(graph, node.operands[1]);
+}
+
 // logsumexp minus the logit that the target picks.
 bool is_cross_entropy(const Graph& graph, const Node& node) {
   if (node.origin.phase != Phase::forward || !is_map(node, MapFn::sub)) return false;
-  const Node& picked = graph[strip(graph, node.operands[1])];
-  return picked.op == Op::gather && is_floating(picked.type.dtype) && is_logsumexp(graph, node.operands[0]);
+  return is_logsumexp(graph, node.operands[0]) && picks_logit(graph, node.operands[1]);
 }
 
 // sum(x) * (1/n) or sum(x) / n: the reduction.

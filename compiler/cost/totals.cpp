@@ -22,6 +22,8 @@ FlopTotals count_flops(const Graph& graph, const std::vector<bool>& constant, co
     const Origin& origin = graph.nodes[i].origin;
     const FlopCost& cost = costs[i];
     const int phase = static_cast<int>(origin.phase) * kColumns;
+    for (size_t k = 0; k < cost.by_class.size(); ++k) sum.add(phase + static_cast<int>(k), origin.loop_context, cost.by_class[k]);
+    if (!cost.by_class.empty()) continue;
     sum.add(phase + static_cast<int>(cost.kind), origin.loop_context, cost.flops);
     if (cost.transcendental) sum.add(phase + kFlopClasses, origin.loop_context, cost.flops);
   }

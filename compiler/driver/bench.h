@@ -43,12 +43,13 @@ struct BenchResult {
   std::string gpu;  // its name; empty: the processor
   CpuPeak peak;     // of the GPU: products by cuBLASLt, and the copy
   double compile_seconds = 0;
-  std::vector<double> steps;   // seconds of each, in the order they ran
-  std::vector<double> traced;  // of all launches of a step together, of steps in which each launch was timed
-  double step = 0;             // their median
-  double predicted = 0;        // by the report's model of launches, for the machine as measured
-  double algorithmic = 0;      // FLOPs of a step by the report's counting rules
-  KernelWork executed;         // of the kernels, as their loops count
+  std::vector<double> steps;          // seconds of each, in the order they ran
+  std::vector<double> traced;         // of all launches of a step together, of steps in which each launch was timed
+  double step = 0;                    // their median
+  double predicted = 0;               // by the report's model of launches, for the machine as measured
+  std::optional<double> lower_bound;  // report/lower_bound.h, likewise
+  double algorithmic = 0;             // FLOPs of a step by the report's counting rules
+  KernelWork executed;                // of the kernels, as their loops count
   BenchMemory memory;
   std::vector<KernelTime> kernels;  // the slowest first
   std::vector<std::string> labels;  // of launches

@@ -16,6 +16,7 @@
 #include "compiler/ir/index_range.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
+#include "compiler/report/lower_bound.h"
 #include "compiler/report/schedule.h"
 #include "runtime/base/float_format.h"
 #include "runtime/base/random.h"
@@ -166,7 +167,8 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   Executor executor(cpu.program(), cpu.functions(), pool, Sources::own);
   executor.initialize(0);
   LaunchWork launches;
-  for (const Launch& launch : cpu.program().launches) launches.symbols.push_back(cpu.program().functions[launch.function]);
+  for (const Launch& launch : cpu.program().launches)
+    launches.symbols.push_back(launch.scan >= 0 ? fmt::format("scan{}", launch.scan) : cpu.program().functions[launch.function]);
   for (const GraphKernel& k : cpu.lowered().list.kernels) launches.work.push_back(work_of(*k.kernel));
   const std::vector<double> seconds = time_steps(
       executor, *pool, [&](uint64_t step) { executor.run(0, step); }, draw_ranges(graph, dims), result);
@@ -174,7 +176,9 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   result.memory.high_water = high_water_bytes();
   // Once more: what else runs here for half a second would pass for a slow machine, and a step for more than 100 % of it.
   result.peak = best_of(result.peak, measure_peak(*pool));
-  launches.predicted = predicted_times(cpu.lowered(), device_of(result.peak, options.threads));
+  const Device device = device_of(result.peak, options.threads);
+  launches.predicted = predicted_times(cpu.lowered(), device);
+  result.lower_bound = lower_bound_seconds(cpu.lowered(), device);
   sum_up(cpu.program(), launches, seconds, result);
 }
 
@@ -247,6 +251,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   device.target = DeviceTarget::cuda;
   device.f32 = device.f64 = peak.f32_flops, device.bf16 = device.f16 = peak.bf16_flops, device.bandwidth = peak.copy;
   launches.predicted = predicted_times(*text, device);
+  result.lower_bound = lower_bound_seconds(*text, device);
   for (const size_t f : executor.fused_products()) give_to_product(executable.fused[f], executable, launches);
   for (const size_t a : executor.library_attention()) give_to_library(executable.attention[a], launches);
   const auto run = [&](uint64_t step) {

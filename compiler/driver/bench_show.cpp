@@ -97,6 +97,7 @@ std::string bench_json(const std::string& model, const BenchResult& r) {
   json["compile_s"] = r.compile_seconds;
   json["step_s"] = r.step;
   json["predicted_s"] = r.predicted;
+  json["lower_bound_s"] = r.lower_bound ? nlohmann::ordered_json(*r.lower_bound) : nlohmann::ordered_json(nullptr);
   json["steps_s"] = r.steps;
   json["launches_s"] = r.traced;
   json["flops"] = {

@@ -11,6 +11,7 @@
 #include "compiler/driver/open_program.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/pipeline/pipeline.h"
+#include "compiler/simplify/expand.h"
 
 namespace einc {
 namespace {
@@ -86,7 +87,7 @@ ExitStatus gradcheck_command(Arguments arguments) {
   std::optional<ProgressLine> progress;
   if (color_for(STDERR_FILENO) == Color::on) progress.emplace();
   if (progress) options.progress = [&](int64_t done, int64_t all, Name param) { progress->show(done, all, param); };
-  const Graph& written = *c.elaborated;  // as the program says it, before any pass
+  const Graph written = expand(*c.elaborated, Roots::inference);  // before any other pass; without dropout, `training` is false
   const std::vector<GradientError> errors =
       check_gradients(written, *dims, random_inputs(written, *dims, options.seed), initial_params(written, *dims, options.seed),
                       initial_states(written, *dims, options.seed), options);

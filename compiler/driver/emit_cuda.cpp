@@ -12,15 +12,29 @@
 namespace einc {
 namespace {
 
-std::string launch_text(const CudaExecutable& executable, size_t index) {
-  const Launch& launch = executable.program.launches[index];
-  const CudaGrid& grid = executable.calls[index].grid;
-  std::string text = fmt::format("// launch {}: {}{}{}", index, launch.label, launch.location.empty() ? "" : ", ", launch.location);
+std::string launch_text(const Launch& launch, const CudaGrid& grid, const std::string& number) {
+  std::string text = fmt::format("// launch {}: {}{}{}", number, launch.label, launch.location.empty() ? "" : ", ", launch.location);
   text += fmt::format("; {} blocks of {}", grid.blocks[0], grid.threads[0]);
   if (grid.threads[1] > 1) text += fmt::format(" x {}", grid.threads[1]);
   text += " threads";
   if (grid.shared_bytes > 0) text += fmt::format(", {} bytes of shared memory", grid.shared_bytes);
   return text + "\n";
+}
+
+// Of all launches of a function, those in iterations too.
+std::string launches_of(uint32_t function, const CudaExecutable& executable, const Executable& program, const std::string& before) {
+  std::string text;
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch& launch = program.launches[i];
+    const std::string number = before + std::to_string(i);
+    if (launch.scan >= 0) {
+      text += launches_of(function, executable, program.scans[static_cast<size_t>(launch.scan)].body, number + ".");
+    } else if (launch.function == function) {
+      if (!before.empty()) text += launch_text(launch, executable.grids[function], number);
+      if (before.empty() && !executable.calls[i].gemm) text += launch_text(launch, executable.calls[i].grid, number);
+    }
+  }
+  return text;
 }
 
 std::string source_of(const CudaExecutable& executable) {
@@ -53,9 +67,7 @@ void print_use(const std::vector<cuda::KernelUse>& kernels) {
 std::string cuda_text(const CudaExecutable& executable) {
   std::string text = executable.prelude;
   for (size_t f = 0; f < executable.texts.size(); ++f) {
-    text += "\n";
-    for (size_t i = 0; i < executable.calls.size(); ++i)
-      if (!executable.calls[i].gemm && executable.program.launches[i].function == f) text += launch_text(executable, i);
+    text += "\n" + launches_of(static_cast<uint32_t>(f), executable, executable.program, "");
     text += executable.texts[f];
   }
   return text;

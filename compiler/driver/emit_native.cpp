@@ -6,6 +6,7 @@
 
 #include "compiler/driver/node_names.h"
 #include "compiler/lower/attention.h"
+#include "compiler/lower/scan_schedule.h"
 
 namespace einc {
 namespace {
@@ -16,8 +17,8 @@ std::string described(const BoundGraph& graph, NodeId id, const std::vector<std:
 }
 
 // Where a value lies: a source and a gradient have places of their own.
-std::string place_text(const LoweredGraph& lowered, NodeId id, const std::vector<std::string>& names) {
-  const BufferPlan::Buffer& b = lowered.plan.buffers[id.index];
+std::string place_text(const BufferPlan& plan, NodeId id, const std::vector<std::string>& names) {
+  const BufferPlan::Buffer& b = plan.buffers[id.index];
   switch (b.place) {
     case BufferPlace::none:
     case BufferPlace::source:
@@ -25,7 +26,7 @@ std::string place_text(const LoweredGraph& lowered, NodeId id, const std::vector
     case BufferPlace::gradient:
       return ", a gradient";
     case BufferPlace::in_target:
-      return ", in the place of " + names[lowered.plan.holder(id).index];
+      return ", in the place of " + names[plan.holder(id).index];
     case BufferPlace::arena:
     case BufferPlace::shared:
       return fmt::format(", {} bytes at {} of the arena", b.bytes, b.offset);
@@ -57,26 +58,54 @@ std::string attention_text(const LoweredGraph& lowered, const std::vector<std::s
   return text;
 }
 
+// Of one list; `before` stands in front of its numbers: those of the scan whose body it is.
+class KernelListing {
+ public:
+  explicit KernelListing(const std::vector<std::string>& functions) : functions_(functions), seen_(functions.size(), false) {}
+
+  void list(const BoundGraph& graph, const KernelList& kernels, const BufferPlan& plan, const Executable& program,
+            const std::string& before) {
+    const std::vector<std::string> names = node_names(graph.graph);
+    for (size_t i = 0; i < program.launches.size(); ++i) {
+      const GraphKernel& k = kernels.kernels[i];
+      const Launch& launch = program.launches[i];
+      const std::string number = fmt::format("{}{}", before, i);
+      text += fmt::format("\nkernel {} = {}: {}\n", number, launch.scan >= 0 ? "scan" : functions_[launch.function], launch.label);
+      if (k.when == LaunchWhen::unbounded) text += "  # only where a bound of an update does not suffice\n";
+      for (NodeId id : k.group.members) text += fmt::format("  # {}\n", described(graph, id, names));
+      for (size_t b = 0; b < k.buffers.size(); ++b)
+        if (k.buffers[b].valid())
+          text += fmt::format("  # b{} is {}{}\n", b, names[k.buffers[b].index], place_text(plan, k.buffers[b], names));
+      if (launch.scan >= 0) {
+        scan(*k.kernel, program.scans[static_cast<size_t>(launch.scan)], number);
+      } else if (!seen_[launch.function]) {
+        seen_[launch.function] = true;
+        text += to_string(*k.kernel);
+      }
+    }
+  }
+  std::string text;
+
+ private:
+  void scan(const Kernel& kernel, const ScanProgram& program, const std::string& number) {
+    const ScanSchedule& s = *kernel.scan;
+    text += fmt::format("{} times{}, each: kernels {}.0 to {}.{}; {} values read whole, {} by slices, {} carried\n", s.length,
+                        s.direction == Direction::reverse ? ", from the last to the first" : "", number, number,
+                        static_cast<int>(s.list.kernels.size()) - 1, s.wholes, s.slices, s.carries);
+    list(s.bound, s.list, s.plan, program.body, number + ".");
+  }
+
+  const std::vector<std::string>& functions_;
+  std::vector<bool> seen_;
+};
+
 }  // namespace
 
 std::string emit_kernels(const LoweredGraph& lowered) {
-  const std::vector<std::string> names = node_names(lowered.bound.graph);
   const Executable& program = lowered.lowered.program;
-  std::string text = fmt::format("# {} kernels, {} of them different\n", program.launches.size(), program.functions.size());
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    const GraphKernel& k = lowered.list.kernels[i];
-    const uint32_t function = program.launches[i].function;
-    text += fmt::format("\nkernel {} = {}: {}\n", i, program.functions[function], program.launches[i].label);
-    if (k.when == LaunchWhen::unbounded) text += "  # only where a bound of an update does not suffice\n";
-    for (NodeId id : k.group.members) text += fmt::format("  # {}\n", described(lowered.bound, id, names));
-    for (size_t b = 0; b < k.buffers.size(); ++b)
-      if (k.buffers[b].valid())
-        text += fmt::format("  # b{} is {}{}\n", b, names[k.buffers[b].index], place_text(lowered, k.buffers[b], names));
-    bool first = true;
-    for (size_t j = 0; j < i && first; ++j) first = program.launches[j].function != function;
-    if (first) text += to_string(*k.kernel);
-  }
-  return text;
+  KernelListing listing(program.functions);
+  listing.list(lowered.bound, lowered.list, lowered.plan, program, "");
+  return fmt::format("# {} kernels, {} of them different\n", program.launches.size(), program.functions.size()) + listing.text;
 }
 
 std::string explain_fusion(const LoweredGraph& lowered) {

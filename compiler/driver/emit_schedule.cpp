@@ -56,6 +56,8 @@ std::string loops(const Kernel& kernel, const LoopPlan& plan) {
   if (plan.outer_vector && plan.chunk < kernel.extent(*plan.outer_vector))
     text += fmt::format("{} chunks of {} of a{}", plan.divided.empty() ? ":" : " in", plan.chunk, *plan.outer_vector);
   if (!plan.inner.empty()) text += "; loops inside over " + axes_text(kernel, plan.inner);
+  for (size_t s = 0; s < plan.kept.size(); ++s)
+    if (plan.kept[s]) text += fmt::format("\n  the element that stage {} folds into stays in registers until the next one", s);
   return text + "\n" + line_of_buffers("fetched a page ahead", plan.fetched) + line_of_buffers("stored past the caches", plan.streamed);
 }
 
@@ -100,30 +102,57 @@ std::string plan_of(const PlannedKernel& f) {
   return f.tiles ? tiles(*f.tiles) : loops(*f.kernel, f.plan);
 }
 
+class ScheduleListing {
+ public:
+  explicit ScheduleListing(const LoweredProgram& lowered) : lowered_(lowered), seen_(lowered.functions.size(), false) {}
+
+  // `before` stands in front of launches' numbers: that of the scan whose body the program is.
+  void list(const Executable& program, const std::string& before) {
+    for (size_t i = 0; i < program.launches.size(); ++i) {
+      const Launch& launch = program.launches[i];
+      if (launch.scan >= 0) {
+        scan(program.scans[static_cast<size_t>(launch.scan)], launch, fmt::format("{}{}", before, i));
+        continue;
+      }
+      if (seen_[launch.function]) continue;
+      seen_[launch.function] = true;
+      std::vector<std::string> others;
+      for (size_t j = i + 1; j < program.launches.size(); ++j)
+        if (program.launches[j].function == launch.function) others.push_back(fmt::format("{}{}", before, j));
+      text += fmt::format("\n{}: launch {}{}, {}\n", lowered_.program.functions[launch.function], before, i, described(launch));
+      if (!others.empty()) text += fmt::format("  again as {} {}\n", others.size() == 1 ? "launch" : "launches", fmt::join(others, ", "));
+      text += plan_of(lowered_.functions[launch.function]);
+    }
+  }
+  std::string text;
+
+ private:
+  static std::string described(const Launch& launch) {
+    return launch.label + (launch.location.empty() ? "" : fmt::format(" ({})", launch.location));
+  }
+  void scan(const ScanProgram& scan, const Launch& launch, const std::string& number) {
+    text += fmt::format("\nscan: launch {}, {}\n  {} iterations{} of {} launches, {} bytes of workspace\n", number, described(launch),
+                        scan.length, scan.reversed ? ", from the last to the first," : "", scan.body.launches.size(), scan.body.own_bytes);
+    list(scan.body, number + ".");
+  }
+
+  const LoweredProgram& lowered_;
+  std::vector<bool> seen_;  // functions
+};
+
 }  // namespace
 
 std::string emit_schedule(const LoweredGraph& lowered, const Processor& processor) {
   const Executable& program = lowered.lowered.program;
-  std::string text = fmt::format("# {} launches of {} functions; vectors of {} bits{}, {} and {} KiB of cache\n", program.launches.size(),
-                                 program.functions.size(), processor.vector_bits,
-                                 processor.matrix_tiles ? " and matrix tiles"
-                                 : processor.bf16_pairs ? " and pairs of bf16"
-                                                        : "",
-                                 processor.level1_bytes >> 10, processor.level2_bytes >> 10);
-  std::vector<bool> seen(program.functions.size(), false);
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    const Launch& launch = program.launches[i];
-    if (seen[launch.function]) continue;
-    seen[launch.function] = true;
-    std::vector<size_t> others;
-    for (size_t j = i + 1; j < program.launches.size(); ++j)
-      if (program.launches[j].function == launch.function) others.push_back(j);
-    text += fmt::format("\n{}: launch {}, {}{}\n", program.functions[launch.function], i, launch.label,
-                        launch.location.empty() ? "" : fmt::format(" ({})", launch.location));
-    if (!others.empty()) text += fmt::format("  again as {} {}\n", others.size() == 1 ? "launch" : "launches", fmt::join(others, ", "));
-    text += plan_of(lowered.lowered.functions[launch.function]);
-  }
-  return text;
+  ScheduleListing listing(lowered.lowered);
+  listing.list(program, "");
+  return fmt::format("# {} launches of {} functions; vectors of {} bits{}, {} and {} KiB of cache\n", program.launches.size(),
+                     program.functions.size(), processor.vector_bits,
+                     processor.matrix_tiles ? " and matrix tiles"
+                     : processor.bf16_pairs ? " and pairs of bf16"
+                                            : "",
+                     processor.level1_bytes >> 10, processor.level2_bytes >> 10) +
+         listing.text;
 }
 
 }  // namespace einc

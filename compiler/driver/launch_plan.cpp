@@ -136,6 +136,7 @@ class Plan {
     const Launch& l = p_.launches[index];
     std::string text = fmt::format("launch {}: {}{}{}\n", index, l.label, l.location.empty() ? "" : ", ", l.location);
     if (l.when == LaunchWhen::unbounded) text += "  only where a bound of an update does not suffice\n";
+    if (l.scan >= 0) return text + scan(l, p_, std::to_string(index)) + operands(l, *program_.list.kernels[index].kernel);
     if (const auto& gemm = executable_.calls[index].gemm) return text + product(*gemm);
     const CudaCall& call = executable_.calls[index];
     if (call.done_before) return text + "  with an earlier one\n";
@@ -146,16 +147,40 @@ class Plan {
                         product_of(grid.threads));
     if (grid.shared_bytes > 0) text += fmt::format(", {} bytes of shared memory", grid.shared_bytes);
     if (!call.together.empty()) text += fmt::format(", with launches {}", fmt::join(call.together, ", "));
+    text += "\n" + operands(l, kernel);
+    if (l.buffers.size() > kernel.buffers.size()) text += "  works in " + name_of(l.buffers.back()) + "\n";
+    return text;
+  }
+
+  // What each iteration launches.
+  std::string scan(const Launch& l, const Executable& outside, const std::string& number) const {
+    const ScanProgram& s = outside.scans[static_cast<size_t>(l.scan)];
+    std::string text = fmt::format("  {} iterations{}\n", s.length, s.reversed ? ", from the last to the first" : "");
+    for (size_t i = 0; i < s.body.launches.size(); ++i) {
+      const Launch& inner = s.body.launches[i];
+      const std::string name = fmt::format("{}.{}", number, i);
+      text += fmt::format("  launch {}: {}", name, inner.label);
+      if (inner.scan >= 0) {
+        text += "\n" + scan(inner, s.body, name);
+        continue;
+      }
+      const CudaGrid& grid = executable_.grids[inner.function];
+      text += fmt::format(", {}: {} blocks of {}\n", p_.functions[inner.function], product_of(grid.blocks), product_of(grid.threads));
+    }
+    return text;
+  }
+
+  std::string operands(const Launch& l, const Kernel& kernel) const {
     std::vector<uint32_t> read, written;
     for (uint32_t b = 0; b < kernel.buffers.size(); ++b) {
       const BufferAccess access = kernel.buffers[b].access;
       if (access == BufferAccess::read || access == BufferAccess::read_write) read.push_back(b);
       if (access == BufferAccess::write || access == BufferAccess::read_write) written.push_back(b);
     }
-    if (!read.empty()) text += "\n  reads " + names(l, read);
-    if (!written.empty()) text += "\n  writes " + names(l, written);
-    if (l.buffers.size() > kernel.buffers.size()) text += "\n  works in " + name_of(l.buffers.back());
-    return text + "\n";
+    std::string text;
+    if (!read.empty()) text += "  reads " + names(l, read) + "\n";
+    if (!written.empty()) text += "  writes " + names(l, written) + "\n";
+    return text;
   }
 
   static std::string product_of(const std::array<uint32_t, 3>& sizes) {

@@ -20,6 +20,8 @@ std::string device_file(const CpuPeak& peak, int threads) {
       {"f32", peak.flops},
       {"f64", peak.flops / 2},  // half the lanes
       {"bf16", peak.bf16_flops},
+      {"stated_f32", peak.stated_flops},
+      {"stated_bf16", peak.stated_bf16_flops},
       {"memory_bytes", static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))},
       {"bandwidth", peak.bandwidth()},
       {"cache_bytes", static_cast<double>(last_cache_bytes())},
@@ -39,7 +41,7 @@ Device measured_here() {
   const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   FileCache cache(FileCache::default_folder());
   // A folder may be shared by machines: what tells them apart is what their processors can do.
-  std::string key = fmt::format("einc --device=here, form 2: {} threads, {} bytes of cache", threads, last_cache_bytes());
+  std::string key = fmt::format("einc --device=here, form 3: {} threads, {} bytes of cache", threads, last_cache_bytes());
   for (const std::string_view feature : cpu_feature_names())
     if (has_cpu_feature(feature)) key += fmt::format(" {}", feature);
   if (const auto kept = cache.load(key))

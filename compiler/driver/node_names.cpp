@@ -123,9 +123,10 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
       for (int a : attr.axes) axes += ", " + axis_text(graph.type(node.operands[0]).axis(a));
       return fmt::format("{}({}{})", node.op == Op::reduce ? to_string(attr.fn) : to_string(node.op), operand(0), axes);
     }
-    case Op::scan: {
-      const auto& attr = node.as<ScanAttr>();
-      return fmt::format("cumsum({}, {}{})", operand(0), axis_text(node.type.axis(attr.axis)),
+    case Op::cumulate: {
+      const auto& attr = node.as<CumulateAttr>();
+      const std::string name = attr.fn == ReduceFn::logsumexp ? "logcumsumexp" : fmt::format("cum{}", to_string(attr.fn));
+      return fmt::format("{}({}, {}{})", name, operand(0), axis_text(node.type.axis(attr.axis)),
                          attr.direction == Direction::reverse ? ", reverse" : "");
     }
     case Op::arg_reduce: {
@@ -134,8 +135,8 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
     }
     case Op::top_k_index: {
       const int axis = node.as<TopKAttr>().axis;
-      return fmt::format("top_k_index({}, {}, {})", operand(0), axis_text(graph.type(node.operands[0]).axis(axis)),
-                         node.type.axis(axis).size.str());
+      return fmt::format("top_k_index({}, {}, {}{})", operand(0), axis_text(graph.type(node.operands[0]).axis(axis)),
+                         node.type.axis(axis).size.str(), node.as<TopKAttr>().fn == ReduceFn::min ? ", smallest" : "");
     }
     case Op::contract:
       return contraction_text(graph, node, operand(0), operand(1));
@@ -161,7 +162,10 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
     case Op::gather:
       return fmt::format("{}[{} = {}]", operand(0), axis_text(graph.type(node.operands[0]).axis(node.as<GatherAttr>().axis)), operand(1));
     case Op::scatter_add:
-      return fmt::format("scatter_add({}, {} = {})", operand(0), axis_text(node.type.axis(node.as<GatherAttr>().axis)), operand(1));
+    case Op::scatter_max:
+    case Op::scatter_min:
+      return fmt::format("{}({}, {} = {})", to_string(node.op), operand(0), axis_text(node.type.axis(node.as<GatherAttr>().axis)),
+                         operand(1));
     case Op::scatter_set:
       return fmt::format("{} with [{} = {}] <- {}", operand(0), axis_text(node.type.axis(node.as<GatherAttr>().axis)), operand(2),
                          operand(1));
@@ -169,8 +173,15 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
       return fmt::format("cast({}, {})", operand(0), to_string(node.type.dtype));
     case Op::stop_gradient:
       return fmt::format("stop_gradient({})", operand(0));
+    case Op::scan:
+      return fmt::format("scan({}) of {} iterations{}", all(), node.as<ScanAttr>().length.str(),
+                         node.as<ScanAttr>().direction == Direction::reverse ? ", reversed" : "");
+    case Op::scan_result:
+      return fmt::format("{}.{}", operand(0), node.as<ScanResultAttr>().index);
     case Op::dropout:
       return fmt::format("dropout({}, {})", operand(0), node.as<DropoutAttr>().p);
+    case Op::training:
+      return "training";
   }
   return "";
 }

@@ -19,11 +19,11 @@
 namespace einc {
 namespace {
 
-// Whether the graph's structure (an unrolled loop) depends on a dim, so that another value needs another graph.
+// Whether the graph's structure (an unrolled loop, the branch of an `if`) depends on a dim, so that another value needs another graph.
 bool shapes_graph(const Graph& graph, Name dim) {
   for (const Loop& loop : graph.loops)
     if (loop.trip_count.contains(dim)) return true;
-  return false;
+  return std::ranges::find(graph.chosen_by, dim) != graph.chosen_by.end();
 }
 
 // Without a device, or for one that is a processor: for this machine's.
@@ -41,7 +41,7 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
   const Name dim(request.fit);
   const bool recompile = shapes_graph(graph, dim);
   const PlanStep plan = plan_for(request.scheduling(), device);
-  const Rational memory(static_cast<int64_t>(device.memory_bytes)), too_much = memory + Rational(1);
+  const Rational memory(static_cast<int64_t>(device.usable_bytes())), too_much = memory + Rational(1);
   auto bytes = [&](int64_t value) -> std::optional<Rational> {
     Bindings dims = options.dims;
     dims[dim] = value;

@@ -151,12 +151,37 @@ std::optional<Axis> new_axis(Context& context, const ast::Argument& argument) {
   return std::nullopt;
 }
 
+std::optional<std::vector<Axis>> new_axes(Context& context, std::span<const ast::Argument* const> arguments) {
+  std::vector<Axis> axes;
+  bool fine = true;
+  for (const ast::Argument* argument : arguments) {
+    auto axis = new_axis(context, *argument);
+    fine = fine && axis;
+    if (!axis) continue;
+    if (std::any_of(axes.begin(), axes.end(), [&](const Axis& other) { return other.name == axis->name; })) {
+      context.diagnostics().report(Code::axis_twice, argument->span, without_marks(axis->name));
+      fine = false;
+    }
+    axes.push_back(std::move(*axis));
+  }
+  return fine ? std::optional(std::move(axes)) : std::nullopt;
+}
+
 std::optional<double> constant_argument(Context& context, const ast::Argument& argument, std::string_view what) {
   const auto value = context.evaluate(*argument.value);
   if (!value) return std::nullopt;
   if (const Number* number = std::get_if<Number>(&value->data))
     if (const auto constant = constant_value(*number)) return constant;
   context.diagnostics().report(Code::number_expected, argument.value->span, what);
+  return std::nullopt;
+}
+
+std::optional<bool> flag_argument(Context& context, const ast::Call& call, std::string_view keyword) {
+  const ast::Argument* argument = find_argument(call, keyword);
+  if (argument == nullptr) return false;
+  if (const auto* flag = argument->value->as<ast::Boolean>()) return flag->value;
+  if (argument->value->kind() != ast::ExprKind::invalid)
+    context.diagnostics().report(Code::flag_expected, argument->value->span, keyword).hint("write `{} = true`", keyword);
   return std::nullopt;
 }
 

@@ -44,8 +44,14 @@ std::optional<AxisList> axes_or_all(Context& context, const Type& type, std::spa
 // An axis to make: a dim or an axis name that has a size here, or `name = size` for a new one.
 std::optional<Axis> new_axis(Context& context, const ast::Argument& argument);
 
+// Several of them, all different.
+std::optional<std::vector<Axis>> new_axes(Context& context, std::span<const ast::Argument* const> arguments);
+
 // A number that does not depend on dims.
 std::optional<double> constant_argument(Context& context, const ast::Argument& argument, std::string_view what);
+
+// A keyword that is `true` or `false`; false where it is not given.
+std::optional<bool> flag_argument(Context& context, const ast::Call& call, std::string_view keyword);
 
 // Reports a result of more than kMaxRank axes.
 bool check_rank(Context& context, size_t rank, Span span);

@@ -1,4 +1,4 @@
-// concat, stack and pad: tensors put side by side or extended along a named axis.
+// concat, stack and flip: tensors put side by side or turned along a named axis.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -149,77 +149,22 @@ std::optional<Value> call_stack(Context& context, const ast::Call& call) {
   return Value{build.concat(parts->nodes, 0)};
 }
 
-namespace {
-
-// An amount of padding: an integer formula that is not negative.
-std::optional<Poly> pad_amount(Context& context, const ast::Expr& expr, Name axis) {
-  const auto value = context.evaluate(expr);
-  if (!value) return std::nullopt;
-  const Number* number = std::get_if<Number>(&value->data);
-  const Poly* amount = number != nullptr && number->integer ? std::get_if<Poly>(&number->value) : nullptr;
-  const Condition condition{ConditionKind::at_least, amount == nullptr ? Poly(-1) : *amount, Poly(0), -1, "an amount of padding"};
-  if (decide(condition) == Verdict::never) {
-    context.diagnostics().report(Code::pad_amounts, expr.span, axis).hint("write `{} = (1, 1)`", axis);
-    return std::nullopt;
-  }
-  if (decide(condition) == Verdict::depends) context.require(condition, expr.span);
-  return *amount;
-}
-
-}  // namespace
-
-// pad(x, axis = (before, after), ..., value = 0). An axis that is itself called `value` is told by its tuple.
-std::optional<Value> call_pad(Context& context, const ast::Call& call) {
-  const std::string usage = "`pad(x, axis = (before, after), value = 0)`";
+// flip(x, axis, ...): each axis from its end to its beginning.
+std::optional<Value> call_flip(Context& context, const ast::Call& call) {
+  if (!check_arguments(context, call, 2, SIZE_MAX, "`flip(x, axis)`")) return std::nullopt;
   const auto arguments = positional_arguments(call);
-  if (arguments.size() != 1) {
-    context.diagnostics()
-        .report(Code::builtin_arguments, span_of(call), "pad", "1 argument and the axes to pad", arguments.size())
-        .hint("write {}", usage);
-    return std::nullopt;
-  }
   const auto x = context.evaluate_tensor(*arguments[0]->value);
   if (!x) return std::nullopt;
-  const NodesFrom nodes_from(context, span_of(call));
   Builder& build = context.build();
-  const Type type = build.type(*x);
-  std::vector<Poly> before(type.axes.size()), after(type.axes.size());
-  Number fill{Poly(0), true};
-  bool fine = true;
-  for (const ast::Argument& argument : call.arguments) {
-    if (!argument.name) continue;
-    const auto* amounts = argument.value->as<ast::Tuple>();
-    if (argument.name.name.str() == "value" && amounts == nullptr) {
-      const auto value = context.evaluate(*argument.value);
-      const Number* number = value ? std::get_if<Number>(&value->data) : nullptr;
-      if (number != nullptr) fill = *number;
-      if (value && number == nullptr) context.diagnostics().report(Code::number_expected, argument.value->span, "the value to pad with");
-      fine = fine && number != nullptr;
-      if (number != nullptr && !representable(*number, type.dtype)) {
-        context.diagnostics().report(Code::number_not_in_dtype, argument.value->span, describe(*number), to_string(type.dtype));
-        fine = false;
-      }
-      continue;
-    }
-    const auto axis = find_axis(context, type, argument.name.name, argument.name.span);
-    fine = fine && axis;
-    if (amounts == nullptr || amounts->items.size() != 2) {
-      if (argument.value->kind() != ast::ExprKind::invalid)
-        context.diagnostics()
-            .report(Code::pad_amounts, argument.value->span, argument.name.name)
-            .hint("write `{} = (1, 1)`", argument.name.name);
-      fine = false;
-      continue;
-    }
-    const auto low = pad_amount(context, *amounts->items[0], argument.name.name);
-    const auto high = pad_amount(context, *amounts->items[1], argument.name.name);
-    fine = fine && low && high;
-    if (!fine) continue;
-    before[static_cast<size_t>(*axis)] = *low;
-    after[static_cast<size_t>(*axis)] = *high;
+  const auto axes = axes_or_all(context, Type(build.type(*x)), std::span(arguments).subspan(1));
+  if (!axes) return std::nullopt;
+  const NodesFrom nodes_from(context, span_of(call));
+  NodeId flipped = *x;
+  for (int axis : *axes) {
+    const Poly size = build.type(flipped).axis(axis).size;
+    flipped = build.slice(flipped, axis, size - Poly(1), size, -1);
   }
-  if (!fine) return std::nullopt;
-  return Value{build.pad(*x, std::move(before), std::move(after), fill.value)};
+  return Value{flipped};
 }
 
 }  // namespace einc

@@ -9,7 +9,7 @@ namespace {
 const std::unordered_map<std::string_view, BuiltinHandler>& table() {
   static const auto* const all = [] {
     auto* map = new std::unordered_map<std::string_view, BuiltinHandler>();
-    for (const auto rows : {pattern_builtins(), elementwise_builtins(), axis_builtins()})
+    for (const auto rows : builtin_tables())
       for (const Builtin& builtin : rows)
         EINC_CHECK(map->emplace(builtin.name, builtin.handler).second, "two built-ins named {}", builtin.name);
     return map;
@@ -23,6 +23,8 @@ std::optional<BuiltinHandler> find_builtin(std::string_view name) {
   const auto found = table().find(name);
   return found == table().end() ? std::nullopt : std::optional(found->second);
 }
+
+std::vector<std::span<const Builtin>> builtin_tables() { return {pattern_builtins(), elementwise_builtins(), axis_builtins()}; }
 
 std::vector<std::string> builtin_names() {
   std::vector<std::string> names;

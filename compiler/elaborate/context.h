@@ -80,6 +80,7 @@ using BuiltinHandler = std::optional<Value> (*)(Context&, const ast::Call&);
 struct Builtin {
   std::string_view name;
   BuiltinHandler handler;
+  std::string_view signature, gives;  // for the reference, dsl/README.md
 };
 // Tables of the files patterns.cpp, elementwise.cpp, axis_ops.cpp, ...
 std::span<const Builtin> pattern_builtins();      // einsum rearrange reduce repeat pack unpack like

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/autodiff/custom_gradients.h"
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/elaborate/elementwise_tree.h"
 #include "compiler/elaborate/scope.h"
@@ -104,6 +105,7 @@ class Elaborator final : public Context {
   std::optional<Poly> size_of_name(Name name, Span span);
   std::optional<Poly> combine_sizes(const ast::Expr& expr, const ast::Binary& binary);
   std::optional<Poly> quotient(const ast::Expr& expr, const ast::Binary& binary, const Poly& left, const Poly& right);
+  std::optional<Poly> floored(const ast::Binary& binary, const Poly& left, const Poly& right);
   std::optional<Poly> axis_size(const ast::Expr& expr);  // evaluate_size, and at least 1
   bool check_at_least_one(const Poly& size, Span span);
   std::string show_size(const Poly& size) const;  // in the dims' own names
@@ -140,8 +142,60 @@ class Elaborator final : public Context {
   void with_precision(const ast::Precision& precision);
   void return_value(const ast::Return& statement);
   void poison_targets(const ast::Block& body);
+
+  // scans.cpp
+  struct Iteration;
+  void scan(const ast::Scan& loop, Span span);
+  std::optional<Axis> scanned_axis(const ast::Scan& loop);
+  std::optional<std::vector<Name>> carried_names(const ast::Scan& loop);
+  void find_number_types(const ast::Scan& loop, const Axis& axis, Iteration& iteration);
+  std::optional<Value> typical_operand(const ast::Call& call);
+  bool run_iteration(const ast::Scan& loop, const Axis& axis, Iteration& iteration);
+  bool close_carries(Iteration& iteration);
+  void poison_scan(const ast::Scan& loop);
+  std::optional<NodeId> next_of_carry(Name name, const Value& next, Span span, const Type& carried);
+  void collect(const ast::Collect& collected, Span span);
   void read_file_policy(const SourceUnit& unit);
   void label_value(const Value& value, Name name, uint32_t first_new_node);
+
+  // conditions.cpp: `if`
+  struct Truth {
+    bool training, otherwise;  // the condition's value in a training step, and elsewhere
+  };
+  struct Branch {
+    std::unordered_map<Name, Binding> bindings;
+    std::vector<Update> updates;
+  };
+  void branch(const ast::If& statement);
+  std::optional<Truth> truth_of(const ast::Expr& condition);
+  std::optional<Truth> truth_of(NodeId value) const;
+  std::optional<Truth> compared(const ast::Expr& condition, const ast::Binary& comparison);
+  void note_choice(const Poly& difference);
+  Branch run_branch(const ast::Block* block);
+  std::unordered_map<Name, std::string> check_branch(const ast::Block* block);
+  std::string type_text(const Value& value) const;
+  void take_branch(const ast::Block* taken, const ast::Block* left);
+  void merge_branches(const ast::Block* then, const ast::Block* otherwise, Span span);
+  std::optional<Value> select(Name name, Span span, const Value& training, const Value& otherwise);
+  void hide(Name name, Span span, std::string reason);
+
+  // derivatives.cpp: vjp(y, x, dy), jvp(y, x, v)
+  std::optional<Value> product_with_derivative(const ast::Call& call, Span whole);
+  NodeId zeros_like(NodeId value);
+
+  // rename.cpp
+  std::optional<Value> renamed(const ast::Call& call, Span whole);
+
+  // gradient_block.cpp
+  struct NamedGradient {
+    ast::Identifier param;
+    std::optional<Value> value;
+    Span span;
+  };
+  std::optional<Value> with_gradient_block(Frame& callee, const std::vector<BoundArgument>& arguments, uint32_t first_body_node);
+  bool collect_inputs(const Frame& callee, const std::vector<BoundArgument>& arguments, uint32_t first_body_node,
+                      std::span<const NodeId> results, std::vector<NodeId>& inputs);
+  std::optional<NodeId> fit_gradient(const Value& value, NodeId input, std::string_view what, Span span);
 
   // functions.cpp
   std::optional<FnRef> find_fn(Name name, Span span);
@@ -191,6 +245,12 @@ class Elaborator final : public Context {
   Span param_span(Name path) const { return paths_.at(path.str()); }
   void remove_marks();
 
+  // What a scan's body collects while it is elaborated.
+  struct Collecting {
+    Name axis;
+    std::vector<std::pair<ast::Identifier, NodeId>> values;
+  };
+
   Frame& frame() { return *frame_; }
   const Frame& frame() const { return *frame_; }
   SourceMap& sources_;
@@ -208,6 +268,8 @@ class Elaborator final : public Context {
   std::vector<Span> tags_;  // what Condition::source and Dim::source refer to
 
   ElementwiseTree tree_;  // of the expression being evaluated, around its innermost operands
+  CustomGradients custom_gradients_;
+  std::vector<NamedGradient> named_gradients_;  // of the gradient block's return
   int depth_ = 0;
   int call_depth_ = 0;
   size_t calls_ = 0;
@@ -215,6 +277,7 @@ class Elaborator final : public Context {
   bool exhausted_ = false;  // a limit was passed and reported
   bool checking_ = false;   // a trial of fns: loops whose count is open run once
   std::unordered_set<const ast::Fn*> called_;
+  std::unordered_set<const ast::Block*> checked_;  // branches of `if` that were run or tried
 
   struct StateEntry {
     Name path;
@@ -230,6 +293,9 @@ class Elaborator final : public Context {
     SourceLocation location;
   };
   mutable std::unordered_map<uint64_t, Place> locations_;  // by place in the files
+
+  Collecting* collecting_ = nullptr;  // of the innermost scan
+  bool finding_types_ = false;        // a trial of a scan's body: what a carry makes without a type says nothing
 
   struct Minimized {
     const ast::Minimize* statement = nullptr;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "compiler/elaborate/align.h"
@@ -118,6 +119,27 @@ std::optional<std::vector<Number>> all_numbers(std::span<const Value> operands) 
   return numbers;
 }
 
+// `//` and `%` have integers only: where a result is rounded is said.
+void refuse_reals(Context& context, MapFn fn, std::span<const Value> operands, std::span<const Span> spans) {
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const NodeId* node = std::get_if<NodeId>(&operands[k].data);
+    const Number* number = std::get_if<Number>(&operands[k].data);
+    if (number != nullptr ? number->integer : node == nullptr || !is_floating(context.build().type(*node).dtype)) continue;
+    const std::string found = node != nullptr ? std::string(to_string(context.build().type(*node).dtype)) : describe(*number);
+    const std::string a = context.quote(spans[0]), b = context.quote(spans[1]);
+    context.diagnostics()
+        .report(Code::integer_operands, spans[k], spelling_of(fn), found)
+        .hint("of reals write {}",
+              fn == MapFn::floor_div ? fmt::format("floor({} / {})", a, b) : fmt::format("{0} - {1} * floor({0} / {1})", a, b));
+    return;
+  }
+}
+
+bool divides_by_zero(MapFn fn, const Value& divisor) {
+  const Number* number = std::get_if<Number>(&divisor.data);
+  return divides_integers(fn) && number != nullptr && constant_value(*number) == 0.0;
+}
+
 // where(c, a, b): a and b promote together; c stands apart.
 std::optional<Value> build_where(Context& context, std::span<const Value> operands, std::span<const Span> spans, Span whole) {
   Builder& build = context.build();
@@ -148,12 +170,21 @@ std::optional<Value> elementwise_operator(Context& context, MapFn fn, std::span<
       return std::nullopt;
     }
   }
+  if (divides_by_zero(fn, operands.back())) {
+    context.diagnostics().report(Code::division_by_zero, whole).label(spans.back(), "this is 0");
+    return std::nullopt;
+  }
   if (fn == MapFn::pow)
     if (const auto n = integer_exponent(operands[0], operands[1], build))
       return Value{integer_power(build, std::get<NodeId>(operands[0].data), *n)};
 
-  auto promoted = promote_operands(context, operands, spans, is_comparison(fn) ? DType::i64 : DType::real);
+  auto promoted = promote_operands(context, operands, spans, is_comparison(fn) || divides_integers(fn) ? DType::i64 : DType::real);
   if (!promoted) return std::nullopt;
+  if (divides_integers(fn) && is_floating(promoted->dtype)) {
+    refuse_reals(context, fn, operands, spans);
+    return std::nullopt;
+  }
+  if (rounds_to_integer(fn) && !is_floating(promoted->dtype)) return Value{promoted->nodes[0]};
   if (is_logical(fn)) {
     bool fine = true;
     for (size_t k = 0; k < promoted->nodes.size(); ++k) fine = check_bool(context, fn, promoted->nodes[k], spans[k]) && fine;
@@ -181,7 +212,12 @@ std::vector<Span> spans_of(std::span<const ast::Argument* const> arguments) {
 std::string usage_of(const ast::Call& call, MapFn fn) {
   const std::string& name = call.callee.name.str();
   const int arity = arity_of(fn);
-  return fmt::format("`{}({})`", name, arity == 1 ? "x" : fn == MapFn::where ? "condition, a, b" : "a, b");
+  return fmt::format("`{}({})`", name,
+                     arity == 1           ? "x"
+                     : fn == MapFn::where ? "condition, a, b"
+                     : fn == MapFn::clamp ? "x, lo, hi"
+                     : fn == MapFn::atan2 ? "y, x"
+                                          : "a, b");
 }
 
 std::optional<Value> call_map(Context& context, const ast::Call& call, MapFn fn) {
@@ -288,21 +324,66 @@ std::optional<Value> stop_gradient(Context& context, const ast::Call& call) {
   return Value{stopped};
 }
 
+// isnan: x != x. isinf and isfinite: by the magnitude.
+std::optional<Value> classification(Context& context, const ast::Call& call) {
+  const std::string& name = call.callee.name.str();
+  if (!check_arguments(context, call, 1, 1, fmt::format("`{}(x)`", name))) return std::nullopt;
+  const auto x = context.evaluate_operand(*call.arguments[0].value);
+  if (!x) return std::nullopt;
+  const Span span = call.arguments[0].value->span, spans[] = {span, span};
+  const Value itself[] = {*x, *x};
+  if (name == "isnan") return elementwise_operator(context, MapFn::not_equal, itself, spans, span_of(call));
+  const auto magnitude = elementwise_operator(context, MapFn::abs, std::span(itself).first(1), std::span(spans).first(1), span_of(call));
+  if (!magnitude) return std::nullopt;
+  const Value pair[] = {*magnitude, Value{Number{std::numeric_limits<double>::infinity(), false}}};
+  return elementwise_operator(context, name == "isinf" ? MapFn::equal : MapFn::less, pair, spans, span_of(call));
+}
+
 std::optional<Value> power(Context& context, const ast::Call& call) { return call_map(context, call, MapFn::pow); }
 
 constexpr Builtin kElementwise[] = {
-    {"where", named_function}, {"min", extreme},
-    {"max", extreme},          {"pow", power},
-    {"exp", named_function},   {"log", named_function},
-    {"log1p", named_function}, {"expm1", named_function},
-    {"sqrt", named_function},  {"rsqrt", named_function},
-    {"abs", named_function},   {"sign", named_function},
-    {"sin", named_function},   {"cos", named_function},
-    {"tanh", named_function},  {"sigmoid", named_function},
-    {"erf", named_function},   {"relu", named_function},
-    {"gelu", named_function},  {"gelu_tanh", named_function},
-    {"silu", named_function},  {"softplus", named_function},
-    {"cast", cast_value},      {"stop_gradient", stop_gradient},
+    {"min", extreme, "min(a, b, ...), min(x, axis, ...)", "the least of each place, or along axes"},
+    {"max", extreme, "max(a, b, ...), max(x, axis, ...)", "the greatest of each place, or along axes"},
+    {"pow", power, "pow(a, b)", "a^b"},
+    {"isnan", classification, "isnan(x)", "bool"},
+    {"isinf", classification, "isinf(x)", "bool"},
+    {"isfinite", classification, "isfinite(x)", "bool"},
+    {"cast", cast_value, "cast(x, dtype)", "x in another dtype; to integers toward 0, within their range"},
+    {"stop_gradient", stop_gradient, "stop_gradient(x)", "x, through which no gradient passes"},
+    {"where", named_function, "where(c, a, b)", "a where c is true, b elsewhere"},
+    {"exp", named_function, "exp(x)", "e^x"},
+    {"log", named_function, "log(x)", "natural logarithm"},
+    {"log1p", named_function, "log1p(x)", "log(1 + x)"},
+    {"expm1", named_function, "expm1(x)", "exp(x) - 1"},
+    {"sqrt", named_function, "sqrt(x)", "square root"},
+    {"rsqrt", named_function, "rsqrt(x)", "1 / sqrt(x)"},
+    {"abs", named_function, "abs(x)", "magnitude; slope 0 at 0"},
+    {"sign", named_function, "sign(x)", "-1, 0 or 1"},
+    {"sin", named_function, "sin(x)", "of radians"},
+    {"cos", named_function, "cos(x)", "of radians"},
+    {"tan", named_function, "tan(x)", "of radians"},
+    {"asin", named_function, "asin(x)", "radians"},
+    {"acos", named_function, "acos(x)", "radians"},
+    {"atan", named_function, "atan(x)", "radians"},
+    {"atan2", named_function, "atan2(y, x)", "the angle of the point x, y"},
+    {"sinh", named_function, "sinh(x)", "hyperbolic sine"},
+    {"cosh", named_function, "cosh(x)", "hyperbolic cosine"},
+    {"tanh", named_function, "tanh(x)", "hyperbolic tangent"},
+    {"sigmoid", named_function, "sigmoid(x)", "1 / (1 + exp(-x))"},
+    {"erf", named_function, "erf(x)", "error function"},
+    {"erfc", named_function, "erfc(x)", "1 - erf(x)"},
+    {"erfinv", named_function, "erfinv(x)", "inverse of erf"},
+    {"lgamma", named_function, "lgamma(x)", "log of the gamma function's magnitude"},
+    {"relu", named_function, "relu(x)", "max(x, 0)"},
+    {"gelu", named_function, "gelu(x)", "x times the normal distribution function of x"},
+    {"gelu_tanh", named_function, "gelu_tanh(x)", "gelu's approximation by tanh"},
+    {"silu", named_function, "silu(x)", "x * sigmoid(x)"},
+    {"softplus", named_function, "softplus(x)", "log(1 + exp(x))"},
+    {"floor", named_function, "floor(x)", "down to an integer"},
+    {"ceil", named_function, "ceil(x)", "up to an integer"},
+    {"round", named_function, "round(x)", "to the nearest integer, ties to the even one"},
+    {"trunc", named_function, "trunc(x)", "to an integer toward 0"},
+    {"clamp", named_function, "clamp(x, lo, hi)", "x within bounds"},
 };
 
 }  // namespace

@@ -21,6 +21,10 @@ MapFn map_fn(ast::BinaryOp op) {
       return MapFn::mul;
     case ast::BinaryOp::div:
       return MapFn::div;
+    case ast::BinaryOp::floor_div:
+      return MapFn::floor_div;
+    case ast::BinaryOp::remainder:
+      return MapFn::remainder;
     case ast::BinaryOp::pow:
       return MapFn::pow;
     case ast::BinaryOp::lt:
@@ -175,6 +179,7 @@ std::optional<Value> Elaborator::evaluate_number(const ast::Number& number, Span
 
 std::optional<Value> Elaborator::evaluate_name(Name name, Span span) {
   if (const Binding* binding = frame().scope->find(name)) return binding->value;
+  if (name == Name("training") && !visible_size(name)) return Value{build_.training()};
   if (const auto size = size_of_name(name, span)) return Value{Number{*size, true}};
   return std::nullopt;
 }
@@ -203,6 +208,11 @@ void Elaborator::report_unknown_name(Name name, Span span) {
   const Span later = bound_later(name);
   if (!later.known() && may_be_defined(name)) return;
   auto report = diagnostics_.report(Code::unknown_name, span, name);
+  for (const Scope* scope = frame().scope; scope; scope = scope->parent)
+    if (const auto hidden = scope->hidden.find(name); hidden != scope->hidden.end()) {
+      report.label(hidden->second.span, "{}", hidden->second.reason).hint("bind it before the `if`, or in every branch with one type");
+      return;
+    }
   if (frame().unit->fns.contains(name) || frame().unit->imported.contains(name)) {
     report.hint("`{}` is a fn: call it, {}(...)", name, name);
     return;
@@ -244,7 +254,7 @@ std::optional<Value> Elaborator::evaluate_operator(const ast::Expr& expr) {
     take(*binary.left);
     take(*binary.right);
   }
-  if (!whole) return std::nullopt;
+  if (!whole) return finding_types_ && operands.size() == 1 && spans.size() == 2 ? std::optional(operands[0]) : std::nullopt;
   const SourceLocation saved = build_.origin.location;
   build_.origin.location = locate(expr.span);
   auto value = elementwise_operator(*this, fn, operands, spans, expr.span);
@@ -260,10 +270,15 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
   std::optional<Value> value;
   if (call.callee.name == Name("grad")) {
     value = gradient(call, expr.span);
+  } else if (call.callee.name == Name("vjp") || call.callee.name == Name("jvp")) {
+    value = product_with_derivative(call, expr.span);
+  } else if (call.callee.name == Name("rename")) {
+    value = renamed(call, expr.span);
   } else if (call.callee.name == Name("updated")) {
     value = updated_state(call, expr.span);
   } else if (const auto builtin = find_builtin(call.callee.name.str())) {
     value = (*builtin)(*this, call);
+    if (!value && finding_types_) value = typical_operand(call);
   } else if (!frame().unit->import_failed && !may_be_defined(call.callee.name)) {
     auto report = diagnostics_.report(Code::unknown_function, call.callee.span, call.callee.name);
     if (const std::string foreign = foreign_function_hint(call.callee.name.str()); !foreign.empty())
@@ -277,7 +292,7 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
 
 std::vector<std::string> Elaborator::callable_names() const {
   std::vector<std::string> names = builtin_names();
-  names.insert(names.end(), {"grad", "updated"});
+  names.insert(names.end(), {"grad", "jvp", "rename", "updated", "vjp"});
   for (const auto& entry : frame().unit->fns) names.push_back(entry.first.str());
   for (const auto& entry : frame().unit->imported) names.push_back(entry.first.str());
   std::sort(names.begin(), names.end());

@@ -147,9 +147,11 @@ std::optional<Value> Elaborator::instantiate(FnRef ref, std::vector<BoundArgumen
   if (bind_parameters(callee, arguments)) {
     called_.insert(ref.fn);
     const size_t said = diagnostics_.list().size();
+    const uint32_t first_node = graph_.size();
     execute(ref.fn->body);
-    explain_errors(said, callee, arguments);
     result = callee.returned ? callee.result : std::optional(Value{Tuple{}});
+    if (result && ref.fn->gradient) result = with_gradient_block(callee, arguments, first_node);
+    explain_errors(said, callee, arguments);
   }
   frame_ = callee.caller;
   if (result) {

@@ -1,4 +1,4 @@
-// Built-ins that make tensors from axes alone (iota, normal, uniform), one_hot, and dropout.
+// Built-ins that make tensors from axes alone (iota, zeros, ones, full), one_hot and dropout.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -87,24 +87,40 @@ std::optional<Value> call_dropout(Context& context, const ast::Call& call) {
   return Value{build.dropout(*x, *p, context.random_stream(span_of(call)))};
 }
 
-// normal(axes...) with mean 0 and deviation 1, uniform(axes...) in [0, 1).
-std::optional<Value> call_random(Context& context, const ast::Call& call) {
-  Type type{DType::real, {}};
-  bool fine = true;
-  for (const ast::Argument& argument : call.arguments) {
-    const auto axis = new_axis(context, argument);
-    fine = fine && axis;
-    if (!axis) continue;
-    if (has_axis(type.axes, axis->name)) {
-      context.diagnostics().report(Code::axis_twice, argument.span, without_marks(axis->name));
-      fine = false;
+// zeros(axes...), ones(axes...), full(axes..., value): a number or a scalar, spread over the axes. Zeros and ones are real.
+std::optional<Value> call_filled(Context& context, const ast::Call& call) {
+  const std::string& name = call.callee.name.str();
+  const ast::Argument* value = name == "full" ? find_argument(call, "value") : nullptr;
+  std::vector<const ast::Argument*> axis_arguments;
+  for (const ast::Argument& argument : call.arguments)
+    if (&argument != value) axis_arguments.push_back(&argument);
+  if (name == "full" && value == nullptr) {
+    const auto positional = positional_arguments(call);
+    if (positional.empty()) {
+      context.diagnostics()
+          .report(Code::builtin_arguments, span_of(call), call.callee.name, "axes and a value", call.arguments.size())
+          .hint("write `full(axis, 0.5)`, or `full(k = 4, value = 0.5)`");
+      return std::nullopt;
     }
-    type.axes.push_back(*axis);
+    value = positional.back();
+    std::erase(axis_arguments, value);
   }
-  if (!fine || !check_rank(context, type.axes.size(), span_of(call))) return std::nullopt;
+  const auto axes = new_axes(context, axis_arguments);
+  std::optional<NodeId> scalar;
+  if (value != nullptr)
+    scalar = context.evaluate_tensor(*value->value);
+  else
+    scalar = context.build().constant(Poly(name == "zeros" ? 0 : 1));
+  if (!axes || !scalar || !check_rank(context, axes->size(), span_of(call))) return std::nullopt;
+  Builder& build = context.build();
+  if (build.type(*scalar).rank() > 0) {
+    context.diagnostics()
+        .report(Code::builtin_arguments, value->span, call.callee.name, "a number or a scalar", context.show(build.type(*scalar)))
+        .hint("a tensor is spread along new axes by `repeat`");
+    return std::nullopt;
+  }
   const NodesFrom nodes_from(context, span_of(call));
-  const RandomKind kind = call.callee.name.str() == "normal" ? RandomKind::normal : RandomKind::uniform;
-  return Value{context.build().random(RandomAttr{kind, context.random_stream(span_of(call)), 1}, std::move(type))};
+  return Value{axes->empty() ? *scalar : build.broadcast(*scalar, {}, *axes)};
 }
 
 }  // namespace einc

@@ -21,19 +21,9 @@ struct Position {
   int axis = 0;  // of the tensor as it stands before the bracket
   Span span;
   Poly start, size;  // pick, slice
+  int64_t step = 1;  // slice
   NodeId ids;        // gather
 };
-
-const Poly* integer_poly(const Value& value) {
-  const Number* number = std::get_if<Number>(&value.data);
-  return number != nullptr && number->integer ? std::get_if<Poly>(&number->value) : nullptr;
-}
-
-std::string describe_value(Context& context, const Value& value) {
-  if (const Number* number = std::get_if<Number>(&value.data)) return describe(*number);
-  if (const NodeId* node = std::get_if<NodeId>(&value.data)) return context.show(context.build().type(*node));
-  return "several values";
-}
 
 // Positions that are negative for certain count from the end.
 Poly from_start(const Poly& position, const Poly& size) {
@@ -65,19 +55,39 @@ std::optional<Poly> slice_bound(Context& context, const ast::ExprPtr& expr, cons
   return std::nullopt;
 }
 
+std::optional<int64_t> slice_step(Context& context, const ast::ExprPtr& expr) {
+  if (expr == nullptr) return 1;
+  const auto value = context.evaluate(*expr);
+  if (!value) return std::nullopt;
+  const Poly* poly = integer_poly(*value);
+  const auto step = poly != nullptr ? poly->as_integer() : std::nullopt;
+  if (step && *step != 0 && *step > INT32_MIN && *step < INT32_MAX) return step;
+  context.diagnostics().report(Code::slice_step, expr->span, describe_value(context, *value));
+  return std::nullopt;
+}
+
+// Python's meaning: from low on, or for a negative step from the element before the end at most, as long as high is not reached. An open
+// high is one before the first element then.
 std::optional<Position> slice_position(Context& context, const ast::IndexItem& item, const Axis& axis, Position position) {
-  const auto low = slice_bound(context, item.low, Poly(0), axis.size);
-  const auto high = slice_bound(context, item.high, axis.size, axis.size);
-  if (!low || !high) return std::nullopt;
+  const auto step = slice_step(context, item.step);
+  const bool back = step.value_or(1) < 0;
+  const auto low = slice_bound(context, item.low, back ? axis.size : Poly(0), axis.size);
+  const auto high = slice_bound(context, item.high, back ? Poly(-1) : axis.size, axis.size);
+  if (!step || !low || !high) return std::nullopt;
   position.kind = Position::Kind::slice;
-  position.start = *low;
-  position.size = *high - *low;
-  if (never_holds(context, {ConditionKind::at_least, *low, Poly(0), -1, "the start of a slice"}, item.span) ||
-      never_holds(context, {ConditionKind::at_least, axis.size, *high, -1, "the end of a slice"}, item.span)) {
+  position.step = *step;
+  const auto outside = [&](const Poly& bound, std::string_view what) {
+    return never_holds(context, {ConditionKind::at_least, bound, Poly(0), -1, fmt::format("the {} of a slice", what)}, item.span) ||
+           never_holds(context, {ConditionKind::at_least, axis.size, bound, -1, fmt::format("the {} of a slice", what)}, item.span);
+  };
+  if (outside(*low, "start") || (item.high != nullptr && outside(*high, "end"))) {
     context.diagnostics().report(Code::slice_outside, item.span, *low, *high, without_marks(axis.name), context.describe_size(axis.size));
     return std::nullopt;
   }
-  if (never_holds(context, {ConditionKind::at_least, position.size, Poly(1), -1, "the size of a slice"}, item.span)) {
+  position.start = back ? min_of(*low, axis.size - Poly(1)) : *low;
+  const Poly reach = back ? position.start - *high : *high - position.start, stride(back ? -*step : *step);
+  position.size = stride.is_one() ? reach : floor_divide(reach + stride - Poly(1), stride);
+  if (never_holds(context, {ConditionKind::at_least, reach, Poly(1), -1, "the size of a slice"}, item.span)) {
     context.diagnostics()
         .report(Code::slice_empty, item.span, *low, *high, without_marks(axis.name))
         .hint("an axis has at least 1 element");
@@ -131,7 +141,8 @@ NodeId ids_of(Context& context, const Position& position, const Axis& axis) {
   const DType dtype = index_dtype(context, axis.size);
   const NodeId start = build.constant(position.start, dtype);
   if (position.kind == Position::Kind::pick) return start;
-  const NodeId along = build.iota(Axis{axis.name, position.size}, dtype);
+  NodeId along = build.iota(Axis{axis.name, position.size}, dtype);
+  if (position.step != 1) along = build.map(MapFn::mul, {along, build.constant(Poly(position.step), dtype)});
   return position.start.is_zero() ? along : build.map(MapFn::add, {along, start});
 }
 
@@ -246,7 +257,8 @@ std::optional<Value> index_tensor(Context& context, NodeId tensor, const ast::In
     if (position.kind == Position::Kind::gather) continue;
     int& axis = now[static_cast<size_t>(position.axis)];
     const Poly& size = build.type(tensor).axis(axis).size;
-    if (!position.start.is_zero() || position.size != size) tensor = build.slice(tensor, axis, position.start, position.size);
+    if (!position.start.is_zero() || position.size != size || position.step != 1)
+      tensor = build.slice(tensor, axis, position.start, position.size, position.step);
     if (position.kind == Position::Kind::slice) continue;
     tensor = build.drop_unit(tensor, axis);
     const int dropped = axis;

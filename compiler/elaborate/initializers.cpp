@@ -169,7 +169,7 @@ class Reader {
   }
 
   bool read(size_t i) {
-    values_.resize(given_.size(), Poly(0));
+    values_.resize(given_.size());
     roots_.resize(given_.size());
     if (given_[i] == nullptr) {
       values_[i] = Poly(static_cast<int64_t>(*row_.parameters[i].otherwise));

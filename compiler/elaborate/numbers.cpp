@@ -65,9 +65,19 @@ std::optional<Result> exact_power(const Number& base, const Number& exponent) {
   return exact(pow(*as_poly(base), static_cast<int>(*n)), base.integer && *n >= 0);
 }
 
+// floor(a / b) or what is left of a; of reals the graph tells what is wrong.
+Result fold_division(MapFn fn, const Number& a, const Number& b) {
+  if (!a.integer || !b.integer || as_poly(a) == nullptr || as_poly(b) == nullptr) return NumberFault::needs_nodes;
+  if (as_poly(b)->is_zero()) return NumberFault::division_by_zero;
+  if (!never_zero(*as_poly(b))) return NumberFault::needs_nodes;
+  const Poly quotient = floor_divide(*as_poly(a), *as_poly(b));
+  return exact(fn == MapFn::floor_div ? quotient : *as_poly(a) - *as_poly(b) * quotient, true);
+}
+
 Result fold_binary(MapFn fn, const Number& a, const Number& b) {
   const bool integer = a.integer && b.integer;
   if (fn == MapFn::div && constant_value(b) == 0.0) return NumberFault::division_by_zero;
+  if (divides_integers(fn)) return fold_division(fn, a, b);
   if (fn == MapFn::pow)
     if (auto power = exact_power(a, b)) return *power;
   const bool symbolic = depends_on_dims(a) || depends_on_dims(b);
@@ -88,7 +98,10 @@ Result fold_binary(MapFn fn, const Number& a, const Number& b) {
 }
 
 Result fold_unary(MapFn fn, const Number& x) {
+  if (rounds_to_integer(fn) && x.integer) return x;
   if (const Poly* poly = as_poly(x)) {
+    if (fn == MapFn::floor) return exact(floor(*poly), false);
+    if (fn == MapFn::ceil) return exact(-floor(-*poly), false);
     if (fn == MapFn::neg) return exact(-*poly, x.integer);
     if (fn == MapFn::relu) return exact(max_of(*poly, Poly(0)), x.integer);
     if (fn == MapFn::abs) {
@@ -106,6 +119,11 @@ Result fold_unary(MapFn fn, const Number& x) {
 
 std::variant<Number, NumberFault> fold_numbers(MapFn fn, std::span<const Number> operands) {
   if (is_comparison(fn) || is_logical(fn) || fn == MapFn::where) return NumberFault::needs_nodes;
+  if (fn == MapFn::clamp) {
+    const Result at_least = fold_binary(MapFn::maximum, operands[0], operands[1]);
+    const Number* raised = std::get_if<Number>(&at_least);
+    return raised != nullptr ? fold_binary(MapFn::minimum, *raised, operands[2]) : at_least;
+  }
   return operands.size() == 1 ? fold_unary(fn, operands[0]) : fold_binary(fn, operands[0], operands[1]);
 }
 
@@ -135,6 +153,17 @@ bool representable(const Number& number, DType dtype) {
   const bool is_signed = dtype == DType::i64 || dtype == DType::i32;
   const Rational largest = pow(Rational(2), info(dtype).bits - (is_signed ? 1 : 0)) - Rational(1);
   return *integer <= largest && *integer >= (is_signed ? -largest - Rational(1) : Rational(0));
+}
+
+const Poly* integer_poly(const Value& value) {
+  const Number* number = std::get_if<Number>(&value.data);
+  return number != nullptr && number->integer ? std::get_if<Poly>(&number->value) : nullptr;
+}
+
+std::string describe_value(Context& context, const Value& value) {
+  if (const Number* number = std::get_if<Number>(&value.data)) return describe(*number);
+  if (const NodeId* node = std::get_if<NodeId>(&value.data)) return context.show(context.build().type(*node));
+  return "several values";
 }
 
 }  // namespace einc

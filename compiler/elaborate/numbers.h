@@ -22,6 +22,11 @@ std::optional<Rational> constant_rational(const Number& number);  // also when i
 // As the file would write it: "3", "2*seq", "0.1", "-inf".
 std::string describe(const Number& number);
 
+// The formula of an integer number; null of other numbers, tensors and several values.
+const Poly* integer_poly(const Value& value);
+// A number as the file would write it, a tensor's type, or "several values".
+std::string describe_value(Context& context, const Value& value);
+
 // False when the value is known and the dtype cannot hold it: infinity or 1000 in f8e4m3, 70000 in f16, 300 or -1 in u8.
 bool representable(const Number& number, DType dtype);
 

@@ -19,7 +19,7 @@ std::string text_of(const Atom& atom) {
     case AtomKind::integer:
       return std::to_string(atom.value);
     case AtomKind::ellipsis:
-      return "...";
+      return "..." + atom.name.str();
     case AtomKind::star:
       return "*";
     case AtomKind::group: {
@@ -54,6 +54,12 @@ class LayoutReader {
   }
 
  private:
+  struct Ellipsis {
+    std::vector<int> labels;  // of the axes that it stands for, from the right
+    size_t count = 0;         // of them, where it was first written
+    Span where;
+  };
+
   Diagnostics& diagnostics() { return context_.diagnostics(); }
   std::string shown(const Type& type) { return show(context_.build().graph(), type); }
 
@@ -79,17 +85,33 @@ class LayoutReader {
   }
 
   // Ellipses align from the right: `from_right` 0 is the last axis of each.
-  int ellipsis_label(size_t from_right, const Axis& axis, Span where) {
-    while (ellipsis_.size() <= from_right) ellipsis_.push_back(-1);
-    if (ellipsis_[from_right] < 0) {
-      ellipsis_[from_right] = static_cast<int>(layout_.labels.size());
+  int ellipsis_label(Ellipsis& ellipsis, size_t from_right, const Axis& axis, Span where) {
+    while (ellipsis.labels.size() <= from_right) ellipsis.labels.push_back(-1);
+    if (ellipsis.labels[from_right] < 0) {
+      ellipsis.labels[from_right] = static_cast<int>(layout_.labels.size());
       LayoutLabel fresh;
       fresh.name = axis.name;
       fresh.ellipsis = true;
       fresh.where = where;
       layout_.labels.push_back(std::move(fresh));
     }
-    return ellipsis_[from_right];
+    return ellipsis.labels[from_right];
+  }
+
+  // One with a name stands for the same number of axes wherever it is written.
+  Ellipsis& ellipsis_named(const Atom& atom, size_t count) {
+    Ellipsis& ellipsis = ellipses_[atom.name];
+    if (!ellipsis.where.known()) {
+      ellipsis.where = atom.span;
+      ellipsis.count = count;
+    } else if (!atom.name.empty() && ellipsis.count != count) {
+      diagnostics()
+          .report(Code::pattern_ellipsis, atom.span, fmt::format("`...{}` stands for {} here", atom.name.str(), count_of(count, "axis")))
+          .label(ellipsis.where, "and for {} here", count_of(ellipsis.count, "axis"))
+          .hint("give the two different names");
+      failed_ = true;
+    }
+    return ellipsis;
   }
 
   bool collect_inputs() {
@@ -128,10 +150,11 @@ class LayoutReader {
     size_t axis = 0;
     for (const Atom& atom : term.atoms) {
       const size_t count = atom.kind == AtomKind::ellipsis ? rank - fixed : 1;
+      Ellipsis* ellipsis = atom.kind == AtomKind::ellipsis ? &ellipsis_named(atom, count) : nullptr;
       for (size_t k = 0; k < count; ++k, ++axis) {
         AxisEquation equation{t, axis, layout.leaves.size(), 0, atom.span, text_of(atom)};
-        if (atom.kind == AtomKind::ellipsis)
-          layout.leaves.push_back(leaf_of(ellipsis_label(count - 1 - k, operand.type.axes[axis], atom.span), atom));
+        if (ellipsis)
+          layout.leaves.push_back(leaf_of(ellipsis_label(*ellipsis, count - 1 - k, operand.type.axes[axis], atom.span), atom));
         else
           add_leaves(atom, layout.leaves);
         equation.leaf_count = layout.leaves.size() - equation.first_leaf;
@@ -200,7 +223,8 @@ class LayoutReader {
   bool collect_output() {
     for (const Atom& atom : pattern_.output.atoms) {
       if (atom.kind == AtomKind::ellipsis) {
-        for (size_t k = ellipsis_.size(); k-- > 0;) layout_.output.push_back({{ellipsis_[k]}});
+        const std::vector<int>& labels = ellipses_[atom.name].labels;
+        for (size_t k = labels.size(); k-- > 0;) layout_.output.push_back({{labels[k]}, {}, {}});
         continue;
       }
       OutputAxis axis;
@@ -215,7 +239,8 @@ class LayoutReader {
 
   void add_output(const Atom& atom, OutputAxis& axis) {
     if (atom.kind == AtomKind::ellipsis) {
-      for (size_t k = ellipsis_.size(); k-- > 0;) axis.labels.push_back(ellipsis_[k]);
+      const std::vector<int>& labels = ellipses_[atom.name].labels;
+      for (size_t k = labels.size(); k-- > 0;) axis.labels.push_back(labels[k]);
       return;
     }
     if (atom.kind == AtomKind::group) {
@@ -224,6 +249,10 @@ class LayoutReader {
     }
     std::vector<PatternLeaf> leaves;
     add_leaves(atom, leaves);
+    if (atom.kind == AtomKind::window) {
+      axis.strides = leaves[0].strides;
+      axis.text = leaves[0].text;
+    }
     for (const PatternLeaf& leaf : leaves) axis.labels.insert(axis.labels.end(), leaf.labels.begin(), leaf.labels.end());
   }
 
@@ -231,7 +260,7 @@ class LayoutReader {
   const Pattern& pattern_;
   const std::vector<PatternOperand>& operands_;
   const std::vector<GivenSize>& given_;
-  std::vector<int> ellipsis_;  // labels of the axes that `...` stands for, from the right
+  std::unordered_map<Name, Ellipsis> ellipses_;  // by name; the plain one's is empty
   PatternLayout layout_;
   bool failed_ = false;
 };

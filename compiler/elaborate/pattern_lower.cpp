@@ -80,13 +80,18 @@ NodeId close_output(Builder& build, const SolvedPattern& pattern, const Labelled
   if (!order.is_identity()) node = build.permute(node, order);
   if (map.size() != static_cast<int>(target.size())) node = build.broadcast(node, map, std::move(spread));
 
+  for (size_t i = 0; const OutputAxis& axis : pattern.output) {
+    if (axis.is_window()) node = build.fold(node, static_cast<int>(i), axis.strides, pattern.output_axis(axis));
+    i += axis.is_window() ? 1 : axis.labels.size();
+  }
+
   AxisList counts;
   std::vector<Axis> axes;
   bool merges = false;
   for (const OutputAxis& axis : pattern.output) {
-    counts.push_back(static_cast<int>(axis.labels.size()));
+    counts.push_back(axis.is_window() ? 1 : static_cast<int>(axis.labels.size()));
     axes.push_back(pattern.output_axis(axis));
-    merges = merges || axis.labels.size() != 1;
+    merges = merges || counts[counts.size() - 1] != 1;
   }
   if (merges) return build.merge(node, counts, std::move(axes));
   if (node.index < first_own) return build.rename(node, std::move(axes));

@@ -414,6 +414,11 @@ std::vector<int> SolvedPattern::output_labels() const {
 }
 
 Axis SolvedPattern::output_axis(const OutputAxis& out) const {
+  if (out.is_window()) {
+    Axis spread{Name(out.text), Poly(1)};
+    for (size_t k = 0; k < out.labels.size(); ++k) spread.size += out.strides[k] * (size(out.labels[k]) - Poly(1));
+    return spread;
+  }
   if (out.labels.size() == 1) return axis(out.labels[0]);
   Axis composed{Name(), Poly(1)};
   std::string text = "(";

@@ -46,7 +46,10 @@ struct OperandLayout {
 };
 
 struct OutputAxis {
-  std::vector<int> labels;  // none: a unit axis; several: composed
+  std::vector<int> labels;    // none: a unit axis; several: composed
+  std::vector<Poly> strides;  // a window's: element i0, i1, ... is added to place sum strides[k]*ik
+  std::string text;           // a window's: "(2*y + ky)"
+  bool is_window() const { return !strides.empty(); }
 };
 
 struct SolvedPattern {
@@ -56,7 +59,7 @@ struct SolvedPattern {
 
   std::vector<int> output_labels() const;
   Axis axis(int label) const { return {labels[static_cast<size_t>(label)].name, labels[static_cast<size_t>(label)].size}; }
-  Axis output_axis(const OutputAxis& axis) const;  // "(h d)" when composed
+  Axis output_axis(const OutputAxis& axis) const;  // "(h d)" when composed, "(2*y + ky)" for a window
   Poly size(int label) const { return labels[static_cast<size_t>(label)].size; }
 };
 

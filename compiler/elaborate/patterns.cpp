@@ -114,8 +114,14 @@ std::optional<Value> elaborate_reduce(Context& context, const ast::Call& call) {
 }
 
 constexpr Builtin kBuiltins[] = {
-    {"einsum", elaborate_einsum}, {"rearrange", elaborate_rearrange}, {"reduce", elaborate_reduce}, {"repeat", elaborate_repeat},
-    {"pack", elaborate_pack},     {"unpack", elaborate_unpack},       {"like", elaborate_like},
+    {"einsum", elaborate_einsum, "einsum(a, b, ..., \"pa, pb, ... -> out\")", "sums of products, of any number of tensors"},
+    {"rearrange", elaborate_rearrange, "rearrange(x, \"p -> q\", h = 8)", "axes permuted, split and merged"},
+    {"reduce", elaborate_reduce, "reduce(x, \"p -> q\", \"mean\", k = 2)",
+     "what the right lacks is reduced: sum mean max min prod var logsumexp any all"},
+    {"repeat", elaborate_repeat, "repeat(x, \"p -> q\", c = 3)", "new axes, along which x is the same"},
+    {"pack", elaborate_pack, "pack(a, b, ..., \"* c\")", "several tensors along one axis, the axes in the star's place merged"},
+    {"unpack", elaborate_unpack, "unpack(p, like(a), like(b), ..., \"* c\")", "the tensors that were packed"},
+    {"like", elaborate_like, "like(x)", "a piece of unpack in the shape of x"},
 };
 
 }  // namespace

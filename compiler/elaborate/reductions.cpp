@@ -16,7 +16,8 @@ struct ReductionName {
 constexpr std::array kReductionNames{
     ReductionName{"sum", Reduction::sum}, ReductionName{"mean", Reduction::mean}, ReductionName{"max", Reduction::max},
     ReductionName{"min", Reduction::min}, ReductionName{"prod", Reduction::prod}, ReductionName{"var", Reduction::var},
-    ReductionName{"any", Reduction::any}, ReductionName{"all", Reduction::all},   ReductionName{"logsumexp", Reduction::logsumexp}};
+    ReductionName{"any", Reduction::any}, ReductionName{"all", Reduction::all},   ReductionName{"logsumexp", Reduction::logsumexp},
+    ReductionName{"std", Reduction::std}, ReductionName{"norm", Reduction::norm}};
 
 NodeId reduce(Builder& build, ReduceFn fn, NodeId x, const AxisList& axes) { return axes.empty() ? x : build.reduce(fn, x, axes); }
 
@@ -39,6 +40,16 @@ NodeId build_var(Builder& build, NodeId x, const AxisList& axes) {
   const AxisList maps[] = {AxisList::range(build.type(x).rank()), kept};
   const NodeId centred = build.map(MapFn::sub, operands, maps, build.type(x).axes, build.type(x).dtype);
   return build_mean(build, build.map(MapFn::mul, {centred, centred}), axes);
+}
+
+// The root of a sum of squares; where that is 0, so is the gradient.
+NodeId build_root(Builder& build, NodeId squares) {
+  const NodeId zero = build.constant(Poly(0), build.type(squares).dtype);
+  return build.map(MapFn::where, {build.map(MapFn::greater, {squares, zero}), build.map(MapFn::sqrt, {squares}), squares});
+}
+
+NodeId build_norm(Builder& build, NodeId x, const AxisList& axes) {
+  return build_root(build, reduce(build, ReduceFn::sum, build.map(MapFn::mul, {x, x}), axes));
 }
 
 NodeId counted(Builder& build, NodeId x) { return is_floating(build.type(x).dtype) ? x : convert(build, x, DType::i64); }
@@ -89,6 +100,10 @@ NodeId build_reduction(Builder& build, Reduction reduction, NodeId x, const Axis
       return narrow(build, build_mean(build, widen(build, x), axes), dtype);
     case Reduction::var:
       return narrow(build, build_var(build, widen(build, x), axes), dtype);
+    case Reduction::std:
+      return narrow(build, build_root(build, build_var(build, widen(build, x), axes)), dtype);
+    case Reduction::norm:
+      return narrow(build, build_norm(build, widen(build, x), axes), dtype);
     case Reduction::logsumexp:
       return axes.empty() ? to_floating(build, x) : narrow(build, build.logsumexp(widen(build, x), axes), dtype);
   }

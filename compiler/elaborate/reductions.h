@@ -10,7 +10,7 @@
 
 namespace einc {
 
-enum class Reduction : uint8_t { sum, mean, max, min, prod, var, any, all, logsumexp };
+enum class Reduction : uint8_t { sum, mean, max, min, prod, var, any, all, logsumexp, std, norm };
 
 std::optional<Reduction> parse_reduction(std::string_view name);
 std::vector<std::string_view> reduction_names();

@@ -17,10 +17,17 @@ const LocalAxis* Scope::find_axis(Name name) const {
 }
 
 void Scope::assign(Name name, Binding binding) {
-  if (Binding* existing = find(name))
-    *existing = std::move(binding);
-  else
-    bindings.emplace(name, std::move(binding));
+  for (Scope* scope = this; scope; scope = scope->parent) {
+    const auto found = scope->bindings.find(name);
+    if (found != scope->bindings.end()) {
+      found->second = std::move(binding);
+      return;
+    }
+    if (!scope->is_branch || !scope->parent || !scope->parent->find(name)) continue;
+    scope->bindings.emplace(name, std::move(binding));
+    return;
+  }
+  bindings.emplace(name, std::move(binding));
 }
 
 void Scope::introduce(Name name, const Poly& size, Span where) {

@@ -31,15 +31,23 @@ struct LocalAxis {
   Span other_span;
 };
 
+// A name that branches of an `if` bound and that is not visible behind it.
+struct HiddenName {
+  Span span;
+  std::string reason;
+};
+
 struct Scope {
   Scope* parent = nullptr;  // in the same call; null for its outermost scope
+  bool is_branch = false;   // of an `if`: what it rebinds is rebound behind it, if at all (conditions.cpp)
   std::unordered_map<Name, Binding> bindings;
   std::unordered_map<Name, LocalAxis> axes;
+  std::unordered_map<Name, HiddenName> hidden;
 
   const Binding* find(Name name) const;
   Binding* find(Name name);
   const LocalAxis* find_axis(Name name) const;
-  // Rebinds a name of this or an enclosing scope, or binds it here.
+  // Rebinds a name of this or an enclosing scope, in a branch of an `if` not beyond that branch, or binds it here.
   void assign(Name name, Binding binding);
   void introduce(Name name, const Poly& size, Span where);
 };

@@ -67,6 +67,10 @@ void Elaborator::declare_dim(SourceUnit& unit, const ast::DimItem& item) {
   }
   unit.dims.emplace(name, item.name.span);
   if (const Dim* existing = graph_.dims.find(name)) {  // another file's: one dim of that name for the whole program
+    if (existing->kind == DimKind::free && value && item.kind == ast::DimKind::defaulted) {
+      graph_.dims.set_default(name, *value->as_integer());
+      return;
+    }
     const bool same = item.kind == ast::DimKind::free || !value || graph_.dims.size(name) == *value ||
                       (existing->kind == DimKind::defaulted && *value == Poly(existing->default_value));
     if (!same)
@@ -226,7 +230,7 @@ std::optional<Poly> Elaborator::evaluate_size(const ast::Expr& expr) {
     const auto size = evaluate_size(*unary->operand);
     return size ? std::optional(-*size) : std::nullopt;
   }
-  if (const auto* binary = expr.as<ast::Binary>(); binary && binary->op <= ast::BinaryOp::div) return combine_sizes(expr, *binary);
+  if (const auto* binary = expr.as<ast::Binary>(); binary && binary->op <= ast::BinaryOp::remainder) return combine_sizes(expr, *binary);
   if (expr.kind() != ast::ExprKind::invalid) diagnostics_.report(Code::not_a_dim_expression, expr.span, describe(expr));
   return std::nullopt;
 }
@@ -240,6 +244,7 @@ std::optional<Poly> Elaborator::combine_sizes(const ast::Expr& expr, const ast::
   if (binary.op == ast::BinaryOp::sub) size = *left - *right;
   if (binary.op == ast::BinaryOp::mul) size = *left * *right;
   if (binary.op == ast::BinaryOp::div) size = quotient(expr, binary, *left, *right);
+  if (binary.op == ast::BinaryOp::floor_div || binary.op == ast::BinaryOp::remainder) size = floored(binary, *left, *right);
   if (!size || size->is_small()) return size;
   diagnostics_.report(Code::size_too_complex, expr.span, "64 terms of degree 63").hint("give a part of it a dim of its own: dim part = 8");
   return std::nullopt;
@@ -258,6 +263,16 @@ std::optional<Poly> Elaborator::quotient(const ast::Expr& expr, const ast::Binar
   }
   require(Condition{ConditionKind::divides, left, right, -1, "a dim expression"}, expr.span);
   return quotient;
+}
+
+// floor(a / b) and a - b floor(a / b); b may be any number but 0.
+std::optional<Poly> Elaborator::floored(const ast::Binary& binary, const Poly& left, const Poly& right) {
+  if (right.is_zero()) {
+    diagnostics_.report(Code::division_by_zero, binary.right->span);
+    return std::nullopt;
+  }
+  const Poly quotient = floor_divide(left, right);
+  return binary.op == ast::BinaryOp::floor_div ? quotient : left - right * quotient;
 }
 
 std::optional<Poly> Elaborator::axis_size(const ast::Expr& expr) {

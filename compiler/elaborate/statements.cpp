@@ -49,6 +49,10 @@ void Elaborator::execute(const ast::Stmt& statement) {
       return update_state(*statement.as<ast::StateUpdate>(), statement.span);
     case ast::StmtKind::for_loop:
       return unroll(*statement.as<ast::For>(), statement.span);
+    case ast::StmtKind::scan:
+      return scan(*statement.as<ast::Scan>(), statement.span);
+    case ast::StmtKind::collect:
+      return collect(*statement.as<ast::Collect>(), statement.span);
     case ast::StmtKind::precision:
       return with_precision(*statement.as<ast::Precision>());
     case ast::StmtKind::minimize:
@@ -58,6 +62,8 @@ void Elaborator::execute(const ast::Stmt& statement) {
     case ast::StmtKind::expression:
       evaluate(*statement.as<ast::ExprStmt>()->value);
       return;
+    case ast::StmtKind::condition:
+      return branch(*statement.as<ast::If>());
   }
 }
 
@@ -67,6 +73,8 @@ void Elaborator::assign(const ast::Assign& statement) {
   const uint32_t first_new = graph_.size();
   const auto& annotation = statement.targets[0].type;  // several targets have none
   auto value = evaluate_whole(*statement.value, annotation ? &*annotation : nullptr);
+  if (!value && finding_types_ && annotation)
+    if (auto type = declared_type(*annotation)) value = Value{build_.input(Name(), std::move(*type))};
   if (statement.targets.size() == 1) return bind(statement.targets[0], std::move(value), first_new);
   const Tuple* tuple = value ? std::get_if<Tuple>(&value->data) : nullptr;
   if (value && (!tuple || tuple->items.size() != statement.targets.size())) {
@@ -116,6 +124,7 @@ void Elaborator::label_value(const Value& value, Name name, uint32_t first_new_n
 void Elaborator::return_value(const ast::Return& statement) {
   frame().returned = true;
   frame().result = evaluate(*statement.value);
+  for (const ast::Argument& named : statement.named) named_gradients_.push_back({named.name, evaluate(*named.value), named.span});
 }
 
 // ---- `for i in n { ... }`
@@ -183,11 +192,16 @@ void Elaborator::unroll(const ast::For& loop, Span) {
 }
 
 void Elaborator::poison_targets(const ast::Block& body) {
-  for (const ast::Stmt& statement : body.statements)
+  for (const ast::Stmt& statement : body.statements) {
+    if (const auto* choice = statement.as<ast::If>()) {
+      poison_targets(choice->then);
+      if (choice->otherwise) poison_targets(*choice->otherwise);
+    }
     if (const auto* assigned = statement.as<ast::Assign>())
       for (const ast::Target& target : assigned->targets)
         if (Binding* binding = frame().scope->find(target.name.name); binding && binding->kind != BindingKind::state)
           binding->value.reset();
+  }
 }
 
 // ---- `precision bf16 { ... }`

@@ -52,12 +52,10 @@ std::optional<Value> Elaborator::gradient(const ast::Call& call, Span whole) {
     return std::nullopt;
   }
   const NodeId wrt[] = {*x};
-  const NodeId result = differentiate(build_, *y, wrt)[0];
+  const NodeId result = differentiate(build_, *y, wrt, {{}, &custom_gradients_, nullptr})[0];
   if (result.valid()) return Value{result};
   diagnostics_.report(Code::zero_gradient, whole, "this").label(x_expr.span, "nothing between this value and y depends on it");
-  const Type type = build_.type(*x);
-  const NodeId zero = build_.constant(Poly(0), type.dtype);
-  return Value{type.rank() == 0 ? zero : build_.broadcast(zero, {}, type.axes)};
+  return Value{zeros_like(*x)};
 }
 
 bool Elaborator::check_scalar(NodeId y, Span span, std::string_view what) {
@@ -195,9 +193,10 @@ void Training::differentiate_loss() {
   std::vector<NodeId> wrt;
   for (const Trained& param : trained_) wrt.push_back(param.param);
   const NodeId loss = loss_scale_ ? loss_scale_->scaled(e_.graph_.loss) : e_.graph_.loss;
-  const std::vector<NodeId> gradients = differentiate(build_, loss, wrt);
+  const std::vector<NodeId> gradients = differentiate(build_, loss, wrt, {{}, &e_.custom_gradients_, nullptr});
+  const std::vector<bool> read = read_in_training(loss);
   for (size_t i = 0; i < trained_.size(); ++i) {
-    if (gradients[i].valid()) {
+    if (gradients[i].valid() && read[trained_[i].param.index]) {
       stamp(trained_[i].param);
       const NodeId gradient = options_.micro_batches > 1 ? summed(trained_[i].param, gradients[i]) : gradients[i];
       if (options_.gradients == GradientUse::gather) continue;
@@ -210,6 +209,23 @@ void Training::differentiate_loss() {
   }
   unstamp();
   std::erase_if(trained_, [](const Trained& param) { return !param.gradient.valid(); });
+}
+
+// What the loss of a training step is made of: where(training, a, b) is a there.
+std::vector<bool> Training::read_in_training(NodeId loss) const {
+  const Graph& graph = e_.graph_;
+  std::vector<bool> read(graph.size(), false);
+  read[loss.index] = true;
+  for (uint32_t i = loss.index + 1; i-- > 0;) {
+    if (!read[i]) continue;
+    const Node& node = graph.nodes[i];
+    if (const CustomGradient* custom = e_.custom_gradients_.of(NodeId{i}))
+      for (const NodeId input : custom->inputs) read[input.index] = true;
+    const bool chosen = node.op == Op::map && node.as<MapAttr>().fn == MapFn::where && graph[node.operands[0]].op == Op::training;
+    for (size_t k = 0; k < node.operands.size(); ++k)
+      if (!chosen || k != 2) read[node.operands[k].index] = true;
+  }
+  return read;
 }
 
 // With those of the micro-batches before: the sum so far, or the mean when the step takes it.

@@ -34,6 +34,7 @@ class Training {
   void collect_params();
   void warn_of_left(const std::vector<Name>& left);
   void differentiate_loss();
+  std::vector<bool> read_in_training(NodeId loss) const;
   NodeId summed(NodeId param, NodeId gradient);
   void clear_sums();
   std::optional<FnRef> find_optimizer(const ast::ParamGroup& group);

@@ -13,7 +13,7 @@ bool computes(const Node& node) {
   switch (node.op) {
     case Op::map:
     case Op::reduce:
-    case Op::scan:
+    case Op::cumulate:
     case Op::contract:
     case Op::softmax:
     case Op::logsumexp:
@@ -38,10 +38,15 @@ bool computes(const Node& node) {
     case Op::concat:
     case Op::gather:
     case Op::scatter_add:
+    case Op::scatter_max:
+    case Op::scatter_min:
     case Op::scatter_set:
     case Op::cast:
     case Op::stop_gradient:
+    case Op::scan:
+    case Op::scan_result:
     case Op::dropout:
+    case Op::training:
       return false;
   }
   return false;

@@ -2,10 +2,25 @@
 
 #include <algorithm>
 
+#include "runtime/base/random.h"
+
 namespace einc {
 namespace {
 
-constexpr double kLargestNormal = 16;  // a draw of 32 bits' normal is below 6.7
+double largest_draw(RandomKind kind) {
+  switch (kind) {
+    case RandomKind::uniform:
+    case RandomKind::keep_mask:
+      return 1;
+    case RandomKind::normal:
+      return 16;  // of 32 bits it is below 6.7
+    case RandomKind::gumbel:
+      return 32;  // below 23
+    case RandomKind::bits:
+      return static_cast<double>(kRandomBitsEnd);
+  }
+  return 1;
+}
 
 BoundFn bound_fn(MapFn fn) {
   switch (fn) {
@@ -53,7 +68,7 @@ BoundOp BoundUpdates::made_of_nothing(const Node& node) const {
   if (const auto* constant = std::get_if<ConstantAttr>(&node.attr))
     op.fn = BoundFn::constant, op.value = graph_.value(constant->value);
   else if (const auto* random = std::get_if<RandomAttr>(&node.attr))
-    op.value = random->kind == RandomKind::normal ? kLargestNormal : 1;
+    op.value = largest_draw(random->kind);
   else
     op.value = static_cast<double>(graph_.value(node.type.axis(0).size));
   return op;

@@ -8,6 +8,11 @@ namespace {
 
 DType stored_dtype(DType dtype) { return dtype == DType::real ? DType::f32 : dtype; }
 
+// Sums of small floats are held in f32.
+DType accumulator(DType dtype) { return is_floating(dtype) && dtype != DType::f64 ? DType::f32 : dtype; }
+
+}  // namespace
+
 Fold fold_of(ReduceFn fn) {
   switch (fn) {
     case ReduceFn::sum:
@@ -22,14 +27,11 @@ Fold fold_of(ReduceFn fn) {
       return Fold::any;
     case ReduceFn::all:
       return Fold::all;
+    case ReduceFn::logsumexp:
+      return Fold::logsumexp;
   }
   return Fold::sum;
 }
-
-// Sums of small floats are held in f32.
-DType accumulator(DType dtype) { return is_floating(dtype) && dtype != DType::f64 ? DType::f32 : dtype; }
-
-}  // namespace
 
 ValueId KernelEvaluator::add(Scalar value) {
   value.dtype = stored_dtype(value.dtype);
@@ -151,9 +153,13 @@ ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
     case Op::scatter_add:
       if (graph_.is_one_hot(id)) return one_hot(id, at);
       [[fallthrough]];
-    case Op::scan:
+    case Op::cumulate:
     case Op::top_k_index:
+    case Op::scatter_max:
+    case Op::scatter_min:
     case Op::scatter_set:
+    case Op::scan:
+    case Op::scan_result:
       throw Refused{std::string(to_string(node.op)) + " is a kernel of its own"};
     case Op::input:
     case Op::param:
@@ -161,6 +167,7 @@ ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
+    case Op::training:
       break;
   }
   internal_error(__FILE__, __LINE__, fmt::format("no value for {}", to_string(node.op)));
@@ -180,6 +187,27 @@ ValueId KernelEvaluator::map(NodeId id, const Indices& at) {
     return add(std::move(v));
   }
   for (size_t k = 0; k < node.operands.size(); ++k) operand(k);
+  if (divides_integers(v.fn) && !is_nonzero_constant(node.operands[1])) v.operands[1] = checked_divisor(id, at, v.operands[1]);
+  return add(std::move(v));
+}
+
+// A number that is not 0, in all places. A cast may make 0 of one that is not: 0.5 as i32, 256 as u8.
+bool KernelEvaluator::is_nonzero_constant(NodeId id) const {
+  const Node& node = graph_[id];
+  if (kind_of(node.op) == OpKind::view) return is_nonzero_constant(node.operands[0]);
+  return node.op == Op::constant && graph_.value(node.as<ConstantAttr>().value) != 0;
+}
+
+ValueId KernelEvaluator::checked_divisor(NodeId division, const Indices& at, ValueId divisor) {
+  const Indices in = operand_index(division, 1, at);
+  Scalar v;
+  v.kind = ScalarKind::checked;
+  v.dtype = DType::i64;
+  v.operands = {divisor};
+  v.index = number(graph_[division].operands[1], in);
+  v.guards.assign(guards_.begin(), guards_.end());
+  v.slot = static_cast<uint16_t>(out_.sites.size());
+  out_.sites.push_back(division);
   return add(std::move(v));
 }
 
@@ -314,7 +342,7 @@ ValueId KernelEvaluator::concat(NodeId id, const Indices& at) {
 
 ValueId KernelEvaluator::checked_position(NodeId node, NodeId ids, const Indices& at) {
   const GatherAttr& attr = graph_[node].as<GatherAttr>();
-  const NodeId table = graph_[node].op == Op::scatter_add ? node : graph_[node].operands[0];
+  const NodeId table = makes_table(graph_[node].op) ? node : graph_[node].operands[0];
   Indices in;
   for (int i = 0; i < attr.ids_map.size(); ++i) in.push_back(at[static_cast<size_t>(attr.ids_map[i])]);
   Scalar v;

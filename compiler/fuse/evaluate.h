@@ -11,6 +11,8 @@
 
 namespace einc {
 
+Fold fold_of(ReduceFn fn);
+
 using Indices = boost::container::small_vector<Subscript, 6>;
 
 // Thrown while building: the group cannot be one kernel.
@@ -116,6 +118,8 @@ class KernelEvaluator {
   ValueId concat(NodeId id, const Indices& at);
   ValueId gather(NodeId id, const Indices& at);
   ValueId one_hot(NodeId id, const Indices& at);
+  bool is_nonzero_constant(NodeId id) const;
+  ValueId checked_divisor(NodeId division, const Indices& at, ValueId divisor);
   ValueId fold(NodeId id, const Indices& at);
   ValueId guarded(const std::vector<Range>& ranges, ValueId otherwise, NodeId id, const Indices& at);
   Indices split_index(NodeId id, const Indices& at);

@@ -65,7 +65,7 @@ Indices KernelEvaluator::operand_index(NodeId id, size_t k, const Indices& at) {
     case Op::constant:
     case Op::iota:
     case Op::random:
-    case Op::scan:
+    case Op::cumulate:
     case Op::arg_reduce:
     case Op::top_k_index:
     case Op::contract:
@@ -74,10 +74,15 @@ Indices KernelEvaluator::operand_index(NodeId id, size_t k, const Indices& at) {
     case Op::concat:
     case Op::gather:
     case Op::scatter_add:
+    case Op::scatter_max:
+    case Op::scatter_min:
     case Op::scatter_set:
+    case Op::scan:
+    case Op::scan_result:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
+    case Op::training:
       break;
   }
   internal_error(__FILE__, __LINE__, fmt::format("{} reads its operands at many places", to_string(node.op)));

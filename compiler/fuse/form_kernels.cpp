@@ -117,6 +117,7 @@ class KernelFormer::Former {
       work_[own].group.base = base;
       list_.continued.push_back({base, id});
     }
+    if (graph_[id].op == Op::scan_result) return go_with_scan(id, own);
     if (joins_ == Joins::nothing) return;
     if (const auto parts = scatter_onto(id, own)) return go_on(id, own, *parts);
     uint32_t target = own;
@@ -160,6 +161,16 @@ class KernelFormer::Former {
     }
     return std::nullopt;
   }
+  // A scan's results are made by its launch.
+  void go_with_scan(NodeId id, uint32_t own) {
+    const uint32_t group = group_of_[graph_[id].operands[0].index];
+    order_.join(group, own);
+    group_of_[id.index] = group;
+    work_[group].group.members.push_back(id);
+    work_[group].guarded = work_[group].guarded || work_[own].guarded;
+    work_[own].alive = false;
+  }
+
   void go_on(NodeId id, uint32_t own, const ScatterOnto& parts) {
     const uint32_t group = group_of_[parts.scatter.index];
     order_.join(group, own);
@@ -344,10 +355,27 @@ class KernelFormer::Former {
     find_stored(group);
     for (NodeId id : group.stored) list_.in_memory[id.index] = true;
     const LaunchWhen when = when_runs(group);
+    if (graph_[group.members.front()].op == Op::scan) return emit_scan(std::move(group), when);
     for (GraphKernel& k : cache_.kernels(std::move(group))) {
       k.when = when;
       list_.kernels.push_back(std::move(k));
     }
+  }
+
+  // Its buffers alone so far: what an iteration does is scheduled by a pass of its own (schedule_scans).
+  void emit_scan(Group group, LaunchWhen when) {
+    auto kernel = std::make_shared<Kernel>();
+    GraphKernel made;
+    const auto add = [&](NodeId id, BufferAccess access) {
+      made.buffers.push_back(id);
+      kernel->buffers.push_back({graph_[id].type.dtype, access, graph_.count(id)});
+    };
+    for (NodeId id : graph_[group.members.front()].operands) add(id, BufferAccess::read);
+    for (NodeId id : group.stored) add(id, BufferAccess::write);
+    made.kernel = std::move(kernel);
+    made.group = std::move(group);
+    made.when = when;
+    list_.kernels.push_back(std::move(made));
   }
 
   LaunchWhen when_runs(const Group& group) const {

@@ -49,7 +49,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
   GroupWork work{{{id}, {}}};
   const Op op = graph_[id].op;
   work.simple = op == Op::map || op == Op::cast;
-  work.ordered = is_ordered(graph_, id);
+  work.ordered = is_ordered(graph_, id) || op == Op::scan || op == Op::scan_result;
   work.largest = graph_.count(id);
   work.late = graph_.is_late(id);
   if (op == Op::contract) work.contractions = 1, work.contracted = work.largest, work.for_library = suits_library(graph_, id, target_);

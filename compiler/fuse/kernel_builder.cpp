@@ -44,7 +44,8 @@ BuiltKernel attempt(const BoundGraph& graph, const Group& group, const std::vect
     const ValueId value = evaluator.value_of(id, found->second);
     stores.push_back({evaluator.buffer(id, BufferAccess::write), place, value, StoreMode::set});
   }
-  form_stages(evaluator, std::move(stores), out);
+  // A node by itself must form some kernel; joining two is a choice, which should not cost a sum at every element.
+  form_stages(evaluator, std::move(stores), group.members.size() > 1 ? Repeats::refused : Repeats::allowed, out);
   return out;
 }
 

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "compiler/ir/reduction_identity.h"
+
 namespace einc {
 namespace {
 
@@ -19,8 +21,8 @@ class OrderedBuilder {
 
   // out[.. i ..] = fold of x[.. 0 ..] to x[.. i ..], along the axis or against it. The running value of floats is held in f64: in f32 its
   // rounding errors add up along the line (7e-6 of a sum of 200,000), and the chain of additions takes as long in either.
-  void scan() {
-    const ScanAttr& attr = node_.as<ScanAttr>();
+  void cumulate() {
+    const CumulateAttr& attr = node_.as<CumulateAttr>();
     const auto axis = static_cast<size_t>(attr.axis);
     const Indices at = loops_over(graph_.shape(id_), node_.type);
     Indices place = at;
@@ -31,7 +33,7 @@ class OrderedBuilder {
     const ValueId value = evaluator_.value_of(node_.operands[0], place);
     const DType dtype = node_.type.dtype;
     std::vector<AxisId> along = axes_of(at[axis]);
-    const uint16_t r = evaluator_.add_reduction({Fold::sum, value, kNoValue, is_floating(dtype) ? DType::f64 : dtype}, along);
+    const uint16_t r = evaluator_.add_reduction({fold_of(attr.fn), value, kNoValue, is_floating(dtype) ? DType::f64 : dtype}, along);
     Scalar running;
     running.kind = ScalarKind::running;
     running.dtype = dtype;
@@ -52,6 +54,14 @@ class OrderedBuilder {
     kernel_.stages.push_back(std::move(add));
   }
 
+  // The identity of max or min, then the extreme of each place and what falls on it.
+  void scatter_extreme(StoreMode mode) {
+    const Indices at = loops_over(graph_.shape(node_.operands[0]), graph_[node_.operands[0]].type);
+    Stage fold = scatter(at, node_.operands[0], node_.operands[1], mode);
+    fill(at, identity_of(node_.type.dtype, mode == StoreMode::max ? ReduceFn::max : ReduceFn::min));
+    kernel_.stages.push_back(std::move(fold));
+  }
+
   // base (or what is there), then out[.. ids ..] = updates.
   void scatter_set() {
     const Indices at = loops_over(graph_.shape(node_.operands[1]), graph_[node_.operands[1]].type);
@@ -63,8 +73,9 @@ class OrderedBuilder {
     kernel_.stages.push_back(std::move(set));
   }
 
-  // Position j: the first of the largest elements that come after position j-1 in descending order, NaN above all.
+  // Position j: the first of the largest (smallest) elements that come after position j-1 in descending (ascending) order, NaN above all.
   void top_k() {
+    const bool descends = node_.as<TopKAttr>().fn == ReduceFn::max;
     const auto axis = static_cast<size_t>(node_.as<TopKAttr>().axis);
     const Indices at = loops_over(graph_.shape(id_), node_.type);
     const NodeId x = node_.operands[0];
@@ -101,29 +112,42 @@ class OrderedBuilder {
     const ValueId same =
         map(MapFn::logical_or, DType::boolean,
             {map(MapFn::equal, DType::boolean, {value, last}), map(MapFn::logical_and, DType::boolean, {is_nan, last_nan})});
-    const ValueId below = map(MapFn::logical_or, DType::boolean,
-                              {map(MapFn::less, DType::boolean, {value, last}),
-                               map(MapFn::logical_and, DType::boolean, {last_nan, map(MapFn::logical_not, DType::boolean, {is_nan})})});
+    // NaN begins a descending order and ends an ascending one.
+    const ValueId nan_changes = descends ? map(MapFn::logical_and, DType::boolean, {last_nan, negation(is_nan)})
+                                         : map(MapFn::logical_and, DType::boolean, {is_nan, negation(last_nan)});
+    const ValueId beyond_last = map(descends ? MapFn::less : MapFn::greater, DType::boolean, {value, last});
+    const ValueId below = map(MapFn::logical_or, DType::boolean, {beyond_last, nan_changes});
     const ValueId follows = map(MapFn::logical_or, DType::boolean, {below, map(MapFn::logical_and, DType::boolean, {same, later})});
-    const ValueId allowed =
-        map(MapFn::logical_or, DType::boolean, {map(MapFn::logical_not, DType::boolean, {evaluator_.add(test)}), follows});
+    const ValueId allowed = map(MapFn::logical_or, DType::boolean, {negation(evaluator_.add(test)), follows});
     const DType dtype = graph_[x].type.dtype;
-    Scalar least;
-    least.dtype = dtype;
-    if (is_floating(dtype))
-      least.real = -std::numeric_limits<double>::infinity();
-    else
-      least.integer = dtype == DType::i64 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min();
-    const ValueId floor = evaluator_.add(std::move(least));
+    const ReduceFn fn = node_.as<TopKAttr>().fn;
     Scalar beyond;
     beyond.dtype = DType::i64;
     beyond.integer = std::numeric_limits<int64_t>::max();
-    const ValueId kept = map(MapFn::where, dtype, {allowed, value, floor});
-    const ValueId kept_position = map(MapFn::where, DType::i64, {allowed, place, evaluator_.add(beyond)});
+    const ValueId nowhere = evaluator_.add(beyond);
+    // Reductions to extremes prefer a NaN: in an ascending order they see numbers only.
+    const ValueId seen = descends ? allowed : map(MapFn::logical_and, DType::boolean, {allowed, negation(is_nan)});
+    const ValueId kept = map(MapFn::where, dtype, {seen, value, identity_of(dtype, fn)});
+    const ValueId kept_position = map(MapFn::where, DType::i64, {seen, place, nowhere});
     const std::vector<AxisId> along = axes_of(candidate);
-    const uint16_t r = evaluator_.add_reduction({Fold::arg_max, kept, kept_position, DType::i64}, along);
-    kernel_.stages.push_back({along, {r}, {}, false});
-    kernel_.stages.push_back({{}, {}, {store(at, evaluator_.reduction_result(r, node_.type.dtype))}, false});
+    const Fold fold = descends ? Fold::arg_max : Fold::arg_min;
+    std::vector<uint16_t> found{evaluator_.add_reduction({fold, kept, kept_position, DType::i64}, along)};
+    ValueId position_found = evaluator_.reduction_result(found[0], node_.type.dtype);
+    if (!descends && is_floating(dtype)) {  // no number is left: the first NaN
+      const ValueId nan_position =
+          map(MapFn::where, DType::i64, {map(MapFn::logical_and, DType::boolean, {allowed, is_nan}), place, nowhere});
+      found.push_back(evaluator_.add_reduction({Fold::min, nan_position, kNoValue, DType::i64}, along));
+      const ValueId number_found = evaluator_.reduction_result(found[0], DType::i64);
+      const ValueId none = map(MapFn::equal, DType::boolean, {number_found, nowhere});
+      const ValueId chosen = map(MapFn::where, DType::i64, {none, evaluator_.reduction_result(found[1], DType::i64), number_found});
+      Scalar narrowed;
+      narrowed.kind = ScalarKind::cast;
+      narrowed.dtype = node_.type.dtype;
+      narrowed.operands = {chosen};
+      position_found = evaluator_.add(std::move(narrowed));
+    }
+    kernel_.stages.push_back({along, found, {}, false});
+    kernel_.stages.push_back({{}, {}, {store(at, position_found)}, false});
     if (!rank_axes.empty()) kernel_.sequence = rank_axes[0];
     std::vector<AxisId> inner = along;
     inner.insert(inner.end(), rank_axes.begin(), rank_axes.end());
@@ -157,6 +181,18 @@ class OrderedBuilder {
     v.dtype = dtype;
     v.operands.assign(operands.begin(), operands.end());
     return evaluator_.add(std::move(v));
+  }
+
+  ValueId negation(ValueId x) { return map(MapFn::logical_not, DType::boolean, {x}); }
+
+  ValueId identity_of(DType dtype, ReduceFn fn) {
+    Scalar end;
+    end.dtype = dtype;
+    if (is_floating(dtype))
+      end.real = reduction_identity(dtype, fn);
+    else
+      end.integer = integer_identity(dtype, fn);
+    return evaluator_.add(std::move(end));
   }
 
   Store store(const Indices& place, ValueId value) {
@@ -212,18 +248,21 @@ class OrderedBuilder {
 
 bool is_ordered(const BoundGraph& graph, NodeId id) {
   const Op op = graph[id].op;
-  return op == Op::scan || op == Op::top_k_index || (op == Op::scatter_add && !graph.is_one_hot(id)) || op == Op::scatter_set;
+  return op == Op::cumulate || op == Op::top_k_index || (op == Op::scatter_add && !graph.is_one_hot(id)) || op == Op::scatter_max ||
+         op == Op::scatter_min || op == Op::scatter_set;
 }
 
 void build_ordered_kernel(const BoundGraph& graph, const Group& group, LoopSpace& space, KernelEvaluator& evaluator, BuiltKernel& out) {
   OrderedBuilder builder(graph, group, space, evaluator, out);
   const Op op = graph[group.members.front()].op;
-  if (op == Op::scan)
-    builder.scan();
+  if (op == Op::cumulate)
+    builder.cumulate();
   else if (op == Op::top_k_index)
     builder.top_k();
   else if (op == Op::scatter_add)
     builder.scatter_add();
+  else if (op == Op::scatter_max || op == Op::scatter_min)
+    builder.scatter_extreme(op == Op::scatter_max ? StoreMode::max : StoreMode::min);
   else
     builder.scatter_set();
 }

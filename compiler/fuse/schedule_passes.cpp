@@ -9,8 +9,11 @@
 #include "compiler/fuse/gather_folds.h"
 #include "compiler/fuse/guard_updates.h"
 #include "compiler/fuse/library_layouts.h"
+#include "compiler/fuse/merge_sorts.h"
 #include "compiler/fuse/narrow_products.h"
 #include "compiler/fuse/orient_operands.h"
+#include "compiler/fuse/orient_scans.h"
+#include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
 #include "compiler/ir/print.h"
 #include "compiler/lower/collapse.h"
@@ -74,6 +77,18 @@ void gather_folds_of(Forming& f) {
   if (gathered.graph) f.move_to(std::move(gathered.graph), std::move(gathered.at));
 }
 
+void merge_sorts_of(Forming& f) {
+  if (std::ranges::none_of(f.graph().nodes, [](const Node& node) { return node.op == Op::top_k_index; })) return;
+  MergedSorts merged = merge_sorts(f.bind());
+  if (merged.graph) f.move_to(std::move(merged.graph), std::move(merged.at));
+}
+
+void orient_scans_of(Forming& f) {
+  if (std::ranges::none_of(f.graph().nodes, [](const Node& node) { return node.op == Op::scan; })) return;
+  OrientedScans oriented = orient_scans(f.bind());
+  if (oriented.graph) f.move_to(std::move(oriented.graph), std::move(oriented.at));
+}
+
 void narrow_products_of(Forming& f) {
   if (!f.target.library_products) return;
   const BoundGraph bound = f.bind();
@@ -131,6 +146,13 @@ void find_attention(Forming& f) {
   f.list.no_attention = std::move(f.attention.refusals);
 }
 
+// What lies as the program says: for who reads it at the end, and for iterations of scans.
+std::vector<NodeId> row_major(const Forming& f) {
+  std::vector<NodeId> values = f.roots;
+  for (NodeId id : f.bound->read_by_scans()) values.push_back(id);
+  return values;
+}
+
 // ---- of groups and kernels
 
 KernelFormer& former(Forming& f) {
@@ -149,6 +171,8 @@ constexpr SchedulePass kMemoryLimitPass{"memory_limit", "under --memory-limit, s
                                         "first: it tries the passes behind it", recompute_within_limit};
 constexpr SchedulePass kExactLogsPass{"exact_logs", "logarithms of sums of exponentials that keep their digits",
                                       "before anything counts on the nodes that it replaces", keep_digits_of_log_sums};
+constexpr SchedulePass kMergeSortsPass{"merge_sorts", "long orders by merging runs, not by one selection after the other",
+                                       "before anything counts on the nodes that it replaces", merge_sorts_of, true};
 constexpr SchedulePass kFiniteStatePass{"finite_state", "a look at updates before they are stored; train always looks",
                                         "once nodes have their final numbers: it adds behind them", guard, true};
 constexpr SchedulePass kBindPass{"bind", "numbers for dims, and which nodes the run needs", "last of what changes the graph", bind_dims};
@@ -168,6 +192,8 @@ constexpr SchedulePass kFusionPass{"fusion",
                                    [](Forming& f) { former(f).keep_apart(); }};
 constexpr SchedulePass kKernelsPass{"kernels", "groups as loops over points, in an order that respects what they read",
                                     "once groups grow no more", form_kernels};
+constexpr SchedulePass kScansPass{"scans", "iterations of recurrences as schedules of their own, by all these passes",
+                                  "knows what lies in memory; what an iteration does is its own", schedule_scans};
 constexpr SchedulePass kCollapsePass{"collapse", "neighbouring loops that every index walks as one become one",
                                      "first: later passes count loops", [](Forming& f) { for_each_kernel(f.list, collapse_axes); }};
 constexpr SchedulePass kFlattenSumsPass{"flatten_sums", "sums of whole tensors along the elements as they lie",
@@ -185,9 +211,13 @@ constexpr SchedulePass kPlacesPass{"places", "where each buffer lies", "last: ke
 constexpr SchedulePass kProcessorPasses[] = {
     kMemoryLimitPass,
     kExactLogsPass,
+    kMergeSortsPass,
     // Not on GPUs: a library multiplies patches there, and nothing has measured windows against it.
     {"gather_folds", "gradients of windows as windows: no patches are stored and added", "before nodes are added that are looked at",
      gather_folds_of},
+    // Not on GPUs: a product's tiles go through shared memory there, whichever way they lie.
+    {"orient_scans", "what iterations multiply from the right is turned once, before the scan", "adds nodes, which are looked at",
+     orient_scans_of},
     kFiniteStatePass,
     kBindPass,
     kValuesPass,
@@ -197,6 +227,7 @@ constexpr SchedulePass kProcessorPasses[] = {
     kInPlacePass,
     kFusionPass,
     kKernelsPass,
+    kScansPass,
     kCollapsePass,
     kFlattenSumsPass,
     kDividePass,
@@ -208,6 +239,7 @@ constexpr SchedulePass kProcessorPasses[] = {
 
 constexpr SchedulePass kGpuPasses[] = {
     kExactLogsPass,
+    kMergeSortsPass,
     {"narrow_products", "products of widened fp8 values read them before they are widened", "before their operands are oriented",
      narrow_products_of},
     {"orient_operands", "a copy of each fp8 value for each way in which products sum over it", "adds nodes, which are looked at",
@@ -217,9 +249,9 @@ constexpr SchedulePass kGpuPasses[] = {
     {"one_hot", "scatters of at most one update a row are made where the row is, by comparing positions", "kernels are grouped by it",
      find_one_hot},
     {"layouts", "values in between lie so that a library can multiply them", "kernels are grouped by it",
-     [](Forming& f) { choose_layouts(*f.bound, f.roots, f.target); }},
+     [](Forming& f) { choose_layouts(*f.bound, row_major(f), f.target); }},
     {"pad_rows", "rows that a library multiplies take whole lines of memory", "knows the layouts",
-     [](Forming& f) { pad_rows(*f.bound, f.roots, f.target); }},
+     [](Forming& f) { pad_rows(*f.bound, row_major(f), f.target); }},
     kValuesPass,
     kAttentionPass,
     {"recompute", "elementwise values made again in the backward, not kept for it", "what attention reads is decided",
@@ -234,6 +266,7 @@ constexpr SchedulePass kGpuPasses[] = {
     {"whole_reductions", "what reduces a whole value joins the kernel that goes over it anyway", "needs the groups",
      [](Forming& f) { former(f).join_whole_reductions(); }},
     kKernelsPass,
+    kScansPass,
     kCollapsePass,
     kFlattenSumsPass,
     kDividePass,

@@ -9,7 +9,7 @@ namespace {
 
 class Stager {
  public:
-  Stager(const KernelEvaluator& evaluator, Kernel& kernel) : evaluator_(evaluator), kernel_(kernel) {}
+  Stager(const KernelEvaluator& evaluator, Repeats repeats, Kernel& kernel) : evaluator_(evaluator), repeats_(repeats), kernel_(kernel) {}
 
   // Gives what is to be done with the sums over all rows, for a second kernel.
   ColumnSums run(std::vector<Store> stores) {
@@ -91,6 +91,9 @@ class Stager {
     const uint64_t own = bits(evaluator_.reduction_axes[r]);
     if (loops_of(reduction.value) & inner_ & ~own) throw Refused{"a reduction inside the loop of another"};
     if (needs_columns(reduction.value)) throw Refused{"a reduction of sums over all rows"};
+    for (const AxisId a : kernel_.outer)
+      if (repeats_ == Repeats::refused && !(loops_of(reduction.value) >> a & 1) && kernel_.axes[a].extent > 1)
+        throw Refused{"a reduction would run again at every point of a loop"};
     check_row(own);
     stage(levels_[reduction.value], evaluator_.reduction_axes[r]).reductions.push_back(r);
   }
@@ -166,6 +169,7 @@ class Stager {
   }
 
   const KernelEvaluator& evaluator_;
+  const Repeats repeats_;
   Kernel& kernel_;
   uint64_t inner_ = 0, column_bits_ = 0;  // loops of rows; reductions over all of them
   ColumnSums columns_;
@@ -176,8 +180,8 @@ class Stager {
 
 }  // namespace
 
-void form_stages(const KernelEvaluator& evaluator, std::vector<Store> stores, BuiltKernel& out) {
-  const ColumnSums columns = Stager(evaluator, out.kernel).run(std::move(stores));
+void form_stages(const KernelEvaluator& evaluator, std::vector<Store> stores, Repeats repeats, BuiltKernel& out) {
+  const ColumnSums columns = Stager(evaluator, repeats, out.kernel).run(std::move(stores));
   if (columns.reductions.empty()) return;
   out.buffers.resize(out.kernel.buffers.size());
   out.column_sums = add_columns(columns, out.kernel);

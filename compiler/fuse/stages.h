@@ -6,6 +6,10 @@
 
 namespace einc {
 
-void form_stages(const KernelEvaluator& evaluator, std::vector<Store> stores, BuiltKernel& out);
+// Whether a reduction may run again at every point of a loop that its result does not depend on. Nodes are not joined for that; one by
+// itself may read such a reduction, which is made where it is read.
+enum class Repeats : uint8_t { refused, allowed };
+
+void form_stages(const KernelEvaluator& evaluator, std::vector<Store> stores, Repeats repeats, BuiltKernel& out);
 
 }  // namespace einc

@@ -14,14 +14,16 @@ std::vector<bool> constant_nodes(const Graph& graph) {
       case Op::state:
       case Op::random:
       case Op::dropout:
+      case Op::scan:  // iterations may draw
         continue;
       case Op::constant:
       case Op::iota:
+      case Op::training:
         constant[i] = true;
         continue;
       case Op::map:
       case Op::reduce:
-      case Op::scan:
+      case Op::cumulate:
       case Op::arg_reduce:
       case Op::top_k_index:
       case Op::contract:
@@ -37,9 +39,12 @@ std::vector<bool> constant_nodes(const Graph& graph) {
       case Op::concat:
       case Op::gather:
       case Op::scatter_add:
+      case Op::scatter_max:
+      case Op::scatter_min:
       case Op::scatter_set:
       case Op::cast:
       case Op::stop_gradient:
+      case Op::scan_result:
       case Op::softmax:
       case Op::logsumexp:
         break;

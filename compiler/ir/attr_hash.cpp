@@ -33,7 +33,7 @@ struct HashAttr {
     return hash;
   }
   size_t operator()(const ReduceAttr& a) const { return mix(static_cast<size_t>(a.fn), hash_of(a.axes)); }
-  size_t operator()(const ScanAttr& a) const { return static_cast<size_t>(a.axis); }
+  size_t operator()(const CumulateAttr& a) const { return mix(static_cast<size_t>(a.fn), static_cast<size_t>(a.axis)); }
   size_t operator()(const ArgReduceAttr& a) const { return static_cast<size_t>(a.axis); }
   size_t operator()(const TopKAttr& a) const { return static_cast<size_t>(a.axis); }
   size_t operator()(const ContractAttr& a) const { return mix(hash_of(a.left), hash_of(a.right)); }
@@ -47,6 +47,8 @@ struct HashAttr {
   size_t operator()(const PadAttr& a) const { return mix(hash_of(a.before), hash_of(a.after)); }
   size_t operator()(const ConcatAttr& a) const { return static_cast<size_t>(a.axis); }
   size_t operator()(const GatherAttr& a) const { return mix(hash_of(a.table_map), hash_of(a.ids_map)); }
+  size_t operator()(const ScanAttr& a) const { return std::hash<const void*>()(a.body.get()); }
+  size_t operator()(const ScanResultAttr& a) const { return static_cast<size_t>(a.index); }
   size_t operator()(const DropoutAttr& a) const { return a.stream.id(); }
 };
 

@@ -67,6 +67,13 @@ DType Builder::map_dtype(MapFn fn, std::span<const DType> operands) {
     case MapFn::logical_and:
     case MapFn::logical_or:
     case MapFn::logical_not:
+    case MapFn::floor_div:
+    case MapFn::remainder:
+    case MapFn::clamp:
+    case MapFn::floor:
+    case MapFn::ceil:
+    case MapFn::round:
+    case MapFn::trunc:
       return d;
     case MapFn::div:
     case MapFn::pow:
@@ -85,6 +92,16 @@ DType Builder::map_dtype(MapFn fn, std::span<const DType> operands) {
     case MapFn::gelu_tanh:
     case MapFn::silu:
     case MapFn::softplus:
+    case MapFn::tan:
+    case MapFn::asin:
+    case MapFn::acos:
+    case MapFn::atan:
+    case MapFn::atan2:
+    case MapFn::sinh:
+    case MapFn::cosh:
+    case MapFn::erfc:
+    case MapFn::erfinv:
+    case MapFn::lgamma:
       return float_if_integer(d);
   }
   return d;
@@ -129,10 +146,10 @@ NodeId Builder::reduce(ReduceFn fn, NodeId x, AxisList axes) {
   return emit(Op::reduce, Type{dtype, without(t.axes, axes)}, operands, ReduceAttr{fn, axes});
 }
 
-NodeId Builder::scan(ReduceFn fn, NodeId x, int axis, Direction direction) {
-  EINC_CHECK(axis >= 0 && axis < type(x).rank(), "scan: no axis {}", axis);
+NodeId Builder::cumulate(ReduceFn fn, NodeId x, int axis, Direction direction) {
+  EINC_CHECK(axis >= 0 && axis < type(x).rank(), "cumulate: no axis {}", axis);
   const NodeId operands[] = {x};
-  return emit(Op::scan, type(x), operands, ScanAttr{fn, axis, direction});
+  return emit(Op::cumulate, type(x), operands, CumulateAttr{fn, axis, direction});
 }
 
 NodeId Builder::arg_reduce(ReduceFn fn, NodeId x, int axis) {
@@ -142,13 +159,13 @@ NodeId Builder::arg_reduce(ReduceFn fn, NodeId x, int axis) {
   return emit(Op::arg_reduce, Type{DType::i32, without(t.axes, {axis})}, operands, ArgReduceAttr{fn, axis});
 }
 
-NodeId Builder::top_k_index(NodeId x, int axis, Poly k) {
+NodeId Builder::top_k_index(NodeId x, int axis, Poly k, ReduceFn fn) {
   Type out = type(x);
   EINC_CHECK(axis >= 0 && axis < out.rank(), "top_k_index: no axis {}", axis);
   out.dtype = DType::i32;
   at(out.axes, axis).size = std::move(k);
   const NodeId operands[] = {x};
-  return emit(Op::top_k_index, std::move(out), operands, TopKAttr{axis});
+  return emit(Op::top_k_index, std::move(out), operands, TopKAttr{axis, fn});
 }
 
 NodeId Builder::contract(NodeId left, NodeId right, AxisList left_labels, AxisList right_labels, int out_rank) {
@@ -303,6 +320,12 @@ NodeId Builder::scatter_add(NodeId updates, NodeId ids, GatherAttr attr, std::ve
   return emit(Op::scatter_add, Type{type(updates).dtype, std::move(table_axes)}, operands, attr);
 }
 
+NodeId Builder::scatter_extreme(Op op, NodeId updates, NodeId ids, GatherAttr attr, std::vector<Axis> table_axes) {
+  EINC_CHECK(op == Op::scatter_max || op == Op::scatter_min, "{} keeps no extreme", to_string(op));
+  const NodeId operands[] = {updates, ids};
+  return emit(op, Type{type(updates).dtype, std::move(table_axes)}, operands, attr);
+}
+
 NodeId Builder::scatter_set(NodeId base, NodeId updates, NodeId ids, GatherAttr attr) {
   const NodeId operands[] = {base, updates, ids};
   return emit(Op::scatter_set, type(base), operands, attr);
@@ -327,6 +350,18 @@ NodeId Builder::rename(NodeId x, std::vector<Axis> axes) {
   return emit(Op::permute, Type{t.dtype, std::move(axes)}, operands, PermuteAttr{AxisList::range(t.rank())});
 }
 
+NodeId Builder::scan(std::span<const NodeId> operands, ScanAttr attr) {
+  return emit(Op::scan, Type{DType::i32, {}}, operands, std::move(attr));
+}
+
+NodeId Builder::scan_result(NodeId scan, int index, Name axis) {
+  const ScanAttr attr = graph_[scan].as<ScanAttr>();
+  Type type = attr.body->type(attr.body->updates[static_cast<size_t>(index)].target);
+  if (index >= attr.carries) type.axes.insert(type.axes.begin(), Axis{axis, attr.length});
+  const NodeId operands[] = {scan};
+  return emit(Op::scan_result, std::move(type), operands, ScanResultAttr{index});
+}
+
 NodeId Builder::softmax(NodeId x, int axis) {
   const NodeId operands[] = {x};
   return emit(Op::softmax, type(x), operands, ReduceAttr{ReduceFn::sum, {axis}});
@@ -341,6 +376,8 @@ NodeId Builder::dropout(NodeId x, double p, Name stream) {
   const NodeId operands[] = {x};
   return emit(Op::dropout, type(x), operands, DropoutAttr{p, stream});
 }
+
+NodeId Builder::training() { return emit(Op::training, Type{DType::boolean, {}}, {}, {}); }
 
 NodeId Builder::drop_unit(NodeId x, int axis) {
   AxisList counts;

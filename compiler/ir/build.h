@@ -34,9 +34,9 @@ class Builder {
   static DType map_dtype(MapFn fn, std::span<const DType> operands);
 
   NodeId reduce(ReduceFn fn, NodeId x, AxisList axes);
-  NodeId scan(ReduceFn fn, NodeId x, int axis, Direction direction);
+  NodeId cumulate(ReduceFn fn, NodeId x, int axis, Direction direction);
   NodeId arg_reduce(ReduceFn fn, NodeId x, int axis);
-  NodeId top_k_index(NodeId x, int axis, Poly k);
+  NodeId top_k_index(NodeId x, int axis, Poly k, ReduceFn fn = ReduceFn::max);
   // Labels as in ContractAttr. Output axes take name and size from the left operand first, then the right.
   NodeId contract(NodeId left, NodeId right, AxisList left_labels, AxisList right_labels, int out_rank);
 
@@ -53,15 +53,21 @@ class Builder {
   NodeId concat(std::span<const NodeId> parts, int axis);
   NodeId gather(NodeId table, NodeId ids, GatherAttr attr, std::vector<Axis> out_axes);
   NodeId scatter_add(NodeId updates, NodeId ids, GatherAttr attr, std::vector<Axis> table_axes);
+  NodeId scatter_extreme(Op op, NodeId updates, NodeId ids, GatherAttr attr, std::vector<Axis> table_axes);
   NodeId scatter_set(NodeId base, NodeId updates, NodeId ids, GatherAttr attr);
   NodeId cast(NodeId x, DType dtype);
   NodeId stop_gradient(NodeId x);
   // The same value with other axis names (sizes equal): sets names on a view when they differ, else returns x.
   NodeId rename(NodeId x, std::vector<Axis> axes);
 
+  // Operands and attributes as at ScanAttr. A result's type is the body's state's, of collected values behind the scan's axis of that name.
+  NodeId scan(std::span<const NodeId> operands, ScanAttr attr);
+  NodeId scan_result(NodeId scan, int index, Name axis);
+
   NodeId softmax(NodeId x, int axis);
   NodeId logsumexp(NodeId x, AxisList axes);
   NodeId dropout(NodeId x, double p, Name stream);
+  NodeId training();  // a bool: true in a training step
 
   // Removes an axis of size 1.
   NodeId drop_unit(NodeId x, int axis);

@@ -3,6 +3,7 @@
 #pragma once
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,7 +62,8 @@ struct ConstantAttr {
   ScalarValue value;
   friend bool operator==(const ConstantAttr&, const ConstantAttr&) = default;
 };  // always rank 0
-// Counter-based random bits; `stream` names the call (instance path), p is the keep probability of keep_mask (u8 of 0 and 1).
+// Counter-based random bits; `stream` names the call (instance path), p is the keep probability of keep_mask (u8 of 0 and 1); `bits`
+// are i32.
 struct RandomAttr {
   RandomKind kind;
   Name stream;
@@ -80,12 +82,12 @@ struct ReduceAttr {
   AxisList axes;
   friend bool operator==(const ReduceAttr&, const ReduceAttr&) = default;
 };
-struct ScanAttr {
+struct CumulateAttr {
   ReduceFn fn;
   int axis;
   Direction direction;
-  friend bool operator==(const ScanAttr&, const ScanAttr&) = default;
-};  // inclusive running sum
+  friend bool operator==(const CumulateAttr&, const CumulateAttr&) = default;
+};  // inclusive running sum, product, extreme or logarithm of a sum of exponentials
 struct ArgReduceAttr {
   ReduceFn fn;
   int axis;
@@ -93,8 +95,9 @@ struct ArgReduceAttr {
 };  // first extreme wins; fn is max or min
 struct TopKAttr {
   int axis;
+  ReduceFn fn = ReduceFn::max;
   friend bool operator==(const TopKAttr&, const TopKAttr&) = default;
-};  // indices of the k largest, descending, ties by lower index; k is the output's size
+};  // indices of the k largest (max) or smallest (min) in order, ties by lower index, NaN the greatest; k is the output's size
 // Binary contraction. Labels: 0..rank-1 are the output's axes in order, larger ones are summed. Each label occurs at most
 // once per operand; a summed label occurs in both; some label is summed (otherwise it is a map); out labels in one or both.
 struct ContractAttr {
@@ -145,12 +148,31 @@ struct ConcatAttr {
 };
 // gather(table, ids): out[o] = table[.., ids[o by ids_map], ..]: `axis` of the table is indexed; table_map gives each other
 // table axis' position in the output (the entry of `axis` is kNoAxis). scatter_add(updates, ids) -> table-shaped zeros plus the
-// updates (same maps, updates in the place of out). scatter_set(base, updates, ids) -> base with those elements replaced.
+// updates (same maps, updates in the place of out); scatter_max and scatter_min keep the extreme of what falls on a place, and give the
+// identity (-inf, inf, an integer's end) where nothing does. scatter_set(base, updates, ids) -> base with those elements replaced.
 inline constexpr int kNoAxis = 255;
 struct GatherAttr {
   int axis;
   AxisList table_map, ids_map;
   friend bool operator==(const GatherAttr&, const GatherAttr&) = default;
+};
+// A recurrence of `length` iterations, each run of `body`, a program of its own. Operands in this order: values that every iteration
+// reads whole, `slices` values of which iteration t reads element t of the first axis, and `carries` initial values. In the body
+// operand k of the first two kinds is input "k". Its states are what iterations hand on: state "c" of carry c, then one for each value that
+// is collected, which nothing reads; update c gives state c its next value. Result c < carries is the last value of a carry, another the
+// collected values along a new first axis, place t that of iteration t. In reverse, iterations run from the last place to the first.
+struct Graph;
+struct ScanAttr {
+  std::shared_ptr<const Graph> body;
+  Poly length;
+  int slices = 0, carries = 0;
+  Direction direction = Direction::forward;
+  bool continues = false;  // it counts on from iteration to iteration of the scan around it (runtime/base/iterations.h)
+  friend bool operator==(const ScanAttr&, const ScanAttr&) = default;
+};
+struct ScanResultAttr {
+  int index;
+  friend bool operator==(const ScanResultAttr&, const ScanResultAttr&) = default;
 };
 struct DropoutAttr {
   double p;
@@ -158,9 +180,9 @@ struct DropoutAttr {
   friend bool operator==(const DropoutAttr&, const DropoutAttr&) = default;
 };
 
-using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, ConstantAttr, RandomAttr, MapAttr, ReduceAttr, ScanAttr,
+using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, ConstantAttr, RandomAttr, MapAttr, ReduceAttr, CumulateAttr,
                           ArgReduceAttr, TopKAttr, ContractAttr, PermuteAttr, BroadcastAttr, SplitAttr, MergeAttr, SliceAttr, DiagonalAttr,
-                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr>;
+                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr, ScanAttr, ScanResultAttr>;
 
 // tf32: f32 in memory, in whose products a GPU keeps 10 bits behind the point of each factor; elsewhere the same as f32.
 enum class Policy : uint8_t { inherit, f32, tf32, bf16, f16, fp8 };
@@ -237,6 +259,8 @@ struct Graph {
   std::vector<Update> gradients;
   std::vector<Loop> loops;
   std::vector<LoopContext> loop_contexts{LoopContext{}};
+  // Dims whose values chose a branch of an `if`, apart from those that loops around it count. Other values need another graph.
+  std::vector<Name> chosen_by;
   std::vector<ContractionPlan> plans;
   Policy policy = Policy::inherit;  // the file's `precision` or --precision
 

@@ -76,7 +76,7 @@ class RangeFinder {
   void hand_on(const Node& node, const IndexRange& range) {
     if (node.op == Op::gather) limit_to_axis(node.operands[1], node.operands[0], node.as<GatherAttr>().axis);
     if (node.op == Op::scatter_set) limit_to_axis(node.operands[2], node.operands[0], node.as<GatherAttr>().axis);
-    if (node.op == Op::scatter_add)
+    if (makes_table(node.op))
       if (const auto count = node.type.axis(node.as<GatherAttr>().axis).size.evaluate_integer(values_))
         limit(node.operands[1], {0, *count - 1});
     if (node.op == Op::map) return hand_to_operands(node, range);
@@ -88,6 +88,7 @@ class RangeFinder {
   void hand_to_operands(const Node& node, const IndexRange& range) {
     const MapFn fn = node.as<MapAttr>().fn;
     if (fn == MapFn::where) return limit(node.operands[1], range), limit(node.operands[2], range);
+    if (divides_integers(fn)) limit(node.operands[1], {1, INT64_MAX});
     if (fn == MapFn::neg) return limit(node.operands[0], {minus(range.high), minus(range.low)});
     if (node.operands.size() != 2) return;
     for (size_t k = 0; k < 2; ++k) {

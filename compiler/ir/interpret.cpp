@@ -1,6 +1,7 @@
 #include "compiler/ir/interpret.h"
 
 #include <algorithm>
+#include <map>
 
 #include "compiler/ir/interpret_ops.h"
 #include "runtime/base/failure.h"
@@ -83,6 +84,11 @@ class Interpreter {
     for (const NodeId operand : node.operands) e.in.push_back(&values_[operand.index]);
     if (node.op == Op::input || node.op == Op::param || node.op == Op::state) {
       e.out = given_value(graph_, id, shapes_[id.index], node.op == Op::input ? inputs_ : node.op == Op::param ? params_ : states_);
+    } else if (node.op == Op::scan) {
+      scans_[id.index] = interpret_scan(e);
+      e.out = Tensor::zeros(node.type.dtype, shapes_[id.index]);
+    } else if (node.op == Op::scan_result) {
+      e.out = scans_.at(node.operands[0].index)[static_cast<size_t>(node.as<ScanResultAttr>().index)];
     } else {
       e.out = Tensor::zeros(node.type.dtype, shapes_[id.index]);
       evaluate(e);
@@ -97,6 +103,8 @@ class Interpreter {
       case Op::input:
       case Op::param:
       case Op::state:
+      case Op::scan:
+      case Op::scan_result:
         return;
       case Op::constant:
         return constant(e);
@@ -108,8 +116,8 @@ class Interpreter {
         return evaluate_map(e);
       case Op::reduce:
         return evaluate_reduce(e);
-      case Op::scan:
-        return evaluate_scan(e);
+      case Op::cumulate:
+        return evaluate_cumulate(e);
       case Op::arg_reduce:
         return evaluate_arg_reduce(e);
       case Op::top_k_index:
@@ -135,6 +143,9 @@ class Interpreter {
         return evaluate_gather(e);
       case Op::scatter_add:
         return evaluate_scatter_add(e);
+      case Op::scatter_max:
+      case Op::scatter_min:
+        return evaluate_scatter_extreme(e);
       case Op::scatter_set:
         return evaluate_scatter_set(e);
       case Op::cast:
@@ -148,6 +159,9 @@ class Interpreter {
         return evaluate_logsumexp(e);
       case Op::dropout:
         return evaluate_dropout(e);
+      case Op::training:
+        e.out.ints[0] = e.options.mode == RunMode::training ? 1 : 0;
+        return;
     }
   }
 
@@ -202,6 +216,7 @@ class Interpreter {
   std::vector<uint32_t> users_;
   std::vector<std::vector<int64_t>> shapes_;
   std::vector<Tensor> values_;
+  std::map<uint32_t, std::vector<Tensor>> scans_;  // results, by node
   InterpretResult result_;
 };
 
@@ -226,15 +241,6 @@ int64_t Evaluation::integer_of(const ScalarValue& scalar) const {
   return convert(Tensor::of_reals({}, {std::get<double>(scalar)}), out.dtype).ints[0];
 }
 
-std::string describe_node(const Graph& graph, NodeId id) {
-  const Node& node = graph[id];
-  if (const auto* input = std::get_if<InputAttr>(&node.attr)) return input->name.str();
-  if (const auto* param = std::get_if<ParamAttr>(&node.attr)) return param->path.str();
-  if (const auto* state = std::get_if<StateAttr>(&node.attr)) return state->path.str();
-  if (!node.origin.label.empty()) return node.origin.label.str();
-  return fmt::format("%{}", id.index);
-}
-
 std::string describe_location(const SourceLocation& location) {
   return location.line == 0 ? "" : fmt::format(" ({}:{}:{})", location.file.str(), location.line, location.column);
 }
@@ -252,6 +258,11 @@ Counts& Counts::operator+=(const Counts& b) {
   reduction += b.reduction;
   other += b.other;
   return *this;
+}
+
+InterpretResult interpret_bound(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& states,
+                                const InterpretOptions& options) {
+  return Interpreter(graph, dims, inputs, {}, states, options).run();
 }
 
 InterpretResult interpret(const Graph& graph, const Bindings& given, const TensorMap& inputs, const TensorMap& params,

@@ -10,6 +10,7 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/ir/tensor.h"
+#include "runtime/base/iterations.h"
 
 namespace einc {
 
@@ -23,6 +24,7 @@ struct InterpretOptions {
   RunMode mode = RunMode::training;
   uint64_t seed = 0;
   uint64_t step = 0;
+  Iterations iterations{};    // of the scans around
   uint64_t memory_limit = 0;  // bytes of values alive at once, refused before any is made; 0: the machine's memory
   std::vector<NodeId> watch;  // nodes whose values are wanted besides the roots'
 };

@@ -1,5 +1,9 @@
 // Gather and scatter of the interpreter. Positions come at run time, so every one is checked against its axis before use.
+#include <algorithm>
+
 #include "compiler/ir/interpret_ops.h"
+#include "compiler/ir/print.h"
+#include "compiler/ir/reduction_identity.h"
 #include "runtime/base/failure.h"
 
 namespace einc {
@@ -17,11 +21,11 @@ struct Roles {
   const Name name = type.axis(axis).name;
   const std::string table = roles.table_node.valid() ? " of '" + describe_node(e.graph, roles.table_node) + "'" : "";
   const std::string positions = describe_node(e.graph, roles.ids_node);
-  throw IndexOutOfRange(
+  throw FaultyElement(
       fmt::format("index out of range: '{}' at {} is {}, but axis {}{} has size {}{}", positions, describe_position(roles.ids.shape, index),
                   value, name.empty() ? std::to_string(axis) : "'" + name.str() + "'", table, bound,
                   describe_location(e.node.origin.location)),
-      positions, index);
+      positions, index, e.options.iterations);
 }
 
 // Calls visit(offset in the values, offset in the table) for every element of the values, in row-major order.
@@ -62,6 +66,22 @@ void evaluate_scatter_add(Evaluation& e) {
       e.out.reals[place] += e.in[0]->reals[value];
     else
       e.out.ints[place] = wrap_integer(e.out.dtype, e.out.ints[place] + e.in[0]->ints[value]);
+    ++e.counts.other;
+  });
+}
+
+void evaluate_scatter_extreme(Evaluation& e) {
+  const bool most = e.node.op == Op::scatter_max;
+  const ReduceFn fn = most ? ReduceFn::max : ReduceFn::min;
+  std::fill(e.out.reals.begin(), e.out.reals.end(), reduction_identity(e.node.type.dtype, fn));
+  std::fill(e.out.ints.begin(), e.out.ints.end(), integer_identity(e.node.type.dtype, fn));
+  const auto beats = [&](auto a, auto b) { return a != a || (most ? a > b : a < b); };  // NaN stays
+  const Roles roles{NodeId{}, e.node.operands[1], e.out, *e.in[1], *e.in[0]};
+  walk_indexed(e, roles, [&](size_t value, size_t place) {
+    if (e.out.is_real())
+      e.out.reals[place] = beats(e.out.reals[place], e.in[0]->reals[value]) ? e.out.reals[place] : e.in[0]->reals[value];
+    else
+      e.out.ints[place] = beats(e.out.ints[place], e.in[0]->ints[value]) ? e.out.ints[place] : e.in[0]->ints[value];
     ++e.counts.other;
   });
 }

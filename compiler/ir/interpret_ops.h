@@ -25,7 +25,7 @@ struct Evaluation {
 
 void evaluate_map(Evaluation& e);
 void evaluate_reduce(Evaluation& e);
-void evaluate_scan(Evaluation& e);
+void evaluate_cumulate(Evaluation& e);
 void evaluate_arg_reduce(Evaluation& e);
 void evaluate_top_k(Evaluation& e);
 void evaluate_softmax(Evaluation& e);
@@ -37,9 +37,16 @@ void evaluate_pad(Evaluation& e);
 void evaluate_concat(Evaluation& e);
 void evaluate_gather(Evaluation& e);
 void evaluate_scatter_add(Evaluation& e);
+void evaluate_scatter_extreme(Evaluation& e);
 void evaluate_scatter_set(Evaluation& e);
+// The results of a scan, in order; counts what all iterations do.
+std::vector<Tensor> interpret_scan(Evaluation& e);
 void evaluate_random(Evaluation& e);
 void evaluate_dropout(Evaluation& e);
+
+// As interpret, of a graph without params whose dims have values: all of them, derived ones too.
+InterpretResult interpret_bound(const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& states,
+                                const InterpretOptions& options);
 
 // Dims with their values, sizes in them, and rounding to the tensor's dtype (interpret_values.cpp).
 Bindings bind_dims(const Graph& graph, const Bindings& given);
@@ -49,8 +56,6 @@ void round_reals(Tensor& tensor, Arithmetic arithmetic);
 uint64_t value_bytes(std::span<const int64_t> shape);
 void refuse_above(uint64_t needed, uint64_t limit);
 
-// What messages call a node: its name, path or label, else "%7".
-std::string describe_node(const Graph& graph, NodeId id);
 std::string describe_location(const SourceLocation& location);
 
 // The elements as doubles; `storage` holds them when they are integers.

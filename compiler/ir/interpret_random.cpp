@@ -6,7 +6,7 @@ namespace einc {
 
 void evaluate_random(Evaluation& e) {
   const RandomAttr& attr = e.node.as<RandomAttr>();
-  const PhiloxKey key = random_key(e.options.seed, attr.stream.str());
+  const PhiloxKey key = random_key(e.options.seed, attr.stream.str() + stream_suffix(e.options.iterations));
   const auto n = static_cast<uint64_t>(e.out.count());
   for (uint64_t i = 0; i < n; ++i) {
     switch (attr.kind) {
@@ -19,6 +19,12 @@ void evaluate_random(Evaluation& e) {
       case RandomKind::keep_mask:
         e.out.ints[i] = random_keep(key, e.options.step, i, attr.keep) ? 1 : 0;
         break;
+      case RandomKind::bits:
+        e.out.ints[i] = random_bits(key, e.options.step, i);
+        break;
+      case RandomKind::gumbel:
+        e.out.reals[i] = random_gumbel(key, e.options.step, i);
+        break;
     }
   }
 }
@@ -30,7 +36,7 @@ void evaluate_dropout(Evaluation& e) {
     e.out.reals = e.in[0]->reals;
     return;
   }
-  const PhiloxKey key = random_key(e.options.seed, attr.stream.str());
+  const PhiloxKey key = random_key(e.options.seed, attr.stream.str() + stream_suffix(e.options.iterations));
   const double scale = 1 / (1 - attr.p);
   for (size_t i = 0; i < e.out.reals.size(); ++i) {
     e.out.reals[i] = random_keep(key, e.options.step, i, 1 - attr.p) ? e.in[0]->reals[i] * scale : 0;

@@ -19,6 +19,13 @@ double multiply(double a, double b) { return a * b; }
 int64_t add(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 int64_t multiply(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
 
+// log(e^a + e^b), of infinities too.
+double log_add(double a, double b) {
+  const double most = is_nan(a) || a > b ? a : b;
+  return most + std::log1p(std::exp(a == b ? 0 : -std::fabs(a - b)));
+}
+int64_t log_add(int64_t, int64_t) { internal_error(__FILE__, __LINE__, "a logarithm of integers"); }
+
 template <class T>
 T combine(ReduceFn fn, T a, T b) {
   switch (fn) {
@@ -34,6 +41,8 @@ T combine(ReduceFn fn, T a, T b) {
       return a != 0 || b != 0;
     case ReduceFn::all:
       return a != 0 && b != 0;
+    case ReduceFn::logsumexp:
+      return log_add(a, b);
   }
   return a;
 }
@@ -49,6 +58,7 @@ T identity(ReduceFn fn) {
     case ReduceFn::all:
       return 1;
     case ReduceFn::max:
+    case ReduceFn::logsumexp:
       return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     case ReduceFn::min:
       return Limits::has_infinity ? Limits::infinity() : Limits::max();
@@ -93,7 +103,7 @@ void each_line(const Tensor& in, int axis, Visit visit) {
 
 template <class T>
 void scan_into(Evaluation& e, const std::vector<T>& in, std::vector<T>& out) {
-  const ScanAttr& attr = e.node.as<ScanAttr>();
+  const CumulateAttr& attr = e.node.as<CumulateAttr>();
   each_line(*e.in[0], attr.axis, [&](int64_t start, int64_t step, int64_t size, int64_t) {
     T total = identity<T>(attr.fn);
     for (int64_t i = 0; i < size; ++i) {
@@ -125,9 +135,15 @@ void arg_reduce_of(Evaluation& e, const std::vector<T>& in) {
   });
 }
 
+// In the order of a sort: NaN is the greatest.
+template <class T>
+bool sorts_before(ReduceFn fn, T a, T b) {
+  return fn == ReduceFn::max ? precedes(fn, a, b) : precedes(ReduceFn::max, b, a);
+}
+
 template <class T>
 void top_k_of(Evaluation& e, const std::vector<T>& in) {
-  const int axis = e.node.as<TopKAttr>().axis;
+  const auto [axis, fn] = e.node.as<TopKAttr>();
   std::vector<int64_t> first_of_line;  // in the result, whose lines are shorter
   each_line(e.out, axis, [&](int64_t start, int64_t, int64_t, int64_t) { first_of_line.push_back(start); });
   const int64_t k = e.out.shape[static_cast<size_t>(axis)];
@@ -137,7 +153,7 @@ void top_k_of(Evaluation& e, const std::vector<T>& in) {
     std::vector<int64_t> order(static_cast<size_t>(size));
     std::iota(order.begin(), order.end(), 0);
     const auto value = [&](int64_t i) { return in[static_cast<size_t>(start + i * step)]; };
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return precedes(ReduceFn::max, value(a), value(b)); });
+    std::stable_sort(order.begin(), order.end(), [&, fn = fn](int64_t a, int64_t b) { return sorts_before(fn, value(a), value(b)); });
     for (int64_t i = 0; i < size; ++i) {
       if (i < k) e.out.ints[static_cast<size_t>(first_of_line[static_cast<size_t>(line)] + i * out_step)] = order[static_cast<size_t>(i)];
       ++e.counts.reduction;
@@ -153,7 +169,7 @@ void evaluate_reduce(Evaluation& e) {
   for (int64_t& x : e.out.ints) x = wrap_integer(e.out.dtype, x);
 }
 
-void evaluate_scan(Evaluation& e) {
+void evaluate_cumulate(Evaluation& e) {
   if (e.in[0]->is_real()) return scan_into(e, e.in[0]->reals, e.out.reals);
   scan_into(e, e.in[0]->ints, e.out.ints);
   for (int64_t& x : e.out.ints) x = wrap_integer(e.out.dtype, x);

@@ -3,6 +3,7 @@
 
 #include "compiler/ir/init_arguments.h"
 #include "compiler/ir/interpret_ops.h"
+#include "compiler/ir/print.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/float_format.h"
 

@@ -87,6 +87,15 @@ void copy(const Tensor& in, const Placement& from, Tensor& out, const Placement&
     move(in.ints, out.ints);
 }
 
+// The additions of an einsum whose product has a window on its right are counted with the product's; one axis alone is spread out.
+bool is_counted_elsewhere(const Evaluation& e) {
+  if (e.node.origin.phase != Phase::forward) return false;
+  if (e.node.as<WindowAttr>().strides.size() == 1) return true;
+  const Node* at = &e.node;
+  while (at->op == Op::fold || at->op == Op::permute || at->op == Op::cast) at = &e.graph[at->operands[0]];
+  return at->op == Op::contract;
+}
+
 }  // namespace
 
 void evaluate_view(Evaluation& e) { copy(*e.in[0], placement(e), e.out, {0, row_major_strides(e.out.shape)}, e.out.shape); }
@@ -95,10 +104,11 @@ void evaluate_fold(Evaluation& e) {
   const std::vector<int64_t>& shape = e.in[0]->shape;
   check_window(e, e.out.shape, shape);
   const std::array<std::vector<int64_t>, 2> strides{row_major_strides(shape), window_strides(e, e.out.shape)};
+  const uint64_t counted = is_counted_elsewhere(e) ? 0 : 1;
   const auto add = [&](const auto& in, auto& out) {
     walk<2>(shape, strides, {}, [&](const std::array<int64_t, 2>& at) {
       out[static_cast<size_t>(at[1])] += in[static_cast<size_t>(at[0])];
-      ++e.counts.other;
+      e.counts.other += counted;
     });
   };
   if (e.out.is_real()) return add(e.in[0]->reals, e.out.reals);

@@ -1,5 +1,8 @@
 #include "compiler/ir/node_check.h"
 
+#include "compiler/ir/scan.h"
+#include "compiler/ir/verify.h"
+
 namespace einc {
 namespace {
 
@@ -33,6 +36,7 @@ class NodeCheck {
       case Op::constant:
       case Op::iota:
       case Op::random:
+      case Op::training:
         return 0;
       case Op::map:
         return std::holds_alternative<MapAttr>(node_.attr) ? arity_of(node_.as<MapAttr>().fn) : -1;
@@ -41,11 +45,13 @@ class NodeCheck {
       case Op::contract:
       case Op::gather:
       case Op::scatter_add:
+      case Op::scatter_max:
+      case Op::scatter_min:
         return 2;
       case Op::scatter_set:
         return 3;
       case Op::reduce:
-      case Op::scan:
+      case Op::cumulate:
       case Op::arg_reduce:
       case Op::top_k_index:
       case Op::permute:
@@ -62,7 +68,12 @@ class NodeCheck {
       case Op::softmax:
       case Op::logsumexp:
       case Op::dropout:
+      case Op::scan_result:
         return 1;
+      case Op::scan: {
+        const auto* a = std::get_if<ScanAttr>(&node_.attr);
+        return a != nullptr && node_.operands.empty() && a->slices + a->carries == 0 ? 0 : -1;
+      }
     }
     return 0;
   }
@@ -95,8 +106,11 @@ class NodeCheck {
         return reduce();
       case Op::softmax:
         return softmax();
-      case Op::scan:
-        if (const auto* a = attr<ScanAttr>()) same_axis_kept(a->axis);
+      case Op::cumulate:
+        if (const auto* a = attr<CumulateAttr>()) {
+          same_axis_kept(a->axis);
+          if (a->fn == ReduceFn::logsumexp && !is_floating(out_.dtype)) fail("a logarithm gives floating numbers");
+        }
         return;
       case Op::arg_reduce:
         return arg_reduce();
@@ -130,6 +144,8 @@ class NodeCheck {
         if (const auto* a = attr<GatherAttr>()) indexed(*a, in(0), in(1), out_);
         return same_dtype();
       case Op::scatter_add:
+      case Op::scatter_max:
+      case Op::scatter_min:
         if (const auto* a = attr<GatherAttr>()) indexed(*a, out_, in(1), in(0));
         return same_dtype();
       case Op::scatter_set:
@@ -143,10 +159,18 @@ class NodeCheck {
         attr<std::monostate>();
         same_sizes();
         return same_dtype();
+      case Op::scan:
+        return scan();
+      case Op::scan_result:
+        return scan_result();
       case Op::dropout:
         if (const auto* a = attr<DropoutAttr>(); a != nullptr && !(a->p >= 0 && a->p < 1)) fail("p is not in [0, 1)");
         same_sizes();
         return same_dtype();
+      case Op::training:
+        attr<std::monostate>();
+        if (out_.rank() != 0 || out_.dtype != DType::boolean) fail("training is one bool");
+        return;
     }
   }
 
@@ -190,8 +214,10 @@ class NodeCheck {
   void random() {
     const auto* a = attr<RandomAttr>();
     if (a == nullptr) return;
-    if (a->kind == RandomKind::keep_mask ? out_.dtype != DType::u8 : !is_floating(out_.dtype))
-      fail("{} numbers of dtype {}", to_string(a->kind), to_string(out_.dtype));
+    const bool fits = a->kind == RandomKind::keep_mask ? out_.dtype == DType::u8
+                      : a->kind == RandomKind::bits    ? out_.dtype == DType::i32
+                                                       : is_floating(out_.dtype);
+    if (!fits) fail("{} numbers of dtype {}", to_string(a->kind), to_string(out_.dtype));
     if (!(a->keep >= 0 && a->keep <= 1)) fail("keep is no probability");
   }
 
@@ -215,6 +241,7 @@ class NodeCheck {
     if (is_logical(a->fn))
       for (size_t k = 0; k < node_.operands.size(); ++k)
         if (in(k).dtype != DType::boolean) fail("operand {} is not bool", k);
+    if (divides_integers(a->fn) && is_floating(out_.dtype)) fail("{} gives integers", to_string(a->fn));
     if (a->fn == MapFn::where && in(0).dtype != DType::boolean) fail("the condition is not bool");
     if (is_transcendental(a->fn) && !is_floating(out_.dtype)) fail("{} gives floating numbers", to_string(a->fn));
   }
@@ -222,6 +249,7 @@ class NodeCheck {
   void reduce() {
     const auto* a = attr<ReduceAttr>();
     if (a == nullptr) return;
+    if (a->fn == ReduceFn::logsumexp) fail("logsumexp of whole axes is an op of its own");
     int kept = 0;
     for (int i = 0; i < in(0).rank(); ++i)
       if (!a->axes.contains(i)) size_is(kept++, in(0).axis(i).size);
@@ -239,6 +267,53 @@ class NodeCheck {
     if (a->axes.size() != 1) return fail("one axis is normalised");
     same_axis_kept(a->axes[0]);
     if (!is_floating(out_.dtype)) fail("not of floating numbers");
+  }
+
+  // Types of what an iteration reads and hands on, and the body itself.
+  void scan() {
+    const auto* a = attr<ScanAttr>();
+    if (a == nullptr) return;
+    if (a->body == nullptr) return fail("no body");
+    const Graph& body = *a->body;
+    const int wholes = whole_operands(node_);
+    if (a->slices < 0 || a->carries < 0 || wholes < 0) return fail("too few operands");
+    if (const std::vector<std::string> problems = verify(body); !problems.empty()) return fail("in its body: {}", problems.front());
+    for (const Node& node : body.nodes)
+      if (node.op == Op::param) return fail("a param in its body");
+    const ScanSources sources = scan_sources(body);
+    if (body.updates.size() != sources.states.size() || static_cast<int>(sources.states.size()) < a->carries)
+      return fail("{} updates of {} states", body.updates.size(), sources.states.size());
+    for (size_t c = 0; c < body.updates.size(); ++c)
+      if (body.updates[c].target != sources.states[c]) return fail("update {} is not of state {}", c, c);
+    for (int k = 0; k < static_cast<int>(node_.operands.size()); ++k) {
+      const size_t at = static_cast<size_t>(k);
+      const bool slice = k >= wholes && k < wholes + a->slices, initial = k >= wholes + a->slices;
+      const NodeId read = initial ? sources.states[at - static_cast<size_t>(wholes + a->slices)]
+                                  : at < sources.inputs.size() ? sources.inputs[at] : NodeId{};
+      if (!read.valid()) continue;  // nothing reads it
+      Type given = in(at);
+      if (slice) {
+        if (given.rank() == 0 || !(given.axis(0).size == a->length)) return fail("operand {} has no first axis of its length", k);
+        given.axes.erase(given.axes.begin());
+      }
+      if (!given.same_sizes(body.type(read)) || given.dtype != body.type(read).dtype)
+        return fail("operand {} is {}, and its body reads {}", k, to_string(given), to_string(body.type(read)));
+    }
+  }
+
+  void scan_result() {
+    const auto* a = attr<ScanResultAttr>();
+    if (a == nullptr) return;
+    const Node& scan = graph_[node_.operands[0]];
+    const auto* of = std::get_if<ScanAttr>(&scan.attr);
+    if (scan.op != Op::scan || of == nullptr || of->body == nullptr) return fail("of no scan");
+    if (a->index < 0 || static_cast<size_t>(a->index) >= of->body->updates.size()) return fail("no result {}", a->index);
+    const Type& state = of->body->type(of->body->updates[static_cast<size_t>(a->index)].target);
+    const int front = a->index >= of->carries ? 1 : 0;
+    if (out_.dtype != state.dtype) fail("dtype {} of {}", to_string(out_.dtype), to_string(state.dtype));
+    rank_is(state.rank() + front);
+    if (front == 1) size_is(0, of->length);
+    for (int i = 0; i < state.rank(); ++i) size_is(i + front, state.axis(i).size);
   }
 
   void arg_reduce() {

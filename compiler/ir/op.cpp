@@ -24,8 +24,8 @@ constexpr std::array kMapRows{
 #undef X
 };
 
-constexpr std::array kReduceNames{std::string_view("sum"),  std::string_view("max"), std::string_view("min"),
-                                  std::string_view("prod"), std::string_view("any"), std::string_view("all")};
+constexpr std::array kReduceNames{std::string_view("sum"), std::string_view("max"), std::string_view("min"),      std::string_view("prod"),
+                                  std::string_view("any"), std::string_view("all"), std::string_view("logsumexp")};
 
 const MapRow& row(MapFn fn) { return kMapRows[static_cast<size_t>(fn)]; }
 
@@ -43,6 +43,10 @@ std::string_view to_string(RandomKind kind) {
       return "normal";
     case RandomKind::keep_mask:
       return "keep_mask";
+    case RandomKind::bits:
+      return "bits";
+    case RandomKind::gumbel:
+      return "gumbel";
   }
   return "";
 }
@@ -78,7 +82,7 @@ std::optional<ReduceFn> parse_reduce_fn(std::string_view name) {
 }
 
 std::optional<RandomKind> parse_random_kind(std::string_view name) {
-  for (const RandomKind kind : {RandomKind::uniform, RandomKind::normal, RandomKind::keep_mask})
+  for (const RandomKind kind : {RandomKind::uniform, RandomKind::normal, RandomKind::keep_mask, RandomKind::bits, RandomKind::gumbel})
     if (to_string(kind) == name) return kind;
   return std::nullopt;
 }
@@ -100,7 +104,7 @@ OpKind kind_of(Op op) {
       return OpKind::source;
     case Op::map:
     case Op::reduce:
-    case Op::scan:
+    case Op::cumulate:
     case Op::arg_reduce:
     case Op::top_k_index:
     case Op::contract:
@@ -109,8 +113,12 @@ OpKind kind_of(Op op) {
     case Op::concat:
     case Op::gather:
     case Op::scatter_add:
+    case Op::scatter_max:
+    case Op::scatter_min:
     case Op::scatter_set:
     case Op::cast:
+    case Op::scan:
+    case Op::scan_result:
       return OpKind::compute;
     case Op::permute:
     case Op::broadcast:
@@ -124,10 +132,13 @@ OpKind kind_of(Op op) {
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
+    case Op::training:
       return OpKind::composite;
   }
   return OpKind::compute;
 }
+
+bool makes_table(Op op) { return op == Op::scatter_add || op == Op::scatter_max || op == Op::scatter_min; }
 
 int arity_of(MapFn fn) { return row(fn).arity; }
 MapForm form_of(MapFn fn) { return row(fn).form; }
@@ -135,6 +146,9 @@ std::string_view spelling_of(MapFn fn) { return row(fn).spelling; }
 bool is_transcendental(MapFn fn) { return row(fn).transcendental; }
 bool is_comparison(MapFn fn) { return fn >= MapFn::equal && fn <= MapFn::greater_equal; }
 bool is_logical(MapFn fn) { return fn >= MapFn::logical_and && fn <= MapFn::logical_not; }
+
+bool rounds_to_integer(MapFn fn) { return fn == MapFn::floor || fn == MapFn::ceil || fn == MapFn::round || fn == MapFn::trunc; }
+bool divides_integers(MapFn fn) { return fn == MapFn::floor_div || fn == MapFn::remainder; }
 
 bool is_commutative(MapFn fn) {
   return fn == MapFn::add || fn == MapFn::mul || fn == MapFn::minimum || fn == MapFn::maximum || fn == MapFn::equal ||

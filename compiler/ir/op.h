@@ -8,15 +8,17 @@
 
 namespace einc {
 
-// name | what it computes. Composite ops (softmax, logsumexp, dropout) keep their own gradient and are expanded into the
-// primitives above them by simplify/expand after differentiation; cost, kernels and backends never see them.
-#define EINC_OPS(X)                                                                                                                     \
-  X(input)                                                                                                                              \
-  X(param)                                                                                                                              \
-  X(state)                                                                                                                              \
-  X(constant) X(iota) X(random) X(map) X(reduce) X(scan) X(arg_reduce) X(top_k_index) X(contract) X(permute) X(broadcast) X(split)      \
-      X(merge) X(slice) X(diagonal) X(window) X(fold) X(pad) X(concat) X(gather) X(scatter_add) X(scatter_set) X(cast) X(stop_gradient) \
-          X(softmax) X(logsumexp) X(dropout)
+// name | what it computes. Composite ops (softmax, logsumexp, dropout, training) keep their own gradient and are expanded into
+// the primitives above them by simplify/expand after differentiation; cost, kernels and backends never see them.
+// clang-format off
+#define EINC_OPS(X) \
+  X(input) X(param) X(state) X(constant) X(iota) X(random) \
+  X(map) X(reduce) X(cumulate) X(arg_reduce) X(top_k_index) X(contract) \
+  X(permute) X(broadcast) X(split) X(merge) X(slice) X(diagonal) X(window) X(fold) X(pad) X(concat) \
+  X(gather) X(scatter_add) X(scatter_max) X(scatter_min) X(scatter_set) \
+  X(cast) X(stop_gradient) X(scan) X(scan_result) \
+  X(softmax) X(logsumexp) X(dropout) X(training)
+// clang-format on
 
 enum class Op : uint8_t {
 #define X(name) name,
@@ -39,7 +41,12 @@ enum class OpKind : uint8_t { source, compute, view, composite };
   X(exp, 1, 1, "exp", call) X(expm1, 1, 1, "expm1", call) X(log, 1, 1, "log", call) X(log1p, 1, 1, "log1p", call)                         \
   X(sqrt, 1, 0, "sqrt", call) X(rsqrt, 1, 0, "rsqrt", call) X(sin, 1, 1, "sin", call) X(cos, 1, 1, "cos", call)                           \
   X(tanh, 1, 1, "tanh", call) X(sigmoid, 1, 1, "sigmoid", call) X(erf, 1, 1, "erf", call) X(gelu, 1, 1, "gelu", call)                     \
-  X(gelu_tanh, 1, 1, "gelu_tanh", call) X(silu, 1, 1, "silu", call) X(softplus, 1, 1, "softplus", call)
+  X(gelu_tanh, 1, 1, "gelu_tanh", call) X(silu, 1, 1, "silu", call) X(softplus, 1, 1, "softplus", call)                                   \
+  X(floor_div, 2, 0, "//", infix) X(remainder, 2, 0, "%", infix) X(clamp, 3, 0, "clamp", call)                                            \
+  X(floor, 1, 0, "floor", call) X(ceil, 1, 0, "ceil", call) X(round, 1, 0, "round", call) X(trunc, 1, 0, "trunc", call)                   \
+  X(tan, 1, 1, "tan", call) X(asin, 1, 1, "asin", call) X(acos, 1, 1, "acos", call) X(atan, 1, 1, "atan", call)                           \
+  X(atan2, 2, 1, "atan2", call) X(sinh, 1, 1, "sinh", call) X(cosh, 1, 1, "cosh", call) X(erfc, 1, 1, "erfc", call)                       \
+  X(erfinv, 1, 1, "erfinv", call) X(lgamma, 1, 1, "lgamma", call)
 // clang-format on
 
 enum class MapFn : uint8_t {
@@ -48,8 +55,10 @@ enum class MapFn : uint8_t {
 #undef X
 };
 
-enum class ReduceFn : uint8_t { sum, max, min, prod, any, all };
-enum class RandomKind : uint8_t { uniform, normal, keep_mask };
+// logsumexp: of a running reduction alone; that of whole axes is an op of its own.
+enum class ReduceFn : uint8_t { sum, max, min, prod, any, all, logsumexp };
+// bits: whole numbers of 31 bits. gumbel: what makes an argmax draw from its logits.
+enum class RandomKind : uint8_t { uniform, normal, keep_mask, bits, gumbel };
 enum class Phase : uint8_t { forward, backward, optimizer };
 enum class Direction : uint8_t { forward, reverse };
 
@@ -65,6 +74,7 @@ std::optional<RandomKind> parse_random_kind(std::string_view name);
 std::optional<Phase> parse_phase(std::string_view name);
 
 OpKind kind_of(Op op);
+bool makes_table(Op op);  // scatter_add, scatter_max, scatter_min: the result is the table
 int arity_of(MapFn fn);
 enum class MapForm : uint8_t { infix, prefix, call };
 MapForm form_of(MapFn fn);
@@ -73,5 +83,7 @@ bool is_transcendental(MapFn fn);
 bool is_comparison(MapFn fn);  // equal ... greater_equal: the result is bool whatever the operands
 bool is_logical(MapFn fn);     // logical_and, logical_or, logical_not
 bool is_commutative(MapFn fn);
+bool rounds_to_integer(MapFn fn);  // floor, ceil, round, trunc
+bool divides_integers(MapFn fn);   // floor_div, remainder: a divisor of 0 stops the run
 
 }  // namespace einc

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compiler/ir/scan.h"
 #include "compiler/ir/text.h"
 
 namespace einc {
@@ -35,6 +36,7 @@ class Printer {
       const LoopContext& context = graph_.loop_contexts[i];
       add("context parent={} loop={} iteration={}\n", context.parent, context.loop, context.iteration);
     }
+    for (const Name dim : graph_.chosen_by) add("chosen {}\n", quoted(dim.str()));
     for (const ContractionPlan& plan : graph_.plans) {
       add("plan {} {} {} {}", quoted(plan.pattern), quoted(plan.order), wrapped(plan.flops), quoted(plan.method));
       location(plan.location);
@@ -44,6 +46,7 @@ class Printer {
 
   void node(NodeId id) {
     const Node& n = graph_[id];
+    if (const auto* scan = std::get_if<ScanAttr>(&n.attr)) add("body {{\n{}}}\n", print_graph(*scan->body));
     add("%{} = {}", id.index, to_string(n.op));
     function(n.attr);
     out_ += ' ';
@@ -151,8 +154,9 @@ class Printer {
   void function(const Attr& attr) {
     if (const auto* a = std::get_if<MapAttr>(&attr)) add(" {}", to_string(a->fn));
     if (const auto* a = std::get_if<ReduceAttr>(&attr)) add(" {}", to_string(a->fn));
-    if (const auto* a = std::get_if<ScanAttr>(&attr)) add(" {}", to_string(a->fn));
+    if (const auto* a = std::get_if<CumulateAttr>(&attr)) add(" {}", to_string(a->fn));
     if (const auto* a = std::get_if<ArgReduceAttr>(&attr)) add(" {}", to_string(a->fn));
+    if (const auto* a = std::get_if<TopKAttr>(&attr)) add(" {}", to_string(a->fn));
     if (const auto* a = std::get_if<RandomAttr>(&attr)) add(" {}", to_string(a->kind));
   }
 
@@ -191,7 +195,7 @@ class Printer {
                    [&](const RandomAttr& a) { add(" stream={} keep={}", quoted(a.stream.str()), scalar(a.keep)); },
                    [&](const MapAttr& a) { maps(n, a); },
                    [&](const ReduceAttr& a) { axis_list("axes", a.axes); },
-                   [&](const ScanAttr& a) { add(" axis={}{}", a.axis, a.direction == Direction::reverse ? " reverse" : ""); },
+                   [&](const CumulateAttr& a) { add(" axis={}{}", a.axis, a.direction == Direction::reverse ? " reverse" : ""); },
                    [&](const ArgReduceAttr& a) { add(" axis={}", a.axis); },
                    [&](const TopKAttr& a) { add(" axis={}", a.axis); },
                    [&](const ContractAttr& a) {
@@ -219,6 +223,11 @@ class Printer {
                      axis_list("table_map", a.table_map);
                      axis_list("ids_map", a.ids_map);
                    },
+                   [&](const ScanAttr& a) {
+                     add(" slices={} carries={} length={}{}{}", a.slices, a.carries, wrapped(a.length),
+                         a.direction == Direction::reverse ? " reverse" : "", a.continues ? " continues" : "");
+                   },
+                   [&](const ScanResultAttr& a) { add(" result={}", a.index); },
                    [&](const DropoutAttr& a) { add(" p={} stream={}", scalar(a.p), quoted(a.stream.str())); },
                },
                n.attr);
@@ -262,6 +271,16 @@ std::string print_node(const Graph& graph, NodeId id) {
   Printer printer(graph);
   printer.node(id);
   return printer.take();
+}
+
+std::string describe_node(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  if (is_scan_source(node)) return node.origin.label.str();
+  if (const auto* input = std::get_if<InputAttr>(&node.attr)) return input->name.str();
+  if (const auto* param = std::get_if<ParamAttr>(&node.attr)) return param->path.str();
+  if (const auto* state = std::get_if<StateAttr>(&node.attr)) return state->path.str();
+  if (!node.origin.label.empty()) return node.origin.label.str();
+  return std::string(to_string(node.op));
 }
 
 }  // namespace einc

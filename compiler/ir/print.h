@@ -25,5 +25,7 @@ using NodeNote = std::function<std::string(NodeId)>;
 std::string print_graph(const Graph& graph, const NodeNote& note = {});
 // One node's line without the line's end.
 std::string print_node(const Graph& graph, NodeId id);
+// What messages call a node: its name, path or label, else its op.
+std::string describe_node(const Graph& graph, NodeId id);
 
 }  // namespace einc

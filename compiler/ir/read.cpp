@@ -1,5 +1,7 @@
 #include "compiler/ir/read.h"
 
+#include <memory>
+
 #include "compiler/ir/cursor.h"
 #include "compiler/ir/text.h"
 
@@ -10,19 +12,29 @@ class Reader {
  public:
   std::variant<Graph, GraphReadError> read(std::string_view text) {
     if (auto error = read_lines(text, [&](Cursor& c) { line(c); }).error) return std::move(*error);
+    if (inner_) return GraphReadError{1, "the body of a scan does not end"};
     if (!named_) return GraphReadError{1, "expected a line 'graph \"name\"'"};
     return std::move(graph_);
   }
 
  private:
   void line(Cursor& c) {
+    if (inner_) return inner_line(c);
     if (!named_) return header(c);
     if (c.accept("%")) return node(c);
     const std::string kind = c.word();
+    if (kind == "body") {
+      c.expect("{");
+      if (depth_ == kMaxScanDepth) return c.fail("bodies of scans stand too deep in each other");
+      inner_ = std::make_unique<Reader>();
+      inner_->depth_ = depth_ + 1;
+      return;
+    }
     if (kind == "dim") return dim(c);
     if (kind == "condition") return condition(c);
     if (kind == "loop") return loop(c);
     if (kind == "context") return context(c);
+    if (kind == "chosen") return graph_.chosen_by.push_back(c.string());
     if (kind == "plan") return plan(c);
     if (kind == "output") return output(c);
     if (kind == "update") return update(c, graph_.updates);
@@ -32,6 +44,14 @@ class Reader {
       return;
     }
     c.fail("'" + kind.substr(0, 40) + "' starts no line of a graph");
+  }
+
+  // A line of the body that the next scan runs.
+  void inner_line(Cursor& c) {
+    if (inner_->inner_ || !c.accept("}")) return inner_->line(c);
+    if (!inner_->named_) c.fail("the body of a scan is a graph");
+    body_ = std::make_shared<const Graph>(std::move(inner_->graph_));
+    inner_.reset();
   }
 
   void header(Cursor& c) {
@@ -152,11 +172,14 @@ class Reader {
       case Op::logsumexp:
         n.attr = ReduceAttr{c.word_of(parse_reduce_fn, "reduction"), {}};
         return;
-      case Op::scan:
-        n.attr = ScanAttr{c.word_of(parse_reduce_fn, "reduction"), 0, Direction::forward};
+      case Op::cumulate:
+        n.attr = CumulateAttr{c.word_of(parse_reduce_fn, "reduction"), 0, Direction::forward};
         return;
       case Op::arg_reduce:
         n.attr = ArgReduceAttr{c.word_of(parse_reduce_fn, "reduction"), 0};
+        return;
+      case Op::top_k_index:
+        n.attr = TopKAttr{0, c.word_of(parse_reduce_fn, "max or min")};
         return;
       case Op::random:
         n.attr = RandomAttr{c.word_of(parse_random_kind, "kind of random numbers"), Name(), 1};
@@ -166,7 +189,6 @@ class Reader {
       case Op::state:
       case Op::constant:
       case Op::iota:
-      case Op::top_k_index:
       case Op::contract:
       case Op::permute:
       case Op::broadcast:
@@ -180,10 +202,15 @@ class Reader {
       case Op::concat:
       case Op::gather:
       case Op::scatter_add:
+      case Op::scatter_max:
+      case Op::scatter_min:
       case Op::scatter_set:
       case Op::cast:
       case Op::stop_gradient:
+      case Op::scan:
+      case Op::scan_result:
       case Op::dropout:
+      case Op::training:
         return;
     }
   }
@@ -259,15 +286,15 @@ class Reader {
       case Op::logsumexp:
         std::get<ReduceAttr>(n.attr).axes = list(c, "axes=");
         return;
-      case Op::scan:
-        std::get<ScanAttr>(n.attr).axis = axis(c);
-        if (c.accept_word("reverse")) std::get<ScanAttr>(n.attr).direction = Direction::reverse;
+      case Op::cumulate:
+        std::get<CumulateAttr>(n.attr).axis = axis(c);
+        if (c.accept_word("reverse")) std::get<CumulateAttr>(n.attr).direction = Direction::reverse;
         return;
       case Op::arg_reduce:
         std::get<ArgReduceAttr>(n.attr).axis = axis(c);
         return;
       case Op::top_k_index:
-        n.attr = TopKAttr{axis(c)};
+        std::get<TopKAttr>(n.attr).axis = axis(c);
         return;
       case Op::contract: {
         const AxisList left = list(c, "left=");
@@ -320,12 +347,33 @@ class Reader {
         return;
       case Op::gather:
       case Op::scatter_add:
+      case Op::scatter_max:
+      case Op::scatter_min:
       case Op::scatter_set: {
         const int indexed = axis(c);
         const AxisList table_map = list(c, "table_map=");
         n.attr = GatherAttr{indexed, table_map, list(c, "ids_map=")};
         return;
       }
+      case Op::scan: {
+        ScanAttr attr;
+        if (body_ == nullptr) return c.fail("a scan stands behind its body");
+        attr.body = std::move(body_);
+        c.expect("slices=");
+        attr.slices = static_cast<int>(c.integer(0, INT32_MAX));
+        c.expect("carries=");
+        attr.carries = static_cast<int>(c.integer(0, INT32_MAX));
+        c.expect("length=");
+        attr.length = c.poly();
+        if (c.accept_word("reverse")) attr.direction = Direction::reverse;
+        attr.continues = c.accept_word("continues");
+        n.attr = std::move(attr);
+        return;
+      }
+      case Op::scan_result:
+        c.expect("result=");
+        n.attr = ScanResultAttr{static_cast<int>(c.integer(0, INT32_MAX))};
+        return;
       case Op::dropout: {
         c.expect("p=");
         const double p = c.number();
@@ -335,6 +383,7 @@ class Reader {
       case Op::iota:
       case Op::cast:
       case Op::stop_gradient:
+      case Op::training:
         return;
     }
   }
@@ -351,8 +400,12 @@ class Reader {
     if (c.accept("reason=")) n.reason = c.string();
   }
 
+  static constexpr int kMaxScanDepth = 16;
   Graph graph_;
   bool named_ = false;
+  int depth_ = 0;
+  std::unique_ptr<Reader> inner_;      // while a body is read
+  std::shared_ptr<const Graph> body_;  // of the next scan
 };
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <unordered_map>
 
 #include "compiler/ir/init_arguments.h"
+#include "compiler/ir/print.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/lower/scan_schedule.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -108,33 +110,56 @@ class Assembler {
     launch.label = launch_label(graph_[k.group.members.back()]);
     const SourceLocation& at = origin.location;
     if (at.line > 0) launch.location = fmt::format("{}:{}:{}", at.file.str(), at.line, at.column);
-    choose_(k, program_, launch);
+    if (k.kernel->scan) launch.function = kNoFunction, launch.scan = add_scan(k, launch);
+    choose_(graph_, k, program_, launch);
     program_.launches.push_back(std::move(launch));
+  }
+
+  int32_t add_scan(const GraphKernel& k, Launch& launch) {
+    const ScanSchedule& scan = *k.kernel->scan;
+    ScanProgram made;
+    made.body = assemble_program(scan.bound, scan.list, scan.plan, choose_);
+    made.length = scan.length;
+    made.reversed = scan.direction == Direction::reverse;
+    made.continues = scan.continues;
+    made.workspace = static_cast<uint32_t>(launch.buffers.size()) - 1;
+    for (uint32_t b = 0; b < made.body.buffers.size(); ++b) {
+      const ExecutableBuffer& buffer = made.body.buffers[b];
+      if (!is_source(buffer.role)) continue;
+      const int number = std::stoi(buffer.name);
+      if (buffer.role == BufferRole::input) {
+        made.buffers.push_back({b, static_cast<uint32_t>(number), 0, number >= scan.wholes ? buffer.bytes : 0});
+        continue;
+      }
+      const ScanSchedule::Place& place = scan.places[static_cast<size_t>(number)];
+      ScanBuffer at{b, place.buffer >= 0 ? static_cast<uint32_t>(place.buffer) : made.workspace, place.offset, 0};
+      if (number >= scan.carries && place.buffer >= 0) at.step = buffer.bytes;  // what nobody reads has room for one iteration
+      if (number < scan.carries) made.initial.push_back({b, static_cast<uint32_t>(scan.wholes + scan.slices + number), 0, 0});
+      made.buffers.push_back(at);
+    }
+    program_.scans.push_back(std::move(made));
+    return static_cast<int32_t>(program_.scans.size()) - 1;
   }
 
   SiteInfo site(NodeId id) const {
     const Node& node = graph_[id];
     const NodeId ids = node.operands[node.op == Op::scatter_set ? 2 : 1];
-    const NodeId table = node.op == Op::scatter_add ? id : node.operands[0];
-    const int axis = node.as<GatherAttr>().axis;
-    const Name name = graph_[table].type.axis(axis).name;
     SiteInfo info;
     info.positions = name_of(ids);
-    info.table = fmt::format("axis {} of '{}'", name.empty() ? std::to_string(axis) : "'" + name.str() + "'", name_of(table));
     info.shape.assign(graph_.shape(ids).begin(), graph_.shape(ids).end());
-    info.bound = graph_.shape(table)[static_cast<size_t>(axis)];
+    if (node.op != Op::map) {
+      const NodeId table = makes_table(node.op) ? id : node.operands[0];
+      const int axis = node.as<GatherAttr>().axis;
+      const Name name = graph_[table].type.axis(axis).name;
+      info.table = fmt::format("axis {} of '{}'", name.empty() ? std::to_string(axis) : "'" + name.str() + "'", name_of(table));
+      info.bound = graph_.shape(table)[static_cast<size_t>(axis)];
+    }
     const SourceLocation& at = node.origin.location;
     if (at.line > 0) info.location = fmt::format(" ({}:{}:{})", at.file.str(), at.line, at.column);
     return info;
   }
 
-  std::string name_of(NodeId id) const {
-    const Node& node = graph_[id];
-    if (node.op == Op::input) return node.as<InputAttr>().name.str();
-    if (node.op == Op::param) return node.as<ParamAttr>().path.str();
-    if (node.op == Op::state) return node.as<StateAttr>().path.str();
-    return node.origin.label.empty() ? std::string(to_string(node.op)) : node.origin.label.str();
-  }
+  std::string name_of(NodeId id) const { return describe_node(graph_.graph, id); }
 
   void add_roots() {
     const Graph& graph = graph_.graph;

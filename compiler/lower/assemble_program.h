@@ -8,8 +8,9 @@
 
 namespace einc {
 
-// Sets function and domain of a launch whose other fields, and the buffers that it names, are there.
-using ChooseFunction = std::function<void(const GraphKernel& kernel, const Executable& program, Launch& launch)>;
+// Sets function and domain of a launch whose other fields, and the buffers that it names, are there. `graph` and `program` are the whole's
+// or those of a scan's body; launches of an iteration are chosen before the scan's own, which has no function.
+using ChooseFunction = std::function<void(const BoundGraph& graph, const GraphKernel& kernel, const Executable& program, Launch& launch)>;
 
 // "h.0.mlp up", after the last value that a launch makes: the source's name for it, else its op.
 std::string launch_label(const Node& last);

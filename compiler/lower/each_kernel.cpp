@@ -9,7 +9,7 @@ void for_each_kernel(KernelList& list, void (*change)(Kernel&)) {
   std::unordered_map<const Kernel*, std::shared_ptr<const Kernel>> changed;
   std::vector<std::shared_ptr<const Kernel>> before;
   for (GraphKernel& k : list.kernels) {
-    if (k.kernel->attention) continue;
+    if (k.kernel->attention || k.kernel->scan) continue;
     const auto [known, fresh] = changed.try_emplace(k.kernel.get());
     if (fresh) {
       auto kernel = std::make_shared<Kernel>(*k.kernel);

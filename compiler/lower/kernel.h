@@ -6,6 +6,7 @@
 #pragma once
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -76,7 +77,8 @@ enum class ScalarKind : uint8_t {
   quotient,   // floor(operand 0 / divisor), operands at least 0
   remainder,  // operand 0 - divisor * quotient
   load,       // element `index` of buffer `slot`; not read (and 0) where some guard does not hold
-  checked,    // operand 0, which must lie in 0 .. upper-1; else the run fails naming site `slot` and place `index` (and 0 is used)
+  checked,    // operand 0, which must lie in 0 .. upper-1; else the run fails naming site `slot` and place `index` (and 0 is used).
+              // With upper 0 it is a divisor, which must not be 0 (and 1 is used)
   map,        // fn of the operands
   cast,       // operand 0 as dtype
   random,     // draw number `index` of stream `slot`
@@ -99,7 +101,7 @@ struct Scalar {
   friend bool operator==(const Scalar&, const Scalar&) = default;
 };
 
-enum class Fold : uint8_t { sum, max, min, prod, any, all, arg_max, arg_min };
+enum class Fold : uint8_t { sum, max, min, prod, any, all, logsumexp, arg_max, arg_min };
 
 // Over the axes of its stage. arg_max and arg_min keep the `position` (an i64 value) of the extreme, the lowest of equals.
 struct Accumulation {
@@ -110,7 +112,10 @@ struct Accumulation {
 };
 
 // `sum`: what all outer points of a part add up to, stored when the last of them is done; its index depends on the part, not on the points.
-enum class StoreMode : uint8_t { set, add, sum };
+// `add`, `max`, `min`: folded into the element that is there.
+enum class StoreMode : uint8_t { set, add, sum, max, min };
+inline bool folds_in_place(StoreMode mode) { return mode == StoreMode::add || mode == StoreMode::max || mode == StoreMode::min; }
+inline Fold fold_of(StoreMode mode) { return mode == StoreMode::max ? Fold::max : mode == StoreMode::min ? Fold::min : Fold::sum; }
 
 struct Store {
   uint16_t buffer = 0;
@@ -183,6 +188,8 @@ struct Attention {
   std::vector<KeyBound> bounds;
 };
 
+struct ScanSchedule;
+
 struct Kernel {
   std::vector<LoopAxis> axes;
   std::vector<AxisId> outer;       // outermost first
@@ -194,6 +201,7 @@ struct Kernel {
   std::vector<BufferUse> buffers;
   std::optional<Contraction> contraction;
   std::optional<Attention> attention;  // instead of stages; `outer` is empty
+  std::shared_ptr<const ScanSchedule> scan;  // likewise (lower/scan_schedule.h)
   int streams = 0, sites = 0;          // random streams, index checks
 
   int64_t extent(AxisId axis) const { return axes[axis].extent; }

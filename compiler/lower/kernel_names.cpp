@@ -16,6 +16,8 @@ std::string_view name_of(Fold fold) {
       return "any";
     case Fold::all:
       return "all";
+    case Fold::logsumexp:
+      return "logsumexp";
     case Fold::arg_max:
       return "arg_max";
     case Fold::arg_min:

@@ -69,6 +69,10 @@ std::string_view name_of(StoreMode mode) {
       return "+=";
     case StoreMode::sum:
       return "= sum of";
+    case StoreMode::max:
+      return "max=";
+    case StoreMode::min:
+      return "min=";
   }
   return "";
 }

@@ -206,7 +206,7 @@ class KernelReader {
     made.buffer = buffer;
     made.index = subscript(c);
     c.expect("]");
-    made.mode = c.accept("+=") ? StoreMode::add : StoreMode::set;
+    made.mode = c.accept("+=") ? StoreMode::add : c.accept("max=") ? StoreMode::max : c.accept("min=") ? StoreMode::min : StoreMode::set;
     if (made.mode == StoreMode::set) c.expect("=");
     if (c.accept("sum of")) made.mode = StoreMode::sum;
     made.value = value_number(c);

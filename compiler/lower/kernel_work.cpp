@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/lower/attention.h"
+#include "compiler/lower/scan_schedule.h"
 
 namespace einc {
 namespace {
@@ -46,7 +47,7 @@ class WorkCounter {
       need_index(s.index);
       stored_[s.buffer] += s.mode == StoreMode::sum ? kernel_.buffers[s.buffer].count : trips(kernel_, all);
       if (s.mode != StoreMode::set) work_.reduction += trips(kernel_, all);
-      if (s.mode != StoreMode::add) continue;
+      if (!folds_in_place(s.mode)) continue;
       touched_[s.buffer] += trips(kernel_, all);
     }
     for (size_t i = kernel_.values.size(); i-- > 0;) {
@@ -82,8 +83,23 @@ KernelWork& KernelWork::operator+=(const KernelWork& more) {
   return *this;
 }
 
+// All iterations. A slice's elements are read once in all, so are those of a whole operand that stays in a cache: bytes are the buffers'.
+static KernelCount count_scan(const Kernel& kernel) {
+  KernelCount count;
+  for_each_launch(kernel.scan->list, [&](const GraphKernel& k, int64_t times) {
+    const KernelWork once = work_of(*k.kernel);
+    for (auto field : {&KernelWork::contraction, &KernelWork::elementwise, &KernelWork::reduction, &KernelWork::transcendental})
+      count.work.*field += times * once.*field;
+  }, kernel.scan->length);
+  for (const BufferUse& b : kernel.buffers) {
+    const int64_t bytes = b.count * bytes_of(b.dtype);
+    count.traffic.push_back(b.access == BufferAccess::read ? BufferTraffic{bytes, 0} : BufferTraffic{0, bytes});
+  }
+  return count;
+}
+
 KernelCount count_kernel(const Kernel& kernel) {
-  KernelCount count = kernel.attention ? count_attention(kernel) : WorkCounter(kernel).run();
+  KernelCount count = kernel.scan ? count_scan(kernel) : kernel.attention ? count_attention(kernel) : WorkCounter(kernel).run();
   for (const BufferTraffic& t : count.traffic) count.work.bytes_read += t.read, count.work.bytes_written += t.written;
   return count;
 }
@@ -92,6 +108,9 @@ KernelWork work_of(const Kernel& kernel) { return count_kernel(kernel).work; }
 
 int64_t elements_visited(const Kernel& kernel) {
   int64_t points = 1, sum = 0;
+  if (kernel.scan)
+    for_each_launch(kernel.scan->list, [&](const GraphKernel& k, int64_t times) { sum += times * elements_visited(*k.kernel); },
+                    kernel.scan->length);
   if (kernel.attention)
     for (const LoopAxis& axis : kernel.axes) sum = std::max<int64_t>(sum, 1) * axis.extent;
   for (AxisId a : kernel.outer) points *= kernel.extent(a);

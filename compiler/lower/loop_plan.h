@@ -21,6 +21,9 @@ struct LoopPlan {
   // By buffer: large ones, whose elements are fetched into the caches ahead of the loop that reads them first, and results that
   // are written past the caches, in whole lines.
   std::vector<bool> fetched, streamed;
+  // By stage, which folds into elements found by an index: the element stays in registers until another one is folded into. In sorted order
+  // that saves its way through memory, which the next fold would wait for.
+  std::vector<bool> kept;
 };
 
 // Pieces of `chunk` elements that an axis has, the last maybe shorter.

@@ -60,8 +60,10 @@ std::string PlannedKernel::text() const {
 LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const Processor& processor) {
   Maker maker(processor);
   LoweredProgram out;
-  out.program = assemble_program(
-      graph, list, plan, [&](const GraphKernel& k, const Executable& program, Launch& launch) { maker.choose(k, program, launch); });
+  out.program =
+      assemble_program(graph, list, plan, [&](const BoundGraph&, const GraphKernel& k, const Executable& program, Launch& launch) {
+        if (launch.scan < 0) maker.choose(k, program, launch);
+      });
   out.program.scratch_bytes = panel_bytes(list, processor);
   out.functions = std::move(maker.functions);
   for (const PlannedKernel& function : out.functions) out.program.functions.push_back(function.name);

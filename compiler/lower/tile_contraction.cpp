@@ -7,6 +7,7 @@
 #include "compiler/lower/flatten.h"
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/kernel_target.h"
+#include "compiler/lower/scan_schedule.h"
 #include "compiler/lower/tile_attention.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/round_up.h"
@@ -373,13 +374,13 @@ class ContractionTiler {
 
   // Threads divide the axis that costs less: what the other operand's panels take is done by each of them.
   void choose_split() {
-    const int64_t row_tiles = divide_up(t_.rows(), t_.tile_rows), column_tiles = divide_up(t_.columns(), t_.tile_columns());
+    const int64_t row_parts = divide_up(t_.rows(), t_.part_rows()), column_tiles = divide_up(t_.columns(), t_.tile_columns());
     const double right_cycles = packing_cycles(t_.right, right()) * static_cast<double>(divide_up(t_.rows(), 2 * t_.block_rows));
     const double left_cycles = packing_cycles(t_.left, left()) * static_cast<double>(divide_up(t_.columns(), 2 * t_.block_columns));
-    const double by_rows = split_cost(row_tiles, right_cycles * static_cast<double>(t_.columns()));
+    const double by_rows = split_cost(row_parts, right_cycles * static_cast<double>(t_.columns()));
     const double by_columns = split_cost(column_tiles, left_cycles * static_cast<double>(t_.rows()));
     t_.shared = by_columns <= by_rows ? SharedAxis::columns : SharedAxis::rows;
-    t_.parts = t_.shared == SharedAxis::columns ? column_tiles : row_tiles;
+    t_.parts = t_.shared == SharedAxis::columns ? column_tiles : row_parts;
   }
 
   // Cycles of the slower of two threads, over the depth: its tiles and the packing that both do.
@@ -460,7 +461,9 @@ int64_t panel_bytes(const KernelList& list, const Processor& processor) {
   std::unordered_set<const Kernel*> seen;
   for (const GraphKernel& k : list.kernels) {
     if (!seen.insert(k.kernel.get()).second) continue;
-    if (k.kernel->attention)
+    if (k.kernel->scan)
+      most = std::max(most, panel_bytes(k.kernel->scan->list, processor));
+    else if (k.kernel->attention)
       most = std::max(most, tile_attention(*k.kernel, processor).scratch_bytes());
     else if (!k.kernel->contraction)
       most = std::max(most, row_bytes(*k.kernel));

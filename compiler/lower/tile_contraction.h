@@ -39,6 +39,9 @@ struct TiledContraction {
   int64_t columns() const { return kernel.extent(column); }
   int64_t depths() const { return kernel.extent(depth); }
   int64_t tile_columns() const { return int64_t{lanes} * tile_vectors; }
+  // What a thread's part begins at a multiple of, along the axis that threads divide: panels in tiles are filled by whole tiles, whose
+  // vectors lie within the innermost of the axes that the rows are only where they begin at multiples of their length.
+  int64_t part_rows() const { return panels_in_tiles() && tile_rows < kTileRows ? kTileRows : tile_rows; }
   int64_t panel_columns() const { return panel_tiles * tile_columns(); }
   int64_t domain() const { return batches * parts; }
   bool depth_in_blocks() const { return block_depth < depths(); }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "compiler/ir/remap.h"
+#include "compiler/ir/scan.h"
 #include "compiler/precision/chains.h"
 #include "compiler/precision/prune.h"
 #include "compiler/precision/regions.h"
@@ -73,6 +74,8 @@ class Assigner {
 
   NodeId assign(uint32_t i, Node node) {
     const DType written = node.type.dtype;
+    if (node.op == Op::scan) return scan(std::move(node));
+    if (node.op == Op::scan_result) return scan_result(std::move(node));
     if (!is_floating(written)) return emit(std::move(node), written, "", Pull::neutral);
     const bool forced = written != DType::real && (node.origin.pinned || node.op == Op::cast);
     const bool as_value = forced || gradient_[i] != DType::real || loss_root(i);
@@ -109,7 +112,7 @@ class Assigner {
       case Op::map:
         return elementwise(i, std::move(node), policy);
       case Op::reduce:
-      case Op::scan:
+      case Op::cumulate:
       case Op::softmax:
       case Op::logsumexp:
         return reduction(i, std::move(node));
@@ -134,13 +137,49 @@ class Assigner {
       case Op::stop_gradient:
       case Op::fold:
       case Op::pad:
+      case Op::scatter_max:
+      case Op::scatter_min:
       case Op::dropout:
         return like_operand(std::move(node));
       case Op::arg_reduce:
       case Op::top_k_index:
+      case Op::training:
+      case Op::scan:
+      case Op::scan_result:
         break;
     }
     EINC_CHECK(false, "{} is never floating", to_string(node.op));
+  }
+
+  // The body reads its operands as they are stored. Carries are f32 unless annotated; what is collected is stored as it was made.
+  NodeId scan(Node node) {
+    ScanAttr attr = node.as<ScanAttr>();
+    Graph body = *attr.body;
+    const ScanSources sources = scan_sources(body);
+    const auto first_carry = static_cast<size_t>(static_cast<int>(node.operands.size()) - attr.carries);
+    for (size_t k = 0; k < sources.inputs.size(); ++k)
+      if (sources.inputs[k].valid()) body[sources.inputs[k]].type.dtype = type(node.operands[k]).dtype;
+    for (size_t c = 0; c < static_cast<size_t>(attr.carries); ++c) {
+      DType& dtype = body[sources.states[c]].type.dtype;
+      if (dtype == DType::real) dtype = DType::f32;
+      NodeId& initial = node.operands[first_carry + c];
+      initial = converted(initial, dtype, node.origin.phase);
+    }
+    body = Assigner(body, policy_, Fp8Scaling::current, ParamStorage::masters).run();
+    for (size_t c = static_cast<size_t>(attr.carries); c < body.updates.size(); ++c) {
+      Update& update = body.updates[c];
+      if (const Node& made = body[update.value]; made.op == Op::cast && is_floating(made.type.dtype) && !made.origin.pinned) update.value = made.operands[0];
+      body[update.target].type.dtype = body.type(update.value).dtype;
+    }
+    attr.body = std::make_shared<const Graph>(std::move(body));
+    node.attr = std::move(attr);
+    return emit(std::move(node), DType::i32, "", Pull::neutral);
+  }
+
+  NodeId scan_result(Node node) {
+    const ScanAttr& attr = out_[node.operands[0]].as<ScanAttr>();
+    const DType dtype = attr.body->type(attr.body->updates[static_cast<size_t>(node.as<ScanResultAttr>().index)].target).dtype;
+    return emit(std::move(node), dtype, "as the scan's body makes it", pull_of(dtype));
   }
 
   NodeId like_operand(Node node) {

@@ -15,6 +15,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/assemble_program.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/report/lower_bound.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -292,7 +293,7 @@ class ReportBuilder {
 
   void fill_device() {
     if (!options_.device) return;
-    DeviceReport device{*options_.device, program_peak().value_or(0), {}, {}, {}};
+    DeviceReport device{*options_.device, program_peak().value_or(0), {}, {}, {}, {}};
     if (auto warning = sparse_peak_warning(device.device)) report_.notes.push_back(*warning);
     if (device.device.target == DeviceTarget::none)
       report_.notes.push_back(fmt::format("einc makes no code for {}: kernels and memory are those of an NVIDIA GPU", device.device.name));
@@ -308,7 +309,8 @@ class ReportBuilder {
         report_.notes.push_back(fmt::format("{} has no peak for some of the dtypes used: no step time", device.device.name));
       }
     }
-    if (const auto peak = as_double(report_.memory.peak_training)) device.fits = *peak <= device.device.memory_bytes;
+    if (step_) device.lower_bound_s = lower_bound_seconds(*step_->formed, device.device);
+    if (const auto peak = as_double(report_.memory.peak_training)) device.fits = *peak <= device.device.usable_bytes();
     report_.device = std::move(device);
   }
 

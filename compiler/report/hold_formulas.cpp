@@ -92,6 +92,8 @@ Bindings counts_of(const Graph& graph, const Bindings& given) {
 }  // namespace
 
 void hold_formulas(Report& report, const Graph& graph, const Bindings& given, const CompileWith& compile) {
+  if (!graph.chosen_by.empty())  // where the other branch begins to be taken is not known
+    return for_each_sum(report, [](const std::string&, Amount& amount) { amount.holds_here = true; });
   const Bindings counts = counts_of(graph, given);
   if (counts.empty()) return;
   const Report own = report;

@@ -315,7 +315,10 @@ class JsonRenderer {
               {"peak_flops", d.peak_flops},
               {"bandwidth", d.device.bandwidth},
               {"memory_bytes", d.device.memory_bytes},
+              {"reserve_bytes", d.device.reserve_bytes},
+              {"reserve_source", d.device.reserve_source},
               {"step_time_s", number(d.step_time_s)},
+              {"lower_bound_s", number(d.lower_bound_s)},
               {"mfu_at_bound", number(d.mfu_at_bound)},
               {"fits", d.fits ? Json(*d.fits) : Json(nullptr)}};
     return marked(std::move(json), report_.step);

@@ -70,8 +70,8 @@ struct OpReport {
 struct DeviceReport {
   Device device;
   double peak_flops = 0;  // for contractions in the program's precision
-  std::optional<double> step_time_s, mfu_at_bound;
-  std::optional<bool> fits;  // peak_training against memory
+  std::optional<double> step_time_s, lower_bound_s, mfu_at_bound;
+  std::optional<bool> fits;  // peak_training against memory less its reserve
 };
 
 struct TrainingReport {

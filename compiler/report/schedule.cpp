@@ -7,7 +7,7 @@
 
 #include "compiler/cost/memory.h"
 #include "compiler/cost/modules.h"
-#include "compiler/cost/roofline.h"
+#include "compiler/report/lower_bound.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -107,17 +107,9 @@ class Schedule {
     return launch;
   }
 
-  // The format whose peak limits the kernel's contractions.
-  std::optional<double> contraction_rate(const GraphKernel& k) const {
-    if (graph_.policy == Policy::tf32) return device_->tf32_peak();
-    for (const NodeId id : k.group.members)
-      if (graph_[id].op == Op::contract) return device_->contraction_peak(working_dtype(graph_, id));
-    return device_->contraction_peak(DType::f32);
-  }
-
   void predict(const GraphKernel& k, LaunchReport& launch) {
     const KernelWork& work = launch.traffic.work;
-    const auto matrix = work.contraction > 0 ? contraction_rate(k) : std::optional(1.0);
+    const auto matrix = work.contraction > 0 ? contraction_rate(graph_, k, *device_) : std::optional(1.0);
     const auto vector = device_->vector_peak(graph_[k.group.members.back()].type.dtype);
     if (!matrix || !vector) return;
     Times t;

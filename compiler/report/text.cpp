@@ -345,9 +345,10 @@ class TextRenderer {
     if (!r_.device) return;
     const DeviceReport& d = *r_.device;
     w_.heading("On " + d.device.name, d.device.description);
-    w_.line(fmt::format("  peak {}FLOP/s, {}B/s, {:.4g} GB", human_count(d.peak_flops), human_count(d.device.bandwidth),
-                        d.device.memory_bytes / 1e9));
+    w_.line(fmt::format("  peak {}FLOP/s, {}B/s, {:.4g} GB, {:.2g} of them reserved", human_count(d.peak_flops),
+                        human_count(d.device.bandwidth), d.device.memory_bytes / 1e9, d.device.reserve_bytes / 1e9));
     if (d.step_time_s) w_.line(fmt::format("  one step takes {} (each launch at its roofline)", human_seconds(*d.step_time_s)));
+    if (d.lower_bound_s) w_.line(fmt::format("  and never less than {}", human_seconds(*d.lower_bound_s)));
     if (d.mfu_at_bound) w_.line(fmt::format("  MFU at that bound {}", percent(*d.mfu_at_bound)));
     if (d.fits) w_.line(*d.fits ? "  the training step fits its memory" : "  the training step does not fit its memory");
   }

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "compiler/ir/remap.h"
+#include "compiler/ir/scan.h"
 #include "runtime/base/training_names.h"
 
 namespace einc {
@@ -77,12 +78,22 @@ class Reach {
   std::unordered_map<uint32_t, NodeId> values_;  // of optimizer states
 };
 
+// An update in `if training` gives the state itself where that is false.
+void forget_unchanged(Graph& graph) {
+  std::erase_if(graph.updates, [&](const Update& update) {
+    const Node& target = graph[update.target];
+    // What a scan's iterations hand on has its number among the updates.
+    return update.target == update.value && target.op == Op::state && !is_optimizer_state(target) && !is_scan_source(target);
+  });
+}
+
 }  // namespace
 
 Graph remove_dead(Graph graph, Roots roots) {
   if (roots == Roots::step) forget_outputs(graph);
   if (roots == Roots::inference) forget_training(graph);
   if (roots == Roots::evaluation) forget_all_but_loss(graph);
+  forget_unchanged(graph);
   const Reach live(graph);
   std::erase_if(graph.updates, [&](const Update& update) { return !live[update.target]; });
   std::vector<NodeId> to(graph.size());

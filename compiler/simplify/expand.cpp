@@ -1,7 +1,10 @@
 #include "compiler/simplify/expand.h"
 
+#include <cmath>
+
 #include "compiler/ir/build.h"
 #include "compiler/ir/remap.h"
+#include "compiler/scan/each_body.h"
 
 namespace einc {
 namespace {
@@ -35,7 +38,17 @@ NodeId expand_softmax(Builder& build, const Node& node, NodeId x) {
   return beside_reduced(build, MapFn::div, s.exp, s.sum, axes);
 }
 
+// One infinity everywhere, as `full(c, -inf)`: constants are folded by their formulas, and inf - inf would make a NaN of it.
+bool is_infinite(const Graph& graph, NodeId x) {
+  const Node& node = graph[x];
+  if (kind_of(node.op) == OpKind::view || node.op == Op::cast) return is_infinite(graph, node.operands[0]);
+  const auto* constant = std::get_if<ConstantAttr>(&node.attr);
+  const double* value = constant != nullptr ? std::get_if<double>(&constant->value) : nullptr;
+  return value != nullptr && std::isinf(*value);
+}
+
 NodeId expand_logsumexp(Builder& build, const Node& node, NodeId x) {
+  if (is_infinite(build.graph(), x)) return build.reduce(ReduceFn::max, x, node.as<ReduceAttr>().axes);
   const Shifted s = shifted_exponentials(build, x, node.as<ReduceAttr>().axes);
   return build.map(MapFn::add, {build.map(MapFn::log, {s.sum}), s.max});
 }
@@ -50,7 +63,9 @@ NodeId expand_dropout(Builder& build, const Node& node, NodeId x, Roots roots) {
   return build.map(MapFn::where, {build.cast(mask, DType::boolean), scaled, build.constant(Poly(0), dtype)});
 }
 
-NodeId expand_node(Builder& build, const Node& node, NodeId x, Roots roots) {
+NodeId expand_node(Builder& build, const Node& node, Roots roots) {
+  if (node.op == Op::training) return build.constant(Poly(trains(roots) ? 1 : 0), DType::boolean);
+  const NodeId x = node.operands[0];
   const Name label = build.origin.label;
   build.origin.label = Name();  // the steps are not the value that the source names
   NodeId result;
@@ -71,6 +86,7 @@ NodeId expand_node(Builder& build, const Node& node, NodeId x, Roots roots) {
 }  // namespace
 
 Graph expand(Graph graph, Roots roots) {
+  for_each_body(graph, [&](Graph body) { return expand(std::move(body), roots); });
   if (!has_composite(graph)) return graph;
   std::vector<Node> nodes = std::move(graph.nodes);
   graph.nodes.clear();
@@ -83,7 +99,7 @@ Graph expand(Graph graph, Roots roots) {
     if (kind_of(node.op) == OpKind::composite) {
       build.origin = node.origin;
       build.origin.pinned = false;
-      to[i] = expand_node(build, node, node.operands[0], roots);
+      to[i] = expand_node(build, node, roots);
     } else {
       to[i] = build.append(std::move(node));
     }

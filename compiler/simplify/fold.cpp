@@ -71,12 +71,13 @@ std::optional<ScalarValue> fold(MapFn fn, std::span<const ScalarValue> v, DType 
   if (v.size() == 2 && poly(v[0]) && poly(v[1]))
     if (auto exact = fold_exact(fn, *poly(v[0]), *poly(v[1]))) return exact;
   if (!is_floating(dtype)) {
-    const auto a = integer(v[0]), b = v.size() == 2 ? integer(v[1]) : a;
-    const bool negative_power = fn == MapFn::pow && b && *b < 0;
-    return a && b && !negative_power ? std::optional<ScalarValue>(Poly(map_integer(fn, *a, *b))) : std::nullopt;
+    const auto a = integer(v[0]), b = v.size() > 1 ? integer(v[1]) : a, c = v.size() > 2 ? integer(v[2]) : a;
+    if (!a || !b || !c) return std::nullopt;
+    const bool fails = (fn == MapFn::pow && *b < 0) || (divides_integers(fn) && *b == 0);  // when it runs
+    return fails ? std::nullopt : std::optional<ScalarValue>(Poly(map_integer(fn, *a, *b, *c)));
   }
-  const auto second = v.size() == 2 ? number(v[1]) : first;
-  return first && second ? std::optional<ScalarValue>(map_value(fn, *first, *second)) : std::nullopt;
+  const auto second = v.size() > 1 ? number(v[1]) : first, third = v.size() > 2 ? number(v[2]) : first;
+  return first && second && third ? std::optional<ScalarValue>(map_value(fn, *first, *second, *third)) : std::nullopt;
 }
 
 }  // namespace

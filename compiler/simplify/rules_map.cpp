@@ -247,6 +247,13 @@ std::optional<NodeId> where_constant(Rewriter& r, const Node& node) {
   const bool yes = r.is_constant(node.operands[0], 1), no = r.is_constant(node.operands[0], 0);
   return yes || no ? std::optional(place(r, operand(node, yes ? 1 : 2), node.type)) : std::nullopt;
 }
+// A step's index and a length that is left out: layers take `lengths = inf` for all steps. Of a real number it may be false: NaN and inf.
+std::optional<NodeId> below_infinity(Rewriter& r, const Node& node) {
+  const ScalarValue* bound = r.constant(node.operands[1]);
+  const double* real = bound ? std::get_if<double>(bound) : nullptr;
+  if (!real || *real != HUGE_VAL || is_floating(r.type(node.operands[0]).dtype)) return std::nullopt;
+  return place(r, number_operand(r.settle(r.build.constant(Poly(1), DType::boolean))), node.type);
+}
 std::optional<NodeId> where_same(Rewriter& r, const Node& node) {
   if (node.operands[1] != node.operands[2] || node.as<MapAttr>().maps[1] != node.as<MapAttr>().maps[2]) return std::nullopt;
   return place(r, operand(node, 1), node.type);
@@ -277,6 +284,7 @@ constexpr RewriteRule kMapRules[] = {
     {"sub-neg", "x - (-y)", "x + y", Op::map, sub_neg, MapFn::sub},
     {"power", "x^0, x^1, x^2, x^(1/2), x^(-1/2), x^-1", "1, x, x*x, sqrt(x), rsqrt(x), 1/x", Op::map, power, MapFn::pow},
     {"where-constant", "where(true, x, y)", "x", Op::map, where_constant, MapFn::where},
+    {"below-infinity", "i < inf of integers", "true", Op::map, below_infinity, MapFn::less},
     {"where-same", "where(c, x, x)", "x", Op::map, where_same, MapFn::where},
     {"max-same", "max(x, x)", "x", Op::map, same_operands, MapFn::maximum},
     {"min-same", "min(x, x)", "x", Op::map, same_operands, MapFn::minimum},

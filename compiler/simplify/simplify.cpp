@@ -1,6 +1,8 @@
 #include "compiler/simplify/simplify.h"
 
 #include "compiler/ir/build.h"
+#include "compiler/scan/each_body.h"
+#include "compiler/scan/prune.h"
 #include "compiler/simplify/common.h"
 #include "compiler/simplify/dead.h"
 #include "compiler/simplify/expand.h"
@@ -37,11 +39,15 @@ void name_gradients(Graph& graph) {
 Graph simplify(Graph graph, Roots roots) {
   const std::vector<std::vector<Axis>> names = output_axes(graph);
   graph = remove_dead(expand(std::move(graph), roots), roots);
+  // What a body hands on are updates, which an evaluation would drop.
+  const Roots within = trains(roots) ? Roots::training : Roots::inference;
+  for_each_body(graph, [&](Graph body) { return simplify(std::move(body), within); });
   for (int round = 0; round < kMaxRounds; ++round) {
     Rewritten rewritten = rewrite(std::move(graph));
     Merged merged = merge_common(std::move(rewritten.graph));
-    graph = remove_dead(std::move(merged.graph), roots);
-    if (rewritten.count + merged.count == 0) break;
+    Pruned pruned = prune_scans(remove_dead(std::move(merged.graph), roots));
+    graph = std::move(pruned.graph);
+    if (rewritten.count + merged.count + pruned.count == 0) break;
   }
   name_gradients(graph);
   restore_output_names(graph, names);

@@ -130,6 +130,12 @@ std::string to_string(const Condition& c) {
 
 void DimTable::declare_free(Name name, int source) { add({name, DimKind::free, 0, Poly(), source}); }
 void DimTable::declare_default(Name name, int64_t value, int source) { add({name, DimKind::defaulted, value, Poly(), source}); }
+void DimTable::set_default(Name name, int64_t value) {
+  const auto dim = std::ranges::find(dims_, name, &Dim::name);
+  EINC_CHECK(dim != dims_.end() && dim->kind == DimKind::free, "a default for {}, which is no free dim", name.str());
+  dim->kind = DimKind::defaulted;
+  dim->default_value = value;
+}
 void DimTable::declare_derived(Name name, Poly definition, int source) {
   for (const Name n : definition.free_names()) {
     const Dim* base = find(n);

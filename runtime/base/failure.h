@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/iterations.h"
+
 namespace einc {
 
 // In the order of the exit statuses 3, 4 and 5.
@@ -20,12 +22,15 @@ class RuntimeFailure : public std::runtime_error {
   FailureKind kind_;
 };
 
-// A position outside its table. Who knows where the positions come from can say so.
-class IndexOutOfRange : public RuntimeFailure {
+// An element that the run stops at: a position outside its table, a divisor that is 0. Who knows where it comes from can say so.
+class FaultyElement : public RuntimeFailure {
  public:
-  // The tensor of positions, and which of its elements.
-  IndexOutOfRange(const std::string& message, std::string tensor, int64_t element)
-      : RuntimeFailure(FailureKind::data, message), positions(std::move(tensor)), at(element) {}
+  // The tensor of positions or divisors, and which of its elements. In iterations of scans that is an element of a slice: which one of the
+  // whole tensor remains open.
+  FaultyElement(const std::string& message, std::string tensor, int64_t element, std::span<const int64_t> iterations = {})
+      : RuntimeFailure(FailureKind::data, message + describe_iterations(iterations)),
+        positions(iterations.empty() ? std::move(tensor) : ""),
+        at(iterations.empty() ? element : 0) {}
   const std::string positions;
   const int64_t at;
 };

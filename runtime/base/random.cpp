@@ -55,6 +55,13 @@ double random_uniform(PhiloxKey key, uint64_t step, uint64_t index) {
   return (random_words(key, step, index / 4)[index % 4] >> 8) * 0x1p-24;
 }
 
+int64_t random_bits(PhiloxKey key, uint64_t step, uint64_t index) { return random_words(key, step, index / 4)[index % 4] >> 1; }
+
+double random_gumbel(PhiloxKey key, uint64_t step, uint64_t index) {
+  const double share = (static_cast<double>(random_words(key, step, index / 4)[index % 4]) + 0.5) * 0x1p-32;
+  return -(portable_log(-portable_log(share) * 0x1p-5) + kLogOf32);
+}
+
 NormalPair box_muller(uint32_t first, uint32_t second) {
   const double radius = std::sqrt(-2 * portable_log((static_cast<double>(first) + 1) * 0x1p-32));
   // The angle as an octant and a remainder in [0, pi/4]; odd octants run backwards from the next axis.

@@ -7,6 +7,8 @@
 //   words = philox({low(i / 4), high(i / 4), low(step), high(step)}, key); element i owns word i % 4
 //   uniform:   (word >> 8) * 2^-24, in [0, 1)
 //   keep mask: 1 where the uniform is below the keep probability, else 0
+//   bits:      word >> 1, whole numbers below 2^31
+//   gumbel:    -log(-log((word + 1/2) * 2^-32)), the second logarithm that of 1/32 of its argument plus 5 log 2
 //   normal:    Box-Muller on the pairs of words (0, 1) and (2, 3): r = sqrt(-2 log((w + 1) * 2^-32)) of the pair's first
 //              word, angle = 2 pi * 2^-32 * its second; the even element is r cos(angle), the odd one r sin(angle)
 #pragma once
@@ -24,7 +26,12 @@ PhiloxCounter random_words(PhiloxKey key, uint64_t step, uint64_t block);
 
 double random_uniform(PhiloxKey key, uint64_t step, uint64_t index);
 double random_normal(PhiloxKey key, uint64_t step, uint64_t index);
+inline constexpr int64_t kRandomBitsEnd = int64_t{1} << 31;
+int64_t random_bits(PhiloxKey key, uint64_t step, uint64_t index);
+double random_gumbel(PhiloxKey key, uint64_t step, uint64_t index);
 inline bool random_keep(PhiloxKey key, uint64_t step, uint64_t index, double keep) { return random_uniform(key, step, index) < keep; }
+
+inline constexpr double kLogOf32 = 3.4657359027997265;
 
 // Of the logarithm, sine and cosine of box_muller: log((1 + s) / (1 - s)) = 2 s + s^3 (c0 + c1 s^2 + ...), sin(r) = r + r^3 (...),
 // cos(r) = 1 - r^2 / 2 + r^4 (...). Part of the sequence: other coefficients are other numbers.

@@ -16,6 +16,9 @@ struct CpuPeak {
   double round_trip = 0;  // seconds from one core to another and back; 0 with one thread
   double cache = 0;       // bytes a second between arrays that the last cache holds and the one before does not, as for `copy`
   double launch = 0;      // seconds of a run of the pool that does nothing
+  // By the clock and two units of the widest vectors, or of tiles, in each core: no program does more, whatever else the machine did
+  // while the others were measured.
+  double stated_flops = 0, stated_bf16_flops = 0;
 
   double bandwidth() const { return std::max(copy, triad); }
 };
@@ -35,6 +38,7 @@ inline std::optional<double> flops_utilisation(double flops, double seconds, dou
 CpuPeak measure_peak(ThreadPool& pool);
 CpuPeak best_of(const CpuPeak& a, const CpuPeak& b);
 
+double clock_rate();  // cycles a second
 double multiply_add_rate(ThreadPool& pool);
 double bf16_dot_rate(ThreadPool& pool);
 double copy_rate(ThreadPool& pool);

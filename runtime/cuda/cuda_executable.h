@@ -113,6 +113,7 @@ struct CudaExecutable {
   std::vector<std::string> texts;  // of each function, complete after the prelude
   std::vector<bool> by_table{};    // of each function; none of them when empty
   std::vector<CudaCall> calls;
+  std::vector<CudaGrid> grids{};                         // by function: of those that iterations of scans launch
   std::vector<CudaFusedProduct> fused{};                 // no launch is part of two
   std::vector<CudaAttention> attention{};                // as above
   std::map<uint32_t, std::string> attention_refusals{};  // why a plug-in does not take a launch's

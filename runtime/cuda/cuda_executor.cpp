@@ -13,6 +13,7 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/random.h"
 #include "runtime/cuda/launch_place.h"
+#include "runtime/executor/each_iterated.h"
 #include "runtime/executor/index_fault.h"
 #include "runtime/executor/initialize.h"
 
@@ -57,7 +58,8 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
     addresses_.push_back(is_source(b.role) ? 0 : place_.memory->get() + static_cast<uint64_t>(b.offset));
   for (const Launch& launch : program.launches) {
     first_key_.push_back(keys_);
-    keys_ += launch.streams.size();
+    first_number_.push_back(numbers_);
+    for_each_iterated(program, launch, [&](const IteratedLaunch& l) { keys_ += l.launch.streams.size(), ++numbers_; });
   }
   find_segments();
   const size_t key_bytes = keys_ * sizeof(uint64_t);
@@ -167,7 +169,12 @@ void CudaExecutor::wait() {
 
 void CudaExecutor::check_fault(Control& control) {
   const IndexFault fault = std::exchange(control, {}).fault.first;
-  if (fault.launch >= 0) throw_index_fault(program(), fault);
+  if (fault.launch < 0) return;
+  const size_t index = static_cast<size_t>(std::ranges::upper_bound(first_number_, fault.launch) - first_number_.begin()) - 1;
+  int32_t number = first_number_[index];
+  for_each_iterated(program(), program().launches[index], [&](const IteratedLaunch& l) {
+    if (number++ == fault.launch) throw_index_fault(l.launch, fault, l.iterations);
+  });
 }
 
 HostArray CudaExecutor::number(uint32_t buffer) const {
@@ -202,10 +209,12 @@ void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
   seed_ = seed;
   uint64_t* key = staged_keys();
   for (const Launch& launch : program().launches)
-    for (const std::string& name : launch.streams) {
-      const PhiloxKey words = random_key(seed, name);
-      *key++ = uint64_t{words[1]} << 32 | words[0];
-    }
+    for_each_iterated(program(), launch, [&](const IteratedLaunch& l) {
+      for (const std::string& name : l.launch.streams) {
+        const PhiloxKey words = random_key(seed, name + stream_suffix(l.iterations));
+        *key++ = uint64_t{words[1]} << 32 | words[0];
+      }
+    });
 }
 
 void CudaExecutor::upload_control() {
@@ -220,7 +229,7 @@ void CudaExecutor::upload_tables() {
   std::map<size_t, size_t> begins;
   for (size_t l = 0; l < executable_.calls.size(); ++l) {
     const CudaCall& call = executable_.calls[l];
-    if (call.gemm || call.done_before || !executable_.by_table[program().launches[l].function]) continue;
+    if (call.gemm || call.done_before || program().launches[l].scan >= 0 || !executable_.by_table[program().launches[l].function]) continue;
     begins[l] = rows.size();
     const auto add = [&](size_t launch) {
       for (const uint32_t b : program().launches[launch].buffers) rows.push_back(addresses_[b]);
@@ -249,20 +258,25 @@ void CudaExecutor::launch_kernel(size_t index) {
   call_kernel(index, launch.function, grid, std::move(pointers));
 }
 
-// A function on buffers, or on a table of them, in the place of a launch.
 void CudaExecutor::call_kernel(size_t index, uint32_t function, const CudaGrid& grid, std::vector<uint64_t> pointers) {
+  call_kernel(program().launches[index], {first_key_[index], first_number_[index]}, function, grid, std::move(pointers));
+}
+
+// A function on buffers, or on a table of them, in the place of a launch.
+void CudaExecutor::call_kernel(const Launch& launch, const LaunchNumbers& numbers, uint32_t function, const CudaGrid& grid,
+                               std::vector<uint64_t> pointers) {
   pointers.push_back(control_.get() + offsetof(Control, step));
-  pointers.push_back(control_.get() + sizeof(Control) + first_key_[index] * sizeof(uint64_t));
+  pointers.push_back(control_.get() + sizeof(Control) + numbers.key * sizeof(uint64_t));
   pointers.push_back(control_.get() + offsetof(Control, fault));
   std::vector<void*> arguments;
   for (uint64_t& pointer : pointers) arguments.push_back(&pointer);
-  auto number = static_cast<int32_t>(index);
+  int32_t number = numbers.number;
   arguments.push_back(&number);
   const auto [bx, by, bz] = grid.blocks;
   const auto [tx, ty, tz] = grid.threads;
   cuda::check(cuda::driver().cuLaunchKernel(kernels_.kernel(function), bx, by, bz, tx, ty, tz, grid.shared_bytes, stream(),
                                             arguments.data(), nullptr),
-              "cuLaunchKernel", place_of(program().launches[index]));
+              "cuLaunchKernel", place_of(launch));
 }
 
 void CudaExecutor::copy_all(const std::vector<BufferCopy>& copies) {

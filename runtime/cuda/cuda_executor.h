@@ -125,6 +125,14 @@ class CudaExecutor {
   void launch(size_t index, Products products = Products::as_chosen);
   void launch_kernel(size_t index);
   void call_kernel(size_t index, uint32_t function, const CudaGrid& grid, std::vector<uint64_t> pointers);
+  // Of a launch, or of one in an iteration: where its streams' keys begin, and how the record of a fault calls it.
+  struct LaunchNumbers {
+    size_t key = 0;
+    int32_t number = 0;
+  };
+  void call_kernel(const Launch& launch, const LaunchNumbers& numbers, uint32_t function, const CudaGrid& grid,
+                   std::vector<uint64_t> pointers);
+  void run_scan(const Executable& outside, const std::vector<cuda::DevicePointer>& addresses, const Launch& launch, LaunchNumbers& next);
   cuda::GemmPlan plan(const CudaGemm& gemm, size_t index);
   void plan_fused();
   bool takes_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan);
@@ -149,8 +157,10 @@ class CudaExecutor {
   cuda::DeviceMemory control_;
   cuda::HostMemory staged_;
   std::vector<cuda::DevicePointer> addresses_;
-  std::vector<size_t> first_key_;  // by launch: of its streams' keys, behind the Control
+  std::vector<size_t> first_key_;      // by launch: of its streams' keys, behind the Control
+  std::vector<int32_t> first_number_;  // by launch: scans have one number for each launch of each iteration
   size_t keys_ = 0;
+  int32_t numbers_ = 0;
   std::optional<uint64_t> seed_;  // that the staged keys are of
   // Of where the buffers lie now; made anew when one moves.
   cuda::DeviceMemory tables_;                       // of addresses, for functions that read them there

@@ -21,10 +21,11 @@ CudaKernels::CudaKernels(const CudaExecutable& executable, FileCache& cache, int
     EINC_CUDA(cuLibraryGetKernel, &kernels_[f], libraries_[f / cuda::kFunctionsPerCubin].get(), executable.program.functions[f].c_str());
   std::vector<uint32_t> shared(kernels_.size());
   for (size_t l = 0; l < executable.calls.size(); ++l)
-    if (!executable.calls[l].gemm) {
+    if (!executable.calls[l].gemm && executable.program.launches[l].scan < 0) {
       uint32_t& most = shared[executable.program.launches[l].function];
       most = std::max(most, executable.calls[l].grid.shared_bytes);
     }
+  for (size_t f = 0; f < executable.grids.size(); ++f) shared[f] = std::max(shared[f], executable.grids[f].shared_bytes);
   for (size_t f = 0; f < kernels_.size(); ++f)
     if (shared[f] > 0)
       EINC_CUDA(cuKernelSetAttribute, cuda::kMaxDynamicSharedBytes, static_cast<int>(shared[f]), kernels_[f], gpu.device());

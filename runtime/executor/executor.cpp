@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <chrono>
 #include <cstring>
 
@@ -72,15 +73,21 @@ HostArray Executor::get(uint32_t buffer) const {
 
 template <class Wrap>
 void Executor::launch(size_t index, uint64_t seed, uint64_t step, Wrap wrap) {
-  const Launch& launch = program_.launches[index];
-  std::vector<void*> pointers;
-  for (uint32_t b : launch.buffers) pointers.push_back(buffers_[b]);
-  std::vector<uint64_t> keys;
+  launch({program_, buffers_, {}}, index, seed, step, wrap);
+}
+
+template <class Wrap>
+void Executor::launch(const Running& running, size_t index, uint64_t seed, uint64_t step, Wrap wrap) {
+  const Launch& launch = running.program.launches[index];
+  if (launch.scan >= 0) return run_scan(running, launch, seed, step, wrap);
+  boost::container::small_vector<void*, 16> pointers;
+  for (uint32_t b : launch.buffers) pointers.push_back(running.buffers[b]);
+  boost::container::small_vector<uint64_t, 2> keys;
   for (const std::string& stream : launch.streams) {
-    const PhiloxKey key = random_key(seed, stream);
+    const PhiloxKey key = random_key(seed, stream + stream_suffix(running.iterations));
     keys.push_back(uint64_t{key[1]} << 32 | key[0]);
   }
-  std::fill(faults_.begin(), faults_.end(), IndexFault{});
+  if (!launch.sites.empty()) std::fill(faults_.begin(), faults_.end(), IndexFault{});
   KernelFunction* function = functions_[launch.function];
   const auto work = [&](int thread, int64_t begin, int64_t end) {
     const KernelArguments arguments{pointers.data(),
@@ -95,7 +102,31 @@ void Executor::launch(size_t index, uint64_t seed, uint64_t step, Wrap wrap) {
     work(0, 0, launch.domain);
   else
     pool_->run(launch.domain, work);
-  report_faults();
+  if (!launch.sites.empty()) report_faults(running);
+}
+
+// The body's launches once for each iteration, its inputs and states where the launch's buffers lie: no slice is copied.
+template <class Wrap>
+void Executor::run_scan(const Running& outside, const Launch& launch, uint64_t seed, uint64_t step, Wrap wrap) {
+  const ScanProgram& scan = outside.program.scans[static_cast<size_t>(launch.scan)];
+  const auto place = [&](uint32_t buffer) { return outside.buffers[launch.buffers[buffer]]; };
+  std::vector<std::byte*> buffers;
+  for (const ExecutableBuffer& b : scan.body.buffers) buffers.push_back(is_source(b.role) ? nullptr : place(scan.workspace) + b.offset);
+  const auto move_to = [&](int64_t t) {
+    for (const ScanBuffer& b : scan.buffers) buffers[b.buffer] = place(b.place) + b.offset + t * b.step;
+  };
+  move_to(0);
+  for (const ScanBuffer& b : scan.initial)
+    std::memcpy(buffers[b.buffer], place(b.place), static_cast<size_t>(scan.body.buffers[b.buffer].bytes));
+  Running running{scan.body, buffers, {}};
+  for (int64_t i = 0; i < scan.length; ++i) {
+    const int64_t t = scan.reversed ? scan.length - 1 - i : i;
+    move_to(t);
+    running.iterations = iteration_inside(outside.iterations, t, scan.length, scan.continues);
+    copy_all(running, scan.body.snapshots);
+    for (size_t l = 0; l < scan.body.launches.size(); ++l) this->launch(running, l, seed, step, wrap);
+    copy_all(running, scan.body.copies);
+  }
 }
 
 void Executor::run(uint64_t seed, uint64_t step) {
@@ -148,7 +179,8 @@ std::vector<LaunchSpan> Executor::run_traced(uint64_t seed, uint64_t step) {
     launch(l, seed, step, [&](int thread, const auto& work) {
       const double begin = since();
       work();
-      spans[l * threads + static_cast<size_t>(thread)] = {static_cast<uint32_t>(l), thread, begin, since()};
+      LaunchSpan& span = spans[l * threads + static_cast<size_t>(thread)];
+      span = {static_cast<uint32_t>(l), thread, span.end == 0 ? begin : span.begin, since()};  // of a scan: from first to last
     });
   }
   copy_all(program_.copies);
@@ -156,17 +188,17 @@ std::vector<LaunchSpan> Executor::run_traced(uint64_t seed, uint64_t step) {
   return spans;
 }
 
-void Executor::copy_all(const std::vector<BufferCopy>& copies) {
+void Executor::copy_all(const Running& running, const std::vector<BufferCopy>& copies) {
   for (const BufferCopy& copy : copies)
-    std::memcpy(buffers_[copy.target], buffers_[copy.value], static_cast<size_t>(program_.buffers[copy.target].bytes));
+    std::memcpy(running.buffers[copy.target], running.buffers[copy.value], static_cast<size_t>(running.program.buffers[copy.target].bytes));
 }
 
-void Executor::report_faults() {
+void Executor::report_faults(const Running& running) {
   const IndexFault* first = nullptr;
   for (const IndexFault& f : faults_)
     if (f.launch >= 0 && (!first || f.place < first->place)) first = &f;
   if (!first) return;
-  throw_index_fault(program_, *first);
+  throw_index_fault(running.program.launches[static_cast<size_t>(first->launch)], *first, running.iterations);
 }
 
 }  // namespace einc

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/host_array.h"
+#include "runtime/base/iterations.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/executor/mapping.h"
 #include "runtime/executor/step_guard.h"
@@ -20,7 +21,8 @@ namespace einc {
 // Where inputs, params and states lie: in the executor's memory, or where they are bound to before the first run.
 enum class Sources : uint8_t { own, bound };
 
-// Throws IndexOutOfRange: "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)".
+// Throws FaultyElement: "index out of range: 'ids' at [0, 3] is 99, but axis 'vocab' of 'wte' has size 50 (model.ein:12:8)", or
+// "division by zero: 'counts' at [2] is 0 (model.ein:9:3)".
 [[noreturn]] void throw_index_fault(const Executable& program, const IndexFault& fault);
 // What an executor of so many threads takes; a number that no machine has when the sum does not fit.
 int64_t memory_of(const Executable& program, Sources sources, int threads);
@@ -62,11 +64,22 @@ class Executor {
 
  private:
   // `wrap(thread, work)` calls work.
+  // A program that launches belong to: the executor's, or the body of a scan with where its buffers lie.
+  struct Running {
+    const Executable& program;
+    const std::vector<std::byte*>& buffers;
+    Iterations iterations;  // of the scans around
+  };
   template <class Wrap>
   void launch(size_t index, uint64_t seed, uint64_t step, Wrap wrap);
+  template <class Wrap>
+  void launch(const Running& running, size_t index, uint64_t seed, uint64_t step, Wrap wrap);
+  template <class Wrap>
+  void run_scan(const Running& outside, const Launch& launch, uint64_t seed, uint64_t step, Wrap wrap);
   double number(uint32_t buffer) const;
-  void copy_all(const std::vector<BufferCopy>& copies);
-  void report_faults();
+  void copy_all(const std::vector<BufferCopy>& copies) { copy_all({program_, buffers_, {}}, copies); }
+  static void copy_all(const Running& running, const std::vector<BufferCopy>& copies);
+  void report_faults(const Running& running);
 
   const Executable& program_;
   std::vector<KernelFunction*> functions_;

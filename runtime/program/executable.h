@@ -31,10 +31,10 @@ struct ExecutableBuffer {
   bool operator==(const ExecutableBuffer&) const = default;
 };
 
-// For the message about a position outside its table.
+// For the message about a position outside its table, or about a divisor (without a table, bound 0) that is 0.
 struct SiteInfo {
   std::string positions, table;  // "'ids'", "axis 'vocab' of 'wte'"
-  std::vector<int64_t> shape;    // of the positions' tensor
+  std::vector<int64_t> shape;    // of the tensor of positions or divisors
   int64_t bound = 0;
   std::string location;  // " (model.ein:12:8)"
 };
@@ -62,11 +62,13 @@ enum class LaunchWhen : uint8_t {
   checked,    // when all numbers that were made before are as they must be
 };
 
+inline constexpr uint32_t kNoFunction = UINT32_MAX;  // of a launch that runs a scan
 inline constexpr int64_t kSmallLaunch = 8192;  // elements that are not worth a second thread
 
 struct Launch {
   LaunchWhen when = LaunchWhen::always;
-  uint32_t function = 0;          // index into Executable::functions
+  uint32_t function = 0;          // index into Executable::functions, of a scan's body into those of the whole
+  int32_t scan = -1;              // index into Executable::scans: the launch is a recurrence
   std::vector<uint32_t> buffers;  // in the order of the kernel's buffers
   std::vector<std::string> streams;
   std::vector<SiteInfo> sites;
@@ -85,10 +87,13 @@ struct BufferCopy {
   uint32_t value = 0, target = 0;
 };
 
+struct ScanProgram;
+
 struct Executable {
   std::vector<ExecutableBuffer> buffers;
   std::vector<std::string> functions;  // symbols
   std::vector<Launch> launches;
+  std::vector<ScanProgram> scans;
   std::vector<ExecutableOutput> outputs;
   std::vector<ExecutableOutput> gradients;  // by path of the param
   int32_t loss = -1;                        // buffer
@@ -100,6 +105,24 @@ struct Executable {
   int64_t memory_bytes = 0;   // of all buffers together, in whole cache lines
   int64_t own_bytes = 0;      // of those but inputs, params and states, which lie behind them
   int64_t scratch_bytes = 0;  // of each thread, besides
+};
+
+// Where a buffer of a scan's body lies: in a buffer of the launch, `step` bytes further in each iteration.
+struct ScanBuffer {
+  uint32_t buffer = 0;  // of the body
+  uint32_t place = 0;   // in Launch::buffers
+  int64_t offset = 0, step = 0;
+};
+
+// A recurrence: the body runs `length` times, from the last place to the first where `reversed`. Its inputs and states lie where `buffers`
+// says, all else in the launch's buffer `workspace`, which counts when the body has memory of its own.
+struct ScanProgram {
+  Executable body;
+  int64_t length = 1;
+  bool reversed = false, continues = false;  // continues: see iteration_inside
+  uint32_t workspace = 0;
+  std::vector<ScanBuffer> buffers;
+  std::vector<ScanBuffer> initial;  // of carries: `place` is copied to the body's buffer before the first iteration
 };
 
 }  // namespace einc

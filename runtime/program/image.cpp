@@ -24,7 +24,7 @@ template <class A>
 void fields(A& a, auto& x) requires requires {
   x.streams;
 }
-{ a(x.when, x.function, x.buffers, x.streams, x.sites, x.domain, x.work, x.label, x.location); }
+{ a(x.when, x.function, x.scan, x.buffers, x.streams, x.sites, x.domain, x.work, x.label, x.location); }
 template <class A>
 void fields(A& a, auto& x) requires requires {
   x.means;
@@ -57,9 +57,19 @@ void fields(A& a, auto& x) requires requires {
   x.launches;
 }
 {
-  a(x.buffers, x.functions, x.launches, x.outputs, x.gradients, x.loss, x.snapshots, x.copies, x.checks, x.bounds, x.bounded,
+  a(x.buffers, x.functions, x.launches, x.scans, x.outputs, x.gradients, x.loss, x.snapshots, x.copies, x.checks, x.bounds, x.bounded,
     x.memory_bytes, x.own_bytes, x.scratch_bytes);
 }
+template <class A>
+void fields(A& a, auto& x) requires requires {
+  x.place;
+}
+{ a(x.buffer, x.place, x.offset, x.step); }
+template <class A>
+void fields(A& a, auto& x) requires requires {
+  x.body;
+}
+{ a(x.body, x.length, x.reversed, x.continues, x.workspace, x.buffers, x.initial); }
 template <class A>
 void fields(A& a, auto& x) requires requires {
   x.axes;
@@ -89,7 +99,7 @@ void fields(A& a, auto& x) requires requires {
 }
 { a(x.first, x.second); }
 
-static_assert(sizeof(ExecutableBuffer) == 120 && sizeof(SiteInfo) == 128 && sizeof(Launch) == 160 && sizeof(Executable) == 272 &&
+static_assert(sizeof(ExecutableBuffer) == 120 && sizeof(SiteInfo) == 128 && sizeof(Launch) == 168 && sizeof(Executable) == 296 && sizeof(ScanBuffer) == 24 && sizeof(ScanProgram) == 360 &&
                   sizeof(FiniteCheck) == 8 && sizeof(BoundOp) == 32 && sizeof(BoundedUpdate) == 16 && sizeof(ProgramInfo) == 208 &&
                   sizeof(TensorInfo) == 88,
               "a field is new: list it above, and raise kObjectVersion");

@@ -116,6 +116,33 @@ Interval apply(BoundFn fn, Interval a, Interval b, bool same) {
       return {-1, std::max(a.high, 0.0)};  // the least of silu is -0.28, of gelu -0.17
     case BoundFn::softplus:
       return {0, std::max(a.high, 0.0) + 1};
+    case BoundFn::clamp:
+    case BoundFn::floor_div:
+    case BoundFn::remainder:
+    case BoundFn::tan:
+    case BoundFn::erfinv:
+    case BoundFn::lgamma:
+      return {};
+    case BoundFn::floor:
+      return growing(a, [](double x) { return std::floor(x); });
+    case BoundFn::ceil:
+      return growing(a, [](double x) { return std::ceil(x); });
+    case BoundFn::round:
+      return growing(a, [](double x) { return std::nearbyint(x); });
+    case BoundFn::trunc:
+      return growing(a, [](double x) { return std::trunc(x); });
+    case BoundFn::asin:
+    case BoundFn::acos:
+      return a.low >= -1 && a.high <= 1 ? Interval::within(4) : Interval{};
+    case BoundFn::atan:
+    case BoundFn::atan2:
+      return Interval::within(4);
+    case BoundFn::sinh:
+      return growing(a, [](double x) { return std::sinh(x); });
+    case BoundFn::cosh:
+      return {1, std::cosh(std::max(std::fabs(a.low), std::fabs(a.high)))};
+    case BoundFn::erfc:
+      return {0, 2};
     case BoundFn::cast:
       return a;
   }
@@ -163,10 +190,15 @@ std::vector<Interval> evaluate_bounds(std::span<const BoundOp> ops, std::span<co
       case BoundFn::where:
         result = is_true(a) ? b : is_false(a) ? c : hull(b, c);
         continue;
+      case BoundFn::clamp:
+        if (a.is_bounded() && b.is_bounded() && c.is_bounded())
+          result = rounded(apply(BoundFn::minimum, apply(BoundFn::maximum, a, b, false), c, false), op.dtype);
+        continue;
       default:
         break;
     }
-    const int arity = op.fn >= BoundFn::add && op.fn <= BoundFn::logical_or ? 2 : 1;
+    const bool binary = (op.fn >= BoundFn::add && op.fn <= BoundFn::logical_or) || op.fn == BoundFn::atan2;
+    const int arity = binary ? 2 : 1;
     if (op.fn == BoundFn::unknown || !a.is_bounded() || (arity == 2 && !b.is_bounded())) continue;
     result = rounded(apply(op.fn, a, b, op.operands[0] == op.operands[1]), op.dtype);
   }

@@ -32,6 +32,7 @@ enum class BoundFn : uint8_t {
   equal, not_equal, less, less_equal, greater, greater_equal,
   logical_and, logical_or, logical_not, where,
   neg, abs, sign, relu, exp, expm1, log, log1p, sqrt, rsqrt, sin, cos, tanh, sigmoid, erf, gelu, gelu_tanh, silu, softplus,
+  floor_div, remainder, clamp, floor, ceil, round, trunc, tan, asin, acos, atan, atan2, sinh, cosh, erfc, erfinv, lgamma,
   cast,
 };
 // clang-format on

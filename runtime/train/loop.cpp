@@ -42,7 +42,7 @@ template <class Run>
 auto Trainer::with_origin(const Batches& data, uint64_t batch, Run run) {
   try {
     return run();
-  } catch (const IndexOutOfRange& failure) {
+  } catch (const FaultyElement& failure) {
     // The executor knows tensors, the data files: only here do both meet.
     const std::string origin = data.origin(batch, failure.positions, static_cast<uint64_t>(failure.at));
     throw RuntimeFailure(FailureKind::data, origin.empty() ? failure.what() : fmt::format("{}; it is {}", failure.what(), origin));

@@ -114,10 +114,23 @@ std::shared_ptr<const Batches> open_tokens(const DataSettings& settings, const s
                                               settings.seed);
 }
 
+// Of a program without inputs, which draws its examples itself: a new batch each step, since draws depend on the step.
+class DrawnBatches : public Batches {
+ public:
+  void fill(uint64_t, std::span<const InputSlot>) const override {}
+  uint64_t batches_per_epoch() const override { return 0; }
+  std::string origin(uint64_t, std::string_view, uint64_t) const override { return ""; }
+  std::string description() const override { return "drawn by the program"; }
+};
+
 }  // namespace
 
 std::shared_ptr<const Batches> open_batches(const DataSettings& settings, const std::vector<TensorInfo>& inputs, DataPart part) {
   EINC_CHECK(settings.validation_fraction >= 0 && settings.validation_fraction < 1, "a fraction of {}", settings.validation_fraction);
+  if (inputs.empty() && settings.files.empty()) {
+    if (settings.validation_fraction > 0) fail_usage("--val-fraction: the program has no inputs whose data could be kept back");
+    return std::make_shared<const DrawnBatches>();
+  }
   if (settings.files.empty()) fail_usage("no data: say which file an input takes its values from by --data NAME=FILE");
   const bool are_arrays = settings.files.size() > 1 || settings.files.front().second.ends_with(".npy");
   return are_arrays ? open_arrays(settings, inputs, part) : open_tokens(settings, inputs, part);

@@ -26,8 +26,8 @@ struct DataSettings {
 // The tail of `validation_fraction` or what lies before it.
 enum class DataPart : uint8_t { training, validation };
 
-// Every input of the program gets its values. Throws Error (usage) for what the settings ask of the program, and RuntimeFailure (data,
-// resource) for what the files hold.
+// Every input of the program gets its values; without inputs no files are needed. Throws Error (usage) for what the settings ask of the
+// program, and RuntimeFailure (data, resource) for what the files hold.
 std::shared_ptr<const Batches> open_batches(const DataSettings& settings, const std::vector<TensorInfo>& inputs,
                                             DataPart part = DataPart::training);
 

@@ -200,7 +200,7 @@ bool other_keep_probability(Kernel& kernel, Chooser& choose) {
 
 bool check_too_strict(Kernel& kernel, Chooser& choose) {
   return each_value(kernel, [&](Scalar& v) {
-    if (v.kind != ScalarKind::checked || !choose.here()) return false;
+    if (v.kind != ScalarKind::checked || v.integer == 0 || !choose.here()) return false;  // 0: a divisor
     v.integer -= 1;
     return true;
   });

@@ -87,6 +87,15 @@ bool along_axis(RandomWriter& w) {
                                        "({0} - mean({0}, {1})) * rsqrt(var({0}, {1}) + 0.01)",
                                        "{0} * rsqrt(mean({0}^2, {1}) + 0.01)",
                                        "{0} - max({0}, {1})",
+                                       "flip({0}, {1})",
+                                       "sort({0}, {1})",
+                                       "sort({0}, {1}, descending = true)",
+                                       "cummax({0}, {1})",
+                                       "cummin({0}, {1}) + {0}",
+                                       "cumprod(tanh({0}), {1})",
+                                       "logcumsumexp({0}, {1}) * 0.5",
+                                       "{0} / (norm({0}, {1}) + 0.1)",
+                                       "{0} - std({0}, {1})",
                                        "{0} * sigmoid(mean({0}, {1}))"};
   w.let(fmt::format(fmt::runtime(w.one_of(functions)), x.name, w.chance(2) ? x.axes.back() : w.one_of(x.axes)), x.axes, x.dtype);
   return true;
@@ -231,6 +240,12 @@ void image(RandomWriter& w) {
   const std::string picture = w.fresh("i"), kernel = w.fresh("k"), step = w.chance(4) ? "2*" : "";
   w.line(fmt::format("param {}: f32[pn=2 ph={} pw={} pc={}] ~ normal(0, 0.6)", picture, height, width, from));
   w.line(fmt::format("param {}: f32[up={} on={} pc={} po={}] ~ normal(0, 0.2)", kernel, up, across, from, to));
+  if (w.chance(4)) {  // a transposed one: what falls on one place is added
+    w.let(fmt::format("sum(tanh(einsum({}, {}, \"pn ph pw pc, up on pc po -> pn (2*ph + up) ({}pw + on) po\"))) * 0.05", picture, kernel,
+                      step),
+          {}, "f32");
+    return;
+  }
   const std::string padded =
       w.chance(2) ? picture : fmt::format("pad({}, ph = ({}, 1), pw = (0, {}))", picture, w.below(2), 1 + w.below(2));
   w.let(fmt::format("sum(tanh(einsum({}, {}, \"pn ({}py + up) ({}px + on) pc, up on pc po -> pn py px po\"))) * 0.05", padded, kernel, step,

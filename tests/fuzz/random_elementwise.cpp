@@ -29,6 +29,17 @@ bool unary(RandomWriter& w) {
                                        "{0} * sigmoid({0})",
                                        "tanh({0}) * sigmoid({0}) + {0}",
                                        "1 / (1 + exp(-{0}))",
+                                       "atan({0})",
+                                       "asin(0.9 * tanh({0}))",
+                                       "acos(0.9 * tanh({0}))",
+                                       "sinh(tanh({0}))",
+                                       "cosh(tanh({0}))",
+                                       "tan(tanh({0}))",
+                                       "erfc({0})",
+                                       "erfinv(0.9 * tanh({0}))",
+                                       "0.2 * lgamma(1.5 + {0}^2)",
+                                       "clamp({0}, -0.4, 0.6)",
+                                       "where(isfinite({0}) and not isnan({0}), {0}, 1)",
                                        "where({0} > 0, {0}, 0.1 * {0})",
                                        "min(max({0}, -0.5), 0.5)",
                                        "pow(abs({0}) + 0.5, 1.5)"};
@@ -45,6 +56,8 @@ bool binary(RandomWriter& w) {
                                        "{0} * 0.5 - {1}",
                                        "{0} / ({1}^2 + 1)",
                                        "max({0}, {1} * 0.7)",
+                                       "atan2({0}, {1}^2 + 0.5)",
+                                       "clamp({0}, -0.5, {1}^2 + 0.1)",
                                        "min({0}, {1} + 0.1)",
                                        "pow(abs({0}) + 0.5, tanh({1}))",
                                        "tanh({0}) * {1} + 0.3",
@@ -107,6 +120,9 @@ bool integer_arithmetic(RandomWriter& w) {
                                        "max({0}, {1})",
                                        "min({0}, {1}) * 3",
                                        "where({0} > {1}, {0}, {1})",
+                                       "{0} // ({1} * {1} + 1) + {0} % 3",
+                                       "({0} - 7) // 2 + ({0} + {1}) % (max({1}, 0) + 1)",
+                                       "clamp({0}, 1, {1})",  // u8 has no negative numbers
                                        "where({0} == {1}, {1}, {0} + 2)"};
   const RandomValue x = w.any_integers(), y = w.any_integers();
   const Axes axes = aligned(x.axes, y.axes);
@@ -145,8 +161,12 @@ bool boolean(RandomWriter& w) {
 bool drawn(RandomWriter& w) {
   const RandomValue x = w.with_axis();
   if (!x.found()) return false;
-  constexpr const char* draws[] = {"dropout({0}, 0.25)", "{0} + 0.5 * uniform({1})", "{0} + 0.5 * normal({1})",
-                                   "dropout({0}, 0.5) * sigmoid({0})"};
+  constexpr const char* draws[] = {"dropout({0}, 0.25)",
+                                   "{0} + 0.5 * uniform({1})",
+                                   "{0} + 0.5 * normal({1})",
+                                   "dropout({0}, 0.5) * sigmoid({0})",
+                                   "where(bernoulli(sigmoid({0})), {0}, 0.5)",
+                                   "{0} + 0.1 * randint(-2, 3, {1})"};
   w.let(fmt::format(fmt::runtime(w.one_of(draws)), x.name, fmt::join(x.axes, ", ")), x.axes, x.dtype);
   return true;
 }

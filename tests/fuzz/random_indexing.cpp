@@ -130,9 +130,25 @@ bool segments(RandomWriter& w) {
   return true;
 }
 
+// Values reduced by ids: into an axis of their own, whose empty places a later step would have to keep from being infinite.
+bool segment_reduction(RandomWriter& w) {
+  const RandomValue x = w.with_axis();
+  if (!x.found()) return false;
+  const std::string axis = w.one_of(x.axes), into = w.new_axis(x.axes);
+  if (into.empty() || !w.fits(replaced(x.axes, axis, into))) return false;
+  const Axes others = without(x.axes, axis);
+  Axes id_axes{axis};
+  if (!others.empty() && w.chance(2)) id_axes.push_back(w.one_of(others));
+  const RandomValue ids = w.positions(into, id_axes);
+  constexpr const char* functions[] = {"segment_sum({0}, {1}, {2}, {3})", "segment_mean({0}, {1}, {2}, {3})",
+                                       "max(segment_max({0}, {1}, {2}, {3}), -2)", "min(segment_min({0}, {1}, {2}, {3}), 2)"};
+  w.let(fmt::format(fmt::runtime(w.one_of(functions)), x.name, ids.name, into, axis), replaced(x.axes, axis, into), x.dtype);
+  return true;
+}
+
 constexpr StatementKind kIndexingKinds[] = {
-    {"gather", 3, gather}, {"shared table", 6, shared_table}, {"one hot", 1, one_hot},  {"argmax", 2, arg_extreme},
-    {"top k", 3, largest}, {"contrasted", 3, contrasted},     {"segments", 1, segments}};
+    {"gather", 3, gather}, {"shared table", 6, shared_table}, {"one hot", 1, one_hot},   {"argmax", 2, arg_extreme},
+    {"top k", 3, largest}, {"contrasted", 3, contrasted},     {"segments", 1, segments}, {"segment reduction", 3, segment_reduction}};
 
 }  // namespace
 

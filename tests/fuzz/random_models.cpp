@@ -163,6 +163,21 @@ bool recurrence(RandomWriter& w) {
   return true;
 }
 
+// A fn that says itself what its gradient is, and products with derivatives.
+bool own_gradient(RandomWriter& w) {
+  const RandomValue x = w.any(), y = w.like(x);
+  if (w.chance(2)) {
+    const std::string fn = w.fresh("own");
+    w.line(fmt::format(
+        "fn {}(x: [...], y: [...]) {{\n  s = sin(x)\n  return s * y\n}} gradient(dy) {{\n  return dy * cos(x) * y, dy * s\n}}", fn));
+    w.let(fmt::format("{}({}, {})", fn, x.name, y.dtype == x.dtype ? y.name : x.name), x.axes, x.dtype);
+    return true;
+  }
+  constexpr const char* products[] = {"vjp(tanh({0}) * 2, {0}, {1})", "jvp(sin({0}) * {0}, {0}, {1})", "jvp({0}^2, {0}, 0.5) + {1}"};
+  w.let(fmt::format(fmt::runtime(w.one_of(products)), x.name, y.dtype == x.dtype ? y.name : x.name), x.axes, x.dtype);
+  return true;
+}
+
 // A fn with params and a `...`, called twice.
 bool called(RandomWriter& w) {
   const RandomValue x = w.with_axis();
@@ -239,7 +254,8 @@ constexpr StatementKind kModelKinds[] = {{"gate", 10, gate},
                                          {"called", 3, called},
                                          {"experts", 2, experts},
                                          {"parted", 2, parted},
-                                         {"inner gradient", 1, inner_gradient}};
+                                         {"inner gradient", 1, inner_gradient},
+                                         {"own gradient", 1, own_gradient}};
 
 }  // namespace
 

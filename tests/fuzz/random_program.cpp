@@ -22,8 +22,8 @@ NumberFormats number_formats(RandomWriter& w) {
 }
 
 void statement(RandomWriter& w) {
-  constexpr std::span<const StatementKind> (*kTables[])() = {elementwise_statements, axis_statements, index_statements, state_statements,
-                                                             model_statements};
+  constexpr std::span<const StatementKind> (*kTables[])() = {elementwise_statements, axis_statements,  index_statements,
+                                                             state_statements,       model_statements, scan_statements};
   std::vector<StatementKind> kinds;
   for (const auto& table : kTables) kinds.insert(kinds.end(), table().begin(), table().end());
   int total = 0;

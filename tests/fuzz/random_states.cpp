@@ -56,11 +56,34 @@ bool exchanged(RandomWriter& w) {
   return true;
 }
 
+// Statistics that a training step takes from the batch and keeps, and that inference reads; or any other choice between two values.
+bool while_training(RandomWriter& w) {
+  const RandomValue x = w.with_axis();
+  if (!x.found()) return false;
+  const std::string y = w.fresh("v");
+  if (w.chance(2)) {
+    const std::string axis = w.one_of(x.axes);
+    const RandomValue s = w.state(without(x.axes, axis), x.dtype);
+    w.line(fmt::format("if {0} {{ {1} = {2} - mean({2}, {3}); {4} <- 0.5 * {4} + 0.5 * mean({2}, {3}) }} else {{ {1} = {2} - {4} }}",
+                       w.chance(3) ? "training or a < 1" : "training", y, x.name, axis, s.name));
+  } else {
+    const RandomValue made = w.param(x.axes), p = made.dtype == x.dtype ? made : x;  // one type in both branches
+    w.line(fmt::format("{1} = tanh({0})", x.name, y));
+    constexpr const char* choices[] = {"if not training {{ {0} = {0} * {1} }}",
+                                       "if training {{ for i in 2 {{ {0} = {0} * 0.5 + {1} }} }} else {{ {0} = {0} + {1} }}",
+                                       "if a > 0 and training {{ {0} = {1} - {0} }} else if a < 1 {{ {0} = {1} }}"};
+    w.line(fmt::format(fmt::runtime(w.one_of(choices)), y, p.name));
+  }
+  w.let(fmt::format("{} * 1.5", y), x.axes, x.dtype);
+  return true;
+}
+
 constexpr StatementKind kStateKinds[] = {{"read and updated", 2, read_and_updated},
                                          {"running average", 1, running_average},
                                          {"cache", 1, cache},
                                          {"counter", 1, counter},
-                                         {"exchanged", 1, exchanged}};
+                                         {"exchanged", 1, exchanged},
+                                         {"while training", 1, while_training}};
 
 }  // namespace
 

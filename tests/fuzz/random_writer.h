@@ -126,5 +126,6 @@ void image(RandomWriter& w);  // a convolution
 std::span<const StatementKind> index_statements();
 std::span<const StatementKind> state_statements();
 std::span<const StatementKind> model_statements();
+std::span<const StatementKind> scan_statements();
 
 }  // namespace einc

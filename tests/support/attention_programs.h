@@ -1,4 +1,4 @@
-// Programs with attention in several layouts and under several masks, and how far results may be apart.
+// Programs with attention in several layouts and under several masks.
 #pragma once
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
 #include "tests/support/run_graph.h"
+#include "tests/support/tensor_difference.h"
 
 namespace einc::attention_programs {
 
@@ -62,24 +63,6 @@ output dk: {6}[{1}] = cast(grad(total, keys), {6})
 output dv: {6}[{2}] = cast(grad(total, values), {6})
 )",
                      l.q, l.k, l.v, l.scores, l.out, masked, dtype);
-}
-
-inline double largest(const Tensor& t) {
-  double most = 0;
-  for (int64_t i = 0; i < t.count(); ++i) most = std::max(most, std::fabs(t.real_at(i)));
-  return most;
-}
-
-// Within `tolerance` of the largest element.
-inline std::string difference(const Tensor& found, const Tensor& wanted, double tolerance) {
-  if (found.shape != wanted.shape) return "shapes differ";
-  const double bound = tolerance * std::max(largest(wanted), 1e-6);
-  for (int64_t i = 0; i < wanted.count(); ++i) {
-    const double f = found.real_at(i), w = wanted.real_at(i);
-    if (std::isnan(w) ? std::isnan(f) : std::fabs(f - w) <= bound) continue;
-    return fmt::format("{} is {}, not {}", describe_position(wanted.shape, i), f, w);
-  }
-  return "";
 }
 
 inline constexpr const char* kMasks[] = {

@@ -9,6 +9,7 @@
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
+#include "tests/support/layer_cases.h"
 #include "tests/support/packed_tensor.h"
 
 namespace einc {
@@ -81,6 +82,24 @@ void check_torch_programs(const Backend& backend, std::span<const Scheduling> wa
   }
 }
 
+void check_layers(const Backend& backend, std::span<const Scheduling> ways) {
+  for (LayerCase& test : layer_cases()) {
+    if (test.mode != RunMode::training) continue;
+    CAPTURE(test.name);
+    const Graph graph = trained(compile_text(test.program));
+    test.tolerance = std::max(test.tolerance, 2e-5);  // params are f32
+    for (const Scheduling& scheduling : ways) {
+      CAPTURE(!scheduling.leaves_out("fusion"));
+      const CpuRun run = backend(graph, {}, test.inputs, test.params_of(graph), test.states_of(graph), scheduling);
+      for (const auto& [name, tensor] : run.outputs) CHECK_MESSAGE(test.difference(test.outputs, name, tensor) == "", name.str());
+      for (const auto& [name, tensor] : run.gradients)
+        if (test.gradients.contains(name)) CHECK_MESSAGE(test.difference(test.gradients, name, tensor) == "", name.str());
+      for (const auto& wanted : test.after)
+        CHECK_MESSAGE(test.difference(test.after, wanted.first, run.states.at(wanted.first)) == "", wanted.first.str());
+    }
+  }
+}
+
 void check_examples(const Backend& backend, std::span<const Scheduling> ways) {
   for (const auto& [name, dims] : small_examples()) compare(name, compile_example(name, dims), dims, backend, ways);
 }
@@ -92,6 +111,11 @@ output u = uniform(rows, cols)
 output z = normal(rows, cols)
 output y = dropout(x, 0.25)
 output h = sum(normal(rows, cols, wide = 3), rows, cols)
+output b = bernoulli(sigmoid(x))
+output i = randint(-2147483648, 2147483647, rows)
+output j = randint(-3, 4, rows, cols)
+output c = categorical(x, cols)
+output p = permutation(k = 100)
 )"),
           {}, backend, ways);
 }
@@ -107,6 +131,35 @@ loss = sum((table[rows = at] - wanted)^2)
 minimize loss using sgd(lr = 0.1)
 )";
   compare("scatter", compile_text(program), {}, backend, ways);
+  const char* segments = R"(
+dim edges = 900, nodes = 40, width = 5
+input v: f32[edges width]
+input at: i32[edges]
+output total = segment_sum(v, at % nodes, nodes)
+output mean = segment_mean(v, at % nodes, nodes)
+output most = segment_max(v, at % nodes, nodes)
+output least = segment_min(at, at % nodes, nodes)
+output count = segment_sum(1, at % nodes, nodes)
+output slope = grad(sum(segment_max(v, at % nodes, nodes)^2), v)
+)";
+  compare("segments", compile_text(segments), {}, backend, ways);
+}
+
+// Lines so long that they are merged, with ties and NaNs; of sizes that no power of 2 is near.
+void check_orders(const Backend& backend, std::span<const Scheduling> ways) {
+  const char* program = R"(
+dim n = 700, r = 2
+input v: f32[n]
+input i: i32[n r]
+x = round(v * 4)
+y = where(i % 50 == 0, nan, x)
+output up = sort(y, n)
+output down = argsort(y, n, descending = true)
+output whole = sort(i, n, descending = true)
+output most = top_k_index(x, n, 650)
+output slope = grad(sum(sort(v, n) * iota(n)), v)
+)";
+  compare("orders", compile_text(program), {}, backend, ways);
 }
 
 void check_products(const Backend& backend, std::span<const Scheduling> ways) {

@@ -12,9 +12,12 @@ using Backend = std::function<CpuRun(const Graph& graph, const Bindings& dims, c
                                      const TensorMap& states, const Scheduling& scheduling)>;
 
 void check_torch_programs(const Backend& backend, std::span<const Scheduling> ways);
+// Of tests/numeric/layers, those of a training step: with gradients and states.
+void check_layers(const Backend& backend, std::span<const Scheduling> ways);
 void check_examples(const Backend& backend, std::span<const Scheduling> ways);
 // Positions that meet, in a table of many rows.
 void check_scatters(const Backend& backend, std::span<const Scheduling> ways);
+void check_orders(const Backend& backend, std::span<const Scheduling> ways);
 // Contractions of several axes, batches and orders, results that are read in another order.
 void check_products(const Backend& backend, std::span<const Scheduling> ways);
 // So many points that threads take several neighbours each: elements by themselves, and sums over what lies far apart.

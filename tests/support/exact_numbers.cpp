@@ -25,6 +25,11 @@ output chosen = where(x > 0, 9007199254740993, x)
 output padded = pad(x, n = (1, 0), value = 9007199254740993)
 output folded = cast(1, i64) * 9007199254740993 == 9007199254740992
 output one = 9007199254740993 - cast(9007199254740992, i64)
+output quotient = x * 512 // 9007199254740993
+output rest = (x - 4) % 9007199254740993
+output held = clamp(x, 9007199254740993, 9007199254740995)
+output runs = cumprod(x - 9007199254740991, n)
+output order = sort(x, n, descending = true)
 )");
   using Ints = std::vector<int64_t>;
   constexpr int64_t kOdd = 9007199254740993, kEven = 9007199254740992;
@@ -37,7 +42,12 @@ output one = 9007199254740993 - cast(9007199254740992, i64)
                                                  {"chosen", {kOdd, kOdd, -1}},
                                                  {"padded", {kOdd, kEven, kOdd, -1}},
                                                  {"folded", {0}},
-                                                 {"one", {1}}};
+                                                 {"one", {1}},
+                                                 {"quotient", {511, 512, -1}},
+                                                 {"rest", {9007199254740988, 9007199254740989, 9007199254740988}},
+                                                 {"held", {kOdd, kOdd, kOdd}},
+                                                 {"runs", {1, 2, -18014398509481984}},
+                                                 {"order", {kOdd, kEven, -1}}};
   const TensorMap inputs{{Name("x"), Tensor::of_ints({3}, {kEven, kOdd, -1}, DType::i64)}};
   for (const Scheduling& scheduling : ways) {
     const CpuRun run = backend(graph, {}, inputs, {}, {}, scheduling);

@@ -17,8 +17,8 @@ inline FlopCounts count_flops(const Graph& graph, Phase phase) {
     const Node& node = graph.nodes[i];
     if (constant[i] || node.origin.phase != phase) continue;
     if (node.op == Op::map) total.elementwise += node.type.count();
-    if (node.op == Op::reduce || node.op == Op::scan) total.reduction += graph.type(node.operands[0]).count();
-    if (node.op == Op::scatter_add || node.op == Op::fold) total.other += graph.type(node.operands[0]).count();
+    if (node.op == Op::reduce || node.op == Op::cumulate) total.reduction += graph.type(node.operands[0]).count();
+    if (makes_table(node.op) || node.op == Op::fold) total.other += graph.type(node.operands[0]).count();
     if (node.op != Op::contract) continue;
     const ContractAttr& attr = node.as<ContractAttr>();
     Poly product(2);

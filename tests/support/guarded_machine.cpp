@@ -64,7 +64,7 @@ bool faults(KernelFunction* function, const KernelArguments& arguments, int64_t 
 GuardedMachine::GuardedMachine(const Executable& program, const std::vector<KernelFunction*>& functions, Guard guard)
     : program_(program), functions_(functions), guard_(guard) {
   reserved_ = kGuardBytes;
-  for (const ExecutableBuffer& b : program.buffers) reserved_ += whole_pages(b.bytes) + kGuardBytes;
+  reserve(program);
   reserved_ += whole_pages(program.scratch_bytes) + kGuardBytes;
   void* at = mmap(nullptr, reserved_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw RuntimeFailure(FailureKind::resource, fmt::format("no room for {} bytes", reserved_));
@@ -72,6 +72,23 @@ GuardedMachine::GuardedMachine(const Executable& program, const std::vector<Kern
   used_ = kGuardBytes;
   for (const ExecutableBuffer& b : program.buffers) places_.push_back({place(b.bytes), b.bytes});
   places_.push_back({place(program.scratch_bytes), program.scratch_bytes});
+  place_bodies(program);
+}
+
+void GuardedMachine::reserve(const Executable& program) {
+  for (const ExecutableBuffer& b : program.buffers) reserved_ += whole_pages(b.bytes) + kGuardBytes;
+  for (const ScanProgram& scan : program.scans) reserve(scan.body);
+}
+
+void GuardedMachine::place_bodies(const Executable& program) {
+  for (const ScanProgram& scan : program.scans) {
+    std::vector<std::byte*>& buffers = bodies_[&scan.body];
+    for (const ExecutableBuffer& b : scan.body.buffers) {
+      buffers.push_back(is_source(b.role) ? nullptr : place(b.bytes));
+      if (buffers.back() != nullptr) places_.push_back({buffers.back(), b.bytes});
+    }
+    place_bodies(scan.body);
+  }
 }
 
 GuardedMachine::~GuardedMachine() { munmap(reservation_, reserved_); }
@@ -103,28 +120,57 @@ HostArray GuardedMachine::get(uint32_t buffer) const {
 
 void GuardedMachine::run(uint64_t seed, uint64_t step) {
   const FaultHandler handler;
-  copy_all(program_.snapshots);
-  for (size_t l = 0; l < program_.launches.size(); ++l)
-    if (program_.launches[l].when != LaunchWhen::unbounded || functions_[program_.launches[l].function] != nullptr) launch(l, seed, step);
-  copy_all(program_.copies);
+  Running whole{program_, {}, {}};
+  for (size_t b = 0; b < program_.buffers.size(); ++b) whole.buffers.push_back(places_[b].base);
+  run(whole, seed, step);
 }
 
-void GuardedMachine::copy_all(const std::vector<BufferCopy>& copies) {
+void GuardedMachine::run(const Running& running, uint64_t seed, uint64_t step) {
+  const std::vector<Launch>& launches = running.program.launches;
+  copy_all(running, running.program.snapshots);
+  for (size_t l = 0; l < launches.size(); ++l)
+    if (launches[l].scan >= 0)
+      run_scan(running, launches[l], seed, step);
+    else if (launches[l].when != LaunchWhen::unbounded || functions_[launches[l].function] != nullptr)
+      launch(running, l, seed, step);
+  copy_all(running, running.program.copies);
+}
+
+void GuardedMachine::copy_all(const Running& running, const std::vector<BufferCopy>& copies) {
   for (const BufferCopy& copy : copies)
-    std::memcpy(places_[copy.target].base, places_[copy.value].base, static_cast<size_t>(places_[copy.target].bytes));
+    std::memcpy(running.buffers[copy.target], running.buffers[copy.value], static_cast<size_t>(running.program.buffers[copy.target].bytes));
 }
 
-void GuardedMachine::launch(size_t index, uint64_t seed, uint64_t step) {
-  const Launch& launch = program_.launches[index];
+void GuardedMachine::run_scan(const Running& outside, const Launch& launch, uint64_t seed, uint64_t step) {
+  const ScanProgram& scan = outside.program.scans[static_cast<size_t>(launch.scan)];
+  const auto place = [&](const ScanBuffer& b) { return outside.buffers[launch.buffers[b.place]] + b.offset; };
+  Running running{scan.body, bodies_.at(&scan.body), {}};
+  for (const ScanBuffer& b : scan.buffers) running.buffers[b.buffer] = place(b);
+  for (const ScanBuffer& b : scan.initial)
+    std::memcpy(running.buffers[b.buffer], place(b), static_cast<size_t>(scan.body.buffers[b.buffer].bytes));
+  for (int64_t i = 0; i < scan.length; ++i) {
+    const int64_t t = scan.reversed ? scan.length - 1 - i : i;
+    for (const ScanBuffer& b : scan.buffers) running.buffers[b.buffer] = place(b) + t * b.step;
+    running.iterations = iteration_inside(outside.iterations, t, scan.length, scan.continues);
+    for (const ExecutableBuffer& b : scan.body.buffers)  // an iteration leaves nothing to the next but carries
+      if (!is_source(b.role))
+        std::memset(running.buffers[static_cast<size_t>(&b - scan.body.buffers.data())], 0xFF, static_cast<size_t>(b.bytes));
+    run(running, seed, step);
+  }
+}
+
+void GuardedMachine::launch(const Running& running, size_t index, uint64_t seed, uint64_t step) {
+  const Launch& launch = running.program.launches[index];
   std::vector<void*> pointers;
-  for (uint32_t b : launch.buffers) pointers.push_back(places_[b].base);
+  for (uint32_t b : launch.buffers) pointers.push_back(running.buffers[b]);
   std::vector<uint64_t> keys;
   for (const std::string& stream : launch.streams) {
-    const PhiloxKey key = random_key(seed, stream);
+    const PhiloxKey key = random_key(seed, stream + stream_suffix(running.iterations));
     keys.push_back(uint64_t{key[1]} << 32 | key[0]);
   }
   IndexFault fault;
-  const KernelArguments arguments{pointers.data(), keys.data(), step, &fault, static_cast<int32_t>(index), places_.back().base};
+  const KernelArguments arguments{
+      pointers.data(), keys.data(), step, &fault, static_cast<int32_t>(index), places_[program_.buffers.size()].base};
   if (faults(functions_[launch.function], arguments, launch.domain))
     throw GuardHit(fmt::format("launch {} ({}) touches {}", index, launch.label, whereabouts(faulted)));
   if (fault.launch >= 0) throw RuntimeFailure(FailureKind::data, fmt::format("index out of range: {} at {}", fault.value, fault.place));
@@ -141,6 +187,7 @@ std::string GuardedMachine::whereabouts(const std::byte* address) const {
     if (distance(i) < distance(nearest)) nearest = i;
   const Place& p = places_[nearest];
   const std::string name = nearest == program_.buffers.size()       ? "the scratch memory"
+                           : nearest > program_.buffers.size()      ? "a value of an iteration"
                            : program_.buffers[nearest].name.empty() ? fmt::format("buffer {}", nearest)
                                                                     : fmt::format("'{}'", program_.buffers[nearest].name);
   return address < p.base ? fmt::format("{} bytes before {}", p.base - address, name)

@@ -90,6 +90,12 @@ void check_infinite_rows(const Backend& backend, std::span<const Scheduling> way
   };
   check(interpret(written, {}, inputs, {}, {}).outputs[0].second);
   for (const Scheduling& scheduling : ways) check(backend(graph, {}, inputs, {}, {}, scheduling).outputs[0].second);
+  const Graph constant = finished("dim n = 3\noutput y = logsumexp(full(n, -inf), n)\noutput z = logsumexp(full(n, inf), n)\n");
+  for (const Scheduling& scheduling : ways) {
+    const CpuRun run = backend(constant, {}, {}, {}, {}, scheduling);
+    CHECK(run.outputs[0].second.reals[0] == -kInfinite);
+    CHECK(run.outputs[1].second.reals[0] == kInfinite);
+  }
 }
 
 void check_targets(const Backend& backend, std::span<const Scheduling> ways) {

@@ -64,6 +64,11 @@ inline std::vector<std::pair<const char*, Bindings>> small_examples() {
       {"gpt2.ein", {{"batch", 2}, {"seq", 3}, {"vocab", 7}, {"layers", 2}, {"heads", 2}, {"head", 2}}},
       {"llama.ein", {{"batch", 1}, {"seq", 3}, {"vocab", 5}, {"layers", 3}, {"embed", 8}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 6}}},
       {"lora.ein", {{"batch", 2}, {"width", 3}, {"out", 4}, {"rank", 2}}},
+      {"lstm.ein", {{"batch", 3}, {"time", 50}, {"hidden", 2}}},
+      {"resnet.ein", {{"batch", 2}, {"height", 4}, {"width", 5}, {"c1", 2}, {"c2", 3}, {"c3", 2}, {"classes", 3}}},
+      {"vit.ein", {{"batch", 2}, {"rows", 2}, {"cols", 1}, {"side", 2}, {"layers", 1}, {"heads", 2}, {"head", 2}, {"classes", 3}}},
+      {"moe.ein", {{"batch", 12}, {"features", 3}, {"kinds", 3}, {"experts", 4}, {"hidden", 2}}},
+      {"graph.ein", {{"nodes", 8}, {"edges", 12}, {"hidden", 4}, {"rounds", 1}}},
   };
 }
 

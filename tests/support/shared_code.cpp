@@ -5,6 +5,15 @@
 #include <unordered_map>
 
 namespace einc {
+namespace {
+
+void mark_functions(const Executable& program, std::vector<bool>& wanted) {
+  for (const Launch& launch : program.launches)
+    if (launch.scan < 0 && launch.when != LaunchWhen::unbounded) wanted[launch.function] = true;
+  for (const ScanProgram& scan : program.scans) mark_functions(scan.body, wanted);
+}
+
+}  // namespace
 
 std::vector<std::vector<KernelFunction*>> shared_code(std::span<const LoweredProgram* const> programs) {
   static std::unordered_map<std::string, KernelFunction*> known;  // by text
@@ -14,8 +23,7 @@ std::vector<std::vector<KernelFunction*>> shared_code(std::span<const LoweredPro
   std::vector<std::vector<bool>> wanted;
   for (const LoweredProgram* program : programs) {
     wanted.emplace_back(program->functions.size(), program == programs.front());
-    for (const Launch& launch : program->program.launches)
-      if (launch.when != LaunchWhen::unbounded) wanted.back()[launch.function] = true;
+    mark_functions(program->program, wanted.back());
     for (size_t i = 0; i < program->functions.size(); ++i) {
       if (!wanted.back()[i]) continue;
       const PlannedKernel& f = program->functions[i];

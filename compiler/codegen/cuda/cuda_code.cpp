@@ -28,7 +28,9 @@ class Maker {
   Maker(const BoundGraph& graph, CudaExecutable& out, const GpuShape& gpu, int64_t smallest)
       : graph_(graph), out_(out), gpu_(gpu), smallest_(smallest) {}
 
-  void choose(const GraphKernel& k, Launch& launch) {
+  void choose(const BoundGraph& graph, const GraphKernel& k, Launch& launch) {
+    if (&graph != &graph_) return choose_in_body(graph, k, launch);
+    if (launch.scan >= 0) return leave_to_scan(*k.kernel);
     note_orders(k, launch);
     if (std::optional<CudaGemm> gemm = map_gemm(*k.kernel).gemm; gemm && is_worth(*gemm)) {
       out_.workspace_bytes = kWorkspaceBytes;
@@ -40,10 +42,7 @@ class Maker {
       find_written(*k.kernel);
       return;
     }
-    const CudaSums products = f32_products(graph_, k);
-    const auto [known, fresh] = function_of_.try_emplace({k.kernel.get(), products});
-    if (fresh) known->second = function_alike(*k.kernel, products);
-    launch.function = known->second;
+    launch.function = function_of(graph, k, known_);
     const CudaFunction& function = functions_[launch.function];
     out_.calls.push_back({function.grid, std::nullopt});
     launch.domain = function.grid.blocks[0];
@@ -84,8 +83,13 @@ class Maker {
     program.buffers.push_back(std::move(buffer));
     for (size_t i = 0; i < program.launches.size(); ++i) {
       Launch& launch = program.launches[i];
-      if (!out_.calls[i].gemm && functions_[launch.function].scratch_bytes > 0) launch.buffers.push_back(scratch);
+      if (launch.scan < 0 && !out_.calls[i].gemm && functions_[launch.function].scratch_bytes > 0) launch.buffers.push_back(scratch);
     }
+    for (size_t i = 0; i < program.launches.size(); ++i)
+      if (Launch& launch = program.launches[i]; launch.scan >= 0) {
+        launch.buffers.push_back(scratch);
+        hand_scratch(program.scans[static_cast<size_t>(launch.scan)], static_cast<uint32_t>(launch.buffers.size()) - 1);
+      }
     for (CudaFusedProduct& fused : out_.fused)
       if (fused.cast) fused.cast->to = fused.gemm.epilogue.bias->buffer = scratch;
   }
@@ -134,6 +138,40 @@ class Maker {
     return kernel;
   }
 
+  // Its kernels are functions of their own: those of the whole may be given tables of addresses.
+  void choose_in_body(const BoundGraph& graph, const GraphKernel& k, Launch& launch) {
+    if (launch.scan >= 0) return;
+    launch.function = function_of(graph, k, known_in_bodies_);
+    launch.domain = functions_[launch.function].grid.blocks[0];
+    scratch_bytes_ = std::max(scratch_bytes_, functions_[launch.function].scratch_bytes);
+    out_.grids.resize(functions_.size());
+    out_.grids[launch.function] = functions_[launch.function].grid;
+  }
+
+  // Nothing joins a launch that is many.
+  void leave_to_scan(const Kernel& kernel) {
+    out_.calls.emplace_back();
+    find_written(kernel);
+    written_.back().clear();
+  }
+
+  // The launch's buffer of this number to all kernels of the body that work in memory besides.
+  void hand_scratch(ScanProgram& scan, uint32_t place) {
+    const auto scratch = static_cast<uint32_t>(scan.body.buffers.size());
+    ExecutableBuffer buffer;
+    buffer.dtype = DType::u8;
+    buffer.shape = {scratch_bytes_};
+    buffer.bytes = scratch_bytes_;
+    buffer.role = BufferRole::input;
+    scan.body.buffers.push_back(std::move(buffer));
+    scan.buffers.push_back({scratch, place, 0, 0});
+    for (Launch& launch : scan.body.launches) {
+      if (launch.scan >= 0 || functions_[launch.function].scratch_bytes > 0) launch.buffers.push_back(scratch);
+      if (launch.scan >= 0)
+        hand_scratch(scan.body.scans[static_cast<size_t>(launch.scan)], static_cast<uint32_t>(launch.buffers.size()) - 1);
+    }
+  }
+
   void find_written(const Kernel& kernel) {
     WrittenBuffers& written = written_.emplace_back();
     for (const BufferUse& use : kernel.buffers) written.push_back(use.access != BufferAccess::read);
@@ -162,11 +200,20 @@ class Maker {
     }
   }
 
-  uint32_t function_alike(const Kernel& kernel, CudaSums products) {
+  using Functions = std::unordered_map<std::string, uint32_t>;  // by text
+
+  uint32_t function_of(const BoundGraph& graph, const GraphKernel& k, Functions& known) {
+    const CudaSums products = f32_products(graph, k);
+    const auto [same, fresh] = function_of_.try_emplace({k.kernel.get(), products});
+    if (fresh) same->second = function_alike(*k.kernel, products, known);
+    return same->second;
+  }
+
+  uint32_t function_alike(const Kernel& kernel, CudaSums products, Functions& known) {
     CudaFunction function = cuda_function(kernel, gpu_, products);
-    const auto [known, fresh] = known_.emplace(definition(function, ""), static_cast<uint32_t>(functions_.size()));
+    const auto [same, fresh] = known.emplace(definition(function, ""), static_cast<uint32_t>(functions_.size()));
     if (fresh) functions_.push_back(std::move(function));
-    return known->second;
+    return same->second;
   }
 
   bool is_worth(const CudaGemm& g) const { return is_worth_library(g.batch, g.rows, g.columns, g.depth, smallest_); }
@@ -177,9 +224,9 @@ class Maker {
   const int64_t smallest_;  // products that a library's call is worth
   std::vector<CudaFunction> functions_;
   std::map<std::pair<const Kernel*, CudaSums>, uint32_t> function_of_;
-  std::unordered_map<std::string, uint32_t> known_, log_sum_of_;  // by text; of launches, and beside them
-  std::vector<WrittenBuffers> written_;                           // by launch
-  std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;         // of a vector of so many numbers to a format
+  Functions known_, known_in_bodies_, log_sum_of_;         // of launches, of those in iterations, and beside them
+  std::vector<WrittenBuffers> written_;                    // by launch
+  std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;  // of a vector of so many numbers to a format
   int64_t scratch_bytes_ = 0;
 };
 
@@ -211,8 +258,9 @@ CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list
   CudaExecutable out;
   out.prelude = cuda_prelude();
   Maker maker(graph, out, gpu, library_products);
-  out.program =
-      assemble_program(graph, list, plan, [&](const GraphKernel& k, const Executable&, Launch& launch) { maker.choose(k, launch); });
+  out.program = assemble_program(graph, list, plan, [&](const BoundGraph& of, const GraphKernel& k, const Executable&, Launch& launch) {
+    maker.choose(of, k, launch);
+  });
   maker.finish(list, attention);
   return out;
 }

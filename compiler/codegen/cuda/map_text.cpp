@@ -56,12 +56,29 @@ std::string of_booleans(MapFn fn, const std::string& a, const std::string& b) {
     case MapFn::gelu_tanh:
     case MapFn::silu:
     case MapFn::softplus:
+    case MapFn::floor_div:
+    case MapFn::remainder:
+    case MapFn::clamp:
+    case MapFn::floor:
+    case MapFn::ceil:
+    case MapFn::round:
+    case MapFn::trunc:
+    case MapFn::tan:
+    case MapFn::asin:
+    case MapFn::acos:
+    case MapFn::atan:
+    case MapFn::atan2:
+    case MapFn::sinh:
+    case MapFn::cosh:
+    case MapFn::erfc:
+    case MapFn::erfinv:
+    case MapFn::lgamma:
       break;
   }
   EINC_CHECK(false, "{} of booleans", to_string(fn));
 }
 
-std::string of_numbers(MapFn fn, DType dtype, const std::string& a, const std::string& b) {
+std::string of_numbers(MapFn fn, DType dtype, const std::string& a, const std::string& b, const std::string& c) {
   const bool real = is_floating(dtype);
   switch (fn) {
     case MapFn::add:
@@ -78,6 +95,14 @@ std::string of_numbers(MapFn fn, DType dtype, const std::string& a, const std::s
       return fmt::format("smaller({}, {})", a, b);
     case MapFn::maximum:
       return fmt::format("larger({}, {})", a, b);
+    case MapFn::floor_div:
+      return fmt::format("floor_divide({}, {})", a, b);
+    case MapFn::remainder:
+      return fmt::format("floor_remainder({}, {})", a, b);
+    case MapFn::clamp:
+      return fmt::format("smaller(larger({}, {}), {})", a, b, c);
+    case MapFn::atan2:
+      return fmt::format("atan2_of({}, {})", a, b);
     case MapFn::neg:
       return real ? fmt::format("(-{})", a) : fmt::format("sub({}(0), {})", register_type(dtype), a);
     case MapFn::abs:
@@ -98,6 +123,19 @@ std::string of_numbers(MapFn fn, DType dtype, const std::string& a, const std::s
     case MapFn::gelu_tanh:
     case MapFn::silu:
     case MapFn::softplus:
+    case MapFn::floor:
+    case MapFn::ceil:
+    case MapFn::round:
+    case MapFn::trunc:
+    case MapFn::tan:
+    case MapFn::asin:
+    case MapFn::acos:
+    case MapFn::atan:
+    case MapFn::sinh:
+    case MapFn::cosh:
+    case MapFn::erfc:
+    case MapFn::erfinv:
+    case MapFn::lgamma:
       return fmt::format("{}_of({})", to_string(fn), a);
     case MapFn::equal:
     case MapFn::not_equal:
@@ -158,6 +196,23 @@ std::string_view comparison(MapFn fn) {
     case MapFn::gelu_tanh:
     case MapFn::silu:
     case MapFn::softplus:
+    case MapFn::floor_div:
+    case MapFn::remainder:
+    case MapFn::clamp:
+    case MapFn::floor:
+    case MapFn::ceil:
+    case MapFn::round:
+    case MapFn::trunc:
+    case MapFn::tan:
+    case MapFn::asin:
+    case MapFn::acos:
+    case MapFn::atan:
+    case MapFn::atan2:
+    case MapFn::sinh:
+    case MapFn::cosh:
+    case MapFn::erfc:
+    case MapFn::erfinv:
+    case MapFn::lgamma:
       break;
   }
   EINC_CHECK(false, "{} compares nothing", to_string(fn));
@@ -175,9 +230,10 @@ std::string ValueText::map(const Scalar& v) {
     return chooses_wider(kernel_, v) ? round_text("(" + chosen + ")", v.dtype) : chosen;
   }
   const std::string a = as(v.operands[0], operand), b = v.operands.size() > 1 ? as(v.operands[1], operand) : "";
+  const std::string c = v.operands.size() > 2 ? as(v.operands[2], operand) : "";
   if (is_comparison(v.fn)) return fmt::format("({} {} {})", a, comparison(v.fn), b);
   if (operand == DType::boolean) return of_booleans(v.fn, a, b);
-  return round_text(of_numbers(v.fn, operand, a, b), v.dtype);
+  return round_text(of_numbers(v.fn, operand, a, b, c), v.dtype);
 }
 
 }  // namespace einc

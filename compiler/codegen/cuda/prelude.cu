@@ -285,6 +285,33 @@ EINC_FUNCTION(cos_of, cosf, cos)
 EINC_FUNCTION(tanh_of, tanhf, tanh)
 EINC_FUNCTION(erf_of, erff, erf)
 EINC_FUNCTION(erfc_of, erfcf, erfc)
+EINC_FUNCTION(floor_of, floorf, floor)
+EINC_FUNCTION(ceil_of, ceilf, ceil)
+EINC_FUNCTION(round_of, rintf, rint)
+EINC_FUNCTION(trunc_of, truncf, trunc)
+EINC_FUNCTION(tan_of, tanf, tan)
+EINC_FUNCTION(asin_of, asinf, asin)
+EINC_FUNCTION(acos_of, acosf, acos)
+EINC_FUNCTION(atan_of, atanf, atan)
+EINC_FUNCTION(sinh_of, sinhf, sinh)
+EINC_FUNCTION(cosh_of, coshf, cosh)
+EINC_FUNCTION(erfinv_of, erfinvf, erfinv)
+EINC_FUNCTION(lgamma_of, lgammaf, lgamma)
+__device__ __forceinline__ f32 atan2_of(f32 y, f32 x) { return atan2f(y, x); }
+__device__ __forceinline__ f64 atan2_of(f64 y, f64 x) { return atan2(y, x); }
+// Toward -infinity; the least integer over -1 wraps. The divisor is not 0.
+template <class T>
+__device__ __forceinline__ T floor_divide(T x, T by) {
+  if (by == T(-1)) return sub(T(0), x);
+  const T quotient = x / by, rest = x % by;
+  return rest != T(0) && (rest < T(0)) != (by < T(0)) ? quotient - T(1) : quotient;
+}
+template <class T>
+__device__ __forceinline__ T floor_remainder(T x, T by) {
+  if (by == T(-1)) return T(0);
+  const T rest = x % by;
+  return rest != T(0) && (rest < T(0)) != (by < T(0)) ? rest + by : rest;
+}
 __device__ __forceinline__ f32 pow_of(f32 x, f32 y) { return powf(x, y); }
 __device__ __forceinline__ f64 pow_of(f64 x, f64 y) { return pow(x, y); }
 template <class T>
@@ -306,6 +333,11 @@ __device__ __forceinline__ T gelu_tanh_of(T x) {
 template <class T>
 __device__ __forceinline__ T softplus_of(T x) {
   return larger(x, T(0)) + log1p_of(exp_of(-abs_of(x)));
+}
+// log(e^a + e^b), of infinities too.
+template <class T>
+__device__ __forceinline__ T log_add(T a, T b) {
+  return larger(a, b) + log1p_of(exp_of(a == b ? T(0) : -abs_of(a - b)));
 }
 // Squaring while bits of the exponent remain.
 template <class T>
@@ -354,6 +386,11 @@ __device__ __forceinline__ f64 log_of_share(f64 x) {
   series = __fma_rn(series, z, 0.39999999999376612);
   series = __fma_rn(series, z, 0.66666666666667396);
   return __fma_rn(e, 0.69314718055994531, __fma_rn(__dmul_rn(s, z), series, __dmul_rn(2.0, s)));
+}
+__device__ __forceinline__ i64 random_bits(u64 key, u64 step, u64 index) { return i64(random_word(key, step, index) >> 1); }
+__device__ __forceinline__ f64 random_gumbel(u64 key, u64 step, u64 index) {
+  const f64 share = __dmul_rn(__dadd_rn(f64(random_word(key, step, index)), 0.5), 0x1p-32);
+  return -__dadd_rn(log_of_share(__dmul_rn(-log_of_share(share), 0x1p-5)), 3.4657359027997265);
 }
 __device__ __forceinline__ f64 random_normal(u64 key, u64 step, u64 index) {
   const Words words = random_words(key, step, index >> 2);

@@ -188,9 +188,11 @@ std::string ValueText::guard(const Scalar& v) {
 std::string ValueText::checked(ValueId id) {
   const Scalar& v = kernel_.values[id];
   const std::string x = as(v.operands[0], DType::i64), holds = guard(v);
-  line("const bool bad{} = u64({}) >= {}ull{};", id, x, v.integer, holds.empty() ? "" : " && " + holds);
+  const bool divides = v.integer == 0;
+  const std::string fails = divides ? fmt::format("{} == 0", x) : fmt::format("u64({}) >= {}ull", x, v.integer);
+  line("const bool bad{} = {}{};", id, fails, holds.empty() ? "" : " && " + holds);
   line("if (bad{}) index_fault(fault, launch, {}, {}, {});", id, v.slot, index(v.index), x);
-  return fmt::format("bad{} ? i64(0) : i64({})", id, x);
+  return fmt::format("bad{} ? i64({}) : i64({})", id, divides ? 1 : 0, x);
 }
 
 std::string ValueText::random(const Scalar& v) {
@@ -199,8 +201,9 @@ std::string ValueText::random(const Scalar& v) {
     const auto kept = static_cast<uint64_t>(std::clamp(std::ceil(v.real * 0x1p24), 0.0, 0x1p24));
     return round_text(convert_text(fmt::format("random_kept({}, {}u)", arguments, kept), DType::boolean, register_dtype(v.dtype)), v.dtype);
   }
-  const std::string drawn = fmt::format("{}({})", v.random == RandomKind::normal ? "random_normal" : "random_uniform", arguments);
-  return round_text(convert_text(drawn, DType::f64, register_dtype(v.dtype)), v.dtype);
+  const DType drawn = v.random == RandomKind::bits ? DType::i64 : DType::f64;
+  const std::string text = fmt::format("random_{}({})", to_string(v.random), arguments);
+  return round_text(convert_text(text, drawn, register_dtype(v.dtype)), v.dtype);
 }
 
 void ValueText::store(const Store& store) {
@@ -210,7 +213,8 @@ void ValueText::store(const Store& store) {
   if (store.mode == StoreMode::set)
     line("{} = {};", place, stored(x, register_dtype(dtype), dtype));
   else
-    line("{} = {};", place, stored(combine(Fold::sum, register_dtype(dtype), loaded(place, dtype), x), register_dtype(dtype), dtype));
+    line("{} = {};", place,
+         stored(combine(fold_of(store.mode), register_dtype(dtype), loaded(place, dtype), x), register_dtype(dtype), dtype));
 }
 
 DType ValueText::folded_dtype(const Accumulation& r) const {
@@ -225,6 +229,7 @@ std::string ValueText::identity(Fold fold, DType dtype) const {
     case Fold::prod:
       return fmt::format("{}(1)", register_type(dtype));
     case Fold::max:
+    case Fold::logsumexp:
     case Fold::arg_max:
       if (real) return literal_of(-HUGE_VAL, dtype);
       return boolean ? "false" : dtype == DType::i64 ? literal(INT64_MIN) : "(-2147483647 - 1)";
@@ -254,6 +259,8 @@ std::string ValueText::combine(Fold fold, DType dtype, const std::string& a, con
       return fmt::format("{}({} | {})", register_type(dtype), a, x);
     case Fold::all:
       return fmt::format("{}({} & {})", register_type(dtype), a, x);
+    case Fold::logsumexp:
+      return fmt::format("log_add({}, {})", a, x);
     case Fold::arg_max:
     case Fold::arg_min:
       break;

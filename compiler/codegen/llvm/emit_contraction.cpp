@@ -30,7 +30,7 @@ class ContractionEmitter : PanelEmitter {
       Register first = b_.CreateMul(batch, parts);
       Register low = larger(b_.CreateSub(begin, first), i64(0)), high = smaller(b_.CreateSub(end, first), parts);
       const bool by_rows = t_.shared == SharedAxis::rows;
-      const int64_t unit = by_rows ? t_.tile_rows : t_.tile_columns();
+      const int64_t unit = by_rows ? t_.part_rows() : t_.tile_columns();
       const Extent own{b_.CreateMul(low, i64(unit)), smaller(b_.CreateMul(high, i64(unit)), i64(by_rows ? t_.rows() : t_.columns()))};
       if (by_rows)
         rows(own, {i64(0), i64(t_.columns())});

@@ -189,8 +189,44 @@ class KernelEmitter : ValueEmitter {
     find_needed(stage);
     find_fetched(stage, vector);
     for (uint16_t r : stage.reductions) start(r, vector.has_value());
+    if (plan_.kept[s]) start_kept(stage.stores.front());
     stage_loops(stage, loops, vector, 0);
+    if (kept_) store_kept(stage.stores.front());
+    kept_.reset();
     for (uint16_t r : stage.reductions) finish(r);
+  }
+
+  // --- an element that is folded into, in registers until the next one is ---
+
+  // Sums are made in the order of the stage, as through memory, so the bits are the same; only the stores come later, and fewer.
+
+  void start_kept(const Store& store) {
+    const DType dtype = compute_dtype(kernel_.buffers[store.buffer].dtype);
+    llvm::Type* type = register_type(context_, dtype);
+    if (lane_axis_) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes_));
+    kept_ = Kept{slot(type), slot(b_.getInt64Ty())};
+    b_.CreateStore(i64(-1), kept_->place);
+  }
+
+  Place place_of_kept() { return {b_.CreateLoad(b_.getInt64Ty(), kept_->place), lane_axis_ ? 1 : 0, nullptr}; }
+
+  void store_kept(const Store& store) {
+    const Place place = place_of_kept();
+    if_then(b_.CreateICmpSGE(place.scalar, i64(0)),
+            [&] { emit_store(store, place, b_.CreateLoad(kept_->element->getAllocatedType(), kept_->element)); });
+  }
+
+  void fold_into_kept(const Store& store) {
+    llvm::Type* type = kept_->element->getAllocatedType();
+    const Place place = place_of(store.index);
+    if_then(b_.CreateICmpNE(place.scalar, place_of_kept().scalar), [&] {
+      store_kept(store);
+      b_.CreateStore(splat(b_, element_at(store, place), lanes_of(type)), kept_->element);
+      b_.CreateStore(place.scalar, kept_->place);
+    });
+    // Rounded each time, as a store would round it.
+    Register x = folded(store, b_.CreateLoad(type, kept_->element));
+    b_.CreateStore(round_to(b_, x, kernel_.buffers[store.buffer].dtype), kept_->element);
   }
 
   // Buffers that this stage is the first to read, when its innermost loop goes along the lanes.
@@ -210,7 +246,7 @@ class KernelEmitter : ValueEmitter {
     hoist(loops, level);
     if (level == loops.size()) {
       for (uint16_t r : stage.reductions) accumulate(r);
-      for (const Store& store : stage.stores) emit_store(store);
+      for (const Store& store : stage.stores) kept_ ? fold_into_kept(store) : emit_store(store);
       return;
     }
     const AxisId axis = loops[level];
@@ -251,6 +287,7 @@ class KernelEmitter : ValueEmitter {
       case Fold::prod:
         return real ? number(type, 1) : integer(type, 1);
       case Fold::max:
+      case Fold::logsumexp:
       case Fold::arg_max:
         return real ? llvm::ConstantFP::getInfinity(type, true) : least();
       case Fold::min:
@@ -378,6 +415,10 @@ class KernelEmitter : ValueEmitter {
     llvm::AllocaInst* columns;  // one vector along the lanes for each element of the turned axis
   };
   std::vector<Turned> turned_;
+  struct Kept {
+    llvm::AllocaInst *element, *place;  // none yet: -1
+  };
+  std::optional<Kept> kept_;
   std::vector<Accumulator> accumulators_;
   std::vector<bool> read_before_ = std::vector<bool>(kernel_.buffers.size(), false);  // by the stages emitted so far
 };

@@ -58,6 +58,23 @@ Value* emit_compare(IrBuilder& b, MapFn fn, Value* x, Value* y, DType dtype) {
     case MapFn::gelu_tanh:
     case MapFn::silu:
     case MapFn::softplus:
+    case MapFn::floor_div:
+    case MapFn::remainder:
+    case MapFn::clamp:
+    case MapFn::floor:
+    case MapFn::ceil:
+    case MapFn::round:
+    case MapFn::trunc:
+    case MapFn::tan:
+    case MapFn::asin:
+    case MapFn::acos:
+    case MapFn::atan:
+    case MapFn::atan2:
+    case MapFn::sinh:
+    case MapFn::cosh:
+    case MapFn::erfc:
+    case MapFn::erfinv:
+    case MapFn::lgamma:
       break;
   }
   EINC_CHECK(false, "{} compares nothing", to_string(fn));
@@ -74,6 +91,22 @@ Value* integer_power(IrBuilder& b, Value* base, Value* exponent) {
     base = b.CreateMul(base, base);
   }
   return result;
+}
+
+struct FloorDivision {
+  Value *quotient, *remainder;
+};
+
+// Toward -infinity. The divisors 0, of lanes that do not count, and -1, whose quotient may overflow, would trap.
+FloorDivision floor_division(IrBuilder& b, Value* x, Value* by) {
+  llvm::Type* type = x->getType();
+  Value *zero = integer(type, 0), *minus_one = b.CreateICmpEQ(by, integer(type, -1));
+  Value* divisor = b.CreateSelect(b.CreateOr(b.CreateICmpEQ(by, zero), minus_one), integer(type, 1), by);
+  Value *quotient = b.CreateSDiv(x, divisor), *rest = b.CreateSub(x, b.CreateMul(quotient, divisor));
+  Value* beyond = b.CreateAnd(b.CreateICmpNE(rest, zero), b.CreateICmpSLT(b.CreateXor(rest, divisor), zero));
+  quotient = b.CreateSub(quotient, b.CreateZExt(beyond, type));
+  rest = b.CreateAdd(rest, b.CreateSelect(beyond, divisor, zero));
+  return {b.CreateSelect(minus_one, b.CreateNeg(x), quotient), rest};
 }
 
 Value* emit_integer(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
@@ -93,6 +126,17 @@ Value* emit_integer(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
       return boolean ? b.CreateAnd(x[0], x[1]) : b.CreateBinaryIntrinsic(intrinsic::smin, x[0], x[1]);
     case MapFn::maximum:
       return boolean ? b.CreateOr(x[0], x[1]) : b.CreateBinaryIntrinsic(intrinsic::smax, x[0], x[1]);
+    case MapFn::floor_div:
+      return floor_division(b, x[0], x[1]).quotient;
+    case MapFn::remainder:
+      return floor_division(b, x[0], x[1]).remainder;
+    case MapFn::clamp:
+      return b.CreateBinaryIntrinsic(intrinsic::smin, b.CreateBinaryIntrinsic(intrinsic::smax, x[0], x[1]), x[2]);
+    case MapFn::floor:
+    case MapFn::ceil:
+    case MapFn::round:
+    case MapFn::trunc:
+      return x[0];
     case MapFn::neg:
       return b.CreateNeg(x[0]);
     case MapFn::abs:
@@ -130,6 +174,16 @@ Value* emit_integer(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
     case MapFn::gelu_tanh:
     case MapFn::silu:
     case MapFn::softplus:
+    case MapFn::tan:
+    case MapFn::asin:
+    case MapFn::acos:
+    case MapFn::atan:
+    case MapFn::atan2:
+    case MapFn::sinh:
+    case MapFn::cosh:
+    case MapFn::erfc:
+    case MapFn::erfinv:
+    case MapFn::lgamma:
       break;
   }
   EINC_CHECK(false, "{} of integers", to_string(fn));
@@ -194,6 +248,36 @@ Value* emit_real(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
       return emit_math(b, MathFn::silu, x[0]);
     case MapFn::softplus:
       return emit_math(b, MathFn::softplus, x[0]);
+    case MapFn::clamp:
+      return b.CreateBinaryIntrinsic(intrinsic::minimum, b.CreateBinaryIntrinsic(intrinsic::maximum, x[0], x[1]), x[2]);
+    case MapFn::floor:
+      return b.CreateUnaryIntrinsic(intrinsic::floor, x[0]);
+    case MapFn::ceil:
+      return b.CreateUnaryIntrinsic(intrinsic::ceil, x[0]);
+    case MapFn::round:
+      return b.CreateUnaryIntrinsic(intrinsic::roundeven, x[0]);
+    case MapFn::trunc:
+      return b.CreateUnaryIntrinsic(intrinsic::trunc, x[0]);
+    case MapFn::atan2:
+      return emit_atan2(b, x[0], x[1]);
+    case MapFn::tan:
+      return emit_math(b, MathFn::tan, x[0]);
+    case MapFn::asin:
+      return emit_math(b, MathFn::asin, x[0]);
+    case MapFn::acos:
+      return emit_math(b, MathFn::acos, x[0]);
+    case MapFn::atan:
+      return emit_math(b, MathFn::atan, x[0]);
+    case MapFn::sinh:
+      return emit_math(b, MathFn::sinh, x[0]);
+    case MapFn::cosh:
+      return emit_math(b, MathFn::cosh, x[0]);
+    case MapFn::erfc:
+      return emit_math(b, MathFn::erfc, x[0]);
+    case MapFn::erfinv:
+      return emit_math(b, MathFn::erfinv, x[0]);
+    case MapFn::lgamma:
+      return emit_math(b, MathFn::lgamma, x[0]);
     case MapFn::equal:
     case MapFn::not_equal:
     case MapFn::less:
@@ -204,6 +288,8 @@ Value* emit_real(IrBuilder& b, MapFn fn, std::span<Value* const> x) {
     case MapFn::logical_or:
     case MapFn::logical_not:
     case MapFn::where:
+    case MapFn::floor_div:
+    case MapFn::remainder:
       break;
   }
   EINC_CHECK(false, "{} of numbers", to_string(fn));

@@ -130,6 +130,12 @@ Register ValueEmitter::combine(Fold fold, Register a, Register x) {
       return b_.CreateOr(a, x);
     case Fold::all:
       return b_.CreateAnd(a, x);
+    case Fold::logsumexp: {  // the larger + log(1 + e^-difference), which is 0 between equal infinities
+      Register away = b_.CreateFNeg(b_.CreateUnaryIntrinsic(intrinsic::fabs, b_.CreateFSub(a, x)));
+      Register difference = b_.CreateSelect(b_.CreateFCmpOEQ(a, x), number(a->getType(), 0), away);
+      Register more = emit_math(b_, MathFn::log1p, emit_math(b_, MathFn::exp, difference));
+      return b_.CreateFAdd(extreme(llvm::CmpInst::FCMP_OGT, a, x), more);
+    }
     case Fold::arg_max:
     case Fold::arg_min:
       break;
@@ -251,7 +257,7 @@ Register ValueEmitter::map(const Scalar& v) {
 Register ValueEmitter::random(const Scalar& v) {
   const Place place = place_of(v.index);
   Register x = drawn(v, place);
-  const DType dtype = v.random == RandomKind::keep_mask ? DType::boolean : DType::f64;
+  const DType dtype = v.random == RandomKind::keep_mask ? DType::boolean : v.random == RandomKind::bits ? DType::i64 : DType::f64;
   return round_to(b_, convert(b_, x, dtype, compute_dtype(v.dtype)), v.dtype);
 }
 
@@ -385,17 +391,28 @@ Register ValueEmitter::read(uint16_t buffer, const Place& p, Register guard) {
                       dtype);
 }
 
-void ValueEmitter::emit_store(const Store& store) {
+Register ValueEmitter::element_at(const Store& store, const Place& place) {
   const DType dtype = kernel_.buffers[store.buffer].dtype;
+  return convert(b_, read(store.buffer, place, nullptr), dtype, compute_dtype(dtype));
+}
+
+Register ValueEmitter::folded(const Store& store, Register element) {
+  Register x = as(store.value, compute_dtype(kernel_.buffers[store.buffer].dtype));
+  const int lanes = std::max(lanes_of(element->getType()), lanes_of(x->getType()));
+  return combine(fold_of(store.mode), splat(b_, element, lanes), splat(b_, x, lanes));
+}
+
+void ValueEmitter::emit_store(const Store& store) {
   const Place p = place_of(store.index);
-  Register x = as(store.value, compute_dtype(dtype));
+  Register x = folds_in_place(store.mode) ? folded(store, element_at(store, p))
+                                          : as(store.value, compute_dtype(kernel_.buffers[store.buffer].dtype));
+  emit_store(store, p, x);
+}
+
+void ValueEmitter::emit_store(const Store& store, const Place& p, Register x) {
+  const DType dtype = kernel_.buffers[store.buffer].dtype;
   const bool rounded = dtype == DType::bf16 && store.mode == StoreMode::set && kernel_.values[store.value].dtype == dtype;
   const auto to_stored = [&](Register y) { return rounded ? bf16_bits_of_rounded(b_, y) : to_storage(b_, y, dtype); };
-  if (store.mode == StoreMode::add) {
-    Register old = convert(b_, read(store.buffer, p, nullptr), dtype, compute_dtype(dtype));
-    const int lanes = std::max(lanes_of(old->getType()), lanes_of(x->getType()));
-    x = combine(Fold::sum, splat(b_, old, lanes), splat(b_, x, lanes));
-  }
   if (!is_wide(p)) {
     b_.CreateAlignedStore(to_stored(x), element(store.buffer, p.scalar), align(store.buffer));
     return;
@@ -417,10 +434,11 @@ void ValueEmitter::emit_store(const Store& store) {
   }
 }
 
-// The position, or 0 and a report where it is outside.
+// The position, or 0 and a report where it is outside; the divisor, or 1 and a report where it is 0.
 Register ValueEmitter::checked(const Scalar& v) {
   Register x = as(v.operands[0], DType::i64);
-  Register bad = b_.CreateICmpUGE(x, integer(x->getType(), v.integer));
+  const bool divides = v.integer == 0;
+  Register bad = divides ? b_.CreateICmpEQ(x, integer(x->getType(), 0)) : b_.CreateICmpUGE(x, integer(x->getType(), v.integer));
   if (Register holds = guard(v)) {
     const int lanes = std::max(lanes_of(holds->getType()), lanes_of(bad->getType()));
     bad = b_.CreateAnd(splat(b_, bad, lanes), splat(b_, holds, lanes));
@@ -441,7 +459,7 @@ Register ValueEmitter::checked(const Scalar& v) {
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
     b_.CreateCall(module_.getOrInsertFunction(kIndexFaultSymbol, type), {function_->getArg(0), b_.getInt32(v.slot), place, held});
   });
-  return b_.CreateSelect(bad, llvm::Constant::getNullValue(with_lanes_of(b_.getInt64Ty(), bad->getType())), splat(b_, x, lanes));
+  return b_.CreateSelect(bad, integer(with_lanes_of(b_.getInt64Ty(), bad->getType()), divides ? 1 : 0), splat(b_, x, lanes));
 }
 
 }  // namespace einc

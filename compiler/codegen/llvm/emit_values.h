@@ -57,6 +57,10 @@ class ValueEmitter {
   Register element(uint16_t buffer, Register index);
   llvm::Align align(uint16_t buffer) const { return llvm::Align(static_cast<uint64_t>(bytes_of(kernel_.buffers[buffer].dtype))); }
   void emit_store(const Store& store);
+  void emit_store(const Store& store, const Place& place, Register value);
+  // What a store that folds in place makes of an element.
+  Register element_at(const Store& store, const Place& place);
+  Register folded(const Store& store, Register element);
 
   ~ValueEmitter() = default;
 

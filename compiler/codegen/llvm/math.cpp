@@ -6,6 +6,9 @@
 namespace einc {
 namespace {
 
+// Functions seldom met have one formula, of doubles: what is left of a float's last place is its rounding.
+Real in_double(Real x, Real (*function)(Real)) { return x.is_double() ? function(x) : to_float(function(to_double(x))); }
+
 Real apply(MathFn fn, Real x) {
   switch (fn) {
     case MathFn::exp:
@@ -36,6 +39,24 @@ Real apply(MathFn fn, Real x) {
       return math_silu(x);
     case MathFn::softplus:
       return math_softplus(x);
+    case MathFn::tan:
+      return math_tan(x);
+    case MathFn::asin:
+      return in_double(x, math_asin);
+    case MathFn::acos:
+      return in_double(x, math_acos);
+    case MathFn::atan:
+      return in_double(x, math_atan);
+    case MathFn::sinh:
+      return in_double(x, math_sinh);
+    case MathFn::cosh:
+      return in_double(x, math_cosh);
+    case MathFn::erfc:
+      return in_double(x, math_erfc);
+    case MathFn::erfinv:
+      return in_double(x, math_erfinv);
+    case MathFn::lgamma:
+      return in_double(x, math_lgamma);
   }
   EINC_CHECK(false, "no such function");
   return x;
@@ -53,6 +74,14 @@ llvm::Value* emit_pow(llvm::IRBuilderBase& builder, llvm::Value* base, llvm::Val
   const llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
   builder.clearFastMathFlags();
   return math_pow(Real{&builder, base}, Real{&builder, exponent}).value;
+}
+
+llvm::Value* emit_atan2(llvm::IRBuilderBase& builder, llvm::Value* y, llvm::Value* x) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
+  builder.clearFastMathFlags();
+  const Real up{&builder, y}, along{&builder, x};
+  if (up.is_double()) return math_atan2(up, along).value;
+  return to_float(math_atan2(to_double(up), to_double(along))).value;
 }
 
 llvm::Value* emit_gelu_slope(llvm::IRBuilderBase& builder, llvm::Value* x) {

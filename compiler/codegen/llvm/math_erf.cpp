@@ -1,4 +1,4 @@
-// erf and gelu. Coefficients: scripts/minimax.
+// erf, erfc, its inverse and gelu. Coefficients: scripts/minimax.
 #include "compiler/codegen/llvm/math_parts.h"
 
 namespace einc {
@@ -33,6 +33,16 @@ constexpr double kTail64[] = {0.18882128260393788,    0.30394832098594476,   0.3
                               0.00073392556887746376, 0.012109001161685732,  -0.0025717785986834386,  -0.008260917920110274,
                               0.004349313097443643,   0.0046337605607827794, -0.0049410590820031406,  -0.00083273216103207925,
                               0.0030723235431905477,  -0.0012336560402443227};
+
+// erfinv(x) / |x| in w = -log(1 - x^2) below 6, and erfinv in its root up to 6.2: both within 2^-21.
+constexpr double kInverseErf[] = {0.8862264940849518,     0.23202589875397756,     0.011492327414188352,
+                                  -0.0022331749000000052, -0.00021846596374755059, 9.0596631031365356e-5,
+                                  -9.7178185700095289e-6, 4.0517987267285962e-7,   -2.793764937907828e-9};
+constexpr double kFarInverseErf[] = {0.13173601989643,        0.64542489626522481,   0.1644001107636672,
+                                     -0.036486873398505801,   0.0028973803414516839, 0.00043436007665337663,
+                                     -0.00012824004178051173, 1.2034486775445132e-5, -4.1671343214207044e-7};
+
+constexpr double kSqrt2 = 1.4142135623730951;
 
 // v times the polynomial. What v lacks for its roundings would show in the last places, so it is made good in the polynomial's
 // argument.
@@ -76,8 +86,29 @@ Real math_erf(Real x) {
     return select(a < 0.92, near, with_sign_of(far, x));
   }
   const Real bounded = at_most(a, 6), square = bounded * bounded;
-  const Real far = 1.0 - product(normal_tail(bounded * 1.4142135623730951, square, fma(bounded, bounded, -square))) * 2.0;
+  const Real far = 1.0 - product(normal_tail(bounded * kSqrt2, square, fma(bounded, bounded, -square))) * 2.0;
   return select(a < 1, near, with_sign_of(far, x));
+}
+
+// Twice the normal distribution's tail beyond x sqrt(2), below 0 what it lacks to 2. Past 27.5 it is below the smallest number.
+Real math_erfc(Real x) {
+  const Real a = at_most(absolute(x), 27.5), square = a * a;
+  const Scaled tail = normal_tail(a * kSqrt2, square, fma(a, a, -square));
+  const Real beyond = tail.mantissa * 2.0 * tail.root;
+  return select(x < 0, 2.0 - beyond, beyond);
+}
+
+// A start within 2^-21 in w = -log(1 - x^2), and a step of Halley on erf - |x|, or on what both lack to 1 where that is less.
+Real math_erfinv(Real x) {
+  const Real a = absolute(x), lack = 1.0 - a;
+  const Real w = -math_log(lack * (a + 1.0)), root = square_root(w);
+  const Real start = select(w < 6, a * horner(w, kInverseErf), horner(root, kFarInverseErf));
+  const Real inside = at_most(start, 6.5);
+  const Real off = select(a < 0.5, math_erf(inside) - a, lack - math_erfc(inside));
+  const Real step = off * product(scaled_exp(inside * inside)) * 0.88622692545275801;  // sqrt(pi) / 2
+  const Real found = inside - step / fma(inside, step, 1.0);
+  const Real known = select(a == 1, kInfinity, select(a <= 1, found, x.constant(kNaN)));
+  return with_sign_of(known, x);
 }
 
 Real math_gelu_slope(Real x) {

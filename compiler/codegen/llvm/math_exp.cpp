@@ -69,12 +69,12 @@ Split split(Real x) {
   return {fma(r * r, horner(r, kNarrowExp), r), as_real(shifted.bits() << x.mantissa_bits(), x)};
 }
 
+}  // namespace
+
 Real half_expm1(Real x) {
   const Split parts = split(x);
   return fma(parts.half_scale, parts.less_one, parts.half_scale - 0.5);
 }
-
-}  // namespace
 
 Scaled scaled_exp(Real x) {
   const Reduced parts = reduce_by_two_ln2(x);
@@ -106,6 +106,20 @@ Real math_tanh(Real x) {
   const Real d = half + 1.0, q = half / d;
   const Real lost = select(bounded < 8, half - (d - 1.0), 0.0);
   return with_sign_of(fma(q * lost, q - 1.0, q), x);
+}
+
+// With h = (e^|x| - 1) / 2: h + h / (2 h + 1), which loses nothing near 0. Past 20 the second exponential is below the last place.
+Real math_sinh(Real x) {
+  const Real a = absolute(x), half = half_expm1(at_most(a, 20));
+  const Scaled e = scaled_exp(at_most(a, 711));
+  return with_sign_of(select(20 < a, e.mantissa * 0.5 * e.root, half + half / (half + half + 1.0)), x);
+}
+
+// (e^|x| + e^-|x|) / 2
+Real math_cosh(Real x) {
+  const Scaled e = scaled_exp(at_most(absolute(x), 711));
+  const Real half = e.mantissa * 0.5 * e.root;
+  return half + 0.25 / half;
 }
 
 // e^-|x| never overflows, and where x is negative it is the numerator.

@@ -21,6 +21,22 @@ Real math_gelu_slope(Real x);
 Real math_sin(Real x);
 Real math_cos(Real x);
 Real math_pow(Real x, Real y);
+Real math_tan(Real x);
+
+// Of doubles alone.
+Real math_asin(Real x);
+Real math_acos(Real x);
+Real math_atan(Real x);
+Real math_atan2(Real y, Real x);
+Real math_sinh(Real x);
+Real math_cosh(Real x);
+Real math_erfc(Real x);
+Real math_erfinv(Real x);
+Real math_lgamma(Real x);
+// sin(pi x) for |x| <= 1/2.
+Real sin_of_half_turns(Real x);
+// (e^x - 1) / 2 for x between the bounds of math_expm1.
+Real half_expm1(Real x);
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -40,6 +56,10 @@ inline TwoParts exact_sum(Real a, Real b) {
 inline TwoParts exact_sum_of_larger(Real a, Real b) {
   const Real sum = a + b;
   return {sum, b - (sum - a)};
+}
+
+inline TwoParts select_first(Mask when, TwoParts yes, TwoParts no) {
+  return {select(when, yes.high, no.high), select(when, yes.low, no.low)};
 }
 
 // mantissa * root, where neither is subnormal or infinite even when their product is.

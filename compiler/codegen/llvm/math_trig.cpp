@@ -1,4 +1,4 @@
-// sin and cos. Coefficients: scripts/minimax.
+// sin, cos and tan. Coefficients: scripts/minimax.
 #include <llvm/IR/Module.h>
 
 #include "compiler/codegen/llvm/math_parts.h"
@@ -157,6 +157,26 @@ Turned turn(Real x) { return x.is_double() ? turn_double(x) : turn_float(x); }
 Real math_sin(Real x) {
   const Real a = absolute(x);
   return from_quadrant(turn(a), 0, x.bits() ^ a.bits());
+}
+
+// sine / cosine, or -cosine / sine in odd quadrants.
+Real math_tan(Real x) {
+  const Real a = absolute(x);
+  const Turned turned = turn(a);
+  const Real r = turned.rest, z = r * r;
+  const Real sine = fma(r * z, horner(z, kSin), r), cosine = fma(z * z, horner(z, kCos), fma(z, -0.5, 1.0));
+  const Mask even = (turned.quadrant & 1) == 0;
+  const Real quotient = select(even, sine, -cosine) / select(even, cosine, sine);
+  return as_real(quotient.bits() ^ (x.bits() ^ a.bits()), x);
+}
+
+Real sin_of_half_turns(Real x) {
+  constexpr double kPi = 3.141592653589793;
+  const Real a = absolute(x);
+  const Mask small = a <= 0.25;
+  const Real r = select(small, a, 0.5 - a) * kPi, z = r * r;
+  const Real sine = fma(r * z, horner(z, kSin), r), cosine = fma(z * z, horner(z, kCos), fma(z, -0.5, 1.0));
+  return with_sign_of(select(small, sine, cosine), x);
 }
 
 Real math_cos(Real x) { return from_quadrant(turn(absolute(x)), 1, x.bits().constant(0)); }

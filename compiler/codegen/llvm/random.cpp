@@ -72,8 +72,18 @@ Words words_of(IrBuilder& b, Bits block, llvm::Value* key, llvm::Value* step) {
   return philox_words({block & kLowWord, block >> 32, steps & kLowWord, steps >> 32}, keys & kLowWord, keys >> 32);
 }
 
-// A uniform number or a mask, from a word of its own for each lane.
+Real gumbel(Bits word) {
+  const Real share = (whole(word) + 0.5) * 0x1p-32;
+  return -(log_of_share(-log_of_share(share) * 0x1p-5) + kLogOf32);
+}
+
+// All but normal numbers and masks are made of words of 64 bits.
+bool takes_wide_words(RandomKind kind) { return kind != RandomKind::keep_mask; }
+
+// A uniform or Gumbel number, bits or a mask, from a word of its own for each lane.
 llvm::Value* from_word(IrBuilder& b, RandomKind kind, Bits word, double keep) {
+  if (kind == RandomKind::gumbel) return gumbel(word).value;
+  if (kind == RandomKind::bits) return (word >> 1).value;
   const Bits share = word >> 8;
   if (kind == RandomKind::uniform) return (whole(share) * 0x1p-24).value;
   // share * 2^-24 < keep, in integers.
@@ -128,7 +138,7 @@ llvm::Value* emit_random_blocks(IrBuilder& b, RandomKind kind, llvm::Value* key,
     return normal(widened(b, one), widened(b, other), counted(b, start, lanes)).value;
   }
   const Bits word = in_turn(b, w);
-  return from_word(b, kind, kind == RandomKind::uniform ? widened(b, word) : word, keep);
+  return from_word(b, kind, takes_wide_words(kind) ? widened(b, word) : word, keep);
 }
 
 }  // namespace einc

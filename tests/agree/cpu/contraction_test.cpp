@@ -229,6 +229,20 @@ TEST_CASE("contractions: rows of several axes along which the lanes run") {
     for (const int64_t n : {32, 17}) check({kProgram, {{"g", 2}, {"m", m}, {"n", n}, {"k", 13}}}, ExpectedPlan::tiles);
 }
 
+// The same of bf16: a thread's first row is where whole vectors of the innermost axis begin, or they would take elements of the window's
+// next place.
+void check_bf16_windows(ExpectedPlan expect) {
+  constexpr const char* kProgram =
+      "dim g, m, n, y, k\ninput a: bf16[g h=y+2 w=k+2 m]\ninput b: bf16[g y x=k n]\n"
+      "output r = einsum(a, b, \"g (y + ky) (x + kx) m, g y x n -> ky kx m n\", ky=3, kx=3)\n";
+  for (const int64_t m : {16, 48, 12})
+    for (const int64_t n : {20, 33}) check({kProgram, {{"g", 2}, {"m", m}, {"n", n}, {"y", 4}, {"k", 7}}}, expect);
+}
+
+TEST_CASE("contractions: windows of bf16 in tiles") { check_bf16_windows(ExpectedPlan::matrix_tiles); }
+
+TEST_CASE("contractions: windows of bf16 in pairs") { check_bf16_windows(ExpectedPlan::bf16_pairs); }
+
 // Windows are read where they lie, by groups of depths: whole images, several blocks of depth, strides, results with epilogues.
 TEST_CASE("contractions: windows in place") {
   constexpr const char* kForward =

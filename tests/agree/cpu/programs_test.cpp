@@ -24,6 +24,7 @@ const Scheduling kWays[] = {Scheduling::unfused, Scheduling::all, [] {
 }  // namespace
 
 TEST_CASE("cpu: programs with PyTorch's values") { check_torch_programs(run, kWays); }
+TEST_CASE("cpu: layers with PyTorch's values") { check_layers(run, kWays); }
 TEST_CASE("cpu: the examples") { check_examples(run, kWays); }
 TEST_CASE("cpu: losses are as accurate as they are small") { check_small_losses(run, kWays, 1e-6); }
 TEST_CASE("cpu: logarithms of sums of infinities") { check_infinite_rows(run, kWays); }
@@ -32,3 +33,4 @@ TEST_CASE("cpu: integers beyond 2^53") { check_wide_integers(run, kWays); }
 TEST_CASE("cpu: running sums of a long line") { check_running_sums(run, kWays); }
 TEST_CASE("cpu: random draws and dropout") { check_draws(run, kWays); }
 TEST_CASE("cpu: scatters of many positions") { check_scatters(run, kWays); }
+TEST_CASE("cpu: long orders") { check_orders(run, kWays); }

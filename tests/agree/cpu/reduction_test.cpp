@@ -71,6 +71,19 @@ TEST_CASE("reductions: of whole tensors, on any number of threads") {
   }
 }
 
+TEST_CASE("reductions: segments are summed in one order, whatever the number of threads") {
+  const char* text =
+      "dim edges = 5000, nodes = 13, width = 37\ninput v: f32[edges width]\ninput at: i32[edges]\n"
+      "output y = segment_sum(exp(v), at % nodes, nodes)\n";
+  const Graph graph = assign_precision(simplify(expand(compile_text(text, {}), Roots::inference), Roots::inference), Policy::inherit);
+  const TensorMap inputs = some_inputs(graph, {});
+  const CpuProgram program = compiled(graph, {});
+  const std::vector<double> one = values_on(1, program, inputs);
+  const std::vector<double> wanted = interpret(graph, {}, inputs, {}, {}).outputs.at(0).second.reals;
+  for (size_t i = 0; i < one.size(); ++i) CHECK(one[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
+  for (int threads : {2, 3, 8}) CHECK(values_on(threads, program, inputs) == one);
+}
+
 TEST_CASE("reductions: sums of several tensors run along each one's elements as they lie") {
   const char* text =
       "dim a, b\ninput x: f32[a b]\ninput z: f32[b a]\ninput u: f32[b 3 a]\ninput v: f32[a]\ninput p: f32[a b]\ninput q: f32[b a]\n"

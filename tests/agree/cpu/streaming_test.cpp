@@ -37,6 +37,8 @@ const char* kStep =
     "dim a, b\nparam w: f32[a b] ~ normal(std = 0.1)\ninput x: f32[a b]\nstate m: f32[a b] ~ zeros\nm <- m * 0.5 + x\n"
     "output y = w * x + m\noutput loss = mean(y^2)\nminimize loss using adamw(lr = 1e-3)\n";
 
+const char* kSegments = "dim a, b, c\ninput x: f32[a b]\ninput ids: i32[a]\noutput y = segment_sum(x, ids, c)\n";
+
 const StreamingCase kStreamingCases[] = {
     {kChain, {{"a", 3}, {"b", 5}, {"c", 64}}, Roots::inference, 1},
     {kChain, {{"a", 1}, {"b", 1}, {"c", 8192}}, Roots::inference, 1},
@@ -48,6 +50,7 @@ const StreamingCase kStreamingCases[] = {
     {kSmall, {{"a", 40}, {"b", 47}}, Roots::inference, 0},
     {kProduct, {{"m", 40}, {"n", 96}, {"k", 70}}, Roots::inference, kOnMatrixTiles},
     {kProduct, {{"m", 40}, {"n", 90}, {"k", 70}}, Roots::inference, 0},
+    {kSegments, {{"a", 40}, {"b", 64}, {"c", 20}}, Roots::inference, 0},  // cleared, then added to
     {kStep, {{"a", 32}, {"b", 64}}, Roots::training, -1},
 };
 

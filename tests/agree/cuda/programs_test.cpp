@@ -27,6 +27,7 @@ const Scheduling kFused[] = {Scheduling::all};
 }  // namespace
 
 TEST_CASE("cuda: programs with PyTorch's values") { check_torch_programs(run, kWays); }
+TEST_CASE("cuda: layers with PyTorch's values") { check_layers(run, kWays); }
 TEST_CASE("cuda: the examples") { check_examples(run, kWays); }
 TEST_CASE("cuda: losses are as accurate as they are small") { check_small_losses(run, kWays, 1e-6); }
 TEST_CASE("cuda: logarithms of sums of infinities") { check_infinite_rows(run, kWays); }
@@ -35,6 +36,7 @@ TEST_CASE("cuda: integers beyond 2^53") { check_wide_integers(run, kWays); }
 TEST_CASE("cuda: running sums of a long line") { check_running_sums(run, kWays); }
 TEST_CASE("cuda: random draws and dropout") { check_draws(run, kWays); }
 TEST_CASE("cuda: scatters of many positions") { check_scatters(run, kWays); }
+TEST_CASE("cuda: long orders") { check_orders(run, kWays); }
 TEST_CASE("cuda: packs of points") { check_packs(run, kWays); }
 TEST_CASE("cuda: products by the library") {
   check_examples(run_by_library, kFused);

@@ -11,6 +11,12 @@ using namespace einc;
 
 namespace {
 
+void move_functions(Executable& body, const std::vector<uint32_t>& moved) {
+  for (Launch& launch : body.launches)
+    if (launch.scan < 0) launch.function = moved[launch.function];
+  for (ScanProgram& scan : body.scans) move_functions(scan.body, moved);
+}
+
 // Gives programs one list of functions, each text once: what they share is compiled once.
 void share_functions(std::span<CudaExecutable> programs) {
   std::vector<std::string> texts, names;
@@ -32,7 +38,16 @@ void share_functions(std::span<CudaExecutable> programs) {
       by_table.push_back(!program.by_table.empty() && program.by_table[f]);
     }
     for (size_t l = 0; l < program.calls.size(); ++l)
-      if (!program.calls[l].gemm) program.program.launches[l].function = moved[program.program.launches[l].function];
+      if (!program.calls[l].gemm && program.program.launches[l].scan < 0)
+        program.program.launches[l].function = moved[program.program.launches[l].function];
+    for (ScanProgram& scan : program.program.scans) move_functions(scan.body, moved);
+    std::vector<CudaGrid> grids;
+    for (size_t f = 0; f < program.grids.size(); ++f) {
+      if (grids.size() <= moved[f]) grids.resize(moved[f] + 1);
+      const CudaGrid& grid = program.grids[f];
+      if (grid.blocks != CudaGrid{}.blocks || grid.threads != CudaGrid{}.threads) grids[moved[f]] = grid;
+    }
+    program.grids = std::move(grids);
     for (CudaFusedProduct& fused : program.fused)
       if (fused.cast) fused.cast->function = moved[fused.cast->function];
     for (CudaAttention& attention : program.attention)

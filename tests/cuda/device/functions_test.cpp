@@ -32,6 +32,20 @@ std::vector<Function> functions() {
       {"tanh_of(x)", [](R x) { return std::tanh(x); }},
       {"erf_of(x)", [](R x) { return std::erf(x); }},
       {"erfc_of(x)", [](R x) { return std::erfc(x); }, -6, 6},
+      {"tan_of(x)", [](R x) { return std::tan(x); }, -1.5, 1.5},
+      {"asin_of(x)", [](R x) { return std::asin(x); }, -1, 1},
+      {"acos_of(x)", [](R x) { return std::acos(x); }, -1, 0.9},
+      {"atan_of(x)", [](R x) { return std::atan(x); }},
+      {"atan2_of(x, T(-0.75))", [](R x) { return std::atan2(x, R(-0.75L)); }},
+      {"sinh_of(x)", [](R x) { return std::sinh(x); }},
+      {"cosh_of(x)", [](R x) { return std::cosh(x); }},
+      {"lgamma_of(x)", [](R x) { return std::lgamma(x); }, 2.5, 40},
+      {"floor_of(x)", [](R x) { return std::floor(x); }},
+      {"ceil_of(x)", [](R x) { return std::ceil(x); }},
+      {"round_of(x)", [](R x) { return std::nearbyint(x); }},
+      {"trunc_of(x)", [](R x) { return std::trunc(x); }},
+      {"log_add(x, T(0.5))", [](R x) { return std::log(std::exp(x) + std::exp(R(0.5L))); }},
+      {"erf_of(erfinv_of(x))", [](R x) { return x; }, -0.99, 0.99},
       {"pow_of(x, T(1.7))", [](R x) { return std::pow(x, R(1.7L)); }, 0, 100},
       {"sigmoid_of(x)", sigmoid},
       {"silu_of(x)", [](R x) { return x * sigmoid(x); }},
@@ -95,6 +109,18 @@ TEST_CASE("integers wrap") {
     CHECK(elements_of<uint64_t>(results[4])[i] == wide(x[i]) * (wide(x[(i + 3) % 8]) << 20));
     CHECK(elements_of<uint32_t>(results[5])[i] == a * a * a * a * a);
   }
+}
+
+TEST_CASE("integers are divided towards -infinity") {
+  const std::vector<int32_t> x{7, -7, 7, -7, 6, -2147483647 - 1, 0, 5}, by{2, 2, -2, -2, -3, -1, 9, -8};
+  const auto results = for_each_element(
+      "divided",
+      "y0[i] = floor_divide(x0[i], x1[i]);\ny1[i] = floor_remainder(x0[i], x1[i]);\ny2[i] = floor_divide(i64(x0[i]) << 20, i64(x1[i]));",
+      {array_of(DType::i32, x), array_of(DType::i32, by)}, {{DType::i32, 8}, {DType::i32, 8}, {DType::i64, 8}});
+  const std::vector<int32_t> quotients{3, -4, -4, 3, -2, -2147483647 - 1, 0, -1}, rests{1, 1, -1, -1, 0, 0, 0, -3};
+  CHECK(elements_of<int32_t>(results[0]) == quotients);
+  CHECK(elements_of<int32_t>(results[1]) == rests);
+  CHECK(elements_of<int64_t>(results[2])[7] == -655360);
 }
 
 TEST_CASE("extremes: NaN wins, and the first of equals") {

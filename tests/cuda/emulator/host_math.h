@@ -19,13 +19,14 @@ inline double __hiloint2double(int high, int low) {
   return __longlong_as_double(static_cast<long long>(high) << 32 | static_cast<unsigned>(low));
 }
 
-#define EMU_MATH_1(X)                                                                                                                     \
-  X(exp)                                                                                                                                  \
-  X(exp2)                                                                                                                                 \
-  X(exp10)                                                                                                                                \
-  X(expm1)                                                                                                                                \
-  X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(sinh) X(cosh) X(tanh) X(asin) X(acos) X(atan) X(asinh) X(acosh) X(atanh) X(erf) \
-      X(erfc) X(sqrt) X(cbrt) X(fabs) X(floor) X(ceil) X(trunc) X(round) X(rint) X(nearbyint) X(lgamma) X(tgamma)
+#define EMU_MATH_1(X)                                                                                                                      \
+  X(exp)                                                                                                                                   \
+  X(exp2)                                                                                                                                  \
+  X(exp10)                                                                                                                                 \
+  X(expm1)                                                                                                                                 \
+  X(log)                                                                                                                                   \
+  X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(sinh) X(cosh) X(tanh) X(asin) X(acos) X(atan) X(asinh) X(acosh) X(atanh) X(erf) X(erfc) \
+      X(sqrt) X(cbrt) X(fabs) X(floor) X(ceil) X(trunc) X(round) X(rint) X(nearbyint) X(lgamma) X(tgamma)
 #define EMU_MATH_2(X) X(pow) X(atan2) X(fmod) X(hypot) X(fmin) X(fmax) X(copysign) X(fdim) X(remainder)
 #define EMU_DECLARE_1(name)                 \
   extern "C" double name(double) noexcept;  \
@@ -42,6 +43,20 @@ extern "C" float fmaf(float, float, float) noexcept;
 inline float fma(float a, float b, float c) { return fmaf(a, b, c); }
 extern "C" double ldexp(double, int) noexcept;
 extern "C" float ldexpf(float, int) noexcept;
+// By bisection of erf, or of erfc where that is smaller: slow, and independent of all that is tested with it.
+inline double erfinv(double x) {
+  const double a = fabs(x), infinity = __builtin_inf();
+  if (!(a < 1)) return a == 1 ? copysign(infinity, x) : __builtin_nan("");
+  if (a < 1e-8) return x * 0.88622692545275801364;
+  double low = 0, high = 6;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = 0.5 * (low + high);
+    const bool beyond = a < 0.5 ? erf(middle) > a : erfc(middle) < 1 - a;
+    (beyond ? high : low) = middle;
+  }
+  return copysign(0.5 * (low + high), x);
+}
+inline float erfinvf(float x) { return static_cast<float>(erfinv(x)); }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float __expf(float x) { return expf(x); }

@@ -219,6 +219,60 @@ TEST_CASE("integers that bench makes up lie within all that they index") {
   }
 }
 
+namespace {
+
+// An .npy file of f32 rows.
+std::string float_rows(int rows, int columns) {
+  std::string file = "\x93NUMPY" + std::string("\x01\x00", 2);
+  std::string header =
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ", " + std::to_string(columns) + "), }";
+  header.resize(117, ' ');
+  header += '\n';
+  file += static_cast<char>(header.size());
+  file += '\0';
+  file += header;
+  for (int i = 0; i < rows * columns; ++i) {
+    const float value = static_cast<float>(i % 5) - 1.5F;
+    file.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("training is true in steps alone: statistics are learned there, saved, and read everywhere else") {
+  const Folder folder;
+  const std::string file = folder.write("norm.ein",
+                                        "import nn\ndim batch = 4, features = 3\ninput x: f32[batch features]\n"
+                                        "param w: [features] ~ ones\nh = batch_norm(3 * x + 1) as norm\noutput m = mean(h)\n"
+                                        "output mode = where(training, 1, 0)\nminimize mean((h * w)^2) using sgd(lr = 0.1)\n");
+  const std::string data = folder.write("x.npy", float_rows(8, 3)), batch = folder.write("b.npy", float_rows(4, 3)),
+                    weights = folder.at("w.safetensors");
+  const Ran trained = run_einc({"train", file, "--data", "x=" + data, "--val", "x=" + data, "--steps=40", "--save", weights, "--quiet"});
+  INFO(trained.errors);
+  REQUIRE(trained.status == 0);
+  std::ifstream in(weights, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  CHECK(holds(text, "\"norm.running_mean\""));
+  CHECK(holds(text, "\"norm.running_var\""));
+  for (const char* target : {"cpu", "reference"}) {
+    CAPTURE(target);
+    const std::string on = std::string("--target=") + target;
+    const Ran run = run_einc({"run", file, "--input", "x=" + batch, "--weights", weights, on}),
+              step = run_einc({"run", file, "--input", "x=" + batch, "--weights", weights, on, "--mode=training"}),
+              fresh = run_einc({"run", file, "--input", "x=" + batch, on});
+    INFO((run.errors + step.errors + fresh.errors));
+    CHECK(run.status == 0);
+    CHECK(step.status == 0);
+    CHECK(run.output != fresh.output);  // the statistics that were learned
+    CHECK(step.output != run.output);   // those of the batch
+    CHECK(run.errors.find("keep their initial values") == std::string::npos);
+  }
+  const Ran check = run_einc({"gradcheck", file});
+  INFO(check.output);
+  CHECK(check.status == 0);
+}
+
 TEST_CASE("running statistics are saved with the weights, caches are not") {
   const Folder folder;
   const std::string file = folder.write("statistics.ein",
@@ -233,19 +287,7 @@ TEST_CASE("running statistics are saved with the weights, caches are not") {
                                         "output y = h - average + cache\n"
                                         "loss = mean(h^2)\n"
                                         "minimize loss using sgd(lr = 0.1)\n");
-  std::string rows = "\x93NUMPY";
-  rows += std::string("\x01\x00", 2);
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (8, 3), }";
-  header.resize(117, ' ');
-  header += '\n';
-  rows += static_cast<char>(header.size());
-  rows += '\0';
-  rows += header;
-  for (int i = 0; i < 24; ++i) {
-    const float value = static_cast<float>(i % 5) - 1.5F;
-    rows.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  const std::string data = folder.write("x.npy", rows), weights = folder.at("w.safetensors");
+  const std::string data = folder.write("x.npy", float_rows(8, 3)), weights = folder.at("w.safetensors");
   const Ran trained = run_einc({"train", file, "--data", "x=" + data, "--steps=3", "--save", weights, "--quiet"});
   INFO(trained.errors);
   REQUIRE(trained.status == 0);

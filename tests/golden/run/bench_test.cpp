@@ -48,6 +48,33 @@ TEST_CASE("a machine that did less while its peak was measured than in the step 
   CHECK(best.round_trip == 2e-7);
 }
 
+TEST_CASE("bench: no step takes less than its lower bound, of products or of memory") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  const auto program = [&](const char* name, const char* text) {
+    const std::string path = (folder / fmt::format("einc_bench_{}_{}", getpid(), name)).string();
+    std::ofstream(path) << text;
+    return path;
+  };
+  // one product of 2 * 768^3 FLOPs and little else; 120 MB of params that a step reads and writes
+  const std::string product = program(
+      "product.ein",
+      "dim n = 768\ninput x: [n k=768]\nparam w: [k=768 m=768] ~ normal(std = 0.1)\noutput y = einsum(x, w, \"n k, k m -> n m\")\n");
+  const std::string params =
+      program("params.ein", "dim n = 30000000\nparam w: [n] ~ normal(std = 0.1)\nloss = mean(w)\nminimize loss using sgd(lr = 0.1)\n");
+  for (const std::string& file : {std::string("examples/mlp.ein"), std::string("examples/cnn.ein"), product, params})
+    for (const std::string precision : {"f32", "bf16"}) {
+      CAPTURE(file);
+      const Ran ran = run_einc({"bench", file, "--json", "--steps", "5", "--precision", precision});
+      INFO(ran.errors);
+      REQUIRE(ran.status == 0);
+      const Json bench = Json::parse(ran.output);
+      const double least = bench["lower_bound_s"].get<double>();
+      CHECK((least > 0 || file == params));  // a last cache may hold those
+      for (const Json& step : bench["steps_s"]) CHECK(step.get<double>() >= least);
+    }
+  for (const std::string& path : {product, params}) std::filesystem::remove(path);
+}
+
 TEST_CASE("bench: figures that follow from each other do, and FLOPs and memory are the report's") {
   for (const std::string mode : {"training", "inference"})
     for (const std::string threads : {"1", "2"}) {

@@ -184,6 +184,40 @@ TEST_CASE("positions out of range are told with input, place, value, axis and si
   }
 }
 
+TEST_CASE("a divisor of 0 is told with its tensor and place") {
+  const Folder folder;
+  const std::string program = folder.text(
+      "d.ein", "dim n = 2, m = 70\ninput a: i64[m]\ninput counts: i32[n m]\noutput q = a // counts + (a + 1) % (counts * counts + 1)\n");
+  std::vector<double> dividends(70, -7), counts(140, 2);
+  const auto run = [&](const char* target) {
+    return run_einc({"run", program, target, "--input", "a=" + folder.arrays("a.npy", {{"", array(DType::i64, {70}, dividends)}}),
+                     "--input", "counts=" + folder.arrays("counts.npy", {{"", array(DType::i32, {2, 70}, counts)}})});
+  };
+  for (const char* target : kTargets) {
+    CAPTURE(target);
+    CHECK(run(target).status == 0);
+  }
+  counts[70 + 37] = 0;
+  for (const char* target : kTargets) {
+    CAPTURE(target);
+    check_fails(run(target), 3, fmt::format("division by zero: 'counts' at [1, 37] is 0 ({}:4:12)", program));
+  }
+}
+
+TEST_CASE("a divisor that a cast makes 0 stops the run") {
+  const Folder folder;
+  const std::string input = "a=" + folder.arrays("a.npy", {{"", array(DType::i32, {3}, {7, 8, 9})}});
+  for (const char* divisor : {"cast(full(n, 0.5), i32)", "cast(cast(full(n, 256), u8), i32)"}) {
+    const std::string program = folder.text("c.ein", fmt::format("dim n = 3\ninput a: i32[n]\noutput q = a // {}\n", divisor));
+    for (const char* target : kTargets) {
+      CAPTURE(target);
+      const auto run = run_einc({"run", program, target, "--input", input});
+      CHECK(run.status == 3);
+      CHECK(run.errors.find("division by zero") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("data that does not fit the program") {
   const Folder folder;
   const std::string program = folder.text("p.ein", kProgram), gather = folder.text("gather.ein", kGather);

@@ -146,6 +146,42 @@ TEST_CASE("examples: the image classifier learns to tell digits") {
   CHECK(values(example.run(3), "accuracy").front() > 0.9);
 }
 
+TEST_CASE("examples: programs that draw their own data learn") {
+  struct Row {
+    const char *name, *steps;
+    double loss;  // below which the last interval lies; who knows nothing has 0.167, 0.7 and 0.69
+  };
+  for (const Row& row : {Row{"lstm", "500", 0.05}, {"moe", "300", 0.3}, {"graph", "200", 0.6}}) {
+    CAPTURE(row.name);
+    const Example example(row.name);
+    REQUIRE(example.commands() == 2);
+    example.run(0, {{"--steps", row.steps}});
+    example.run(1);
+    CHECK(last_loss(example, "step", "loss") < row.loss);
+  }
+}
+
+TEST_CASE("examples: deeper classifiers learn to tell digits") {
+  for (const auto& [name, steps, accuracy] : {std::tuple{"resnet", "120", 0.3}, {"vit", "200", 0.3}}) {
+    CAPTURE(name);
+    const Example example(name);
+    REQUIRE(example.commands() == 4);
+    example.run(0, {{"-D", "images=4096"}});
+    example.run(1);
+    example.run(2, {{"--steps", steps}});
+    CHECK(values(example.run(3), "accuracy").front() > accuracy);
+  }
+}
+
+TEST_CASE("examples: a diffusion model draws what looks like its data") {
+  const Example example("diffusion");
+  REQUIRE(example.commands() == 3);
+  example.run(0, {{"-D", "images=512"}});
+  example.run(1, {{"--steps", "60"}, {"-D", "batch=8"}});
+  CHECK(last_loss(example, "step", "loss") < 0.6);  // 1 without a guess
+  example.run(2, {{"-D", "batch=2 steps=4"}});
+}
+
 TEST_CASE("examples: the language models learn characters") {
   for (const char* name : {"shakespeare_char", "shakespeare_llama"}) {
     CAPTURE(name);

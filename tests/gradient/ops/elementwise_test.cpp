@@ -18,25 +18,28 @@ struct Domain {
 };
 
 TEST_CASE("every elementwise function of one operand") {
-  const Domain domains[] = {{MapFn::neg, -2, 2},     {MapFn::abs, -2, 2},     {MapFn::relu, -2, 2},   {MapFn::exp, -2, 2},
-                            {MapFn::expm1, -2, 2},   {MapFn::log, 0.3, 2},    {MapFn::log1p, 0.1, 2}, {MapFn::sqrt, 0.3, 2},
-                            {MapFn::rsqrt, 0.3, 2},  {MapFn::sin, -2, 2},     {MapFn::cos, -2, 2},    {MapFn::tanh, -2, 2},
-                            {MapFn::sigmoid, -2, 2}, {MapFn::erf, -1, 1},     {MapFn::gelu, -2, 2},   {MapFn::gelu_tanh, -2, 2},
-                            {MapFn::silu, -2, 2},    {MapFn::softplus, -2, 2}};
+  const Domain domains[] = {{MapFn::neg, -2, 2},      {MapFn::abs, -2, 2},        {MapFn::relu, -2, 2},    {MapFn::exp, -2, 2},
+                            {MapFn::expm1, -2, 2},    {MapFn::log, 0.3, 2},       {MapFn::log1p, 0.1, 2},  {MapFn::sqrt, 0.3, 2},
+                            {MapFn::rsqrt, 0.3, 2},   {MapFn::sin, -2, 2},        {MapFn::cos, -2, 2},     {MapFn::tanh, -2, 2},
+                            {MapFn::sigmoid, -2, 2},  {MapFn::erf, -1, 1},        {MapFn::gelu, -2, 2},    {MapFn::gelu_tanh, -2, 2},
+                            {MapFn::silu, -2, 2},     {MapFn::softplus, -2, 2},   {MapFn::tan, -0.3, 0.3}, {MapFn::asin, -0.2, 0.2},
+                            {MapFn::acos, -0.2, 0.2}, {MapFn::atan, -2, 2},       {MapFn::sinh, -1, 1},    {MapFn::cosh, -1, 1},
+                            {MapFn::erfc, -1, 1},     {MapFn::erfinv, -0.2, 0.2}, {MapFn::lgamma, 0.3, 2}};
+  const std::set<MapFn> stepped{MapFn::sign, MapFn::logical_not, MapFn::floor, MapFn::ceil, MapFn::round, MapFn::trunc};
   std::set<MapFn> tested;
   for (const Domain& d : domains) {
     tested.insert(d.fn);
     check_case({std::string(to_string(d.fn)), [&](const Params& p) { return p.build.map(d.fn, {scaled(p, p.x)}); }, d.lo, d.hi});
   }
-  for (size_t i = 0; i <= static_cast<size_t>(MapFn::softplus); ++i) {
+  for (size_t i = 0; i <= static_cast<size_t>(MapFn::lgamma); ++i) {
     const MapFn fn = static_cast<MapFn>(i);
-    CHECK_MESSAGE((arity_of(fn) != 1 || fn == MapFn::sign || fn == MapFn::logical_not || tested.contains(fn)), to_string(fn));
+    CHECK_MESSAGE((arity_of(fn) != 1 || stepped.contains(fn) || tested.contains(fn)), to_string(fn));
   }
 }
 
 TEST_CASE("every elementwise function of two operands") {
-  const Domain domains[] = {{MapFn::add, -2, 2},  {MapFn::sub, -2, 2},     {MapFn::mul, -2, 2},    {MapFn::div, 0.5, 2},
-                            {MapFn::pow, 0.3, 2}, {MapFn::minimum, -2, 2}, {MapFn::maximum, -2, 2}};
+  const Domain domains[] = {{MapFn::add, -2, 2},  {MapFn::sub, -2, 2},     {MapFn::mul, -2, 2},     {MapFn::div, 0.5, 2},
+                            {MapFn::pow, 0.3, 2}, {MapFn::minimum, -2, 2}, {MapFn::maximum, -2, 2}, {MapFn::atan2, 0.5, 2}};
   for (const Domain& d : domains) {
     check_case({std::string(to_string(d.fn)), [&](const Params& p) { return p.build.map(d.fn, {p.x, p.y}); }, d.lo, d.hi});
     check_case({std::string(to_string(d.fn)) + " broadcast",
@@ -56,6 +59,23 @@ TEST_CASE("powers with a constant exponent") {
                 },
                 0.3, 2});
   check_case({"x^dim", [](const Params& p) { return p.build.map(MapFn::pow, {p.x, p.build.constant(Poly::dim("b"))}); }, -2, 2});
+}
+
+TEST_CASE("the derivatives of lgamma below 0") {
+  check_case({"lgamma", [](const Params& p) { return p.build.map(MapFn::lgamma, {p.x}); }, -2.8, -2.2});
+  check_case({"lgamma beside 0", [](const Params& p) { return p.build.map(MapFn::lgamma, {p.x}); }, -0.45, -0.3});
+  check_case({"lgamma above 0", [](const Params& p) { return p.build.map(MapFn::lgamma, {p.x}); }, 0.2, 0.9});
+}
+
+TEST_CASE("clamp") {
+  check_case({"of x", [](const Params& p) {
+                return p.build.map(MapFn::clamp, {scaled(p, p.x), p.build.constant(-0.5), p.build.constant(0.75)});
+              }});
+  check_case({"bounds that broadcast", [](const Params& p) {
+                const NodeId operands[] = {scaled(p, p.x), p.v, p.y};
+                const AxisList maps[] = {{0, 1}, {1}, {0, 1}};
+                return p.build.map(MapFn::clamp, operands, maps, p.build.type(p.x).axes, DType::real);
+              }});
 }
 
 TEST_CASE("where, broadcast and permuted operands") {

@@ -17,9 +17,36 @@ TEST_CASE("reductions and scans") {
                 }});
   }
   check_case({"prod", [](const Params& p) { return p.build.reduce(ReduceFn::prod, p.cube, {0, 2}); }, 0.5, 1.5});
-  check_case({"cumsum", [](const Params& p) { return squared(p, p.build.scan(ReduceFn::sum, p.cube, 1, Direction::forward)); }});
+  check_case({"cumsum", [](const Params& p) { return squared(p, p.build.cumulate(ReduceFn::sum, p.cube, 1, Direction::forward)); }});
   check_case({"cumsum from the end",
-              [](const Params& p) { return squared(p, p.build.scan(ReduceFn::sum, tanh(p, p.cube), 2, Direction::reverse)); }});
+              [](const Params& p) { return squared(p, p.build.cumulate(ReduceFn::sum, tanh(p, p.cube), 2, Direction::reverse)); }});
+}
+
+TEST_CASE("running products, extremes and logarithms of sums") {
+  const auto running = [](const Params& p, ReduceFn fn) { return p.build.cumulate(fn, p.cube, 1, Direction::forward); };
+  check_case({"cumprod", [&](const Params& p) { return running(p, ReduceFn::prod); }});
+  check_case({"cumprod of squares", [&](const Params& p) { return squared(p, running(p, ReduceFn::prod)); }, 0.5, 1.5});
+  check_case({"cumprod from the end", [](const Params& p) { return p.build.cumulate(ReduceFn::prod, p.cube, 2, Direction::reverse); }});
+  check_case({"cummax", [&](const Params& p) { return squared(p, running(p, ReduceFn::max)); }});
+  check_case({"cummin", [&](const Params& p) { return squared(p, running(p, ReduceFn::min)); }});
+  check_case({"logcumsumexp", [&](const Params& p) { return tanh(p, running(p, ReduceFn::logsumexp)); }});
+  check_case({"logcumsumexp from the end",
+              [](const Params& p) { return tanh(p, p.build.cumulate(ReduceFn::logsumexp, p.cube, 2, Direction::reverse)); }});
+  // Zeros: of two, of one, of none in a line; relu leaves them exact, and 0.2 keeps finite differences off its kink.
+  check_case({"cumprod of zeros", [](const Params& p) {
+                const NodeId positive = p.build.map(MapFn::greater, {p.cube, p.build.constant(0.3)});
+                const NodeId zero = p.build.map(MapFn::where, {positive, p.cube, p.build.constant(Poly(0))});
+                return p.build.cumulate(ReduceFn::prod, zero, 2, Direction::forward);
+              }});
+}
+
+TEST_CASE("orders") {
+  const auto taken = [](const Params& p, ReduceFn fn, Poly count) {
+    const NodeId where = p.build.top_k_index(p.cube, 2, count, fn);
+    return p.build.gather(p.cube, where, GatherAttr{2, {0, 1, kNoAxis}, {0, 1, 2}}, p.build.type(where).axes);
+  };
+  check_case({"sort", [&](const Params& p) { return squared(p, taken(p, ReduceFn::min, c)); }});
+  check_case({"the two largest", [&](const Params& p) { return squared(p, taken(p, ReduceFn::max, Poly(2))); }});
 }
 
 TEST_CASE("softmax, logsumexp, dropout") {
@@ -103,6 +130,13 @@ TEST_CASE("indexed access") {
   check_case({"scatter_add", [&](const Params& p) {
                 return squared(p, p.build.scatter_add(rows(p), p.ids, GatherAttr{0, {kNoAxis, 2}, {0, 1}}, p.build.type(p.square).axes));
               }});
+  for (const Op op : {Op::scatter_max, Op::scatter_min})
+    check_case({std::string(to_string(op)), [&](const Params& p) {  // ids [a c], every place met: no infinity is multiplied
+                  const NodeId place = p.build.iota({"c", c});
+                  const NodeId all = p.build.map(MapFn::floor_div, {place, p.build.constant(Poly(2), DType::i32)});
+                  return squared(p, p.build.scatter_extreme(op, p.cube, all, GatherAttr{2, {0, 1, kNoAxis}, {2}},
+                                                            {{"a", a}, {"b", b}, {"n", Poly(2)}}));
+                }});
   check_case({"scatter_set", [](const Params& p) {  // y into x at one row each
                 const NodeId row = p.build.reduce(ReduceFn::sum, p.cube, {0, 1, 2});
                 const NodeId place = p.build.iota({"a", a});

@@ -211,4 +211,149 @@ case("gradients of concat, pad and stack", "dim a = 2\ninput x: f64[a b=3]\ninpu
      "y = sum(pad(concat(x, z, b), b = (1, 1)) * pad(w, b = (1, 1), value = 3)) + sum(stack(x, z, pair)[pair = 1])\noutput dx = grad(y, x)\noutput dz = grad(y, z)\n",
      {"x": x, "z": z, "w": weights}, {"dx": ("f64[a=2 b=3]", dx), "dz": ("f64[a=2 b=3]", dz)})
 
+# ---- functions of the second round: values and gradients
+near = torch.tensor([-2.75, -1.0, -0.25, -1e-9, 0.0, 0.125, 0.5, 1.0, 2.4, 3.0])
+inside = torch.tensor([-0.999, -0.75, -0.25, -1e-9, 0.0, 0.125, 0.5, 0.75, 0.9, 0.9999])
+gammas = torch.tensor([-3.5, -0.25, 1e-3, 0.5, 1.0, 1.5, 2.0, 3.75, 8.5, 300.0])
+MORE = {"tan": (torch.tan, near), "asin": (torch.asin, inside), "acos": (torch.acos, inside), "atan": (torch.atan, line), "sinh": (torch.sinh, line),
+        "cosh": (torch.cosh, line), "erfc": (torch.erfc, near), "erfinv": (torch.erfinv, inside), "lgamma": (torch.lgamma, gammas),
+        "floor": (torch.floor, line), "ceil": (torch.ceil, line), "trunc": (torch.trunc, line), "round": (torch.round, torch.arange(-2.5, 2.5, 0.5))}
+for name, (function, x) in MORE.items():
+    x = x.clone().requires_grad_()
+    y = function(x)
+    (dx,) = gradients(y.sum(), x)
+    stepped = name in ("floor", "ceil", "trunc", "round")
+    derivative = "" if stepped else f"output dx = grad(sum({name}(x)), x)\n"
+    outputs = {"y": ("f64[a=10]", y)} | ({} if stepped else {"dx": ("f64[a=10]", dx)})
+    case(name, f"dim a = 10\ninput x: f64[a]\noutput y = {name}(x)\n{derivative}", {"x": x}, outputs, 1e-11)
+u, v = normal(4).requires_grad_(), normal(4).requires_grad_()
+y = torch.atan2(u, v)
+du, dv = gradients(y.sum(), u, v)
+case("atan2", "dim a = 4\ninput u: f64[a]\ninput v: f64[a]\ny = atan2(u, v)\noutput y\noutput du = grad(sum(y), u)\noutput dv = grad(sum(y), v)\n",
+     {"u": u, "v": v}, {"y": ("f64[a=4]", y), "du": ("f64[a=4]", du), "dv": ("f64[a=4]", dv)})
+signs = torch.tensor([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, 1e-300, 1e300])
+case("atan2 at its edges", "dim a = 8\ninput x: f64[a]\noutput y: [b a] = atan2((x: [b=8]), x)\n".replace("(x: [b=8])", "z").replace("input x", "input z: f64[b=8]\ninput x"),
+     {"z": signs, "x": signs}, {"y": ("f64[b=8 a=8]", torch.atan2(signs[:, None].expand(8, 8).contiguous(), signs.expand(8, 8).contiguous()))})
+t, lo, hi = torch.tensor([-1.0, -0.5, 0.25, 1.5, 2.0]).requires_grad_(), torch.tensor(-0.5).requires_grad_(), torch.tensor(1.5).requires_grad_()
+y = torch.clamp(t, lo, hi)
+case("clamp", "dim a = 5\ninput x: f64[a]\ninput lo: f64[]\ninput hi: f64[]\ny = clamp(x, lo, hi)\noutput y\noutput d = grad(sum(y), x)\n"
+     "output dl = grad(sum(y), lo)\noutput dh = grad(sum(y), hi)\noutput n = clamp(x, 0, 1)\n", {"x": t, "lo": lo, "hi": hi},
+     {"y": ("f64[a=5]", y), "d": ("f64[a=5]", torch.tensor([0.0, 1, 1, 1, 0])), "dl": ("f64[]", torch.tensor(1.0)), "dh": ("f64[]", torch.tensor(1.0)),
+      "n": ("f64[a=5]", t.clamp(0, 1))})
+w = torch.tensor([math.nan, math.inf, -math.inf, 0.0, 1e308])
+case("kinds of numbers", "dim a = 5\ninput x: f64[a]\noutput p = isnan(x)\noutput q = isinf(x)\noutput r = isfinite(x)\noutput s = isnan(iota(a))\n", {"x": w},
+     {"p": ("bool[a=5]", w.isnan()), "q": ("bool[a=5]", w.isinf()), "r": ("bool[a=5]", w.isfinite()), "s": ("bool[a=5]", torch.zeros(5, dtype=torch.bool))})
+
+# ---- integers: // and % as Python's, casts that saturate, i64 exactly
+m, n = torch.tensor([7, -7, 7, -7, 0, 6, -2**31], dtype=torch.int32), torch.tensor([2, 2, -2, -2, 5, -3, -1], dtype=torch.int32)
+wide, by = torch.tensor([2**62 + 1, -2**62 - 1, 2**53 + 1]), torch.tensor([3, 2**40 + 7, -10])
+case("floor division", "dim a = 7, b = 3\ninput m: i32[a]\ninput n: i32[a]\ninput w: i64[b]\ninput v: i64[b]\noutput q = m // n\noutput r = m % n\n"
+     "output p = w // v\noutput s = w % v\noutput t = -m // 2 % 3\noutput u = (m == 7) // 1\noutput k = -7 // 2 + 7 % -4\n"
+     "output d = (v + 9223372036854775807 // 2) % 9007199254740993\n", {"m": m, "n": n, "w": wide, "v": by},
+     {"q": ("i32[a=7]", torch.tensor([3, -4, -4, 3, 0, -2, -2**31], dtype=torch.int32)), "r": ("i32[a=7]", torch.tensor([1, 1, -1, -1, 0, 0, 0], dtype=torch.int32)),
+      "p": ("i64[b=3]", torch.tensor([a // b for a, b in zip(wide.tolist(), by.tolist())])), "s": ("i64[b=3]", torch.tensor([a % b for a, b in zip(wide.tolist(), by.tolist())])),
+      "t": ("i32[a=7]", torch.tensor([-a // 2 % 3 if a > -2**31 else -2**30 % 3 for a in m.tolist()], dtype=torch.int32)), "u": ("i32[a=7]", (m == 7).int()),
+      "k": ("i32[]", torch.tensor(-7 // 2 + 7 % -4, dtype=torch.int32)),
+      "d": ("i64[b=3]", torch.tensor([(b + 2**62 - 1) % 9007199254740993 for b in by.tolist()]))})
+case("floors of dims", "dim a = 7, b = 2\ndim half = a // b, odd = a % b\ninput x: f64[a]\noutput r = x[a = 0:half] * (a // 3) + (odd - b // 3)\noutput s = iota(k = (a + b) % 5)\n",
+     {"x": (x := normal(7))}, {"r": ("f64[a=3]", x[:3] * 2 + 1), "s": ("i32[k=4]", torch.arange(4).int())})
+far = torch.tensor([3e9, -3e9, 2.9, -2.9, math.nan, math.inf, -math.inf, 1e19, 300.0, -1.0])
+case("casts saturate", "dim a = 10\ninput x: f64[a]\noutput r = cast(x, i32)\noutput s = cast(x, i64)\noutput t = cast(x, u8)\noutput u = cast(cast(x, f32), i32)\n", {"x": far},
+     {"r": ("i32[a=10]", torch.tensor([2**31 - 1, -2**31, 2, -2, 0, 2**31 - 1, -2**31, 2**31 - 1, 300, -1], dtype=torch.int32)),
+      "s": ("i64[a=10]", torch.tensor([3 * 10**9, -3 * 10**9, 2, -2, 0, 2**63 - 1, -2**63, 2**63 - 1, 300, -1])),
+      "t": ("u8[a=10]", torch.tensor([255, 0, 2, 0, 0, 255, 0, 255, 255, 0], dtype=torch.uint8)),
+      "u": ("i32[a=10]", torch.tensor([2**31 - 1, -2**31, 2, -2, 0, 2**31 - 1, -2**31, 2**31 - 1, 300, -1], dtype=torch.int32))})
+
+# ---- filled tensors, std, norm, flips, steps, ways to pad
+x = normal(5, 4).requires_grad_()
+XA = "dim a = 5, b = 4\ninput x: f64[a b]\n"
+for text, value, axes in [
+    ("std(x, b)", x.std(1, correction=0), "a=5"), ("std(x)", x.std(correction=0), ""), ("norm(x, a)", x.norm(dim=0), "b=4"), ("norm(x)", x.norm(), ""),
+    ("flip(x, a)", x.flip(0), "a=5 b=4"), ("flip(x, b, a)", x.flip(0, 1), "a=5 b=4"), ("x[a = ::2]", x[::2], "a=3 b=4"), ("x[a = 1::3, b = :3:2]", x[1::3, :3:2], "a=2 b=2"),
+    ("x[a = ::-1]", x.flip(0), "a=5 b=4"), ("x[a = 3:0:-2]", x[[3, 1]], "a=2 b=4"), ("x[a = -1:-5:-1]", x[[4, 3, 2, 1]], "a=4 b=4"), ("x[a = :2:-1]", x[[4, 3]], "a=2 b=4"),
+    ("x[a = 5:1:-3]", x[[4]], "a=1 b=4"), ("x[a = 3::-1]", x[[3, 2, 1, 0]], "a=4 b=4"),
+    ("pad(x, a = (2, 1), mode = \"reflect\")", F.pad(x.T[None], (2, 1), mode="reflect")[0].T, "a=8 b=4"),
+    ("pad(x, a = (0, 3), b = (2, 0), mode = \"replicate\")", F.pad(x[None, None], (2, 0, 0, 3), mode="replicate")[0, 0], "a=8 b=6"),
+    ("pad(x, a = (1, 2), b = (3, 4), mode = \"circular\")", F.pad(x[None, None], (3, 4, 1, 2), mode="circular")[0, 0], "a=8 b=11"),
+    ("pad(x, b = (1, 0), mode = \"constant\", value = 2)", F.pad(x, (1, 0), value=2.0), "a=5 b=5"),
+]:
+    square = (value**2).sum()
+    (dx,) = gradients(square, x)
+    case("shape: " + text, XA + f"y = {text}\noutput r = y\noutput d = grad(sum(y^2), x)\n", {"x": x}, {"r": (f"f64[{axes}]", value), "d": ("f64[a=5 b=4]", dx)}, 1e-11)
+case("a norm of 0 has no slope", "dim a = 2, b = 3\ninput x: f64[a b]\noutput r = norm(x, b)\noutput d = grad(sum(norm(x, b)), x)\n", {"x": torch.tensor([[0.0, 0, 0], [3, 0, 4]])},
+     {"r": ("f64[a=2]", torch.tensor([0.0, 5.0])), "d": ("f64[a=2 b=3]", torch.tensor([[0.0, 0, 0], [0.6, 0, 0.8]]))})
+case("filled", "dim a = 2\ninput x: f64[]\noutput p = zeros(a, k = 3)\noutput q = ones(a)\noutput r = full(a, 7)\noutput s = full(a, x)\noutput t = full(k = 2, value = 2.5)\noutput u = zeros()\n",
+     {"x": torch.tensor(4.5)}, {"p": ("real[a=2 k=3]", torch.zeros(2, 3)), "q": ("real[a=2]", torch.ones(2)), "r": ("i32[a=2]", torch.full((2,), 7, dtype=torch.int32)),
+      "s": ("f64[a=2]", torch.full((2,), 4.5)), "t": ("real[k=2]", torch.full((2,), 2.5)), "u": ("real[]", torch.tensor(0.0))})
+
+# ---- cross-entropy with ignored targets and smoothing
+logits = normal(2, 3, 5).requires_grad_()
+targets = torch.tensor([[0, -100, 2], [1, 1, -100]], dtype=torch.int32)
+for keywords, options in [("ignore = -100", {}), ("ignore = -100, smoothing = 0.1", {"label_smoothing": 0.1})]:
+    loss = F.cross_entropy(logits.reshape(6, 5), targets.reshape(6).long(), reduction="none", **options).reshape(2, 3)
+    case("cross_entropy: " + keywords, f"dim b = 2, s = 3, v = 5\ninput x: f64[b s v]\ninput t: i32[b s]\ny = cross_entropy(x, t, v, {keywords})\noutput y\noutput d = grad(sum(y), x)\n",
+         {"x": logits, "t": targets}, {"y": ("f64[b=2 s=3]", loss), "d": ("f64[b=2 s=3 v=5]", gradients(loss.sum(), logits)[0])}, 1e-11)
+small = torch.tensor([[3, 200, 1]], dtype=torch.uint8)
+case("cross_entropy: bytes and a row's share", "dim s = 3, v = 5\ninput x: f64[v]\ninput t: u8[s]\noutput y = cross_entropy(x, t, v, ignore = 200, smoothing = 0.5)\n",
+     {"x": logits[0, 0].detach(), "t": small[0]}, {"y": ("f64[s=3]", F.cross_entropy(logits[0, 0].detach().expand(3, 5), small[0].long(), reduction="none", ignore_index=200, label_smoothing=0.5))}, 1e-11)
+
+# ---- sorts and what runs along an axis
+x = torch.tensor([[3.0, -1.0, 2.0, 2.0, math.nan, 0.0], [1.0, math.inf, 1.0, -math.inf, 2.0, -0.5]])
+xi = torch.tensor([4, 1, 4, -2**31, 1, 2**31 - 1], dtype=torch.int32)
+SX = "dim a = 2, b = 6\ninput x: f64[a b]\ninput i: i32[b]\n"
+up, down = x.sort(dim=1, stable=True), x.sort(dim=1, stable=True, descending=True)
+case("sorts: stable, NaN the greatest", SX + "output r = sort(x, b)\noutput s = argsort(x, b)\noutput t = sort(x, b, descending = true)\noutput u = argsort(x, b, descending = true)\n"
+     "output v = sort(i, b)\noutput w = argsort(i, b, descending = true)\noutput p = top_k(x, b, 2, smallest = true)\noutput q = top_k_index(i, b, 3, smallest = true)\noutput o = sort(i == 1, b)\n",
+     {"x": x, "i": xi}, {"r": ("f64[a=2 b=6]", up.values), "s": ("i32[a=2 b=6]", up.indices.int()), "t": ("f64[a=2 b=6]", down.values), "u": ("i32[a=2 b=6]", down.indices.int()),
+      "v": ("i32[b=6]", xi.sort().values), "w": ("i32[b=6]", xi.sort(dim=0, stable=True, descending=True).indices.int()), "p": ("f64[a=2 b=2]", up.values[:, :2]),
+      "q": ("i32[b=3]", xi.sort(dim=0, stable=True).indices[:3].int()), "o": ("bool[b=6]", (xi == 1).sort().values)})
+x = normal(3, 5).requires_grad_()
+weights = normal(3, 5)
+for text, value in [("sort(x, b)", x.sort(1).values), ("sort(x, a, descending = true)", x.sort(0, descending=True).values), ("cumprod(x, b)", x.cumprod(1)), ("cummax(x, b)", x.cummax(1).values),
+                    ("cummin(x, a)", x.cummin(0).values), ("logcumsumexp(x, b)", x.logcumsumexp(1))]:
+    (dx,) = gradients((value * weights).sum(), x)
+    case(text, f"dim a = 3, b = 5\ninput x: f64[a b]\ninput w: f64[a b]\ny = {text}\noutput y\noutput d = grad(sum(y * w), x)\n", {"x": x, "w": weights},
+         {"y": ("f64[a=3 b=5]", value), "d": ("f64[a=3 b=5]", dx)}, 1e-11)
+z = torch.tensor([[2.0, 0.0, 3.0, 0.0, 4.0], [0.0, 2.0, 5.0, 1.0, 1.0]]).requires_grad_()
+(dz,) = gradients((z.cumprod(1) * weights[:2]).sum(), z)
+case("cumprod of zeros", "dim a = 2, b = 5\ninput x: f64[a b]\ninput w: f64[a b]\noutput y = cumprod(x, b)\noutput d = grad(sum(cumprod(x, b) * w), x)\n", {"x": z, "w": weights[:2]},
+     {"y": ("f64[a=2 b=5]", z.cumprod(1)), "d": ("f64[a=2 b=5]", dz)})
+ties = torch.tensor([1.0, 3.0, 2.0, 3.0, 3.0]).requires_grad_()
+(dt,) = gradients((ties.cummax(0).values * torch.arange(1.0, 6)).sum(), ties)
+case("cummax: the latest of equals", "dim a = 5\ninput x: f64[a]\noutput y = cummax(x, a)\noutput d = grad(sum(cummax(x, a) * (iota(a) + 1)), x)\noutput i = cumprod(cast(x, i32), a)\noutput j = cummin(cast(x, u8), a)\n",
+     {"x": ties}, {"y": ("f64[a=5]", ties.cummax(0).values), "d": ("f64[a=5]", dt), "i": ("i64[a=5]", torch.tensor([1, 3, 6, 18, 54])), "j": ("u8[a=5]", torch.tensor([1] * 5, dtype=torch.uint8))})
+steep = torch.tensor([-math.inf, -1000.0, 0.0, 1000.0, 999.0]).requires_grad_()
+case("logcumsumexp of far numbers", "dim a = 5\ninput x: f64[a]\noutput y = logcumsumexp(x, a)\noutput z = logcumsumexp(cast(x, f32), a)\noutput k = logcumsumexp(iota(a), a)\noutput d = grad(sum(logcumsumexp(x, a)[a = 1:]), x)\n",
+     {"x": steep}, {"y": ("f64[a=5]", steep.logcumsumexp(0)), "z": ("f32[a=5]", steep.float().logcumsumexp(0).double()), "k": ("real[a=5]", torch.arange(5).double().logcumsumexp(0)),
+      "d": ("f64[a=5]", torch.tensor([0.0, 1.0, 1.0, 1 + 1 / (1 + math.exp(-1)), 1 / (1 + math.exp(1))]))}, 1e-6)
+
+# ---- segments
+def segments(values, ids, nodes, reduction):  # of values [e ...] by ids [e]
+    first = {"sum": 0.0, "mean": 0.0, "amax": -math.inf, "amin": math.inf}[reduction]
+    index = ids.long().reshape(-1, *[1] * (values.dim() - 1)).expand(values.shape)
+    return torch.full((nodes, *values.shape[1:]), first).scatter_reduce(0, index, values, reduction, include_self=reduction in ("amax", "amin"))
+
+
+values, ids = normal(9, 4).requires_grad_(), torch.tensor([3, 0, 3, 1, 1, 5, 3, 0, 5], dtype=torch.int32)
+SEG = "dim e = 9, d = 4, node = 7\ninput v: f64[e d]\ninput i: i32[e]\ninput w: f64[node d]\n"
+weights = normal(7, 4)
+for name, reduction in [("sum", "sum"), ("mean", "mean"), ("max", "amax"), ("min", "amin")]:
+    value = segments(values, ids, 7, reduction)
+    finite = torch.where(value.isfinite(), value, 0.0)
+    (dv,) = gradients((finite * weights).sum(), values)
+    case("segment_" + name, SEG + f"y = segment_{name}(v, i, node)\noutput y\noutput dv = grad(sum(where(isfinite(y), y, 0) * w), v)\n", {"v": values, "i": ids, "w": weights},
+         {"y": ("f64[node=7 d=4]", value), "dv": ("f64[e=9 d=4]", dv)})
+batch_ids = torch.tensor([[3, 0, 1], [0, 0, 1]], dtype=torch.int32)
+v3 = normal(2, 4, 3)
+each = torch.stack([segments(v3[b].T.contiguous(), batch_ids[b], 4, "sum").T for b in range(2)])
+both = segments(v3.permute(0, 2, 1).reshape(6, 4), batch_ids.reshape(6), 4, "sum")
+case("segments: aligned axes, several axes, one number", "dim b = 2, d = 4, e = 3\ninput v: f64[b d e]\ninput i: i32[b e]\noutput r = segment_sum(v, i, n = 4, e)\n".replace("i, n = 4, e", "i, e, n = 4")
+     + "output s = segment_sum(v, i, n = 4)\noutput t = segment_sum(1, i, n = 5)\noutput u = segment_max(i, i, n = 5)\noutput m = segment_mean(v, i, e, n = 4)\noutput k = segment_min(cast(i, u8), i, n = 5)\n",
+     {"v": v3, "i": batch_ids}, {"r": ("f64[b=2 d=4 n=4]", each), "s": ("f64[n=4 d=4]", both), "t": ("i64[n=5]", torch.tensor([3, 2, 0, 1, 0])),
+      "u": ("i32[n=5]", torch.tensor([0, 1, -2**31, 3, -2**31], dtype=torch.int32)),
+      "m": ("f64[b=2 d=4 n=4]", torch.stack([segments(v3[b].T.contiguous(), batch_ids[b], 4, "mean").T for b in range(2)])),
+      "k": ("u8[n=5]", torch.tensor([0, 1, 255, 3, 255], dtype=torch.uint8))})
+case("segments: ties share", "dim e = 5\ninput v: f64[e]\ninput i: i32[e]\noutput d = grad(sum(segment_max(v, i, n = 2)), v)\n",
+     {"v": torch.tensor([2.0, 1.0, 2.0, 3.0, 2.0]), "i": torch.tensor([0, 0, 0, 1, 0], dtype=torch.int32)}, {"d": ("f64[e=5]", torch.tensor([1 / 3, 0, 1 / 3, 1, 1 / 3]))})
+
 sys.stdout.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in CASES) + "\n]\n")

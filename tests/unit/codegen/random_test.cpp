@@ -47,7 +47,7 @@ std::unique_ptr<LoadedCode> draws(Engine& engine, RandomKind kind, double keep, 
   llvm::Value* x = draw == Draw::one_by_one ? emit_random(b, kind, f->getArg(1), f->getArg(2), index, keep)
                                             : emit_random_blocks(b, kind, f->getArg(1), f->getArg(2), b.CreateAdd(i, f->getArg(3)),
                                                                  static_cast<int>(lanes), keep);
-  if (kind == RandomKind::keep_mask) x = b.CreateUIToFP(x, with_lanes_of(b.getDoubleTy(), x->getType()));
+  if (kind == RandomKind::keep_mask || kind == RandomKind::bits) x = b.CreateUIToFP(x, with_lanes_of(b.getDoubleTy(), x->getType()));
   b.CreateAlignedStore(x, b.CreateGEP(b.getDoubleTy(), f->getArg(0), i), llvm::Align(8));
   llvm::Value* next = b.CreateAdd(i, b.getInt64(lanes));
   i->addIncoming(next, loop);
@@ -66,6 +66,10 @@ double expected(RandomKind kind, PhiloxKey key, uint64_t step, uint64_t index, d
       return random_normal(key, step, index);
     case RandomKind::keep_mask:
       return random_keep(key, step, index, keep) ? 1 : 0;
+    case RandomKind::bits:
+      return static_cast<double>(random_bits(key, step, index));
+    case RandomKind::gumbel:
+      return random_gumbel(key, step, index);
   }
   return 0;
 }
@@ -101,6 +105,10 @@ void check(RandomKind kind, double keep) {
 TEST_CASE("random: generated code draws the same bits: uniform") { check(RandomKind::uniform, 0); }
 
 TEST_CASE("random: generated code draws the same bits: normal") { check(RandomKind::normal, 0); }
+
+TEST_CASE("random: generated code draws the same bits: bits") { check(RandomKind::bits, 0); }
+
+TEST_CASE("random: generated code draws the same bits: gumbel") { check(RandomKind::gumbel, 0); }
 
 TEST_CASE("random: generated code draws the same bits: keep_mask") {
   for (const double keep : {0.9, 0.5, 0.1234567890123, 0x1p-24, 1.0, 0.0}) check(RandomKind::keep_mask, keep);

@@ -97,6 +97,21 @@ TEST_CASE("tensor cores x FMA x 2 x clock give the tabulated peaks") {
   CHECK(find_device("v100")->f16 == about(640 * 64 * 2 * 1.530e9, 3e-3));
 }
 
+TEST_CASE("every device keeps some memory for itself and says why") {
+  for (const Device& device : known_devices()) {
+    CAPTURE(device.name);
+    CHECK(device.reserve_bytes > 0);
+    CHECK(device.reserve_bytes <= device.memory_bytes / 8);
+    CHECK(device.usable_bytes() == device.memory_bytes - device.reserve_bytes);
+    CHECK(!device.reserve_source.empty());
+  }
+  const DeviceFile file =
+      read_device_file(R"({"name": "mine", "memory_bytes": 8e10, "bandwidth": 1e12, "reserve_bytes": 3e9})", "mine.json");
+  REQUIRE(file.problems.empty());
+  CHECK(file.devices[0].usable_bytes() == 7.7e10);
+  CHECK(file.devices[0].reserve_source == "mine.json");
+}
+
 TEST_CASE("device files") {
   const DeviceFile file =
       read_device_file(R"({"name": "mine", "bf16": 1e14, "f32": 2e13, "memory_bytes": 4.8e10, "bandwidth": 9e11})", "mine.json");

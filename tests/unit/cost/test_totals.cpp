@@ -55,7 +55,7 @@ TEST_CASE("one node of each kind") {
   CHECK_FALSE(flop_cost(g, Sizes(g), b.map(MapFn::sqrt, {x})).transcendental);
   CHECK(flops(b.reduce(ReduceFn::max, x, {1})) == "m*n");
   CHECK(kind(b.reduce(ReduceFn::max, x, {1})) == FlopClass::reduction);
-  CHECK(flops(b.scan(ReduceFn::sum, x, 0, Direction::forward)) == "m*n");
+  CHECK(flops(b.cumulate(ReduceFn::sum, x, 0, Direction::forward)) == "m*n");
   CHECK(flops(b.arg_reduce(ReduceFn::max, x, 0)) == "m*n");
   CHECK(kind(b.top_k_index(x, 1, Poly(2))) == FlopClass::reduction);
   CHECK(flops(b.top_k_index(x, 1, Poly(2))) == "m*n");
@@ -64,6 +64,16 @@ TEST_CASE("one node of each kind") {
   const NodeId added = b.scatter_add(rows, ids, GatherAttr{0, {kNoAxis, 1}, {0}}, {{"v", Poly::dim("v")}, {"m", m}});
   CHECK(flops(added) == "m*n");
   CHECK(kind(added) == FlopClass::other);
+  for (const Op op : {Op::scatter_max, Op::scatter_min}) {
+    const NodeId kept = b.scatter_extreme(op, rows, ids, GatherAttr{0, {kNoAxis, 1}, {0}}, {{"v", Poly::dim("v")}, {"m", m}});
+    CHECK(flops(kept) == "m*n");
+    CHECK(kind(kept) == FlopClass::other);
+  }
+  CHECK(flops(b.cumulate(ReduceFn::logsumexp, x, 0, Direction::forward)) == "m*n");
+  CHECK(flops(b.map(MapFn::clamp, {x, x, x})) == "m*n");
+  CHECK(flop_cost(g, Sizes(g), b.map(MapFn::lgamma, {x})).transcendental);
+  CHECK_FALSE(flop_cost(g, Sizes(g), b.map(MapFn::floor, {x})).transcendental);
+  CHECK(flops(b.random({RandomKind::gumbel, "r", 1}, Type{DType::f32, {{"n", n}}})) == "0");
   const NodeId windows = b.window(x, 1, {Poly(1), Poly(1)}, {{"p", m - Poly(2)}, {"k", Poly(3)}});
   CHECK(flops(windows) == "0");
   CHECK(flops(b.fold(windows, 1, {Poly(1), Poly(1)}, {"m", m})) == "3*m*n - 6*n");

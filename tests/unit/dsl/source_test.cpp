@@ -144,6 +144,15 @@ TEST_CASE("formatting") {
   CHECK(formatted(untidy) == "error");  // its last line does not parse
   CHECK(formatted(untidy.substr(0, untidy.size() - 6)) == tidy);
   CHECK(formatted(tidy) == tidy);
+  CHECK(formatted("dim m=n//2,k=n%3\ny=a//b%2\nz=x[n= ::- 2, m =:3 , k= 1 : : 2]\ninput w:f32[q=n//2]\n") ==
+        "dim m = n // 2, k = n % 3\ny = a // b % 2\nz = x[n = ::-2, m = :3, k = 1::2]\ninput w: f32[q=n//2]\n");
+  const std::string choices =
+      "if (training) and a {\n  x = 1\n} else if b > 2 { y = 2 } else {\n  z = 3\n}\nfn f(x) {\n  return x\n} gradient(dy) { return dy, p "
+      "= dy }\n";
+  CHECK(formatted("if(training)and a{\nx = 1\n}  else  if b>2 {y = 2} else{\n  z=3\n}\nfn f(x) {\n  return x\n}gradient( dy ) {return "
+                  "dy,p=dy}\n") == choices);
+  CHECK(formatted(choices) == choices);
+  CHECK(formatted("if  (x) \n") == "if(x)\n");  // a call of a fn of that name
 }
 
 TEST_CASE("the examples and the bundled library are formatted") {

@@ -109,6 +109,10 @@ TEST_CASE("imports") {
   CHECK(compile("import \"a.ein\"\ndim width = 4\ninput x: f32[width]\noutput y = twice(x)").said == "");
   CHECK(compile("import \"a.ein\"\ndim width = 4\ninput x: f32[width]\noutput y = inner(x)").has(Code::unknown_function));
   CHECK(compile("import \"a.ein\"\nimport \"b.ein\"\ndim width = 4\ninput x: f32[width]\noutput y = shared(x)").has(Code::ambiguous_fn));
+  write("c.ein", "dim width = 5, twin = 2 * width\nfn same(x: [width twin]) { return x }\n");
+  const Compiled told = compile("import \"c.ein\"\ndim width, twin = 2 * width\ninput x: f32[width twin]\noutput y = same(x)");
+  CHECK(told.said == "");
+  CHECK(told.graph->dims.bind({}).values.at(Name("twin")) == 10);
   CHECK(compile("import \"aa.ein\"\ninput x: f32[]\noutput x").only(Code::import_not_found, "aa.ein"));
   CHECK(compile("import nothing\ninput x: f32[]\noutput x").only(Code::import_not_found, "nothing"));
   CHECK(compile("import nn\ndim b = 2, d = 8\ninput x: f32[b d]\noutput y = linear(layer_norm(x), 3)").said == "");

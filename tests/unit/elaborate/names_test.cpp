@@ -55,6 +55,33 @@ TEST_CASE("names") {
   CHECK(Compiled("dim n = 4\ninput x: [n]\ny = xx + 1\nz = zz\nw = ww\noutput w").diagnostics.error_count() == 3);
 }
 
+TEST_CASE("names of built-in functions are free to be used") {
+  const std::string own =
+      "dim norm = 4\ninput clamp: f32[norm]\nsort = clamp + 1\nfn flip(x: [... c]) { return x * 2 }\n"
+      "fn floor(x) { return x + 0.5 }\noutput y = flip(floor(sort))\n";
+  const Compiled hidden(own);
+  CHECK(hidden.said == "");
+  REQUIRE(hidden.graph.has_value());
+  for (const Node& node : hidden.graph->nodes) {
+    CHECK(node.op != Op::slice);
+    CHECK((node.op != Op::map || node.as<MapAttr>().fn != MapFn::floor));
+  }
+  // A value of the name is no function: the built-in can still be called beside it.
+  const Compiled beside("dim n = 4\ninput x: f32[n]\nsort = 2 * x\noutput y = sort(sort, n)\n");
+  CHECK(beside.said == "");
+  CHECK(beside.output().op == Op::gather);
+}
+
+TEST_CASE("floors of dims are sizes, and a step's places are counted for all of them") {
+  const Compiled c("dim n, s = 3\ninput x: f32[n]\noutput y = x[n = ::2]\noutput z = x[n = :n // s]\noutput w = iota(k = n % s + 1)\n");
+  CHECK(c.said == "");
+  CHECK(c.output(0).type.axis(0).size == parse_poly("floor((n + 1)/2)"));
+  CHECK(c.output(1).type.axis(0).size == parse_poly("floor(n/s)"));
+  CHECK(c.output(2).type.axis(0).size == parse_poly("n - s*floor(n/s) + 1"));
+  const Compiled zero("dim n = 4\ndim k = n // 0\ninput x: f32[n]\noutput x\n");
+  CHECK(zero.only(Code::division_by_zero, "0"));
+}
+
 TEST_CASE("annotations check, rename and pin") {
   const std::string head = "dim n = 4, m = 4, k = 8\ninput x: f32[n k]\n";
   CHECK(Compiled(head + "y: [m k] = x\noutput y").only(Code::annotation_size, "m"));

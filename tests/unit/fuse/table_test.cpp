@@ -55,3 +55,16 @@ TEST_CASE("tables: slopes of positions' distances leave attention one kernel") {
   CHECK(std::count_if(kernels.begin(), kernels.end(), [](const GraphKernel& k) { return k.kernel->attention.has_value(); }) == 1);
   CHECK(makers(formed, MapFn::pow) == 1);
 }
+
+// Batch norm's backward: a sum over the axes of an image beside the same elements as rows, whose loops are not the sum's.
+TEST_CASE("a sum is not run again for every element that reads it") {
+  const std::string head = "input i: f32[b h s d]\ninput g: f32[b h s d]\n",
+                    rows = "flat: [n d] = rearrange(i, \"b h s d -> (b h s) d\")\n";
+  const Bindings sizes = {{"b", 4}, {"h", 4}, {"s", 8}, {"d", 16}};
+  const Graph graph = compile_text("dim b, h, s, d\n" + head + rows + "output r = flat * sum(i * g, b, h, s)\n", sizes);
+  const FormedGraph formed =
+      form_graph(simplify(expand(graph, Roots::inference), Roots::inference), sizes, RunMode::inference, Scheduling::all);
+  CHECK(formed.list.kernels.size() == 2);
+  for (const GraphKernel& k : formed.list.kernels)
+    if (!k.kernel->reductions.empty()) CHECK(k.kernel->outer.size() == 1);
+}

@@ -14,7 +14,7 @@ bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)
 }  // namespace
 
 TEST_CASE("interpret map: unary functions agree with PyTorch in f64") {
-  // torch at -2.5 -0.5 0 0.3 1.7; log, log1p, sqrt and rsqrt at |x| + 0.25
+  // torch at -2.5 -0.5 0 0.3 1.7; log, log1p, sqrt, rsqrt and lgamma at |x| + 0.25; asin, acos and erfinv at x / 4
   const std::pair<MapFn, Reals> table[] = {
       {MapFn::exp, {0.0820849986238988, 0.6065306597126334, 1.0, 1.3498588075760032, 5.4739473917272}},
       {MapFn::expm1, {-0.9179150013761012, -0.3934693402873666, 0.0, 0.3498588075760031, 4.4739473917272}},
@@ -34,12 +34,28 @@ TEST_CASE("interpret map: unary functions agree with PyTorch in f64") {
       {MapFn::log, {1.0116009116784799, -0.2876820724517809, -1.3862943611198906, -0.5978370007556204, 0.6678293725756554}},
       {MapFn::log1p, {1.3217558399823195, 0.5596157879354227, 0.22314355131420976, 0.4382549309311553, 1.0818051703517284}},
       {MapFn::sqrt, {1.6583123951777, 0.8660254037844386, 0.5, 0.7416198487095663, 1.396424004376894}},
+      {MapFn::tan, {0.7470222972386603, -0.5463024898437905, 0.0, 0.30933624960962325, -7.696602139459161}},
+      {MapFn::asin, {-0.6751315329370317, -0.1253278311680654, 0.0, 0.07507049107671654, 0.4389618856097607}},
+      {MapFn::acos, {2.2459278597319283, 1.696124157962962, 1.5707963267948966, 1.4957258357181802, 1.131834441185136}},
+      {MapFn::atan, {-1.1902899496825317, -0.4636476090008061, 0.0, 0.2914567944778671, 1.039072259536091}},
+      {MapFn::sinh, {-6.0502044810397875, -0.5210953054937474, 0.0, 0.3045202934471426, 2.6456319338372323}},
+      {MapFn::cosh, {6.132289479663686, 1.1276259652063807, 1.0, 1.0453385141288605, 2.828315457889967}},
+      {MapFn::erfc, {1.999593047982555, 1.5204998778130465, 1.0, 0.6713732405408726, 0.01620954140922544}},
+      {MapFn::erfinv, {-0.627307347788559, -0.11123545184094996, 0.0, 0.06656520403154023, 0.39647691607072827}},
+      {MapFn::lgamma, {0.47521466691493713, 0.20328095143129538, 1.2880225246980774, 0.48003085611112595, -0.020324499149577655}},
+      {MapFn::floor, {-3.0, -1.0, 0.0, 0.0, 1.0}},
+      {MapFn::ceil, {-2.0, -0.0, 0.0, 1.0, 2.0}},
+      {MapFn::round, {-2.0, -0.0, 0.0, 0.0, 2.0}},
+      {MapFn::trunc, {-2.0, -0.0, 0.0, 0.0, 1.0}},
       {MapFn::rsqrt, {0.6030226891555273, 1.1547005383792517, 2.0, 1.348399724926484, 0.7161148740394329}},
   };
   for (const auto& [fn, expected] : table) {
-    const bool positive = fn == MapFn::log || fn == MapFn::log1p || fn == MapFn::sqrt || fn == MapFn::rsqrt;
+    const bool positive = fn == MapFn::log || fn == MapFn::log1p || fn == MapFn::sqrt || fn == MapFn::rsqrt || fn == MapFn::lgamma;
+    const bool within_one = fn == MapFn::asin || fn == MapFn::acos || fn == MapFn::erfinv;
     Bench bench;
-    const NodeId x = bench.reals("x", positive ? Reals{2.75, 0.75, 0.25, 0.55, 1.95} : Reals{-2.5, -0.5, 0, 0.3, 1.7});
+    const NodeId x = bench.reals("x", positive     ? Reals{2.75, 0.75, 0.25, 0.55, 1.95}
+                                      : within_one ? Reals{-0.625, -0.125, 0, 0.075, 0.425}
+                                                   : Reals{-2.5, -0.5, 0, 0.3, 1.7});
     const NodeId y = bench.build.map(fn, {x});
     const Tensor out = bench.run(y);
     for (size_t i = 0; i < expected.size(); ++i)
@@ -64,6 +80,14 @@ TEST_CASE("interpret map: NaN and infinities") {
   CHECK(unary(MapFn::log, 0) == -kInf);
   CHECK(unary(MapFn::rsqrt, 0) == kInf);
   CHECK(std::isnan(unary(MapFn::sqrt, -1)));
+  CHECK(unary(MapFn::erfinv, 1) == kInf);
+  CHECK(unary(MapFn::erfinv, -1) == -kInf);
+  CHECK(std::isnan(unary(MapFn::erfinv, 1.5)));
+  CHECK(unary(MapFn::erfinv, 1e-300) == doctest::Approx(0.88622692545275801e-300));
+  CHECK(unary(MapFn::erfinv, 1 - 0x1p-53) == doctest::Approx(5.8635847487551676).epsilon(1e-15));
+  CHECK(unary(MapFn::lgamma, -2) == kInf);
+  CHECK(unary(MapFn::round, 2.5) == 2);
+  CHECK(unary(MapFn::round, -3.5) == -4);
 }
 
 TEST_CASE("interpret map: binary functions") {
@@ -136,4 +160,41 @@ TEST_CASE("interpret: stored arithmetic rounds each result to its dtype") {
   CHECK(bench.run(half).reals == Reals{0.0999755859375, 0.333251953125, 65504, kInf});
   CHECK(bench.run(low).reals == Reals{0.10009765625, 0.333984375, 65536, kInf});
   CHECK(bench.run(sum).reals == Reals{double{0.2f}, 2 * double{1.0f / 3}, 131038, kInf});
+}
+
+TEST_CASE("interpret map: integers are divided towards -infinity, and never by 0") {
+  const auto divided = [](MapFn fn, int64_t a, int64_t b, DType dtype = DType::i64) {
+    Bench bench;
+    return bench.run(bench.build.map(fn, {bench.build.constant(Poly(a), dtype), bench.build.constant(Poly(b), dtype)})).ints[0];
+  };
+  const int64_t numbers[] = {-7, -6, -1, 1, 5, 6, 7};
+  for (const int64_t a : numbers)
+    for (const int64_t b : numbers) {
+      const int64_t quotient = divided(MapFn::floor_div, a, b);
+      CHECK(quotient == static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(b))));
+      CHECK(divided(MapFn::remainder, a, b) == a - b * quotient);
+    }
+  const auto least_by_minus_one = [](MapFn fn) {
+    Bench bench;
+    const auto number = [&](int64_t value) { return bench.build.constant(Poly(value), DType::i64); };
+    return bench.run(bench.build.map(fn, {bench.build.map(MapFn::sub, {number(-INT64_MAX), number(1)}), number(-1)})).ints[0];
+  };
+  CHECK(least_by_minus_one(MapFn::floor_div) == INT64_MIN);
+  CHECK(least_by_minus_one(MapFn::remainder) == 0);
+  CHECK(divided(MapFn::floor_div, INT32_MIN, -1, DType::i32) == INT32_MIN);
+  CHECK(divided(MapFn::floor_div, (int64_t{1} << 62) + 1, 3) == 1537228672809129301);
+  CHECK_THROWS_WITH_AS(divided(MapFn::remainder, 3, 0), "division by zero: 'constant' at [] is 0", FaultyElement);
+}
+
+TEST_CASE("interpret map: clamp") {
+  const auto clamped = [](double x, double lo, double hi) {
+    Bench bench;
+    const auto number = [&](double value) { return bench.build.constant(value, DType::f64); };
+    return bench.run(bench.build.map(MapFn::clamp, {number(x), number(lo), number(hi)})).reals[0];
+  };
+  CHECK(clamped(-3, -1, 2) == -1);
+  CHECK(clamped(3, -1, 2) == 2);
+  CHECK(clamped(0.5, -1, 2) == 0.5);
+  CHECK(clamped(0.5, 2, 1) == 1);
+  CHECK(std::isnan(clamped(kNan, -1, 2)));
 }

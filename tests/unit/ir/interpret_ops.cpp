@@ -38,15 +38,53 @@ TEST_CASE("interpret reduce: NaN propagates through max and min and wins arg_red
   CHECK(bench.run(bench.build.arg_reduce(ReduceFn::min, x, 0)).ints == Ints{0, 0, 0});
 }
 
-TEST_CASE("interpret scan and top_k_index") {
+TEST_CASE("interpret cumulate and top_k_index") {
   Bench bench;
   const NodeId x = bench.matrix("x", 2, 3, {1, 2, 3, 4, 5, 5});
-  CHECK(bench.run(bench.build.scan(ReduceFn::sum, x, 1, Direction::forward)).reals == Reals{1, 3, 6, 4, 9, 14});
-  CHECK(bench.run(bench.build.scan(ReduceFn::sum, x, 1, Direction::reverse)).reals == Reals{6, 5, 3, 14, 10, 5});
-  CHECK(bench.run(bench.build.scan(ReduceFn::max, x, 0, Direction::forward)).reals == Reals{1, 2, 3, 4, 5, 5});
+  CHECK(bench.run(bench.build.cumulate(ReduceFn::sum, x, 1, Direction::forward)).reals == Reals{1, 3, 6, 4, 9, 14});
+  CHECK(bench.run(bench.build.cumulate(ReduceFn::sum, x, 1, Direction::reverse)).reals == Reals{6, 5, 3, 14, 10, 5});
+  CHECK(bench.run(bench.build.cumulate(ReduceFn::max, x, 0, Direction::forward)).reals == Reals{1, 2, 3, 4, 5, 5});
   CHECK(bench.run(bench.build.top_k_index(x, 1, Poly(2))).ints == Ints{2, 1, 1, 2});
   CHECK(bench.result.counts.back().reduction == 6);
   CHECK(bench.run(bench.build.top_k_index(x, 0, Poly(1))).ints == Ints{1, 1, 1});
+  CHECK(bench.run(bench.build.cumulate(ReduceFn::prod, x, 1, Direction::reverse)).reals == Reals{6, 6, 3, 100, 25, 5});
+  CHECK(bench.run(bench.build.cumulate(ReduceFn::min, x, 1, Direction::forward)).reals == Reals{1, 1, 1, 4, 4, 4});
+  CHECK(bench.run(bench.build.top_k_index(x, 1, Poly(3), ReduceFn::min)).ints == Ints{0, 1, 2, 0, 1, 2});
+}
+
+TEST_CASE("interpret top_k_index: NaN is the greatest in either order, and equal elements keep their order") {
+  Bench bench;
+  const NodeId x = bench.reals("x", {2, kNotANumber, -kInfinite, 2, kNotANumber, kInfinite});
+  CHECK(bench.run(bench.build.top_k_index(x, 0, Poly(6))).ints == Ints{1, 4, 5, 0, 3, 2});
+  CHECK(bench.run(bench.build.top_k_index(x, 0, Poly(6), ReduceFn::min)).ints == Ints{2, 0, 3, 5, 1, 4});
+}
+
+TEST_CASE("interpret cumulate: logarithms of running sums of exponentials") {
+  Bench bench;
+  const NodeId x = bench.reals("x", {-kInfinite, -kInfinite, 1000, 1000, kInfinite, 0});
+  const Tensor y = bench.run(bench.build.cumulate(ReduceFn::logsumexp, x, 0, Direction::forward));
+  CHECK(y.reals[1] == -kInfinite);
+  CHECK(y.reals[2] == 1000);
+  CHECK(y.reals[3] == doctest::Approx(1000 + std::log(2.0)).epsilon(1e-15));
+  CHECK(y.reals[5] == kInfinite);
+}
+
+TEST_CASE("interpret scatters of extremes: places that nothing falls on hold the identity") {
+  Bench bench;
+  Builder& b = bench.build;
+  const NodeId x = bench.reals("x", {3, 1, 2, kNotANumber});
+  const NodeId half = b.constant(Poly(2), DType::i32);
+  const NodeId ids = b.map(MapFn::floor_div, {b.iota(bench.graph.type(x).axis(0)), half});
+  const GatherAttr attr{0, {kNoAxis}, {0}};
+  const std::vector<Axis> axes{{"n", Poly(3)}};
+  const Tensor most = bench.run(b.scatter_extreme(Op::scatter_max, x, ids, attr, axes));
+  CHECK(most.reals[0] == 3);
+  CHECK(std::isnan(most.reals[1]));
+  CHECK(most.reals[2] == -kInfinite);
+  CHECK(bench.result.counts.back().other == 4);
+  const NodeId bytes = b.cast(ids, DType::u8);
+  CHECK(bench.run(b.scatter_extreme(Op::scatter_min, bytes, ids, attr, axes)).ints == Ints{0, 1, 255});
+  CHECK(bench.run(b.scatter_extreme(Op::scatter_max, bytes, ids, attr, axes)).ints == Ints{0, 1, 0});
 }
 
 TEST_CASE("interpret softmax and logsumexp: stable, with the counts of their parts") {

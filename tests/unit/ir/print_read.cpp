@@ -29,7 +29,7 @@ std::string error_of(const std::string& text) {
 TEST_CASE("print: the sample holds every op") {
   std::set<Op> seen;
   for (const Node& node : sample_graph().nodes) seen.insert(node.op);
-  for (int op = 0; op <= static_cast<int>(Op::dropout); ++op)
+  for (int op = 0; op <= static_cast<int>(Op::training); ++op)
     CHECK_MESSAGE(seen.count(static_cast<Op>(op)) == 1, to_string(static_cast<Op>(op)));
 }
 
@@ -45,7 +45,8 @@ TEST_CASE("print: what is printed reads back to the same graph") {
     CHECK(a.operands == b.operands);
     CHECK(a.origin == b.origin);
     CHECK(a.reason == b.reason);
-    if (a.op != Op::constant) CHECK(a.attr == b.attr);  // NaN is not equal to itself
+    // NaN is not equal to itself, and a body that was read is another one of the same text.
+    if (a.op != Op::constant && a.op != Op::scan) CHECK(a.attr == b.attr);
   }
   CHECK(again.dims == graph.dims);
   CHECK(verify(again) == std::vector<std::string>{});
@@ -102,7 +103,7 @@ TEST_CASE("read: hostile text is refused with a reason, never taken") {
       {head + x + "%1 = permute real[a=2] %0 order=[" + labels + "] | forward", "more than 32 axes"},
       {head + x + "%1 = permute real[a=2] %0 order=[300] | forward", "0 to 254"},
       {head + x + "%1 = map add real[a=2] %0 %0 %0 %0 | forward", "more than three"},
-      {head + x + "%1 = scan sum real[a=2] %0 axis=99 | forward", "0 to 31"},
+      {head + x + "%1 = cumulate sum real[a=2] %0 axis=99 | forward", "0 to 31"},
       {head + "output \"y\" %0", "does not exist"},
       {head + "loss %0", "does not exist"},
       {head + "context parent=0 loop=0 iteration=0", "nothing to refer to"},

@@ -1,6 +1,7 @@
 #include "sample_graph.h"
 
 #include <limits>
+#include <memory>
 
 namespace einc {
 namespace {
@@ -21,6 +22,28 @@ void declare(Graph& g) {
   g.loop_contexts.push_back({0, 0, 0});
   g.loop_contexts.push_back({1, 0, 1});
   g.plans.push_back({{"a.ein", 3, 4, 9}, "a b, b c, c d -> a d", "(0 1) 2", d("batch") * d("width") * Poly(2), "exact"});
+}
+
+// noise + one slice of x in each iteration, which collects twice that.
+void add_scan(Builder& b, NodeId x, NodeId whole, NodeId noise) {
+  auto body = std::make_shared<Graph>();
+  body->dims = b.graph().dims;
+  Builder inside(*body);
+  inside.input("0", b.type(whole));
+  Type row = b.type(x);
+  row.axes.erase(row.axes.begin());
+  const NodeId slice = inside.input("1", row);
+  const NodeId carry = inside.state({"0", {}, StateRole::user}, b.type(noise));
+  const NodeId operands[] = {carry, inside.reduce(ReduceFn::sum, slice, {0, 1})};
+  const AxisList maps[] = {{0}, {}};
+  const NodeId next = inside.map(MapFn::add, operands, maps, b.type(noise).axes, DType::real);
+  const NodeId twice = inside.map(MapFn::add, {next, next});
+  const NodeId collected = inside.state({"1", {}, StateRole::user}, b.type(noise));
+  body->updates = {{carry, next}, {collected, twice}};
+  const NodeId given[] = {whole, x, noise};
+  const NodeId scan = b.scan(given, ScanAttr{body, d("batch"), 1, 1, Direction::reverse});
+  b.scan_result(scan, 0, "step");
+  b.scan_result(scan, 1, "step");
 }
 
 }  // namespace
@@ -54,6 +77,8 @@ Graph sample_graph() {
   b.iota({"width", d("width")});
   const NodeId noise = b.random({RandomKind::normal, "h.0 noise", 1}, {DType::real, {axis("batch")}});
   b.random({RandomKind::keep_mask, "drop", 0.9}, {DType::u8, {axis("batch")}});
+  b.random({RandomKind::bits, "draw", 1}, {DType::i32, {axis("batch")}});
+  b.random({RandomKind::gumbel, "draw", 1}, {DType::f64, {axis("batch")}});
 
   b.origin.phase = Phase::backward;
   const NodeId operands[] = {scaled, noise};
@@ -62,10 +87,15 @@ Graph sample_graph() {
   const NodeId positive = b.map(MapFn::greater, {sum, tiny});
   const NodeId chosen = b.map(MapFn::where, {positive, sum, tiny});
   const NodeId total = b.reduce(ReduceFn::max, chosen, list({0, 2}));
-  b.scan(ReduceFn::sum, chosen, 1, Direction::reverse);
-  b.scan(ReduceFn::prod, chosen, 1, Direction::forward);
+  b.cumulate(ReduceFn::sum, chosen, 1, Direction::reverse);
+  b.cumulate(ReduceFn::prod, chosen, 1, Direction::forward);
+  b.cumulate(ReduceFn::logsumexp, chosen, 0, Direction::forward);
   b.arg_reduce(ReduceFn::min, chosen, 2);
   b.top_k_index(chosen, 2, Poly(2));
+  b.top_k_index(chosen, 2, Poly(3), ReduceFn::min);
+  b.map(MapFn::clamp, {chosen, tiny, scale});
+  const NodeId whole = b.constant(Poly(7), DType::i32);
+  b.map(MapFn::remainder, {ids, whole});
   const NodeId product = b.contract(chosen, w, list({0, 1, 3}), list({3, 2}), 3);
   const NodeId turned = b.permute(product, list({2, 0, 1}));
   b.broadcast(noise, list({1}), {{"k", Poly(3)}, axis("batch")});
@@ -87,6 +117,8 @@ Graph sample_graph() {
   const GatherAttr gather{0, list({kNoAxis, 2}), list({0, 1})};
   const NodeId rows = b.gather(table, ids, gather, {axis("batch"), axis("seq"), axis("width")});
   b.scatter_add(rows, ids, gather, g.type(table).axes);
+  b.scatter_extreme(Op::scatter_max, rows, ids, gather, g.type(table).axes);
+  b.scatter_extreme(Op::scatter_min, rows, ids, gather, g.type(table).axes);
   const NodeId patched = b.scatter_set(table, rows, ids, gather);
   b.origin.phase = Phase::optimizer;
   b.cast(patched, DType::f8e4m3);
@@ -95,6 +127,9 @@ Graph sample_graph() {
   b.softmax(chosen, 2);
   b.logsumexp(chosen, list({1, 2}));
   b.dropout(chosen, 0.1, "h.0.drop");
+  b.training();
+  add_scan(b, chosen, table, noise);
+  g.chosen_by = {"batch"};
   const NodeId loss = b.reduce(ReduceFn::sum, total, list({0}));
   const NodeId one = b.constant(Poly(1), DType::i64);
   const NodeId next = b.map(MapFn::add, {state, one});

@@ -24,6 +24,15 @@ std::string problems(const Graph& g) {
   return all;
 }
 
+std::function<void(Graph&, Node&)> in_body(void (*breaks)(Graph&)) {
+  return [breaks](Graph&, Node& n) {
+    auto& scan = std::get<ScanAttr>(n.attr);
+    auto body = std::make_shared<Graph>(*scan.body);
+    breaks(*body);
+    scan.body = body;
+  };
+}
+
 }  // namespace
 
 TEST_CASE("verify: the sample is well formed") { CHECK(problems(sample_graph()) == ""); }
@@ -52,7 +61,10 @@ TEST_CASE("verify: each broken rule is found") {
        },
        "axis 1 is missing"},
       {Op::reduce, [](Graph&, Node& n) { std::get<ReduceAttr>(n.attr).fn = ReduceFn::any; }, "is of bool"},
-      {Op::scan, [](Graph&, Node& n) { std::get<ScanAttr>(n.attr).axis = 5; }, "no axis 5"},
+      {Op::reduce, [](Graph&, Node& n) { std::get<ReduceAttr>(n.attr).fn = ReduceFn::logsumexp; }, "is an op of its own"},
+      {Op::scatter_max, [](Graph&, Node& n) { n.type.axes[1].size = Poly(77); }, "has no place"},
+      {Op::scatter_min, [](Graph&, Node& n) { n.type.dtype = DType::f64; }, "dtype f64 from"},
+      {Op::cumulate, [](Graph&, Node& n) { std::get<CumulateAttr>(n.attr).axis = 5; }, "no axis 5"},
       {Op::arg_reduce, [](Graph&, Node& n) { n.type.dtype = DType::f32; }, "positions are i32 or i64"},
       {Op::top_k_index, resize, "has size 77"},
       {Op::contract,
@@ -102,6 +114,17 @@ TEST_CASE("verify: each broken rule is found") {
        "one axis"},
       {Op::logsumexp, [](Graph&, Node& n) { std::get<ReduceAttr>(n.attr).axes = {1}; }, "axis 1 is missing"},
       {Op::dropout, [](Graph&, Node& n) { std::get<DropoutAttr>(n.attr).p = 1; }, "p is not in"},
+      {Op::training, [](Graph&, Node& n) { n.type.dtype = DType::u8; }, "training is one bool"},
+      {Op::scan, [](Graph&, Node& n) { std::get<ScanAttr>(n.attr).body = nullptr; }, "no body"},
+      {Op::scan, [](Graph&, Node& n) { std::get<ScanAttr>(n.attr).slices = 3; }, "too few operands"},
+      {Op::scan, [](Graph&, Node& n) { std::get<ScanAttr>(n.attr).length = Poly(5); }, "operand 1 has no first axis of its length"},
+      {Op::scan, [](Graph&, Node& n) { std::swap(n.operands[0], n.operands[2]); }, "and its body reads"},
+      {Op::scan, in_body([](Graph& body) { body.updates.pop_back(); }), "1 updates of 2 states"},
+      {Op::scan, in_body([](Graph& body) { std::swap(body.updates[0], body.updates[1]); }), "update 0 is not of state 0"},
+      {Op::scan, in_body([](Graph& body) { body.nodes.back().operands = {NodeId{99}}; }), "in its body: "},
+      {Op::scan_result, [](Graph&, Node& n) { std::get<ScanResultAttr>(n.attr).index = 2; }, "no result 2"},
+      {Op::scan_result, [](Graph&, Node& n) { std::get<ScanResultAttr>(n.attr).index = 1; }, "rank"},
+      {Op::scan_result, [](Graph&, Node& n) { n.operands[0] = NodeId{0}; }, "of no scan"},
       {Op::random, [](Graph&, Node& n) { n.type.dtype = DType::i32; }, "numbers of dtype"},
       {Op::constant,
        [](Graph&, Node& n) {

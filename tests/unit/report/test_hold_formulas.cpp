@@ -115,6 +115,18 @@ TEST_CASE("formulas hold at other numbers of iterations") {
     check_formulas([&](const PipelineOptions& options) { return compile_file(std::string(EINC_SOURCE_DIR "/") + path, options); }, counted);
 }
 
+TEST_CASE("a dim that chooses a branch: formulas hold here, but for one that a loop around it counts") {
+  const std::string body = "x: f32[batch hidden]\ny = x * 2\n", end = "output z = y\n";
+  const auto report = [](const std::string& program) {
+    return report_of(compile_text("chosen.ein", "dim batch = 3, layers = 4, hidden = 6\ninput " + program, {}), {});
+  };
+  CHECK(report(body + "if batch > 8 { y = y * x }\n" + end)["flops"]["forward"].contains("valid_for"));
+  CHECK(report(body + "if training { y = y * x }\n" + end)["flops"]["forward"]["symbolic"]["total"] == "2*batch*hidden");
+  const Numbers looped = report(body + "for i in layers { if i == layers - 1 { y = y * x * x } else { y = y + x } }\n" + end);
+  CHECK(looped["flops"]["forward"]["symbolic"]["total"] == "batch*hidden*layers + 2*batch*hidden");
+  CHECK(!looped["flops"]["forward"].contains("valid_for"));
+}
+
 TEST_CASE("the formula of a weight that steps share counts an addition for each but one") {
   PipelineOptions options;
   const Numbers report = report_of(compile_text("shared.ein", kShared, options), options);

@@ -87,6 +87,48 @@ TEST_CASE("launches add up") {
   }
 }
 
+TEST_CASE("the least time of a step: its products, or what it must read and write beyond the cache") {
+  struct Row {
+    const char* program;
+    const char* device;
+    double seconds;
+  };
+  const Row rows[] = {
+      {"input x: f32[n=4096 m=4096]\ninput y: f32[m=4096 k=4096]\noutput z = einsum(x, y, \"n m, m k -> n k\")\n", "cpu",
+       2 * 4096.0 * 4096 * 4096 / 0.55e12},
+      {"input x: f32[n=50000000]\noutput z = x * 2\n", "cpu", (4e8 - 32e6) / 63e9},
+      {"input x: f32[n=500000]\noutput z = x * 2\n", "cpu", 0},  // the cache holds it
+      {"dim n = 50000000\nparam w: [n] ~ zeros\nloss = sum(w)\nminimize loss using sgd(lr = 0.1)\n", "cpu",
+       (2e8 + 4 - 32e6) / 63e9},                                                                   // once
+      {"input t: f32[rows=1000000 m=64]\ninput i: i32[b=5]\noutput z = t[rows = i]\n", "cpu", 0},  // five rows of a table
+      {"precision bf16\ninput x: bf16[n=8192 m=8192]\ninput y: bf16[m=8192 k=8192]\noutput z = einsum(x, y, \"n m, m k -> n k\")\n",
+       "h100-sxm", 2 * 8192.0 * 8192 * 8192 / 989.4e12},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.program);
+    const Report report = report_of(row.program, row.device);
+    REQUIRE(report.device->lower_bound_s);
+    CHECK(*report.device->lower_bound_s == doctest::Approx(row.seconds).epsilon(1e-6));
+    CHECK(*report.device->lower_bound_s <= *report.device->step_time_s);
+  }
+  for (const char* device : {"cpu", "h100-sxm"}) {
+    const Report report = report_of(kBlocks, device);
+    CHECK(*report.device->lower_bound_s <= *report.device->step_time_s);
+  }
+}
+
+TEST_CASE("what a device keeps for itself is no room for a step") {
+  const Compilation c = compile_text("blocks.ein", kBlocks, {});
+  REQUIRE(c.graph.has_value());
+  ReportOptions options;
+  options.device = *find_device("cpu");
+  const double peak = build_report(*c.graph, options).memory.peak_training.value->to_double();
+  for (const double spare : {-1.0, 0.0}) {
+    options.device->memory_bytes = peak + options.device->reserve_bytes + spare;
+    CHECK(build_report(*c.graph, options).device->fits == (spare == 0));
+  }
+}
+
 TEST_CASE("each unit's peak bounds the launches that need it most") {
   struct Row {
     const char* program;

@@ -23,6 +23,10 @@ TEST_CASE("tokens and examples of a step") {
        "dim n, v = 50\ninput t: i32[n]\ninput next: i32[n]\nparam e: [v d=8] ~ normal(std = 1)\n"
        "loss = mean(cross_entropy(einsum(e[v = t], e, \"n d, v d -> n v\"), next, v))\n",
        true, "n", "n"},
+      {"smoothed labels, some of them ignored",
+       "import nn\ndim batch, seq, v = 50\ninput t: i32[batch seq]\nparam e: [v d=8] ~ normal(std = 1)\n"
+       "loss = token_cross_entropy(einsum(e[v = t], e, \"batch seq d, v d -> batch seq v\"), t, smoothing = 0.1)\n",
+       true, "batch*seq", "batch"},
       {"pictures",
        "dim batch, c = 10\ninput x: f32[batch p=64]\ninput label: i32[batch]\nparam w: [p=64 c] ~ normal(std = 1)\n"
        "loss = mean(cross_entropy(einsum(x, w, \"batch p, p c -> batch c\"), label, c))\n",

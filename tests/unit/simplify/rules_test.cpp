@@ -168,6 +168,12 @@ const std::vector<Row>& map_rows() {
          return e.map(M::where, {e.map(M::less, {e.c(1.0), e.c(2.0)}), e.x, e.y});
        },
        [](const Sources& e) { return e.x; }},
+      {"below-infinity",
+       [](const Sources& e) {
+         const NodeId index = e.spread(e.build.iota({"b", Poly::dim("b")}));
+         return e.map(M::where, {e.map(M::less, {index, e.c(HUGE_VAL)}), e.x, e.y});
+       },
+       [](const Sources& e) { return e.x; }},
       {"where-same",
        [](const Sources& e) {
          return e.map(M::where, {e.map(M::less, {e.x, e.y}), e.s, e.s});

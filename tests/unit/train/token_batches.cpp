@@ -126,6 +126,13 @@ TEST_CASE("which input gets the next tokens") {
   CHECK(usage_error({}, kTokenInputs).find("no data: say which file") == 0);
 }
 
+TEST_CASE("a program without inputs draws its examples and needs no file") {
+  CHECK(open_batches({}, {})->description() == "drawn by the program");
+  DataSettings kept_back;
+  kept_back.validation_fraction = 0.1;
+  CHECK(usage_error(kept_back, {}) == "--val-fraction: the program has no inputs whose data could be kept back");
+}
+
 TEST_CASE("a file of too few tokens is refused, one of just enough is not") {
   const TestFile eight("eight.bin", counting_tokens(8)), nine("nine.bin", counting_tokens(9));
   CHECK(failure_of([&] { open(eight.path()); }).find("eight.bin: 8 tokens are too few for a window of 8 and the one that follows") !=

@@ -1,0 +1,35 @@
+// Gradients that a program writes itself (`fn f(x) { ... } gradient(dy) { ... }`). A call's results are identities that hide the fn's
+// body from differentiation: what reaches them goes through the block instead, whose nodes were made once for cotangents that are
+// placeholders. Each differentiation copies the block's nodes with what arrived in the placeholders' stead.
+#pragma once
+#include <vector>
+
+#include "compiler/ir/build.h"
+
+namespace einc {
+
+struct CustomGradient {
+  std::vector<NodeId> results;     // consecutive nodes
+  std::vector<NodeId> cotangents;  // a placeholder for each result, of its type
+  std::vector<NodeId> inputs;      // arguments and params, all before the results
+  std::vector<NodeId> gradients;   // of each input, of its type
+  uint32_t first = 0, last = 0;    // the block's nodes: [first, last)
+};
+
+class CustomGradients {
+ public:
+  // The one that `id` is a result of; null for any other node. Pointers last until the next add.
+  const CustomGradient* of(NodeId id) const;
+  void add(CustomGradient custom) { list_.push_back(std::move(custom)); }
+  size_t size() const { return list_.size(); }
+  void resize(size_t count) { list_.resize(count); }  // forgets the youngest
+
+  // Appends a copy of the block of results with the cotangents given, which have the placeholders' types, and gives the gradients
+  // of the inputs.
+  std::vector<NodeId> copy_block(Builder& build, CustomGradient custom, std::span<const NodeId> cotangents);
+
+ private:
+  std::vector<CustomGradient> list_;  // by their results, increasing
+};
+
+}  // namespace einc

@@ -1,0 +1,82 @@
+#include "compiler/fuse/schedule_scans.h"
+
+#include <charconv>
+
+#include "compiler/ir/scan.h"
+#include "compiler/lower/scan_schedule.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+int64_t aligned_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// The body has nothing that the whole decides: limits of memory and looks at updates belong to the step.
+Scheduling within(const Scheduling& options) {
+  Scheduling body = options.and_without("finite_state");
+  body.memory_limit.reset();
+  body.observe = nullptr;
+  return body;
+}
+
+std::shared_ptr<ScanSchedule> schedule_body(const Forming& whole, const Node& node) {
+  const ScanAttr& attr = node.as<ScanAttr>();
+  const Scheduling options = within(whole.options);
+  KernelTarget target = whole.target;
+  target.library_products.reset();  // a library's call knows one place of its matrices, iterations have others
+  Forming body{*attr.body, whole.dims, RunMode::inference, options, target};
+  run_passes(body, whole.passes);
+  return std::make_shared<ScanSchedule>(ScanSchedule{attr.body,
+                                                     std::move(body.own),
+                                                     std::move(*body.bound),
+                                                     std::move(body.list),
+                                                     std::move(*body.plan),
+                                                     whole.bound->value(attr.length),
+                                                     attr.direction,
+                                                     attr.continues,
+                                                     whole_operands(node),
+                                                     attr.slices,
+                                                     attr.carries,
+                                                     {},
+                                                     0});
+}
+
+void place_states(ScanSchedule& scan, const GraphKernel& k, const std::vector<NodeId>& results) {
+  const ScanSources sources = scan_sources(*scan.body);
+  const size_t operands = static_cast<size_t>(scan.wholes + scan.slices + scan.carries);
+  scan.workspace_bytes = aligned_up(scan.plan.own_bytes);
+  scan.places.resize(sources.states.size());
+  for (size_t c = 0; c < results.size(); ++c) {
+    ScanSchedule::Place& place = scan.places[c];
+    for (size_t b = operands; b < k.buffers.size(); ++b)
+      if (results[c].valid() && k.buffers[b] == results[c]) place.buffer = static_cast<int>(b);
+    if (place.buffer >= 0) continue;
+    place.offset = scan.workspace_bytes;
+    Poly bytes = scan.body->type(sources.states[c]).count() * Poly(bytes_of(scan.body->type(sources.states[c]).dtype));
+    scan.workspace_bytes += aligned_up(scan.bound.value(bytes));
+  }
+}
+
+}  // namespace
+
+void schedule_scans(Forming& f) {
+  for (GraphKernel& k : f.list.kernels) {
+    const NodeId first = k.group.members.front();
+    const Node& node = f.bound->graph[first];
+    if (node.op != Op::scan) continue;
+    std::shared_ptr<ScanSchedule> scan = schedule_body(f, node);
+    std::vector<NodeId> results(node.as<ScanAttr>().body->updates.size());
+    for (NodeId id : k.group.stored) results[static_cast<size_t>(f.bound->graph[id].as<ScanResultAttr>().index)] = id;
+    place_states(*scan, k, results);
+    auto kernel = std::make_shared<Kernel>(*k.kernel);
+    if (scan->workspace_bytes > 0) {
+      k.parts.push_back({static_cast<uint16_t>(kernel->buffers.size()), 0});
+      kernel->buffers.push_back({DType::u8, BufferAccess::write, scan->workspace_bytes});
+      k.buffers.push_back(NodeId{});
+    }
+    kernel->scan = std::move(scan);
+    k.kernel = std::move(kernel);
+  }
+}
+
+}  // namespace einc
