@@ -40,7 +40,9 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
   const Graph& graph = *c.graph;
   const Name dim(request.fit);
   const bool recompile = shapes_graph(graph, dim);
-  const PlanStep plan = plan_for(request.scheduling(), device);
+  Scheduling scheduling = request.scheduling();
+  if (scheduling.memory_limit) scheduling.memory_limit->goal = MemoryGoal::any_choice;
+  const PlanStep plan = plan_for(scheduling, device);
   const Rational memory(static_cast<int64_t>(device.usable_bytes())), too_much = memory + Rational(1);
   auto bytes = [&](int64_t value) -> std::optional<Rational> {
     Bindings dims = options.dims;

@@ -50,10 +50,11 @@ class LimitedStep {
       least_ = std::min(least_, reached);
       if (const double cost = step_.cost(chosen()); reached <= limit_ && cost < best_cost)
         best = classes_, best_saved = inputs.members, best_cost = cost;
+      if (!best.empty() && asked_.goal == MemoryGoal::any_choice) break;
     }
     if (best.empty()) refuse();
     classes_ = std::move(best), step_.save(best_saved);
-    take_back();
+    if (asked_.goal == MemoryGoal::least_time) take_back();
     const std::vector<NodeId> all = chosen();
     return {step_.copies(all), {all, step_.cost(all)}};
   }

@@ -13,11 +13,15 @@ namespace einc {
 
 struct Forming;
 
+// What is asked of the choice: the one that adds the least time, or (--fit) only whether there is one.
+enum class MemoryGoal : uint8_t { least_time, any_choice };
+
 // What a training step may take: values made again in the backward keep it within (fuse/memory_limit.h).
 struct MemoryLimit {
   int64_t bytes = 0;  // of all that is there at once
   int64_t taken = 0;  // of those, by others than the step
   int threads = 1;    // each with scratch of its own, on a processor
+  MemoryGoal goal = MemoryGoal::least_time;
 };
 
 struct Scheduling {

@@ -320,7 +320,8 @@ TEST_CASE("a memory limit: what it takes, and what is too little") {
 }
 
 TEST_CASE("a memory limit lets a larger batch fit, and never one that it refuses") {
-  const std::string half_model = "-D seq=64 -D vocab=256 -D layers=2 -D heads=2 -D head=32";
+  // Small: run_einc ends what takes 10 CPU seconds, and a search over a batch's sizes plans some hundred steps.
+  const std::string half_model = "-D seq=64 -D vocab=256 -D layers=1 -D heads=2 -D head=32";
   const auto batch_within = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"examples/gpt2.ein", "--fit=batch", "--report=json", "--device=cpu"};
     std::istringstream dims(half_model);
@@ -330,7 +331,7 @@ TEST_CASE("a memory limit lets a larger batch fit, and never one that it refuses
     REQUIRE_MESSAGE(ran.status == 0, ran.errors);
     return nlohmann::json::parse(ran.output).at("fit").at("value").get<int64_t>();
   };
-  const int64_t limited = batch_within({"--memory-limit=16MB"});
+  const int64_t limited = batch_within({"--memory-limit=4MB"});
   CHECK(limited > 1);
   const auto peak = [&](int64_t batch, const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"examples/gpt2.ein", "--report=json", fmt::format("-Dbatch={}", batch)};
@@ -340,9 +341,9 @@ TEST_CASE("a memory limit lets a larger batch fit, and never one that it refuses
     const Ran ran = run_einc(arguments);
     return ran.status == 0 ? nlohmann::json::parse(ran.output).at("memory").at("peak_training").at("bytes").get<int64_t>() : -ran.status;
   };
-  CHECK(peak(limited, {}) > 16'000'000);  // more than would fit as it is
-  CHECK(peak(limited, {"--memory-limit=16MB"}) <= 16'000'000);
-  CHECK(peak(limited + 1, {"--memory-limit=16MB"}) == -4);
+  CHECK(peak(limited, {}) > 4'000'000);  // more than would fit as it is
+  CHECK(peak(limited, {"--memory-limit=4MB"}) <= 4'000'000);
+  CHECK(peak(limited + 1, {"--memory-limit=4MB"}) == -4);
 }
 
 }  // namespace einc::test
