@@ -8,6 +8,7 @@
 #include "runtime/base/check.h"
 #include "runtime/data/npy.h"
 #include "runtime/data/npy_header.h"
+#include "runtime/data/npz.h"
 
 namespace einc {
 namespace {
@@ -25,6 +26,7 @@ ArrayFormat format_of(const InputFile& file) {
   if (text.starts_with("PK\3\4") || text.starts_with("PK\5\6")) return ArrayFormat::npz;
   if (text.size() == start.size() && text.substr(4, 4) == std::string_view("\0\0\0\0", 4) && text[8] == '{')
     return ArrayFormat::safetensors;
+  if (text.starts_with("\x80\x02")) file.fail(0, std::string(kTorchCheckpoint));  // torch.save before 1.6: a pickle of protocol 2
   if (const auto format = array_format(file.path())) return *format;  // whose reader says what is wrong
   file.fail(0, "neither a .npy, nor a .npz, nor a .safetensors file");
 }

@@ -4,6 +4,7 @@
 // key.
 #pragma once
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,11 @@
 #include "runtime/data/file.h"
 
 namespace einc {
+
+// What torch.save writes is pickled Python, which is never executed here: the answer says how to convert it.
+inline constexpr std::string_view kTorchCheckpoint =
+    "a PyTorch checkpoint, which holds Python objects: write its tensors with "
+    "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")";
 
 inline constexpr size_t kMaxNpzMembers = 65'535;
 // A deflated member may be this much larger than its bytes in the file, or be of kFreeNpzBytes whatever its bytes.

@@ -48,6 +48,7 @@ TEST_CASE("what is no file of arrays is told by the reader its name asks for") {
   CHECK(failure("x.npz", "abc").find("x.npz: byte 3: too short") != std::string::npos);
   CHECK(failure("x.safetensors", "abc").find("x.safetensors: byte 3: 3 bytes are too few") != std::string::npos);
   CHECK(failure("x.bin", "abc").find("x.bin: byte 0: neither a .npy, nor a .npz, nor a .safetensors file") != std::string::npos);
+  CHECK(failure("old.pt", "\x80\x02\x8a\x0a").find("old.pt: byte 0: a PyTorch checkpoint") != std::string::npos);
   CHECK(failure("x.bin", "").find("neither") != std::string::npos);
 }
 

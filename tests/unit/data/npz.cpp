@@ -117,6 +117,7 @@ TEST_CASE("npz: hostile archives (F11) fail with a byte offset and a reason") {
       {[](Zip& z) { z.members[0].name = "../x.npy"; }, "is no name of an array"},
       {[](Zip& z) { z.members[0].name = "/x.npy"; }, "is no name of an array"},
       {[](Zip& z) { z.members[0].name = "x.txt"; }, "is no name of an array"},
+      {[](Zip& z) { z.members[0].name = "model/data.pkl"; }, "a PyTorch checkpoint"},
       {[](Zip& z) { z.members[0].name = "b.npy"; }, "another name in its own header"},
       {[](Zip& z) { z.members[0].size += 1; }, "has two sizes"},
       {[](Zip& z) { z.members[0].size = z.members[0].compressed = 100000; }, "beyond the end of the file"},
