@@ -1,3 +1,6 @@
+// A contraction reads its right factor in panels whose vectors run along the columns of the result. A weight that lies with its columns
+// outermost is copied into such panels by each launch. In a recurrence that copy is repeated in every iteration, and costs as much as the
+// product itself where the batch is small.
 #include "compiler/fuse/orient_scans.h"
 
 #include <algorithm>
@@ -22,6 +25,7 @@ struct Turn {
 // Batches, then the depth in the order of the other factor, then the columns as the result has them. Empty: it lies so, or close enough.
 AxisList wanted_order(const ContractAttr& attr, size_t factor, int rank) {
   const AxisList &own = factor == 0 ? attr.left : attr.right, &other = factor == 0 ? attr.right : attr.left;
+  // The last axis is the columns already, or there is nothing to turn.
   if (own.size() < 2 || own[own.size() - 1] == rank - 1) return {};
   const auto place = [&](int label) {
     for (int i = 0; i < own.size(); ++i)
@@ -65,6 +69,7 @@ std::vector<Turn> turns_of(const BoundGraph& graph, const Node& scan) {
   return turns;
 }
 
+// The body with those inputs turned: their types, and the labels of the one product that reads each.
 std::shared_ptr<const Graph> turned(const Graph& body, const std::vector<Turn>& turns) {
   auto out = std::make_shared<Graph>(body);
   const ScanSources sources = scan_sources(body);

@@ -92,7 +92,7 @@ class TextRenderer {
   }
 
   std::string planned_for() const {
-    if (r_.target == "cpu") return "this machine's processor, 1 thread";
+    if (r_.target == "cpu") return "this machine's processor: time on all cores, memory with one thread's scratch";
     return (r_.device ? r_.device->device.name : std::string("NVIDIA GPUs")) + ", without it";
   }
 

@@ -1,3 +1,6 @@
+// A body is a graph of its own: inputs stand for operands, states for carries, updates for what an iteration hands on or collects. While it
+// is built, inputs have no names, since operands are numbered whole values first, then slices, then initial values, and how many there are
+// of each is known only at the end. finish() names them and appends the scan.
 #include "compiler/scan/body_builder.h"
 
 #include "compiler/ir/print.h"
@@ -19,6 +22,7 @@ std::shared_ptr<Graph> empty_body(const Graph& outside) {
 
 }  // namespace
 
+// Nodes are never erased: ids are indices. A constant without readers is dropped by the next pass that copies the graph.
 void clear_node(Node& node) {
   node.op = Op::constant;
   node.type = Type{DType::real, {}};
@@ -58,6 +62,7 @@ NodeId BodyBuilder::input(std::vector<Input>& list, NodeId outer, Type type, con
   body_.origin = origin;
   body_.origin.pinned = false;
   NodeId named = outer;
+  // Messages and listings call an input as the value outside is called, whichever way it is turned.
   while (outside_.graph()[named].op == Op::permute) named = outside_.graph()[named].operands[0];
   body_.origin.label = Name(describe_node(outside_.graph(), named));
   const NodeId node = body_.input(Name(), std::move(type));
@@ -69,6 +74,7 @@ NodeId BodyBuilder::input(std::vector<Input>& list, NodeId outer, Type type, con
 // Constants and arithmetic of them, which cost nothing and simplify what reads them; `training` will be one.
 NodeId BodyBuilder::repeat(NodeId x) {
   Node node = outside_.graph()[x];
+  // Transcendental functions stay outside, where they are made once and not in every iteration.
   const bool arithmetic = node.op == Op::map && !is_transcendental(node.as<MapAttr>().fn);
   const bool simple = node.op == Op::constant || node.op == Op::training || node.op == Op::iota || arithmetic || node.op == Op::cast ||
                       (kind_of(node.op) == OpKind::view && node.op != Op::stop_gradient);
@@ -114,6 +120,7 @@ NodeId BodyBuilder::index() {
   return index_;
 }
 
+// In place, so that the readers of the node need no change.
 void BodyBuilder::replace_by_slice(NodeId node, NodeId stacked) {
   Node& replaced = graph_->nodes[node.index];
   replaced.op = Op::input;

@@ -1,3 +1,6 @@
+// One product of all iterations has rows enough to fill tiles, where each iteration's has only the batch: the input projections of an LSTM
+// run at the speed of a large product. Nothing else is hoisted for its own sake. An elementwise step that reads slices alone is as cheap
+// inside, and outside its result of all iterations would have to be stored.
 #include "compiler/scan/hoist_products.h"
 
 #include <algorithm>
@@ -6,6 +9,7 @@
 namespace einc {
 namespace {
 
+// Axes behind the scan's, which comes first; `with_first`: that one as well.
 AxisList shifted(const AxisList& list, bool with_first) {
   AxisList out;
   if (with_first) out.push_back(0);
@@ -13,6 +17,7 @@ AxisList shifted(const AxisList& list, bool with_first) {
   return out;
 }
 
+// Counts of split and merge, the scan's axis staying one.
 AxisList behind_one(const AxisList& counts) {
   AxisList out;
   out.push_back(1);
@@ -31,6 +36,7 @@ class Batcher {
   Batcher(Builder& outside, BodyBuilder& body)
       : outside_(outside), body_(body), known_(body.graph().size()), tried_(body.graph().size(), false) {}
 
+  // The node made outside, with what it reads; nothing where some of that cannot be. Each node is made once.
   std::optional<Batched> operator()(NodeId id) {
     if (!tried_[id.index]) {
       tried_[id.index] = true;
@@ -70,6 +76,7 @@ class Batcher {
            op == Op::split || op == Op::merge || op == Op::slice || op == Op::constant || op == Op::iota;
   }
 
+  // Attributes name axes by their place. One that is there for all iterations alone has no place for the scan's axis.
   static void shift(Node& node, const std::vector<Batched>& operands) {
     if (auto* a = std::get_if<MapAttr>(&node.attr))
       for (size_t k = 0; k < operands.size(); ++k) a->maps[k] = shifted(a->maps[k], operands[k].along);

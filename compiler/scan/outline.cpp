@@ -1,3 +1,7 @@
+// The body of `scan` is elaborated like any statements, into the graph around it, with marks for the carries and the index. Then every node
+// that follows from a mark or a draw is moved into a body, and whatever else was made on the way stays outside: loop-invariant code moves
+// out by never moving in. `save every k` makes two scans, of pieces and within a piece: the backward of the outer one keeps the carries at
+// the pieces' ends only and runs the inner one again (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost).
 #include "compiler/scan/outline.h"
 
 #include <map>
@@ -90,6 +94,7 @@ class Outliner {
     return count_;
   }
 
+  // Whether it belongs to an iteration.
   bool inside(NodeId id) const { return id.index >= draft_.first && member_[id.index]; }
   bool is_mark(NodeId id) const {
     if (id == draft_.index) return true;
@@ -98,6 +103,7 @@ class Outliner {
     return false;
   }
 
+  // Operands precede users, so one pass finds all that follows from a mark. A draw is anew in each iteration, whatever it reads.
   void find_members() {
     member_.assign(end_, false);
     for (uint32_t i = draft_.first; i < end_; ++i) {
@@ -109,6 +115,7 @@ class Outliner {
     }
   }
 
+  // From behind: a member that no carry and no collected value reads is not moved.
   void find_needed() {
     needed_.assign(end_, false);
     for (const ScanCarry& c : draft_.carries) needed_[c.next.index] = inside(c.next);

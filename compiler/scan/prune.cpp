@@ -1,3 +1,6 @@
+// Liveness of one scan, found as in a loop: a result that is read makes its value in the body live, a live carry makes its next value
+// live, and so on until nothing is added. A fixpoint is needed because a carry's next value may read another carry. Operands, states and
+// results are numbered densely by their names (compiler/ir/scan.h), so what stays is numbered anew.
 #include "compiler/scan/prune.h"
 
 #include "compiler/ir/scan.h"
@@ -7,6 +10,7 @@ namespace {
 
 // What of one scan is needed.
 struct Needs {
+  // Per node of the body, per state of it (carries first, then what is collected), and per operand of the scan.
   std::vector<bool> nodes, results, inputs;
 };
 
@@ -28,17 +32,20 @@ Needs find_needs(const ScanAttr& scan, const std::vector<bool>& read, size_t ope
     const NodeId id = open.back();
     open.pop_back();
     for (NodeId x : body[id].operands) take(x);
+    // The value at the start of an iteration is the one that the iteration before has made.
     if (const int c = state_of[id.index]; c >= 0) {
       needs.results[static_cast<size_t>(c)] = true;
       take(body.updates[static_cast<size_t>(c)].value);
     }
   }
   for (size_t k = 0; k < sources.inputs.size(); ++k) needs.inputs[k] = sources.inputs[k].valid() && needs.nodes[sources.inputs[k].index];
+  // Initial values are the last operands, one for each carry.
   for (size_t c = 0; c < static_cast<size_t>(scan.carries); ++c)
     needs.inputs[operands - static_cast<size_t>(scan.carries) + c] = needs.results[c];
   return needs;
 }
 
+// The new number of each that is kept.
 std::vector<size_t> numbers_of(const std::vector<bool>& kept) {
   std::vector<size_t> numbers(kept.size(), 0);
   size_t next = 0;
@@ -47,6 +54,7 @@ std::vector<size_t> numbers_of(const std::vector<bool>& kept) {
   return numbers;
 }
 
+// The live nodes, in their order. Bodies are shared between scans and never changed, so this is a new graph.
 std::shared_ptr<const Graph> reduced_body(const Graph& body, const Needs& needs) {
   auto out = std::make_shared<Graph>(body);
   out->nodes.clear();
