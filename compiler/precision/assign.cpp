@@ -16,13 +16,15 @@ namespace {
 
 class Assigner {
  public:
-  Assigner(const Graph& graph, Policy policy, Fp8Scaling scaling, ParamStorage storage)
+  // `weights`: nodes of a scan's body that stand for params of the graph around it.
+  Assigner(const Graph& graph, Policy policy, Fp8Scaling scaling, ParamStorage storage, const std::vector<bool>& weights = {})
       : in_(graph),
         scaling_(scaling),
         storage_(storage),
         policy_(policy != Policy::inherit ? policy : graph.policy),
         constant_(constant_nodes(graph)),
         loss_(loss_region(graph)),
+        weight_(weight_region(graph, weights)),
         gradient_(gradient_region(graph)),
         to_(graph.size()) {}
 
@@ -74,7 +76,7 @@ class Assigner {
 
   NodeId assign(uint32_t i, Node node) {
     const DType written = node.type.dtype;
-    if (node.op == Op::scan) return scan(std::move(node));
+    if (node.op == Op::scan) return scan(i, std::move(node));
     if (node.op == Op::scan_result) return scan_result(std::move(node));
     if (!is_floating(written)) return emit(std::move(node), written, "", Pull::neutral);
     const bool forced = written != DType::real && (node.origin.pinned || node.op == Op::cast);
@@ -152,20 +154,25 @@ class Assigner {
   }
 
   // The body reads its operands as they are stored. Carries are f32 unless annotated; what is collected is stored as it was made.
-  NodeId scan(Node node) {
+  NodeId scan(uint32_t i, Node node) {
     ScanAttr attr = node.as<ScanAttr>();
     Graph body = *attr.body;
     const ScanSources sources = scan_sources(body);
     const auto first_carry = static_cast<size_t>(static_cast<int>(node.operands.size()) - attr.carries);
-    for (size_t k = 0; k < sources.inputs.size(); ++k)
-      if (sources.inputs[k].valid()) body[sources.inputs[k]].type.dtype = type(node.operands[k]).dtype;
+    const auto whole = static_cast<size_t>(whole_operands(in_.nodes[i]));
+    std::vector<bool> weights(body.size(), false);
+    for (size_t k = 0; k < sources.inputs.size(); ++k) {
+      if (!sources.inputs[k].valid()) continue;
+      body[sources.inputs[k]].type.dtype = type(node.operands[k]).dtype;
+      weights[sources.inputs[k].index] = k < whole && weight_[in_.nodes[i].operands[k].index];
+    }
     for (size_t c = 0; c < static_cast<size_t>(attr.carries); ++c) {
       DType& dtype = body[sources.states[c]].type.dtype;
       if (dtype == DType::real) dtype = DType::f32;
       NodeId& initial = node.operands[first_carry + c];
       initial = converted(initial, dtype, node.origin.phase);
     }
-    body = Assigner(body, policy_, Fp8Scaling::current, ParamStorage::masters).run();
+    body = Assigner(body, policy_, Fp8Scaling::current, ParamStorage::masters, weights).run();
     for (size_t c = static_cast<size_t>(attr.carries); c < body.updates.size(); ++c) {
       Update& update = body.updates[c];
       if (const Node& made = body[update.value]; made.op == Op::cast && is_floating(made.type.dtype) && !made.origin.pinned) update.value = made.operands[0];
@@ -215,7 +222,7 @@ class Assigner {
       result = wide ? DType::f64 : promote(left, right);
       reason = "as its operands are written";
       for (NodeId& x : node.operands) x = converted(x, result, phase);
-    } else if (policy == Policy::fp8) {
+    } else if (policy == Policy::fp8 && is_of_weights(i)) {
       return scaled_contraction(i, std::move(node));
     } else {
       for (NodeId& x : node.operands) x = converted(x, activation_dtype(policy), phase);
@@ -228,6 +235,13 @@ class Assigner {
       reason = "pinned in the program";
     }
     return emit(std::move(node), result, reason, pull_of(result));
+  }
+
+  // Products of a linear layer: forward and data gradient read the param, the weight gradient is the param's. Those of activations alone, as
+  // attention's, lose more by 8 bits than they gain, and stay one kernel in bf16 (so does NVIDIA's Transformer Engine).
+  bool is_of_weights(uint32_t i) const {
+    const Node& node = in_.nodes[i];
+    return gradient_[i] != DType::real || weight_[node.operands[0].index] || weight_[node.operands[1].index];
   }
 
   // fp8: both operands divided by their scales, the product multiplied by both: y = s_l s_r (l / s_l)(r / s_r).
@@ -453,7 +467,7 @@ class Assigner {
   ParamStorage storage_;
   Policy policy_;
   std::vector<Update> amax_updates_;
-  std::vector<bool> constant_, loss_;
+  std::vector<bool> constant_, loss_, weight_;
   std::vector<DType> gradient_;
   std::vector<NodeId> to_;
   Graph out_;

@@ -38,6 +38,17 @@ std::vector<bool> loss_region(const Graph& graph) {
   return region;
 }
 
+std::vector<bool> weight_region(const Graph& graph, const std::vector<bool>& known) {
+  std::vector<bool> region = known;
+  region.resize(graph.size(), false);
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const bool passes = node.op == Op::cast || kind_of(node.op) == OpKind::view;
+    if (node.op == Op::param || (passes && region[node.operands[0].index])) region[i] = true;
+  }
+  return region;
+}
+
 std::vector<DType> gradient_region(const Graph& graph) {
   std::vector<DType> region(graph.size(), DType::real);
   auto master = [](const Node& param) { return param.type.dtype == DType::real ? DType::f32 : param.type.dtype; };

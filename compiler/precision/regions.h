@@ -14,4 +14,7 @@ std::vector<bool> loss_region(const Graph& graph);
 // into it; `real` elsewhere.
 std::vector<DType> gradient_region(const Graph& graph);
 
+// Per node whether it is a param, or a cast or view of one. `known`: inputs of a scan's body that stand for such values; may be empty.
+std::vector<bool> weight_region(const Graph& graph, const std::vector<bool>& known);
+
 }  // namespace einc

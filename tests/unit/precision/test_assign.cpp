@@ -229,18 +229,35 @@ TEST_CASE("fp8: e4m3 operands, e5m2 for gradients, bf16 results, every operand i
   for (const Update& gradient : g.gradients) CHECK(g.type(gradient.value).dtype == DType::f32);
 }
 
+TEST_CASE("fp8: products of activations alone are bf16, those of a cast, a view or a transposed view of a param are not") {
+  Graph g;
+  Builder b(g);
+  const Type type{DType::real, {{"n", n}, {"n", n}}};
+  const NodeId x = b.input("x", type), w = b.param({"w", {}, false}, type);
+  g.outputs.push_back({"scores", matmul(b, x, x)});
+  g.outputs.push_back({"turned", matmul(b, x, b.permute(w, {1, 0}))});
+  g.outputs.push_back({"cast", matmul(b, b.cast(w, DType::bf16), x)});
+  g.outputs.push_back({"function", matmul(b, x, b.map(MapFn::tanh, {w}))});
+  const Graph r = assigned(g, Policy::fp8);
+  const std::vector<const Node*> products = all(r, Op::contract);
+  REQUIRE(products.size() == 4);
+  const bool scaled[] = {false, true, true, false};
+  for (size_t i = 0; i < 4; ++i)
+    for (NodeId operand : products[i]->operands) CHECK(r.type(operand).dtype == (scaled[i] ? DType::f8e4m3 : DType::bf16));
+}
+
 TEST_CASE("fp8: large and small operands keep their values") {
   Graph g;
   Builder b(g);
   const Type type{DType::real, {{"n", Poly(2)}, {"n", Poly(2)}}};
-  g.outputs.push_back({"y", matmul(b, b.input("x", type), b.input("w", type))});
+  g.outputs.push_back({"y", matmul(b, b.input("x", type), b.param({"w", {}, false}, type))});
   const Graph r = assigned(g, Policy::fp8);
-  TensorMap inputs;
+  TensorMap inputs, params;
   inputs.emplace("x", Tensor::of_reals({2, 2}, {1e6, 2e6, 3e6, -4e6}));
-  inputs.emplace("w", Tensor::of_reals({2, 2}, {1e-9, 0, 0, 1e-9}));
+  params.emplace("w", Tensor::of_reals({2, 2}, {1e-9, 0, 0, 1e-9}));
   InterpretOptions options;
   options.arithmetic = Arithmetic::stored;
-  const InterpretResult run = interpret(r, {}, inputs, {}, {}, options);
+  const InterpretResult run = interpret(r, {}, inputs, params, {}, options);
   const double expected[] = {1e-3, 2e-3, 3e-3, -4e-3};
   for (size_t i = 0; i < 4; ++i) CHECK(run.outputs[0].second.reals[i] == doctest::Approx(expected[i]).epsilon(0.07));
 }
@@ -249,7 +266,7 @@ TEST_CASE("fp8, delayed: each operand has the scale of the run before, and what 
   Graph g;
   Builder b(g);
   const Type type{DType::real, {{"n", Poly(1)}, {"n", Poly(1)}}};
-  g.outputs.push_back({"y", matmul(b, b.input("x", type), b.input("w", type))});
+  g.outputs.push_back({"y", matmul(b, b.input("x", type), b.param({"w", {}, false}, type))});
   const Graph r = assign_precision(g, Policy::fp8, Fp8Scaling::delayed);
   for (const std::string& problem : verify(r)) FAIL_CHECK(problem);
   CHECK(all(r, Op::state).size() == 2);
@@ -258,8 +275,8 @@ TEST_CASE("fp8, delayed: each operand has the scale of the run before, and what 
   InterpretOptions options;
   options.arithmetic = Arithmetic::stored;
   const auto run = [&](double x, double w) {
-    const TensorMap inputs{{Name("x"), Tensor::of_reals({1, 1}, {x})}, {Name("w"), Tensor::of_reals({1, 1}, {w})}};
-    InterpretResult result = interpret(r, {}, inputs, {}, states, options);
+    const TensorMap inputs{{Name("x"), Tensor::of_reals({1, 1}, {x})}}, params{{Name("w"), Tensor::of_reals({1, 1}, {w})}};
+    InterpretResult result = interpret(r, {}, inputs, params, states, options);
     for (auto& [path, value] : result.states) states[path] = value;
     return result.outputs[0].second.reals[0];
   };
