@@ -4,22 +4,9 @@
 
 namespace einc {
 
-// Both say whether anything was new.
-bool GroupOrder::set(Bits& bits, uint32_t i) {
-  if (bits.size() <= i / 64) bits.resize(i / 64 + 1);
-  const uint64_t before = bits[i / 64];
-  bits[i / 64] |= uint64_t{1} << i % 64;
-  return bits[i / 64] != before;
-}
-
-bool GroupOrder::merge(Bits& into, const Bits& from) {
-  if (into.size() < from.size()) into.resize(from.size());
-  uint64_t fresh = 0;
-  for (size_t w = 0; w < from.size(); ++w) {
-    fresh |= from[w] & ~into[w];
-    into[w] |= from[w];
-  }
-  return fresh != 0;
+bool GroupOrder::pass_on(uint32_t earlier, uint32_t later) {
+  const bool fresh = bits_.merge(groups_[later].ancestors, groups_[earlier].ancestors);
+  return bits_.insert(groups_[later].ancestors, earlier) || fresh;
 }
 
 uint32_t GroupOrder::now(uint32_t g) const {
@@ -30,14 +17,11 @@ uint32_t GroupOrder::now(uint32_t g) const {
 uint32_t GroupOrder::add(std::span<const uint32_t> before) {
   const auto own = static_cast<uint32_t>(groups_.size());
   part_of_.push_back(own);
-  Group group;
-  group.before.assign(before.begin(), before.end());
+  groups_.emplace_back().before.assign(before.begin(), before.end());
   for (uint32_t b : before) {
-    merge(group.ancestors, groups_[b].ancestors);
-    set(group.ancestors, b);
+    pass_on(b, own);
     groups_[b].after.push_back(own);
   }
-  groups_.push_back(std::move(group));
   return own;
 }
 
@@ -50,8 +34,7 @@ void GroupOrder::spread(uint32_t from) {
     for (uint32_t numbered : groups_[g].after) {
       const uint32_t next = now(numbered);
       if (next == g) continue;
-      const bool fresh = set(groups_[next].ancestors, g);
-      if (merge(groups_[next].ancestors, groups_[g].ancestors) || fresh) pending_.push_back(next);
+      if (pass_on(g, next)) pending_.push_back(next);
     }
   }
 }
@@ -60,8 +43,8 @@ void GroupOrder::join(uint32_t earlier, uint32_t later) {
   Group &into = groups_[earlier], &from = groups_[later];
   part_of_[later] = earlier;
   const bool followed = !from.after.empty();
-  const bool fresh = merge(into.ancestors, from.ancestors);
-  if (test(into.ancestors, earlier)) into.ancestors[earlier / 64] &= ~(uint64_t{1} << earlier % 64);
+  bits_.erase(from.ancestors, earlier);
+  const bool fresh = bits_.merge(into.ancestors, from.ancestors);
   into.before.insert(into.before.end(), from.before.begin(), from.before.end());
   into.after.insert(into.after.end(), from.after.begin(), from.after.end());
   from = Group{};
@@ -71,8 +54,7 @@ void GroupOrder::join(uint32_t earlier, uint32_t later) {
 void GroupOrder::require(uint32_t first, uint32_t second) {
   groups_[first].after.push_back(second);
   groups_[second].before.push_back(first);
-  const bool fresh = set(groups_[second].ancestors, first);
-  if (merge(groups_[second].ancestors, groups_[first].ancestors) || fresh) spread(second);
+  if (pass_on(first, second)) spread(second);
 }
 
 // A path from one to the other through a third passes through a direct predecessor of its end.

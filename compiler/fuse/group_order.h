@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "compiler/fuse/shared_bits.h"
+
 namespace einc {
 
 class GroupOrder {
@@ -18,21 +20,20 @@ class GroupOrder {
   // The group that `g` is part of by now.
   uint32_t now(uint32_t g) const;
   // Of groups that are not part of others.
-  bool precedes(uint32_t a, uint32_t b) const { return test(groups_[b].ancestors, a); }
+  bool precedes(uint32_t a, uint32_t b) const { return bits_.has(groups_[b].ancestors, a); }
   bool lies_between(uint32_t a, uint32_t b) const;
 
  private:
-  using Bits = std::vector<uint64_t>;
   struct Group {
-    Bits ancestors;                       // all that must run before, those joined to others included
+    SharedBits::Set ancestors;            // all that must run before, those joined to others included
     std::vector<uint32_t> before, after;  // direct ones, as they were numbered
   };
 
-  static bool test(const Bits& bits, uint32_t i) { return i / 64 < bits.size() && (bits[i / 64] >> i % 64 & 1); }
-  static bool set(Bits& bits, uint32_t i);
-  static bool merge(Bits& into, const Bits& from);
+  // `later` learns of `earlier` and of all before it; whether that was new.
+  bool pass_on(uint32_t earlier, uint32_t later);
   void spread(uint32_t from);
 
+  SharedBits bits_;
   std::vector<Group> groups_;
   mutable std::vector<uint32_t> part_of_;  // itself at first; paths are shortened as they are walked
   std::vector<uint32_t> pending_;
