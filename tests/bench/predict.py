@@ -25,6 +25,14 @@ CASES = [
     ("gpt2.ein", SMALL, 5),
     ("gpt2.ein", ["-D", "batch=4", "-D", "seq=256"], 3),
     ("gpt2.ein", [*SMALL, "--precision", "bf16"], 5),
+    ("resnet.ein", [], 10),
+    ("vit.ein", [], 10),
+    ("lstm.ein", [], 20),
+    ("graph.ein", [], 60),
+    ("moe.ein", [], 10),
+    ("diffusion.ein", [], 10),
+    ("../tests/zoo/models/unet.ein", [], 100),
+    ("../tests/zoo/models/mamba.ein", [], 100),
 ]
 
 
@@ -41,7 +49,7 @@ def main():
         measured, predicted = min(bench["steps_s"]), bench["predicted_s"]
         ratios.append(measured / predicted)
         near = sum(k["time_s"] for k in kernels if 0.8 <= k["time_s"] / max(k["predicted_s"], 1e-12) <= 1.25) / sum(k["time_s"] for k in kernels)
-        name = " ".join([file, *(d for d in dims if d != "-D")])
+        name = " ".join([pathlib.Path(file).name, *(d for d in dims if d != "-D")])
         print(f"{name:<44} {1e3 * measured:>8.3f}ms {1e3 * predicted:>8.3f}ms {ratios[-1]:>6.2f} {near:>20.0%}   "
               f"{machine['f32_flops'] * 1e-9:.0f}, {max(machine['copy_bytes'], machine['triad_bytes']) * 1e-9:.0f}, "
               f"{machine['cache_bytes_per_s'] * 1e-9:.0f}, {machine['launch_s'] * 1e6:.1f}; cores {machine['cores']}", flush=True)
