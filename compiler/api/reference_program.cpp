@@ -134,7 +134,9 @@ class ReferenceProgram : public ProgramRep {
  public:
   explicit ReferenceProgram(const ProgramGraphs& graphs) : ProgramRep(program_info(graphs)), written_(write(graphs, info)) {}
 
-  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>) const override { return std::make_unique<ReferenceRunner>(info, written_); }
+  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>, int) const override {
+    return std::make_unique<ReferenceRunner>(info, written_);
+  }
   int64_t planned_bytes(int) const override { return source_bytes(info); }  // and what the interpreter holds of one node after another
   bool has(Part part) const override { return written_.parts[part].has_value(); }
 

@@ -280,7 +280,7 @@ void begin_with(const TrainRequest& r, const Graph& elaborated, SessionRep& sess
 std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
   if (target != "reference") {
     const auto program = native_program(graphs, FileCache::default_folder(), Scheduling::unfused);
-    const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()));
+    const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()), kDefaultDevice);
     session.lend(*runner);
     const std::string found = runner->find_fault(failure.part, failure.fault, session.seed(), session.draws());
     if (!found.empty()) return found;

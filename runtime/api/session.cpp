@@ -86,7 +86,8 @@ int thread_count(int asked) {
 }  // namespace
 
 Session::Session(const Program& program, const SessionOptions& options)
-    : program_(program), rep_(guarded([&] { return std::make_unique<SessionRep>(program.rep(), thread_count(options.threads)); })) {}
+    : program_(program),
+      rep_(guarded([&] { return std::make_unique<SessionRep>(program.rep(), thread_count(options.threads), options.device); })) {}
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;

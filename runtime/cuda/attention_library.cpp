@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <type_traits>
 
 #include "runtime/base/failure.h"
@@ -79,8 +80,9 @@ const AttentionLibrary::Plan& AttentionLibrary::plan(const einc_attention_proble
   const auto [known, fresh] = plans_.try_emplace(std::string(reinterpret_cast<const char*>(&problem), sizeof problem));
   Plan& plan = known->second;
   if (!fresh) return plan;
+  std::optional<GpuScope> scope;
   try {
-    Gpu::get().make_current();
+    scope.emplace(Gpu::current());
   } catch (const RuntimeFailure&) {
     // The library may know a GPU that is not here, and otherwise says that there is none.
   }

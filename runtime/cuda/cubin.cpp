@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -57,8 +58,12 @@ class Compilation {
   NvrtcProgram program_ = nullptr;
 };
 
+bool is_ptx(const std::string& arch) { return arch.starts_with("compute_"); }
+
 std::vector<std::string> options_of(const std::string& arch) {
-  return {"--gpu-architecture=" + arch, "--std=c++17", "--ptxas-options=-v", "--generate-line-info"};
+  std::vector<std::string> options{"--gpu-architecture=" + arch, "--std=c++17", "--generate-line-info"};
+  if (!is_ptx(arch)) options.emplace_back("--ptxas-options=-v");
+  return options;
 }
 
 constexpr int KernelUse::*kNumbers[] = {&KernelUse::registers,         &KernelUse::barriers,         &KernelUse::stack_bytes,
@@ -100,7 +105,22 @@ std::optional<Cubin> from_text(const std::string& text) {
   return cubin;
 }
 
+// 90 of "sm_90" and of "sm_90a".
+int number_of(const std::string& arch) { return std::atoi(arch.c_str() + arch.find('_') + 1); }
+
 }  // namespace
+
+std::string code_for(const std::string& arch) {
+  int count = 0;
+  EINC_NVRTC_CALL(nvrtcGetNumSupportedArchs, &count);
+  std::vector<int> known(static_cast<size_t>(count));
+  EINC_NVRTC_CALL(nvrtcGetSupportedArchs, known.data());
+  const int wanted = number_of(arch);
+  std::erase_if(known, [&](int number) { return number > wanted; });
+  const auto newest = std::ranges::max_element(known);
+  if (newest == known.end() || *newest == wanted) return arch;
+  return fmt::format("compute_{}", *newest);
+}
 
 Cubin compile_cubin(const std::string& text, const std::string& arch, FileCache& cache) {
   int major = 0, minor = 0;
@@ -111,7 +131,7 @@ Cubin compile_cubin(const std::string& text, const std::string& arch, FileCache&
     if (auto cached = from_text(*found)) return std::move(*cached);
   Compilation compilation(text);
   compilation.compile(options);
-  Cubin cubin{compilation.cubin(), parse_kernel_use(compilation.log())};
+  Cubin cubin{is_ptx(arch) ? compilation.ptx() : compilation.cubin(), parse_kernel_use(compilation.log())};
   cache.store(key, to_text(cubin));
   return cubin;
 }

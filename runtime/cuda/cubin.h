@@ -22,10 +22,12 @@ struct Cubin {
   std::vector<KernelUse> kernels;
 };
 
-enum class CudaCode : uint8_t { ptx, cubin };
+// What NVRTC is to make for a GPU of the arch "sm_XY": machine code, or, where it is older than the GPU, PTX of the newest arch that it
+// knows, "compute_ZW", which the GPU's driver makes code of.
+std::string code_for(const std::string& arch);
 
-// `arch`: "sm_90". Throws RuntimeFailure (resource) without NVRTC or when NVRTC does not know the arch; InternalError, with the compiler's
-// log, when it refuses the text.
+// `arch`: "sm_90", or "compute_90" for PTX in the place of machine code. Throws RuntimeFailure (resource) without NVRTC or when NVRTC does
+// not know the arch; InternalError, with the compiler's log, when it refuses the text.
 Cubin compile_cubin(const std::string& text, const std::string& arch, FileCache& cache);
 // PTX of the text, for people.
 std::string compile_ptx(const std::string& text, const std::string& arch);

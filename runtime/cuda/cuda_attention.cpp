@@ -28,6 +28,7 @@ bool always_takes_library() {
 
 void CudaExecutor::plan_attention() {
   if (attention_) return;
+  const cuda::GpuScope scope(*place_.gpu);
   attention_.emplace();
   const AttentionLibrary* library = AttentionLibrary::get();
   if (!library) return;
@@ -57,7 +58,7 @@ bool CudaExecutor::takes_library(const CudaAttention& call, const AttentionLibra
   std::string kernels;
   for (const uint32_t l : call.parts) kernels += executable_.texts[program().launches[l].function];
   const std::string_view steps(reinterpret_cast<const char*>(&call.problem), sizeof call.problem);
-  const std::string key = fmt::format("{}, {}: {}, as {:016x}, or own kernels {:016x}", cuda::Gpu::get().name(), library.name(),
+  const std::string key = fmt::format("{}, {}: {}, as {:016x}, or own kernels {:016x}", place_.gpu->name(), library.name(),
                                       cuda::to_string(call.problem), fnv1a(steps), fnv1a(kernels));
   const auto run_library = [&] { run_attention(call, library, plan); };
   const auto run_own = [&] {

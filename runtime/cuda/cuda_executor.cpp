@@ -30,8 +30,9 @@ bool is_blocking() {
 }
 
 CudaPlace own_place(const CudaExecutable& executable) {
-  cuda::Gpu::get().make_current();
-  return {std::make_shared<OwnedStream>(cuda::make_stream()),
+  const cuda::Gpu& gpu = cuda::Gpu::current();
+  const cuda::GpuScope scope(gpu);
+  return {&gpu, std::make_shared<OwnedStream>(cuda::make_stream()),
           std::make_shared<DeviceMemory>(cuda::allocate(executable.program.memory_bytes, "the program's memory")),
           gemm_workspace(executable.workspace_bytes)};
 }
@@ -53,7 +54,8 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
   const Executable& program = executable.program;
   EINC_CHECK(executable.calls.size() == program.launches.size(), "{} calls of {} launches", executable.calls.size(),
              program.launches.size());
-  cuda::Gpu::get().make_current();
+  const cuda::GpuScope scope(*place_.gpu);
+  kernels.prepare(*place_.gpu);
   for (const ExecutableBuffer& b : program.buffers)
     addresses_.push_back(is_source(b.role) ? 0 : place_.memory->get() + static_cast<uint64_t>(b.offset));
   for (const Launch& launch : program.launches) {
@@ -71,7 +73,7 @@ CudaExecutor::CudaExecutor(const CudaExecutable& executable, const CudaKernels& 
 // The stream is shared with other executors, so that destroying the last handle to it may come too late. A failure was told where somebody
 // waited, or is of no interest any more.
 CudaExecutor::~CudaExecutor() {
-  cuda::Gpu::enter();
+  const cuda::GpuScope scope(*place_.gpu);
   cuda::driver().cuStreamSynchronize(stream());
 }
 
@@ -134,7 +136,7 @@ void CudaExecutor::bind(uint32_t buffer, cuda::DevicePointer memory) {
 }
 
 void CudaExecutor::set(uint32_t buffer, const HostArray& array) {
-  cuda::Gpu::get().make_current();
+  const cuda::GpuScope scope(*place_.gpu);
   const ExecutableBuffer& b = program().buffers[buffer];
   EINC_CHECK(array.shape == b.shape && array.dtype == b.dtype, "'{}' is set to another dtype or shape", b.name);
   EINC_CUDA(cuMemcpyHtoDAsync_v2, addresses_[buffer], array.bytes.data(), array.bytes.size(), stream());
@@ -142,7 +144,7 @@ void CudaExecutor::set(uint32_t buffer, const HostArray& array) {
 }
 
 HostArray CudaExecutor::get(uint32_t buffer) {
-  cuda::Gpu::get().make_current();
+  const cuda::GpuScope scope(*place_.gpu);
   const ExecutableBuffer& b = program().buffers[buffer];
   HostArray array{b.dtype, b.shape, std::vector<std::byte>(static_cast<size_t>(b.bytes))};
   EINC_CUDA(cuMemcpyDtoHAsync_v2, array.bytes.data(), addresses_[buffer], array.bytes.size(), stream());
@@ -161,6 +163,7 @@ void CudaExecutor::initialize(ThreadPool& pool, uint64_t seed) {
 }
 
 void CudaExecutor::wait() {
+  const cuda::GpuScope scope(*place_.gpu);
   cuda::check(cuda::driver().cuStreamSynchronize(stream()), "cuStreamSynchronize",
               fmt::format(", in one of {} launches: EINC_CUDA_BLOCKING=1 tells in which", program().launches.size()));
   check_fault(staged().at_half);
@@ -168,7 +171,7 @@ void CudaExecutor::wait() {
 }
 
 void CudaExecutor::check_fault(Control& control) {
-  const IndexFault fault = std::exchange(control, {}).fault.first;
+  const IndexFault fault = std::exchange(control, {}).fault.fault();
   if (fault.launch < 0) return;
   const size_t index = static_cast<size_t>(std::ranges::upper_bound(first_number_, fault.launch) - first_number_.begin()) - 1;
   int32_t number = first_number_[index];
@@ -200,7 +203,6 @@ void CudaExecutor::read_numbers(const std::vector<uint32_t>& buffers) {
 
 // Before anything of a run is enqueued; what was staged before has been read, since every run waits for its first segment.
 void CudaExecutor::prepare(uint64_t seed, uint64_t step) {
-  cuda::Gpu::get().make_current();
   staged().before.step = step;
   plan_gemms();
   upload_tables();
@@ -325,6 +327,7 @@ void CudaExecutor::run_unbounded() {
 }
 
 void CudaExecutor::run(uint64_t seed, uint64_t step) {
+  const cuda::GpuScope scope(*place_.gpu);
   prepare(seed, step);
   for (Segment& segment : segments_) {
     play(segment);
@@ -335,6 +338,7 @@ void CudaExecutor::run(uint64_t seed, uint64_t step) {
 
 NonFinite CudaExecutor::run_while_finite(uint64_t seed, uint64_t step, StepGuard& guard) {
   const auto reads = [&](uint32_t buffer) { return read(buffer); };
+  const cuda::GpuScope scope(*place_.gpu);
   guard.begin();
   prepare(seed, step);
   for (Segment& segment : segments_) {
@@ -352,6 +356,7 @@ NonFinite CudaExecutor::run_while_finite(uint64_t seed, uint64_t step, StepGuard
 }
 
 void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<bool(size_t launch)>& goes_on, Products products) {
+  const cuda::GpuScope scope(*place_.gpu);
   prepare(seed, step);
   upload_control();
   copy_all(program().snapshots);
@@ -367,6 +372,7 @@ void CudaExecutor::run_while(uint64_t seed, uint64_t step, const std::function<b
 }
 
 std::vector<LaunchSpan> CudaExecutor::run_traced(uint64_t seed, uint64_t step) {
+  const cuda::GpuScope scope(*place_.gpu);
   prepare(seed, step);
   upload_control();
   copy_all(program().snapshots);

@@ -13,6 +13,7 @@
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/cuda_executable.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/fault_record.h"
 #include "runtime/cuda/gemm.h"
 #include "runtime/executor/step_guard.h"
 #include "runtime/program/kernel_function.h"
@@ -23,17 +24,21 @@ namespace einc {
 // The kernels of an executable on the GPU; may be shared by executors.
 class CudaKernels {
  public:
-  // Compiles what the cache has not. Throws RuntimeFailure (resource).
+  // Compiles what the cache has not, for the GPU that this thread works on. Throws RuntimeFailure (resource).
   CudaKernels(const CudaExecutable& executable, FileCache& cache, int threads);
+  // Before they run on a GPU, which may be another of the same shape.
+  void prepare(const cuda::Gpu& gpu) const;
   cuda::Kernel kernel(uint32_t function) const { return kernels_[function]; }
 
  private:
   std::vector<cuda::OwnedLibrary> libraries_;
-  std::vector<cuda::Kernel> kernels_;  // by function
+  std::vector<cuda::Kernel> kernels_;   // by function
+  std::vector<uint32_t> shared_bytes_;  // by function: the most that a launch takes
 };
 
 // Where an executor works; executors of one place run one after another, and what one leaves in the memory another may overwrite.
 struct CudaPlace {
+  const cuda::Gpu* gpu;
   std::shared_ptr<const cuda::OwnedStream> stream;
   std::shared_ptr<const cuda::DeviceMemory> memory;     // of Executable::own_bytes
   std::shared_ptr<const cuda::DeviceMemory> workspace;  // of CudaExecutable::workspace_bytes; none: of no products
@@ -43,8 +48,8 @@ std::shared_ptr<const cuda::DeviceMemory> gemm_workspace(int64_t bytes);
 
 class CudaExecutor {
  public:
-  // In memory of its own, sources included. The executable and its kernels outlive the executor. Throws RuntimeFailure (resource): no GPU,
-  // too little memory.
+  // In memory of its own on the GPU that this thread works on, sources included. The executable and its kernels outlive the executor.
+  // Throws RuntimeFailure (resource): no GPU, too little memory.
   CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels);
   // Sources are bound before the first run.
   CudaExecutor(const CudaExecutable& executable, const CudaKernels& kernels, CudaPlace place);
@@ -89,10 +94,7 @@ class CudaExecutor {
   // Of the program, in device memory: what kernels get besides their buffers, laid out as generated code reads it.
   struct Control {
     uint64_t step = 0;
-    struct Fault {
-      IndexFault first;
-      uint32_t lock = 0;
-    } fault;
+    cuda::FaultRecord fault;
   };
   // In memory of the host that copies run to and from.
   struct Staged {
@@ -140,7 +142,7 @@ class CudaExecutor {
   bool takes_library(const CudaAttention& call, const cuda::AttentionLibrary& library, const cuda::AttentionLibrary::Plan& plan);
   void fill_operands(const CudaAttention& call);
   void run_attention(const CudaAttention& call, const cuda::AttentionLibrary& library, const cuda::AttentionLibrary::Plan& plan);
-  // The least of several runs.
+  // As ColdTimer's.
   double seconds(const std::function<void()>& work) const;
   void copy_all(const std::vector<BufferCopy>& copies);
   void read_control(Control& to);

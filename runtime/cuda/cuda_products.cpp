@@ -1,21 +1,13 @@
 // The products of an executor: which algorithms, and which with epilogues.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-
 #include "runtime/base/failure.h"
 #include "runtime/base/hash.h"
+#include "runtime/cuda/cold_timer.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/launch_place.h"
 
 namespace einc {
-namespace {
-
-constexpr int kRepetitions = 3;
-
-}  // namespace
-
 cuda::GemmPlan CudaExecutor::plan(const CudaGemm& gemm, size_t index) {
   const auto is_free = [&](uint32_t buffer) { return !is_source(program().buffers[buffer].role); };
   const cuda::GemmWorkspace workspace{place_.workspace ? place_.workspace->get() : 0, static_cast<size_t>(executable_.workspace_bytes)};
@@ -24,7 +16,7 @@ cuda::GemmPlan CudaExecutor::plan(const CudaGemm& gemm, size_t index) {
 
 void CudaExecutor::plan_gemms() {
   if (!gemms_.empty()) return;
-  cuda::Gpu::get().make_current();
+  const cuda::GpuScope scope(*place_.gpu);
   upload_tables();  // for the kernels that are measured
   for (size_t l = 0; l < executable_.calls.size(); ++l)
     if (const auto& gemm = executable_.calls[l].gemm) gemms_.emplace(l, plan(*gemm, l));
@@ -67,12 +59,7 @@ bool CudaExecutor::takes_together(const CudaFusedProduct& fused, const cuda::Gem
   }) == AlgorithmTable::Way::together;
 }
 
-double CudaExecutor::seconds(const std::function<void()>& work) const {
-  work();
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kRepetitions; ++i) least = std::min(least, cuda::seconds_on(stream(), work));
-  return least;
-}
+double CudaExecutor::seconds(const std::function<void()>& work) const { return cuda::ColdTimer(stream()).seconds(work); }
 
 void CudaExecutor::run_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan) {
   if (fused.cast) call_kernel(fused.at, fused.cast->function, fused.cast->grid, {addresses_[fused.cast->from], addresses_[fused.cast->to]});

@@ -37,8 +37,14 @@ int64_t workspace_bytes(const PerPart<CudaExecutable>& parts) {
 
 class CudaRunner : public Runner {
  public:
-  CudaRunner(const ProgramInfo& info, const PerPart<CudaExecutable>& parts, const PerPart<CudaKernels>& kernels)
-      : info_(info), parts_(parts), kernels_(kernels), stream_(own_stream()), copies_(cuda::make_stream()) {
+  CudaRunner(const ProgramInfo& info, const PerPart<CudaExecutable>& parts, const PerPart<CudaKernels>& kernels, const cuda::Gpu& gpu)
+      : info_(info),
+        parts_(parts),
+        kernels_(kernels),
+        gpu_(gpu),
+        stream_(std::make_shared<const cuda::OwnedStream>(own_stream())),
+        copies_(own_stream()) {
+    const cuda::GpuScope scope(gpu_);
     with_plan([&] {
       for (const TensorInfo& input : info.inputs) inputs_.emplace_back(input.bytes());
     });
@@ -46,12 +52,12 @@ class CudaRunner : public Runner {
     mirrors_[1].resize(info.states.size());
   }
   ~CudaRunner() override {
-    cuda::Gpu::enter();
+    const cuda::GpuScope scope(gpu_);
     cuda::driver().cuStreamSynchronize(stream_->get());
   }
 
   void bind(Source source, void* memory) override {
-    cuda::Gpu::get().make_current();
+    const cuda::GpuScope scope(gpu_);
     if (source.kind == SourceKind::input) return inputs_[source.index].set_host(memory);
     forget(source);
     cuda::driver().cuStreamSynchronize(stream_->get());  // a step may be under way where the values lie now
@@ -63,7 +69,7 @@ class CudaRunner : public Runner {
   }
 
   void fetch(Source source) override {
-    cuda::Gpu::get().make_current();
+    const cuda::GpuScope scope(gpu_);
     if (source.kind != SourceKind::input) mirror(source)->update_host(stream_->get());
   }
   void forget(Source source) override { known_->forget(buffer_role(source.kind), sources_of(info_, source.kind)[source.index].name); }
@@ -76,6 +82,7 @@ class CudaRunner : public Runner {
   }
 
   NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override {
+    const cuda::GpuScope scope(gpu_);
     CudaExecutor& executor = begin(part);
     const NonFinite fault = executor.run_while_finite(seed, step, guard(part));
     if (fault == NonFinite::nothing)
@@ -86,6 +93,7 @@ class CudaRunner : public Runner {
   }
 
   std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override {
+    const cuda::GpuScope scope(gpu_);
     CudaExecutor& executor = begin(part);
     HostArray held;
     const auto values = [&](uint32_t buffer) {
@@ -100,13 +108,13 @@ class CudaRunner : public Runner {
   }
 
   std::string numerics(Part part) override {
-    cuda::Gpu::get().make_current();
+    const cuda::GpuScope scope(gpu_);
     update_sources();  // products are measured on the values that they will get
     CudaExecutor& runs = executor(part);
     runs.plan_gemms();
     runs.plan_attention();
     const std::string attention = runs.library_attention().empty() ? "" : ", attention by " + cuda::AttentionLibrary::get()->name();
-    return fmt::format("{}, gemm algorithms {:016x}{}", cuda::Gpu::get().name(), cuda::AlgorithmTable::get().used_hash(), attention);
+    return fmt::format("{}, gemm algorithms {:016x}{}", gpu_.name(), cuda::AlgorithmTable::get().used_hash(), attention);
   }
 
   TensorView output(uint32_t index) const override { return view(last_, parts_[last_]->program.outputs[index].buffer); }
@@ -123,9 +131,9 @@ class CudaRunner : public Runner {
   }
 
  private:
-  static std::shared_ptr<const cuda::OwnedStream> own_stream() {
-    cuda::Gpu::get().make_current();
-    return std::make_shared<const cuda::OwnedStream>(cuda::make_stream());
+  cuda::OwnedStream own_stream() const {
+    const cuda::GpuScope scope(gpu_);
+    return cuda::make_stream();
   }
 
   std::shared_ptr<CudaMirror>& mirror(Source source) { return mirrors_[source.kind == SourceKind::param ? 0 : 1][source.index]; }
@@ -151,7 +159,7 @@ class CudaRunner : public Runner {
         memory = std::make_shared<const cuda::DeviceMemory>(
             cuda::allocate(own_bytes(parts_, part), fmt::format("{}'s own memory", kPartNames[static_cast<size_t>(part)])));
       if (parts_[part]->workspace_bytes > 0 && !workspace_) workspace_ = gemm_workspace(workspace_bytes(parts_));
-      executor = std::make_unique<CudaExecutor>(*parts_[part], *kernels_[part], CudaPlace{stream_, memory, workspace_});
+      executor = std::make_unique<CudaExecutor>(*parts_[part], *kernels_[part], CudaPlace{&gpu_, stream_, memory, workspace_});
     });
     each_source([&](Source source) { bind_to(*executor, source); });
     return *executor;
@@ -197,7 +205,6 @@ class CudaRunner : public Runner {
   }
 
   CudaExecutor& begin(Part part) {
-    cuda::Gpu::get().make_current();
     CudaExecutor& runs = executor(part);
     for (CudaInput& input : inputs_) input.update_gpu(stream_->get(), copies_.get());
     update_sources();
@@ -233,6 +240,7 @@ class CudaRunner : public Runner {
   const ProgramInfo& info_;
   const PerPart<CudaExecutable>& parts_;
   const PerPart<CudaKernels>& kernels_;
+  const cuda::Gpu& gpu_;
   std::shared_ptr<const cuda::OwnedStream> stream_;
   cuda::OwnedStream copies_;
   std::vector<CudaInput> inputs_;
@@ -249,7 +257,7 @@ class CudaRunner : public Runner {
 }  // namespace
 
 CudaProgram::CudaProgram(ProgramInfo program, PerPart<CudaExecutable> parts, FileCache& cache, int threads)
-    : ProgramRep(std::move(program)), parts_(std::move(parts)) {
+    : ProgramRep(std::move(program)), parts_(std::move(parts)), shape_(cuda::Gpu::current().shape()) {
   EINC_CHECK(info.trains == has(Part::training), "'{}' trains: {}", info.name, info.trains);
   for (size_t p = 0; p < kParts; ++p)
     if (const auto& part = parts_[static_cast<Part>(p)]) kernels_[static_cast<Part>(p)].emplace(*part, cache, threads);
@@ -262,8 +270,12 @@ int64_t CudaProgram::planned_bytes(int) const {
   return bytes;
 }
 
-std::unique_ptr<Runner> CudaProgram::start(std::shared_ptr<ThreadPool>) const {
-  return std::make_unique<CudaRunner>(info, parts_, kernels_);
+std::unique_ptr<Runner> CudaProgram::start(std::shared_ptr<ThreadPool>, int device) const {
+  const cuda::Gpu& gpu = device < 0 ? cuda::Gpu::get() : cuda::Gpu::numbered(device);
+  if (gpu.shape() != shape_)
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("the program is compiled for a GPU of another shape than GPU {}, {}", gpu.number(), gpu.name()));
+  return std::make_unique<CudaRunner>(info, parts_, kernels_, gpu);
 }
 
 }  // namespace einc

@@ -5,18 +5,32 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "runtime/base/failure.h"
 
 namespace einc::cuda {
 namespace {
 
-int ordinal(int count) {
+thread_local const Gpu* current_gpu = nullptr;
+
+int count_gpus() {
+  EINC_CUDA(cuInit, 0);
+  int count = 0;
+  EINC_CUDA(cuDeviceGetCount, &count);
+  if (count == 0) throw RuntimeFailure(FailureKind::resource, "there is no NVIDIA GPU that the driver can see");
+  return count;
+}
+
+int default_number() {
   const char* text = std::getenv("EINC_CUDA_DEVICE");
   if (!text || !*text) return 0;
   char* end = nullptr;
   const long number = std::strtol(text, &end, 10);
-  if (*end != '\0' || number < 0 || number >= count)
+  if (const int count = count_gpus(); *end != '\0' || number < 0 || number >= count)
     throw RuntimeFailure(FailureKind::resource,
                          fmt::format("EINC_CUDA_DEVICE is '{}', and there are {} GPUs, numbered from 0", text, count));
   return static_cast<int>(number);
@@ -30,12 +44,10 @@ int attribute(int which, Device device) {
 
 }  // namespace
 
-Gpu::Gpu() {
-  EINC_CUDA(cuInit, 0);
-  int count = 0;
-  EINC_CUDA(cuDeviceGetCount, &count);
-  if (count == 0) throw RuntimeFailure(FailureKind::resource, "there is no NVIDIA GPU that the driver can see");
-  EINC_CUDA(cuDeviceGet, &device_, ordinal(count));
+Gpu::Gpu(int number) : number_(number) {
+  if (const int count = count_gpus(); number < 0 || number >= count)
+    throw RuntimeFailure(FailureKind::resource, fmt::format("there is no GPU {}: there are {}, numbered from 0", number, count));
+  EINC_CUDA(cuDeviceGet, &device_, number);
   std::array<char, 256> name{};
   EINC_CUDA(cuDeviceGetName, name.data(), static_cast<int>(name.size()), device_);
   name_ = name.data();
@@ -48,28 +60,41 @@ Gpu::Gpu() {
   if (shape_.major < kOldestGpu)
     throw RuntimeFailure(FailureKind::resource, fmt::format("{} is of compute capability {}.{}; einc needs {}.0 or newer", name_,
                                                             shape_.major, shape_.minor, kOldestGpu));
+  cache_bytes_ = attribute(kCacheBytes, device_);
   size_t bytes = 0;
   EINC_CUDA(cuDeviceTotalMem_v2, &bytes, device_);
   memory_bytes_ = static_cast<int64_t>(bytes);
   EINC_CUDA(cuDevicePrimaryCtxRetain, &context_, device_);
-  make_current();
+}
+
+const Gpu& Gpu::numbered(int number) {
+  static std::mutex mutex;
+  static auto& opened = *new std::map<int, std::unique_ptr<const Gpu>>;  // to the process' end: handles of statics outlive statics
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<const Gpu>& gpu = opened[number];
+  if (!gpu) gpu.reset(new Gpu(number));
+  return *gpu;
 }
 
 const Gpu& Gpu::get() {
-  static const Gpu gpu;
+  static const Gpu& gpu = numbered(default_number());
   return gpu;
 }
 
-void Gpu::make_current() const { EINC_CUDA(cuCtxSetCurrent, context_); }
+const Gpu& Gpu::current() { return current_gpu ? *current_gpu : get(); }
 
-void Gpu::enter() noexcept {
-  try {
-    get().make_current();
-  } catch (const RuntimeFailure&) {  // a GPU that has failed: whatever is asked of it next says so
-  }
+GpuScope::GpuScope(const Gpu& gpu) noexcept : outer_(std::exchange(current_gpu, &gpu)), own_(gpu.context()) {
+  driver().cuCtxGetCurrent(&before_);
+  if (before_ != own_) driver().cuCtxSetCurrent(own_);
+}
+
+GpuScope::~GpuScope() {
+  current_gpu = outer_;
+  if (before_ != own_) driver().cuCtxSetCurrent(before_);
 }
 
 int64_t Gpu::free_bytes() const {
+  const GpuScope scope(*this);
   size_t available = 0, total = 0;
   EINC_CUDA(cuMemGetInfo_v2, &available, &total);
   return static_cast<int64_t>(available);
@@ -81,8 +106,8 @@ DeviceMemory allocate(int64_t bytes, const std::string& what) {
   if (result == kOutOfMemory)
     throw RuntimeFailure(FailureKind::resource,
                          fmt::format("{} takes {:.2f} GB, and of the {:.2f} GB of {} only {:.2f} GB are free", what,
-                                     static_cast<double>(bytes) / 1e9, static_cast<double>(Gpu::get().memory_bytes()) / 1e9,
-                                     Gpu::get().name(), static_cast<double>(Gpu::get().free_bytes()) / 1e9));
+                                     static_cast<double>(bytes) / 1e9, static_cast<double>(Gpu::current().memory_bytes()) / 1e9,
+                                     Gpu::current().name(), static_cast<double>(Gpu::current().free_bytes()) / 1e9));
   check(result, "cuMemAlloc_v2");
   return memory;
 }

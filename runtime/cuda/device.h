@@ -1,4 +1,4 @@
-// A GPU and memory on it. Everything throws RuntimeFailure (resource).
+// GPUs and memory on them. Everything throws RuntimeFailure (resource).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,48 +10,72 @@
 
 namespace einc::cuda {
 
-// The GPU of this process: number $EINC_CUDA_DEVICE of the driver's list, or the first; opened when first asked for.
+// A GPU of the driver's list; opened when first asked for, and kept until the process ends.
 class Gpu {
  public:
+  static const Gpu& numbered(int number);
+  // Where no number is given: $EINC_CUDA_DEVICE, or the first.
   static const Gpu& get();
+  // That this thread works on, by the innermost GpuScope; get() outside of all.
+  static const Gpu& current();
 
+  int number() const { return number_; }
   const std::string& name() const { return name_; }
   const GpuShape& shape() const { return shape_; }
   int64_t memory_bytes() const { return memory_bytes_; }
+  int64_t cache_bytes() const { return cache_bytes_; }  // of the L2 cache
   int64_t free_bytes() const;
   Device device() const { return device_; }
-  // To be called on each thread before it uses anything of the driver's; `enter` where nothing may be thrown.
-  void make_current() const;
-  static void enter() noexcept;
+  Context context() const { return context_; }
 
  private:
-  Gpu();
+  explicit Gpu(int number);
 
+  int number_;
   Device device_ = 0;
   Context context_ = nullptr;
   std::string name_;
   GpuShape shape_;
-  int64_t memory_bytes_ = 0;
+  int64_t memory_bytes_ = 0, cache_bytes_ = 0;
 };
 
-// Owns what `Destroy` (a member of the driver's table) gives back.
+// While it lives, what its thread asks of the driver is for this GPU; then the thread has the context again that it had before, which may
+// be a caller's. Scopes nest. Nothing of the driver's but the list of GPUs is used outside of one. A GPU that has failed says so when it
+// is asked for something.
+class GpuScope {
+ public:
+  explicit GpuScope(const Gpu& gpu) noexcept;
+  ~GpuScope();
+  GpuScope(const GpuScope&) = delete;
+  GpuScope& operator=(const GpuScope&) = delete;
+
+ private:
+  const Gpu* outer_;
+  Context own_, before_ = nullptr;
+};
+
+// Owns what `Destroy` (a member of the driver's table) gives back, to the GPU that it was taken from.
 template <class T, auto Destroy>
 class Handle {
  public:
   Handle() = default;
-  explicit Handle(T value) : value_(value) {}
-  Handle(Handle&& other) noexcept : value_(other.value_) { other.value_ = T{}; }
+  Handle(Handle&& other) noexcept : value_(other.value_), gpu_(other.gpu_) { other.value_ = T{}; }
   Handle& operator=(Handle&& other) noexcept {
     std::swap(value_, other.value_);
+    std::swap(gpu_, other.gpu_);
     return *this;
   }
   ~Handle();
   T get() const { return value_; }
-  T* out() { return &value_; }
+  T* out() {
+    gpu_ = &Gpu::current();
+    return &value_;
+  }
   explicit operator bool() const { return value_ != T{}; }
 
  private:
   T value_{};
+  const Gpu* gpu_ = nullptr;
 };
 
 using DeviceMemory = Handle<DevicePointer, &DriverTable::cuMemFree_v2>;
@@ -77,6 +101,6 @@ double seconds_on(Stream stream, const std::function<void()>& work);
 template <class T, auto Destroy>
 einc::cuda::Handle<T, Destroy>::~Handle() {
   if (value_ == T{}) return;
-  Gpu::enter();
+  const GpuScope scope(*gpu_);
   (driver().*Destroy)(value_);
 }

@@ -19,7 +19,7 @@ using GraphExec = struct GraphExecObject*;
 using NvrtcProgram = struct NvrtcProgramObject*;
 
 inline constexpr Result kOutOfMemory = 2;
-inline constexpr int kMultiprocessors = 16, kProcessorThreads = 39, kMajor = 75, kMinor = 76, kProcessorSharedBytes = 81,
+inline constexpr int kMultiprocessors = 16, kCacheBytes = 38, kProcessorThreads = 39, kMajor = 75, kMinor = 76, kProcessorSharedBytes = 81,
                      kSharedBytesOptIn = 97;      // CUdevice_attribute
 inline constexpr int kMaxDynamicSharedBytes = 8;  // CUfunction_attribute
 inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTiming = 2;
@@ -38,6 +38,7 @@ inline constexpr int kCaptureThreadLocal = 1;
   X(cuDeviceTotalMem_v2, (size_t * bytes, Device device))                                                                            \
   X(cuDevicePrimaryCtxRetain, (Context * context, Device device))                                                                    \
   X(cuDevicePrimaryCtxRelease_v2, (Device device))                                                                                   \
+  X(cuCtxGetCurrent, (Context * context))                                                                                            \
   X(cuCtxSetCurrent, (Context context))                                                                                              \
   X(cuMemGetInfo_v2, (size_t * free, size_t * total))                                                                                \
   X(cuMemAlloc_v2, (DevicePointer * memory, size_t bytes))                                                                           \
@@ -74,6 +75,8 @@ inline constexpr int kCaptureThreadLocal = 1;
 
 #define EINC_NVRTC(X)                                                                                                                \
   X(nvrtcVersion, (int* major, int* minor))                                                                                          \
+  X(nvrtcGetNumSupportedArchs, (int* count))                                                                                         \
+  X(nvrtcGetSupportedArchs, (int* archs))                                                                                            \
   X(nvrtcCreateProgram, (NvrtcProgram * program, const char* source, const char* name, int headers, const char* const* header_texts, \
                          const char* const* header_names))                                                                           \
   X(nvrtcDestroyProgram, (NvrtcProgram * program))                                                                                   \

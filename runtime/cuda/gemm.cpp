@@ -6,24 +6,28 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <random>
 #include <vector>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
+#include "runtime/cuda/cold_timer.h"
 
 namespace einc::cuda {
 namespace {
 
-constexpr int kCandidates = 8, kRepetitions = 3;
+constexpr int kCandidates = 8;
 
+// Of the GPU that this thread works on.
 LtHandle handle() {
-  static const LtHandle made = [] {
-    LtHandle handle = nullptr;
-    EINC_CUBLASLT_CALL(cublasLtCreate, &handle);
-    return handle;
-  }();
-  return made;
+  static std::mutex mutex;
+  static std::map<const Gpu*, LtHandle> handles;
+  const std::lock_guard lock(mutex);
+  LtHandle& handle = handles[&Gpu::current()];
+  if (!handle) EINC_CUBLASLT_CALL(cublasLtCreate, &handle);
+  return handle;
 }
 
 int type_of(DType dtype) {
@@ -181,7 +185,7 @@ GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> address
   b_ = operand(gemm.left, gemm.batch, gemm.rows, gemm.depth, addresses);
   d_ = operand(gemm.result, gemm.batch, gemm.rows, gemm.columns, addresses);
   set_epilogue(gemm, addresses);
-  key_ = fmt::format("{}, cuBLASLt {}: {} of {} x {} x {} in {}, {} by {} to {}, workspace {}{}", Gpu::get().name(),
+  key_ = fmt::format("{}, cuBLASLt {}: {} of {} x {} x {} in {}, {} by {} to {}, workspace {}{}", Gpu::current().name(),
                      cublaslt().cublasLtGetVersion(), gemm.batch, gemm.rows, gemm.depth, gemm.columns, sums_of(gemm.sums),
                      text_of(gemm.left, b_.address), text_of(gemm.right, a_.address), text_of(gemm.result, d_.address), workspace.bytes,
                      text_of(gemm.epilogue, addresses));
@@ -191,10 +195,19 @@ GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> address
     };
     fill(gemm.right, a_);
     fill(gemm.left, b_);
-    if (is_free(gemm.result.buffer)) return choose(stream, where);
-    const HeldMemory held(d_.address, d_.bytes, stream);
+    std::vector<HeldMemory> held;
+    const auto hold = [&](uint32_t buffer, DevicePointer address, size_t bytes) {
+      if (!is_free(buffer)) held.emplace_back(address, bytes, stream);
+    };
+    hold(gemm.result.buffer, d_.address, d_.bytes);
+    const CudaEpilogue& epilogue = gemm.epilogue;
+    if (epilogue.activation == CudaActivation::gelu && epilogue.input) hold(*epilogue.input, addresses[*epilogue.input], d_.bytes);
+    const auto hold_sums = [&](const std::optional<CudaVector>& sums, int64_t count) {
+      if (sums) hold(sums->buffer, addresses[sums->buffer], static_cast<size_t>(count * bytes_of(sums->dtype)));
+    };
+    hold_sums(epilogue.left_sums, gemm.rows), hold_sums(epilogue.right_sums, gemm.columns);
     const AlgorithmTable::Entry chosen = choose(stream, where);
-    held.put_back(stream);
+    for (const HeldMemory& memory : held) memory.put_back(stream);
     return chosen;
   });
 }
@@ -215,30 +228,22 @@ AlgorithmTable::Entry GemmPlan::choose(Stream stream, const std::string& where) 
                  "cublasLtMatmulAlgoGetHeuristic", where);
   candidates.resize(static_cast<size_t>(found));
   std::optional<AlgorithmTable::Entry> best;
+  const ColdTimer timer(stream);
   double least = std::numeric_limits<double>::infinity();
   for (const LtCandidate& candidate : candidates) {
     if (candidate.state != 0) continue;
     const AlgorithmTable::Entry entry{candidate.algorithm, candidate.workspace_bytes};
-    if (const double time = seconds(entry, stream); time < least) {
-      least = time;
-      best = entry;
-    }
+    if (multiply(entry, stream) != 0) continue;  // it does not take these matrices after all
+    Result result = 0;
+    const double time = timer.seconds([&] {
+      if (const Result failed = multiply(entry, stream); failed != 0) result = failed;
+    });
+    if (result != 0 || time >= least) continue;
+    least = time;
+    best = entry;
   }
   if (!best) throw RuntimeFailure(FailureKind::resource, fmt::format("cuBLASLt has no algorithm for this product{}", where));
   return *best;
-}
-
-// The least of several runs; infinity when the algorithm does not take these matrices after all.
-double GemmPlan::seconds(const AlgorithmTable::Entry& entry, Stream stream) const {
-  double least = std::numeric_limits<double>::infinity();
-  if (multiply(entry, stream) != 0) return least;
-  for (int i = 0; i < kRepetitions; ++i) {
-    Result result = 0;
-    const double time = seconds_on(stream, [&] { result = multiply(entry, stream); });
-    if (result != 0) return std::numeric_limits<double>::infinity();
-    least = std::min(least, time);
-  }
-  return least;
 }
 
 Result GemmPlan::multiply(const AlgorithmTable::Entry& entry, Stream stream) const {

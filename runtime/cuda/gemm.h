@@ -46,8 +46,9 @@ void fill_random(DevicePointer memory, size_t bytes, Stream stream);
 class GemmPlan {
  public:
   // `addresses`: of the program's buffers, which stay there. Where the table has no algorithm for the shape the best candidates are timed,
-  // before anything runs: memory of the buffers that `is_free` names is filled for that, a result in another is as it was afterwards.
-  // Throws RuntimeFailure (resource) when cuBLASLt has no way to do it; `where` names the launch.
+  // before anything runs: memory of the buffers that `is_free` names is filled for that; in others all that the product writes, its
+  // epilogue's vectors too, is as it was afterwards. Throws RuntimeFailure (resource) when cuBLASLt has no way to do it; `where` names the
+  // launch.
   GemmPlan(const CudaGemm& gemm, std::span<const DevicePointer> addresses, GemmWorkspace workspace, AlgorithmTable& table, Stream stream,
            const std::function<bool(uint32_t buffer)>& is_free, const std::string& where);
 
@@ -66,7 +67,6 @@ class GemmPlan {
   void set_epilogue(const CudaGemm& gemm, std::span<const DevicePointer> addresses);
   Result multiply(const AlgorithmTable::Entry& entry, Stream stream) const;
   AlgorithmTable::Entry choose(Stream stream, const std::string& where) const;
-  double seconds(const AlgorithmTable::Entry& entry, Stream stream) const;
 
   OwnedMatmul matmul_;
   Operand a_, b_, d_;

@@ -52,7 +52,7 @@ double product_rate(DType dtype, CudaSums sums, Stream stream, const DeviceMemor
 }
 
 double copy_rate(Stream stream) {
-  const int64_t bytes = Gpu::get().memory_bytes() >= kLargeMemory ? kCopied : kCopied / 16;
+  const int64_t bytes = Gpu::current().memory_bytes() >= kLargeMemory ? kCopied : kCopied / 16;
   const DeviceMemory from = allocate(bytes, "the source of a measured copy"), to = allocate(bytes, "the target of a measured copy");
   fill_random(from.get(), static_cast<size_t>(bytes), stream);
   const double seconds =
@@ -63,7 +63,7 @@ double copy_rate(Stream stream) {
 }  // namespace
 
 GpuPeak measure_peak(CudaSums f32_sums) {
-  Gpu::get().make_current();
+  const GpuScope scope(Gpu::get());
   const OwnedStream stream = make_stream();
   const DeviceMemory workspace = allocate(kWorkspace, "the workspace of cuBLASLt");
   return {product_rate(DType::f32, f32_sums, stream.get(), workspace), product_rate(DType::bf16, CudaSums::f32, stream.get(), workspace),

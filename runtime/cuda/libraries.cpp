@@ -23,8 +23,27 @@ DriverTable open_driver() {
   return table;
 }
 
+// 0 without a driver: code is made for other machines then.
+int driver_version() {
+  int version = 0;
+  try {
+    EINC_CUDA(cuDriverGetVersion, &version);
+  } catch (const RuntimeFailure&) {
+    return 0;
+  }
+  return version;
+}
+
+OpenLibrary open_of_toolkit(const std::string& name, const char* part) {
+  const int driver = driver_version();
+  std::vector<std::string> names;
+  for (const int version : usable_cuda_versions(driver)) names.push_back(fmt::format("{}.so.{}", name, version));
+  const std::string taken = driver == 0 ? "" : fmt::format(" (the driver takes CUDA up to {}.{})", driver / 1000, driver % 1000 / 10);
+  return {names, fmt::format("the CUDA toolkit, as {}{}", part, taken)};
+}
+
 NvrtcTable open_nvrtc() {
-  const OpenLibrary library({"libnvrtc.so.13", "libnvrtc.so.12"}, "the CUDA toolkit, as NVRTC");
+  const OpenLibrary library = open_of_toolkit("libnvrtc", "NVRTC");
   NvrtcTable table;
   EINC_NVRTC(EINC_TAKE)
   take(library, "nvrtcGetErrorString", table.nvrtcGetErrorString);
@@ -32,7 +51,7 @@ NvrtcTable open_nvrtc() {
 }
 
 LtTable open_cublaslt() {
-  const OpenLibrary library({"libcublasLt.so.13", "libcublasLt.so.12"}, "the CUDA toolkit, as cuBLAS");
+  const OpenLibrary library = open_of_toolkit("libcublasLt", "cuBLAS");
   LtTable table;
   EINC_CUBLASLT(EINC_TAKE)
 #undef EINC_TAKE
@@ -42,6 +61,11 @@ LtTable open_cublaslt() {
 }
 
 }  // namespace
+
+std::vector<int> usable_cuda_versions(int driver) {
+  if (driver > 0 && driver < 13000) return {12};
+  return {13, 12};
+}
 
 const DriverTable& driver() {
   static const DriverTable table = open_driver();

@@ -2,6 +2,7 @@
 // looked for in $EINC_CUDA_PATH, among the system's libraries, below $CUDA_HOME, /usr/local/cuda, and in Python's packages.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/cublaslt_api.h"
 #include "runtime/cuda/driver_api.h"
@@ -15,6 +16,9 @@ const NvrtcTable& nvrtc();
 const LtTable& cublaslt();
 // Whether nvrtc() would return.
 bool has_nvrtc();
+// The versions of CUDA whose libraries work with a driver that takes CUDA up to `driver` (1000 x major + 10 x minor, as the driver counts;
+// 0: there is no driver), the best first. A driver loads what libraries of its own major version or of an older one make.
+std::vector<int> usable_cuda_versions(int driver);
 
 // Throws RuntimeFailure (resource) unless the result is success: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)WHERE".
 void check(Result result, const char* call, const std::string& where = "");

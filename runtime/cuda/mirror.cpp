@@ -1,8 +1,12 @@
 #include "runtime/cuda/mirror.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <map>
 #include <mutex>
+
+#include "runtime/base/failure.h"
 
 namespace einc {
 namespace {
@@ -21,7 +25,11 @@ Mirrors& mirrors() {
 std::shared_ptr<CudaMirror> CudaMirror::of(std::byte* host, int64_t bytes) {
   const std::lock_guard lock(mirrors().mutex);
   std::weak_ptr<CudaMirror>& known = mirrors().by_host[host];
-  if (auto found = known.lock(); found) return found;
+  if (auto found = known.lock(); found) {
+    if (&found->gpu_ == &cuda::Gpu::current()) return found;
+    throw RuntimeFailure(FailureKind::data, fmt::format("a param or state that a session on GPU {} holds is bound on GPU {} too",
+                                                            found->gpu_.number(), cuda::Gpu::current().number()));
+  }
   auto made = std::make_shared<CudaMirror>(host, bytes);
   known = made;
   return made;
@@ -38,7 +46,7 @@ CudaMirror::~CudaMirror() {
   }
   if (newer_ != Newer::gpu) return;
   try {
-    cuda::Gpu::get().make_current();
+    const cuda::GpuScope scope(gpu_);
     const cuda::OwnedStream stream = cuda::make_stream();
     update_host(stream.get());
   } catch (const std::exception&) {  // the GPU has failed, which the run that did it has said
@@ -48,6 +56,7 @@ CudaMirror::~CudaMirror() {
 void CudaMirror::update_gpu(cuda::Stream stream) {
   if (newer_ != Newer::host) return;
   EINC_CUDA(cuMemcpyHtoDAsync_v2, device_.get(), host_, bytes_, stream);
+  EINC_CUDA(cuStreamSynchronize, stream);  // memory that the caller has pinned is read while the call has returned
   newer_ = Newer::neither;
 }
 

@@ -10,7 +10,8 @@ namespace einc {
 // A param's or state's memory in the host and its like on the GPU. Sessions that share the host's memory share this.
 class CudaMirror {
  public:
-  // The mirror of so many bytes at `host`, which outlive it. Throws RuntimeFailure (resource).
+  // The mirror of so many bytes at `host`, which outlive it, on the GPU that this thread works on. Throws RuntimeFailure: resource, and data
+  // where another GPU mirrors that memory.
   static std::shared_ptr<CudaMirror> of(std::byte* host, int64_t bytes);
   CudaMirror(std::byte* host, int64_t bytes);
   ~CudaMirror();  // what the GPU wrote last goes to the host
@@ -22,13 +23,14 @@ class CudaMirror {
   void gpu_wrote() { newer_ = Newer::gpu; }
   // Nobody will read the host's memory.
   void abandon() { newer_ = Newer::neither; }
-  // The GPU's memory, for work that the stream is given after this; the host's, at once.
+  // The GPU's memory, and the host's, before they return: the caller may write there again at once.
   void update_gpu(cuda::Stream stream);
   void update_host(cuda::Stream stream);
 
  private:
   enum class Newer : uint8_t { neither, host, gpu };
 
+  const cuda::Gpu& gpu_ = cuda::Gpu::current();
   std::byte* host_;
   size_t bytes_;
   cuda::DeviceMemory device_;

@@ -46,7 +46,7 @@ std::vector<fs::path> toolkit_folders() {
 
 }  // namespace
 
-OpenLibrary::OpenLibrary(std::initializer_list<const char*> names, const char* origin) {
+OpenLibrary::OpenLibrary(const std::vector<std::string>& names, const std::string& origin) {
   std::vector<std::string> wrong;
   const auto open = [&](const std::string& path) {
     handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -58,14 +58,14 @@ OpenLibrary::OpenLibrary(std::initializer_list<const char*> names, const char* o
     return handle_ != nullptr;
   };
   const auto open_in = [&](const fs::path& folder) {
-    return std::any_of(names.begin(), names.end(), [&](const char* name) { return fs::exists(folder / name) && open(folder / name); });
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return fs::exists(folder / name) && open(folder / name); });
   };
   if (const char* given = std::getenv("EINC_CUDA_PATH"); given && *given && open_in(given)) return;
   if (std::any_of(names.begin(), names.end(), open)) return;
   const std::vector<fs::path> folders = toolkit_folders();
   if (std::any_of(folders.begin(), folders.end(), open_in)) return;
-  throw RuntimeFailure(FailureKind::resource,
-                       fmt::format("cannot open {}, which comes with {}: {}", *names.begin(), origin, wrong.front()));
+  throw RuntimeFailure(FailureKind::resource, fmt::format("cannot open {}, which comes with {}: {}", names.front(), origin, wrong.front()));
 }
 
 void* OpenLibrary::function(const char* name) const {

@@ -1,14 +1,14 @@
 // One shared library of NVIDIA's, found by file name.
 #pragma once
-#include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace einc::cuda {
 
 class OpenLibrary {
  public:
   // The first of `names` that is found. Throws RuntimeFailure (resource): "libnvrtc.so.13 is not found ...; it comes with ORIGIN".
-  OpenLibrary(std::initializer_list<const char*> names, const char* origin);
+  OpenLibrary(const std::vector<std::string>& names, const std::string& origin);
   // Throws RuntimeFailure (resource) when the library has no such function.
   void* function(const char* name) const;
   const std::string& name() const { return name_; }  // that it was opened by

@@ -97,7 +97,7 @@ int64_t NativeProgram::planned_bytes(int threads) const {
   return forward ? bytes + memory_of(forward->program, Sources::bound, threads) : bytes;
 }
 
-std::unique_ptr<Runner> NativeProgram::start(std::shared_ptr<ThreadPool> pool) const {
+std::unique_ptr<Runner> NativeProgram::start(std::shared_ptr<ThreadPool> pool, int) const {
   return std::make_unique<NativeRunner>(info, parts_, pool);
 }
 

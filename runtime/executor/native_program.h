@@ -14,7 +14,7 @@ struct NativePart {
 class NativeProgram : public ProgramRep {
  public:
   NativeProgram(ProgramInfo program, PerPart<NativePart> parts);
-  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool) const override;
+  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool, int device) const override;
   int64_t planned_bytes(int threads) const override;
   bool has(Part part) const override { return parts_[part].has_value(); }
 

@@ -43,8 +43,11 @@ std::string describe(NonFinite fault, const std::string& loss_name, double loss)
   return "";
 }
 
-SessionRep::SessionRep(const ProgramRep& program, int threads)
-    : program_(program), pool_(std::make_shared<ThreadPool>(threads)), mapping_(source_bytes(program.info)), runner_(program.start(pool_)) {
+SessionRep::SessionRep(const ProgramRep& program, int threads, int device)
+    : program_(program),
+      pool_(std::make_shared<ThreadPool>(threads)),
+      mapping_(source_bytes(program.info)),
+      runner_(program.start(pool_, device)) {
   std::byte* at = mapping_.base();
   for (const SourceKind kind : kKinds)
     for (uint32_t i = 0; i < sources_of(program.info, kind).size(); ++i) {

@@ -42,12 +42,14 @@ class Runner {
   virtual TensorView loss(Part part) const = 0;           // of the part's last run
 };
 
+inline constexpr int kDefaultDevice = -1;
+
 class ProgramRep {
  public:
   explicit ProgramRep(ProgramInfo program) : info(std::move(program)) {}
   virtual ~ProgramRep() = default;
-  // The runner does not outlive the program.
-  virtual std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool) const = 0;
+  // The runner does not outlive the program. `device`: the number of the GPU that a program for GPUs runs on; kDefaultDevice: the process'.
+  virtual std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool, int device) const = 0;
   virtual bool has(Part part) const = 0;
   // What a session with so many threads takes at most: inputs, params, states, and the memory that the parts run in.
   virtual int64_t planned_bytes(int threads) const = 0;
@@ -64,7 +66,7 @@ int64_t source_bytes(const ProgramInfo& info);
 
 class SessionRep {
  public:
-  SessionRep(const ProgramRep& program, int threads);
+  SessionRep(const ProgramRep& program, int threads, int device = kDefaultDevice);
   ~SessionRep();
 
   void initialize(uint64_t seed);

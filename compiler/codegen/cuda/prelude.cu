@@ -116,26 +116,18 @@ __device__ __forceinline__ e5m2 to_e5m2(f32 x) {
   return {static_cast<u8>(sign | einc_encode<2, 15>(fabsf(x), 61440.f, 0x7C))};
 }
 
-// A position outside its table. Of the first launch that has one the smallest place is kept. The lock is held for a few instructions and
-// never across a barrier.
+// A position outside its table, as runtime/cuda/fault_record.h reads it: lanes of one warp wait for nothing.
 struct Fault {
-  i32 launch, site;
-  i64 place, value;
-  u32 lock;
+  i32 launch;
+  u32 unused;
+  u64 words[3];
 };
 __device__ __noinline__ void index_fault(Fault* fault, i32 launch, i32 site, i64 place, i64 value) {
-  volatile Fault* held = fault;
-  while (atomicCAS(&fault->lock, 0u, 1u) != 0u) {
-  }
-  __threadfence();
-  if (held->launch < 0 || (held->launch == launch && place < held->place)) {
-    held->launch = launch;
-    held->site = site;
-    held->place = place;
-    held->value = value;
-  }
-  __threadfence();
-  atomicExch(&fault->lock, 0u);
+  const i32 first = atomicCAS(&fault->launch, -1, launch);
+  if (first != -1 && first != launch) return;
+  const i64 last = (1ll << 34) - 1;
+  const u64 order = u64(place < last ? place : last) << 8 | u64(site < 255 ? site : 255);
+  for (int part = 0; part < 3; ++part) atomicMin(&fault->words[part], order << 22 | (u64(value) >> 22 * part & 0x3FFFFFu));
 }
 
 #ifndef EINC_EMULATED

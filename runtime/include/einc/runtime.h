@@ -62,6 +62,7 @@ class Program {
 
 struct SessionOptions {
   int threads = 0;  // 0: as many as the machine has; at most 1024. Results are the same for any number
+  int device = -1;  // of a program for NVIDIA GPUs: the number of its GPU, alike to that it was compiled for; -1: $EINC_CUDA_DEVICE, or 0
 };
 
 // What a file did not settle.

@@ -8,6 +8,11 @@ namespace emulator {
 
 // In which order the blocks of a kernel and the threads of a block run: 0 ascending (at first), 1 descending, else a seed to shuffle by.
 void set_order(unsigned order);
+// How many GPUs there are, all alike: 1 at first. And how many kernels number `device` was given.
+void set_devices(int count);
+unsigned long long kernels_on(int device);
+// The newest compute capability that NVRTC makes code for: 120 at first.
+void set_newest_arch(int arch);
 // How much memory the GPU has. 4 GiB at first.
 void set_memory(size_t bytes);
 size_t used_memory();

@@ -34,6 +34,10 @@ class Call {
 };
 
 Result fail(Result result, const std::string& why);
+// The context that is this thread's own; none at first.
+einc::cuda::Context current_context();
+int device_of(einc::cuda::Context context);
+void note_kernel(einc::cuda::Context context);
 // Not 0 on a thread that has made no context its own.
 Result needs_context();
 // As needs_context; and what may not be done while this thread captures a stream breaks the capture.

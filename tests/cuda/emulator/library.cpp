@@ -129,6 +129,8 @@ Result cuLaunchKernel(Kernel kernel, unsigned blocks_x, unsigned blocks_y, unsig
   if (threads == 0 || threads > 1024 || threads_z > 64 || blocks == 0 || blocks_x > 2147483647u || blocks_y > 65535 || blocks_z > 65535)
     return emulator::fail(emulator::kInvalidValue, kernel->name + ": a launch of this shape");
   if (shared_bytes > kernel->max_shared) return emulator::fail(emulator::kInvalidValue, kernel->name + ": too much shared memory");
+  if (const Result refused = emulator::needs_context(); refused != 0) return refused;
+  emulator::note_kernel(emulator::current_context());
   return emulator::give(stream, [=, copy = emulator::copied(*kernel, arguments)] {
     emulator::Gpu& gpu = emulator::gpu();
     gpu.threads += threads * blocks;

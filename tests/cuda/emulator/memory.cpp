@@ -16,7 +16,11 @@ namespace {
 std::recursive_mutex mutex;
 std::map<std::string, unsigned long long> counts;
 std::map<const unsigned char*, size_t> pinned;
-thread_local bool has_context = false;
+constexpr int kMostDevices = 4;
+int devices = 1;
+char contexts[kMostDevices];  // one of each device, by address
+unsigned long long kernels[kMostDevices];
+thread_local einc::cuda::Context current = nullptr;
 
 bool is_pinned(const void* address, size_t bytes) {
   const auto* first = static_cast<const unsigned char*>(address);
@@ -47,7 +51,13 @@ Result fail(Result result, const std::string& why) {
   return result;
 }
 
-Result needs_context() { return has_context ? 0 : fail(kInvalidContext, "no context is this thread's own"); }
+einc::cuda::Context current_context() { return current; }
+int device_of(einc::cuda::Context context) { return static_cast<int>(reinterpret_cast<char*>(context) - contexts); }
+void note_kernel(einc::cuda::Context context) { ++kernels[device_of(context)]; }
+void set_devices(int count) { devices = count; }
+unsigned long long kernels_on(int device) { return kernels[device]; }
+
+Result needs_context() { return current ? 0 : fail(kInvalidContext, "no context is this thread's own"); }
 
 Result check_memory(uint64_t address, size_t bytes) {
   return gpu().memory.holds(address, bytes) ? 0 : fail(kInvalidValue, "a copy goes beyond the GPU's memory");
@@ -76,7 +86,9 @@ Result cuInit(unsigned) {
 }
 
 Result cuDriverGetVersion(int* version) {
-  *version = 13000;
+  const Call call("cuDriverGetVersion");
+  const char* asked = std::getenv("EINC_EMULATED_DRIVER");
+  *version = asked ? std::atoi(asked) : 13000;
   return 0;
 }
 
@@ -102,14 +114,14 @@ Result cuGetErrorString(Result, const char** text) {
 
 Result cuDeviceGetCount(int* count) {
   const Call call("cuDeviceGetCount");
-  *count = 1;
+  *count = emulator::devices;
   return 0;
 }
 
 Result cuDeviceGet(Device* device, int ordinal) {
   const Call call("cuDeviceGet");
   *device = ordinal;
-  return ordinal == 0 ? 0 : emulator::fail(emulator::kInvalidValue, "there is one GPU");
+  return ordinal < emulator::devices ? 0 : emulator::fail(emulator::kInvalidValue, "there is no such GPU");
 }
 
 Result cuDeviceGetName(char* name, int length, Device) {
@@ -120,8 +132,9 @@ Result cuDeviceGetName(char* name, int length, Device) {
 
 Result cuDeviceGetAttribute(int* value, int attribute, Device) {
   const Call call("cuDeviceGetAttribute");
-  static const std::map<int, int> values{{kMultiprocessors, 132},         {kProcessorThreads, 2048},  {kMajor, 9}, {kMinor, 0},
-                                         {kProcessorSharedBytes, 233472}, {kSharedBytesOptIn, 232448}};
+  static const std::map<int, int> values{
+      {kMultiprocessors, 132},         {kProcessorThreads, 2048},  {kMajor, 9}, {kMinor, 0}, {kCacheBytes, 1 << 16},
+      {kProcessorSharedBytes, 233472}, {kSharedBytesOptIn, 232448}};
   const auto found = values.find(attribute);
   if (found == values.end()) return emulator::fail(emulator::kInvalidValue, "an attribute that the emulator does not know");
   *value = found->second;
@@ -134,9 +147,9 @@ Result cuDeviceTotalMem_v2(size_t* bytes, Device) {
   return 0;
 }
 
-Result cuDevicePrimaryCtxRetain(Context* context, Device) {
+Result cuDevicePrimaryCtxRetain(Context* context, Device device) {
   const Call call("cuDevicePrimaryCtxRetain");
-  *context = reinterpret_cast<Context>(&emulator::gpu());
+  *context = reinterpret_cast<Context>(&emulator::contexts[device]);
   return 0;
 }
 
@@ -145,9 +158,15 @@ Result cuDevicePrimaryCtxRelease_v2(Device) {
   return 0;
 }
 
+Result cuCtxGetCurrent(Context* context) {
+  const Call call("cuCtxGetCurrent");
+  *context = emulator::current;
+  return 0;
+}
+
 Result cuCtxSetCurrent(Context context) {
   const Call call("cuCtxSetCurrent");
-  emulator::has_context = context != nullptr;
+  emulator::current = context;
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -10,7 +11,10 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "emulator.h"
 #include "gpu.h"
 #include "kernel_file.h"
 
@@ -18,6 +22,7 @@ namespace einc::cuda {
 
 struct NvrtcProgramObject {
   std::string source, log, code;
+  bool makes_ptx = false;
 };
 
 }  // namespace einc::cuda
@@ -27,7 +32,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Result kInvalidInput = 3, kCompilation = 6;
+constexpr Result kInvalidInput = 3, kInvalidOption = 5, kCompilation = 6;
+int newest_arch = 120;
 constexpr const char* kFlags =
     "-std=c++17 -Og -fPIC -shared -nostdlib -ffp-contract=off -fno-strict-aliasing -fno-math-errno -w " EINC_EMULATED_FLAGS;
 
@@ -84,7 +90,16 @@ Result give_text(const std::string& text, char* to) {
   return 0;
 }
 
+std::vector<int> archs() {
+  std::vector<int> known{80, 86, 89, 90, 100, 120};
+  std::erase_if(known, [](int arch) { return arch > newest_arch; });
+  return known;
+}
+
 }  // namespace
+
+void set_newest_arch(int arch) { newest_arch = arch; }
+
 }  // namespace emulator
 
 using namespace einc::cuda;
@@ -113,9 +128,25 @@ Result nvrtcDestroyProgram(NvrtcProgram* program) {
   return 0;
 }
 
+Result nvrtcGetNumSupportedArchs(int* count) {
+  *count = static_cast<int>(emulator::archs().size());
+  return 0;
+}
+
+Result nvrtcGetSupportedArchs(int* archs) {
+  std::ranges::copy(emulator::archs(), archs);
+  return 0;
+}
+
 // Not under the lock: several threads compile at once.
-Result nvrtcCompileProgram(NvrtcProgram program, int, const char* const*) {
+Result nvrtcCompileProgram(NvrtcProgram program, int count, const char* const* options) {
   { const Call call("nvrtcCompileProgram"); }
+  for (int i = 0; i < count; ++i) {
+    const std::string_view option = options[i];
+    program->makes_ptx = program->makes_ptx || option.starts_with("--gpu-architecture=compute_");
+    if (option.starts_with("--gpu-architecture=") && std::atoi(option.data() + option.find('_') + 1) > emulator::newest_arch)
+      return program->log = "an arch that is too new", emulator::kInvalidOption;
+  }
   return emulator::compile(*program);
 }
 
@@ -133,12 +164,15 @@ Result nvrtcGetCUBINSize(NvrtcProgram program, size_t* bytes) {
 
 Result nvrtcGetCUBIN(NvrtcProgram program, char* cubin) { return emulator::give_text(program->code, cubin); }
 
-// The emulator has no PTX: the text itself.
+// The emulator has no PTX: the code where a driver is to get it, else, for people, the text.
 Result nvrtcGetPTXSize(NvrtcProgram program, size_t* bytes) {
-  *bytes = program->source.size();
+  *bytes = (program->makes_ptx ? program->code : program->source).size();
   return 0;
 }
 
-Result nvrtcGetPTX(NvrtcProgram program, char* ptx) { return emulator::give_text(program->source, ptx); }
+Result nvrtcGetPTX(NvrtcProgram program, char* ptx) {
+  const Call call("nvrtcGetPTX");
+  return emulator::give_text(program->makes_ptx ? program->code : program->source, ptx);
+}
 
 }  // extern "C"

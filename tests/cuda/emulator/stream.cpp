@@ -10,6 +10,7 @@
 namespace einc::cuda {
 
 struct StreamObject {
+  Context context = nullptr;
   std::deque<emulator::Work> queue;
   uint64_t given = 0, done = 0, last_epilogue = UINT64_MAX;
   GraphObject* capturing = nullptr;
@@ -53,6 +54,7 @@ Result drain(Stream stream, uint64_t until) {
 Result give(Stream stream, Work work) {
   if (const Result refused = needs_context(); refused != 0) return refused;
   if (!stream) return fail(kInvalidHandle, "work for no stream");
+  if (stream->context != current_context()) return fail(kInvalidHandle, "work for a stream of another context");
   if (stream->capturing) {
     if (stream->capturing->broken) return fail(kCaptureBroken, "work for a stream whose capture is broken");
     stream->capturing->work.push_back(std::move(work));
@@ -85,6 +87,7 @@ Result cuStreamCreate(Stream* stream, unsigned) {
   const Call call("cuStreamCreate");
   if (const Result refused = emulator::needs_context(); refused != 0) return refused;
   *stream = new StreamObject;
+  (*stream)->context = emulator::current_context();
   return 0;
 }
 

@@ -72,4 +72,23 @@ extern "C" __global__ void look(const f32* x, f32* y, const u64* step, const u64
   emulator::set_order(0);
 }
 
+TEST_CASE("of one position's sites the first is reported, with all bits of what it held, whichever comes first") {
+  CudaExecutable executable = one_kernel("look_twice", R"(
+extern "C" __global__ void look_twice(const f32* x, f32* y, const u64* step, const u64* keys, Fault* fault, i32 launch) {
+  const i32 i = threadIdx.x;
+  index_fault(fault, launch, 1 - i / 32, 5 + i % 3, i < 32 ? 7 : -(1ll << 60) - 12345678901ll);
+  y[i] = x[i];
+})",
+                                         {"ids"}, 64, {{1, 1, 1}, {64, 1, 1}, 0});
+  executable.program.launches[0].sites = {{"ids", "axis 'a'", {16}, 7, " (look.ein:2:5)"}, {"ids", "axis 'b'", {16}, 7, " (look.ein:3:5)"}};
+  OnGpu gpu(std::move(executable));
+  for (const unsigned order : {0u, 1u, 2u}) {
+    emulator::set_order(order);
+    CHECK_THROWS_WITH_AS(gpu.executor.run(1, 1),
+                         "index out of range: 'ids' at [5] is -1152921516952525877, but axis 'a' has size 7 (look.ein:2:5)",
+                         RuntimeFailure);
+  }
+  emulator::set_order(0);
+}
+
 }  // namespace einc

@@ -6,6 +6,7 @@
 
 #include "emulator.h"
 #include "runtime/base/failure.h"
+#include "runtime/cuda/cold_timer.h"
 #include "tests/support/library_products.h"
 
 namespace einc {
@@ -59,7 +60,8 @@ TEST_CASE("a shape's algorithm is chosen once, and kept in the table") {
   const auto products = emulator::calls("cublasLtMatmul"), asked = emulator::calls("cublasLtMatmulAlgoGetHeuristic");
   OnGpu first(executable_of(gemm));
   first.executor.run(1, 1);
-  CHECK(emulator::calls("cublasLtMatmul") == products + 3 * 4 + 1);  // each candidate once and three times; then the product
+  CHECK(emulator::calls("cublasLtMatmul") ==
+        products + 3 * (1 + cuda::ColdTimer::kRuns) + 1);  // each candidate is tried and timed; then the product
   OnGpu second(executable_of(gemm));
   second.executor.run(1, 1);
   CHECK(emulator::calls("cublasLtMatmulAlgoGetHeuristic") == asked + 1);
@@ -136,6 +138,44 @@ TEST_CASE("a measured product leaves a state as it was") {
     CHECK((measured.second == numbers(DType::f32, kRows * kColumns).bytes));
   }
   emulator::set_gemm_candidates(1);
+}
+
+TEST_CASE("measured epilogues leave sums and kept values as they were where somebody holds them") {
+  constexpr int64_t kRows = 17, kColumns = 16, kDepth = 9;
+  CudaGemm gemm{1,
+                kRows,
+                kColumns,
+                kDepth,
+                matrix(DType::f32, kDepth, false),
+                {1, DType::f32, 0, kColumns},
+                {2, DType::f32, 0, kColumns},
+                CudaSums::f32};
+  for (const bool sums : {true, false}) {
+    CAPTURE(sums);
+    if (sums) {
+      gemm.epilogue = {};
+      gemm.epilogue.right_sums = CudaVector{3, DType::f32};
+    } else {
+      gemm.epilogue = {};
+      gemm.epilogue.activation = CudaActivation::gelu;
+      gemm.epilogue.input = 3;
+    }
+    const int64_t count = sums ? kColumns : kRows * kColumns;
+    CudaExecutable executable = executable_of(gemm);
+    executable.program.buffers.push_back(
+        {BufferRole::state, "held", DType::f32, {count}, count * 4, executable.program.memory_bytes, InitKind::zeros, {}});
+    executable.program.memory_bytes += 4096;
+    OnGpu gpu(std::move(executable));
+    gpu.executor.set(3, numbers(DType::f32, count));
+    gpu.executor.plan_gemms();
+    CHECK((gpu.executor.get(3).bytes == numbers(DType::f32, count).bytes));
+  }
+}
+
+TEST_CASE("algorithms are timed with a cold cache") {
+  const auto fills = emulator::calls("cuMemsetD8Async");
+  check_product(CudaGemm{1, 15, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, CudaSums::f32});
+  CHECK(emulator::calls("cuMemsetD8Async") >= fills + cuda::ColdTimer::kRuns - 1);
 }
 
 TEST_CASE("a damaged table is chosen anew, and a file that is none is left alone") {

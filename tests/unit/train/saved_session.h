@@ -28,7 +28,7 @@ class IdleRunner : public Runner {
 class IdleProgram : public ProgramRep {
  public:
   explicit IdleProgram(ProgramInfo described) : ProgramRep(std::move(described)) {}
-  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>) const override { return std::make_unique<IdleRunner>(); }
+  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool>, int) const override { return std::make_unique<IdleRunner>(); }
   bool has(Part) const override { return true; }
   int64_t planned_bytes(int) const override { return 0; }
 };
