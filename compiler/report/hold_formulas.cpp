@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 
 #include "compiler/cost/modules.h"
@@ -89,6 +90,16 @@ Bindings counts_of(const Graph& graph, const Bindings& given) {
   return counts;
 }
 
+// What gives every sample's amounts of that key; nullopt where the samples disagree.
+std::optional<Poly> agreed_formula(const std::vector<Sample>& samples, const std::string& key) {
+  for (const Sample& sample : samples) {
+    const Poly* candidate = sample.formula_of(key);
+    if (candidate == nullptr || !std::ranges::all_of(samples, [&](const Sample& s) { return s.agrees(key, *candidate); })) continue;
+    return *candidate;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void hold_formulas(Report& report, const Graph& graph, const Bindings& given, const CompileWith& compile) {
@@ -114,14 +125,15 @@ void hold_formulas(Report& report, const Graph& graph, const Bindings& given, co
     options.plan = nullptr;
     samples.emplace_back(other, others.emplace_back(build_report(*graph_there, options)));
   }
+  // Amounts of one key are alike, and a deep model has hundreds of each.
+  std::unordered_map<std::string, std::optional<Poly>> agreed;
   for_each_sum(report, [&](const std::string& key, Amount& amount) {
-    for (const Sample& sample : samples) {
-      const Poly* candidate = sample.formula_of(key);
-      if (candidate == nullptr || !std::ranges::all_of(samples, [&](const Sample& s) { return s.agrees(key, *candidate); })) continue;
-      amount.formula = *candidate;
-      return;
-    }
-    amount.holds_here = true;  // they disagree
+    const auto [formula, fresh] = agreed.try_emplace(key);
+    if (fresh) formula->second = agreed_formula(samples, key);
+    if (formula->second)
+      amount.formula = *formula->second;
+    else
+      amount.holds_here = true;
   });
 }
 
