@@ -33,13 +33,17 @@ constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels
 
 void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("FILE", r.file, "the program, model.ein");
-  app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
+  app.add_option("-D", r.dims, "set a dim: name=value; the last one counts, but --diff compares two")->allow_extra_args(false)->type_name("NAME=VALUE");
   add_import_folders(app, r.import_folders);
   app.add_option("--report", r.report, "cost report: text, json, md (Markdown), csv (path and value of each number), html (a page)")
       ->expected(0, 1)
       ->default_str("text")
       ->check(one_of({"text", "json", "md", "csv", "html"}));
-  app.add_option("--diff", r.other, "the numbers in which the report of another program, OTHER.ein, differs")->type_name("OTHER");
+  app.add_option("--diff", r.other,
+                 "the numbers in which the report of another program, OTHER.ein, differs; or, where a dim is set twice, that of the second "
+                 "value: --diff -D batch=8 -D batch=16")
+      ->expected(0, 1)
+      ->type_name("OTHER");
   app.add_option("--emit", r.emit,
                  "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor), llvm, "
                  "asm, cuda, ptx, launches (what an NVIDIA "
@@ -83,7 +87,7 @@ void add_options(CLI::App& app, CompileRequest& r) {
 
 // One answer a call: what would be left out is refused.
 bool check_answers(const CompileRequest& request) {
-  if (!request.other.empty() && !(request.report.empty() && request.emit.empty() && request.explain.empty() && request.fit.empty()))
+  if (request.compares && !(request.report.empty() && request.emit.empty() && request.explain.empty() && request.fit.empty()))
     return fmt::print(stderr, "einc: --diff is an answer of its own: leave out --report, --emit, --explain and --fit\n"), false;
   if (!request.report.empty() && !request.emit.empty())
     return fmt::print(stderr, "einc: --report and --emit={} are two answers: ask for one of them\n", request.emit), false;
@@ -210,6 +214,20 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   return ExitStatus::done;
 }
 
+// The program's own dims; the other's go into the request.
+std::optional<Bindings> parse_compared_dims(CompileRequest& request) {
+  const auto compared = compared_settings(request.dims);
+  if (!compared) return std::nullopt;
+  if (request.other.empty() && compared->own.size() == compared->other.size()) {
+    fmt::print(stderr, "einc: --diff takes another program, or a dim that -D sets twice: --diff -D batch=8 -D batch=16\n");
+    return std::nullopt;
+  }
+  const auto own = parse_dim_settings(compared->own), other = parse_dim_settings(compared->other);
+  if (!own || !other) return std::nullopt;
+  request.other_dims = *other;
+  return own;
+}
+
 PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& dims) {
   PipelineOptions options;
   options.dims = dims;
@@ -244,12 +262,13 @@ ExitStatus compile_command(Arguments arguments) {
     fmt::print("{}", list_passes_text());
     return ExitStatus::done;
   }
+  request.compares = app.count("--diff") > 0;
   if (!check_answers(request)) return ExitStatus::wrong_usage;
   if (request.emit == "obj" && !check_object_request(request.object)) return ExitStatus::wrong_usage;
   if (request.emit == "cubin" && request.object.path.empty())
     return fmt::print(stderr, "einc: --emit=cubin needs -o: the file to write\n"), ExitStatus::wrong_usage;
   if (request.file.empty()) return fmt::print(stderr, "einc: no file given\n\n{}", app.help()), ExitStatus::wrong_usage;
-  const std::optional<Bindings> dims = parse_dim_settings(request.dims);
+  const std::optional<Bindings> dims = request.compares ? parse_compared_dims(request) : parse_dim_settings(request.dims);
   if (!dims || !check_pass_names(request.passes.dump_after, request.disable)) return ExitStatus::wrong_usage;
   std::optional<Device> device;
   if (!request.device.empty() && !(device = choose_device(request.device, "einc"))) return ExitStatus::wrong_usage;
@@ -262,7 +281,7 @@ ExitStatus compile_command(Arguments arguments) {
   Compilation c = compile_file(request.file, options);
   print_diagnostics(c.sources, c.diagnostics, form, request.quiet ? Severity::error : Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
-  if (!request.other.empty()) return show_difference(request, c, options, device, style_of_output());
+  if (request.compares) return show_difference(request, c, options, device, style_of_output());
   if (!request.fit.empty() && !check_fit(request, *c.graph, device)) return ExitStatus::wrong_usage;
   NamedFiles inputs = sources_of(c), outputs;
   inputs.emplace_back("--device", find_device(request.device) ? "" : request.device);

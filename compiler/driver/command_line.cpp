@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <sstream>
 
 #include "dsl/near_name.h"
@@ -108,6 +109,22 @@ std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& setti
     bindings[Name(setting.substr(0, equals))] = value;
   }
   return bindings;
+}
+
+std::optional<ComparedSettings> compared_settings(const std::vector<std::string>& settings) {
+  ComparedSettings compared;
+  std::map<std::string, int> times;
+  for (const std::string& setting : settings) {
+    const std::string dim = setting.substr(0, setting.find('='));
+    const int time = ++times[dim];
+    if (time > 2) {
+      fmt::print(stderr, "einc: -D sets {} {} times; --diff compares two values\n", printable(dim), time);
+      return std::nullopt;
+    }
+    if (time == 1) compared.own.push_back(setting);
+    compared.other.push_back(setting);  // the last one counts
+  }
+  return compared;
 }
 
 void add_import_folders(CLI::App& app, std::vector<std::string>& folders) {

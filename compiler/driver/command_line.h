@@ -19,6 +19,14 @@ std::optional<ExitStatus> parse_arguments(CLI::App& app, Arguments arguments);
 // `name=value` settings of dims: each a positive 63-bit integer. A wrong one is reported on standard error.
 std::optional<Bindings> parse_dim_settings(const std::vector<std::string>& settings);
 
+// Settings of two programs to compare: a dim that is set twice has its first value in one and its second in the other, any other has its
+// value in both.
+struct ComparedSettings {
+  std::vector<std::string> own, other;
+};
+// nullopt after a message, where a dim is set more than twice.
+std::optional<ComparedSettings> compared_settings(const std::vector<std::string>& settings);
+
 inline constexpr uint64_t kMaxCount = 1'000'000'000'000;  // of steps and the like: times 2^20 micro-batches it fits 64 bits
 inline constexpr uint64_t kMaxInt = 2'147'483'647;
 

@@ -6,6 +6,7 @@
 
 #include "compiler/driver/emit_object.h"
 #include "compiler/driver/pass_names.h"
+#include "compiler/symbolic/dim_table.h"
 
 namespace einc {
 
@@ -15,7 +16,10 @@ struct CompileRequest {
   std::string report, emit, explain, precision, device, fit;
   std::string diagnostics = "text";
   ObjectRequest object{"", "host", "training"};
-  std::string arch = "sm_90", other;
+  std::string arch = "sm_90";
+  bool compares = false;  // --diff
+  std::string other;      // its program; none: the same one with other dims
+  Bindings other_dims;
   std::optional<double> devices, tokens, mfu;
   std::optional<int64_t> memory_limit;
   Scheduling scheduling() const;

@@ -113,15 +113,17 @@ void write_report(const CompileRequest& request, const Report& report, const Com
 
 ExitStatus show_difference(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
                            const std::optional<Device>& device, TextStyle style) {
-  if (const std::optional<std::string> problem = unreadable(request.other))
+  const std::string& file = request.other.empty() ? request.file : request.other;
+  if (const std::optional<std::string> problem = unreadable(file))
     return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
-  PipelineOptions unobserved = options;
-  unobserved.observe = nullptr;
-  const Compilation other = compile_file(request.other, unobserved);
+  PipelineOptions other_options = options;
+  other_options.observe = nullptr;
+  other_options.dims = request.other_dims;
+  const Compilation other = compile_file(file, other_options);
   print_diagnostics(other.sources, other.diagnostics, DiagnosticsForm::text, request.quiet ? Severity::error : Severity::warning);
   if (!other.graph) return ExitStatus::wrong_program;
   const auto report = make_report(request, c, options, device, Detail::totals);
-  const auto others = make_report(request, other, options, device, Detail::totals);
+  const auto others = make_report(request, other, other_options, device, Detail::totals);
   if (!report || !others) return ExitStatus::wrong_usage;
   fmt::print("{}", compare_reports(*report, *c.graph, *others, *other.graph).text(style));
   return ExitStatus::done;

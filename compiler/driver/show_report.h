@@ -17,7 +17,7 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
 // To -o where it is given. Throws RuntimeFailure (resource).
 void write_report(const CompileRequest& request, const Report& report, const Compilation& c, TextStyle style);
 
-// --diff: beside the report of another file with the same settings.
+// --diff: beside the report of another file, or of the same one, with other dims.
 ExitStatus show_difference(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
                            const std::optional<Device>& device, TextStyle style);
 

@@ -127,6 +127,22 @@ TEST_CASE("two programs side by side") {
   CHECK(run_einc({one, "--diff", wrong}).status == 1);
   CHECK(run_einc({one, "--diff", folder.at("none.ein")}).status == 4);
   check_usage({one, "--diff", two, "--report"}, "--diff is an answer of its own");
+
+  const Ran sizes = run_einc({one, "--diff", "-D", "n=8", "-D", "n=16"});
+  INFO(sizes.output);
+  CHECK(sizes.status == 0);
+  CHECK(sizes.output.starts_with("Difference  one.ein and one.ein\n"));
+  const auto row = [&](const Ran& shown, const std::string& name) {
+    std::string text = shown.output.substr(std::min(shown.output.find("  " + name + " "), shown.output.size()));
+    return text.substr(0, text.find('\n'));
+  };
+  CHECK(holds(row(sizes, "dims.n"), " 8 "));
+  CHECK(holds(row(sizes, "dims.n"), " 16 "));
+  CHECK(row(sizes, "flops.step").ends_with("2.000"));
+  // Of another program the second value, too: (16 * 3 + 16 * 3) / (4 * 3).
+  CHECK(row(run_einc({one, "--diff", two, "-D", "n=4", "-D", "n=16"}), "flops.step").ends_with("8.000"));
+  check_usage({one, "--diff", "-D", "n=8"}, "--diff takes another program, or a dim that -D sets twice");
+  check_usage({one, "--diff", "-D", "n=8", "-D", "n=9", "-D", "n=10"}, "-D sets n 3 times");
 }
 
 TEST_CASE("this machine as a device is measured once") {
