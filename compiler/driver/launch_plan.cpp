@@ -116,16 +116,14 @@ class Plan {
       text += fmt::format("  {}\n", refusal->second);
     for (const CudaAttention& call : executable_.attention) {
       if (call.at() != index) continue;
-      text +=
-          fmt::format("  or by the plug-in{}: {}\n", call.parts.size() > 1 ? fmt::format(", instead of launch {} too", call.parts[0]) : "",
-                      cuda::to_string(call.problem));
+      const std::vector<uint32_t> others(call.parts.begin(), call.parts.end() - 1);
+      text += fmt::format("  or by the plug-in{}: {}\n",
+                          others.empty() ? "" : fmt::format(", instead of launches {} too", fmt::join(others, " and ")),
+                          cuda::to_string(call.problem));
       text += fmt::format("    q {}\n    k {}\n    v {}\n    o {}\n", operand(call.q), operand(call.k), operand(call.v), operand(call.o));
-      if (call.make_log_sum)
-        text +=
-            fmt::format("    log_sum {}, of the maxima and sums by {}\n", operand(call.log_sum), p_.functions[call.make_log_sum->function]);
-      else if (call.ones)
-        text += fmt::format("    log_sum {}, for the maxima\n    ones {}\n", operand(call.log_sum), name_of(*call.ones));
-      if (call.make_log_sum)
+      const bool backward = call.problem.direction == EINC_ATTENTION_BACKWARD;
+      if (backward || call.problem.keeps_log_sum) text += fmt::format("    log_sum {}\n", operand(call.log_sum));
+      if (backward)
         text += fmt::format("    d_o {}\n    d_q {}\n    d_k {}\n    d_v {}\n", operand(call.d_o), operand(call.d_q), operand(call.d_k),
                             operand(call.d_v));
     }

@@ -22,8 +22,10 @@
 #include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/each_kernel.h"
 #include "compiler/lower/flatten_sums.h"
+#include "compiler/lower/keep_log_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/points_first.h"
+#include "compiler/lower/row_deltas.h"
 #include "compiler/lower/verify_plan.h"
 #include "runtime/base/check.h"
 #include "runtime/base/debug.h"
@@ -275,6 +277,10 @@ constexpr SchedulePass kGpuPasses[] = {
      [](Forming& f) { for_each_kernel(f.list, store_points_first); }},
     {"divide_attention", "what attention sums over keys and what it sums over rows are two kernels", "kernels of attention are final",
      [](Forming& f) { divide_attention(f.list); }},
+    {"keep_log_sums", "attention keeps the logarithm of a row's sum for its backward, not a maximum and a sum",
+     "knows who reads them, in the divided kernels", [](Forming& f) { keep_log_sums(f.list, f.roots); }},
+    {"row_deltas", "what attention's gradient subtracts in each row is made once, of its result and that one's gradient",
+     "knows weights by what their forward keeps", [](Forming& f) { make_row_deltas(f.list); }},
     {"store_concatenated", "attention stores its results where they are put side by side", "knows the divided kernels",
      [](Forming& f) { store_concatenated(*f.bound, f.roots, f.list); }},
     kPlacesPass,

@@ -15,8 +15,16 @@ std::string verify_attention(const Kernel& kernel);
 // Divisions by a value per row become products with its reciprocal, which is made once per row.
 void divide_by_multiplying(Kernel& kernel);
 
-// Fills attention->bounds: comparisons of row and key without which a pair adds nothing anywhere (the mask makes its score -inf),
-// for all other values being finite. No bounds when they would leave some row without keys.
+// A comparison of row and key without which a pair adds nothing anywhere (the mask makes its score -inf), for all other values being
+// finite. It is `within` for the pairs that the bound holds of, and not for others.
+struct KeyMask {
+  ValueId comparison = kNoValue;
+  bool within = true;
+  KeyBound bound;
+};
+std::vector<KeyMask> find_key_masks(const Kernel& kernel);
+
+// Fills attention->bounds: those of its masks. No bounds when they would leave some row without keys.
 void find_key_bounds(Kernel& kernel);
 
 // Keys first .. last-1 that some row of first_row .. last_row needs, in whole blocks.

@@ -72,30 +72,11 @@ class AttentionDivider {
   }
 
   GraphKernel finish(Kernel kernel) const {
-    std::erase_if(kernel.attention->steps,
-                  [&](const AttentionStep& s) { return s.part == AttentionPart::scores && !is_needed(kernel, s.reduction); });
-    const std::vector<uint16_t> left = prune_kernel(kernel);
     GraphKernel made = whole_;
-    made.buffers.clear();
-    made.parts.clear();
-    for (size_t b = 0; b < left.size(); ++b) {
-      made.buffers.push_back(left[b] < whole_.buffers.size() ? whole_.buffers[left[b]] : NodeId{});
-      for (const Parts& p : parts_)
-        if (p.buffer == left[b]) made.parts.push_back({static_cast<uint16_t>(b), p.offset});
-    }
-    const std::string problem = verify(kernel);
-    EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
-    made.kernel = std::make_shared<const Kernel>(std::move(kernel));
+    made.buffers.resize(kernel.buffers.size());
+    made.parts = parts_;
+    replace_kernel(made, std::move(kernel));
     return made;
-  }
-
-  static bool is_needed(const Kernel& kernel, uint16_t reduction) {
-    const std::vector<uint64_t> needs = reductions_of_values(kernel);
-    return std::any_of(kernel.attention->steps.begin(), kernel.attention->steps.end(), [&](const AttentionStep& s) {
-      if (s.part == AttentionPart::scores) return false;
-      const uint64_t read = s.part == AttentionPart::fold ? needs[kernel.reductions[s.reduction].value] : needs[s.left] | needs[s.right];
-      return (read >> reduction & 1) != 0;
-    });
   }
 
   const GraphKernel& whole_;

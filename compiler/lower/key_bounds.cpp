@@ -14,12 +14,13 @@ class BoundFinder {
  public:
   explicit BoundFinder(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention) {}
 
-  std::vector<KeyBound> run() {
-    std::vector<KeyBound> bounds;
+  std::vector<KeyMask> run() {
+    std::vector<KeyMask> masks;
     for (ValueId id = 0; id < kernel_.values.size(); ++id)
       for (const Known assumed : {Known::no, Known::yes})
-        if (const auto bound = bound_of(id, assumed == Known::no); bound && adds_nothing(id, assumed)) bounds.push_back(*bound);
-    return bounds;
+        if (const auto bound = bound_of(id, assumed == Known::no); bound && adds_nothing(id, assumed))
+          masks.push_back({id, assumed == Known::no, *bound});
+    return masks;
   }
 
  private:
@@ -127,9 +128,12 @@ class BoundFinder {
 
 }  // namespace
 
+std::vector<KeyMask> find_key_masks(const Kernel& kernel) { return BoundFinder(kernel).run(); }
+
 void find_key_bounds(Kernel& kernel) {
   Attention& a = *kernel.attention;
-  a.bounds = BoundFinder(kernel).run();
+  a.bounds.clear();
+  for (const KeyMask& mask : find_key_masks(kernel)) a.bounds.push_back(mask.bound);
   std::vector<KeyBound> least{{BoundSide::least, 0, 0}}, most{{BoundSide::most, 0, kernel.extent(a.key) - 1}};
   for (const KeyBound& b : a.bounds) (b.side == BoundSide::least ? least : most).push_back(b);
   // Lines that are in order for the first and the last row are in order between them.

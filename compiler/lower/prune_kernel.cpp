@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.h"
+
 namespace einc {
 namespace {
 
@@ -130,8 +132,58 @@ class Pruner {
   std::vector<uint32_t> value_number_, reduction_number_, axis_number_, buffer_number_;
 };
 
+// Whether a step of attention needs the reduction, besides the one that makes it.
+bool is_needed(const Kernel& kernel, uint16_t reduction) {
+  const std::vector<uint64_t> needs = reductions_of_values(kernel);
+  return std::ranges::any_of(kernel.attention->steps, [&](const AttentionStep& s) {
+    if (s.part == AttentionPart::scores) return false;
+    const uint64_t read = s.part == AttentionPart::fold ? needs[kernel.reductions[s.reduction].value] : needs[s.left] | needs[s.right];
+    return (read >> reduction & 1) != 0;
+  });
+}
+
 }  // namespace
 
 std::vector<uint16_t> prune_kernel(Kernel& kernel) { return Pruner(kernel).run(); }
+
+void replace_kernel(GraphKernel& k, Kernel kernel) {
+  if (kernel.attention) {
+    const auto is_idle = [&](const AttentionStep& s) { return s.part == AttentionPart::scores && !is_needed(kernel, s.reduction); };
+    std::erase_if(kernel.attention->steps, is_idle);
+  }
+  const std::vector<uint16_t> left = prune_kernel(kernel);
+  std::vector<NodeId> buffers;
+  std::vector<Parts> parts;
+  for (size_t b = 0; b < left.size(); ++b) {
+    buffers.push_back(k.buffers[left[b]]);
+    for (const Parts& p : k.parts)
+      if (p.buffer == left[b]) parts.push_back({static_cast<uint16_t>(b), p.offset});
+  }
+  k.buffers = std::move(buffers), k.parts = std::move(parts);
+  const std::string problem = verify(kernel);
+  EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
+  k.kernel = std::make_shared<const Kernel>(std::move(kernel));
+}
+
+void rename_values(Kernel& kernel, const std::vector<ValueId>& now) {
+  const auto move = [&](ValueId& id) {
+    if (id != kNoValue) id = now[id];
+  };
+  const auto rename = [&](Subscript& index) {
+    for (Subscript::Dynamic& d : index.dynamic) move(d.value);
+  };
+  const auto rename_stores = [&](std::vector<Store>& stores) {
+    for (Store& s : stores) move(s.value), rename(s.index);
+  };
+  for (Scalar& v : kernel.values) {
+    for (ValueId& x : v.operands) move(x);
+    rename(v.index);
+    for (Range& g : v.guards) rename(g.index);
+  }
+  for (Accumulation& r : kernel.reductions) move(r.value), move(r.position);
+  for (Stage& stage : kernel.stages) rename_stores(stage.stores);
+  if (!kernel.attention) return;
+  for (AttentionStep& step : kernel.attention->steps) move(step.left), move(step.right), rename_stores(step.stores);
+}
 
 }  // namespace einc

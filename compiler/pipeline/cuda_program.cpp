@@ -21,7 +21,7 @@ std::unique_ptr<CudaProgramText> compile_as_is(const Graph& graph, const Binding
       CudaProgramText{form_graph(graph, given, options.mode, options.scheduling, target), options.gpu, {}});
   LibraryAttention attention;
   if (options.attention) {
-    attention = find_library_attention(result->list, result->roots, [&](const einc_attention_problem& problem) -> AttentionAnswer {
+    attention = find_library_attention(result->list, [&](const einc_attention_problem& problem) -> AttentionAnswer {
       const cuda::AttentionLibrary::Plan& plan = options.attention->plan(problem);
       if (!plan.plan) return {options.attention->name() + " refuses it: " + plan.refusal};
       return {"", static_cast<int64_t>(plan.workspace_bytes)};

@@ -16,8 +16,6 @@ namespace {
 using cuda::AlgorithmTable;
 using cuda::AttentionLibrary;
 
-constexpr uint32_t kOne = std::bit_cast<uint32_t>(1.0f);
-
 // Wherever there is a plan, untimed: to measure a plug-in.
 bool always_takes_library() {
   const char* value = std::getenv("EINC_ATTENTION_ALWAYS");
@@ -79,10 +77,7 @@ void CudaExecutor::fill_operands(const CudaAttention& call) {
     if (!is_source(buffer.role)) cuda::fill_random(addresses_[operand.buffer], static_cast<size_t>(buffer.bytes), stream());
   };
   for (const auto* operand : {&call.q, &call.k, &call.v}) fill(*operand);
-  if (!call.make_log_sum) return;
-  fill(call.o), fill(call.d_o), fill({call.make_log_sum->max});
-  const uint32_t sum = call.make_log_sum->sum;
-  EINC_CUDA(cuMemsetD32Async, addresses_[sum], kOne, static_cast<size_t>(program().buffers[sum].bytes) / sizeof(float), stream());
+  if (call.problem.direction == EINC_ATTENTION_BACKWARD) fill(call.o), fill(call.d_o), fill(call.log_sum);
 }
 
 void CudaExecutor::run_attention(const CudaAttention& call, const AttentionLibrary& library, const AttentionLibrary::Plan& plan) {
@@ -91,17 +86,13 @@ void CudaExecutor::run_attention(const CudaAttention& call, const AttentionLibra
   };
   const size_t at = call.at();
   einc_attention_buffers buffers{address(call.q), address(call.k), address(call.v), address(call.o), 0, 0, 0, 0, 0};
-  if (call.make_log_sum) {
-    const CudaAttention::LogSum& made = *call.make_log_sum;
-    call_kernel(at, made.function, made.grid, {addresses_[made.max], addresses_[made.sum], addresses_[call.log_sum.buffer]});
+  const bool backward = call.problem.direction == EINC_ATTENTION_BACKWARD;
+  if (backward) {
     buffers.d_o = address(call.d_o);
     buffers.d_q = address(call.d_q), buffers.d_k = address(call.d_k), buffers.d_v = address(call.d_v);
   }
-  if (call.make_log_sum || call.ones) buffers.log_sum = address(call.log_sum);
+  if (backward || call.problem.keeps_log_sum) buffers.log_sum = address(call.log_sum);
   library.run(plan, buffers, place_.workspace ? place_.workspace->get() : 0, stream(), place_of(program().launches[at]));
-  if (call.ones)
-    EINC_CUDA(cuMemsetD32Async, addresses_[*call.ones], kOne, static_cast<size_t>(program().buffers[*call.ones].bytes) / sizeof(float),
-              stream());
 }
 
 }  // namespace einc

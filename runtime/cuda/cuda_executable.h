@@ -92,18 +92,9 @@ struct CudaAttention {
     uint32_t buffer = 0;
     int64_t offset = 0;  // elements
   };
-  // First, in a backward: log_sum of the maxima and sums of exponentials that its forward has left.
-  struct LogSum {
-    uint32_t function = 0;
-    CudaGrid grid;
-    uint32_t max = 0, sum = 0;  // buffers
-  };
   einc_attention_problem problem{};
   std::vector<uint32_t> parts;  // the launches, ascending; it runs in the place of the last
   Operand q, k, v, o, log_sum, d_o, d_q, d_k, d_v;
-  std::optional<LogSum> make_log_sum{};
-  // Of a forward, which leaves log_sum for the maxima: a buffer of sums, all 1 then.
-  std::optional<uint32_t> ones{};
   uint32_t at() const { return parts.back(); }
 };
 

@@ -10,7 +10,7 @@ namespace einc {
 // A param's or state's memory in the host and its like on the GPU. Sessions that share the host's memory share this.
 class CudaMirror {
  public:
-  // The mirror of so many bytes at `host`, which outlive it, on the GPU that this thread works on. Throws RuntimeFailure: resource, and data
+  // The mirror of so many bytes at `host`, which outlive it, on the GPU that this thread works on. Throws RuntimeFailure: resource; data
   // where another GPU mirrors that memory.
   static std::shared_ptr<CudaMirror> of(std::byte* host, int64_t bytes);
   CudaMirror(std::byte* host, int64_t bytes);

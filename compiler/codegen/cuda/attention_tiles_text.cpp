@@ -17,6 +17,7 @@ class TilesText : ValueText {
         short_(bytes_of(t_.dtype) == 2),
         mma_(short_ ? "mma_m16n8k16_" + element_ : "mma_m16n8k8_tf32") {
     if (wide_) index_ = "i64";
+    short_exp_ = true;
   }
 
   std::string run() {
@@ -80,15 +81,27 @@ class TilesText : ValueText {
     const AttentionTiles::Tile& tile = t_.tiles[k];
     const AxisId along = tile.own ? t_.own : t_.other;
     const int64_t vectors = tile.width / t_.vector();
-    open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, AttentionTiles::kThreads));
-    line("const {0} at = {1} + e / {2};", index_, first, vectors);
+    // A thread keeps its column where whole rows of threads fit: then one address serves all of its vectors.
+    const int64_t together = AttentionTiles::kThreads / vectors;
+    const bool keeps_column = AttentionTiles::kThreads % vectors == 0 && rows % together == 0;
+    open("");
+    if (keeps_column) {
+      line("const int row = threadIdx.x / {}, column = threadIdx.x % {} * {};", vectors, vectors, t_.vector());
+      line("#pragma unroll");
+      open(fmt::format("for (int i = 0; i < {}; i += {})", rows, together));
+      line("const {} at = {} + row + i;", index_, first);
+    } else {
+      open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, AttentionTiles::kThreads));
+      line("const int i = 0, row = e / {}, column = e % {} * {};", vectors, vectors, t_.vector());
+      line("const {} at = {} + row;", index_, first);
+    }
     const bool whole = extent(along) % rows == 0;
     axis_[along] = whole ? "at" : fmt::format("(at < {0} ? at : {1})", extent(along), extent(along) - 1);
-    axis_[tile.inner] = fmt::format("(e % {} * {})", vectors, t_.vector());
+    axis_[tile.inner] = "column";
     const Scalar& v = kernel_.values[tile.load];
-    line("cp_async16({} + e / {} * {} + e % {} * {}, b{} + ({}){});", to, vectors, t_.pitch(tile), vectors, t_.vector(), v.slot,
-         index(v.index), whole ? "" : fmt::format(", at < {} ? 16 : 0", extent(along)));
-    close();
+    line("cp_async16({} + (row + i) * {} + column, b{} + ({}){});", to, t_.pitch(tile), v.slot, index(v.index),
+         whole ? "" : fmt::format(", at < {} ? 16 : 0", extent(along)));
+    close(), close();
     axis_[along].clear(), axis_[tile.inner].clear();
   }
 
@@ -123,11 +136,7 @@ class TilesText : ValueText {
     open(fmt::format("if (other0 + {} < last)", t_.step));
     load_other(fmt::format("(other0 + {})", t_.step), pass, "1 - turn");
     line("cp_async_wait<1>();");
-    --depth_;
-    scopes_.pop_back();
-    line("}} else {{");
-    ++depth_;
-    scopes_.emplace_back();
+    otherwise();
     line("cp_async_wait<0>();");
     close();
     line("__syncthreads();");
@@ -135,6 +144,14 @@ class TilesText : ValueText {
     line("__syncthreads();");
     close();
     close();
+  }
+
+  void otherwise() {
+    --depth_;
+    scopes_.pop_back();
+    line("}} else {{");
+    ++depth_;
+    scopes_.emplace_back();
   }
 
   // What of the other axis counts for this block, in whole tiles.
@@ -195,6 +212,34 @@ class TilesText : ValueText {
 
   // --- the pairs of a tile ---
 
+  // In a tile that lies whole within the axis and every mask's bound, for the 16 own places of a warp, masks are constants.
+  std::string is_whole() const {
+    std::string all;
+    const auto require = [&](const std::string& holds) { all += (all.empty() ? "" : " && ") + holds; };
+    if (other_has_rest()) require(fmt::format("other0 + {} <= {}", t_.step, extent(t_.other)));
+    const std::string own = "own0 + warp * 16", own_last = "own0 + warp * 16 + 15", other_last = fmt::format("other0 + {}", t_.step - 1);
+    for (const KeyMask& mask : masks_) {
+      const KeyBound& b = mask.bound;
+      const bool least = b.side == BoundSide::least, at_last = least == (b.factor >= 0);
+      const std::string row = t_.results_over_keys ? (at_last ? own_last : own) : (at_last ? other_last : "other0");
+      const std::string key = t_.results_over_keys ? (least ? "other0" : other_last) : (least ? own : own_last);
+      require(fmt::format("{} {} {} * ({}) + {}", key, least ? ">=" : "<=", literal(b.factor), row, literal(b.limit)));
+    }
+    return all;
+  }
+
+  void for_whole_and_edge(const auto& body) {
+    const std::string whole = is_whole();
+    if (!whole.empty()) open(fmt::format("if ({})", whole));
+    whole_ = true;
+    body();
+    whole_ = false;
+    if (whole.empty()) return;
+    otherwise();
+    body();
+    close();
+  }
+
   std::string clamped(AxisId axis, const std::string& at, int tile) const {
     return extent(axis) % tile == 0 ? at : fmt::format("({0} < {1} ? {0} : {2})", at, extent(axis), extent(axis) - 1);
   }
@@ -213,13 +258,16 @@ class TilesText : ValueText {
   void open_elements() {
     line("#pragma unroll");
     open("for (int e = 0; e < 2; ++e)");
-    line("const {} other_at = other0 + j * 8 + quad * 2 + e, other = {};", index_, clamped(t_.other, "other_at", t_.step));
+    line("const {} other_at = other0 + j * 8 + quad * 2 + e, other = {};", index_,
+         whole_ ? "other_at" : clamped(t_.other, "other_at", t_.step));
     axis_[t_.other] = "other";
+    if (whole_)
+      for (const KeyMask& mask : masks_) scopes_.back()[mask.comparison] = mask.within ? "true" : "false";
     for (const AttentionTiles::Product& p : t_.scores)
       results_[step_of(p).reduction] = fmt::format("s{}[j][2 * h + e]", step_of(p).reduction);
   }
   std::string inside(const std::string& x, const std::string& otherwise) const {
-    return other_has_rest() ? fmt::format("other_at < {} ? {} : {}", extent(t_.other), x, otherwise) : x;
+    return other_has_rest() && !whole_ ? fmt::format("other_at < {} ? {} : {}", extent(t_.other), x, otherwise) : x;
   }
 
   void declare_folds() {
@@ -231,6 +279,10 @@ class TilesText : ValueText {
 
   void fold_tile() {
     scores(Pass::folds);
+    for_whole_and_edge([&] { fold_pairs(); });
+  }
+
+  void fold_pairs() {
     open_rows();
     open_pairs();
     open_elements();
@@ -264,6 +316,18 @@ class TilesText : ValueText {
       made.push_back(left);
       line("u32 left{}[{}][2]{};", left, columns(), short_ ? "" : "[2]");
     }
+    for_whole_and_edge([&] { make_pairs(made); });
+    for (size_t k = 0; k < t_.results.size(); ++k) multiply(t_.results[k], t_.online ? t_.online->exponential : t_.lefts[k]);
+  }
+
+  // Packing rounds: a value is not rounded before.
+  ValueId before_packing(ValueId left) const {
+    const Scalar& v = kernel_.values[left];
+    const bool rounds = v.kind == ScalarKind::cast && v.dtype == t_.dtype && kernel_.values[v.operands[0]].dtype == DType::f32;
+    return short_ && rounds ? v.operands[0] : left;
+  }
+
+  void make_pairs(const std::vector<ValueId>& made) {
     open_rows();
     if (t_.online) grow();
     open_pairs();
@@ -273,7 +337,7 @@ class TilesText : ValueText {
       scopes_.back()[t_.online->x] = "x[j][e]";
       results_[t_.online->max] = "reached";
     }
-    for (ValueId left : made) line("pair{}[e] = {};", left, inside(as(left, DType::f32), "0.0f"));
+    for (ValueId left : made) line("pair{}[e] = {};", left, inside(as(before_packing(left), DType::f32), "0.0f"));
     if (t_.online) line("sum[h] += pair{}[e];", t_.online->exponential);
     close();
     for (ValueId left : made)
@@ -283,7 +347,6 @@ class TilesText : ValueText {
         line("left{0}[j][h][0] = to_tf32(__float_as_uint(pair{0}[0])), left{0}[j][h][1] = to_tf32(__float_as_uint(pair{0}[1]));", left);
     close();
     close();
-    for (size_t k = 0; k < t_.results.size(); ++k) multiply(t_.results[k], t_.online ? t_.online->exponential : t_.lefts[k]);
   }
 
   // A row's maximum with this tile, and what was summed before in terms of it.
@@ -299,7 +362,7 @@ class TilesText : ValueText {
     line("const f32 before = most[h];");
     line("most[h] = reached;");
     line("if (reached == -infinity()) reached = 0.0f;");
-    line("const f32 shrink = exp_of(before - reached);");
+    line("const f32 shrink = exp2_short((before - reached) * kLog2E);");
     line("sum[h] *= shrink;");
     for (const AttentionTiles::Product& p : t_.results) {
       line("#pragma unroll");
@@ -399,6 +462,8 @@ class TilesText : ValueText {
   const Attention& a_;
   const std::string element_;
   const bool short_;  // of 16 bits
+  const std::vector<KeyMask> masks_ = find_key_masks(kernel_);
+  bool whole_ = false;  // what is written now is for whole tiles
   const std::string mma_;
   std::string index_ = "i32";
 };

@@ -77,6 +77,7 @@ std::string literal_of(double value, DType dtype) {
 }
 
 std::string round_text(std::string x, DType dtype) {
+  if (dtype == DType::bf16) return fmt::format("round_to_bf16({})", x);
   if (small_float(dtype)) return fmt::format("to_f32({}({}))", to_storage(dtype), x);
   if (dtype == DType::u8 || dtype == DType::u16) return fmt::format("i32({}({}))", storage_type(dtype), x);
   return x;

@@ -61,8 +61,7 @@ class Maker {
     join_launches(out_, written_);
     out_.fused = find_fused_products(out_, graph_, list, written_);
     for (const TouchedBuffer& t : touched) program.launches[t.launch].buffers.pop_back();
-    add_library_attention(
-        attention, [&](const LibraryAttention::Backward& b) { return add_log_sum(*list.kernels[b.keys].kernel, b.match); }, out_);
+    add_library_attention(attention, out_);
     for (CudaFusedProduct& fused : out_.fused) add_cast(fused);
     for (size_t f = 0; f < functions_.size(); ++f)
       out_.texts.push_back(
@@ -110,19 +109,6 @@ class Maker {
     fused.cast = {known->second, functions_[known->second].grid, g.epilogue.bias->buffer, 0};
     fused.gemm.epilogue.bias->dtype = g.result.dtype;
     scratch_bytes_ = std::max(scratch_bytes_, g.columns * bytes_of(g.result.dtype));
-  }
-
-  // Of layers alike, one function.
-  CudaAttention::LogSum add_log_sum(const Kernel& keys, const AttentionBackward& match) {
-    CudaFunction made = cuda_function(log_sum_kernel(keys, match), gpu_);
-    EINC_CHECK(made.scratch_bytes == 0, "sums of rows need memory");
-    const auto [known, fresh] = log_sum_of_.try_emplace(definition(made, ""), static_cast<uint32_t>(functions_.size()));
-    if (fresh) {
-      functions_.push_back(std::move(made));
-      name_function(known->second);
-      out_.by_table.push_back(false);
-    }
-    return {known->second, functions_[known->second].grid};
   }
 
   static Kernel cast_kernel(int64_t count, DType from, DType to) {
@@ -224,7 +210,7 @@ class Maker {
   const int64_t smallest_;  // products that a library's call is worth
   std::vector<CudaFunction> functions_;
   std::map<std::pair<const Kernel*, CudaSums>, uint32_t> function_of_;
-  Functions known_, known_in_bodies_, log_sum_of_;         // of launches, of those in iterations, and beside them
+  Functions known_, known_in_bodies_;                      // of launches, and of those in iterations
   std::vector<WrittenBuffers> written_;                    // by launch
   std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;  // of a vector of so many numbers to a format
   int64_t scratch_bytes_ = 0;

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 
-#include "compiler/codegen/cuda/attention_formula.h"
-
 namespace einc {
 namespace {
 
 NodeId node(const KernelList& list, uint32_t kernel, const AttentionPlace& place) { return list.kernels[kernel].buffers[place.buffer]; }
 
-// Of the forward whose maxima and sums the backward reads: o lies as that says.
+// Of the forward whose log_sum the backward reads: o lies as that says.
 bool is_of(LibraryAttention::Backward& backward, const LibraryAttention::Forward& forward, const KernelList& list) {
   const AttentionForward& f = forward.match;
   AttentionBackward& b = backward.match;
-  if (!f.max || node(list, forward.kernel, *f.max) != node(list, backward.keys, b.max)) return false;
-  if (node(list, forward.kernel, *f.sum) != node(list, backward.keys, b.sum)) return false;
+  if (!f.log_sum || node(list, forward.kernel, *f.log_sum) != node(list, backward.keys, b.log_sum)) return false;
   einc_attention_problem &p = b.problem, known = f.problem;
   if (!same(p.q, known.q) || !same(p.k, known.k) || !same(p.v, known.v) || p.dtype != known.dtype || p.mask != known.mask) return false;
   if (p.batch != known.batch || p.query_heads != known.query_heads || p.key_heads != known.key_heads || p.scale != known.scale)
@@ -25,20 +22,18 @@ bool is_of(LibraryAttention::Backward& backward, const LibraryAttention::Forward
 
 class AttentionFinder {
  public:
-  AttentionFinder(const KernelList& list, const std::vector<NodeId>& roots, const AskLibrary& ask)
-      : list_(list), roots_(roots), ask_(ask) {}
+  AttentionFinder(const KernelList& list, const AskLibrary& ask) : list_(list), ask_(ask) {}
 
   LibraryAttention run() {
     const auto count = static_cast<uint32_t>(list_.kernels.size());
     for (uint32_t k = 0; k < count; ++k)
       if (auto match = match_attention_forward(*list_.kernels[k].kernel)) found_.forwards.push_back({k, std::move(*match), {}});
-    for (uint32_t k = 0; k + 1 < count; ++k)
-      if (auto match = match_attention_backward(*list_.kernels[k].kernel, *list_.kernels[k + 1].kernel))
-        add({k, k + 1, 0, std::move(*match), {}});
-    std::erase_if(found_.backwards, [&](const auto& b) { return !is_private(found_.forwards[b.forward]); });
+    for (uint32_t k = 1; k + 1 < count; ++k) {
+      auto match = match_attention_backward(*list_.kernels[k].kernel, *list_.kernels[k + 1].kernel);
+      if (match && makes_delta(list_.kernels[k - 1], k, *match)) add({k - 1, k, k + 1, 0, std::move(*match), {}});
+    }
     for (LibraryAttention::Backward& b : found_.backwards) b.answer = ask_(b.match.problem);
-    for (LibraryAttention::Forward& f : found_.forwards)
-      f.answer = is_private(f) ? ask_(f.match.problem) : AttentionAnswer{"its rows' maxima or sums are read by others"};
+    for (LibraryAttention::Forward& f : found_.forwards) f.answer = ask_(f.match.problem);
     return std::move(found_);
   }
 
@@ -52,27 +47,25 @@ class AttentionFinder {
     }
   }
 
-  // Whether the forward's maxima and sums, which a library's are not, serve for nothing but the weights again.
-  bool is_private(const LibraryAttention::Forward& forward) const {
-    if (!forward.match.max) return true;
-    const NodeId max = node(list_, forward.kernel, *forward.match.max), sum = node(list_, forward.kernel, *forward.match.sum);
-    for (const NodeId value : {max, sum})
-      if (std::ranges::find(roots_, value) != roots_.end()) return false;
-    return std::ranges::all_of(list_.kernels, [&](const GraphKernel& k) {
-      const auto slot = [&](NodeId value) { return static_cast<uint16_t>(std::ranges::find(k.buffers, value) - k.buffers.begin()); };
-      return &k == &list_.kernels[forward.kernel] || reads_only_probabilities(*k.kernel, slot(max), slot(sum));
-    });
+  // Whether the kernel makes nothing but the number of each row that the next two read and nobody else.
+  bool makes_delta(const GraphKernel& kernel, uint32_t rows, const AttentionBackward& match) const {
+    const auto offset = [](const GraphKernel& k, uint16_t buffer) {
+      const auto part = std::ranges::find_if(k.parts, [&](const Parts& p) { return p.buffer == buffer; });
+      return part == k.parts.end() ? std::nullopt : std::optional(part->offset);
+    };
+    const auto read = offset(list_.kernels[rows], match.rows_delta);
+    return !kernel.kernel->attention && kernel.parts.size() == 1 && read == kernel.parts[0].offset &&
+           read == offset(list_.kernels[rows + 1], match.delta.buffer);
   }
 
   const KernelList& list_;
-  const std::vector<NodeId>& roots_;
   const AskLibrary& ask_;
   LibraryAttention found_;
 };
 
 class Adder {
  public:
-  Adder(const AddFunction& add_function, CudaExecutable& executable) : add_function_(add_function), executable_(executable) {}
+  explicit Adder(CudaExecutable& executable) : executable_(executable) {}
 
   void add(const LibraryAttention::Forward& f) {
     if (!f.answer.refusal.empty()) return refuse(f.kernel, f.answer);
@@ -82,9 +75,9 @@ class Adder {
     call.q = operand(f.kernel, f.match.q), call.k = operand(f.kernel, f.match.k);
     call.v = operand(f.kernel, f.match.v), call.o = operand(f.kernel, f.match.o);
     std::vector<uint32_t> written{call.o.buffer};
-    if (f.match.max) {
-      call.log_sum = operand(f.kernel, *f.match.max), call.ones = operand(f.kernel, *f.match.sum).buffer;
-      written.insert(written.end(), {call.log_sum.buffer, *call.ones});
+    if (f.match.log_sum) {
+      call.log_sum = operand(f.kernel, *f.match.log_sum);
+      written.push_back(call.log_sum.buffer);
     }
     take(std::move(call), f.answer, written);
   }
@@ -94,13 +87,11 @@ class Adder {
     CudaAttention call;
     const AttentionBackward& m = b.match;
     call.problem = m.problem;
-    call.parts = {b.rows, b.keys};
+    call.parts = {b.delta, b.rows, b.keys};
     call.q = operand(b.keys, m.q), call.k = operand(b.keys, m.k), call.v = operand(b.keys, m.v);
     call.o = operand(f.kernel, f.match.o), call.d_o = operand(b.keys, m.d_o), call.log_sum = operand(b.keys, m.log_sum);
     call.d_q = operand(b.rows, m.d_q), call.d_k = operand(b.keys, m.d_k), call.d_v = operand(b.keys, m.d_v);
-    call.make_log_sum = add_function_(b);
-    call.make_log_sum->max = operand(b.keys, m.max).buffer, call.make_log_sum->sum = operand(b.keys, m.sum).buffer;
-    const std::vector<uint32_t> written{call.d_q.buffer, call.d_k.buffer, call.d_v.buffer, call.log_sum.buffer};
+    const std::vector<uint32_t> written{call.d_q.buffer, call.d_k.buffer, call.d_v.buffer};
     take(std::move(call), b.answer, written);
   }
 
@@ -121,15 +112,12 @@ class Adder {
     executable_.attention.push_back(std::move(call));
   }
 
-  const AddFunction& add_function_;
   CudaExecutable& executable_;
 };
 
 }  // namespace
 
-LibraryAttention find_library_attention(const KernelList& list, const std::vector<NodeId>& roots, const AskLibrary& ask) {
-  return AttentionFinder(list, roots, ask).run();
-}
+LibraryAttention find_library_attention(const KernelList& list, const AskLibrary& ask) { return AttentionFinder(list, ask).run(); }
 
 std::vector<HeldValue> held_by(const LibraryAttention& found, const KernelList& list) {
   std::vector<HeldValue> held;
@@ -151,8 +139,8 @@ std::vector<TouchedBuffer> touched_by(const LibraryAttention& found, const Execu
   return touched;
 }
 
-void add_library_attention(const LibraryAttention& found, const AddFunction& add_function, CudaExecutable& executable) {
-  Adder adder(add_function, executable);
+void add_library_attention(const LibraryAttention& found, CudaExecutable& executable) {
+  Adder adder(executable);
   for (const LibraryAttention::Forward& f : found.forwards) adder.add(f);
   for (const LibraryAttention::Backward& b : found.backwards) adder.add(b, found.forwards[b.forward]);
 }

@@ -26,7 +26,7 @@ struct LibraryAttention {
   };
   // Of a forward among `forwards`, whose result it reads, as a kernel of ours does not.
   struct Backward {
-    uint32_t rows = 0, keys = 0;
+    uint32_t delta = 0, rows = 0, keys = 0;
     size_t forward = 0;
     AttentionBackward match;
     AttentionAnswer answer;
@@ -35,8 +35,7 @@ struct LibraryAttention {
   std::vector<Backward> backwards;
 };
 
-// `roots`: values that are read after the last kernel.
-LibraryAttention find_library_attention(const KernelList& list, const std::vector<NodeId>& roots, const AskLibrary& ask);
+LibraryAttention find_library_attention(const KernelList& list, const AskLibrary& ask);
 
 // What must stay in memory for a plug-in longer than for our own kernels.
 std::vector<HeldValue> held_by(const LibraryAttention& found, const KernelList& list);
@@ -47,9 +46,7 @@ struct TouchedBuffer {
 };
 std::vector<TouchedBuffer> touched_by(const LibraryAttention& found, const Executable& program);
 
-// Puts the calls, and the refusals, into the executable. `add_function` adds the kernel that makes a
-// backward's log_sum, and tells how it is launched.
-using AddFunction = std::function<CudaAttention::LogSum(const LibraryAttention::Backward&)>;
-void add_library_attention(const LibraryAttention& found, const AddFunction& add_function, CudaExecutable& executable);
+// Puts the calls, and the refusals, into the executable.
+void add_library_attention(const LibraryAttention& found, CudaExecutable& executable);
 
 }  // namespace einc

@@ -220,6 +220,15 @@ std::string_view comparison(MapFn fn) {
 
 }  // namespace
 
+// e^x as 2^(x log2(e)); of a difference one multiplication and addition, where what is subtracted is often the same for a row.
+std::string ValueText::short_exp(const Scalar& v) {
+  const Scalar& x = kernel_.values[v.operands[0]];
+  if (x.kind != ScalarKind::map || x.fn != MapFn::sub || x.dtype != DType::f32)
+    return fmt::format("exp2_short({} * kLog2E)", as(v.operands[0], DType::f32));
+  const std::string from = as(x.operands[0], DType::f32), taken = as(x.operands[1], DType::f32);
+  return fmt::format("exp2_short(add_product({}, kLog2E, -({} * kLog2E)))", from, taken);
+}
+
 std::string ValueText::map(const Scalar& v) {
   DType operand = register_dtype(v.dtype);
   if (is_comparison(v.fn)) operand = common_dtype(kernel_.values[v.operands[0]].dtype, kernel_.values[v.operands[1]].dtype);
@@ -229,6 +238,7 @@ std::string ValueText::map(const Scalar& v) {
         fmt::format("{} ? {} : {}", as(v.operands[0], DType::boolean), as(v.operands[1], operand), as(v.operands[2], operand));
     return chooses_wider(kernel_, v) ? round_text("(" + chosen + ")", v.dtype) : chosen;
   }
+  if (v.fn == MapFn::exp && operand == DType::f32 && short_exp_) return round_text(short_exp(v), v.dtype);
   const std::string a = as(v.operands[0], operand), b = v.operands.size() > 1 ? as(v.operands[1], operand) : "";
   const std::string c = v.operands.size() > 2 ? as(v.operands[2], operand) : "";
   if (is_comparison(v.fn)) return fmt::format("({} {} {})", a, comparison(v.fn), b);

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "compiler/codegen/cuda/attention_formula.h"
 #include "compiler/codegen/cuda/attention_heads.h"
+#include "compiler/lower/attention_formula.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
@@ -29,24 +29,22 @@ class AttentionMatcher {
         {*q, a_.row, d, false, &p.q}, {*k, a_.key, d, true, &p.k}, {*v, a_.key, e, true, &p.v}, {*o, a_.row, e, false, &p.o}};
     for (const AttentionStep* fold : folds) {
       if (fold->stores.empty()) continue;
-      const auto place = stored(*fold);
-      if (!place || kernel_.buffers[place->buffer].dtype != DType::f32) return std::nullopt;
-      (kernel_.reductions[fold->reduction].fold == Fold::max ? match.max : match.sum) = place;
+      match.log_sum = log_sum(*fold, *probability);
+      if (!match.log_sum) return std::nullopt;
     }
-    if (match.max.has_value() != match.sum.has_value()) return std::nullopt;
-    if (match.max) tensors.push_back({*match.max, a_.row, std::nullopt, false, &p.log_sum});
-    p.keeps_log_sum = match.max ? 1 : 0;
+    if (match.log_sum) tensors.push_back({*match.log_sum, a_.row, std::nullopt, false, &p.log_sum});
+    p.keeps_log_sum = match.log_sum ? 1 : 0;
     p.direction = EINC_ATTENTION_FORWARD;
     set_sizes(p, d, e);
     // What a forward leaves of a row fills its buffer.
-    if (match.sum && kernel_.buffers[match.sum->buffer].count != rows()) return std::nullopt;
+    if (match.log_sum && kernel_.buffers[match.log_sum->buffer].count != rows()) return std::nullopt;
     return finish(tensors, p) ? std::optional(match) : std::nullopt;
   }
 
   // What both kernels of a backward have: two products of rows with keys, and of what is made of those the gradient of the scores.
   struct Gradient {
     einc_attention_problem problem{};
-    AttentionPlace q, k, v, d_o, max, sum;
+    AttentionPlace q, k, v, d_o, log_sum;
     ValueId delta = kNoValue;
     AxisId d = 0, e = 0;
   };
@@ -58,7 +56,7 @@ class AttentionMatcher {
     const auto subtraction = [&](ValueId id) { return f_.is_map(f_.unrounded(id), MapFn::sub); };
     const auto factor = f_.other_factor(outer.value, subtraction);
     if (!factor) return std::nullopt;
-    const auto probability = f_.probability(*factor);
+    const auto probability = f_.exponential(*factor);
     if (!probability) return std::nullopt;
     const auto& x = kernel_.values[outer.value].operands;
     const auto& terms = kernel_.values[f_.unrounded(subtraction(x[0]) ? x[0] : x[1])].operands;
@@ -69,11 +67,10 @@ class AttentionMatcher {
     const AttentionStep &qk = *scores[scores[0]->reduction == of_keys ? 0 : 1], &ov = *scores[scores[0]->reduction == of_keys ? 1 : 0];
     if (!set_scores(g.problem, inner, qk) || ov.reduction != of_values || qk.over.size() != 1 || ov.over.size() != 1) return std::nullopt;
     const auto q = load(qk.left), k = load(qk.right), d_o = load(ov.left), v = load(ov.right);
-    const auto max = load(probability->max), sum = load(probability->sum);
-    if (!q || !k || !d_o || !v || !max || !sum) return std::nullopt;
-    g.q = *q, g.k = *k, g.v = *v, g.d_o = *d_o, g.max = *max, g.sum = *sum, g.d = qk.over[0], g.e = ov.over[0];
-    for (const AttentionPlace& place : {g.max, g.sum})
-      if (kernel_.buffers[place.buffer].dtype != DType::f32) return std::nullopt;
+    const auto log_sum = load(probability->max);
+    if (!q || !k || !d_o || !v || !log_sum) return std::nullopt;
+    g.q = *q, g.k = *k, g.v = *v, g.d_o = *d_o, g.log_sum = *log_sum, g.d = qk.over[0], g.e = ov.over[0];
+    if (kernel_.buffers[g.log_sum.buffer].dtype != DType::f32) return std::nullopt;
     p_ = *probability;
     g.problem.direction = EINC_ATTENTION_BACKWARD;
     g.problem.deterministic = 1;
@@ -81,15 +78,14 @@ class AttentionMatcher {
     return g;
   }
 
-  // d_q; the fold that the gradient reads is stored in `delta`.
+  // d_q, and where `delta` is read.
   std::optional<AttentionPlace> of_queries(einc_attention_problem& p, AttentionPlace& delta) {
-    const auto folds = f_.steps(AttentionPart::fold), mixes = f_.steps(AttentionPart::mix);
-    if (a_.steps.size() != 4 || folds.size() != 1 || mixes.size() != 1 || mixes[0]->free.size() != 1) return std::nullopt;
+    const auto mixes = f_.steps(AttentionPart::mix);
+    if (a_.steps.size() != 3 || mixes.size() != 1 || mixes[0]->free.size() != 1) return std::nullopt;
     const auto g = gradient(mixes[0]->left);
-    if (!g || f_.reduction(g->delta) != folds[0]->reduction || !sums_of_gradient(*folds[0], *g)) return std::nullopt;
-    const auto d_q = stored(*mixes[0]), left = stored(*folds[0]);
-    if (!d_q || !left || !same_keys(*mixes[0], g->k, g->d)) return std::nullopt;
-    delta = *left;
+    const auto read = g ? load(g->delta) : std::nullopt, d_q = stored(*mixes[0]);
+    if (!read || !d_q || !same_keys(*mixes[0], g->k, g->d)) return std::nullopt;
+    delta = *read;
     p = g->problem;
     const std::vector<AttentionTensor> tensors{
         {g->q, a_.row, g->d, false, &p.q}, {g->k, a_.key, g->d, true, &p.k}, {*d_q, a_.row, mixes[0]->free[0], false, &p.d_q}};
@@ -103,14 +99,14 @@ class AttentionMatcher {
       const AttentionStep &to_k = *gathers[dk], &to_v = *gathers[1 - dk];
       const auto g = gradient(to_k.left);
       if (!g || to_k.free.size() != 1 || to_v.free.size() != 1) continue;
-      const auto weight = f_.probability(to_v.left);
-      if (!weight || weight->exponential != p_.exponential || weight->sum != p_.sum) return std::nullopt;
+      const auto weight = f_.exponential(to_v.left);
+      if (!weight || weight->exponential != p_.exponential) return std::nullopt;
       const auto d_k = stored(to_k), d_v = stored(to_v), delta = load(g->delta);
       if (!d_k || !d_v || !delta || !same_rows(to_k, g->q, g->d) || !same_rows(to_v, g->d_o, g->e)) return std::nullopt;
       AttentionBackward match;
       match.problem = g->problem;
-      match.q = g->q, match.k = g->k, match.v = g->v, match.d_o = g->d_o, match.max = g->max, match.sum = g->sum;
-      match.d_k = *d_k, match.d_v = *d_v, match.log_sum = *delta;
+      match.q = g->q, match.k = g->k, match.v = g->v, match.d_o = g->d_o, match.log_sum = g->log_sum;
+      match.d_k = *d_k, match.d_v = *d_v, match.delta = *delta;
       einc_attention_problem& p = match.problem;
       const std::vector<AttentionTensor> tensors{{g->q, a_.row, g->d, false, &p.q},
                                                  {g->k, a_.key, g->d, true, &p.k},
@@ -118,7 +114,7 @@ class AttentionMatcher {
                                                  {g->d_o, a_.row, g->e, false, &p.d_o},
                                                  {*d_k, a_.key, to_k.free[0], true, &p.d_k},
                                                  {*d_v, a_.key, to_v.free[0], true, &p.d_v},
-                                                 {*delta, a_.row, std::nullopt, false, &p.log_sum}};
+                                                 {g->log_sum, a_.row, std::nullopt, false, &p.log_sum}};
       return finish(tensors, p) ? std::optional(match) : std::nullopt;
     }
     return std::nullopt;
@@ -133,20 +129,16 @@ class AttentionMatcher {
            total.value == p.exponential;
   }
 
-  // The sum of the weights times their gradients.
-  bool sums_of_gradient(const AttentionStep& fold, const Gradient& g) const {
-    const Accumulation& sum = kernel_.reductions[fold.reduction];
-    const auto is_weight = [&](ValueId id) {
-      const auto p = f_.probability(id);
-      return p && p->exponential == p_.exponential && p->sum == p_.sum;
-    };
-    const auto other = f_.other_factor(f_.unrounded(sum.value), is_weight);
-    if (sum.fold != Fold::sum || !other) return false;
-    const auto product = f_.reduction(*other);
-    if (!product) return false;
-    for (const AttentionStep* step : f_.steps(AttentionPart::scores))
-      if (step->reduction == *product) return load(step->left) && same(*load(step->left), g.d_o, step->over[0], g.e);
-    return false;
+  // max + log(sum), stored with the fold of the sum.
+  std::optional<AttentionPlace> log_sum(const AttentionStep& fold, const AttentionFormula::Probability& p) const {
+    if (fold.stores.size() != 1) return std::nullopt;
+    const Store& s = fold.stores[0];
+    if (s.mode != StoreMode::set || !s.index.dynamic.empty() || !f_.is_map(s.value, MapFn::add)) return std::nullopt;
+    const auto& terms = kernel_.values[s.value].operands;
+    if (f_.reduction(terms[0]) != f_.reduction(p.max) || !f_.is_map(terms[1], MapFn::log)) return std::nullopt;
+    if (f_.reduction(kernel_.values[terms[1]].operands[0]) != f_.reduction(p.sum)) return std::nullopt;
+    if (kernel_.buffers[s.buffer].dtype != DType::f32) return std::nullopt;
+    return AttentionPlace{s.buffer, s.index.affine};
   }
 
   bool set_scores(einc_attention_problem& p, const AttentionFormula::Peeled& scores, const AttentionStep& step) const {
@@ -226,28 +218,9 @@ std::optional<AttentionBackward> match_attention_backward(const Kernel& rows, co
   if (!same(of_rows.q, p.q) || !same(of_rows.k, p.k) || of_rows.batch != p.batch || of_rows.key_heads != p.key_heads) return std::nullopt;
   if (of_rows.scale != p.scale || of_rows.mask != p.mask || of_rows.queries != p.queries || of_rows.keys != p.keys) return std::nullopt;
   match->d_q = *d_q;
+  match->rows_delta = delta.buffer;
   p.d_q = of_rows.d_q;
   return match;
-}
-
-Kernel log_sum_kernel(const Kernel& keys, const AttentionBackward& match) {
-  Kernel kernel;
-  kernel.axes = keys.axes;
-  const Attention& a = *keys.attention;
-  kernel.outer = a.batch;
-  kernel.outer.insert(kernel.outer.end(), a.turns.begin(), a.turns.end());
-  kernel.outer.push_back(a.row);
-  const auto count = [&](const AttentionPlace& place) { return keys.buffers[place.buffer].count; };
-  kernel.buffers = {{DType::f32, BufferAccess::read, count(match.max)},
-                    {DType::f32, BufferAccess::read, count(match.sum)},
-                    {DType::f32, BufferAccess::write, count(match.log_sum)}};
-  Scalar max, sum, log, total;
-  max.kind = sum.kind = ScalarKind::load, max.index = match.max.index, sum.slot = 1, sum.index = match.sum.index;
-  log.kind = ScalarKind::map, log.fn = MapFn::log, log.operands = {1};
-  total.kind = ScalarKind::map, total.fn = MapFn::add, total.operands = {0, 2};
-  kernel.values = {max, sum, log, total};
-  kernel.stages = {{{}, {}, {{2, match.log_sum.index, 3, StoreMode::set}}, false}};
-  return kernel;
 }
 
 }  // namespace einc

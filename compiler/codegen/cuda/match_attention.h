@@ -1,5 +1,5 @@
 // Attention kernels that a library's attention does as well: softmax over the keys of scaled products, of all keys or of those up to the
-// query's position, times values; and its gradients, which two kernels make (divide_attention).
+// query's position, times values; and its gradients, which two kernels make (divide_attention) after one of each row (row_deltas).
 #pragma once
 #include <optional>
 
@@ -21,21 +21,18 @@ bool same(const einc_attention_steps& a, const einc_attention_steps& b);
 struct AttentionForward {
   einc_attention_problem problem{};
   AttentionPlace q, k, v, o;
-  std::optional<AttentionPlace> max, sum;  // of the rows, where a backward reads them
+  std::optional<AttentionPlace> log_sum;  // of the rows, where a backward reads it (keep_log_sums)
 };
 std::optional<AttentionForward> match_attention_forward(const Kernel& kernel);
 
-// `rows` stores the gradient of the queries and what `keys` reads of each row, which stores those of keys and values. The problem's `o` is
-// the forward's to tell.
+// `rows` stores the gradient of the queries, `keys` those of keys and values. The problem's `o` is the forward's to tell.
 struct AttentionBackward {
   einc_attention_problem problem{};
-  AttentionPlace q, k, v, d_o, max, sum, d_k, d_v;  // in the buffers of `keys`
-  AttentionPlace d_q;                               // of `rows`
-  AttentionPlace log_sum;                           // where `rows` leaves a number for each row: place for log_sum instead
+  AttentionPlace q, k, v, d_o, log_sum, d_k, d_v;  // in the buffers of `keys`
+  AttentionPlace delta;                            // that both kernels read of each row: likewise
+  AttentionPlace d_q;                              // of `rows`
+  uint16_t rows_delta = 0;                         // the buffer of `delta` in `rows`
 };
 std::optional<AttentionBackward> match_attention_backward(const Kernel& rows, const Kernel& keys);
-
-// Writes max + log(sum) of each row.
-Kernel log_sum_kernel(const Kernel& keys, const AttentionBackward& match);
 
 }  // namespace einc

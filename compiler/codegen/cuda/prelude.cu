@@ -69,6 +69,16 @@ __device__ __forceinline__ bf16 to_bf16(f32 x) {
   return {static_cast<u16>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)};
 #endif
 }
+// As to_f32(to_bf16(x)), in one instruction where that takes two: the other half of the pair is zero, so that the pair is an f32.
+__device__ __forceinline__ f32 round_to_bf16(f32 x) {
+#ifndef EINC_EMULATED
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(x), "f"(0.f));
+  return __uint_as_float(r);
+#else
+  return to_f32(to_bf16(x));
+#endif
+}
 __device__ __forceinline__ f32 to_f32(f16 x) {
 #ifndef EINC_EMULATED
   f32 r;
@@ -235,6 +245,18 @@ template <class T>
 __device__ __forceinline__ T smaller(T a, T b) {
   return a < b || a != a ? a : b;
 }
+#ifndef EINC_EMULATED
+__device__ __forceinline__ f32 larger(f32 a, f32 b) {
+  f32 r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+__device__ __forceinline__ f32 smaller(f32 a, f32 b) {
+  f32 r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+#endif
 __device__ __forceinline__ bool larger(bool a, bool b) { return a || b; }
 __device__ __forceinline__ bool smaller(bool a, bool b) { return a && b; }
 
@@ -289,6 +311,17 @@ EINC_FUNCTION(sinh_of, sinhf, sinh)
 EINC_FUNCTION(cosh_of, coshf, cosh)
 EINC_FUNCTION(erfinv_of, erfinvf, erfinv)
 EINC_FUNCTION(lgamma_of, lgammaf, lgamma)
+// 2^x by the processor's own instruction: within 2^-22 of it, numbers below the normal ones are 0.
+__device__ __forceinline__ f32 exp2_short(f32 x) {
+#ifndef EINC_EMULATED
+  f32 r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+#else
+  return exp2f(x);
+#endif
+}
+static const f32 kLog2E = 1.44269504f;
 __device__ __forceinline__ f32 atan2_of(f32 y, f32 x) { return atan2f(y, x); }
 __device__ __forceinline__ f64 atan2_of(f64 y, f64 x) { return atan2(y, x); }
 // Toward -infinity; the least integer over -1 wraps. The divisor is not 0.

@@ -59,8 +59,9 @@ class ValueText {
   const std::vector<uint64_t> axes_of_;
   std::string text_;
   size_t depth_ = 0;
-  bool wide_ = false;                          // indices have 64 bits
-  std::vector<std::string> axis_;              // per axis: its variable; empty outside its loop
+  bool wide_ = false;              // indices have 64 bits
+  bool short_exp_ = false;         // exponentials in f32 are the processor's own, of a few ulp: what they make is rounded to 16 bits
+  std::vector<std::string> axis_;  // per axis: its variable; empty outside its loop
   std::vector<std::string> results_, places_;  // of reductions: the accumulator, its position
   std::vector<std::unordered_map<ValueId, std::string>> scopes_;
 
@@ -68,6 +69,7 @@ class ValueText {
   void find_width();
   std::string expression(ValueId id);
   std::string map(const Scalar& v);
+  std::string short_exp(const Scalar& v);
   std::string divided(const Scalar& v);
   std::string checked(ValueId id);
   std::string random(const Scalar& v);

@@ -132,12 +132,12 @@ class LaunchVerifier {
     for (const auto* operand : {&attention.q, &attention.k, &attention.v}) reads(a, operand->buffer);
     if (attention.problem.direction == EINC_ATTENTION_FORWARD) {
       writes(a, attention.o.buffer);
-      if (attention.ones) writes(a, attention.log_sum.buffer), writes(a, *attention.ones);
+      if (attention.problem.keeps_log_sum) writes(a, attention.log_sum.buffer);
       return a;
     }
     reads(a, attention.o.buffer), reads(a, attention.d_o.buffer);
-    reads(a, attention.make_log_sum->max), reads(a, attention.make_log_sum->sum);
-    for (const auto* operand : {&attention.log_sum, &attention.d_q, &attention.d_k, &attention.d_v}) writes(a, operand->buffer);
+    reads(a, attention.log_sum.buffer);
+    for (const auto* operand : {&attention.d_q, &attention.d_k, &attention.d_v}) writes(a, operand->buffer);
     return a;
   }
 

@@ -131,6 +131,57 @@ TEST_CASE("cuda: attention of wide heads planned for GPUs with little shared mem
   CHECK(on_tensor_cores("sm_89") == 3);
 }
 
+TEST_CASE("cuda: a backward multiplies seven times, and reads one number of each row's softmax") {
+  const char* window = "where(iota(k) <= iota(q) and iota(q) - iota(k) < 9, s, -inf)";
+  const int64_t queries = 70, rows = 2 * 2 * 2 * queries;
+  const Bindings dims = sizes(queries, queries, 32, 16);
+  for (const auto& [text, mode] : {std::pair{program(kPlain, kCausal, "bf16"), RunMode::training},
+                                   {step(kLayouts[1], window, "f16"), RunMode::inference},
+                                   {program(kPlain, "where(iota(k) < length, s, -inf)"), RunMode::training}}) {
+    CAPTURE(text);
+    const Graph graph = finished(compile_text(text, dims), mode == RunMode::training ? Roots::training : Roots::inference);
+    CudaOptions options;
+    options.mode = mode;
+    const auto program = compile_for_cuda(graph, dims, options);
+    std::string products;
+    for (const GraphKernel& k : program->list.kernels) {
+      if (!k.kernel->attention) continue;
+      const std::vector<AttentionStep>& steps = k.kernel->attention->steps;
+      const auto folds = std::ranges::count(steps, AttentionPart::fold, &AttentionStep::part);
+      products += fmt::format("{}+{} ", static_cast<int64_t>(steps.size()) - folds, folds);
+      const auto of_rows = std::ranges::count_if(k.kernel->buffers, [&](const BufferUse& b) {
+        return b.dtype == DType::f32 && b.count == rows && b.access != BufferAccess::scratch;
+      });
+      CHECK(of_rows == (folds > 0 ? 1 : 2));  // a forward writes log_sum; a backward reads that and delta
+    }
+    CHECK(products == "2+2 3+0 4+0 ");
+  }
+}
+
+// The same weights would be needed for the backward of another function: a fold that looks alike stays.
+TEST_CASE("cuda: a fold that is no softmax's delta stays as it is") {
+  const std::string text = R"(
+dim b = 2, q = 40, k = 40, d = 16
+input query: bf16[b q d]
+input keys: bf16[b k d]
+input values: bf16[b k d]
+input dy: bf16[b q d]
+s = einsum(query, keys, "b q d, b k d -> b q k") * 0.25
+m = max(s, k)
+total = sum(exp(s - m), k)
+output y = einsum(exp(s - m) / total, values, "b q k, b k d -> b q d")
+dw = einsum(dy, values, "b q d, b k d -> b q k")
+w = exp(s * SCALE - m) / total
+delta = sum(w * dw, k)
+output z = einsum(w * (dw - delta), keys, "b q k, b k d -> b q d")
+)";
+  for (const char* scale : {"1", "0.5"}) {
+    std::string one = text;
+    one.replace(one.find("SCALE"), 5, scale);
+    check(one, {}, 0.03, RunMode::inference);
+  }
+}
+
 TEST_CASE("cuda: a block of a program in tf32") {
   const std::string text = R"(
 dim n = 64, m = 64

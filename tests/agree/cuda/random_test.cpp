@@ -50,8 +50,6 @@ void share_functions(std::span<CudaExecutable> programs) {
     program.grids = std::move(grids);
     for (CudaFusedProduct& fused : program.fused)
       if (fused.cast) fused.cast->function = moved[fused.cast->function];
-    for (CudaAttention& attention : program.attention)
-      if (attention.make_log_sum) attention.make_log_sum->function = moved[attention.make_log_sum->function];
   }
   for (CudaExecutable& program : programs) program.texts = texts, program.by_table = by_table, program.program.functions = names;
 }

@@ -98,6 +98,18 @@ TEST_CASE("f32 to the short formats, at every boundary") {
   for (const DType dtype : kShort) check_rounding<float>(dtype, "narrow", DType::f32, "y0[i] = " + conversion_to(dtype) + "(x0[i]);");
 }
 
+TEST_CASE("f32 rounded to bf16 in one instruction is the number that bf16 holds, at every boundary") {
+  const std::vector<float> values = boundaries<float>(DType::bf16);
+  const auto results = for_each_element("round_bf16", "y0[i] = round_to_bf16(x0[i]);", {array_of(DType::f32, values)},
+                                        {{DType::f32, static_cast<int64_t>(values.size())}});
+  const std::vector<float> rounded = elements_of<float>(results[0]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto wanted = static_cast<float>(decode_float(DType::bf16, encode_float(DType::bf16, static_cast<double>(values[i]))));
+    CAPTURE(values[i]);
+    CHECK((std::isnan(wanted) ? std::isnan(rounded[i]) : std::bit_cast<uint32_t>(rounded[i]) == std::bit_cast<uint32_t>(wanted)));
+  }
+}
+
 TEST_CASE("f64 to the short formats is rounded once") {
   for (const DType dtype : kShort)
     check_rounding<double>(dtype, "narrow_twice", DType::f64, "y0[i] = " + conversion_to(dtype) + "(odd_f32(x0[i]));");

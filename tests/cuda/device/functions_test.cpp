@@ -92,6 +92,24 @@ TEST_CASE("elementary functions") {
   }
 }
 
+TEST_CASE("the processor's own power of two, of whole numbers, fractions and the ends") {
+  std::vector<float> values{-std::numeric_limits<float>::infinity(), -1000, 0, std::numeric_limits<float>::infinity(), 127};
+  for (int i = 0; i <= 4000; ++i) values.push_back(-125 + static_cast<float>(i) / 16);
+  const auto results = for_each_element("power_of_two", "y0[i] = exp2_short(x0[i]);", {array_of(DType::f32, values)},
+                                        {{DType::f32, static_cast<int64_t>(values.size())}});
+  const std::vector<float> got = elements_of<float>(results[0]);
+  CHECK(got[0] == 0);
+  CHECK(got[1] == 0);
+  CHECK(got[2] == 1);
+  CHECK(std::isinf(got[3]));
+  for (size_t i = 4; i < values.size(); ++i) {
+    const double wanted = std::exp2(static_cast<double>(values[i]));
+    if (wanted > std::numeric_limits<float>::max()) continue;
+    CAPTURE(values[i]);
+    CHECK(std::fabs(got[i] - wanted) <= 0x1p-21 * wanted);
+  }
+}
+
 TEST_CASE("integers wrap") {
   const std::vector<int32_t> x{0, 1, -1, 7, 2147483647, -2147483647 - 1, 65537, -12345};
   const auto results = for_each_element(

@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(64) all_of_it(const f32* x, f32* y,
   mma_m16n8k16_bf16(c, a, b);
   mma_m16n8k16_f16(c, a, b + 2);
   Vec<f32, 4> v = load_vec<4>(x + 4 * i);
-  v.at[0] += c[0] + sum;
+  v.at[0] += c[0] + sum + larger(smaller(exp2_short(sum), c[1]), round_to_bf16(c[2]));
   v.at[1] += __uint_as_float(pack_bf16x2(c[1], c[2]) ^ pack_f16x2(c[3], c[0]));
   store_vec(y + 4 * i, v);
 }

@@ -1,4 +1,4 @@
-// Reads the values of an attention kernel as the formulas that a library knows.
+// Reads the values of an attention kernel as the formulas of softmax and its gradient.
 #pragma once
 #include <optional>
 #include <vector>
@@ -30,6 +30,8 @@ class AttentionFormula {
     ValueId x = kNoValue, exponential = kNoValue, max = kNoValue, sum = kNoValue;
   };
   std::optional<Probability> probability(ValueId id) const;
+  // exp(x - max), the numerator alone or a weight whose denominator is in `max` (keep_log_sums).
+  std::optional<Probability> exponential(ValueId id) const;
 
   std::optional<uint16_t> reduction(ValueId id) const;  // that the value is, rounded or not
   bool is_map(ValueId id, MapFn fn) const;

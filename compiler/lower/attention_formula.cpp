@@ -1,4 +1,4 @@
-#include "compiler/codegen/cuda/attention_formula.h"
+#include "compiler/lower/attention_formula.h"
 
 #include <algorithm>
 #include <cmath>
@@ -132,12 +132,19 @@ std::optional<AttentionFormula::Probability> AttentionFormula::probability(Value
     p.exponential = is_map(x[0], MapFn::exp) ? x[0] : x[1];
     p.sum = kernel_.values[*inverse].operands[1];
   }
-  if (!is_map(p.exponential, MapFn::exp)) return std::nullopt;
-  const ValueId difference = kernel_.values[p.exponential].operands[0];
-  if (!is_map(difference, MapFn::sub)) return std::nullopt;
-  p.x = kernel_.values[difference].operands[0];
-  p.max = kernel_.values[difference].operands[1];
+  const auto numerator = exponential(p.exponential);
+  if (!numerator) return std::nullopt;
+  p.x = numerator->x, p.max = numerator->max;
   return p;
+}
+
+std::optional<AttentionFormula::Probability> AttentionFormula::exponential(ValueId id) const {
+  id = unrounded(id);
+  if (!is_map(id, MapFn::exp)) return std::nullopt;
+  const ValueId difference = kernel_.values[id].operands[0];
+  if (!is_map(difference, MapFn::sub)) return std::nullopt;
+  const auto& x = kernel_.values[difference].operands;
+  return Probability{x[0], id, x[1], kNoValue};
 }
 
 bool reads_only_probabilities(const Kernel& kernel, uint16_t max, uint16_t sum) {
