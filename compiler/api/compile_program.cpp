@@ -122,6 +122,7 @@ PipelineOptions pipeline_options(const CompileOptions& options) {
   PipelineOptions pipeline;
   for (const auto& [name, value] : options.dims) pipeline.dims[Name(name)] = value;
   pipeline.precision = policy_of(options.precision);
+  if (options.purpose == Purpose::pullback) pipeline.pullback = Pullback::of_outputs;
   for (const std::filesystem::path& folder : options.import_folders) pipeline.import_folders.push_back(folder.string());
   return pipeline;
 }

@@ -5,10 +5,12 @@
 #include <thread>
 
 #include "compiler/api/compile_program.h"
-#include "compiler/codegen/llvm/native_code.h"
+#include "compiler/api/render_report.h"
 #include "compiler/report/hold_formulas.h"
 #include "runtime/api/guard.h"
 #include "runtime/base/big_stack.h"
+#include "runtime/base/file_cache.h"
+#include "runtime/base/printable.h"
 
 namespace einc {
 
@@ -16,8 +18,12 @@ struct Model::Details {
   std::shared_ptr<const ProgramGraphs> graphs;
   PipelineOptions pipeline;
   std::vector<Error::Diagnostic> warnings;
+  std::string report_device;
   mutable std::once_flag reported;
+  mutable std::optional<Report> internal_report;  // what it is rendered from
   mutable cost::Report report;
+
+  void make_reports() const;  // once
 
   // Compiles what `open` gives. Deep programs need more stack than the caller may have.
   static Model compile(const std::function<Compilation(const PipelineOptions&)>& open, const CompileOptions& options);
@@ -49,16 +55,39 @@ ProgramGraphs compile_graphs(const Open& open, const CompileOptions& options) {
   return make_graphs(open(pipeline), pipeline, parts_for(options.purpose));
 }
 
-cost::Report make_report(const ProgramGraphs& graphs, const PipelineOptions& pipeline) {
+std::optional<Device> device_named(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  if (const Device* device = find_device(name)) return *device;
+  throw Error(ErrorKind::usage, fmt::format("no device `{}`: `einc --list-devices` names them", printable(name)));
+}
+
+Report make_report(const ProgramGraphs& graphs, const PipelineOptions& pipeline, const std::string& device) {
   ReportOptions options;
+  options.device = device_named(device);
   options.given = graphs.dims;
   options.detail = Detail::ops;
   options.inference = &*graphs.parts[Part::forward];
-  options.plan = plan_for_processor(native_processor());
+  options.plan = plan_for_device(Scheduling::all, options.device);
   const Graph& graph = *graphs.compilation.graph;
   Report report = build_report(graph, options);
   hold_formulas(report, graph, graphs.dims, [&](const Bindings& dims) { return compile_again(graphs.compilation, pipeline, dims).graph; });
-  return to_public(report, graph);
+  return report;
+}
+
+template <class Use>
+auto with_report(const Open& open, const CompileOptions& options, Use&& use) {
+  return on_big_stack([&] {
+    const ProgramGraphs graphs = compile_graphs(open, options);
+    return use(make_report(graphs, pipeline_options(options), options.report_device), graphs.compilation);
+  });
+}
+
+cost::Report public_report(const Open& open, const CompileOptions& options) {
+  return with_report(open, options, [](const Report& report, const Compilation& c) { return to_public(report, *c.graph); });
+}
+
+std::string rendered_report(const Open& open, ReportForm form, const CompileOptions& options) {
+  return with_report(open, options, [&](const Report& report, const Compilation& c) { return render_report(form, report, c); });
 }
 
 }  // namespace
@@ -66,10 +95,12 @@ cost::Report make_report(const ProgramGraphs& graphs, const PipelineOptions& pip
 Model Model::Details::compile(const Open& open, const CompileOptions& options) {
   return on_big_stack([&] {
     auto graphs = std::make_shared<ProgramGraphs>(compile_graphs(open, options));
+    device_named(options.report_device);
     check_dims(*graphs->parts[Part::forward], graphs->dims);
     auto details = std::make_shared<Details>();
     details->graphs = graphs;
     details->pipeline = pipeline_options(options);
+    details->report_device = options.report_device;
     details->warnings = to_public(graphs->compilation.sources, graphs->compilation.diagnostics);
     const std::filesystem::path cache = options.code_cache ? *options.code_cache : FileCache::default_folder();
     Scheduling scheduling;
@@ -94,10 +125,25 @@ const Model::Details& Model::details() const {
 
 const std::vector<Error::Diagnostic>& Model::warnings() const { return details().warnings; }
 
+void Model::Details::make_reports() const {
+  std::call_once(reported, [&] {
+    on_big_stack([&] {
+      internal_report = make_report(*graphs, pipeline, report_device);
+      report = to_public(*internal_report, *graphs->compilation.graph);
+      return true;
+    });
+  });
+}
+
 const cost::Report& Model::report() const {
+  details().make_reports();
+  return details().report;
+}
+
+std::string Model::render_report(ReportForm form) const {
   const Details& d = details();
-  std::call_once(d.reported, [&] { d.report = on_big_stack([&] { return make_report(*d.graphs, d.pipeline); }); });
-  return d.report;
+  d.make_reports();
+  return on_big_stack([&] { return einc::render_report(form, *d.internal_report, d.graphs->compilation); });
 }
 
 Model compile_file(const std::string& path, const CompileOptions& options) { return Model::Details::compile(from_file(path), options); }
@@ -106,12 +152,18 @@ Model compile_text(std::string_view text, const CompileOptions& options, const s
   return Model::Details::compile(from_text(text, name), options);
 }
 
-cost::Report report_file(const std::string& path, const CompileOptions& options) {
-  return on_big_stack([&] { return make_report(compile_graphs(from_file(path), options), pipeline_options(options)); });
-}
+cost::Report report_file(const std::string& path, const CompileOptions& options) { return public_report(from_file(path), options); }
 
 cost::Report report_text(std::string_view text, const CompileOptions& options, const std::string& name) {
-  return on_big_stack([&] { return make_report(compile_graphs(from_text(text, name), options), pipeline_options(options)); });
+  return public_report(from_text(text, name), options);
+}
+
+std::string render_report_of_file(const std::string& path, ReportForm form, const CompileOptions& options) {
+  return rendered_report(from_file(path), form, options);
+}
+
+std::string render_report_of_text(std::string_view text, ReportForm form, const CompileOptions& options, const std::string& name) {
+  return rendered_report(from_text(text, name), form, options);
 }
 
 }  // namespace einc

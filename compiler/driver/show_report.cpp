@@ -4,14 +4,12 @@
 
 #include <span>
 
+#include "compiler/api/render_report.h"
 #include "compiler/driver/emit_native.h"
 #include "compiler/driver/open_program.h"
-#include "compiler/pipeline/cpu_program.h"
-#include "compiler/pipeline/cuda_program.h"
 #include "compiler/report/diff.h"
 #include "compiler/report/document.h"
 #include "compiler/report/hold_formulas.h"
-#include "compiler/report/html.h"
 #include "compiler/report/json.h"
 #include "runtime/base/failure.h"
 #include "runtime/data/file.h"
@@ -26,23 +24,13 @@ bool shapes_graph(const Graph& graph, Name dim) {
   return std::ranges::find(graph.chosen_by, dim) != graph.chosen_by.end();
 }
 
-// Without a device, or for one that is a processor: for this machine's.
-PlanStep plan_for(const Scheduling& scheduling, const std::optional<Device>& device) {
-  if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), scheduling);
-  CudaOptions cuda;
-  if (device->gpu) cuda.gpu = *device->gpu;
-  cuda.attention = cuda::AttentionLibrary::get();
-  cuda.scheduling = scheduling;
-  return plan_for_gpu(cuda);
-}
-
 FitReport fit_dim(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const Device& device) {
   const Graph& graph = *c.graph;
   const Name dim(request.fit);
   const bool recompile = shapes_graph(graph, dim);
   Scheduling scheduling = request.scheduling();
   if (scheduling.memory_limit) scheduling.memory_limit->goal = MemoryGoal::any_choice;
-  const PlanStep plan = plan_for(scheduling, device);
+  const PlanStep plan = plan_for_device(scheduling, device);
   const Rational memory(static_cast<int64_t>(device.usable_bytes())), too_much = memory + Rational(1);
   auto bytes = [&](int64_t value) -> std::optional<Rational> {
     Bindings dims = options.dims;
@@ -61,16 +49,9 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
 }
 
 std::string rendered(const std::string& form, const Report& report, const Compilation& c, TextStyle style) {
-  if (form == "json") return render_json(report, *c.graph) + "\n";
   if (form == "csv") return render_csv(report, *c.graph);
   if (form == "md") return report_document(report, style.width).markdown();
-  if (form != "html") return render_text(report, style);
-  std::vector<ReportSource> sources;  // imported and bundled files too: kernels come from their lines
-  for (size_t i = 1; i <= c.sources.file_count(); ++i) {
-    const SourceFile& file = c.sources.file(static_cast<FileId>(i));
-    sources.push_back({file.name(), std::string(file.text())});
-  }
-  return render_html(report, *c.graph, sources);
+  return render_report(form == "json" ? ReportForm::json : form == "html" ? ReportForm::html : ReportForm::text, report, c, style);
 }
 
 }  // namespace
@@ -95,7 +76,7 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   report_options.inference = &inference;
   Scheduling scheduling = request.scheduling();
   if (!request.fit.empty()) scheduling.memory_limit.reset();  // of what --fit looks for, not of the dims as they are
-  report_options.plan = plan_for(scheduling, device);
+  report_options.plan = plan_for_device(scheduling, device);
   Report report = build_report(*c.graph, report_options);
   if (!request.report.empty())
     hold_formulas(report, *c.graph, options.dims, [&](const Bindings& dims) { return compile_again(c, options, dims).graph; });

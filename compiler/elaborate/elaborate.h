@@ -46,11 +46,17 @@ struct TrainingOptions {
   GradientUse gradients = GradientUse::step;
 };
 
+// of_outputs: for each floating output y there is an input `cotangent.y` of its type, and `gradient.NAME` of each floating input and each
+// trained param is an output: of the sum of all cotangent.y * y, zeros where no output depends on it. What other programs' autograd asks
+// for: a vector-Jacobian product.
+enum class Pullback : uint8_t { none, of_outputs };
+
 struct ElaborateOptions {
   Bindings dims;                    // -D name=value
   std::optional<Policy> precision;  // --precision: replaces the file's own policy
   WorkLimits limits{};
   TrainingOptions training{};
+  Pullback pullback = Pullback::none;
   std::vector<std::string> import_folders{};  // -I: imports are read from there and from the importing file's folder, nowhere else
 };
 

@@ -239,6 +239,7 @@ class Elaborator final : public Context {
 
   // finish.cpp
   void finish_outputs(const SourceUnit& unit);
+  void add_pullback();
   void check_sizes();
   void check_conditions();
   Span span_of(const Node& node) const;

@@ -33,6 +33,7 @@ std::optional<Graph> Elaborator::run(FileId file) {
   finish_training();
   check_uncalled_fns();
   finish_outputs(*main);
+  if (options_.pullback == Pullback::of_outputs && diagnostics_.error_count() == errors) add_pullback();
   if (diagnostics_.error_count() == errors) check_conditions();
   if (diagnostics_.error_count() == errors) check_sizes();
   frame_ = nullptr;

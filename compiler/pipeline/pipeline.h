@@ -23,6 +23,7 @@ struct PipelineOptions {
   ParamStorage storage = ParamStorage::masters;  // run_passes decides: masters for what has a loss, in all its parts
   WorkLimits limits{};
   TrainingOptions training;
+  Pullback pullback = Pullback::none;
   std::vector<std::string> import_folders;  // -I
   std::vector<std::string> disabled;        // --disable=PASS
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.

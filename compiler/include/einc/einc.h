@@ -37,6 +37,9 @@ enum class Precision : uint8_t { as_written, f32, tf32, bf16, f16, fp8 };
 enum class Purpose : uint8_t {
   training,   // step() and run()
   inference,  // run() alone: no optimizer state, no code for a step
+  // run() alone, which also pulls gradients back: for each floating output y there is an input `cotangent.y` like it, and `gradient.NAME`
+  // of each floating input and each param that is not frozen is an output: the gradient of the sum of all cotangent.y * y.
+  pullback,
 };
 
 struct CompileOptions {
@@ -49,7 +52,14 @@ struct CompileOptions {
   // keeps within it by making values of the forward again in the backward, with the same bits; Error (resource) tells the least where that
   // is not enough.
   std::optional<int64_t> memory_limit{};
+  std::string report_device{};  // the machine that reports speak of, a name of `einc --list-devices`; empty: this processor
   std::vector<std::filesystem::path> import_folders{};  // where imports are read from besides the importing file's own folder
+};
+
+enum class ReportForm : uint8_t {
+  json,  // as of `einc FILE --report=json`
+  html,  // one page, without a network
+  text,  // for a terminal
 };
 
 // A compiled program. Copies are handles to the same one.
@@ -59,6 +69,7 @@ class Model : public Program {
   const std::vector<Error::Diagnostic>& warnings() const;
   // Built at the first call.
   const cost::Report& report() const;
+  std::string render_report(ReportForm form) const;
 
  private:
   Model(std::shared_ptr<const ProgramRep> program, std::shared_ptr<const Details> details);
@@ -76,5 +87,8 @@ Model compile_text(std::string_view text, const CompileOptions& options = {}, co
 // The report without compiling further: dims may be left without values, amounts are formulas then.
 cost::Report report_file(const std::string& path, const CompileOptions& options = {});
 cost::Report report_text(std::string_view text, const CompileOptions& options = {}, const std::string& name = "model.ein");
+std::string render_report_of_file(const std::string& path, ReportForm form, const CompileOptions& options = {});
+std::string render_report_of_text(std::string_view text, ReportForm form, const CompileOptions& options = {},
+                                  const std::string& name = "model.ein");
 
 }  // namespace einc

@@ -1,0 +1,116 @@
+// Purpose::pullback: what it gives is what vjp, written into the program, gives.
+#include <doctest/doctest.h>
+
+#include "tests/unit/api/programs.h"
+
+using namespace einc;
+using namespace einc::test;
+
+namespace {
+
+// Two outputs that share work, one of integers; a param inside a fn, a frozen one, a fn with a gradient of its own.
+constexpr const char* kProgram = R"(
+dim batch, features = 3
+input x: f32[batch features]
+input y: f32[batch]
+fn layer(x: [... c]) {
+  param w: [c] ~ normal(0, 1)
+  return x * w
+}
+fn doubled(x: [... c]) { return x * 2 } gradient(dy) { return dy * 5 }
+frozen param scale: f32[] ~ constant(3)
+h = doubled(tanh(layer(x) as first))
+output p = einsum(h, h, "batch features, batch features -> batch") * scale
+output q = sum(sin(x) * y)
+output place = argmax(x, features)
+)";
+
+constexpr const char* kByHand = R"(
+input up: f32[batch]
+input uq: f32[]
+total = sum(p * up) + q * uq
+output dx = grad(total, x)
+output dy = grad(total, y)
+)";
+
+CompileOptions pullback_options(Target target) {
+  CompileOptions result = options(target);
+  result.purpose = Purpose::pullback;
+  return result;
+}
+
+std::vector<std::string> names(const std::vector<TensorInfo>& tensors) {
+  std::vector<std::string> result;
+  for (const TensorInfo& tensor : tensors) result.push_back(tensor.name);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a pullback takes a cotangent for each floating output, and gives a gradient of each floating input and trained param") {
+  const Model model = compile_text(kProgram, pullback_options(kTargets[0]));
+  CHECK(names(model.inputs()) == std::vector<std::string>{"x", "y", "cotangent.p", "cotangent.q"});
+  CHECK(names(model.outputs()) == std::vector<std::string>{"p", "q", "place", "gradient.x", "gradient.y", "gradient.first.w"});
+  CHECK(!model.trains());
+  CHECK(model.outputs()[3] == TensorInfo{"gradient.x", DType::f32, {"batch", "features"}, {4, 3}});
+}
+
+TEST_CASE("a pullback gives what vjp gives, on every target") {
+  for (const Target target : kTargets) {
+    CAPTURE(static_cast<int>(target));
+    Session ours(compile_text(kProgram, pullback_options(target))), theirs(compile_text(std::string(kProgram) + kByHand, options(target)));
+    const std::vector<float> x = numbers(12, 1), y = numbers(4, 2), up = numbers(4, 3), uq = {0.7F};
+    for (Session* session : {&ours, &theirs}) {
+      session->init(5);
+      session->set("x", x);
+      session->set("y", y);
+    }
+    ours.set("cotangent.p", up);
+    ours.set("cotangent.q", uq);
+    theirs.set("up", up);
+    theirs.set("uq", uq);
+    ours.run();
+    theirs.run();
+    for (const auto& [mine, written] : {std::pair("p", "p"), std::pair("gradient.x", "dx"), std::pair("gradient.y", "dy")}) {
+      const auto a = ours.output(mine).to_doubles(), b = theirs.output(written).to_doubles();
+      REQUIRE(a.size() == b.size());
+      for (size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-5));
+    }
+    // The param of a fn, which no statement outside it can name: p = 12 scale tanh(x w)^2 summed, by the block's slope of 5 for 2.
+    const auto w = theirs.param("first.w").to_doubles(), gradient = ours.output("gradient.first.w").to_doubles();
+    for (size_t k = 0; k < 3; ++k) {
+      double sum = 0;
+      for (size_t i = 0; i < 4; ++i) {
+        const double t = std::tanh(double{x[3 * i + k]} * w[k]);
+        sum += double{up[i]} * 3 * 2 * (2 * t) * 5 * (1 - t * t) * double{x[3 * i + k]};
+      }
+      CHECK(gradient[k] == doctest::Approx(sum).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("a gradient that nothing reaches is zero") {
+  CompileOptions asked = pullback_options(kTargets[0]);
+  asked.dims.clear();
+  Session session(compile_text("input x: f32[n=3]\ninput z: f32[n=3]\noutput y = 2 * x\n", asked));
+  session.set("cotangent.y", std::vector<float>{1, 2, 3});
+  session.set("z", std::vector<float>{1, 2, 3});
+  session.run();
+  CHECK(session.output("gradient.x").to_doubles() == std::vector<double>{2, 4, 6});
+  CHECK(session.output("gradient.z").to_doubles() == std::vector<double>{0, 0, 0});
+}
+
+TEST_CASE("reports come in three forms, and speak of the device asked for") {
+  CompileOptions asked = options(kTargets[0]);
+  asked.report_device = "h200";
+  const Model model = compile_text(kLinear, asked, "linear.ein");
+  const std::string json = model.render_report(ReportForm::json), page = model.render_report(ReportForm::html);
+  CHECK(json.find("\"model\": \"linear.ein\"") != std::string::npos);
+  CHECK(json.find("h200") != std::string::npos);
+  CHECK(page.find("<html") != std::string::npos);
+  CHECK(page.find("minimize loss using sgd") != std::string::npos);  // the program stands in it
+  CHECK(model.render_report(ReportForm::text).find("FLOPs") != std::string::npos);
+  CHECK(render_report_of_text(kLinear, ReportForm::json, asked, "linear.ein") == json);
+  asked.report_device = "abacus";
+  CHECK_THROWS_WITH_AS(compile_text(kLinear, asked), doctest::Contains("no device `abacus`"), Error);
+}
