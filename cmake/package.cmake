@@ -1,5 +1,6 @@
-# What `cmake --install` gives: the command, and two libraries for find_package(einc). einc::runtime holds what compiled programs
-# need; einc::einc adds the compiler, and LLVM's shared library with it. Each is one archive of the folders' objects.
+# What `cmake --install` gives: the command, and three libraries for find_package(einc). einc::runtime holds what compiled programs
+# need; einc::einc adds the compiler, and LLVM's shared library with it. Each is one archive of the folders' objects. einc::c is a shared
+# library for C and every language that calls it; nothing but LLVM's and the system's libraries stands behind it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -31,10 +32,16 @@ if(EINC_WITH_LLVM)
   set(EINC_LLVM_FOLDER ${LLVM_LIBRARY_DIRS})
 endif()
 
+target_include_directories(einc_c INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+add_library(einc::c ALIAS einc_c)
+install(TARGETS einc_c EXPORT einc_c_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT einc_c_targets NAMESPACE einc:: FILE einc_c.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/einc)
+
 file(GLOB runtime_headers ${CMAKE_SOURCE_DIR}/runtime/include/einc/*.h)
 list(FILTER runtime_headers EXCLUDE REGEX "/dtype\\.h$")
 file(GLOB compiler_headers ${CMAKE_SOURCE_DIR}/compiler/include/einc/*.h)
-install(FILES ${runtime_headers} ${compiler_headers} ${CMAKE_SOURCE_DIR}/runtime/base/dtype.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/einc)
+install(FILES ${runtime_headers} ${compiler_headers} ${CMAKE_SOURCE_DIR}/runtime/base/dtype.h
+        ${CMAKE_BINARY_DIR}/include/einc/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/einc)
 install(TARGETS einc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 configure_package_config_file(cmake/eincConfig.cmake.in ${CMAKE_BINARY_DIR}/eincConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/einc PATH_VARS CMAKE_INSTALL_BINDIR)

@@ -1,4 +1,5 @@
 // `einc FILE`: compile a program and show what was asked for: the cost report, any level (--emit), or why (--explain).
+#include <einc/version.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
