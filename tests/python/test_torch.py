@@ -1,0 +1,144 @@
+"""einc.torch.Module: values and gradients beside torch's own, gradcheck in f64, training, state_dict."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: its tests are SKIPPED")
+
+import einc  # noqa: E402
+import einc.torch  # noqa: E402
+
+BLOCK = """dim batch, seq, embed = 8, heads = 2, head = 4
+input x: f64[batch seq embed]
+fn attention(x: [batch seq embed]) {
+  param w: f64[embed, three=3, heads, head] ~ normal(std = 0.3)
+  param out: f64[heads head embed] ~ normal(std = 0.3)
+  qkv = einsum(x, w, "batch seq embed, embed three heads head -> three batch heads seq head")
+  k: [batch heads key head] = qkv[three = 1]
+  v: [batch heads key head] = qkv[three = 2]
+  scores = einsum(qkv[three = 0], k, "batch heads seq head, batch heads key head -> batch heads seq key") * rsqrt(head)
+  scores = where(iota(key) <= iota(seq), scores, -inf)
+  mixed = einsum(softmax(scores, key), v, "batch heads seq key, batch heads key head -> batch seq heads head")
+  return einsum(mixed, out, "batch seq heads head, heads head embed -> batch seq embed")
+}
+output y = x + attention(x) as attn
+"""
+
+
+@pytest.fixture
+def block():
+    return einc.torch.Module(BLOCK, seed=1)
+
+
+def reference(x, w, out):
+    q, k, v = torch.einsum("bse,ethd->tbhsd", x, w)
+    scores = torch.einsum("bhsd,bhkd->bhsk", q, k) / k.shape[-1] ** 0.5
+    mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    scores = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    return x + torch.einsum("bhsk,bhkd,hde->bse", scores, v, out)
+
+
+def test_parameters_have_the_program_s_paths(block):
+    assert {name: tuple(p.shape) for name, p in block.named_parameters()} == {"attn.w": (8, 3, 2, 4), "attn.out": (2, 4, 8)}
+    other = einc.torch.Module(BLOCK, seed=2)
+    other.load_state_dict(block.state_dict())
+    assert torch.equal(other.attn.w, block.attn.w)
+
+
+def test_values_and_gradients_are_torch_s(block):
+    x = torch.randn(3, 5, 8, dtype=torch.float64, requires_grad=True)
+    cotangent = torch.randn(3, 5, 8, dtype=torch.float64)
+    tensors = (x, block.attn.w, block.attn.out)
+    y, expected = block(x), reference(*tensors)
+    torch.testing.assert_close(y, expected, rtol=1e-12, atol=1e-12)
+    for ours, theirs in zip(torch.autograd.grad(y, tensors, cotangent), torch.autograd.grad(expected, tensors, cotangent)):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_gradcheck(block):
+    x = torch.randn(2, 3, 8, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(block, (x,))
+    names = list(dict(block.named_parameters()))
+    values = tuple(p.detach().clone().requires_grad_() for p in block.parameters())
+    fixed = x.detach()
+    assert torch.autograd.gradcheck(lambda *v: torch.func.functional_call(block, dict(zip(names, v)), fixed), values)
+
+
+def test_it_trains_inside_a_torch_model(block):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), block, torch.nn.Linear(8, 1)).double()
+    x, y = torch.randn(16, 6, 4, dtype=torch.float64), torch.randn(16, 6, 1, dtype=torch.float64)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = (model(x) - y).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_several_inputs_and_outputs():
+    text = """dim n
+input a: f32[n]
+input index: i32[k=2]
+frozen param scale: f32[] ~ constant(3)
+param unused: f32[] ~ ones
+output picked = a[n = index] * scale
+output total = sum(a^2)
+output position = argmax(a, n)
+"""
+    module = einc.torch.Module(text)
+    a = torch.tensor([1.0, 5.0, 2.0], requires_grad=True)
+    picked, total, position = module(a, index=torch.tensor([2, 0], dtype=torch.int32))
+    assert picked.tolist() == [6, 3] and total.item() == 30 and position.item() == 1 and not position.requires_grad
+    picked.sum().backward()  # no gradient reaches `total`
+    assert a.grad.tolist() == [3, 0, 3] and module.scale.grad is None and not module.scale.requires_grad
+    assert module.unused.grad.item() == 0
+    assert len(module._runners) == 1 and module(torch.ones(7), torch.zeros(2, dtype=torch.int32))[1].item() == 7
+    assert len(module._runners) == 2
+
+
+def test_without_gradients_there_is_no_pullback(block):
+    with torch.no_grad():
+        y = block(torch.randn(1, 2, 8, dtype=torch.float64))
+    assert not y.requires_grad and all(runner._pullback is None for runner in block._runners.values())
+
+
+def test_results_are_their_own(block):
+    x = torch.randn(1, 2, 8, dtype=torch.float64)
+    first = block(x)
+    kept = first.detach().clone()
+    block(torch.zeros_like(x))
+    assert torch.equal(first, kept)
+
+
+def test_mistakes(block):
+    with pytest.raises(einc.UsageError, match="embed"):
+        einc.torch.Module("dim embed\ninput x: f32[embed]\nparam w: f32[embed] ~ ones\noutput y = x * w\n")
+    with pytest.raises(einc.UsageError, match="states"):
+        einc.torch.Module("input x: f32[n=2]\nstate s: f32[n=2] ~ zeros\ns <- s + x\noutput y = x + s\n")
+    with pytest.raises(einc.UsageError, match="'x' is f64"):
+        block(torch.zeros(1, 2, 8))
+    with pytest.raises(einc.UsageError, match="axes"):
+        block(torch.zeros(2, 8, dtype=torch.float64))
+    with pytest.raises(TypeError, match="the inputs are x"):
+        block(y=torch.zeros(1, 2, 8, dtype=torch.float64))
+    with pytest.raises(einc.ProgramError):
+        einc.torch.Module("output y = x\n")
+
+
+def test_the_backward_is_no_more_differentiable(block):
+    x = torch.randn(1, 2, 8, dtype=torch.float64, requires_grad=True)
+    cotangent = torch.ones(1, 2, 8, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(block(x), x, cotangent, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_numpy_sees_the_same_values(block):
+    session = einc.Session(einc.compile(BLOCK, dims={"batch": 1, "seq": 2}))
+    session.init(1)
+    x = np.random.default_rng(0).normal(size=(1, 2, 8))
+    np.testing.assert_array_equal(session.run(x=x)["y"], block(torch.from_numpy(x)).detach().numpy())
