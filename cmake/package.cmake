@@ -48,3 +48,25 @@ configure_package_config_file(cmake/eincConfig.cmake.in ${CMAKE_BINARY_DIR}/einc
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/eincConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/eincConfig.cmake ${CMAKE_BINARY_DIR}/eincConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/einc)
+
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/einc PATTERN __pycache__ EXCLUDE)
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+
+# `scripts/package`: a Debian package, whose dependencies on shared libraries are read off the binaries, and a tarball that runs where it is
+# unpacked, given the same libraries.
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_PACKAGE_NAME einc)
+set(CPACK_PACKAGE_CONTACT "The einc developers")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "compiler for tensor programs with named axes")
+set(CPACK_PACKAGE_DESCRIPTION "Reads tensor programs in the spelling of einops, proves their shapes, differentiates them, tells exactly what
+they cost, and compiles them for this processor or an NVIDIA GPU. With libraries for C and C++.")
+set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGE_FILE_NAME einc-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libfmt-dev, libutf8proc-dev, zlib1g-dev")  # to link einc::einc and einc::runtime
+include(CPack)
