@@ -269,7 +269,6 @@ struct Scan {
   ExprPtr size;  // of a new axis; null: one that is there
   ScanOrder order = ScanOrder::forward;
   std::optional<int64_t> save_every;
-  Span save_span;
   Block body;
 };
 

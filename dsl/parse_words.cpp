@@ -88,7 +88,6 @@ bool Parser::scan_header(ast::Scan& out) {
   if (accept(TokenKind::assign)) out.size = dim_expression(names_dim);
   if (reversed && !panic_ && !expect_close(TokenKind::right_paren, open)) return false;
   if (panic_ || !accept(TokenKind::comma)) return !panic_;
-  const uint32_t begin = token().begin;
   for (const std::string_view word : {"save", "every"}) {
     if (!at(TokenKind::name) || text(token()) != word) {
       fail_expected("`save every` and a number", "scan t in time, save every 16 { ... }");
@@ -100,7 +99,6 @@ bool Parser::scan_header(ast::Scan& out) {
   const auto* number = every ? every->as<ast::Number>() : nullptr;
   if (panic_) return false;
   if (number != nullptr && number->kind == ast::NumberKind::integer) out.save_every = ast::as_int64(*number);
-  out.save_span = from(begin);
   if (out.save_every && *out.save_every >= 1) return true;
   diagnostics_.report(Code::expected, every->span, "a positive integer", "another expression")
       .hint("scan t in time, save every 16 { ... }");

@@ -12,13 +12,13 @@
 namespace einc {
 namespace {
 
-bool is_of_piece(const Graph& graph, const Node& node) {
-  return node.op == Op::scan_result && graph[node.operands[0]].as<ScanAttr>().continues;
+bool saves_some(const Graph& graph, const Node& node) {
+  return node.op == Op::scan_result && graph[node.operands[0]].as<ScanAttr>().save_every > 0;
 }
 
 // Worth keeping from the forward; other values are made again from those that are.
 bool is_dear(const Graph& graph, const Node& node) {
-  if (is_of_piece(graph, node)) return false;  // that is what `save every` is for
+  if (saves_some(graph, node)) return false;  // what a scan inside an iteration is not to keep, its outer one must not either
   if (node.op == Op::map) return is_transcendental(node.as<MapAttr>().fn);
   const OpKind kind = kind_of(node.op);
   return (kind == OpKind::compute && node.op != Op::cast && node.op != Op::pad && node.op != Op::scan) || kind == OpKind::composite ||
@@ -43,7 +43,7 @@ class ScanGradient {
         results_(results.begin(), results.end()),
         wanted_(wanted),
         axis_{axis_name_of(build.graph(), scan), attr_.length},
-        reverse_(build, axis_, attr_.direction == Direction::forward ? Direction::reverse : Direction::forward, attr_.continues) {
+        reverse_(build, axis_, attr_.direction == Direction::forward ? Direction::reverse : Direction::forward, attr_.save_every) {
     results_.resize(forward_.updates.size());
   }
 
@@ -147,7 +147,6 @@ class ScanGradient {
 
   bool can_stack(NodeId x) const {
     if (reverse_.stacked(x).valid()) return true;
-    if (is_of_piece(reverse_graph(), reverse_graph()[x])) return false;  // the factors of all pieces are what `save every` does not keep
     const OpKind kind = kind_of(reverse_graph()[x].op);
     return kind == OpKind::compute || kind == OpKind::composite || of_clone_.contains(x.index);
   }

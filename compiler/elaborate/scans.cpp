@@ -111,16 +111,7 @@ void Elaborator::scan(const ast::Scan& loop, Span span) {
 
   ScanDraft draft{
       iteration.first, iteration.index, {}, {}, *axis, loop.order == ast::ScanOrder::reversed ? Direction::reverse : Direction::forward};
-  if (loop.save_every) {
-    draft.save_every = Poly(*loop.save_every);
-    const Condition divides{ConditionKind::divides, axis->size, *draft.save_every, -1, fmt::format("`save every {}`", *loop.save_every)};
-    if (decide(divides) == Verdict::never) {
-      diagnostics_.report(Code::save_every_rest, loop.save_span, *loop.save_every, einc::show(graph_, axis->size))
-          .hint("a number that divides them keeps every piece as long as the others");
-      return poison_scan(loop);
-    }
-    require(divides, loop.save_span);
-  }
+  draft.save_every = loop.save_every.value_or(0);
   for (const Iteration::Carry& carry : iteration.carries) draft.carries.push_back({carry.mark, carry.initial, carry.next});
   for (const auto& [name, value] : iteration.collecting.values) draft.collected.push_back(value);
   build_.origin.location = locate(span);
@@ -144,13 +135,15 @@ bool Elaborator::run_iteration(const ast::Scan& loop, const Axis& axis, Iteratio
   iteration.scope = Scope{};
   iteration.scope.parent = frame().scope;
   iteration.index = build_.input(loop.variable.name, Type{DType::i32, {}});
-  iteration.scope.bindings.emplace(loop.variable.name, Binding{Value{iteration.index}, BindingKind::loop_index, loop.variable.span});
+  Binding& index = iteration.scope.bindings[loop.variable.name];
+  index.value.emplace(iteration.index), index.kind = BindingKind::loop_index, index.span = loop.variable.span;
   for (Iteration::Carry& carry : iteration.carries) {
     carry.mark = build_.input(carry.name, carry.type);
     graph_[carry.mark].origin.label = carry.name;
     const bool unknown = finding_types_ && carry.number;
-    iteration.scope.bindings.emplace(carry.name,
-                                     Binding{unknown ? std::nullopt : std::optional(Value{carry.mark}), BindingKind::value, carry.span});
+    Binding& binding = iteration.scope.bindings[carry.name];
+    binding.kind = BindingKind::value, binding.span = carry.span;
+    if (!unknown) binding.value.emplace(carry.mark);
   }
   Collecting* const outer = std::exchange(collecting_, &iteration.collecting);
   frame().scope = &iteration.scope;

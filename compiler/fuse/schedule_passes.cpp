@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/fuse/cut_scans.h"
 #include "compiler/fuse/exact_log_sums.h"
 #include "compiler/fuse/gather_folds.h"
 #include "compiler/fuse/guard_updates.h"
@@ -91,6 +92,13 @@ void orient_scans_of(Forming& f) {
   if (oriented.graph) f.move_to(std::move(oriented.graph), std::move(oriented.at));
 }
 
+void cut_scans_of(Forming& f) {
+  const auto saves_some = [](const Node& node) { return node.op == Op::scan && node.as<ScanAttr>().save_every > 0; };
+  if (std::ranges::none_of(f.graph().nodes, saves_some)) return;
+  CutScans cut = cut_scans(f.bind(), roots_of(f.graph(), f.mode));
+  if (cut.graph) f.move_to(std::move(cut.graph), std::move(cut.at));
+}
+
 void narrow_products_of(Forming& f) {
   if (!f.target.library_products) return;
   const BoundGraph bound = f.bind();
@@ -175,6 +183,8 @@ constexpr SchedulePass kExactLogsPass{"exact_logs", "logarithms of sums of expon
                                       "before anything counts on the nodes that it replaces", keep_digits_of_log_sums};
 constexpr SchedulePass kMergeSortsPass{"merge_sorts", "long orders by merging runs, not by one selection after the other",
                                        "before anything counts on the nodes that it replaces", merge_sorts_of, true};
+constexpr SchedulePass kCutScansPass{"cut_scans", "recurrences that `save every` some carries, in pieces that the backward makes again",
+                                     "once their operands lie as iterations read them; adds nodes, which are looked at", cut_scans_of};
 constexpr SchedulePass kFiniteStatePass{"finite_state", "a look at updates before they are stored; train always looks",
                                         "once nodes have their final numbers: it adds behind them", guard, true};
 constexpr SchedulePass kBindPass{"bind", "numbers for dims, and which nodes the run needs", "last of what changes the graph", bind_dims};
@@ -220,6 +230,7 @@ constexpr SchedulePass kProcessorPasses[] = {
     // Not on GPUs: a product's tiles go through shared memory there, whichever way they lie.
     {"orient_scans", "what iterations multiply from the right is turned once, before the scan", "adds nodes, which are looked at",
      orient_scans_of},
+    kCutScansPass,
     kFiniteStatePass,
     kBindPass,
     kValuesPass,
@@ -246,6 +257,7 @@ constexpr SchedulePass kGpuPasses[] = {
      narrow_products_of},
     {"orient_operands", "a copy of each fp8 value for each way in which products sum over it", "adds nodes, which are looked at",
      orient_operands_of},
+    kCutScansPass,
     kFiniteStatePass,
     kBindPass,
     {"one_hot", "scatters of at most one update a row are made where the row is, by comparing positions", "kernels are grouped by it",

@@ -1,5 +1,6 @@
 #include "compiler/fuse/schedule_scans.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "compiler/ir/scan.h"
@@ -11,9 +12,22 @@ namespace {
 constexpr int64_t kAlignment = 64;
 int64_t aligned_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+bool is_piece(const Node& node) { return node.op == Op::scan && node.as<ScanAttr>().all_pieces > 0; }
+
+void check_blocks(const Forming& body) {
+  for (const Update& update : body.graph().updates) {
+    const Node& value = body.graph()[update.value];
+    if (value.op != Op::scan_result || !is_piece(body.graph()[value.operands[0]])) continue;
+    const bool block = value.as<ScanResultAttr>().index >= body.graph()[value.operands[0]].as<ScanAttr>().carries;
+    EINC_CHECK(!block || body.plan->buffers[update.value.index].place == BufferPlace::in_target, "a piece's results are copied");
+  }
+}
+
 // The body has nothing that the whole decides: limits of memory and looks at updates belong to the step.
-Scheduling within(const Scheduling& options) {
+Scheduling within(const Scheduling& options, const Graph& graph) {
   Scheduling body = options.and_without("finite_state");
+  // The last piece is shorter than its block: what it collects lies where it is collected, for a copy would reach beyond that.
+  if (std::ranges::any_of(graph.nodes, [](const Node& node) { return is_piece(node); })) std::erase(body.without, "in_place");
   body.memory_limit.reset();
   body.observe = nullptr;
   return body;
@@ -21,11 +35,12 @@ Scheduling within(const Scheduling& options) {
 
 std::shared_ptr<ScanSchedule> schedule_body(const Forming& whole, const Node& node) {
   const ScanAttr& attr = node.as<ScanAttr>();
-  const Scheduling options = within(whole.options);
+  const Scheduling options = within(whole.options, *attr.body);
   KernelTarget target = whole.target;
   target.library_products.reset();  // a library's call knows one place of its matrices, iterations have others
   Forming body{*attr.body, whole.dims, RunMode::inference, options, target};
   run_passes(body, whole.passes);
+  check_blocks(body);
   return std::make_shared<ScanSchedule>(ScanSchedule{attr.body,
                                                      std::move(body.own),
                                                      std::move(*body.bound),
@@ -33,7 +48,7 @@ std::shared_ptr<ScanSchedule> schedule_body(const Forming& whole, const Node& no
                                                      std::move(*body.plan),
                                                      whole.bound->value(attr.length),
                                                      attr.direction,
-                                                     attr.continues,
+                                                     attr.all_pieces,
                                                      whole_operands(node),
                                                      attr.slices,
                                                      attr.carries,

@@ -293,8 +293,14 @@ class NodeCheck {
       if (!read.valid()) continue;  // nothing reads it
       Type given = in(at);
       if (slice) {
-        if (given.rank() == 0 || !(given.axis(0).size == a->length)) return fail("operand {} has no first axis of its length", k);
-        given.axes.erase(given.axes.begin());
+        const Type& part = body.type(read);
+        const bool block = given.rank() > 0 && given.rank() == part.rank();  // of a piece; the last is shorter, so the whole says nothing
+        if (block)
+          given.axes[0] = part.axes[0];
+        else if (given.rank() == 0 || !(given.axis(0).size == a->length))
+          return fail("operand {} has no first axis of its length", k);
+        else
+          given.axes.erase(given.axes.begin());
       }
       if (!given.same_sizes(body.type(read)) || given.dtype != body.type(read).dtype)
         return fail("operand {} is {}, and its body reads {}", k, to_string(given), to_string(body.type(read)));
@@ -311,9 +317,10 @@ class NodeCheck {
     const Type& state = of->body->type(of->body->updates[static_cast<size_t>(a->index)].target);
     const int front = a->index >= of->carries ? 1 : 0;
     if (out_.dtype != state.dtype) fail("dtype {} of {}", to_string(out_.dtype), to_string(state.dtype));
-    rank_is(state.rank() + front);
-    if (front == 1) size_is(0, of->length);
-    for (int i = 0; i < state.rank(); ++i) size_is(i + front, state.axis(i).size);
+    const bool blocks = front == 1 && out_.rank() == state.rank() && out_.rank() > 0;
+    if (!blocks) rank_is(state.rank() + front);
+    if (front == 1 && !blocks) size_is(0, of->length);
+    for (int i = blocks ? 1 : 0; i < state.rank(); ++i) size_is(i + (blocks ? 0 : front), state.axis(i).size);
   }
 
   void arg_reduce() {

@@ -224,8 +224,10 @@ class Printer {
                      axis_list("ids_map", a.ids_map);
                    },
                    [&](const ScanAttr& a) {
-                     add(" slices={} carries={} length={}{}{}", a.slices, a.carries, wrapped(a.length),
-                         a.direction == Direction::reverse ? " reverse" : "", a.continues ? " continues" : "");
+                     add(" slices={} carries={} length={}{}", a.slices, a.carries, wrapped(a.length),
+                         a.direction == Direction::reverse ? " reverse" : "");
+                     if (a.save_every != 0) add(" save_every={}", a.save_every);
+                     if (a.all_pieces != 0) add(" all_pieces={}", a.all_pieces);
                    },
                    [&](const ScanResultAttr& a) { add(" result={}", a.index); },
                    [&](const DropoutAttr& a) { add(" p={} stream={}", scalar(a.p), quoted(a.stream.str())); },

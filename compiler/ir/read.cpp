@@ -366,7 +366,8 @@ class Reader {
         c.expect("length=");
         attr.length = c.poly();
         if (c.accept_word("reverse")) attr.direction = Direction::reverse;
-        attr.continues = c.accept_word("continues");
+        if (c.accept("save_every=")) attr.save_every = c.integer(1, INT64_MAX);
+        if (c.accept("all_pieces=")) attr.all_pieces = c.integer(1, INT64_MAX);
         n.attr = std::move(attr);
         return;
       }

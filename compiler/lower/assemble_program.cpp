@@ -121,7 +121,7 @@ class Assembler {
     made.body = assemble_program(scan.bound, scan.list, scan.plan, choose_);
     made.length = scan.length;
     made.reversed = scan.direction == Direction::reverse;
-    made.continues = scan.continues;
+    made.all_pieces = scan.all_pieces;
     made.workspace = static_cast<uint32_t>(launch.buffers.size()) - 1;
     for (uint32_t b = 0; b < made.body.buffers.size(); ++b) {
       const ExecutableBuffer& buffer = made.body.buffers[b];

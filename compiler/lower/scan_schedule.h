@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "compiler/lower/buffer_plan.h"
+#include "runtime/base/round_up.h"
 
 namespace einc {
 
@@ -15,7 +16,7 @@ struct ScanSchedule {
   BufferPlan plan;
   int64_t length = 1;
   Direction direction = Direction::forward;
-  bool continues = false;
+  int64_t all_pieces = 0;  // see iteration_inside
   int wholes = 0, slices = 0, carries = 0;
   // Of each state: its buffer among the launch's, or its offset in the workspace.
   struct Place {
@@ -26,12 +27,18 @@ struct ScanSchedule {
   int64_t workspace_bytes = 0;
 };
 
+// How often a run launches what the scan's iterations do, which itself is launched `times` times.
+inline int64_t times_inside(const ScanSchedule& scan, int64_t times) {
+  if (scan.all_pieces == 0) return times * scan.length;
+  return times / divide_up(scan.all_pieces, scan.length) * scan.all_pieces;
+}
+
 // Kernels of the list, and of the bodies of its scans, each with how often a run launches it.
 template <class Visit>
 void for_each_launch(const KernelList& list, Visit visit, int64_t times = 1) {
   for (const GraphKernel& k : list.kernels) {
     if (k.kernel->scan)
-      for_each_launch(k.kernel->scan->list, visit, times * k.kernel->scan->length);
+      for_each_launch(k.kernel->scan->list, visit, times_inside(*k.kernel->scan, times));
     else
       visit(k, times);
   }

@@ -37,13 +37,13 @@ StateAttr state_named(size_t index) { return StateAttr{scan_name(index), Init{},
 
 }  // namespace
 
-BodyBuilder::BodyBuilder(Builder& outside, Axis axis, Direction direction, bool continues)
+BodyBuilder::BodyBuilder(Builder& outside, Axis axis, Direction direction, int64_t save_every)
     : outside_(outside),
       graph_(empty_body(outside.graph())),
       body_(*graph_),
       axis_(std::move(axis)),
       direction_(direction),
-      continues_(continues),
+      save_every_(save_every),
       origin_(outside.origin) {
   body_.origin = origin_;
 }
@@ -177,7 +177,7 @@ std::vector<NodeId> BodyBuilder::finish() {
     graph_->updates.push_back({body_.state(state_named(graph_->updates.size()), body_.type(value)), value});
   outside_.origin = origin_;
   const NodeId scan = outside_.scan(
-      operands, ScanAttr{graph_, axis_.size, static_cast<int>(slices_.size()), static_cast<int>(carries_.size()), direction_, continues_});
+      operands, ScanAttr{graph_, axis_.size, static_cast<int>(slices_.size()), static_cast<int>(carries_.size()), direction_, save_every_});
   std::vector<NodeId> results;
   for (size_t r = 0; r < graph_->updates.size(); ++r) {
     const NodeId value = r < carries_.size() ? carries_[r].next : collected_[r - carries_.size()];

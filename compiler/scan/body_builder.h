@@ -15,7 +15,7 @@ void clear_node(Node& node);
 class BodyBuilder {
  public:
   // Nodes of the scan itself get the origin of `outside` as it is.
-  BodyBuilder(Builder& outside, Axis axis, Direction direction, bool continues = false);
+  BodyBuilder(Builder& outside, Axis axis, Direction direction, int64_t save_every = 0);
 
   Builder& body() { return body_; }
   Graph& graph() { return *graph_; }
@@ -60,7 +60,7 @@ class BodyBuilder {
   Builder body_;
   Axis axis_;
   Direction direction_;
-  bool continues_;
+  int64_t save_every_;
   Origin origin_;
   std::vector<Input> wholes_, slices_;
   std::vector<Carry> carries_;

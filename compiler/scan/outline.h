@@ -2,7 +2,6 @@
 // the body, a graph of its own; what does not stays outside and is computed once. Contractions of slices alone are computed outside as
 // well, all iterations at once: the input projections of an LSTM are one product.
 #pragma once
-#include <optional>
 #include <vector>
 
 #include "compiler/ir/build.h"
@@ -21,9 +20,7 @@ struct ScanDraft {
   std::vector<NodeId> collected;
   Axis axis;  // of the length that is run; names what is collected
   Direction direction = Direction::forward;
-  // The backward finds the carries of every so many iterations, and makes what lies between again: a scan of pieces, each a scan. It
-  // divides the axis. Invalid: all are kept.
-  std::optional<Poly> save_every{};
+  int64_t save_every = 0;  // see ScanAttr
 };
 
 // The results: last values of the carries, then what was collected. Nodes that move into the body leave constants that nothing reads.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/host_array.h"
+#include "runtime/base/iterations.h"
 #include "runtime/cpu/thread_pool.h"
 #include "runtime/cuda/attention_library.h"
 #include "runtime/cuda/cubin.h"
@@ -134,7 +135,8 @@ class CudaExecutor {
   };
   void call_kernel(const Launch& launch, const LaunchNumbers& numbers, uint32_t function, const CudaGrid& grid,
                    std::vector<uint64_t> pointers);
-  void run_scan(const Executable& outside, const std::vector<cuda::DevicePointer>& addresses, const Launch& launch, LaunchNumbers& next);
+  void run_scan(const Executable& outside, const std::vector<cuda::DevicePointer>& addresses, const Launch& launch,
+                const Iterations& iterations, LaunchNumbers& next);
   cuda::GemmPlan plan(const CudaGemm& gemm, size_t index);
   void plan_fused();
   bool takes_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan);

@@ -80,7 +80,7 @@ void CudaExecutor::launch(size_t index, Products products) {
   }
   if (program().launches[index].scan >= 0) {
     LaunchNumbers next{first_key_[index], first_number_[index]};
-    run_scan(program(), addresses_, program().launches[index], next);
+    run_scan(program(), addresses_, program().launches[index], {}, next);
   } else if (const auto gemm = gemms_.find(index); gemm != gemms_.end())
     gemm->second.run(stream(), place_of(program().launches[index]));
   else

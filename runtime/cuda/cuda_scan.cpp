@@ -6,7 +6,7 @@
 namespace einc {
 
 void CudaExecutor::run_scan(const Executable& outside, const std::vector<cuda::DevicePointer>& addresses, const Launch& launch,
-                            LaunchNumbers& next) {
+                            const Iterations& iterations, LaunchNumbers& next) {
   const ScanProgram& scan = outside.scans[static_cast<size_t>(launch.scan)];
   const Executable& body = scan.body;
   const auto place = [&](uint32_t buffer) { return addresses[launch.buffers[buffer]]; };
@@ -24,12 +24,14 @@ void CudaExecutor::run_scan(const Executable& outside, const std::vector<cuda::D
   };
   move_to(0);
   for (const ScanBuffer& b : scan.initial) copy(inside[b.buffer], place(b.place), b.buffer);
-  for (int64_t i = 0; i < scan.length; ++i) {
-    move_to(scan.reversed ? scan.length - 1 - i : i);
+  const int64_t count = iterations_of(iterations, scan.length, scan.all_pieces);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t t = scan.reversed ? count - 1 - i : i;
+    move_to(t);
     copy_all(body.snapshots);
     for (const Launch& l : body.launches) {
       if (l.scan >= 0) {
-        run_scan(body, inside, l, next);
+        run_scan(body, inside, l, iteration_inside(iterations, t, scan.length, scan.all_pieces), next);
         continue;
       }
       std::vector<uint64_t> pointers;

@@ -14,9 +14,10 @@ template <class Visit>
 void for_each_iterated(const Executable& program, const Launch& launch, Visit visit, const Iterations& iterations = {}) {
   if (launch.scan < 0) return visit(IteratedLaunch{launch, iterations});
   const ScanProgram& scan = program.scans[static_cast<size_t>(launch.scan)];
-  for (int64_t i = 0; i < scan.length; ++i) {
-    const int64_t t = scan.reversed ? scan.length - 1 - i : i;
-    const Iterations inside = iteration_inside(iterations, t, scan.length, scan.continues);
+  const int64_t count = iterations_of(iterations, scan.length, scan.all_pieces);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t t = scan.reversed ? count - 1 - i : i;
+    const Iterations inside = iteration_inside(iterations, t, scan.length, scan.all_pieces);
     for (const Launch& inner : scan.body.launches) for_each_iterated(scan.body, inner, visit, inside);
   }
 }

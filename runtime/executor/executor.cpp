@@ -119,10 +119,11 @@ void Executor::run_scan(const Running& outside, const Launch& launch, uint64_t s
   for (const ScanBuffer& b : scan.initial)
     std::memcpy(buffers[b.buffer], place(b.place), static_cast<size_t>(scan.body.buffers[b.buffer].bytes));
   Running running{scan.body, buffers, {}};
-  for (int64_t i = 0; i < scan.length; ++i) {
-    const int64_t t = scan.reversed ? scan.length - 1 - i : i;
+  const int64_t count = iterations_of(outside.iterations, scan.length, scan.all_pieces);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t t = scan.reversed ? count - 1 - i : i;
     move_to(t);
-    running.iterations = iteration_inside(outside.iterations, t, scan.length, scan.continues);
+    running.iterations = iteration_inside(outside.iterations, t, scan.length, scan.all_pieces);
     copy_all(running, scan.body.snapshots);
     for (size_t l = 0; l < scan.body.launches.size(); ++l) this->launch(running, l, seed, step, wrap);
     copy_all(running, scan.body.copies);

@@ -119,7 +119,8 @@ struct ScanBuffer {
 struct ScanProgram {
   Executable body;
   int64_t length = 1;
-  bool reversed = false, continues = false;  // continues: see iteration_inside
+  int64_t all_pieces = 0;  // see iteration_inside
+  bool reversed = false;
   uint32_t workspace = 0;
   std::vector<ScanBuffer> buffers;
   std::vector<ScanBuffer> initial;  // of carries: `place` is copied to the body's buffer before the first iteration

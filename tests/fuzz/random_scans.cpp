@@ -108,7 +108,8 @@ bool scanned(RandomWriter& w) {
   if (collects) s.run(fmt::format("collect {} = {} * 0.5 + {}", all, h, s.element));
   if (!s.before.empty()) s.before.pop_back();
   if (!s.before.empty()) w.line(s.before);
-  w.line(fmt::format("scan {} in {} {{\n{}}}", s.index, w.chance(3) ? fmt::format("reversed({})", s.time) : s.time, s.body));
+  const std::string saved = w.chance(3) ? fmt::format(", save every {}", 1 + w.below(3)) : "";
+  w.line(fmt::format("scan {} in {}{} {{\n{}}}", s.index, w.chance(3) ? fmt::format("reversed({})", s.time) : s.time, saved, s.body));
   w.let(h, s.axes, s.dtype);
   if (collects) w.let(all, stacked, s.dtype);
   if (counts) w.let(fmt::format("{} * (1 + {}) + 0.01 * cast({}, f32)", h, sums, count), s.axes, s.dtype);

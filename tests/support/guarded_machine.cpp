@@ -148,10 +148,11 @@ void GuardedMachine::run_scan(const Running& outside, const Launch& launch, uint
   for (const ScanBuffer& b : scan.buffers) running.buffers[b.buffer] = place(b);
   for (const ScanBuffer& b : scan.initial)
     std::memcpy(running.buffers[b.buffer], place(b), static_cast<size_t>(scan.body.buffers[b.buffer].bytes));
-  for (int64_t i = 0; i < scan.length; ++i) {
-    const int64_t t = scan.reversed ? scan.length - 1 - i : i;
+  const int64_t count = iterations_of(outside.iterations, scan.length, scan.all_pieces);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t t = scan.reversed ? count - 1 - i : i;
     for (const ScanBuffer& b : scan.buffers) running.buffers[b.buffer] = place(b) + t * b.step;
-    running.iterations = iteration_inside(outside.iterations, t, scan.length, scan.continues);
+    running.iterations = iteration_inside(outside.iterations, t, scan.length, scan.all_pieces);
     for (const ExecutableBuffer& b : scan.body.buffers)  // an iteration leaves nothing to the next but carries
       if (!is_source(b.role))
         std::memset(running.buffers[static_cast<size_t>(&b - scan.body.buffers.data())], 0xFF, static_cast<size_t>(b.bytes));

@@ -41,7 +41,7 @@ void add_scan(Builder& b, NodeId x, NodeId whole, NodeId noise) {
   const NodeId collected = inside.state({"1", {}, StateRole::user}, b.type(noise));
   body->updates = {{carry, next}, {collected, twice}};
   const NodeId given[] = {whole, x, noise};
-  const NodeId scan = b.scan(given, ScanAttr{body, d("batch"), 1, 1, Direction::reverse});
+  const NodeId scan = b.scan(given, ScanAttr{body, d("batch"), 1, 1, Direction::reverse, 3});
   b.scan_result(scan, 0, "step");
   b.scan_result(scan, 1, "step");
 }
