@@ -11,6 +11,24 @@ const CustomGradient* CustomGradients::of(NodeId id) const {
   return id <= custom.results.back() ? &custom : nullptr;
 }
 
+std::vector<CustomGradient> CustomGradients::take_from(size_t first) {
+  const auto begin = list_.begin() + static_cast<std::ptrdiff_t>(first);
+  std::vector<CustomGradient> taken(begin, list_.end());
+  list_.erase(begin, list_.end());
+  return taken;
+}
+
+void CustomGradients::set_inside(std::shared_ptr<const Graph> body, std::vector<CustomGradient> customs) {
+  if (!customs.empty()) (*bodies_)[std::move(body)] = std::move(customs);
+}
+
+CustomGradients CustomGradients::inside(const std::shared_ptr<const Graph>& body) const {
+  CustomGradients customs;
+  customs.bodies_ = bodies_;
+  if (const auto known = bodies_->find(body); known != bodies_->end()) customs.list_ = known->second;
+  return customs;
+}
+
 // A block may call fns that have blocks of their own: their entries are copied, too.
 std::vector<NodeId> CustomGradients::copy_block(Builder& build, CustomGradient custom, std::span<const NodeId> cotangents) {
   std::vector<NodeId> to(custom.last - custom.first);

@@ -2,6 +2,9 @@
 // body from differentiation: what reaches them goes through the block instead, whose nodes were made once for cotangents that are
 // placeholders. Each differentiation copies the block's nodes with what arrived in the placeholders' stead.
 #pragma once
+#include <memory>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/build.h"
@@ -21,6 +24,13 @@ class CustomGradients {
   // The one that `id` is a result of; null for any other node. Pointers last until the next add.
   const CustomGradient* of(NodeId id) const;
   void add(CustomGradient custom) { list_.push_back(std::move(custom)); }
+  // Those from number `first` on, which leave the list.
+  std::vector<CustomGradient> take_from(size_t first);
+  // Calls inside the body of a scan; their nodes are the body's. Lists of bodies in each other are one.
+  void set_inside(std::shared_ptr<const Graph> body, std::vector<CustomGradient> customs);
+  CustomGradients inside(const std::shared_ptr<const Graph>& body) const;
+  std::span<const CustomGradient> list() const { return list_; }
+
   size_t size() const { return list_.size(); }
   void resize(size_t count) { list_.resize(count); }  // forgets the youngest
 
@@ -29,7 +39,9 @@ class CustomGradients {
   std::vector<NodeId> copy_block(Builder& build, CustomGradient custom, std::span<const NodeId> cotangents);
 
  private:
+  using Bodies = std::unordered_map<std::shared_ptr<const Graph>, std::vector<CustomGradient>>;
   std::vector<CustomGradient> list_;  // by their results, increasing
+  std::shared_ptr<Bodies> bodies_ = std::make_shared<Bodies>();
 };
 
 }  // namespace einc

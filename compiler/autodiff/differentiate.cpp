@@ -156,7 +156,7 @@ void Sweep::visit_scan(NodeId id) {
   std::vector<bool> wanted;
   for (NodeId x : operands) wanted.push_back(depends_[x.index] && is_floating(build_.type(x).dtype));
   build_.origin = backward_origin(build_.graph(), id, id);
-  const std::vector<NodeId> gradients = gradient_of_scan(build_, id, found->second, wanted);
+  const std::vector<NodeId> gradients = gradient_of_scan(build_, id, found->second, wanted, options_.custom, options_.met_custom);
   for (size_t k = 0; k < operands.size(); ++k)
     if (gradients[k].valid()) add(operands[k], {gradients[k], AxisList::range(build_.type(gradients[k]).rank())});
 }

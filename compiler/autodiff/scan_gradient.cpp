@@ -34,8 +34,9 @@ Name axis_name_of(const Graph& graph, NodeId scan) {
 
 class ScanGradient {
  public:
-  ScanGradient(Builder& build, NodeId scan, std::span<const NodeId> results, const std::vector<bool>& wanted)
+  ScanGradient(Builder& build, NodeId scan, std::span<const NodeId> results, const std::vector<bool>& wanted, CustomGradients* customs)
       : build_(build),
+        customs_(customs),
         scan_(scan),
         node_(build.graph()[scan]),
         attr_(node_.as<ScanAttr>()),
@@ -47,15 +48,20 @@ class ScanGradient {
     results_.resize(forward_.updates.size());
   }
 
-  std::vector<NodeId> run() {
+  std::vector<NodeId> run(bool* met_custom) {
     repeat_forward();
     seed();
-    const Sweep sweep(reverse_.body(), seeds_, wrt_, {.apart = wholes_});
+    CustomGradients inside = repeat_customs();
+    const size_t repeated = inside.size();
+    const Sweep sweep(reverse_.body(), seeds_, wrt_, {.apart = wholes_, .custom = &inside, .met_custom = met_custom});
+    const std::vector<CustomGradient> fresh = inside.take_from(repeated);
+    for (const CustomGradient& c : fresh) keep(c);
     hand_on(sweep);
     plan_sums(sweep);
     save_values();
     note_sums();
     const std::vector<NodeId> made = reverse_.finish();
+    if (customs_) customs_->set_inside(reverse_.shared(), fresh);
     return gradients(made, sweep);
   }
 
@@ -94,6 +100,30 @@ class ScanGradient {
       of_clone_.emplace(to_[i].index, NodeId{i});
     }
     sources_ = sources;
+  }
+
+  // Calls with gradients of their own, of the iteration inside the reverse one. Their results are kept from the forward, which hides what
+  // they were made of in the reverse as it does there.
+  CustomGradients repeat_customs() {
+    if (!customs_) return {};
+    CustomGradients customs = customs_->inside(attr_.body);
+    for (CustomGradient c : customs.take_from(0)) {
+      for (const NodeId result : c.results) hidden_.insert(to_[result.index].index);
+      for (auto* nodes : {&c.results, &c.cotangents, &c.inputs, &c.gradients})
+        for (NodeId& id : *nodes) id = to_[id.index];
+      uint32_t first = UINT32_MAX, last = 0;
+      for (uint32_t i = c.first; i < c.last; ++i)
+        if (forward_.nodes[i].op != Op::input) first = std::min(first, to_[i].index), last = std::max(last, to_[i].index + 1);
+      c.first = std::min(first, last), c.last = last;
+      customs.add(std::move(c));
+    }
+    return customs;
+  }
+
+  // Copied with a block that calls another: the next order differentiates it.
+  void keep(const CustomGradient& c) {
+    for (const auto* nodes : {&c.results, &c.cotangents, &c.inputs, &c.gradients})
+      for (const NodeId id : *nodes) reverse_.keep(id);
   }
 
   void seed() {
@@ -272,6 +302,10 @@ class ScanGradient {
       index.push_back(found);
     }
     std::get<ScanAttr>(build_.graph()[scan_].attr).body = body;
+    if (customs_) {
+      const CustomGradients known = customs_->inside(attr_.body);
+      customs_->set_inside(body, {known.list().begin(), known.list().end()});
+    }
     const Origin saved = build_.origin;
     for (size_t i = 0; i < needed.size(); ++i) {
       build_.origin = forward_[of_clone_.at(needed[i].index)].origin;
@@ -292,7 +326,7 @@ class ScanGradient {
       if (seen[id.index]) continue;
       seen[id.index] = true;
       const auto clone = of_clone_.find(id.index);
-      if (clone != of_clone_.end() && (forward_[clone->second].op == Op::state || is_dear(forward_, forward_[clone->second]))) {
+      if (clone != of_clone_.end() && (forward_[clone->second].op == Op::state || hidden_.contains(id.index) || is_dear(forward_, forward_[clone->second]))) {
         needed.push_back(id);
         continue;
       }
@@ -303,6 +337,7 @@ class ScanGradient {
   }
 
   Builder& build_;
+  CustomGradients* const customs_;
   const NodeId scan_;
   const Node node_;
   const ScanAttr attr_;
@@ -319,15 +354,16 @@ class ScanGradient {
   std::unordered_map<uint32_t, size_t> operand_of_;  // of these
   std::vector<size_t> carried_;                      // carries with a gradient
   std::map<uint32_t, size_t> collected_, sums_;      // nodes of the reverse body: numbers among what is collected, and of running sums
-  std::set<uint32_t> products_;
+  std::set<uint32_t> products_, hidden_;  // hidden: results of calls with gradients of their own
   Graph whole_;                                    // the reverse body before it is finished
   std::unordered_map<uint32_t, NodeId> slice_of_;  // its slices
 };
 
 }  // namespace
 
-std::vector<NodeId> gradient_of_scan(Builder& build, NodeId scan, std::span<const NodeId> results, const std::vector<bool>& wanted) {
-  return ScanGradient(build, scan, results, wanted).run();
+std::vector<NodeId> gradient_of_scan(Builder& build, NodeId scan, std::span<const NodeId> results, const std::vector<bool>& wanted,
+                                     CustomGradients* customs, bool* met_custom) {
+  return ScanGradient(build, scan, results, wanted, customs).run(met_custom);
 }
 
 }  // namespace einc

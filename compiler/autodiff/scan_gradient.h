@@ -10,12 +10,15 @@
 #include <span>
 #include <vector>
 
+#include "compiler/autodiff/custom_gradients.h"
 #include "compiler/ir/build.h"
 
 namespace einc {
 
 // `results`: the gradient of each result of the scan, invalid where none arrived. `wanted`: by operand. The gradients of the operands, of
 // their types; invalid where not wanted or none is passed. The scan collects what the reverse reads from then on.
-std::vector<NodeId> gradient_of_scan(Builder& build, NodeId scan, std::span<const NodeId> results, const std::vector<bool>& wanted);
+// `customs`: the graph's, that know those of its bodies; null: it has none.
+std::vector<NodeId> gradient_of_scan(Builder& build, NodeId scan, std::span<const NodeId> results, const std::vector<bool>& wanted,
+                                     CustomGradients* customs, bool* met_custom);
 
 }  // namespace einc

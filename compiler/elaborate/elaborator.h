@@ -14,7 +14,9 @@
 #include "compiler/autodiff/custom_gradients.h"
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/elaborate/elementwise_tree.h"
+#include "compiler/elaborate/known_gradients.h"
 #include "compiler/elaborate/scope.h"
+#include "compiler/scan/outline.h"
 
 namespace einc {
 
@@ -152,6 +154,7 @@ class Elaborator final : public Context {
   std::optional<Value> typical_operand(const ast::Call& call);
   bool run_iteration(const ast::Scan& loop, const Axis& axis, Iteration& iteration);
   bool close_carries(Iteration& iteration);
+  void move_into_body(const std::vector<CustomGradient>& customs, const OutlinedScan& scan);
   void poison_scan(const ast::Scan& loop);
   std::optional<NodeId> next_of_carry(Name name, const Value& next, Span span, const Type& carried);
   void collect(const ast::Collect& collected, Span span);
@@ -270,6 +273,7 @@ class Elaborator final : public Context {
 
   ElementwiseTree tree_;  // of the expression being evaluated, around its innermost operands
   CustomGradients custom_gradients_;
+  KnownGradients known_gradients_;
   std::vector<NamedGradient> named_gradients_;  // of the gradient block's return
   int depth_ = 0;
   int call_depth_ = 0;

@@ -44,6 +44,7 @@ struct Elaborator::Iteration {
   std::vector<Carry> carries;
   NodeId index;
   uint32_t first = 0;
+  size_t customs = 0;  // calls with gradients of their own before it
   Collecting collecting;
   Scope scope;
 };
@@ -114,8 +115,12 @@ void Elaborator::scan(const ast::Scan& loop, Span span) {
   draft.save_every = loop.save_every.value_or(0);
   for (const Iteration::Carry& carry : iteration.carries) draft.carries.push_back({carry.mark, carry.initial, carry.next});
   for (const auto& [name, value] : iteration.collecting.values) draft.collected.push_back(value);
+  const std::vector<CustomGradient> customs = custom_gradients_.take_from(iteration.customs);
+  for (const CustomGradient& c : customs) draft.blocks.push_back({c.results, c.cotangents, c.inputs, c.gradients});
   build_.origin.location = locate(span);
-  const std::vector<NodeId> results = outline_scan(build_, draft);
+  const OutlinedScan outlined = outline_scan(build_, draft);
+  const std::vector<NodeId>& results = outlined.results;
+  move_into_body(customs, outlined);
   for (size_t r = 0; r < results.size(); ++r) {
     const bool carried = r < iteration.carries.size();
     const auto& collected = iteration.collecting.values;
@@ -127,10 +132,34 @@ void Elaborator::scan(const ast::Scan& loop, Span span) {
   }
 }
 
+// Calls whose gradients the program writes itself: those that moved into the body are the body's from now on.
+void Elaborator::move_into_body(const std::vector<CustomGradient>& customs, const OutlinedScan& scan) {
+  std::vector<CustomGradient> moved;
+  for (const CustomGradient& c : customs) {
+    if (!scan.in_body.contains(c.results.front().index)) {
+      if (graph_[c.results.front()].op == Op::permute) custom_gradients_.add(c);  // it stayed; what is neither is read by nobody
+      continue;
+    }
+    CustomGradient inside = c;
+    for (auto* nodes : {&inside.results, &inside.cotangents, &inside.inputs, &inside.gradients})
+      for (NodeId& id : *nodes) id = scan.in_body.at(id.index);
+    inside.first = UINT32_MAX, inside.last = 0;
+    for (uint32_t i = c.first; i < c.last; ++i)
+      if (const auto at = scan.in_body.find(i); at != scan.in_body.end()) {
+        inside.first = std::min(inside.first, at->second.index);
+        inside.last = std::max(inside.last, at->second.index + 1);
+      }
+    inside.first = std::min(inside.first, inside.last);
+    moved.push_back(std::move(inside));
+  }
+  custom_gradients_.set_inside(scan.body, std::move(moved));
+}
+
 // Elaborates the body with marks; false after an error in it.
 bool Elaborator::run_iteration(const ast::Scan& loop, const Axis& axis, Iteration& iteration) {
-  const size_t errors = diagnostics_.error_count(), customs = custom_gradients_.size();
+  const size_t errors = diagnostics_.error_count(), known = known_gradients_.size();
   iteration.first = graph_.size();
+  iteration.customs = custom_gradients_.size();
   iteration.collecting = {axis.name, {}};
   iteration.scope = Scope{};
   iteration.scope.parent = frame().scope;
@@ -150,9 +179,7 @@ bool Elaborator::run_iteration(const ast::Scan& loop, const Axis& axis, Iteratio
   execute(loop.body);
   frame().scope = iteration.scope.parent;
   collecting_ = outer;
-  // Their table speaks of nodes that move into the body.
-  if (custom_gradients_.size() > customs && !finding_types_)
-    diagnostics_.report(Code::gradient_in_scan, loop.variable.span).hint("call it outside, or leave its `gradient` block out");
+  known_gradients_.resize(known);
   return diagnostics_.error_count() == errors && !exhausted_;
 }
 

@@ -52,7 +52,7 @@ std::optional<Value> Elaborator::gradient(const ast::Call& call, Span whole) {
     return std::nullopt;
   }
   const NodeId wrt[] = {*x};
-  const NodeId result = differentiate(build_, *y, wrt, {{}, &custom_gradients_, nullptr})[0];
+  const NodeId result = known_gradients_.of(build_, *y, wrt, custom_gradients_, KnownGradients::Made::sources_too)[0];
   if (result.valid()) return Value{result};
   diagnostics_.report(Code::zero_gradient, whole, "this").label(x_expr.span, "nothing between this value and y depends on it");
   return Value{zeros_like(*x)};
@@ -193,7 +193,7 @@ void Training::differentiate_loss() {
   std::vector<NodeId> wrt;
   for (const Trained& param : trained_) wrt.push_back(param.param);
   const NodeId loss = loss_scale_ ? loss_scale_->scaled(e_.graph_.loss) : e_.graph_.loss;
-  const std::vector<NodeId> gradients = differentiate(build_, loss, wrt, {{}, &e_.custom_gradients_, nullptr});
+  const std::vector<NodeId> gradients = e_.known_gradients_.of(build_, loss, wrt, e_.custom_gradients_, KnownGradients::Made::as_asked);
   const std::vector<bool> read = read_in_training(loss);
   for (size_t i = 0; i < trained_.size(); ++i) {
     if (gradients[i].valid() && read[trained_[i].param.index]) {

@@ -152,6 +152,7 @@ std::vector<NodeId> BodyBuilder::roots() const {
 void BodyBuilder::drop_unread() {
   std::vector<bool> read(graph_->size(), false);
   for (const NodeId id : roots()) read[id.index] = true;
+  for (const NodeId id : kept_) read[id.index] = true;
   for (const Carry& c : carries_) read[c.state.index] = true;
   for (uint32_t i = graph_->size(); i-- > 0;)
     if (read[i])

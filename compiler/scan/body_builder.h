@@ -19,6 +19,7 @@ class BodyBuilder {
 
   Builder& body() { return body_; }
   Graph& graph() { return *graph_; }
+  std::shared_ptr<const Graph> shared() const { return graph_; }
   const Axis& axis() const { return axis_; }
   NodeId append(Node node) { return body_.append(std::move(node)); }
 
@@ -26,6 +27,7 @@ class BodyBuilder {
   NodeId carry(NodeId initial);
   void set_next(size_t carry, NodeId next) { carries_[carry].next = next; }
   void collect(NodeId value) { collected_.push_back(value); }
+  void keep(NodeId node) { kept_.push_back(node); }  // though nothing reads it
 
   // A value outside: a constant is made again inside, another is read whole.
   NodeId outside(NodeId x);
@@ -41,7 +43,7 @@ class BodyBuilder {
 
   // What iterations hand on and collect.
   std::vector<NodeId> roots() const;
-  // Appends the scan and its results outside: carries, then what was collected.
+  // Appends the scan and its results outside: carries, then what was collected. The body is the scan's from then on.
   std::vector<NodeId> finish();
 
  private:
@@ -64,7 +66,7 @@ class BodyBuilder {
   Origin origin_;
   std::vector<Input> wholes_, slices_;
   std::vector<Carry> carries_;
-  std::vector<NodeId> collected_;
+  std::vector<NodeId> collected_, kept_;
   std::unordered_map<uint32_t, NodeId> of_outside_, of_stacked_;
   NodeId index_, first_axis_;
 };

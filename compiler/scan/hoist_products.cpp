@@ -109,15 +109,16 @@ std::vector<int> readers_in(BodyBuilder& body) {
 
 }  // namespace
 
-void hoist_products(Builder& outside, BodyBuilder& body) {
+void hoist_products(Builder& outside, BodyBuilder& body, std::span<const NodeId> given) {
   const uint32_t nodes = body.graph().size();
   std::vector<bool> varies(nodes, false);  // from one iteration to the next by more than slices
   std::vector<bool> hoisted(nodes, false);
+  for (const NodeId id : given) varies[id.index] = true;
   const std::vector<int> readers = readers_in(body);
   Batcher batched(outside, body);
   for (uint32_t i = 0; i < nodes; ++i) {
     const Node& node = body.graph().nodes[i];
-    varies[i] = node.op == Op::state || node.op == Op::random || node.op == Op::dropout || node.op == Op::scan;
+    varies[i] = varies[i] || node.op == Op::state || node.op == Op::random || node.op == Op::dropout || node.op == Op::scan;
     for (NodeId x : node.operands) varies[i] = varies[i] || varies[x.index];
     if (varies[i]) continue;
     // A bias goes with its product: what it makes takes the product's place in memory.

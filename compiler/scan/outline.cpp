@@ -3,6 +3,7 @@
 // out by never moving in.
 #include "compiler/scan/outline.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/ir/scan.h"
@@ -18,7 +19,9 @@ class Outliner {
  public:
   Outliner(Builder& build, const ScanDraft& draft) : build_(build), graph_(build.graph()), draft_(draft), end_(graph_.size()) {}
 
-  std::vector<NodeId> run() {
+  OutlinedScan run() {
+    for (size_t b = 0; b < draft_.blocks.size(); ++b)
+      for (const NodeId result : draft_.blocks[b].results) block_of_.emplace(result.index, b);
     find_members();
     find_needed();
     BodyBuilder body(build_, draft_.axis, draft_.direction, draft_.save_every);
@@ -27,12 +30,30 @@ class Outliner {
       if (needed_[i] && !is_mark(NodeId{i})) to_[i] = move(body, NodeId{i});
     for (size_t c = 0; c < draft_.carries.size(); ++c) body.set_next(c, read(body, draft_.carries[c].next));
     for (const NodeId value : draft_.collected) body.collect(read(body, value));
+    const std::vector<NodeId> given = keep_blocks(body);
     clear_members();
-    hoist_products(build_, body);
-    return body.finish();
+    hoist_products(build_, body, given);
+    return {body.finish(), body.shared(), std::move(to_)};
   }
 
  private:
+  // What their blocks read outside becomes known in the body, too.
+  std::vector<NodeId> keep_blocks(BodyBuilder& body) {
+    std::vector<NodeId> given;
+    for (const ScanBlock& block : draft_.blocks) {
+      if (!moves(block)) continue;
+      for (const auto* nodes : {&block.results, &block.placeholders, &block.inputs, &block.gradients})
+        for (const NodeId id : *nodes) {
+          const NodeId moved = read(body, id);
+          to_.emplace(id.index, moved);
+          body.keep(moved);
+        }
+      for (const NodeId placeholder : block.placeholders) given.push_back(to_.at(placeholder.index));
+    }
+    return given;
+  }
+  bool moves(const ScanBlock& block) const { return inside(block.results.front()) && needed_[block.results.front().index]; }
+
   // Whether it belongs to an iteration.
   bool inside(NodeId id) const { return id.index >= draft_.first && member_[id.index]; }
   bool is_mark(NodeId id) const {
@@ -45,13 +66,22 @@ class Outliner {
   // Operands precede users, so one pass finds all that follows from a mark. A draw is anew in each iteration, whatever it reads.
   void find_members() {
     member_.assign(end_, false);
+    std::unordered_map<uint32_t, size_t> placeholders;
+    for (size_t b = 0; b < draft_.blocks.size(); ++b)
+      for (const NodeId id : draft_.blocks[b].placeholders) placeholders.emplace(id.index, b);
     for (uint32_t i = draft_.first; i < end_; ++i) {
       const Node& node = graph_.nodes[i];
       member_[i] = is_mark(NodeId{i}) || draws(node.op);
+      if (const auto block = placeholders.find(i); block != placeholders.end()) member_[i] = varies(draft_.blocks[block->second]);
       if (node.op == Op::scan)
         for (const Node& n : node.as<ScanAttr>().body->nodes) member_[i] = member_[i] || draws(n.op);
       for (NodeId x : node.operands) member_[i] = member_[i] || inside(x);
+      if (const auto block = block_of_.find(i); block != block_of_.end()) member_[i] = varies(draft_.blocks[block->second]);
     }
+  }
+  // Whether what the call computes is in the body: it stands in front of placeholders and results.
+  bool varies(const ScanBlock& block) const {
+    return std::ranges::any_of(block.results, [&](NodeId result) { return inside(graph_[result].operands[0]); });
   }
 
   // From behind: a member that no carry and no collected value reads is not moved.
@@ -59,9 +89,22 @@ class Outliner {
     needed_.assign(end_, false);
     for (const ScanCarry& c : draft_.carries) needed_[c.next.index] = inside(c.next);
     for (NodeId value : draft_.collected) needed_[value.index] = inside(value);
-    for (uint32_t i = end_; i-- > draft_.first;)
+    for (uint32_t i = end_; i-- > draft_.first;) {
+      need_with_block(i);
       if (needed_[i])
         for (NodeId x : graph_.nodes[i].operands) needed_[x.index] = needed_[x.index] || inside(x);
+    }
+  }
+
+  // Results of a call stand side by side: what reads one of them stands behind all.
+  void need_with_block(uint32_t i) {
+    const auto found = block_of_.find(i);
+    if (found == block_of_.end() || !inside(NodeId{i})) return;
+    const ScanBlock& block = draft_.blocks[found->second];
+    for (const NodeId result : block.results) needed_[i] = needed_[i] || needed_[result.index];
+    if (!needed_[i]) return;
+    for (const auto* nodes : {&block.placeholders, &block.inputs, &block.gradients})
+      for (const NodeId id : *nodes) needed_[id.index] = needed_[id.index] || inside(id);
   }
 
   NodeId read(BodyBuilder& body, NodeId x) {
@@ -95,11 +138,12 @@ class Outliner {
   const ScanDraft& draft_;
   const uint32_t end_;
   std::vector<bool> member_, needed_;
-  std::unordered_map<uint32_t, NodeId> to_;  // nodes of the body
+  std::unordered_map<uint32_t, NodeId> to_;        // nodes of the body
+  std::unordered_map<uint32_t, size_t> block_of_;  // of results
 };
 
 }  // namespace
 
-std::vector<NodeId> outline_scan(Builder& build, const ScanDraft& draft) { return Outliner(build, draft).run(); }
+OutlinedScan outline_scan(Builder& build, const ScanDraft& draft) { return Outliner(build, draft).run(); }
 
 }  // namespace einc

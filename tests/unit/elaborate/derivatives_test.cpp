@@ -161,6 +161,79 @@ TEST_CASE("gradient blocks: what the body hides is not differentiated") {
               {1, 1, 1}, 0);
 }
 
+// Within a scan a block is the iteration's own; `for` unrolls the same calls.
+TEST_CASE("gradient blocks: in recurrences, as in the loop unrolled") {
+  const std::string square = "fn square(x: [... k]) { return x^2 } gradient(dy) { return 3 * x * dy }\n";  // not the true derivative
+  const std::string fns[] = {
+      // straight through, arguments from outside and carried, two results, params by name, a block that calls one
+      "fn f(h: [n], a: [n]) { return round(4 * h) / 4 + a } gradient(dy) { return dy, 5 * dy }\n",
+      "fn f(h: [n], a: [n]) {\n  g = flip(h, n) * 1.5\n  return tanh(g) + a\n} gradient(dy) { return flip(2 * dy * a, n), dy * sin(h) }\n",
+      "fn f(h: [n], a: [n]) {\n  param p: f64[n] ~ ones\n  return h * p * a\n} gradient(dy) { return dy * p, h * dy, p = 7 * dy * h }\n",
+      square + "fn f(h: [n], a: [n]) { return sin(square(h)) + a } gradient(dy) { return square(h) * dy, dy }\n",
+      "fn g(h: [n], a: [n]) { return h * a, h + a } gradient(dy, dz) { return dy * a + 2 * dz, dy * h - dz }\n"
+      "fn f(h: [n], a: [n]) {\n  b, c = g(h, a)\n  return sin(b) * c\n}\n",
+      "fn g(h: [n]) { return sin(h) } gradient(dy) { return 2 * dy }\nfn f(h: [n], a: [n]) { return grad(sum(g(h)^2), h) * 0.3 + a }\n",
+      "fn g(h: [n]) { return sin(h) } gradient(dy) { return 2 * dy }\nfn f(h: [n], a: [n]) { return h * g(a) }\n",  // of no carry
+  };
+  const std::string uses[] = {"output d = grad(sum(h * v), x)\n", "output d = grad(sum(h * v), v)\n", "output d = grad(sum(h * v), r2)\n",
+                              "output d = grad(sum(grad(sum(h * v), x) * v), x)\n", "output d = grad(sum(grad(sum(h^2), r2)), x)\n"};
+  for (const std::string& fn : fns)
+    for (const std::string& use : uses) {
+      const auto program = [&](const std::string& loop) {
+        return fn + "r2 = sum(w, m)\ny: [t=4 n] = stack(x, v, x * v, r2, t)\nh = x\n" + loop + " { h = 0.7 * f(h, y[t = i]) as f + r2 }\n" + use;
+      };
+      CAPTURE(program("LOOP"));
+      const bool has_param = fn.find("param") != std::string::npos;
+      const auto value = [&](const std::string& loop) {
+        const Graph graph = graph_of(program(loop));
+        return interpret(graph, {}, inputs(), has_param ? TensorMap{{Name("f.p"), Tensor::of_reals({3}, {1, 0.5, 2})}} : TensorMap{}, {})
+            .outputs.at(0)
+            .second.reals;
+      };
+      if (has_param) {
+        check_close(value("scan i in t"), value("scan i in t, save every 3"), 0);
+        continue;  // unrolled it is one of each iteration
+      }
+      check_close(value("scan i in t"), value("for i in 4"), 1e-11);
+      check_close(value("scan i in t"), value("scan i in t, save every 3"), 0);
+    }
+}
+
+TEST_CASE("gradient blocks: in recurrences, of a param that all iterations read") {
+  const std::string scaled = "fn scaled(h: [n]) {\n  param p: f64[n] ~ ones\n  return h * p\n} gradient(dy) { return dy * p, p = 7 * dy * h }\n";
+  const Compiled c(kTensors + scaled + "h = x\nscan i in steps=3 { h = scaled(h) }\nminimize sum(h * v) using sgd(lr = 1)\n");
+  CAPTURE(c.said);
+  REQUIRE(c.graph);
+  const TensorMap given = inputs();
+  const InterpretResult result = interpret(*c.graph, {}, given, {{Name("scaled.p"), Tensor::of_reals({3}, {2, 2, 2})}},
+                                           {{Name("optimizer.step"), Tensor::of_ints({}, {0}, DType::i64)}});
+  // h is x, 2x and 4x; dy is 4v, 2v and v
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(result.gradients.at(Name("scaled.p")).reals[i] ==
+          doctest::Approx(3 * 7 * 4 * given.at(Name("x")).reals[i] * given.at(Name("v")).reals[i]));
+}
+
+TEST_CASE("gradient blocks: in recurrences, none of which jvp goes through") {
+  const Compiled c(kTensors + "fn f(h: [n]) { return round(h) } gradient(dy) { return dy }\nh = x\nscan i in steps=3 { h = f(h) }\n"
+                              "output d = jvp(h, x, v)\n");
+  CHECK(c.said.find("E0") != std::string::npos);
+}
+
+// A scan forward and one back.
+TEST_CASE("grad: calls by several values share what goes back through a recurrence") {
+  const std::string loop = "h = x\nscan i in steps=5 { h = tanh(h * v + einsum(w, r, \"n m, m -> n\")) }\ny = sum(h^2)\n";
+  const auto scans = [](const Graph& graph) { return std::ranges::count(graph.nodes, Op::scan, &Node::op); };
+  const Graph both = graph_of(loop + "output a = grad(y, v)\noutput b = grad(y, x)\noutput c = grad(y, w)\n");
+  CHECK(scans(both) == 2);
+  const InterpretResult made = interpret(both, {}, inputs(), {}, {});
+  const char* names[] = {"v", "x", "w"};
+  for (size_t i = 0; i < 3; ++i) {
+    const Graph alone = graph_of(loop + "output d = grad(y, " + names[i] + ")\n");
+    CHECK(scans(alone) == 2);
+    CHECK(values(alone) == made.outputs.at(i).second.reals);
+  }
+}
+
 TEST_CASE("gradient blocks: gradcheck compares them with the fn") {
   for (const char* factor : {"2", "2.001"}) {
     const Compiled c(std::string("dim n = 3\nparam w: f64[n] ~ normal(std = 1)\nfn square(x: [n]) { return x^2 } gradient(dy) { return ") +
