@@ -55,6 +55,8 @@ std::string loops(const Kernel& kernel, const LoopPlan& plan) {
   if (!plan.divided.empty()) text += ": points of " + axes_text(kernel, plan.divided);
   if (plan.outer_vector && plan.chunk < kernel.extent(*plan.outer_vector))
     text += fmt::format("{} chunks of {} of a{}", plan.divided.empty() ? ":" : " in", plan.chunk, *plan.outer_vector);
+  if (plan.owns_rows) text += ": rows that are folded into, each part going over all indices";
+  if (plan.whole_rows) text += ", row by row";
   if (!plan.inner.empty()) text += "; loops inside over " + axes_text(kernel, plan.inner);
   for (size_t s = 0; s < plan.kept.size(); ++s)
     if (plan.kept[s]) text += fmt::format("\n  the element that stage {} folds into stays in registers until the next one", s);

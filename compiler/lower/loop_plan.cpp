@@ -51,9 +51,10 @@ class LoopPlanner {
  private:
   LoopPlan finished(LoopPlan plan, const std::vector<bool>& unshared) const {
     divide(plan);
+    own_rows(plan);
     find_fetched(plan);
     find_streamed(plan, unshared);
-    for (const Stage& stage : kernel_.stages) plan.kept.push_back(keeps_element(stage, plan.outer_vector));
+    for (const Stage& stage : kernel_.stages) plan.kept.push_back(!plan.whole_rows && keeps_element(stage, plan.outer_vector));
     return plan;
   }
 
@@ -208,6 +209,28 @@ class LoopPlanner {
     }
     plan.chunk = points >= kEnoughPoints ? extent : std::min(extent, inner_work() > 64 ? int64_t{plan.lanes} : kChunk);
     plan.domain *= chunks_of(extent, plan.chunk);
+  }
+
+  // One outer axis, along which rows lie; a stage that clears them may come before the one that folds.
+  void own_rows(LoopPlan& plan) const {
+    if (kernel_.outer.size() != 1 || plan.outer_vector != kernel_.outer[0] || plan.turned || kernel_.stages.size() > 2) return;
+    const Stage& fold = kernel_.stages.back();
+    if (!keeps_element(fold, plan.outer_vector) || fold.stores.front().index.dynamic.size() != 1) return;
+    const Store& store = fold.stores.front();
+    const Scalar& position = kernel_.values[store.index.dynamic.front().value];
+    const int64_t columns = kernel_.extent(*plan.outer_vector);
+    if (position.kind != ScalarKind::checked || columns * bytes_of(kernel_.buffers[store.buffer].dtype) < kCacheLine) return;
+    if (kernel_.stages.size() == 2) {
+      const Stage& clear = kernel_.stages.front();
+      const bool clears = clear.axes.size() == 1 && kernel_.extent(clear.axes[0]) == position.integer && clear.stores.size() == 1 &&
+                          clear.reductions.empty() && !clear.ordered && clear.stores.front().buffer == store.buffer &&
+                          clear.stores.front().index.dynamic.empty();
+      if (!clears) return;
+    }
+    plan.owns_rows = true;
+    plan.whole_rows = columns > plan.lanes;
+    plan.chunk = columns;
+    plan.domain = position.integer;
   }
 
   int64_t bytes(uint16_t buffer) const { return kernel_.buffers[buffer].count * bytes_of(kernel_.buffers[buffer].dtype); }

@@ -18,6 +18,10 @@ struct LoopPlan {
   std::optional<AxisId> turned;
   int64_t turned_chunk = 0;  // elements of the turned axis that one domain point covers
   int64_t domain = 1;
+  // A kernel that folds rows of the vector axis into rows found by an index: threads divide the rows folded into, of which there are
+  // `domain`. Each goes over all indices and takes those that are its own, so an element's order is that of the indices.
+  bool owns_rows = false;
+  bool whole_rows = false;  // of more than `lanes` elements: the stages run over a row inside their loops
   // By buffer: large ones, whose elements are fetched into the caches ahead of the loop that reads them first, and results that
   // are written past the caches, in whole lines.
   std::vector<bool> fetched, streamed;

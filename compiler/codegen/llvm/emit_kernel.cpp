@@ -17,6 +17,10 @@ using llvm::BasicBlock;
 namespace intrinsic = llvm::Intrinsic;
 using Register = llvm::Value*;
 
+// Of rows that are folded into: how many iterations before, and how much of a row; the processor goes on along it by itself. A table that
+// is smaller than that stays in a second cache.
+constexpr int64_t kRowsAhead = 16, kFetchedOfRow = 512, kFetchedTable = 1 << 19;
+
 class KernelEmitter : ValueEmitter {
  public:
   KernelEmitter(llvm::Module& module, const std::string& name, const Kernel& kernel, const LoopPlan& plan)
@@ -26,10 +30,13 @@ class KernelEmitter : ValueEmitter {
   }
 
   void run() {
-    for_loop(function_->getArg(1), function_->getArg(2), i64(1), [&](Register point) {
-      decode(point);
-      outer_loops(0);
-    });
+    if (plan_.owns_rows)
+      owned_rows();
+    else
+      for_loop(function_->getArg(1), function_->getArg(2), i64(1), [&](Register point) {
+        decode(point);
+        outer_loops(0);
+      });
     // Other threads may read what was stored past the caches once the launch is over.
     if (std::find(streamed_.begin(), streamed_.end(), true) != streamed_.end()) b_.CreateIntrinsic(intrinsic::x86_sse_sfence, {}, {});
     b_.CreateRetVoid();
@@ -76,6 +83,46 @@ class KernelEmitter : ValueEmitter {
       axis_[axis] = k == 0 ? rest : b_.CreateURem(rest, i64(kernel_.extent(axis)));
       if (k > 0) rest = b_.CreateUDiv(rest, i64(kernel_.extent(axis)));
     }
+  }
+
+  // All points at once, of the rows that are this thread's.
+  void owned_rows() {
+    if_then(b_.CreateICmpSLT(function_->getArg(1), function_->getArg(2)), [&] {
+      decode(i64(0));
+      plan_.whole_rows ? stages() : outer_loops(0);
+    });
+  }
+
+  // Whether what the stage folds into now is this thread's.
+  Register is_own(const Store& store) {
+    Register row = as(store.index.dynamic.front().value, DType::i64);
+    return b_.CreateAnd(b_.CreateICmpSGE(row, function_->getArg(1)), b_.CreateICmpSLT(row, function_->getArg(2)));
+  }
+
+  // Rows that indices find come from anywhere: those of later iterations of `axis` are on their way meanwhile.
+  void fetch_rows(const Store& store, AxisId axis) {
+    const BufferUse& buffer = kernel_.buffers[store.buffer];
+    const AxisId along = *plan_.outer_vector;
+    const Scalar& position = kernel_.values[store.index.dynamic.front().value];
+    const int64_t row = kernel_.extent(along) * bytes_of(buffer.dtype);
+    const Scalar* index = &kernel_.values[position.operands[0]];
+    while (index->kind == ScalarKind::cast) index = &kernel_.values[index->operands[0]];
+    if (index->kind != ScalarKind::load || !index->index.dynamic.empty()) return;  // what is computed would be so twice
+    if (buffer.count * bytes_of(buffer.dtype) < kFetchedTable || kernel_.extent(axis) <= kRowsAhead) return;
+    Register now = axis_[axis], column = axis_[along];
+    scopes_.emplace_back();
+    axis_[axis] = b_.CreateBinaryIntrinsic(intrinsic::smin, b_.CreateAdd(now, i64(kRowsAhead)), i64(kernel_.extent(axis) - 1));
+    if (plan_.whole_rows) axis_[along] = i64(0);
+    Register found = b_.CreateBinaryIntrinsic(intrinsic::umin, as(position.operands[0], DType::i64), i64(position.integer - 1));
+    scopes_.back()[store.index.dynamic.front().value] = found;
+    Register address = element(store.buffer, place_of(store.index).scalar);
+    if_then(b_.CreateAnd(b_.CreateICmpSGE(found, function_->getArg(1)), b_.CreateICmpSLT(found, function_->getArg(2))), [&] {
+      for (int64_t line = 0; line < std::min(row, kFetchedOfRow); line += kCacheLine)
+        prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), address, static_cast<uint64_t>(line)), Prefetch::to_write);
+    });
+    scopes_.pop_back();
+    axis_[axis] = now;
+    axis_[along] = column;
   }
 
   void outer_loops(size_t level) {
@@ -180,10 +227,10 @@ class KernelEmitter : ValueEmitter {
 
   void emit_stage(size_t s) {
     const Stage& stage = kernel_.stages[s];
-    const std::optional<AxisId> vector = plan_.outer_vector ? std::nullopt : plan_.stage_vector[s];
+    const std::optional<AxisId> vector = plan_.whole_rows ? plan_.outer_vector : plan_.outer_vector ? std::nullopt : plan_.stage_vector[s];
     std::vector<AxisId> loops = stage.axes;
     if (vector) {
-      loops.erase(std::find(loops.begin(), loops.end(), *vector));
+      std::erase(loops, *vector);
       loops.push_back(*vector);
     }
     find_needed(stage);
@@ -217,6 +264,11 @@ class KernelEmitter : ValueEmitter {
   }
 
   void fold_into_kept(const Store& store) {
+    if (!plan_.owns_rows) return fold_own(store);
+    if_then(is_own(store), [&] { fold_own(store); });
+  }
+
+  void fold_own(const Store& store) {
     llvm::Type* type = kept_->element->getAllocatedType();
     const Place place = place_of(store.index);
     if_then(b_.CreateICmpNE(place.scalar, place_of_kept().scalar), [&] {
@@ -252,11 +304,18 @@ class KernelEmitter : ValueEmitter {
     const AxisId axis = loops[level];
     const int64_t extent = kernel_.extent(axis);
     if (vector == axis) {
-      vector_loop(axis, i64(0), i64(extent), extent % plan_.lanes != 0, [&] { stage_loops(stage, loops, vector, level + 1); });
+      const auto along = [&] {
+        vector_loop(axis, i64(0), i64(extent), extent % plan_.lanes != 0, [&] { stage_loops(stage, loops, vector, level + 1); });
+      };
+      plan_.whole_rows && stage.ordered ? if_then(is_own(stage.stores.front()), along) : along();
       return;
     }
-    for_loop(i64(0), i64(extent), i64(1), [&](Register i) {
+    const bool rows = plan_.owns_rows && !stage.ordered;
+    Register begin = i64(0), end = i64(extent);
+    if (rows) begin = function_->getArg(1), end = function_->getArg(2);
+    for_loop(begin, end, i64(1), [&](Register i) {
       axis_[axis] = i;
+      if (plan_.owns_rows && stage.ordered && axis == stage.axes.back()) fetch_rows(stage.stores.front(), axis);
       stage_loops(stage, loops, vector, level + 1);
     });
   }

@@ -71,17 +71,34 @@ TEST_CASE("reductions: of whole tensors, on any number of threads") {
   }
 }
 
-TEST_CASE("reductions: segments are summed in one order, whatever the number of threads") {
-  const char* text =
-      "dim edges = 5000, nodes = 13, width = 37\ninput v: f32[edges width]\ninput at: i32[edges]\n"
-      "output y = segment_sum(exp(v), at % nodes, nodes)\n";
-  const Graph graph = assign_precision(simplify(expand(compile_text(text, {}), Roots::inference), Roots::inference), Policy::inherit);
-  const TensorMap inputs = some_inputs(graph, {});
-  const CpuProgram program = compiled(graph, {});
-  const std::vector<double> one = values_on(1, program, inputs);
-  const std::vector<double> wanted = interpret(graph, {}, inputs, {}, {}).outputs.at(0).second.reals;
-  for (size_t i = 0; i < one.size(); ++i) CHECK(one[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
-  for (int threads : {2, 3, 8}) CHECK(values_on(threads, program, inputs) == one);
+// Rows of less than a cache line, of one vector and of several; tables that a cache holds and larger ones, whose rows are fetched ahead.
+TEST_CASE("reductions: segments are folded in one order, whatever the number of threads") {
+  struct Row {
+    int64_t width, nodes;
+    bool owned;
+  };
+  for (const Row row : {Row{5, 13, false}, Row{37, 13, true}, Row{37, 5000, true}, Row{130, 1, false}, Row{130, 1500, true}, Row{300, 13, true}})
+    for (const char* folded : {"segment_sum(exp(v), ids, nodes)", "segment_max(v, ids, nodes)", "segment_min(v, at % nodes, nodes)"}) {
+      CAPTURE(row.width);
+      CAPTURE(row.nodes);
+      const std::string text = fmt::format(
+          "dim edges = 1500, nodes = {}, width = {}\ninput v: f32[edges width]\ninput at: i32[edges]\n"
+          "output ids = (at * 9 + iota(edges) * 7) % nodes\noutput y = max({}, -3)\n",
+          row.nodes, row.width, folded);
+      const Graph graph = assign_precision(simplify(expand(compile_text(text, {}), Roots::inference), Roots::inference), Policy::inherit);
+      const TensorMap inputs = some_inputs(graph, {});
+      const CpuProgram program = compiled(graph, {});
+      const auto owned = std::ranges::count_if(program.lowered().lowered.functions, [](const PlannedKernel& f) { return f.plan.owns_rows; });
+      CHECK(owned == (row.owned ? 1 : 0));
+      const auto values = [&](int threads) {
+        Executor executor(program.program(), program.functions(), threads);
+        return run_on(executor, program.program(), inputs, {}, {}, {}).outputs.at(1).second.reals;
+      };
+      const std::vector<double> one = values(1), wanted = interpret(graph, {}, inputs, {}, {}).outputs.at(1).second.reals;
+      for (size_t i = 0; i < one.size(); ++i)
+        if (one[i] != wanted[i]) REQUIRE(one[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
+      for (int threads : {2, 3, 8}) CHECK(values(threads) == one);
+    }
 }
 
 TEST_CASE("reductions: sums of several tensors run along each one's elements as they lie") {
