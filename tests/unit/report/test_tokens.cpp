@@ -39,6 +39,13 @@ TEST_CASE("tokens and examples of a step") {
        "dim n, e\ninput x: f32[n d=4]\ninput from: i32[e]\nparam w: [d=4] ~ normal(std = 1)\n"
        "loss = mean(einsum(x[n = from], w, \"e d, d -> e\")^2)\n",
        false, "e", "1"},
+      {"examples that the program draws, with dropout inside",
+       "dim batch, n\nx = uniform(batch, n)\nk = randint(0, 3, batch)\nparam w: [n] ~ normal(std = 1)\n"
+       "loss = mean((einsum(dropout(x, 0.5), dropout(w, 0.1), \"batch n, n -> batch\") - k)^2)\n",
+       false, "batch", "batch"},
+      {"a graph that the program draws",
+       "dim n, e\nfrom = randint(0, n, e)\nparam w: [n] ~ normal(std = 1)\nloss = mean((w[n = from] - uniform(n)[n = from])^2)\n",
+       false, "e", "1"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.what);
