@@ -32,7 +32,7 @@ std::string parameters_of(const Kernel& kernel) {
 }
 
 std::string_view kind_of(const Kernel& kernel, const ThreadPlan& plan) {
-  const bool held = plan.keeps_loads;
+  const bool held = plan.keeps != KeptLoads::none;
   if (kernel.part) return plan.kind == CudaTeam::warp ? "rows and sums over them, a row a warp" : "rows and sums over them, a row a block";
   switch (plan.kind) {
     case CudaTeam::thread:

@@ -350,13 +350,14 @@ class StageText : RowSumsText {
   // Loads in a row that a later stage needs again stay in registers.
   void find_kept(size_t s) {
     for (auto& [id, first] : kept_first_) first = false;
-    if (!plan_.keeps_loads || !keeps_row(plan_.stages[s])) return;
+    if (plan_.keeps == KeptLoads::none || !keeps_row(plan_.stages[s])) return;
     const uint64_t row = bits(plan_.stages[s]);
     for (ValueId id = 0; id < kernel_.values.size(); ++id) {
       const Scalar& v = kernel_.values[id];
       if (!needed_[id] || v.kind != ScalarKind::load || !(axes_of_[id] & row) || kept_.count(id) > 0 || is_stored(v.slot)) continue;
       const bool in_pack = plan_.pack_axis && axes_of_[id] >> *plan_.pack_axis & 1;
       if (plan_.pack_axis && (!in_pack || !loads_pack(id))) continue;
+      if (plan_.keeps == KeptLoads::of_row && (axes_of_[id] & ~row) == 0) continue;
       const bool again = std::any_of(kernel_.stages.begin() + static_cast<ptrdiff_t>(s) + 1, kernel_.stages.end(),
                                      [&](const Stage& later) { return !later.axes.empty() && needed_by(kernel_, later)[id]; });
       if (!again) continue;
@@ -369,7 +370,7 @@ class StageText : RowSumsText {
   // What all rows of a part read alike is loaded before the first.
   void load_columns() {
     const auto stage = std::ranges::find_if(kernel_.stages, [](const Stage& s) { return !s.axes.empty(); });
-    if (!plan_.keeps_loads || stage == kernel_.stages.end()) return;
+    if (plan_.keeps == KeptLoads::none || stage == kernel_.stages.end()) return;
     const std::vector<AxisId>& axes = plan_.stages[static_cast<size_t>(stage - kernel_.stages.begin())];
     std::vector<ValueId> alike;
     for (ValueId id = 0; id < kernel_.values.size(); ++id) {

@@ -18,6 +18,8 @@ constexpr int kPackBytes = 16;       // of the smallest elements
 constexpr int kWidestPack = 8;
 constexpr int64_t kSharedTile = 32 << 10;  // bytes that tiles of transposed stores take at most
 constexpr int64_t kRowRegisters = 32;      // words of a row that a thread keeps
+constexpr int64_t kOwnRegisters = 64;      // and of what is the row's own: else it comes from memory again for each stage
+constexpr int64_t kRegisters = 65536;      // of a processor: for two blocks, one reading while the other computes, twice what they keep
 constexpr int64_t kSumRegisters = 184;     // of a warp's thread, sums over rows beside those
 constexpr int kWarpsOfRows = 4;            // in a block
 
@@ -212,7 +214,7 @@ class ThreadPlanner {
   }
 
   // The 32-bit words that a thread keeps of what several loops over the row load, and of what all rows read alike.
-  int64_t words_of_row(int64_t steps) const {
+  int64_t words_of_row(int64_t steps, KeptLoads which) const {
     std::vector<int> loops(kernel_.values.size(), 0);
     for (const Stage& stage : kernel_.stages) {
       if (stage.axes.empty()) continue;
@@ -223,7 +225,8 @@ class ThreadPlanner {
     for (size_t i = 0; i < kernel_.values.size(); ++i) {
       const Scalar& v = kernel_.values[i];
       const bool alike = kernel_.part && loops[i] > 0 && (axes_of_[i] & ~row_axes_) == 0;
-      const bool kept = v.kind == ScalarKind::load && axes_of_[i] & row_axes_ && (loops[i] > 1 || alike);
+      const bool own = which == KeptLoads::all || (axes_of_[i] & ~row_axes_) != 0;
+      const bool kept = v.kind == ScalarKind::load && axes_of_[i] & row_axes_ && own && (loops[i] > 1 || alike);
       // Alone in a register, what is short of one takes it whole.
       if (kept) bytes += std::max<int64_t>(bytes_of(kernel_.buffers[v.slot].dtype) * plan_.pack, 4) * steps;
     }
@@ -239,7 +242,7 @@ class ThreadPlanner {
       for (const Store& s : stage.stores) sums += s.mode == StoreMode::sum ? 1 : 0;
     }
     const int64_t steps = divide_up(longest_, int64_t{kWarp} * plan_.pack);
-    return sums * steps * plan_.pack + words_of_row(steps);
+    return sums * steps * plan_.pack + words_of_row(steps, KeptLoads::all);
   }
 
   void choose_blocks() {
@@ -288,8 +291,12 @@ class ThreadPlanner {
     if (rows < 2 && !kernel_.part) return;
     const auto row = std::ranges::find_if(plan_.stages, [](const std::vector<AxisId>& axes) { return !axes.empty(); });
     const int64_t steps = divide_up(plan_.packs_of(kernel_, *row), plan_.team);
-    plan_.keeps_loads = words_of_row(steps) <= kRowRegisters || (kernel_.part && plan_.kind == CudaTeam::warp);
-    if (plan_.keeps_loads || kernel_.part) plan_.row_steps = steps;
+    if (words_of_row(steps, KeptLoads::all) <= kRowRegisters || (kernel_.part && plan_.kind == CudaTeam::warp))
+      plan_.keeps = KeptLoads::all;
+    else if (words_of_row(steps, KeptLoads::of_row) <= kOwnRegisters && 4 * kOwnRegisters * plan_.block_threads <= kRegisters &&
+             !kernel_.part)
+      plan_.keeps = KeptLoads::of_row;
+    if (plan_.keeps != KeptLoads::none || kernel_.part) plan_.row_steps = steps;
   }
 
   const Kernel& kernel_;

@@ -19,6 +19,10 @@ struct TileStore {
 // Sums over all rows that a kernel of rows keeps in its threads' registers at most.
 inline constexpr int64_t kColumnSums = 1 << 14;
 
+// Of what the stages of a kernel load of a row: nothing stays in registers; what is the row's own; or also what all rows read alike, as
+// the weights of a norm, which the caches hold.
+enum class KeptLoads : uint8_t { none, of_row, all };
+
 struct ThreadPlan {
   CudaTeam kind = CudaTeam::thread;
   int team = 1;                             // threads of a point
@@ -33,8 +37,8 @@ struct ThreadPlan {
   std::optional<Affine> row_start;
   // Rows whose elements stay in registers from stage to stage: steps of a thread through a row; 0: loops.
   int64_t row_steps = 0;
-  bool keeps_loads = false;      // what several stages load of a row is loaded once
-  std::vector<TileStore> tiles;  // of blocks
+  KeptLoads keeps = KeptLoads::none;  // of what several stages load of a row: that is loaded once
+  std::vector<TileStore> tiles;       // of blocks
   int64_t points = 1, blocks = 1;
 
   int teams() const { return block_threads / team; }
