@@ -45,6 +45,7 @@ std::optional<PatternCall> read_pattern_call(Context& context, const ast::Call& 
   PatternCall result;
   result.span = call.callee.span;
   bool failed = false;
+  size_t read = 0;  // tensors, with those that failed: what stands behind them is none
   for (const ast::Argument& argument : call.arguments) {
     const ast::Expr& value = *argument.value;
     result.span = join(result.span, argument.span);
@@ -58,7 +59,8 @@ std::optional<PatternCall> read_pattern_call(Context& context, const ast::Call& 
       result.after.push_back(&value);
     } else if (const auto* text = value.as<ast::String>()) {
       result.text = text;
-    } else if (result.tensors.size() < tensor_count) {
+    } else if (read < tensor_count) {
+      ++read;
       const auto tensor = context.evaluate_tensor(value);
       if (tensor) {
         result.operands.push_back(describe_operand(context, *tensor, value, result.tensors.size()));
