@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Warnings, sanitizers and the compiler cache, in one interface target.
 # -Wno-restrict: g++ 12 warns about `"(" + text` in its own string header (GCC bug 105651); -Wno-stringop-overread: likewise where a boost
 # small_vector is returned by value.

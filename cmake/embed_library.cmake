@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run as a script: writes OUTPUT, a .cpp that holds every file of FOLDER/*.ein as text, so that the binary needs no folder.
 file(GLOB files ${FOLDER}/*.ein)
 list(SORT files)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run as a script: writes OUTPUT, a .cpp that defines `std::string_view einc::FUNCTION()`, declared in HEADER, as the text of FILE.
 file(READ ${FILE} text)
 string(LENGTH "${text}" size)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run as a script: writes OUTPUT, a .cpp with the hash of the sources in FOLDERS (separated by commas).
 string(REPLACE "," ";" FOLDERS "${FOLDERS}")
 set(all "")

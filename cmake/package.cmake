@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` gives: the command, and three libraries for find_package(einc). einc::runtime holds what compiled programs
 # need; einc::einc adds the compiler, and LLVM's shared library with it. Each is one archive of the folders' objects. einc::c is a shared
 # library for C and every language that calls it; nothing but LLVM's and the system's libraries stands behind it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The Python package: the extension module over the library's own objects, beside the package's Python files in build/.../python/einc, so
 # that PYTHONPATH=build/release/python runs it in place. `pip install .` installs the component `python` alone.
 set(EINC_PYTHON AUTO CACHE STRING "the Python package: ON, OFF, or AUTO where Python's headers and nanobind are found")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The syntax tree of one file: plain data, owned top down, every node with the span of its source text.
 // The parser has checked what the words alone decide (which statement may stand where, dim expressions are arithmetic on
 // integers and names, patterns are well formed, nothing is nested deeper than kMaxNesting); names, shapes and types are the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sink: repeats are dropped, and what exceeds the limit is only counted.
 #include "dsl/diagnostic.h"
 

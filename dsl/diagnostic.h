@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the compiler says about a user's program. Every message stands once, in diagnostic_codes.def; code reports
 //   diagnostics.report(Code::unknown_name, span, name).label(other, "declared here").hint("did you mean `{}`?", near);
 // and the number of arguments is checked against the message's `{}` while einc itself is compiled.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formatter walks the tokens, not the tree: it changes only what stands between them, so meaning cannot change, and
 // comments keep their place. A line's indentation is its blocks', or the column of the bracket it continues in.
 #include "dsl/format.h"

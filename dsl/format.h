@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc fmt`: one layout for every file. Line breaks, comments and strings stay as the author put them; blanks, indentation
 // and the alignment of neighbouring declarations are the formatter's. Formatted text parses to the same tree, and
 // formatting it again changes nothing.

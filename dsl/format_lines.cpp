@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "dsl/format_lines.h"
 
 #include <utf8proc.h>

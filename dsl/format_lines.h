@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lines the formatter builds, and their alignment in columns.
 #pragma once
 #include <cstdint>

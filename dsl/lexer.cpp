@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One pass over the text. The lexer knows which bracket is open, because that decides whether a line's end ends a
 // statement; where a keyword that begins statements opens a line inside a bracket, the bracket was forgotten, and the
 // statement is ended there, so that only one statement is lost. Every character is looked at a bounded number of times.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // "Did you mean": the candidate within a small edit distance of what was written.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls and indices: what stands behind a name in parentheses or brackets.
 #include <algorithm>
 

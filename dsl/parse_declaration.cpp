@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Declarations (dim, import, input, param, state, output) and what they are made of: names, dim expressions, types, initialisers.
 #include "dsl/parser_impl.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions. Operators are reduced on a stack of pending ones (so a chain of any length needs no recursion), and a node
 // above kMaxNesting levels is refused, so that whoever walks the tree may recurse.
 #include <algorithm>

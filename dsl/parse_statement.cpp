@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements and blocks, and the checks on what may stand where.
 #include <array>
 

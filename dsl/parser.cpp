@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entry, token handling and the reporting of mistakes; see parser_impl.h for the grammar.
 #include "dsl/parser.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parser's insides, shared by its files: expressions, declarations, statements. The grammar in one view:
 //   statement  := dim | import | tensor | output | fn | for | scan | collect | if | precision | minimize | return | assignment | update
 //                 | call

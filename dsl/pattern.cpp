@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recursive descent over a pattern's characters, stopping at the first mistake; check_pattern then looks at the names. A group
 // is known to be a window when a `+` or `*` comes before any other bracket in it. The commonest slips are shown put right.
 #include "dsl/pattern.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pattern strings: einops' notation, read into atoms that each know their bytes in the file, so an error can point
 // inside the string. What holds by the words alone is checked here (parse_pattern): arrows, brackets, dots, names that
 // stand twice or on one side only, stars. What needs sizes or declared dims (ranks, new axes without a size, divisions)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // einops' rules, each a small check over what the two sides of the arrow hold.
 #include "dsl/pattern_rules.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // einops' rules on which names may stand where in a pattern that is already well formed.
 #pragma once
 #include <optional>

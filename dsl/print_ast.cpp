@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints by one switch over expressions and one overload per statement; the tree's height bounds the recursion.
 #include "dsl/print_ast.h"
 

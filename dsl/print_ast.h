@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The syntax tree as text, one statement a line, expressions fully parenthesised: what --emit=ast shows, and the form in
 // which tests compare trees (places in the source are left out, so reformatted text gives the same).
 #pragma once

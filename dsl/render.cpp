@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One diagnostic is a headline, an excerpt per place (several marks share a line's excerpt) and the hint. Excerpts are
 // windows of a line around the span, so a line of megabytes costs no more than a short one.
 #include "dsl/render.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Diagnostics as text for people (file:line:col, the source line, a caret under the exact span) or as JSON for tools.
 #pragma once
 #include <string>

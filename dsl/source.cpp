@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading and checking source text. What is too large, or not text, is refused before anything else sees it.
 #include "dsl/source.h"
 

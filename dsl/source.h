@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Source text and places in it. A SourceMap owns every file of one compilation; a Span is three integers that name a
 // byte range of one of them, so every node and diagnostic can carry one for free. Text is taken in whole, once, and
 // checked (size, encoding, invisible characters) before anything looks at it: behind load() and add() all text is valid UTF-8.

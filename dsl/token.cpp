@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words of the language, and what a kind of token means for where statements begin and end.
 #include "dsl/token.h"
 

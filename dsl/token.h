@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the lexer makes of the text: a kind and the bytes it stands on, nothing more; text is read from the source again.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a compiled text to something that runs: the graphs of the forward and of the training step, and what lies below them.
 #pragma once
 #include <einc/einc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program compiled ahead of time: an object file, and the header by which a C++ program gets at it.
 #pragma once
 #include <string>

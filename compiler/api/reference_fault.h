@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What keeps an interpreted run from storing its results, and where that comes from.
 #pragma once
 #include <functional>

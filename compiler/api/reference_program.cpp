@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs run by the interpreter: the target that others are held to. It takes the graph before any pass, so that none of them is its
 // own judge.
 #include <fmt/format.h>

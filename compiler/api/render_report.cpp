@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/api/render_report.h"
 
 #include "compiler/codegen/llvm/native_code.h"

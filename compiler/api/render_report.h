@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A report in the forms that it is handed out in, and the plan that it speaks of. Shared by the library and the command.
 #pragma once
 #include <einc/einc.h>

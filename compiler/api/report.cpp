@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compiler's report in the types that it hands out.
 #include "compiler/report/report.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adding up what reached a value. The gradients of slices (q, k and v of one packed projection) come back as pieces padded
 // with zeros; pieces that lie side by side are joined by one concat, so that no zero is added. The rest is added, values
 // with few axes first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a gradient rule sees: one forward node, the gradient that reached it, and helpers to build the gradient of an
 // operand. Gradients are kept small: a Partial leaves out every axis along which it is constant, so the gradient of a mean
 // stays one number until an elementwise rule multiplies it by something larger. A rule builds nodes only when it is asked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients that a program writes itself (`fn f(x) { ... } gradient(dy) { ... }`). A call's results are identities that hide the fn's
 // body from differentiation: what reaches them goes through the block instead, whose nodes were made once for cotangents that are
 // placeholders. Each differentiation copies the block's nodes with what arrived in the placeholders' stead.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reverse-mode differentiation inside a graph: gradient nodes are appended as ordinary nodes, so the result can be
 // differentiated again. Only what lies on a path from a wanted value to y is built. Each op's rule is one function in a
 // rules_*.cpp file with its formula above it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares a graph's gradients with finite differences of its loss, both run by the interpreter in f64. The differences are
 // of fourth order at two step sizes; where the two disagree the loss has a kink nearby (relu, max) and the element is
 // counted as skipped instead of compared.

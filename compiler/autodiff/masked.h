@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients that a `where` has set to 0: g = where(m, g', 0). Such a gradient must stay exactly 0 on its way into the branch
 // not taken, also where the slope there is infinite: 0 * inf would be nan. So elementwise rules work on g' and are masked
 // afterwards, which moves the mask down the branch instead of multiplying zeros.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient rules, one per op: the gradient of operand k over that operand's axes, or nothing when none is passed. Each
 // is called only for an operand whose gradient is wanted. Formulas stand at the definitions.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = contract(l, r): dl = contract(g, r) summed over the axes that l lacks, dr = contract(l, g): as many FLOPs each as the
 // forward contraction. Where nothing is summed (r's axes are all l's) the contraction is an elementwise product.
 #include "compiler/autodiff/rules.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of running reductions. y_j reduces x_0 ... x_j (or x_j ... x_n, of the other direction), so that x_i answers for all y_j from
 // i on: sums run back from the other end.
 #include <limits>

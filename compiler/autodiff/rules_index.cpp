@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of indexed access and of the ops that keep every element in its place.
 #include "compiler/autodiff/rules.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of elementwise functions. y = f(a, b) elementwise, g = dL/dy; each formula is built over the result's axes and
 // then summed over those that the operand lacks. Formulas read the result where that saves keeping an operand.
 #include <cmath>

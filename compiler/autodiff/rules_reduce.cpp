@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of reductions and the normalising composites. g is the gradient of the result.
 #include "compiler/autodiff/rules.h"
 

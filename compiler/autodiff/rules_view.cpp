@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of what moves elements: the adjoint of each movement. x is the operand, g the gradient of the result.
 #include "compiler/autodiff/rules.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient of a recurrence: a scan in the opposite direction over values that the forward collects.
 //
 //   forward    h_t, y_t = f(w, x_t, h_{t-1})

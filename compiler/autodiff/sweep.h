@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One pass backwards over a graph from values whose gradients are known. What reached a node is added up when the sweep comes to it, and
 // handed on by the node's rule; scans hand on to all their operands together.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What stands behind the opaque handles of einc/c.h.
 #pragma once
 #include <einc/c.h>

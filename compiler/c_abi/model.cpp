@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled programs and their tensors, and reports.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options to compile with: setters over CompileOptions.
 #include <fmt/format.h>
 

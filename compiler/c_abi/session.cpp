@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions: each function is one of einc::Session.
 #include <fmt/format.h>
 

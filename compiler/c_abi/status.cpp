@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What went wrong last, for each thread: a message, and a program's diagnostics.
 #include "compiler/c_abi/status.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The edge of the C library: whatever is thrown inside becomes a status, and the thread's last error. Nothing is thrown out of it.
 #pragma once
 #include <einc/c.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cheapest tree over a few terms, by dynamic programming over all their subsets (3^n / 2 splits for n terms).
 #pragma once
 #include <vector>

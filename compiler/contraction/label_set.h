@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of labels as bits, and the product of the sizes in a set by table: eight labels per look-up.
 #pragma once
 #include <array>

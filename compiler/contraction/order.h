@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // In which order to contract the operands of an einsum, two at a time. A step costs the product of its distinct labels,
 // twice that when it sums over one (the cost report's rule), so the cheapest tree is the one with the fewest FLOPs; equal
 // trees are told apart by the elements of their intermediates, then by the operands' order. Up to kExactOperands the

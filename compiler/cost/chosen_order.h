@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which costs stand on the order that an einsum of three or more operands was given: another binding of the dims may choose another.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of a transformer, found by structure rather than by name (the rows of Kaplan et al. 2020, "Scaling Laws for
 // Neural Language Models", table 1): scores contract two activations and lead to a softmax, the value mix contracts that
 // softmax, qkv are the weights that lead to either, the projection follows the mix, the de-embedding leads to the loss or an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Machines a cost can be stated for: dense peaks per number format, memory and bandwidth, from the vendors' sheets (never
 // the doubled figures for sparse matrices). A device file is a JSON object with the same fields; it may define several. Its "target" is
 // "cpu" when not given.

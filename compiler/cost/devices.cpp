@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device table: a row for each machine, dense peaks in TFLOP/s, memory in GB as sold (10^9), bandwidth in GB/s.
 #include <algorithm>
 #include <array>

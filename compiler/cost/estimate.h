@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Napkin arithmetic without a model: training time from 6 N D, bytes per parameter by optimizer, the largest model that
 // fits, ZeRO's shards, the literature's rules, utilisation from a measured time, and the largest value of a dim that fits a device.
 #pragma once

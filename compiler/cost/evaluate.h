@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of many formulas at one binding of the dims. A graph has few distinct formulas, so each is evaluated once.
 #pragma once
 #include <optional>

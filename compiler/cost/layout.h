@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which views are only another way to address a buffer, and which must be stored. Every computed node fills a contiguous
 // row-major buffer; permute, broadcast, split, slice, diagonal and window are new strides over it. A merge of axes that are
 // not adjacent in memory has no stride: it is copied, and the copy is the buffer of what follows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must be kept, by the contract's rules, as formulas; the plan for given dims is in plan.h. Saved activations are the
 // distinct buffers of forward nodes that a backward node reads, a view counting as its base; constants (masks made from
 // iota), params, their casts, and states are left out.

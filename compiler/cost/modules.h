@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Costs by module: every prefix of an instance path ("h", "h.0", "h.0.attn") sums what lies below it. Iterations of a loop
 // that cost the same fold in the formulas of the path above them.
 #pragma once

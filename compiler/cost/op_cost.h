@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one node costs, as formulas: FLOPs in one class, bytes read and written. The rules are the counting rules of the
 // report's contract: a contraction is 2 x the product of its distinct axes, an elementwise op 1 per result element, a
 // reduction 1 per element reduced, a scatter-add 1 per element added; moving data, casts, gathers and random bits are 0.

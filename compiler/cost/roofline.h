@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The least time a node can take on a device: its FLOPs at the peak of its number format, its bytes at the memory's
 // bandwidth, whichever is longer.
 #pragma once

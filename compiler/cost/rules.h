@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rules of the literature for a decoder-only transformer of given sizes: FLOPs, activation memory, key-value cache. Each is a
 // formula in the sizes' names, evaluated exactly; one that needs a size which was not given is left out.
 #pragma once

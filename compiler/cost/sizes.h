@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element counts and bytes of every node, worked out once: a large graph repeats few shapes, and products of sizes are the
 // bulk of what counting costs.
 #pragma once

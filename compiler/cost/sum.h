@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of a formula over many nodes, written the way the program is: the iterations of an unrolled loop that cost the same
 // fold back to the loop's dim, `layers*(...)`, or `(layers - 1)*(...) + ...` where some differ. At the dims in use the
 // formula has exactly the value of the plain sum.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much data one step trains on: the D of 6 N D in tokens, or examples where nothing in the loss is a token.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/cost/totals.h"
 
 #include "compiler/cost/sum.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FLOPs of the whole program by phase and class, as formulas: what the report prints and MFU is based on. What is constant
 // counts nothing. (Tests hold these against counters in the interpreter's inner loops.)
 #pragma once

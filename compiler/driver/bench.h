@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `einc bench` measures, as data, and the forms in which it is shown.
 #pragma once
 #include <optional>

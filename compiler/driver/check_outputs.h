@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a command reads and what it writes, compared before it does any work: an output neither replaces an input, nor another output, nor
 // anything that is no regular file.
 #pragma once

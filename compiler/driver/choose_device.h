@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What --device means: a machine of the table, `here` for this one as it was measured, or the first one that a JSON file describes. Reports
 // carry the warnings about it.
 #pragma once

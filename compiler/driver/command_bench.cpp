@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc bench FILE`: runs a training step (or an inference) with made-up inputs and tells what it took, in all and by
 // kernel, against what this machine was measured to do at best.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc FILE`: compile a program and show what was asked for: the cost report, any level (--emit), or why (--explain).
 #include <einc/version.h>
 #include <fcntl.h>

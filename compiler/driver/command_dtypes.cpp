@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc dtypes`: the number formats a tensor may have.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc estimate`: napkin numbers without a model, from 6 N D and bytes per parameter.
 #include <fmt/format.h>
 #include <unistd.h>

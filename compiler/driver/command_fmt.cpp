@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc fmt FILE...`: one layout for every file, in place; --check only says which files would change, - reads standard input.
 #include <fmt/format.h>
 

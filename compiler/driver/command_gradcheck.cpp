@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc gradcheck FILE`: every gradient of the minimized loss against finite differences, at sizes small enough to run.
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the subcommands' options have in common: parsing with help and usage errors, `-D name=value`, reading files.
 #pragma once
 #include <CLI/CLI.hpp>

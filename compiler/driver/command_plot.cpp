@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc plot run.jsonl`: loss, validation loss, learning rate and throughput of one or several runs over their steps.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc run FILE`: one run of a program on data, on the processor or by the reference interpreter: outputs and the loss.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc sample FILE`: text from a trained language model.
 #include <einc/einc.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc tokenize TEXT -o train.bin` and its inverse `einc detokenize train.bin`: bytes, characters, or GPT-2's byte pairs.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc train FILE`: from initial weights to trained ones.
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands of einc. Each parses its own arguments (argv without the program name and the subcommand) and runs.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `einc FILE` is asked for.
 #pragma once
 #include <optional>

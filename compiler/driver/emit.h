@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The forms of --emit that people read: the backward as a program, a table of shapes, a drawing, and JSON.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --emit=cuda, ptx and cubin: what a program is on NVIDIA GPUs. The first needs nothing else, the others NVRTC, none a GPU.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The forms of --emit below the graph, and why neighbours share a kernel or not. They need values for all dims.
 #pragma once
 #include <string>

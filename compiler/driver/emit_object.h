@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --emit=obj: the program as an object file and a header beside it.
 #pragma once
 #include <string>

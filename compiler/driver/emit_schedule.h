@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --emit=schedule: how each function runs on this processor, as the plans of loops, tiles and attention decide it.
 #pragma once
 #include <string>

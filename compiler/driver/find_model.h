@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which tensors of a program make it a language model that text can be drawn from.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The handler only sets a flag: nothing else is safe to do there.
 #include "compiler/driver/interrupts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals that ask a long run to end: it finishes its step, saves and leaves.
 #pragma once
 

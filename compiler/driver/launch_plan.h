@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --emit=launches: what a program does on an NVIDIA GPU, launch by launch, and where everything lies. The same text on every machine.
 #pragma once
 #include <string>

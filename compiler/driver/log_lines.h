@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lines of a log that `einc train --log` wrote, as a person may have changed it.
 #pragma once
 #include <cstdint>

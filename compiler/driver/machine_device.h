@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // This machine as a device of the cost model.
 #pragma once
 #include "compiler/cost/device.h"

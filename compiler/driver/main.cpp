@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // einc's entry: picks the subcommand and turns what escapes into an exit status.
 #include <einc/error.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names for nodes that a reader can follow: the source's own name for the value where it has one ("scores", "h.0.attn.w_qkv",
 // "d_scores"), made unique by a number, else t1, t2, ...
 #pragma once

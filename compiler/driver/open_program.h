@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opening a program on behalf of a command: readable at all, its diagnostics printed, its syntax tree shown.
 #pragma once
 #include <optional>

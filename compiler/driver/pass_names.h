@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes as the command line speaks of them: --passes, --dump-after, --disable, --time-passes.
 #pragma once
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Line charts as SVG: panels one above the other over a common axis of steps.
 #pragma once
 #include <string>

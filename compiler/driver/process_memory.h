@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What this process has of the machine's memory, as the system counts it.
 #pragma once
 #include <cstdint>

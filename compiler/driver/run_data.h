@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data of `einc run`: which file gives an input, a param or a state its value, and which file takes an output.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/driver/saved_states.h"
 
 #include <fmt/format.h>

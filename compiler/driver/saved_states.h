@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The states that belong to a model's weights: running statistics, but not caches.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost report of `einc FILE`: made for the device named, and written in the form asked for.
 #pragma once
 #include <optional>

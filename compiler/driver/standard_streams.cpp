@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stdio's two streams are replaced by ones of our own (fopencookie), because fmt throws where stdio reports a short write, and there are
 // hundreds of places that print. The streams' write function is the one place that sees what the system says.
 #include "compiler/driver/standard_streams.h"

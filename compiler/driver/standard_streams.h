@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Standard output and error of this process, made safe to print to from anywhere. A write that the system refuses (a full disk, a closed
 // descriptor, a reader that has gone) neither throws nor ends in a signal: of standard error it is dropped, since nobody is left to
 // tell; of standard output it is remembered, and ends in exit status 4 whatever the command.

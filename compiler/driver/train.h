@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `einc train` shows and logs of a run.
 #pragma once
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checkpoints of `einc train`: when they are saved, and what a run goes on from.
 #pragma once
 #include <CLI/CLI.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `--log run.jsonl`: see README for the fields.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options that say what a token is.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Aligning operands by axis name. Axes of one name are one axis and have one size; an axis that an operand lacks broadcasts
 // over it. Lists that are identical align in order, whatever their names, so tensors with repeated or nameless axes can
 // still be added to themselves. Pure: the caller turns a problem into a diagnostic.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading the arguments of a call to a built-in: how many there are, which names they have, and which axes they mean.
 // Every function here reports what is wrong and gives nothing then.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // concat, stack and flip: tensors put side by side or turned along a named axis.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Built-ins that take a tensor and the names of axes: reductions, positions of extremes, softmax and its relatives.
 #include "compiler/elaborate/axis_ops.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handlers of the built-ins that work along named axes, by file; axis_ops.cpp holds their table.
 #pragma once
 #include "compiler/elaborate/context.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The branches of an `if`, by the condition's value in a training step and elsewhere (conditions.cpp):
 //   equal:      the branch taken is elaborated like any statements; the other is tried once and taken back, for its errors
 //   different:  both are elaborated, and what they bind or update differently becomes where(training, a, b)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The built-in functions of all tables, by name.
 #pragma once
 #include <span>

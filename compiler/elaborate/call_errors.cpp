@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors inside a fn that a call brought about: they say which call it was. The bundled library is right, so what goes wrong in
 // one of its fns is the fault of the call: one error, at the argument if it is about one, and a look at the place inside.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of fns that nobody calls. Each is elaborated once more on the side, with stand-ins for its arguments: an axis that the
 // signature leaves open has a size of its own, `...` is one axis, and an argument without a type is unknown, so that whatever
 // depends on it says nothing. Since a caller may give axes the same size and `...` another rank, only errors count that come

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The condition of an `if`: a value of the compilation, but for `training`, which the graph keeps open until it is simplified for what
 // is asked of it (simplify/roots.h). So a condition has two values, one in a training step and one elsewhere.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What elaborating an expression may ask of its surroundings, and the table of built-in functions. The implementation
 // of the context (scopes, calls, statements) is the elaborator's core; patterns and built-in ops only see this interface.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arithmetic of an einsum: labels of one term alone are summed first (a reduction), then terms are joined two at a
 // time, by a contraction where the step sums over something and by an elementwise product where it does not.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cross_entropy(logits, targets, axis): what may be wrong with its targets, and the loss of each.
 #include <fmt/format.h>
 

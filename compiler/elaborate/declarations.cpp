@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs, params, states, their updates, and outputs.
 #include "compiler/elaborate/elaborator.h"
 #include "compiler/elaborate/indexing.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vjp(y, x, dy): dy times the derivative of y by x, summed over y's axes. jvp(y, x, v): the derivative times v, summed over x's.
 // jvp is two reverse sweeps (Townsend 2017, "A new trick for calculating Jacobian vector products"): with u in y's stead,
 // g(u) = vjp(y, x, u) is linear in u, so vjp(g, u, v) is what is wanted, and u itself is in nothing of it.

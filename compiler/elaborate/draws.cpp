@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random tensors. Every call draws from a stream of its own, anew in each run.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Syntax tree to graph: names are resolved, calls inlined, loops unrolled, shapes proved, the loss differentiated and the
 // optimizer added. One pass over the text in order; after an error elaboration goes on with values that stand for "wrong
 // already", so that the independent mistakes of a file come in one run.

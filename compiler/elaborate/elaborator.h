@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The elaborator: one object per compilation. Its parts stand in a file each: expressions.cpp, sizes.cpp (dims and sizes),
 // types.cpp, transpositions.cpp,
 // outer_product.cpp, declarations.cpp, statements.cpp, functions.cpp (calls), training.cpp, finish.cpp.

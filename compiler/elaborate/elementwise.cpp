@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise operators and functions: operands are aligned by axis name, numbers take the dtype of the tensors beside
 // them, and one `map` node is built with explicit axis maps, so that nothing is broadcast in the graph.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one expression puts together element by element, for the rule on outer products: some part of the tree must hold all
 // axes of its real-valued result. A part is a leaf (a tensor, a call, a reduction, an annotated subexpression), a product or
 // quotient of two tensors, or a part whose values are integers or bools (positions, masks). The axes of every part are among

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions: literals, names, operators, calls and indexing.
 #include <algorithm>
 #include <iterator>

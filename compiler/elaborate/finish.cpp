@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run over a program, and what is checked once its graph is whole: outputs, conditions on the dims, sizes in 63 bits.
 #include <algorithm>
 #include <unordered_set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of NumPy, PyTorch, JAX and einops that einc spells otherwise or lacks: what to write instead.
 #pragma once
 #include <string>

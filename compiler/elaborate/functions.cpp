@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of fns: arguments to parameters, the caller's axes to the signature's names, the body inlined, and the names given
 // back. See scope.h for the rule that keeps axes apart.
 #include <algorithm>

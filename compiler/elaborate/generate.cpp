@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Built-ins that make tensors from axes alone (iota, zeros, ones, full), one_hot and dropout.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fn f(x, w) { ... return y } gradient(dy) { ... return dx, dw, p = dp }`: elaborated where the fn is called, behind its body, with
 // placeholders for the cotangents (autodiff/custom_gradients.h). The block sees the body's names; it returns a gradient for each
 // floating argument in order, and by name for each param that the results read.

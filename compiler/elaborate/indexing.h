@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `x[axis = position]`: picks and slices at positions known while compiling are views; a tensor of positions gathers, or
 // scatters when a state is written. All items of one bracket mean the tensor as it was before the bracket.
 #pragma once

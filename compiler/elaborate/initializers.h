@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `~ normal(std = 0.02 / sqrt(2 * layers))`: how a param or state starts. Arguments may use dims, and square roots of them.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients that a program has asked for before. A recurrence's gradient is a scan, made for all that is wanted together: two calls
 // `grad(y, a)` and `grad(y, b)` share it when the first asks for both. What nobody reads in the end is dropped (simplify).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dynamic loss scaling for f16 (Micikevicius et al. 2018, "Mixed Precision Training"). The loss is differentiated times a
 // scale s, so that small gradients do not vanish in f16; each gradient is divided by s. When one is not finite the step
 // changes nothing and s is halved; after kGrowthInterval good steps in a row s is doubled. s and the count are states.

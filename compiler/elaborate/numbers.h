@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic on weakly typed numbers while compiling. Integers, dims and quotients of them stay exact polynomials, so
 // 1/heads or 2*seq - 1 is a formula, not a rounded value; anything else is done in double precision. What is neither
 // (the square root of a free dim) is left to graph nodes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Built-ins for which elements along an axis have an order: running reductions, the k largest, sorts.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Outer products by accident, and the annotations that state one. `x + b` with a bias of the wrong axis has more axes than
 // both of its operands: that is an error unless an annotation names all axes of the result, whose order it then decides.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pack, unpack and like: several tensors as one along a star axis, and back (einops' pack: each tensor's axes in the place
 // of the star are merged to one, then these are joined). The pieces of unpack are shapes: like(x), a size, or a tuple of
 // sizes, of which one in all may be -1. Names around the star bind by position and have one size everywhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pad: a tensor extended along named axes by a number, or by its own elements.
 #include <fmt/format.h>
 

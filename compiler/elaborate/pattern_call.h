@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arguments of a call such as rearrange(x, "a b -> b a", h=8), taken apart: tensors, the pattern string, words after
 // it, sizes by keyword. Everything that is wrong with them is reported here, tensors' own errors included.
 #pragma once

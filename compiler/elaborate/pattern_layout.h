@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pattern says about its operands before any size is solved: its labels, the leaves that every axis splits into,
 // and the equations "product of the leaves = size of the axis" that the solver works on.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A solved pattern as graph nodes. Opening an operand turns it into a tensor of distinct labels: groups are split, units
 // dropped, windows opened, repeated labels reduced to their diagonal. Closing brings labels into the output's order,
 // repeats along new ones and merges composed axes. In between, contract_terms sums and multiplies. All but that are views.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns against tensors: which axis of which operand every name of a pattern stands for, and its size. A pattern's
 // labels are its names, its anonymous axes and the axes that an ellipsis stands for, each with one size however often it
 // occurs. Sizes come from keywords, declared dims, plain axes, and then, until nothing changes, from groups with one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // einsum, rearrange, reduce and repeat: solve the pattern, open the operands, sum and multiply, close the output.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

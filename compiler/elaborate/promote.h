@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dtypes of elementwise operands. Numbers (and scalars computed from numbers alone, such as rsqrt(head)) are weak: they
 // take the dtype of the tensors beside them, an integer becoming real beside reals. Tensors promote among themselves.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pullback::of_outputs: the program's outputs pulled back to its inputs and params, for the autograd of another library. The gradient of
 // one scalar, the sum over outputs y of cotangent.y * y, is all of their vector-Jacobian products in one reverse sweep; the scalar itself
 // is nobody's output, so its own work is dropped.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reductions over named axes. Integers are summed and multiplied in i64, means and variances are real; narrow floats are
 // averaged in f32 and rounded once at the end. Also what the pattern op `reduce` does.
 #pragma once

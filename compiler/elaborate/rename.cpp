@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rename(x, p = rows): axis p of x under the name rows. Like a padded axis, it may have another size than the axis of a signature
 // that it is called after; only a dim of the file has one size.
 #include "compiler/elaborate/arguments.h"

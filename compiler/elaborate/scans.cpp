@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `scan t in time { ... }`: the body is elaborated once, with marks in the place of the index and of what is carried, and then outlined
 // (compiler/scan). A carry's type is that of its value before; a bare number takes the dtype and axes of its rebinding, which a trial of
 // the body finds out.

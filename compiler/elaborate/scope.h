@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What names mean inside one fn call or at the top level. A loop's iteration is a scope inside that of its body's
 // surroundings: names bound outside are carried, new ones end with the iteration. A binding without a value stands for one
 // that an error left undefined: using it gives no further message.

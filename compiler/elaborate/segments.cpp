@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // segment_sum(values, ids, nodes, axis, ...) and its like: what has id n is reduced into element n of the axis `nodes`. Values and ids are
 // aligned by name; the named axes of the ids (all of them if none is named) are reduced, the others stay.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arguments of optimizers and schedules. One of the bundled ones has the form of its default, a number or a tuple of as
 // many, and lies where its formula means something: what does not is reported at the user's argument, not inside the library.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes and types as messages write them: sizes in the program's own dims (embed, not heads*head), axis names without the
 // marks that keep a caller's axes apart.
 #pragma once

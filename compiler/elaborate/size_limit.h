@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bound on formulas: a product of sums has as many terms as the product of their numbers, so thirty axes of size a + b
 // would have a billion. Checked before sizes are multiplied; kMaxSizeTerms (elaborate.h) is the limit.
 #pragma once

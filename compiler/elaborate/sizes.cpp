@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dims and sizes. A size is a formula in base dims: derived dims are substituted where they are declared. `/` is exact; what
 // the formulas alone do not decide becomes a condition on the values in use.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements: bindings, loops, precision blocks, return.
 #include "compiler/elaborate/elaborator.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dsl/near_name for lists of strings.
 #pragma once
 #include <optional>

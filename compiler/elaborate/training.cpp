@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `grad(y, x)` and `minimize`: the loss is differentiated once for all trained params; what each optimizer does with a
 // gradient is written in the language (dsl/stdlib/optim.ein) and instantiated here once per param:
 //   clip:      g * clip_scale(sum over the group of square_sum(g), clip_norm)

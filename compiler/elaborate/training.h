@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training of one program: see training.cpp.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and places. An annotation and a signature bind names to axes by place, so a name that the value has at another place
 // would be a transposition that nobody wrote: it is an error with the rearrange to write. A fn's generic names are its own;
 // of these only two that the value has in the opposite order count.

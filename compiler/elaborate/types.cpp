@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types as written: what a declaration asks for, and what an annotation checks, renames and pins.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file of the program as elaboration sees it: its tree, its dims and fns, and the fns it imports. An imported file brings
 // in its own fns (not what it imports itself); a fn of one's own hides an imported one of the same name.
 #pragma once

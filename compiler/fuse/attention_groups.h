@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attention of a graph as kernels, each made of the nodes it takes in one go: what remains is grouped node by node.
 #pragma once
 #include "compiler/fuse/attention_kernel.h"

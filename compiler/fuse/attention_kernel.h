@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From attention's nodes to a kernel: the values of the group at the axes of the scores, its reductions sorted into scores, folds,
 // mixes and gathers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/bound_updates.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bounds of updates as a list of interval operations: one for each node of their expressions.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients that need no look of their own. No element of a sum of K products is larger than K times the largest magnitude of its left
 // operand times that of its right one; and where an operand holds what is not finite, so does the sum. For small batches the operands
 // have fewer elements than the gradient of a weight matrix, whose update may then join the product that makes it.

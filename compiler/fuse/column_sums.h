@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over all rows in a kernel that goes over rows: each part of the rows leaves a row of sums, and a second kernel adds these up. How
 // many parts there are is a function of shape.
 #pragma once

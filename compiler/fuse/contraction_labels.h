@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The labels of a contraction's three tensors as these lie in memory, below views that only rearrange.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `save every k`: recurrences that keep the carries of every k-th iteration, and make again what the backward reads of those between.
 //   before   a scan of T iterations collects v, which scans in the other direction read by slices
 //   after    a scan of ceil(T/k) pieces collects the carries at the start of each; a reader of v is a scan of the same pieces, and runs the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scalar values of graph nodes at an index: how a kernel's expressions are made. Views only change the index; what lies in
 // memory is loaded; everything else is computed in place. Sums over axes become reductions of the kernel.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a node's operands are read: a view is arithmetic on indices.
 #include <algorithm>
 

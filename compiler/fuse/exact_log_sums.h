@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logarithms of sums of exponentials as kernels compute them. With m the maximum, 0 where it is not finite, z = x - m, and n how many z are 0:
 //   L = log1p(sum(exp(z) of the others) + (n - 1)),   log(sum(exp(x))) = L + m
 // L keeps all digits where one element outweighs the others, and a row of infinities has the sum's limit. What subtracts the logarithm or is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds attention in a graph: a contraction of rows with keys, elementwise values and folds over the keys with a softmax among
 // them, and contractions that take the keys (or the rows) away again; in the backward the same over the gradients. Found by
 // following axes, not names or an order of ops, so any layout, mask, scale or grouping of heads will do.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a graph and values for its dims to kernels and a place for every buffer: what machine code is made from, and what
 // the report states memory by.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Divides a graph into kernels. Every computed node starts as a group of its own; going through the graph once, a node joins
 // the groups of its operands where the result is still one kernel (it is built to see) and no other group lies between them.
 #pragma once

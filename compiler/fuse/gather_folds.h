@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of windows as windows. What a convolution's images get is written as a product into patches that are added where they overlap,
 //   x[y] = sum over p + k = y of sum over o of t[p, o] * w[k, o],
 // which stores every patch. Gathered by the place they go to it is a convolution of `t`, padded, with the kernel turned round:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which groups must run before which, while groups are added and joined.
 #pragma once
 #include <cstdint>

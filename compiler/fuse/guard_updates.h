@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds to a graph what keeps its run from storing a NaN, or an infinity where the old element was finite:
 //   gradients    the largest magnitude of all: of a gradient's elements, the root of the sum of its squares where clipping takes that, or
 //                a bound by its operands where it is a product (fuse/bounded_products).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Division of an index by a constant: h*64 + d with d < 64 is h and d. Merges and splits of axes need it.
 #pragma once
 #include <optional>

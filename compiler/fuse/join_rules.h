@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups while kernels are formed, and which of them are not tried as one kernel at all.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a group of graph nodes to a kernel. The values that the group stores are evaluated at the points of one space, the
 // axes of its largest node; operands are pulled in at the index at which they are read, through views, so that a view costs
 // nothing and an intermediate that nobody else needs is never stored. An index that a merge or split takes apart splits the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of groups, each built once: groups alike differ in their buffers alone.
 #pragma once
 #include <unordered_map>

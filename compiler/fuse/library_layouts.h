@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contractions for a library that multiplies matrices as they lie in memory, and where values in between lie so that it can: the
 // axes of a contraction that both of two tensors have (its rows, columns, depth, batch) must be neighbours in both, in one order.
 #pragma once

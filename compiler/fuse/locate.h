@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // At which index of the kernel's loops each stored node of a group is computed: found by walking from the space node to
 // operands and users, through views.
 #pragma once

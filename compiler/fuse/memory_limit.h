@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A step within a number of bytes: values that the forward saves for the backward are made again there instead, those first that add the
 // least time for their bytes. What is chosen is checked against the plan of buffers, not against a sum of sizes.
 // A choice after which some sum of the step runs over other loops is none (kept_sums), so that all values keep their bits. What a choice

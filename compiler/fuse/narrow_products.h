@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of fp8 values that the program widens first, of which every product is exact in f32: a library multiplies them as they are, and
 // rounds its sums to what they are cast to.
 #pragma once

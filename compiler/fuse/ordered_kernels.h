@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels whose loops have an order: running sums, scatters (which may meet an element twice), the k largest.
 #pragma once
 #include "compiler/fuse/evaluate.h"

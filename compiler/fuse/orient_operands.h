@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fp8 products by a library need both operands' summed axes innermost in memory, but a step contracts most values along several axes:
 // forward, for the gradient of what they are multiplied by, and for that of the other operand.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A contraction reads its right factor in panels whose vectors run along the columns of the result. A weight that lies with its columns
 // outermost is copied into such panels by each launch. In a recurrence that copy is repeated in every iteration, and costs as much as the
 // product itself where the batch is small.

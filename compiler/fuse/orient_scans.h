@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Right factors of a recurrence's products, as loops read them. A product's vectors run along the last axis of its result. Where a value
 // that all iterations read whole lies the other way (the weights in a backward), each iteration would copy it into panels; it is turned
 // once instead, before the scan.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/planned_step.h"
 
 #include "compiler/lower/tile_contraction.h"

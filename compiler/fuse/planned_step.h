@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A run scheduled for a machine, as a report speaks of it: its kernels and its memory.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/fuse/recompute.h"
 
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 of Boost's iterators over edges, which are optional

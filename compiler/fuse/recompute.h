@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which elementwise values of the forward are made again where the backward wants them, instead of being kept from one to the other:
 // those beyond a minimal cut between what only the forward can make and what the backward reads, where cutting a value costs
 // its bytes (the formulation of PyTorch's min-cut rematerialisation; a minimal cut is a maximal flow's). Of equal cuts the last one, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a training step takes when the backward makes some of the values again that the forward saves: the ground that memory_limit
 // searches. Places and bytes come from the plan of buffers, cost from remade_values.
 #pragma once

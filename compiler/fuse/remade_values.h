@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that the forward saves and the backward makes again instead: which nodes that means, what they cost, and the graph with copies of
 // them. The graph and its dims are fixed; which values are chosen is the search's affair (memory_limit).
 //   saved        read by the backward where the forward left it: copies are made from these

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The passes in the two lists at the end are those that run, in that order and no other: --passes prints them, --dump-after, --disable and
 // --time-passes name them.
 #include "compiler/fuse/schedule_passes.h"

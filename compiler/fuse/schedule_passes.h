@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The way from a graph with its dims to kernels with a place for every buffer, as one literal list of passes for each target. Graph passes
 // (pipeline/pipeline.cpp) come before it, plans of loops, threads and library calls behind it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a caller asks of the passes between a graph and its schedule. None of it changes a result by more than rounding.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Merging keeps one of the two blocks where it holds the other: that is what makes blocks shared.
 #include "compiler/fuse/shared_bits.h"
 

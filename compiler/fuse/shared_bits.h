@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of numbers as bitmaps whose blocks are shared. The ancestors of neighbouring groups agree in all but the last blocks: taking them
 // over compares block numbers, and a step of n groups needs n blocks, not n bitmaps of n bits. A shared block is copied before it changes.
 #pragma once

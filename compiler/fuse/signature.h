@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What decides whether a group is one kernel, as a list of numbers: equal lists, equal answers. The layers of a model are
 // alike, so most groups have been tried before.
 #pragma once

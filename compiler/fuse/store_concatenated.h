@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is only put side by side afterwards is stored there by the attention kernels that make it: no kernel copies it.
 #pragma once
 #include "compiler/lower/bound_graph.h"

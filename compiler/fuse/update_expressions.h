@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The elementwise expressions behind updates: down to what a step has before it changes anything.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the value of each node is made: once, by a kernel that stores it or keeps it among its own, or in every kernel that reads it.
 #pragma once
 #include <vector>

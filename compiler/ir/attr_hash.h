@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hashes of attributes, for tables of nodes that are alike: enough of an attribute to tell most nodes apart; equality decides.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A short list of axis positions or contraction labels, stored inline: tensors have at most kMaxRank axes, so the maps
 // that every node carries need no allocation.
 #pragma once

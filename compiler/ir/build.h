@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Node constructors: each computes the result's type from its operands and appends one node. Misuse is an internal error;
 // what a user may do wrong is diagnosed before these are called. No simplification happens here.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One line of graph text, read from left to right. The first mistake is remembered and everything after it yields empty
 // values, so callers read straight on and ask once, at the end of the line.
 #pragma once

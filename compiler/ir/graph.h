@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The static computation graph: nodes in topological order (operands precede users), each with a type, attributes, and
 // where it comes from. Plain data; passes are functions Graph -> Graph. Node ids are indices and valid for one graph only.
 #pragma once

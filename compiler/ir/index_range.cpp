@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranges run from what is indexed back to what indexes it; ranges of what is known (constants, positions) run forward.
 #include "compiler/ir/index_range.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which values integers may take so that everything they index is there: for made-up inputs, where a program has no data.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/ir/init_arguments.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers an initialiser works with, once its dims have values: what fill_init (runtime/base/init.h) takes.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: runs a graph node by node with plain loops in f64. Every pass and every backend is compared with it, and its
 // counters, incremented in the innermost loops, are what cost formulas are compared with. It knows all ops, composites
 // included. Sums run in row-major order; max and min propagate NaN; arg_reduce and top_k_index take NaN as the extreme

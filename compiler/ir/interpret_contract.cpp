@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The binary contraction of the interpreter: out[o] = sum over s of left[o, s] * right[o, s], summed in the order of the
 // labels, in f64 or 64-bit integers.
 #include "compiler/ir/interpret_ops.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gather and scatter of the interpreter. Positions come at run time, so every one is checked against its axis before use.
 #include <algorithm>
 

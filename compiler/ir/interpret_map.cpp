@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise functions of the interpreter, by their formulas.
 #include <cmath>
 #include <limits>

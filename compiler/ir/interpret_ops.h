@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the interpreter's op files share: the node being evaluated with its operands and result, and the strided loop nest
 // that all of them are written with.
 #pragma once

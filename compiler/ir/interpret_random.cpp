@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random numbers and dropout of the interpreter: draws of runtime/base/random.h, element index in row-major order.
 #include "compiler/ir/interpret_ops.h"
 #include "runtime/base/random.h"

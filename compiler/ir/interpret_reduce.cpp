@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reductions, running sums, extremes and the softmax family of the interpreter.
 #include <algorithm>
 #include <cmath>

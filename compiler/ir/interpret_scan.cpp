@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A scan as its definition reads: the body's graph interpreted once for each iteration, states handed on. Equal to the loop unrolled.
 #include <algorithm>
 

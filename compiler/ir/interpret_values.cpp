@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes, rounding and initial values: what the interpreter needs before it runs.
 #include <unistd.h>
 

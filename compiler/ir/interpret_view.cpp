@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views, folds, padding and joining in the interpreter. A view is the operand's elements at other strides; here it is a copy.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an elementwise function is worth: the one table of values behind the interpreter, the folding of constants and whatever else
 // evaluates functions while compiling. Operands that the function does not have are not read.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One node against the rules of its op (see graph.h): operand count, attribute kind, positions in range, sizes and dtypes.
 #pragma once
 #include <string>

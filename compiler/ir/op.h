@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operation tables: what a node can be. `Op` is the small primitive set of the whole compiler; the functions that an
 // elementwise `map` may apply are a table of their own (`MapFn`). Every pass switches over these enums without a
 // `default`, so that adding a row makes the compiler list each place that must answer.

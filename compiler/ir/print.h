@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The graph as text (`--emit=graph`): one line per dim, condition, loop, node and root, nothing left out, so that
 // read_graph gives the graph back and print_graph(read_graph(text)) is the text. What has its default value is not
 // written. The grammar, by example:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What max and min of nothing are: an infinity where the dtype has one, else its end.
 #pragma once
 #include <cstdint>

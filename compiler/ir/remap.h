@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The places outside the node list that name nodes: visited when a pass marks what is needed or renumbers.
 #pragma once
 #include "compiler/ir/graph.h"

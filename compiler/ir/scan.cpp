@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A body's inputs and states are named by the numbers of the operands and results that they stand for ("0", "1", ...), so that a body is a
 // graph like any other, which prints, reads back and verifies without a kind of node of its own.
 #include "compiler/ir/scan.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading a scan's body: which node is which operand or state (see ScanAttr).
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tensor of the interpreter: shape and row-major elements, as doubles for floating dtypes and as 64-bit integers for the
 // others (bool as 0 and 1), whatever the storage format of its dtype.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interpreter tensors from and to arrays in their storage format.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words that the graph printer and reader share: names of small enums and the spelling of strings and sizes. Both sides
 // must agree on them, and on nothing else.
 #pragma once

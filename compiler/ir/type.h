@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a tensor is at compile time: a dtype and a list of axes, each with a name and a symbolic size. Axis names carry
 // meaning in the language and for readers; the graph itself refers to axes by position.
 #pragma once

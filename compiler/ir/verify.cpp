@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/ir/verify.h"
 
 #include "compiler/ir/node_check.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks a graph against the rules of its ops, for tests, for passes under EINC_DEBUG and for graphs read from text.
 // It shares no code with the builder: each op's result type is worked out again from the comments in graph.h.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Offsets in one growing interval: best fit among free intervals (the smallest that is large enough, lowest offset first),
 // neighbours merged on release. The size is the high-water mark.
 #pragma once

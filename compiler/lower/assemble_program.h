@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The buffers, launches and results of an executable, the same for every target; which function a launch calls is the target's.
 #pragma once
 #include <functional>

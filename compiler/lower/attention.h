@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What can be told of an attention kernel before any processor is known: whether it is one, which keys its rows need, in which
 // order its values are made.
 #pragma once

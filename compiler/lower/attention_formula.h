@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the values of an attention kernel as the formulas of softmax and its gradient.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph with numbers in the place of dims: what kernels are formed from.
 #pragma once
 #include <boost/container/small_vector.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the values of a kernel list lie, all in one mapping: inputs, params, states and gradients each have a place of
 // their own; other values share an arena by their lifetimes in launches (best fit). What the forward keeps for later lies
 // below, temporaries above, so that neither leaves holes in the other; once all is kept, temporaries also use what has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recognises a product summed over axes in a kernel's stages and sorts its axes into batch, rows, columns and depth.
 #pragma once
 #include "compiler/lower/kernel.h"

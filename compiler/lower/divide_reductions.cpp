@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/lower/divide_reductions.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums (and extremes, products) over so much that threads should share them, in kernels with few points of their own: each
 // becomes a kernel that reduces parts, as many as the shapes say, and the kernel itself reduces what those have left. What
 // threads do changes no result; a long sum also loses less to rounding.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes over a list of kernels. Kernels that the list shares stay shared: each is changed once.
 #pragma once
 #include "compiler/lower/kernel_list.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several loops as one: an axis that runs over all combinations of others.
 #pragma once
 #include "compiler/lower/kernel.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of whole tensors in one kernel (a norm of all gradients): each runs along its own tensor's elements as they lie in memory. Loops
 // that sums of different layouts share by their extents alone would take all but one of them in strides.
 #pragma once

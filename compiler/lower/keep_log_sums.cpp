@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/lower/keep_log_sums.h"
 
 #include <algorithm>

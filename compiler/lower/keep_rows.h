@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one stage computes along a row and a later one needs again is kept in scratch, where computing it costs more than reading it:
 // the exponentials of a softmax, which are summed and then divided by their sum.
 #pragma once

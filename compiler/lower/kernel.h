@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loop IR that every code generator reads. A kernel visits the points of its outer axes in any order (that is what
 // threads divide); at each point it runs its stages one after another; a stage loops over axes of its own, where it
 // reduces values and stores elements. So an elementwise chain is one stage without axes, a softmax is a maximum, a sum

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph as kernels in the order they run, each with the graph's nodes behind its buffers.
 #pragma once
 #include <memory>

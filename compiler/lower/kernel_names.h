@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words of a kernel's text, for its printer and its reader.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of a kernel: buffers, then each stage with its values. It holds all that code generation reads and no names,
 // so equal texts are equal code.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Line by line; what a line belongs to (a stage, a step of attention) is what the last heading was.
 #include "compiler/lower/kernel_read.h"
 

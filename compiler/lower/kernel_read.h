@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads what to_string(kernel) writes, so that a pass over kernels can be tested from text. Streams and sites are counted; names are not
 // part of the text.
 #pragma once

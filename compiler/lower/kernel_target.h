@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes by which forming kernels suits the machine that runs them. What is done at all is its list of passes (fuse/schedule_passes.h).
 #pragma once
 #include <cstdint>

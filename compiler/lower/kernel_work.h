@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a kernel does when it runs once, counted from its loops: independent of the cost tables.
 #pragma once
 #include <vector>

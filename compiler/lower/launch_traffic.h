@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which bytes of each launch come from memory and which from the last cache: what a kernel reads is in the cache if no more than the
 // cache holds was touched since the launch before that touched it.
 #pragma once

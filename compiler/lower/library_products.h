@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which products of matrices are for a library (cuBLASLt).
 #pragma once
 #include <algorithm>

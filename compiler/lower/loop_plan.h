@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a kernel's loops run on a processor with vectors: which axis the lanes go along and what threads divide.
 #pragma once
 #include "compiler/lower/kernel.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel list with its buffer plan as a Executable: equal kernels become one function.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whose bytes lie where: intervals of memory, each with an owner. Taking an interval ends what others own of it.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operand of a contraction that lies unevenly, as the windows of an image do: its rows evenly within the innermost of the loops that
 // they are, its depths evenly within groups, and the groups evenly.
 #pragma once

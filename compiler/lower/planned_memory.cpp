@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/lower/planned_memory.h"
 
 #include "compiler/lower/assemble_program.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the memory of a run goes, read off its plan: rows that add up to all of it.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What plans of loops and tiles know of the processor: its vectors and caches.
 #pragma once
 #include <cstdint>

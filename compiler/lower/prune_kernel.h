@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel without what no store needs: values, reductions, axes and buffers, the rest renumbered in order.
 #pragma once
 #include "compiler/lower/kernel_list.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient of attention's scores reads one number a row, D: the sum over the keys of a weight times its gradient. Where O is the
 // forward's result and dO its gradient that is the sum of dO times O along a row's elements (FlashAttention 2): a kernel of one pass over
 // both, instead of products of all rows with all keys once more. What D is subtracted from is then not rounded to 16 bits: both sum the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A recurrence as a launch: its body is a schedule of its own, run once for each iteration. The launch's buffers are the scan's operands in
 // order, the results that are stored, and last a workspace: the body's own memory, and behind it the carries whose last value nobody reads.
 #pragma once

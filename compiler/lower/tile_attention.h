@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An attention kernel as tiles: lanes run along a block of rows while scores are made and folded, along a result's own axis in
 // mixes and gathers, so that no operand but the rows' own is turned. Of one row alone, lanes run along what scores sum over and then
 // along its keys. What a block needs lies in the thread's memory: its rows times the keys of each tile, never rows times keys of all.

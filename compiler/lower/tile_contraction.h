@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A contraction as tiles: rows x columns of the result are made by a microkernel whose sums stay in registers, over panels of
 // the operands that stay in the caches. Sums run over depth in order whatever the tiles, so no number here changes a result.
 #pragma once

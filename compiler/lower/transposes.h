@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stores whose neighbours in memory are others than those of what a kernel reads: in tiles of both axes either side is touched in whole
 // lines.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What keeps a step from storing what is not finite: numbers that are looked at before params and states change, and where bounds show
 // that finite gradients give finite updates. Nodes of the graph that kernels are formed from; compiler/fuse/guard_updates.h makes them.
 #pragma once

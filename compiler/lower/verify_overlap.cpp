@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rule is not the buffer planner's, which asks what one result may alias: here every pair of a load and a store that can meet in
 // memory is looked at, with the stages that the load is needed in. tests/unit/lower compares the answers with an enumeration of all
 // elements of small kernels.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proves that a kernel still computes the same when some of its buffers overlap in memory. The order that a kernel fixes is the one of
 // kernel.h: outer points run in any order, at a point stage after stage, the elements of a stage in any order, at an element all loads
 // before all stores. A load is safe when every store to the same byte comes after it in that order. What cannot be proved is a problem.

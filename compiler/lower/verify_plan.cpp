@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knows nothing of lifetimes: what the planner takes from the first and last launch of a value follows here from reads that find it.
 // A value that several launches make, part by part, counts as made by the first.
 #include "compiler/lower/verify_plan.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proves that a plan of buffers loses no value: the launches are carried out on the owners of memory, and every value that is read, by a
 // launch or after the last one, must still own all its bytes. Inside a launch `verify_overlap` decides.
 #pragma once

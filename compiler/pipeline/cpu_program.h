@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph compiled for this machine's processor and ready to run: dims bound, kernels formed, buffers planned, code made.
 #pragma once
 #include <memory>

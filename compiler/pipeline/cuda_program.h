@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph compiled for NVIDIA GPUs: dims bound, kernels formed, buffers planned, CUDA C++ made. Needs no GPU.
 #pragma once
 #include "compiler/codegen/cuda/cuda_code.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole way from text to a final graph: load, elaborate, then the list of passes. Shared by every subcommand and the tests.
 #pragma once
 #include <functional>

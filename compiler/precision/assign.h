@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives every node a concrete dtype under a precision policy (language.md, Precision). Contractions take the low dtype and
 // accumulate in f32; reductions and what follows from them (softmax, normalisation), losses, masters, parameter gradients
 // and optimizer state stay f32; other elementwise nodes follow their operands, a chain of them at its end alone. A map computes in f32 (f64

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chains of elementwise nodes: what only further elementwise nodes of its phase read never reaches memory once kernels are formed, so
 // rounding it would cost time and accuracy and save nothing.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What precision assignment leaves behind: views of the wide value that nobody reads since a cast stands below them, and casts that
 // became none.
 #pragma once

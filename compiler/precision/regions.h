@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of a graph that a precision policy treats as one: what computes the loss after the last contraction, and what only
 // sums up a parameter's gradient.
 #pragma once

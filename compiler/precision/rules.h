@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The precision rules: which dtype a node gets under a policy, and how its operands' dtypes pull. A value pulls when an
 // elementwise node has to follow it: f32 results of reductions pull up, low-precision activations keep what follows low;
 // params, constants and integers do neither, an input declared without a dtype follows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Params and states of a program without a loss. Masters in f32 serve small updates; where nothing updates a param and all
 // readers take it in fewer bits, it is stored in those, and a state that is given and read in fewer bits likewise.
 #pragma once

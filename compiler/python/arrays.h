@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays of Python's libraries (by the buffer protocol and DLPack) as tensors, and tensors as arrays. Memory is shared, not copied.
 #pragma once
 #include <einc/runtime.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The extension module einc._einc: the C++ library's own classes, as plainly as they go. What Python's users see is in einc/*.py.
 #include <einc/einc.h>
 #include <einc/version.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A session for Python: it holds the arrays that its tensors lie in, runs without the interpreter's lock, and refuses two threads at once.
 #pragma once
 #include <einc/einc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two reports beside each other.
 #pragma once
 #include "compiler/report/document.h"

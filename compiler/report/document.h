@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a report says, in blocks that a terminal, Markdown and a page show each in their own way.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc estimate` as JSON.
 #include "compiler/report/json.h"
 #include "compiler/report/json_number.h"

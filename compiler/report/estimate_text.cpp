@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc estimate` as text.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A formula as people write it: terms that belong to a loop stand together, `layers*(...)`, and what all terms of a sum have
 // in common stands before it, `batch*seq*(...)`. The value is the same; parse_poly reads it back.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers for people: digits in groups, human units, durations, and tables whose columns line up.
 #pragma once
 #include <string>

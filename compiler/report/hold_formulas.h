@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formulas of unrolled loops are read off one number of iterations. Where the first or the last differs, or there are too few to tell, they
 // need not hold for another number.
 #pragma once

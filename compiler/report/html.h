@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report as a page: one file without a network, for a screen, a phone or paper.
 #pragma once
 #include <span>

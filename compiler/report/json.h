@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report as JSON (interface.md; schema in report.schema.json beside this file). Integers that a double cannot hold exactly are strings
 // of digits.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The least that a step can take on a device, whatever order its launches run in and however much of it goes on at once.
 #pragma once
 #include <optional>

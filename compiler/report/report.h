@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost report as data: what every renderer (text, JSON, HTML) shows and what the C++ API hands out. Each amount is a
 // formula in the dims and, when every dim it needs has a value, an exact number. Built from a final graph: composites
 // expanded, simplified, dtypes assigned. Counting rules: op_cost.h (FLOPs, bytes), memory.h (memory), tokens.h (6ND).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launches of a planned step, what each does and how long it takes on a device.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report for a terminal: what dominates first, aligned tables, exact integers beside human units and formulas.
 #pragma once
 #include <string>

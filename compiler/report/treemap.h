@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rectangles with areas in proportion to weights, as square as they come: Bruls, Huizing, van Wijk, "Squarified treemaps" (2000).
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A body is a graph of its own: inputs stand for operands, states for carries, updates for what an iteration hands on or collects. While it
 // is built, inputs have no names, since operands are numbered whole values first, then slices, then initial values, and how many there are
 // of each is known only at the end. finish() names them and appends the scan.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts a scan together: its body node by node, what it reads of the graph outside, what it hands on and collects. Operands are numbered
 // when it is finished.
 #pragma once

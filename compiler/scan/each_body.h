@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes over graphs, inside the bodies of scans as well.
 #pragma once
 #include <unordered_map>

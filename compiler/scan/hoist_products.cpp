@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One product of all iterations has rows enough to fill tiles, where each iteration's has only the batch: the input projections of an LSTM
 // run at the speed of a large product. Nothing else is hoisted for its own sake. An elementwise step that reads slices alone is as cheap
 // inside, and outside its result of all iterations would have to be stored.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contractions of a body that read slices and values from outside, but no carry, are made outside for all iterations at once, with the
 // scan's axis in front; the body reads slices of the result. Elementwise steps and views between slice and contraction go with it, and so
 // do those that alone read a product: a bias.

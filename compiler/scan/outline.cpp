@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The body of `scan` is elaborated like any statements, into the graph around it, with marks for the carries and the index. Then every node
 // that follows from a mark or a draw is moved into a body, and whatever else was made on the way stays outside: loop-invariant code moves
 // out by never moving in.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the nodes of one iteration, built into the graph around them, to a scan: what depends on a carry, on the index or on a draw becomes
 // the body, a graph of its own; what does not stays outside and is computed once. Contractions of slices alone are computed outside as
 // well, all iterations at once: the input projections of an LSTM are one product.

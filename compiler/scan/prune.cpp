@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Liveness of one scan, found as in a loop: a result that is read makes its value in the body live, a live carry makes its next value
 // live, and so on until nothing is added. A fixpoint is needed because a carry's next value may read another carry. Operands, states and
 // results are numbered densely by their names (compiler/ir/scan.h), so what stays is numbered anew.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drops what a scan does for nothing: results that nobody reads, with the carries that only they need, and operands that the body does not
 // read.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces composites, which differentiation treats as one op, by primitives:
 //   softmax(x)   = e / sum(e), e = exp(x - max(x))
 //   logsumexp(x) = log(sum(exp(x - m))) + m, m = max(x)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic of scalar constants. Values in the dims stay exact (2 * 1/(batch*embed) is 2*batch^-1*embed^-1); transcendental
 // functions of numbers give doubles. Doubles that are small fractions of a power of two count as exact.
 #pragma once

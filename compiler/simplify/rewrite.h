@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One sweep of rewrite rules over the graph in order. A node whose operands are already simplified is offered to the rules
 // of its op; the first that fits gives the replacement, whose own nodes are offered to the rules in turn. Rules never depend
 // on how often a value is used and never add work, so a replaced node that others still read costs nothing extra.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rewrite rules of elementwise functions. x, y stand for tensors, c, n for scalars known once the dims are ("numbers"). The
 // rows give each rule before and after; tests/unit/simplify has a test row for each.
 #include <algorithm>

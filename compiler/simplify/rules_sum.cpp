@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rewrite rules of reductions and contractions. A contraction keeps the product of its axes, which is what it is counted
 // by: permutes are read through, a broadcast only where the other operand has the same axis too.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rewrite rules of views, of ops that move elements, of casts and of constants.
 #include <algorithm>
 

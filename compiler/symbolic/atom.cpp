@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compound atoms, interned: one process-wide table that only grows. Looking one up takes a shared lock, but polynomials
 // of plain dims never come here.
 #include <deque>

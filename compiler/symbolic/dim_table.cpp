@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Declared dims, their conditions, and binding. Everything is exact: a derived dim or a condition is evaluated as a
 // rational number and only then compared with what a size may be.
 #include "compiler/symbolic/dim_table.h"

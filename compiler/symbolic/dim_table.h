@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The declared dims of a program and what must hold when values are bound. Derived dims are kept as formulas in base dims
 // (free and defaulted ones), so heads*head and embed are one size. Binding gives every dim a value or says all that is
 // wrong; a free dim without a value leaves what depends on it unset, which is no problem for a report.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Division and powers. Laurent monomials divide exactly; polynomials by long division in the lexicographic order, which
 // finds the quotient whenever there is one; anything else becomes numerator * S^-1 with an atom S made primitive (content
 // 1, no common monomial, first printed term positive), so that one denominator is one atom.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values: exact evaluation at given dims and substitution. Compound atoms are evaluated from their arguments and rebuilt
 // in canonical form.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writing derived dims where their definitions occur. A definition c*m matches a term whose monomial m divides with all
 // exponents in m's direction, or against it (1/(heads*head) is embed^-1). With c = 1 it is taken as often as it fits; with
 // another c only once and where that makes the coefficient smaller or whole, so 4*embed^2 does not become embed*hidden.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // floor and max in canonical form. floor(w + x) = w + floor(x) for whole w, and floor((floor(y) + r)/m) = floor((y + r)/m)
 // for whole r and m, so the output sizes of stacked convolutions stay flat. max drops what another argument reaches.
 #include <algorithm>

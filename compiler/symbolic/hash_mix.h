@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Combining hashes inside compiler/symbolic: the finalizer of splitmix64 over a running value.
 #pragma once
 #include <cstddef>

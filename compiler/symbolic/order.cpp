@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signs of polynomials for all dims >= 1. Each atom is known to be at least some L (1 for a dim); writing it as L + atom'
 // and expanding gives a polynomial in non-negative unknowns, whose sign shows when all coefficients agree. Where that
 // fails, one floor(x) is replaced by its bounds x - 1 + 1/m <= floor(x) <= x, or one max by each of its arguments.

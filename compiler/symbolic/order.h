@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparing sizes that are only known as formulas, for all dims >= 1 at once: substitute d = 1 + d', clear denominators,
 // and look at the signs of all coefficients. Sound, not complete: `unknown` says nothing.
 #pragma once

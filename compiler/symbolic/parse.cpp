@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recursive descent over the text of a polynomial. The text may be hostile: nesting, exponents, the number
 // of terms of a result and the work in all are bounded. A sum of terms is put together before anything cancels in it, so that
 // what was printed is read back term by term.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Construction and ring arithmetic. Constants that fit stay in the handle; one term times one term and one term plus
 // another build one shared node without sorting.
 #include "compiler/symbolic/poly.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Symbolic sizes: every axis size and every cost formula is a Poly, a sum of terms `coefficient * product of atoms^exponent`
 // with exact rational coefficients and exponents of either sign. An atom is a dim, floor(x), max(x, y, ...) or the inverse
 // of a sum that divides nothing, (b + c)^-1. Values are immutable and shared: a copy is one counter, an int64 constant

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a Poly shares behind its handle; for compiler/symbolic only. Terms are sorted descending by a lexicographic order
 // on exponents that multiplication by a monomial preserves; it depends on interning order, so nothing visible follows
 // it: printing sorts by text. Invariant: factors sorted by atom with exponents other than 0, terms with coefficients

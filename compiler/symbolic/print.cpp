@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Canonical text. The order of terms and factors is by degree and text, never by interning order, and parse_poly reads
 // back the same value. The argument of a floor is written as one fraction where that keeps its structure.
 #include "compiler/symbolic/print.h"

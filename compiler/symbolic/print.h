@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text of sizes besides Poly::str, the public face. For compiler/symbolic only.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rational arithmetic: 128-bit intermediates for small operands (products of two int64 and their sums fit), the exact
 // fallback otherwise. Every result passes through `make`, which keeps one representation per value.
 #include "compiler/symbolic/rational.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact rational numbers. Nearly all are small, so a value is an int64 pair in lowest terms; when an operation would
 // overflow it goes on in arbitrary precision (boost, hidden in rational.cpp) and comes back as soon as it fits again.
 // Invariant: one representation per value, so equality and hashing need no normalising. INT64_MIN is big.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // If Q = c q divides P, with c the content of Q's coefficients and q an integer, then P / c is an integer. With L the common
 // denominator of its coefficients, A = L P / c has integer coefficients, and must be 0 modulo L somewhere.
 #include "compiler/symbolic/residues.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic on sorted term lists. The lexicographic order compares exponents, absent ones as 0, at the first atom where
 // two monomials differ; it is preserved by multiplying both with a monomial, negative exponents included, so products
 // with one term need no sorting and the first term of a product is the product of the first terms.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles a program from a string, looks at it, and computes an output from memory that is not copied.
 #include <einc/einc.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains the program in a file for a hundred steps on made-up data, and keeps what it learnt.
 //   training ../mlp.ein
 #include <einc/einc.h>

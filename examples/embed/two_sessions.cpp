@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One compiled model, two sessions on two threads: each has values of its own, and equal seeds give equal bits.
 //   two_sessions ../two_layer.ein
 #include <einc/einc.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An einc block inside a PyTorch model: trained by torch's optimizer, checked against the same block in torch, and timed beside it.
 
     python examples/python/torch_block.py [--steps 100] [--embed 256]

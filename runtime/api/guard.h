@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The edge of the library: whatever is thrown inside leaves as Error.
 #pragma once
 #include <einc/error.h>

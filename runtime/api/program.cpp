@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <einc/runtime.h>
 
 #include "runtime/api/guard.h"

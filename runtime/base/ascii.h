@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Classes of ASCII characters, whatever the locale; bytes of other characters belong to none.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/base/big_stack.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Internal invariants. A failed check is a defect of einc, never of the user's file: it throws InternalError, which the
 // driver turns into exit status 70 and a request to report it.
 #pragma once

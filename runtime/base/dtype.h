@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element types and what every layer may ask of them. `real` is a placeholder that the precision policy replaces.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What can go wrong while running a program that is itself right: a bad data file, an index out of range, too little
 // memory, a number that is no longer finite. What the runtime throws; the message is written for the user.
 #pragma once

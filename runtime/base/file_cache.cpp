@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything goes through a descriptor of the folder, so that what was checked is what is used.
 #include "runtime/base/file_cache.h"
 

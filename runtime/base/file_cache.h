@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder of results that are costly to make again, keyed by text that says everything they depend on. An entry that is
 // missing, damaged or belongs to another key is not found; a folder that cannot be written stores nothing. Several
 // processes and threads may use one folder: entries appear whole or not at all.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Storage formats of floating numbers, from their description in DTypeInfo: rounding a double to a format (nearest, ties
 // to even) and its bit patterns. Beyond the largest finite value: infinity, and NaN in f8e4m3, which has no infinity.
 #pragma once

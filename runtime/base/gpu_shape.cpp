@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes by compute capability: the table "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide.
 #include "runtime/base/gpu_shape.h"
 

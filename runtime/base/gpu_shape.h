@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What of an NVIDIA GPU decides how kernels are divided among its threads: the planner, the report's rows and the driver speak of GPUs in
 // it. Rates (peaks, bandwidths) are no part of it: they must not change the order of any sum.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FNV-1a, 64 bits: the one hash of texts whose value matters (random streams, file names). Not cryptographic. Files have xxh64.h.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tensor as files and embedding programs hold it: dtype, shape, and row-major elements in their storage format, in the
 // byte order of this machine (little-endian; bool is one byte, 0 or 1).
 #pragma once

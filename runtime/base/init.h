@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a param or state starts: each element is a function of (seed, path, element index) alone, so a tensor can be filled
 // in any order, in pieces, on any device, with the same bits. Draws follow runtime/base/random.h with the path as stream.
 #pragma once

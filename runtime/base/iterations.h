@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which iterations of scans something runs in, outermost first.
 #pragma once
 #include <algorithm>

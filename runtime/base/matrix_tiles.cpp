@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/base/matrix_tiles.h"
 
 #if defined(__x86_64__) && defined(__linux__)

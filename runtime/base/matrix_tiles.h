@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processor's matrix registers (AMX): the system lets a process use them when it has asked.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interned strings. Axis names, dims and paths are compared far more often than they are printed, so a name is a
 // 32-bit handle into one process-wide table that only grows (thread-safe). Handle 0 is the empty string.
 #pragma once

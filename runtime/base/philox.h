@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Philox 4x32-10, the counter-based generator of Random123 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 // 2011): ten rounds of multiply and xor turn a 128-bit counter and a 64-bit key into four 32-bit words. No state: any
 // element of any stream can be drawn at once, on any device, in any order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text from outside, made safe to show: a hostile file or tensor name cannot reach a terminal as control characters.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The random sequences of the language: which number element i of a stream gets. A stream is (seed, name); a draw from it
 // adds the step and the element's index. Everything is integer arithmetic and correctly rounded f64 + - * / fma sqrt in one
 // order (random.cpp), so that every backend that follows it gets the same bits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looked at before it is opened, since opening alone may act on a device, and once more after, since the name may be another file's by
 // then; O_NONBLOCK keeps that one from waiting.
 #include "runtime/base/regular_file.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that others name, opened to read. Only regular files are: opening a pipe would wait for a writer, and reading a device may never
 // end or change it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Division of sizes that rounds up; both numbers are above 0 (or a is 0).
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // As the standard's section 6.2.2 writes it: a message schedule of 64 words, eight working variables.
 #include "runtime/base/sha256.h"
 

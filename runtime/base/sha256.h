@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SHA-256 (FIPS 180-4) of bytes in memory: the seal of cached machine code, where a second content of the same digest must not be found.
 #pragma once
 #include <array>

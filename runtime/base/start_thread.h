@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A thread that the system may refuse: that is the environment's fault, and says so.
 #pragma once
 #include <fmt/format.h>

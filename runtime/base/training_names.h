@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names that the compiler gives to what a training run looks at.
 #pragma once
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // XXH64 (Yann Collet's xxHash, seed 0) of bytes that come in pieces: the checksum of checkpoints' files, as `xxhsum -H1` prints
 // it. It finds damage; it does not withstand somebody who wants two contents of one hash.
 #pragma once

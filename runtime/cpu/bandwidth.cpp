@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes through memory with streaming stores, which take no reading of the lines they fill; bytes through the last cache; a launch.
 #include <immintrin.h>
 

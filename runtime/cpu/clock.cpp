@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processor's clock, from a chain of instructions that each wait for the one before. Other work on the machine can only make a
 // sample longer, so the shortest of many small ones tells the clock even where half a second of multiply-adds would not be let alone.
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CPUID, as Intel's and AMD's manuals have it (Software Developer's Manual vol. 2A, "CPUID").
 #include "runtime/cpu/cpu_features.h"
 

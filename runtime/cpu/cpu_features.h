@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What this processor can do, by the names that LLVM has for it: asked of the processor itself, so that a program compiled
 // ahead of time can tell whether its code may run.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What this machine can do at best, measured: multiply-adds in registers, bytes through memory and through the last cache, a word between
 // two cores, a launch of all threads.
 #pragma once

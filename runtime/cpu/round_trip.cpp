@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One word passed between two threads of the pool: tells whether their cores share a cache.
 #include <atomic>
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fixed team of threads that divides index ranges statically: part k of n gets [k*count/n, (k+1)*count/n), whoever is
 // early or late. A part belongs to thread k, unless the caller has done its own before that thread began: it then does that part too, as
 // when other programs keep the processors busy.

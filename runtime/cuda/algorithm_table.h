@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of cuBLASLt's algorithms multiplies matrices of which shape, and whether with what is made of the product: measured once for each
 // shape and kept in a file, because another algorithm sums in another order. A text file of one line for each shape; lines are added, never
 // changed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plug-in that computes attention beside einc's own kernels (attention_plugin.h), opened when first asked for.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Attention by a library of somebody else's, as a shared library that exports the functions below (tests and einc's own plug-in for cuDNN are
    two). C, so that it may be built by any compiler, apart from einc.
 

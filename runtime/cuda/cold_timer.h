@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long work on the GPU takes that finds nothing of what it reads in the L2 cache, as a launch amid a step does: algorithms are chosen
 // by it. One timing is noise of several percent; the median of several decides.
 #pragma once

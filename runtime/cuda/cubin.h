@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA C++ to machine code by NVRTC, kept on disk under everything that it follows from. Needs no GPU.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What einc uses of cuBLASLt, declared as in driver_api.h.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attention of an executor: whose, and how a plug-in is called.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program compiled for an NVIDIA GPU, as plain data: an executable whose launches are generated CUDA kernels or calls of cuBLASLt.
 // Its buffers lie in one device allocation of program.memory_bytes.
 //

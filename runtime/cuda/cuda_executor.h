@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program with its memory on the GPU, ready to run. Inputs, params and states lie in its own memory or where they are bound.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The products of an executor: which algorithms, and which with epilogues.
 #include <fmt/format.h>
 

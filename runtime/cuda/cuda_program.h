@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program compiled for the GPU, by part.
 #pragma once
 #include "runtime/cuda/cuda_executor.h"

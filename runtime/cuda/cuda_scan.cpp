@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scans of an executor: the launches of all iterations one after the other, whose addresses are known beforehand. In a captured graph they
 // are its nodes, so that the host takes no part in a replayed recurrence.
 #include "runtime/base/check.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPUs and memory on them. Everything throws RuntimeFailure (resource).
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What einc uses of NVIDIA's driver API and NVRTC, declared here so that no toolkit is needed to build: types of the same layout under
 // names of ours, and tables of the functions' addresses (libraries.h fills them).
 #pragma once

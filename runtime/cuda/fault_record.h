@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A position outside its table, as kernels record it (struct Fault and index_fault in the prelude). The first launch that has one takes the
 // record; of its elements the one of the least place is kept, at one place that of the first site. No lane waits for another: each word
 // holds that order in its high bits and a third of the value in the rest, so that the least of each word is of the same element.

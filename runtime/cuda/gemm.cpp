@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt counts matrices by columns: the transpose of the result, columns x rows, is the transpose of the right operand times that of
 // the left one, and row-major memory read by columns is the transpose already.
 #include "runtime/cuda/gemm.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A product of matrices by cuBLASLt.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the GPU can do at best, measured: products of large matrices by cuBLASLt, bytes from memory to memory.
 #pragma once
 #include "runtime/cuda/cuda_executable.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The log of `ptxas -v`:
 //   ptxas info    : Compiling entry function 'saxpy' for 'sm_90'
 //   ptxas info    : Function properties for saxpy

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a launch stands in a program, for messages.
 #pragma once
 #include <fmt/format.h>

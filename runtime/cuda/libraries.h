@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVIDIA's libraries, opened when they are first asked for: the one binary starts on any machine and says what is missing. They are
 // looked for in $EINC_CUDA_PATH, among the system's libraries, below $CUDA_HOME, /usr/local/cuda, and in Python's packages.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of a session's sources on the GPU, brought over when one side reads what the other wrote.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One shared library of NVIDIA's, found by file name.
 #pragma once
 #include <string>

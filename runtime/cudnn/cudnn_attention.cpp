@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN's attention behind attention_plugin.h. With EINC_CUDNN_DEVICE, a file that describes a GPU as cuDNN does (JSON), it answers for
 // that one, which need not be here: its plans tell that cuDNN has a way, and do not run.
 #include <cudnn_frontend.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays by name in a .npy, .npz or .safetensors file: what a file is, its first bytes say; what is written, the ending of its name.
 #pragma once
 #include <memory>

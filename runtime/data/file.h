@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole-file access for the readers of data files. Nothing is believed before it is checked: the size comes from the open
 // file, and memory is only asked for bytes that are there. Failures are RuntimeFailure and name the file.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The system calls that saving a folder of files consists of. Tests put others in their place, to let each of them fail.
 #pragma once
 #include <sys/types.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The handler may interrupt anything, so that it takes no lock and allocates nothing: it walks a list whose nodes are never freed, only
 // used again, and asks the system for zero pages in the place of the rest of the mapping.
 #include "runtime/data/guarded_mapping.h"

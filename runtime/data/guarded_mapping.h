@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Touching a mapped page that its file no longer has (somebody shortened it, or the disk fails) raises SIGBUS, which ends the process.
 // Within a guarded mapping such a page reads as zeros instead, and the mapping remembers it: whoever has used the bytes asks before the
 // result counts. SIGBUS anywhere else goes to the handler that was there before ours.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Deflated bytes of a file, and the checksum of zip files: the one place that sees zlib.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that says what the tensors of somebody else's weights are called here, a line each: their name, ours, and where the axes differ
 // how theirs become ours.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NumPy's array files, formats 1.0, 2.0 and 3.0 ("A simple file format for NumPy arrays", NEP 1): a magic string, the
 // length of a header, the header (a Python dict literal of descr, fortran_order and shape), the elements. Big-endian and
 // Fortran-ordered data are converted. Every claim is checked against the file's size before memory is asked for.

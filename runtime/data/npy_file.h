@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The array of a .npy file where it lies: mapped, not read, so that one larger than memory does.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The dict literal in a .npy file, read by a parser of exactly that: nothing is evaluated.
 #pragma once
 #include <array>

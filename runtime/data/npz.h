@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NumPy's archives of arrays: a zip file whose members are .npy files, stored as np.savez writes them (zip64 included) or
 // deflated as np.savez_compressed does. The central directory is believed only as far as the file's own bytes agree: members
 // lie within the file, do not overlap, and match their CRC-32. Nothing is unpacked to disk, so a member's name is only ever a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An array's axes split, merged and put in another order, as einops writes it: "embed (three heads head) -> embed three heads head".
 #pragma once
 #include <string>

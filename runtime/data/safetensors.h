@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The .safetensors format: eight bytes for the length of a header, the header (a JSON object of tensor names, each with dtype,
 // shape and offsets, and of a `__metadata__` of strings), the tensors' bytes. The format's own rules are held to: the tensors
 // cover the bytes behind the header without hole or overlap, names are given once, shape times dtype is the number of bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The JSON object at the head of a .safetensors file, read as a stream of events: nothing nests deeper than the format does, and
 // nothing is kept that is not wanted.
 #pragma once

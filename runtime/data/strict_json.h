@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON of files that nobody vouches for: bounded in size and depth, every key once.
 #pragma once
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of tokens: raw little-endian numbers of 16 or 32 bits, nothing else (nanoGPT's), or the same behind llm.c's header of 1,024
 // bytes (magic number, version, count). The numbers are mapped, not read: a file larger than memory does.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The records of a zip file: their signatures and lengths (PKWARE's APPNOTE, 4.3 and 4.5.3).
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers that a run looks at before it changes params and states, with the launches that make them.
 #pragma once
 #include <vector>

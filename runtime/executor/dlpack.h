@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors of other libraries, as the DLPack standard describes them (version 0.x and 1.x's unversioned struct).
 #pragma once
 #include <einc/tensor.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that a launch runs: itself, or those of a scan's iterations in their order.
 #pragma once
 #include "runtime/base/iterations.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program with its memory and threads, ready to run. Inputs are set, a run computes outputs, the loss, gradients and the
 // new values of params and states; everything can be read afterwards.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/find_fault.h"
 
 #include <einc/tensor.h>

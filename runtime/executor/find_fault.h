@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a value that is not finite comes from.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/index_fault.h"
 
 #include <fmt/format.h>

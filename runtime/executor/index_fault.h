@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is said of a position outside its table.
 #pragma once
 #include <span>

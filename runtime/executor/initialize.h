@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A param or state filled as its initialiser says, by all threads; the same bits for any number of them.
 #pragma once
 #include <span>

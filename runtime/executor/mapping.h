@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory from the system: zero before first use, on huge pages where the kernel has them. Pages cost nothing until touched.
 #pragma once
 #include <cstddef>

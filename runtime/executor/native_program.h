@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program as generated functions, by part.
 #pragma once
 #include "runtime/executor/session.h"

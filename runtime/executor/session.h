@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What stands behind einc::Program and einc::Session: a program is a description and a way to start runners of it; a session
 // holds the memory of inputs, params and states, and a runner that works on it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides during a run whether it may store what it makes: looks at the executable's checks, and at bounds of its updates, which follow
 // from the gradients' magnitude and from what the bounds were after the step before.
 #pragma once

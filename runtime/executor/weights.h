@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Params and states in files.
 #pragma once
 #include <einc/runtime.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A compiled program as plain data: the buffers it needs, and the launches of generated functions over them, in order. It
 // holds nothing of the compiler and can be stored.
 #pragma once

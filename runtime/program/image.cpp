@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fields in the order of their declarations, numbers as they lie in memory, lists after their lengths. Writing and reading
 // share one list of fields for each struct.
 #include "runtime/program/image.h"

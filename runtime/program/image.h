@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole program as bytes: what an object file made ahead of time holds beside its functions.
 #pragma once
 #include <string>

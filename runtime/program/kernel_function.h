@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How generated code is called. One call does the points begin .. end-1 of a kernel's domain.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a launch ran.
 #pragma once
 #include <cstdint>

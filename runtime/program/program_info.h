@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a compiled program looks like from outside: its tensors in the order in which the program declares them.
 #pragma once
 #include <array>

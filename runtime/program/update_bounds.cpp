@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interval arithmetic in f64 (Moore, "Interval Analysis"). Each result is widened by what rounding to the op's dtype may add, and what is
 // below the smallest normal number may be flushed to zero.
 #include "runtime/program/update_bounds.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bounds on what a step stores, by interval arithmetic over the expressions of its updates: a step whose gradients are finite and small
 // enough needs no other proof that what it stores is finite. Plain data, evaluated by the processor before each step is committed.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which token follows, given what a language model says of each.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text from a language model, token by token.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that say what follows a sequence of tokens: with a cache of what they have read in their states, or reading all of it anew.
 #pragma once
 #include <einc/runtime.h>

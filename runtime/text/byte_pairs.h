@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-pair encoding as GPT-2 does it (Radford et al., 2019; Sennrich et al., 2016): a text falls into words, a word into bytes, and
 // neighbours are joined, the most urgent pair first and the leftmost of equals, until no pair is in the vocabulary.
 #pragma once

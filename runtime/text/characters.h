@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokens are the characters (code points) that a text has, numbered in their order: nanoGPT's.
 #pragma once
 #include <unordered_map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPT-2's first step: a text falls into words, which byte pairs are never joined across. The words are the matches of
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // over code points (categories of utf8proc's Unicode version), and each byte that is not UTF-8 counts as a code point of its own that is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text as numbers and back. Any bytes are text, of UTF-8 or not: what was encoded decodes to the same bytes.
 #pragma once
 #include <cstdint>

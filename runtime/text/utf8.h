@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UTF-8, one code point at a time. A byte that begins none is one of its own, so that any bytes can be walked through.
 #pragma once
 #include <utf8proc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vocabularies as files hold them, read as hostile.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batches of rows along the first axis of arrays in .npy files: supervised data, `--data x=x.npy --data y=y.npy`. Or arrays that are one
 // batch as they are, such as a graph's nodes and edges: no row of them is an example by itself, and none changes its place.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data of a training run, batch by batch.
 #pragma once
 #include <cstddef>

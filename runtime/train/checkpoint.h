@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One checkpoint: a folder of three files. weights.safetensors holds the params, state.safetensors the states (the optimizer's moments,
 // loss scales, fp8 maxima, the step counter, the program's own), train.json the rest with the sizes and hashes of both.
 #pragma once

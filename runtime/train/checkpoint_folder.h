@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checkpoints of a training run: DIR/step-00001000 and so on, and DIR/best, a link to the one of the least validation loss.
 // A new one is written as DIR/.step-00001000.tmp, synced, renamed, and DIR synced, before an older one is removed: whatever happens in
 // between, and when the power fails too, the newest whole one is the last that was finished.

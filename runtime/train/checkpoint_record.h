@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a checkpoint says beside its tensors: the file train.json.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements of an array in a file as an input takes them.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop: batches in, steps, the validation loss every so many. What a run shows, logs and saves is its watcher's.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From what a person says of a program's data to its batches: `--data tokens=train.bin` (a token file), or for each input an array,
 // `--data x=x.npy --data y=y.npy`.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a training run stands between two steps: with the session's params and states, all that it takes to go on.
 #pragma once
 #include <cstdint>

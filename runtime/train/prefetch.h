@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A second thread that prepares the next batch while the present one is computed. What a batch holds does not depend on it.
 #pragma once
 #include <condition_variable>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run trains on, as arrays, to train on the same elsewhere.
 #pragma once
 #include <string>

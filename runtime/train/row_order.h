@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of `count` rows (windows, examples) comes at which place of the endless sequence that batches are cut from. Every place is
 // computed by itself, from Philox or a keyed permutation: there is no state, and no table that grows with the data.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batches of windows into a file of tokens: `seq` tokens, and for each the one that follows it.
 #pragma once
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contractions compiled by einc beside OpenBLAS and oneDNN (those whose libraries are installed), in one process, turn by turn,
 // with the machine's measured multiply-add peak: `scripts/bench contraction`. A measurement, not a test.
 //   contraction_bench [threads] [filter]

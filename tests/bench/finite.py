@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the look at updates costs: scripts/bench finite [--threads=N] [--rounds=N]. A measurement, not a test.
 
 The same step with and without it (`einc bench --disable=finite_state`), in processes of their own that take turns. A row shows the

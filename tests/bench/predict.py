@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report's time beside a measured step: scripts/bench predict [--threads=N]. A measurement, not a test.
 
 `einc bench` times the step, measures the machine and predicts the step for just that machine, so that what differs is the model. A ratio

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time and peak memory of whole `einc FILE --report` processes on large models: `scripts/bench` runs it. Prints the median of
 // the runs with the spread beside the goal; a measurement, not a test.
 #include <fcntl.h>

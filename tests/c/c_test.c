@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The library as a C program sees it: what a linear regression computes can be said in a few lines of C. */
 #include "check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the C tests share: checks that go on after a failure, and count. */
 #ifndef EINC_TESTS_C_CHECK_H
 #define EINC_TESTS_C_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every status a C program can bring about, and that nothing crashes on null. EINC_INTERNAL is tests/unit/api's. */
 #include "check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One model, a session on each of four threads: equal bits; and each thread's last error is its own. */
 #include "check.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Kernels on a GPU under compute-sanitizer: accesses outside (memcheck), races in shared memory (racecheck), barriers (synccheck).
 #   sanitizers.sh TEST_CUDA_DEVICE TEST_AGREE_CUDA     Without a GPU or the sanitizer it is skipped: status 77.
 # Cases that take longer than EINC_SANITIZER_SECONDS fail.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/data_properties.h"
 
 #include <sys/mman.h>

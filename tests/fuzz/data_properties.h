@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold for any bytes whatever: a reader of data files takes them, or refuses them as data. Shared by the libFuzzer targets and
 // the test of their corpora.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: see properties.h for what is checked.
 #include <cstdint>
 

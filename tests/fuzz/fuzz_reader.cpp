@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libFuzzer targets of the readers of data files, one for each: see data_properties.h for what is checked.
 #include <cstdint>
 

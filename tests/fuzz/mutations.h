@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Miscompilations to plant in a lowered program: each is one wrong number, operand or order, as a slip in the compiler would
 // leave it. What looks for wrong code must find them.
 #pragma once

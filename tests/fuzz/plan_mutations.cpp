@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a slip in the buffer plan, or in a code generator that the plan relies on, would leave.
 #include "tests/fuzz/plan_mutations.h"
 

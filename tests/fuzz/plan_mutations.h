@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Miscompilations of where values lie, and of when a kernel writes one that lies over another: wrong in planned memory, right where each
 // buffer has memory of its own.
 #pragma once

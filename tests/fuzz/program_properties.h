@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold for any program whatever: elaboration gives a graph or says why not, every pass keeps the graph valid, the
 // printed graph reads back, and all of it can be counted, explained and drawn. With limits that keep one program quick.
 #pragma once

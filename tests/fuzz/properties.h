@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must hold for any text whatever: the front end neither crashes nor hangs, its messages stay small, and the
 // formatter keeps the meaning and is idempotent. Shared by the libFuzzer targets and the mutation test of the suite.
 #pragma once

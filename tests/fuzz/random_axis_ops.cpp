@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements of random programs that contract, reduce, rearrange or resize axes.
 #include "tests/fuzz/random_writer.h"
 

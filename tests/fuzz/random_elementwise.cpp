@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements of random programs that work element by element, on reals and on integers.
 #include "tests/fuzz/random_writer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements of random programs that read by position: gathers, several of one table, the largest elements, losses of classes.
 #include "tests/fuzz/random_writer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements of random programs that are patterns of models: several products of one value that meet again, whose forward and backward
 // kernels have several results and operands that end there.
 #include "tests/fuzz/random_writer.h"

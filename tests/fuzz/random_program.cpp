@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A random program from its tables of statements: declarations, statements, then losses, an optimizer and outputs that read them.
 #include "tests/fuzz/random_program.h"
 

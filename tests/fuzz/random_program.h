@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random programs of the language, well-typed by construction and the same for the same seed. They are text: the oracle and the compiler
 // read them like any file. What they consist of stands in the tables of random_*.cpp: single operations on small tensors of awkward
 // sizes, and the patterns of models (gates, residuals, shared tables, attention, unrolled recurrences) whose gradients give kernels

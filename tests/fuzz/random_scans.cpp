@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recurrences of random programs: carries of several kinds, what iterations collect, scans in each other.
 #include "tests/fuzz/random_writer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statements of random programs that keep something from one run to the next: averages, caches, counters.
 #include "tests/fuzz/random_writer.h"
 

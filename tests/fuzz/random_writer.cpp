@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names, sizes and lines of a random program, by the language's rules for axes and dtypes.
 #include "tests/fuzz/random_writer.h"
 

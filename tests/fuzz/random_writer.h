@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What random programs are written with: dims and their sizes, the values in scope, lines of text. Shapes follow from the rules of the
 // language as they are stated here, and from nothing of the compiler.
 #pragma once

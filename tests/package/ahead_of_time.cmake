@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # examples/embed/ahead_of_time computes what `einc run` does, bit for bit, and holds nothing of LLVM or the compiler.
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 set(program ${WORK}/embed/ahead_of_time/ahead_of_time)

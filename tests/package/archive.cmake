@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The tarball, unpacked where nobody planned: the command runs, and finds nothing by the place it was built at; the C example builds.
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 set(folder ${WORK}/archive)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # examples/embed/c, a project without C++, built against the installed package.
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 run(${CMAKE_COMMAND} -S ${SOURCE}/examples/embed/c -B ${WORK}/embed_c -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH=${WORK}/prefix

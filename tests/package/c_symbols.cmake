@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the installed libeinc_c shows: the functions that einc/c.h declares, which c_symbols.txt lists. A name that goes from this list
 # breaks programs that use it: such a change raises EINC_C_ABI.
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # examples/embed, built against the installed package, does what it says.
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 build_example(embed)

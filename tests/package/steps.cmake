@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the package tests share.
 cmake_minimum_required(VERSION 3.25)
 # run(COMMAND...) ends the test when the command fails, and leaves what it said in `output`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # All loops are generated: an object calls nothing but what reports an index outside its table and, where LLVM sees fit, the
 # functions that copy and fill memory. Vector math stands inline; the pool calls the object, never the object the pool.
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the Python suite shares. CTest runs it over build/.../python; `pytest` does over an installed wheel."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays are used where they lie: by address, with numpy, the buffer protocol, jax and torch."""
 
 import array

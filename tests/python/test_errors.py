@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors are exceptions of their kind, with the rendered message and the diagnostics."""
 
 import pytest

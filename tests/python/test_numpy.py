@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """einc.numpy beside numpy itself."""
 
 import numpy as np

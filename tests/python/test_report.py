@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report: the command's JSON as a dict, formulas where dims are free, and a page in notebooks."""
 
 import html

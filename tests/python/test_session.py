@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs and sessions: what they compute, against numpy; files; threads."""
 
 import threading

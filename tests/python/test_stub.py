@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """_einc.pyi says what the extension module has: no name more, none less."""
 
 import ast

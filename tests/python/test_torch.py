@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """einc.torch.Module: values and gradients beside torch's own, gradcheck in f64, training, state_dict."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interpreter's values of a program, and what may be apart from them: a multiple of what rounding changes, which the interpreter
 // itself shows by rounding every node, and, where that is not enough, by changing what the program is given in the last digits.
 #include "tests/support/agree.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program's text, run by generated code and by the interpreter on the graph as written.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs with attention in several layouts and under several masks.
 #pragma once
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every backend must give: PyTorch's values of the op programs, the interpreter's of the examples with their gradients and updates,
 // and its random draws. With each of some ways to form kernels.
 #pragma once

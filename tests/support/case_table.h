@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of cases kept as text: "## section" lines, then rows of fields separated by " | " (the first row names them).
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/exact_numbers.h"
 
 #include "compiler/precision/assign.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What must not lose digits on any backend: integers beyond 2^53, and sums along a long line.
 #pragma once
 #include "tests/support/backend_programs.h"

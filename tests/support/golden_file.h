@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expected texts in files of the repository. `scripts/golden` rewrites them: read the difference before committing it.
 #pragma once
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts on a graph for tests, by the counting rules' own words and sharing nothing with the compiler's cost tables.
 #pragma once
 #include <map>

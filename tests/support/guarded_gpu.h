@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program on the GPU with every buffer in a place of its own between guards, which are looked at after each launch: in the arena a
 // kernel that writes beside its buffer would hit another one, unseen as often as not.
 #pragma once

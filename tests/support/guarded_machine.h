@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program with every buffer in a mapping of its own, against pages that nothing may touch: the sanitizers do not see
 // generated code. Only inputs, params and states have contents before the run; all other bytes are 0xFF, a NaN in every format.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks a JSON value against the part of JSON Schema (draft 7) that the project's schemas use: type, enum, required,
 // properties, additionalProperties, items, $ref into definitions. Any other keyword is a failure, not ignored.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that together have every kind of generated CUDA kernel, small: what runs under sanitizers is slow.
 #pragma once
 #include "tests/support/agree.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels written as text in a test.
 #pragma once
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The programs of tests/numeric/layers/cases.json, with what PyTorch gave for them.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of matrices by cuBLASLt against sums in f64: row-major matrices of every orientation, format and batch.
 #pragma once
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/log_sums.h"
 
 #include <fmt/format.h>

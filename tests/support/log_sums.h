@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses that are small: what every backend must make of log_softmax and cross_entropy.
 #pragma once
 #include "tests/support/backend_programs.h"

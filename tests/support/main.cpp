@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one translation unit that instantiates doctest; every test executable links it. With EINC_TEST_GPU=real a machine without a GPU
 // skips the tests (status 77) and says so. Programs compiled by a test, in this process or one that it starts, are verified.
 #define DOCTEST_CONFIG_IMPLEMENT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors as tests/numeric/ops/cases.json holds them.
 #pragma once
 #include <nlohmann/json.hpp>

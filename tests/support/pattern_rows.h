@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of the table of pattern cases as programs: the tensors of a row are inputs, its operation one statement, and the
 // check sums of the table (chk, gchk) are outputs of the program itself.
 #pragma once

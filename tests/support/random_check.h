@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs many programs through a comparison: random ones, and those of tests/regress.
 #pragma once
 #include <cstdint>

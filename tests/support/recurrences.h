@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs with recurrences, for every target; some can be said by an unrolled loop as well.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a graph on the processor and gives what the interpreter gives.
 #pragma once
 #include <fmt/format.h>

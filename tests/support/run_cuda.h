@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a graph on the GPU of the tests and gives what the interpreter gives.
 #pragma once
 #include <algorithm>

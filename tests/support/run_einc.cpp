@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/run_einc.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the einc binary the way a user does, under limits of its own, and measures it.
 #pragma once
 #include <sys/types.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles text or an example and runs it with made-up inputs, for tests that compare two ways to one number.
 #pragma once
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recurrences with `save every`, of lengths that it divides and others: all must give the bits of the same without it.
 #pragma once
 #include <fmt/format.h>

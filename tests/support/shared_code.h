@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Machine code for tests of many small programs: what is the same function in several of them, or in several ways to compile one, is
 // compiled once in this process.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far two tensors of an independent origin are apart.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU that generated CUDA is tested on: the emulated one, whatever the machine has, unless EINC_TEST_GPU=real asks for the machine's.
 #pragma once
 #include <cstdlib>

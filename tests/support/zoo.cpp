@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors that a model is given follow a formula which torch_models/tensors.py states; the files hold what comes out alone.
 #include "tests/support/zoo.h"
 

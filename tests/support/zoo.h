@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The zoo: whole models (tests/zoo/models) beside what PyTorch in float64 makes of them (tests/zoo/values, written by
 // tests/zoo/make_values.py), and ways to hold a backend to those values.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime under ThreadSanitizer: the pool that divides launches, sessions side by side, batches filled ahead, checkpoints meanwhile.
 // The runtime's sources are compiled for it; the program is machine code made ahead of time, which ThreadSanitizer does not see.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN

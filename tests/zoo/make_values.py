@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes values/MODEL.json: what PyTorch in float64 makes of the models of this folder, gradients by every param included.
 
 Run with a Python that has torch and numpy; the result is committed, so tests need neither. Names of models as arguments: only those.

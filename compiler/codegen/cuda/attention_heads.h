@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of an attention kernel's axes are a library's batches and which its heads.
 #pragma once
 #include <optional>

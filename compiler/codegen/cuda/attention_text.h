@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The body of an attention kernel of any form: a block of threads makes the scores of a few rows in tiles, folds them along the
 // keys, and multiplies what it kept of them. Keys that the mask proves to add nothing are skipped.
 #pragma once

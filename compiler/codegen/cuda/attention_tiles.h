@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, in the way of FlashAttention 2: a block keeps 64 rows (or keys, of a kernel that sums over rows), goes over
 // tiles of the others, makes scores in registers, and multiplies what it makes of them at once. A maximum and the sum of exponentials
 // that follows it are folded together, what was summed before scaled as the maximum grows.

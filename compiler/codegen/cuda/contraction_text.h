@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The body of a contraction as tiles in shared memory: a block makes a tile of the result, its threads a few elements each.
 // What the operands are made of is computed while they are filled in, the epilogue on the sums.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between registers and storage, as the CPU's emitter makes them.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel list as an executable for NVIDIA GPUs: CUDA C++ of each kernel, how it is launched, buffers as planned.
 #pragma once
 #include "compiler/codegen/cuda/library_attention.h"

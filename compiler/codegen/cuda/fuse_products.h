@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches that one product with an epilogue does as well (CudaExecutable::fused): a product and what is made of it element by element, or
 // a product and the sum of one of its operands over the depth, as a bias' gradient is.
 #pragma once

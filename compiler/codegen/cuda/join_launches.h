@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches of one function, like a step's updates of all params, as one launch of all their blocks.
 #pragma once
 #include "runtime/cuda/cuda_executable.h"

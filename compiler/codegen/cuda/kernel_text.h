@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel as a function of CUDA C++ and how it is launched (runtime/cuda/cuda_executable.h).
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which attention kernels of a list a plug-in may compute instead (runtime/cuda/attention_plugin.h). Both ways stand in the executable.
 #pragma once
 #include <functional>

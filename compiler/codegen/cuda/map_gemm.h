@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A contraction as a product of matrices where they lie in memory, for a library.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One elementwise function as an expression.
 #include "compiler/codegen/cuda/value_text.h"
 #include "runtime/base/check.h"

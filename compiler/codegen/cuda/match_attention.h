@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention kernels that a library's attention does as well: softmax over the keys of scaled products, of all keys or of those up to the
 // query's position, times values; and its gradients, which two kernels make (divide_attention) after one of each row (row_deltas).
 #pragma once

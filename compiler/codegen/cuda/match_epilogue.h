@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise kernels that a product's epilogue does as well.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // In front of all generated CUDA: element types and their conversions, loads of several elements, and the processor's own instructions.
 // No toolkit header is needed. Kernels hold no inline PTX; what is inside `#ifndef EINC_EMULATED` has its like in the emulator.
 typedef signed char i8;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/cuda/row_sums_text.h"
 
 #include <algorithm>

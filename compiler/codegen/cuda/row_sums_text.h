@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over the rows of a part, a block's (StoreMode::sum): a thread keeps those of its elements in registers from row to row; the block's
 // teams add theirs up in order, and the last stores them.
 #pragma once

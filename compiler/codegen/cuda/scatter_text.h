@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A scatter whose positions no outer point changes: each block has some rows of the table, looks through all positions in order, and adds
 // (or sets) what falls on its rows. So elements that meet do so in one thread, in their order.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The body of a kernel whose stages are loops, as its thread plan divides them.
 #pragma once
 #include <string>

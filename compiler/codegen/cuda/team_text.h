@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the threads that do an outer point together share: who is who, loops divided among them, reductions across them.
 #pragma once
 #include "compiler/codegen/cuda/thread_plan.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the points and stages of a kernel are divided among a GPU's threads.
 #pragma once
 #include "compiler/lower/kernel.h"

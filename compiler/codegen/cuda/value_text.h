@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA C++ for the values of a kernel: declarations in the scope where they are first wanted, each value in a register as the CPU
 // holds it (small floats as f32, small integers as i32).
 #pragma once

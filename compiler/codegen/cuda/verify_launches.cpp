@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of the kernel list defines the versions of each buffer: a launch's read expects the version that the writes before it have
 // left. Every way to run the launches is then carried out on the owners of memory, where an owner is a version of a buffer. Alternatives
 // are tried one at a time and all at once; that any mixture of them is right follows as far as no two touch the same buffers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proves that a GPU's launches leave the values that the kernel list makes, whichever way they run: launches joined into one run at once,
 // a product with an epilogue or a plug-in's attention does the work of several at another's place.
 #pragma once

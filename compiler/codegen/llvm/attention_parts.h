@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the emitter of attention is made of: places in the thread's memory, panels, and the microkernel.
 #pragma once
 #include "compiler/codegen/llvm/emit_values.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention's products of bf16 on matrix tiles. The tile of scores has the keys as its rows: keys times rows of the block are made
 // with the keys as they lie in memory, mixes take it turned, gathers as it is.
 #include "compiler/codegen/llvm/attention_parts.h"

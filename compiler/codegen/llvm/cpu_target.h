@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processor that code is made for, and the way from a module of LLVM IR to text, assembly or an object file.
 //   CpuTarget target = CpuTarget::host();
 //   llvm::Module module("kernels", context);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tiled attention kernel as a function of LLVM IR: for each block of rows the scores into tiles, loops over the keys with
 // lanes along the rows, then products of the tiles with what lies per key or per row.
 #pragma once

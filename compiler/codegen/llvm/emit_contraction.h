@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tiled contraction as a function of LLVM IR: loops over blocks and tiles, panels filled with the operands' values, a
 // microkernel that keeps its sums in registers, and the kernel's stores on those sums.
 #pragma once

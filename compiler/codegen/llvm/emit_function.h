@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A planned kernel as a function, by tiles or by loops.
 #pragma once
 #include "compiler/codegen/llvm/emit_attention.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Panels of matrix tiles: 16 rows of 64 bytes each. A tile of the left operand has a row of it in each, 32 elements of depth; a
 // tile of the right one has two elements of depth of 16 columns in each. Either is the other with its words of two elements
 // turned.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/llvm/emit_panels.h"
 
 #include <llvm/IR/Intrinsics.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operands of a tiled contraction: panels filled with their values, where the microkernel reads them, and what to fetch
 // into the caches before it is read.
 #pragma once

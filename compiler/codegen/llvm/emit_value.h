@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Instructions for one elementwise function on registers.
 #pragma once
 #include <span>

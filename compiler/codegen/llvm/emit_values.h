@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scalar values of a kernel as instructions: what every emitter of loops shares. The loops set axis_ (and the lanes); values
 // are computed on demand, once per scope.
 #pragma once

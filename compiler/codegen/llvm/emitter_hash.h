@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tells objects of other emitters apart in the cache. Defined in a file that the build writes.
 #pragma once
 #include <string_view>

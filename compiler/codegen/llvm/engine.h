@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects linked into this process by LLVM's ORC JIT. An object sees the symbols given to the engine, memcpy, memmove and
 // memset (which LLVM may call on its own), and nothing else of the process.
 #pragma once

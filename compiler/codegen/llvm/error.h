@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LLVM's error values as InternalError.
 #pragma once
 #include <llvm/Support/Error.h>

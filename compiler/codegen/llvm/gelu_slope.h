@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GELU's slope as differentiation writes it: Phi(x) + x phi(x), of the normal distribution and its density. Known as a whole, it
 // takes one exponential instead of three.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions over lanes: arithmetic on LLVM values written as formulas. A Real is a float or double or a vector of them, Bits
 // its integers of the same width, Mask its conditions; a number in a formula stands for that constant in every lane.
 #pragma once

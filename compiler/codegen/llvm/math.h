@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementary functions as straight-line code on floats, doubles and vectors of them: no calls, no branches, no tables in
 // memory but those of sin and cos in double. Every lane gets the same operations, fused ones by llvm.fma, so that a number's
 // result does not depend on the vector's length, the processor, or flags of the builder.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // atan2, and asin, acos and atan by it, of doubles. Coefficients: scripts/minimax.
 #include "compiler/codegen/llvm/math_parts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // erf, erfc, its inverse and gelu. Coefficients: scripts/minimax.
 #include "compiler/codegen/llvm/math_parts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exp and what is made from it. Coefficients: scripts/minimax.
 #include "compiler/codegen/llvm/math_parts.h"
 

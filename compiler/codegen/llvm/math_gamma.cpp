@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The logarithm of the gamma function's magnitude, of doubles. Coefficients: scripts/minimax.
 #include "compiler/codegen/llvm/math_parts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // log, log1p, softplus. Coefficients: scripts/minimax.
 #include <limits>
 

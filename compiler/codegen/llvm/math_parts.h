@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of math.h as formulas, and the pieces that they share.
 #pragma once
 #include <limits>

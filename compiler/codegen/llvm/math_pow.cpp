@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pow. Coefficients: scripts/minimax.
 #include <limits>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sin, cos and tan. Coefficients: scripts/minimax.
 #include <llvm/IR/Module.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processor's eight matrix registers, all set to 16 rows of 64 bytes: 16 x 16 f32 sums, 16 rows of 32 bf16 of a left operand,
 // or pairs along the depth of 16 columns of a right one. Registers 0 to 3 hold sums, 4 and 5 left tiles, 6 and 7 right ones.
 #pragma once

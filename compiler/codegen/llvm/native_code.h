@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of a lowered program as machine code of this processor, in memory. Code made once is found again in the
 // cache, by the text of its kernels and all else that decides its bytes.
 #pragma once

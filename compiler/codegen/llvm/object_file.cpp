@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Object files that programs link with: functions, their table, and the program's image as constants. Only the one symbol that
 // names them is seen from outside, so any number of such objects may stand in one program.
 #include <llvm/IR/Constants.h>

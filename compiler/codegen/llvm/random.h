@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The draws of runtime/base/random.h as straight-line code, bit for bit.
 #pragma once
 #include "compiler/codegen/llvm/registers.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/llvm/register_block.h"
 
 #include <llvm/IR/Function.h>

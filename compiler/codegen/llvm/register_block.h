@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The innermost loop of contractions: a block of sums in registers, one operand's elements spread over all lanes, the
 // other's vectors.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values in registers: small floats as float, small integers as i32, bool as i1; f64 and i64 as they are. One value or a
 // vector of lanes. Conversions between storage formats and registers round to nearest even.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A square of elements, one vector per row, turned into one vector per column.
 #pragma once
 #include <vector>

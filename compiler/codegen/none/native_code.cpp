@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An einc without LLVM: it compiles and reports as ever, and says what is missing when machine code is asked for.
 #include "compiler/codegen/llvm/native_code.h"
 #include "runtime/base/failure.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The compiler and its runtime from C, and from every language that calls C: a shared library, libeinc_c, of plain functions.
  *
  *   einc_options* options = einc_options_new();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compiler as a library. Compile a program once, run it in as many sessions as you like:
 //
 //   einc::CompileOptions options;

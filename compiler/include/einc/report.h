@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a program costs, as data: the report of `einc FILE --report`. FLOPs are algorithmic, bytes those of one step.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """einc: a compiler for tensor programs with named axes.
 
     import einc, numpy as np

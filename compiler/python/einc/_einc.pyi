@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The extension module, as compiler/python/module.cpp defines it. tests/python compares the names.
 import enum
 from pathlib import Path

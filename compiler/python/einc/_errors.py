@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What einc raises. `str(error)` is the rendered message: of a wrong program its lines, with carets under the places."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs and sessions: thin classes over the extension module."""
 
 from __future__ import annotations

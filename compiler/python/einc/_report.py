@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cost report: the dict of `einc FILE --report=json`, which notebooks show as a page."""
 
 from __future__ import annotations

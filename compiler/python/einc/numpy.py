@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single patterns as functions, to try one in a line:
 
     from einc.numpy import einsum, rearrange, reduce, repeat

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs as torch modules, with autograd through them:
 
     block = einc.torch.Module("block.ein", dims={"embed": 256})

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs and trains examples/mlp.ein, which was compiled into this program. With a folder given, what goes in and comes out is
 // written there as raw elements.
 #include <cmath>

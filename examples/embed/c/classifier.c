@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Trains a classifier from C: compiles a program from text, binds memory that is not copied, steps, saves, and reads the result.
  *   classifier [weights.safetensors]     where to save */
 #include <einc/c.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one exception that this library throws.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs, sessions and tensors: all that it takes to run compiled programs. It stands alone: a program compiled ahead of
 // time (`einc FILE --emit=obj -o model.o`) needs this header and the target einc::runtime, and neither LLVM nor the compiler.
 //

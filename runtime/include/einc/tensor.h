@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a tensor of a program is, and memory that holds one. Elements are row-major without gaps, in the byte order of the
 // machine.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plug-in's attention, on the emulated GPU, against the interpreter: which attention it is offered, where results and gradients go, and
 // when it is taken.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention in tiles against the interpreter and against itself with scores stored: layouts, masks, groups of heads, odd sizes,
 // gradients, small floats; the same bits on any number of threads.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contractions against the interpreter: layouts, odd sizes, batches, epilogues, blocks of depth; the same bits on any number
 // of threads.
 #include <doctest/doctest.h>

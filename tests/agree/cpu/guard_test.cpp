@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The guards around the tensors of these suites see what they are there for.
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"

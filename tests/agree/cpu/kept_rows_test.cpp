@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a stage computes along a row is kept for the stages after it where that pays, and nowhere else; the values stay the same.
 #include <doctest/doctest.h>
 

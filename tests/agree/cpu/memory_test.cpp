@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicted bytes against the bytes an executor asks the system for, read off mmap itself.
 #include <doctest/doctest.h>
 #include <sys/syscall.h>

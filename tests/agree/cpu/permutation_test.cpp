@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Axes in another order: elements that lie side by side along another axis than the lanes are read in squares.
 #include <doctest/doctest.h>
 

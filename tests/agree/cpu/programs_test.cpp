@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated code against the interpreter and against PyTorch's values: every op, the examples, with and without fusion.
 #include <doctest/doctest.h>
 

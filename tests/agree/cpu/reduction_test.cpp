@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reductions over whole tensors: threads share them, and what they do changes no bit.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `save every k` changes what is kept, and no bit of what is computed.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recurrences: generated code against the interpreter, and scans against the same loop unrolled.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

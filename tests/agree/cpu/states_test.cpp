@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // States of which a run replaces elements: written where they lie when nothing else reads them, and right in any case.
 #include <doctest/doctest.h>
 

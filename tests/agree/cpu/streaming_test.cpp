@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results that are written past the caches and operands that are fetched ahead: the same bits as without, on any number of
 // threads. Which is which is planned for a processor whose caches hold next to nothing.
 #include <doctest/doctest.h>

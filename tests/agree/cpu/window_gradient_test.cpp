@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of convolutions: gathered as windows where they may be, added patch by patch where not; the interpreter's values either way.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

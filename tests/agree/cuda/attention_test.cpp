@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on the emulated GPU against the interpreter: layouts, masks, groups of heads, odd sizes, gradients, small floats.
 #include <doctest/doctest.h>
 

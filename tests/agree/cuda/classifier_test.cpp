@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loss of a classifier and its gradient on the emulated GPU: one kernel over the logits, without a scatter between, and rows of the
 // gradient that start at whole lines of memory whatever the number of classes is.
 #include <doctest/doctest.h>

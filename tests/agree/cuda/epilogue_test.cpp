@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with epilogues on the GPU of the tests against the interpreter: which launches one product takes with it, and the values when it
 // does. Where an epilogue cannot be, the launches stay apart.
 #include <doctest/doctest.h>

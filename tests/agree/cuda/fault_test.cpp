@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a value that is not finite comes from, told by its subscripts, also when it lies in memory as a library wants it.
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training in fp8 on the emulated GPU, its products by cuBLASLt, against the interpreter: results and gradients, the maxima that scale
 // the next run, and what the plan does: every product of whole 16s is the library's, an operand that is contracted along two axes is cast
 // once, in both orientations.

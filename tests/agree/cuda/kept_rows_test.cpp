@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A row that several stages of a kernel go over comes from memory once: what is its own stays in registers, what all rows read alike comes
 // from the caches where it does not fit too.
 #include <doctest/doctest.h>

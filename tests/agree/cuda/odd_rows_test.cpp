@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of odd length on the emulated GPU: they start anywhere in a pack of memory, and are read and written in packs all the same.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

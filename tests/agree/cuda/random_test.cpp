@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random programs on the emulated GPU give what the interpreter gives: 200 in two parts. EINC_RANDOM_PROGRAMS=FIRST:COUNT runs other seeds.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that go over rows and also sum over all of them on the emulated GPU: a norm's backward reads each value once, and gives its
 // weights' gradients with its input's.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `save every k` on the GPU: the launches of an iteration are the same, whichever piece they are in.
 #include <doctest/doctest.h>
 

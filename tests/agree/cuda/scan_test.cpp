@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recurrences on the GPU: their iterations are launches with addresses of their own.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches of one function that run as one on the emulated GPU: the updates of params of one shape, with the interpreter's results; and
 // launches that something in between forbids.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost formulas against counters in the interpreter's innermost loops: by phase and class, exactly, at several dims.
 // The two share no code but the graph.
 #include <doctest/doctest.h>

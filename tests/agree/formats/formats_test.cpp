@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions to and from the formats of 16 and 8 bits, of the runtime and of generated code, against table.txt, which other
 // libraries made (make_table.py says what its lines hold): every code, and every place where rounding turns.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes table.txt beside this script: what ml_dtypes and torch, which must agree, make of each 16- and 8-bit format.
 
 A line is `KIND FORMAT BLOCK CRC`: the CRC-32 of 256 consecutive codes' results, NaNs made one.

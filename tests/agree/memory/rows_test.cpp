@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of memory that a report shows: they add up to what a run takes, and are what is alive at the fullest launch. Lifetimes are read
 // off the kernels again, byte by byte, with nothing of the planner.
 #include <doctest/doctest.h>

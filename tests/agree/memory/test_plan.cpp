@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plan of buffers of whole programs, verified: every read finds its value. Other tests verify too (EINC_DEBUG=1); here each program
 // is planned in every precision, mode and way of fusion.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps under a limit of memory: they keep within it, give the same bits, and take about the least time that any choice would.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No pass changes what a program means: the interpreter gives the same, to the tenth digit, before and behind each. Code generation rounds,
 // so that its comparisons would not see a rule that loses digits.
 #include <doctest/doctest.h>

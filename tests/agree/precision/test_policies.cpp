@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole programs under every policy, each node rounded to its dtype: loss and gradients stay near those of f64.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The comparison of random programs finds what it is made to find: miscompilations planted in their kernels, plans and launches.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random programs: machine code gives what the interpreter gives. ctest runs 2000 in eight parts that can run at once;
 // EINC_RANDOM_PROGRAMS=FIRST:COUNT runs other seeds, scripts/random many on all processors.
 #include <doctest/doctest.h>

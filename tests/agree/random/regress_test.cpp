@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that were once compiled wrongly, compiled in every way.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """einc beside PyTorch on an NVIDIA GPU: scripts/bench cuda [--rows REGEX] [--minutes N] [--out FOLDER]. A measurement, not a test.
 
 Rows run in the order of rows.py until the time is up; each is written to FOLDER/cuda.json and cuda.md when it is done. Ours and PyTorch's are

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Instructions of one turn of each loop with tensor cores in a kernel's machine code, along its shortest and its longest path.
 
     einc model.ein --emit=cubin --arch=sm_90 -o model.cubin

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What scripts/bench cuda measures, the most telling first. `tiny`: sizes for the emulated GPU, where only the way through counts."""
 import dataclasses
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of scripts/bench cuda. It reads rows (a line of JSON: name, kind, settings, dims, steps) and answers with a line for each
 measurement as soon as it is made (row, peer, seconds of each repeat by the GPU's events), and one that says "done". Without a GPU it runs on the
 processor, to try the way through."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The character-level GPT of examples/shakespeare_char.ein beside PyTorch.
 
   char_gpt.py time TEXT [--steps 2000] [--threads 2]     whole runs: einc in f32 and bf16, eager PyTorch, torch.compile; compile times apart

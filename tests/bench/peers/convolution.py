@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Convolutions beside PyTorch: scripts/bench convolution [--threads=N] [--rounds=N] [CASE...]. A measurement, not a test.
 
 Each row is one layer of a ResNet (batch 8) in one direction: forward, the data's gradient, the weights' gradient. Both sides run in

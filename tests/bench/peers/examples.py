@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples beside PyTorch: scripts/bench examples [--threads=N] [--rounds=N] [NAME...]. A measurement, not a test.
 
 Each row is a training step of an example, in the sizes of its file, beside the same model written for PyTorch, eager, with inputs drawn

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """llm.c's GPT-2 124M step, batch 4 x 64, f32: llm_c.py FOLDER REPEATS, where FOLDER holds llm.c's built train_gpt2 (make train_gpt2).
 Starts it on random weights and tokens, in files of its own formats, and prints JSON: seconds of each repeat. It has no clipping."""
 import json

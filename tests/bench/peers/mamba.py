@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Mamba block (Gu and Dao 2023) beside PyTorch: scripts/bench mamba [--threads=N] [--rounds=N] [CASE...]. A measurement, not a test.
 
 Each row is the block's forward, or a training step of it by plain gradient descent. PyTorch runs the same block with a loop over time,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """einc beside PyTorch and JAX: scripts/bench peers [--threads=N] [--rounds=N] [CASE...]. A measurement, not a test.
 
 Every candidate runs in processes of its own, one after the other, round by round; a row shows the median over rounds of a process'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recurrences beside PyTorch and JAX: scripts/bench recurrence [--threads=N] [--rounds=N] [CASE...]. A measurement, not a test.
 
 Each row is a training step (forward, backward, plain gradient descent) of one cell over a sequence, or its forward alone. PyTorch runs

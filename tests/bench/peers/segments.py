@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums by index beside PyTorch and the machine's copy: scripts/bench segments [--threads=N] [--rounds=N] [CASE...]. A measurement, not a test.
 
 Each row sums 100 MB of f32 rows into rows found by ids: sorted, random, or all into 64. `copy` is the part of the copy bandwidth (einc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One peer on one case, in a process of its own: worker.py PEER CASE THREADS REPEATS. Prints JSON: seconds of each repeat, version."""
 import json
 import os

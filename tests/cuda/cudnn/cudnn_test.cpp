@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether cuDNN has a way to do the attention of programs as their tensors lie: asked for a GPU that is described in a file, so that none
 // is needed; plans are checked, not run. Where the plug-in or cuDNN is missing this says so, and ctest that it is skipped.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions of the prelude between formats, against those of the processor: every number of a short format, and every boundary where
 // rounding changes its result, with the floats beside it.
 #include <doctest/doctest.h>

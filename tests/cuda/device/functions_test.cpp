@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of the prelude against the processor's in more digits.
 #include <doctest/doctest.h>
 

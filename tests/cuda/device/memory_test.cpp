@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What threads do with memory: vectors at once, copies into shared memory, much shared memory, and the record of a fault.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of matrices by cuBLASLt.
 #include "tests/support/library_products.h"
 

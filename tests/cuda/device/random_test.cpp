@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The random sequences of the language on the GPU, bit for bit.
 #include <doctest/doctest.h>
 

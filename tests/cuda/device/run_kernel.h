@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel by itself, over vectors of any dtype.
 #pragma once
 #include <fmt/format.h>

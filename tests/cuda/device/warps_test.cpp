@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the lanes of a warp do together: shuffles, votes, matrices from shared memory, and products on tensor cores.
 #include <doctest/doctest.h>
 

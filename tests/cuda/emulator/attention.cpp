@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The emulated GPU as a plug-in for attention (runtime/cuda/attention_plugin.h): naive loops in f64 over its memory.
 #include "runtime/cuda/attention_plugin.h"
 

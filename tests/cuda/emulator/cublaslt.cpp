@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt of the emulated GPU: plain loops, and what cuBLASLt asks of its arguments.
 #include "runtime/cuda/cublaslt_api.h"
 

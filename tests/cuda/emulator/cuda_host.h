@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // In front of CUDA C++ that is compiled for the host instead of by NVRTC: CUDA's words, and what the prelude has in PTX.
 #pragma once
 #include "emulated_thread.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the emulated GPU: filled with NaNs when it is taken, between canaries that every launch is held to.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a kernel compiled for the host and the scheduler of its threads know of each other. Plain C data: the kernel's side is compiled at
 // run time, with sanitizers or without, and bound by einc_bind.
 #pragma once

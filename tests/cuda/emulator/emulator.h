@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The emulated GPU, for tests: a shared library in the place of NVIDIA's (EINC_CUDA_PATH names the folder), whose kernels are the very text
 // that NVRTC would get, compiled for the host. What a stream is given runs when somebody waits for it, as late as CUDA allows.
 #pragma once

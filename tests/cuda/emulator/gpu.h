@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the functions of the emulated GPU share: its memory, what it counts, and work that waits in streams.
 #pragma once
 #include <functional>

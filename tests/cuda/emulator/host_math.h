@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA's elementary functions and reinterpretations, from the host's C library; part of cuda_host.h. Nothing is included: a kernel compiles
 // in a tenth of the time.
 #pragma once

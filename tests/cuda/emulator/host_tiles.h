@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The prelude's tile instructions as each lane of a warp does its part of them; part of cuda_host.h.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the emulated NVRTC gives for a cubin: the bytes of a shared library with their number in front.
 #pragma once
 #include <cstdint>

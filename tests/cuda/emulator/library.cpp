@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of the emulated GPU: shared libraries of the host, and how they are launched.
 #include <dlfcn.h>
 #include <unistd.h>

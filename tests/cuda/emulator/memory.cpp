@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device itself, its memory, and copies.
 #include <algorithm>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVRTC as the host's C++ compiler: the text that NVRTC would get, with cuda_host.h in front and behind it a way to call each kernel.
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the threads of a kernel that was compiled for the host: one block at a time, one fiber per thread.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams, events and graphs. Work that a stream is given waits until somebody waits for it: a program that reads too early sees nothing.
 #include <deque>
 #include <map>

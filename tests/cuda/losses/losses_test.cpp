@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first losses of GPT-2 on the GPU beside those of the processor, in each precision. The processor's stand in losses.txt, so that a
 // build without LLVM has them: EINC_UPDATE_GOLDEN=1 rewrites the file (with LLVM), and the processor is held to it.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated kernels under AddressSanitizer and UBSan: accesses beside memory, and vectors that are not aligned.
 #include <doctest/doctest.h>
 #include <fcntl.h>

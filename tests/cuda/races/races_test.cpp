@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated kernels under ThreadSanitizer: threads of a block that touch one element without a barrier between are found, whatever their
 // values come to.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hostile input through the real binary: every row ends by itself, quickly and in little memory, with a code and a place on
 // standard error, exit status 1 and nothing on standard output. Small programs lie in programs/, their first line saying
 // what must come; large ones and those that are no text are generated. What row stands for what: the case's name.

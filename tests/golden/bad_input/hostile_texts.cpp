@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/golden/bad_input/hostile_texts.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs too large, or too odd, to stand in a file of the repository.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What fuzzing found once: every file of tests/regress/TARGET keeps that target's properties.
 #include <doctest/doctest.h>
 

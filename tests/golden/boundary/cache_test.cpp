@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cache of compiled code: what others may have written is not run, what is no entry neither waits nor fills memory, and nothing of
 // somebody else's is removed. Each row does something to the entry of a program whose result is known.
 #include <sys/stat.h>

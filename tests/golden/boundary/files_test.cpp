@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What einc reads and writes: regular files alone; no output replaces an input or another output.
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `import` reads regular files under the importing file's folder, or one that -I names, and shows nothing of any other.
 #include "tests/golden/boundary/place.h"
 

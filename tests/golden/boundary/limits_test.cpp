@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the system refuses (threads, memory for their stacks, longer files) and numbers out of range: a message and a status, no signal,
 // and nothing half-written.
 #include "tests/golden/boundary/place.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals that end a training, and data that changes under it. Nothing here waits for a time: what happens next is started by what the
 // run has written.
 #include <csignal>

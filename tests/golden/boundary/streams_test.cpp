@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Standard output and error that take nothing: whatever the command, einc says so by status 4, or says nothing, and no signal ends it.
 #include "tests/golden/boundary/place.h"
 

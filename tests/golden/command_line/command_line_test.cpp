@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the command line answers to wrong usage, and what it shows unasked, through the real binary.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

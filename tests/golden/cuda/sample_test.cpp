@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc sample --target=cuda`: two specialisations of one program share params and the cache of keys on the GPU.
 #include <doctest/doctest.h>
 #include <einc/einc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `--target=cuda` through the binary, on the emulated GPU: the same numbers as on the processor, and the same bits after an interruption.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pages of documentation, carried out: each page has a folder of its own, in which its blocks are worked through from the top.
 //   ```ein             a whole program, which must compile
 //   ```ein NAME.ein    the same, kept under that name for the commands that follow

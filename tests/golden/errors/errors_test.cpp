@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact diagnostics. Every code has a file named after it, <identifier>.ein, with the expected text in <identifier>.txt:
 // syntax/ goes through the parser alone, program/ through elaboration (so through the parser too). A first line
 // `# einc: -D n=3` sets dims. `scripts/golden` rewrites the expectations; read the difference before committing it.

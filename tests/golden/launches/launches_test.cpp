@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a GPU is given to do for some programs: kernels, grids, products, memory. `scripts/golden launches` rewrites the expectations.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page lies in a frame of the width asked for, since a window is never narrower than 500 points; the document around it asks the frame
 // what it shows and writes the answers where --dump-dom prints them.
 #include "tests/golden/page/browser.h"

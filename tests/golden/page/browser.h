@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A page as Chromium without a screen shows it, in a window of any width; for machines that have one.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc bench` through the binary: its figures agree with each other and with the report.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

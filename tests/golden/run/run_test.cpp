@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc run` on files, through the binary: every format in and out, what is wrong with data and what is said of it.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc sample` through the binary.
 #include <doctest/doctest.h>
 #include <einc/einc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc tokenize` and `einc detokenize` through the binary: every kind there and back, and what is said of wrong use.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How kernels run on a processor with vectors of 512 bits and matrix tiles, whatever this one has. `scripts/golden schedule` rewrites the
 // expectations.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc train --checkpoint`: runs that are killed, interrupted or changed in between.
 #include <csignal>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands that the examples' first comments give, run as they stand but for their lengths and where their files lie.
 #include <fmt/ranges.h>
 

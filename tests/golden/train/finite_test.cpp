@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No step stores a NaN, or an infinity where the old element was finite: `einc train` and `einc run` end with status 5, and what was saved
 // before is the last finite one.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder of its own for each test, with token files and logs in it.
 #pragma once
 #include <doctest/doctest.h>

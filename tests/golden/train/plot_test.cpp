@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc plot`: what a drawing shows of the logs, and which files are refused.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `einc train` through the binary: what it prints, logs and saves, and which settings change which numbers.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One gradient case: a function of a few params, differentiated once and twice, compared with finite differences, and
 // compared again after simplification.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First and second derivatives of every elementwise function against finite differences; broadcasts; ties and zeros.
 #include <set>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derivatives where finite differences and a careless chain rule both fail: at the edge of a domain that `where` guards, and
 // of products with zeros. Expected values are worked out by hand.
 #include <doctest/doctest.h>

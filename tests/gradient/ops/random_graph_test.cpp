@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random graphs of maps, views, reductions and contractions: simplification keeps every value and gradient, never adds work,
 // leaves a graph that verifies and that it would not simplify again, and gives the same graph twice.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First and second derivatives of every op that is not elementwise.
 #include "tests/gradient/ops/check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Published and hand-computed numbers of resource accounting, one row of cases.tsv each: a model, its dims, a quantity of the
 // JSON report, the number it must be and, where one is known, a wrong number that the report must not hold at all. estimates.tsv
 // holds the same for `einc estimate`. elsewhere.tsv names the test that executes a row of another kind; excluded.tsv names the rows that a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The source notes' claims about number formats, machines and training runs: rows S and X that need no model.
 #include <doctest/doctest.h>
 

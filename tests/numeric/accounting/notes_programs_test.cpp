@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The source notes' claims near_to programs: rows S and X whose numbers are values of a run, or stand in a part of the report.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the accounting suites share: the tables of this folder and the reports of its models.
 #pragma once
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers of the bundled library and the language around them, with PyTorch's values: every program of cases.json is interpreted, as
 // elaborated and simplified, in the mode that the case names. The backends run the same cases (tests/support/backend_programs).
 #include <doctest/doctest.h>

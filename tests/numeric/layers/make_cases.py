@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes cases.json: layers of the bundled library, fns with gradients of their own, windows on an einsum's right, and what PyTorch
 says of them.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes reference.json: losses and gradients of small models by PyTorch in float64.
 
 Run with a Python that has torch; the result is committed, so tests need no Python. Tensors are filled by a formula that

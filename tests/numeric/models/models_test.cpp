@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole models against PyTorch in float64: losses and every gradient. The values come from make_reference.py beside this
 // file, which also says how tensors are filled.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every program of cases.json is compiled and run by the interpreter; types and values of its outputs are those that
 // PyTorch gave when make_cases.py wrote the file. Values are compared without rounding, both as elaborated and simplified.
 #include <doctest/doctest.h>

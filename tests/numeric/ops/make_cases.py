@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes cases.json: small programs, their inputs, and what PyTorch (or numpy) says their outputs are.
 
 Run it with a Python that has numpy and torch: `python3 make_cases.py > cases.json`. Everything is f64 unless a case is

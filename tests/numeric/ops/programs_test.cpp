@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the interpreter makes of whole small programs that PyTorch has no counterpart for: states written in place, random
 // numbers, dropout, initialisers with dims in their arguments, and positions that are only checked once dims have values.
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes generated.md: random pattern cases in the format of cases.md, with values and gradients from einops and torch.
 
 usage: make_generated.py > generated.md     (needs torch and einops)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every row of cases.md that fits the language is compiled and run by the interpreter: shapes, values (chk) and gradients
 // (gchk) are those of einops, numpy and torch, and rows that must fail do so with the right kind of message at the right
 // place. Rows that cannot be written in the language are listed with the sentence of the language's contract that says so.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes reference.txt: ten steps of each of PyTorch's optimizers in float64 on a small model, one line per case as
 "case : w..., b... after step 1, then after step 2, ...". Run with a Python that has torch; the numbers are kept in the repository.
 """

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ten steps of every optimizer, with its options, schedules, decay and clipping, step by step against PyTorch's numbers
 // (reference.txt, written by make_reference.py): before and after simplification.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a C program is told of exceptions that it cannot bring about: defects, and memory that is not to be had.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of other libraries, bound by DLPack's struct.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A step stores nothing that is not finite where its gradient is bounded by what its product reads: bounds hold, fail or say too little.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles that hold nothing, memory at the null address, threads that the system refuses: Error, and the process lives on.
 #include <doctest/doctest.h>
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs from objects made ahead of time: what they say of themselves, and what is refused.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs and data that the tests of the library share.
 #pragma once
 #include <einc/einc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Purpose::pullback: what it gives is what vjp, written into the program, gives.
 #include <doctest/doctest.h>
 

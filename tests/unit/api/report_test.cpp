@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report as a struct says what --report=json says.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library as an embedding program sees it: values in and out, runs and steps, bound memory, errors.
 #include <doctest/doctest.h>
 

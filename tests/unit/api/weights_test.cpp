@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Params and states in .safetensors files.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two linear layers and a mean of squares, C03 to C09 of the accounting cases: which gradients are built, and what the
 // simplified step costs.
 #include <doctest/doctest.h>

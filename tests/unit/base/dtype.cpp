@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element types: the stated constants follow from the bit layout, names are read back, and promotion obeys its laws.
 #include "runtime/base/dtype.h"
 

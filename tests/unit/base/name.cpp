@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interned strings: one handle per text, from any thread, for the life of the process.
 #include "runtime/base/name.h"
 

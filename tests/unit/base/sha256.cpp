@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Against the examples of FIPS 180-4 and, around the ends of blocks, Python's hashlib.
 #include "runtime/base/sha256.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Against the Python package xxhash over bytes (31 i + 7) mod 256.
 #include "runtime/base/xxh64.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime's own look at the processor against LLVM's.
 #include <doctest/doctest.h>
 #include <llvm/ADT/StringMap.h>

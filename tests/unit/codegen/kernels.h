@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions over arrays, made by the engine from an emitter of one vector's worth.
 #pragma once
 #include <llvm/IR/IRBuilder.h>

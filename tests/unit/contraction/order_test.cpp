@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contraction orders: the table of opt_einsum's and numpy's hard cases, with the exhaustively found least costs in
 // opt_einsum's convention, and properties of the search on small and large problems.
 #include "compiler/contraction/order.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices, rooflines and napkin estimates against the accounting facts (sections G, M, R, T).
 #include <doctest/doctest.h>
 

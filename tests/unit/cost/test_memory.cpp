@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory rules: saved activations and layouts.
 #include <doctest/doctest.h>
 

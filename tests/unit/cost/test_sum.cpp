@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folding of unrolled loops in formulas, in totals and module rows.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FLOP totals against the accounting facts' closed forms and numbers.
 #include <doctest/doctest.h>
 

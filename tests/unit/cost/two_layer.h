@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two linear layers and the mean of squares (cases C03 to C09 of the accounting facts), forward and backward built by hand.
 #pragma once
 #include "compiler/ir/build.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/cpu/thread_pool.h"
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types, numbers and arguments that runtime/cuda declares for itself are those of NVIDIA's headers. Compared while this is compiled,
 // where a toolkit has them.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a product with an epilogue is taken instead of the launches that do the same: where cuBLASLt has it, where it is no slower, and as
 // the table says once it was measured.
 #include <doctest/doctest.h>

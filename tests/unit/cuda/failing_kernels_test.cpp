@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the emulated GPU finds wrong with kernels, and how the runtime says it.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of matrices by cuBLASLt: how row-major matrices are described to it, which algorithm is taken, and what is said when there is
 // none.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several GPUs in one process beside a caller that uses them too, and what a GPU's driver and NVRTC take of each other.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Guards between buffers find kernels that write beside their own.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The prelude's functions on the emulated GPU against the formats of the CPU.
 #include <doctest/doctest.h>
 

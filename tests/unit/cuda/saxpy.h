@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small programs for the GPU, written by hand.
 #pragma once
 #include <cstring>

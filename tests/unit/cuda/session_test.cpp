@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions whose program runs on the GPU: the values that the host reads and writes are those that the GPU works on.
 #include <doctest/doctest.h>
 

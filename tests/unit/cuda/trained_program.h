@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that trains one param of four numbers, w, by hand: y = w * x; loss = sum of (y - t)^2; w -= rate * 2 (y - t) x. Its state
 // counts the steps. `ids` picks which element of w multiplies x.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch lists with faults: launches joined that must run one after another, and alternatives that run too early or too late.
 #include "compiler/codegen/cuda/verify_launches.h"
 

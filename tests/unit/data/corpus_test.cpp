@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inputs that fuzzing of the readers of data files starts from, and what it found once: each keeps its reader's property.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that somebody shortens while they are mapped: a failure of data, never a signal, and other mappings are untouched.
 #include <doctest/doctest.h>
 #include <fcntl.h>

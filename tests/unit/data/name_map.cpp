@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and axes of weights from elsewhere.
 #include "runtime/data/name_map.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that tests make and remove, and the message of what a call throws.
 #pragma once
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/token_file.h"
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damaged programs: pieces of the examples deleted, repeated, swapped and replaced by signs, from a fixed seed. Whatever
 // comes out, the properties of tests/fuzz hold.
 #include <doctest/doctest.h>

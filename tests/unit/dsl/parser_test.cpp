@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of the tree for every form of statement and expression, where statements end, and how mistakes are contained.
 #include "dsl/parser.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pattern strings: what is accepted and how it is read, and where a wrong one is marked.
 #include "dsl/pattern.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Places in text, diagnostics in a sink and on a screen, near names, formatting.
 #include "dsl/source.h"
 

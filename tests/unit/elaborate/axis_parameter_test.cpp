@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fn's untyped parameter as an axis of the fn: named by the caller when the argument is the bare name of a dim.
 #include "tests/unit/elaborate/support.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names offered as near ones come in one order whatever the hash table does: same input, same message.
 #include "compiler/elaborate/builtins.h"
 

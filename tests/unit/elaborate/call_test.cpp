@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fns, instances, loops, imports.
 #include <cstdio>
 #include <filesystem>

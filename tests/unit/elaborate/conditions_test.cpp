@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `if`, `training`: which branch makes the graph, what is visible behind it, what states and params become.
 #include "compiler/cost/totals.h"
 #include "compiler/ir/interpret.h"

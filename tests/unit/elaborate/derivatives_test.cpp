@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // jvp, vjp and gradient blocks against central differences, first and second order, in f64.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The examples elaborate, without a warning, to graphs that verify.
 #include "tests/unit/elaborate/support.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the hints about functions of other libraries tell people to write compiles.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names, dims, types and declarations.
 #include "tests/unit/elaborate/support.h"
 

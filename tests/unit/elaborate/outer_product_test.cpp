@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No accidental outer product: what a user writes, and the axes that it has or the error that it gets.
 #include "compiler/elaborate/show.h"
 #include "tests/unit/elaborate/support.h"

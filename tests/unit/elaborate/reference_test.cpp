@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What dsl/README.md lists between its two marks is made of the tables of built-ins and of the bundled library's text: signatures with
 // what they give. `scripts/golden reference` writes the list anew.
 #include <fmt/format.h>

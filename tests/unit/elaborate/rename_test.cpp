@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rename(x, old = new), and the bundled layers' axes, which keep the caller's names at other sizes.
 #include "tests/unit/elaborate/support.h"
 

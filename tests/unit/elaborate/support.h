@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles text given in a test: the graph, and what was said about it.
 #pragma once
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // grad, minimize, optimizers, schedules, groups.
 #include "compiler/elaborate/training.h"
 

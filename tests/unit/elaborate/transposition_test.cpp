@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No silent transposition: names that an annotation or a signature binds to other places than the value's.
 #include "tests/unit/elaborate/support.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bodies of fns that nobody calls.
 #include "tests/unit/elaborate/support.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Alignment by name, as a table: operands in the notation of types without a dtype, `a b=2 (h d)`; `-` is a scalar.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

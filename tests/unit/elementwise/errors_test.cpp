@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What elementwise ops, axis ops, indexing and initialisers refuse: the code, the exact text it points at, and a part of the
 // hint, for every message of theirs. Programs that are right but close to wrong stand at the end.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic on numbers while compiling: what stays exact, what becomes a double, what is left to the graph.
 #include <doctest/doctest.h>
 

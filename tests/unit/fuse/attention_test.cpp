@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is taken for attention and what is not; the work and the memory of its kernels, counted pair by pair.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever is computed of a product where it is made, and however many values of that are stored: it stays a contraction, to be
 // done in tiles.
 #include <doctest/doctest.h>

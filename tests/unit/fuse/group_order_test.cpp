@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of groups, against paths searched in the graph of their members.
 #include <doctest/doctest.h>
 

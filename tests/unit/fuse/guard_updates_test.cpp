@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What keeps a step from storing what is not finite: which updates have bounds, when kernels run, and what the checks cost.
 #include <doctest/doctest.h>
 

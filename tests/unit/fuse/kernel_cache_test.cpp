@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels shared by groups alike are those that each group would get by itself.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which bytes of a launch are memory's, against sums by hand.
 #include "compiler/lower/launch_traffic.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What of the forward is kept for the backward, and what is made again.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lists of passes are what runs: their order, what leaving one out changes, and a faulty one named.
 #include "compiler/fuse/schedule_passes.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets that share blocks, against sets of their own: what changes one leaves the others as they are.
 #include "compiler/fuse/shared_bits.h"
 

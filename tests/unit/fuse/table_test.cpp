@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of positions, such as the sines of rotary embeddings, are made once and not for every element that they meet.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bundled examples through text, verifier and interpreter, before and after simplification.
 #include <doctest/doctest.h>
 

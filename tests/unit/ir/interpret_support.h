@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs one node of a hand-built graph.
 #pragma once
 #include <doctest/doctest.h>

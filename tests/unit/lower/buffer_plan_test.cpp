@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arena, and the plan of buffers: what shares a place, what is computed in place, what is kept.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes over one kernel, from text to text.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels read back: those of the examples and the zoo after each pass of both targets, and texts that are none.
 #include "compiler/lower/kernel_read.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Along which axis the lanes go: where the fewest loads fetch their lanes one by one, counted as often as the loops run them.
 #include "compiler/lower/loop_plan.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bounds hold every value that the functions give in f32, and only what may be no number or too large is unbounded.
 #include "runtime/program/update_bounds.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // verify_overlap against an enumeration: every load and store of a small kernel, at every element, by address.
 #include "compiler/lower/verify_overlap.h"
 

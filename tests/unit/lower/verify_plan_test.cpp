@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans with faults: the verifier finds every one that lets a launch read what another has stored over.
 #include "compiler/lower/verify_plan.h"
 

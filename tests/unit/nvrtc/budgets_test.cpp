@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kernel of the examples compiled for GPUs of four kinds: nothing spilled, registers and shared memory within what a
 // processor has.
 #include <doctest/doctest.h>

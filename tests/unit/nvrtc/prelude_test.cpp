@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The prelude through NVRTC itself, to machine code of the GPUs that einc is for. NVRTC needs no GPU; where it is not installed nothing is
 // tested here, and the test says so.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns put together at random from the notation's pieces, on tensors of random symbolic shapes: each either gives a
 // graph that the verifier accepts or a message that points into the call. Nothing else may happen.
 #include <doctest/doctest.h>

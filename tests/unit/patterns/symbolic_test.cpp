@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns on symbolic sizes: result types, what is required when dims are bound, which graph nodes a pattern becomes, and
 // the exact place and kind of every message.
 #include <doctest/doctest.h>

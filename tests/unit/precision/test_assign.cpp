@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Precision assignment: what each node gets under a policy, and where casts stand.
 #include <doctest/doctest.h>
 

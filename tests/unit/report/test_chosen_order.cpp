@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers behind which stands a contraction order chosen for the dims in use say so.
 #include <doctest/doctest.h>
 

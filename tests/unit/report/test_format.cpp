@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Human units, tables and wrapped formulas.
 #include <doctest/doctest.h>
 

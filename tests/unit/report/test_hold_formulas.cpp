@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A formula without `valid_for` gives the number of every other number of iterations, small ones included.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

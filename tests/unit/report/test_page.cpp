@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report as a page, as Markdown and as paths with values.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report of a small program: its numbers, its JSON against the schema, and what a reader sees.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launches of a report: what they do adds up to what the step executes, their times to the step's.
 #include <doctest/doctest.h>
 

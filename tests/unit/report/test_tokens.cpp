@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokens are counted where the loss has some, examples elsewhere.
 #include <doctest/doctest.h>
 

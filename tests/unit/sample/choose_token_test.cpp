@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which token a number falls on, by hand.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text with a cache and without is the same text.
 #include <doctest/doctest.h>
 #include <einc/einc.h>

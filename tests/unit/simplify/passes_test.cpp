@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The passes around the rewrite rules: expansion, merging, dead nodes, folding, and the whole at the size of a large model.
 #include <doctest/doctest.h>
 

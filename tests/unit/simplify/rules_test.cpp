@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every rewrite rule has a row: an expression before and the expression that it must become.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ARCHITECTURE.md promises of the sources: who may include whom, by its own table; no `default` over ops; names of types.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Declared dims: binding values, every kind of problem with its message, and run-time conditions.
 #include "compiler/symbolic/dim_table.h"
 #include "tests/unit/symbolic/parsed.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derived dims written where their definitions occur, for people.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Orderings that hold for all dims >= 1, and only those.
 #include "compiler/symbolic/order.h"
 

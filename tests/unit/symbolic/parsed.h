@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Polynomials of the tests, written as text.
 #pragma once
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables for symbolic sizes: canonical text, ring arithmetic, division, floor and max, values.
 #include "compiler/symbolic/poly.h"
 

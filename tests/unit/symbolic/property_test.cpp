@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Laws that hold for random polynomials: ring laws, evaluation and substitution commute with the operations, text is read
 // back as the same value, and a comparison never contradicts values.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact rational numbers, on both sides of the border between 64 bits and arbitrary precision.
 #include "compiler/symbolic/rational.h"
 

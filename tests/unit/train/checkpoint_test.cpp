@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints as they should be, of another program, and damaged ones.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

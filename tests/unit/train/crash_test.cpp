@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every way in which a save can break off leaves a checkpoint that loads, and it is the old one or the new one, bit for bit.
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files and inputs for the tests of batches.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/train/faulty_files.h"
 
 #include <unistd.h>

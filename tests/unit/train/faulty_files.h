@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file system that counts its calls and lets the one that is asked for go wrong.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file of tokens that is larger than memory.
 #include <doctest/doctest.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop over the interpreter: what it calls when, and that a run which stops and goes on is the undisturbed one.
 #include "runtime/train/loop.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A session whose tensors can be looked at, and a folder that goes away.
 #pragma once
 #include <unistd.h>

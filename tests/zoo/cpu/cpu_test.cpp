@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Code generated for this processor against PyTorch.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated CUDA against PyTorch, on the GPU of the tests.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interpreter against PyTorch: as the model is written, and after the passes.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs, tables, pairs."""
 import torch
 import torch.nn.functional as F

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models with a state that goes from place to place, and gates."""
 import torch
 import torch.nn.functional as F

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tensors filled by a formula that the tests repeat (tests/support/zoo.cpp), so that only what comes out of a model is kept in files.
 
 Element k of a tensor is made of 32 bits, a hash of k and of the tensor's name: a real is scale * u + offset, rounded to f32, where u in

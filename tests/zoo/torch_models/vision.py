@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of images: [batch, height, width, channel]."""
 import torch
 import torch.nn.functional as F

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other ways to generate code for this processor: without fusion, with everything recomputed, and in bf16.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes deflated.npz beside this script with NumPy: run it after changing it."""
 import pathlib
 

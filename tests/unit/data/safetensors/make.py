@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the .safetensors files beside this script with the `safetensors` package (and torch): run it after changing it."""
 import pathlib
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the files of this folder: a small byte-level vocabulary trained by the tokenizers library, in the formats of GPT-2
 (vocab.json, merges.txt) and of tiktoken (ranks.tiktoken), and what both libraries say of random texts (cases.json).
 
