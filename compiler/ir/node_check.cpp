@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ir/node_check.h"
 
+#include <algorithm>
+
 #include "compiler/ir/scan.h"
 #include "compiler/ir/verify.h"
 
@@ -270,6 +272,10 @@ class NodeCheck {
     if (!is_floating(out_.dtype)) fail("not of floating numbers");
   }
 
+  static bool runs_pieces(const Graph& body) {
+    return std::ranges::any_of(body.nodes, [](const Node& n) { return n.op == Op::scan && n.as<ScanAttr>().all_pieces > 0; });
+  }
+
   // Types of what an iteration reads and hands on, and the body itself.
   void scan() {
     const auto* a = attr<ScanAttr>();
@@ -295,7 +301,7 @@ class NodeCheck {
       Type given = in(at);
       if (slice) {
         const Type& part = body.type(read);
-        const bool block = given.rank() > 0 && given.rank() == part.rank();  // of a piece; the last is shorter, so the whole says nothing
+        const bool block = given.rank() > 0 && given.rank() == part.rank() && runs_pieces(body);  // of a piece; the last is shorter, so the whole says nothing
         if (block)
           given.axes[0] = part.axes[0];
         else if (given.rank() == 0 || !(given.axis(0).size == a->length))
@@ -318,7 +324,7 @@ class NodeCheck {
     const Type& state = of->body->type(of->body->updates[static_cast<size_t>(a->index)].target);
     const int front = a->index >= of->carries ? 1 : 0;
     if (out_.dtype != state.dtype) fail("dtype {} of {}", to_string(out_.dtype), to_string(state.dtype));
-    const bool blocks = front == 1 && out_.rank() == state.rank() && out_.rank() > 0;
+    const bool blocks = front == 1 && out_.rank() == state.rank() && out_.rank() > 0 && runs_pieces(*of->body);
     if (!blocks) rank_is(state.rank() + front);
     if (front == 1 && !blocks) size_is(0, of->length);
     for (int i = blocks ? 1 : 0; i < state.rank(); ++i) size_is(i + (blocks ? 0 : front), state.axis(i).size);
