@@ -16,6 +16,15 @@ Diagnostics::Builder& Diagnostics::Builder::hint(std::string_view text) {
   return *this;
 }
 
+Diagnostics::Builder& Diagnostics::Builder::replace(Span span, std::string_view text) {
+  if (owner_ && span.known()) owner_->list_[index_].replacements.push_back({span, std::string(text)});
+  return *this;
+}
+
+Diagnostics::Builder& Diagnostics::Builder::did_you_mean(Span span, std::string_view near) {
+  return hint("did you mean `{}`?", near).replace(span, near);
+}
+
 bool Diagnostics::count_only(Code code) {
   size_t& count = info(code).severity == Severity::error ? error_count_ : warning_count_;
   if (count < kMaxErrors) return false;
@@ -31,7 +40,7 @@ Diagnostics::Builder Diagnostics::add(Code code, Span span, std::string message)
   if (repeated) return {nullptr, 0};
   const Severity severity = info(code).severity;
   ++(severity == Severity::error ? error_count_ : warning_count_);
-  list_.push_back({code, severity, span, std::move(message), {}, {}});
+  list_.push_back({code, severity, span, std::move(message), {}, {}, {}});
   return {this, list_.size() - 1};
 }
 

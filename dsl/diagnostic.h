@@ -52,6 +52,13 @@ struct Label {
   std::string text;
 };
 
+// What an editor may put in place of a span so that the error goes away. Several of one diagnostic are applied together; they do not
+// overlap. The text is exact, unlike messages, and may hold line ends.
+struct Replacement {
+  Span span;
+  std::string text;
+};
+
 struct Diagnostic {
   Code code;
   Severity severity;
@@ -59,6 +66,7 @@ struct Diagnostic {
   std::string message;
   std::vector<Label> labels;
   std::string hint;  // empty: none
+  std::vector<Replacement> replacements{};
 };
 
 namespace detail {
@@ -112,6 +120,9 @@ class Diagnostics {
    public:
     Builder& label(Span span, std::string_view text);
     Builder& hint(std::string_view text);
+    Builder& replace(Span span, std::string_view text);
+    // "did you mean `near`?", with the name to put there.
+    Builder& did_you_mean(Span span, std::string_view near);
     template <class First, class... Args>
     Builder& label(Span span, std::string_view text, const First& first, const Args&... args) {
       return label(span, detail::format_message(text, first, args...));

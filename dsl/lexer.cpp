@@ -2,6 +2,7 @@
 // One pass over the text. The lexer knows which bracket is open, because that decides whether a line's end ends a
 // statement; where a keyword that begins statements opens a line inside a bracket, the bracket was forgotten, and the
 // statement is ended there, so that only one statement is lost. Every character is looked at a bounded number of times.
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -31,24 +32,39 @@ constexpr std::array<Sign, 25> kSigns{{
 struct Habit {
   std::string_view text;
   std::string_view hint;
-  TokenKind stands_for;  // invalid: nothing
+  TokenKind stands_for;          // invalid: nothing
+  std::string_view replacement;  // empty: none
 };
 
-constexpr std::array<Habit, 13> kHabits{{
-    {"**", "a power is written `^`", TokenKind::caret},
-    {"//", "comments begin with `#`", TokenKind::slash},  // where a statement begins
-    {"/*", "comments begin with `#`", TokenKind::invalid},
-    {"->", "an arrow stands inside a pattern string only", TokenKind::invalid},
-    {"&&", "write `and`", TokenKind::kw_and},
-    {"||", "write `or`", TokenKind::kw_or},
-    {":=", "write `=`", TokenKind::assign},
-    {"!", "write `not`", TokenKind::kw_not},
-    {"@", "a matrix product is an einsum: einsum(a, b, \"i j, j k -> i k\")", TokenKind::star},
-    {"'", "strings stand in double quotes", TokenKind::invalid},
-    {"+=", "write the whole assignment: x = x + 1", TokenKind::invalid},
-    {"\xE2\x80\xA6", "an ellipsis is three dots: ...", TokenKind::ellipsis},
-    {"\xE2\x88\x92", "a minus is the sign `-`", TokenKind::minus},
-}};
+constexpr auto kHabits = std::to_array<Habit>({
+    {"**", "a power is written `^`", TokenKind::caret, "^"},
+    {"->", "an arrow stands inside a pattern string only", TokenKind::invalid, ""},
+    {"=>", "an arrow stands inside a pattern string only, as `->`", TokenKind::invalid, ""},
+    {"&&", "write `and`", TokenKind::kw_and, "and"},
+    {"||", "write `or`", TokenKind::kw_or, "or"},
+    {"&", "write `and`", TokenKind::kw_and, "and"},
+    {"|", "write `or`", TokenKind::kw_or, "or"},
+    {":=", "write `=`", TokenKind::assign, "="},
+    {"!", "write `not`", TokenKind::kw_not, "not "},
+    {"?", "a choice by value is where(c, a, b)", TokenKind::invalid, ""},
+    {"@", "a matrix product is an einsum: einsum(a, b, \"i j, j k -> i k\")", TokenKind::star, ""},
+    {"<<", "a shift is a product: x * 2^n", TokenKind::invalid, ""},
+    {">>", "a shift is a quotient: x // 2^n", TokenKind::invalid, ""},
+    {"\\", "a statement goes on behind an operator, a comma and inside parentheses", TokenKind::invalid, ""},
+    {"'", "strings stand in double quotes", TokenKind::invalid, ""},
+    {"\xE2\x80\xA6", "an ellipsis is three dots: ...", TokenKind::ellipsis, "..."},
+    {"\xE2\x88\x92", "a minus is the sign `-`", TokenKind::minus, "-"},
+    {"\xE2\x89\xA4", "write `<=`", TokenKind::less_equal, "<="},
+    {"\xE2\x89\xA5", "write `>=`", TokenKind::greater_equal, ">="},
+    {"\xE2\x89\xA0", "write `!=`", TokenKind::not_equal, "!="},
+    {"\xC3\x97", "a product is written `*`", TokenKind::star, "*"},
+    {"\xC2\xB7", "a product is written `*`", TokenKind::star, "*"},
+    {"\xE2\x86\x92", "an arrow stands inside a pattern string only, as `->`", TokenKind::invalid, ""},
+    {"\xE2\x80\x9C", "strings stand in straight double quotes", TokenKind::invalid, ""},
+    {"\xE2\x80\x9D", "strings stand in straight double quotes", TokenKind::invalid, ""},
+});
+
+constexpr auto kUpdates = std::to_array<std::string_view>({"**=", "//=", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "@="});
 
 class Lexer {
  public:
@@ -67,9 +83,9 @@ class Lexer {
         word();
       } else if (is_digit(c) || (c == '.' && is_digit(peek(1)))) {
         number();
-      } else if (c == '"') {
+      } else if (c == '"' || (c == '\'' && closes_on_this_line())) {
         string();
-      } else if (!habit() && !sign()) {
+      } else if (!foreign_comment() && !update() && !habit() && !dot() && !sign()) {
         unknown();
       }
     }
@@ -110,7 +126,22 @@ class Lexer {
     const bool names_argument = next < text_.size() && text_[next] == '=';  // `input = 8` in a call
     if (line_start_ && begins_statement(kind) && !names_argument) close_forgotten_brackets();
     line_start_ = false;
+    if (end < text_.size() && text_[end] == '"' && end - at_ <= 2 && prefixes_string(text_.substr(at_, end - at_))) {
+      diagnostics_.report(Code::unknown_character, span(at_, end), text_.substr(at_, end - at_))
+          .hint("a string stands as it is, without a letter before it; sizes are given beside a pattern: (x, \"(h d) -> h d\", h=8)")
+          .replace(span(at_, end), "");
+      at_ = end;
+      return;
+    }
     push(kind, end);
+  }
+
+  // f"...", rb"...": Python's.
+  static bool prefixes_string(std::string_view word) { return word.find_first_not_of("fFrRbBuU") == std::string_view::npos; }
+
+  bool closes_on_this_line() const {
+    const size_t stop = text_.find_first_of("'\n", at_ + 1);
+    return stop < text_.size() && text_[stop] == '\'';
   }
 
   // A statement begins although a ( or [ is open: end the statement before it, so that only that one is lost.
@@ -174,7 +205,11 @@ class Lexer {
     if (!well_formed || underscores) {
       const bool other_base = text.size() > 1 && text[0] == '0' && is_letter(text[1]);
       diagnostics_.report(Code::malformed_number, place, text)
-          .hint(other_base ? "numbers are written in decimal" : "a name cannot begin with a digit, and `_` stands between digits only");
+          .hint(other_base ? "numbers are written in decimal"
+                : text.size() > 1 && (text.back() == 'f' || text.back() == 'L')
+                    ? "a number has no letter behind it: its dtype is that of its neighbour"
+                : !underscores && is_digit(text[0]) ? "a product is written with `*`, as in 2*x, and a name cannot begin with a digit"
+                                                    : "`_` stands between digits only");
       return;
     }
     std::string digits;
@@ -197,9 +232,17 @@ class Lexer {
   }
 
   void string() {
-    const size_t stop = text_.find_first_of("\"\n", at_ + 1);
-    const bool closed = stop < text_.size() && text_[stop] == '"';
+    if (text_.substr(at_).starts_with("\"\"\"")) return long_string();
+    const char quote = text_[at_];
+    const size_t stop = std::min(text_.find(quote, at_ + 1), text_.find('\n', at_ + 1));
+    const bool closed = stop < text_.size() && text_[stop] == quote;
     const size_t end = closed ? stop + 1 : std::min(stop, text_.size());
+    if (quote == '\'') {
+      diagnostics_.report(Code::unknown_character, span(at_, at_ + 1), "'")
+          .hint("strings stand in double quotes")
+          .replace(span(at_, at_ + 1), "\"")
+          .replace(span(end - 1, end), "\"");
+    }
     if (!closed) {
       diagnostics_.report(Code::unclosed_string, span(at_, at_ + 1))
           .label(span(end, end), stop < text_.size() ? "the line ends here" : "the file ends here")
@@ -207,6 +250,62 @@ class Lexer {
     }
     line_start_ = false;
     push(TokenKind::string, end);
+  }
+
+  // """...""": Python's docstring. Where a statement begins it is skipped whole, as the comment that was meant.
+  void long_string() {
+    const size_t stop = text_.find("\"\"\"", at_ + 3);
+    const size_t end = stop == std::string_view::npos ? std::min(text_.find('\n', at_), text_.size()) : stop + 3;
+    auto report = diagnostics_.report(Code::unknown_character, span(at_, at_ + 3), "\"\"\"");
+    report.hint("a comment begins with `#` on each of its lines; a string stands on one line in double quotes");
+    if (stop != std::string_view::npos && begins_a_statement()) report.replace(span(at_, end), as_comment(at_, end));
+    if (!begins_a_statement()) return push(TokenKind::invalid, end);
+    at_ = end;
+  }
+
+  std::string as_comment(size_t begin, size_t end) const {
+    std::string text = "# ";
+    for (const char c : text_.substr(begin + 3, end - begin - 6)) text += c == '\n' ? std::string("\n# ") : std::string(1, c);
+    return text;
+  }
+
+  // `// ...` and `/* ... */` where a statement begins, or `/*` anywhere: skipped as the comment that was meant.
+  bool foreign_comment() {
+    const std::string_view rest = text_.substr(at_);
+    const bool block = rest.starts_with("/*");
+    if (!block && !(rest.starts_with("//") && begins_a_statement())) return false;
+    const size_t stop = block ? text_.find("*/", at_ + 2) : text_.find('\n', at_);
+    const size_t end = stop == std::string_view::npos ? text_.size() : block ? stop + 2 : stop;
+    auto report = diagnostics_.report(Code::unknown_character, span(at_, at_ + 2), rest.substr(0, 2));
+    report.hint("comments begin with `#`");
+    if (!block) report.replace(span(at_, at_ + 2), "#");
+    at_ = end;
+    return true;
+  }
+
+  // `y += e`
+  bool update() {
+    const std::string_view rest = text_.substr(at_);
+    const auto found = std::find_if(kUpdates.begin(), kUpdates.end(), [&](std::string_view u) { return rest.starts_with(u); });
+    if (found == kUpdates.end() || rest.substr(found->size()).starts_with('=')) return false;
+    const bool named = !tokens_.empty() && tokens_.back().kind == TokenKind::name;
+    const std::string name(named ? text_.substr(tokens_.back().begin, tokens_.back().end - tokens_.back().begin) : "y");
+    const std::string sign(*found == "**=" ? "^" : found->substr(0, found->size() - 1));
+    auto report = diagnostics_.report(Code::unknown_character, span(at_, at_ + found->size()), *found);
+    report.hint("write the whole assignment: {} = {} {} ...", name, name, sign);
+    if (named && sign == "+") report.replace(span(at_, at_ + 2), "= " + name + " +");
+    line_start_ = false;
+    push(TokenKind::invalid, at_ + found->size());
+    return true;
+  }
+
+  // `x.view`, `f(x).T`: the parser says what stands for it.
+  bool dot() {
+    if (text_[at_] != '.' || at_ == 0 || !is_name_start(peek(1))) return false;
+    const char before = text_[at_ - 1];
+    if (!is_name_char(before) && before != ')' && before != ']') return false;
+    push(TokenKind::dot, at_ + 1);
+    return true;
   }
 
   bool begins_a_statement() const {
@@ -217,11 +316,14 @@ class Lexer {
 
   bool habit() {
     const std::string_view rest = text_.substr(at_);
-    if (rest.starts_with("!=") || (rest.starts_with("//") && !begins_a_statement())) return false;
+    if (rest.starts_with("!=")) return false;
     for (const Habit& h : kHabits) {
       if (!rest.starts_with(h.text)) continue;
       const size_t end = at_ + h.text.size();
-      diagnostics_.report(Code::unknown_character, span(at_, end), h.text).hint(h.hint);
+      const bool of_fn = h.text == "->" && !tokens_.empty() && tokens_.back().kind == TokenKind::right_paren;
+      auto report = diagnostics_.report(Code::unknown_character, span(at_, end), h.text);
+      report.hint(of_fn ? "a fn's result has no type of its own; an annotation stands on what is returned: return y: [a b]" : h.hint);
+      if (!h.replacement.empty()) report.replace(span(at_, end), h.replacement);
       line_start_ = false;
       push(h.stands_for, end);
       return true;

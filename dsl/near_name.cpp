@@ -7,7 +7,14 @@
 namespace einc {
 namespace {
 constexpr size_t kMaxLength = 64;
+
+std::string small(std::string_view text) {
+  std::string out(text.substr(0, kMaxLength + 1));
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
 }
+}  // namespace
 
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   const size_t gap = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
@@ -31,8 +38,9 @@ std::optional<std::string> near_name(std::string_view wanted, const std::vector<
   size_t limit = std::max<size_t>(1, wanted.size() / 3);
   if (wanted.size() < 2) return std::nullopt;  // every letter is near every other
   std::optional<std::string> best;
+  const std::string letters = small(wanted);
   for (const std::string_view candidate : candidates) {
-    const size_t distance = edit_distance(wanted, candidate, limit);
+    const size_t distance = edit_distance(letters, small(candidate), limit);
     if (distance > limit || distance >= candidate.size()) continue;
     best = std::string(candidate);
     if (distance == 0) break;

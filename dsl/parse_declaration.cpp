@@ -89,6 +89,12 @@ std::optional<ast::Type> Parser::type() {
   const uint32_t begin = token().begin;
   if (at(TokenKind::name)) {
     type.dtype = parse_dtype(text(token()));
+    if (const WordHabit* habit = find_habit(text(token())); !type.dtype && habit && !habit->replacement.empty()) {
+      fail(Code::expected, here(), "a type such as f32[batch seq]", describe(token()))
+          .hint("{}", habit->hint)
+          .replace(here(), habit->replacement);
+      return std::nullopt;
+    }
     if (!type.dtype) {
       fail_expected("a type such as f32[batch seq]",
                     "a type is a dtype (f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool) and axes in brackets");
@@ -205,6 +211,10 @@ std::optional<ast::Stmt::Node> Parser::import_statement() {
     out.kind = ast::ImportKind::bundled;
     out.path = name.name.str();
     out.path_span = name.span;
+    if (!panic_ && (at(TokenKind::dot) || at(TokenKind::kw_as)))
+      fail(Code::import_not_found, here(), text_.substr(name.span.begin, token().end - name.span.begin),
+           "a library is imported by its one name")
+          .hint("`import nn` brings in the bundled layers, which are called without a prefix: linear(x, hidden)");
   }
   if (panic_) return std::nullopt;
   return out;
@@ -233,6 +243,10 @@ std::optional<ast::Stmt::Node> Parser::tensor_statement() {
   }
   if (out.role == ast::Role::input && out.initializer) {
     fail(Code::initializer_on_input, from(begin), out.name.name).hint("a learned tensor is a `param`");
+  } else if (out.role != ast::Role::input && !out.initializer && at(TokenKind::assign)) {
+    fail(Code::missing_initializer, here(), out.role == ast::Role::state ? "state" : "param", out.name.name)
+        .hint("an initialiser stands behind `~`: ~ zeros")
+        .replace(here(), "~");
   } else if (out.role != ast::Role::input && !out.initializer) {
     fail(Code::missing_initializer, out.name.span, out.role == ast::Role::state ? "state" : "param", out.name.name)
         .hint(out.role == ast::Role::state ? "such as ~ zeros" : "such as ~ normal(std = 0.02)");

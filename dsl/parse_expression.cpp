@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "dsl/foreign_functions.h"
 #include "dsl/parser_impl.h"
 
 namespace einc {
@@ -189,6 +190,9 @@ ast::ExprPtr Parser::postfix() {
       if (auto* named = e->as<ast::Call>()) named->instance = instance;
       e->span = from(begin);
       is_call = false;
+    } else if (at(TokenKind::dot)) {
+      e = dotted(std::move(e), begin);
+      is_call = is_parenthesized = false;
     } else if (at(TokenKind::left_paren)) {
       fail(Code::not_callable, here()).hint("a product is written with `*`");
     } else {
@@ -196,6 +200,47 @@ ast::ExprPtr Parser::postfix() {
     }
   }
   return panic_ ? invalid(from(begin)) : std::move(e);
+}
+
+// `x.view(...)`, `x.T`, `torch.relu(x)`: nothing here has a dot.
+ast::ExprPtr Parser::dotted(ast::ExprPtr base, uint32_t begin) {
+  const auto* head = base->as<ast::NameRef>();
+  const bool module = head && is_foreign_module(head->name.str());
+  const uint32_t dot = token().begin;
+  Token last = token();
+  while (accept(TokenKind::dot)) {
+    last = token();
+    ++at_;  // the lexer saw a name
+    if (!module) break;
+  }
+  const Span whole = from(module ? begin : dot);
+  const std::string name(text(last));
+  const bool called = at(TokenKind::left_paren);
+  auto report = diagnostics_.report(Code::dotted_name, whole, text_.substr(whole.begin, whole.size()));
+  if (module && head->name.str() == "self") {
+    report.hint("{}", find_habit("self")->hint);
+  } else if (module) {
+    const std::string foreign = foreign_function_hint(name);
+    const WordHabit* habit = find_habit(name);
+    if (!foreign.empty())
+      report.hint("write {}", foreign);
+    else if (habit && habit->kind == HabitKind::value)
+      report.hint("{}", habit->hint).replace(whole, habit->replacement);
+    else
+      report.hint("ops and layers have no prefix: write `{}`", name).replace(whole, name);
+  } else if (const std::string foreign = foreign_method_hint(name); !foreign.empty()) {
+    report.hint("a tensor has no methods and no attributes; instead: {}", foreign);
+  } else {
+    std::string_view object = text_.substr(begin, dot - begin);
+    if (object.starts_with('(') && object.ends_with(')')) object = object.substr(1, object.size() - 2);
+    const bool more = called && tokens_[at_ + 1].kind != TokenKind::right_paren;
+    report.hint("a tensor has no methods: write {}({}{})", name, object, more ? ", ..." : "");
+    if (called) {
+      report.replace({file_, begin, begin}, name + "(").replace({file_, whole.begin, token().end}, more ? ", " : "");
+    }
+  }
+  panic_ = true;
+  return invalid(from(begin));
 }
 
 // Whether a type stands behind the colon here; in `x[n = (a):(b)]` a bound of the slice does.
@@ -222,6 +267,10 @@ ast::ExprPtr Parser::primary() {
   const Span span = span_of(t);
   switch (t.kind) {
     case TokenKind::name:
+      if (text(t) == "lambda" && (next_kind() == TokenKind::name || next_kind() == TokenKind::colon)) {
+        fail(Code::foreign_word, span, "lambda").hint("{}", find_habit("lambda")->hint);
+        break;
+      }
       ++at_;
       return make(span, ast::NameRef{Name(text(t))}, 0, span);
     case TokenKind::integer:
@@ -240,6 +289,17 @@ ast::ExprPtr Parser::primary() {
       return parenthesized();
     case TokenKind::plus:
       fail_expected("a value", "a number has no sign `+`");
+      break;
+    case TokenKind::tilde:
+      fail(Code::expected, span, "a value", "`~`").hint("write `not`").replace(span, "not ");
+      break;
+    case TokenKind::left_brace:
+      fail_expected("a value", "there are no dictionaries and sets: several values are a tuple, (a, b), sizes are dims");
+      break;
+    case TokenKind::kw_param:
+    case TokenKind::kw_state:
+    case TokenKind::kw_input:
+      fail_expected("a value", "a declaration is a statement of its own: param w: [d] ~ zeros");
       break;
     case TokenKind::left_bracket:
       fail_expected("a value", "stack builds a tensor from others: stack(a, b, axis)");
@@ -278,7 +338,7 @@ ast::ExprPtr Parser::number() {
 ast::String Parser::string_literal() {
   const Token t = token();
   ++at_;
-  const bool closed = t.end - t.begin >= 2 && text_[t.end - 1] == '"';
+  const bool closed = t.end - t.begin >= 2 && text_[t.end - 1] == text_[t.begin];
   ast::String s;
   s.contents = {file_, t.begin + 1, closed ? t.end - 1 : t.end};
   s.value = std::string(text_.substr(s.contents.begin, s.contents.size()));

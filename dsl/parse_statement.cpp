@@ -15,6 +15,11 @@ bool ends_with_return(const ast::Stmt& statement) {
   return ends_with_return(precision->body->statements.back());
 }
 
+std::optional<std::string> near_statement(std::string_view word) {
+  return near_name(word, {"dim", "import", "input", "param", "frozen", "state", "output", "fn", "return", "for", "precision", "minimize",
+                          "if", "scan", "collect", "else"});
+}
+
 }  // namespace
 
 // ---- lists of statements
@@ -61,11 +66,14 @@ void Parser::statement(std::vector<ast::Stmt>& out) {
     fail_expected(kEnd, "`<-` updates a state; a comparison with a negative number is written `< -`");
   } else if (at(TokenKind::colon) || at(TokenKind::assign)) {
     fail_expected(kEnd, "`==` compares; `=` stands once in a statement");
-  } else if (first.kind == TokenKind::name && at(TokenKind::name)) {
-    const std::vector<std::string_view> words{"dim", "import", "input", "param",     "frozen",   "state", "output",
-                                              "fn",  "return", "for",   "precision", "minimize", "if"};
-    const std::optional<std::string> near = near_name(text(first), words);
-    fail_expected(kEnd, near ? "did you mean `" + *near + "`?" : "statements are separated by a newline or `;`");
+  } else if (at_word("if")) {
+    fail_expected(kEnd, kChoiceByValue);
+  } else if (at_word("is")) {
+    fail_expected(kEnd, "`==` compares, and there is no None");
+  } else if (text_.substr(first.begin, token().begin - first.begin).find("//") != std::string_view::npos) {
+    fail_expected(kEnd, "comments begin with `#`");
+  } else if (const auto near = near_statement(text(first)); near && first.kind == TokenKind::name) {
+    fail(Code::foreign_word, span_of(first), text(first)).did_you_mean(span_of(first), *near);
   } else {
     fail_expected(kEnd, "statements are separated by a newline or `;`");
   }
@@ -76,6 +84,10 @@ ast::Block Parser::block() {
   if (panic_) return out;
   const Token open = token();
   const Nest nest(*this);
+  if (nest.ok() && at(TokenKind::colon)) {
+    fail_at_colon();
+    return out;
+  }
   if (!nest.ok() || !expect(TokenKind::left_brace, "`{`", "a block opens on the line of its header")) return out;
   ++block_depth_;
   statements(out.statements, TokenKind::right_brace);
@@ -249,6 +261,7 @@ std::optional<ast::Stmt::Node> Parser::for_statement() {
   ++at_;
   out.variable = identifier(NameUse::loop_variable);
   if (expect(TokenKind::kw_in, "`in`", "for i in layers { ... }")) out.count = expression();
+  if (!panic_ && at(TokenKind::left_brace)) count_of_range(out.count);
   const bool header_ok = !panic_;
   if (!header_ok && !recover_at_brace()) return std::nullopt;
   ++loop_depth_;
@@ -346,11 +359,19 @@ std::optional<ast::Stmt::Node> Parser::simple_statement() {
     default:
       break;
   }
-  if (!first->as<ast::Call>() && !first->as<ast::Invalid>() && at_statement_end()) {
+  if (!at_statement_end()) return std::nullopt;  // a misspelt word before a statement: one mistake
+  if (!first->as<ast::Call>() && !first->as<ast::Invalid>()) {
     const auto* compared = first->as<ast::Binary>();
     const bool equality = compared && compared->op == ast::BinaryOp::eq;
-    fail(Code::unused_value, first->span)
-        .hint(equality ? "`==` compares; an assignment is written `=`" : "bind it to a name, or declare it an `output`");
+    const auto* name = first->as<ast::NameRef>();
+    const WordHabit* habit = name ? find_habit(name->name.str()) : nullptr;
+    auto report = fail(Code::unused_value, first->span);
+    if (habit && habit->kind == HabitKind::alone)
+      report.hint("{}", habit->hint);
+    else if (equality && compared->left->as<ast::NameRef>())
+      report.hint("`==` compares; an assignment is written `=`").replace(compared->op_span, "=");
+    else
+      report.hint("bind it to a name, or declare it an `output`");
     return std::nullopt;
   }
   return ast::ExprStmt{std::move(first)};

@@ -27,6 +27,8 @@ bool Parser::opens_block_on_this_line() const {
 }
 
 std::optional<ast::Stmt::Node> Parser::word_statement() {
+  if (at(TokenKind::name))
+    if (const WordHabit* habit = find_habit(text(token())); habit && at_foreign_statement(*habit)) return foreign_statement(*habit);
   if (begins_with_word("if")) return if_statement();
   if (begins_with_word("scan")) return scan_statement();
   if (begins_with_word("collect")) return collect_statement();
@@ -48,10 +50,12 @@ std::optional<ast::Stmt::Node> Parser::if_statement() {
   if (!header_ok && !recover_at_brace()) return std::nullopt;
   ++if_depth_;
   out.then = block();
-  if (!panic_ && at_word("else")) {
+  const bool elif = !panic_ && (at_word("elif") || at_word("elseif") || at_word("elsif"));
+  if (elif) diagnostics_.report(Code::foreign_word, here(), text(token())).hint("write `else if`").replace(here(), "else if");
+  if (elif || (!panic_ && at_word("else"))) {
     const uint32_t begin = token().begin;
-    ++at_;
-    if (at_word("if")) {
+    if (!elif) ++at_;
+    if (elif || at_word("if")) {
       const uint32_t inner = token().begin;
       std::optional<ast::Stmt::Node> next = if_statement();
       ast::Block otherwise;

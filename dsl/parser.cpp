@@ -36,6 +36,7 @@ bool Parser::at_statement_end() const {
   panic_ = true;
   if (at(TokenKind::invalid)) return;  // reported by the lexer
   auto report = diagnostics_.report(Code::expected, here(), what, describe(token()));
+  if (hint.empty() && at_word("if")) hint = kChoiceByValue;
   if (!hint.empty()) report.hint(hint);
 }
 

@@ -11,10 +11,15 @@
 #include <string_view>
 
 #include "dsl/ast.h"
+#include "dsl/habits.h"
 #include "dsl/parser.h"
 #include "dsl/token.h"
 
 namespace einc {
+
+// Python's `a if c else b`.
+inline constexpr std::string_view kChoiceByValue =
+    "a choice by value is where(c, a, b); by what is known while compiling, if c { y = a } else { y = b }";
 
 class Parser {
  public:
@@ -85,6 +90,7 @@ class Parser {
   ast::ExprPtr postfix();
   bool type_follows() const;
   ast::ExprPtr annotated(ast::ExprPtr value, uint32_t begin);
+  ast::ExprPtr dotted(ast::ExprPtr base, uint32_t begin);
   ast::ExprPtr primary();
   ast::ExprPtr parenthesized();
   ast::ExprPtr number();
@@ -120,6 +126,14 @@ class Parser {
   std::optional<ast::Stmt::Node> simple_statement();
   std::optional<ast::Stmt::Node> assignment(ast::ExprPtr first);
   std::optional<ast::Stmt::Node> state_update(ast::ExprPtr target);
+  // parse_habits.cpp: other languages' statements and blocks
+  bool at_foreign_statement(const WordHabit& habit) const;
+  std::optional<ast::Stmt::Node> foreign_statement(const WordHabit& habit);
+  void fail_at_colon();
+  void skip_indented(uint32_t header);
+  bool continues_below(uint32_t header) const;
+  size_t indentation(uint32_t offset) const;
+  void count_of_range(ast::ExprPtr& count);
   // parse_words.cpp: statements whose words are names elsewhere
   bool at_word(std::string_view word) const { return at(TokenKind::name) && text(token()) == word; }
   bool begins_with_word(std::string_view word) const;

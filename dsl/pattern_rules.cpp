@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "dsl/near_name.h"
+
 namespace einc {
 namespace {
 
@@ -71,6 +73,7 @@ class Checker {
     if (op == PatternOp::einsum) apart_ = spell_apart(pattern);
     output_ = contents_of(pattern.output);
     output_span_ = pattern.output.span;
+    pattern_span_ = pattern.span;
   }
 
   bool run() {
@@ -172,19 +175,33 @@ class Checker {
                 .label(output_span_, "missing here")
                 .hint("write `{}` on the right too, or use reduce to sum, average, ... over it", place.name);
     if (op_ == PatternOp::repeat) return;
-    for (const Place& place : output_.names)
-      if (!left.contains(place.name))
-        diagnostics_.report(Code::pattern_one_sided, place.span, place.name, "right", to_string(op_))
-            .hint(apart_                     ? fmt::format("names of axes are words, separated by blanks: \"{}\"", *apart_)
-                  : op_ == PatternOp::einsum ? "every name on the right of an einsum stands in an operand; a new axis is made by repeat"
+    for (const Place& place : output_.names) {
+      if (left.contains(place.name)) continue;
+      auto report = diagnostics_.report(Code::pattern_one_sided, place.span, place.name, "right", to_string(op_));
+      if (const auto near = apart_ ? std::nullopt : near_left(place.name, right))
+        report.did_you_mean(place.span, *near);
+      else if (apart_)
+        report.hint("names of axes are words, separated by blanks: \"{}\"", *apart_).replace(pattern_span_, *apart_);
+      else
+        report.hint(op_ == PatternOp::einsum ? "every name on the right of an einsum stands in an operand; a new axis is made by repeat"
                                              : "a new axis is made by repeat");
+    }
+  }
+
+  // A name of the left that the right lacks, near to one that it has.
+  std::optional<std::string> near_left(Name wanted, const std::unordered_map<Name, Span>& right) const {
+    std::vector<std::string_view> names;
+    for (const Contents& input : inputs_)
+      for (const Place& place : input.names)
+        if (!right.contains(place.name)) names.push_back(place.name.str());
+    return near_name(wanted.str(), names);
   }
 
   PatternOp op_;
   Diagnostics& diagnostics_;
   std::vector<Contents> inputs_;
   Contents output_;
-  Span output_span_;
+  Span output_span_, pattern_span_;
   std::optional<std::string> apart_;  // spell_apart
 };
 

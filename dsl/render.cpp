@@ -191,6 +191,13 @@ std::string render_json(const SourceMap& sources, const Diagnostics& diagnostics
       json["labels"].push_back(std::move(item));
     }
     if (!d->hint.empty()) json["hint"] = d->hint;
+    if (!d->replacements.empty()) json["replacements"] = nlohmann::ordered_json::array();
+    for (const Replacement& replacement : d->replacements) {
+      nlohmann::ordered_json item;
+      put_place(item, sources, replacement.span);
+      item["text"] = replacement.text;
+      json["replacements"].push_back(std::move(item));
+    }
     list.push_back(std::move(json));
   }
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

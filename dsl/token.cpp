@@ -47,6 +47,14 @@ TokenKind keyword_kind(std::string_view word) {
   return TokenKind::name;
 }
 
+std::vector<std::string_view> keywords() {
+  std::vector<std::string_view> all;
+  for (const Word& w : kWords) all.push_back(w.text);
+  return all;
+}
+
+std::vector<std::string_view> statement_words() { return {"scan", "collect", "if", "else", "gradient", "save", "every", "reversed"}; }
+
 bool begins_statement(TokenKind kind) {
   switch (kind) {
     case TokenKind::kw_dim:

@@ -30,6 +30,7 @@ enum class TokenKind : uint8_t {
   arrow_left,
   tilde,
   ellipsis,
+  dot,  // before a name, behind a value: a habit of other languages, which the parser explains
   plus,
   minus,
   star,
@@ -78,6 +79,9 @@ struct Token {
 
 // The word's own kind, or TokenKind::name.
 TokenKind keyword_kind(std::string_view word);
+std::vector<std::string_view> keywords();
+// Words with a meaning where their statement can stand, names elsewhere (parse_words.cpp).
+std::vector<std::string_view> statement_words();
 inline bool is_keyword(TokenKind kind) { return kind >= TokenKind::kw_dim; }
 
 // A keyword that only ever begins a statement: seen at the start of a line, it shows that a bracket before it was never closed.

@@ -148,7 +148,9 @@ const Device* find_device(std::string_view name) {
 
 std::vector<std::string> near_devices(std::string_view name) {
   std::vector<std::string> near;
-  const std::string_view start = name.substr(0, 256);
+  std::string start(name.substr(0, 256));
+  for (char& c : start)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   for (const Device& device : known_devices()) {
     const bool part = !start.empty() && device.name.find(start) != std::string::npos;
     const size_t slips = start.size() >= 6 ? 2 : 1;

@@ -12,6 +12,7 @@
 #include "compiler/driver/check_outputs.h"
 #include "compiler/driver/choose_device.h"
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/command_options.h"
 #include "compiler/driver/emit.h"
 #include "compiler/driver/emit_cuda.h"
 #include "compiler/driver/emit_native.h"
@@ -232,6 +233,7 @@ std::optional<Bindings> parse_compared_dims(CompileRequest& request) {
 
 PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& dims) {
   PipelineOptions options;
+  options.unused_names = UnusedNames::reported;
   options.dims = dims;
   options.import_folders = request.import_folders;
   if (!request.precision.empty()) options.precision = *parse_policy(request.precision);
@@ -269,7 +271,8 @@ ExitStatus compile_command(Arguments arguments) {
   if (request.emit == "obj" && !check_object_request(request.object)) return ExitStatus::wrong_usage;
   if (request.emit == "cubin" && request.object.path.empty())
     return fmt::print(stderr, "einc: --emit=cubin needs -o: the file to write\n"), ExitStatus::wrong_usage;
-  if (request.file.empty()) return fmt::print(stderr, "einc: no file given\n\n{}", app.help()), ExitStatus::wrong_usage;
+  if (request.file.empty())
+    return fmt::print(stderr, "einc: no file given\n\n{}", help_text(app, terminal_width())), ExitStatus::wrong_usage;
   const std::optional<Bindings> dims = request.compares ? parse_compared_dims(request) : parse_dim_settings(request.dims);
   if (!dims || !check_pass_names(request.passes.dump_after, request.disable)) return ExitStatus::wrong_usage;
   std::optional<Device> device;

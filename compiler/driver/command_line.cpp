@@ -13,6 +13,7 @@
 #include <map>
 #include <sstream>
 
+#include "compiler/driver/command_options.h"
 #include "dsl/near_name.h"
 
 namespace einc {
@@ -76,11 +77,18 @@ std::string did_you_mean(std::string_view written, const std::vector<std::string
 }
 
 std::optional<ExitStatus> parse_arguments(CLI::App& app, Arguments arguments) {
+  if (parser_observer() != nullptr) {
+    (*parser_observer())(app);
+    return ExitStatus::done;
+  }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   // CLI11 prints to C++ streams, which do not go through ours.
   std::ostringstream help;
   try {
     app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", help_text(app, terminal_width()));
+    return ExitStatus::done;
   } catch (const CLI::Success& success) {
     app.exit(success, help, help);
     fmt::print("{}", help.str());

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "compiler/api/reference_fault.h"
+#include "compiler/driver/array_text.h"
 #include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
@@ -50,13 +51,7 @@ void bind_from_shapes(const Graph& graph, const std::unordered_map<Name, HostArr
 void print_summary(const std::string& name, const Tensor& tensor) {
   std::string shape;
   for (int64_t s : tensor.shape) shape += (shape.empty() ? "" : " ") + std::to_string(s);
-  const int64_t shown = std::min<int64_t>(tensor.count(), 8);
-  std::string values;
-  for (int64_t i = 0; i < shown; ++i) {
-    const size_t k = static_cast<size_t>(i);
-    values += (i == 0 ? "" : " ") + (tensor.is_real() ? fmt::format("{}", tensor.reals[k]) : fmt::format("{}", tensor.ints[k]));
-  }
-  fmt::print("{}: {}[{}] {}{}\n", name, to_string(tensor.dtype), shape, values, tensor.count() > shown ? " ..." : "");
+  fmt::print("{}: {}[{}]{}{}\n", name, to_string(tensor.dtype), shape, tensor.shape.size() > 1 ? "\n" : " ", array_text(tensor));
 }
 
 struct RunValues {

@@ -15,6 +15,9 @@ std::span<const Command> commands() {
       {"detokenize", "a file of tokens to text", detokenize_command},
       {"sample", "draw text from a trained language model", sample_command},
       {"fmt", "format files", format_command},
+      {"explain", "what the code of an error means", explain_command},
+      {"lsp", "the language server, for editors", lsp_command},
+      {"completions", "completion for bash, zsh and fish, and the manual page", completions_command},
       {"dtypes", "the number formats", dtypes_command},
   };
   return kCommands;

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <vector>
@@ -34,7 +35,10 @@ einc::ExitStatus dispatch(const std::vector<std::string>& arguments) {
   if (!arguments.empty())
     for (const einc::Command& command : einc::commands())
       if (arguments.front() == command.name) return command.run(einc::Arguments(arguments).subspan(1));
-  return einc::compile_command(arguments);
+  if (arguments.empty() || arguments.front() != "help" || std::filesystem::exists("help")) return einc::compile_command(arguments);
+  std::vector<std::string> asked(arguments.begin() + 1, arguments.end());  // `einc help train`
+  asked.emplace_back("--help");
+  return dispatch(asked);
 }
 
 einc::ExitStatus report_defect(const std::exception& error) {

@@ -75,6 +75,7 @@ void print_diagnostics(const SourceMap& sources, const Diagnostics& diagnostics,
 PipelineOptions program_options(const Bindings& dims, Roots roots, const std::string& precision,
                                 const std::vector<std::string>& import_folders) {
   PipelineOptions options;
+  options.unused_names = UnusedNames::reported;
   options.dims = dims;
   options.roots = roots;
   options.import_folders = import_folders;

@@ -110,11 +110,15 @@ std::vector<Axis> missing_from(const std::vector<Axis>& others, const std::vecto
   return missing;
 }
 
-std::optional<std::pair<Axis, Axis>> same_size(const std::vector<Axis>& left, const std::vector<Axis>& right) {
+std::optional<std::pair<Axis, Axis>> same_size(const std::vector<Axis>& left, const std::vector<Axis>& right, const Bindings& values) {
+  std::optional<std::pair<Axis, Axis>> by_value;
   for (const Axis& mine : missing_from(right, left))
-    for (const Axis& theirs : missing_from(left, right))
+    for (const Axis& theirs : missing_from(left, right)) {
       if (mine.size == theirs.size) return std::pair(mine, theirs);
-  return std::nullopt;
+      const auto size = mine.size.evaluate(values);
+      if (!by_value && size && size == theirs.size.evaluate(values)) by_value = {mine, theirs};
+    }
+  return by_value;
 }
 
 std::vector<std::string> distinct_names(std::span<const Axis> axes, int rename) {

@@ -40,7 +40,7 @@ std::variant<Alignment, AlignProblem> align(std::span<const std::vector<Axis>> o
 // Those of `axes` whose names `others` lacks.
 std::vector<Axis> missing_from(const std::vector<Axis>& others, const std::vector<Axis>& axes);
 // An axis of each list that the other lacks, of equal sizes: probably one axis under two names.
-std::optional<std::pair<Axis, Axis>> same_size(const std::vector<Axis>& left, const std::vector<Axis>& right);
+std::optional<std::pair<Axis, Axis>> same_size(const std::vector<Axis>& left, const std::vector<Axis>& right, const Bindings& values);
 
 // A plain name for each axis, different from those of the others: `b`, and `b_2` for a second; axis `rename` gets a new one.
 std::vector<std::string> distinct_names(std::span<const Axis> axes, int rename = -1);

@@ -22,6 +22,42 @@ Span span_of(const ast::Call& call) {
   return call.arguments.empty() ? call.callee.span : join(call.callee.span, call.arguments.back().span);
 }
 
+namespace {
+
+// `dim = 1`, `keepdim = True` and others of NumPy's and PyTorch's keywords.
+struct ForeignKeyword {
+  std::string_view name, hint;
+};
+constexpr ForeignKeyword kForeignKeywords[] = {
+    {"axis", "an axis is given by its bare name"},
+    {"dim", "an axis is given by its bare name"},
+    {"dtype", "cast the result: cast(x, f32)"},
+    {"keepdim", "no axis need be kept: a result lines up with its operand by the names of its axes"},
+    {"keepdims", "no axis need be kept: a result lines up with its operand by the names of its axes"},
+};
+
+void report_keyword(Context& context, const ast::Call& call, const ast::Argument& argument, std::string_view usage,
+                    std::initializer_list<std::string_view> keywords) {
+  auto report = context.diagnostics().report(Code::builtin_keyword, argument.name.span, call.callee.name, argument.name.name);
+  const std::string& name = argument.name.name.str();
+  if (const auto near = near_name(name, keywords)) {
+    report.did_you_mean(argument.name.span, *near);
+    return;
+  }
+  for (const ForeignKeyword& foreign : kForeignKeywords) {
+    if (foreign.name != name) continue;
+    const bool names_axis = name == "dim" || name == "axis";
+    if (names_axis && usage.find("axis") == std::string_view::npos) break;  // it works along no axis
+    report.hint("{}: write {}", foreign.hint, usage);
+    const auto* axis = argument.value->as<ast::NameRef>();
+    if (axis && names_axis) report.replace(argument.span, axis->name.str());
+    return;
+  }
+  report.hint("write {}", usage);
+}
+
+}  // namespace
+
 bool check_arguments(Context& context, const ast::Call& call, size_t least, size_t most, std::string_view usage,
                      std::initializer_list<std::string_view> keywords) {
   bool fine = true;
@@ -30,11 +66,11 @@ bool check_arguments(Context& context, const ast::Call& call, size_t least, size
     if (!argument.name) {
       ++positional;
     } else if (std::find(keywords.begin(), keywords.end(), argument.name.name.str()) == keywords.end()) {
-      context.diagnostics().report(Code::builtin_keyword, argument.name.span, call.callee.name, argument.name.name).hint("write {}", usage);
+      report_keyword(context, call, argument, usage, keywords);
       fine = false;
     }
   }
-  if (positional < least || positional > most) {
+  if (fine && (positional < least || positional > most)) {
     const std::string wanted = most > 1000     ? fmt::format("{} or more arguments", least)
                                : least == most ? counted(least, "argument")
                                                : fmt::format("{} to {} arguments", least, most);
@@ -83,7 +119,7 @@ std::optional<int> find_axis(Context& context, const Type& type, Name name, Span
   for (const Axis& axis : type.axes)
     if (axis.is_named()) names.push_back(without_marks(axis.name).str());
   if (const auto near = near_name(name.str(), names))
-    report.hint("did you mean `{}`?", *near);
+    report.did_you_mean(span, *near);
   else if (names.empty())
     report.hint(type.axes.empty() ? "it is a scalar and has no axes" : "name its axes first: `y: {} = ...`", suggest_annotation(type.axes));
   else
@@ -146,7 +182,7 @@ std::optional<Axis> new_axis(Context& context, const ast::Argument& argument) {
   const std::vector<std::string> visible = context.visible_axis_names();
   auto report = context.diagnostics().report(Code::axis_without_size, argument.value->span, name->name);
   if (const auto near = near_name(name->name.str(), {visible.begin(), visible.end()}))
-    report.hint("did you mean `{}`?", *near);
+    report.did_you_mean(argument.value->span, *near);
   else
     report.hint("write `{} = size` to make the axis here", name->name);
   return std::nullopt;
@@ -182,7 +218,10 @@ std::optional<bool> flag_argument(Context& context, const ast::Call& call, std::
   if (argument == nullptr) return false;
   if (const auto* flag = argument->value->as<ast::Boolean>()) return flag->value;
   if (argument->value->kind() != ast::ExprKind::invalid)
-    context.diagnostics().report(Code::flag_expected, argument->value->span, keyword).hint("write `{} = true`", keyword);
+    context.diagnostics()
+        .report(Code::flag_expected, argument->value->span, keyword)
+        .hint("write `{} = true`", keyword)
+        .replace(argument->value->span, "true");
   return std::nullopt;
 }
 

@@ -145,6 +145,7 @@ void Elaborator::check_uncalled_fns() {
     auto report = diagnostics_.add(diagnostic.code, diagnostic.span, diagnostic.message);
     for (const Label& label : diagnostic.labels) report.label(label.span, label.text);
     report.hint(diagnostic.hint);
+    for (const Replacement& replacement : diagnostic.replacements) report.replace(replacement.span, replacement.text);
   }
 }
 

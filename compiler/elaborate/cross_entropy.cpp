@@ -39,7 +39,7 @@ bool refuse_crossed(Context& context, const Type& logits, int class_axis, const 
   rows.erase(rows.begin() + class_axis);
   const auto of_targets = missing_from(rows, targets.axes), of_rows = missing_from(targets.axes, rows);
   if (of_targets.empty() || of_rows.empty()) return true;
-  const auto alike = same_size(targets.axes, rows);
+  const auto alike = same_size(targets.axes, rows, {});
   const auto& [mine, theirs] = alike ? *alike : std::pair(of_targets[0], of_rows[0]);
   auto report = context.diagnostics().report(Code::crossed_targets, target_span, context.show(targets), context.known_name(theirs.name),
                                              context.show(logits), context.known_name(mine.name));

@@ -3,6 +3,7 @@
 // optimizer added. One pass over the text in order; after an error elaboration goes on with values that stand for "wrong
 // already", so that the independent mistakes of a file come in one run.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,12 +53,18 @@ struct TrainingOptions {
 // for: a vector-Jacobian product.
 enum class Pullback : uint8_t { none, of_outputs };
 
+// Whether a name that nothing reads, an import that gives nothing and a state that nothing updates are warned of.
+enum class UnusedNames : uint8_t { allowed, reported };
+
 struct ElaborateOptions {
   Bindings dims;                    // -D name=value
   std::optional<Policy> precision;  // --precision: replaces the file's own policy
   WorkLimits limits{};
   TrainingOptions training{};
   Pullback pullback = Pullback::none;
+  UnusedNames unused_names = UnusedNames::allowed;
+  // Told of every name that a statement of the program binds to a tensor, as often as it does, errors elsewhere or not.
+  std::function<void(Span name, NodeId value, const std::string& type)> bound{};
   std::vector<std::string> import_folders{};  // -I: imports are read from there and from the importing file's folder, nowhere else
 };
 

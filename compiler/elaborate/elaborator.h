@@ -93,6 +93,7 @@ class Elaborator final : public Context {
   std::optional<Value> evaluate_name(Name name, Span span);
   std::optional<Value> evaluate_operator(const ast::Expr& expr);
   std::optional<Value> evaluate_call(const ast::Expr& expr);
+  bool report_no_return(const FnRef& ref, const ast::Call& call);
   std::optional<Value> evaluate_index(const ast::Expr& expr);
   void report_unknown_name(Name name, Span span);
   bool may_be_defined(Name name) const;
@@ -115,6 +116,7 @@ class Elaborator final : public Context {
   std::vector<std::string> visible_value_names() const;
   int tag(Span span);
   void report_bind_problems(const BindResult& bound);
+  void report_condition(const BindProblem& problem);
 
   // types.cpp
   std::optional<Type> declared_type(const ast::Type& type);
@@ -207,6 +209,7 @@ class Elaborator final : public Context {
   std::optional<std::vector<BoundArgument>> bind_arguments(FnRef ref, const ast::Identifier& callee,
                                                            std::span<const ast::Argument* const> given,
                                                            std::vector<BoundArgument> arguments);
+  void suggest_parameter(Diagnostics::Builder& report, FnRef ref, const ast::Argument& argument) const;
   size_t parameter_of(FnRef ref, const ast::Argument& argument, const std::vector<BoundArgument>& arguments, size_t& next);
   std::optional<Value> instantiate(FnRef ref, std::vector<BoundArgument> arguments, const Instance& instance, Span span);
   bool is_setting(Name setting, const Value& value) const;
@@ -268,14 +271,16 @@ class Elaborator final : public Context {
   mutable std::unordered_map<const SourceUnit*, std::unordered_set<std::string_view>> defined_looking_;  // for may_be_defined
   mutable std::unordered_map<const SourceUnit*, std::unordered_map<Name, Span>> top_level_names_;        // for bound_later
 
-  Bindings values_;         // dims with a value
-  Bindings order_values_;   // and 1024 for each free one
-  std::vector<Span> tags_;  // what Condition::source and Dim::source refer to
+  Bindings values_;                                       // dims with a value
+  Bindings order_values_;                                 // and 1024 for each free one
+  std::vector<Span> tags_;                                // what Condition::source and Dim::source refer to
+  std::unordered_map<int, std::vector<Span>> tag_calls_;  // of a tag inside fns: the calls around it, innermost first
 
   ElementwiseTree tree_;  // of the expression being evaluated, around its innermost operands
   CustomGradients custom_gradients_;
   KnownGradients known_gradients_;
   std::vector<NamedGradient> named_gradients_;  // of the gradient block's return
+  const ast::Expr* bare_call_ = nullptr;        // the call that is a statement: its value goes nowhere
   int depth_ = 0;
   int call_depth_ = 0;
   size_t calls_ = 0;

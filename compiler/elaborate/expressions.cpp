@@ -5,8 +5,9 @@
 
 #include "compiler/elaborate/builtins.h"
 #include "compiler/elaborate/elaborator.h"
-#include "compiler/elaborate/foreign_functions.h"
 #include "compiler/elaborate/suggest.h"
+#include "dsl/foreign_functions.h"
+#include "dsl/habits.h"
 #include "runtime/base/ascii.h"
 
 namespace einc {
@@ -83,7 +84,8 @@ std::unordered_map<Name, Span> names_at_top_level(const ast::Program& program) {
 
 // A cheap look at text that was not parsed: names before `=`, `:` or `,`, or after a word that declares.
 std::unordered_set<std::string_view> defined_looking_names(std::string_view text) {
-  static constexpr std::string_view kDeclaring[] = {"dim", "input", "param", "state", "output", "fn", "for"};
+  static constexpr std::string_view kDeclaring[] = {"dim", "input", "param",    "state", "output", "fn", "for",
+                                                    "def", "class", "function", "func",  "const",  "int"};
   std::unordered_set<std::string_view> names;
   std::string_view before;  // the word before, with blanks only between
   for (size_t at = 0; at < text.size();) {
@@ -101,6 +103,12 @@ std::unordered_set<std::string_view> defined_looking_names(std::string_view text
     before = word;
   }
   return names;
+}
+
+// `n // a comment`
+bool behind_slashes(std::string_view text, size_t at) {
+  const size_t last = at == 0 ? std::string_view::npos : text.find_last_not_of(" \t", at - 1);
+  return last != std::string_view::npos && last > 0 && text.substr(last - 1, 2) == "//";
 }
 
 }  // namespace
@@ -214,12 +222,26 @@ void Elaborator::report_unknown_name(Name name, Span span) {
       report.label(hidden->second.span, "{}", hidden->second.reason).hint("bind it before the `if`, or in every branch with one type");
       return;
     }
+  if (const WordHabit* habit = find_habit(name.str())) {
+    report.hint("{}", habit->hint);
+    if (!habit->replacement.empty()) report.replace(span, habit->replacement);
+    return;
+  }
+  if (behind_slashes(sources_.file(span.file).text(), span.begin)) {
+    report.hint("comments begin with `#`");
+    return;
+  }
   if (frame().unit->fns.contains(name) || frame().unit->imported.contains(name)) {
     report.hint("`{}` is a fn: call it, {}(...)", name, name);
     return;
   }
   if (find_builtin(name.str())) {
     report.hint("`{}` is a built-in function: call it, {}(...)", name, name);
+    return;
+  }
+  if (later.known() && later.begin < span.begin) {  // a dim is made before any tensor
+    report.label(later, "`{}` is a value, which comes after all dims", name)
+        .hint("a dim is made of integers and other dims; a size of an input's axis is the axis' name");
     return;
   }
   if (later.known()) {
@@ -232,7 +254,7 @@ void Elaborator::report_unknown_name(Name name, Span span) {
       report.hint("a fn sees no outside values: pass `{}` as an argument", name);
       return;
     }
-  if (const auto near = near_name(name.str(), visible_value_names())) report.hint("did you mean `{}`?", *near);
+  if (const auto near = near_name(name.str(), visible_value_names())) report.did_you_mean(span, *near);
 }
 
 std::optional<Value> Elaborator::evaluate_operator(const ast::Expr& expr) {
@@ -265,7 +287,14 @@ std::optional<Value> Elaborator::evaluate_operator(const ast::Expr& expr) {
 
 std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
   const auto& call = *expr.as<ast::Call>();
-  if (const auto fn = find_fn(call.callee.name, call.callee.span)) return fn->fn ? call_fn(*fn, call, expr.span) : std::nullopt;
+  if (const auto fn = find_fn(call.callee.name, call.callee.span)) {
+    if (!fn->fn) return std::nullopt;
+    const bool is_statement = bare_call_ == &expr;
+    auto value = call_fn(*fn, call, expr.span);
+    const auto* tuple = value ? std::get_if<Tuple>(&value->data) : nullptr;
+    if (tuple && tuple->items.empty() && !is_statement && !report_no_return(*fn, call)) return std::nullopt;
+    return value;
+  }
   const SourceLocation saved = build_.origin.location;
   build_.origin.location = locate(expr.span);
   std::optional<Value> value;
@@ -282,13 +311,34 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
     if (!value && finding_types_) value = typical_operand(call);
   } else if (!frame().unit->import_failed && !may_be_defined(call.callee.name)) {
     auto report = diagnostics_.report(Code::unknown_function, call.callee.span, call.callee.name);
-    if (const std::string foreign = foreign_function_hint(call.callee.name.str()); !foreign.empty())
+    const auto nn = bundled_library("nn");
+    if (nn && nn->find(fmt::format("fn {}(", call.callee.name.str())) != std::string_view::npos)
+      report.hint("`{}` is in the bundled library: `import nn`", call.callee.name).replace({frame().unit->file, 0, 0}, "import nn\n");
+    else if (const std::string foreign = foreign_function_hint(call.callee.name.str()); !foreign.empty())
       report.hint("{}", foreign);
     else if (const auto near = near_name(call.callee.name.str(), callable_names()))
-      report.hint("did you mean `{}`?", *near);
+      report.did_you_mean(call.callee.span, *near);
   }
   build_.origin.location = saved;
   return value;
+}
+
+// A value is wanted of a fn that returns none. False: it was said, or the fn's file was not read whole.
+bool Elaborator::report_no_return(const FnRef& ref, const ast::Call& call) {
+  const std::vector<ast::Stmt>& body = ref.fn->body.statements;
+  if (!body.empty() && body.back().as<ast::Return>()) return true;  // of an empty tuple
+  if (ref.unit->incomplete) return false;
+  auto report = diagnostics_.report(Code::no_return, call.callee.span, ref.fn->name.name);
+  report.label(ref.fn->name.span, "the fn");
+  const auto* last = body.empty() ? nullptr : body.back().as<ast::Assign>();
+  if (!last) {
+    report.hint("end its body with `return` and a value");
+    return false;
+  }
+  const Name name = last->targets[0].name.name;
+  report.hint("end its body with `return {}`", name)
+      .replace({ref.unit->file, body.back().span.end, body.back().span.end}, "; return " + name.str());
+  return false;
 }
 
 std::vector<std::string> Elaborator::callable_names() const {
@@ -296,6 +346,8 @@ std::vector<std::string> Elaborator::callable_names() const {
   names.insert(names.end(), {"grad", "jvp", "rename", "updated", "vjp"});
   for (const auto& entry : frame().unit->fns) names.push_back(entry.first.str());
   for (const auto& entry : frame().unit->imported) names.push_back(entry.first.str());
+  if (schedules_)
+    for (const auto& entry : schedules_->fns) names.push_back(entry.first.str());
   std::sort(names.begin(), names.end());
   return names;
 }

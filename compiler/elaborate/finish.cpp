@@ -5,6 +5,7 @@
 
 #include "compiler/elaborate/elaborator.h"
 #include "compiler/elaborate/size_limit.h"
+#include "compiler/elaborate/unused.h"
 
 namespace einc {
 
@@ -39,6 +40,9 @@ std::optional<Graph> Elaborator::run(FileId file) {
   if (diagnostics_.error_count() == errors) check_sizes();
   frame_ = nullptr;
   if (diagnostics_.error_count() != errors) return std::nullopt;
+  if (options_.unused_names == UnusedNames::reported)
+    for (const auto& unit : units_.all())
+      if (!unit->bundled) warn_of_unused(sources_, *unit, diagnostics_);
   remove_marks();
   return std::move(graph_);
 }

@@ -42,6 +42,24 @@ std::optional<Value> Elaborator::call_fn(FnRef ref, const ast::Call& call, Span 
   return instantiate(ref, std::move(*arguments), Instance{path, schedules_ ? std::string() : path}, span);
 }
 
+// Of an optimizer p, g and t are einc's to give, and the settings that all have are the user's, too.
+void Elaborator::suggest_parameter(Diagnostics::Builder& report, FnRef ref, const ast::Argument& argument) const {
+  std::vector<std::string> names;
+  for (const ast::FnParam& param : ref.fn->params) names.push_back(param.name.name.str());
+  const bool bundled = schedules_ && ref.unit == schedules_;
+  if (bundled) std::erase_if(names, [](const std::string& name) { return name == "p" || name == "g" || name == "t"; });
+  if (bundled && ref.fn->params[0].name.name == Name("p")) names.insert(names.end(), {"weight_decay", "clip_norm", "decay_all"});
+  const std::string& name = argument.name.name.str();
+  if (bundled && (name == "learning_rate" || name == "rate")) {
+    report.did_you_mean(argument.name.span, "lr");
+  } else if (const auto near = near_name(name, names)) {
+    report.did_you_mean(argument.name.span, *near);
+  } else if (!names.empty()) {
+    report.hint("it takes {}", fmt::to_string(fmt::join(names, ", ")));
+  }
+  if (!bundled) report.label(ref.fn->name.span, "the fn");
+}
+
 // The parameter that an argument is for; params.size() when there is none. A name that is wrong is reported.
 size_t Elaborator::parameter_of(FnRef ref, const ast::Argument& argument, const std::vector<BoundArgument>& arguments, size_t& next) {
   using State = BoundArgument::State;
@@ -54,10 +72,7 @@ size_t Elaborator::parameter_of(FnRef ref, const ast::Argument& argument, const 
   while (index < params.size() && params[index].name.name != argument.name.name) ++index;
   if (index == params.size()) {
     auto report = diagnostics_.report(Code::unknown_argument, argument.name.span, ref.fn->name.name, argument.name.name);
-    std::vector<std::string> names;
-    for (const ast::FnParam& param : params) names.push_back(param.name.name.str());
-    if (const auto near = near_name(argument.name.name.str(), names)) report.hint("did you mean `{}`?", *near);
-    report.label(ref.fn->name.span, "the fn");
+    suggest_parameter(report, ref, argument);
   } else if (arguments[index].state != State::missing) {
     diagnostics_.report(Code::duplicate_argument, argument.name.span, argument.name.name);
     index = params.size();

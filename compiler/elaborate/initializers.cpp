@@ -303,7 +303,7 @@ std::optional<Init> elaborate_initializer(Context& context, const ast::Initializ
     for (const Row& r : rows()) names.push_back(r.name);
     auto report = context.diagnostics().report(Code::unknown_initializer, initializer.name.span, initializer.name.name);
     if (const auto near = near_name(initializer.name.name.str(), names))
-      report.hint("did you mean `{}`?", *near);
+      report.did_you_mean(initializer.name.span, *near);
     else
       report.hint("there are {}", fmt::format("{}", fmt::join(names, ", ")));
     return std::nullopt;

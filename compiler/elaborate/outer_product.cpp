@@ -78,7 +78,7 @@ bool Elaborator::refuse_outer_product(NodeId result, const ast::Type* annotation
     return false;
   }
   std::string cause;
-  const auto alike = same_size(left.axes, right.axes);
+  const auto alike = same_size(left.axes, right.axes, values_);
   if (alike) {
     // The name that is a dim's is more likely the right one.
     const bool rename_left = declared_size(alike->second.name) && !declared_size(alike->first.name);

@@ -92,7 +92,7 @@ class Solver {
       if (l.written) names.push_back(l.name.str());
     auto report = diagnostics().report(Code::pattern_unused_size, g.where, g.name);
     if (const auto near = near_name(g.name.str(), names))
-      report.hint("did you mean `{}`?", *near);
+      report.did_you_mean(g.where, *near);
     else if (!names.empty())
       report.hint("the pattern's axes are {}", fmt::to_string(fmt::join(names, ", ")));
     failed_ = true;
@@ -166,7 +166,8 @@ class Solver {
     const auto visible = axis.is_named() && !is_foreign(axis.name) ? context_.visible_size(axis.name) : std::nullopt;
     if (sorted_words(written) == sorted_words(own)) {
       transposed_ = e.operand;
-      report.hint("{} is [{}]: write `{}` here, or make it [{}]", operand.text, own, own, written);
+      report.hint("{} is [{}]: write `{}` here, or make it [{}]", operand.text, own, own, written)
+          .replace(pattern_.inputs[e.operand].span, own);
       return;
     }
     if (visible && *visible == axis.size && axis.name != l.name)

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "compiler/contraction/order.h"
-#include "compiler/elaborate/foreign_functions.h"
 #include "compiler/elaborate/pattern_call.h"
 #include "compiler/elaborate/pattern_lower.h"
 #include "compiler/elaborate/reductions.h"
+#include "dsl/foreign_functions.h"
 #include "dsl/near_name.h"
 
 namespace einc {
@@ -87,7 +87,7 @@ std::optional<Reduction> read_reduction(Context& context, const ast::Expr& expr)
   if (const std::string foreign = foreign_function_hint(text->value); !foreign.empty())
     report.hint("{}", foreign);
   else if (const auto near = near_name(text->value, reduction_names()))
-    report.hint("did you mean \"{}\"?", *near);
+    report.hint("did you mean \"{}\"?", *near).replace(text->contents, *near);
   else
     report.hint("{}", reductions_text());
   return std::nullopt;

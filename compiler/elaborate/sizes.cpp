@@ -135,10 +135,27 @@ void Elaborator::report_bind_problems(const BindResult& bound) {
         diagnostics_.report(Code::dim_out_of_range, where, problem.message);
         break;
       case BindProblemKind::condition:
-        diagnostics_.report(Code::condition_fails, where, problem.message);
+        report_condition(problem);
         break;
     }
   }
+}
+
+// Inside a fn, the calls that led there are shown; inside the bundled library the user's own call is what is wrong.
+void Elaborator::report_condition(const BindProblem& problem) {
+  constexpr size_t kShownCalls = 3;
+  const auto is_bundled = [&](Span span) { return sources_.file(span.file).name().starts_with('<'); };
+  const Span inside = problem.source >= 0 ? tags_[static_cast<size_t>(problem.source)] : Span{};
+  const auto found = tag_calls_.find(problem.source);
+  std::vector<Span> calls = found == tag_calls_.end() ? std::vector<Span>() : found->second;
+  Span where = inside;
+  while (where.known() && is_bundled(where) && !calls.empty()) {
+    where = calls.front();
+    calls.erase(calls.begin());
+  }
+  auto report = diagnostics_.report(Code::condition_fails, where, problem.message);
+  if (!(where == inside)) report.label(inside, "inside the bundled fn");
+  for (size_t i = 0; i < std::min(calls.size(), kShownCalls); ++i) report.label(calls[i], "in this call");
 }
 
 // ---- names of sizes
@@ -303,6 +320,9 @@ void Elaborator::require(Condition condition, Span where) {
       break;
   }
   condition.source = tag(where);
+  std::vector<Span> calls;
+  for (const Frame* at = frame_; at && at->fn; at = at->caller) calls.push_back(at->call);
+  if (!calls.empty()) tag_calls_.emplace(condition.source, std::move(calls));
   graph_.dims.require(std::move(condition));
 }
 

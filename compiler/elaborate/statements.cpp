@@ -61,7 +61,8 @@ void Elaborator::execute(const ast::Stmt& statement) {
     case ast::StmtKind::return_value:
       return return_value(*statement.as<ast::Return>());
     case ast::StmtKind::expression:
-      evaluate(*statement.as<ast::ExprStmt>()->value);
+      bare_call_ = statement.as<ast::ExprStmt>()->value.get();
+      evaluate(*bare_call_);
       return;
     case ast::StmtKind::condition:
       return branch(*statement.as<ast::If>());
@@ -107,6 +108,8 @@ void Elaborator::bind(const ast::Target& target, std::optional<Value> value, uin
     return;
   }
   if (value) label_value(*value, name, first_new_node);
+  if (const NodeId* node = value && options_.bound && !checking_ ? std::get_if<NodeId>(&value->data) : nullptr)
+    options_.bound(target.name.span, *node, show(build_.type(*node)));
   frame().scope->assign(name, Binding{std::move(value), BindingKind::value, target.name.span});
 }
 

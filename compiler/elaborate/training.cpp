@@ -166,12 +166,32 @@ void Training::collect_params() {
   }
   if (trained_.empty()) {
     if (e_.diagnostics_.has_errors()) return;  // it may be what a mistake above left out
-    e_.diagnostics_.report(Code::nothing_to_train, e_.minimized_.span).hint("declare one: param w: [...] ~ normal(std = 0.02)");
+    if (left.empty())
+      e_.diagnostics_.report(Code::nothing_to_train, e_.minimized_.span).hint("declare one: param w: [...] ~ normal(std = 0.02)");
+    else
+      suggest_path(e_.diagnostics_.report(Code::nothing_to_train, groups_[0].glob_span), groups_[0], left);
     return;
   }
   for (size_t g = 0; g < used.size(); ++g)
-    if (!used[g]) e_.diagnostics_.report(Code::group_without_params, groups_[g].glob_span, groups_[g].glob ? groups_[g].glob->value : "*");
+    if (!used[g])
+      suggest_path(e_.diagnostics_.report(Code::group_without_params, groups_[g].glob_span, groups_[g].glob ? groups_[g].glob->value : "*"),
+                   groups_[g], left);
   warn_of_left(left);
+}
+
+// No param is taken by the group: the one whose path its glob is near, or the paths there are.
+void Training::suggest_path(Diagnostics::Builder report, const ast::ParamGroup& group, const std::vector<Name>& left) {
+  constexpr size_t kShownPaths = 8;
+  std::vector<std::string> paths;
+  for (const Name path : left) paths.push_back(path.str());
+  if (paths.empty() || !group.glob) return;
+  if (const auto near = near_name(group.glob->value, paths)) {
+    report.hint("did you mean \"{}\"?", *near).replace(group.glob->contents, *near);
+    return;
+  }
+  const bool cut = paths.size() > kShownPaths;
+  if (cut) paths.resize(kShownPaths);
+  report.hint("the paths of the params are {}{}", fmt::to_string(fmt::join(paths, ", ")), cut ? ", ..." : "");
 }
 
 void Training::warn_of_left(const std::vector<Name>& left) {
@@ -278,7 +298,7 @@ std::optional<FnRef> Training::find_optimizer(const ast::ParamGroup& group) {
     if (is_optimizer(*entry.second.fn)) names.push_back(entry.first.str());
   std::sort(names.begin(), names.end());
   if (const auto near = near_name(name.str(), names))
-    report.hint("did you mean `{}`?", *near);
+    report.did_you_mean(group.optimizer.span, *near);
   else
     report.hint("there are adagrad, adam, adamw, momentum, rmsprop and sgd");
   return std::nullopt;

@@ -33,6 +33,7 @@ class Training {
   };
 
   void collect_params();
+  void suggest_path(Diagnostics::Builder report, const ast::ParamGroup& group, const std::vector<Name>& left);
   void warn_of_left(const std::vector<Name>& left);
   void differentiate_loss();
   std::vector<bool> read_in_training(NodeId loss) const;

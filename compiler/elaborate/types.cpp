@@ -132,7 +132,7 @@ std::optional<Axis> Elaborator::declared_axis(const ast::Axis& axis) {
   if (report_two_sizes(name, axis.span) || may_be_defined(name)) return std::nullopt;
   auto report = diagnostics_.report(Code::unknown_axis, axis.span, name);
   if (const auto near = near_name(name.str(), visible_axis_names()))
-    report.hint("did you mean `{}`?", *near);
+    report.did_you_mean(axis.name.span, *near);
   else
     report.hint("declare it, dim {} = 8, or give a local axis its size: {}=8", name, name);
   return std::nullopt;

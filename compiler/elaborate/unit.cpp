@@ -6,6 +6,7 @@
 
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/elaborate/suggest.h"
+#include "dsl/habits.h"
 #include "dsl/parser.h"
 #include "dsl/token.h"
 #include "runtime/base/check.h"
@@ -105,6 +106,7 @@ void Units::process_imports(SourceUnit& unit) {
       unit.import_failed = true;
       continue;
     }
+    unit.imports.emplace(imported, other);
     if (other == &unit) continue;
     for (const auto& entry : other->fns) {
       const FnRef& ref = entry.second;
@@ -124,6 +126,10 @@ SourceUnit* Units::import(const SourceUnit& importer, const ast::Import& import)
   if (import.kind == ast::ImportKind::bundled) {
     if (bundled_library(import.path)) return load_bundled(import.path);
     auto report = diagnostics_.report(Code::import_not_found, import.path_span, import.path, "there is no bundled library of that name");
+    if (is_foreign_module(import.path)) {
+      report.hint("ops are words of the language, no import is needed; `import nn` brings in the bundled layers");
+      return nullptr;
+    }
     report.hint("`import nn` is the bundled library; a file of your own stands in quotes: import \"{}.ein\"", import.path);
     return nullptr;
   }

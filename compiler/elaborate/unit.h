@@ -31,6 +31,12 @@ struct SourceUnit {
   std::unordered_map<Name, Span> dims;                    // declared here
   std::unordered_map<Name, FnRef> fns;                    // declared here
   std::unordered_map<Name, std::vector<FnRef>> imported;  // by name, in import order
+  std::unordered_map<const ast::Import*, const SourceUnit*> imports;
+
+  const SourceUnit* import_at(const ast::Import& statement) const {  // null: it failed
+    const auto found = imports.find(&statement);
+    return found == imports.end() ? nullptr : found->second;
+  }
 };
 
 class Units {

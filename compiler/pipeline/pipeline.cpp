@@ -42,6 +42,7 @@ Compilation compile_loaded(Compilation c, std::optional<FileId> file, const Pipe
   elaborate_options.limits = options.limits;
   elaborate_options.training = options.training;
   elaborate_options.pullback = options.pullback;
+  elaborate_options.unused_names = options.unused_names;
   elaborate_options.import_folders = options.import_folders;
   if (options.precision != Policy::inherit) elaborate_options.precision = options.precision;
   c.elaborated = elaborate(c.sources, *file, elaborate_options, c.diagnostics);

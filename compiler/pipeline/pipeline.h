@@ -25,6 +25,7 @@ struct PipelineOptions {
   WorkLimits limits{};
   TrainingOptions training;
   Pullback pullback = Pullback::none;
+  UnusedNames unused_names = UnusedNames::allowed;
   std::vector<std::string> import_folders;  // -I
   std::vector<std::string> disabled;        // --disable=PASS
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.

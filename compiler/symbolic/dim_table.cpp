@@ -59,6 +59,36 @@ std::string values_text(std::initializer_list<const Poly*> polys, const Bindings
   return text;
 }
 
+// "2*heads = 14", or "3" alone.
+std::string with_value(const Poly& size, const Bindings& values) {
+  const std::string text = size.str();
+  const auto value = size.evaluate(values);
+  return value && value->str() != text ? text + " = " + value->str() : text;
+}
+
+// What is wrong with the values: "d = 7 is no multiple of 2".
+std::string broken(const Condition& c, const Bindings& values) {
+  const std::string left = with_value(c.left, values), right = with_value(c.right, values);
+  const auto is_short = [](const Poly& size) { return size.str().find_first_of(" */^-") == std::string::npos; };
+  const std::string names = is_short(c.left) && is_short(c.right) ? "" : values_text({&c.left, &c.right}, values);
+  const std::string with = names.empty() ? "" : " (" + names + ")";
+  switch (c.kind) {
+    case ConditionKind::divides:
+      return fmt::format("{} is no multiple of {}{}", left, right, with);
+    case ConditionKind::at_least:
+      return fmt::format("{} is less than {}{}", left, right, with);
+    case ConditionKind::less:
+      return fmt::format("{} is not less than {}{}", left, right, with);
+    case ConditionKind::equal:
+      return fmt::format("{} is not {}{}", left, right, with);
+    case ConditionKind::in_range:
+      return fmt::format("{} is not from 0 to below {}{}", left, right, with);
+    case ConditionKind::fits:
+      return fmt::format("{} is more than 2^63 - 1{}", left, with);
+  }
+  return {};
+}
+
 std::string names_text(const std::vector<Name>& names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i].str();
@@ -180,10 +210,8 @@ BindResult DimTable::bind(const Bindings& given) const {
     if (d.kind == DimKind::derived) bind_derived(d, result);
   for (const Condition& c : conditions_)
     if (holds(c, result.values) == false && !follows_from_dim(c, result)) {
-      const std::string where = values_text({&c.left, &c.right}, result.values);
       result.problems.push_back(
-          {BindProblemKind::condition, Name(), c.source,
-           fmt::format("{}{}must hold: {}{}", c.text, c.text.empty() ? "" : ": ", to_string(c), where.empty() ? "" : ", but " + where)});
+          {BindProblemKind::condition, Name(), c.source, c.text + (c.text.empty() ? "" : ": ") + broken(c, result.values)});
     }
   return result;
 }

@@ -15,6 +15,7 @@
 #include "compiler/elaborate/elaborate.h"
 #include "dsl/parser.h"
 #include "dsl/render.h"
+#include "tests/golden/errors/checked_program.h"
 #include "tests/support/golden_file.h"
 
 using namespace einc;
@@ -31,23 +32,12 @@ struct Checked {
   std::set<std::string> codes;
 };
 
-Bindings dims_of(std::string_view text) {
-  Bindings dims;
-  std::istringstream words{std::string(text.substr(0, text.find('\n')))};
-  std::string word;
-  words >> word >> word;
-  if (word != "einc:") return dims;
-  while (words >> word)
-    if (const size_t equals = word.find('='); equals != std::string::npos)
-      dims.emplace(Name(word.substr(0, equals)), std::stoll(word.substr(equals + 1)));
-  return dims;
-}
-
 Checked check_file(std::string name, std::string text, Stage stage) {
   SourceMap sources;
   Diagnostics diagnostics;
   ElaborateOptions options;
-  options.dims = dims_of(text);
+  options.dims = einc::test::dims_of(text);
+  options.unused_names = UnusedNames::reported;
   if (const auto file = sources.add(std::move(name), std::move(text), diagnostics)) {
     if (stage == Stage::syntax)
       parse(sources, *file, diagnostics);
@@ -132,7 +122,8 @@ TEST_CASE("a file that cannot be read") {
   CHECK(!sources.load("no/such/file.ein", diagnostics));
   CHECK(!sources.load("tests", diagnostics));
   CHECK(render_text(sources, diagnostics) ==
-        "error[E0001]: cannot read `no/such/file.ein`: No such file or directory\n\nerror[E0001]: cannot read `tests`: not a regular file\n\n");
+        "error[E0001]: cannot read `no/such/file.ein`: No such file or directory\n\nerror[E0001]: cannot read `tests`: not a regular "
+        "file\n\n");
 }
 
 TEST_CASE("too many files") {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/driver/array_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace einc {
+namespace {
+
+// As NumPy's print options: when an array is shortened, and to what.
+constexpr int64_t kMostElements = 1000, kEnds = 3;
+
+class ArrayText {
+ public:
+  explicit ArrayText(const Tensor& tensor) : tensor_(tensor), shortened_(tensor.count() > kMostElements) {
+    walk(0, 0, [&](int64_t element) { width_ = std::max(width_, value(element).size()); });
+  }
+
+  std::string text() {
+    write(0, 0);
+    return std::move(text_);
+  }
+
+ private:
+  size_t rank() const { return tensor_.shape.size(); }
+  bool cut(int64_t size) const { return shortened_ && size > 2 * kEnds; }
+
+  std::string value(int64_t element) const {
+    const size_t i = static_cast<size_t>(element);
+    if (!tensor_.is_real()) return fmt::format("{}", tensor_.ints[i]);
+    return fmt::format("{:.8g}", tensor_.reals[i]);
+  }
+
+  // Every element shown below `first` elements of axis `axis`.
+  template <class Visit>
+  void walk(size_t axis, int64_t first, const Visit& visit) const {
+    if (axis == rank()) return visit(first);
+    const int64_t size = tensor_.shape[axis];
+    for (int64_t i = 0; i < size; ++i) {
+      if (cut(size) && i == kEnds) i = size - kEnds;
+      walk(axis + 1, first * size + i, visit);
+    }
+  }
+
+  void write(size_t axis, int64_t first) {
+    if (axis == rank()) {
+      text_ += fmt::format("{:>{}}", value(first), rank() > 1 ? width_ : 0);
+      return;
+    }
+    const int64_t size = tensor_.shape[axis];
+    const bool row = axis + 1 == rank();
+    const std::string between = row ? " " : "\n" + std::string(rank() - axis - 2, '\n') + std::string(axis + 1, ' ');
+    text_ += '[';
+    for (int64_t i = 0; i < size; ++i) {
+      if (i > 0) text_ += between;
+      if (cut(size) && i == kEnds) {
+        text_ += "..." + between;
+        i = size - kEnds;
+      }
+      write(axis + 1, first * size + i);
+    }
+    text_ += ']';
+  }
+
+  const Tensor& tensor_;
+  bool shortened_;
+  size_t width_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string array_text(const Tensor& tensor) { return ArrayText(tensor).text(); }
+
+}  // namespace einc

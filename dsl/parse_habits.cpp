@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements and blocks in the form of other languages. Each is one error that says what to write; what belongs to it, an indented body
+// too, is skipped, so that it brings no others.
+#include "dsl/near_name.h"
+#include "dsl/parser_impl.h"
+
+namespace einc {
+
+// Whether the word stands where it begins a statement of its own language, not a binding or a call of that name.
+bool Parser::at_foreign_statement(const WordHabit& habit) const {
+  const TokenKind next = next_kind();
+  switch (habit.kind) {
+    case HabitKind::alone:
+    case HabitKind::value:
+      return false;  // its own error says it
+    case HabitKind::block:
+      if (next == TokenKind::left_paren) return opens_block_on_this_line();
+      if (next == TokenKind::colon) return at_ + 2 < tokens_.size() && tokens_[at_ + 2].kind == TokenKind::newline;
+      return next == TokenKind::name || next == TokenKind::integer || next == TokenKind::left_brace || next == TokenKind::kw_not ||
+             next == TokenKind::kw_true;
+    case HabitKind::binding:
+    case HabitKind::line:
+      return next == TokenKind::name || next == TokenKind::integer || next == TokenKind::string;
+  }
+  return false;
+}
+
+std::optional<ast::Stmt::Node> Parser::foreign_statement(const WordHabit& habit) {
+  const Token word = token();
+  auto report = diagnostics_.report(Code::foreign_word, here(), habit.word);
+  report.hint("{}", habit.hint);
+  if (habit.kind == HabitKind::binding) {
+    ++at_;
+    report.replace({file_, word.begin, token().begin}, "");
+    return simple_statement();
+  }
+  skip_indented(word.begin);
+  return std::nullopt;
+}
+
+// `if x:` and an indented body.
+void Parser::fail_at_colon() {
+  const Span colon = here();
+  auto report = diagnostics_.report(Code::expected, colon, "`{`", "`:`");
+  report.hint("a block stands in braces, and opens on the line of its header: for i in 3 { ... }");
+  skip_indented(colon.begin);
+  const uint32_t end = std::max(colon.end, tokens_[at_ - 1].end);
+  const bool one_line = text_.substr(colon.begin, end - colon.begin).find('\n') == std::string_view::npos;
+  const bool more = continues_below(colon.begin);
+  if (!more)
+    report.replace(colon, " {").replace({file_, end, end}, one_line ? " }" : "\n" + std::string(indentation(colon.begin), ' ') + "}");
+  while (continues_below(colon.begin)) {
+    while (accept(TokenKind::newline)) {
+    }
+    skip_indented(colon.begin);
+  }
+  panic_ = true;
+}
+
+// Whether an `else` or `elif` of the same depth comes next.
+bool Parser::continues_below(uint32_t header) const {
+  size_t next = at_;
+  while (tokens_[next].kind == TokenKind::newline) ++next;
+  const std::string_view word = text(tokens_[next]);
+  return next > at_ && (word == "else" || word == "elif") && indentation(tokens_[next].begin) == indentation(header);
+}
+
+// To the end of the statement, and over the lines behind it that stand further in than the line of `header`.
+void Parser::skip_indented(uint32_t header) {
+  const size_t outer = indentation(header);
+  for (;;) {
+    synchronize();
+    size_t next = at_;
+    while (tokens_[next].kind == TokenKind::newline) ++next;
+    const Token& token = tokens_[next];
+    if (next == at_ || token.kind == TokenKind::end_of_file || token.kind == TokenKind::right_brace) return;
+    if (indentation(token.begin) <= outer) return;
+    at_ = next;
+  }
+}
+
+// Blanks before the first sign of the line.
+size_t Parser::indentation(uint32_t offset) const {
+  const size_t before = offset == 0 ? std::string_view::npos : text_.rfind('\n', offset - 1);
+  const size_t line = before == std::string_view::npos ? 0 : before + 1;
+  return std::min(text_.find_first_not_of(" \t", line), text_.size()) - line;
+}
+
+// `for i in range(n) { ... }`: the loop goes on as `for i in n`.
+void Parser::count_of_range(ast::ExprPtr& count) {
+  auto* call = count->as<ast::Call>();
+  if (!call || call->callee.name != Name("range")) return;
+  auto report = diagnostics_.report(Code::not_a_dim_expression, count->span, "a call");
+  const bool counts = call->arguments.size() == 1 && !call->arguments[0].name;
+  if (!counts) {
+    report.hint("a loop counts from 0: for i in layers { ... }");
+    count = invalid(count->span);
+    return;
+  }
+  const Span n = call->arguments[0].span;
+  const std::string_view written = text_.substr(n.begin, n.size());
+  report.hint("a loop counts from 0 by itself: for i in {} {{ ... }}", written).replace(count->span, written);
+  ast::ExprPtr size = std::move(call->arguments[0].value);
+  count = std::move(size);
+}
+
+}  // namespace einc
