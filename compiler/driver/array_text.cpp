@@ -49,9 +49,9 @@ class ArrayText {
       return;
     }
     const int64_t size = tensor_.shape[axis];
-    const bool row = axis + 1 == rank();
+    const bool row = axis + 1 == rank(), bracketed = rank() > 1;
     const std::string between = row ? " " : "\n" + std::string(rank() - axis - 2, '\n') + std::string(axis + 1, ' ');
-    text_ += '[';
+    if (bracketed) text_ += '[';
     for (int64_t i = 0; i < size; ++i) {
       if (i > 0) text_ += between;
       if (cut(size) && i == kEnds) {
@@ -60,7 +60,7 @@ class ArrayText {
       }
       write(axis + 1, first * size + i);
     }
-    text_ += ']';
+    if (bracketed) text_ += ']';
   }
 
   const Tensor& tensor_;

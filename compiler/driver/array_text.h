@@ -7,7 +7,8 @@
 
 namespace einc {
 
-// "[[1 2]\n [3 4]]"; of a scalar its value; of one axis a single line. Above 1,000 elements an axis shows its first and last three.
+// "[[1 2]\n [3 4]]"; of a scalar its value; of one axis a line without brackets. Above 1,000 elements an axis shows its first and last
+// three.
 std::string array_text(const Tensor& tensor);
 
 }  // namespace einc

@@ -114,7 +114,7 @@ void add_long(std::vector<HostileText>& rows) {
   rows.push_back({"dots", "E0106 1:1", [] { return repeated(".", kLong); }});
   rows.push_back({"commas", "E0201 1:3", [] { return "f(" + repeated(",", kLong - 10); }});
   rows.push_back({"semicolons", "E0003 1:1", [] { return repeated(";", kLong - 10); }});
-  rows.push_back({"quotes", "E0571 1:1", [] { return repeated("\"", kLong / 2); }});
+  rows.push_back({"quotes", "E0101 1:1", [] { return repeated("\"", kLong / 2); }});
   rows.push_back({"tuple", "E0910 3:5", [] { return kHead + "t = (" + repeated("x, ", kDeep) + "x)\noutput y = x\n"; }});
   rows.push_back(
       {"parameters", "E0224 3:1432", [] { return kHead + "fn f(" + numbered("a@, ", kDeep) + "b) { return b }\noutput y = f(x)\n"; }});

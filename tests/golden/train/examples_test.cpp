@@ -117,7 +117,7 @@ TEST_CASE("examples: a deep linear model recovers the weights of its data") {
   example.run(0);
   example.run(1);
   const std::vector<double> shown = values(example.run(2), "y");
-  REQUIRE(shown.size() == 8);
+  REQUIRE(shown.size() == 16);
   for (size_t i = 0; i < shown.size(); ++i) CHECK(std::abs(shown[i] - static_cast<double>(i)) < 1e-5);
 
   // The product itself.
