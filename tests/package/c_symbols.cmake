@@ -3,7 +3,8 @@
 # breaks programs that use it: such a change raises EINC_C_ABI.
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 file(GLOB_RECURSE library ${WORK}/prefix/libeinc_c.so)
-run(nm -D --defined-only --format=just-symbols ${library})
+# A local symbol may stand in the table too (ld leaves some of mergeable constants there); nothing can link to it.
+run(nm -D --defined-only --extern-only --format=just-symbols ${library})
 string(REGEX MATCHALL "[^\n]+" lines "${output}")
 list(SORT lines)
 
