@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ir/node_check.h"
 
-#include <algorithm>
-
-#include "compiler/ir/scan.h"
-#include "compiler/ir/verify.h"
+#include "compiler/ir/scan_check.h"
 
 namespace einc {
 namespace {
@@ -272,46 +269,9 @@ class NodeCheck {
     if (!is_floating(out_.dtype)) fail("not of floating numbers");
   }
 
-  static bool runs_pieces(const Graph& body) {
-    return std::ranges::any_of(body.nodes, [](const Node& n) { return n.op == Op::scan && n.as<ScanAttr>().all_pieces > 0; });
-  }
-
-  // Types of what an iteration reads and hands on, and the body itself.
   void scan() {
-    const auto* a = attr<ScanAttr>();
-    if (a == nullptr) return;
-    if (a->body == nullptr) return fail("no body");
-    const Graph& body = *a->body;
-    const int wholes = whole_operands(node_);
-    if (a->slices < 0 || a->carries < 0 || wholes < 0) return fail("too few operands");
-    if (const std::vector<std::string> problems = verify(body); !problems.empty()) return fail("in its body: {}", problems.front());
-    for (const Node& node : body.nodes)
-      if (node.op == Op::param) return fail("a param in its body");
-    const ScanSources sources = scan_sources(body);
-    if (body.updates.size() != sources.states.size() || static_cast<int>(sources.states.size()) < a->carries)
-      return fail("{} updates of {} states", body.updates.size(), sources.states.size());
-    for (size_t c = 0; c < body.updates.size(); ++c)
-      if (body.updates[c].target != sources.states[c]) return fail("update {} is not of state {}", c, c);
-    for (int k = 0; k < static_cast<int>(node_.operands.size()); ++k) {
-      const size_t at = static_cast<size_t>(k);
-      const bool slice = k >= wholes && k < wholes + a->slices, initial = k >= wholes + a->slices;
-      const NodeId read = initial ? sources.states[at - static_cast<size_t>(wholes + a->slices)]
-                                  : at < sources.inputs.size() ? sources.inputs[at] : NodeId{};
-      if (!read.valid()) continue;  // nothing reads it
-      Type given = in(at);
-      if (slice) {
-        const Type& part = body.type(read);
-        const bool block = given.rank() > 0 && given.rank() == part.rank() && runs_pieces(body);  // of a piece; the last is shorter, so the whole says nothing
-        if (block)
-          given.axes[0] = part.axes[0];
-        else if (given.rank() == 0 || !(given.axis(0).size == a->length))
-          return fail("operand {} has no first axis of its length", k);
-        else
-          given.axes.erase(given.axes.begin());
-      }
-      if (!given.same_sizes(body.type(read)) || given.dtype != body.type(read).dtype)
-        return fail("operand {} is {}, and its body reads {}", k, to_string(given), to_string(body.type(read)));
-    }
+    if (attr<ScanAttr>() == nullptr) return;
+    if (const std::string problem = scan_problem(graph_, node_); !problem.empty()) fail("{}", problem);
   }
 
   void scan_result() {
