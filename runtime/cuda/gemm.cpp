@@ -21,10 +21,10 @@ namespace {
 
 constexpr int kCandidates = 8;
 
-// Of the GPU that this thread works on.
+// Of the GPU that this thread works on. The handles live as long as the process, for the library may be unloaded before a destructor runs.
 LtHandle handle() {
   static std::mutex mutex;
-  static std::map<const Gpu*, LtHandle> handles;
+  static auto& handles = *new std::map<const Gpu*, LtHandle>;
   const std::lock_guard lock(mutex);
   LtHandle& handle = handles[&Gpu::current()];
   if (!handle) EINC_CUBLASLT_CALL(cublasLtCreate, &handle);
