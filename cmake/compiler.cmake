@@ -17,5 +17,19 @@ if(EINC_FUZZ)
 endif()
 find_program(EINC_CCACHE ccache)
 if(EINC_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${EINC_CCACHE})
+  # Without the first, ccache gives nothing for sources with precompiled headers; the second is what it asks for beside it.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${EINC_CCACHE})
 endif()
+
+# What most sources include, parsed once: parsing is a fifth of the time of eight sources together, two fifths in driver/ (GCC 12, -O3). A
+# target with other flags
+# than einc_base's has headers of its own, or none. scripts/alone finds a source that lacks an include.
+set(EINC_COMMON_HEADERS <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <span> <string> <string_view>
+    <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+function(einc_precompile target)
+  if(target STREQUAL einc_base OR ARGN)
+    target_precompile_headers(${target} PRIVATE ${EINC_COMMON_HEADERS} ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM einc_base)
+  endif()
+endfunction()
