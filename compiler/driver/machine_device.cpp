@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "runtime/base/file_cache.h"
+#include "runtime/cpu/cache_sizes.h"
 #include "runtime/cpu/cpu_features.h"
 
 namespace einc {

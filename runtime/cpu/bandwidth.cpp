@@ -2,8 +2,6 @@
 // Bytes through memory with streaming stores, which take no reading of the lines they fill; bytes through the last cache; a launch.
 #include <immintrin.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -100,11 +98,6 @@ double launch_time(ThreadPool& pool) {
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kLaunches);
   }
   return best;
-}
-
-int64_t last_cache_bytes() {
-  const long third = sysconf(_SC_LEVEL3_CACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return std::max<long>(0, third > 0 ? third : second);
 }
 
 }  // namespace einc

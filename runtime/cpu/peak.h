@@ -48,7 +48,4 @@ double core_round_trip(ThreadPool& pool);
 double cache_rate(ThreadPool& pool);
 double launch_time(ThreadPool& pool);
 
-// Of the last cache, as the system says; 0: it does not.
-int64_t last_cache_bytes();
-
 }  // namespace einc
