@@ -9,8 +9,11 @@
 
 namespace einc {
 
-PlanStep plan_for_device(const Scheduling& scheduling, const std::optional<Device>& device) {
-  if (!device || device->target == DeviceTarget::cpu) return plan_for_processor(native_processor(), scheduling);
+PlanStep plan_for_device(const Scheduling& scheduling, const std::optional<Device>& device, std::optional<int> threads) {
+  if (!device || device->target == DeviceTarget::cpu) {
+    const int usual = device && device->threads > 0 ? static_cast<int>(device->threads) : 1;
+    return plan_for_processor(native_processor(), scheduling, threads.value_or(usual));
+  }
   CudaOptions cuda;
   if (device->gpu) cuda.gpu = *device->gpu;
   cuda.attention = cuda::AttentionLibrary::get();

@@ -13,8 +13,9 @@
 
 namespace einc {
 
-// Without a device, or for one that is a processor: this machine's processor; else the GPU, which need not be here.
-PlanStep plan_for_device(const Scheduling& scheduling, const std::optional<Device>& device);
+// Without a device, or for one that is a processor: this machine's processor, with `threads` or else those of the device, or else one; else
+// the GPU, which need not be here.
+PlanStep plan_for_device(const Scheduling& scheduling, const std::optional<Device>& device, std::optional<int> threads = std::nullopt);
 
 // `compilation` is the one that the report was built from. HTML shows its sources, imported and bundled files too.
 std::string render_report(ReportForm form, const Report& report, const Compilation& compilation, TextStyle style = {});

@@ -30,6 +30,7 @@ constexpr std::array kFields{Field{"f64", &Device::f64, false},
                              Field{"cache_bytes", &Device::cache_bytes, false},
                              Field{"cache_bandwidth", &Device::cache_bandwidth, false},
                              Field{"launch_s", &Device::launch_s, false},
+                             Field{"threads", &Device::threads, false},
                              Field{"stated_f32", &Device::stated_f32, false},
                              Field{"stated_bf16", &Device::stated_bf16, false},
                              Field{"reserve_bytes", &Device::reserve_bytes, false}};

@@ -32,6 +32,7 @@ struct Device {
   double bandwidth = 0;                         // bytes per second
   double cache_bytes = 0, cache_bandwidth = 0;  // of the last cache; 0: unknown, and taken to hold nothing, or to be no limit
   double launch_s = 0;                          // from one kernel's end to the next one's first work
+  double threads = 0;                           // of a processor, that the rates are of; 0: all of its cores
   std::optional<GpuShape> gpu{};                // that kernels are planned for; target cuda: none is an H100's
   std::string source{};                         // where the numbers come from and what else sheets print, for --list-devices
 

@@ -14,9 +14,9 @@ constexpr size_t kMaxDeviceFile = size_t{16} << 20;  // bytes, as of a program
 
 }  // namespace
 
-std::optional<Device> choose_device(const std::string& name, std::string_view command) {
+std::optional<Device> choose_device(const std::string& name, std::string_view command, std::optional<int> threads) {
   if (const Device* known = find_device(name)) return *known;
-  if (name == "here") return measured_here();
+  if (name == "here") return measured_here(threads);
   if (const RegularFile opened(name); opened.is_open()) {
     const std::optional<std::string> text = opened.read_start(kMaxDeviceFile);
     const DeviceFile file = read_device_file(text.value_or(""), name);

@@ -10,7 +10,7 @@
 
 namespace einc {
 
-// nullopt after a message on standard error, which `command` ("einc estimate") starts.
-std::optional<Device> choose_device(const std::string& name, std::string_view command);
+// nullopt after a message on standard error, which `command` ("einc estimate") starts. `threads`: of `here`; all where none is given.
+std::optional<Device> choose_device(const std::string& name, std::string_view command, std::optional<int> threads = std::nullopt);
 
 }  // namespace einc

@@ -71,6 +71,9 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("--device", r.device,
                  "machine to plan for and to state times and memory of: a name of --list-devices, `here` for this one as measured, or a "
                  "JSON file (\"target\": \"cuda\" for GPUs)");
+  app.add_option("--threads", r.threads,
+                 "of this machine's processor, that memory is stated for and `--device=here` is measured with; all for `here`, else one")
+      ->check(whole_number(1, kMaxInt));
   app.add_option("--devices", r.devices, "how many devices train")->check(whole_number(1, kMaxCount));
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
@@ -275,8 +278,11 @@ ExitStatus compile_command(Arguments arguments) {
     return fmt::print(stderr, "einc: no file given\n\n{}", help_text(app, terminal_width())), ExitStatus::wrong_usage;
   const std::optional<Bindings> dims = request.compares ? parse_compared_dims(request) : parse_dim_settings(request.dims);
   if (!dims || !check_pass_names(request.passes.dump_after, request.disable)) return ExitStatus::wrong_usage;
+  if (request.threads && !request.device.empty() && request.device != "here")
+    return fmt::print(stderr, "einc: --threads is of this machine's processor: without --device, or with --device=here\n"),
+           ExitStatus::wrong_usage;
   std::optional<Device> device;
-  if (!request.device.empty() && !(device = choose_device(request.device, "einc"))) return ExitStatus::wrong_usage;
+  if (!request.device.empty() && !(device = choose_device(request.device, "einc", request.threads))) return ExitStatus::wrong_usage;
   if (const std::optional<std::string> problem = unreadable(request.file))
     return fmt::print(stderr, "einc: {}\n", *problem), ExitStatus::environment;
 

@@ -23,6 +23,7 @@ struct CompileRequest {
   Bindings other_dims;
   std::optional<double> devices, tokens, mfu;
   std::optional<int64_t> memory_limit;
+  std::optional<int> threads;
   Scheduling scheduling() const;
   PassView passes;
   bool list_devices = false, quiet = false, version = false, show_passes = false, discard_outputs = false;

@@ -17,7 +17,7 @@ namespace {
 
 // As a device file says it, so that one reader does for both. A processor without an instruction for bf16, or a system that tells nothing
 // of its caches, leaves those fields out.
-std::string device_file(const CpuPeak& peak, int threads) {
+nlohmann::json device_json(const CpuPeak& peak, int threads) {
   const std::pair<const char*, double> fields[] = {
       {"f32", peak.flops},
       {"f64", peak.flops / 2},  // half the lanes
@@ -28,30 +28,61 @@ std::string device_file(const CpuPeak& peak, int threads) {
       {"bandwidth", peak.bandwidth()},
       {"cache_bytes", static_cast<double>(last_cache_bytes())},
       {"cache_bandwidth", peak.cache},
-      {"launch_s", peak.launch}};
+      {"launch_s", peak.launch},
+      {"threads", threads}};
   nlohmann::json json{{"name", "here"}, {"description", fmt::format("this machine, {} thread{}", threads, threads == 1 ? "" : "s")}};
   for (const auto& [name, value] : fields)
     if (value > 0) json[name] = value;
-  return json.dump();
+  return json;
+}
+
+Device device_of(const nlohmann::json& json) { return read_device_file(json.dump(), "measured here").devices.front(); }
+
+constexpr int kMeasurements = 3;
+
+struct Kept {
+  int times = 0;  // that this machine was measured
+  nlohmann::json json;
+  Device device;
+};
+
+// Nothing where the file is not what measured_here writes.
+std::optional<Kept> read_kept(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("times") || !json["times"].is_number_integer() || !json.contains("device")) return std::nullopt;
+  const DeviceFile file = read_device_file(json["device"].dump(), "measured here");
+  if (!file.problems.empty()) return std::nullopt;
+  return Kept{json["times"].get<int>(), json["device"], file.devices.front()};
+}
+
+// Rates are the highest that were seen, a launch the shortest.
+void keep_best(nlohmann::json& now, const nlohmann::json& before) {
+  for (const auto& [name, value] : before.items()) {
+    if (!value.is_number()) continue;
+    const double old = value.get<double>(), seen = now.value(name, old);
+    now[name] = name == "launch_s" ? std::min(seen, old) : std::max(seen, old);
+  }
 }
 
 }  // namespace
 
-Device device_of(const CpuPeak& peak, int threads) { return read_device_file(device_file(peak, threads), "measured here").devices.front(); }
+Device device_of(const CpuPeak& peak, int threads) { return device_of(device_json(peak, threads)); }
 
-Device measured_here() {
-  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+Device measured_here(std::optional<int> asked) {
+  const int threads = asked.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   FileCache cache(FileCache::default_folder());
   // A folder may be shared by machines: what tells them apart is what their processors can do.
-  std::string key = fmt::format("einc --device=here, form 3: {} threads, {} bytes of cache", threads, last_cache_bytes());
+  std::string key = fmt::format("einc --device=here, form 4: {} threads, {} bytes of cache", threads, last_cache_bytes());
   for (const std::string_view feature : cpu_feature_names())
     if (has_cpu_feature(feature)) key += fmt::format(" {}", feature);
-  if (const auto kept = cache.load(key))
-    if (const DeviceFile file = read_device_file(*kept, "measured here"); file.problems.empty()) return file.devices.front();
+  const std::optional<Kept> kept = read_kept(cache.load(key));
+  if (kept && kept->times >= kMeasurements) return kept->device;
   ThreadPool pool(threads);
-  const CpuPeak peak = measure_peak(pool);
-  cache.store(key, device_file(peak, threads));
-  return device_of(peak, threads);
+  nlohmann::json now = device_json(measure_peak(pool), threads);
+  if (kept) keep_best(now, kept->json);
+  cache.store(key, nlohmann::json{{"times", kept ? kept->times + 1 : 1}, {"device", now}}.dump());
+  return device_of(now);
 }
 
 }  // namespace einc

@@ -31,7 +31,7 @@ FitReport fit_dim(const CompileRequest& request, const Compilation& c, const Pip
   const bool recompile = shapes_graph(graph, dim);
   Scheduling scheduling = request.scheduling();
   if (scheduling.memory_limit) scheduling.memory_limit->goal = MemoryGoal::any_choice;
-  const PlanStep plan = plan_for_device(scheduling, device);
+  const PlanStep plan = plan_for_device(scheduling, device, request.threads);
   const Rational memory(static_cast<int64_t>(device.usable_bytes())), too_much = memory + Rational(1);
   auto bytes = [&](int64_t value) -> std::optional<Rational> {
     Bindings dims = options.dims;
@@ -77,7 +77,7 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   report_options.inference = &inference;
   Scheduling scheduling = request.scheduling();
   if (!request.fit.empty()) scheduling.memory_limit.reset();  // of what --fit looks for, not of the dims as they are
-  report_options.plan = plan_for_device(scheduling, device);
+  report_options.plan = plan_for_device(scheduling, device, request.threads);
   Report report = build_report(*c.graph, report_options);
   if (!request.report.empty())
     hold_formulas(report, *c.graph, options.dims, [&](const Bindings& dims) { return compile_again(c, options, dims).graph; });

@@ -14,12 +14,13 @@ namespace einc {
 struct PlannedStep {
   std::string target;  // "cpu" or "cuda"
   std::shared_ptr<const FormedGraph> formed;
-  PlannedMemory memory;  // on one thread
+  PlannedMemory memory;  // with the scratch of all threads
+  int threads = 0;       // of a processor
 };
 
 // The graph outlives the result; dims bind and sizes fit.
 using PlanStep = std::function<PlannedStep(const Graph& graph, const Bindings& dims, RunMode mode)>;
 
-PlanStep plan_for_processor(const Processor& processor, const Scheduling& options = Scheduling::all);
+PlanStep plan_for_processor(const Processor& processor, const Scheduling& options = Scheduling::all, int threads = 1);
 
 }  // namespace einc

@@ -12,7 +12,7 @@ namespace einc {
 struct PlannedMemory {
   int64_t parameters = 0, gradients = 0, optimizer_state = 0, state = 0, inputs = 0;
   int64_t saved = 0;          // of the forward for the backward
-  int64_t workspace = 0;      // other values, sums in parts, snapshots, scratch of one thread, libraries
+  int64_t workspace = 0;      // other values, sums in parts, snapshots, scratch of the threads, libraries
   int64_t fragmentation = 0;  // nobody's then: holes of the arena, and what rounds places up to whole lines
   int64_t per_thread = 0;     // of the workspace once, again for each further thread
   std::string launch;         // what it makes; "the end" after the last

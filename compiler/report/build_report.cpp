@@ -80,7 +80,7 @@ class ReportBuilder {
 
   void describe_program() {
     report_.model = graph_.name.str();
-    if (step_) report_.target = step_->target;
+    if (step_) report_.target = step_->target, report_.threads = step_->threads;
     report_.precision = std::string(to_string(graph_.policy == Policy::inherit ? Policy::f32 : graph_.policy));
     for (const Dim& dim : graph_.dims.dims()) {
       const auto value = bound_.values.find(dim.name);

@@ -16,6 +16,7 @@ class JsonRenderer {
     Json json;
     json["model"] = report_.model;
     json["target"] = report_.target.empty() ? Json(nullptr) : Json(report_.target);
+    json["threads"] = report_.threads > 0 ? Json(report_.threads) : Json(nullptr);
     Json dims = Json::object();
     for (const auto& [name, value] : report_.dims) dims[name.str()] = value ? exact(Rational(*value)) : Json(nullptr);
     json["dims"] = dims;

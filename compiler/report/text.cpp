@@ -93,7 +93,7 @@ class TextRenderer {
   }
 
   std::string planned_for() const {
-    if (r_.target == "cpu") return "this machine's processor: time on all cores, memory with one thread's scratch";
+    if (r_.target == "cpu") return fmt::format("this machine's processor, memory with {} thread{}", r_.threads, r_.threads == 1 ? "" : "s");
     return (r_.device ? r_.device->device.name : std::string("NVIDIA GPUs")) + ", without it";
   }
 
