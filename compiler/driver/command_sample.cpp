@@ -106,7 +106,8 @@ ExitStatus write_text(LanguageModel& model, const Tokenizer& tokenizer, const st
   int64_t count = 0;
   generate(model, tokens, settings, [&](int32_t token) {
     if (count++ == 0) first = clock.seconds();
-    const std::string text = tokenizer.decode(std::vector{token});
+    std::string text;
+    tokenizer.decode(std::span(&token, 1), text, TextPart::middle);
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
     return !output_is_lost();
