@@ -71,7 +71,7 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("--device", r.device,
                  "machine to plan for and to state times and memory of: a name of --list-devices, `here` for this one as measured, or a "
                  "JSON file (\"target\": \"cuda\" for GPUs)");
-  app.add_option("--devices", r.devices, "how many devices train")->check(whole_number(1, kMaxCount));
+  app.add_option("--devices", r.devices, "how many devices train")->transform(count_between(1, kMaxCount));
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
   app.add_option("--fit", r.fit, "the largest value of this dim whose training step fits the device's memory")->type_name("DIM");
