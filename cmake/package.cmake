@@ -22,7 +22,7 @@ function(einc_package target exported archive)
 endfunction()
 
 einc_package(einc_package_runtime runtime einc_runtime einc_base einc_runtime einc_data)
-target_link_libraries(einc_package_runtime INTERFACE fmt::fmt utf8proc Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
+target_link_libraries(einc_package_runtime INTERFACE fmt::fmt utf8proc xxhash Threads::Threads ZLIB::ZLIB pcre2-8 ${CMAKE_DL_LIBS})
 einc_package(einc_package_einc einc einc einc_dsl einc_symbolic einc_ir einc_passes einc_elaborate einc_kernels einc_cost einc_llvm
              einc_codegen_cuda einc_pipeline einc_api)
 target_link_libraries(einc_package_einc INTERFACE einc_package_runtime)
@@ -69,5 +69,5 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libfmt-dev, libutf8proc-dev, zlib1g-dev")  # to link einc::einc and einc::runtime
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libfmt-dev, libpcre2-dev, libutf8proc-dev, libxxhash-dev, zlib1g-dev")  # to link einc::einc and einc::runtime
 include(CPack)

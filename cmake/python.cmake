@@ -32,7 +32,7 @@ file(GLOB python_sources CONFIGURE_DEPENDS compiler/python/*.cpp)
 nanobind_add_module(_einc NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${python_sources})
 target_include_directories(_einc PRIVATE ${CMAKE_BINARY_DIR}/include)
 target_link_libraries(_einc PRIVATE einc_api)
-target_link_options(_einc PRIVATE -Wl,--exclude-libs,ALL)  # it shows its entry, and none of the library's symbols
+target_link_options(_einc PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)  # it shows its entry, and none of the library's symbols
 set_target_properties(_einc PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/einc)
 file(GLOB python_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/compiler/python/einc/*)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/einc)

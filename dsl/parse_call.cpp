@@ -53,7 +53,10 @@ bool Parser::argument(std::vector<ast::Argument>& out, int& height) {
       return false;
     }
   } else if (!out.empty() && out.back().name) {
-    fail(Code::positional_after_keyword, here()).label(out.back().span, "the keyword argument").hint("put it before the keyword arguments");
+    const ast::Argument& before = out.back();
+    fail(Code::positional_after_keyword, here())
+        .label(before.span, "the keyword argument")
+        .hint("put it before the keyword arguments; or compare by `{} == ...`", before.name.name);
     return false;
   }
   arg.value = expression();

@@ -50,6 +50,13 @@ bool Parser::expect(TokenKind k, std::string_view what, std::string_view hint) {
 [[gnu::noinline]] bool Parser::expect_close(TokenKind k, Token open) {
   if (panic_) return false;
   if (accept(k)) return true;
+  // A word of the language within a line is no statement that begins here, but an axis of a forbidden name.
+  const uint32_t before = tokens_[at_ - 1].end;
+  const bool same_line = text_.substr(before, token().begin - before).find('\n') == std::string_view::npos;
+  if (k == TokenKind::right_bracket && is_keyword(kind()) && same_line) {
+    fail_reserved(NameUse::axis);
+    return false;
+  }
   const bool statement_ends =
       at(TokenKind::newline) || at(TokenKind::end_of_file) || at(TokenKind::right_brace) || begins_statement(kind());
   if (!statement_ends) {

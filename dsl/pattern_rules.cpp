@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "dsl/near_name.h"
 
@@ -90,6 +92,7 @@ class Checker {
     integers();
     windows();
     sides();
+    if (op_ == PatternOp::einsum) summed_apart();
     return diagnostics_.error_count() == before;
   }
 
@@ -186,6 +189,35 @@ class Checker {
         report.hint(op_ == PatternOp::einsum ? "every name on the right of an einsum stands in an operand; a new axis is made by repeat"
                                              : "a new axis is made by repeat");
     }
+  }
+
+  // Two operands each with an axis that no other term has: by names that are one slip apart, one axis was meant.
+  void summed_apart() {
+    std::unordered_map<Name, int> terms;
+    const auto count = [&](const Contents& term) {
+      std::unordered_set<Name> seen;
+      for (const Place& place : term.names)
+        if (seen.insert(place.name).second) ++terms[place.name];
+    };
+    for (const Contents& input : inputs_) count(input);
+    count(output_);
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      for (const Place& one : inputs_[i].names)
+        for (size_t k = 0; k < i; ++k)
+          for (const Place& other : inputs_[k].names)
+            if (terms[one.name] == 1 && terms[other.name] == 1 && is_slip(one.name.str(), other.name.str()))
+              diagnostics_.report(Code::axes_summed_apart, one.span, other.name, one.name)
+                  .label(other.span, "and here")
+                  .did_you_mean(one.span, other.name.str());
+  }
+
+  // One letter too many, too few or wrong, or two exchanged; not at the end, where names are numbered and made plural.
+  static bool is_slip(std::string_view a, std::string_view b) {
+    if (std::min(a.size(), b.size()) < 4 || edit_distance(a, b, 1) != 1) return false;
+    std::string letters(a), others(b);
+    std::ranges::sort(letters);
+    std::ranges::sort(others);
+    return letters == others || a.back() == b.back();
   }
 
   // A name of the left that the right lacks, near to one that it has.

@@ -155,7 +155,8 @@ std::vector<std::string> near_devices(std::string_view name) {
   for (const Device& device : known_devices()) {
     const bool part = !start.empty() && device.name.find(start) != std::string::npos;
     const size_t slips = start.size() >= 6 ? 2 : 1;
-    if (part || edit_distance(start, device.name) <= slips) near.push_back(device.name);
+    const bool one_more = start.size() > 3 && device.name.starts_with(std::string_view(start).substr(0, start.size() - 1));
+    if (part || one_more || edit_distance(start, device.name) <= slips) near.push_back(device.name);
   }
   return near;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `einc bench` measures, as data, and the forms in which it is shown.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct BenchOptions {
   int threads = 1, steps = 5;
   Scheduling scheduling = Scheduling::all;
   bool cached = true;  // machine code compiled before may be used
+  // Told what is done now, and which step of how many; 0 of 0 before the steps.
+  std::function<void(const char* doing, int64_t done, int64_t all)> progress = [](const char*, int64_t, int64_t) {};
 };
 
 // All launches of one function.

@@ -122,6 +122,7 @@ std::vector<double> time_steps(Machine& machine, ThreadPool& pool, Run run, cons
   for (int i = 0; i < before; ++i) run(0);
   const auto steps = static_cast<uint64_t>(result.options.steps);
   for (uint64_t i = 0; i < steps; ++i) {
+    result.options.progress("step", static_cast<int64_t>(i), result.options.steps);
     const double start = now();
     run(i + 1);
     result.steps.push_back(now() - start);
@@ -130,6 +131,7 @@ std::vector<double> time_steps(Machine& machine, ThreadPool& pool, Run run, cons
   const Executable& program = machine.program();
   std::vector<double> best(program.launches.size(), std::numeric_limits<double>::infinity());
   const uint64_t traced = result.gpu.empty() ? kTracedSteps : std::max(kTracedSteps, steps);
+  result.options.progress("timing each kernel", 0, 0);
   for (uint64_t i = 0; i < traced; ++i) {
     result.spans = machine.run_traced(0, steps + i + 1);
     const std::vector<double> seconds = seconds_of(result.spans, best.size());
@@ -159,10 +161,13 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   cpu_options.scheduling = options.scheduling;
   if (!options.cached) cpu_options.cache.clear();
   const double before = now();
+  options.progress("compiling", 0, 0);
   const CpuProgram cpu(graph, dims, cpu_options);
   result.compile_seconds = now() - before;
   const auto pool = std::make_shared<ThreadPool>(options.threads);
+  options.progress("measuring the machine", 0, 0);
   result.peak = measure_peak(*pool);
+  options.progress("the first step", 0, 0);
   forget_high_water();
   result.memory.before = resident_bytes();
   Executor executor(cpu.program(), cpu.functions(), pool, Sources::own);
@@ -227,12 +232,14 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   cuda_options.attention = cuda::AttentionLibrary::get();
   cuda_options.scheduling = options.scheduling;
   const double before = now();
+  options.progress("compiling", 0, 0);
   const std::unique_ptr<CudaProgramText> text = compile_for_cuda(graph, dims, cuda_options);
   const CudaExecutable& executable = text->executable;
   FileCache cache(options.cached ? FileCache::default_folder() : std::filesystem::path());
   const CudaKernels kernels(executable, cache, options.threads);
   result.compile_seconds = now() - before;
   result.gpu = gpu.name();
+  options.progress("measuring the machine", 0, 0);
   const cuda::GpuPeak peak = cuda::measure_peak(graph.policy == Policy::tf32 ? CudaSums::tf32 : CudaSums::f32);
   result.peak.flops = peak.f32_flops, result.peak.bf16_flops = peak.bf16_flops, result.peak.copy = peak.copy;
   const auto taken = [&] { return gpu.memory_bytes() - gpu.free_bytes(); };

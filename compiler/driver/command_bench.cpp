@@ -9,6 +9,7 @@
 #include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
+#include "compiler/driver/progress.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/data/file.h"
@@ -38,7 +39,7 @@ ExitStatus bench_command(Arguments arguments) {
   add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(one_of({"cpu", "cuda"}));
   app.add_option("--threads", r.threads, "of the processor; all when not given")->check(whole_number(1, kMaxInt));
-  app.add_option("--steps", r.steps, "steps to time, after one that is not, on a GPU two")->check(whole_number(1, kMaxInt));
+  app.add_option("--steps", r.steps, "steps to time, after one that is not, on a GPU two")->transform(count_between(1, kMaxInt));
   app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(whole_number(0, kMaxInt));
   app.add_option("--trace", r.trace, "writes when each thread worked on what, for Perfetto or chrome://tracing")->type_name("FILE");
   app.add_flag("--json", r.json, "all of it as JSON");
@@ -64,7 +65,11 @@ ExitStatus bench_command(Arguments arguments) {
   options.cached = !r.no_cache;
   options.scheduling.without = r.disable;
   if (r.memory_limit) options.scheduling.memory_limit = MemoryLimit{*r.memory_limit, 0, options.threads};
+  std::optional<Progress> progress;
+  progress.emplace("bench");
+  options.progress = [&](const char* doing, int64_t done, int64_t all) { progress->show(doing, done, all); };
   const BenchResult result = measure(*c.graph, *dims, options);
+  progress.reset();
   if (!r.trace.empty()) {
     const std::string trace = bench_trace(result);
     const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(trace))};

@@ -73,8 +73,8 @@ void add_options(CLI::App& app, CompileRequest& r) {
                  "JSON file (\"target\": \"cuda\" for GPUs)");
   app.add_option("--threads", r.threads,
                  "of this machine's processor, that memory is stated for and `--device=here` is measured with; all for `here`, else one")
-      ->check(whole_number(1, kMaxInt));
-  app.add_option("--devices", r.devices, "how many devices train")->check(whole_number(1, kMaxCount));
+      ->transform(count_between(1, kMaxInt));
+  app.add_option("--devices", r.devices, "how many devices train")->transform(count_between(1, kMaxCount));
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
   app.add_option("--fit", r.fit, "the largest value of this dim whose training step fits the device's memory")->type_name("DIM");

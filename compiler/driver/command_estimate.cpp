@@ -17,7 +17,7 @@ constexpr uint64_t kLargestSize = uint64_t{1} << 40;  // sizes whose products a 
 void add_sizes(CLI::App& app, TransformerSizes& sizes) {
   const auto add = [&](const char* option, std::optional<int64_t>& size, const char* what) {
     app.add_option(option, size, what)
-        ->check(whole_number(1, kLargestSize))
+        ->transform(count_between(1, kLargestSize))
         ->type_name("COUNT")
         ->group("A transformer's sizes, for the rules of the literature");
   };
@@ -46,7 +46,7 @@ ExitStatus estimate_command(Arguments arguments) {
   app.add_option("--params", request.parameters, "parameters, 70e9 or 70B")->transform(quantity());
   app.add_option("--tokens", request.tokens, "training tokens, 15e12 or 15T")->transform(quantity());
   app.add_option("--device", device, "a name of einc --list-devices, or a JSON file");
-  app.add_option("--devices", request.devices, "how many")->check(whole_number(1, uint64_t{1} << 30));
+  app.add_option("--devices", request.devices, "how many")->transform(count_between(1, uint64_t{1} << 30));
   app.add_option("--peak", request.peak, "FLOP/s of one device, in place of the table's")->transform(quantity());
   app.add_option("--mfu", request.mfu, "model FLOPs utilisation, in (0, 1]")->check(positive_number());
   app.add_option("--precision", request.precision, "bf16, f16, fp8, tf32 or f32: which peak counts")

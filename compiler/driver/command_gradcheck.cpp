@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `einc gradcheck FILE`: every gradient of the minimized loss against finite differences, at sizes small enough to run.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include "compiler/cost/totals.h"
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/open_program.h"
+#include "compiler/driver/progress.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/simplify/expand.h"
@@ -36,24 +36,6 @@ int64_t usual_elements(const Graph& graph, const Bindings& dims) {
   return std::max<int64_t>(1, static_cast<int64_t>(std::min(kUsualFlops / (kLossesPerElement * flops), 1e12)));
 }
 
-// A line that is written over, and wiped at the end; blanks do it on any terminal.
-class ProgressLine {
- public:
-  void show(int64_t done, int64_t all, Name param) {
-    constexpr size_t kWidth = 79;
-    write(fmt::format("gradcheck: {} of {} elements, {}", done, all, printable(param.str())).substr(0, kWidth));
-  }
-  ~ProgressLine() { write(""), fmt::print(stderr, "\r"); }
-
- private:
-  void write(const std::string& text) {
-    fmt::print(stderr, "\r{:<{}}", text, width_);
-    std::fflush(stderr);
-    width_ = std::max(width_, text.size());
-  }
-  size_t width_ = 0;
-};
-
 }  // namespace
 
 ExitStatus gradcheck_command(Arguments arguments) {
@@ -69,9 +51,9 @@ ExitStatus gradcheck_command(Arguments arguments) {
   app.add_option("-D", settings, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   add_import_folders(app, import_folders);
   app.add_option("--seed", options.seed, "of params, inputs and the choice of elements")->check(seed_check());
-  app.add_option("--elements", options.elements, "at most so many elements of each param")->check(whole_number(1, kMaxCount));
+  app.add_option("--elements", options.elements, "at most so many elements of each param")->transform(count_between(1, kMaxCount));
   auto* most = app.add_option("--max-elements", options.max_elements, "at most so many of all params together, but one of each at least")
-                   ->check(whole_number(1, kMaxCount));
+                   ->transform(count_between(1, kMaxCount));
   app.add_option("--tolerance", tolerance, "largest relative error allowed")->check(positive_number());
   if (auto status = parse_arguments(app, arguments)) return *status;
   const std::optional<Bindings> dims = parse_dim_settings(settings);
@@ -85,9 +67,11 @@ ExitStatus gradcheck_command(Arguments arguments) {
     return ExitStatus::wrong_program;
   }
   if (most->empty()) options.max_elements = usual_elements(*c.graph, *dims);
-  std::optional<ProgressLine> progress;
-  if (color_for(STDERR_FILENO) == Color::on) progress.emplace();
-  if (progress) options.progress = [&](int64_t done, int64_t all, Name param) { progress->show(done, all, param); };
+  std::optional<Progress> progress;
+  progress.emplace("gradcheck");
+  options.progress = [&](int64_t done, int64_t all, Name param) {
+    progress->show(fmt::format("{}, element", printable(param.str())), done, all);
+  };
   const Graph written = expand(*c.elaborated, Roots::inference);  // before any other pass; without dropout, `training` is false
   const std::vector<GradientError> errors =
       check_gradients(written, *dims, random_inputs(written, *dims, options.seed), initial_params(written, *dims, options.seed),

@@ -44,12 +44,35 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+std::string instead_of_option(const CLI::App& app, const std::string& unknown) {
+  if (unknown == "--device" && app.get_option_no_throw("--target") != nullptr)
+    return ": it runs here, on --target; `einc FILE --device NAME` tells what another machine would take";
+  return did_you_mean(unknown, option_names(app));
+}
+
+// What was meant by a word that has no place: an option without its dashes, NAME=FILE with a blank for the sign, a second program.
+std::string instead_of_extra(const CLI::App& app, Arguments arguments) {
+  const std::string extra = app.remaining().front();
+  if (app.get_option_no_throw("--" + extra) != nullptr) return fmt::format("; did you mean `--{}`?", printable(extra));
+  if (!arguments.empty() && app.get_option_no_throw("--" + arguments.front()) != nullptr)
+    return fmt::format("; did you mean `--{}`?", printable(arguments.front()));
+  for (size_t i = 2; i < arguments.size(); ++i) {
+    const std::string &option = arguments[i - 2], &name = arguments[i - 1];
+    const bool takes_pair =
+        option.starts_with("--") && option.find('=') == std::string::npos && name.find_first_of("=-/.") == std::string::npos;
+    if (arguments[i] == extra && takes_pair)
+      return fmt::format("; did you mean `{} {}={}`?", printable(option), printable(name), printable(extra));
+  }
+  if (extra.ends_with(".ein") && app.get_option_no_throw("--diff") != nullptr) return "; --diff compares two programs";
+  return "";
+}
+
 // An option that is spelled wrong comes first: an option that it should have been may be missing because of it.
 std::string usage_error(const CLI::App& app, Arguments arguments, const CLI::ParseError& error) {
   if (const auto unknown = unknown_option(app, arguments))
-    return fmt::format("no option `{}`{}", printable(*unknown), did_you_mean(*unknown, option_names(app)));
+    return fmt::format("no option `{}`{}", printable(*unknown), instead_of_option(app, *unknown));
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-    return fmt::format("`{}` is one argument too many", printable(app.remaining().front()));
+    return fmt::format("`{}` is one argument too many{}", printable(app.remaining().front()), instead_of_extra(app, arguments));
   std::string text = printable(error.what());
   if (const size_t at = text.find(": takes "); at != std::string::npos) text.erase(at, 1);  // "--steps takes a whole number ..."
   return text;
@@ -148,13 +171,46 @@ void add_precision(CLI::App& app, std::string& precision) {
       ->check(one_of({"f32", "tf32", "bf16", "f16", "fp8"}));
 }
 
+namespace {
+
+constexpr std::pair<char, const char*> kLetters[] = {{'k', "e3"}, {'K', "e3"}, {'M', "e6"}, {'G', "e9"}, {'B', "e9"}, {'T', "e12"}};
+
+// "15T" is "15e12"; what ends with no such letter stays as it is.
+std::string spell_out(const std::string& text) {
+  for (const auto& [letter, power] : kLetters)
+    if (text.size() > 1 && text.back() == letter && text.find_first_of("eE") == std::string::npos)
+      return text.substr(0, text.size() - 1) + power;
+  return text;
+}
+
+std::optional<uint64_t> to_whole_number(const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  return std::nullopt;
+}
+
+}  // namespace
+
 CLI::Validator whole_number(uint64_t least, uint64_t most) {
   return CLI::Validator(
       [least, most](const std::string& text) {
-        uint64_t value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return std::string();
-        return wants(fmt::format("a whole number from {} to {}", least, most), text);
+        const auto value = to_whole_number(text);
+        return value && *value >= least && *value <= most ? std::string()
+                                                          : wants(fmt::format("a whole number from {} to {}", least, most), text);
+      },
+      "");
+}
+
+CLI::Validator count_between(uint64_t least, uint64_t most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        std::optional<uint64_t> value = to_whole_number(text);
+        const double number = value ? 0 : to_number(spell_out(text)).value_or(0.5);
+        if (number >= 0 && number == std::floor(number) && number < 0x1p53 && !value) value = static_cast<uint64_t>(number);
+        if (!value || *value < least || *value > most) return wants(fmt::format("a whole number from {} to {}", least, most), text);
+        text = std::to_string(*value);
+        return std::string();
       },
       "");
 }
@@ -178,11 +234,7 @@ CLI::Validator number_between(double low, double high) {
 CLI::Validator quantity() {
   return CLI::Validator(
       [](std::string& text) {
-        constexpr std::pair<char, const char*> kUnits[] = {{'k', "e3"}, {'K', "e3"}, {'M', "e6"}, {'G', "e9"}, {'B', "e9"}, {'T', "e12"}};
-        std::string plain = text;
-        for (const auto& [letter, power] : kUnits)
-          if (plain.size() > 1 && plain.back() == letter && plain.find_first_of("eE") == std::string::npos)
-            plain.replace(plain.size() - 1, 1, power);
+        const std::string plain = spell_out(text);
         if (!(to_number(plain).value_or(0) > 0)) return wants("a positive number such as 15e12 or 15T", text);
         text = plain;
         return std::string();
@@ -247,13 +299,13 @@ Color color_for(int file_descriptor) {
   return isatty(file_descriptor) != 0 ? Color::on : Color::off;
 }
 
-int terminal_width() {
+int terminal_width(int file_descriptor) {
   if (const char* columns = std::getenv("COLUMNS")) {
     const int value = std::atoi(columns);
     if (value >= 20 && value <= 1000) return value;
   }
   winsize size{};
-  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) return size.ws_col;
+  if (isatty(file_descriptor) != 0 && ioctl(file_descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) return size.ws_col;
   return 100;
 }
 

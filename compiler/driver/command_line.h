@@ -33,6 +33,8 @@ inline constexpr uint64_t kMaxInt = 2'147'483'647;
 
 // What options take. CLI11's own checks let -1 through as 2^64 - 1, and their messages spell out the largest double.
 CLI::Validator whole_number(uint64_t least, uint64_t most);  // digits alone
+// How many, for transform(): a whole number, which may be written 10k, 1.5M, 7B, 1T or 1e6.
+CLI::Validator count_between(uint64_t least, uint64_t most);
 CLI::Validator seed_check();                                 // any integer below 2^64
 CLI::Validator positive_number();
 CLI::Validator number_between(double low, double high);  // both included
@@ -61,7 +63,7 @@ std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignment
 
 // Colour for a stream: only on a terminal and never with a non-empty NO_COLOR or TERM=dumb.
 Color color_for(int file_descriptor);
-// Columns of the terminal at standard output, or 100 when it is none; COLUMNS overrides when it is a sensible number.
-int terminal_width();
+// Columns of a stream's terminal, or 100 when it is none; COLUMNS overrides when it is a sensible number.
+int terminal_width(int file_descriptor = 1);  // standard output's
 
 }  // namespace einc

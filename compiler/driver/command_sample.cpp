@@ -48,11 +48,11 @@ void add_options(CLI::App& app, SampleRequest& r) {
   add_vocabulary_options(app, r.vocabulary);
   auto* prompt = app.add_option("--prompt", r.prompt, "what the text begins with; a line's end when not given");
   app.add_option("--prompt-file", r.prompt_file, "the same from a file")->excludes(prompt);
-  app.add_option("-n,--tokens", r.generation.count, "to make")->check(whole_number(1, kMaxCount))->capture_default_str();
+  app.add_option("-n,--tokens", r.generation.count, "to make")->transform(count_between(1, kMaxCount))->capture_default_str();
   app.add_option("--temperature", r.generation.rule.temperature, "divides the logits: below 1 the likely gets likelier; 0 is --greedy")
       ->check(number_between(0, 1e6))
       ->capture_default_str();
-  app.add_option("--top-k", r.generation.rule.top_k, "draw among the k most likely tokens only")->check(whole_number(1, kMaxCount));
+  app.add_option("--top-k", r.generation.rule.top_k, "draw among the k most likely tokens only")->transform(count_between(1, kMaxCount));
   app.add_option("--top-p", r.generation.rule.top_p, "draw among the most likely ones that reach this probability together")
       ->check(number_between(1e-9, 1));
   app.add_flag("--greedy", r.greedy, "always the most likely token");
@@ -106,7 +106,8 @@ ExitStatus write_text(LanguageModel& model, const Tokenizer& tokenizer, const st
   int64_t count = 0;
   generate(model, tokens, settings, [&](int32_t token) {
     if (count++ == 0) first = clock.seconds();
-    const std::string text = tokenizer.decode(std::vector{token});
+    std::string text;
+    tokenizer.decode(std::span(&token, 1), text, TextPart::middle);
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
     return !output_is_lost();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `einc tokenize TEXT -o train.bin` and its inverse `einc detokenize train.bin`: bytes, characters, or GPT-2's byte pairs.
+// `einc tokenize TEXT -o train.bin` and its inverse `einc detokenize train.bin`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -133,7 +133,7 @@ ExitStatus detokenize(const TokenizeRequest& request) {
       throw RuntimeFailure(FailureKind::data, fmt::format("{}: token {} is {}, but the vocabulary has {}", printable(request.input),
                                                           at + static_cast<uint64_t>(wrong - tokens.begin()), *wrong, tokenizer->size()));
     text.clear();
-    tokenizer->decode(tokens, text);
+    tokenizer->decode(tokens, text, at == 0 ? TextPart::start : TextPart::middle);
     if (output)
       output->write(std::as_bytes(std::span(text)));
     else
@@ -150,7 +150,7 @@ ExitStatus tokenize_command(Arguments arguments) {
   TokenizeRequest request;
   CLI::App app("Turns text into a file of tokens for einc train: numbers of 16 bits one after the other, and nothing else.",
                "einc tokenize");
-  app.add_option("TEXT", request.input, "a file; UTF-8, but for --kind bytes and gpt2 any bytes do")->required();
+  app.add_option("TEXT", request.input, "a file; UTF-8, but for --kind bytes, gpt2 and sentencepiece any bytes do")->required();
   app.add_option("-o,--output", request.output, "the file of tokens, such as train.bin; one named *.u32 or *.u32.bin has 32 bits a token")
       ->required();
   add_vocabulary_options(app, request.vocabulary);
@@ -166,7 +166,7 @@ ExitStatus tokenize_command(Arguments arguments) {
 
 ExitStatus detokenize_command(Arguments arguments) {
   TokenizeRequest request;
-  CLI::App app("Turns a file of tokens back into text, byte for byte.", "einc detokenize");
+  CLI::App app("Turns a file of tokens back into text: byte for byte, unless the vocabulary normalizes texts.", "einc detokenize");
   app.add_option("TOKENS", request.input, "a file that einc tokenize wrote, or of llm.c's form")->required();
   app.add_option("-o,--output", request.output, "the file of text; without: standard output");
   add_vocabulary_options(app, request.vocabulary);

@@ -64,16 +64,16 @@ void add_options(CLI::App& app, TrainRequest& r) {
       ->check(one_of({"random", "epochs"}));
   app.add_option("--steps", r.steps, "training steps; with 0, --save writes the initial params")
       ->required()
-      ->check(whole_number(0, kMaxCount));
+      ->transform(count_between(0, kMaxCount));
   app.add_option("--accumulate", r.micro_batches, "batches of a step: their gradients are summed, so that a step takes one batch's memory")
-      ->check(whole_number(1, uint64_t{1} << 20));
+      ->transform(count_between(1, uint64_t{1} << 20));
   app.add_option("--lr", r.learning_rate, "a number or a schedule in the place of the file's: 3e-4, \"cosine(3e-4, total = 1000)\"");
   app.add_option("--optimizer", r.optimizer, "what minimizes in the place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
   app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
-      ->check(whole_number(0, kMaxCount));
-  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->check(whole_number(1, kMaxCount));
+      ->transform(count_between(0, kMaxCount));
+  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->transform(count_between(1, kMaxCount));
   app.add_option("--log", r.log, "writes one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
-  app.add_option("--log-every", r.log_every, "steps of a log interval")->check(whole_number(1, kMaxCount));
+  app.add_option("--log-every", r.log_every, "steps of a log interval")->transform(count_between(1, kMaxCount));
   add_checkpoint_options(app, r.checkpoint);
   auto* weights = app.add_option("--weights", r.weights, "params to begin with: a .safetensors or .npz file")->type_name("FILE");
   app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")

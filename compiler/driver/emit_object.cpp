@@ -8,6 +8,7 @@
 #include "compiler/api/object_file.h"
 #include "compiler/codegen/llvm/native_code.h"
 #include "compiler/driver/open_program.h"
+#include "compiler/driver/progress.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/file.h"
 
@@ -38,6 +39,8 @@ std::string header_path(const ObjectRequest& request) { return std::filesystem::
 
 ExitStatus emit_object(Compilation compilation, const PipelineOptions& options, const ObjectRequest& request) {
   if (!dims_are_set(*compilation.graph, options.dims)) return ExitStatus::wrong_usage;
+  Progress progress("einc");
+  progress.show("compiling");
   const Purpose purpose = request.mode == "inference" ? Purpose::inference : Purpose::training;
   const ProgramGraphs graphs = make_graphs(std::move(compilation), options, parts_for(purpose));
   const std::filesystem::path path(request.path);

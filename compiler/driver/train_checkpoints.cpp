@@ -15,10 +15,10 @@ void add_checkpoint_options(CLI::App& app, CheckpointRequest& request) {
                                 "a folder for checkpoints: params, optimizer state, position; each is whole or not there")
                      ->type_name("DIR");
   app.add_option("--every", request.every, "steps between checkpoints; the last step and the best validation loss have theirs too")
-      ->check(whole_number(1, kMaxCount))
+      ->transform(count_between(1, kMaxCount))
       ->needs(folder);
   app.add_option("--keep", request.keep, "checkpoints that stay: the newest ones, and the best one besides")
-      ->check(whole_number(1, kMaxCount))
+      ->transform(count_between(1, kMaxCount))
       ->needs(folder);
   auto* resume = app.add_flag("--resume", request.resume, "go on from the newest whole checkpoint, to the bit; begin where there is none")
                      ->needs(folder);

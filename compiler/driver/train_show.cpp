@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -126,17 +127,22 @@ class ProgressBar : public TextView {
   }
 
  private:
+  // Loss, rate and time left always; the others while there is room, the most wanted first. What is left of the line is the bar.
   void draw(const LogInterval& now) {
     last_ = now;
-    constexpr size_t kCells = 20;
-    const auto filled = static_cast<size_t>(static_cast<double>(now.step) / static_cast<double>(facts_.steps) * kCells);
+    constexpr size_t kFewest = 8, kMost = 20;  // cells of the bar, while there is room for other things
+    const std::string start = fmt::format(" {}/{}  loss {:.4f}", now.step, facts_.steps, now.loss);
+    const std::string end = fmt::format("  {}, {}", throughput_text(now.seconds), left_text(now));
+    const auto room = static_cast<size_t>(std::max(terminal_width(STDOUT_FILENO) - 1, 0));
+    std::string extra, mfu = mfu_text(now.seconds);
+    if (!mfu.empty()) mfu.replace(0, 1, " ");  // after two spaces, as the others
+    for (const std::string& text : {validation_, watched_text(now), mfu})
+      if (kFewest + start.size() + extra.size() + text.size() + end.size() <= room) extra += text;
+    std::string text = start + extra + end;
+    const size_t cells = std::min(kMost, room - std::min(room, text.size()));
+    const auto filled = static_cast<size_t>(static_cast<double>(now.step) / static_cast<double>(facts_.steps) * static_cast<double>(cells));
     std::string bar;
-    for (size_t i = 0; i < kCells; ++i) bar += i < filled ? "━" : "╌";
-    std::string text = fmt::format(" {}/{}  loss {:.4f}{}{}  {}{}", now.step, facts_.steps, now.loss, validation_, watched_text(now),
-                                   throughput_text(now.seconds), mfu_text(now.seconds));
-    const auto room = static_cast<size_t>(std::max(terminal_width() - 1 - static_cast<int>(kCells), 0));
-    const std::string left = ", " + left_text(now);
-    if (text.size() + left.size() <= room) text += left;
+    for (size_t i = 0; i < cells; ++i) bar += i < filled ? "━" : "╌";
     say("\r\x1b[K" + bar + text.substr(0, room));
   }
 

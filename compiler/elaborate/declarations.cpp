@@ -86,7 +86,7 @@ void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
   if (node.valid()) binding.value.emplace(Value{node});
 }
 
-void Elaborator::declare_output(const ast::Output& output, Span span) {
+void Elaborator::declare_output(const ast::Output& output) {
   const Name name = output.name.name;
   const uint32_t first_new = graph_.size();
   std::optional<NodeId> node;
@@ -114,7 +114,9 @@ void Elaborator::declare_output(const ast::Output& output, Span span) {
   }
   const auto [first, fresh] = outputs_.emplace(name, output.name.span);
   if (!fresh) {
-    diagnostics_.report(Code::redefined, span, name, "an output").label(first->second, "first here");
+    diagnostics_.report(Code::redefined, output.name.span, name, "an output")
+        .label(first->second, "first here")
+        .hint("give one of them another name");
     return;
   }
   if (node) graph_.outputs.push_back(Output{name, *node});

@@ -129,7 +129,7 @@ class Elaborator final : public Context {
 
   // declarations.cpp
   void declare_tensor(const ast::TensorDecl& declaration, Span span);
-  void declare_output(const ast::Output& output, Span span);
+  void declare_output(const ast::Output& output);
   void update_state(const ast::StateUpdate& update, Span span);
   std::optional<Value> updated_state(const ast::Call& call, Span whole);
   std::optional<NodeId> fit_update(NodeId state, const ast::StateUpdate& update);

@@ -13,6 +13,23 @@
 namespace einc {
 namespace {
 
+// `batchnorm`, `LayerNorm` and the like: a layer of the bundled library but for its underscores and capitals.
+std::optional<std::string> bundled_layer_like(std::string_view written) {
+  const auto letters = [](std::string_view name) {
+    std::string kept;
+    for (const char c : name)
+      if (c != '_') kept += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return kept;
+  };
+  const std::string_view library = bundled_library("nn").value_or("");
+  constexpr std::string_view kStart = "\nfn ";
+  for (size_t at = library.find(kStart); at != std::string_view::npos; at = library.find(kStart, at + 1)) {
+    const std::string_view name = library.substr(at + kStart.size(), library.find('(', at) - at - kStart.size());
+    if (letters(name) == letters(written)) return std::string(name);
+  }
+  return std::nullopt;
+}
+
 MapFn map_fn(ast::BinaryOp op) {
   switch (op) {
     case ast::BinaryOp::add:
@@ -318,6 +335,8 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
       report.hint("{}", foreign);
     else if (const auto near = near_name(call.callee.name.str(), callable_names()))
       report.did_you_mean(call.callee.span, *near);
+    else if (const auto layer = bundled_layer_like(call.callee.name.str()))
+      report.hint("did you mean `{}` of the bundled library? `import nn`", *layer);
   }
   build_.origin.location = saved;
   return value;

@@ -43,7 +43,7 @@ void Elaborator::execute(const ast::Stmt& statement) {
     case ast::StmtKind::tensor:
       return declare_tensor(*statement.as<ast::TensorDecl>(), statement.span);
     case ast::StmtKind::output:
-      return declare_output(*statement.as<ast::Output>(), statement.span);
+      return declare_output(*statement.as<ast::Output>());
     case ast::StmtKind::assign:
       return assign(*statement.as<ast::Assign>());
     case ast::StmtKind::state_update:

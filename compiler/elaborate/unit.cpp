@@ -28,7 +28,7 @@ bool lies_in(const std::string& path, const std::string& folder) {
   std::error_code error;
   const fs::path root = fs::canonical(folder.empty() ? "." : folder, error);
   if (error) return false;
-  const fs::path real = fs::weakly_canonical(path, error);
+  const fs::path real = fs::weakly_canonical(fs::absolute(path), error);  // a relative one that is not there would stay relative
   return !error && std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
 }
 

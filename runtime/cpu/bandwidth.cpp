@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes through memory with streaming stores, which take no reading of the lines they fill; bytes through the last cache; a launch.
-#include <immintrin.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,26 +8,12 @@
 #include <vector>
 
 #include "runtime/cpu/peak.h"
+#include "runtime/cpu/peak_loops.h"
 
 namespace einc {
 namespace {
 
 constexpr int64_t kPieces = 1024, kPiece = 16384;  // 64 MiB an array
-
-__attribute__((target("avx2"))) void copy_past_caches(const float* from, float* to, int64_t count) {
-  for (int64_t i = 0; i < count; i += 8) _mm256_stream_ps(to + i, _mm256_load_ps(from + i));
-  _mm_sfence();
-}
-
-__attribute__((target("avx2,fma"))) void triad_past_caches(const float* b, const float* c, float* a, int64_t count) {
-  const __m256 scale = _mm256_set1_ps(3.0F);
-  for (int64_t i = 0; i < count; i += 8) _mm256_stream_ps(a + i, _mm256_fmadd_ps(scale, _mm256_load_ps(c + i), _mm256_load_ps(b + i)));
-  _mm_sfence();
-}
-
-__attribute__((target("avx2"))) void copy_within_caches(const float* from, float* to, int64_t count) {
-  for (int64_t i = 0; i < count; i += 8) _mm256_store_ps(to + i, _mm256_load_ps(from + i));
-}
 
 using Array = std::unique_ptr<float, decltype(&std::free)>;
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPUID, as Intel's and AMD's manuals have it (Software Developer's Manual vol. 2A, "CPUID").
+// CPUID, as Intel's and AMD's manuals have it (Software Developer's Manual vol. 2A, "CPUID"). Other processors have none of these features:
+// no code is made for them yet.
 #include "runtime/cpu/cpu_features.h"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -82,6 +85,7 @@ constexpr auto kNames = [] {
   return names;
 }();
 
+#if defined(__x86_64__)
 uint64_t saved_registers() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kSystemUsesXsave = 1U << 27;
@@ -90,6 +94,14 @@ uint64_t saved_registers() {
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return uint64_t{high} << 32 | low;
 }
+
+bool read_leaf(const Feature& feature, unsigned (&registers)[4]) {
+  return __get_cpuid_count(feature.leaf, feature.subleaf, &registers[eax], &registers[ebx], &registers[ecx], &registers[edx]) != 0;
+}
+#else
+uint64_t saved_registers() { return 0; }
+bool read_leaf(const Feature&, unsigned (&)[4]) { return false; }
+#endif
 
 }  // namespace
 
@@ -100,8 +112,7 @@ bool has_cpu_feature(std::string_view name) {
   if (feature == std::end(kFeatures)) return false;
   if (feature->saved == kTiles && !enable_matrix_tiles()) return false;
   unsigned registers[4] = {};
-  if (__get_cpuid_count(feature->leaf, feature->subleaf, &registers[eax], &registers[ebx], &registers[ecx], &registers[edx]) == 0)
-    return false;
+  if (!read_leaf(*feature, registers)) return false;
   return (registers[feature->in] >> feature->bit & 1) != 0 && (saved_registers() & feature->saved) == feature->saved;
 }
 

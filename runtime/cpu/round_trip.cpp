@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "runtime/cpu/pause.h"
 #include "runtime/cpu/peak.h"
 
 namespace einc {
@@ -25,7 +26,7 @@ double core_round_trip(ThreadPool& pool) {
       const auto start = std::chrono::steady_clock::now();
       for (int i = 0; i < kBatch; ++i, turn += 2) {
         ball.store(turn + 1, std::memory_order_release);
-        while (ball.load(std::memory_order_acquire) != turn + 2) __builtin_ia32_pause();
+        while (ball.load(std::memory_order_acquire) != turn + 2) spin_pause();
       }
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kBatch;
       if (best == 0 || seconds < best) best = seconds;
@@ -37,7 +38,7 @@ double core_round_trip(ThreadPool& pool) {
       if (seen % 2 == 1)
         ball.store(seen + 1, std::memory_order_release);
       else
-        __builtin_ia32_pause();
+        spin_pause();
     }
   };
   pool.run(pool.size(), [&](int thread, int64_t, int64_t) {

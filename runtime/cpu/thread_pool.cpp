@@ -8,6 +8,7 @@
 
 #include "runtime/base/matrix_tiles.h"
 #include "runtime/base/start_thread.h"
+#include "runtime/cpu/pause.h"
 
 namespace einc {
 namespace {
@@ -25,7 +26,7 @@ T wait_for_change(const std::atomic<T>& place, T value) {
   T now = place.load(std::memory_order_acquire);
   while (now == value && std::chrono::steady_clock::now() - start < kAwake)
     for (int i = 0; i < kPausesPerLook && now == value; ++i) {
-      __builtin_ia32_pause();
+      spin_pause();
       now = place.load(std::memory_order_acquire);
     }
   while (now == value) {

@@ -17,6 +17,23 @@ namespace {
 constexpr std::pair<std::string_view, ArrayFormat> kEndings[] = {
     {".npy", ArrayFormat::npy}, {".npz", ArrayFormat::npz}, {".safetensors", ArrayFormat::safetensors}};
 
+// By what a file of another kind begins with.
+std::string how_to_convert(std::string_view start) {
+  static constexpr std::pair<std::string_view, const char*> kKinds[] = {
+      {"\x1F\x8B", "it is compressed: gunzip it"},
+      {"\x89HDF", "it is HDF5: with h5py, numpy.save(\"x.npy\", file[\"name\"][:])"},
+      {"GGUF", "it is GGUF, whose tensors are in blocks: take the model's .safetensors"},
+      {"\xFF\xD8\xFF", "it is a picture: numpy.save(\"x.npy\", numpy.asarray(PIL.Image.open(...)))"},
+      {"\x89PNG", "it is a picture: numpy.save(\"x.npy\", numpy.asarray(PIL.Image.open(...)))"},
+      {"\x80", "it is Python's pickle: numpy.save(\"x.npy\", numpy.asarray(pickle.load(...)))"}};
+  for (const auto& [magic, cure] : kKinds)
+    if (start.starts_with(magic)) return cure;
+  const bool is_text =
+      std::all_of(start.begin(), start.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t' || (c >= ' ' && c <= '~'); });
+  if (is_text && !start.empty()) return "it is text: numpy.save(\"x.npy\", numpy.loadtxt(\"FILE\", delimiter=\",\")) converts a table";
+  return "numpy.save(\"x.npy\", array) writes one";
+}
+
 // The header's length of a .safetensors file is below 2^27, so its bytes 4 to 7 are zero and byte 8 opens a JSON object.
 ArrayFormat format_of(const InputFile& file) {
   std::array<std::byte, 9> start{};
@@ -28,8 +45,8 @@ ArrayFormat format_of(const InputFile& file) {
   if (text.size() == start.size() && text.substr(4, 4) == std::string_view("\0\0\0\0", 4) && text[8] == '{')
     return ArrayFormat::safetensors;
   if (text.starts_with("\x80\x02")) file.fail(0, std::string(kTorchCheckpoint));  // torch.save before 1.6: a pickle of protocol 2
-  if (const auto format = array_format(file.path())) return *format;  // whose reader says what is wrong
-  file.fail(0, "neither a .npy, nor a .npz, nor a .safetensors file");
+  if (const auto format = array_format(file.path())) return *format;              // whose reader says what is wrong
+  file.fail(0, "neither a .npy, nor a .npz, nor a .safetensors file: " + how_to_convert(text));
 }
 
 }  // namespace

@@ -28,6 +28,13 @@ uint32_t number_at(std::span<const std::byte> bytes, size_t offset) {
   return number;
 }
 
+// Any bytes can be tokens: name and content together tell.
+bool is_torch_file(std::string_view path, std::span<const std::byte> bytes) {
+  const bool named = path.ends_with(".pt") || path.ends_with(".pth");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4));
+  return named && (text == "PK\3\4" || text.starts_with("\x80\x02"));
+}
+
 }  // namespace
 
 TokenFormat token_format_of(std::string_view path) {
@@ -35,6 +42,9 @@ TokenFormat token_format_of(std::string_view path) {
 }
 
 TokenFile::TokenFile(std::string path, std::optional<TokenFormat> asked) : file_(std::move(path)) {
+  if (is_torch_file(file_.path(), file_.bytes()))
+    file_.fail(
+        0, "a PyTorch file, which holds Python objects: numpy.asarray(tokens, dtype=\"uint16\").tofile(\"train.bin\") writes its tokens");
   format_ = asked.value_or(token_format_of(file_.path()));
   read_header(asked);
   const uint64_t bytes = file_.size() - begin_;

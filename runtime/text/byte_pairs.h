@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/text/pair_merges.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/text/vocabulary.h"
 
@@ -19,28 +20,15 @@ class BytePairTokenizer : public Tokenizer {
   int32_t size() const override { return static_cast<int32_t>(vocabulary_.tokens.size()); }
   void encode(std::string_view text, const Sink& sink) const override;
   using Tokenizer::encode;
-  void decode(std::span<const int32_t> tokens, std::string& text) const override;
+  void decode(std::span<const int32_t> tokens, std::string& text, TextPart part) const override;
   using Tokenizer::decode;
   int32_t end_of_text() const { return vocabulary_.end_of_text; }
 
  private:
-  // What a pair of neighbours becomes, and how urgent that is: lower goes first.
-  struct Joined {
-    uint32_t urgency = kNever;
-    int32_t token = -1;
-  };
-  struct Slot {
-    uint64_t pair = ~uint64_t{0};
-    Joined joined;
-  };
-  static constexpr uint32_t kNever = ~uint32_t{0};
-
-  Joined join(int32_t left, int32_t right) const;
   void encode_word(std::string_view word, std::vector<int32_t>& tokens) const;
-  void encode_long_word(std::string_view word, std::vector<int32_t>& tokens) const;
 
   BytePairVocabulary vocabulary_;
-  std::vector<Slot> slots_;  // a hash table of pairs; as many as a power of two
+  PairMerges merges_;
   int32_t byte_tokens_[256];
   std::unordered_map<std::string_view, int32_t> words_;  // that are tokens, where the vocabulary joins any
 };

@@ -60,7 +60,7 @@ void CharacterTokenizer::encode(std::string_view text, const Sink& sink) const {
   if (!tokens.empty()) sink(tokens);
 }
 
-void CharacterTokenizer::decode(std::span<const int32_t> tokens, std::string& text) const {
+void CharacterTokenizer::decode(std::span<const int32_t> tokens, std::string& text, TextPart) const {
   for (const int32_t token : tokens) append_code_point(text, characters_[static_cast<size_t>(token)]);
 }
 

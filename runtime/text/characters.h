@@ -16,7 +16,7 @@ class CharacterTokenizer : public Tokenizer {
   int32_t size() const override { return static_cast<int32_t>(characters_.size()); }
   void encode(std::string_view text, const Sink& sink) const override;
   using Tokenizer::encode;
-  void decode(std::span<const int32_t> tokens, std::string& text) const override;
+  void decode(std::span<const int32_t> tokens, std::string& text, TextPart part) const override;
   using Tokenizer::decode;
   const std::vector<int32_t>& characters() const { return characters_; }
 

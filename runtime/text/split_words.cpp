@@ -7,15 +7,15 @@
 #include "runtime/text/utf8.h"
 
 namespace einc {
-namespace {
 
-enum class CharClass : uint8_t { other, letter, number, space };
-
-// The property White_Space, which \s stands for.
 bool is_white_space(int32_t c) {
   return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
+
+namespace {
+
+enum class CharClass : uint8_t { other, letter, number, space };
 
 CharClass classify(int32_t c) {
   if (c < 0) return CharClass::other;

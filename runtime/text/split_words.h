@@ -5,11 +5,15 @@
 // neither letter, number nor space.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace einc {
 
 // The length in bytes of the word at text[at], which is there.
 size_t word_length(std::string_view text, size_t at);
+
+// Unicode's property White_Space, which \s stands for.
+bool is_white_space(int32_t character);
 
 }  // namespace einc

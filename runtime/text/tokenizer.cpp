@@ -6,6 +6,8 @@
 
 #include "runtime/text/byte_pairs.h"
 #include "runtime/text/characters.h"
+#include "runtime/text/hugging_face.h"
+#include "runtime/text/sentencepiece.h"
 #include "runtime/text/vocabulary.h"
 
 namespace einc {
@@ -22,7 +24,7 @@ class ByteTokenizer : public Tokenizer {
       sink(std::span(tokens).first(piece.size()));
     }
   }
-  void decode(std::span<const int32_t> tokens, std::string& text) const override {
+  void decode(std::span<const int32_t> tokens, std::string& text, TextPart) const override {
     for (const int32_t token : tokens) text += static_cast<char>(token);
   }
 };
@@ -37,7 +39,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
 
 std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
   std::string text;
-  decode(tokens, text);
+  decode(tokens, text, TextPart::start);
   return text;
 }
 
@@ -49,6 +51,10 @@ std::string_view to_string(TokenizerKind kind) {
       return "chars";
     case TokenizerKind::gpt2:
       return "gpt2";
+    case TokenizerKind::sentencepiece:
+      return "sentencepiece";
+    case TokenizerKind::hugging_face:
+      return "huggingface";
   }
   return "";
 }
@@ -56,16 +62,20 @@ std::string_view to_string(TokenizerKind kind) {
 std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const VocabularyFiles& files, std::optional<TokenizerKind> kind) {
-  if (!kind) kind = holds_characters(files.vocabulary) ? TokenizerKind::characters : TokenizerKind::gpt2;
-  switch (*kind) {
+  if (kind == TokenizerKind::bytes) return byte_tokenizer();
+  switch (kind ? *kind : kind_of_file(files.vocabulary)) {
     case TokenizerKind::bytes:
-      return byte_tokenizer();
+      break;
     case TokenizerKind::characters:
       return std::make_unique<CharacterTokenizer>(read_characters(files.vocabulary));
     case TokenizerKind::gpt2:
       return std::make_unique<BytePairTokenizer>(read_byte_pairs(files));
+    case TokenizerKind::sentencepiece:
+      return std::make_unique<SentencePieceTokenizer>(parse_sentencepiece(read_vocabulary(files.vocabulary), files.vocabulary));
+    case TokenizerKind::hugging_face:
+      return read_hugging_face(files.vocabulary);
   }
-  return nullptr;
+  return byte_tokenizer();
 }
 
 }  // namespace einc

@@ -11,6 +11,9 @@
 
 #include "runtime/data/file.h"
 #include "runtime/data/strict_json.h"
+#include "runtime/text/base64.h"
+#include "runtime/text/byte_alphabet.h"
+#include "runtime/text/sentencepiece_file.h"
 #include "runtime/text/utf8.h"
 
 namespace einc {
@@ -48,15 +51,6 @@ class Lines {
   throw RuntimeFailure(FailureKind::data, fmt::format("{}: {}", printable(path), what));
 }
 
-std::string read_vocabulary(const std::string& path) {
-  const InputFile file(path);
-  if (file.size() > kMaxVocabularyFile)
-    fail_in(path, fmt::format("a vocabulary of {} bytes is above the limit of {}", file.size(), kMaxVocabularyFile));
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
-  return text;
-}
-
 // Token by number, from (bytes, number) pairs that are all different and numbered 0, 1, ... in any order.
 std::vector<std::string> by_number(const std::string& path, std::vector<std::pair<std::string, uint64_t>> entries) {
   std::vector<std::string> tokens(entries.size());
@@ -82,53 +76,6 @@ TokenNumbers numbers_of(const std::string& path, const std::vector<std::string>&
     if (numbers.count(std::string_view(&c, 1)) == 0) fail_in(path, fmt::format("no token is the single byte {:#04x}", byte));
   }
   return numbers;
-}
-
-// The bytes that a token of encoder.json stands for: printable Latin-1 characters stand for themselves, the other bytes in their order
-// for the characters from U+0100 on. nullopt: another character.
-std::optional<std::string> bytes_of_name(std::string_view name) {
-  static const std::vector<int> kBytes = [] {
-    std::vector<int> bytes(0x100 + 68, -1);
-    size_t next = 0x100;
-    for (int byte = 0; byte < 256; ++byte) {
-      const bool shows = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-      bytes[shows ? static_cast<size_t>(byte) : next++] = byte;
-    }
-    return bytes;
-  }();
-  std::string result;
-  for (size_t at = 0; at < name.size();) {
-    const CodePoint point = code_point_at(name, at);
-    if (point.value < 0 || static_cast<size_t>(point.value) >= kBytes.size() || kBytes[static_cast<size_t>(point.value)] < 0)
-      return std::nullopt;
-    result += static_cast<char>(kBytes[static_cast<size_t>(point.value)]);
-    at += point.length;
-  }
-  return result;
-}
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  const auto value = [](char c) {
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-  };
-  if (text.empty() || text.size() % 4 != 0) return std::nullopt;
-  const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
-  std::string bytes;
-  uint32_t bits = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const int digit = i >= text.size() - padding ? 0 : value(text[i]);
-    if (digit < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    if (i % 4 == 3)
-      for (const int shift : {16, 8, 0}) bytes += static_cast<char>(bits >> shift & 0xFF);
-  }
-  bytes.erase(bytes.size() - padding);
-  return bytes;
 }
 
 BytePairVocabulary read_ranks(const std::string& path, const std::string& text) {
@@ -211,12 +158,27 @@ BytePairVocabulary read_encoder(const std::string& path, const std::string& text
 
 }  // namespace
 
-bool holds_characters(const std::string& path) {
-  constexpr std::string_view kStart = "{\"kind\": \"characters\"";
+std::string read_vocabulary(const std::string& path) {
   const InputFile file(path);
-  std::string start(static_cast<size_t>(std::min<uint64_t>(file.size(), kStart.size())), '\0');
-  file.read(0, std::as_writable_bytes(std::span(start)));
-  return start == kStart;
+  if (file.size() > kMaxVocabularyFile)
+    fail_in(path, fmt::format("a vocabulary of {} bytes is above the limit of {}", file.size(), kMaxVocabularyFile));
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+TokenizerKind kind_of_file(const std::string& path) {
+  constexpr std::string_view kCharacters = "{\"kind\": \"characters\"", kModel = "\"model\"";
+  const std::string text = read_vocabulary(path);
+  if (text.starts_with(kCharacters)) return TokenizerKind::characters;
+  if (is_sentencepiece(text)) return TokenizerKind::sentencepiece;
+  // tokenizer.json has an object "model"; what an encoder.json names so is a number.
+  for (size_t at = text.starts_with('{') ? text.find(kModel) : std::string::npos; at != std::string::npos; at = text.find(kModel, at + 1)) {
+    at = text.find_first_not_of(" \t\r\n:", at + kModel.size());
+    if (at == std::string::npos) break;
+    if (text[at] == '{') return TokenizerKind::hugging_face;
+  }
+  return TokenizerKind::gpt2;
 }
 
 std::vector<int32_t> read_characters(const std::string& path) {

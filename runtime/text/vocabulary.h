@@ -9,7 +9,7 @@
 
 namespace einc {
 
-inline constexpr uint64_t kMaxVocabularyFile = 16 << 20;  // bytes
+inline constexpr uint64_t kMaxVocabularyFile = 64 << 20;  // bytes; the largest tokenizer.json known, Gemma 3's, has 33 MB
 
 // What byte-pair encoding works by. Every single byte is a token.
 struct BytePairVocabulary {
@@ -25,8 +25,10 @@ struct BytePairVocabulary {
   int32_t end_of_text = -1;  // GPT-2's <|endoftext|>: never made from text; -1: none
 };
 
-// Whether a file is what save_characters writes, by its beginning. Throws RuntimeFailure (resource).
-bool holds_characters(const std::string& path);
+// A whole file. Throws RuntimeFailure: resource, or data when it is larger than any vocabulary.
+std::string read_vocabulary(const std::string& path);
+// What a file's content shows it to be; gpt2 where nothing else.
+TokenizerKind kind_of_file(const std::string& path);
 // By token. Throws RuntimeFailure: data, resource.
 std::vector<int32_t> read_characters(const std::string& path);
 BytePairVocabulary read_byte_pairs(const VocabularyFiles& files);

@@ -133,19 +133,21 @@ void check_tokens(const std::string& content) {
 
 void check_vocabulary(const std::string& content) {
   if (content.size() < 2) return;
-  const int kind = static_cast<unsigned char>(content[0]) % 3;
-  const bool starts_with_bytes = content[1] == 1 && kind > 0;
+  constexpr TokenizerKind kKinds[] = {TokenizerKind::characters, TokenizerKind::gpt2, TokenizerKind::gpt2, TokenizerKind::sentencepiece,
+                                      TokenizerKind::hugging_face};
+  const int kind = static_cast<unsigned char>(content[0]) % 5;
+  const bool starts_with_bytes = content[1] == 1 && (kind == 1 || kind == 2);
   const std::string start = !starts_with_bytes ? "" : kind == 1 ? ranks_of_bytes() : encoder_of_bytes();
   const std::string_view rest = std::string_view(content).substr(2);
   const size_t cut = kind == 2 ? std::min(rest.find('\1'), rest.size()) : rest.size();
   const MemoryFile vocabulary(start + std::string(rest.substr(0, cut))), merges(std::string(rest.substr(std::min(cut + 1, rest.size()))));
   survives([&] {
-    const auto tokenizer =
-        open_tokenizer({vocabulary.path(), kind == 2 ? merges.path() : ""}, kind == 0 ? TokenizerKind::characters : TokenizerKind::gpt2);
-    survives([&] {  // a vocabulary of characters may lack some
+    const auto tokenizer = open_tokenizer({vocabulary.path(), kind == 2 ? merges.path() : ""}, kKinds[kind]);
+    survives([&] {  // a vocabulary may lack some characters
       const std::vector<int32_t> tokens = tokenizer->encode(content);
       EINC_CHECK(std::ranges::all_of(tokens, [&](int32_t token) { return token >= 0 && token < tokenizer->size(); }), "a token beyond");
-      EINC_CHECK(tokenizer->decode(tokens) == content, "another text came back");
+      const std::string text = tokenizer->decode(tokens);
+      EINC_CHECK(kind > 2 || text == content, "another text came back");  // the others may normalize it
     });
   });
 }

@@ -46,14 +46,51 @@ emulator_switch_stack:
   popq %rbp
   ret
 )");
+#elif defined(__aarch64__)
+asm(R"(
+.text
+emulator_switch_stack:
+  sub sp, sp, #160
+  stp x29, x30, [sp, #0]
+  stp x19, x20, [sp, #16]
+  stp x21, x22, [sp, #32]
+  stp x23, x24, [sp, #48]
+  stp x25, x26, [sp, #64]
+  stp x27, x28, [sp, #80]
+  stp d8, d9, [sp, #96]
+  stp d10, d11, [sp, #112]
+  stp d12, d13, [sp, #128]
+  stp d14, d15, [sp, #144]
+  mov x9, sp
+  str x9, [x0]
+  mov sp, x1
+  ldp x29, x30, [sp, #0]
+  ldp x19, x20, [sp, #16]
+  ldp x21, x22, [sp, #32]
+  ldp x23, x24, [sp, #48]
+  ldp x25, x26, [sp, #64]
+  ldp x27, x28, [sp, #80]
+  ldp d8, d9, [sp, #96]
+  ldp d10, d11, [sp, #112]
+  ldp d12, d13, [sp, #128]
+  ldp d14, d15, [sp, #144]
+  add sp, sp, #160
+  ret
+)");
 #else
-#error "the emulator switches stacks in x86-64 assembly"
+#error "the emulator switches stacks in assembly of x86-64 and arm64"
 #endif
 
 namespace emulator {
 namespace {
 
-constexpr size_t kStackBytes = 128 << 10, kGuardBytes = 4096, kSavedRegisters = 6;
+constexpr size_t kStackBytes = 128 << 10, kGuardBytes = 4096;
+// What a stack that is left ends with: so many words, and where among them the address to go on at stands.
+#if defined(__x86_64__)
+constexpr size_t kSavedWords = 6, kReturnWord = 6;
+#else
+constexpr size_t kSavedWords = 20, kReturnWord = 1;
+#endif
 constexpr unsigned kWarp = 32;
 
 enum class State { ready, at_block, at_warp, done };
@@ -225,9 +262,9 @@ void prepare(Fiber& fiber, unsigned number, const Shape& shape, EmuDim block, un
   fiber.groups = 0;
   fiber.ids = {{number % size.x, number / size.x % size.y, number / (size.x * size.y)}, block, size, shape.grid, number % kWarp, shared};
   fiber.tsan = machine.tsan_fibers[number];
-  auto** top = reinterpret_cast<void**>(machine.stacks[number] + kStackBytes) - 2;
-  *top = reinterpret_cast<void*>(&begin_fiber);
-  fiber.stack_top = top - kSavedRegisters;
+  auto** top = reinterpret_cast<void**>(machine.stacks[number] + kStackBytes) - 2 - kSavedWords;
+  top[kReturnWord] = reinterpret_cast<void*>(&begin_fiber);
+  fiber.stack_top = top;
 }
 
 // Until all threads have ended or something fails.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes as people make them (mistakes.txt): one error each, at the right token, with the right cure; and replacements, here and in all
+// Mistakes as people make them (mistakes*.txt): one error each, at the right token, with the right cure; and replacements, here and in all
 // golden programs, take their error away.
 #include <doctest/doctest.h>
 
@@ -30,7 +30,7 @@ std::string whole_text(const fs::path& path) {
 }
 
 std::vector<Mistake> mistakes() {
-  std::istringstream in(whole_text(kErrors + "mistakes.txt"));
+  std::istringstream in(whole_text(kErrors + "mistakes.txt") + whole_text(kErrors + "mistakes_of_strangers.txt"));
   std::vector<Mistake> all;
   for (std::string line; std::getline(in, line);) {
     if (!line.starts_with("### ")) {

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kVocabulary = std::string(EINC_SOURCE_DIR) + "/tests/unit/text/gpt2/vocab.json",
-                  kRanks = std::string(EINC_SOURCE_DIR) + "/tests/unit/text/gpt2/ranks.tiktoken";
+                  kRanks = std::string(EINC_SOURCE_DIR) + "/tests/unit/text/gpt2/ranks.tiktoken",
+                  kLibraries = std::string(EINC_SOURCE_DIR) + "/tests/unit/text/vocabularies/";
 const std::string kText = "The king's 42 men:\n\n  don't go — naïve 日本\n";
 
 class TextFolder {
@@ -58,7 +59,9 @@ TEST_CASE("text of every kind comes back, whole or split") {
       {{"--kind", "chars"}, {"--vocab", chars}},
       {{"--vocab", chars}, {"--vocab", chars, "--kind", "chars"}},
       {{"--vocab", kVocabulary}, {"--vocab", kVocabulary, "--kind", "gpt2"}},
-      {{"--vocab", kRanks, "--kind", "gpt2"}, {"--vocab", kRanks}}};
+      {{"--vocab", kRanks, "--kind", "gpt2"}, {"--vocab", kRanks}},
+      {{"--vocab", kLibraries + "byte_level.json"}, {"--vocab", kLibraries + "byte_level.json", "--kind", "huggingface"}},
+      {{"--vocab", kLibraries + "pairs_bytes.model", "--kind", "sentencepiece"}, {"--vocab", kLibraries + "pairs_bytes.model"}}};
   for (const auto& [there, back] : kinds) {
     int status = -1;
     std::string said = joined({"tokenize", text, "-o", train}, there, status);
@@ -120,6 +123,9 @@ TEST_CASE("what is wrong with texts, tokens and options is said") {
   fails({"detokenize", odd}, 3, odd + ": byte 3: 3 bytes of tokens are no whole number of u16");
   const std::string large = folder.write("large.bin", std::string("a\0\2\1", 4));
   fails({"detokenize", large}, 3, large + ": token 1 is 258, but the vocabulary has 256");
+  fails({"tokenize", text, "-o", out, "--kind", "sentencepiece"}, 2, "--kind sentencepiece needs --vocab FILE: a .model of sentencepiece");
+  fails({"tokenize", text, "-o", out, "--kind", "huggingface"}, 2, "--kind huggingface needs --vocab FILE: a tokenizer.json");
+  fails({"tokenize", text, "-o", out, "--vocab", kLibraries + "byte_level.json"}, 3, "byte 2 of the text: not UTF-8");
   CHECK(run_einc({"tokenize", text}).status == 2);
   CHECK(run_einc({"tokenize", text, "-o", out, "--split", "2"}).status == 2);
   CHECK(run_einc({"tokenize", text, "-o", out, "--kind", "words"}).status == 2);

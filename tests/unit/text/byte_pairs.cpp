@@ -141,7 +141,7 @@ TEST_CASE("hostile vocabularies of byte pairs are refused with a reason") {
   has(failure(""), "no token is the single byte 0x00");
   const TestFile large("large.json", "");
   std::filesystem::resize_file(large.path(), kMaxVocabularyFile + 1);
-  has(failure_of([&] { open_tokenizer({large.path(), ""}); }), "a vocabulary of 16777217 bytes is above the limit of 16777216");
+  has(failure_of([&] { open_tokenizer({large.path(), ""}); }), "a vocabulary of 67108865 bytes is above the limit of 67108864");
   const TestFile alone("alone.json", encoder(""));
   has(failure_of([&] { open_tokenizer({alone.path(), ""}); }), "alone.json: its merges are missing: name them by --merges");
   has(failure_of([&] { open_tokenizer({alone.path(), "/nowhere/m"}); }), "/nowhere/m: cannot read");

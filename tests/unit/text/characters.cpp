@@ -34,7 +34,7 @@ TEST_CASE("a vocabulary of characters comes back from its file") {
   const TestFile file("chars.json", "");
   const std::vector<int32_t> characters = characters_of("\"\\\n\t\x01 aé日🙂\x7F");
   save_characters(file.path(), characters);
-  CHECK(holds_characters(file.path()));
+  CHECK(kind_of_file(file.path()) == TokenizerKind::characters);
   CHECK(read_characters(file.path()) == characters);
   CHECK(open_tokenizer({file.path(), ""})->encode("日a") == std::vector<int32_t>{9, 6});
 }
