@@ -65,6 +65,7 @@ void add_options(CLI::App& app, CompileRequest& r) {
                  "(contractions on NVIDIA GPUs)")
       ->check(one_of({"memory", "precision", "contraction", "fusion", "gemm"}));
   add_precision(app, r.precision);
+  add_mesh(app, r.mesh, r.shard);
   add_memory_limit(app, r.memory_limit);
   app.add_flag("--discard-outputs", r.discard_outputs,
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
@@ -237,6 +238,8 @@ PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& 
   options.dims = dims;
   options.import_folders = request.import_folders;
   if (!request.precision.empty()) options.precision = *parse_policy(request.precision);
+  options.mesh = request.mesh;
+  options.shard = request.shard;
   if (request.discard_outputs) options.roots = Roots::step;
   options.disabled = request.disable;
   options.observe = [&request](std::string_view pass, const Graph& graph, double seconds) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/ir/axis_list.h"
+#include "compiler/ir/mesh.h"
 #include "compiler/ir/op.h"
 #include "compiler/ir/type.h"
 #include "compiler/symbolic/dim_table.h"
@@ -269,6 +270,7 @@ struct Graph {
   std::vector<Name> chosen_by;
   std::vector<ContractionPlan> plans;
   Policy policy = Policy::inherit;  // the file's `precision` or --precision
+  Mesh mesh;
 
   const Node& operator[](NodeId id) const { return nodes[id.index]; }
   Node& operator[](NodeId id) { return nodes[id.index]; }
