@@ -24,7 +24,7 @@ class FactorBuilder {
 
  private:
   const Type& in(size_t k) const { return graph_.type(node_.operands[k]); }
-  int add(Label label) {
+  int add(FactorLabel label) {
     out_.labels.push_back(label);
     return static_cast<int>(out_.labels.size()) - 1;
   }
@@ -34,7 +34,7 @@ class FactorBuilder {
     if (there < 0) there = add({LabelKind::keep});
     return out_.operands[operand][static_cast<size_t>(axis)] = there;
   }
-  void set(size_t operand, int axis, Label label) { out_.operands[operand][static_cast<size_t>(axis)] = add(label); }
+  void set(size_t operand, int axis, FactorLabel label) { out_.operands[operand][static_cast<size_t>(axis)] = add(label); }
   void linear(Linearity how) { std::fill(out_.linear.begin(), out_.linear.end(), how); }
 
   bool fill() {
@@ -157,7 +157,7 @@ class FactorBuilder {
     return true;
   }
 
-  // Parts of a merged axis are parts of the outermost axis in it.
+  // MeshBuilder of a merged axis are parts of the outermost axis in it.
   bool groups(const AxisList& counts, const Type& fine, bool merges) {
     linear(Linearity::each);
     int next = 0;

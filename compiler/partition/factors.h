@@ -14,7 +14,7 @@ namespace einc {
 // take what falls on them. whole: each device needs all of it.
 enum class LabelKind : uint8_t { keep, combine, rows, whole };
 
-struct Label {
+struct FactorLabel {
   LabelKind kind = LabelKind::whole;
   ReduceFn fn = ReduceFn::sum;  // of combine and rows
 };
@@ -24,7 +24,7 @@ struct Label {
 enum class Linearity : uint8_t { none, each, together };
 
 struct Factors {
-  std::vector<Label> labels;
+  std::vector<FactorLabel> labels;
   std::vector<std::vector<int>> operands;  // of each operand's axes: labels
   std::vector<int> result;                 // -1: belongs to no operand's
   std::vector<Linearity> linear;           // by operand
