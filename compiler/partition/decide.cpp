@@ -9,7 +9,7 @@ namespace {
 
 class Deciding {
  public:
-  Deciding(const Graph& graph, NodeId id, const Factors& factors, std::span<const Layout> given, const Layout& want, const Bindings& values)
+  Deciding(const Graph& graph, NodeId id, const Factors& factors, std::span<const Layout> given, const Layout& want, const LayoutValues& values)
       : graph_(graph), node_(graph[id]), factors_(factors), given_(given), want_(want), values_(values), over_(factors.labels.size()) {}
 
   LayoutDecision run() {
@@ -71,11 +71,11 @@ class Deciding {
   // What operands that m splits elsewhere send when `label` is what it splits.
   double moved_bytes(int m, int label) const {
     double all = 0;
-    const double parts = graph_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_).value_or(2);
+    const double parts = graph_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_.typical).value_or(2);
     for (size_t k = 0; k < given_.size(); ++k) {
       const int axis = given_[k].axis_on(m);
       if (axis < 0 || factors_.operands[k][static_cast<size_t>(axis)] == label) continue;
-      const double bytes = local_bytes(type(k), given_[k], graph_.mesh).to_double(values_).value_or(1);
+      const double bytes = local_bytes(type(k), given_[k], graph_.mesh).to_double(values_.typical).value_or(1);
       const auto& labels = factors_.operands[k];
       const bool exchanged = std::find(labels.begin(), labels.end(), label) != labels.end();
       all += exchanged ? bytes * (parts - 1) / parts : bytes * (parts - 1);
@@ -150,21 +150,21 @@ class Deciding {
   const Factors& factors_;
   std::span<const Layout> given_;
   const Layout& want_;
-  const Bindings& values_;
+  const LayoutValues& values_;
   std::vector<AxisList> over_;  // by label
 };
 
 }  // namespace
 
-bool divides_evenly(const Poly& size, const AxisList& over, const Mesh& mesh, const Bindings& values) {
+bool divides_evenly(const Poly& size, const AxisList& over, const Mesh& mesh, const LayoutValues& values) {
   Poly parts(1);
   for (const int m : over) parts *= mesh.axes[static_cast<size_t>(m)].size;
-  const auto n = size.evaluate_integer(values), count = parts.evaluate_integer(values);
+  const auto n = size.evaluate_integer(values.known), count = parts.evaluate_integer(values.known);
   return !n || !count || *count == 0 || *n % *count == 0;
 }
 
 LayoutDecision decide_layouts(const Graph& graph, NodeId id, const Factors& factors, std::span<const Layout> given, const Layout& want,
-                        const Bindings& values) {
+                        const LayoutValues& values) {
   return Deciding(graph, id, factors, given, want, values).run();
 }
 

@@ -10,7 +10,7 @@ namespace {
 class Delays {
  public:
   Delays(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors, std::span<const Layout> wants,
-         const Bindings& values)
+         const LayoutValues& values)
       : graph_(graph), factors_(factors), wants_(wants), values_(values), lazy_(declared.begin(), declared.end()), passed_(graph.size()),
         readers_(graph.size(), 0), reader_(graph.size(), 0) {}
 
@@ -47,7 +47,7 @@ class Delays {
     }
   }
 
-  double bytes(uint32_t i) const { return local_bytes(graph_.nodes[i].type, lazy_[i], graph_.mesh).to_double(values_).value_or(0); }
+  double bytes(uint32_t i) const { return local_bytes(graph_.nodes[i].type, lazy_[i], graph_.mesh).to_double(values_.typical).value_or(0); }
 
   std::vector<AxisList> choose() const {
     std::vector<AxisList> waits(graph_.size());
@@ -67,7 +67,7 @@ class Delays {
   const Graph& graph_;
   std::span<const Factors> factors_;
   std::span<const Layout> wants_;
-  const Bindings& values_;
+  const LayoutValues& values_;
   std::vector<Layout> lazy_;
   std::vector<AxisList> passed_;
   std::vector<int> readers_;
@@ -76,7 +76,7 @@ class Delays {
 
 }  // namespace
 
-bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const AxisList& waits, const Mesh& mesh, const Bindings& values) {
+bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const AxisList& waits, const Mesh& mesh, const LayoutValues& values) {
   bool taken = false;
   for (const Partial& p : std::vector<Partial>(layout.partial)) {
     const int axis = p.fn == ReduceFn::sum && waits.contains(p.mesh) ? -1 : want.axis_on(p.mesh);
@@ -94,7 +94,7 @@ bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const A
 }
 
 std::vector<AxisList> delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
-                                   std::span<const Layout> wants, const Bindings& values) {
+                                   std::span<const Layout> wants, const LayoutValues& values) {
   return Delays(graph, declared, factors, wants, values).run();
 }
 

@@ -14,9 +14,9 @@ namespace einc {
 // By node: mesh axes along which its sum waits. `declared`: layouts of declarations as their readers see them; all lists are by
 // node.
 std::vector<AxisList> delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
-                                   std::span<const Layout> wants, const Bindings& values);
+                                   std::span<const Layout> wants, const LayoutValues& values);
 
 // Sums that do not wait, and whose users want them in parts, are taken in parts: the layout behind that. False: there is none.
-bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const AxisList& waits, const Mesh& mesh, const Bindings& values);
+bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const AxisList& waits, const Mesh& mesh, const LayoutValues& values);
 
 }  // namespace einc

@@ -50,6 +50,11 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
+// Sizes to decide by: dims that have a value say what divides; with 1024 for each other one, what costs least.
+struct LayoutValues {
+  Bindings known, typical;
+};
+
 // What is left of an axis' size on one device.
 inline Poly part_of(const Poly& size, const AxisList& over, const Mesh& mesh) {
   Poly parts(1);

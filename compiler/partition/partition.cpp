@@ -23,7 +23,7 @@ struct Version {
 class Partitioner {
  public:
   Partitioner(const Graph& graph, const Bindings& given)
-      : in_(graph), values_(graph.dims.values_or(given, 1024)), builder_(graph, out_.graph), versions_(graph.size()), spread_(graph.size()) {
+      : in_(graph), values_{graph.dims.bind(given).values, graph.dims.values_or(given, 1024)}, builder_(graph, out_.graph), versions_(graph.size()), spread_(graph.size()) {
     copy_all_but_nodes();
   }
 
@@ -58,11 +58,14 @@ class Partitioner {
   bool read_rules() {
     factors_.resize(in_.size());
     without_rule_.resize(in_.size(), false);
-    std::vector<bool> split(in_.size(), false);
+    std::vector<AxisList> split(in_.size());  // mesh axes that split what a node is made of
     for (uint32_t i = 0; i < in_.size(); ++i) {
       const Node& node = in_.nodes[i];
-      split[i] = is_declared(i) && !declared_[i].read.whole();
-      for (const NodeId operand : node.operands) split[i] = split[i] || split[operand.index];
+      for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
+        bool reached = is_declared(i) && declared_[i].read.has(m);
+        for (const NodeId operand : node.operands) reached = reached || split[operand.index].contains(m);
+        if (reached) split[i].push_back(m);
+      }
       if (auto factors = factors_of(in_, NodeId{i})) {
         factors_[i] = std::move(*factors);
         continue;
@@ -80,8 +83,8 @@ class Partitioner {
     }
     for (uint32_t i = 0; i < in_.size(); ++i) {
       const Node& node = in_.nodes[i];
-      if (!without_rule_[i] || !split[i] || node.op == Op::scan_result) continue;
-      problem_ = {NodeId{i}, 0, "no rule says what a device's part of it is"};
+      if (!without_rule_[i] || split[i].empty() || node.op == Op::scan_result) continue;
+      problem_ = {NodeId{i}, split[i][0], "no rule says what a device's part of it is"};
       return false;
     }
     return true;
@@ -194,12 +197,12 @@ class Partitioner {
     double cost = 0;
     for (const Partial& p : target.partial)
       if (from.partial_on(p.mesh) == nullptr && (type.rank() > 0 || from.has(p.mesh))) return std::numeric_limits<double>::infinity();
-    const double bytes = local_bytes(type, from, in_.mesh).to_double(values_).value_or(1);
+    const double bytes = local_bytes(type, from, in_.mesh).to_double(values_.typical).value_or(1);
     for (const Partial& p : from.partial)
       if (target.partial_on(p.mesh) == nullptr) cost += 2 * bytes;
     for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
       const int axis = from.axis_on(m);
-      if (axis >= 0 && target.axis_on(m) != axis) cost += bytes * in_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_).value_or(2);
+      if (axis >= 0 && target.axis_on(m) != axis) cost += bytes * in_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_.typical).value_or(2);
     }
     return cost;
   }
@@ -226,7 +229,7 @@ class Partitioner {
   }
 
   const Graph& in_;
-  const Bindings values_;
+  const LayoutValues values_;
   Partitioned out_;
   MeshBuilder builder_;
   std::vector<DeclaredLayout> declared_;

@@ -18,7 +18,7 @@ AxisList united(const AxisList& a, const AxisList& b) {
 
 class Spreading {
  public:
-  Spreading(const Graph& graph, const Bindings& values) : graph_(graph), values_(values), out_(graph.size()) {}
+  Spreading(const Graph& graph, const LayoutValues& values) : graph_(graph), values_(values), out_(graph.size()) {}
 
   std::vector<DeclaredLayout> run() {
     find_readers();
@@ -98,7 +98,7 @@ class Spreading {
   }
 
   const Graph& graph_;
-  const Bindings& values_;
+  const LayoutValues& values_;
   std::vector<DeclaredLayout> out_;
   std::map<std::pair<Op, std::string>, std::vector<const ShardRequest*>> requests_;
   std::map<std::string, uint32_t> by_path_;
@@ -107,6 +107,6 @@ class Spreading {
 
 }  // namespace
 
-std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const Bindings& values) { return Spreading(graph, values).run(); }
+std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const LayoutValues& values) { return Spreading(graph, values).run(); }
 
 }  // namespace einc

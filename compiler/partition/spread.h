@@ -20,6 +20,6 @@ struct DeclaredLayout {
 };
 
 // By node; of inputs, params and states.
-std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const Bindings& values);
+std::vector<DeclaredLayout> declared_layouts(const Graph& graph, const LayoutValues& values);
 
 }  // namespace einc

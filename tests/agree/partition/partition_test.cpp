@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "compiler/pipeline/mesh_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "dsl/render.h"
 #include "tests/agree/partition/partition_check.h"
@@ -114,6 +115,122 @@ TEST_CASE("GPT-2") {
       CAPTURE(shard);
       CHECK(partition_problem(*c.graph, parts, data_of(*c.graph, dims), kAllowed) == "");
     }
+}
+
+TEST_CASE("examples") {
+  const Example examples[] = {
+      {"two_layer.ein", "batch=8 width=4 out=6", "data=4,model=2", "batch=data; out=model; states=data"},
+      {"mlp.ein", "batch=8 features=6 hidden=4 classes=6", "data=2,model=2", "batch=data; hidden=model; params=data"},
+      {"attention.ein", "batch=4 seq=6 heads=2 head=3", "data=2,model=2", "batch=data; heads=model; gradients=data"},
+      {"deep_linear.ein", "batch=4 width=6 layers=3", "data=2,model=3", "batch=data; params=data"},
+      {"cnn.ein", "batch=4 height=8 width=8", "data=4", "batch=data; states=data"},
+      {"vit.ein", "batch=4 rows=2 cols=2 side=2 layers=2 heads=2 head=2", "data=2,model=2", "batch=data; heads,hidden=model"},
+      {"lora.ein", "batch=4 width=6 out=8 rank=2", "pod=2,data=2,model=2", "batch=pod,data; out=model; states=data"},
+      {"nanogpt.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,seq=2", "batch=data; params=data"},
+      {"shakespeare_char.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
+      {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=2,model=2",
+       "batch=data; heads,kv_heads,ffn,vocab=model; params=data"},
+      {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=4", "batch=data; states=data"}};
+  for (const Example& example : examples) {
+    INFO(example.file, " on ", example.mesh);
+    for (const Roots roots : {Roots::training, Roots::inference}) {
+      const Compilation c = compiled(example, roots);
+      const Bindings dims = bindings_of(example.dims);
+      const Partitioned parts = over_mesh(*c.graph, dims);
+      ProgramData data = data_of(*c.graph, dims);
+      if (roots == Roots::inference) data.options.mode = RunMode::inference;
+      CHECK(partition_problem(*c.graph, parts, data, kAllowed) == "");
+    }
+  }
+}
+
+namespace {
+
+// Bytes that one device sends over a mesh axis, scalars left out, in elements of f32.
+double sent_elements(const Partitioned& p, const Bindings& dims, std::string_view axis, std::optional<CollectiveKind> kind = std::nullopt) {
+  double bytes = 0;
+  const Bindings values = p.graph.dims.bind(dims).values;
+  for (const Collective& c : collectives_of(p))
+    if (p.graph.mesh.axes[static_cast<size_t>(c.mesh_axis)].name.str() == axis && (!kind || c.kind == *kind) && p.graph.type(c.node).rank() > 0)
+      bytes += *c.bytes.to_double(values);
+  return bytes / 4;
+}
+
+double parameters_of(const Graph& graph, const Bindings& dims) {
+  double count = 0;
+  const Bindings values = graph.dims.bind(dims).values;
+  for (const Node& node : graph.nodes)
+    if (node.op == Op::param) count += *node.type.count().to_double(values);
+  return count;
+}
+
+}  // namespace
+
+// Rajbhandari et al. 2020, section 7: 2 P elements a step for plain data parallelism and for stages 1 and 2, 3 P for stage 3.
+TEST_CASE("ZeRO: the volumes of its stages") {
+  const char* dims_text = "batch=8 seq=4 vocab=16 layers=2 heads=4 head=4";
+  const Bindings dims = bindings_of(dims_text);
+  const auto parts = [&](const char* shard) {
+    const Compilation c = compiled({"gpt2.ein", dims_text, "data=4", shard}, Roots::step);
+    return over_mesh(*c.graph, dims);
+  };
+  const Compilation whole = compiled({"gpt2.ein", dims_text, "data=4", "batch=data"}, Roots::step);
+  const double share = parameters_of(*whole.graph, dims) * 3 / 4;  // (n - 1)/n of all elements
+  const auto plain = parts("batch=data"), one = parts("batch=data; states=data"), two = parts("batch=data; gradients=data"),
+             three = parts("batch=data; params=data");
+  CHECK(sent_elements(plain, dims, "data") == 2 * share);
+  CHECK(sent_elements(plain, dims, "data", CollectiveKind::all_reduce) == 2 * share);
+  for (const Partitioned* stage : {&one, &two}) {
+    CHECK(sent_elements(*stage, dims, "data", CollectiveKind::reduce_scatter) == share);
+    CHECK(sent_elements(*stage, dims, "data", CollectiveKind::all_gather) == share);
+    CHECK(sent_elements(*stage, dims, "data") == 2 * share);
+  }
+  CHECK(sent_elements(three, dims, "data", CollectiveKind::reduce_scatter) == share);
+  // Biases and the shifts of norms are not read by the backward: they are put together once.
+  const double gathered = sent_elements(three, dims, "data", CollectiveKind::all_gather);
+  CHECK(gathered > 1.9 * share);
+  CHECK(gathered < 2 * share);
+  CHECK(collective_counts(three, Phase::optimizer) == "all_reduce data 1");
+}
+
+// Shoeybi et al. 2019: two sums a layer forward and two backward, of [batch seq embed]. Besides, for a vocabulary in parts: the looked-up
+// rows, their gradient's counterpart, and three numbers a token.
+TEST_CASE("Megatron's sums") {
+  for (const int64_t layers : {1, 2, 5}) {
+    const std::string dims_text = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=3", layers);
+    const Bindings dims = bindings_of(dims_text);
+    const Compilation c = compiled({"gpt2.ein", dims_text.c_str(), "model=2", "heads,hidden,vocab=model"}, Roots::step);
+    const Partitioned p = over_mesh(*c.graph, dims);
+    CHECK(collective_counts(p, Phase::forward) == fmt::format("all_reduce model {}", 2 * layers + 4));
+    CHECK(collective_counts(p, Phase::backward) == fmt::format("all_reduce model {}", 2 * layers + 1));
+    CHECK(collective_counts(p, Phase::optimizer) == "all_reduce model 1");
+    const double tokens = 4 * 6, activations = tokens * 12;  // all_reduce on two devices: 2 (n - 1)/n is 1
+    CHECK(sent_elements(p, dims, "model") == static_cast<double>(4 * layers + 2) * activations + 3 * tokens);
+  }
+}
+
+TEST_CASE("an op without a rule is named") {
+  SUBCASE("in its place") {
+    Compilation c = compile_text("m.ein",
+                                 "mesh data = 2\nshard batch over data\ninput x: f32[batch=4, time=3]\nh = zeros(batch=4)\n"
+                                 "scan t in time { h = h + x[time = t] }\noutput h\n",
+                                 {});
+    REQUIRE(c.graph);
+    CHECK(!partition_program(c, {}));
+    REQUIRE(c.diagnostics.list().size() == 1);
+    const Diagnostic& d = c.diagnostics.list()[0];
+    CHECK(info(d.code).code == std::string_view("E1006"));
+    CHECK(d.message == "`scan` cannot be split over mesh axis `data`: no rule says what a device's part of it is");
+    CHECK(c.sources.begin_of(d.span).line == 5);
+  }
+  SUBCASE("not where nothing of it is split") {
+    Compilation c = compile_text("m.ein",
+                                 "mesh data = 2\nshard batch over data\ninput x: f32[batch=4]\ninput y: f32[time=3]\nh = zeros(one=1)\n"
+                                 "scan t in time { h = h + y[time = t] }\noutput z = x * sum(h)\n",
+                                 {});
+    REQUIRE(c.graph);
+    CHECK(partition_program(c, {}));
+  }
 }
 
 namespace {
