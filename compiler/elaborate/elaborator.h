@@ -249,7 +249,7 @@ class Elaborator final : public Context {
   const ast::Program* mesh_option(std::string_view option, const std::string& text, std::string_view instead);
   void declare_mesh(SourceUnit& main);
   Name outermost_name(Name axis) const;
-  void note_declared_axes(NodeId id);
+  void note_declared_axes(NodeId id, const ast::Type& written);
   void finish_mesh();
   std::optional<AxisList> mesh_axes_of(const ast::Shard& line);
   void request_shards(const ast::ShardTarget& target, const AxisList& over);
@@ -323,7 +323,10 @@ class Elaborator final : public Context {
   std::vector<std::unique_ptr<ast::Program>> mesh_options_;  // what --mesh and --shard hold
   std::vector<std::pair<const ast::Mesh*, Span>> mesh_lines_;
   std::vector<const ast::Shard*> shard_lines_;
-  std::map<std::string, std::vector<Name>> declared_axes_;  // by op and path: what the program calls the axes
+  struct AxisNames {
+    Name name, size;  // what the program calls an axis, and its size where that is a name
+  };
+  std::map<std::string, std::vector<AxisNames>> declared_axes_;  // by op and path
 
   struct Minimized {
     const ast::Minimize* statement = nullptr;

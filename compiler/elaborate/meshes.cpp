@@ -102,10 +102,16 @@ Name Elaborator::outermost_name(Name axis) const {
   return without_marks(axis);
 }
 
-void Elaborator::note_declared_axes(NodeId id) {
+// `kv=kv_heads`, an axis whose size is a name alone, answers to that name too.
+void Elaborator::note_declared_axes(NodeId id, const ast::Type& written) {
   const Node& node = graph_[id];
-  std::vector<Name> names;
-  for (const Axis& axis : node.type.axes) names.push_back(outermost_name(axis.name));
+  std::vector<AxisNames> names;
+  const size_t behind_ellipsis = node.type.axes.size() + 1 - written.axes.size();  // how many axes `...` stands for
+  for (const ast::Axis& axis : written.axes) {
+    const auto* size = axis.kind == ast::AxisKind::sized ? axis.size->as<ast::NameRef>() : nullptr;
+    for (size_t k = axis.kind == ast::AxisKind::ellipsis ? behind_ellipsis : 1; k > 0; --k)
+      names.push_back({outermost_name(node.type.axes[names.size()].name), size ? outermost_name(size->name) : Name()});
+  }
   declared_axes_[declaration_key(node.op, declared_path(node))] = std::move(names);
 }
 
@@ -163,8 +169,10 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
     if (target.glob && !matches_glob(target.glob->value, path.str())) continue;
     const auto names = declared_axes_.find(declaration_key(node.op, path));
     if (names == declared_axes_.end()) continue;
+    const bool by_name = std::ranges::any_of(names->second, [&](const AxisNames& known) { return known.name == axis; });
     for (int i = 0; i < node.type.rank(); ++i) {
-      if (names->second[static_cast<size_t>(i)] != axis) continue;
+      const AxisNames& known = names->second[static_cast<size_t>(i)];
+      if ((by_name ? known.name : known.size) != axis) continue;
       found = true;
       if (!request_shard(target, node, i, over)) return;
     }
@@ -174,7 +182,9 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
                             : diagnostics_.report(Code::nothing_to_shard, target.span, "no input, param or state", axis);
   std::vector<std::string> names{"states", "gradients", "params"};
   for (const auto& entry : declared_axes_)
-    for (const Name name : entry.second) names.push_back(name.str());
+    for (const AxisNames& known : entry.second)
+      for (const Name name : {known.name, known.size})
+        if (!name.empty()) names.push_back(name.str());
   std::ranges::sort(names);
   if (const auto near = near_name(axis.str(), names); near && *near != axis.str()) report.did_you_mean(target.axis.span, *near);
 }
@@ -183,7 +193,7 @@ bool Elaborator::request_shard(const ast::ShardTarget& target, const Node& node,
   auto& requests = graph_.mesh.requests;
   const Name path = declared_path(node);
   const std::string what = describe_node(graph_, NodeId{static_cast<uint32_t>(&node - graph_.nodes.data())});
-  const std::vector<Name>& names = declared_axes_.at(declaration_key(node.op, path));
+  const std::vector<AxisNames>& names = declared_axes_.at(declaration_key(node.op, path));
   const auto meets = [&](const ShardRequest& r) {
     if (r.declared != node.op || r.path != path) return false;
     return r.axis == axis || std::any_of(over.begin(), over.end(), [&](int m) { return r.over.contains(m); });
@@ -191,7 +201,7 @@ bool Elaborator::request_shard(const ast::ShardTarget& target, const Node& node,
   const bool overrides = target.glob.has_value();
   for (const ShardRequest& r : requests) {
     if (overrides || !meets(r)) continue;
-    const std::string mine = names[static_cast<size_t>(axis)].str(), other = names[static_cast<size_t>(r.axis)].str();
+    const std::string mine = names[static_cast<size_t>(axis)].name.str(), other = names[static_cast<size_t>(r.axis)].name.str();
     if (r.axis == axis) {
       diagnostics_.report(Code::sharded_twice, target.span, "axis `" + mine + "`", "`" + what + "`", "by two lines")
           .hint("one line may name several axes of the mesh: shard {} over a, b", mine);

@@ -110,7 +110,7 @@ class Deciding {
     return std::any_of(over_.begin(), over_.end(), [&](const AxisList& list) { return list.contains(m); });
   }
   bool is_sum(size_t k, int m) const {
-    const Partial* partial = given_[k].partial_on(m);
+    const Unreduced* partial = given_[k].partial_on(m);
     return partial != nullptr && partial->fn == ReduceFn::sum;
   }
 
@@ -142,7 +142,7 @@ class Deciding {
         for (const int m : over_[label]) out.result.partial.push_back({m, kind.fn});
     }
     for (const int m : out.passed) out.result.partial.push_back({m, ReduceFn::sum});
-    std::sort(out.result.partial.begin(), out.result.partial.end(), [](const Partial& a, const Partial& b) { return a.mesh < b.mesh; });
+    std::sort(out.result.partial.begin(), out.result.partial.end(), [](const Unreduced& a, const Unreduced& b) { return a.mesh < b.mesh; });
   }
 
   const Graph& graph_;

@@ -12,14 +12,14 @@ class Delays {
   Delays(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors, std::span<const Layout> wants,
          const LayoutValues& values)
       : graph_(graph), factors_(factors), wants_(wants), values_(values), lazy_(declared.begin(), declared.end()), passed_(graph.size()),
-        readers_(graph.size(), 0), reader_(graph.size(), 0) {}
+        taken_(graph.size()), readers_(graph.size(), 0), reader_(graph.size(), 0) {}
 
-  std::vector<AxisList> run() {
+  WaitingSums run() {
     count_readers();
     let_wait(nullptr);
     const std::vector<AxisList> first = choose();
     let_wait(&first);  // sums that come out in parts, and what they are read by
-    return choose();
+    return {choose(), std::move(taken_)};
   }
 
  private:
@@ -42,6 +42,7 @@ class Delays {
       for (const NodeId operand : node.operands) given.push_back(lazy_[operand.index]);
       LayoutDecision decision = decide_layouts(graph_, NodeId{i}, factors_[i], given, wants_[i], values_);
       passed_[i] = decision.passed;
+      for (size_t k = 0; k < node.operands.size(); ++k) taken_[node.operands[k].index] = std::move(decision.operands[k]);
       lazy_[i] = std::move(decision.result);
       if (waits != nullptr) take_in_parts(lazy_[i], node.type, wants_[i], (*waits)[i], graph_.mesh, values_);
     }
@@ -54,7 +55,7 @@ class Delays {
     for (uint32_t i = graph_.size(); i-- > 0;) {
       if (readers_[i] != 1) continue;
       const uint32_t user = reader_[i];
-      for (const Partial& partial : lazy_[i].partial) {
+      for (const Unreduced& partial : lazy_[i].partial) {
         if (partial.fn != ReduceFn::sum || !passed_[user].contains(partial.mesh)) continue;
         const double here = bytes(i), there = bytes(user);
         const bool joined = factors_[user].linear[0] == Linearity::together;
@@ -70,6 +71,7 @@ class Delays {
   const LayoutValues& values_;
   std::vector<Layout> lazy_;
   std::vector<AxisList> passed_;
+  std::vector<Layout> taken_;
   std::vector<int> readers_;
   std::vector<uint32_t> reader_;
 };
@@ -78,7 +80,7 @@ class Delays {
 
 bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const AxisList& waits, const Mesh& mesh, const LayoutValues& values) {
   bool taken = false;
-  for (const Partial& p : std::vector<Partial>(layout.partial)) {
+  for (const Unreduced& p : std::vector<Unreduced>(layout.partial)) {
     const int axis = p.fn == ReduceFn::sum && waits.contains(p.mesh) ? -1 : want.axis_on(p.mesh);
     if (axis < 0) continue;
     AxisList over = layout.over(axis);
@@ -93,7 +95,7 @@ bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const A
   return taken;
 }
 
-std::vector<AxisList> delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
+WaitingSums delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
                                    std::span<const Layout> wants, const LayoutValues& values) {
   return Delays(graph, declared, factors, wants, values).run();
 }

@@ -11,9 +11,14 @@
 
 namespace einc {
 
-// By node: mesh axes along which its sum waits. `declared`: layouts of declarations as their readers see them; all lists are by
-// node.
-std::vector<AxisList> delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
+// By node.
+struct WaitingSums {
+  std::vector<AxisList> sums;  // mesh axes along which its sum waits
+  std::vector<Layout> taken;   // in which parts its readers take it
+};
+
+// `declared`: layouts of declarations as their readers see them; all lists are by node.
+WaitingSums delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
                                    std::span<const Layout> wants, const LayoutValues& values);
 
 // Sums that do not wait, and whose users want them in parts, are taken in parts: the layout behind that. False: there is none.

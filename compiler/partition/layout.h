@@ -10,15 +10,15 @@
 namespace einc {
 
 // The devices along mesh axis `mesh` hold terms of a sum, or values whose extreme is meant.
-struct Partial {
+struct Unreduced {
   int mesh = 0;
   ReduceFn fn = ReduceFn::sum;
-  friend bool operator==(const Partial&, const Partial&) = default;
+  friend bool operator==(const Unreduced&, const Unreduced&) = default;
 };
 
 struct Layout {
   std::vector<AxisList> axes;  // of each axis: mesh axes, outer to inner
-  std::vector<Partial> partial;
+  std::vector<Unreduced> partial;
 
   Layout() = default;
   explicit Layout(int rank) : axes(static_cast<size_t>(rank)) {}
@@ -31,8 +31,8 @@ struct Layout {
       if (axes[i].contains(m)) return static_cast<int>(i);
     return -1;
   }
-  const Partial* partial_on(int m) const {
-    for (const Partial& p : partial)
+  const Unreduced* partial_on(int m) const {
+    for (const Unreduced& p : partial)
       if (p.mesh == m) return &p;
     return nullptr;
   }

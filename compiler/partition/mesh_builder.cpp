@@ -172,7 +172,7 @@ MeshValue MeshBuilder::gather(const MeshValue& from, int axis, int m, const Type
   return {append(std::move(node), leading(target.mesh_axes(mesh()), full.axes.size())), std::move(target)};
 }
 
-MeshValue MeshBuilder::combine(const MeshValue& from, const Partial& partial, const Type& full) {
+MeshValue MeshBuilder::combine(const MeshValue& from, const Unreduced& partial, const Type& full) {
   Layout target = from.layout;
   std::erase(target.partial, partial);
   Node node;
@@ -199,16 +199,16 @@ bool MeshBuilder::slice_where_free(MeshValue& part, const Layout& target, const 
 
 MeshValue MeshBuilder::relayout(const MeshValue& from, const Layout& target, const Type& full) {
   MeshValue part = from;
-  for (const Partial& p : target.partial)
+  for (const Unreduced& p : target.partial)
     if (full.rank() == 0 && !part.layout.has(p.mesh)) part = as_term(part, p.mesh, full);
   for (;;) {
     while (slice_where_free(part, target, full)) {
     }
     // Innermost first: the nearest devices add before what they have goes further.
     const auto open = std::find_if(part.layout.partial.rbegin(), part.layout.partial.rend(),
-                                   [&](const Partial& p) { return target.partial_on(p.mesh) == nullptr; });
+                                   [&](const Unreduced& p) { return target.partial_on(p.mesh) == nullptr; });
     if (open != part.layout.partial.rend()) {
-      part = combine(part, Partial(*open), full);
+      part = combine(part, Unreduced(*open), full);
       continue;
     }
     int gathered = -1;

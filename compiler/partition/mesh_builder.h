@@ -48,7 +48,7 @@ class MeshBuilder {
   MeshValue slice(const MeshValue& from, int axis, int m, const Type& full);
   MeshValue gather(const MeshValue& from, int axis, int m, const Type& full);
   MeshValue as_term(const MeshValue& from, int m, const Type& full);
-  MeshValue combine(const MeshValue& from, const Partial& partial, const Type& full);
+  MeshValue combine(const MeshValue& from, const Unreduced& partial, const Type& full);
   bool slice_where_free(MeshValue& part, const Layout& target, const Type& full);
   NodeId permuted(NodeId x, const AxisList& order);
   void shift_attributes(Node& node, std::span<const MeshValue> operands, const Layout& result) const;

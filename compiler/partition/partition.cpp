@@ -33,7 +33,9 @@ class Partitioner {
     find_wants();
     std::vector<Layout> read;
     for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(is_declared(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
-    waits_ = delayed_sums(in_, read, factors_, wants_, values_);
+    WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_);
+    waits_ = std::move(waiting.sums);
+    want_table_parts(std::move(waiting.taken));
     for (uint32_t i = 0; i < in_.size(); ++i) node(i);
     roots();
     out_.positions = std::move(builder_.positions());
@@ -93,30 +95,42 @@ class Partitioner {
   // From what states and params take, backwards along axes that elementwise ops and views keep.
   void find_wants() {
     for (const Node& node : in_.nodes) wants_.emplace_back(node.type.rank());
-    for (const Update& update : in_.updates) wish(update.value, declared_[update.target.index].stored);
+    for (const Update& update : in_.updates) add_wish(wants_[update.value.index], declared_[update.target.index].stored);
     for (const Update& gradient : in_.gradients)
-      if (gradient.value.valid()) wish(gradient.value, declared_[gradient.target.index].stored);
+      if (gradient.value.valid()) add_wish(wants_[gradient.value.index], declared_[gradient.target.index].stored);
+    carry_back(wants_);
+  }
+
+  // A table that is made for readers who take parts of it is made in parts.
+  void want_table_parts(std::vector<Layout> taken) {
+    for (uint32_t i = 0; i < in_.size(); ++i) taken[i].axes.resize(in_.nodes[i].type.axes.size()), taken[i].partial.clear();
+    carry_back(taken);
+    for (uint32_t i = 0; i < in_.size(); ++i)
+      if (makes_table(in_.nodes[i].op)) add_wish(wants_[i], taken[i]);
+  }
+
+  // What users of a node wish holds for its operands, along axes that elementwise ops and permutations keep.
+  void carry_back(std::vector<Layout>& wishes) const {
     for (uint32_t i = in_.size(); i-- > 0;) {
       const Node& node = in_.nodes[i];
       const bool aligned = node.op == Op::map || node.op == Op::cast || node.op == Op::permute || node.op == Op::stop_gradient;
-      if (!aligned || wants_[i].whole()) continue;
+      if (!aligned || wishes[i].whole()) continue;
       for (size_t k = 0; k < node.operands.size(); ++k) {
-        Layout wish_for(in_.type(node.operands[k]).rank());
-        for (size_t a = 0; a < wish_for.axes.size(); ++a) {
+        Layout wished(in_.type(node.operands[k]).rank());
+        for (size_t a = 0; a < wished.axes.size(); ++a) {
           const int label = factors_[i].operands[k][a];
           for (int r = 0; r < node.type.rank(); ++r)
-            if (factors_[i].result[static_cast<size_t>(r)] == label) wish_for.axes[a] = wants_[i].over(r);
+            if (factors_[i].result[static_cast<size_t>(r)] == label) wished.axes[a] = wishes[i].over(r);
         }
-        wish(node.operands[k], wish_for);
+        add_wish(wishes[node.operands[k].index], wished);
       }
     }
   }
 
-  void wish(NodeId id, const Layout& layout) {
-    Layout& want = wants_[id.index];
-    for (int i = 0; i < in_.type(id).rank(); ++i)
-      for (const int m : layout.over(i))
-        if (!want.has(m)) want.over(i).push_back(m);
+  static void add_wish(Layout& want, const Layout& layout) {
+    for (size_t i = 0; i < layout.axes.size(); ++i)
+      for (const int m : layout.axes[i])
+        if (!want.has(m)) want.axes[i].push_back(m);
   }
 
   // ---- nodes
@@ -170,7 +184,7 @@ class Partitioner {
   MeshValue taken(uint32_t i, const MeshValue& made) {
     Layout target = made.layout;
     take_in_parts(target, in_.nodes[i].type, wants_[i], waits_[i], in_.mesh, values_);
-    std::erase_if(target.partial, [&](const Partial& p) { return p.fn != ReduceFn::sum || !waits_[i].contains(p.mesh); });
+    std::erase_if(target.partial, [&](const Unreduced& p) { return p.fn != ReduceFn::sum || !waits_[i].contains(p.mesh); });
     return target == made.layout ? made : builder_.relayout(made, target, in_.nodes[i].type);
   }
 
@@ -195,10 +209,10 @@ class Partitioner {
 
   double cost_to(const Layout& from, const Layout& target, const Type& type) const {
     double cost = 0;
-    for (const Partial& p : target.partial)
+    for (const Unreduced& p : target.partial)
       if (from.partial_on(p.mesh) == nullptr && (type.rank() > 0 || from.has(p.mesh))) return std::numeric_limits<double>::infinity();
     const double bytes = local_bytes(type, from, in_.mesh).to_double(values_.typical).value_or(1);
-    for (const Partial& p : from.partial)
+    for (const Unreduced& p : from.partial)
       if (target.partial_on(p.mesh) == nullptr) cost += 2 * bytes;
     for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
       const int axis = from.axis_on(m);
@@ -258,7 +272,7 @@ std::string describe_layout(const Type& type, const Layout& layout, const Mesh& 
     for (const int m : layout.over(i)) text += "/" + name(m);
   }
   text += "]";
-  for (const Partial& p : layout.partial) text += ", " + std::string(to_string(p.fn)) + " over " + name(p.mesh);
+  for (const Unreduced& p : layout.partial) text += ", " + std::string(to_string(p.fn)) + " over " + name(p.mesh);
   return text;
 }
 

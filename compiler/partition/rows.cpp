@@ -59,7 +59,7 @@ MeshValue MeshBuilder::as_term(const MeshValue& from, int m, const Type& full) {
   const NodeId first = aligned(MapFn::equal, {append(std::move(coordinate), {m}), integer(Poly(0), DType::i32)});
   MeshValue out{aligned(MapFn::where, {first, from.node, integer(Poly(0), full.dtype)}), from.layout};
   out.layout.partial.push_back({m, ReduceFn::sum});
-  std::sort(out.layout.partial.begin(), out.layout.partial.end(), [](const Partial& a, const Partial& b) { return a.mesh < b.mesh; });
+  std::sort(out.layout.partial.begin(), out.layout.partial.end(), [](const Unreduced& a, const Unreduced& b) { return a.mesh < b.mesh; });
   return out;
 }
 

@@ -37,6 +37,13 @@ std::string reason_of(const Collective& c, const Mesh& mesh) {
   return "";
 }
 
+// A ring's share of a scalar is no whole number of bytes.
+std::string sent_bytes(const Amount& bytes) {
+  if (!bytes.value) return bytes.formula.str();
+  if (bytes.value->is_integer()) return grouped_digits(bytes.value->str());
+  return "~" + grouped_digits(fmt::format("{:.0f}", bytes.value->to_double()));
+}
+
 class MeshReporter {
  public:
   MeshReporter(const Graph& graph, const Partitioned& p, const Bindings& given, const Device* device)
@@ -222,7 +229,7 @@ std::string explain_sharding(const Graph& graph, const Partitioned& partitioned,
   moved.add({"collective", "axis", "times", "bytes", "phase", "line", "value", "why"});
   for (const CommunicationRow& row : report.rows)
     moved.add({std::string(to_string(row.kind)), row.axis.str(), std::to_string(row.count),
-               row.bytes.value ? grouped_digits(row.bytes.value->str()) : row.bytes.formula.str(), std::string(to_string(row.phase)),
+               sent_bytes(row.bytes), std::string(to_string(row.phase)),
                std::to_string(row.source.line), row.what, row.why});
   w.table(moved, true);
   TextStyle style;

@@ -408,7 +408,19 @@ class TextRenderer {
       link = row.link;
     }
     table.add({std::string(to_string(kind)), axis.str(), std::to_string(count), digits(bytes), bytes_text(bytes),
-               time ? human_seconds(*time) : "", link, formula(bytes)});
+               time ? human_seconds(*time) : "", link, ring_formula(m, axis, bytes)});
+  }
+
+  // A ring's share stands before what is moved: (data - 1)/data*(...).
+  std::string ring_formula(const MeshReport& m, Name axis, const Amount& bytes) const {
+    const auto found = std::ranges::find(m.axes, axis, &std::pair<Name, Amount>::first);
+    const Poly& n = found->second.formula;
+    if (n.is_constant()) return formula(bytes);
+    Amount whole = bytes;
+    whole.formula = divide(bytes.formula * n, n - Poly(1));
+    const std::string size = fold_names(n, r_.definitions).str(), moved = formula(whole);
+    const bool one = whole.formula.is_monomial();
+    return fmt::format("({0} - 1)/{0}*{1}{2}{3}", size, one ? "" : "(", one ? moved : moved.substr(0, moved.size() - 2), one ? "" : ") *");
   }
 
   void fit() {

@@ -126,7 +126,7 @@ TEST_CASE("examples") {
       {"cnn.ein", "batch=4 height=8 width=8", "data=4", "batch=data; states=data"},
       {"vit.ein", "batch=4 rows=2 cols=2 side=2 layers=2 heads=2 head=2", "data=2,model=2", "batch=data; heads,hidden=model"},
       {"lora.ein", "batch=4 width=6 out=8 rank=2", "pod=2,data=2,model=2", "batch=pod,data; out=model; states=data"},
-      {"nanogpt.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,seq=2", "batch=data; params=data"},
+      {"nanogpt.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,context=2", "batch=data; seq=context; params=data"},
       {"shakespeare_char.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
       {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=2,model=2",
        "batch=data; heads,kv_heads,ffn,vocab=model; params=data"},
