@@ -48,7 +48,11 @@ class Delays {
     }
   }
 
-  double bytes(uint32_t i) const { return local_bytes(graph_.nodes[i].type, lazy_[i], graph_.mesh).to_double(values_.typical).value_or(0); }
+  // Elements on one device: two sums in a narrow dtype are as many bytes as theirs in a wide one.
+  double elements(uint32_t i) const {
+    const Type& type = graph_.nodes[i].type;
+    return local_bytes(type, lazy_[i], graph_.mesh).to_double(values_.typical).value_or(0) / static_cast<double>(bytes_of(type.dtype));
+  }
 
   std::vector<AxisList> choose() const {
     std::vector<AxisList> waits(graph_.size());
@@ -57,7 +61,7 @@ class Delays {
       const uint32_t user = reader_[i];
       for (const Unreduced& partial : lazy_[i].partial) {
         if (partial.fn != ReduceFn::sum || !passed_[user].contains(partial.mesh)) continue;
-        const double here = bytes(i), there = bytes(user);
+        const double here = elements(i), there = elements(user);
         const bool joined = factors_[user].linear[0] == Linearity::together;
         if (there <= here && (joined || there < here || waits[user].contains(partial.mesh))) waits[i].push_back(partial.mesh);
       }

@@ -49,7 +49,10 @@ class FactorBuilder {
         return true;
       case Op::map:
         return map();
-      case Op::cast:
+      case Op::cast:  // exact where it widens
+        if (is_floating(in(0).dtype) && is_floating(node_.type.dtype) && bytes_of(node_.type.dtype) >= bytes_of(in(0).dtype))
+          linear(Linearity::each);
+        return all_but(-1);
       case Op::dropout:
         return all_but(-1);
       case Op::stop_gradient:

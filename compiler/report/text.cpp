@@ -411,7 +411,7 @@ class TextRenderer {
                time ? human_seconds(*time) : "", link, ring_formula(m, axis, bytes)});
   }
 
-  // A ring's share stands before what is moved: (data - 1)/data*(...).
+  // A ring's share stands before what is moved: (data-1)/data*(...).
   std::string ring_formula(const MeshReport& m, Name axis, const Amount& bytes) const {
     const auto found = std::ranges::find(m.axes, axis, &std::pair<Name, Amount>::first);
     const Poly& n = found->second.formula;
@@ -420,7 +420,7 @@ class TextRenderer {
     whole.formula = divide(bytes.formula * n, n - Poly(1));
     const std::string size = fold_names(n, r_.definitions).str(), moved = formula(whole);
     const bool one = whole.formula.is_monomial();
-    return fmt::format("({0} - 1)/{0}*{1}{2}{3}", size, one ? "" : "(", one ? moved : moved.substr(0, moved.size() - 2), one ? "" : ") *");
+    return fmt::format("({0}-1)/{0}*{1}{2}{3}", size, one ? "" : "(", one ? moved : moved.substr(0, moved.size() - 2), one ? "" : ") *");
   }
 
   void fit() {

@@ -98,7 +98,7 @@ TEST_CASE("meshes: every layout and collective is explained") {
 TEST_CASE("meshes: sizes that are left open, and sizes that do not fit") {
   const Ran open = run_einc({"examples/mlp.ein", "--mesh", "data", "--shard", "batch=data", "--report"});
   REQUIRE_MESSAGE(open.status == 0, open.errors);
-  CHECK(says(open.output, "(data - 1)/data*(8*"));
+  CHECK(says(open.output, "(data-1)/data*(8*"));
   const Ran odd = run_einc({"examples/mlp.ein", "--mesh", "data=3", "--shard", "batch=data"});
   CHECK(odd.status == 1);
   CHECK(says(odd.errors, "error[E1005]"));
