@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements that begin with a word which is a name elsewhere: `scan`, `collect`, `if`, `else`, `mesh`, `shard` and a fn's `gradient` block.
-// A program may call a value `gradient` or `if`; the word means the statement only where that can stand and where no `=`, `:`, `(` or `<-` follows.
+// Statements that begin with a word which is a name elsewhere: `scan`, `collect`, `if`, `else`, `mesh`, `shard` and a fn's `gradient`
+// block. A program may call a value `gradient` or `if`; the word means the statement only where that can stand and where no `=`, `:`, `(`
+// or `<-` follows.
 #include "dsl/parser_impl.h"
 
 namespace einc {

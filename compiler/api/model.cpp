@@ -76,7 +76,8 @@ Report make_report(const ProgramGraphs& graphs, const PipelineOptions& pipeline,
   if (!graph.mesh.empty()) options.partitioned = std::get_if<Partitioned>(&over_mesh);
   Report report = build_report(graph, options);
   if (!graph.mesh.empty() && !options.partitioned)
-    report.notes.push_back(fmt::format("no communication: {} has no rule for parts", to_string(graph[std::get<NoPartition>(over_mesh).node].op)));
+    report.notes.push_back(
+        fmt::format("no communication: {} has no rule for parts", to_string(graph[std::get<NoPartition>(over_mesh).node].op)));
   hold_formulas(report, graph, graphs.dims, [&](const Bindings& dims) { return compile_again(graphs.compilation, pipeline, dims).graph; });
   return report;
 }

@@ -38,7 +38,9 @@ constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels
 
 void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("FILE", r.file, "the program, model.ein");
-  app.add_option("-D", r.dims, "set a dim: name=value; the last one counts, but --diff compares two")->allow_extra_args(false)->type_name("NAME=VALUE");
+  app.add_option("-D", r.dims, "set a dim: name=value; the last one counts, but --diff compares two")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
   add_import_folders(app, r.import_folders);
   app.add_option("--report", r.report, "cost report: text, json, md (Markdown), csv (path and value of each number), html (a page)")
       ->expected(0, 1)
@@ -216,7 +218,8 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.report.empty() && request.fit.empty() && !explain_storage && !summary) return ExitStatus::done;
   const Detail detail = request.report == "json" || request.report == "csv" || explain_storage ? Detail::ops : Detail::totals;
   const Device* cpu = find_device("cpu");
-  const std::optional<Report> report = make_report(request, c, options, summary && !device ? std::optional(*cpu) : device, detail, partitioned);
+  const std::optional<Report> report =
+      make_report(request, c, options, summary && !device ? std::optional(*cpu) : device, detail, partitioned);
   if (!report) return ExitStatus::wrong_usage;
   if (explain_storage) fmt::print("{}", explain_memory(*report, graph, style));
   if (summary) fmt::print("{}", render_summary(*report));

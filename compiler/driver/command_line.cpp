@@ -150,7 +150,8 @@ void add_precision(CLI::App& app, std::string& precision) {
 
 void add_mesh(CLI::App& app, std::string& mesh, std::string& shard) {
   app.add_option("--mesh", mesh, "the devices of the program, data=4,model=2: stands for its `mesh` line");
-  app.add_option("--shard", shard, "what is split over them, \"batch=data; heads,hidden=model; states=data\": stands for its `shard` lines");
+  app.add_option("--shard", shard,
+                 "what is split over them, \"batch=data; heads,hidden=model; states=data\": stands for its `shard` lines");
 }
 
 CLI::Validator whole_number(uint64_t least, uint64_t most) {

@@ -39,7 +39,8 @@ std::string first_axis(const Graph& graph) {
 
 std::optional<Launcher> find_launcher() {
   for (const LauncherVariables& v : kLaunchers)
-    if (const auto processes = variable(v.processes), rank = variable(v.rank); processes && rank) return Launcher{v.name, *processes, *rank};
+    if (const auto processes = variable(v.processes), rank = variable(v.rank); processes && rank)
+      return Launcher{v.name, *processes, *rank};
   return std::nullopt;
 }
 

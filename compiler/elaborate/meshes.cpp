@@ -178,8 +178,9 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
     }
   }
   if (found) return;
-  auto report = target.glob ? diagnostics_.report(Code::nothing_to_shard, target.span, "no tensor that \"" + target.glob->value + "\" names", axis)
-                            : diagnostics_.report(Code::nothing_to_shard, target.span, "no input, param or state", axis);
+  auto report = target.glob
+                    ? diagnostics_.report(Code::nothing_to_shard, target.span, "no tensor that \"" + target.glob->value + "\" names", axis)
+                    : diagnostics_.report(Code::nothing_to_shard, target.span, "no input, param or state", axis);
   std::vector<std::string> names{"states", "gradients", "params"};
   for (const auto& entry : declared_axes_)
     for (const AxisNames& known : entry.second)

@@ -172,8 +172,8 @@ struct ScanAttr {
   // `save every`: what is collected for scans in the other direction alone may be made again from the carries of every so many
   // iterations (fuse/cut_scans). 0: all is kept.
   int64_t save_every = 0;
-  // A piece: it counts on from iteration to iteration of the scan around it, in all up to this number (runtime/base/iterations.h). That scan
-  // reads and collects blocks of the piece's length where a slice has as many axes as the value, and the last block is the rest.
+  // A piece: it counts on from iteration to iteration of the scan around it, in all up to this number (runtime/base/iterations.h). That
+  // scan reads and collects blocks of the piece's length where a slice has as many axes as the value, and the last block is the rest.
   int64_t all_pieces = 0;
   friend bool operator==(const ScanAttr&, const ScanAttr&) = default;
 };

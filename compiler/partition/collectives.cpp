@@ -40,7 +40,8 @@ class Listing {
     root(graph_.loss);
     for (uint32_t i = graph_.size(); i-- > 0;)
       if (needed_[i])
-        for (const NodeId operand : graph_.nodes[i].operands) needed_[operand.index] = true, ++readers_[operand.index], reader_[operand.index] = i;
+        for (const NodeId operand : graph_.nodes[i].operands)
+          needed_[operand.index] = true, ++readers_[operand.index], reader_[operand.index] = i;
   }
 
   bool reduces_mesh(const Node& node) const {
@@ -138,7 +139,8 @@ class Listing {
       case Op::concat:
         return axis == node.as<ConcatAttr>().axis ? -1 : axis;
       case Op::pad:
-        return node.as<PadAttr>().before[static_cast<size_t>(axis)].is_zero() && node.as<PadAttr>().after[static_cast<size_t>(axis)].is_zero()
+        return node.as<PadAttr>().before[static_cast<size_t>(axis)].is_zero() &&
+                       node.as<PadAttr>().after[static_cast<size_t>(axis)].is_zero()
                    ? axis
                    : -1;
       case Op::window:
@@ -191,7 +193,8 @@ class Listing {
         if (from[axis] == kNoMesh) continue;
         const int to = carried_to(node, k, static_cast<int>(axis));
         const bool same = to >= 0 && to < node.type.rank() && at(NodeId{i})[static_cast<size_t>(to)] == from[axis];
-        EINC_CHECK(same, "mesh axis {} of operand {} crosses devices without a collective: {}", from[axis], k, print_node(graph_, NodeId{i}));
+        EINC_CHECK(same, "mesh axis {} of operand {} crosses devices without a collective: {}", from[axis], k,
+                   print_node(graph_, NodeId{i}));
       }
     }
   }

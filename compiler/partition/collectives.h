@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What crosses the mesh's axes in a partitioned graph: read off the graph alone, node by node, so that a partition cannot move what the list
-// does not show. Of any node that is no collective it is checked that each mesh axis of an operand is the same axis of the result.
+// What crosses the mesh's axes in a partitioned graph: read off the graph alone, node by node, so that a partition cannot move what the
+// list does not show. Of any node that is no collective it is checked that each mesh axis of an operand is the same axis of the result.
 //   a reduce over a mesh axis:    all_reduce; where its one reader is a split by that axis, reduce_scatter
 //   a merge of a mesh axis:       all_gather; where its one reader is a split by that axis, all_to_all
 // Bytes are those that one device sends (and receives) by the ring's count, of a tensor of V bytes on n devices: all_reduce 2(n-1)/n V,

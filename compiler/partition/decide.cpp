@@ -9,7 +9,8 @@ namespace {
 
 class Deciding {
  public:
-  Deciding(const Graph& graph, NodeId id, const Factors& factors, std::span<const Layout> given, const Layout& want, const LayoutValues& values)
+  Deciding(const Graph& graph, NodeId id, const Factors& factors, std::span<const Layout> given, const Layout& want,
+           const LayoutValues& values)
       : graph_(graph), node_(graph[id]), factors_(factors), given_(given), want_(want), values_(values), over_(factors.labels.size()) {}
 
   LayoutDecision run() {
@@ -164,7 +165,7 @@ bool divides_evenly(const Poly& size, const AxisList& over, const Mesh& mesh, co
 }
 
 LayoutDecision decide_layouts(const Graph& graph, NodeId id, const Factors& factors, std::span<const Layout> given, const Layout& want,
-                        const LayoutValues& values) {
+                              const LayoutValues& values) {
   return Deciding(graph, id, factors, given, want, values).run();
 }
 

@@ -19,7 +19,7 @@ struct LayoutDecision {
 
 // `want`: the layout that the node's users would like, of its rank; it decides what is free to choose.
 LayoutDecision decide_layouts(const Graph& graph, NodeId id, const Factors& factors, std::span<const Layout> given, const Layout& want,
-                        const LayoutValues& values);
+                              const LayoutValues& values);
 
 // Whether the mesh's parts of an axis have one size at these values. A dim without a value divides.
 bool divides_evenly(const Poly& size, const AxisList& over, const Mesh& mesh, const LayoutValues& values);

@@ -11,8 +11,15 @@ class Delays {
  public:
   Delays(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors, std::span<const Layout> wants,
          const LayoutValues& values)
-      : graph_(graph), factors_(factors), wants_(wants), values_(values), lazy_(declared.begin(), declared.end()), passed_(graph.size()),
-        taken_(graph.size()), readers_(graph.size(), 0), reader_(graph.size(), 0) {}
+      : graph_(graph),
+        factors_(factors),
+        wants_(wants),
+        values_(values),
+        lazy_(declared.begin(), declared.end()),
+        passed_(graph.size()),
+        taken_(graph.size()),
+        readers_(graph.size(), 0),
+        reader_(graph.size(), 0) {}
 
   WaitingSums run() {
     count_readers();
@@ -82,7 +89,8 @@ class Delays {
 
 }  // namespace
 
-bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const AxisList& waits, const Mesh& mesh, const LayoutValues& values) {
+bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const AxisList& waits, const Mesh& mesh,
+                   const LayoutValues& values) {
   bool taken = false;
   for (const Unreduced& p : std::vector<Unreduced>(layout.partial)) {
     const int axis = p.fn == ReduceFn::sum && waits.contains(p.mesh) ? -1 : want.axis_on(p.mesh);
@@ -100,7 +108,7 @@ bool take_in_parts(Layout& layout, const Type& type, const Layout& want, const A
 }
 
 WaitingSums delayed_sums(const Graph& graph, std::span<const Layout> declared, std::span<const Factors> factors,
-                                   std::span<const Layout> wants, const LayoutValues& values) {
+                         std::span<const Layout> wants, const LayoutValues& values) {
   return Delays(graph, declared, factors, wants, values).run();
 }
 

@@ -238,7 +238,8 @@ class FactorBuilder {
       keep(1, a.table_map[i], i);
     }
     for (int i = 0; i < in(2).rank(); ++i)
-      if (const int label = out_.operands[1][static_cast<size_t>(a.ids_map[i])]; label >= 0) out_.operands[2][static_cast<size_t>(i)] = label;
+      if (const int label = out_.operands[1][static_cast<size_t>(a.ids_map[i])]; label >= 0)
+        out_.operands[2][static_cast<size_t>(i)] = label;
     return true;
   }
 

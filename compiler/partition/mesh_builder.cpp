@@ -32,7 +32,8 @@ AxisList ones_before(int count, const AxisList& counts) {
 
 Type MeshBuilder::type_of(const Type& full, const Layout& layout) const {
   Type type{full.dtype, {}};
-  for (const int m : layout.mesh_axes(mesh())) type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
+  for (const int m : layout.mesh_axes(mesh()))
+    type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
   for (int i = 0; i < full.rank(); ++i) type.axes.push_back({full.axis(i).name, part_of(full.axis(i).size, layout.over(i), mesh())});
   return type;
 }

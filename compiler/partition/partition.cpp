@@ -23,7 +23,11 @@ struct Version {
 class Partitioner {
  public:
   Partitioner(const Graph& graph, const Bindings& given)
-      : in_(graph), values_{graph.dims.bind(given).values, graph.dims.values_or(given, 1024)}, builder_(graph, out_.graph), versions_(graph.size()), spread_(graph.size()) {
+      : in_(graph),
+        values_{graph.dims.bind(given).values, graph.dims.values_or(given, 1024)},
+        builder_(graph, out_.graph),
+        versions_(graph.size()),
+        spread_(graph.size()) {
     copy_all_but_nodes();
   }
 
@@ -216,7 +220,8 @@ class Partitioner {
       if (target.partial_on(p.mesh) == nullptr) cost += 2 * bytes;
     for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
       const int axis = from.axis_on(m);
-      if (axis >= 0 && target.axis_on(m) != axis) cost += bytes * in_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_.typical).value_or(2);
+      if (axis >= 0 && target.axis_on(m) != axis)
+        cost += bytes * in_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_.typical).value_or(2);
     }
     return cost;
   }
@@ -237,8 +242,8 @@ class Partitioner {
     for (const Update& update : in_.updates)
       g.updates.push_back({whole_.at(update.target.index), gathered(update.value, declared_[update.target.index].stored)});
     for (const Update& gradient : in_.gradients)
-      g.gradients.push_back({whole_.at(gradient.target.index),
-                             gradient.value.valid() ? gathered(gradient.value, own_layout(gradient.value)) : NodeId{}});
+      g.gradients.push_back(
+          {whole_.at(gradient.target.index), gradient.value.valid() ? gathered(gradient.value, own_layout(gradient.value)) : NodeId{}});
     if (in_.loss.valid()) g.loss = gathered(in_.loss, own_layout(in_.loss));
   }
 

@@ -24,7 +24,7 @@ struct Partitioned {
 
 // An op that has no rule for parts.
 struct NoPartition {
-  NodeId node;      // of the source
+  NodeId node;  // of the source
   int mesh_axis = 0;
   std::string why;
 };

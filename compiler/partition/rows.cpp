@@ -35,7 +35,8 @@ NodeId MeshBuilder::aligned(MapFn fn, std::initializer_list<NodeId> operands) {
   Node node;
   node.op = Op::map;
   node.type.dtype = Builder::map_dtype(fn, dtypes);
-  for (const int m : mesh_axes) node.type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
+  for (const int m : mesh_axes)
+    node.type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
   node.type.axes.insert(node.type.axes.end(), own.begin(), own.end());
   MapAttr attr{fn, {}};
   size_t k = 0;
@@ -89,10 +90,10 @@ MeshBuilder::Rows MeshBuilder::local_rows(const MeshValue& ids, const AxisList& 
     stride *= axis.size;
   }
   const NodeId local = aligned(MapFn::sub, {index, start}), zero = integer(Poly(0), dtype);
-  const NodeId inside = aligned(MapFn::logical_and, {aligned(MapFn::greater_equal, {local, zero}),
-                                                     aligned(MapFn::less, {local, integer(part, dtype)})});
-  const NodeId exists = aligned(MapFn::logical_and, {aligned(MapFn::greater_equal, {index, zero}),
-                                                     aligned(MapFn::less, {index, integer(size, dtype)})});
+  const NodeId inside =
+      aligned(MapFn::logical_and, {aligned(MapFn::greater_equal, {local, zero}), aligned(MapFn::less, {local, integer(part, dtype)})});
+  const NodeId exists =
+      aligned(MapFn::logical_and, {aligned(MapFn::greater_equal, {index, zero}), aligned(MapFn::less, {index, integer(size, dtype)})});
   const NodeId elsewhere = aligned(MapFn::where, {exists, zero, integer(Poly(-1), dtype)});
   Rows out{aligned(MapFn::where, {inside, local, elsewhere}), inside, {}};
   for (const int m : positions_[inside.index])
@@ -111,7 +112,8 @@ NodeId MeshBuilder::masked(const MeshValue& value, const Rows& rows, const AxisL
   node.op = Op::map;
   node.type.dtype = type.dtype;
   size_t own = 0;
-  for (const int m : mesh_axes) node.type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
+  for (const int m : mesh_axes)
+    node.type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
   MapAttr attr{MapFn::where, {}};
   for (const int m : rows.mesh_axes) attr.maps[0].push_back(mesh_axes.find(m));
   for (const int axis : own_map) attr.maps[0].push_back(mesh_axes.size() + axis);

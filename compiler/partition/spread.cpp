@@ -66,7 +66,8 @@ class Spreading {
     only_narrow_.assign(graph_.size(), true);
     for (const Node& node : graph_.nodes)
       for (const NodeId operand : node.operands)
-        if (node.origin.phase != Phase::optimizer && (node.op != Op::cast || bytes_of(node.type.dtype) >= bytes_of(graph_.type(operand).dtype)))
+        if (node.origin.phase != Phase::optimizer &&
+            (node.op != Op::cast || bytes_of(node.type.dtype) >= bytes_of(graph_.type(operand).dtype)))
           only_narrow_[operand.index] = false;
   }
 

@@ -69,8 +69,8 @@ class MeshReporter {
     for (const Collective& c : list) {
       const Origin& origin = p_.graph[c.node].origin;
       const std::string what = moved_value(p_.graph, c.node);
-      const auto [at, fresh] = places.try_emplace({c.kind, c.mesh_axis, origin.phase, origin.location.line, origin.location.file.str(), what},
-                                                  out_.rows.size());
+      const auto [at, fresh] =
+          places.try_emplace({c.kind, c.mesh_axis, origin.phase, origin.location.line, origin.location.file.str(), what}, out_.rows.size());
       if (fresh) {
         CommunicationRow row;
         row.kind = c.kind, row.axis = mesh_.axes[static_cast<size_t>(c.mesh_axis)].name, row.phase = origin.phase;
@@ -113,7 +113,8 @@ class MeshReporter {
     bool whole = true;
     for (CommunicationRow& row : out_.rows) {
       const DeviceLink* link = link_of(row.axis);
-      const auto size = std::find_if(out_.axes.begin(), out_.axes.end(), [&](const auto& axis) { return axis.first == row.axis; })->second.value;
+      const auto size =
+          std::find_if(out_.axes.begin(), out_.axes.end(), [&](const auto& axis) { return axis.first == row.axis; })->second.value;
       if (link && row.bytes.value && size) {
         const double steps = (size->to_double() - 1) * (row.kind == CollectiveKind::all_reduce ? 2 : 1);
         row.link = link->name;
@@ -228,9 +229,8 @@ std::string explain_sharding(const Graph& graph, const Partitioned& partitioned,
   Table moved({Align::left, Align::left, Align::right, Align::right, Align::left, Align::right, Align::left, Align::left});
   moved.add({"collective", "axis", "times", "bytes", "phase", "line", "value", "why"});
   for (const CommunicationRow& row : report.rows)
-    moved.add({std::string(to_string(row.kind)), row.axis.str(), std::to_string(row.count),
-               sent_bytes(row.bytes), std::string(to_string(row.phase)),
-               std::to_string(row.source.line), row.what, row.why});
+    moved.add({std::string(to_string(row.kind)), row.axis.str(), std::to_string(row.count), sent_bytes(row.bytes),
+               std::string(to_string(row.phase)), std::to_string(row.source.line), row.what, row.why});
   w.table(moved, true);
   TextStyle style;
   style.width = width;

@@ -379,7 +379,9 @@ class JsonRenderer {
     for (const auto& [key, amount] :
          {std::pair("flops", &m.flops), std::pair("parameters", &m.parameters), std::pair("gradients", &m.gradients),
           std::pair("optimizer_state", &m.optimizer_state), std::pair("inputs", &m.inputs), std::pair("communication", &m.bytes)})
-      result[key] = {{std::string_view(key) == "flops" ? "count" : "bytes", exact(amount->value)}, {"symbolic", symbolic(amount->formula)}, {"valid_for", "dims"}};
+      result[key] = {{std::string_view(key) == "flops" ? "count" : "bytes", exact(amount->value)},
+                     {"symbolic", symbolic(amount->formula)},
+                     {"valid_for", "dims"}};
     result["communication_s"] = number(m.time_s);
     return result;
   }

@@ -136,7 +136,7 @@ struct ReportOptions {
   // The program simplified with inference roots (dropout as identity); null: read off the training graph.
   const Graph* inference = nullptr;
   const Partitioned* partitioned = nullptr;  // the graph over its mesh; null: it has none
-  PlanStep plan = plan_for_processor({});  // what kernels, memory and executed FLOPs are read off; null: none of them are told
+  PlanStep plan = plan_for_processor({});    // what kernels, memory and executed FLOPs are read off; null: none of them are told
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);

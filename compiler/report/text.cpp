@@ -79,7 +79,8 @@ class TextRenderer {
     training();
     communication();
     fit();
-    if (any_holds_here_) w_.line("\n* holds for these dims: with others, an order of contraction, the ends of a loop or a layout may differ");
+    if (any_holds_here_)
+      w_.line("\n* holds for these dims: with others, an order of contraction, the ends of a loop or a layout may differ");
     notes();
     return std::move(w_);
   }

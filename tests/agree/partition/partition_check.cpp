@@ -28,7 +28,8 @@ std::string tensor_difference(const Tensor& found, const Tensor& wanted, double 
 std::string map_difference(const char* what, const TensorMap& found, const TensorMap& wanted, double tolerance) {
   if (found.size() != wanted.size()) return fmt::format("{} {}s, not {}", found.size(), what, wanted.size());
   for (const auto& [name, value] : wanted)
-    if (const std::string d = tensor_difference(found.at(name), value, tolerance); !d.empty()) return fmt::format("{} {}: {}", what, name.str(), d);
+    if (const std::string d = tensor_difference(found.at(name), value, tolerance); !d.empty())
+      return fmt::format("{} {}: {}", what, name.str(), d);
   return "";
 }
 

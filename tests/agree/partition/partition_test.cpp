@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program over a mesh gives what it gives on one device: its partitioned graph in the interpreter, which knows no meshes, beside the whole
-// one. Where sums are exact the bits are equal. Faults that a partition could have are planted and found.
+// A program over a mesh gives what it gives on one device: its partitioned graph in the interpreter, which knows no meshes, beside the
+// whole one. Where sums are exact the bits are equal. Faults that a partition could have are planted and found.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -152,7 +152,8 @@ double sent_elements(const Partitioned& p, const Bindings& dims, std::string_vie
   double bytes = 0;
   const Bindings values = p.graph.dims.bind(dims).values;
   for (const Collective& c : collectives_of(p))
-    if (p.graph.mesh.axes[static_cast<size_t>(c.mesh_axis)].name.str() == axis && (!kind || c.kind == *kind) && p.graph.type(c.node).rank() > 0)
+    if (p.graph.mesh.axes[static_cast<size_t>(c.mesh_axis)].name.str() == axis && (!kind || c.kind == *kind) &&
+        p.graph.type(c.node).rank() > 0)
       bytes += *c.bytes.to_double(values);
   return bytes / 4;
 }

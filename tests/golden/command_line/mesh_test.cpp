@@ -32,8 +32,13 @@ class Launched {
   std::vector<std::pair<const char*, const char*>> variables_;
 };
 
-const std::vector<std::string> kGpt{"examples/gpt2.ein", "-D",     "vocab=50304", "--device=h100-sxm",
-                                    "--mesh",            "data=4,model=2", "--shard",
+const std::vector<std::string> kGpt{"examples/gpt2.ein",
+                                    "-D",
+                                    "vocab=50304",
+                                    "--device=h100-sxm",
+                                    "--mesh",
+                                    "data=4,model=2",
+                                    "--shard",
                                     "batch=data; heads,hidden,vocab=model; states=data"};
 
 std::vector<std::string> with(std::vector<std::string> arguments, const std::string& last) {
@@ -107,11 +112,10 @@ TEST_CASE("meshes: sizes that are left open, and sizes that do not fit") {
 
 TEST_CASE("meshes: several processes and no mesh") {
   const std::string file = "examples/two_layer.ein";
-  const std::vector<std::pair<const char*, const char*>> launchers[] = {
-      {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}},
-      {{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}},
-      {{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}},
-      {{"WORLD_SIZE", "2"}, {"RANK", "0"}}};
+  const std::vector<std::pair<const char*, const char*>> launchers[] = {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}},
+                                                                        {{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}},
+                                                                        {{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}},
+                                                                        {{"WORLD_SIZE", "2"}, {"RANK", "0"}}};
   for (const auto& launcher : launchers) {
     const Launched launched(launcher);
     for (const std::vector<std::string>& arguments : {std::vector<std::string>{file}, {"train", file, "--steps", "1"}, {"bench", file}}) {

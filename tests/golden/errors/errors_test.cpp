@@ -157,7 +157,8 @@ TEST_CASE("what stands behind --mesh and --shard") {
     ElaborateOptions options;
     options.mesh = mesh;
     options.shard = shard;
-    const auto file = sources.add("m.ein", "dim batch = 8\nmesh old = 3\nshard batch over old\ninput x: [batch]\noutput y = x\n", diagnostics);
+    const auto file =
+        sources.add("m.ein", "dim batch = 8\nmesh old = 3\nshard batch over old\ninput x: [batch]\noutput y = x\n", diagnostics);
     elaborate(sources, *file, options, diagnostics);
     std::string all;
     for (const Diagnostic& d : diagnostics.list()) all += std::string(info(d.code).code) + " ";
