@@ -319,6 +319,25 @@ struct If {
   std::optional<Block> otherwise;
 };
 
+// `mesh data = 4, model = 2`: axes of a grid of devices, outer to inner, each a dim like those of a `dim` statement.
+struct Mesh {
+  std::vector<DimItem> items;
+};
+
+// What a shard line splits: an axis wherever it is declared (`batch`), that of the tensors that a glob names (`"h.*.w_up"[hidden]`), or
+// one of the words `states`, `gradients`, `params`.
+struct ShardTarget {
+  std::optional<String> glob;
+  Identifier axis;
+  Span span;
+};
+
+// `shard heads, hidden over model`
+struct Shard {
+  std::vector<ShardTarget> targets;  // one or more
+  std::vector<Identifier> over;      // one or more
+};
+
 enum class StmtKind : uint8_t {
   dim,
   import,
@@ -334,13 +353,15 @@ enum class StmtKind : uint8_t {
   minimize,
   return_value,
   expression,
-  condition
+  condition,
+  mesh,
+  shard
 };
 
 struct Stmt {
   // alternatives in the order of StmtKind
   using Node = std::variant<DimDecl, Import, TensorDecl, Output, Fn, Assign, StateUpdate, For, Scan, Collect, Precision, Minimize, Return,
-                            ExprStmt, If>;
+                            ExprStmt, If, Mesh, Shard>;
 
   Span span;
   Node node;

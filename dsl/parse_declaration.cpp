@@ -182,21 +182,27 @@ std::optional<ast::Stmt::Node> Parser::dim_statement() {
   ast::DimDecl out;
   ++at_;
   do {
-    const uint32_t begin = token().begin;
-    ast::DimItem item;
-    item.name = identifier(NameUse::dim);
-    if (panic_) return std::nullopt;
-    declare(item.name);
-    if (accept(TokenKind::assign)) {
-      bool names_dim = false;
-      item.value = dim_expression(names_dim);
-      item.kind = names_dim ? ast::DimKind::derived : ast::DimKind::defaulted;
-    }
-    item.span = from(begin);
-    if (panic_) return std::nullopt;
-    out.items.push_back(std::move(item));
+    if (!dim_item(out.items)) return std::nullopt;
   } while (accept(TokenKind::comma));
   return out;
+}
+
+// name [= value]
+bool Parser::dim_item(std::vector<ast::DimItem>& out) {
+  const uint32_t begin = token().begin;
+  ast::DimItem item;
+  item.name = identifier(NameUse::dim);
+  if (panic_) return false;
+  declare(item.name);
+  if (accept(TokenKind::assign)) {
+    bool names_dim = false;
+    item.value = dim_expression(names_dim);
+    item.kind = names_dim ? ast::DimKind::derived : ast::DimKind::defaulted;
+  }
+  item.span = from(begin);
+  if (panic_) return false;
+  out.push_back(std::move(item));
+  return true;
 }
 
 std::optional<ast::Stmt::Node> Parser::import_statement() {

@@ -17,7 +17,7 @@ bool ends_with_return(const ast::Stmt& statement) {
 
 std::optional<std::string> near_statement(std::string_view word) {
   return near_name(word, {"dim", "import", "input", "param", "frozen", "state", "output", "fn", "return", "for", "precision", "minimize",
-                          "if", "scan", "collect", "else"});
+                          "if", "scan", "collect", "else", "mesh", "shard"});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements that begin with a word which is a name elsewhere: `scan`, `collect`, `if`, `else` and a fn's `gradient` block. A program may
-// call a value `gradient` or `if`; the word means the statement only where that can stand and where no `=`, `:`, `(` or `<-` follows.
+// Statements that begin with a word which is a name elsewhere: `scan`, `collect`, `if`, `else`, `mesh`, `shard` and a fn's `gradient`
+// block. A program may call a value `gradient` or `if`; the word means the statement only where that can stand and where no `=`, `:`, `(`
+// or `<-` follows.
 #include "dsl/parser_impl.h"
 
 namespace einc {
@@ -32,6 +33,8 @@ std::optional<ast::Stmt::Node> Parser::word_statement() {
   if (begins_with_word("if")) return if_statement();
   if (begins_with_word("scan")) return scan_statement();
   if (begins_with_word("collect")) return collect_statement();
+  if (begins_with_word("mesh") && next_kind() == TokenKind::name) return mesh_statement();
+  if (begins_with_word("shard") && (next_kind() == TokenKind::name || next_kind() == TokenKind::string)) return shard_statement();
   const bool opens = next_kind() == TokenKind::left_brace || (next_kind() == TokenKind::name && opens_block_on_this_line());
   if (!at_word("else") || !opens) return simple_statement();
   fail(Code::else_without_if, here()).hint("`else` stands on the line of the `}` before it: } else {");
@@ -137,6 +140,54 @@ std::optional<ast::Stmt::Node> Parser::collect_statement() {
   if (block_depth_ == scan_block_) return out;
   diagnostics_.report(Code::collect_outside_scan, place).hint("move it right inside the braces of a scan");
   return std::nullopt;
+}
+
+// mesh data = 4, model = 2
+std::optional<ast::Stmt::Node> Parser::mesh_statement() {
+  ast::Mesh out;
+  const Span place = here();
+  ++at_;
+  do {
+    if (!dim_item(out.items)) return std::nullopt;
+  } while (accept(TokenKind::comma));
+  if (block_depth_ == 0) return out;
+  diagnostics_.report(Code::misplaced_statement, place, "`mesh`");
+  return std::nullopt;
+}
+
+// shard batch over data;  shard "h.*.w_up"[hidden], heads over model
+std::optional<ast::Stmt::Node> Parser::shard_statement() {
+  ast::Shard out;
+  const Span place = here();
+  ++at_;
+  do {
+    if (!shard_target(out)) return std::nullopt;
+  } while (accept(TokenKind::comma));
+  if (!expect(TokenKind::kw_over, "`over` and an axis of the mesh", "shard batch over data")) return std::nullopt;
+  do {
+    out.over.push_back(identifier(NameUse::axis));
+  } while (!panic_ && accept(TokenKind::comma));
+  if (panic_) return std::nullopt;
+  if (block_depth_ == 0) return out;
+  diagnostics_.report(Code::misplaced_statement, place, "`shard`");
+  return std::nullopt;
+}
+
+bool Parser::shard_target(ast::Shard& out) {
+  ast::ShardTarget target;
+  const uint32_t begin = token().begin;
+  if (at(TokenKind::string)) {
+    target.glob = string_literal();
+    const Token open = token();
+    if (panic_ || !expect(TokenKind::left_bracket, "`[` and an axis", "shard \"h.*.w_up\"[hidden] over model")) return false;
+    target.axis = identifier(NameUse::axis);
+    if (panic_ || !expect_close(TokenKind::right_bracket, open)) return false;
+  } else {
+    target.axis = identifier(NameUse::axis);
+  }
+  target.span = from(begin);
+  out.targets.push_back(std::move(target));
+  return !panic_;
 }
 
 // gradient(dy, ...) { ... }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parser's insides, shared by its files: expressions, declarations, statements. The grammar in one view:
-//   statement  := dim | import | tensor | output | fn | for | scan | collect | if | precision | minimize | return | assignment | update
-//                 | call
+//   statement  := dim | import | tensor | output | fn | for | scan | collect | if | precision | minimize | mesh | shard | return
+//                 | assignment | update | call
 //   expression := operators over postfix; or < and < not < comparison < + - < * / < unary - < ^ (right) < postfix
 //   postfix    := primary { "(" arguments ")" | "[" axis "=" index, ... "]" | "as" name } | "(" expression ")" ":" type
 // The first mistake of a statement is reported and sets panic_; everything then returns at once, up to the statement's
@@ -140,6 +140,10 @@ class Parser {
   bool opens_block_on_this_line() const;
   std::optional<ast::Stmt::Node> word_statement();
   std::optional<ast::Stmt::Node> if_statement();
+  std::optional<ast::Stmt::Node> mesh_statement();
+  std::optional<ast::Stmt::Node> shard_statement();
+  bool shard_target(ast::Shard& out);
+  bool dim_item(std::vector<ast::DimItem>& out);
   bool gradient_block(ast::Fn& fn);
   std::optional<ast::Stmt::Node> gradient_return();
   bool to_target(const ast::Expr& e, ast::Target& out);

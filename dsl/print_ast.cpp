@@ -219,14 +219,27 @@ class Printer {
     out_ += '}';
   }
 
-  void put(const ast::DimDecl& d) {
-    out_ += "dim";
-    for (size_t i = 0; i < d.items.size(); ++i) {
-      out_ += (i ? ", " : " ") + d.items[i].name.name.str();
-      if (!d.items[i].value) continue;
+  void put(const ast::DimDecl& d) { items("dim", d.items); }
+  void put(const ast::Mesh& m) { items("mesh", m.items); }
+
+  void items(std::string_view word, const std::vector<ast::DimItem>& list) {
+    out_ += word;
+    for (size_t i = 0; i < list.size(); ++i) {
+      out_ += (i ? ", " : " ") + list[i].name.name.str();
+      if (!list[i].value) continue;
       out_ += " = ";
-      expr(*d.items[i].value);
+      expr(*list[i].value);
     }
+  }
+
+  void put(const ast::Shard& s) {
+    out_ += "shard ";
+    for (size_t i = 0; i < s.targets.size(); ++i) {
+      const ast::ShardTarget& target = s.targets[i];
+      if (i) out_ += ", ";
+      out_ += target.glob ? fmt::format("\"{}\"[{}]", target.glob->value, target.axis.name.str()) : target.axis.name.str();
+    }
+    for (size_t i = 0; i < s.over.size(); ++i) out_ += (i ? ", " : " over ") + s.over[i].name.str();
   }
 
   void put(const ast::Import& i) { out_ += i.kind == ast::ImportKind::file ? fmt::format("import \"{}\"", i.path) : "import " + i.path; }

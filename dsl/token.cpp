@@ -53,7 +53,9 @@ std::vector<std::string_view> keywords() {
   return all;
 }
 
-std::vector<std::string_view> statement_words() { return {"scan", "collect", "if", "else", "gradient", "save", "every", "reversed"}; }
+std::vector<std::string_view> statement_words() {
+  return {"scan", "collect", "if", "else", "gradient", "save", "every", "reversed", "mesh", "shard"};
+}
 
 bool begins_statement(TokenKind kind) {
   switch (kind) {

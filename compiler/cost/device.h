@@ -18,6 +18,14 @@ namespace einc {
 // What einc compiles for on such a machine; none: it makes no code for it.
 enum class DeviceTarget : uint8_t { cpu, cuda, none };
 
+// What connects devices: each sends and receives `bandwidth` bytes per second to and from others of the same group of `devices`.
+struct DeviceLink {
+  std::string name;  // "NVLink"
+  int64_t devices = 0;
+  double bandwidth = 0;
+  double latency_s = 0;  // of a step in a ring
+};
+
 struct Device {
   std::string name;         // "h100-sxm"
   std::string description;  // "NVIDIA H100 SXM5 80 GB"
@@ -34,6 +42,7 @@ struct Device {
   double launch_s = 0;                          // from one kernel's end to the next one's first work
   double threads = 0;                           // of a processor, that the rates are of; 0: all of its cores
   std::optional<GpuShape> gpu{};                // that kernels are planned for; target cuda: none is an H100's
+  std::vector<DeviceLink> links{};              // nearest first; none: not told
   std::string source{};                         // where the numbers come from and what else sheets print, for --list-devices
 
   double usable_bytes() const { return memory_bytes > reserve_bytes ? memory_bytes - reserve_bytes : 0; }

@@ -18,6 +18,34 @@ struct DeviceRow {
   int sm = 0, processors = 0;  // of NVIDIA's that einc compiles for: ten times the compute capability, streaming multiprocessors
 };
 
+// Links between devices, in GB/s each way. Sheets print NVLink's both ways together: 900 for an H100 (NVIDIA H100 datasheet), 600 for an
+// A100, 1800 for a B200, 7 x 128 for an MI300X. Between machines: a port for each GPU, 400 Gb/s in a DGX H100 and B200, 200 Gb/s in a DGX
+// A100 (their user guides). PCI Express x16: 32 GB/s in generation 4, 64 in generation 5. Steps of a ring: NCCL's own figures,
+// src/graph/tuning.cc, ring of the simple protocol: NVLink 3.4 us, PCI 5.7 us, network 9.6 us.
+struct LinkRow {
+  const char *device, *name;
+  int64_t devices;
+  double gb, latency_us;
+};
+constexpr int64_t kAnyNumber = int64_t{1} << 40;
+constexpr LinkRow kLinks[] = {
+    {"h100-sxm", "NVLink", 8, 450, 3.4},
+    {"h100-sxm", "network", kAnyNumber, 50, 9.6},
+    {"h100-pcie", "PCI Express", 8, 64, 5.7},
+    {"h100-pcie", "network", kAnyNumber, 50, 9.6},
+    {"h200", "NVLink", 8, 450, 3.4},
+    {"h200", "network", kAnyNumber, 50, 9.6},
+    {"b200", "NVLink", 8, 900, 3.4},
+    {"b200", "network", kAnyNumber, 50, 9.6},
+    {"a100-80gb", "NVLink", 8, 300, 3.4},
+    {"a100-80gb", "network", kAnyNumber, 25, 9.6},
+    {"a100-40gb", "NVLink", 8, 300, 3.4},
+    {"a100-40gb", "network", kAnyNumber, 25, 9.6},
+    {"l40s", "PCI Express", 8, 32, 5.7},
+    {"rtx4090", "PCI Express", 8, 32, 5.7},
+    {"mi300x", "Infinity Fabric", 8, 448, 3.4},
+};
+
 // An f64 of 0 where the sheet gives none worth using.
 constexpr DeviceRow kRows[] = {
     {"h100-sxm", "NVIDIA H100 SXM5 80 GB", DeviceTarget::cuda, 67, 67, 494.7, 989.4, 989.4, 1978.9, 1978.9, 80, 3350,
@@ -67,6 +95,8 @@ Device make(const DeviceRow& row) {
   device.launch_s = row.launch_us * 1e-6;
   device.gpu = shape;
   device.source = row.source;
+  for (const LinkRow& link : kLinks)
+    if (link.device == device.name) device.links.push_back({link.name, link.devices, link.gb * giga, link.latency_us * 1e-6});
   set_usual_reserve(device);
   return device;
 }

@@ -19,10 +19,12 @@
 #include "compiler/driver/emit_object.h"
 #include "compiler/driver/emit_schedule.h"
 #include "compiler/driver/launch_plan.h"
+#include "compiler/driver/launcher.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/show_report.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
+#include "compiler/pipeline/mesh_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/report/report.h"
 #include "compiler/report/text.h"
@@ -36,7 +38,9 @@ constexpr const char* kEmitKinds[] = {"ast", "graph", "grad", "shapes", "kernels
 
 void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("FILE", r.file, "the program, model.ein");
-  app.add_option("-D", r.dims, "set a dim: name=value; the last one counts, but --diff compares two")->allow_extra_args(false)->type_name("NAME=VALUE");
+  app.add_option("-D", r.dims, "set a dim: name=value; the last one counts, but --diff compares two")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
   add_import_folders(app, r.import_folders);
   app.add_option("--report", r.report, "cost report: text, json, md (Markdown), csv (path and value of each number), html (a page)")
       ->expected(0, 1)
@@ -62,9 +66,10 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->check(one_of({"training", "inference"}));
   app.add_option("--explain", r.explain,
                  "why: memory (views and copies), precision (dtypes), contraction (orders of einsums), fusion (kernels), gemm "
-                 "(contractions on NVIDIA GPUs)")
-      ->check(one_of({"memory", "precision", "contraction", "fusion", "gemm"}));
+                 "(contractions on NVIDIA GPUs), sharding (how values lie on the mesh, and what crosses it)")
+      ->check(one_of({"memory", "precision", "contraction", "fusion", "gemm", "sharding"}));
   add_precision(app, r.precision);
+  add_mesh(app, r.mesh, r.shard);
   add_memory_limit(app, r.memory_limit);
   app.add_flag("--discard-outputs", r.discard_outputs,
                "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
@@ -192,7 +197,8 @@ bool asks_nothing(const CompileRequest& request) {
 
 TextStyle style_of_output() { return {terminal_width(), color_for(STDOUT_FILENO) == Color::on ? Paint::on : Paint::off}; }
 
-ExitStatus show(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const std::optional<Device>& device) {
+ExitStatus show(const CompileRequest& request, const Compilation& c, const PipelineOptions& options, const std::optional<Device>& device,
+                const Partitioned* partitioned) {
   const Graph& graph = *c.graph;
   const Bindings values = graph.dims.bind(options.dims).values;
   const TextStyle style = style_of_output();
@@ -207,12 +213,16 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
+  if (request.explain == "sharding" && partitioned)
+    fmt::print("{}", explain_sharding(graph, *partitioned, mesh_report(graph, *partitioned, options.dims, device ? &*device : nullptr),
+                                      style.width));
   if (request.explain == "contraction") fmt::print("{}", explain_contraction(graph, values));
   const bool explain_storage = request.explain == "memory", summary = asks_nothing(request);
   if (request.report.empty() && request.fit.empty() && !explain_storage && !summary) return ExitStatus::done;
   const Detail detail = request.report == "json" || request.report == "csv" || explain_storage ? Detail::ops : Detail::totals;
   const Device* cpu = find_device("cpu");
-  const std::optional<Report> report = make_report(request, c, options, summary && !device ? std::optional(*cpu) : device, detail);
+  const std::optional<Report> report =
+      make_report(request, c, options, summary && !device ? std::optional(*cpu) : device, detail, partitioned);
   if (!report) return ExitStatus::wrong_usage;
   if (explain_storage) fmt::print("{}", explain_memory(*report, graph, style));
   if (summary) fmt::print("{}", render_summary(*report));
@@ -240,6 +250,8 @@ PipelineOptions pipeline_options(const CompileRequest& request, const Bindings& 
   options.dims = dims;
   options.import_folders = request.import_folders;
   if (!request.precision.empty()) options.precision = *parse_policy(request.precision);
+  options.mesh = request.mesh;
+  options.shard = request.shard;
   if (request.discard_outputs) options.roots = Roots::step;
   options.disabled = request.disable;
   options.observe = [&request](std::string_view pass, const Graph& graph, double seconds) {
@@ -292,6 +304,15 @@ ExitStatus compile_command(Arguments arguments) {
   Compilation c = compile_file(request.file, options);
   print_diagnostics(c.sources, c.diagnostics, form, request.quiet ? Severity::error : Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
+  if (const auto status = refuse_processes(*c.graph, request.file)) return *status;
+  const std::optional<Partitioned> partitioned = partition_program(c, options.dims);
+  if (c.diagnostics.has_errors()) {
+    print_diagnostics(c.sources, c.diagnostics, form, Severity::error);
+    return ExitStatus::wrong_program;
+  }
+  if (request.explain == "sharding" && !partitioned)
+    return fmt::print(stderr, "einc: --explain=sharding is about a mesh: add a line such as `mesh data = 2`, or give --mesh data=2\n"),
+           ExitStatus::wrong_usage;
   if (request.compares) return show_difference(request, c, options, device, style_of_output());
   if (!request.fit.empty() && !check_fit(request, *c.graph, device)) return ExitStatus::wrong_usage;
   NamedFiles inputs = sources_of(c), outputs;
@@ -300,7 +321,7 @@ ExitStatus compile_command(Arguments arguments) {
   if (request.emit == "obj") outputs.emplace_back("-o, whose header is", header_path(request.object));
   if (!check_outputs(outputs, inputs)) return ExitStatus::wrong_usage;
   if (request.emit == "obj") return emit_object(std::move(c), options, request.object);
-  const ExitStatus status = show(request, c, options, device);
+  const ExitStatus status = show(request, c, options, device, partitioned ? &*partitioned : nullptr);
   if (request.passes.misses(processor_passes())) show_native(request, *c.graph, options.dims);
   if (request.passes.misses(gpu_passes())) show_cuda(request, *c.graph, options.dims);
   return status;

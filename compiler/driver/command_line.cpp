@@ -171,6 +171,12 @@ void add_precision(CLI::App& app, std::string& precision) {
       ->check(one_of({"f32", "tf32", "bf16", "f16", "fp8"}));
 }
 
+void add_mesh(CLI::App& app, std::string& mesh, std::string& shard) {
+  app.add_option("--mesh", mesh, "the devices of the program, data=4,model=2: stands for its `mesh` line");
+  app.add_option("--shard", shard,
+                 "what is split over them, \"batch=data; heads,hidden=model; states=data\": stands for its `shard` lines");
+}
+
 namespace {
 
 constexpr std::pair<char, const char*> kLetters[] = {{'k', "e3"}, {'K', "e3"}, {'M', "e6"}, {'G', "e9"}, {'B', "e9"}, {'T', "e12"}};

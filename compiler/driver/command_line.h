@@ -54,6 +54,9 @@ void add_import_folders(CLI::App& app, std::vector<std::string>& folders);
 // Adds --memory-limit.
 void add_memory_limit(CLI::App& app, std::optional<int64_t>& bytes);
 
+// Adds --mesh and --shard, which stand for the program's lines.
+void add_mesh(CLI::App& app, std::string& mesh, std::string& shard);
+
 // Adds --precision, which names a policy.
 void add_precision(CLI::App& app, std::string& precision);
 

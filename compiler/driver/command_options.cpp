@@ -42,7 +42,7 @@ struct HelpGroup {
 };
 const std::vector<HelpGroup>& help_groups() {
   static const auto* const groups = new std::vector<HelpGroup>{
-      {"The program", {"-D", "-I", "--precision", "--optimizer", "--lr", "--rename", "--arch", "--cpu"}},
+      {"The program", {"-D", "-I", "--precision", "--mesh", "--shard", "--optimizer", "--lr", "--rename", "--arch", "--cpu"}},
       {"Data", {"--input", "--param", "--weights", "--output", "--data", "--val", "--dtype", "--vocab", "--prompt"}},
       {"What to show",
        {"--report", "--emit", "--explain", "--diff", "--diagnostics", "--passes", "--list-devices", "--quiet", "--version", "-o"}},

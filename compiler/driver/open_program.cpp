@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/driver/command_line.h"
+#include "compiler/driver/launcher.h"
 #include "compiler/ir/text.h"
 #include "dsl/near_name.h"
 #include "dsl/parser.h"
@@ -91,6 +92,7 @@ std::variant<Compilation, ExitStatus> open_program(const std::string& file, cons
   Compilation c = compile_file(file, options);
   print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, least);
   if (!c.graph) return ExitStatus::wrong_program;
+  if (const auto status = refuse_processes(*c.graph, file)) return *status;
   return c;
 }
 

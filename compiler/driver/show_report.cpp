@@ -58,11 +58,12 @@ std::string rendered(const std::string& form, const Report& report, const Compil
 }  // namespace
 
 std::optional<Report> make_report(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
-                                  const std::optional<Device>& device, Detail detail) {
+                                  const std::optional<Device>& device, Detail detail, const Partitioned* partitioned) {
   ReportOptions report_options;
   report_options.given = options.dims;
   report_options.detail = detail;
   report_options.device = device;
+  report_options.partitioned = partitioned;
   if (request.devices || request.tokens || request.mfu) {
     if (!device || !request.tokens) {
       fmt::print(stderr, "einc: a training time needs --tokens and --device (and may have --devices and --mfu)\n");
@@ -104,8 +105,8 @@ ExitStatus show_difference(const CompileRequest& request, const Compilation& c, 
   const Compilation other = compile_file(file, other_options);
   print_diagnostics(other.sources, other.diagnostics, DiagnosticsForm::text, request.quiet ? Severity::error : Severity::warning);
   if (!other.graph) return ExitStatus::wrong_program;
-  const auto report = make_report(request, c, options, device, Detail::totals);
-  const auto others = make_report(request, other, other_options, device, Detail::totals);
+  const auto report = make_report(request, c, options, device, Detail::totals, nullptr);
+  const auto others = make_report(request, other, other_options, device, Detail::totals, nullptr);
   if (!report || !others) return ExitStatus::wrong_usage;
   fmt::print("{}", compare_reports(*report, *c.graph, *others, *other.graph).text(style));
   return ExitStatus::done;

@@ -13,7 +13,7 @@ namespace einc {
 
 // nullopt after a message: what was asked for needs other options.
 std::optional<Report> make_report(const CompileRequest& request, const Compilation& c, const PipelineOptions& options,
-                                  const std::optional<Device>& device, Detail detail);
+                                  const std::optional<Device>& device, Detail detail, const Partitioned* partitioned);
 
 // To -o where it is given. Throws RuntimeFailure (resource).
 void write_report(const CompileRequest& request, const Report& report, const Compilation& c, TextStyle style);

@@ -79,7 +79,7 @@ void Elaborator::declare_tensor(const ast::TensorDecl& declaration, Span span) {
     if (claim_path(path, declaration.name.span, "param") && type && init)
       node = build_.param(ParamAttr{Name(path), std::move(*init), declaration.role == ast::Role::frozen_param}, std::move(*type));
   }
-  if (node.valid()) graph_[node].origin.label = name;
+  if (node.valid()) graph_[node].origin.label = name, note_declared_axes(node, declaration.type);
   Binding& binding = frame().scope->bindings[name];
   binding.kind = kind;
   binding.span = declaration.name.span;

@@ -65,6 +65,7 @@ struct ElaborateOptions {
   UnusedNames unused_names = UnusedNames::allowed;
   // Told of every name that a statement of the program binds to a tensor, as often as it does, errors elsewhere or not.
   std::function<void(Span name, NodeId value, const std::string& type)> bound{};
+  std::string mesh{}, shard{};                // --mesh, --shard: stand for the program's lines; empty: as written
   std::vector<std::string> import_folders{};  // -I: imports are read from there and from the importing file's folder, nowhere else
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elaborator: one object per compilation. Its parts stand in a file each: expressions.cpp, sizes.cpp (dims and sizes),
-// types.cpp, transpositions.cpp,
+// types.cpp, transpositions.cpp, meshes.cpp,
 // outer_product.cpp, declarations.cpp, statements.cpp, functions.cpp (calls), training.cpp, finish.cpp.
 // Invariant: after an error every function returns nullopt (or poisons the binding) and goes on; nothing throws for a mistake
 // of the user's. Work is bounded by the limits in elaborate.h: once one is passed, evaluate() answers nullopt at once.
@@ -244,6 +244,18 @@ class Elaborator final : public Context {
   // An option's text as a statement, under the option's name; nullopt for an empty text or after an error.
   std::optional<ast::Program> parse_option(std::string_view option, const std::string& text);
 
+  // meshes.cpp
+  void find_mesh_lines(const SourceUnit& main);
+  const ast::Program* mesh_option(std::string_view option, const std::string& text, std::string_view instead);
+  void declare_mesh(SourceUnit& main);
+  Name outermost_name(Name axis) const;
+  void note_declared_axes(NodeId id, const ast::Type& written);
+  void finish_mesh();
+  std::optional<AxisList> mesh_axes_of(const ast::Shard& line);
+  void request_shards(const ast::ShardTarget& target, const AxisList& over);
+  bool request_shard(const ast::ShardTarget& target, const Node& node, int axis, const AxisList& over);
+  bool check_divided(const ast::ShardTarget& target, const Node& node, int axis, const AxisList& over, const std::string& what);
+
   // finish.cpp
   void finish_outputs(const SourceUnit& unit);
   void add_pullback();
@@ -307,6 +319,14 @@ class Elaborator final : public Context {
 
   Collecting* collecting_ = nullptr;  // of the innermost scan
   bool finding_types_ = false;        // a trial of a scan's body: what a carry makes without a type says nothing
+
+  std::vector<std::unique_ptr<ast::Program>> mesh_options_;  // what --mesh and --shard hold
+  std::vector<std::pair<const ast::Mesh*, Span>> mesh_lines_;
+  std::vector<const ast::Shard*> shard_lines_;
+  struct AxisNames {
+    Name name, size;  // what the program calls an axis, and its size where that is a name
+  };
+  std::map<std::string, std::vector<AxisNames>> declared_axes_;  // by op and path
 
   struct Minimized {
     const ast::Minimize* statement = nullptr;

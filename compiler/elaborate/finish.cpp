@@ -23,6 +23,7 @@ std::optional<Graph> Elaborator::run(FileId file) {
   graph_.name = Name(slash == std::string::npos ? path : path.substr(slash + 1));
   SourceUnit* main = units_.load_main(file);
   for (size_t i = 0; i < units_.all().size(); ++i) declare_dims(*units_.all()[i]);
+  declare_mesh(*main);
   bind_dims();
   read_file_policy(*main);
   Frame top;
@@ -35,6 +36,7 @@ std::optional<Graph> Elaborator::run(FileId file) {
   finish_training();
   check_uncalled_fns();
   finish_outputs(*main);
+  if (diagnostics_.error_count() == errors) finish_mesh();
   if (options_.pullback == Pullback::of_outputs && diagnostics_.error_count() == errors) add_pullback();
   if (diagnostics_.error_count() == errors) check_conditions();
   if (diagnostics_.error_count() == errors) check_sizes();

@@ -39,7 +39,10 @@ void Elaborator::execute(const ast::Stmt& statement) {
     case ast::StmtKind::dim:
     case ast::StmtKind::import:
     case ast::StmtKind::fn:
+    case ast::StmtKind::mesh:
       return;  // taken in before the first statement
+    case ast::StmtKind::shard:
+      return;  // and these behind the last one
     case ast::StmtKind::tensor:
       return declare_tensor(*statement.as<ast::TensorDecl>(), statement.span);
     case ast::StmtKind::output:

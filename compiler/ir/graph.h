@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/ir/axis_list.h"
+#include "compiler/ir/mesh.h"
 #include "compiler/ir/op.h"
 #include "compiler/ir/type.h"
 #include "compiler/symbolic/dim_table.h"
@@ -171,8 +172,8 @@ struct ScanAttr {
   // `save every`: what is collected for scans in the other direction alone may be made again from the carries of every so many
   // iterations (fuse/cut_scans). 0: all is kept.
   int64_t save_every = 0;
-  // A piece: it counts on from iteration to iteration of the scan around it, in all up to this number (runtime/base/iterations.h). That scan
-  // reads and collects blocks of the piece's length where a slice has as many axes as the value, and the last block is the rest.
+  // A piece: it counts on from iteration to iteration of the scan around it, in all up to this number (runtime/base/iterations.h). That
+  // scan reads and collects blocks of the piece's length where a slice has as many axes as the value, and the last block is the rest.
   int64_t all_pieces = 0;
   friend bool operator==(const ScanAttr&, const ScanAttr&) = default;
 };
@@ -269,6 +270,7 @@ struct Graph {
   std::vector<Name> chosen_by;
   std::vector<ContractionPlan> plans;
   Policy policy = Policy::inherit;  // the file's `precision` or --precision
+  Mesh mesh;
 
   const Node& operator[](NodeId id) const { return nodes[id.index]; }
   Node& operator[](NodeId id) { return nodes[id.index]; }

@@ -38,11 +38,27 @@ class Printer {
       add("context parent={} loop={} iteration={}\n", context.parent, context.loop, context.iteration);
     }
     for (const Name dim : graph_.chosen_by) add("chosen {}\n", quoted(dim.str()));
+    mesh();
     for (const ContractionPlan& plan : graph_.plans) {
       add("plan {} {} {} {}", quoted(plan.pattern), quoted(plan.order), wrapped(plan.flops), quoted(plan.method));
       location(plan.location);
       out_ += '\n';
     }
+  }
+
+  void mesh() {
+    for (const MeshAxis& axis : graph_.mesh.axes) add("mesh {} {}\n", quoted(axis.name.str()), wrapped(axis.size));
+    for (const ShardRequest& request : graph_.mesh.requests) {
+      add("shard {} {} axis={}", to_string(request.declared), quoted(request.path.str()), request.axis);
+      axis_list("over", request.over);
+      out_ += '\n';
+    }
+    if (graph_.mesh.empty()) return;
+    out_ += "spread";
+    axis_list("states", graph_.mesh.states);
+    axis_list("gradients", graph_.mesh.gradients);
+    axis_list("params", graph_.mesh.params);
+    out_ += '\n';
   }
 
   void node(NodeId id) {

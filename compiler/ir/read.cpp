@@ -37,6 +37,18 @@ class Reader {
     if (kind == "context") return context(c);
     if (kind == "chosen") return graph_.chosen_by.push_back(c.string());
     if (kind == "plan") return plan(c);
+    if (kind == "mesh") {
+      const Name name = c.string();
+      graph_.mesh.axes.push_back({name, c.poly()});
+      return;
+    }
+    if (kind == "shard") return shard(c);
+    if (kind == "spread") {
+      graph_.mesh.states = mesh_axes(c, "states=");
+      graph_.mesh.gradients = mesh_axes(c, "gradients=");
+      graph_.mesh.params = mesh_axes(c, "params=");
+      return;
+    }
     if (kind == "output") return output(c);
     if (kind == "update") return update(c, graph_.updates);
     if (kind == "gradient") return update(c, graph_.gradients);
@@ -45,6 +57,25 @@ class Reader {
       return;
     }
     c.fail("'" + kind.substr(0, 40) + "' starts no line of a graph");
+  }
+
+  AxisList mesh_axes(Cursor& c, std::string_view key) {
+    const AxisList axes = list(c, key);
+    for (const int axis : axes)
+      if (static_cast<size_t>(axis) >= graph_.mesh.axes.size()) c.fail("the mesh has no axis " + std::to_string(axis));
+    return axes;
+  }
+
+  void shard(Cursor& c) {
+    ShardRequest request;
+    request.declared = c.word_of(parse_op, "op");
+    if (request.declared != Op::input && request.declared != Op::param && request.declared != Op::state)
+      c.fail("an input, param or state is split");
+    request.path = c.string();
+    c.expect("axis=");
+    request.axis = static_cast<int>(c.integer(0, kMaxRank - 1));
+    request.over = mesh_axes(c, "over=");
+    if (!c.failed()) graph_.mesh.requests.push_back(std::move(request));
   }
 
   // A line of the body that the next scan runs.

@@ -50,6 +50,8 @@ void Symbols::gather(const std::vector<ast::Stmt>& statements, size_t scope) {
     const Span span = statement.span;
     if (const auto* dims = statement.as<ast::DimDecl>()) {
       for (const ast::DimItem& item : dims->items) bind(item.name, SymbolKind::dim, item.span, scope);
+    } else if (const auto* mesh = statement.as<ast::Mesh>()) {
+      for (const ast::DimItem& item : mesh->items) bind(item.name, SymbolKind::dim, item.span, scope);
     } else if (const auto* tensor = statement.as<ast::TensorDecl>()) {
       const SymbolKind kind = tensor->role == ast::Role::input   ? SymbolKind::input
                               : tensor->role == ast::Role::state ? SymbolKind::state

@@ -28,6 +28,7 @@ struct PipelineOptions {
   UnusedNames unused_names = UnusedNames::allowed;
   std::vector<std::string> import_folders;  // -I
   std::vector<std::string> disabled;        // --disable=PASS
+  std::string mesh, shard;                  // --mesh, --shard
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.
   std::function<void(std::string_view pass, const Graph& graph, double seconds)> observe;
 };

@@ -71,6 +71,8 @@ class ReportBuilder {
     fill_components();
     fill_device();
     fill_training();
+    if (options_.partitioned)
+      report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, options_.device ? &*options_.device : nullptr);
     return std::move(report_);
   }
 

@@ -38,6 +38,9 @@ class JsonRenderer {
     json["device"] = device();
     json["training"] = training();
     json["fit"] = fit();
+    json["mesh"] = mesh();
+    json["communication"] = communication();
+    json["per_device"] = per_device();
     json["notes"] = report_.notes;
     return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
@@ -341,6 +344,47 @@ class JsonRenderer {
               {"steps", number(t.steps)},
               {"shards", shards}};
     return marked(std::move(json), report_.step);
+  }
+
+  Json mesh() {
+    if (!report_.mesh) return nullptr;
+    Json axes = Json::array();
+    for (const auto& [name, size] : report_.mesh->axes) axes.push_back({{"name", name.str()}, {"size", exact(size.value)}});
+    return {{"axes", axes}, {"devices", exact(report_.mesh->devices.value)}};
+  }
+
+  Json communication() {
+    Json result = Json::array();
+    if (!report_.mesh) return result;
+    for (const CommunicationRow& row : report_.mesh->rows)
+      result.push_back({{"valid_for", "dims"},
+                        {"kind", to_string(row.kind)},
+                        {"axis", row.axis.str()},
+                        {"phase", to_string(row.phase)},
+                        {"count", row.count},
+                        {"bytes", exact(row.bytes.value)},
+                        {"symbolic", symbolic(row.bytes.formula)},
+                        {"link", row.link.empty() ? Json(nullptr) : Json(row.link)},
+                        {"time_s", number(row.time_s)},
+                        {"exposed_s", number(row.time_s)},  // nothing is hidden behind work yet
+                        {"value", row.what},
+                        {"why", row.why},
+                        {"source", {{"file", row.source.file.str()}, {"line", row.source.line}, {"column", row.source.column}}}});
+    return result;
+  }
+
+  Json per_device() {
+    if (!report_.mesh) return nullptr;
+    const MeshReport& m = *report_.mesh;
+    Json result = Json::object();
+    for (const auto& [key, amount] :
+         {std::pair("flops", &m.flops), std::pair("parameters", &m.parameters), std::pair("gradients", &m.gradients),
+          std::pair("optimizer_state", &m.optimizer_state), std::pair("inputs", &m.inputs), std::pair("communication", &m.bytes)})
+      result[key] = {{std::string_view(key) == "flops" ? "count" : "bytes", exact(amount->value)},
+                     {"symbolic", symbolic(amount->formula)},
+                     {"valid_for", "dims"}};
+    result["communication_s"] = number(m.time_s);
+    return result;
   }
 
   Json fit() {

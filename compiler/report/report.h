@@ -12,16 +12,11 @@
 #include "compiler/cost/roofline.h"
 #include "compiler/fuse/planned_step.h"
 #include "compiler/ir/graph.h"
+#include "compiler/report/amount.h"
+#include "compiler/report/communication.h"
 #include "compiler/report/schedule.h"
 
 namespace einc {
-
-struct Amount {
-  Poly formula;
-  std::optional<Rational> value;  // empty while a free dim it depends on has no value
-  bool for_dims_only = false;     // a plan made for the dims in use: the formula is that number
-  bool holds_here = false;        // for the dims in use: a contraction order, or what the ends of a loop do differently, lies behind it
-};
 
 struct FlopReport {
   Amount contraction, elementwise, reduction, other, total;
@@ -124,6 +119,7 @@ struct Report {
   std::optional<DeviceReport> device;
   std::optional<TrainingReport> training;
   std::optional<FitReport> fit;
+  std::optional<MeshReport> mesh;  // of a program that has one
   std::vector<std::string> notes;  // warnings and what the numbers leave out
 };
 
@@ -140,7 +136,8 @@ struct ReportOptions {
   std::optional<TrainingRequest> training;
   // The program simplified with inference roots (dropout as identity); null: read off the training graph.
   const Graph* inference = nullptr;
-  PlanStep plan = plan_for_processor({});  // what kernels, memory and executed FLOPs are read off; null: none of them are told
+  const Partitioned* partitioned = nullptr;  // the graph over its mesh; null: it has none
+  PlanStep plan = plan_for_processor({});    // what kernels, memory and executed FLOPs are read off; null: none of them are told
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);

@@ -77,8 +77,10 @@ class TextRenderer {
     plans();
     device();
     training();
+    communication();
     fit();
-    if (any_holds_here_) w_.line("\n* holds for these dims: with others, an order of contraction or the ends of a loop may differ");
+    if (any_holds_here_)
+      w_.line("\n* holds for these dims: with others, an order of contraction, the ends of a loop or a layout may differ");
     notes();
     return std::move(w_);
   }
@@ -364,6 +366,62 @@ class TextRenderer {
     for (const auto& shard : t.shards)
       w_.line(
           fmt::format("  {:<10}  {} of parameters, gradients and optimizer state on each device", shard.name, human_bytes(shard.bytes)));
+  }
+
+  // Rows of one kind over one axis are one line; --explain=sharding tells them apart.
+  void communication() {
+    if (!r_.mesh) return;
+    const MeshReport& m = *r_.mesh;
+    std::string mesh;
+    for (const auto& [name, size] : m.axes)
+      mesh += fmt::format("{}{} {}", mesh.empty() ? "mesh " : " x ", name.str(), size.value ? size.value->str() : "?");
+    w_.heading("Communication a step, each device", mesh + (m.devices.value ? ": " + m.devices.value->str() + " devices" : ""));
+    Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
+    table.add({"", "axis", "times", "bytes sent", "", "time", "link", "formula"});
+    std::vector<std::pair<CollectiveKind, Name>> kinds;
+    for (const CommunicationRow& row : m.rows)
+      if (std::ranges::find(kinds, std::pair(row.kind, row.axis)) == kinds.end()) kinds.emplace_back(row.kind, row.axis);
+    for (const auto& [kind, axis] : kinds) communication_line(m, kind, axis, table);
+    const std::string time = m.time_s ? human_seconds(*m.time_s) : "";
+    table.add({"all", "", "", digits(m.bytes), bytes_text(m.bytes), time, "", ""});
+    w_.table(table, true);
+    if (m.time_s) w_.line("  the time is that of one after the other, none of it hidden behind work");
+    w_.heading("Each device", "of the whole program above");
+    Table share({Align::left, Align::right, Align::right, Align::left});
+    share.add({"FLOPs of a step", digits(m.flops), count_text(m.flops), formula(m.flops)});
+    for (const auto& [name, amount] : {std::pair("parameters", &m.parameters), std::pair("gradients", &m.gradients),
+                                       std::pair("optimizer state", &m.optimizer_state), std::pair("inputs", &m.inputs)})
+      if (!is_zero(*amount)) share.add({name, digits(*amount), bytes_text(*amount), formula(*amount)});
+    w_.table(share, false);
+  }
+
+  void communication_line(const MeshReport& m, CollectiveKind kind, Name axis, Table& table) const {
+    Amount bytes{Poly(0), Rational(0), false, true};
+    int64_t count = 0;
+    std::optional<double> time = 0;
+    std::string link;
+    for (const CommunicationRow& row : m.rows) {
+      if (row.kind != kind || row.axis != axis) continue;
+      bytes.formula += row.bytes.formula;
+      bytes.value = bytes.value && row.bytes.value ? std::optional(*bytes.value + *row.bytes.value) : std::nullopt;
+      count += row.count;
+      time = time && row.time_s ? std::optional(*time + *row.time_s) : std::nullopt;
+      link = row.link;
+    }
+    table.add({std::string(to_string(kind)), axis.str(), std::to_string(count), digits(bytes), bytes_text(bytes),
+               time ? human_seconds(*time) : "", link, ring_formula(m, axis, bytes)});
+  }
+
+  // A ring's share stands before what is moved: (data-1)/data*(...).
+  std::string ring_formula(const MeshReport& m, Name axis, const Amount& bytes) const {
+    const auto found = std::ranges::find(m.axes, axis, &std::pair<Name, Amount>::first);
+    const Poly& n = found->second.formula;
+    if (n.is_constant()) return formula(bytes);
+    Amount whole = bytes;
+    whole.formula = divide(bytes.formula * n, n - Poly(1));
+    const std::string size = fold_names(n, r_.definitions).str(), moved = formula(whole);
+    const bool one = whole.formula.is_monomial();
+    return fmt::format("({0}-1)/{0}*{1}{2}{3}", size, one ? "" : "(", one ? moved : moved.substr(0, moved.size() - 2), one ? "" : ") *");
   }
 
   void fit() {

@@ -150,6 +150,29 @@ TEST_CASE("files too large together") {
   CHECK(two.text.find("main.ein:2:9") != std::string::npos);
 }
 
+TEST_CASE("what stands behind --mesh and --shard") {
+  const auto codes = [](const std::string& mesh, const std::string& shard) {
+    SourceMap sources;
+    Diagnostics diagnostics;
+    ElaborateOptions options;
+    options.mesh = mesh;
+    options.shard = shard;
+    const auto file =
+        sources.add("m.ein", "dim batch = 8\nmesh old = 3\nshard batch over old\ninput x: [batch]\noutput y = x\n", diagnostics);
+    elaborate(sources, *file, options, diagnostics);
+    std::string all;
+    for (const Diagnostic& d : diagnostics.list()) all += std::string(info(d.code).code) + " ";
+    return all;
+  };
+  CHECK(codes("data=4,model=2", "batch=data") == "");
+  CHECK(codes("data=2", "batch=data; x, y") == "E1007 ");
+  CHECK(codes("data=2; output z = x", "batch=data") == "E1007 ");
+  CHECK(codes("data", "batch=data") == "");  // a size that is not given
+  CHECK(codes("data=3", "batch=data") == "E1005 ");
+  CHECK(codes("data=2", "") == "E1002 ");  // the program's own lines name another mesh
+  CHECK(codes("", "") == "E1005 ");
+}
+
 TEST_CASE("codes are distinct and each has a test") {
   std::set<std::string_view> numbers;
   for (const CodeInfo& code : kCodes) {
@@ -157,7 +180,8 @@ TEST_CASE("codes are distinct and each has a test") {
     CHECK(numbers.insert(code.code).second);
   }
   std::set<std::string> seen = all_codes_seen();
-  seen.insert({"file_not_readable", "too_many_files", "program_too_large"});  // above
+  seen.insert({"file_not_readable", "too_many_files", "program_too_large", "mesh_option"});  // above
+  seen.insert("no_partition");                                                               // tests/agree/partition
   std::string missing;
   for (const CodeInfo& code : kCodes)
     if (!seen.contains(std::string(code.identifier))) missing += fmt::format("{} {}\n", code.code, code.identifier);

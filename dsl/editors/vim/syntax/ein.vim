@@ -4,7 +4,7 @@ if exists("b:current_syntax")
 endif
 
 syntax keyword einStatement dim import input param frozen state output fn return for in precision minimize over using as
-syntax keyword einStatement and or not scan collect if else gradient save every reversed
+syntax keyword einStatement and or not scan collect if else gradient save every reversed mesh shard
 syntax keyword einConstant true false inf nan pi training
 syntax keyword einType f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool
 syntax keyword einFunction abs acos all any argmax argmin argsort asin atan atan2 bernoulli cast categorical ceil clamp

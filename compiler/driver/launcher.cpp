@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/driver/launcher.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace einc {
+namespace {
+
+// What launchers tell their processes: how many there are, and which this is. Slurm's variables of a whole job are also set where nothing
+// was launched; those of a step are not.
+struct LauncherVariables {
+  const char *name, *processes, *rank;
+};
+constexpr LauncherVariables kLaunchers[] = {{"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                            {"mpiexec", "PMI_SIZE", "PMI_RANK"},
+                                            {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+                                            {"torchrun", "WORLD_SIZE", "RANK"}};
+
+std::optional<int64_t> variable(const char* name) {
+  const char* text = std::getenv(name);
+  int64_t value = 0;
+  if (text == nullptr) return std::nullopt;
+  const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
+  return error == std::errc() && *end == '\0' && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+// An axis to split in the advice: the first of an input.
+std::string first_axis(const Graph& graph) {
+  for (const Node& node : graph.nodes)
+    if (node.op == Op::input && node.type.rank() > 0 && node.type.axis(0).is_named()) return node.type.axis(0).name.str();
+  return "batch";
+}
+
+}  // namespace
+
+std::optional<Launcher> find_launcher() {
+  for (const LauncherVariables& v : kLaunchers)
+    if (const auto processes = variable(v.processes), rank = variable(v.rank); processes && rank)
+      return Launcher{v.name, *processes, *rank};
+  return std::nullopt;
+}
+
+std::optional<ExitStatus> refuse_processes(const Graph& graph, const std::string& file) {
+  const std::optional<Launcher> launcher = find_launcher();
+  if (!launcher || launcher->processes <= 1) return std::nullopt;
+  const bool first = launcher->rank == 0;
+  if (!graph.mesh.empty()) {
+    if (first)
+      fmt::print(stderr, "einc: {} started {} processes; a mesh is carried out by one process so far: start einc without it\n",
+                 launcher->name, launcher->processes);
+    return ExitStatus::environment;
+  }
+  if (first)
+    fmt::print(stderr,
+               "einc: {} started {} processes, and {} says nothing of how they share the work: add\n  mesh data = {}\n  shard {} over "
+               "data\n",
+               launcher->name, launcher->processes, file, launcher->processes, first_axis(graph));
+  return ExitStatus::wrong_usage;
+}
+
+}  // namespace einc

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that a program is written for, a grid with named axes, and what is split over them. Sizes are dims. A graph only carries
+// this: nothing is split before compiler/partition does it. Requests name declarations by path, so that passes may renumber nodes.
+#pragma once
+#include <vector>
+
+#include "compiler/ir/axis_list.h"
+#include "compiler/ir/op.h"
+#include "compiler/symbolic/poly.h"
+
+namespace einc {
+
+struct MeshAxis {
+  Name name;
+  Poly size;
+  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
+};
+
+// An axis of an input, param or state lies in equal parts on the devices along mesh axes `over`, outer to inner.
+struct ShardRequest {
+  Op declared = Op::input;  // input, param or state
+  Name path;
+  int axis = 0;
+  AxisList over;  // into Mesh::axes
+  friend bool operator==(const ShardRequest&, const ShardRequest&) = default;
+};
+
+struct Mesh {
+  std::vector<MeshAxis> axes;  // outer to inner: devices that differ in the last alone are the nearest. Empty: one device
+  std::vector<ShardRequest> requests;
+  // Mesh axes along which the optimizer's states, with them the gradients, and the params themselves are spread besides (ZeRO 1 to 3).
+  AxisList states, gradients, params;
+
+  bool empty() const { return axes.empty(); }
+  Poly devices() const {
+    Poly count(1);
+    for (const MeshAxis& axis : axes) count *= axis.size;
+    return count;
+  }
+  friend bool operator==(const Mesh&, const Mesh&) = default;
+};
+
+}  // namespace einc

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds values of a partitioned graph and lays them out anew. Every move between devices is one of three steps, each over one mesh axis:
+//   slice:   each device keeps its part of an axis it has whole (no bytes move)
+//   gather:  the parts of an axis are put together on every device
+//   combine: what the devices hold is summed, or its extreme taken
+// A scalar may also become a term of a sum: itself on the first device along a mesh axis, 0 on the others.
+// They are split, merge and reduce over the mesh axis, so that the interpreter runs a partitioned graph as any other.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "compiler/ir/build.h"
+#include "compiler/partition/layout.h"
+
+namespace einc {
+
+struct MeshValue {
+  NodeId node;
+  Layout layout;
+};
+
+inline constexpr int kNoMesh = -1;
+
+// A node's axes that are axes of the mesh, by position; kNoMesh for its own.
+using MeshPositions = std::vector<int>;
+
+class MeshBuilder {
+ public:
+  // `source` has the mesh; the new graph has its dims and no nodes.
+  MeshBuilder(const Graph& source, Graph& out) : source_(source), build_(out) {}
+
+  Builder& build() { return build_; }
+  const Mesh& mesh() const { return source_.mesh; }
+  std::vector<MeshPositions>& positions() { return positions_; }
+
+  // A node of the source, as it is: for what lies whole on each device.
+  NodeId whole(const Node& node);
+  // The node computed on parts: operands as laid out for it, `rows` as decided.
+  MeshValue compute(NodeId id, std::span<const MeshValue> operands, const Layout& result, const AxisList& rows);
+  // The source's axes are those of `full`.
+  MeshValue relayout(const MeshValue& from, const Layout& target, const Type& full);
+
+  Type type_of(const Type& full, const Layout& layout) const;
+
+ private:
+  NodeId append(Node node, MeshPositions positions);
+  MeshPositions leading(const AxisList& mesh_axes, size_t own) const;
+  MeshValue slice(const MeshValue& from, int axis, int m, const Type& full);
+  MeshValue gather(const MeshValue& from, int axis, int m, const Type& full);
+  MeshValue as_term(const MeshValue& from, int m, const Type& full);
+  MeshValue combine(const MeshValue& from, const Unreduced& partial, const Type& full);
+  bool slice_where_free(MeshValue& part, const Layout& target, const Type& full);
+  NodeId permuted(NodeId x, const AxisList& order);
+  void shift_attributes(Node& node, std::span<const MeshValue> operands, const Layout& result) const;
+
+  // Which rows of a table's part an index means, and whether it lies on this device at all. Both have the mesh axes of the ids and of the
+  // table's rows, then the ids' own axes.
+  struct Rows {
+    NodeId index, inside;
+    AxisList mesh_axes;
+  };
+  Rows local_rows(const MeshValue& ids, const AxisList& rows, const Poly& size);
+  NodeId aligned(MapFn fn, std::initializer_list<NodeId> operands);
+  NodeId integer(const Poly& value, DType dtype);
+  // value where `inside` holds, else 0; its own axis i lies on axis own_map[i] of the value.
+  NodeId masked(const MeshValue& value, const Rows& rows, const AxisList& own_map);
+  MeshValue gather_rows(NodeId id, std::span<const MeshValue> operands, const Layout& result, const AxisList& rows);
+  MeshValue scatter_rows(NodeId id, std::span<const MeshValue> operands, const Layout& result, const AxisList& rows);
+
+  const Graph& source_;
+  Builder build_;
+  std::vector<MeshPositions> positions_;
+};
+
+}  // namespace einc

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/partition/partition.h"
+
+#include <limits>
+
+#include "compiler/ir/remap.h"
+#include "compiler/partition/decide.h"
+#include "compiler/partition/delay.h"
+#include "compiler/partition/factors.h"
+#include "compiler/partition/spread.h"
+
+namespace einc {
+namespace {
+
+constexpr int kEveryPhase = -1;
+
+// A value as it lies somewhere; a spread param put together for one phase serves that phase alone.
+struct Version {
+  MeshValue part;
+  int phase = kEveryPhase;
+};
+
+class Partitioner {
+ public:
+  Partitioner(const Graph& graph, const Bindings& given)
+      : in_(graph),
+        values_{graph.dims.bind(given).values, graph.dims.values_or(given, 1024)},
+        builder_(graph, out_.graph),
+        versions_(graph.size()),
+        spread_(graph.size()) {
+    copy_all_but_nodes();
+  }
+
+  std::variant<Partitioned, NoPartition> run() {
+    declared_ = declared_layouts(in_, values_);
+    if (!read_rules()) return problem_;
+    find_wants();
+    std::vector<Layout> read;
+    for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(is_declared(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
+    WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_);
+    waits_ = std::move(waiting.sums);
+    want_table_parts(std::move(waiting.taken));
+    for (uint32_t i = 0; i < in_.size(); ++i) node(i);
+    roots();
+    out_.positions = std::move(builder_.positions());
+    out_.edge.resize(out_.graph.size(), false);
+    for (const std::vector<Version>& versions : versions_) out_.layouts.push_back(versions.empty() ? Layout() : versions[0].part.layout);
+    return std::move(out_);
+  }
+
+ private:
+  void copy_all_but_nodes() {
+    Graph& g = out_.graph;
+    g.name = in_.name, g.dims = in_.dims, g.mesh = in_.mesh, g.policy = in_.policy;
+    g.loops = in_.loops, g.loop_contexts = in_.loop_contexts, g.chosen_by = in_.chosen_by, g.plans = in_.plans;
+  }
+
+  bool is_declared(uint32_t i) const {
+    const Op op = in_.nodes[i].op;
+    return op == Op::input || op == Op::param || op == Op::state;
+  }
+
+  // A node without a rule gets one where nothing of it is split: checked when its operands' layouts are known.
+  bool read_rules() {
+    factors_.resize(in_.size());
+    without_rule_.resize(in_.size(), false);
+    std::vector<AxisList> split(in_.size());  // mesh axes that split what a node is made of
+    for (uint32_t i = 0; i < in_.size(); ++i) {
+      const Node& node = in_.nodes[i];
+      for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
+        bool reached = is_declared(i) && declared_[i].read.has(m);
+        for (const NodeId operand : node.operands) reached = reached || split[operand.index].contains(m);
+        if (reached) split[i].push_back(m);
+      }
+      if (auto factors = factors_of(in_, NodeId{i})) {
+        factors_[i] = std::move(*factors);
+        continue;
+      }
+      without_rule_[i] = true;
+      for (const NodeId operand : node.operands) {
+        factors_[i].operands.emplace_back();
+        for (int a = 0; a < in_.type(operand).rank(); ++a) {
+          factors_[i].operands.back().push_back(static_cast<int>(factors_[i].labels.size()));
+          factors_[i].labels.push_back({LabelKind::whole});
+        }
+      }
+      factors_[i].result.assign(static_cast<size_t>(node.type.rank()), -1);
+      factors_[i].linear.assign(node.operands.size(), Linearity::none);
+    }
+    for (uint32_t i = 0; i < in_.size(); ++i) {
+      const Node& node = in_.nodes[i];
+      if (!without_rule_[i] || split[i].empty() || node.op == Op::scan_result) continue;
+      problem_ = {NodeId{i}, split[i][0], "no rule says what a device's part of it is"};
+      return false;
+    }
+    return true;
+  }
+
+  // From what states and params take, backwards along axes that elementwise ops and views keep.
+  void find_wants() {
+    for (const Node& node : in_.nodes) wants_.emplace_back(node.type.rank());
+    for (const Update& update : in_.updates) add_wish(wants_[update.value.index], declared_[update.target.index].stored);
+    for (const Update& gradient : in_.gradients)
+      if (gradient.value.valid()) add_wish(wants_[gradient.value.index], declared_[gradient.target.index].stored);
+    carry_back(wants_);
+  }
+
+  // A table that is made for readers who take parts of it is made in parts.
+  void want_table_parts(std::vector<Layout> taken) {
+    for (uint32_t i = 0; i < in_.size(); ++i) taken[i].axes.resize(in_.nodes[i].type.axes.size()), taken[i].partial.clear();
+    carry_back(taken);
+    for (uint32_t i = 0; i < in_.size(); ++i)
+      if (makes_table(in_.nodes[i].op)) add_wish(wants_[i], taken[i]);
+  }
+
+  // What users of a node wish holds for its operands, along axes that elementwise ops and permutations keep.
+  void carry_back(std::vector<Layout>& wishes) const {
+    for (uint32_t i = in_.size(); i-- > 0;) {
+      const Node& node = in_.nodes[i];
+      const bool aligned = node.op == Op::map || node.op == Op::cast || node.op == Op::permute || node.op == Op::stop_gradient;
+      if (!aligned || wishes[i].whole()) continue;
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        Layout wished(in_.type(node.operands[k]).rank());
+        for (size_t a = 0; a < wished.axes.size(); ++a) {
+          const int label = factors_[i].operands[k][a];
+          for (int r = 0; r < node.type.rank(); ++r)
+            if (factors_[i].result[static_cast<size_t>(r)] == label) wished.axes[a] = wishes[i].over(r);
+        }
+        add_wish(wishes[node.operands[k].index], wished);
+      }
+    }
+  }
+
+  static void add_wish(Layout& want, const Layout& layout) {
+    for (size_t i = 0; i < layout.axes.size(); ++i)
+      for (const int m : layout.axes[i])
+        if (!want.has(m)) want.axes[i].push_back(m);
+  }
+
+  // ---- nodes
+
+  void node(uint32_t i) {
+    const Node& node = in_.nodes[i];
+    builder_.build().origin = node.origin;
+    if (node.operands.empty()) return source(i, node);
+    std::vector<Layout> given;
+    for (const NodeId operand : node.operands) given.push_back(seen_by(operand, node));
+    const LayoutDecision decision = decide_layouts(in_, NodeId{i}, factors_[i], given, wants_[i], values_);
+    std::vector<MeshValue> operands;
+    for (size_t k = 0; k < node.operands.size(); ++k)
+      operands.push_back(laid_out(node.operands[k], decision.operands[k], static_cast<int>(node.origin.phase)));
+    builder_.build().origin = node.origin;
+    const MeshValue made = builder_.compute(NodeId{i}, operands, decision.result, decision.rows);
+    if (node.op == Op::cast && spread_[node.operands[0].index] != Assembly::never && node.origin.phase != Phase::optimizer) {
+      spread_[i] = spread_[node.operands[0].index];
+      read_[i] = read_.at(node.operands[0].index);
+    }
+    versions_[i].push_back({taken(i, made)});
+  }
+
+  void source(uint32_t i, const Node& node) {
+    const MeshValue whole{builder_.whole(node), Layout(node.type.rank())};
+    if (!is_declared(i)) return versions_[i].push_back({whole});
+    whole_[i] = whole.node;
+    versions_[i].push_back({at_edge([&] { return builder_.relayout(whole, declared_[i].stored, node.type); })});
+    spread_[i] = declared_[i].assembly;
+    if (spread_[i] != Assembly::never) read_[i] = declared_[i].read;
+  }
+
+  // What is built meanwhile stands between whole values and parts.
+  template <class Build>
+  MeshValue at_edge(Build build) {
+    const uint32_t first = out_.graph.size();
+    const MeshValue part = build();
+    out_.edge.resize(first, false);
+    out_.edge.resize(out_.graph.size(), true);
+    return part;
+  }
+
+  // How an operand lies, as this reader sees it: a spread param is read whole but by the optimizer, and but by the cast that narrows it.
+  Layout seen_by(NodeId operand, const Node& reader) const {
+    const bool narrows = reader.op == Op::cast && bytes_of(reader.type.dtype) < bytes_of(in_.type(operand).dtype);
+    if (spread_[operand.index] != Assembly::never && reader.origin.phase != Phase::optimizer && !narrows) return read_.at(operand.index);
+    return versions_[operand.index][0].part.layout;
+  }
+
+  // Sums and extremes that do not wait are taken where the value is made; in parts, where its users take parts.
+  MeshValue taken(uint32_t i, const MeshValue& made) {
+    Layout target = made.layout;
+    take_in_parts(target, in_.nodes[i].type, wants_[i], waits_[i], in_.mesh, values_);
+    std::erase_if(target.partial, [&](const Unreduced& p) { return p.fn != ReduceFn::sum || !waits_[i].contains(p.mesh); });
+    return target == made.layout ? made : builder_.relayout(made, target, in_.nodes[i].type);
+  }
+
+  // The value laid out so: made before, or made of the version from which the fewest bytes move.
+  MeshValue laid_out(NodeId id, const Layout& target, int phase) {
+    std::vector<Version>& versions = versions_[id.index];
+    const bool by_phase = spread_[id.index] == Assembly::each_phase;
+    double least = std::numeric_limits<double>::infinity();
+    size_t best = 0;
+    for (size_t v = 0; v < versions.size(); ++v) {
+      if (versions[v].phase != kEveryPhase && versions[v].phase != phase) continue;
+      if (versions[v].part.layout == target) return versions[v].part;
+      const double cost = cost_to(versions[v].part.layout, target, in_.type(id));
+      if (cost < least) least = cost, best = v;
+    }
+    builder_.build().origin = in_[id].origin;
+    if (by_phase) builder_.build().origin.phase = static_cast<Phase>(phase);
+    const MeshValue part = builder_.relayout(versions[best].part, target, in_.type(id));
+    versions.push_back({part, by_phase ? phase : kEveryPhase});
+    return part;
+  }
+
+  double cost_to(const Layout& from, const Layout& target, const Type& type) const {
+    double cost = 0;
+    for (const Unreduced& p : target.partial)
+      if (from.partial_on(p.mesh) == nullptr && (type.rank() > 0 || from.has(p.mesh))) return std::numeric_limits<double>::infinity();
+    const double bytes = local_bytes(type, from, in_.mesh).to_double(values_.typical).value_or(1);
+    for (const Unreduced& p : from.partial)
+      if (target.partial_on(p.mesh) == nullptr) cost += 2 * bytes;
+    for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
+      const int axis = from.axis_on(m);
+      if (axis >= 0 && target.axis_on(m) != axis)
+        cost += bytes * in_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_.typical).value_or(2);
+    }
+    return cost;
+  }
+
+  // ---- roots
+
+  NodeId gathered(NodeId id, const Layout& layout) {
+    const MeshValue part = laid_out(id, layout, static_cast<int>(in_[id].origin.phase));
+    builder_.build().origin = in_[id].origin;
+    return at_edge([&] { return builder_.relayout(part, Layout(in_.type(id).rank()), in_.type(id)); }).node;
+  }
+
+  Layout own_layout(NodeId id) const { return versions_[id.index][0].part.layout; }
+
+  void roots() {
+    Graph& g = out_.graph;
+    for (const Output& output : in_.outputs) g.outputs.push_back({output.name, gathered(output.node, own_layout(output.node))});
+    for (const Update& update : in_.updates)
+      g.updates.push_back({whole_.at(update.target.index), gathered(update.value, declared_[update.target.index].stored)});
+    for (const Update& gradient : in_.gradients)
+      g.gradients.push_back(
+          {whole_.at(gradient.target.index), gradient.value.valid() ? gathered(gradient.value, own_layout(gradient.value)) : NodeId{}});
+    if (in_.loss.valid()) g.loss = gathered(in_.loss, own_layout(in_.loss));
+  }
+
+  const Graph& in_;
+  const LayoutValues values_;
+  Partitioned out_;
+  MeshBuilder builder_;
+  std::vector<DeclaredLayout> declared_;
+  std::vector<Factors> factors_;
+  std::vector<bool> without_rule_;
+  std::vector<Layout> wants_;
+  std::vector<AxisList> waits_;
+  std::vector<std::vector<Version>> versions_;  // by node; the first is what the node is
+  std::vector<Assembly> spread_;                // by node: params, and their casts
+  std::unordered_map<uint32_t, Layout> read_;   // of those that are spread
+  std::unordered_map<uint32_t, NodeId> whole_;  // declarations in the new graph
+  NoPartition problem_;
+};
+
+}  // namespace
+
+std::variant<Partitioned, NoPartition> partition(const Graph& graph, const Bindings& given) { return Partitioner(graph, given).run(); }
+
+std::string describe_layout(const Type& type, const Layout& layout, const Mesh& mesh) {
+  const auto name = [&](int m) { return mesh.axes[static_cast<size_t>(m)].name.str(); };
+  std::string text = std::string(to_string(type.dtype)) + "[";
+  for (int i = 0; i < type.rank(); ++i) {
+    if (i > 0) text += ' ';
+    const Axis& axis = type.axis(i);
+    text += axis.name.empty() ? axis.size.str() : axis.name.str();
+    for (const int m : layout.over(i)) text += "/" + name(m);
+  }
+  text += "]";
+  for (const Unreduced& p : layout.partial) text += ", " + std::string(to_string(p.fn)) + " over " + name(p.mesh);
+  return text;
+}
+
+}  // namespace einc

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pass `partition`: a program over its mesh. A mesh axis becomes an ordinary axis of the graph: where batch is split over data, a value
+// [batch embed] becomes [data batch/data embed], and a value that lacks `data` is the same on all devices along it. Inputs, params,
+// states, outputs and updates keep their whole shapes, so that the interpreter runs the graph with the same data: what splits and merges
+// them is marked as the program's edge and moves nothing. Layouts start at the shard lines and follow the axes (factors.h); where a value
+// must lie otherwise than it does, the steps of mesh_builder.h are put in.
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+#include "compiler/partition/layout.h"
+#include "compiler/partition/mesh_builder.h"
+
+namespace einc {
+
+struct Partitioned {
+  Graph graph;
+  std::vector<MeshPositions> positions;  // by node
+  std::vector<bool> edge;                // by node: between whole values and devices' parts
+  std::vector<Layout> layouts;           // by node of the source: how its value lies
+};
+
+// An op that has no rule for parts.
+struct NoPartition {
+  NodeId node;  // of the source
+  int mesh_axis = 0;
+  std::string why;
+};
+
+// `given` sets dims: layouts are chosen for the values in use. The graph is a final one (composites expanded, dtypes assigned) with a mesh.
+std::variant<Partitioned, NoPartition> partition(const Graph& graph, const Bindings& given);
+
+}  // namespace einc

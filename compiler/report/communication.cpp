@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/report/communication.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <tuple>
+
+#include "compiler/cost/evaluate.h"
+#include "compiler/cost/modules.h"
+#include "compiler/cost/op_cost.h"
+#include "compiler/cost/sum.h"
+#include "compiler/ir/print.h"
+#include "compiler/report/document.h"
+
+namespace einc {
+namespace {
+
+std::string moved_value(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  const std::string name = node.origin.label.empty() ? describe_node(graph, id) : node.origin.label.str();
+  return node.origin.module.empty() ? name : starred(node.origin.module.str()) + " " + name;
+}
+
+std::string reason_of(const Collective& c, const Mesh& mesh) {
+  const std::string& axis = mesh.axes[static_cast<size_t>(c.mesh_axis)].name.str();
+  switch (c.kind) {
+    case CollectiveKind::all_reduce:
+      return fmt::format("{} over what {} splits, wanted whole", to_string(c.fn), axis);
+    case CollectiveKind::reduce_scatter:
+      return fmt::format("{} over what {} splits, wanted in parts", to_string(c.fn), axis);
+    case CollectiveKind::all_gather:
+      return fmt::format("{} splits it, and it is wanted whole", axis);
+    case CollectiveKind::all_to_all:
+      return fmt::format("{} splits one axis of it, and is to split another", axis);
+  }
+  return "";
+}
+
+// A ring's share of a scalar is no whole number of bytes.
+std::string sent_bytes(const Amount& bytes) {
+  if (!bytes.value) return bytes.formula.str();
+  if (bytes.value->is_integer()) return grouped_digits(bytes.value->str());
+  return "~" + grouped_digits(fmt::format("{:.0f}", bytes.value->to_double()));
+}
+
+class MeshReporter {
+ public:
+  MeshReporter(const Graph& graph, const Partitioned& p, const Bindings& given, const Device* device)
+      : graph_(graph), p_(p), mesh_(graph.mesh), device_(device), evaluate_(graph.dims.bind(given).values) {}
+
+  MeshReport run() {
+    for (const MeshAxis& axis : mesh_.axes) out_.axes.emplace_back(axis.name, amount(axis.size));
+    out_.devices = amount(mesh_.devices());
+    collectives();
+    shares();
+    flops();
+    return std::move(out_);
+  }
+
+ private:
+  // Layouts are chosen for the dims in use: what divides, and what moves the least.
+  Amount amount(const Poly& formula) { return {formula, evaluate_(formula), false, true}; }
+
+  void collectives() {
+    const std::vector<Collective> list = collectives_of(p_);
+    std::map<std::tuple<CollectiveKind, int, Phase, uint32_t, std::string, std::string>, size_t> places;
+    std::vector<size_t> row_of;
+    for (const Collective& c : list) {
+      const Origin& origin = p_.graph[c.node].origin;
+      const std::string what = moved_value(p_.graph, c.node);
+      const auto [at, fresh] =
+          places.try_emplace({c.kind, c.mesh_axis, origin.phase, origin.location.line, origin.location.file.str(), what}, out_.rows.size());
+      if (fresh) {
+        CommunicationRow row;
+        row.kind = c.kind, row.axis = mesh_.axes[static_cast<size_t>(c.mesh_axis)].name, row.phase = origin.phase;
+        row.source = origin.location, row.what = what, row.why = reason_of(c, mesh_);
+        out_.rows.push_back(std::move(row));
+      }
+      row_of.push_back(at->second);
+      ++out_.rows[at->second].count;
+    }
+    LoopSum sum(p_.graph, static_cast<int>(out_.rows.size()));
+    for (size_t i = 0; i < list.size(); ++i)
+      sum.add(static_cast<int>(row_of[i]), p_.graph[list[i].node].origin.loop_context, list[i].bytes);
+    const std::vector<Poly> totals = sum.totals();
+    Poly all;
+    for (size_t r = 0; r < out_.rows.size(); ++r) {
+      out_.rows[r].bytes = amount(totals[r]);
+      all += totals[r];
+    }
+    out_.bytes = amount(all);
+    times();
+  }
+
+  // The nearest link that reaches all devices that differ along the axis and those inside it: the last axis' devices are neighbours.
+  const DeviceLink* link_of(Name axis) {
+    Poly reach(1);
+    for (size_t m = mesh_.axes.size(); m-- > 0;) {
+      reach *= mesh_.axes[m].size;
+      if (mesh_.axes[m].name == axis) break;
+    }
+    const auto devices = evaluate_(reach);
+    if (!devices || !device_) return nullptr;
+    for (const DeviceLink& link : device_->links)
+      if (devices->to_double() <= static_cast<double>(link.devices)) return &link;
+    return nullptr;
+  }
+
+  // Each alone: a ring's steps, then its bytes at the link's speed.
+  void times() {
+    double all = 0;
+    bool whole = true;
+    for (CommunicationRow& row : out_.rows) {
+      const DeviceLink* link = link_of(row.axis);
+      const auto size =
+          std::find_if(out_.axes.begin(), out_.axes.end(), [&](const auto& axis) { return axis.first == row.axis; })->second.value;
+      if (link && row.bytes.value && size) {
+        const double steps = (size->to_double() - 1) * (row.kind == CollectiveKind::all_reduce ? 2 : 1);
+        row.link = link->name;
+        row.time_s = row.bytes.value->to_double() / link->bandwidth + static_cast<double>(row.count) * steps * link->latency_s;
+        all += *row.time_s;
+      }
+      whole = whole && row.time_s.has_value();
+    }
+    if (whole && device_) out_.time_s = all;
+  }
+
+  Poly share(uint32_t node) const { return local_bytes(graph_.nodes[node].type, p_.layouts[node], mesh_); }
+
+  void shares() {
+    enum : int { parameters, gradients, moments, inputs, channels };
+    LoopSum sum(graph_, channels);
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.op == Op::param) sum.add(parameters, node.origin.loop_context, share(i));
+      if (node.op == Op::input) sum.add(inputs, node.origin.loop_context, share(i));
+      if (node.op == Op::state && node.as<StateAttr>().role != StateRole::user) sum.add(moments, node.origin.loop_context, share(i));
+    }
+    for (const Update& gradient : graph_.gradients)
+      if (gradient.value.valid()) sum.add(gradients, graph_[gradient.target].origin.loop_context, share(gradient.value.index));
+    const std::vector<Poly> totals = sum.totals();
+    out_.parameters = amount(totals[parameters]);
+    out_.gradients = amount(totals[gradients]);
+    out_.optimizer_state = amount(totals[moments]);
+    out_.inputs = amount(totals[inputs]);
+  }
+
+  // Work on axes of the mesh is done on other devices: a node's FLOPs without the sizes of those in its operands and result.
+  void flops() {
+    const Sizes sizes(p_.graph);
+    const std::vector<bool> constant = constant_nodes(p_.graph);
+    LoopSum sum(p_.graph, 1);
+    for (uint32_t i = 0; i < p_.graph.size(); ++i) {
+      const Node& node = p_.graph.nodes[i];
+      if (constant[i] || is_collective(node)) continue;
+      const Poly whole = flop_cost(p_.graph, sizes, NodeId{i}).flops;
+      if (!whole.is_zero()) sum.add(0, node.origin.loop_context, divide(whole, devices_of(i)));
+    }
+    out_.flops = amount(sum.totals()[0]);
+  }
+
+  bool is_collective(const Node& node) const {
+    if (node.op != Op::reduce) return false;
+    for (const int axis : node.as<ReduceAttr>().axes)
+      if (p_.positions[node.operands[0].index][static_cast<size_t>(axis)] != kNoMesh) return true;
+    return false;
+  }
+
+  Poly devices_of(uint32_t i) const {
+    std::vector<bool> on(mesh_.axes.size(), false);
+    const auto mark = [&](NodeId id) {
+      for (const int m : p_.positions[id.index])
+        if (m != kNoMesh) on[static_cast<size_t>(m)] = true;
+    };
+    mark(NodeId{i});
+    for (const NodeId operand : p_.graph.nodes[i].operands) mark(operand);
+    Poly devices(1);
+    for (size_t m = 0; m < on.size(); ++m)
+      if (on[m]) devices *= mesh_.axes[m].size;
+    return devices;
+  }
+
+  const Graph& graph_;
+  const Partitioned& p_;
+  const Mesh& mesh_;
+  const Device* device_;
+  Evaluator evaluate_;
+  MeshReport out_;
+};
+
+}  // namespace
+
+MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Bindings& given, const Device* device) {
+  return MeshReporter(graph, partitioned, given, device).run();
+}
+
+std::string explain_sharding(const Graph& graph, const Partitioned& partitioned, const MeshReport& report, int width) {
+  Document w;
+  std::string mesh;
+  for (const auto& [name, size] : report.axes)
+    mesh += fmt::format("{}{} = {}", mesh.empty() ? "" : ", ", name.str(), size.value ? size.value->str() : size.formula.str());
+  w.heading("How values lie", "mesh " + mesh + "; axis/mesh axis: in parts; all else is the same on each device");
+  Table values({Align::right, Align::left, Align::right, Align::left, Align::left});
+  values.add({"times", "value", "line", "kind", "each device's part of"});
+  std::map<std::tuple<std::string, std::string, uint32_t>, size_t> seen;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<int> times;
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const bool declared = node.op == Op::input || node.op == Op::param || node.op == Op::state;
+    if (node.op == Op::constant || (!declared && node.origin.label.empty())) continue;
+    const std::string what = declared ? starred(describe_node(graph, NodeId{i})) : moved_value(graph, NodeId{i});
+    const std::string layout = describe_layout(node.type, partitioned.layouts[i], graph.mesh);
+    const auto [at, fresh] = seen.try_emplace({what, layout, node.origin.location.line}, rows.size());
+    if (fresh) {
+      rows.push_back({"", what, std::to_string(node.origin.location.line),
+                      std::string(declared ? to_string(node.op) : to_string(node.origin.phase)), layout});
+      times.push_back(0);
+    }
+    ++times[at->second];
+  }
+  for (size_t r = 0; r < rows.size(); ++r) {
+    rows[r][0] = std::to_string(times[r]);
+    values.add(std::move(rows[r]));
+  }
+  w.table(values, true);
+  w.heading("What crosses devices", "bytes that each device sends in a step");
+  Table moved({Align::left, Align::left, Align::right, Align::right, Align::left, Align::right, Align::left, Align::left});
+  moved.add({"collective", "axis", "times", "bytes", "phase", "line", "value", "why"});
+  for (const CommunicationRow& row : report.rows)
+    moved.add({std::string(to_string(row.kind)), row.axis.str(), std::to_string(row.count), sent_bytes(row.bytes),
+               std::string(to_string(row.phase)), std::to_string(row.source.line), row.what, row.why});
+  w.table(moved, true);
+  TextStyle style;
+  style.width = width;
+  return w.text(style);
+}
+
+}  // namespace einc

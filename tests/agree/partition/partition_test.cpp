@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program over a mesh gives what it gives on one device: its partitioned graph in the interpreter, which knows no meshes, beside the
+// whole one. Where sums are exact the bits are equal. Faults that a partition could have are planted and found.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "compiler/ir/text.h"
+#include "compiler/pipeline/mesh_program.h"
+#include "compiler/pipeline/pipeline.h"
+#include "dsl/render.h"
+#include "tests/agree/partition/partition_check.h"
+#include "tests/fuzz/random_program.h"
+#include "tests/support/agree.h"
+#include "tests/support/random_check.h"
+#include "tests/support/zoo.h"
+
+using namespace einc;
+
+namespace {
+
+constexpr double kAllowed = 1e-12;
+
+struct Coverage {
+  int programs = 0, partitioned = 0, moving = 0;  // moving: something crosses devices
+};
+Coverage coverage;
+
+std::string wrong_partition(const std::string& text, uint64_t seed) {
+  std::string problem;
+  std::optional<Wanted> given = interpret_text(text, seed, problem, seed % 4 == 0 ? RunMode::inference : RunMode::training);
+  if (!given) return problem;
+  given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
+  auto made = partition(given->graph, {});
+  ++coverage.programs;
+  if (std::holds_alternative<NoPartition>(made)) return "";
+  ++coverage.partitioned;
+  coverage.moving += !collective_counts(std::get<Partitioned>(made)).empty();
+  Graph whole = given->graph;
+  const Partitioned& parts = std::get<Partitioned>(made);
+  given->options.arithmetic = Arithmetic::exact;
+  const ProgramData data{{}, given->inputs, given->params, given->states, given->options};
+  const std::string d = partition_problem(whole, parts, data, kAllowed);
+  if (d.empty()) return "";
+  // Sums in another order are apart by more where what they go into magnifies it.
+  given->tolerance = kAllowed;
+  given->elaborated = whole;
+  given->exact = interpret(whole, {}, given->inputs, given->params, given->states, given->options);
+  const InterpretResult found = interpret(parts.graph, {}, given->inputs, given->params, given->states, given->options);
+  given->near = {given->exact};
+  const std::string certain = certain_difference(*given, {found.outputs, found.loss, found.params, found.states, found.gradients});
+  return certain.empty() ? "" : "value: " + certain;
+}
+
+struct Example {
+  const char* file;
+  const char* dims;  // small ones
+  const char* mesh;
+  const char* shard;
+};
+
+Bindings bindings_of(std::string_view text) {
+  Bindings dims;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size()), sign = text.find('=');
+    dims[Name(text.substr(0, sign))] = std::stoll(std::string(text.substr(sign + 1, end - sign - 1)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return dims;
+}
+
+Compilation compiled(const Example& example, Roots roots = Roots::training) {
+  PipelineOptions options;
+  options.dims = bindings_of(example.dims);
+  options.mesh = example.mesh;
+  options.shard = example.shard;
+  options.roots = roots;
+  Compilation c = compile_file(std::string("examples/") + example.file, options);
+  INFO(render_text(c.sources, c.diagnostics));
+  REQUIRE(c.graph.has_value());
+  return c;
+}
+
+Partitioned over_mesh(const Graph& graph, const Bindings& dims) {
+  auto made = partition(graph, dims);
+  if (const auto* problem = std::get_if<NoPartition>(&made)) FAIL(to_string(graph[problem->node].op), ": ", problem->why);
+  return std::get<Partitioned>(std::move(made));
+}
+
+ProgramData data_of(const Graph& graph, const Bindings& dims) {
+  ProgramData data;
+  data.dims = dims;
+  data.inputs = program_inputs(graph, dims, 1);
+  data.params = initial_params(graph, dims, 1);
+  data.states = initial_states(graph, dims, 1);
+  data.options.step = 3;
+  return data;
+}
+
+constexpr const char* kSmallGpt = "batch=4 seq=6 vocab=16 layers=2 heads=4 head=3";
+constexpr const char* kMegatron = "batch=data; heads,hidden,vocab=model";
+
+}  // namespace
+
+TEST_CASE("GPT-2") {
+  for (const char* zero : {"", "; states=data", "; gradients=data", "; params=data"})
+    for (const std::string mesh : {"data=2", "data=4", "data=2,model=2", "data=1,model=4", "data=4,model=2"}) {
+      const bool one = mesh.find("model") == std::string::npos;
+      const std::string shard = std::string(one ? "batch=data" : kMegatron) + zero;
+      const Example example{"gpt2.ein", kSmallGpt, mesh.c_str(), shard.c_str()};
+      const Compilation c = compiled(example, Roots::step);
+      const Bindings dims = bindings_of(kSmallGpt);
+      const Partitioned parts = over_mesh(*c.graph, dims);
+      CAPTURE(mesh);
+      CAPTURE(shard);
+      CHECK(partition_problem(*c.graph, parts, data_of(*c.graph, dims), kAllowed) == "");
+    }
+}
+
+TEST_CASE("examples") {
+  const Example examples[] = {
+      {"two_layer.ein", "batch=8 width=4 out=6", "data=4,model=2", "batch=data; out=model; states=data"},
+      {"mlp.ein", "batch=8 features=6 hidden=4 classes=6", "data=2,model=2", "batch=data; hidden=model; params=data"},
+      {"attention.ein", "batch=4 seq=6 heads=2 head=3", "data=2,model=2", "batch=data; heads=model; gradients=data"},
+      {"deep_linear.ein", "batch=4 width=6 layers=3", "data=2,model=3", "batch=data; params=data"},
+      {"cnn.ein", "batch=4 height=8 width=8", "data=4", "batch=data; states=data"},
+      {"vit.ein", "batch=4 rows=2 cols=2 side=2 layers=2 heads=2 head=2", "data=2,model=2", "batch=data; heads,hidden=model"},
+      {"lora.ein", "batch=4 width=6 out=8 rank=2", "pod=2,data=2,model=2", "batch=pod,data; out=model; states=data"},
+      {"nanogpt.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,context=2", "batch=data; seq=context; params=data"},
+      {"shakespeare_char.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
+      {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=2,model=2",
+       "batch=data; kv_heads,ffn,vocab=model; params=data"},
+      {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=4", "batch=data; states=data"}};
+  for (const Example& example : examples) {
+    INFO(example.file, " on ", example.mesh);
+    for (const Roots roots : {Roots::training, Roots::inference}) {
+      const Compilation c = compiled(example, roots);
+      const Bindings dims = bindings_of(example.dims);
+      const Partitioned parts = over_mesh(*c.graph, dims);
+      ProgramData data = data_of(*c.graph, dims);
+      if (roots == Roots::inference) data.options.mode = RunMode::inference;
+      CHECK(partition_problem(*c.graph, parts, data, kAllowed) == "");
+    }
+  }
+}
+
+namespace {
+
+// Bytes that one device sends over a mesh axis, scalars left out, in elements of f32.
+double sent_elements(const Partitioned& p, const Bindings& dims, std::string_view axis, std::optional<CollectiveKind> kind = std::nullopt) {
+  double bytes = 0;
+  const Bindings values = p.graph.dims.bind(dims).values;
+  for (const Collective& c : collectives_of(p))
+    if (p.graph.mesh.axes[static_cast<size_t>(c.mesh_axis)].name.str() == axis && (!kind || c.kind == *kind) &&
+        p.graph.type(c.node).rank() > 0)
+      bytes += *c.bytes.to_double(values);
+  return bytes / 4;
+}
+
+double parameters_of(const Graph& graph, const Bindings& dims) {
+  double count = 0;
+  const Bindings values = graph.dims.bind(dims).values;
+  for (const Node& node : graph.nodes)
+    if (node.op == Op::param) count += *node.type.count().to_double(values);
+  return count;
+}
+
+}  // namespace
+
+// Rajbhandari et al. 2020, section 7: 2 P elements a step for plain data parallelism and for stages 1 and 2, 3 P for stage 3.
+TEST_CASE("ZeRO: the volumes of its stages") {
+  const char* dims_text = "batch=8 seq=4 vocab=16 layers=2 heads=4 head=4";
+  const Bindings dims = bindings_of(dims_text);
+  const auto parts = [&](const char* shard) {
+    const Compilation c = compiled({"gpt2.ein", dims_text, "data=4", shard}, Roots::step);
+    return over_mesh(*c.graph, dims);
+  };
+  const Compilation whole = compiled({"gpt2.ein", dims_text, "data=4", "batch=data"}, Roots::step);
+  const double share = parameters_of(*whole.graph, dims) * 3 / 4;  // (n - 1)/n of all elements
+  const auto plain = parts("batch=data"), one = parts("batch=data; states=data"), two = parts("batch=data; gradients=data"),
+             three = parts("batch=data; params=data");
+  CHECK(sent_elements(plain, dims, "data") == 2 * share);
+  CHECK(sent_elements(plain, dims, "data", CollectiveKind::all_reduce) == 2 * share);
+  for (const Partitioned* stage : {&one, &two}) {
+    CHECK(sent_elements(*stage, dims, "data", CollectiveKind::reduce_scatter) == share);
+    CHECK(sent_elements(*stage, dims, "data", CollectiveKind::all_gather) == share);
+    CHECK(sent_elements(*stage, dims, "data") == 2 * share);
+  }
+  CHECK(sent_elements(three, dims, "data", CollectiveKind::reduce_scatter) == share);
+  // Biases and the shifts of norms are not read by the backward: they are put together once.
+  const double gathered = sent_elements(three, dims, "data", CollectiveKind::all_gather);
+  CHECK(gathered > 1.9 * share);
+  CHECK(gathered < 2 * share);
+  CHECK(collective_counts(three, Phase::optimizer) == "all_reduce data 1");
+}
+
+// Shoeybi et al. 2019: two sums a layer forward and two backward, of [batch seq embed]. Besides, for a vocabulary in parts: the looked-up
+// rows, their gradient's counterpart, and three numbers a token.
+TEST_CASE("Megatron's sums") {
+  for (const int64_t layers : {1, 2, 5}) {
+    const std::string dims_text = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=3", layers);
+    const Bindings dims = bindings_of(dims_text);
+    const Compilation c = compiled({"gpt2.ein", dims_text.c_str(), "model=2", "heads,hidden,vocab=model"}, Roots::step);
+    const Partitioned p = over_mesh(*c.graph, dims);
+    CHECK(collective_counts(p, Phase::forward) == fmt::format("all_reduce model {}", 2 * layers + 4));
+    CHECK(collective_counts(p, Phase::backward) == fmt::format("all_reduce model {}", 2 * layers + 1));
+    CHECK(collective_counts(p, Phase::optimizer) == "all_reduce model 1");
+    const double tokens = 4 * 6, activations = tokens * 12;  // all_reduce on two devices: 2 (n - 1)/n is 1
+    CHECK(sent_elements(p, dims, "model") == static_cast<double>(4 * layers + 2) * activations + 3 * tokens);
+  }
+}
+
+// Gradients that meet in one place are added before they are summed over devices: of queries, keys and values one sum, of gate and up one.
+TEST_CASE("sums are joined, in bf16 too") {
+  for (const char* precision : {"bf16", "f32"}) {
+    const char* dims_text = "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6";
+    const Bindings dims = bindings_of(dims_text);
+    PipelineOptions options;
+    options.dims = dims;
+    options.mesh = "model=2", options.shard = "kv_heads,ffn,vocab=model";
+    options.precision = *parse_policy(precision);
+    options.roots = Roots::step;
+    const Compilation c = compile_file("examples/llama.ein", options);
+    REQUIRE(c.graph);
+    const Partitioned p = over_mesh(*c.graph, dims);
+    CAPTURE(precision);
+    CHECK(collective_counts(p, Phase::backward) == "all_reduce model 5");
+    CHECK(partition_problem(*c.graph, p, data_of(*c.graph, dims), kAllowed) == "");
+  }
+}
+
+TEST_CASE("an op without a rule is named") {
+  SUBCASE("in its place") {
+    Compilation c = compile_text("m.ein",
+                                 "mesh data = 2\nshard batch over data\ninput x: f32[batch=4, time=3]\nh = zeros(batch=4)\n"
+                                 "scan t in time { h = h + x[time = t] }\noutput h\n",
+                                 {});
+    REQUIRE(c.graph);
+    CHECK(!partition_program(c, {}));
+    REQUIRE(c.diagnostics.list().size() == 1);
+    const Diagnostic& d = c.diagnostics.list()[0];
+    CHECK(info(d.code).code == std::string_view("E1006"));
+    CHECK(d.message == "`scan` cannot be split over mesh axis `data`: no rule says what a device's part of it is");
+    CHECK(c.sources.begin_of(d.span).line == 5);
+  }
+  SUBCASE("not where nothing of it is split") {
+    Compilation c = compile_text("m.ein",
+                                 "mesh data = 2\nshard batch over data\ninput x: f32[batch=4]\ninput y: f32[time=3]\nh = zeros(one=1)\n"
+                                 "scan t in time { h = h + y[time = t] }\noutput z = x * sum(h)\n",
+                                 {});
+    REQUIRE(c.graph);
+    CHECK(partition_program(c, {}));
+  }
+}
+
+namespace {
+
+// Sums of whole numbers are exact in any order.
+constexpr const char* kExact = R"(
+dim batch = 24, features = 24, hidden = 24, classes = 24
+input x: f32[batch features]
+input ids: i32[batch]
+param table: [classes features] ~ normal(std = 1)
+param w1: [features hidden] ~ normal(std = 1)
+param b1: [hidden] ~ normal(std = 1)
+param w2: [hidden classes] ~ normal(std = 1)
+h = relu(einsum(x + table[classes = ids], w1, "batch features, features hidden -> batch hidden") + b1)
+y = einsum(h, w2, "batch hidden, hidden classes -> batch classes")
+output y
+output top = max(y, classes)
+output least = min(y, batch)
+loss = sum(y)
+minimize loss using momentum(lr = 1, momentum = 0.5)
+)";
+
+void make_whole_numbers(TensorMap& values, uint64_t seed) {
+  for (auto& [name, tensor] : values)
+    for (size_t i = 0; i < tensor.reals.size(); ++i) tensor.reals[i] = static_cast<double>((i * 7 + seed + name.str().size()) % 5) - 2;
+}
+
+using Fault = std::function<bool(Partitioned& p)>;  // false: there is nothing to spoil
+
+Node* find_node(Partitioned& p, const std::function<bool(const Node&, uint32_t)>& wanted) {
+  for (uint32_t i = 0; i < p.graph.size(); ++i)
+    if (wanted(p.graph.nodes[i], i)) return &p.graph.nodes[i];
+  return nullptr;
+}
+
+bool is_mesh_sum(const Partitioned& p, const Node& node) {
+  if (node.op != Op::reduce || node.as<ReduceAttr>().fn != ReduceFn::sum) return false;
+  return p.positions[node.operands[0].index][static_cast<size_t>(node.as<ReduceAttr>().axes[0])] != kNoMesh;
+}
+
+// One device's term in place of the sum over all of them.
+bool forget_a_sum(Partitioned& p) {
+  Node* node = find_node(p, [&](const Node& n, uint32_t i) { return is_mesh_sum(p, n) && n.type.rank() > 0 && i > 0; });
+  if (node == nullptr) return false;
+  std::get<ReduceAttr>(node->attr).fn = ReduceFn::max;
+  return true;
+}
+
+// The mean over a device's part in place of all.
+bool mean_of_means(Partitioned& p) {
+  Node* node = find_node(p, [](const Node& n, uint32_t) {
+    const Poly* value = n.op == Op::constant ? std::get_if<Poly>(&n.as<ConstantAttr>().value) : nullptr;
+    return value && !value->is_constant() && value->contains(Name("batch"));
+  });
+  if (node == nullptr) return false;
+  Poly& value = std::get<Poly>(std::get<ConstantAttr>(node->attr).value);
+  value = value * Poly::dim(Name("data"));
+  return true;
+}
+
+// A device takes its neighbour's rows for its own.
+bool wrong_coordinate(Partitioned& p) {
+  for (uint32_t i = 0; i < p.graph.size(); ++i) {
+    if (p.graph.nodes[i].op != Op::map || p.graph.nodes[i].as<MapAttr>().fn != MapFn::sub) continue;
+    const NodeId start = p.graph.nodes[i].operands[1];
+    if (p.positions[start.index].size() != 1 || p.positions[start.index][0] == kNoMesh) continue;
+    std::get<MapAttr>(p.graph.nodes[start.index].attr).fn = MapFn::add;  // coordinate + rows
+    return true;
+  }
+  return false;
+}
+
+// Two mesh axes exchanged where parts are put together.
+bool exchanged_axes(Partitioned& p) {
+  for (uint32_t i = 0; i < p.graph.size(); ++i) {
+    Node& node = p.graph.nodes[i];
+    if (node.op != Op::permute || p.edge[i]) continue;
+    AxisList& order = std::get<PermuteAttr>(node.attr).order;
+    const MeshPositions& from = p.positions[node.operands[0].index];
+    for (int a = 0; a + 1 < order.size(); ++a)
+      if (from[static_cast<size_t>(order[a])] != kNoMesh && from[static_cast<size_t>(order[a + 1])] != kNoMesh) {
+        const int first = order[a];
+        order.set(a, order[a + 1]);
+        order.set(a + 1, first);
+        return true;
+      }
+  }
+  return false;
+}
+
+// A device takes the first of its rows for all that it has.
+bool too_few_rows(Partitioned& p) {
+  for (uint32_t i = 0; i < p.graph.size(); ++i) {
+    Node& node = p.graph.nodes[i];
+    if (node.op != Op::map || node.as<MapAttr>().fn != MapFn::less) continue;
+    Node& bound = p.graph[node.operands[1]];
+    const Poly* rows = bound.op == Op::constant ? std::get_if<Poly>(&bound.as<ConstantAttr>().value) : nullptr;
+    if (!rows || !rows->contains(Name("model"))) continue;
+    std::get<ConstantAttr>(bound.attr).value = Poly(1);
+    return true;
+  }
+  return false;
+}
+
+std::string problem_with(const Fault& fault, const Graph& graph, const Bindings& dims, const ProgramData& data) {
+  Partitioned p = over_mesh(graph, dims);
+  if (fault && !fault(p)) return "nothing to spoil";
+  try {
+    return partition_problem(graph, p, data, kAllowed);
+  } catch (const std::exception& e) {
+    return std::string("stopped: ") + e.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("whole numbers: equal bits on every mesh up to 8 devices") {
+  std::string problem;
+  for (uint64_t seed = 0; seed < 66; ++seed) {
+    std::optional<Wanted> given = interpret_text(kExact, seed, problem);
+    REQUIRE_MESSAGE(given.has_value(), problem);
+    make_whole_numbers(given->inputs, seed);
+    make_whole_numbers(given->params, seed);
+    make_whole_numbers(given->states, seed);
+    given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
+    const Partitioned parts = over_mesh(given->graph, {});
+    CAPTURE(seed);
+    CHECK(partition_problem(given->graph, parts, {{}, given->inputs, given->params, given->states, {}}, 0) == "");
+  }
+}
+
+TEST_CASE("faults are found") {
+  const Bindings dims = bindings_of(kSmallGpt);
+  const Example example{"gpt2.ein", kSmallGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model; states=data"};
+  const Compilation c = compiled(example, Roots::step);
+  const ProgramData data = data_of(*c.graph, dims);
+  CHECK(problem_with({}, *c.graph, dims, data) == "");
+  const std::pair<std::string, Fault> faults[] = {{"a sum forgotten", forget_a_sum},
+                                                  {"mean of means", mean_of_means},
+                                                  {"another's rows", wrong_coordinate},
+                                                  {"mesh axes exchanged", exchanged_axes},
+                                                  {"rows forgotten", too_few_rows}};
+  for (const auto& [name, fault] : faults) {
+    const std::string problem = problem_with(fault, *c.graph, dims, data);
+    INFO(name);
+    CHECK(problem != "");
+    CHECK(problem != "nothing to spoil");
+  }
+}
+
+TEST_CASE("random programs on random meshes") {
+  coverage = {};
+  check_random_programs(1, 600, wrong_partition);
+  MESSAGE(coverage.partitioned, " of ", coverage.programs, " have a partition, ", coverage.moving, " move something");
+  CHECK(coverage.partitioned >= coverage.programs / 2);
+  CHECK(coverage.moving >= coverage.programs / 4);
+}
+
+TEST_CASE("programs that were once compiled wrongly, on random meshes") { check_regress_programs(wrong_partition); }

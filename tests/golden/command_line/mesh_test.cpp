@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Meshes on the command line: --mesh and --shard, the report's section, --explain=sharding, and what launchers are told.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "compiler/symbolic/poly.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/run_einc.h"
+
+namespace einc::test {
+namespace {
+
+// Variables of a launcher, for as long as this lives.
+class Launched {
+ public:
+  explicit Launched(std::vector<std::pair<const char*, const char*>> variables) : variables_(std::move(variables)) {
+    for (const auto& [name, value] : variables_) ::setenv(name, value, 1);
+  }
+  ~Launched() {
+    for (const auto& [name, value] : variables_) ::unsetenv(name);
+  }
+  Launched(const Launched&) = delete;
+  Launched& operator=(const Launched&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, const char*>> variables_;
+};
+
+const std::vector<std::string> kGpt{"examples/gpt2.ein",
+                                    "-D",
+                                    "vocab=50304",
+                                    "--device=h100-sxm",
+                                    "--mesh",
+                                    "data=4,model=2",
+                                    "--shard",
+                                    "batch=data; heads,hidden,vocab=model; states=data"};
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::string& last) {
+  arguments.push_back(last);
+  return arguments;
+}
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("meshes: the report says what each device sends") {
+  const Ran ran = run_einc(with(kGpt, "--report=json"));
+  REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+  const auto json = nlohmann::json::parse(ran.output);
+  const auto schema = nlohmann::json::parse(std::ifstream("compiler/report/report.schema.json"));
+  const std::vector<std::string> problems = SchemaCheck(schema)(json);
+  CHECK(problems == std::vector<std::string>());
+  CHECK(json["mesh"]["devices"] == 8);
+  Bindings dims;
+  for (const auto& [name, value] : json["dims"].items()) dims[Name(name)] = value.get<int64_t>();
+  double sent = 0, seconds = 0;
+  int64_t large = 0;  // sums of whole activations over the model
+  for (const auto& row : json["communication"]) {
+    // The formula, in base dims, is the number; derived names are in `dims` as well.
+    CHECK(*parse_poly(row["symbolic"].get<std::string>())->evaluate(dims) == Rational(row["bytes"].get<int64_t>()));
+    sent += row["bytes"].get<double>();
+    seconds += row["time_s"].get<double>();
+    CHECK(row["link"] == "NVLink");  // 8 devices
+    const double each = row["bytes"].get<double>() / row["count"].get<double>();
+    if (row["kind"] == "all_reduce" && row["axis"] == "model" && each == 2.0 * 1024 * 768 * 4) large += row["count"].get<int64_t>();
+  }
+  CHECK(large == 4 * 12 + 2);  // of two devices each sends a half twice
+  CHECK(sent == json["per_device"]["communication"]["bytes"].get<double>());
+  CHECK(std::abs(seconds - json["per_device"]["communication_s"].get<double>()) < 1e-9);
+  const double parameters = json["memory"]["parameters"]["bytes"].get<double>();
+  CHECK(json["per_device"]["parameters"]["bytes"].get<double>() < parameters * 0.55);
+  CHECK(json["per_device"]["optimizer_state"]["bytes"].get<double>() < 2 * parameters * 0.15);
+  CHECK(json["per_device"]["flops"]["count"].get<double>() < json["flops"]["step"].get<double>() * 0.14);
+
+  const Ran text = run_einc(with(kGpt, "--report"));
+  CHECK(says(text.output, "Communication a step, each device  mesh data 4 x model 2: 8 devices"));
+  CHECK(says(text.output, "reduce_scatter  data"));
+  const Ran md = run_einc(with(kGpt, "--report=md"));
+  CHECK(says(md.output, "## Communication a step, each device"));
+  const Ran html = run_einc(with(kGpt, "--report=html"));
+  CHECK(says(html.output, "<h2>Communication a step, each device"));
+}
+
+TEST_CASE("meshes: every layout and collective is explained") {
+  const Ran ran = run_einc(with(kGpt, "--explain=sharding"));
+  REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+  CHECK(says(ran.output, "f32[embed hidden/model]"));
+  CHECK(says(ran.output, "i32[batch/data seq]"));
+  CHECK(says(ran.output, "sum over what model splits, wanted whole"));
+  CHECK(says(ran.output, "sum over what data splits, wanted in parts"));
+  const Ran none = run_einc({"examples/gpt2.ein", "--explain=sharding"});
+  CHECK(none.status == 2);
+  CHECK(says(none.errors, "--mesh data=2"));
+}
+
+TEST_CASE("meshes: sizes that are left open, and sizes that do not fit") {
+  const Ran open = run_einc({"examples/mlp.ein", "--mesh", "data", "--shard", "batch=data", "--report"});
+  REQUIRE_MESSAGE(open.status == 0, open.errors);
+  CHECK(says(open.output, "(data-1)/data*(8*"));
+  const Ran odd = run_einc({"examples/mlp.ein", "--mesh", "data=3", "--shard", "batch=data"});
+  CHECK(odd.status == 1);
+  CHECK(says(odd.errors, "error[E1005]"));
+  CHECK(says(odd.errors, "the next size that fits is batch = 129"));
+}
+
+TEST_CASE("meshes: several processes and no mesh") {
+  const std::string file = "examples/two_layer.ein";
+  const std::vector<std::pair<const char*, const char*>> launchers[] = {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}},
+                                                                        {{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}},
+                                                                        {{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}},
+                                                                        {{"WORLD_SIZE", "2"}, {"RANK", "0"}}};
+  for (const auto& launcher : launchers) {
+    const Launched launched(launcher);
+    for (const std::vector<std::string>& arguments : {std::vector<std::string>{file}, {"train", file, "--steps", "1"}, {"bench", file}}) {
+      const Ran ran = run_einc(arguments);
+      CAPTURE(ran.errors);
+      CHECK(ran.status == 2);
+      CHECK(ran.output.empty());
+      CHECK(says(ran.errors, "started 2 processes"));
+      CHECK(says(ran.errors, "\n  mesh data = 2\n  shard batch over data\n"));
+    }
+  }
+  {
+    const Launched second({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}});
+    const Ran ran = run_einc({file});
+    CHECK(ran.status == 2);
+    CHECK(ran.errors.empty());  // the first one speaks
+  }
+  {
+    const Launched alone({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}});
+    CHECK(run_einc({file}).status == 0);
+  }
+  const Launched meshed({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}});
+  const Ran ran = run_einc({file, "--mesh", "data=2", "--shard", "batch=data"});
+  CHECK(ran.status == 4);
+  CHECK(says(ran.errors, "start einc without it"));
+}
+
+}  // namespace einc::test
