@@ -24,7 +24,8 @@ inline constexpr int64_t kMaxIterations = 1'000'000;  // of all loops
 inline constexpr size_t kMaxFiles = 256;              // imported, directly or not
 inline constexpr size_t kMaxPathBytes = 2'048;        // of a module, param or state: h.0.attn.w
 inline constexpr size_t kMaxSizeTerms = 1'024;        // of a tensor's sizes multiplied out; one size: Poly::is_small
-inline constexpr size_t kMaxTupleItems = 4'096;       // tuples in tuples counted together
+inline constexpr size_t kMaxMeshAxes = 8;
+inline constexpr size_t kMaxTupleItems = 4'096;  // tuples in tuples counted together
 
 // Work a program may make, apart from the limits above, which depend on the text alone.
 struct WorkLimits {

@@ -88,6 +88,10 @@ void Elaborator::declare_mesh(SourceUnit& main) {
   for (size_t k = 1; k < mesh_lines_.size(); ++k)
     diagnostics_.report(Code::redefined, mesh_lines_[k].second, "mesh", "the program's mesh").label(mesh_lines_[0].second, "first here");
   if (mesh_lines_.empty()) return;
+  if (mesh_lines_[0].first->items.size() > kMaxMeshAxes) {
+    diagnostics_.report(Code::mesh_option, mesh_lines_[0].second, "the mesh", fmt::format("more than {} axes", kMaxMeshAxes));
+    return;
+  }
   for (const ast::DimItem& item : mesh_lines_[0].first->items) {
     const size_t errors = diagnostics_.error_count();
     declare_dim(main, item);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/partition/partition.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "compiler/ir/remap.h"
@@ -71,6 +73,11 @@ class Partitioner {
         bool reached = is_declared(i) && declared_[i].read.has(m);
         for (const NodeId operand : node.operands) reached = reached || split[operand.index].contains(m);
         if (reached) split[i].push_back(m);
+      }
+      // One more while an axis is being split.
+      if (!split[i].empty() && node.type.rank() + static_cast<int>(in_.mesh.axes.size()) >= kMaxRank) {
+        problem_ = {NodeId{i}, split[i][0], fmt::format("with those of the mesh it has more than {} axes", kMaxRank - 1)};
+        return false;
       }
       if (auto factors = factors_of(in_, NodeId{i})) {
         factors_[i] = std::move(*factors);

@@ -244,6 +244,16 @@ TEST_CASE("an op without a rule is named") {
     CHECK(d.message == "`scan` cannot be split over mesh axis `data`: no rule says what a device's part of it is");
     CHECK(c.sources.begin_of(d.span).line == 5);
   }
+  SUBCASE("with more axes than tensors have") {
+    std::string axes;
+    for (int i = 0; i < 29; ++i) axes += fmt::format(" a{}=1", i);
+    Compilation c = compile_text(
+        "m.ein", "dim batch = 4\nmesh data = 2, model = 1\nshard batch over data\ninput x: f32[batch" + axes + "]\noutput y = 2 * x\n", {});
+    REQUIRE(c.graph);
+    CHECK(!partition_program(c, {}));
+    REQUIRE(c.diagnostics.list().size() == 1);
+    CHECK(c.diagnostics.list()[0].message.ends_with("with those of the mesh it has more than 31 axes"));
+  }
   SUBCASE("not where nothing of it is split") {
     Compilation c = compile_text("m.ein",
                                  "mesh data = 2\nshard batch over data\ninput x: f32[batch=4]\ninput y: f32[time=3]\nh = zeros(one=1)\n"

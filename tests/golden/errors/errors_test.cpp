@@ -171,6 +171,8 @@ TEST_CASE("what stands behind --mesh and --shard") {
   CHECK(codes("data=3", "batch=data") == "E1005 ");
   CHECK(codes("data=2", "") == "E1002 ");  // the program's own lines name another mesh
   CHECK(codes("", "") == "E1005 ");
+  CHECK(codes("a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1", "batch=a,b,c,d,e,f,g,h") == "");
+  CHECK(codes("a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1", "batch=a") == "E1007 ");
 }
 
 TEST_CASE("codes are distinct and each has a test") {

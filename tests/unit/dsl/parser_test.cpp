@@ -60,6 +60,23 @@ TEST_CASE("the GPT-2 example parses, quickly") {
   CHECK(best < std::chrono::milliseconds(kSlowdown));
 }
 
+TEST_CASE("meshes, and names that are spelt like their words") {
+  const auto tree = [](const std::string& text) {
+    const Parsed parsed = parse_text(text + "\n");
+    return parsed.error_count ? parsed.errors : parsed.tree.substr(0, parsed.tree.size() - 1);
+  };
+  CHECK(tree("mesh data = 4, model = 2 * k, pod") == "mesh data = 4, model = (2 * k), pod");
+  CHECK(tree("shard batch over data") == "shard batch over data");
+  CHECK(tree("shard \"h.*.w\"[hidden], heads over model, pod") == "shard \"h.*.w\"[hidden], heads over model, pod");
+  CHECK(tree("mesh = 3") == "mesh = 3");
+  CHECK(tree("shard = mesh * 2") == "shard = (mesh * 2)");
+  CHECK(tree("mesh(x)") == "mesh(x)");
+  CHECK(tree("shard <- mesh") == "shard <- mesh");
+  for (const char* text : {"shard batch", "shard batch over", "shard over data", "shard \"w\" over data",
+                           "mesh data =", "fn f(x) { mesh data = 2 }", "for i in 2 { shard batch over data }"})
+    CHECK_MESSAGE(parse_text(std::string(text) + "\n").error_count == 1, text);
+}
+
 TEST_CASE("precedence") {
   const std::pair<const char*, const char*> rows[] = {
       {"a + b * c - d", "((a + (b * c)) - d)"},

@@ -53,6 +53,19 @@ TEST_CASE("print: what is printed reads back to the same graph") {
   CHECK(verify(again) == std::vector<std::string>{});
 }
 
+TEST_CASE("print: a mesh and what it splits") {
+  Graph graph = sample_graph();
+  graph.mesh.axes = {{Name("data"), Poly(4)}, {Name("model"), Poly(2) * Poly::dim(Name("width"))}};
+  graph.mesh.requests = {{Op::input, Name("x"), 0, {0}}, {Op::param, Name("h.0.w \"q\""), 1, {1, 0}}};
+  graph.mesh.params = {0};
+  const std::string text = print_graph(graph);
+  CHECK(text.find("mesh \"model\" (2*width)\nshard input \"x\" axis=0 over=[0]\n") != std::string::npos);
+  REQUIRE(reread(text) == text);
+  CHECK(std::get<Graph>(read_graph(text)).mesh == graph.mesh);
+  CHECK(error_of("graph \"g\"\nmesh \"data\" (4)\nshard input \"x\" axis=0 over=[1]\n") == "the mesh has no axis 1");
+  CHECK(error_of("graph \"g\"\nmesh \"data\" (4)\nshard map \"x\" axis=0 over=[0]\n") == "an input, param or state is split");
+}
+
 TEST_CASE("print: a line looks as documented") {
   const std::string text = print_graph(sample_graph());
   CHECK(text.find("graph \"models/sample \\\"q\\\".ein\" policy=bf16\n") == 0);
