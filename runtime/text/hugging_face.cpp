@@ -89,8 +89,8 @@ class HuggingFaceTokenizer : public Tokenizer {
   int32_t size() const override { return static_cast<int32_t>(decoding_.bytes.size()); }
 
   void encode(std::string_view text, const Sink& sink) const override {
-    for (size_t at = 0; at < text.size(); at += code_point_at(text, at).length)
-      if (code_point_at(text, at).value < 0) throw RuntimeFailure(FailureKind::data, fmt::format("byte {} of the text: not UTF-8", at));
+    if (const size_t byte = find_no_utf8(text); byte != std::string_view::npos)
+      throw RuntimeFailure(FailureKind::data, fmt::format("byte {} of the text: not UTF-8", byte));
     WordCache cache(text.size());
     std::vector<int32_t> tokens;
     const auto token = [&](int32_t added) { tokens.push_back(added); };

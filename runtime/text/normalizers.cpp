@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "runtime/base/failure.h"
 #include "runtime/text/base64.h"
 #include "runtime/text/byte_alphabet.h"
 #include "runtime/text/charsmap.h"
@@ -129,6 +130,9 @@ Change precompiled(const Json& object) {
           character_or_match(cluster.substr(i, code_point_at(cluster, i).length));
       at = end;
     }
+    // The steps behind this one rely on it, and the table may hold anything.
+    if (find_no_utf8(result) != std::string_view::npos)
+      throw RuntimeFailure(FailureKind::data, "the tokenizer's replacements (precompiled_charsmap) make text that is not UTF-8");
     return result;
   };
 }

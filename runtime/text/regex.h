@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A regular expression over UTF-8 text, by PCRE2: \s, \d, \w and classes are Unicode's. Patterns come from files, so the work that a
-// match may take is bounded.
+// match may take is bounded. One thread at a time.
 #pragma once
 #include <cstddef>
 #include <memory>

@@ -23,6 +23,16 @@ inline CodePoint code_point_at(std::string_view text, size_t at) {
   return length > 0 ? CodePoint{value, static_cast<uint32_t>(length)} : CodePoint{-1, 1};
 }
 
+// The first byte that is not UTF-8; npos: there is none.
+inline size_t find_no_utf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = code_point_at(text, at);
+    if (point.value < 0) return at;
+    at += point.length;
+  }
+  return std::string_view::npos;
+}
+
 inline void append_code_point(std::string& text, int32_t value) {
   utf8proc_uint8_t bytes[4];
   const utf8proc_ssize_t length = utf8proc_encode_char(value, bytes);

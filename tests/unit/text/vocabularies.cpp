@@ -47,6 +47,30 @@ std::string json_of(const std::string& parts, const std::string& vocabulary = R"
   return fmt::format(R"({{"model":{{"type":"BPE","vocab":{},"merges":{}}}{}}})", vocabulary, merges, parts);
 }
 
+// In base64: the size of the trie, 128 units of it, and the replacement "\xFF\0". The root's offset is 1, so `a` stands at 1 ^ 'a', with
+// an offset to its value at 64.
+std::string table_of_bad_text() {
+  std::vector<uint32_t> words(129);
+  words[0] = 128 * 4;
+  const auto unit = [&](size_t index) -> uint32_t& { return words[1 + index]; };
+  unit(0) = 1 << 10;
+  unit(1 ^ 'a') = ((1 ^ 'a') ^ 64) << 10 | 1 << 8 | 'a';
+  unit(64) = 0x80000000u;
+  std::string bytes;
+  for (const uint32_t word : words)
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(word >> shift & 0xFF);
+  bytes += std::string("\xFF\0", 2);
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  while (bytes.size() % 3 != 0) bytes += '\0';
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t three = 0;
+    for (size_t k = 0; k < 3; ++k) three = three << 8 | static_cast<unsigned char>(bytes[i + k]);
+    for (int shift = 18; shift >= 0; shift -= 6) text += kDigits[three >> shift & 63];
+  }
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("tokens and texts are those of sentencepiece and of tokenizers") {
@@ -154,6 +178,9 @@ TEST_CASE("what einc does not understand of a tokenizer.json is named") {
   holds(library_failure(R"({"model": {"type": "Unigram", "vocab": [["a", -1]]}})", std::nullopt, "b"),
         "the vocabulary has no 'b', and no token for what is unknown");
   holds(library_failure(json_of(""), std::nullopt, "ab\xFF"), "byte 2 of the text: not UTF-8");
+  // A table that replaces `a` by a byte which is not UTF-8: units of the root, of the node for `a`, and of its value.
+  holds(library_failure(json_of(R"(,"normalizer":{"type":"Precompiled","precompiled_charsmap":")" + table_of_bad_text() + "\"}")),
+        "make text that is not UTF-8");
   holds(library_failure(json_of(R"(,"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a+)+$"},"behavior":"Isolated"})"), std::nullopt,
                         std::string(40, 'a') + "b"),
         "a pattern of the tokenizer takes too many steps on this text");
