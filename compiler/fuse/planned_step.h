@@ -15,7 +15,7 @@ struct PlannedStep {
   std::string target;  // "cpu" or "cuda"
   std::shared_ptr<const FormedGraph> formed;
   PlannedMemory memory;  // with the scratch of all threads
-  int threads = 0;       // of a processor
+  int threads = 0;       // of a processor; 0: a GPU's program
 };
 
 // The graph outlives the result; dims bind and sizes fit.

@@ -5,14 +5,15 @@
 
 namespace einc {
 
-template <class Visit>
-void for_each_root(Graph& graph, Visit visit) {
-  for (Output& output : graph.outputs) visit(output.node);
-  for (Update& update : graph.updates) {
+// AnyGraph: Graph or const Graph.
+template <class AnyGraph, class Visit>
+void for_each_root(AnyGraph& graph, Visit visit) {
+  for (auto& output : graph.outputs) visit(output.node);
+  for (auto& update : graph.updates) {
     visit(update.target);
     visit(update.value);
   }
-  for (Update& gradient : graph.gradients) {
+  for (auto& gradient : graph.gradients) {
     visit(gradient.target);
     visit(gradient.value);
   }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/partition/collectives.h"
 
+#include <algorithm>
+
 #include "compiler/ir/print.h"
+#include "compiler/ir/remap.h"
 
 namespace einc {
 namespace {
@@ -14,7 +17,7 @@ class Listing {
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       if (p_.edge[i] || !needed_[i]) continue;
       const Node& node = graph_.nodes[i];
-      if (node.op == Op::reduce && reduces_mesh(node))
+      if (reduces_mesh(p_, node))
         add_reduce(i, node);
       else if (node.op == Op::merge && merged_mesh_axis(node) >= 0)
         add_gather(i, node);
@@ -31,24 +34,14 @@ class Listing {
     needed_.assign(graph_.size(), false);
     readers_.assign(graph_.size(), 0);
     reader_.assign(graph_.size(), 0);
-    const auto root = [&](NodeId id) {
+    // A root is read by the program's edge as well: counted twice, so that no other reader is taken for its only one.
+    for_each_root(graph_, [&](NodeId id) {
       if (id.valid()) needed_[id.index] = true, readers_[id.index] += 2;
-    };
-    for (const Output& output : graph_.outputs) root(output.node);
-    for (const std::vector<Update>* list : {&graph_.updates, &graph_.gradients})
-      for (const Update& update : *list) root(update.value);
-    root(graph_.loss);
+    });
     for (uint32_t i = graph_.size(); i-- > 0;)
       if (needed_[i])
         for (const NodeId operand : graph_.nodes[i].operands)
           needed_[operand.index] = true, ++readers_[operand.index], reader_[operand.index] = i;
-  }
-
-  bool reduces_mesh(const Node& node) const {
-    const MeshPositions& from = at(node.operands[0]);
-    for (const int axis : node.as<ReduceAttr>().axes)
-      if (from[static_cast<size_t>(axis)] != kNoMesh) return true;
-    return false;
   }
 
   // The mesh axis that is merged into one of the value's, or -1.
@@ -62,7 +55,7 @@ class Listing {
     return -1;
   }
 
-  // The one reader keeps a part of it, by that mesh axis.
+  // The one reader keeps a part of it, by that mesh axis: then no device ever needs the whole, and half of the bytes go.
   bool is_split_by(uint32_t i, int m) const {
     if (readers_[i] != 1) return false;
     const Node& user = graph_.nodes[reader_[i]];
@@ -212,6 +205,12 @@ class Listing {
 std::string_view to_string(CollectiveKind kind) {
   static constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all"};
   return kNames[static_cast<size_t>(kind)];
+}
+
+bool reduces_mesh(const Partitioned& partitioned, const Node& node) {
+  if (node.op != Op::reduce) return false;
+  const MeshPositions& from = partitioned.positions[node.operands[0].index];
+  return std::ranges::any_of(node.as<ReduceAttr>().axes, [&](int axis) { return from[static_cast<size_t>(axis)] != kNoMesh; });
 }
 
 std::vector<Collective> collectives_of(const Partitioned& partitioned) { return Listing(partitioned).run(); }

@@ -24,6 +24,9 @@ struct Collective {
   Poly bytes;
 };
 
+// Whether a node of the partitioned graph is a reduce over an axis of the mesh, which devices carry out together.
+bool reduces_mesh(const Partitioned& partitioned, const Node& node);
+
 // In the graph's order. An internal error where a mesh axis is lost or changes its place without a collective.
 std::vector<Collective> collectives_of(const Partitioned& partitioned);
 

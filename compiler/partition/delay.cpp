@@ -21,6 +21,7 @@ class Delays {
         readers_(graph.size(), 0),
         reader_(graph.size(), 0) {}
 
+  // Twice: which sums wait depends on how small they are where they lie, and that on which sums were taken in parts.
   WaitingSums run() {
     count_readers();
     let_wait(nullptr);
@@ -33,9 +34,8 @@ class Delays {
   void count_readers() {
     for (uint32_t i = 0; i < graph_.size(); ++i)
       for (const NodeId operand : graph_.nodes[i].operands) ++readers_[operand.index], reader_[operand.index] = i;
-    Graph roots;  // its lists alone
-    roots.outputs = graph_.outputs, roots.updates = graph_.updates, roots.gradients = graph_.gradients, roots.loss = graph_.loss;
-    for_each_root(roots, [&](NodeId& id) {
+    // A root is read by the program's edge as well: counted twice, so that no other reader is taken for its only one.
+    for_each_root(graph_, [&](NodeId id) {
       if (id.valid()) readers_[id.index] += 2;
     });
   }
@@ -61,6 +61,7 @@ class Delays {
     return local_bytes(type, lazy_[i], graph_.mesh).to_double(values_.typical).value_or(0) / static_cast<double>(bytes_of(type.dtype));
   }
 
+  // From the results backwards, since a sum may wait for a reader whose own sum waits.
   std::vector<AxisList> choose() const {
     std::vector<AxisList> waits(graph_.size());
     for (uint32_t i = graph_.size(); i-- > 0;) {

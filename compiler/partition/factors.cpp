@@ -126,6 +126,8 @@ class FactorBuilder {
     const MapAttr& a = node_.as<MapAttr>();
     for (size_t k = 0; k < node_.operands.size(); ++k)
       for (int i = 0; i < in(k).rank(); ++i) keep(k, i, a.maps[k][i]);
+    // A sum of sums is one sum, and a factor that is the same on all devices may be taken before the sum or after it. A divisor that is
+    // a sum must be whole.
     if (a.fn == MapFn::add || a.fn == MapFn::sub) linear(Linearity::together);
     if (a.fn == MapFn::neg || a.fn == MapFn::mul) linear(Linearity::each);
     if (a.fn == MapFn::div) out_.linear[0] = Linearity::each;
@@ -144,7 +146,7 @@ class FactorBuilder {
 
   bool contract(const ContractAttr& a) {
     linear(Linearity::each);
-    std::vector<int> summed(256, -1);
+    std::vector<int> summed(256, -1);  // by the label of a summed axis: any number that an AxisList can hold
     for (size_t k = 0; k < 2; ++k) {
       const AxisList& labels = k == 0 ? a.left : a.right;
       for (int i = 0; i < labels.size(); ++i) {
@@ -160,7 +162,8 @@ class FactorBuilder {
     return true;
   }
 
-  // MeshBuilder of a merged axis are parts of the outermost axis in it.
+  // A part of a merged axis is a part of the outermost axis in it, for that one varies slowest; the others stay whole. Axes of size 1
+  // have no parts to give.
   bool groups(const AxisList& counts, const Type& fine, bool merges) {
     linear(Linearity::each);
     int next = 0;

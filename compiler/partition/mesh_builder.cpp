@@ -32,8 +32,7 @@ AxisList ones_before(int count, const AxisList& counts) {
 
 Type MeshBuilder::type_of(const Type& full, const Layout& layout) const {
   Type type{full.dtype, {}};
-  for (const int m : layout.mesh_axes(mesh()))
-    type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
+  for (const int m : layout.mesh_axes(mesh())) type.axes.push_back(axis_of(m));
   for (int i = 0; i < full.rank(); ++i) type.axes.push_back({full.axis(i).name, part_of(full.axis(i).size, layout.over(i), mesh())});
   return type;
 }
@@ -126,8 +125,7 @@ MeshValue MeshBuilder::slice(const MeshValue& from, int axis, int m, const Type&
   const int lead = before.size(), place = lead + axis, rank = full.rank();
   Type type = build_.type(from.node);
   const Axis part{full.axis(axis).name, part_of(full.axis(axis).size, target.over(axis), mesh())};
-  const MeshAxis& split = mesh().axes[static_cast<size_t>(m)];
-  type.axes[static_cast<size_t>(place)] = {split.name, split.size};
+  type.axes[static_cast<size_t>(place)] = axis_of(m);
   type.axes.insert(type.axes.begin() + place + 1, part);
   AxisList counts;
   for (int i = 0; i < lead + rank; ++i) counts.push_back(i == place ? 2 : 1);

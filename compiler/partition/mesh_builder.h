@@ -62,6 +62,8 @@ class MeshBuilder {
   Rows local_rows(const MeshValue& ids, const AxisList& rows, const Poly& size);
   NodeId aligned(MapFn fn, std::initializer_list<NodeId> operands);
   NodeId integer(const Poly& value, DType dtype);
+  NodeId coordinate(int m, DType dtype);  // of each device along mesh axis m
+  Axis axis_of(int m) const { return {mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size}; }
   // value where `inside` holds, else 0; its own axis i lies on axis own_map[i] of the value.
   NodeId masked(const MeshValue& value, const Rows& rows, const AxisList& own_map);
   MeshValue gather_rows(NodeId id, std::span<const MeshValue> operands, const Layout& result, const AxisList& rows);

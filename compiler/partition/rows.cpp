@@ -35,8 +35,7 @@ NodeId MeshBuilder::aligned(MapFn fn, std::initializer_list<NodeId> operands) {
   Node node;
   node.op = Op::map;
   node.type.dtype = Builder::map_dtype(fn, dtypes);
-  for (const int m : mesh_axes)
-    node.type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
+  for (const int m : mesh_axes) node.type.axes.push_back(axis_of(m));
   node.type.axes.insert(node.type.axes.end(), own.begin(), own.end());
   MapAttr attr{fn, {}};
   size_t k = 0;
@@ -51,13 +50,16 @@ NodeId MeshBuilder::aligned(MapFn fn, std::initializer_list<NodeId> operands) {
   return append(std::move(node), leading(mesh_axes, own.size()));
 }
 
+NodeId MeshBuilder::coordinate(int m, DType dtype) {
+  Node node;
+  node.op = Op::iota;
+  node.type = Type{dtype, {axis_of(m)}};
+  node.origin = build_.origin;
+  return append(std::move(node), {m});
+}
+
 MeshValue MeshBuilder::as_term(const MeshValue& from, int m, const Type& full) {
-  const MeshAxis& axis = mesh().axes[static_cast<size_t>(m)];
-  Node coordinate;
-  coordinate.op = Op::iota;
-  coordinate.type = Type{DType::i32, {{axis.name, axis.size}}};
-  coordinate.origin = build_.origin;
-  const NodeId first = aligned(MapFn::equal, {append(std::move(coordinate), {m}), integer(Poly(0), DType::i32)});
+  const NodeId first = aligned(MapFn::equal, {coordinate(m, DType::i32), integer(Poly(0), DType::i32)});
   MeshValue out{aligned(MapFn::where, {first, from.node, integer(Poly(0), full.dtype)}), from.layout};
   out.layout.partial.push_back({m, ReduceFn::sum});
   std::sort(out.layout.partial.begin(), out.layout.partial.end(), [](const Unreduced& a, const Unreduced& b) { return a.mesh < b.mesh; });
@@ -80,14 +82,9 @@ MeshBuilder::Rows MeshBuilder::local_rows(const MeshValue& ids, const AxisList& 
   Poly stride = part;
   NodeId start;
   for (int i = rows.size(); i-- > 0;) {
-    const MeshAxis& axis = mesh().axes[static_cast<size_t>(rows[i])];
-    Node coordinate;
-    coordinate.op = Op::iota;
-    coordinate.type = Type{dtype, {{axis.name, axis.size}}};
-    coordinate.origin = build_.origin;
-    const NodeId term = aligned(MapFn::mul, {append(std::move(coordinate), {rows[i]}), integer(stride, dtype)});
+    const NodeId term = aligned(MapFn::mul, {coordinate(rows[i], dtype), integer(stride, dtype)});
     start = start.valid() ? aligned(MapFn::add, {start, term}) : term;
-    stride *= axis.size;
+    stride *= axis_of(rows[i]).size;
   }
   const NodeId local = aligned(MapFn::sub, {index, start}), zero = integer(Poly(0), dtype);
   const NodeId inside =
@@ -112,8 +109,7 @@ NodeId MeshBuilder::masked(const MeshValue& value, const Rows& rows, const AxisL
   node.op = Op::map;
   node.type.dtype = type.dtype;
   size_t own = 0;
-  for (const int m : mesh_axes)
-    node.type.axes.push_back({mesh().axes[static_cast<size_t>(m)].name, mesh().axes[static_cast<size_t>(m)].size});
+  for (const int m : mesh_axes) node.type.axes.push_back(axis_of(m));
   MapAttr attr{MapFn::where, {}};
   for (const int m : rows.mesh_axes) attr.maps[0].push_back(mesh_axes.find(m));
   for (const int axis : own_map) attr.maps[0].push_back(mesh_axes.size() + axis);

@@ -153,18 +153,11 @@ class MeshReporter {
     LoopSum sum(p_.graph, 1);
     for (uint32_t i = 0; i < p_.graph.size(); ++i) {
       const Node& node = p_.graph.nodes[i];
-      if (constant[i] || is_collective(node)) continue;
+      if (constant[i] || reduces_mesh(p_, node)) continue;
       const Poly whole = flop_cost(p_.graph, sizes, NodeId{i}).flops;
       if (!whole.is_zero()) sum.add(0, node.origin.loop_context, divide(whole, devices_of(i)));
     }
     out_.flops = amount(sum.totals()[0]);
-  }
-
-  bool is_collective(const Node& node) const {
-    if (node.op != Op::reduce) return false;
-    for (const int axis : node.as<ReduceAttr>().axes)
-      if (p_.positions[node.operands[0].index][static_cast<size_t>(axis)] != kNoMesh) return true;
-    return false;
   }
 
   Poly devices_of(uint32_t i) const {

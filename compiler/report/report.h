@@ -96,7 +96,7 @@ struct FitReport {
 struct Report {
   std::string model;
   std::string target;  // "cpu" or "cuda": what kernels and memory are planned for; empty while a dim has no value
-  int threads = 0;     // of a processor, that memory is planned for
+  int threads = 0;     // of a processor, whose scratch memory counts; 0: a GPU's program
   std::string precision;
   std::vector<std::pair<Name, std::optional<int64_t>>> dims;  // declared order; free ones without a value are empty
   std::vector<Name> free_dims;

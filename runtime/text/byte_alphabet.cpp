@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/text/byte_alphabet.h"
 
+#include <charconv>
+
 #include "runtime/text/utf8.h"
 
 namespace einc {
@@ -40,6 +42,14 @@ std::optional<std::string> bytes_of_name(std::string_view name) {
 
 void append_name_of_bytes(std::string& name, std::string_view bytes) {
   for (const char byte : bytes) append_code_point(name, kAlphabet.characters[static_cast<unsigned char>(byte)]);
+}
+
+std::optional<char> byte_of_piece(std::string_view piece) {
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece.back() != '>') return std::nullopt;
+  unsigned byte = 0;
+  const auto [end, error] = std::from_chars(piece.data() + 3, piece.data() + 5, byte, 16);
+  if (error != std::errc() || end != piece.data() + 5) return std::nullopt;
+  return static_cast<char>(byte);
 }
 
 }  // namespace einc

@@ -15,4 +15,7 @@ std::optional<std::string> bytes_of_name(std::string_view name);
 // Appends each byte's character.
 void append_name_of_bytes(std::string& name, std::string_view bytes);
 
+// The byte that a piece such as <0x0A> stands for, as vocabularies of characters write bytes; nullopt: it is not of this form.
+std::optional<char> byte_of_piece(std::string_view piece);
+
 }  // namespace einc

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
@@ -45,9 +44,7 @@ void apply_decoder(const Json& object, Decoding& decoding) {
     each([](std::string& token) { token = bytes_of_name(token).value_or(token); });
   } else if (type == "ByteFallback") {
     each([](std::string& token) {
-      unsigned byte = 0;
-      if (token.size() == 6 && token.starts_with("<0x") && token.back() == '>' && std::sscanf(token.c_str(), "<0x%2X>", &byte) == 1)
-        token.assign(1, static_cast<char>(byte));
+      if (const auto byte = byte_of_piece(token)) token.assign(1, *byte);
     });
   } else if (type == "Metaspace") {
     each([mark = text_field(object, "replacement", "\xE2\x96\x81")](std::string& token) { replace_all(token, mark, " "); });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/text/byte_alphabet.h"
 #include "runtime/text/utf8.h"
 #include "runtime/text/word_cache.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";    // U+2581
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD, for a byte that is not UTF-8
-constexpr size_t kLongestPiece = 1 << 20;                  // bytes encoded at once
+constexpr size_t kLongestPiece = 1 << 20;                  // bytes encoded at once: text without spaces takes no more memory than that
 constexpr size_t kPieceTokens = 4096;
 using Kind = SentencePieceModel::Kind;
 
@@ -141,6 +142,7 @@ class SentencePieceTokenizer::Encoding {
     if (owner_.model_.adds_space && !owner_.model_.space_at_end) add(" ");
   }
 
+  // Where no piece crosses the start of a word, words are encoded alone, which a cache makes fast; else the text is one word.
   void add(std::string_view normal) {
     for (const char c : normal) {
       const bool is_space = c == ' ' && owner_.model_.marks_spaces;
@@ -154,6 +156,8 @@ class SentencePieceTokenizer::Encoding {
     }
   }
 
+  // The unigram model's score goes on from word to word: in f32 the rounding of a sum decides between cuts of nearly equal score, and the
+  // library adds up a whole text.
   void encode_word() {
     if (word_.empty()) return;
     if (owner_.model_.algorithm == SentencePieceModel::Algorithm::byte_pairs) {
@@ -243,8 +247,8 @@ std::string SentencePieceTokenizer::decoded(const SentencePieceModel::Piece& pie
     case Kind::unknown:
       return model_.unknown_text;
     case Kind::byte: {
-      unsigned byte = 0;
-      return std::sscanf(piece.text.c_str(), "<0x%2X>", &byte) == 1 ? std::string(1, static_cast<char>(byte)) : piece.text;
+      const auto byte = byte_of_piece(piece.text);
+      return byte ? std::string(1, *byte) : piece.text;
     }
     case Kind::normal:
     case Kind::defined:
