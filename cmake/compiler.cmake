@@ -22,8 +22,7 @@ if(EINC_CCACHE)
 endif()
 
 # What most sources include, parsed once: parsing is a fifth of the time of eight sources together, two fifths in driver/ (GCC 12, -O3). A
-# target with other flags
-# than einc_base's has headers of its own, or none. scripts/alone finds a source that lacks an include.
+# target with other flags than einc_base's has headers of its own, or none. scripts/alone finds a source that lacks an include.
 set(EINC_COMMON_HEADERS <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <span> <string> <string_view>
     <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
 function(einc_precompile target)

@@ -30,7 +30,8 @@ class Deciding {
   int mesh_axes() const { return static_cast<int>(graph_.mesh.axes.size()); }
   const Type& type(size_t k) const { return graph_.type(node_.operands[k]); }
 
-  // The label that mesh axis m splits, if any does.
+  // The label that mesh axis m splits, if any does. Mesh axes are decided one after the other, outermost first, so that the time grows with
+  // their number and not with all combinations; where two want one label, the later one pays for its move.
   void choose(int m) {
     double least = std::numeric_limits<double>::infinity();
     int best = -1;
@@ -56,6 +57,7 @@ class Deciding {
     return fits(label, m) ? label : -1;
   }
 
+  // An axis that the mesh axis does not divide stays whole: parts of unequal sizes would need kernels of their own.
   bool fits(int label, int m) const {
     AxisList over = over_[static_cast<size_t>(label)];
     over.push_back(m);
@@ -69,7 +71,8 @@ class Deciding {
     return all_fit(node_.type, factors_.result);
   }
 
-  // What operands that m splits elsewhere send when `label` is what it splits.
+  // What operands that m splits elsewhere send when `label` is what it splits: an operand with that label exchanges parts (all_to_all: each
+  // device keeps one part of its own), another one is put together on every device (all_gather).
   double moved_bytes(int m, int label) const {
     double all = 0;
     const double parts = graph_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_.typical).value_or(2);

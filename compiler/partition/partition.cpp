@@ -199,7 +199,8 @@ class Partitioner {
     return target == made.layout ? made : builder_.relayout(made, target, in_.nodes[i].type);
   }
 
-  // The value laid out so: made before, or made of the version from which the fewest bytes move.
+  // The value laid out so: made before, or made of the version from which the fewest bytes move. A spread param is put together in each
+  // phase anew, so that the whole of it need not be kept between forward and backward.
   MeshValue laid_out(NodeId id, const Layout& target, int phase) {
     std::vector<Version>& versions = versions_[id.index];
     const bool by_phase = spread_[id.index] == Assembly::each_phase;
@@ -235,6 +236,7 @@ class Partitioner {
 
   // ---- roots
 
+  // Results leave whole, as they would without a mesh; a value that is still a sum is taken before that, which is communication.
   NodeId gathered(NodeId id, const Layout& layout) {
     const MeshValue part = laid_out(id, layout, static_cast<int>(in_[id].origin.phase));
     builder_.build().origin = in_[id].origin;

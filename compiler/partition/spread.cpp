@@ -46,7 +46,8 @@ class Spreading {
     return layout;
   }
 
-  // Along mesh axes that do not split it yet, where they divide an axis of it.
+  // Along mesh axes that do not split it yet, where they divide an axis of it: first one that nothing splits, for an axis that is split
+  // already is put together in as many steps as mesh axes split it. What no axis divides stays whole, as a norm's few weights may.
   Layout spread(Layout layout, const Type& type, const AxisList& along) const {
     for (const int m : along) {
       if (layout.has(m)) continue;
@@ -62,6 +63,7 @@ class Spreading {
     return layout;
   }
 
+  // Masters whose readers all narrow them: these may lie in parts without a gather in f32.
   void find_readers() {
     only_narrow_.assign(graph_.size(), true);
     for (const Node& node : graph_.nodes)

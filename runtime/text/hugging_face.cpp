@@ -104,7 +104,7 @@ class HuggingFaceTokenizer : public Tokenizer {
         [&](size_t begin, size_t end) {
           std::string normal;
           std::string_view part = text.substr(begin, end - begin);
-          bool first = begin == 0;
+          bool first = begin == 0;  // of the text: where a Metaspace of scheme `first` puts its mark
           for (const Normalizer& step : normalizers_) {
             first = first && !(step.strips_start && !part.empty() && is_white_space(code_point_at(part, 0).value));
             part = normal = step.apply(part);
