@@ -88,9 +88,9 @@ struct LaunchWork {
 };
 
 // By the report's model of launches.
-std::vector<double> predicted_times(const FormedGraph& formed, const Device& device) {
+std::vector<double> predicted_times(const FormedGraph& formed, const TimedMachine& machine) {
   std::vector<uint32_t> row_of;
-  const std::vector<LaunchReport> schedule = schedule_report(formed, &device, row_of);
+  const std::vector<LaunchReport> schedule = schedule_report(formed, machine, row_of);
   std::vector<double> times;
   for (const uint32_t row : row_of) times.push_back(row == kNoRow ? 0 : schedule[row].time_s.value_or(0));
   return times;
@@ -183,7 +183,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   // Once more: what else runs here for half a second would pass for a slow machine, and a step for more than 100 % of it.
   result.peak = best_of(result.peak, measure_peak(*pool));
   const Device device = device_of(result.peak, options.threads);
-  launches.predicted = predicted_times(cpu.lowered(), device);
+  launches.predicted = predicted_times(cpu.lowered(), {&device, native_processor()});
   result.lower_bound = lower_bound_seconds(cpu.lowered(), device);
   sum_up(cpu.program(), launches, seconds, result);
 }
@@ -258,7 +258,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   Device device;  // what was measured; the cache and the cost of a launch are not, and count as none
   device.target = DeviceTarget::cuda;
   device.f32 = device.f64 = peak.f32_flops, device.bf16 = device.f16 = peak.bf16_flops, device.bandwidth = peak.copy;
-  launches.predicted = predicted_times(*text, device);
+  launches.predicted = predicted_times(*text, {&device, {}});
   result.lower_bound = lower_bound_seconds(*text, device);
   for (const size_t f : executor.fused_products()) give_to_product(executable.fused[f], executable, launches);
   for (const size_t a : executor.library_attention()) give_to_library(executable.attention[a], launches);

@@ -11,7 +11,7 @@ PlanStep plan_for_processor(const Processor& processor, const Scheduling& option
         graph, dims, mode, options, processor_target(), [&](const FormedGraph& f) { return threads * panel_bytes(f.list, processor); }));
     const int64_t panels = panel_bytes(formed->list, processor);
     PlannedMemory memory = planned_memory(formed->bound, formed->list, formed->plan, threads * panels, panels);
-    return PlannedStep{"cpu", std::move(formed), std::move(memory), threads};
+    return PlannedStep{"cpu", std::move(formed), std::move(memory), threads, processor};
   };
 }
 

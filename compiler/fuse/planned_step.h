@@ -16,6 +16,7 @@ struct PlannedStep {
   std::shared_ptr<const FormedGraph> formed;
   PlannedMemory memory;  // with the scratch of all threads
   int threads = 0;       // of a processor; 0: a GPU's program
+  std::optional<Processor> processor{};
 };
 
 // The graph outlives the result; dims bind and sizes fit.

@@ -13,6 +13,7 @@ namespace einc {
 struct LaunchTraffic {
   KernelWork work;
   int64_t from_memory = 0, to_memory = 0;  // of the bytes that `work` counts
+  int64_t beyond_core = 0;                 // of them, in and out of the caches that are a core's own (report/schedule)
 };
 
 // Per kernel of the list, as the step runs again and again. The cache keeps whole buffers, the one used last the longest, and what is

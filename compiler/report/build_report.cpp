@@ -66,7 +66,7 @@ class ReportBuilder {
     sum_modules();
     fill_six_nd();
     fill_memory();
-    if (step_) report_.schedule = schedule_report(*step_->formed, options_.device ? &*options_.device : nullptr, report_.row_of_launch);
+    if (step_) report_.schedule = schedule_report(*step_->formed, {options_.device ? &*options_.device : nullptr, step_->processor}, report_.row_of_launch);
     walk_ops();
     fill_components();
     fill_device();

@@ -9,6 +9,8 @@
 #include "compiler/cost/memory.h"
 #include "compiler/cost/modules.h"
 #include "compiler/report/lower_bound.h"
+#include "compiler/lower/kernel_cycles.h"
+#include "compiler/lower/scan_schedule.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -21,21 +23,27 @@ constexpr double kTranscendentalOnProcessors = 60, kTranscendentalOnGpus = 14;
 
 // Seconds of a launch so small that one thread of a processor does it at once: its arguments and the call. 47 ns a launch of deep_linear's
 // step, whose kernels do next to nothing (Zen 5).
-constexpr double kSmallLaunchSeconds = 50e-9;
+constexpr double kSmallLaunchSeconds = 8e-9;
 
 // Multiply-adds are two FLOPs of the sheet's peak; an elementwise op is one instruction, too.
 constexpr double kFlopsOfInstruction = 2;
 
 struct Times {
   double contraction = 0, vector = 0, memory = 0, cache = 0;
+  bool by_turns = false;  // panels are filled from memory, and then multiplied
 };
 
 class Schedule {
  public:
-  Schedule(const FormedGraph& formed, const Device* device, std::vector<uint32_t>& row_of)
-      : graph_(formed.bound.graph), list_(formed.list), device_(device), row_of_(row_of) {
-    const auto cache = device ? static_cast<int64_t>(device->cache_bytes) : 0;
+  Schedule(const FormedGraph& formed, const TimedMachine& machine, std::vector<uint32_t>& row_of)
+      : graph_(formed.bound.graph), list_(formed.list), device_(machine.device), processor_(machine.processor), row_of_(row_of) {
+    const auto cache = device_ ? static_cast<int64_t>(device_->cache_bytes) : 0;
     traffic_ = launch_traffic(formed.list, formed.plan, cache);
+    // What a core's own cache holds is not read from the last one.
+    const auto own = processor_ && device_ ? static_cast<int64_t>(std::max(1.0, device_->threads)) * processor_->level2_bytes : 0;
+    const std::vector<LaunchTraffic> beyond = own > 0 ? launch_traffic(formed.list, formed.plan, own) : traffic_;
+    for (size_t i = 0; i < traffic_.size(); ++i)
+      traffic_[i].beyond_core = own > 0 ? beyond[i].from_memory + beyond[i].to_memory : traffic_[i].work.bytes_read + traffic_[i].work.bytes_written;
   }
 
   std::vector<LaunchReport> run() {
@@ -46,6 +54,7 @@ class Schedule {
       LaunchReport& launch = result_[row];
       launch.traffic.from_memory /= launch.count;
       launch.traffic.to_memory /= launch.count;
+      launch.traffic.beyond_core /= launch.count;
       if (device_) predict(list_.kernels[first_[row]], launch);
     }
     share();
@@ -73,6 +82,7 @@ class Schedule {
     ++first.count;
     first.traffic.from_memory += traffic_[index].from_memory;
     first.traffic.to_memory += traffic_[index].to_memory;
+    first.traffic.beyond_core += traffic_[index].beyond_core;
   }
 
   // A kernel is called after the contraction in it, else after what it stores last.
@@ -108,23 +118,50 @@ class Schedule {
     return launch;
   }
 
+  struct Rates {
+    double matrix = 0, vector = 0;  // FLOP/s
+    double cycles = 0;              // of a processor, a second, of all its threads
+  };
+
+  Times unit_times(const KernelWork& work, const Rates& rates) const {
+    const double each = device_->target == DeviceTarget::cpu ? kTranscendentalOnProcessors : kTranscendentalOnGpus;
+    const double ops =
+        static_cast<double>(work.elementwise - work.transcendental + work.reduction) + each * static_cast<double>(work.transcendental);
+    return {static_cast<double>(work.contraction) / rates.matrix, kFlopsOfInstruction * ops / rates.vector};
+  }
+
+  // By the loops and tiles of the kernel's own plan. The tiles of attention are taken to be at their peak.
+  Times loop_times(const Kernel& kernel, const Rates& rates) const {
+    if (kernel.attention) return unit_times(work_of(kernel), rates);
+    Times sum;
+    if (kernel.scan) {
+      for_each_launch(kernel.scan->list, [&](const GraphKernel& k, int64_t times) {
+        const Times once = loop_times(*k.kernel, rates);
+        sum.contraction += static_cast<double>(times) * once.contraction;
+        sum.vector += static_cast<double>(times) * (once.vector + kSmallLaunchSeconds);
+      }, kernel.scan->length);
+      return sum;
+    }
+    const KernelCycles cycles = kernel_cycles(kernel, *processor_);
+    sum.by_turns = cycles.in_tiles;
+    if (cycles.in_tiles) sum.contraction = static_cast<double>(work_of(kernel).contraction) / rates.matrix * cycles.slowdown;
+    sum.vector = cycles.others / rates.cycles;
+    return sum;
+  }
+
   void predict(const GraphKernel& k, LaunchReport& launch) {
     const KernelWork& work = launch.traffic.work;
     const auto matrix = work.contraction > 0 ? contraction_rate(graph_, k, *device_) : std::optional(1.0);
     const auto vector = device_->vector_peak(graph_[k.group.members.back()].type.dtype);
     if (!matrix || !vector) return;
-    Times t;
-    t.contraction = static_cast<double>(work.contraction) / *matrix;
     const bool on_processor = device_->target == DeviceTarget::cpu;
-    const double each = on_processor ? kTranscendentalOnProcessors : kTranscendentalOnGpus;
-    const double ops =
-        static_cast<double>(work.elementwise - work.transcendental + work.reduction) + each * static_cast<double>(work.transcendental);
-    t.vector = kFlopsOfInstruction * ops / *vector;
+    const Rates rates{*matrix, *vector, processor_ ? device_->f32 / peak_flops_per_cycle(*processor_) : 0};
+    Times t = on_processor && processor_ ? loop_times(*k.kernel, rates) : unit_times(work, rates);
     t.memory = static_cast<double>(launch.traffic.from_memory + launch.traffic.to_memory) / device_->bandwidth;
-    if (device_->cache_bandwidth > 0) t.cache = static_cast<double>(work.bytes_read + work.bytes_written) / device_->cache_bandwidth;
+    if (device_->cache_bandwidth > 0) t.cache = static_cast<double>(launch.traffic.beyond_core) / device_->cache_bandwidth;
     // A processor multiplies and does all else in the same units; a GPU has units for products.
     const double compute = on_processor ? t.contraction + t.vector : std::max(t.contraction, t.vector);
-    const double longest = std::max({compute, t.memory, t.cache});
+    const double longest = t.by_turns ? compute + t.memory : std::max({compute, t.memory, t.cache});
     const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? kSmallLaunchSeconds : device_->launch_s;
     launch.time_s = longest + start;
     launch.bound = longest < start             ? LaunchBound::launch
@@ -148,6 +185,7 @@ class Schedule {
   const Graph& graph_;
   const KernelList& list_;
   const Device* device_;
+  const std::optional<Processor> processor_;
   std::vector<LaunchTraffic> traffic_;
   std::vector<uint32_t>& row_of_;
   std::vector<uint32_t> first_;  // by row: its first launch
@@ -182,8 +220,8 @@ std::string what(const Node& node) {
   return text + std::string(to_string(node.op));
 }
 
-std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Device* device, std::vector<uint32_t>& row_of) {
-  return Schedule(formed, device, row_of).run();
+std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const TimedMachine& machine, std::vector<uint32_t>& row_of) {
+  return Schedule(formed, machine, row_of).run();
 }
 
 }  // namespace einc

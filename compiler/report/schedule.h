@@ -8,6 +8,7 @@
 #include "compiler/cost/device.h"
 #include "compiler/fuse/form_graph.h"
 #include "compiler/lower/launch_traffic.h"
+#include "compiler/lower/processor.h"
 
 namespace einc {
 
@@ -32,9 +33,15 @@ struct LaunchReport {
 
 inline constexpr uint32_t kNoRow = UINT32_MAX;
 
+// What launches are timed for.
+struct TimedMachine {
+  const Device* device = nullptr;        // none: no times
+  std::optional<Processor> processor{};  // that kernels are planned for, where the device is one; an optimist's when not given
+};
+
 // In the order of their first launches. What runs in the first step alone, as a rule, is not among them. `row_of` gets the row of each
 // launch of the plan.
-std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Device* device, std::vector<uint32_t>& row_of);
+std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const TimedMachine& machine, std::vector<uint32_t>& row_of);
 
 // "scores contract", "mul": the source's name for a value and the op.
 std::string what(const Node& node);

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/llvm/emit_value.h"
-#include "compiler/codegen/llvm/gelu_slope.h"
+#include "compiler/lower/gelu_slope.h"
 #include "compiler/codegen/llvm/math.h"
 #include "compiler/codegen/llvm/random.h"
 #include "compiler/lower/keep_rows.h"

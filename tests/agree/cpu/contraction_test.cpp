@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "compiler/codegen/llvm/gelu_slope.h"
+#include "compiler/lower/gelu_slope.h"
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"

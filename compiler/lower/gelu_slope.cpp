@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/llvm/gelu_slope.h"
+#include "compiler/lower/gelu_slope.h"
 
 #include <cmath>
 #include <numbers>
