@@ -15,7 +15,7 @@ enum class Handing : uint8_t { views, copies };  // of results
 
 class PythonSession {
  public:
-  PythonSession(const Model& model, Target target, int threads, Handing handing);
+  PythonSession(const Model& model, Target target, int threads, Handing handing, const ThreadTeam& team);
 
   void init(uint64_t seed);
   void set(const std::string& name, nb::handle array);

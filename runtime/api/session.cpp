@@ -79,6 +79,11 @@ TensorView view(const ProgramInfo& info, const SessionRep& rep, Source source) {
   return {tensor.dtype, tensor.shape, guarded([&] { return rep.memory(source); })};
 }
 
+void check_team(const ThreadTeam& team) {
+  const bool some = team.fork || team.index || team.size, all = team.fork && team.index && team.size;
+  if (some && !all) fail("SessionOptions::team is given in part: it has three functions");
+}
+
 int thread_count(int asked) {
   if (asked < 0) fail(fmt::format("{} threads", asked));
   return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -88,7 +93,10 @@ int thread_count(int asked) {
 
 Session::Session(const Program& program, const SessionOptions& options)
     : program_(program),
-      rep_(guarded([&] { return std::make_unique<SessionRep>(program.rep(), thread_count(options.threads), options.device); })) {}
+      rep_(guarded([&] {
+        check_team(options.team);
+        return std::make_unique<SessionRep>(program.rep(), thread_count(options.threads), options.device, options.team);
+      })) {}
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;

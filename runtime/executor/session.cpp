@@ -44,9 +44,9 @@ std::string describe(NonFinite fault, const std::string& loss_name, double loss)
   return "";
 }
 
-SessionRep::SessionRep(const ProgramRep& program, int threads, int device)
+SessionRep::SessionRep(const ProgramRep& program, int threads, int device, const ThreadTeam& team)
     : program_(program),
-      pool_(std::make_shared<ThreadPool>(threads)),
+      pool_(std::make_shared<ThreadPool>(threads, team)),
       mapping_(source_bytes(program.info)),
       runner_(program.start(pool_, device)) {
   std::byte* at = mapping_.base();

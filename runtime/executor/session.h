@@ -67,7 +67,7 @@ int64_t source_bytes(const ProgramInfo& info);
 
 class SessionRep {
  public:
-  SessionRep(const ProgramRep& program, int threads, int device = kDefaultDevice);
+  SessionRep(const ProgramRep& program, int threads, int device = kDefaultDevice, const ThreadTeam& team = {});
   ~SessionRep();
 
   void initialize(uint64_t seed);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """einc.torch.Module: values and gradients beside torch's own, gradcheck in f64, training, state_dict."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,17 @@ output position = argmax(a, n)
     assert module.unused.grad.item() == 0
     assert len(module._runners) == 1 and module(torch.ones(7), torch.zeros(2, dtype=torch.int32))[1].item() == 7
     assert len(module._runners) == 2
+
+
+def test_it_runs_on_torch_s_threads(block):
+    """Threads of its own would compete with torch's for the processors."""
+    if "OpenMP" not in torch.__config__.parallel_info().split("ATen parallel backend:")[-1]:
+        pytest.skip("this torch has other threads")
+    torch.randn(512, 512).mm(torch.randn(512, 512))  # torch's are there
+    before = set(os.listdir("/proc/self/task"))
+    x = torch.randn(64, 128, 8, dtype=torch.float64)
+    block(x).sum().backward()
+    assert set(os.listdir("/proc/self/task")) <= before
 
 
 def test_without_gradients_there_is_no_pullback(block):

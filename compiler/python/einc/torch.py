@@ -11,6 +11,7 @@ is kept in between. Tensors are the processor's, and their memory is shared, not
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import threading
@@ -37,17 +38,28 @@ def _own(array: Any) -> torch.Tensor:
     return torch.from_dlpack(array).clone()
 
 
-class _Runner:
-    """A program compiled for one set of dims: its forward, and its pullback when a gradient is first asked for."""
+def _team() -> list[int] | None:
+    """Where the functions of the OpenMP runtime lie that torch runs on. None: torch has other threads, and a session its own."""
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        functions = [getattr(library, name) for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")]
+    except (OSError, AttributeError):
+        return None
+    return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
 
-    def __init__(self, module: Module, dims: dict[str, int]) -> None:
-        self._module, self._dims = module, dims
+
+class _Runner:
+    """A program compiled for one set of dims: its forward, and its pullback when a gradient is first asked for. It runs on torch's threads:
+    others would compete with them for the processors, which each keeps awake for a while after its work."""
+
+    def __init__(self, module: Module, dims: dict[str, int], threads: int) -> None:
+        self._module, self._dims, self._threads = module, dims, threads
         self._forward = self._session("inference")
         self._pullback: Session | None = None
         self._lock = threading.Lock()
 
     def _session(self, purpose: str) -> Session:
-        return Session(self._module._compile(self._dims, purpose), self._module._threads)
+        return Session(self._module._compile(self._dims, purpose), self._threads, _team=_team())
 
     def run(self, arrays: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         with self._lock:
@@ -123,7 +135,7 @@ class Module(torch.nn.Module):
         source, self._name = _source(path_or_text, name)
         self._source = source if self._name else Path(source).absolute()  # compiled again in whatever folder
         self._dims = {key: int(value) for key, value in (dims or {}).items()}
-        self._runners: dict[tuple[tuple[str, int], ...], _Runner] = {}
+        self._runners: dict[tuple[int, tuple[tuple[str, int], ...]], _Runner] = {}
         self._creating = threading.Lock()
         symbolic = report(path_or_text, dims=self._dims, precision=precision, name=name)
         self._free = set(symbolic["free_dims"])
@@ -187,10 +199,11 @@ class Module(torch.nn.Module):
         return dims
 
     def _runner(self, dims: dict[str, int]) -> _Runner:
-        key = tuple(sorted(dims.items()))
+        threads = self._threads or torch.get_num_threads()
+        key = (threads, tuple(sorted(dims.items())))
         with self._creating:
             if key not in self._runners:
-                self._runners[key] = _Runner(self, dims)
+                self._runners[key] = _Runner(self, dims, threads)
             return self._runners[key]
 
     def _named(self, args: tuple[torch.Tensor, ...], kwargs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

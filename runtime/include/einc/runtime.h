@@ -19,6 +19,7 @@
 
 #include "einc/error.h"
 #include "einc/tensor.h"
+#include "einc/thread_team.h"
 
 struct DLManagedTensor;  // <dlpack/dlpack.h>
 
@@ -64,6 +65,7 @@ class Program {
 struct SessionOptions {
   int threads = 0;  // 0: as many as the machine has; at most 1024. Results are the same for any number
   int device = -1;  // of a program for NVIDIA GPUs: the number of its GPU, alike to that it was compiled for; -1: $EINC_CUDA_DEVICE, or 0
+  ThreadTeam team{};  // whose threads the session runs on; empty: its own
 };
 
 // What a file did not settle.
