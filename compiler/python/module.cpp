@@ -158,6 +158,8 @@ void add_session(nb::module_& m) {
       .def("save_checkpoint", &S::save_checkpoint)
       .def("resume", &S::resume)
       .def("run", &S::run)
+      .def("forward", &S::forward)
+      .def("backward", &S::backward)
       .def("step", &S::step)
       .def("evaluate", &S::evaluate)
       .def("loss", &S::loss)

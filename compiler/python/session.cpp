@@ -80,6 +80,14 @@ void PythonSession::run() {
   alone([&] { session_.run(); });
 }
 
+void PythonSession::forward() {
+  alone([&] { session_.forward(); });
+}
+
+void PythonSession::backward() {
+  alone([&] { session_.backward(); });
+}
+
 double PythonSession::step() {
   return alone([&] {
     session_.step();

@@ -27,6 +27,8 @@ class PythonSession {
   void save_checkpoint(const std::string& folder, int keep);
   bool resume(const std::string& folder);
   void run();
+  void forward();
+  void backward();
   double step();
   double evaluate();
   double loss();
