@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "compiler/fuse/pullback_halves.h"
 #include "compiler/ir/init_arguments.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
@@ -199,7 +200,8 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
     if (limit && part == Part::forward)  // held beside the step
       scheduling.memory_limit->taken += memory_of(lowered->lowered.program, Sources::bound, limit->threads);
     code.push_back(compile_native(lowered->lowered, cache));
-    parts[part] = NativePart{std::move(lowered->lowered.program), code.back().functions};
+    const std::optional<size_t> half = first_half(lowered->bound, lowered->list, lowered->roots);
+    parts[part] = NativePart{std::move(lowered->lowered.program), code.back().functions, half};
   }
   return within<NativeProgram>(limit, std::make_shared<CompiledHere>(program_info(graphs), std::move(parts), std::move(code)));
 }

@@ -4,6 +4,7 @@
 // is nobody's output, so its own work is dropped.
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/elaborate/elaborator.h"
+#include "runtime/base/pullback_names.h"
 
 namespace einc {
 namespace {
@@ -34,7 +35,7 @@ void Elaborator::add_pullback() {
   for (const Output& output : outputs) {
     const Type type = build_.type(output.node);
     if (!is_floating(type.dtype)) continue;
-    const NodeId cotangent = build_.input(Name("cotangent." + output.name.str()), type);
+    const NodeId cotangent = build_.input(Name(std::string(kCotangent) + output.name.str()), type);
     const NodeId term = sum_of_all(build_, build_.map(MapFn::mul, {cotangent, output.node}));
     total = total.valid() ? build_.map(MapFn::add, {total, term}) : term;
   }
@@ -42,7 +43,8 @@ void Elaborator::add_pullback() {
   for (const Output& source : sources) wrt.push_back(source.node);
   if (total.valid()) gradients = differentiate(build_, total, wrt, {{}, &custom_gradients_, nullptr});
   for (size_t i = 0; i < sources.size(); ++i)
-    graph_.outputs.push_back({Name("gradient." + sources[i].name.str()), gradients[i].valid() ? gradients[i] : zeros_like(wrt[i])});
+    graph_.outputs.push_back(
+        {Name(std::string(kPulledBack) + sources[i].name.str()), gradients[i].valid() ? gradients[i] : zeros_like(wrt[i])});
 }
 
 }  // namespace einc

@@ -61,29 +61,26 @@ class KernelFormer::Former {
     }
   }
 
-  // Kernels in an order that respects their operands, otherwise by their turn.
+  // Kernels in an order that respects their operands, otherwise by their turn; in a pullback, what its outputs need comes first.
   void finish() {
     after_readers_.resize(work_.size());
     order_updates();
     struct Ready {
+      bool later;
       uint32_t turn, group;
-      bool operator<(const Ready& b) const { return turn > b.turn; }
+      bool operator<(const Ready& b) const { return std::pair(later, turn) > std::pair(b.later, b.turn); }
     };
+    const std::vector<bool> first = needed_by_outputs();
+    const auto ready_group = [&](uint32_t g) { return Ready{!first[g], turn(work_[g].group), g}; };
     std::vector<std::vector<uint32_t>> after(work_.size());
     std::vector<int> waiting(work_.size(), 0);
     std::priority_queue<Ready> ready;
     for (uint32_t g = 0; g < work_.size(); ++g) {
       if (!work_[g].alive) continue;
-      std::vector<uint32_t> before = after_readers_[g];
-      for (NodeId id : work_[g].group.members)
-        values_.for_each_read(id, [&](NodeId x) {
-          if (is_source(graph_[x].op)) return;
-          const uint32_t other = group_of_[x.index];
-          if (other != g && std::find(before.begin(), before.end(), other) == before.end()) before.push_back(other);
-        });
+      const std::vector<uint32_t> before = read_by(g, after_readers_[g]);
       for (uint32_t b : before) after[b].push_back(g);
       waiting[g] = static_cast<int>(before.size());
-      if (before.empty()) ready.push({turn(work_[g].group), g});
+      if (before.empty()) ready.push(ready_group(g));
     }
     list_.in_memory.assign(graph_.graph.size(), false);
     while (!ready.empty()) {
@@ -94,12 +91,42 @@ class KernelFormer::Former {
       else
         emit(std::move(work_[g].group));
       for (uint32_t a : after[g])
-        if (--waiting[a] == 0) ready.push({turn(work_[a].group), a});
+        if (--waiting[a] == 0) ready.push(ready_group(a));
     }
     for (uint32_t g = 0; g < work_.size(); ++g) EINC_CHECK(!work_[g].alive || waiting[g] == 0, "kernels wait for each other");
   }
 
  private:
+  // Those, and the groups whose values the group reads.
+  std::vector<uint32_t> read_by(uint32_t g, std::vector<uint32_t> before) const {
+    for (NodeId id : work_[g].group.members)
+      values_.for_each_read(id, [&](NodeId x) {
+        if (is_source(graph_[x].op)) return;
+        const uint32_t other = group_of_[x.index];
+        if (other != g && std::find(before.begin(), before.end(), other) == before.end()) before.push_back(other);
+      });
+    return before;
+  }
+
+  // Of a pullback the groups that make its outputs or are read on the way there; otherwise none.
+  std::vector<bool> needed_by_outputs() const {
+    std::vector<bool> needed(work_.size(), false);
+    if (graph_.pulled.empty()) return needed;
+    std::vector<uint32_t> pending;
+    const auto need = [&](uint32_t g) {
+      if (!needed[g]) pending.push_back(g);
+      needed[g] = true;
+    };
+    for (uint32_t i = 0; i < graph_.graph.size(); ++i)
+      if (values_.is_root(NodeId{i}) && !graph_.pulled[i] && group_of_[i] != kNoGroup) need(group_of_[i]);
+    while (!pending.empty()) {
+      const uint32_t g = pending.back();
+      pending.pop_back();
+      for (uint32_t before : read_by(g, {})) need(before);
+    }
+    return needed;
+  }
+
   void add(NodeId id) {
     std::vector<uint32_t> before;
     std::vector<NodeId> operands;
@@ -155,6 +182,7 @@ class KernelFormer::Former {
     };
     for (size_t k : {0, 1}) {
       const NodeId scatter = node.operands[k], base = node.operands[1 - k];
+      if (graph_.is_pulled(scatter) != graph_.is_pulled(id)) continue;
       if (scatter == base || graph_[scatter].op != Op::scatter_add || graph_.is_one_hot(scatter) || !mine(scatter) || !mine(base)) continue;
       if (!node.as<MapAttr>().maps[0].is_identity() || !node.as<MapAttr>().maps[1].is_identity()) continue;
       if (work_[group_of_[scatter.index]].group.members.size() > 1 || order_.lies_between(group_of_[scatter.index], own)) continue;

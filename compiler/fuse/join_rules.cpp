@@ -25,6 +25,7 @@ void GroupWork::take(const GroupWork& other) {
   reduces_rows |= other.reduces_rows;
   tables |= other.tables;
   late |= other.late;
+  pulled |= other.pulled;
   if (reductions == 0) reduced = other.reduced;
   contractions += other.contractions;
   reductions += other.reductions;
@@ -53,6 +54,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
   work.ordered = is_ordered(graph_, id) || op == Op::scan || op == Op::scan_result;
   work.largest = graph_.count(id);
   work.late = graph_.is_late(id);
+  work.pulled = graph_.is_pulled(id);
   if (op == Op::contract) work.contractions = 1, work.contracted = work.largest, work.for_library = suits_library(graph_, id, target_);
   if (reduces(op)) work.reductions = 1, work.reduces_rows = work.largest > 1;
   if (op == Op::reduce) {
@@ -71,6 +73,7 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if (a.goes_with_product || b.goes_with_product) return "a library sums it along with a product";
   if ((a.checked && b.guarded) || (a.guarded && b.checked)) return "a step that would store what is not finite ends between them";
   if (a.late != b.late) return "the backward makes it again, under the memory limit";
+  if (a.pulled != b.pulled) return "the gradients of the outputs come later";
   if (a.dry != b.dry) return "a run may leave one of them out";
   if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";

@@ -15,6 +15,7 @@
 #include "compiler/fuse/narrow_products.h"
 #include "compiler/fuse/orient_operands.h"
 #include "compiler/fuse/orient_scans.h"
+#include "compiler/fuse/pullback_halves.h"
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
 #include "compiler/ir/print.h"
@@ -128,6 +129,7 @@ void bind_dims(Forming& f) {
   f.roots.insert(f.roots.end(), looked_at.begin(), looked_at.end());
   f.bound.emplace(bind_graph(f.graph(), f.dims, needed_by(f.graph(), f.roots, f.mode)));
   f.bound->guard = std::move(f.guard);
+  f.bound->pulled = find_pulled(f.graph());
   if (f.late.empty()) return;
   f.bound->late.assign(f.graph().size(), false);
   f.bound->where_read = f.bound->late;

@@ -25,6 +25,7 @@ struct BoundGraph {
   std::vector<bool> one_hot{};
   UpdateGuard guard{};                     // of the run's updates
   std::vector<bool> late{}, where_read{};  // per node: of the forward, made again in the backward; by each that reads it
+  std::vector<bool> pulled{};              // per node, of a pullback: follows from gradients of outputs
 
   const Node& operator[](NodeId id) const { return graph[id]; }
   const Shape& shape(NodeId id) const { return shapes[id.index]; }
@@ -32,6 +33,7 @@ struct BoundGraph {
   int64_t count(NodeId id) const;
   int64_t padding_of(NodeId id) const { return padding.empty() ? 0 : padding[id.index]; }
   bool is_late(NodeId id) const { return !late.empty() && late[id.index]; }
+  bool is_pulled(NodeId id) const { return !pulled.empty() && pulled[id.index]; }
   bool is_one_hot(NodeId id) const { return !one_hot.empty() && one_hot[id.index]; }
   int64_t count_in_memory(NodeId id) const;  // with what pads its rows
   int64_t value(const Poly& size) const;     // an integer formula's value

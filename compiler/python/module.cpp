@@ -126,11 +126,26 @@ void add_model(nb::module_& m) {
   m.def("report", &report, nb::arg("source"), nb::arg("name").none(), nb::arg("form"), nb::arg("options"));
 }
 
+// Of the addresses of its functions, in their order.
+ThreadTeam team_at(const std::optional<std::vector<uintptr_t>>& addresses) {
+  if (!addresses) return {};
+  if (addresses->size() != 3) throw Error(ErrorKind::usage, "a team of threads has three functions");
+  ThreadTeam team;
+  team.fork = reinterpret_cast<decltype(team.fork)>((*addresses)[0]);
+  team.index = reinterpret_cast<decltype(team.index)>((*addresses)[1]);
+  team.size = reinterpret_cast<decltype(team.size)>((*addresses)[2]);
+  return team;
+}
+
 void add_session(nb::module_& m) {
   using S = PythonSession;
   nb::class_<S>(m, "Session")
-      .def("__init__", [](S* self, const Compiled& c, int threads,
-                          bool copy) { new (self) S(c.model, c.target, threads, copy ? Handing::copies : Handing::views); })
+      .def(
+          "__init__",
+          [](S* self, const Compiled& c, int threads, bool copy, const std::optional<std::vector<uintptr_t>>& team) {
+            new (self) S(c.model, c.target, threads, copy ? Handing::copies : Handing::views, team_at(team));
+          },
+          nb::arg("model"), nb::arg("threads"), nb::arg("copy"), nb::arg("team").none())
       .def("init", &S::init)
       .def("set", &S::set, nb::arg("name"), nb::arg("array").none())
       .def("bind", &S::bind, nb::arg("name"), nb::arg("array").none())
@@ -143,6 +158,8 @@ void add_session(nb::module_& m) {
       .def("save_checkpoint", &S::save_checkpoint)
       .def("resume", &S::resume)
       .def("run", &S::run)
+      .def("forward", &S::forward)
+      .def("backward", &S::backward)
       .def("step", &S::step)
       .def("evaluate", &S::evaluate)
       .def("loss", &S::loss)

@@ -32,8 +32,8 @@ auto PythonSession::alone(Function&& function) {
 }
 
 // Results of other targets are copied from where they were made, to memory that may move.
-PythonSession::PythonSession(const Model& model, Target target, int threads, Handing handing)
-    : session_(model, {.threads = threads}), handing_(target == Target::cpu ? handing : Handing::copies) {}
+PythonSession::PythonSession(const Model& model, Target target, int threads, Handing handing, const ThreadTeam& team)
+    : session_(model, {.threads = threads, .team = team}), handing_(target == Target::cpu ? handing : Handing::copies) {}
 
 void PythonSession::init(uint64_t seed) {
   alone([&] { session_.init(seed); });
@@ -78,6 +78,14 @@ bool PythonSession::resume(const std::string& folder) {
 
 void PythonSession::run() {
   alone([&] { session_.run(); });
+}
+
+void PythonSession::forward() {
+  alone([&] { session_.forward(); });
+}
+
+void PythonSession::backward() {
+  alone([&] { session_.backward(); });
 }
 
 double PythonSession::step() {

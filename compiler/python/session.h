@@ -15,7 +15,7 @@ enum class Handing : uint8_t { views, copies };  // of results
 
 class PythonSession {
  public:
-  PythonSession(const Model& model, Target target, int threads, Handing handing);
+  PythonSession(const Model& model, Target target, int threads, Handing handing, const ThreadTeam& team);
 
   void init(uint64_t seed);
   void set(const std::string& name, nb::handle array);
@@ -27,6 +27,8 @@ class PythonSession {
   void save_checkpoint(const std::string& folder, int keep);
   bool resume(const std::string& folder);
   void run();
+  void forward();
+  void backward();
   double step();
   double evaluate();
   double loss();

@@ -6,6 +6,7 @@
 
 #include "runtime/api/guard.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/pullback_names.h"
 #include "runtime/executor/dlpack.h"
 #include "runtime/executor/session.h"
 #include "runtime/executor/weights.h"
@@ -79,6 +80,17 @@ TensorView view(const ProgramInfo& info, const SessionRep& rep, Source source) {
   return {tensor.dtype, tensor.shape, guarded([&] { return rep.memory(source); })};
 }
 
+void check_pullback(const ProgramInfo& info) {
+  const auto is_gradient = [](const TensorInfo& tensor) { return tensor.name.starts_with(kPulledBack); };
+  if (std::none_of(info.outputs.begin(), info.outputs.end(), is_gradient)) fail("the program was not compiled for Purpose::pullback");
+  if (!info.states.empty()) fail("a program with states is pulled back by run() alone: two halves would update them twice");
+}
+
+void check_team(const ThreadTeam& team) {
+  const bool some = team.fork || team.index || team.size, all = team.fork && team.index && team.size;
+  if (some && !all) fail("SessionOptions::team is given in part: it has three functions");
+}
+
 int thread_count(int asked) {
   if (asked < 0) fail(fmt::format("{} threads", asked));
   return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -87,8 +99,10 @@ int thread_count(int asked) {
 }  // namespace
 
 Session::Session(const Program& program, const SessionOptions& options)
-    : program_(program),
-      rep_(guarded([&] { return std::make_unique<SessionRep>(program.rep(), thread_count(options.threads), options.device); })) {}
+    : program_(program), rep_(guarded([&] {
+        check_team(options.team);
+        return std::make_unique<SessionRep>(program.rep(), thread_count(options.threads), options.device, options.team);
+      })) {}
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -211,6 +225,17 @@ void Session::run() {
   guarded([&] { rep().run(); });
 }
 
+void Session::forward() {
+  check_pullback(program_.rep().info);
+  guarded([&] { rep().run_half(Half::outputs); });
+}
+
+void Session::backward() {
+  check_pullback(program_.rep().info);
+  if (!rep().waits_for_second_half()) fail("backward() follows a forward() of its own: what that left is used up, or a run() came between");
+  guarded([&] { rep().run_half(Half::gradients); });
+}
+
 double Session::evaluate() {
   if (!program_.rep().has(Part::evaluation))
     fail("the program has no loss to evaluate: it minimizes nothing, or was compiled for inference");
@@ -237,6 +262,7 @@ TensorView Session::state(std::string_view name) const {
 TensorView Session::output(std::string_view name) const {
   const uint32_t index = index_of(program_.outputs(), name, "output");
   if (!rep().has_run()) fail(fmt::format("output '{}' has no value before a run or step", name));
+  if (rep().waits_for_second_half() && name.starts_with(kPulledBack)) fail(fmt::format("output '{}' has no value before backward()", name));
   if (rep().outputs_are_gone()) fail(fmt::format("evaluate() has overwritten output '{}' of the last step: read it before", name));
   return guarded([&] { return rep().runner().output(index); });
 }

@@ -36,6 +36,26 @@ T wait_for_change(const std::atomic<T>& place, T value) {
   return now;
 }
 
+struct Round {
+  const ThreadTeam& team;
+  int parts;
+  int64_t count;
+  const std::function<void(int, int64_t, int64_t)>& work;
+};
+
+// Parts go to threads by number, so that a part meets the caches of the thread that had it in the round before.
+void run_borrowed(const ThreadTeam& team, int parts, int64_t count, const std::function<void(int, int64_t, int64_t)>& work) {
+  Round round{team, parts, count, work};
+  const auto serve = [](void* data) {
+    const Round& r = *static_cast<const Round*>(data);
+    for (int part = r.team.index(); part < r.parts; part += r.team.size()) {
+      const int64_t begin = r.count * part / r.parts, end = r.count * (part + 1) / r.parts;
+      if (begin < end) r.work(part, begin, end);
+    }
+  };
+  team.fork(serve, &round, static_cast<unsigned>(parts), 0);
+}
+
 }  // namespace
 
 struct ThreadPool::Team {
@@ -81,10 +101,14 @@ struct ThreadPool::Team {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>()), threads_(threads < 1 ? 1 : threads) {
+ThreadPool::ThreadPool(int threads) : ThreadPool(threads, ThreadTeam{}) {}
+
+ThreadPool::ThreadPool(int threads, const ThreadTeam& team) : borrowed_(team), threads_(threads < 1 ? 1 : threads) {
   if (threads > kMaxThreads) throw RuntimeFailure(FailureKind::resource, fmt::format("{} threads: the limit is {}", threads, kMaxThreads));
-  team_->taken = std::make_unique<Team::Taken[]>(static_cast<size_t>(threads_));
   enable_matrix_tiles();  // kernels may use them on any thread
+  if (borrowed_.fork != nullptr && threads_ > 1) return;
+  team_ = std::make_unique<Team>();
+  team_->taken = std::make_unique<Team::Taken[]>(static_cast<size_t>(threads_));
   team_->members.reserve(static_cast<size_t>(threads_));
   for (int t = 1; t < threads_; ++t)
     team_->members.push_back(start_thread([team = team_.get(), t, all = threads_] { team->serve(t, all); }));
@@ -93,6 +117,7 @@ ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>()), threads_(
 ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::run(int64_t count, const std::function<void(int, int64_t, int64_t)>& work) {
+  if (!team_) return run_borrowed(borrowed_, threads_, count, work);
   team_->count = count;
   team_->work = &work;
   uint64_t round = 0;

@@ -53,6 +53,8 @@ class Executor {
 
   // One run, whatever is stored. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
   void run(uint64_t seed, uint64_t step);
+  // Launches `first` to `last` of a program that copies nothing, as parts of one run.
+  void run_launches(size_t first, size_t last, uint64_t seed, uint64_t step);
   // As run, but it ends before it stores what is not finite; `guard` is of the same program.
   NonFinite run_while_finite(uint64_t seed, uint64_t step, StepGuard& guard);
   // All launches, as long as `goes_on` says so after one; false when it did not, and values that are stored after the last launch are

@@ -55,6 +55,18 @@ class NativeRunner : public Runner {
     return fault;
   }
 
+  void run_half(Half half, uint64_t seed, uint64_t step) override {
+    const std::optional<size_t>& cut = parts_[Part::forward]->first_half;
+    if (!cut) return Runner::run_half(half, seed, step);
+    Executor& executor = *executors_[Part::forward];
+    const size_t count = executor.program().launches.size();
+    if (half == Half::outputs)
+      executor.run_launches(0, *cut, seed, step);
+    else
+      executor.run_launches(*cut, count, seed, step);
+    last_ = Part::forward;
+  }
+
   std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override {
     Executor& executor = *executors_[part];
     const WatchedRun run{executor.program(), [&](uint32_t buffer) { return executor.address(buffer); },

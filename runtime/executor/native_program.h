@@ -10,6 +10,7 @@ namespace einc {
 struct NativePart {
   Executable program;
   std::vector<KernelFunction*> functions;  // in the order of the program's
+  std::optional<size_t> first_half{};      // launches that make the outputs of a pullback (fuse/pullback_halves.h)
 };
 
 class NativeProgram : public ProgramRep {

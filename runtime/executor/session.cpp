@@ -44,9 +44,9 @@ std::string describe(NonFinite fault, const std::string& loss_name, double loss)
   return "";
 }
 
-SessionRep::SessionRep(const ProgramRep& program, int threads, int device)
+SessionRep::SessionRep(const ProgramRep& program, int threads, int device, const ThreadTeam& team)
     : program_(program),
-      pool_(std::make_shared<ThreadPool>(threads)),
+      pool_(std::make_shared<ThreadPool>(threads, team)),
       mapping_(source_bytes(program.info)),
       runner_(program.start(pool_, device)) {
   std::byte* at = mapping_.base();
@@ -87,6 +87,7 @@ void SessionRep::initialize(uint64_t seed) {
   fill(SourceKind::state, program_.info.state_inits);
   seed_ = seed;
   runs_ = draws_ = 0;
+  waits_for_second_half_ = false;
   stepped_ = false;
 }
 
@@ -146,10 +147,21 @@ void SessionRep::after_run() {
 }
 
 void SessionRep::run() {
+  waits_for_second_half_ = false;
   before_run();
   const NonFinite fault = runner_->run_while_finite(Part::forward, seed_, runs_);
   after_run();
   if (fault != NonFinite::nothing) refuse(Part::forward, fault);
+  ++runs_;
+  last_was_step_ = false;
+}
+
+void SessionRep::run_half(Half half) {
+  waits_for_second_half_ = false;
+  before_run();
+  runner_->run_half(half, seed_, runs_);
+  after_run();
+  waits_for_second_half_ = half == Half::outputs;
   ++runs_;
   last_was_step_ = false;
 }

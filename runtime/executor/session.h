@@ -17,6 +17,9 @@
 
 namespace einc {
 
+// Of a pullback: what makes the outputs, and what pulls their gradients back.
+enum class Half : uint8_t { outputs, gradients };
+
 // Runs a program over the memory of a session. Functions throw RuntimeFailure.
 class Runner {
  public:
@@ -33,6 +36,8 @@ class Runner {
   virtual void forget(Source) {}
   // The program has the part. A run ends before it stores what is not finite; sums of gradients are the exception.
   virtual NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) = 0;
+  // A half of a pullback's run, the first before the second. Where a target has no halves, both are the whole.
+  virtual void run_half(Half, uint64_t seed, uint64_t step) { run_while_finite(Part::forward, seed, step); }
   // Runs the part as far as that and tells what in it is the first that is not finite; empty when nothing is.
   virtual std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) = 0;
   // What the bits of a part's results depend on besides the program, where that is not this machine's processor; empty: nothing.
@@ -67,7 +72,7 @@ int64_t source_bytes(const ProgramInfo& info);
 
 class SessionRep {
  public:
-  SessionRep(const ProgramRep& program, int threads, int device = kDefaultDevice);
+  SessionRep(const ProgramRep& program, int threads, int device = kDefaultDevice, const ThreadTeam& team = {});
   ~SessionRep();
 
   void initialize(uint64_t seed);
@@ -82,6 +87,8 @@ class SessionRep {
   // Binds a runner of a program with the same tensors to where this session's lie.
   void lend(Runner& runner) const;
   void run();
+  // The halves of a run of a pullback without states.
+  void run_half(Half half);
   // The loss without dropout; nothing is updated. `draw` keys what random numbers are left.
   double evaluate(uint64_t draw);
   void step();
@@ -107,6 +114,8 @@ class SessionRep {
   // memory.
   bool gradients_are_gone() const { return !step_stands_; }
   bool outputs_are_gone() const { return last_was_step_ && !step_stands_; }
+  // The last run was the first half of one.
+  bool waits_for_second_half() const { return waits_for_second_half_; }
 
  private:
   enum class Holder : uint8_t { session, caller };  // of a source's memory: the caller reads and writes there between runs
@@ -136,6 +145,7 @@ class SessionRep {
   std::vector<bool> shared_;   // of places_: other sessions' sources lie there, or this one's in theirs
   std::unique_ptr<Runner> runner_;
   uint64_t seed_ = 0, runs_ = 0, draws_ = 0;
+  bool waits_for_second_half_ = false;
   bool stepped_ = false, step_stands_ = false, last_was_step_ = false;
   double step_loss_ = 0;
 };

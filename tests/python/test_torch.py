@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """einc.torch.Module: values and gradients beside torch's own, gradcheck in f64, training, state_dict."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -101,10 +103,66 @@ output position = argmax(a, n)
     assert len(module._runners) == 2
 
 
+def test_it_runs_on_torch_s_threads(block):
+    """Threads of its own would compete with torch's for the processors."""
+    if "OpenMP" not in torch.__config__.parallel_info().split("ATen parallel backend:")[-1]:
+        pytest.skip("this torch has other threads")
+    torch.randn(512, 512).mm(torch.randn(512, 512))  # torch's are there
+    before = set(os.listdir("/proc/self/task"))
+    x = torch.randn(64, 128, 8, dtype=torch.float64)
+    block(x).sum().backward()
+    assert set(os.listdir("/proc/self/task")) <= before
+
+
 def test_without_gradients_there_is_no_pullback(block):
     with torch.no_grad():
         y = block(torch.randn(1, 2, 8, dtype=torch.float64))
-    assert not y.requires_grad and all(runner._pullback is None for runner in block._runners.values())
+    assert not y.requires_grad and all(list(runner._models) == ["inference"] for runner in block._runners.values())
+
+
+def test_a_forward_keeps_its_values_until_its_backward(block):
+    """Several forwards may wait for their backwards; one pulled back again is made again."""
+    xs = [torch.randn(2, 3, 8, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    expected = [torch.autograd.grad(block(x).sum(), x)[0] for x in xs]
+    losses = [block(x).sum() for x in xs]
+    for i in (1, 0, 2):
+        for _ in range(2):
+            (gradient,) = torch.autograd.grad(losses[i], xs[i], retain_graph=True)
+            assert torch.equal(gradient, expected[i])
+    del losses, gradient
+    (runner,) = block._runners.values()
+    idle = runner._idle["pullback"]
+    assert len(idle) == 3  # as many as waited at once, and all have come back
+    block(xs[0])  # nobody pulls it back
+    assert len(idle) == 3
+
+
+def test_the_backward_makes_no_forward_again(block):
+    """A session that has run forward goes on: what it read then is not read again."""
+    x = torch.randn(2, 3, 8, dtype=torch.float64, requires_grad=True)
+    (expected,) = torch.autograd.grad(block(x).sum(), x)
+    calls = []
+    session = next(iter(block._runners.values())).take("pullback")
+    session._session = type("Counted", (), {
+        "__getattr__": lambda self, name, of=session._session: (calls.append(name), getattr(of, name))[1]
+    })()  # fmt: skip
+    next(iter(block._runners.values())).give_back("pullback", session)
+    (gradient,) = torch.autograd.grad(block(x).sum(), x)
+    assert torch.equal(gradient, expected)
+    assert calls.count("forward") == 1 and calls.count("backward") == 1 and "run" not in calls
+
+
+def test_arrays_are_read_where_they_lie(block):
+    x = torch.randn(2, 3, 8, dtype=torch.float64, requires_grad=True)
+    y = block(x)
+    session = y.grad_fn.left._session
+    for name, tensor in {"x": x, **dict(block.named_parameters())}.items():
+        role = "input" if name == "x" else "param"
+        assert session._session.read(einc._einc.Role[role], name).__array_interface__["data"][0] == tensor.data_ptr()
+    with torch.no_grad():
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
 
 
 def test_results_are_their_own(block):

@@ -39,7 +39,8 @@ enum class Purpose : uint8_t {
   training,   // step() and run()
   inference,  // run() alone: no optimizer state, no code for a step
   // run() alone, which also pulls gradients back: for each floating output y there is an input `cotangent.y` like it, and `gradient.NAME`
-  // of each floating input and each param that is not frozen is an output: the gradient of the sum of all cotangent.y * y.
+  // of each floating input and each param that is not frozen is an output: the gradient of the sum of all cotangent.y * y. forward() makes
+  // the outputs alone, backward() then the gradients.
   pullback,
 };
 

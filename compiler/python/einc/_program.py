@@ -165,10 +165,10 @@ class Session:
     reference are always copies. bf16 and fp8 tensors, which numpy lacks, come back as objects for `torch.from_dlpack`.
     """
 
-    def __init__(self, model: Model, threads: int = 0, *, copy: bool = False) -> None:
+    def __init__(self, model: Model, threads: int = 0, *, copy: bool = False, _team: list[int] | None = None) -> None:
         """threads: 0 is as many as the machine has; results are the same for any number."""
         self.model = model
-        self._session = _einc.Session(model._compiled, threads, copy)
+        self._session = _einc.Session(model._compiled, threads, copy, _team)
         self.params = _Tensors(self, _einc.Role.param, model.params)
         self.states = _Tensors(self, _einc.Role.state, model.states)
         self.outputs = _Tensors(self, _einc.Role.output, model.outputs)

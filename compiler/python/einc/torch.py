@@ -5,12 +5,14 @@
     y = block(x)                # compiled for x's shape when it is first seen
     y.sum().backward()          # gradients of x and of block.parameters()
 
-The backward is a program of its own, which makes the forward's values again and pulls the outputs' gradients back through them; nothing
-is kept in between. Tensors are the processor's, and their memory is shared, not copied. Dropout of the program does not act: add torch's.
+A forward that a backward may follow keeps what that needs in a session of its own, of the size that the backward takes, until it has run;
+a second backward (retain_graph) makes the forward again. Tensors are the processor's, and inputs and params are read where they lie. It
+runs on torch's threads, as many as torch.get_num_threads() says. Dropout of the program does not act: add torch's.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import threading
@@ -29,6 +31,7 @@ _DTYPES = {
     "f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i64": torch.int64, "i32": torch.int32,
     "u8": torch.uint8, "bool": torch.bool,
 }  # fmt: skip
+_GRADIENT = "gradient."  # what outputs of a pullback begin with that are gradients
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -37,56 +40,97 @@ def _own(array: Any) -> torch.Tensor:
     return torch.from_dlpack(array).clone()
 
 
+def _team() -> list[int] | None:
+    """Where the functions of the OpenMP runtime lie that torch runs on. None: torch has other threads, and a session its own."""
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        functions = [getattr(library, name) for name in ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")]
+    except (OSError, AttributeError):
+        return None
+    return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+
+
 class _Runner:
-    """A program compiled for one set of dims: its forward, and its pullback when a gradient is first asked for."""
+    """A program compiled for one set of dims: for outputs alone, and with its pullback, each when it is first asked for. It runs on torch's
+    threads: others would compete with them for the processors, which each keeps awake for a while after its work."""
 
-    def __init__(self, module: Module, dims: dict[str, int]) -> None:
-        self._module, self._dims = module, dims
-        self._forward = self._session("inference")
-        self._pullback: Session | None = None
+    def __init__(self, module: Module, dims: dict[str, int], threads: int) -> None:
+        self._module, self._dims, self._threads = module, dims, threads
         self._lock = threading.Lock()
+        self._models: dict[str, Model] = {}
+        self._idle: dict[str, list[Session]] = {"inference": [], "pullback": []}
 
-    def _session(self, purpose: str) -> Session:
-        return Session(self._module._compile(self._dims, purpose), self._module._threads)
+    def take(self, purpose: str) -> Session:
+        """A session that nobody uses: a forward's own until its backward has run, as its memory holds what that needs."""
+        with self._lock:
+            if self._idle[purpose]:
+                return self._idle[purpose].pop()
+            if purpose not in self._models:
+                self._models[purpose] = self._module._compile(self._dims, purpose)
+            return Session(self._models[purpose], self._threads, _team=_team())
+
+    def give_back(self, purpose: str, session: Session) -> None:
+        self._idle[purpose].append(session)
 
     def run(self, arrays: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        with self._lock:
-            return tuple(_own(array) for array in self._forward.run(arrays).values())
+        """The outputs of a forward that no backward follows."""
+        session = self.take("inference")
+        try:
+            return tuple(_own(array) for array in session.run(arrays).values())
+        finally:
+            self.give_back("inference", session)
+
+
+class _Forward:
+    """What a forward has left for its backward."""
+
+    def __init__(self, runner: _Runner) -> None:
+        self._runner = runner
+        self._session: Session | None = None
+
+    def run(self, arrays: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        session = self._session = self._runner.take("pullback")
+        # Under a precision policy the backward may read a param in more bits than an inference, whose params the module has.
+        params = {param.name: arrays[param.name].to(_DTYPES[param.dtype]) for param in session.model.params}
+        session._bind_all({**arrays, **params}, {})
+        session._session.forward()
+        return tuple(_own(session.outputs[tensor.name]) for tensor in session.model.outputs if not tensor.name.startswith(_GRADIENT))
 
     def pull_back(self, arrays: dict[str, torch.Tensor], cotangents: list[torch.Tensor | None]) -> dict[str, torch.Tensor]:
-        with self._lock:
-            if self._pullback is None:
-                self._pullback = self._session("pullback")
-            model = self._pullback.model
-            types = {tensor.name: tensor for tensor in (*model.inputs, *model.params)}
-            # Under a precision policy the backward may read a param in more bits than the forward.
-            given = {name: array.to(_DTYPES[types[name].dtype]) for name, array in arrays.items()}
-            for output, cotangent in zip(self._forward.model.outputs, cotangents):
-                like = types.get(f"cotangent.{output.name}")
-                if like is None:
-                    continue
-                given[like.name] = (
-                    torch.zeros(like.shape, dtype=_DTYPES[like.dtype])
-                    if cotangent is None
-                    else cotangent.detach().to(_DTYPES[like.dtype]).contiguous()
-                )
-            self._pullback._bind_all(given, {})
-            self._pullback._session.run()
-            prefix = "gradient."
-            return {
-                tensor.name[len(prefix) :]: _own(self._pullback.outputs[tensor.name])
-                for tensor in model.outputs
-                if tensor.name.startswith(prefix) and tensor.name[len(prefix) :] in arrays
-            }
+        if self._session is None:  # used up by a backward before (retain_graph)
+            self.run(arrays)
+        session = self._session
+        assert session is not None
+        types = {tensor.name: tensor for tensor in session.model.inputs}
+        names = (tensor.name for tensor in session.model.outputs if not tensor.name.startswith(_GRADIENT))
+        for name, cotangent in zip(names, cotangents):
+            like = types.get(f"cotangent.{name}")
+            if like is None:
+                continue
+            dtype = _DTYPES[like.dtype]
+            given = torch.zeros(like.shape, dtype=dtype) if cotangent is None else cotangent.detach().to(dtype).contiguous()
+            session._session.bind(like.name, given)
+        session._session.backward()
+        gradients = {name: _own(session.outputs[_GRADIENT + name]) for name in arrays if _GRADIENT + name in session.outputs}
+        self.release()
+        return gradients
+
+    def release(self) -> None:
+        if self._session is not None:
+            self._runner.give_back("pullback", self._session)
+            self._session = None
+
+    def __del__(self) -> None:  # no backward came
+        self.release()
 
 
 class _Function(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, runner: _Runner, names: tuple[str, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        ctx.runner, ctx.names = runner, names
+        ctx.left, ctx.names = _Forward(runner), names
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors)
-        outputs = runner.run(dict(zip(names, (t.detach() for t in tensors))))
+        outputs = ctx.left.run(dict(zip(names, (t.detach() for t in tensors))))
         ctx.mark_non_differentiable(*(t for t in outputs if not t.is_floating_point()))
         return outputs
 
@@ -94,7 +138,7 @@ class _Function(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[Any, ...]:
         arrays = dict(zip(ctx.names, (t.detach() for t in ctx.saved_tensors)))
-        gradients = ctx.runner.pull_back(arrays, list(cotangents))
+        gradients = ctx.left.pull_back(arrays, list(cotangents))
         wanted = zip(ctx.names, ctx.saved_tensors, ctx.needs_input_grad[2:])
         return (None, None, *(gradients[name].to(t.dtype) if needed and name in gradients else None for name, t, needed in wanted))
 
@@ -123,7 +167,7 @@ class Module(torch.nn.Module):
         source, self._name = _source(path_or_text, name)
         self._source = source if self._name else Path(source).absolute()  # compiled again in whatever folder
         self._dims = {key: int(value) for key, value in (dims or {}).items()}
-        self._runners: dict[tuple[tuple[str, int], ...], _Runner] = {}
+        self._runners: dict[tuple[int, tuple[tuple[str, int], ...]], _Runner] = {}
         self._creating = threading.Lock()
         symbolic = report(path_or_text, dims=self._dims, precision=precision, name=name)
         self._free = set(symbolic["free_dims"])
@@ -187,10 +231,11 @@ class Module(torch.nn.Module):
         return dims
 
     def _runner(self, dims: dict[str, int]) -> _Runner:
-        key = tuple(sorted(dims.items()))
+        threads = self._threads or torch.get_num_threads()
+        key = (threads, tuple(sorted(dims.items())))
         with self._creating:
             if key not in self._runners:
-                self._runners[key] = _Runner(self, dims)
+                self._runners[key] = _Runner(self, dims, threads)
             return self._runners[key]
 
     def _named(self, args: tuple[torch.Tensor, ...], kwargs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -207,5 +252,8 @@ class Module(torch.nn.Module):
         runner = self._runner(self._dims_of(named))
         named.update({path: self._tensor(path) for path in self._paths})
         tensors = [named[name].contiguous() for name in named]
-        outputs = _Function.apply(runner, tuple(named), *tensors)
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            outputs = _Function.apply(runner, tuple(named), *tensors)
+        else:
+            outputs = runner.run({name: tensor.detach() for name, tensor in zip(named, tensors)})
         return outputs[0] if len(outputs) == 1 else outputs

@@ -19,6 +19,7 @@
 
 #include "einc/error.h"
 #include "einc/tensor.h"
+#include "einc/thread_team.h"
 
 struct DLManagedTensor;  // <dlpack/dlpack.h>
 
@@ -62,8 +63,9 @@ class Program {
 };
 
 struct SessionOptions {
-  int threads = 0;  // 0: as many as the machine has; at most 1024. Results are the same for any number
-  int device = -1;  // of a program for NVIDIA GPUs: the number of its GPU, alike to that it was compiled for; -1: $EINC_CUDA_DEVICE, or 0
+  int threads = 0;    // 0: as many as the machine has; at most 1024. Results are the same for any number
+  int device = -1;    // of a program for NVIDIA GPUs: the number of its GPU, alike to that it was compiled for; -1: $EINC_CUDA_DEVICE, or 0
+  ThreadTeam team{};  // whose threads the session runs on; empty: its own
 };
 
 // What a file did not settle.
@@ -139,6 +141,11 @@ class Session {
 
   // Computes the outputs from inputs, params and states, and the new values of the program's own states.
   void run();
+  // The two halves of run() of a program compiled for Purpose::pullback, which has no states: forward() makes the program's outputs and
+  // reads no cotangents; backward(), once they are there, pulls them back. It goes on from what the last forward() has left, of inputs and
+  // params that are still the same, and uses it up. Throw Error (usage): another program, or no forward() before this backward().
+  void forward();
+  void backward();
   // The minimized loss of inputs, params and states as they are, without dropout. These do not change; the outputs and gradients of the
   // last step are overwritten, since both run in the same memory. Throws Error (usage) when the program has none.
   double evaluate();

@@ -101,6 +101,7 @@ TEST_CASE("memory at the null address is refused where elements are needed") {
 TEST_CASE("more threads than the limit, or than the system gives, are an error") {
   const Model model = compile_text(kLinear, options(Target::reference));
   CHECK(kind_of([&] { Session session(model, {.threads = 1025}); }) == ErrorKind::resource);
+  CHECK(kind_of([&] { Session session(model, {.team = {.index = [] { return 0; }}}); }) == ErrorKind::usage);
   CHECK(kind_of([&] { Session session(model, {.threads = 1'000'000}); }) == ErrorKind::resource);
   Session(model, {.threads = 1024}).init(1);
   if (kMemoryFactor > 1) return;  // a sanitizer reserves terabytes

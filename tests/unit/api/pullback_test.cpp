@@ -90,6 +90,48 @@ TEST_CASE("a pullback gives what vjp gives, on every target") {
   }
 }
 
+TEST_CASE("the halves of a pullback give the bits of the whole, and the first one reads no cotangents") {
+  for (const Target target : kTargets) {
+    CAPTURE(static_cast<int>(target));
+    const Model model = compile_text(kProgram, pullback_options(target));
+    Session whole(model), halves(model);
+    const std::vector<float> nan(4, NAN), up = numbers(4, 3), uq = {0.7F};
+    for (Session* session : {&whole, &halves}) {
+      session->init(5);
+      session->set("x", numbers(12, 1));
+      session->set("y", numbers(4, 2));
+    }
+    whole.set("cotangent.p", up);
+    whole.set("cotangent.q", uq);
+    whole.run();
+    for (int times = 0; times < 2; ++times) {
+      halves.set("cotangent.p", nan);
+      halves.set("cotangent.q", std::vector<float>{NAN});
+      halves.forward();
+      CHECK(halves.output("p").to_doubles() == whole.output("p").to_doubles());
+      CHECK_THROWS_WITH_AS(halves.output("gradient.x"), "output 'gradient.x' has no value before backward()", Error);
+      halves.set("cotangent.p", up);
+      halves.set("cotangent.q", uq);
+      halves.backward();
+      for (const TensorInfo& output : model.outputs())
+        CHECK(halves.output(output.name).to_doubles() == whole.output(output.name).to_doubles());
+      CHECK_THROWS_WITH_AS(halves.backward(), doctest::Contains("follows a forward() of its own"), Error);
+    }
+  }
+}
+
+TEST_CASE("other programs have no halves") {
+  Session plain(compile_text(kLinear, options(kTargets[0])));
+  CHECK_THROWS_WITH_AS(plain.forward(), "the program was not compiled for Purpose::pullback", Error);
+  Session counting(compile_text("input x: f32[n=2]\nstate s: f32[n=2] ~ zeros\ns <- s + x\noutput y = x * s\n", [] {
+    CompileOptions asked = pullback_options(kTargets[0]);
+    asked.dims.clear();
+    return asked;
+  }()));
+  CHECK_THROWS_WITH_AS(counting.forward(), doctest::Contains("a program with states"), Error);
+  CHECK_THROWS_WITH_AS(counting.backward(), doctest::Contains("a program with states"), Error);
+}
+
 TEST_CASE("a gradient that nothing reaches is zero") {
   CompileOptions asked = pullback_options(kTargets[0]);
   asked.dims.clear();
