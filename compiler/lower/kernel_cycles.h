@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a kernel keeps one core of a processor busy, in cycles, by its own plan: the vectors that its loops fill, elements that lie apart
-// and are read one by one, sums whose additions wait for one another, tiles at the edges of a product, panels that are filled first. What
-// memory beyond the first caches takes is not in it.
+// How long a kernel keeps one core of a processor busy, in cycles, by its own plan: the vectors that its loops fill, elements that lie
+// apart and are read one by one, sums whose additions wait for one another, tiles at the edges of a product, panels that are filled first.
+// What memory beyond the first caches takes is not in it.
 #pragma once
 #include "compiler/lower/kernel.h"
 #include "compiler/lower/processor.h"

@@ -26,9 +26,10 @@ constexpr double kEntry = 3;        // into the innermost loop
 constexpr double kHorizontal = 8;   // to add up the lanes of a sum
 
 // A vector of 16 f32 by `einc bench` of one function of 8192 numbers on one thread of a Zen 5 (AVX-512), its load and store among it.
-constexpr std::pair<MapFn, double> kFunctions[] = {
-    {MapFn::sqrt, 4},  {MapFn::div, 4},    {MapFn::rsqrt, 7}, {MapFn::exp, 8},    {MapFn::expm1, 8}, {MapFn::sigmoid, 10},  {MapFn::tanh, 12},
-    {MapFn::silu, 12}, {MapFn::log, 13},   {MapFn::log1p, 13}, {MapFn::erf, 18},  {MapFn::gelu, 18}, {MapFn::gelu_tanh, 18}, {MapFn::softplus, 27}};
+constexpr std::pair<MapFn, double> kFunctions[] = {{MapFn::sqrt, 4},       {MapFn::div, 4},      {MapFn::rsqrt, 7}, {MapFn::exp, 8},
+                                                   {MapFn::expm1, 8},      {MapFn::sigmoid, 10}, {MapFn::tanh, 12}, {MapFn::silu, 12},
+                                                   {MapFn::log, 13},       {MapFn::log1p, 13},   {MapFn::erf, 18},  {MapFn::gelu, 18},
+                                                   {MapFn::gelu_tanh, 18}, {MapFn::softplus, 27}};
 constexpr double kSine = 30;  // sines, powers and the rest of the dear ones
 
 double cycles_of(MapFn fn) {
@@ -110,8 +111,7 @@ double LoopCycles::access(const Subscript& index, double registers, double apart
 
 double LoopCycles::guards(const Scalar& v, const Nest& nest) const {
   double cycles = 0;
-  for (const Range& g : v.guards)
-    cycles += step(g.index, nest.lanes) == 0 ? kOp : 2 * kOp * registers(DType::i64, nest);
+  for (const Range& g : v.guards) cycles += step(g.index, nest.lanes) == 0 ? kOp : 2 * kOp * registers(DType::i64, nest);
   return cycles;
 }
 
@@ -181,7 +181,10 @@ double LoopCycles::stage(const Stage& stage, const std::vector<AxisId>& outer, c
     const Accumulation& a = kernel_.reductions[r];
     used[a.value] = true;
     if (a.position != kNoValue) used[a.position] = true;
-    each += (a.fold == Fold::logsumexp ? cycles_of(MapFn::exp) + cycles_of(MapFn::log) : a.position != kNoValue ? 3 * kOp : kOp) * registers(a.dtype, nest);
+    each += (a.fold == Fold::logsumexp ? cycles_of(MapFn::exp) + cycles_of(MapFn::log)
+             : a.position != kNoValue  ? 3 * kOp
+                                       : kOp) *
+            registers(a.dtype, nest);
   }
   for (const Store& s : stage.stores) {
     used[s.value] = true;

@@ -8,9 +8,9 @@
 
 #include "compiler/cost/memory.h"
 #include "compiler/cost/modules.h"
-#include "compiler/report/lower_bound.h"
 #include "compiler/lower/kernel_cycles.h"
 #include "compiler/lower/scan_schedule.h"
+#include "compiler/report/lower_bound.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -21,7 +21,7 @@ namespace {
 // units for exp2, log2 and the rest in fewer steps: assumed, not measured.
 constexpr double kTranscendentalOnProcessors = 60, kTranscendentalOnGpus = 14;
 
-// Seconds of a launch so small that one thread of a processor does it at once: its arguments and the call. 47 ns a launch of deep_linear's
+// Seconds of a launch so small that one thread of a processor does it at once: its arguments and the call. 8 ns a launch of deep_linear's
 // step, whose kernels do next to nothing (Zen 5).
 constexpr double kSmallLaunchSeconds = 8e-9;
 
@@ -43,7 +43,8 @@ class Schedule {
     const auto own = processor_ && device_ ? static_cast<int64_t>(std::max(1.0, device_->threads)) * processor_->level2_bytes : 0;
     const std::vector<LaunchTraffic> beyond = own > 0 ? launch_traffic(formed.list, formed.plan, own) : traffic_;
     for (size_t i = 0; i < traffic_.size(); ++i)
-      traffic_[i].beyond_core = own > 0 ? beyond[i].from_memory + beyond[i].to_memory : traffic_[i].work.bytes_read + traffic_[i].work.bytes_written;
+      traffic_[i].beyond_core =
+          own > 0 ? beyond[i].from_memory + beyond[i].to_memory : traffic_[i].work.bytes_read + traffic_[i].work.bytes_written;
   }
 
   std::vector<LaunchReport> run() {
@@ -135,11 +136,14 @@ class Schedule {
     if (kernel.attention) return unit_times(work_of(kernel), rates);
     Times sum;
     if (kernel.scan) {
-      for_each_launch(kernel.scan->list, [&](const GraphKernel& k, int64_t times) {
-        const Times once = loop_times(*k.kernel, rates);
-        sum.contraction += static_cast<double>(times) * once.contraction;
-        sum.vector += static_cast<double>(times) * (once.vector + kSmallLaunchSeconds);
-      }, kernel.scan->length);
+      for_each_launch(
+          kernel.scan->list,
+          [&](const GraphKernel& k, int64_t times) {
+            const Times once = loop_times(*k.kernel, rates);
+            sum.contraction += static_cast<double>(times) * once.contraction;
+            sum.vector += static_cast<double>(times) * (once.vector + kSmallLaunchSeconds);
+          },
+          kernel.scan->length);
       return sum;
     }
     const KernelCycles cycles = kernel_cycles(kernel, *processor_);
@@ -164,11 +168,11 @@ class Schedule {
     const double longest = t.by_turns ? compute + t.memory : std::max({compute, t.memory, t.cache});
     const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? kSmallLaunchSeconds : device_->launch_s;
     launch.time_s = longest + start;
-    launch.bound = longest < start             ? LaunchBound::launch
-                   : longest == 0              ? LaunchBound::none
-                   : compute < longest         ? (t.memory == longest ? LaunchBound::memory : LaunchBound::cache)
-                   : t.contraction >= t.vector ? LaunchBound::contraction
-                                               : LaunchBound::vector;
+    launch.bound = longest < start                         ? LaunchBound::launch
+                   : longest == 0                          ? LaunchBound::none
+                   : compute < std::max(t.memory, t.cache) ? (t.memory >= t.cache ? LaunchBound::memory : LaunchBound::cache)
+                   : t.contraction >= t.vector             ? LaunchBound::contraction
+                                                           : LaunchBound::vector;
   }
 
   void share() {
