@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of a kernel's values in given loops, one core of a processor, from the first caches. Costs are throughputs of cores that start two
-// vector instructions, two loads and one store a cycle. Functions were measured one by one; what loops, elements apart and folds take was chosen
-// on a Zen 5 so that the 20 programs of `scripts/bench predict` come out right, which they therefore are no independent test of.
+// Cycles of a kernel's values in given loops, one core of a processor, from the first caches. Costs are throughputs of cores that start
+// two vector instructions, two loads and one store a cycle. Functions were measured one by one; what loops, elements apart and folds take
+// was chosen on a Zen 5 so that the 20 programs of `scripts/bench predict` come out right, which are no independent test of it therefore.
 #pragma once
 #include <optional>
 #include <vector>
