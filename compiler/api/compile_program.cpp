@@ -92,8 +92,9 @@ class InfoBuilder {
   ProgramInfo info_;
 };
 
-Roots roots_of(Part part, Roots training) {
-  return part == Part::forward ? Roots::inference : part == Part::evaluation ? Roots::evaluation : training;
+Roots roots_of(Part part, Roots training, bool training_mode) {
+  if (part == Part::forward) return training_mode ? Roots::training : Roots::inference;
+  return part == Part::evaluation ? Roots::evaluation : training;
 }
 
 // What a session holds at once, evaluations (--val) included, which share a step's memory and may need more of it.
@@ -125,6 +126,7 @@ PipelineOptions pipeline_options(const CompileOptions& options) {
   for (const auto& [name, value] : options.dims) pipeline.dims[Name(name)] = value;
   pipeline.precision = policy_of(options.precision);
   if (options.purpose == Purpose::pullback) pipeline.pullback = Pullback::of_outputs;
+  pipeline.training_mode = options.training_mode;
   for (const std::filesystem::path& folder : options.import_folders) pipeline.import_folders.push_back(folder.string());
   return pipeline;
 }
@@ -144,14 +146,16 @@ ProgramGraphs make_graphs(Compilation compilation, const PipelineOptions& option
     const bool unread = !list.empty() && list.front().code == Code::file_not_readable && !list.front().span.known();
     throw Error(unread ? ErrorKind::resource : ErrorKind::program, text, to_public(compilation.sources, compilation.diagnostics));
   }
-  ProgramGraphs graphs{std::move(compilation), {}, {}, options.dims, options.roots};
+  ProgramGraphs graphs{std::move(compilation), {}, {}, options.dims, options.roots, options.training_mode};
   const Compilation& c = graphs.compilation;
+  if (options.training_mode && c.graph->loss.valid())
+    throw Error(ErrorKind::usage, "CompileOptions::training_mode is of programs that minimize nothing: others have step()");
   PipelineOptions other = options;
   other.observe = nullptr;
   for (const Part part : parts) {
     EINC_CHECK(part != Part::accumulation, "micro-batches have a compilation of their own");
     if (part != Part::forward && !c.graph->loss.valid()) continue;
-    other.roots = roots_of(part, options.roots);
+    other.roots = roots_of(part, options.roots, options.training_mode);
     graphs.parts[part] = part == Part::training ? *c.graph : run_passes(*c.elaborated, other);
   }
   return graphs;
@@ -164,7 +168,7 @@ void add_micro_batches(ProgramGraphs& graphs, Compilation gathered) {
 
 Graph written_part(const ProgramGraphs& graphs, Part part) {
   const Compilation& of = part == Part::accumulation ? *graphs.micro_batches : graphs.compilation;
-  return remove_dead(*of.elaborated, roots_of(part, graphs.roots));
+  return remove_dead(*of.elaborated, roots_of(part, graphs.roots, graphs.training_mode));
 }
 
 void check_dims(const Graph& graph, const Bindings& given) {

@@ -20,8 +20,9 @@ struct ProgramGraphs {
   Compilation compilation;                   // without errors
   std::optional<Compilation> micro_batches;  // of the accumulation
   PerPart<Graph> parts;
-  Bindings dims;  // those given
-  Roots roots;    // of a training step
+  Bindings dims;               // those given
+  Roots roots;                 // of a training step
+  bool training_mode = false;  // the forward's
 };
 
 PipelineOptions pipeline_options(const CompileOptions& options);
@@ -34,6 +35,7 @@ void add_micro_batches(ProgramGraphs& graphs, Compilation gathered);
 // A part as elaborated, before any pass but the removal of what it does not need: what the interpreter runs.
 Graph written_part(const ProgramGraphs& graphs, Part part);
 std::span<const Part> parts_for(Purpose purpose);
+// Of launches: what a run stores besides outputs.
 RunMode run_mode(Part part);
 
 // Throws Error (usage) for a dim that has no value, or is none of the program's or cannot be set; (data) when values break a

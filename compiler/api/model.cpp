@@ -2,6 +2,8 @@
 #include <einc/einc.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <mutex>
 #include <thread>
 
@@ -49,6 +51,13 @@ auto on_big_stack(Function&& function) {
     std::optional<decltype(function())> result;
     run_on_big_stack([&] { result.emplace(function()); });
     return std::move(*result);
+  });
+}
+
+// Iterations of scans included.
+bool has_op(const Graph& graph, std::initializer_list<Op> ops) {
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    return std::ranges::find(ops, node.op) != ops.end() || (node.op == Op::scan && has_op(*node.as<ScanAttr>().body, ops));
   });
 }
 
@@ -130,6 +139,9 @@ const Model::Details& Model::details() const {
   if (!details_) throw Error(ErrorKind::usage, "the model was moved from");
   return *details_;
 }
+
+bool Model::has_modes() const { return has_op(*details().graphs->compilation.elaborated, {Op::dropout, Op::training}); }
+bool Model::draws() const { return has_op(*details().graphs->compilation.elaborated, {Op::dropout, Op::random}); }
 
 const std::vector<Error::Diagnostic>& Model::warnings() const { return details().warnings; }
 

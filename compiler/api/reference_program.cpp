@@ -21,10 +21,11 @@ struct Written {
   PerPart<Graph> parts;
   // By part: those that the program does not keep, since passes find that no result needs them. Each run reads the initial values.
   PerPart<TensorMap> dead_states;
+  bool training_mode;  // the forward's
 };
 
 Written write(const ProgramGraphs& graphs, const ProgramInfo& info) {
-  Written written{graphs.dims, {}, {}};
+  Written written{graphs.dims, {}, {}, graphs.training_mode};
   for (size_t p = 0; p < kParts; ++p) {
     const Part part = static_cast<Part>(p);
     if (!graphs.parts[part]) continue;
@@ -75,7 +76,7 @@ class ReferenceRunner : public Runner {
 
   InterpretResult compute(Part part, uint64_t seed, uint64_t step, std::vector<NodeId> watch) const {
     InterpretOptions options;
-    options.mode = run_mode(part);
+    options.mode = part == Part::forward && written_.training_mode ? RunMode::training : run_mode(part);
     options.seed = seed;
     options.step = step;
     options.watch = std::move(watch);

@@ -26,10 +26,23 @@ std::vector<Output> differentiable_sources(const Graph& graph) {
   return sources;
 }
 
+// New values of the program's states as outputs: a backward reads the old ones after the outputs are there.
+void give_out_states(Graph& graph) {
+  const auto is_own = [&](const Update& update) {
+    const auto* state = std::get_if<StateAttr>(&graph[update.target].attr);
+    return state != nullptr && state->role == StateRole::user;
+  };
+  for (const Update& update : graph.updates)
+    if (is_own(update))
+      graph.outputs.push_back({Name(std::string(kNextState) + graph[update.target].as<StateAttr>().path.str()), update.value});
+  std::erase_if(graph.updates, is_own);
+}
+
 }  // namespace
 
 void Elaborator::add_pullback() {
   const std::vector<Output> sources = differentiable_sources(graph_), outputs = graph_.outputs;
+  give_out_states(graph_);
   build_.origin = {};
   NodeId total;
   for (const Output& output : outputs) {

@@ -25,6 +25,7 @@ struct PipelineOptions {
   WorkLimits limits{};
   TrainingOptions training;
   Pullback pullback = Pullback::none;
+  bool training_mode = false;  // of a forward: dropout acts
   UnusedNames unused_names = UnusedNames::allowed;
   std::vector<std::string> import_folders;  // -I
   std::vector<std::string> disabled;        // --disable=PASS

@@ -108,6 +108,7 @@ void add_model(nb::module_& m) {
       .def_rw("precision", &CompileOptions::precision)
       .def_rw("target", &CompileOptions::target)
       .def_rw("purpose", &CompileOptions::purpose)
+      .def_rw("training_mode", &CompileOptions::training_mode)
       .def_rw("memory_limit", &CompileOptions::memory_limit)
       .def_rw("report_device", &CompileOptions::report_device)
       .def_rw("import_folders", &CompileOptions::import_folders)
@@ -120,6 +121,8 @@ void add_model(nb::module_& m) {
       .def_prop_ro("states", [](const Compiled& c) { return infos(c.model.states()); })
       .def_prop_ro("outputs", [](const Compiled& c) { return infos(c.model.outputs()); })
       .def_prop_ro("trains", [](const Compiled& c) { return c.model.trains(); })
+      .def_prop_ro("has_modes", [](const Compiled& c) { return c.model.has_modes(); })
+      .def_prop_ro("draws", [](const Compiled& c) { return c.model.draws(); })
       .def_prop_ro("warnings", [](const Compiled& c) { return diagnostics_of(c.model.warnings()); })
       .def("report", [](const Compiled& c, ReportForm form) { return unlocked([&] { return c.model.render_report(form); }); });
   m.def("compile", &compile, nb::arg("source"), nb::arg("name").none(), nb::arg("options"));
@@ -147,6 +150,7 @@ void add_session(nb::module_& m) {
           },
           nb::arg("model"), nb::arg("threads"), nb::arg("copy"), nb::arg("team").none())
       .def("init", &S::init)
+      .def("seed", &S::seed)
       .def("set", &S::set, nb::arg("name"), nb::arg("array").none())
       .def("bind", &S::bind, nb::arg("name"), nb::arg("array").none())
       .def("load",

@@ -39,6 +39,11 @@ void PythonSession::init(uint64_t seed) {
   alone([&] { session_.init(seed); });
 }
 
+void PythonSession::seed(uint64_t seed) {
+  const Turn turn(busy_);
+  session_.seed(seed);
+}
+
 void PythonSession::set(const std::string& name, nb::handle object) {
   const ReadArray array = array_of(object, name, Access::read);
   nb::ndarray<nb::ro, nb::c_contig> packed;  // the same, or a copy without gaps

@@ -18,6 +18,7 @@ class PythonSession {
   PythonSession(const Model& model, Target target, int threads, Handing handing, const ThreadTeam& team);
 
   void init(uint64_t seed);
+  void seed(uint64_t seed);
   void set(const std::string& name, nb::handle array);
   // The tensor lies in the array from now on, as long as it is row-major. An input's array that is not, or that is a view of this session's
   // own memory, is copied: a run would read what it overwrites.

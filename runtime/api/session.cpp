@@ -83,7 +83,6 @@ TensorView view(const ProgramInfo& info, const SessionRep& rep, Source source) {
 void check_pullback(const ProgramInfo& info) {
   const auto is_gradient = [](const TensorInfo& tensor) { return tensor.name.starts_with(kPulledBack); };
   if (std::none_of(info.outputs.begin(), info.outputs.end(), is_gradient)) fail("the program was not compiled for Purpose::pullback");
-  if (!info.states.empty()) fail("a program with states is pulled back by run() alone: two halves would update them twice");
 }
 
 void check_team(const ThreadTeam& team) {
@@ -124,6 +123,8 @@ SessionRep& Session::rep() const {
 void Session::init(uint64_t seed) {
   guarded([&] { rep().initialize(seed); });
 }
+
+void Session::seed(uint64_t seed) { rep().set_seed(seed); }
 
 void Session::set(std::string_view name, const TensorView& values) {
   const Source source = source_of(program_.rep().info, name);

@@ -7,6 +7,7 @@
 namespace einc {
 
 inline constexpr std::string_view kCotangent = "cotangent.";  // an input: the gradient of an output
+inline constexpr std::string_view kNextState = "next.";       // an output: the new value of a state
 inline constexpr std::string_view kPulledBack = "gradient.";  // an output: the gradient by an input or param
 
 }  // namespace einc

@@ -87,6 +87,7 @@ void SessionRep::initialize(uint64_t seed) {
   fill(SourceKind::state, program_.info.state_inits);
   seed_ = seed;
   runs_ = draws_ = 0;
+  ran_ = false;
   waits_for_second_half_ = false;
   stepped_ = false;
 }
@@ -153,16 +154,18 @@ void SessionRep::run() {
   after_run();
   if (fault != NonFinite::nothing) refuse(Part::forward, fault);
   ++runs_;
+  ran_ = true;
   last_was_step_ = false;
 }
 
 void SessionRep::run_half(Half half) {
   waits_for_second_half_ = false;
+  if (half == Half::outputs) half_seed_ = seed_, half_run_ = runs_++;
   before_run();
-  runner_->run_half(half, seed_, runs_);
+  runner_->run_half(half, half_seed_, half_run_);
   after_run();
   waits_for_second_half_ = half == Half::outputs;
-  ++runs_;
+  ran_ = true;
   last_was_step_ = false;
 }
 

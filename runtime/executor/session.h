@@ -87,7 +87,7 @@ class SessionRep {
   // Binds a runner of a program with the same tensors to where this session's lie.
   void lend(Runner& runner) const;
   void run();
-  // The halves of a run of a pullback without states.
+  // The halves of a run of a pullback, which draw the same numbers.
   void run_half(Half half);
   // The loss without dropout; nothing is updated. `draw` keys what random numbers are left.
   double evaluate(uint64_t draw);
@@ -97,6 +97,8 @@ class SessionRep {
   // Of the run that did not train.
   std::string find_fault(Part part, NonFinite what);
   std::string numerics(Part part) const { return runner_->numerics(part); }
+  // The next run is the first one with this seed.
+  void set_seed(uint64_t seed) { seed_ = seed, runs_ = 0; }
   // The next step or micro-batch draws what number `draw` of a run with this seed draws.
   void set_draws(uint64_t seed, uint64_t draw) { seed_ = seed, draws_ = draw; }
   uint64_t draws() const { return draws_; }
@@ -106,7 +108,7 @@ class SessionRep {
   // Values as they are now.
   const void* memory(Source source) const;
   const Runner& runner() const { return *runner_; }
-  bool has_run() const { return runs_ > 0 || stepped_; }
+  bool has_run() const { return ran_ || stepped_; }
   bool has_stepped() const { return stepped_; }
   // Of the last step.
   double step_loss() const { return step_loss_; }
@@ -145,7 +147,8 @@ class SessionRep {
   std::vector<bool> shared_;   // of places_: other sessions' sources lie there, or this one's in theirs
   std::unique_ptr<Runner> runner_;
   uint64_t seed_ = 0, runs_ = 0, draws_ = 0;
-  bool waits_for_second_half_ = false;
+  uint64_t half_seed_ = 0, half_run_ = 0;  // of the run whose first half was the last
+  bool ran_ = false, waits_for_second_half_ = false;
   bool stepped_ = false, step_stands_ = false, last_was_step_ = false;
   double step_loss_ = 0;
 };

@@ -176,8 +176,8 @@ def test_results_are_their_own(block):
 def test_mistakes(block):
     with pytest.raises(einc.UsageError, match="embed"):
         einc.torch.Module("dim embed\ninput x: f32[embed]\nparam w: f32[embed] ~ ones\noutput y = x * w\n")
-    with pytest.raises(einc.UsageError, match="states"):
-        einc.torch.Module("input x: f32[n=2]\nstate s: f32[n=2] ~ zeros\ns <- s + x\noutput y = x + s\n")
+    with pytest.raises(einc.UsageError, match="the state 's' has the size of n"):
+        einc.torch.Module("dim n\ninput x: f32[n]\nstate s: f32[n] ~ zeros\ns <- s + x\noutput y = x + s\n")
     with pytest.raises(einc.UsageError, match="'x' is f64"):
         block(torch.zeros(1, 2, 8))
     with pytest.raises(einc.UsageError, match="axes"):
@@ -186,6 +186,59 @@ def test_mistakes(block):
         block(y=torch.zeros(1, 2, 8, dtype=torch.float64))
     with pytest.raises(einc.ProgramError):
         einc.torch.Module("output y = x\n")
+
+
+NORM = """import nn
+dim batch, c = 3
+input x: f64[batch c]
+output y = batch_norm(x) as norm
+"""
+
+
+def test_states_are_buffers_and_modes_are_torch_s():
+    ours, theirs = einc.torch.Module(NORM), torch.nn.BatchNorm1d(3, dtype=torch.float64)
+    assert set(dict(ours.named_buffers())) == {"norm.running_mean", "norm.running_var"}
+    for step in range(4):
+        x = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(step))
+        if step == 2:
+            ours.eval(), theirs.eval()
+        inputs = [x.clone().requires_grad_() for _ in range(2)]
+        results = [module(values) for module, values in zip((ours, theirs), inputs)]
+        torch.testing.assert_close(*results, rtol=1e-6, atol=1e-6)
+        for result in results:
+            result.square().sum().backward()
+        torch.testing.assert_close(inputs[0].grad, inputs[1].grad, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(ours.norm.running_mean.double(), theirs.running_mean, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(ours.norm.running_var.double(), theirs.running_var, rtol=1e-6, atol=1e-6)
+        with torch.no_grad():
+            before = ours.norm.running_mean.clone()
+            torch.testing.assert_close(ours.eval()(x), theirs.eval()(x), rtol=1e-6, atol=1e-6)
+            assert torch.equal(before, ours.norm.running_mean)
+        ours.train(step < 1), theirs.train(step < 1)
+
+
+def test_dropout_follows_torch_s_generator():
+    module = einc.torch.Module("dim n\ninput x: f32[n]\noutput y = dropout(x, 0.25)\n")
+    x = torch.ones(1000, requires_grad=True)
+
+    def drawn(seed):
+        torch.manual_seed(seed)
+        y = module(x)
+        torch.manual_seed(0)  # drawn already
+        for _ in range(2):  # the second time the forward is made again
+            (gradient,) = torch.autograd.grad(y.sum(), x, retain_graph=True)
+            assert torch.equal(gradient, y.detach())
+        return y.detach()
+
+    first = drawn(1)
+    assert torch.equal(drawn(1), first) and not torch.equal(drawn(2), first)
+    assert set(first.tolist()) == {0, torch.tensor(4 / 3).item()} and 650 < (first > 0).sum() < 850
+    torch.manual_seed(1)
+    with torch.no_grad():
+        assert torch.equal(module(x), first) and not torch.equal(module(x), first)
+        assert torch.equal(module.eval()(x), x)
+    squares = einc.torch.Module("dim n\ninput x: f64[n]\noutput y = dropout(x^2, 0.5)\n")
+    assert torch.autograd.gradcheck(lambda v: (torch.manual_seed(3), squares(v))[1], torch.randn(8, dtype=torch.float64, requires_grad=True))
 
 
 def test_the_backward_is_no_more_differentiable(block):

@@ -40,7 +40,8 @@ enum class Purpose : uint8_t {
   inference,  // run() alone: no optimizer state, no code for a step
   // run() alone, which also pulls gradients back: for each floating output y there is an input `cotangent.y` like it, and `gradient.NAME`
   // of each floating input and each param that is not frozen is an output: the gradient of the sum of all cotangent.y * y. forward() makes
-  // the outputs alone, backward() then the gradients.
+  // the outputs alone, backward() then the gradients. States are read and stay as they are: the new value of each that the program updates
+  // is an output `next.NAME`.
   pullback,
 };
 
@@ -48,7 +49,9 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims;  // values of free dims, and of others that have a default
   Precision precision = Precision::as_written;
   Target target = Target::cpu;
-  Purpose purpose = Purpose::training;              // of a program that minimizes something; others have no step
+  Purpose purpose = Purpose::training;  // of a program that minimizes something; others have no step
+  // Of a program that minimizes nothing: run() is that of a training model, where dropout acts and `training` is true.
+  bool training_mode = false;
   std::optional<std::filesystem::path> code_cache;  // folder of machine code; unset: ~/.cache/einc, empty: none
   // Bytes that a session may take, its sources and results included (on the reference: no limit; on a GPU the step is not changed). A step
   // keeps within it by making values of the forward again in the backward, with the same bits; Error (resource) tells the least where that
@@ -72,6 +75,8 @@ class Model : public Program {
   // Built at the first call.
   const cost::Report& report() const;
   std::string render_report(ReportForm form) const;
+  bool has_modes() const;  // dropout or `training` is in it: CompileOptions::training_mode tells what run() gives
+  bool draws() const;      // random numbers, in one of its modes
 
  private:
   Model(std::shared_ptr<const ProgramRep> program, std::shared_ptr<const Details> details);

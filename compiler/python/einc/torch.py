@@ -7,7 +7,8 @@
 
 A forward that a backward may follow keeps what that needs in a session of its own, of the size that the backward takes, until it has run;
 a second backward (retain_graph) makes the forward again. Tensors are the processor's, and inputs and params are read where they lie. It
-runs on torch's threads, as many as torch.get_num_threads() says. Dropout of the program does not act: add torch's.
+runs on torch's threads, as many as torch.get_num_threads() says. While the module trains (`train()`, `eval()`), dropout acts and `training` is
+true in the program; its random numbers follow from torch's generator (torch.manual_seed), one draw of that for each call.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from typing import Any
 
 import torch
 
+from einc import _einc
 from einc._errors import UsageError
-from einc._program import Model, Session, _source, compile, report
+from einc._program import Model, Session, _options, _source, report
 
 __all__ = ["Module"]
 
@@ -31,7 +33,8 @@ _DTYPES = {
     "f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "i64": torch.int64, "i32": torch.int32,
     "u8": torch.uint8, "bool": torch.bool,
 }  # fmt: skip
-_GRADIENT = "gradient."  # what outputs of a pullback begin with that are gradients
+# What outputs of a pullback begin with that are not the program's: gradients, and new values of states.
+_ADDED = _GRADIENT, _NEXT = "gradient.", "next."
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -54,8 +57,8 @@ class _Runner:
     """A program compiled for one set of dims: for outputs alone, and with its pullback, each when it is first asked for. It runs on torch's
     threads: others would compete with them for the processors, which each keeps awake for a while after its work."""
 
-    def __init__(self, module: Module, dims: dict[str, int], threads: int) -> None:
-        self._module, self._dims, self._threads = module, dims, threads
+    def __init__(self, module: Module, dims: dict[str, int], threads: int, training_mode: bool) -> None:
+        self._module, self._dims, self._threads, self.training_mode = module, dims, threads, training_mode
         self._lock = threading.Lock()
         self._models: dict[str, Model] = {}
         self._idle: dict[str, list[Session]] = {"inference": [], "pullback": []}
@@ -66,17 +69,20 @@ class _Runner:
             if self._idle[purpose]:
                 return self._idle[purpose].pop()
             if purpose not in self._models:
-                self._models[purpose] = self._module._compile(self._dims, purpose)
+                self._models[purpose] = self._module._compile(self._dims, purpose, self.training_mode)
             return Session(self._models[purpose], self._threads, _team=_team())
 
     def give_back(self, purpose: str, session: Session) -> None:
         self._idle[purpose].append(session)
 
-    def run(self, arrays: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """The outputs of a forward that no backward follows."""
+    def run(self, arrays: dict[str, torch.Tensor], seed: int | None) -> tuple[torch.Tensor, ...]:
+        """The outputs, and states as they are then, of a forward that no backward follows."""
         session = self.take("inference")
         try:
-            return tuple(_own(array) for array in session.run(arrays).values())
+            if seed is not None:
+                session._session.seed(seed)
+            outputs = session.run(arrays)
+            return (*(_own(array) for array in outputs.values()), *(arrays[state.name] for state in session.model.states))
         finally:
             self.give_back("inference", session)
 
@@ -84,17 +90,21 @@ class _Runner:
 class _Forward:
     """What a forward has left for its backward."""
 
-    def __init__(self, runner: _Runner) -> None:
-        self._runner = runner
+    def __init__(self, runner: _Runner, seed: int | None) -> None:
+        self._runner, self._seed = runner, seed
         self._session: Session | None = None
 
     def run(self, arrays: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         session = self._session = self._runner.take("pullback")
         # Under a precision policy the backward may read a param in more bits than an inference, whose params the module has.
-        params = {param.name: arrays[param.name].to(_DTYPES[param.dtype]) for param in session.model.params}
-        session._bind_all({**arrays, **params}, {})
+        kept = {kept.name: arrays[kept.name].to(_DTYPES[kept.dtype]) for kept in (*session.model.params, *session.model.states)}
+        session._bind_all({**arrays, **kept}, {})
+        if self._seed is not None:
+            session._session.seed(self._seed)
         session._session.forward()
-        return tuple(_own(session.outputs[tensor.name]) for tensor in session.model.outputs if not tensor.name.startswith(_GRADIENT))
+        outputs = tuple(_own(session.outputs[tensor.name]) for tensor in session.model.outputs if not tensor.name.startswith(_ADDED))
+        states = (state.name for state in session.model.states)
+        return (*outputs, *(_own(session.outputs[_NEXT + s]) if _NEXT + s in session.outputs else arrays[s].clone() for s in states))
 
     def pull_back(self, arrays: dict[str, torch.Tensor], cotangents: list[torch.Tensor | None]) -> dict[str, torch.Tensor]:
         if self._session is None:  # used up by a backward before (retain_graph)
@@ -102,7 +112,7 @@ class _Forward:
         session = self._session
         assert session is not None
         types = {tensor.name: tensor for tensor in session.model.inputs}
-        names = (tensor.name for tensor in session.model.outputs if not tensor.name.startswith(_GRADIENT))
+        names = (tensor.name for tensor in session.model.outputs if not tensor.name.startswith(_ADDED))
         for name, cotangent in zip(names, cotangents):
             like = types.get(f"cotangent.{name}")
             if like is None:
@@ -126,12 +136,13 @@ class _Forward:
 
 class _Function(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, runner: _Runner, names: tuple[str, ...], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        ctx.left, ctx.names = _Forward(runner), names
+    def forward(ctx: Any, left: _Forward, names: tuple[str, ...], states: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ctx.left, ctx.names = left, names
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors)
         outputs = ctx.left.run(dict(zip(names, (t.detach() for t in tensors))))
-        ctx.mark_non_differentiable(*(t for t in outputs if not t.is_floating_point()))
+        own = len(outputs) - states
+        ctx.mark_non_differentiable(*(t for t in outputs[:own] if not t.is_floating_point()), *outputs[own:])
         return outputs
 
     @staticmethod
@@ -139,8 +150,8 @@ class _Function(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[Any, ...]:
         arrays = dict(zip(ctx.names, (t.detach() for t in ctx.saved_tensors)))
         gradients = ctx.left.pull_back(arrays, list(cotangents))
-        wanted = zip(ctx.names, ctx.saved_tensors, ctx.needs_input_grad[2:])
-        return (None, None, *(gradients[name].to(t.dtype) if needed and name in gradients else None for name, t, needed in wanted))
+        wanted = zip(ctx.names, ctx.saved_tensors, ctx.needs_input_grad[3:])
+        return (None, None, None, *(gradients[name].to(t.dtype) if needed and name in gradients else None for name, t, needed in wanted))
 
 
 class Module(torch.nn.Module):
@@ -148,8 +159,8 @@ class Module(torch.nn.Module):
     the names of `einc train`'s weight files. A call takes the inputs in the order of their declarations, or by name, and gives the
     output, or a tuple of the outputs in their order.
 
-    Dims that only inputs have are read off the tensors of each call; those of params need a default or a value in `dims`. Programs with
-    states cannot be modules.
+    Dims that only inputs have are read off the tensors of each call; those of params and states need a default or a value in `dims`. States
+    are buffers, by their paths too, and take their new values when a call returns.
     """
 
     def __init__(
@@ -167,24 +178,31 @@ class Module(torch.nn.Module):
         source, self._name = _source(path_or_text, name)
         self._source = source if self._name else Path(source).absolute()  # compiled again in whatever folder
         self._dims = {key: int(value) for key, value in (dims or {}).items()}
-        self._runners: dict[tuple[int, tuple[tuple[str, int], ...]], _Runner] = {}
+        self._runners: dict[Any, _Runner] = {}  # by dims, threads and mode
         self._creating = threading.Lock()
         symbolic = report(path_or_text, dims=self._dims, precision=precision, name=name)
         self._free = set(symbolic["free_dims"])
         self._require_known_params(symbolic["parameters"]["symbolic"])
         model = self._example()
-        if model.states:
-            raise UsageError(f"a program with states cannot be a torch module: {', '.join(state.name for state in model.states)}")
+        for state in model.states:
+            if unknown := self._free & set(state.axes):
+                raise UsageError(f"the state {state.name!r} has the size of {', '.join(sorted(unknown))}, which has no value")
         self._inputs = model.inputs
-        self._paths = tuple(param.name for param in model.params)
+        self._paths = tuple(tensor.name for tensor in (*model.params, *model.states))
+        self._states = tuple(state.name for state in model.states)
+        self._has_modes, self._draws = model._compiled.has_modes, model._compiled.draws
         trained = {output.name for output in self._example("pullback").outputs}
         session = Session(model, threads).init(seed)
         for param in model.params:
             values = _own(session.params[param.name])
             self._add(param.name, torch.nn.Parameter(values, requires_grad=f"gradient.{param.name}" in trained))
+        for name in self._states:
+            self._add(name, _own(session.states[name]))
 
-    def _compile(self, dims: Mapping[str, int], purpose: str) -> Model:
-        return compile(self._source, dims=dims, precision=self._precision, purpose=purpose, name=self._name)
+    def _compile(self, dims: Mapping[str, int], purpose: str, training_mode: bool = False) -> Model:
+        options = _options(dims, self._precision, purpose=purpose)
+        options.training_mode = training_mode
+        return Model(_einc.compile(str(self._source), self._name, options))
 
     def _require_known_params(self, symbolic: str) -> None:
         unknown = sorted(self._free & set(_NAME.findall(symbolic)))
@@ -204,17 +222,20 @@ class Module(torch.nn.Module):
                     raise
         raise AssertionError
 
-    def _add(self, path: str, parameter: torch.nn.Parameter) -> None:
+    def _add(self, path: str, tensor: torch.Tensor) -> None:
         module: torch.nn.Module = self
         *folders, leaf = path.split(".")
         for folder in folders:
             if folder not in module._modules:
                 module.add_module(folder, torch.nn.Module())
             module = module._modules[folder]  # type: ignore[assignment]
-        module.register_parameter(leaf, parameter)
+        if isinstance(tensor, torch.nn.Parameter):
+            module.register_parameter(leaf, tensor)
+        else:
+            module.register_buffer(leaf, tensor)
 
     def _tensor(self, path: str) -> torch.Tensor:
-        """The parameter, or what torch.func.functional_call has put in its place."""
+        """The parameter or buffer, or what torch.func.functional_call has put in its place."""
         folder, _, leaf = path.rpartition(".")
         return getattr(self.get_submodule(folder), leaf)
 
@@ -232,10 +253,11 @@ class Module(torch.nn.Module):
 
     def _runner(self, dims: dict[str, int]) -> _Runner:
         threads = self._threads or torch.get_num_threads()
-        key = (threads, tuple(sorted(dims.items())))
+        training_mode = self.training and self._has_modes
+        key = (training_mode, threads, tuple(sorted(dims.items())))
         with self._creating:
             if key not in self._runners:
-                self._runners[key] = _Runner(self, dims, threads)
+                self._runners[key] = _Runner(self, dims, threads, training_mode)
             return self._runners[key]
 
     def _named(self, args: tuple[torch.Tensor, ...], kwargs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -251,9 +273,15 @@ class Module(torch.nn.Module):
         named = self._named(args, kwargs)
         runner = self._runner(self._dims_of(named))
         named.update({path: self._tensor(path) for path in self._paths})
+        named.update({path: named[path].detach().clone() for path in self._states})  # a backward reads them as they are now
         tensors = [named[name].contiguous() for name in named]
+        seed = int(torch.randint(2**62, ())) if self._draws else None
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-            outputs = _Function.apply(runner, tuple(named), *tensors)
+            made = _Function.apply(_Forward(runner, seed), tuple(named), len(self._states), *tensors)
         else:
-            outputs = runner.run({name: tensor.detach() for name, tensor in zip(named, tensors)})
+            made = runner.run({name: tensor.detach() for name, tensor in zip(named, tensors)}, seed)
+        outputs, states = made[: len(made) - len(self._states)], made[len(made) - len(self._states) :]
+        with torch.no_grad():
+            for path, state in zip(self._states, states):
+                self._tensor(path).copy_(state)
         return outputs[0] if len(outputs) == 1 else outputs

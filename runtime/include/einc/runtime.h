@@ -89,6 +89,9 @@ class Session {
   // Params and states as their initialisers say; the random draws of runs and steps follow from the same seed.
   void init(uint64_t seed);
 
+  // The random draws of runs from here on follow from this seed instead; params and states stay.
+  void seed(uint64_t seed);
+
   // Values of an input, param or state, copied into the session's own memory. Throws Error (usage): no tensor of this name, another dtype
   // or shape.
   void set(std::string_view name, const TensorView& values);
@@ -141,7 +144,7 @@ class Session {
 
   // Computes the outputs from inputs, params and states, and the new values of the program's own states.
   void run();
-  // The two halves of run() of a program compiled for Purpose::pullback, which has no states: forward() makes the program's outputs and
+  // The two halves of run() of a program compiled for Purpose::pullback: forward() makes the program's outputs and
   // reads no cotangents; backward(), once they are there, pulls them back. It goes on from what the last forward() has left, of inputs and
   // params that are still the same, and uses it up. Throw Error (usage): another program, or no forward() before this backward().
   void forward();

@@ -2,6 +2,8 @@
 // Purpose::pullback: what it gives is what vjp, written into the program, gives.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "tests/unit/api/programs.h"
 
 using namespace einc;
@@ -123,13 +125,70 @@ TEST_CASE("the halves of a pullback give the bits of the whole, and the first on
 TEST_CASE("other programs have no halves") {
   Session plain(compile_text(kLinear, options(kTargets[0])));
   CHECK_THROWS_WITH_AS(plain.forward(), "the program was not compiled for Purpose::pullback", Error);
-  Session counting(compile_text("input x: f32[n=2]\nstate s: f32[n=2] ~ zeros\ns <- s + x\noutput y = x * s\n", [] {
-    CompileOptions asked = pullback_options(kTargets[0]);
+}
+
+TEST_CASE("states are read by both halves as they were, and their new values are outputs") {
+  for (const Target target : kTargets) {
+    CAPTURE(static_cast<int>(target));
+    CompileOptions asked = pullback_options(target);
     asked.dims.clear();
-    return asked;
-  }()));
-  CHECK_THROWS_WITH_AS(counting.forward(), doctest::Contains("a program with states"), Error);
-  CHECK_THROWS_WITH_AS(counting.backward(), doctest::Contains("a program with states"), Error);
+    Session session(compile_text("input x: f32[n=2]\nstate s: f32[n=2] ~ zeros\ns <- s + x\noutput y = x * x * s\n", asked));
+    session.set("x", std::vector<float>{2, 3});
+    session.set("s", std::vector<float>{5, 7});
+    session.set("cotangent.y", std::vector<float>{1, 10});
+    session.forward();
+    CHECK(session.output("next.s").to_doubles() == std::vector<double>{7, 10});
+    session.backward();
+    CHECK(session.output("gradient.x").to_doubles() == std::vector<double>{2 * 2 * 5, 10 * 2 * 3 * 7});
+    CHECK(session.state("s").to_doubles() == std::vector<double>{5, 7});
+  }
+}
+
+TEST_CASE("in training mode dropout acts, with one mask in both halves, which follows from the seed") {
+  for (const Target target : kTargets) {
+    CAPTURE(static_cast<int>(target));
+    CompileOptions asked = pullback_options(target);
+    asked.dims = {};
+    asked.training_mode = true;
+    const std::string program = "input x: f32[n=64]\noutput y = dropout(x, 0.5)\noutput mode = where(training, x, 2 * x)\n";
+    const Model model = compile_text(program, asked);
+    CHECK(model.has_modes());
+    CHECK(model.draws());
+    Session session(model);
+    session.set("x", std::vector<float>(64, 1));
+    session.set("cotangent.y", std::vector<float>(64, 1));
+    std::vector<std::vector<double>> masks;
+    for (const uint64_t seed : {3, 4, 3}) {
+      session.seed(seed);
+      session.forward();
+      masks.push_back(session.output("y").to_doubles());
+      CHECK(session.output("mode").to_doubles() == std::vector<double>(64, 1));
+      session.seed(99);  // of later runs
+      session.backward();
+      CHECK(session.output("gradient.x").to_doubles() == masks.back());
+      CHECK(std::set(masks.back().begin(), masks.back().end()) == std::set<double>{0, 2});
+    }
+    CHECK(masks[0] == masks[2]);
+    CHECK(masks[0] != masks[1]);
+    session.seed(3);
+    session.forward();
+    session.forward();  // the second run with this seed
+    CHECK(session.output("y").to_doubles() != masks[0]);
+    asked.training_mode = false;
+    Session plain(compile_text(program, asked));
+    plain.set("x", std::vector<float>(64, 1));
+    plain.forward();
+    CHECK(plain.output("y").to_doubles() == std::vector<double>(64, 1));
+    CHECK(plain.output("mode").to_doubles() == std::vector<double>(64, 2));
+  }
+  CompileOptions asked = options(kTargets[0]);
+  asked.training_mode = true;
+  CHECK_THROWS_WITH_AS(compile_text(kLinear, asked), doctest::Contains("minimize nothing"), Error);
+  asked = options(kTargets[0]);
+  asked.dims.clear();
+  const Model plain = compile_text("input x: f32[n=2]\noutput y = x\n", asked);
+  CHECK(!plain.has_modes());
+  CHECK(!plain.draws());
 }
 
 TEST_CASE("a gradient that nothing reaches is zero") {
