@@ -9,12 +9,12 @@
 #include <unordered_map>
 #include <utility>
 
-#include "compiler/codegen/cuda/map_gemm.h"
 #include "compiler/cost/totals.h"
 #include "compiler/driver/bench.h"
 #include "compiler/driver/machine_device.h"
 #include "compiler/driver/process_memory.h"
 #include "compiler/ir/index_range.h"
+#include "compiler/library/map_gemm.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
 #include "compiler/report/lower_bound.h"
@@ -188,7 +188,7 @@ void measure_cpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   sum_up(cpu.program(), launches, seconds, result);
 }
 
-std::string symbol_of(const CudaGemm& gemm) {
+std::string symbol_of(const LibraryProduct& gemm) {
   return fmt::format("{} of {} x {} x {} {}{} {}{}", gemm.batch, gemm.rows, gemm.depth, gemm.columns, to_string(gemm.left.dtype),
                      gemm.left.transposed ? "'" : "", to_string(gemm.right.dtype), gemm.right.transposed ? "'" : "");
 }
@@ -197,7 +197,7 @@ std::string symbol_of(const CudaGemm& gemm) {
 void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& executable, LaunchWork& launches) {
   KernelWork& product = launches.work[fused.product];
   const bool sums = fused.at == fused.product;
-  const CudaMatrix& between = executable.calls[fused.product].gemm->result;
+  const LibraryMatrix& between = executable.calls[fused.product].gemm->result;
   if (!sums && fused.gemm.epilogue.input != between.buffer) product.bytes_written = 0;
   for (const uint32_t l : fused.parts) {
     if (l == fused.product) continue;
@@ -207,7 +207,7 @@ void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& execut
     product += std::exchange(part, {});
     launches.predicted[fused.product] += std::exchange(launches.predicted[l], 0);
   }
-  const CudaEpilogue& epilogue = fused.gemm.epilogue;
+  const LibraryEpilogue& epilogue = fused.gemm.epilogue;
   if (sums)
     product.bytes_written += executable.program.buffers[(epilogue.right_sums ? epilogue.right_sums : epilogue.left_sums)->buffer].bytes;
   launches.symbols[fused.product] += ", " + describe(epilogue);
@@ -240,7 +240,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   result.compile_seconds = now() - before;
   result.gpu = gpu.name();
   options.progress("measuring the machine", 0, 0);
-  const cuda::GpuPeak peak = cuda::measure_peak(graph.policy == Policy::tf32 ? CudaSums::tf32 : CudaSums::f32);
+  const cuda::GpuPeak peak = cuda::measure_peak(graph.policy == Policy::tf32 ? ProductSums::tf32 : ProductSums::f32);
   result.peak.flops = peak.f32_flops, result.peak.bf16_flops = peak.bf16_flops, result.peak.copy = peak.copy;
   const auto taken = [&] { return gpu.memory_bytes() - gpu.free_bytes(); };
   result.memory.before = taken();
@@ -258,7 +258,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   Device device;  // what was measured; the cache and the cost of a launch are not, and count as none
   device.target = DeviceTarget::cuda;
   device.f32 = device.f64 = peak.f32_flops, device.bf16 = device.f16 = peak.bf16_flops, device.bandwidth = peak.copy;
-  launches.predicted = predicted_times(*text, {&device, {}});
+  launches.predicted = predicted_times(*text, {&device, {}, executor.fused_products()});
   result.lower_bound = lower_bound_seconds(*text, device);
   for (const size_t f : executor.fused_products()) give_to_product(executable.fused[f], executable, launches);
   for (const size_t a : executor.library_attention()) give_to_library(executable.attention[a], launches);

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "compiler/codegen/cuda/map_gemm.h"
+#include "compiler/library/map_gemm.h"
 #include "runtime/cuda/cubin.h"
 #include "runtime/data/file.h"
 

@@ -8,7 +8,8 @@
 #include <map>
 
 #include "compiler/codegen/cuda/kernel_text.h"
-#include "compiler/codegen/cuda/map_gemm.h"
+#include "compiler/library/find_products.h"
+#include "compiler/library/map_gemm.h"
 
 namespace einc {
 namespace {
@@ -189,18 +190,18 @@ class Plan {
   }
 
   std::string_view kind_of(const GraphKernel& made) {
-    const CudaSums products = f32_products(program_.bound, made);
+    const ProductSums products = f32_products(program_.bound, made);
     const auto [known, fresh] = kinds_.try_emplace({made.kernel.get(), products});
     if (fresh) known->second = cuda_function(*made.kernel, program_.gpu, products).kind;
     return known->second;
   }
 
-  std::string product(const CudaGemm& gemm) const {
+  std::string product(const LibraryProduct& gemm) const {
     std::string text = fmt::format("  cuBLASLt, {}, sums in {}\n", describe(gemm),
-                                   gemm.sums == CudaSums::f32    ? "f32"
-                                   : gemm.sums == CudaSums::tf32 ? "tf32"
+                                   gemm.sums == ProductSums::f32    ? "f32"
+                                   : gemm.sums == ProductSums::tf32 ? "tf32"
                                                                  : "f64");
-    const auto matrix = [&](std::string_view which, const CudaMatrix& m) {
+    const auto matrix = [&](std::string_view which, const LibraryMatrix& m) {
       text += fmt::format("  {} {}, rows {} apart", which, name_of(m.buffer), m.leading);
       if (m.offset > 0) text += fmt::format(", from element {}", m.offset);
       if (gemm.batch > 1) text += fmt::format(", the next {} on", m.batch_stride);
@@ -217,7 +218,7 @@ class Plan {
   const CudaProgramText& program_;
   const CudaExecutable& executable_;
   const Executable& p_;
-  std::map<std::pair<const Kernel*, CudaSums>, std::string_view> kinds_;
+  std::map<std::pair<const Kernel*, ProductSums>, std::string_view> kinds_;
 };
 
 }  // namespace

@@ -30,10 +30,6 @@ bool sizes_fit(const Graph& graph, const Bindings& values) {
   return true;
 }
 
-void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValue>& held) {
-  formed.plan = verified_plan(formed.bound, formed.list, formed.roots, mode, held);
-}
-
 FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options,
                               const ScheduleTarget& target, const std::function<int64_t(const FormedGraph&)>& besides) {
   if (!options.memory_limit || mode != RunMode::training) return form_graph(graph, given, mode, options, target);
@@ -55,7 +51,7 @@ FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options, const ScheduleTarget& target) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
-  Forming forming{graph, given, mode, options, target.sizes};
+  Forming forming{graph, given, mode, options, target.sizes, target.ask_attention};
   run_passes(forming, target.passes);
   return {std::move(forming.own),   std::move(*forming.bound), std::move(forming.list),         std::move(*forming.plan),
           std::move(forming.roots), std::move(forming.at),     std::move(forming.recomputation)};

@@ -26,9 +26,6 @@ FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, 
 FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options,
                               const ScheduleTarget& target, const std::function<int64_t(const FormedGraph&)>& besides);
 
-// Plans the places of a formed graph's buffers anew, where `held` has changed.
-void place_buffers(FormedGraph& formed, RunMode mode, const std::vector<HeldValue>& held);
-
 // Whether every value's bytes stay below 2^60 for these dims, so that sums of them are exact.
 bool sizes_fit(const Graph& graph, const Bindings& values);
 

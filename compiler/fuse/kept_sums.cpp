@@ -29,9 +29,9 @@ std::string loops(const Kernel& kernel, const std::vector<AxisId>& axes) {
   return text;
 }
 
-std::vector<std::string> sums_of(const Kernel& kernel) {
+std::vector<std::string> sums_of(const Kernel& kernel, SumOrder order) {
   if (kernel.reductions.empty()) return {};
-  if (!follows_from_loops(kernel)) return {to_string(kernel)};
+  if (order == SumOrder::of_kernel || !follows_from_loops(kernel)) return {to_string(kernel)};
   const std::string kind = kernel.contraction ? "product" : kernel.part ? "parts" : kernel.sequence ? "sequence" : "";
   std::vector<std::string> sums;
   for (const Stage& stage : kernel.stages)
@@ -45,17 +45,19 @@ std::vector<std::string> sums_of(const Kernel& kernel) {
 
 }  // namespace
 
-KeptSums::KeptSums(const KernelList& list) {
+KeptSums::KeptSums(const KernelList& list, SumOrder order) : order_(order) {
   for (const GraphKernel& k : list.kernels)
-    for (const std::string& sum : sums_of(*k.kernel)) ++times_[sum];
+    for (const std::string& sum : sums_of(*k.kernel, order)) ++times_[sum];
 }
 
 bool KeptSums::are_in(const KernelList& list) const {
-  const KeptSums other(list);
-  return std::ranges::all_of(times_, [&](const auto& sum) {
+  const KeptSums other(list, order_);
+  const bool all = std::ranges::all_of(times_, [&](const auto& sum) {
     const auto found = other.times_.find(sum.first);
     return found != other.times_.end() && found->second >= sum.second;
   });
+  if (!all || order_ == SumOrder::of_loops) return all;
+  return std::ranges::all_of(other.times_, [&](const auto& sum) { return times_.contains(sum.first); });
 }
 
 }  // namespace einc

@@ -207,6 +207,7 @@ void recompute_within_limit(Forming& f) {
   f.move_to(std::move(limited.copies.graph), std::move(limited.copies.at));
   f.late = std::move(limited.copies.late);
   f.where_read = std::move(limited.copies.where_read);
+  f.twice = std::move(limited.copies.twice);
 }
 
 }  // namespace einc

@@ -28,15 +28,15 @@ RemadeStep::RemadeStep(const Forming& forming, std::span<const SchedulePass> res
       options_(unlimited(forming.options)),
       whole_(formed(graph_, {})),
       bound_(forming.bind()),
-      sums_(whole_.list),
+      sums_(whole_.list, forming.target.sum_order),
       values_(bound_, places(), forming.target.flops_per_byte),
       saved_(values_.saved()) {
   find_candidates();
 }
 
 Forming RemadeStep::formed(const Graph& graph, const RemadeValues::Copies& copies) const {
-  Forming made{graph, forming_.dims, forming_.mode, options_, forming_.target};
-  made.late = copies.late, made.where_read = copies.where_read;
+  Forming made{graph, forming_.dims, forming_.mode, options_, forming_.target, forming_.ask_attention};
+  made.late = copies.late, made.where_read = copies.where_read, made.twice = copies.twice;
   run_passes(made, rest_);
   return made;
 }
@@ -74,6 +74,14 @@ RemadeValues::Places RemadeStep::places() {
       places.saved[id.index] = true;
       if (k.kernel->attention) read_by_attention_[id.index] = true;
     }
+  }
+  // The product is written and read again where no epilogue goes on with it.
+  for (const FusedProduct& fused : whole_.list.library.fused) {
+    RemadeValues::Places::Epilogue& epilogue = places.epilogues.emplace_back();
+    if (fused.at != fused.plain) epilogue.bytes = 2 * fused.product.rows * fused.product.columns * bytes_of(fused.product.result.dtype);
+    for (const uint32_t part : fused.parts)
+      for (NodeId id : whole_.list.kernels[part].group.members)
+        if (of[id.index].valid()) epilogue.nodes.push_back(of[id.index]);
   }
   return places;
 }

@@ -38,6 +38,9 @@ class Copier {
       for (NodeId& x : node.operands) x = reads_copies ? for_reader(x) : out_.at[x.index];
       out_.at[i] = emit(std::move(node));
     }
+    for (const auto* copies : {&late_, &where_read_})
+      for (uint32_t i = 0; i < given_.size(); ++i)
+        if ((*copies)[i].valid()) out_.twice.insert(out_.twice.end(), {out_.at[i], (*copies)[i]});
     for_each_root(*graph_, [&](NodeId& id) { id = out_.at[id.index]; });
     out_.graph = std::move(graph_);
     return std::move(out_);
@@ -141,6 +144,9 @@ double RemadeValues::cost(const std::vector<NodeId>& chosen) const {
   double sum = 0;
   for (uint32_t i = 0; i < made.size(); ++i)
     if (made[i]) sum += cost(NodeId{i});
+  for (const Places::Epilogue& epilogue : places_.epilogues)
+    if (std::ranges::any_of(epilogue.nodes, [&](NodeId id) { return made[id.index]; }))
+      sum += static_cast<double>(epilogue.bytes) * flops_per_byte_;
   return sum;
 }
 

@@ -18,6 +18,12 @@ class RemadeValues {
   // Per node. `fixed`: made by kernels of attention, whose values are never copied.
   struct Places {
     std::vector<bool> saved, fixed, early, where_read;
+    // Nodes that a product makes in its epilogue, as long as none of them is made twice, and the bytes that this saves.
+    struct Epilogue {
+      std::vector<NodeId> nodes;
+      int64_t bytes = 0;
+    };
+    std::vector<Epilogue> epilogues;
   };
   // `flops_per_byte`: of the machine, by which traffic counts as the work that takes as long.
   RemadeValues(const BoundGraph& graph, Places places, double flops_per_byte)
@@ -26,13 +32,14 @@ class RemadeValues {
   // Products, elementwise functions, views and draws. Sums along rows are not: in a kernel of their own they could run in another order.
   bool may_be_made(NodeId id) const;
   int64_t bytes(NodeId id) const;
-  // FLOPs of all that a choice makes anew.
+  // FLOPs of all that a choice makes anew, with those that take as long as the bytes that it moves.
   double cost(const std::vector<NodeId>& chosen) const;
 
   struct Copies {
     std::unique_ptr<const Graph> graph;
     std::vector<NodeId> at;                // of each node given
     std::vector<NodeId> late, where_read;  // copies in kernels of their own, and those that readers make
+    std::vector<NodeId> twice;             // what there are copies of, and the copies
   };
   Copies copies(const std::vector<NodeId>& chosen) const;
 

@@ -19,12 +19,15 @@
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
 #include "compiler/ir/print.h"
+#include "compiler/library/epilogues.h"
+#include "compiler/library/find_products.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_attention.h"
 #include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/each_kernel.h"
 #include "compiler/lower/flatten_sums.h"
+#include "compiler/lower/join_launches.h"
 #include "compiler/lower/keep_log_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/points_first.h"
@@ -130,11 +133,15 @@ void bind_dims(Forming& f) {
   f.bound.emplace(bind_graph(f.graph(), f.dims, needed_by(f.graph(), f.roots, f.mode)));
   f.bound->guard = std::move(f.guard);
   f.bound->pulled = find_pulled(f.graph());
-  if (f.late.empty()) return;
-  f.bound->late.assign(f.graph().size(), false);
-  f.bound->where_read = f.bound->late;
-  for (NodeId id : f.late) f.bound->late[id.index] = true;
-  for (NodeId id : f.where_read) f.bound->where_read[id.index] = true;
+  if (f.twice.empty()) return;
+  const auto mark = [&](std::vector<bool>& flags, const std::vector<NodeId>& set) {
+    flags.assign(f.graph().size(), false);
+    for (NodeId id : set)
+      if (id.valid()) flags[id.index] = true;
+  };
+  mark(f.bound->late, f.late);
+  mark(f.bound->where_read, f.where_read);
+  mark(f.bound->twice, f.twice);
 }
 
 // Scatters whose updates have no axis but those of the table.
@@ -176,6 +183,16 @@ KernelFormer& former(Forming& f) {
 void form_kernels(Forming& f) {
   former(f).emit();
   f.former.reset();
+}
+
+// ---- of a library
+
+void library_products_of(Forming& f) {
+  if (f.target.library_products) find_library_products(*f.bound, *f.target.library_products, f.list);
+}
+
+void library_attention_of(Forming& f) {
+  if (f.ask_attention) find_library_attention(*f.bound, f.ask_attention, f.list);
 }
 
 // ---- the lists
@@ -220,8 +237,8 @@ constexpr SchedulePass kDividePass{"divide_reductions", "long sums in parts that
 constexpr SchedulePass kContractionsPass{"contractions", "which kernels are sums of products, by rows, columns and depth",
                                          "once no kernel is divided any more",
                                          [](Forming& f) { for_each_kernel(f.list, find_contraction); }};
-constexpr SchedulePass kPlacesPass{"places", "where each buffer lies", "last: kernels and their order are final",
-                                   [](Forming& f) { f.plan = verified_plan(*f.bound, f.list, f.roots, f.mode, {}); }};
+constexpr SchedulePass kPlacesPass{"places", "where each buffer lies", "kernels and their order are final",
+                                   [](Forming& f) { f.plan = verified_plan(*f.bound, f.list, f.roots, f.mode); }};
 
 constexpr SchedulePass kProcessorPasses[] = {
     kMemoryLimitPass,
@@ -254,6 +271,7 @@ constexpr SchedulePass kProcessorPasses[] = {
 };
 
 constexpr SchedulePass kGpuPasses[] = {
+    kMemoryLimitPass,
     kExactLogsPass,
     kMergeSortsPass,
     {"narrow_products", "products of widened fp8 values read them before they are widened", "before their operands are oriented",
@@ -298,7 +316,15 @@ constexpr SchedulePass kGpuPasses[] = {
      "knows weights by what their forward keeps", [](Forming& f) { make_row_deltas(f.list); }},
     {"store_concatenated", "attention stores its results where they are put side by side", "knows the divided kernels",
      [](Forming& f) { store_concatenated(*f.bound, f.roots, f.list); }},
+    {"library_products", "contractions that a library multiplies", "kernels are final", library_products_of, true},
+    {"epilogues", "products that may do what kernels around them do, in their epilogue: both ways stand",
+     "knows the products; what an alternative reads is held in its place", [](Forming& f) { find_epilogues(*f.bound, f.roots, f.list); },
+     true},
+    {"library_attention", "attention that a plug-in may compute: both ways stand", "as the alternatives before it", library_attention_of,
+     true},
     kPlacesPass,
+    {"join_launches", "launches of one kernel that nothing in between keeps apart, as one", "knows what lies where",
+     [](Forming& f) { join_launches(*f.bound, *f.plan, f.list); }, true},
 };
 
 }  // namespace
@@ -315,8 +341,9 @@ BoundGraph Forming::bind() const { return bind_graph(graph(), dims, needed_by(gr
 
 void Forming::move_to(std::unique_ptr<const Graph> graph, std::vector<NodeId> to) {
   own = std::move(graph);
-  for (auto* ids : {&late, &where_read})
-    for (NodeId& id : *ids) id = to[id.index];
+  for (auto* ids : {&late, &where_read, &twice})
+    for (NodeId& id : *ids)
+      if (id.valid()) id = to[id.index];
   if (at.empty()) return void(at = std::move(to));
   for (NodeId& id : at)
     if (id.valid()) id = to[id.index];
@@ -325,11 +352,10 @@ void Forming::move_to(std::unique_ptr<const Graph> graph, std::vector<NodeId> to
 std::span<const SchedulePass> processor_passes() { return kProcessorPasses; }
 std::span<const SchedulePass> gpu_passes() { return kGpuPasses; }
 
-BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode,
-                         const std::vector<HeldValue>& held) {
-  BufferPlan plan = plan_buffers(graph, list, roots, mode, held);
+BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode) {
+  BufferPlan plan = plan_buffers(graph, list, roots, mode);
   if (debug_level() < 1) return plan;
-  const std::string problem = verify_plan(graph, list, plan, roots, held);
+  const std::string problem = verify_plan(graph, list, plan, roots);
   EINC_CHECK(problem.empty(), "the plan of buffers loses a value: {}", problem);
   return plan;
 }

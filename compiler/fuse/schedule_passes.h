@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way from a graph with its dims to kernels with a place for every buffer, as one literal list of passes for each target. Graph passes
-// (pipeline/pipeline.cpp) come before it, plans of loops, threads and library calls behind it.
+// (pipeline/pipeline.cpp) come before it, plans of loops and threads behind it.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "compiler/fuse/memory_limit.h"
 #include "compiler/fuse/scheduling.h"
 #include "compiler/ir/interpret.h"
+#include "compiler/library/library_attention.h"
 #include "compiler/lower/buffer_plan.h"
 
 namespace einc {
@@ -23,6 +24,7 @@ struct Forming {
   const RunMode mode;
   const Scheduling& options;
   KernelTarget target;
+  AskLibrary ask_attention{};              // none: no plug-in
   std::span<const SchedulePass> passes{};  // that run
 
   // Until dims are bound: the graph that kernels are formed of, where it is not the one given.
@@ -30,8 +32,9 @@ struct Forming {
   std::vector<NodeId> at{};  // per node given: its place in `own`; empty where that is the same
   UpdateGuard guard{};
   Recomputation recomputation{};
-  // Of the graph so far: nodes of the forward made again in the backward, and those that each of their readers makes.
-  std::vector<NodeId> late{}, where_read{};
+  // Of the graph so far: nodes of the forward made again in the backward, those that each of their readers makes, and both with the nodes
+  // that they are copies of.
+  std::vector<NodeId> late{}, where_read{}, twice{};
 
   // From then on: the graph with numbers for dims, and where values are made.
   std::vector<NodeId> roots{};  // values read after the last kernel
@@ -65,12 +68,12 @@ std::span<const SchedulePass> gpu_passes();
 struct ScheduleTarget {
   std::span<const SchedulePass> passes;
   KernelTarget sizes;
+  AskLibrary ask_attention{};  // of a plug-in for attention; none where there is none
 };
-inline ScheduleTarget processor_target() { return {processor_passes(), {}}; }
+inline ScheduleTarget processor_target() { return {processor_passes(), {}, {}}; }
 
 // A plan of buffers; at debug level 1 it is verified.
-BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode,
-                         const std::vector<HeldValue>& held);
+BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode);
 
 // Runs the passes of a target, with their observer. Kernels are verified at the end, at debug level 1 behind each pass.
 void run_passes(Forming& forming, std::span<const SchedulePass> passes);

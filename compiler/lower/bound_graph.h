@@ -25,6 +25,7 @@ struct BoundGraph {
   std::vector<bool> one_hot{};
   UpdateGuard guard{};                     // of the run's updates
   std::vector<bool> late{}, where_read{};  // per node: of the forward, made again in the backward; by each that reads it
+  std::vector<bool> twice{};               // per node: one of those, or what it is a copy of
   std::vector<bool> pulled{};              // per node, of a pullback: follows from gradients of outputs
 
   const Node& operator[](NodeId id) const { return graph[id]; }
@@ -33,6 +34,7 @@ struct BoundGraph {
   int64_t count(NodeId id) const;
   int64_t padding_of(NodeId id) const { return padding.empty() ? 0 : padding[id.index]; }
   bool is_late(NodeId id) const { return !late.empty() && late[id.index]; }
+  bool is_made_twice(NodeId id) const { return !twice.empty() && twice[id.index]; }
   bool is_pulled(NodeId id) const { return !pulled.empty() && pulled[id.index]; }
   bool is_one_hot(NodeId id) const { return !one_hot.empty() && one_hot[id.index]; }
   int64_t count_in_memory(NodeId id) const;  // with what pads its rows

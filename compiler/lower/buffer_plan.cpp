@@ -71,8 +71,7 @@ bool reads_only_what_it_writes(const GraphKernel& k, uint16_t in, uint16_t out) 
 
 class BufferPlanner {
  public:
-  BufferPlanner(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
-                const std::vector<HeldValue>& held)
+  BufferPlanner(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode)
       : graph_(graph), list_(list), mode_(mode), end_(static_cast<uint32_t>(list.kernels.size())) {
     const auto nodes = graph.graph.size();
     plan_.buffers.resize(nodes);
@@ -81,8 +80,13 @@ class BufferPlanner {
     below_.assign(nodes, false);
     handed_over_.assign(nodes, false);
     saved_.assign(nodes, false);
+    held_until_.assign(nodes, 0);
     find_lifetimes();
-    for (const HeldValue& h : held) last_[h.value.index] = std::max(last_[h.value.index], h.until);
+    for (const HeldValue& h : list.library.held) {
+      first_[h.value.index] = std::min(first_[h.value.index], h.from);
+      last_[h.value.index] = std::max(last_[h.value.index], h.until);
+      held_until_[h.value.index] = std::max(held_until_[h.value.index], h.until);
+    }
     for (NodeId id : kept)
       if (!is_source(graph_[id].op)) last_[id.index] = end_;
     take_snapshots(kept);
@@ -192,7 +196,7 @@ class BufferPlanner {
     if (!list_.in_place) return std::nullopt;
     for (NodeId x : list_.kernels[first_[i]].buffers) {
       if (!x.valid() || x.index == i || !in_arena(x.index) || first_[x.index] >= first_[i] || last_[x.index] != first_[i]) continue;
-      if (handed_over_[x.index] || plan_.buffers[x.index].bytes != plan_.buffers[i].bytes) continue;
+      if (held_until_[x.index] == first_[i] || handed_over_[x.index] || plan_.buffers[x.index].bytes != plan_.buffers[i].bytes) continue;
       if (is_kept(i) && !below_[x.index]) continue;
       if (may_overwrite(first_[i], x, NodeId{i})) return x.index;
     }
@@ -300,6 +304,7 @@ class BufferPlanner {
   BufferPlan plan_;
   std::vector<Phase> phases_;           // of kernels
   std::vector<uint32_t> first_, last_;  // launches that touch a node's buffer
+  std::vector<uint32_t> held_until_;    // the last launch that holds a node's value; 0: none
   std::vector<bool> below_, handed_over_;
   std::vector<bool> saved_;  // in the arena, of the forward for the backward
   Arena below_arena_, above_arena_;
@@ -312,9 +317,8 @@ NodeId BufferPlan::holder(NodeId id) const {
   return id;
 }
 
-BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
-                        const std::vector<HeldValue>& held) {
-  return BufferPlanner(graph, list, kept, mode, held).run();
+BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode) {
+  return BufferPlanner(graph, list, kept, mode).run();
 }
 
 }  // namespace einc

@@ -51,14 +51,7 @@ struct BufferPlan {
 
 inline constexpr int64_t kBufferAlignment = 64;
 
-// Read by kernel `until` of the list, besides what its buffers are.
-struct HeldValue {
-  NodeId value;
-  uint32_t until = 0;
-};
-
-// `kept`: values read after the last launch.
-BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode,
-                        const std::vector<HeldValue>& held = {});
+// `kept`: values read after the last launch. What the list's alternatives need is held.
+BufferPlan plan_buffers(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& kept, RunMode mode);
 
 }  // namespace einc

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/lower/kernel.h"
+#include "compiler/lower/library_calls.h"
 #include "runtime/program/executable.h"
 
 namespace einc {
@@ -52,6 +53,9 @@ struct KernelList {
   std::vector<FusionRefusal> refusals;
   std::vector<FusionRefusal> no_attention;  // scores, and the node for which they are stored after all
   bool in_place = false;                    // results may be placed over operands of their kernels
+  LibraryCalls library;                     // what a library may do of it
+  // By kernel: the earlier one with which it is one launch, or itself. Empty: each is a launch of its own.
+  std::vector<uint32_t> runs_with;
 };
 
 }  // namespace einc

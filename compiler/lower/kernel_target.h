@@ -19,6 +19,9 @@ struct DivideLimits {
 // Whether what reduces a whole value joins the kernel that goes over it anyway: what that stores is then divided among the parts.
 enum class WholeReductions : uint8_t { alone, joined };
 
+// What the order of a kernel's sums follows from: their loops alone, or all of the kernel (how threads divide rows, say).
+enum class SumOrder : uint8_t { of_loops, of_kernel };
+
 struct KernelTarget {
   DivideLimits divide_rows{}, divide_columns{};  // of what lies side by side along the reduced loops, or along others
   // Of products of matrices with more points than those, which are few tiles of sums.
@@ -29,6 +32,7 @@ struct KernelTarget {
   // rows leaves sums of its own, which a second kernel adds.
   int64_t column_sums = 0;
   double flops_per_byte = 9;  // peak over bandwidth: 0.55 TFLOP/s and 63 GB/s of two Zen 5 cores (cost/devices.cpp)
+  SumOrder sum_order = SumOrder::of_loops;
   WholeReductions whole_reductions = WholeReductions::alone;  // follows from the list of passes
 };
 

@@ -85,25 +85,81 @@ class CacheModel {
   std::unordered_map<int64_t, Held> held_;
 };
 
-}  // namespace
+// What the launches of a step read and write, in their order.
+class Accesses {
+ public:
+  Accesses(const KernelList& list, const BufferPlan& plan, std::span<const FusedProduct> instead)
+      : list_(list), plan_(plan), done_by_(list.kernels.size(), nullptr) {
+    for (const FusedProduct& fused : instead)
+      for (const uint32_t part : fused.parts) done_by_[part] = &fused;
+  }
 
-std::vector<LaunchTraffic> launch_traffic(const KernelList& list, const BufferPlan& plan, int64_t cache_bytes) {
-  std::vector<LaunchTraffic> launches;
-  std::vector<Access> accesses;
-  std::unordered_map<const Kernel*, KernelCount> known;
-  for (uint32_t i = 0; i < list.kernels.size(); ++i) {
-    const GraphKernel& k = list.kernels[i];
-    const auto [count, fresh] = known.try_emplace(k.kernel.get());
-    if (fresh) count->second = count_kernel(*k.kernel);
-    launches.push_back({count->second.work, 0, 0});
-    if (k.when == LaunchWhen::unbounded) continue;
-    for (size_t b = 0; b < k.buffers.size(); ++b) {
-      const BufferTraffic& bytes = count->second.traffic[b];
+  std::vector<Access> run(std::vector<LaunchTraffic>& launches) {
+    for (uint32_t i = 0; i < list_.kernels.size(); ++i) {
+      LaunchTraffic& launch = launches.emplace_back();
+      if (const FusedProduct* fused = done_by_[i]) {
+        if (fused->at == i) add(*fused, launch);
+        continue;
+      }
+      const GraphKernel& k = list_.kernels[i];
+      const KernelCount& count = count_of(*k.kernel);
+      launch.work = count.work;
+      if (k.when == LaunchWhen::unbounded) continue;
       // Parts of sums have no node: few bytes, read at once.
-      if (k.buffers[b].valid() && bytes.read + bytes.written > 0)
-        accesses.push_back({i, plan.buffers[plan.holder(k.buffers[b]).index].offset, bytes});
+      for (size_t b = 0; b < k.buffers.size(); ++b)
+        if (k.buffers[b].valid()) add(i, k.buffers[b], count.traffic[b]);
+    }
+    return std::move(accesses_);
+  }
+
+ private:
+  const KernelCount& count_of(const Kernel& kernel) {
+    const auto [count, fresh] = known_.try_emplace(&kernel);
+    if (fresh) count->second = count_kernel(kernel);
+    return count->second;
+  }
+
+  void add(uint32_t launch, NodeId value, const BufferTraffic& bytes) {
+    if (bytes.read + bytes.written > 0) accesses_.push_back({launch, plan_.buffers[plan_.holder(value).index].offset, bytes});
+  }
+
+  // What several parts read it reads once; the product in between does not go through memory, unless others read it.
+  void add(const FusedProduct& fused, LaunchTraffic& launch) {
+    std::vector<std::pair<NodeId, BufferTraffic>> values;
+    for (const uint32_t part : fused.parts) {
+      const GraphKernel& k = list_.kernels[part];
+      const KernelCount& count = count_of(*k.kernel);
+      launch.work += count.work;
+      for (size_t b = 0; b < k.buffers.size(); ++b) {
+        if (!k.buffers[b].valid()) continue;
+        const auto known = std::ranges::find(values, k.buffers[b], &std::pair<NodeId, BufferTraffic>::first);
+        BufferTraffic& bytes = (known == values.end() ? values.emplace_back(k.buffers[b], BufferTraffic{}) : *known).second;
+        bytes.read = std::max(bytes.read, count.traffic[b].read), bytes.written = std::max(bytes.written, count.traffic[b].written);
+      }
+    }
+    launch.work.bytes_read = launch.work.bytes_written = 0;
+    const NodeId product{list_.library.products[fused.plain]->result.buffer};
+    const bool stored = fused.product.result.buffer == product.index || fused.product.epilogue.input == product.index;
+    for (auto& [value, bytes] : values) {
+      if (value == product) bytes.read = 0, bytes.written = stored ? bytes.written : 0;
+      launch.work.bytes_read += bytes.read, launch.work.bytes_written += bytes.written;
+      add(fused.at, value, bytes);
     }
   }
+
+  const KernelList& list_;
+  const BufferPlan& plan_;
+  std::vector<const FusedProduct*> done_by_;  // by kernel: an alternative that it is part of
+  std::unordered_map<const Kernel*, KernelCount> known_;
+  std::vector<Access> accesses_;
+};
+
+}  // namespace
+
+std::vector<LaunchTraffic> launch_traffic(const KernelList& list, const BufferPlan& plan, int64_t cache_bytes,
+                                          std::span<const FusedProduct> instead) {
+  std::vector<LaunchTraffic> launches;
+  std::vector<Access> accesses = Accesses(list, plan, instead).run(launches);
   if (cache_bytes > 0) {
     CacheModel(cache_bytes, std::move(accesses), launches).run();
   } else {

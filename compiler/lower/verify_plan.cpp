@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Knows nothing of lifetimes: what the planner takes from the first and last launch of a value follows here from reads that find it.
-// A value that several launches make, part by part, counts as made by the first.
+// A value that several launches make, part by part, counts as made by the first; one that an alternative makes before them, from there on.
 #include "compiler/lower/verify_plan.h"
 
 #include <fmt/format.h>
@@ -19,14 +19,16 @@ class PlanVerifier {
     for (const Continued& c : list.continued) base_of_[c.whole.index] = c.base;
   }
 
-  std::string run(const std::vector<NodeId>& kept, const std::vector<HeldValue>& held) {
+  std::string run(const std::vector<NodeId>& kept) {
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i)
       if (plan_.buffers[i].place == BufferPlace::source) take(NodeId{i});
     for (const BufferPlan::Snapshot& s : plan_.snapshots) take_place(s.offset, plan_.buffers[s.source.index].bytes, snapshot(s.source));
     for (size_t k = 0; k < list_.kernels.size() && problem_.empty(); ++k) {
+      for (const HeldValue& h : list_.library.held)
+        if (h.from == k) take(h.value);
       launch(k);
-      for (const HeldValue& h : held)
-        if (h.until == k) read(h.value, fmt::format("launch {}, which holds it,", k));
+      for (const HeldValue& h : list_.library.held)
+        if (h.until == k || (h.from <= k && k <= h.until)) read(h.value, fmt::format("launch {}, which holds it,", k));
     }
     finish(kept);
     return problem_;
@@ -128,9 +130,8 @@ class PlanVerifier {
 
 }  // namespace
 
-std::string verify_plan(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const std::vector<NodeId>& kept,
-                        const std::vector<HeldValue>& held) {
-  return PlanVerifier(graph, list, plan).run(kept, held);
+std::string verify_plan(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const std::vector<NodeId>& kept) {
+  return PlanVerifier(graph, list, plan).run(kept);
 }
 
 }  // namespace einc

@@ -8,8 +8,7 @@
 
 namespace einc {
 
-// "" or the first value that is lost: what reads it, and what lies in its place. `kept` and `held` as plan_buffers had them.
-std::string verify_plan(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const std::vector<NodeId>& kept,
-                        const std::vector<HeldValue>& held = {});
+// "" or the first value that is lost: what reads it, and what lies in its place. `kept` as plan_buffers had it.
+std::string verify_plan(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const std::vector<NodeId>& kept);
 
 }  // namespace einc

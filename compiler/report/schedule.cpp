@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "compiler/cost/memory.h"
 #include "compiler/cost/modules.h"
@@ -37,26 +38,25 @@ class Schedule {
  public:
   Schedule(const FormedGraph& formed, const TimedMachine& machine, std::vector<uint32_t>& row_of)
       : graph_(formed.bound.graph), list_(formed.list), device_(machine.device), processor_(machine.processor), row_of_(row_of) {
-    const auto cache = device_ ? static_cast<int64_t>(device_->cache_bytes) : 0;
-    traffic_ = launch_traffic(formed.list, formed.plan, cache);
-    // What a core's own cache holds is not read from the last one.
-    const auto own = processor_ && device_ ? static_cast<int64_t>(std::max(1.0, device_->threads)) * processor_->level2_bytes : 0;
-    const std::vector<LaunchTraffic> beyond = own > 0 ? launch_traffic(formed.list, formed.plan, own) : traffic_;
-    for (size_t i = 0; i < traffic_.size(); ++i)
-      traffic_[i].beyond_core =
-          own > 0 ? beyond[i].from_memory + beyond[i].to_memory : traffic_[i].work.bytes_read + traffic_[i].work.bytes_written;
+    fused_ = chosen(formed, machine);
+    done_by_.assign(list_.kernels.size(), nullptr);
+    for (const FusedProduct& fused : fused_)
+      for (const uint32_t part : fused.parts) done_by_[part] = &fused;
+    traffic_ = traffic(formed, fused_);
   }
 
   std::vector<LaunchReport> run() {
     row_of_.assign(list_.kernels.size(), kNoRow);
     for (uint32_t i = 0; i < list_.kernels.size(); ++i)
-      if (list_.kernels[i].when != LaunchWhen::unbounded) add(i);
+      if (list_.kernels[i].when != LaunchWhen::unbounded && (!done_by_[i] || done_by_[i]->at == i)) add(i);
     for (size_t row = 0; row < result_.size(); ++row) {
       LaunchReport& launch = result_[row];
       launch.traffic.from_memory /= launch.count;
       launch.traffic.to_memory /= launch.count;
       launch.traffic.beyond_core /= launch.count;
-      if (device_) predict(list_.kernels[first_[row]], launch);
+      const double starts = static_cast<double>(starts_[row]) / static_cast<double>(launch.count);
+      if (const auto timed = device_ ? time_of(list_.kernels[first_[row]], launch.traffic, starts) : std::nullopt)
+        launch.time_s = timed->seconds, launch.bound = timed->bound;
     }
     share();
     return std::move(result_);
@@ -65,8 +65,41 @@ class Schedule {
  private:
   using Key = std::tuple<Phase, std::string, std::string, std::string, uint32_t, uint32_t, int64_t, int64_t>;
 
+  std::vector<LaunchTraffic> traffic(const FormedGraph& formed, std::span<const FusedProduct> instead) const {
+    const auto cache = device_ ? static_cast<int64_t>(device_->cache_bytes) : 0;
+    std::vector<LaunchTraffic> launches = launch_traffic(list_, formed.plan, cache, instead);
+    // What a core's own cache holds is not read from the last one.
+    const auto own = processor_ && device_ ? static_cast<int64_t>(std::max(1.0, device_->threads)) * processor_->level2_bytes : 0;
+    const std::vector<LaunchTraffic> beyond = own > 0 ? launch_traffic(list_, formed.plan, own, instead) : launches;
+    for (size_t i = 0; i < launches.size(); ++i)
+      launches[i].beyond_core =
+          own > 0 ? beyond[i].from_memory + beyond[i].to_memory : launches[i].work.bytes_read + launches[i].work.bytes_written;
+    return launches;
+  }
+
+  // The alternatives that run.
+  std::vector<FusedProduct> chosen(const FormedGraph& formed, const TimedMachine& machine) const {
+    const std::vector<FusedProduct>& fused = list_.library.fused;
+    std::vector<FusedProduct> result;
+    if (machine.fused)
+      for (const size_t f : *machine.fused) result.push_back(fused[f]);
+    if (machine.fused || !device_ || fused.empty()) return result;
+    const std::vector<LaunchTraffic> apart = traffic(formed, {}), together = traffic(formed, fused);
+    for (const FusedProduct& f : fused) {
+      const auto seconds = [&](uint32_t kernel, const LaunchTraffic& traffic) {
+        const auto timed = time_of(list_.kernels[kernel], traffic);
+        return timed ? timed->seconds : 0;
+      };
+      double parts = 0;
+      for (const uint32_t part : f.parts) parts += seconds(part, apart[part]);
+      if (seconds(f.plain, together[f.at]) <= parts) result.push_back(f);
+    }
+    return result;
+  }
+
   void add(uint32_t index) {
-    LaunchReport launch = describe(list_.kernels[index]);
+    const FusedProduct* fused = done_by_[index];
+    LaunchReport launch = fused ? describe(*fused) : describe(list_.kernels[index]);
     launch.traffic = traffic_[index];
     const KernelWork& work = launch.traffic.work;
     // Kernels of equal layers need not be one object (a first layer's may differ in what it reads): alike is what reads alike.
@@ -74,8 +107,11 @@ class Schedule {
                                                        launch.source.column, work.flops(), work.bytes_read + work.bytes_written},
                                                    static_cast<uint32_t>(result_.size()));
     row_of_[index] = known->second;
+    const bool starts = list_.runs_with.empty() || list_.runs_with[index] == index;
+    if (fresh) starts_.push_back(0);
+    if (starts) ++starts_[known->second];
     if (fresh) {
-      first_.push_back(index);
+      first_.push_back(fused ? fused->plain : index);
       result_.push_back(std::move(launch));
       return;
     }
@@ -84,6 +120,15 @@ class Schedule {
     first.traffic.from_memory += traffic_[index].from_memory;
     first.traffic.to_memory += traffic_[index].to_memory;
     first.traffic.beyond_core += traffic_[index].beyond_core;
+  }
+
+  // After its product, with what the epilogue does among the other ops.
+  LaunchReport describe(const FusedProduct& fused) const {
+    GraphKernel all = list_.kernels[fused.plain];
+    for (const uint32_t part : fused.parts)
+      for (const NodeId id : list_.kernels[part].group.members)
+        if (std::ranges::find(all.group.members, id) == all.group.members.end()) all.group.members.push_back(id);
+    return describe(all);
   }
 
   // A kernel is called after the contraction in it, else after what it stores last.
@@ -153,26 +198,32 @@ class Schedule {
     return sum;
   }
 
-  void predict(const GraphKernel& k, LaunchReport& launch) {
-    const KernelWork& work = launch.traffic.work;
+  struct Timed {
+    double seconds = 0;
+    LaunchBound bound = LaunchBound::none;
+  };
+
+  // `starts`: launches per kernel, below one where several kernels are one launch.
+  std::optional<Timed> time_of(const GraphKernel& k, const LaunchTraffic& traffic, double starts = 1) const {
+    const KernelWork& work = traffic.work;
     const auto matrix = work.contraction > 0 ? contraction_rate(graph_, k, *device_) : std::optional(1.0);
     const auto vector = device_->vector_peak(graph_[k.group.members.back()].type.dtype);
-    if (!matrix || !vector) return;
+    if (!matrix || !vector) return std::nullopt;
     const bool on_processor = device_->target == DeviceTarget::cpu;
     const Rates rates{*matrix, *vector, processor_ ? device_->f32 / peak_flops_per_cycle(*processor_) : 0};
     Times t = on_processor && processor_ ? loop_times(*k.kernel, rates) : unit_times(work, rates);
-    t.memory = static_cast<double>(launch.traffic.from_memory + launch.traffic.to_memory) / device_->bandwidth;
-    if (device_->cache_bandwidth > 0) t.cache = static_cast<double>(launch.traffic.beyond_core) / device_->cache_bandwidth;
+    t.memory = static_cast<double>(traffic.from_memory + traffic.to_memory) / device_->bandwidth;
+    if (device_->cache_bandwidth > 0) t.cache = static_cast<double>(traffic.beyond_core) / device_->cache_bandwidth;
     // A processor multiplies and does all else in the same units; a GPU has units for products.
     const double compute = on_processor ? t.contraction + t.vector : std::max(t.contraction, t.vector);
     const double longest = t.by_turns ? compute + t.memory : std::max({compute, t.memory, t.cache});
-    const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? kSmallLaunchSeconds : device_->launch_s;
-    launch.time_s = longest + start;
-    launch.bound = longest < start                         ? LaunchBound::launch
-                   : longest == 0                          ? LaunchBound::none
-                   : compute < std::max(t.memory, t.cache) ? (t.memory >= t.cache ? LaunchBound::memory : LaunchBound::cache)
-                   : t.contraction >= t.vector             ? LaunchBound::contraction
-                                                           : LaunchBound::vector;
+    const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? kSmallLaunchSeconds : starts * device_->launch_s;
+    const LaunchBound bound = longest < start                         ? LaunchBound::launch
+                              : longest == 0                          ? LaunchBound::none
+                              : compute < std::max(t.memory, t.cache) ? (t.memory >= t.cache ? LaunchBound::memory : LaunchBound::cache)
+                              : t.contraction >= t.vector             ? LaunchBound::contraction
+                                                                      : LaunchBound::vector;
+    return Timed{longest + start, bound};
   }
 
   void share() {
@@ -190,9 +241,12 @@ class Schedule {
   const KernelList& list_;
   const Device* device_;
   const std::optional<Processor> processor_;
+  std::vector<FusedProduct> fused_;           // that run instead of their parts
+  std::vector<const FusedProduct*> done_by_;  // by launch: one of them
   std::vector<LaunchTraffic> traffic_;
   std::vector<uint32_t>& row_of_;
   std::vector<uint32_t> first_;  // by row: its first launch
+  std::vector<int64_t> starts_;  // by row: launches that several of its kernels may be together
   std::map<Key, uint32_t> known_;
   std::vector<LaunchReport> result_;
 };

@@ -37,10 +37,13 @@ inline constexpr uint32_t kNoRow = UINT32_MAX;
 struct TimedMachine {
   const Device* device = nullptr;        // none: no times
   std::optional<Processor> processor{};  // that kernels are planned for, where the device is one; an optimist's when not given
+  // Which of the list's products with epilogues run instead of their parts. Not given: those that take no longer by the times given here,
+  // as a GPU's measurement decides.
+  std::optional<std::vector<size_t>> fused{};
 };
 
-// In the order of their first launches. What runs in the first step alone, as a rule, is not among them. `row_of` gets the row of each
-// launch of the plan.
+// In the order of their first launches. What runs in the first step alone, as a rule, is not among them, nor what an epilogue does.
+// `row_of` gets the row of each launch of the plan.
 std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const TimedMachine& machine, std::vector<uint32_t>& row_of);
 
 // "scores contract", "mul": the source's name for a value and the op.

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/cuda/attention_plugin.h"
 #include "runtime/cuda/driver_api.h"
+#include "runtime/program/attention_plugin.h"
 
 namespace einc::cuda {
 

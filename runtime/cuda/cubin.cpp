@@ -61,8 +61,10 @@ class Compilation {
 
 bool is_ptx(const std::string& arch) { return arch.starts_with("compute_"); }
 
+// A product and a sum are one operation where the text says so (add_product), not where they happen to stand in one kernel: a value has
+// the same bits whichever kernel makes it.
 std::vector<std::string> options_of(const std::string& arch) {
-  std::vector<std::string> options{"--gpu-architecture=" + arch, "--std=c++17", "--generate-line-info"};
+  std::vector<std::string> options{"--gpu-architecture=" + arch, "--std=c++17", "--generate-line-info", "--fmad=false"};
   if (!is_ptx(arch)) options.emplace_back("--ptxas-options=-v");
   return options;
 }

@@ -15,8 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/attention_plugin.h"
+#include "runtime/program/attention_plugin.h"
 #include "runtime/program/executable.h"
+#include "runtime/program/library_product.h"
 
 namespace einc {
 
@@ -25,51 +26,12 @@ struct CudaGrid {
   uint32_t shared_bytes = 0;  // dynamic
 };
 
-// A matrix in a buffer, row-major: element (r, c) of batch i at offset + i * batch_stride + r * leading + c, in elements; transposed: r and
-// c change places in that.
-struct CudaMatrix {
-  uint32_t buffer = 0;
-  DType dtype = DType::f32;
-  int64_t offset = 0, leading = 1, batch_stride = 0;
-  bool transposed = false;
-};
-
-// Numbers in a buffer, one after the other from its start.
-struct CudaVector {
-  uint32_t buffer = 0;
-  DType dtype = DType::f32;
-};
-
-// What becomes of a product's elements before they are stored: plus one number per column, plus those of a matrix; then GELU of that in its
-// tanh form, with what GELU was of stored in `input`, or that times the slope of GELU at `input`. Or the product as it is, with sums of
-// an operand over the depth beside it: of each row of the left one, or of each column of the right one. Matrices lie in their buffers as
-// the result does in its own, in its dtype.
-enum class CudaActivation : uint8_t { none, gelu, gelu_slope };
-struct CudaEpilogue {
-  std::optional<CudaVector> bias{};
-  std::optional<uint32_t> addend{}, input{};  // buffers
-  CudaActivation activation = CudaActivation::none;
-  std::optional<CudaVector> left_sums{}, right_sums{};
-  bool is_none() const { return !bias && !addend && !left_sums && !right_sums && activation == CudaActivation::none; }
-};
-
-// result[i] = left[i] (rows x depth) times right[i] (depth x columns), summed in f32 (f64 of f64); `tf32` where asked for. Of fp8 times a
-// number that lies in a buffer; left lies by rows there, right by columns. An epilogue's result lies by rows, and is no batch.
-enum class CudaSums : uint8_t { f32, tf32, f64 };
-struct CudaGemm {
-  int64_t batch = 1, rows = 1, columns = 1, depth = 1;
-  CudaMatrix left, right, result;
-  CudaSums sums = CudaSums::f32;
-  std::optional<uint32_t> scale{};  // buffer of one f32
-  CudaEpilogue epilogue{};
-};
-
 // Beside each of program.launches: where that is a generated kernel, how it is launched.
 struct CudaCall {
   CudaGrid grid;
-  std::optional<CudaGemm> gemm;      // instead of a kernel; Launch::function means nothing then
-  std::vector<uint32_t> together{};  // later launches of the function that run as one with this; the grid is that of one of them
-  bool done_before = false;          // with an earlier one
+  std::optional<LibraryProduct> gemm;  // instead of a kernel; Launch::function means nothing then
+  std::vector<uint32_t> together{};    // later launches of the function that run as one with this; the grid is that of one of them
+  bool done_before = false;            // with an earlier one
 };
 
 // One product whose epilogue does what several launches do: taken instead of them where it takes no longer, which is measured once for
@@ -81,7 +43,7 @@ struct CudaFusedProduct {
     CudaGrid grid;
     uint32_t from = 0, to = 0;  // buffers
   };
-  CudaGemm gemm;
+  LibraryProduct gemm;
   std::vector<uint32_t> parts;   // the launches, ascending
   uint32_t product = 0, at = 0;  // that of them which is the plain product; that in whose place it runs
   std::optional<Cast> cast{};

@@ -138,7 +138,7 @@ class CudaExecutor {
                    std::vector<uint64_t> pointers);
   void run_scan(const Executable& outside, const std::vector<cuda::DevicePointer>& addresses, const Launch& launch,
                 const Iterations& iterations, LaunchNumbers& next);
-  cuda::GemmPlan plan(const CudaGemm& gemm, size_t index);
+  cuda::GemmPlan plan(const LibraryProduct& gemm, size_t index);
   void plan_fused();
   bool takes_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan);
   void run_together(const CudaFusedProduct& fused, const cuda::GemmPlan& plan);

@@ -9,7 +9,7 @@
 #include "runtime/cuda/launch_place.h"
 
 namespace einc {
-cuda::GemmPlan CudaExecutor::plan(const CudaGemm& gemm, size_t index) {
+cuda::GemmPlan CudaExecutor::plan(const LibraryProduct& gemm, size_t index) {
   const auto is_free = [&](uint32_t buffer) { return !is_source(program().buffers[buffer].role); };
   const cuda::GemmWorkspace workspace{place_.workspace ? place_.workspace->get() : 0, static_cast<size_t>(executable_.workspace_bytes)};
   return {gemm, addresses_, workspace, cuda::AlgorithmTable::get(), stream(), is_free, place_of(program().launches[index])};

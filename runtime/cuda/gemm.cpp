@@ -51,14 +51,14 @@ int type_of(DType dtype) {
   internal_error(__FILE__, __LINE__, fmt::format("a product of matrices of {}", to_string(dtype)));
 }
 
-int sums_of(CudaSums sums) { return sums == CudaSums::f64 ? kLtSumsF64 : sums == CudaSums::tf32 ? kLtSumsTf32 : kLtSumsF32; }
+int sums_of(ProductSums sums) { return sums == ProductSums::f64 ? kLtSumsF64 : sums == ProductSums::tf32 ? kLtSumsTf32 : kLtSumsF32; }
 
 // A result that lies by columns is the transpose of one by rows.
-CudaGemm by_rows(CudaGemm gemm) {
+LibraryProduct by_rows(LibraryProduct gemm) {
   if (!gemm.result.transposed) return gemm;
   std::swap(gemm.rows, gemm.columns);
   std::swap(gemm.left, gemm.right);
-  for (CudaMatrix* matrix : {&gemm.left, &gemm.right, &gemm.result}) matrix->transposed = !matrix->transposed;
+  for (LibraryMatrix* matrix : {&gemm.left, &gemm.right, &gemm.result}) matrix->transposed = !matrix->transposed;
   return gemm;
 }
 
@@ -80,26 +80,26 @@ void set(LtPreference preference, int attribute, T value) {
   EINC_CUBLASLT_CALL(cublasLtMatmulPreferenceSetAttribute, preference, attribute, &value, sizeof value);
 }
 
-std::string text_of(const CudaMatrix& m, DevicePointer address) {
+std::string text_of(const LibraryMatrix& m, DevicePointer address) {
   return fmt::format("{}{} {}/{} @{}", to_string(m.dtype), m.transposed ? "T" : "", m.leading, m.batch_stride, alignment_of(address));
 }
 
-uint32_t bits_of(const CudaEpilogue& epilogue) {
+uint32_t bits_of(const LibraryEpilogue& epilogue) {
   if (epilogue.left_sums) return kLtSumsOfB;
   if (epilogue.right_sums) return kLtSumsOfA;
-  if (epilogue.activation == CudaActivation::gelu_slope) return kLtGeluSlope;
-  uint32_t bits = epilogue.activation == CudaActivation::gelu ? kLtGelu : 0;
+  if (epilogue.activation == LibraryActivation::gelu_slope) return kLtGeluSlope;
+  uint32_t bits = epilogue.activation == LibraryActivation::gelu ? kLtGelu : 0;
   if (bits != 0 && epilogue.input) bits |= kLtKeepGeluInput;
   if (epilogue.bias) bits |= kLtAddBias;
   return bits == 0 ? kLtPlain : bits;
 }
 
 // The vector that goes with an epilogue: what is added, or where sums go.
-const std::optional<CudaVector>& vector_of(const CudaEpilogue& epilogue) {
+const std::optional<LibraryVector>& vector_of(const LibraryEpilogue& epilogue) {
   return epilogue.left_sums ? epilogue.left_sums : epilogue.right_sums ? epilogue.right_sums : epilogue.bias;
 }
 
-std::string text_of(const CudaEpilogue& epilogue, std::span<const DevicePointer> addresses) {
+std::string text_of(const LibraryEpilogue& epilogue, std::span<const DevicePointer> addresses) {
   if (epilogue.is_none()) return "";
   std::string text = fmt::format(", epilogue {}", bits_of(epilogue));
   if (const auto& vector = vector_of(epilogue)) text += fmt::format(" @{}", alignment_of(addresses[vector->buffer]));
@@ -139,7 +139,7 @@ void fill_random(DevicePointer memory, size_t bytes, Stream stream) {
   for (size_t at = first; at < bytes; at *= 2) EINC_CUDA(cuMemcpyDtoDAsync_v2, memory + at, memory, std::min(bytes - at, at), stream);
 }
 
-GemmPlan::Operand GemmPlan::operand(const CudaMatrix& matrix, int64_t batch, int64_t rows, int64_t columns,
+GemmPlan::Operand GemmPlan::operand(const LibraryMatrix& matrix, int64_t batch, int64_t rows, int64_t columns,
                                     std::span<const DevicePointer> addresses) {
   if (matrix.transposed) std::swap(rows, columns);
   const int64_t leading = rows == 1 ? std::max(matrix.leading, columns) : matrix.leading;
@@ -157,8 +157,8 @@ GemmPlan::Operand GemmPlan::operand(const CudaMatrix& matrix, int64_t batch, int
   return made;
 }
 
-void GemmPlan::set_epilogue(const CudaGemm& gemm, std::span<const DevicePointer> addresses) {
-  const CudaEpilogue& epilogue = gemm.epilogue;
+void GemmPlan::set_epilogue(const LibraryProduct& gemm, std::span<const DevicePointer> addresses) {
+  const LibraryEpilogue& epilogue = gemm.epilogue;
   if (epilogue.is_none()) return;
   EINC_CHECK(gemm.batch == 1 && (!vector_of(epilogue) || vector_of(epilogue)->dtype == gemm.result.dtype), "an epilogue of another form");
   set(matmul_.get(), kLtEpilogue, bits_of(epilogue));
@@ -170,11 +170,11 @@ void GemmPlan::set_epilogue(const CudaGemm& gemm, std::span<const DevicePointer>
   if (epilogue.addend) addend_ = addresses[*epilogue.addend];
 }
 
-GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> addresses, GemmWorkspace workspace, AlgorithmTable& table,
+GemmPlan::GemmPlan(const LibraryProduct& given, std::span<const DevicePointer> addresses, GemmWorkspace workspace, AlgorithmTable& table,
                    Stream stream, const std::function<bool(uint32_t buffer)>& is_free, const std::string& where)
-    : in_f64_(given.sums == CudaSums::f64), workspace_(workspace) {
+    : in_f64_(given.sums == ProductSums::f64), workspace_(workspace) {
   EINC_CHECK(given.epilogue.is_none() || !given.result.transposed, "an epilogue's result lies by columns");
-  const CudaGemm gemm = by_rows(given);
+  const LibraryProduct gemm = by_rows(given);
   handle();  // made before a stream is captured, which making it would break
   EINC_CUBLASLT_CALL(cublasLtMatmulDescCreate, matmul_.out(), sums_of(gemm.sums), in_f64_ ? kLtF64 : kLtF32);
   set(matmul_.get(), kLtTransposeA, static_cast<int32_t>(gemm.right.transposed));
@@ -191,7 +191,7 @@ GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> address
                      text_of(gemm.left, b_.address), text_of(gemm.right, a_.address), text_of(gemm.result, d_.address), workspace.bytes,
                      text_of(gemm.epilogue, addresses));
   entry_ = table.of(key_, [&] {
-    const auto fill = [&](const CudaMatrix& matrix, const Operand& held) {
+    const auto fill = [&](const LibraryMatrix& matrix, const Operand& held) {
       if (is_free(matrix.buffer)) fill_random(held.address, held.bytes, stream);
     };
     fill(gemm.right, a_);
@@ -201,9 +201,9 @@ GemmPlan::GemmPlan(const CudaGemm& given, std::span<const DevicePointer> address
       if (!is_free(buffer)) held.emplace_back(address, bytes, stream);
     };
     hold(gemm.result.buffer, d_.address, d_.bytes);
-    const CudaEpilogue& epilogue = gemm.epilogue;
-    if (epilogue.activation == CudaActivation::gelu && epilogue.input) hold(*epilogue.input, addresses[*epilogue.input], d_.bytes);
-    const auto hold_sums = [&](const std::optional<CudaVector>& sums, int64_t count) {
+    const LibraryEpilogue& epilogue = gemm.epilogue;
+    if (epilogue.activation == LibraryActivation::gelu && epilogue.input) hold(*epilogue.input, addresses[*epilogue.input], d_.bytes);
+    const auto hold_sums = [&](const std::optional<LibraryVector>& sums, int64_t count) {
       if (sums) hold(sums->buffer, addresses[sums->buffer], static_cast<size_t>(count * bytes_of(sums->dtype)));
     };
     hold_sums(epilogue.left_sums, gemm.rows), hold_sums(epilogue.right_sums, gemm.columns);

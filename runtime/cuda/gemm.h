@@ -50,8 +50,8 @@ class GemmPlan {
   // before anything runs: memory of the buffers that `is_free` names is filled for that; in others all that the product writes, its
   // epilogue's vectors too, is as it was afterwards. Throws RuntimeFailure (resource) when cuBLASLt has no way to do it; `where` names the
   // launch.
-  GemmPlan(const CudaGemm& gemm, std::span<const DevicePointer> addresses, GemmWorkspace workspace, AlgorithmTable& table, Stream stream,
-           const std::function<bool(uint32_t buffer)>& is_free, const std::string& where);
+  GemmPlan(const LibraryProduct& gemm, std::span<const DevicePointer> addresses, GemmWorkspace workspace, AlgorithmTable& table,
+           Stream stream, const std::function<bool(uint32_t buffer)>& is_free, const std::string& where);
 
   void run(Stream stream, const std::string& where) const;
   // All that cuBLASLt's choice depends on, in one line.
@@ -64,8 +64,8 @@ class GemmPlan {
     OwnedLayout layout;
   };
 
-  Operand operand(const CudaMatrix& matrix, int64_t batch, int64_t rows, int64_t columns, std::span<const DevicePointer> addresses);
-  void set_epilogue(const CudaGemm& gemm, std::span<const DevicePointer> addresses);
+  Operand operand(const LibraryMatrix& matrix, int64_t batch, int64_t rows, int64_t columns, std::span<const DevicePointer> addresses);
+  void set_epilogue(const LibraryProduct& gemm, std::span<const DevicePointer> addresses);
   Result multiply(const AlgorithmTable::Entry& entry, Stream stream) const;
   AlgorithmTable::Entry choose(Stream stream, const std::string& where) const;
 

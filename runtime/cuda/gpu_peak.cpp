@@ -26,7 +26,7 @@ double seconds_of(Stream stream, const std::function<void()>& work) {
   return least;
 }
 
-double product_rate(DType dtype, CudaSums sums, Stream stream, const DeviceMemory& workspace) {
+double product_rate(DType dtype, ProductSums sums, Stream stream, const DeviceMemory& workspace) {
   double best = 0, seconds = 0;
   for (int64_t n = kSmallestSquare; n <= kLargestSquare && seconds < kEnough; n *= 2) {
     const int64_t bytes = n * n * bytes_of(dtype);
@@ -37,7 +37,7 @@ double product_rate(DType dtype, CudaSums sums, Stream stream, const DeviceMemor
       addresses[i] = matrices[i].get();
       fill_random(addresses[i], static_cast<size_t>(bytes), stream);
     }
-    CudaGemm gemm;
+    LibraryProduct gemm;
     gemm.rows = gemm.columns = gemm.depth = n;
     gemm.sums = sums;
     gemm.left = {0, dtype, 0, n, 0, false};
@@ -63,11 +63,11 @@ double copy_rate(Stream stream) {
 
 }  // namespace
 
-GpuPeak measure_peak(CudaSums f32_sums) {
+GpuPeak measure_peak(ProductSums f32_sums) {
   const GpuScope scope(Gpu::get());
   const OwnedStream stream = make_stream();
   const DeviceMemory workspace = allocate(kWorkspace, "the workspace of cuBLASLt");
-  return {product_rate(DType::f32, f32_sums, stream.get(), workspace), product_rate(DType::bf16, CudaSums::f32, stream.get(), workspace),
+  return {product_rate(DType::f32, f32_sums, stream.get(), workspace), product_rate(DType::bf16, ProductSums::f32, stream.get(), workspace),
           copy_rate(stream.get())};
 }
 

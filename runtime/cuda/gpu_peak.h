@@ -11,6 +11,6 @@ struct GpuPeak {
 };
 
 // Takes under a second. `f32_sums`: how f32 is multiplied. Throws RuntimeFailure (resource).
-GpuPeak measure_peak(CudaSums f32_sums);
+GpuPeak measure_peak(ProductSums f32_sums);
 
 }  // namespace einc::cuda

@@ -14,7 +14,7 @@
 #include <unordered_map>
 
 #include "runtime/base/failure.h"
-#include "runtime/cuda/attention_plugin.h"
+#include "runtime/program/attention_plugin.h"
 #include "runtime/cuda/open_library.h"
 
 namespace fe = cudnn_frontend;

@@ -475,7 +475,7 @@ std::unique_ptr<CudaProgramText> mutated_for_cuda(const Graph& graph, const Muta
   if (none.seen() == 0) return nullptr;
   Chooser one(choice % none.seen());
   plant(*compiled, mutate, one);
-  compiled->executable = make_cuda_program(compiled->bound, compiled->list, compiled->plan, compiled->gpu, kLibraryProducts);
+  compiled->executable = make_cuda_program(compiled->bound, compiled->list, compiled->plan, compiled->gpu);
   return compiled;
 }
 

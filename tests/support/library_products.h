@@ -26,12 +26,12 @@ inline const std::string& table_file() {
   return file;
 }
 
-inline int64_t elements(const CudaMatrix& m, int64_t batch, int64_t rows, int64_t columns) {
+inline int64_t elements(const LibraryMatrix& m, int64_t batch, int64_t rows, int64_t columns) {
   if (m.transposed) std::swap(rows, columns);
   return m.offset + (batch - 1) * m.batch_stride + (rows - 1) * m.leading + columns;
 }
 
-inline int64_t place(const CudaMatrix& m, int64_t i, int64_t r, int64_t c) {
+inline int64_t place(const LibraryMatrix& m, int64_t i, int64_t r, int64_t c) {
   return m.offset + i * m.batch_stride + (m.transposed ? c * m.leading + r : r * m.leading + c);
 }
 
@@ -44,7 +44,7 @@ inline HostArray numbers(DType dtype, int64_t count) {
   return array;
 }
 
-inline CudaExecutable executable_of(const CudaGemm& gemm) {
+inline CudaExecutable executable_of(const LibraryProduct& gemm) {
   table_file();
   use_test_gpu();
   CudaExecutable executable;
@@ -66,7 +66,7 @@ inline CudaExecutable executable_of(const CudaGemm& gemm) {
   return executable;
 }
 
-inline void check_product(CudaGemm gemm) {
+inline void check_product(LibraryProduct gemm) {
   gemm.right.buffer = 1;
   gemm.result.buffer = 2;
   OnGpu gpu(executable_of(gemm));
@@ -85,7 +85,7 @@ inline void check_product(CudaGemm gemm) {
       }
 }
 
-inline CudaMatrix matrix(DType dtype, int64_t leading, bool transposed, int64_t batch_stride = 0, int64_t offset = 0) {
+inline LibraryMatrix matrix(DType dtype, int64_t leading, bool transposed, int64_t batch_stride = 0, int64_t offset = 0) {
   return {0, dtype, offset, leading, batch_stride, transposed};
 }
 
@@ -98,32 +98,32 @@ inline void check_orientations() {
         CAPTURE(result);
         // 3 x 5 by 5 x 4, with room between the rows
         check_product({1, 3, 4, 5, matrix(DType::f32, left ? 4 : 6, left), matrix(DType::f32, right ? 7 : 5, right),
-                       matrix(DType::f32, result ? 3 : 6, result), CudaSums::f32});
+                       matrix(DType::f32, result ? 3 : 6, result), ProductSums::f32});
       }
 }
 
 inline void check_batches() {
   check_product({3, 2, 4, 5, matrix(DType::f32, 5, false, 11, 2), matrix(DType::f32, 4, false, 0, 1), matrix(DType::f32, 4, false, 8),
-                 CudaSums::f32});
+                 ProductSums::f32});
   check_product(
-      {2, 4, 1, 3, matrix(DType::f32, 4, true, 12), matrix(DType::f32, 1, false, 3), matrix(DType::f32, 1, false, 4), CudaSums::tf32});
+      {2, 4, 1, 3, matrix(DType::f32, 4, true, 12), matrix(DType::f32, 1, false, 3), matrix(DType::f32, 1, false, 4), ProductSums::tf32});
   check_product(
-      {2, 1, 4, 3, matrix(DType::f32, 1, false, 3), matrix(DType::f32, 3, true, 12), matrix(DType::f32, 1, false, 4), CudaSums::f32});
+      {2, 1, 4, 3, matrix(DType::f32, 1, false, 3), matrix(DType::f32, 3, true, 12), matrix(DType::f32, 1, false, 4), ProductSums::f32});
 }
 
 inline void check_formats() {
-  check_product({1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::bf16, 6, false), CudaSums::f32});
-  check_product({1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::f32, 6, false), CudaSums::f32});
-  check_product({1, 5, 6, 7, matrix(DType::f16, 7, false), matrix(DType::f16, 6, false), matrix(DType::f16, 6, false), CudaSums::f32});
-  check_product({1, 5, 6, 7, matrix(DType::f64, 7, false), matrix(DType::f64, 6, false), matrix(DType::f64, 6, false), CudaSums::f64});
+  check_product({1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::bf16, 6, false), ProductSums::f32});
+  check_product({1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::f32, 6, false), ProductSums::f32});
+  check_product({1, 5, 6, 7, matrix(DType::f16, 7, false), matrix(DType::f16, 6, false), matrix(DType::f16, 6, false), ProductSums::f32});
+  check_product({1, 5, 6, 7, matrix(DType::f64, 7, false), matrix(DType::f64, 6, false), matrix(DType::f64, 6, false), ProductSums::f64});
   check_product(
-      {1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e5m2, 16, true), matrix(DType::bf16, 32, false), CudaSums::f32});
+      {1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e5m2, 16, true), matrix(DType::bf16, 32, false), ProductSums::f32});
 }
 
 // The kinds of epilogues: what goes in besides the operands, what comes out.
 struct EpilogueCase {
   bool bias = false, addend = false, keeps_input = false;
-  CudaActivation activation = CudaActivation::none;
+  LibraryActivation activation = LibraryActivation::none;
   bool left_sums = false, right_sums = false;
 };
 
@@ -136,8 +136,8 @@ inline double gelu_slope(double x) {
 // 24 x 32 x 16 of one format to another; the left operand transposed, as for the gradient of a weight.
 inline void check_epilogue(DType dtype, DType to, const EpilogueCase& which) {
   constexpr int64_t kRows = 24, kColumns = 32, kDepth = 16;
-  CudaGemm gemm{
-      1, kRows, kColumns, kDepth, matrix(dtype, kRows, true), matrix(dtype, kColumns, false), matrix(to, kColumns, false), CudaSums::f32};
+  LibraryProduct gemm{
+      1, kRows, kColumns, kDepth, matrix(dtype, kRows, true), matrix(dtype, kColumns, false), matrix(to, kColumns, false), ProductSums::f32};
   gemm.right.buffer = 1, gemm.result.buffer = 2;
   CudaExecutable executable = executable_of(gemm);
   Executable& program = executable.program;
@@ -148,14 +148,14 @@ inline void check_epilogue(DType dtype, DType to, const EpilogueCase& which) {
     program.launches[0].buffers.push_back(buffer);
     return buffer;
   };
-  CudaEpilogue& epilogue = executable.calls[0].gemm->epilogue;
+  LibraryEpilogue& epilogue = executable.calls[0].gemm->epilogue;
   const uint32_t vector = add(kColumns), more = add(kRows * kColumns), input = add(kRows * kColumns);
-  if (which.bias) epilogue.bias = CudaVector{vector, to};
-  if (which.left_sums) epilogue.left_sums = CudaVector{vector, to};
-  if (which.right_sums) epilogue.right_sums = CudaVector{vector, to};
+  if (which.bias) epilogue.bias = LibraryVector{vector, to};
+  if (which.left_sums) epilogue.left_sums = LibraryVector{vector, to};
+  if (which.right_sums) epilogue.right_sums = LibraryVector{vector, to};
   if (which.addend) epilogue.addend = more;
   epilogue.activation = which.activation;
-  if (which.keeps_input || which.activation == CudaActivation::gelu_slope) epilogue.input = input;
+  if (which.keeps_input || which.activation == LibraryActivation::gelu_slope) epilogue.input = input;
   OnGpu gpu(std::move(executable));
   gpu.executor.set(0, numbers(dtype, kRows * kDepth));
   gpu.executor.set(1, numbers(dtype, kColumns * kDepth));
@@ -175,15 +175,15 @@ inline void check_epilogue(DType dtype, DType to, const EpilogueCase& which) {
     return TensorView(held.dtype, held.shape, held.bytes.data()).to_doubles();
   };
   const std::vector<double> y = got(2), sums = got(vector), kept = got(input);
-  const double close = bytes_of(to) == 2 ? 0.01 : which.activation == CudaActivation::none ? 1e-5 : 2e-3;
+  const double close = bytes_of(to) == 2 ? 0.01 : which.activation == LibraryActivation::none ? 1e-5 : 2e-3;
   for (int64_t r = 0; r < kRows; ++r)
     for (int64_t c = 0; c < kColumns; ++c) {
       const int64_t at = r * kColumns + c;
       double sum = (which.bias ? number(c) : 0) + (which.addend ? number(at) : 0);
       for (int64_t k = 0; k < kDepth; ++k) sum += number(k * kRows + r) * number(k * kColumns + c);
       if (which.keeps_input) CHECK(kept[static_cast<size_t>(at)] == doctest::Approx(sum).epsilon(close));
-      const double wanted = which.activation == CudaActivation::gelu         ? gelu(sum)
-                            : which.activation == CudaActivation::gelu_slope ? sum * gelu_slope(number(at))
+      const double wanted = which.activation == LibraryActivation::gelu         ? gelu(sum)
+                            : which.activation == LibraryActivation::gelu_slope ? sum * gelu_slope(number(at))
                                                                              : sum;
       CHECK(y[static_cast<size_t>(at)] == doctest::Approx(wanted).epsilon(close));
     }
@@ -195,7 +195,7 @@ inline void check_epilogue(DType dtype, DType to, const EpilogueCase& which) {
 }
 
 inline void check_epilogues() {
-  using enum CudaActivation;
+  using enum LibraryActivation;
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
     check_epilogue(dtype, dtype, {.bias = true});
     check_epilogue(dtype, dtype, {.addend = true});

@@ -13,7 +13,7 @@ constexpr int64_t kWords = 144, kMostWords = 176;  // of scores and sums that a 
 
 class AttentionPlanner {
  public:
-  AttentionPlanner(const Kernel& kernel, const GpuShape& gpu, CudaSums f32_products)
+  AttentionPlanner(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products)
       : kernel_(kernel),
         most_shared_(gpu.block_shared_bytes),
         f32_products_(f32_products),
@@ -44,7 +44,7 @@ class AttentionPlanner {
   bool find_dtype() {
     for (const AttentionStep& step : a_.steps)
       if (step.part == AttentionPart::scores) t_.dtype = kernel_.values[step.left].dtype;
-    return t_.dtype == DType::bf16 || t_.dtype == DType::f16 || (t_.dtype == DType::f32 && f32_products_ == CudaSums::tf32);
+    return t_.dtype == DType::bf16 || t_.dtype == DType::f16 || (t_.dtype == DType::f32 && f32_products_ == ProductSums::tf32);
   }
 
   bool add(size_t index) {
@@ -157,7 +157,7 @@ class AttentionPlanner {
 
   const Kernel& kernel_;
   const int64_t most_shared_;  // bytes of a block
-  const CudaSums f32_products_;
+  const ProductSums f32_products_;
   const Attention& a_;
   const std::vector<uint64_t> axes_;
   AttentionTiles t_;
@@ -171,7 +171,7 @@ int64_t AttentionTiles::shared_bytes() const {
   return elements * bytes_of(dtype);
 }
 
-std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, const GpuShape& gpu, CudaSums f32_products) {
+std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products) {
   return AttentionPlanner(kernel, gpu, f32_products).run();
 }
 

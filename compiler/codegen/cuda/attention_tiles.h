@@ -54,7 +54,7 @@ struct AttentionTiles {
 };
 
 // Nothing for kernels of other dtypes, layouts or folds; of f32 where it may be multiplied in tf32.
-std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, const GpuShape& gpu, CudaSums f32_products);
+std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products);
 std::string attention_tiles_text(const Kernel& kernel, const AttentionTiles& tiles);
 
 }  // namespace einc

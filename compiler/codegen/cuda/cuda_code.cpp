@@ -7,14 +7,11 @@
 #include <map>
 #include <unordered_map>
 
-#include "compiler/codegen/cuda/fuse_products.h"
-#include "compiler/codegen/cuda/join_launches.h"
 #include "compiler/codegen/cuda/kernel_text.h"
-#include "compiler/codegen/cuda/map_gemm.h"
 #include "compiler/codegen/cuda/prelude.h"
 #include "compiler/codegen/cuda/thread_plan.h"
+#include "compiler/library/find_products.h"
 #include "compiler/lower/assemble_program.h"
-#include "compiler/lower/library_products.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -26,21 +23,19 @@ constexpr int64_t kWorkspaceBytes = 32 << 20;  // what cuBLASLt wants on Hopper
 // Functions of kernels, equal ones once.
 class Maker {
  public:
-  Maker(const BoundGraph& graph, CudaExecutable& out, const GpuShape& gpu, int64_t smallest)
-      : graph_(graph), out_(out), gpu_(gpu), smallest_(smallest) {}
+  Maker(const BoundGraph& graph, const KernelList& list, CudaExecutable& out, const GpuShape& gpu)
+      : graph_(graph), list_(list), out_(out), gpu_(gpu) {}
 
   void choose(const BoundGraph& graph, const GraphKernel& k, Launch& launch) {
     if (&graph != &graph_) return choose_in_body(graph, k, launch);
-    if (launch.scan >= 0) return leave_to_scan(*k.kernel);
+    for (size_t i = 0; i < k.buffers.size(); ++i)
+      if (k.buffers[i].valid()) buffer_of_[k.buffers[i].index] = launch.buffers[i];
+    if (launch.scan >= 0) return void(out_.calls.emplace_back());
     note_orders(k, launch);
-    if (std::optional<CudaGemm> gemm = map_gemm(*k.kernel).gemm; gemm && is_worth(*gemm)) {
+    if (const LibraryProduct* product = list_.library.product(out_.calls.size())) {
       out_.workspace_bytes = kWorkspaceBytes;
-      for (CudaMatrix* m : {&gemm->left, &gemm->right, &gemm->result}) m->buffer = launch.buffers[m->buffer];
-      if (gemm->scale) gemm->scale = launch.buffers[*gemm->scale];
-      if (gemm->left.dtype == DType::f32) gemm->sums = f32_products(graph_, k);
-      out_.calls.push_back({{}, std::move(gemm)});
+      out_.calls.push_back({{}, in_buffers(*product)});
       launch.domain = 1;
-      find_written(*k.kernel);
       return;
     }
     launch.function = function_of(graph, k, known_);
@@ -48,21 +43,18 @@ class Maker {
     out_.calls.push_back({function.grid, std::nullopt});
     launch.domain = function.grid.blocks[0];
     scratch_bytes_ = std::max(scratch_bytes_, function.scratch_bytes);
-    find_written(*k.kernel);
-    if (function.scratch_bytes > 0) written_.back().clear();
   }
 
   // Memory that kernels use while they run lies behind what the program has of its own, before the sources.
-  void finish(const KernelList& list, const LibraryAttention& attention) {
+  void finish() {
     Executable& program = out_.program;
     for (size_t f = 0; f < functions_.size(); ++f) name_function(f);
-    const std::vector<TouchedBuffer> touched = touched_by(attention, program);
-    for (const TouchedBuffer& t : touched) program.launches[t.launch].buffers.push_back(t.buffer);
-    note_unfinished(list);
-    join_launches(out_, written_);
-    out_.fused = find_fused_products(out_, graph_, list, written_);
-    for (const TouchedBuffer& t : touched) program.launches[t.launch].buffers.pop_back();
-    add_library_attention(attention, out_);
+    note_unfinished();
+    for (const FusedProduct& fused : list_.library.fused)
+      out_.fused.push_back({in_buffers(fused.product), fused.parts, fused.plain, fused.at, std::nullopt});
+    for (const AttentionCall& call : list_.library.attention) out_.attention.push_back(in_buffers(call));
+    out_.attention_refusals = list_.library.attention_refusals;
+    join();
     for (CudaFusedProduct& fused : out_.fused) add_cast(fused);
     for (size_t f = 0; f < functions_.size(); ++f)
       out_.texts.push_back(
@@ -95,11 +87,47 @@ class Maker {
   }
 
  private:
+  // Operands that are values of the graph, by the buffers that they lie in.
+  LibraryProduct in_buffers(LibraryProduct product) const {
+    const auto place = [&](auto& buffer) { buffer = buffer_of_.at(buffer); };
+    for (LibraryMatrix* m : {&product.left, &product.right, &product.result}) place(m->buffer);
+    if (product.scale) place(*product.scale);
+    LibraryEpilogue& e = product.epilogue;
+    for (auto* numbers : {&e.bias, &e.left_sums, &e.right_sums})
+      if (*numbers) place((*numbers)->buffer);
+    for (auto* matrix : {&e.addend, &e.input})
+      if (*matrix) place(**matrix);
+    return product;
+  }
+
+  CudaAttention in_buffers(const AttentionCall& call) {
+    const auto place = [&](const AttentionCall::Operand& o) {
+      return o.value.valid() ? CudaAttention::Operand{buffer_of_.at(o.value.index), o.offset} : CudaAttention::Operand{};
+    };
+    out_.workspace_bytes = std::max(out_.workspace_bytes, call.workspace_bytes);
+    return {call.problem,        call.parts,      place(call.q),   place(call.k),   place(call.v),  place(call.o),
+            place(call.log_sum), place(call.d_o), place(call.d_q), place(call.d_k), place(call.d_v)};
+  }
+
+  // Launches of one kernel have one function, and its grid.
+  void join() {
+    out_.by_table.assign(functions_.size(), false);
+    for (uint32_t l = 0; l < list_.runs_with.size(); ++l) {
+      const uint32_t leader = list_.runs_with[l];
+      if (leader == l) continue;
+      const Launch &first = out_.program.launches[leader], &other = out_.program.launches[l];
+      EINC_CHECK(first.function == other.function, "launch {} is joined with another function's", l);
+      out_.calls[leader].together.push_back(l);
+      out_.calls[l].done_before = true;
+      out_.by_table[first.function] = true;
+    }
+  }
+
   void name_function(size_t f) { out_.program.functions.push_back(fmt::format("k{}", f)); }
 
   // cuBLASLt adds a bias in the format of the result.
   void add_cast(CudaFusedProduct& fused) {
-    const CudaGemm& g = fused.gemm;
+    const LibraryProduct& g = fused.gemm;
     if (!g.epilogue.bias || g.epilogue.bias->dtype == g.result.dtype) return;
     const auto [known, fresh] = cast_of_.try_emplace({g.columns, g.result.dtype}, static_cast<uint32_t>(functions_.size()));
     if (fresh) {
@@ -135,13 +163,6 @@ class Maker {
     out_.grids[launch.function] = functions_[launch.function].grid;
   }
 
-  // Nothing joins a launch that is many.
-  void leave_to_scan(const Kernel& kernel) {
-    out_.calls.emplace_back();
-    find_written(kernel);
-    written_.back().clear();
-  }
-
   // The launch's buffer of this number to all kernels of the body that work in memory besides.
   void hand_scratch(ScanProgram& scan, uint32_t place) {
     const auto scratch = static_cast<uint32_t>(scan.body.buffers.size());
@@ -159,17 +180,12 @@ class Maker {
     }
   }
 
-  void find_written(const Kernel& kernel) {
-    WrittenBuffers& written = written_.emplace_back();
-    for (const BufferUse& use : kernel.buffers) written.push_back(use.access != BufferAccess::read);
-  }
-
   // A value that several launches make is whole after the last of them.
-  void note_unfinished(const KernelList& list) {
+  void note_unfinished() {
     std::map<uint32_t, uint32_t> maker;
-    for (uint32_t l = 0; l < list.kernels.size(); ++l)
-      for (size_t i = 0; i < list.kernels[l].buffers.size(); ++i) {
-        if (list.kernels[l].kernel->buffers[i].access == BufferAccess::read || !list.kernels[l].buffers[i].valid()) continue;
+    for (uint32_t l = 0; l < list_.kernels.size(); ++l)
+      for (size_t i = 0; i < list_.kernels[l].buffers.size(); ++i) {
+        if (list_.kernels[l].kernel->buffers[i].access == BufferAccess::read || !list_.kernels[l].buffers[i].valid()) continue;
         const uint32_t buffer = out_.program.launches[l].buffers[i];
         const auto [known, first] = maker.try_emplace(buffer, l);
         if (first || known->second == l) continue;
@@ -190,49 +206,39 @@ class Maker {
   using Functions = std::unordered_map<std::string, uint32_t>;  // by text
 
   uint32_t function_of(const BoundGraph& graph, const GraphKernel& k, Functions& known) {
-    const CudaSums products = f32_products(graph, k);
+    const ProductSums products = f32_products(graph, k);
     const auto [same, fresh] = function_of_.try_emplace({k.kernel.get(), products});
     if (fresh) same->second = function_alike(*k.kernel, products, known);
     return same->second;
   }
 
-  uint32_t function_alike(const Kernel& kernel, CudaSums products, Functions& known) {
+  uint32_t function_alike(const Kernel& kernel, ProductSums products, Functions& known) {
     CudaFunction function = cuda_function(kernel, gpu_, products);
     const auto [same, fresh] = known.emplace(definition(function, ""), static_cast<uint32_t>(functions_.size()));
     if (fresh) functions_.push_back(std::move(function));
     return same->second;
   }
 
-  bool is_worth(const CudaGemm& g) const { return is_worth_library(g.batch, g.rows, g.columns, g.depth, smallest_); }
-
   const BoundGraph& graph_;
+  const KernelList& list_;
   CudaExecutable& out_;
   const GpuShape& gpu_;
-  const int64_t smallest_;  // products that a library's call is worth
+  std::unordered_map<uint32_t, uint32_t> buffer_of_;  // by value of the graph
   std::vector<CudaFunction> functions_;
-  std::map<std::pair<const Kernel*, CudaSums>, uint32_t> function_of_;
+  std::map<std::pair<const Kernel*, ProductSums>, uint32_t> function_of_;
   Functions known_, known_in_bodies_;                      // of launches, and of those in iterations
-  std::vector<WrittenBuffers> written_;                    // by launch
   std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;  // of a vector of so many numbers to a format
   int64_t scratch_bytes_ = 0;
 };
 
 }  // namespace
 
-CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
-  const auto in_tf32 = [&](NodeId id) {
-    const Origin& origin = graph[id].origin;
-    if (graph[id].op != Op::contract) return true;
-    if (origin.phase == Phase::optimizer) return false;
-    return (origin.policy == Policy::inherit ? graph.graph.policy : origin.policy) == Policy::tf32;
-  };
-  return std::ranges::all_of(kernel.group.members, in_tf32) ? CudaSums::tf32 : CudaSums::f32;
-}
-
 KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   KernelTarget target;
   target.column_sums = kColumnSums;
   target.library_products = library_products;
+  target.sum_order = SumOrder::of_kernel;
+  target.flops_per_byte = 150;  // of bf16 on an A100: 312 TFLOP/s and 2.04 TB/s (cost/devices.cpp); an H100 has 295
   // Blocks of a row each, two on a processor; threads of a column each, an eighth of those that reside there.
   const int64_t blocks = 2 * gpu.processors, threads = gpu.threads(8);
   target.divide_rows = {.points = blocks, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 8 * blocks};
@@ -240,15 +246,14 @@ KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   return target;
 }
 
-CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const GpuShape& gpu,
-                                 int64_t library_products, const LibraryAttention& attention) {
+CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const GpuShape& gpu) {
   CudaExecutable out;
   out.prelude = cuda_prelude();
-  Maker maker(graph, out, gpu, library_products);
+  Maker maker(graph, list, out, gpu);
   out.program = assemble_program(graph, list, plan, [&](const BoundGraph& of, const GraphKernel& k, const Executable&, Launch& launch) {
     maker.choose(of, k, launch);
   });
-  maker.finish(list, attention);
+  maker.finish();
   return out;
 }
 

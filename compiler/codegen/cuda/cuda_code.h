@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel list as an executable for NVIDIA GPUs: CUDA C++ of each kernel, how it is launched, buffers as planned.
+// A kernel list as an executable for NVIDIA GPUs: CUDA C++ of each kernel, how it is launched, calls of libraries and buffers as planned.
 #pragma once
-#include "compiler/codegen/cuda/library_attention.h"
 #include "compiler/lower/bound_graph.h"
 #include "compiler/lower/buffer_plan.h"
 #include "compiler/lower/kernel_list.h"
@@ -14,10 +13,6 @@ namespace einc {
 // What kernels are formed for. Contractions of at least `library_products` products are cuBLASLt's where they map to it.
 KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products);
 
-// How a kernel multiplies what is f32: in tf32 where the policy of all that it contracts says so.
-CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel);
-
-CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const GpuShape& gpu,
-                                 int64_t library_products, const LibraryAttention& attention = {});
+CudaExecutable make_cuda_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const GpuShape& gpu);
 
 }  // namespace einc

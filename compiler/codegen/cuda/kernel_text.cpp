@@ -67,7 +67,7 @@ CudaGrid grid_of(int64_t blocks, uint32_t x, uint32_t y) {
 
 }  // namespace
 
-CudaFunction cuda_function(const Kernel& kernel, const GpuShape& gpu, CudaSums f32_products) {
+CudaFunction cuda_function(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products) {
   CudaFunction f;
   f.parameters = parameters_of(kernel);
   f.from_table = declarations_of(kernel);

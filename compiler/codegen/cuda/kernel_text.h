@@ -20,7 +20,7 @@ struct CudaFunction {
 };
 
 // `f32_products`: how attention multiplies what is f32; other kernels do it in f32.
-CudaFunction cuda_function(const Kernel& kernel, const GpuShape& gpu, CudaSums f32_products = CudaSums::f32);
+CudaFunction cuda_function(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products = ProductSums::f32);
 // The whole definition under a name; `by_table`: its buffers' addresses come in a table (runtime/cuda/cuda_executable.h).
 enum class BufferPassing : uint8_t { one_by_one, by_table };
 std::string definition(const CudaFunction& function, const std::string& name, BufferPassing passing = BufferPassing::one_by_one);

@@ -108,8 +108,8 @@ class LaunchVerifier {
   Alternative alternative(const CudaFusedProduct& fused) {
     Alternative a{fused.parts, fused.at, {}, {}};
     a.action.launch = fused.at;
-    const CudaGemm& gemm = fused.gemm;
-    const CudaEpilogue& epilogue = gemm.epilogue;
+    const LibraryProduct& gemm = fused.gemm;
+    const LibraryEpilogue& epilogue = gemm.epilogue;
     reads(a, gemm.left.buffer), reads(a, gemm.right.buffer);
     if (gemm.scale) reads(a, *gemm.scale);
     if (fused.cast)
@@ -120,7 +120,7 @@ class LaunchVerifier {
       if (*epilogue.addend != gemm.result.buffer) reads(a, *epilogue.addend);
       a.in_place.push_back(*epilogue.addend);
     }
-    if (epilogue.input) epilogue.activation == CudaActivation::gelu ? writes(a, *epilogue.input) : reads(a, *epilogue.input);
+    if (epilogue.input) epilogue.activation == LibraryActivation::gelu ? writes(a, *epilogue.input) : reads(a, *epilogue.input);
     for (const auto& sums : {epilogue.left_sums, epilogue.right_sums})
       if (sums) writes(a, sums->buffer);
     writes(a, gemm.result.buffer);

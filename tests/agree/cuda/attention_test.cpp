@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "compiler/codegen/cuda/kernel_text.h"
+#include "compiler/library/find_products.h"
 #include "tests/support/attention_programs.h"
 #include "tests/support/run_cuda.h"
 
@@ -196,10 +197,10 @@ output y = einsum(h, v, "n k, k o -> n o")
   options.library_products = 1;
   const Graph graph = finished(compile_text(text));
   const auto program = compile_for_cuda(graph, {}, options);
-  std::vector<CudaSums> sums;
+  std::vector<ProductSums> sums;
   for (const CudaCall& call : program->executable.calls)
     if (call.gemm) sums.push_back(call.gemm->sums);
-  CHECK(sums == std::vector<CudaSums>{CudaSums::tf32, CudaSums::f32});
+  CHECK(sums == std::vector<ProductSums>{ProductSums::tf32, ProductSums::f32});
 }
 
 // Whole 16-bit rows: on tensor cores.

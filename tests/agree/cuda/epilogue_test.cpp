@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/codegen/cuda/map_gemm.h"
+#include "compiler/library/map_gemm.h"
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"

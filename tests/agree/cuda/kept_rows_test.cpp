@@ -36,7 +36,7 @@ CudaFunction only_function(const std::string& text) {
   options.mode = RunMode::inference;
   const auto program = compile_for_cuda(graph, {}, options);
   REQUIRE(program->list.kernels.size() == 1);
-  return cuda_function(*program->list.kernels[0].kernel, program->gpu, CudaSums::f32);
+  return cuda_function(*program->list.kernels[0].kernel, program->gpu, ProductSums::f32);
 }
 
 int count(const std::string& text, const std::string& what) {

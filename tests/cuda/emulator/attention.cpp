@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated GPU as a plug-in for attention (runtime/cuda/attention_plugin.h): naive loops in f64 over its memory.
-#include "runtime/cuda/attention_plugin.h"
+// The emulated GPU as a plug-in for attention (runtime/program/attention_plugin.h): naive loops in f64 over its memory.
+#include "runtime/program/attention_plugin.h"
 
 #include <cmath>
 #include <cstring>

@@ -20,8 +20,8 @@ TEST_CASE("products of every format") { check_formats(); }
 TEST_CASE("products with every epilogue") { check_epilogues(); }
 
 TEST_CASE("a product of fp8 is times the number in a buffer") {
-  CudaGemm gemm{
-      1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e4m3, 16, true), matrix(DType::f32, 32, false), CudaSums::f32, 3};
+  LibraryProduct gemm{
+      1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e4m3, 16, true), matrix(DType::f32, 32, false), ProductSums::f32, 3};
   gemm.right.buffer = 1;
   gemm.result.buffer = 2;
   CudaExecutable executable = executable_of(gemm);
@@ -44,8 +44,8 @@ TEST_CASE("a product of fp8 is times the number in a buffer") {
 }
 
 TEST_CASE("a product that cuBLASLt does not have names its launch") {
-  CudaGemm gemm{
-      1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e5m2, 32, false), matrix(DType::bf16, 32, false), CudaSums::f32};
+  LibraryProduct gemm{
+      1, 16, 32, 16, matrix(DType::f8e4m3, 16, false), matrix(DType::f8e5m2, 32, false), matrix(DType::bf16, 32, false), ProductSums::f32};
   gemm.right.buffer = 1;
   gemm.result.buffer = 2;
   OnGpu gpu(executable_of(gemm));
@@ -56,7 +56,7 @@ TEST_CASE("a product that cuBLASLt does not have names its launch") {
 }
 
 TEST_CASE("a shape's algorithm is chosen once, and kept in the table") {
-  const CudaGemm gemm{1, 9, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, CudaSums::f32};
+  const LibraryProduct gemm{1, 9, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, ProductSums::f32};
   emulator::set_gemm_candidates(3);
   const auto products = emulator::calls("cublasLtMatmul"), asked = emulator::calls("cublasLtMatmulAlgoGetHeuristic");
   OnGpu first(executable_of(gemm));
@@ -83,7 +83,7 @@ TEST_CASE("a shape's algorithm is chosen once, and kept in the table") {
 
 TEST_CASE("an algorithm that is offered and does not work is not taken") {
   const auto product = [](int64_t rows) {
-    return CudaGemm{1, rows, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, CudaSums::f32};
+    return LibraryProduct{1, rows, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, ProductSums::f32};
   };
   emulator::set_gemm_candidates(3);
   emulator::set_unusable_candidates(2);
@@ -100,14 +100,14 @@ TEST_CASE("an algorithm that is offered and does not work is not taken") {
 TEST_CASE("a measured product leaves a state as it was") {
   constexpr int64_t kRows = 11, kColumns = 16, kDepth = 6;
   const auto runs = [&](bool accumulates) {
-    CudaGemm gemm{1,
+    LibraryProduct gemm{1,
                   kRows,
                   kColumns,
                   kDepth,
                   matrix(DType::f32, kDepth, false),
                   {1, DType::f32, 0, kColumns},
                   {2, DType::f32, 0, kColumns},
-                  CudaSums::f32};
+                  ProductSums::f32};
     if (accumulates) gemm.epilogue.addend = 2;
     CudaExecutable executable = executable_of(gemm);
     executable.program.buffers[2].role = BufferRole::state;
@@ -143,22 +143,22 @@ TEST_CASE("a measured product leaves a state as it was") {
 
 TEST_CASE("measured epilogues leave sums and kept values as they were where somebody holds them") {
   constexpr int64_t kRows = 17, kColumns = 16, kDepth = 9;
-  CudaGemm gemm{1,
+  LibraryProduct gemm{1,
                 kRows,
                 kColumns,
                 kDepth,
                 matrix(DType::f32, kDepth, false),
                 {1, DType::f32, 0, kColumns},
                 {2, DType::f32, 0, kColumns},
-                CudaSums::f32};
+                ProductSums::f32};
   for (const bool sums : {true, false}) {
     CAPTURE(sums);
     if (sums) {
       gemm.epilogue = {};
-      gemm.epilogue.right_sums = CudaVector{3, DType::f32};
+      gemm.epilogue.right_sums = LibraryVector{3, DType::f32};
     } else {
       gemm.epilogue = {};
-      gemm.epilogue.activation = CudaActivation::gelu;
+      gemm.epilogue.activation = LibraryActivation::gelu;
       gemm.epilogue.input = 3;
     }
     const int64_t count = sums ? kColumns : kRows * kColumns;
@@ -175,7 +175,7 @@ TEST_CASE("measured epilogues leave sums and kept values as they were where some
 
 TEST_CASE("algorithms are timed with a cold cache") {
   const auto fills = emulator::calls("cuMemsetD8Async");
-  check_product(CudaGemm{1, 15, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, CudaSums::f32});
+  check_product(LibraryProduct{1, 15, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, ProductSums::f32});
   CHECK(emulator::calls("cuMemsetD8Async") >= fills + cuda::ColdTimer::kRuns - 1);
 }
 

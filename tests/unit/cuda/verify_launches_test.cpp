@@ -82,3 +82,32 @@ TEST_CASE("a launch that is left out is found") {
     CHECK(compiled.problem(faulty) != "");
   }
 }
+
+TEST_CASE("a plan that does not hold what an alternative reads or writes at another's place is found") {
+  // `x` is the product's, whose epilogue would run where `g` is stored; sums of `x` would be stored three launches before their own.
+  const char* const reads_later =
+      "input x0: f32[rows=64 deep=16]\ninput w: f32[deep wide=16]\ninput v: f32[wide out=16]\n"
+      "x = tanh(x0)\nh = einsum(x, w, \"rows deep, deep wide -> rows wide\")\ng = gelu_tanh(h)\n"
+      "output y = einsum(g, v, \"rows wide, wide out -> rows out\") + einsum(h, v, \"rows wide, wide out -> rows out\")\n";
+  const char* const writes_earlier =
+      "input x0: f32[rows=64 deep=16]\ninput b: f32[rows wide=16]\ninput q: f32[deep out=4]\n"
+      "x = tanh(x0)\noutput c = einsum(x, b, \"rows deep, rows wide -> deep wide\")\n"
+      "t = softmax(reduce(c, \"deep wide -> deep\", \"sum\"), deep)\nu = softmax(einsum(t, q, \"deep, deep out -> out\"), out)\n"
+      "output s = reduce(x, \"rows deep -> deep\", \"sum\") * reduce(u * u, \"out -> \", \"sum\")\n";
+  for (const char* const text : {reads_later, writes_earlier}) {
+    const Graph graph = simplify(expand(compile_text(text, {}), Roots::inference), Roots::inference);
+    CudaOptions options;
+    options.mode = RunMode::inference;
+    options.library_products = 1;
+    const auto program = compile_for_cuda(graph, {}, options);
+    const auto problem = [&] {
+      const BufferPlan plan = plan_buffers(program->bound, program->list, program->roots, RunMode::inference);
+      return verify_launches(make_cuda_program(program->bound, program->list, plan, program->gpu), program->list);
+    };
+    CAPTURE(text);
+    REQUIRE(!program->list.library.held.empty());
+    CHECK(problem() == "");
+    program->list.library.held.clear();
+    CHECK(problem() != "");
+  }
+}

@@ -49,7 +49,7 @@ bool has_parts(const FormedGraph& formed) {
 
 }  // namespace
 
-TEST_CASE("schedule passes: names are unique, optional ones come from both lists alike") {
+TEST_CASE("schedule passes: names are unique, a processor's optional ones are a GPU's, too") {
   std::vector<std::set<std::string_view>> optional;
   for (const auto passes : {processor_passes(), gpu_passes()}) {
     std::set<std::string_view> names;
@@ -64,7 +64,7 @@ TEST_CASE("schedule passes: names are unique, optional ones come from both lists
       if (p.optional) optional.back().insert(p.name);
     }
   }
-  CHECK(optional[0] == optional[1]);  // Scheduling::without names them for both
+  CHECK(std::ranges::includes(optional[1], optional[0]));  // Scheduling::without names them for both
 }
 
 TEST_CASE("schedule passes: the observer sees each in its turn") {

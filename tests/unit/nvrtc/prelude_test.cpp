@@ -72,6 +72,17 @@ extern "C" __global__ void eight(const bf16* x, bf16* y) { store_vec(y + 8 * thr
   CHECK(ptx.find("st.global.v4.u32") != std::string::npos);
 }
 
+TEST_CASE("a product and a sum are one operation only where the text says so") {
+  if (!is_here()) return;
+  const std::string ptx = cuda::compile_ptx(std::string(cuda_prelude()) + R"(
+extern "C" __global__ void apart(const f32* x, f32* y) { y[threadIdx.x] = x[0] * x[threadIdx.x] + x[1]; }
+extern "C" __global__ void at_once(const f32* x, f32* y) { y[threadIdx.x] = add_product(x[0], x[threadIdx.x], x[1]); })",
+                                            "sm_90");
+  const std::string at_once = ptx.substr(ptx.find(".entry at_once"));
+  CHECK(ptx.substr(0, ptx.find(".entry at_once")).find("fma.rn.f32") == std::string::npos);
+  CHECK(at_once.find("fma.rn.f32") != std::string::npos);
+}
+
 TEST_CASE("an arch that NVRTC does not know is named") {
   if (!is_here()) return;
   FileCache none("");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/cuda/match_epilogue.h"
+#include "compiler/library/match_epilogue.h"
 
 #include <algorithm>
 #include <array>
@@ -40,7 +40,7 @@ class EpilogueMatcher {
   // The product plus what is added to it.
   struct Sum {
     bool product = false;
-    std::optional<CudaVector> bias;
+    std::optional<LibraryVector> bias;
     std::optional<uint32_t> addend;
   };
 
@@ -99,7 +99,7 @@ class EpilogueMatcher {
     if (v.kind != ScalarKind::load) return false;
     if (v.slot == product_) return !std::exchange(sum.product, true);
     if (is_bias(v) && !sum.bias) {
-      sum.bias = CudaVector{v.slot, dtype_of(v.slot)};
+      sum.bias = LibraryVector{v.slot, dtype_of(v.slot)};
       return true;
     }
     if (!lies_alike(v) || sum.addend) return false;
@@ -127,7 +127,7 @@ class EpilogueMatcher {
     found.epilogue.bias = sum->bias;
     found.epilogue.addend = sum->addend;
     if (!is_gelu) return other || (!sum->bias && !sum->addend) ? std::nullopt : std::optional(found);
-    found.epilogue.activation = CudaActivation::gelu;
+    found.epilogue.activation = LibraryActivation::gelu;
     found.reads_product = !sum->bias && !sum->addend;
     if (!other) return found;
     const std::optional<Sum> kept = sum_of(other->value);
@@ -147,7 +147,7 @@ class EpilogueMatcher {
         found.epilogue.input = v.slot;
       }
     if (!found.epilogue.input || *found.epilogue.input == store.buffer) return std::nullopt;
-    found.epilogue.activation = CudaActivation::gelu_slope;
+    found.epilogue.activation = LibraryActivation::gelu_slope;
     for (int i = -40; i <= 40; ++i) {
       const double x = 0.15 * i + 0.01, product = 1.25 - 0.3 * i, wanted = product * gelu_slope(x);
       std::map<ValueId, std::optional<double>> known;

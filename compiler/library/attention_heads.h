@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/codegen/cuda/match_attention.h"
+#include "compiler/library/match_attention.h"
 
 namespace einc {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/cuda/attention_heads.h"
+#include "compiler/library/attention_heads.h"
 
 #include <algorithm>
 

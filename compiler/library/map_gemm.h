@@ -5,13 +5,13 @@
 #include <string>
 
 #include "compiler/lower/kernel.h"
-#include "runtime/cuda/cuda_executable.h"
+#include "runtime/program/library_product.h"
 
 namespace einc {
 
 struct GemmMapping {
-  std::optional<CudaGemm> gemm;  // buffers by their number in the kernel
-  std::string reason;            // why not
+  std::optional<LibraryProduct> gemm;  // buffers by their number in the kernel
+  std::string reason;                  // why not
 };
 
 // Of a kernel that is a contraction and nothing else: rows, columns, depth and batch are one dimension each in the tensors that have
@@ -19,8 +19,8 @@ struct GemmMapping {
 GemmMapping map_gemm(const Kernel& kernel);
 
 // "2048 x 3072 x 768 bf16, right transposed".
-std::string describe(const CudaGemm& gemm);
+std::string describe(const LibraryProduct& gemm);
 // "plus a bias, GELU, its input kept"; empty of none.
-std::string describe(const CudaEpilogue& epilogue);
+std::string describe(const LibraryEpilogue& epilogue);
 
 }  // namespace einc

@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "compiler/lower/kernel.h"
-#include "runtime/cuda/cuda_executable.h"
+#include "runtime/program/library_product.h"
 
 namespace einc {
 
 struct EpilogueMatch {
-  CudaEpilogue epilogue;       // buffers by their number in the kernel
+  LibraryEpilogue epilogue;    // buffers by their number in the kernel
   uint32_t result = 0;         // where it goes
   bool reads_product = false;  // as GELU's input, which has to be stored then
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/cuda/match_attention.h"
+#include "compiler/library/match_attention.h"
 
 #include <limits>
 
-#include "compiler/codegen/cuda/attention_heads.h"
+#include "compiler/library/attention_heads.h"
 #include "compiler/lower/attention_formula.h"
 #include "runtime/base/dtype.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/cuda/map_gemm.h"
+#include "compiler/library/map_gemm.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ class Mapper {
  public:
   explicit Mapper(const Kernel& kernel) : kernel_(kernel) {}
 
-  CudaGemm run() {
+  LibraryProduct run() {
     if (!kernel_.contraction) throw NoGemm{"it is no product summed over axes"};
     const Contraction& c = *kernel_.contraction;
     left_ = &plain_load(c.left, "left");
@@ -42,9 +42,9 @@ class Mapper {
     const Dimension columns = dimension(axes.columns, {&right_->index, &store_->index}, "columns");
     const Dimension depth = dimension(axes.depth, {&left_->index, &right_->index}, "depth");
     if (batch.extent > kMostBatches) throw NoGemm{fmt::format("a batch of {}", batch.extent)};
-    CudaGemm g;
+    LibraryProduct g;
     g.batch = batch.extent, g.rows = rows.extent, g.columns = columns.extent, g.depth = depth.extent;
-    g.sums = kernel_.reductions[c.reduction].dtype == DType::f64 ? CudaSums::f64 : CudaSums::f32;
+    g.sums = kernel_.reductions[c.reduction].dtype == DType::f64 ? ProductSums::f64 : ProductSums::f32;
     g.left = matrix(left_->slot, left_->index, rows.extent, rows.strides[0], depth.extent, depth.strides[0], batch.strides[0], "left");
     g.right =
         matrix(right_->slot, right_->index, depth.extent, depth.strides[1], columns.extent, columns.strides[0], batch.strides[1], "right");
@@ -99,12 +99,12 @@ class Mapper {
   }
 
   // Of fp8 the library reads both operands along their depth, in rows of whole 16 bytes.
-  static void check_fp8(const CudaGemm& g) {
+  static void check_fp8(const LibraryProduct& g) {
     if (!is_fp8(g.left.dtype)) return;
     if (g.left.transposed || !g.right.transposed) throw NoGemm{"an fp8 operand does not lie along its depth"};
     for (int64_t n : {g.rows, g.columns, g.depth, g.left.leading, g.right.leading, g.result.leading})
       if (n % kFp8Step != 0) throw NoGemm{"fp8 in sizes that are no multiples of 16"};
-    for (const CudaMatrix* m : {&g.left, &g.right, &g.result})
+    for (const LibraryMatrix* m : {&g.left, &g.right, &g.result})
       if (m->offset % kFp8Step != 0 || m->batch_stride % kFp8Step != 0) throw NoGemm{"fp8 at places that are no multiples of 16"};
   }
 
@@ -144,9 +144,9 @@ class Mapper {
   }
 
   // One of the strides is 1; the other is what a row or column takes.
-  CudaMatrix matrix(uint16_t buffer, const Subscript& index, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step,
-                    int64_t batch, const char* which) const {
-    CudaMatrix m;
+  LibraryMatrix matrix(uint16_t buffer, const Subscript& index, int64_t rows, int64_t row_step, int64_t columns, int64_t column_step,
+                       int64_t batch, const char* which) const {
+    LibraryMatrix m;
     m.buffer = buffer;
     m.dtype = kernel_.buffers[buffer].dtype;
     m.offset = index.affine.constant;
@@ -164,10 +164,10 @@ class Mapper {
   }
 
   // The transposed product, whose result is not.
-  static void turn(CudaGemm& g) {
+  static void turn(LibraryProduct& g) {
     std::swap(g.left, g.right);
     std::swap(g.rows, g.columns);
-    for (CudaMatrix* m : {&g.left, &g.right, &g.result}) m->transposed = !m->transposed;
+    for (LibraryMatrix* m : {&g.left, &g.right, &g.result}) m->transposed = !m->transposed;
   }
 
   const Kernel& kernel_;
@@ -186,7 +186,7 @@ GemmMapping map_gemm(const Kernel& kernel) {
   }
 }
 
-std::string describe(const CudaGemm& gemm) {
+std::string describe(const LibraryProduct& gemm) {
   std::string text;
   if (gemm.batch > 1) text += fmt::format("{} times ", gemm.batch);
   text += fmt::format("{} x {} x {} {}", gemm.rows, gemm.columns, gemm.depth, to_string(gemm.left.dtype));
@@ -198,13 +198,13 @@ std::string describe(const CudaGemm& gemm) {
   return text;
 }
 
-std::string describe(const CudaEpilogue& epilogue) {
+std::string describe(const LibraryEpilogue& epilogue) {
   std::string text;
   const auto add = [&](const char* part) { text += (text.empty() ? "" : ", ") + std::string(part); };
   if (epilogue.bias) add("plus a bias");
   if (epilogue.addend) add("plus a matrix");
-  if (epilogue.activation == CudaActivation::gelu) add(epilogue.input ? "GELU, its input kept" : "GELU");
-  if (epilogue.activation == CudaActivation::gelu_slope) add("times the slope of GELU");
+  if (epilogue.activation == LibraryActivation::gelu) add(epilogue.input ? "GELU, its input kept" : "GELU");
+  if (epilogue.activation == LibraryActivation::gelu_slope) add("times the slope of GELU");
   if (epilogue.left_sums) add("with the sums of the left operand's rows");
   if (epilogue.right_sums) add("with the sums of the right operand's columns");
   return text;

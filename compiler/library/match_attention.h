@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "compiler/lower/kernel.h"
-#include "runtime/cuda/attention_plugin.h"
+#include "runtime/program/attention_plugin.h"
 
 namespace einc {
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/library/find_products.h"
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/library/map_gemm.h"
+#include "compiler/lower/library_products.h"
+
+namespace einc {
+
+ProductSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
+  const auto in_tf32 = [&](NodeId id) {
+    const Origin& origin = graph[id].origin;
+    if (graph[id].op != Op::contract) return true;
+    if (origin.phase == Phase::optimizer) return false;
+    return (origin.policy == Policy::inherit ? graph.graph.policy : origin.policy) == Policy::tf32;
+  };
+  return std::ranges::all_of(kernel.group.members, in_tf32) ? ProductSums::tf32 : ProductSums::f32;
+}
+
+void find_library_products(const BoundGraph& graph, int64_t smallest, KernelList& list) {
+  list.library.products.resize(list.kernels.size());
+  std::map<const Kernel*, std::optional<LibraryProduct>> known;  // by kernels that are one object
+  for (size_t i = 0; i < list.kernels.size(); ++i) {
+    const GraphKernel& k = list.kernels[i];
+    if (!k.kernel->contraction) continue;
+    const auto [mapped, fresh] = known.try_emplace(k.kernel.get());
+    if (fresh) mapped->second = map_gemm(*k.kernel).gemm;
+    std::optional<LibraryProduct> product = mapped->second;
+    if (!product || !is_worth_library(product->batch, product->rows, product->columns, product->depth, smallest)) continue;
+    for (LibraryMatrix* m : {&product->left, &product->right, &product->result}) m->buffer = k.buffers[m->buffer].index;
+    if (product->scale) product->scale = k.buffers[*product->scale].index;
+    if (product->left.dtype == DType::f32) product->sums = f32_products(graph, k);
+    list.library.products[i] = std::move(product);
+  }
+}
+
+}  // namespace einc

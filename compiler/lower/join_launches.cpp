@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/lower/join_launches.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace einc {
+namespace {
+
+constexpr uint32_t kMostTogether = 1024;  // blocks along y; far below what a grid may have
+
+class Joiner {
+ public:
+  Joiner(const BoundGraph& graph, const BufferPlan& plan, KernelList& list)
+      : graph_(graph), plan_(plan), list_(list), touched_(list.kernels.size()), alone_(list.kernels.size(), false) {
+    for (uint32_t k = 0; k < touched_.size(); ++k) find_touched(k);
+    for (const HeldValue& held : list.library.held) touched_[held.until].push_back(at_place(held.value, false));
+    for (const FusedProduct& fused : list.library.fused) runs_instead(fused.parts, fused.at);
+    for (const AttentionCall& call : list.library.attention) runs_instead(call.parts, call.at());
+  }
+
+  void run() {
+    std::vector<uint32_t>& runs_with = list_.runs_with;
+    runs_with.resize(list_.kernels.size());
+    for (uint32_t k = 0; k < runs_with.size(); ++k) runs_with[k] = k;
+    std::map<std::string, std::vector<uint32_t>> alike;
+    std::unordered_map<const Kernel*, std::string> text_of;
+    for (uint32_t k = 0; k < list_.kernels.size(); ++k) {
+      const GraphKernel& launch = list_.kernels[k];
+      if (alone_[k] || !launch.streams.empty() || !launch.sites.empty()) continue;
+      const auto [text, fresh] = text_of.try_emplace(launch.kernel.get());
+      if (fresh) text->second = to_string(*launch.kernel);
+      alike[text->second].push_back(k);
+    }
+    for (const auto& [text, launches] : alike) {
+      uint32_t leader = launches[0], together = 1;
+      for (size_t i = 1; i < launches.size(); ++i) {
+        const bool joins = together < kMostTogether && may_run_with(leader, launches[i]);
+        if (!joins) leader = launches[i], together = 0;
+        runs_with[launches[i]] = leader;
+        ++together;
+      }
+    }
+  }
+
+ private:
+  struct Touched {
+    int64_t from, to;
+    bool writes, updates;
+  };
+
+  Touched at_place(NodeId value, bool writes) const {
+    const NodeId holder = plan_.holder(value);
+    const BufferPlan::Buffer& place = plan_.buffers[holder.index];
+    return {place.offset, place.offset + place.bytes, writes, writes && is_source(graph_[holder].op)};
+  }
+
+  void find_touched(uint32_t k) {
+    const GraphKernel& launch = list_.kernels[k];
+    const std::vector<BufferUse>& uses = launch.kernel->buffers;
+    alone_[k] = launch.kernel->scan || launch.kernel->attention || list_.library.product(k);
+    for (size_t b = 0; b < launch.buffers.size(); ++b)
+      if (launch.buffers[b].valid()) touched_[k].push_back(at_place(launch.buffers[b], uses[b].access != BufferAccess::read));
+    for (const Parts& parts : launch.parts) {
+      const BufferUse& use = uses[parts.buffer];
+      const int64_t from = plan_.parts_offset + parts.offset;
+      touched_[k].push_back({from, from + use.count * bytes_of(use.dtype), use.access != BufferAccess::read, false});
+    }
+  }
+
+  // At its place an alternative touches what all its parts do.
+  void runs_instead(const std::vector<uint32_t>& parts, uint32_t at) {
+    for (const uint32_t part : parts) {
+      alone_[part] = true;
+      if (part != at) touched_[at].insert(touched_[at].end(), touched_[part].begin(), touched_[part].end());
+    }
+  }
+
+  bool updates(uint32_t launch) const { return std::ranges::any_of(touched_[launch], &Touched::updates); }
+
+  bool apart(uint32_t a, uint32_t b) const {
+    for (const Touched& x : touched_[a])
+      for (const Touched& y : touched_[b])
+        if ((x.writes || y.writes) && x.from < y.to && y.from < x.to) return false;
+    return true;
+  }
+
+  bool may_run_with(uint32_t leader, uint32_t launch) const {
+    if (updates(leader) != updates(launch) || list_.kernels[leader].when != list_.kernels[launch].when) return false;
+    for (uint32_t between = leader; between < launch; ++between)
+      if (!apart(between, launch)) return false;
+    return true;
+  }
+
+  const BoundGraph& graph_;
+  const BufferPlan& plan_;
+  KernelList& list_;
+  std::vector<std::vector<Touched>> touched_;  // by launch, with its alternative
+  std::vector<bool> alone_;
+};
+
+}  // namespace
+
+void join_launches(const BoundGraph& graph, const BufferPlan& plan, KernelList& list) { Joiner(graph, plan, list).run(); }
+
+}  // namespace einc
