@@ -32,6 +32,7 @@
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/points_first.h"
 #include "compiler/lower/row_deltas.h"
+#include "compiler/lower/schedule_text.h"
 #include "compiler/lower/verify_plan.h"
 #include "runtime/base/check.h"
 #include "runtime/base/debug.h"
@@ -380,18 +381,7 @@ void run_passes(Forming& forming, std::span<const SchedulePass> passes) {
 }
 
 std::string to_string(const Forming& f) {
-  if (f.list.kernels.empty()) return print_graph(f.graph());
-  std::string text;
-  for (size_t i = 0; i < f.list.kernels.size(); ++i) {
-    const GraphKernel& k = f.list.kernels[i];
-    text += "kernel " + std::to_string(i) + "  #";
-    for (NodeId id : k.group.members) text += " %" + std::to_string(id.index);
-    text += "\n";
-    for (size_t b = 0; b < k.buffers.size(); ++b)
-      if (k.buffers[b].valid()) text += "  # b" + std::to_string(b) + " is %" + std::to_string(k.buffers[b].index) + "\n";
-    text += to_string(*k.kernel);
-  }
-  return text;
+  return f.list.kernels.empty() ? print_graph(f.graph()) : print_schedule(f.list, f.plan ? &*f.plan : nullptr);
 }
 
 }  // namespace einc

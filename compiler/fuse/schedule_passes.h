@@ -78,7 +78,7 @@ BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const 
 // Runs the passes of a target, with their observer. Kernels are verified at the end, at debug level 1 behind each pass.
 void run_passes(Forming& forming, std::span<const SchedulePass> passes);
 
-// What the passes have made so far, as text: the graph, or the kernels with the names of their nodes.
+// What the passes have made so far, as text: the graph, or the schedule (lower/schedule_text.h).
 std::string to_string(const Forming& forming);
 
 }  // namespace einc

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Line by line; lines that are no heading belong to the loops of the kernel before them, whose text is read when it ends.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "compiler/lower/kernel_read.h"
+#include "compiler/lower/schedule_names.h"
+#include "compiler/lower/schedule_text.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kMostKernels = 1 << 24;
+
+class ScheduleReader {
+ public:
+  explicit ScheduleReader(uint32_t nodes) : nodes_(nodes) {}
+
+  std::variant<ScheduleText, LineError> read(std::string_view text) {
+    int number = 0;
+    while (!text.empty()) {
+      ++number;
+      const size_t end = std::min(text.find('\n'), text.size());
+      const std::string_view written = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      Cursor c(written);
+      if (c.at_end()) continue;
+      if (!heading(c, number)) {
+        loops_ += std::string(written) + "\n";
+        continue;
+      }
+      if (!c.at_end()) c.fail("something is left at the end of the line");
+      if (error_) return *error_;
+      if (c.failed()) return LineError{number, c.error()};
+    }
+    end_kernel();
+    if (error_) return *error_;
+    find_in_memory();
+    return std::move(made_);
+  }
+
+ private:
+  KernelList& list() { return made_.list; }
+  GraphKernel& last() { return made_.list.kernels.back(); }
+
+  // False for a line of a kernel's loops.
+  bool heading(Cursor& c, int number) {
+    const std::string word = c.peek_word();
+    const auto known = kHeadings.find(word);
+    if (known == kHeadings.end()) return false;
+    c.accept_word(word);
+    if (known->second.of_kernel && (list().kernels.empty() || !loops_.empty())) {
+      c.fail(fmt::format("'{}' stands before a kernel's loops", word));
+    } else {
+      if (!known->second.of_kernel) end_kernel();
+      first_line_ = number;
+      (this->*known->second.read)(c);
+    }
+    return true;
+  }
+
+  struct Heading {
+    void (ScheduleReader::*read)(Cursor& c);
+    bool of_kernel = false;
+  };
+  static const std::map<std::string, Heading, std::less<>> kHeadings;
+
+  // ---- a kernel
+
+  void kernel(Cursor& c) {
+    c.integer(static_cast<int64_t>(list().kernels.size()), static_cast<int64_t>(list().kernels.size()));
+    list().kernels.emplace_back();
+    last().when = c.word_of([](std::string_view word) { return named(word, LaunchWhen::checked); }, "time of a launch");
+  }
+  void members(Cursor& c) { last().group.members = values(c); }
+  void stored(Cursor& c) { last().group.stored = values(c); }
+  void siblings(Cursor&) { last().group.siblings = true; }
+  void base(Cursor& c) { last().group.base = value(c); }
+  void buffers(Cursor& c) { last().buffers = values(c); }
+  void streams(Cursor& c) { last().streams = values(c); }
+  void sites(Cursor& c) { last().sites = values(c); }
+  void parts(Cursor& c) {
+    c.expect("b");
+    const auto buffer = static_cast<uint16_t>(c.integer(0, UINT16_MAX));
+    c.expect("at");
+    last().parts.push_back({buffer, c.integer(0, INT64_MAX)});
+  }
+  void scan(Cursor& c) { c.fail("the body of a scan is a schedule of its own, which is not read"); }
+
+  void end_kernel() {
+    if (list().kernels.empty() || last().kernel || error_) return;
+    auto read = read_kernel(loops_);
+    if (auto* wrong = std::get_if<KernelReadError>(&read))
+      return void(error_ = LineError{first_line_ + wrong->line, std::move(wrong->message)});
+    Kernel& made = std::get<Kernel>(read);
+    size_t in_memory = 0;
+    for (const BufferUse& b : made.buffers) in_memory += b.access != BufferAccess::scratch;
+    if (last().buffers.size() != in_memory)
+      return void(error_ = LineError{first_line_, fmt::format("{} values for {} buffers", last().buffers.size(), in_memory)});
+    for (const Parts& p : last().parts)
+      if (p.buffer >= in_memory || last().buffers[p.buffer].valid())
+        return void(error_ = LineError{first_line_, fmt::format("parts in b{}, which is no buffer of parts", p.buffer)});
+    std::shared_ptr<const Kernel>& kernel = kernels_[loops_];
+    if (!kernel) kernel = std::make_shared<Kernel>(std::move(made));
+    last().kernel = kernel;
+    loops_.clear();
+  }
+
+  void find_in_memory() {
+    list().in_memory.assign(nodes_, false);
+    for (const GraphKernel& k : list().kernels)
+      for (size_t b = 0; b < k.buffers.size(); ++b)
+        if (k.buffers[b].valid() && k.kernel->buffers[b].access != BufferAccess::read) list().in_memory[k.buffers[b].index] = true;
+  }
+
+  // ---- of the list
+
+  NodeId value(Cursor& c) { return NodeId{c.node(nodes_)}; }
+  std::vector<NodeId> values(Cursor& c) {
+    std::vector<NodeId> values;
+    while (!c.at_end()) values.push_back(c.accept("-") ? NodeId{} : value(c));
+    return values;
+  }
+  uint32_t kernel_number(Cursor& c) { return static_cast<uint32_t>(c.integer(0, static_cast<int64_t>(list().kernels.size()) - 1)); }
+
+  void continued(Cursor& c) {
+    Continued made;
+    made.whole = value(c);
+    c.expect("from");
+    made.base = value(c);
+    list().continued.push_back(made);
+  }
+  void in_place(Cursor&) { list().in_place = true; }
+
+  LibraryMatrix matrix(Cursor& c, std::string_view which) {
+    LibraryMatrix m;
+    c.expect(which);
+    m.buffer = c.node(nodes_);
+    m.dtype = c.word_of(parse_dtype, "dtype");
+    c.expect("from");
+    m.offset = c.integer();
+    c.expect("leading");
+    m.leading = c.integer();
+    c.expect("batch");
+    m.batch_stride = c.integer();
+    m.transposed = c.accept_word("transposed");
+    return m;
+  }
+  LibraryVector numbers(Cursor& c) {
+    const uint32_t buffer = c.node(nodes_);
+    return {buffer, c.word_of(parse_dtype, "dtype")};
+  }
+
+  LibraryProduct product_of(Cursor& c) {
+    LibraryProduct p;
+    c.expect("of");
+    p.batch = c.integer(1, INT64_MAX);
+    for (int64_t* size : {&p.rows, &p.columns, &p.depth}) c.expect("x"), *size = c.integer(1, INT64_MAX);
+    c.expect("sums");
+    p.sums = c.word_of([](std::string_view word) { return named(word, ProductSums::f64); }, "format of sums");
+    p.left = matrix(c, "left"), p.right = matrix(c, "right"), p.result = matrix(c, "result");
+    LibraryEpilogue& e = p.epilogue;
+    if (c.accept_word("scale")) p.scale = c.node(nodes_);
+    if (c.accept_word("bias")) e.bias = numbers(c);
+    if (c.accept_word("addend")) e.addend = c.node(nodes_);
+    for (const auto activation : {LibraryActivation::gelu, LibraryActivation::gelu_slope})
+      if (c.accept_word(name_of(activation))) e.activation = activation;
+    if (c.accept_word("input")) e.input = c.node(nodes_);
+    if (c.accept_word("left_sums")) e.left_sums = numbers(c);
+    if (c.accept_word("right_sums")) e.right_sums = numbers(c);
+    return p;
+  }
+
+  void product(Cursor& c) {
+    list().library.products.resize(list().kernels.size());
+    const uint32_t number = kernel_number(c);
+    const LibraryProduct made = product_of(c);
+    if (!c.failed()) list().library.products[number] = made;
+  }
+  void fused(Cursor& c) {
+    FusedProduct made;
+    while (!c.accept_word("at") && !c.failed()) made.parts.push_back(kernel_number(c));
+    made.at = kernel_number(c);
+    c.expect("plain");
+    made.plain = kernel_number(c);
+    made.product = product_of(c);
+    list().library.fused.push_back(std::move(made));
+  }
+  void plugin(Cursor& c) { c.fail("calls of a plug-in are not read"); }
+  void held(Cursor& c) {
+    HeldValue made;
+    made.value = value(c);
+    c.expect("until");
+    made.until = kernel_number(c);
+    if (c.accept_word("from")) made.from = kernel_number(c);
+    list().library.held.push_back(made);
+  }
+  void together(Cursor& c) {
+    std::vector<uint32_t>& runs_with = list().runs_with;
+    for (auto k = static_cast<uint32_t>(runs_with.size()); k < list().kernels.size(); ++k) runs_with.push_back(k);
+    const uint32_t leader = kernel_number(c);
+    while (!c.at_end()) {
+      const uint32_t other = kernel_number(c);
+      if (!c.failed()) runs_with[other] = leader;
+    }
+  }
+
+  // ---- of the plan
+
+  void place(Cursor& c) {
+    made_.plan.buffers.resize(nodes_);
+    BufferPlan::Buffer made;
+    const NodeId id = value(c);
+    made.place = c.word_of([](std::string_view word) { return named(word, BufferPlace::shared); }, "place");
+    if (made.place == BufferPlace::in_target) {
+      made.target = value(c);
+    } else {
+      c.expect("at");
+      made.offset = c.integer(0, INT64_MAX);
+    }
+    c.expect("of");
+    made.bytes = c.integer(0, INT64_MAX);
+    if (!c.failed()) made_.plan.buffers[id.index] = made;
+  }
+  void snapshot(Cursor& c) {
+    BufferPlan::Snapshot made;
+    made.source = value(c);
+    c.expect("at");
+    made.offset = c.integer(0, INT64_MAX);
+    made_.plan.snapshots.push_back(made);
+  }
+  void memory(Cursor& c) {
+    BufferPlan& plan = made_.plan;
+    plan.buffers.resize(nodes_);
+    c.expect("arena");
+    plan.arena_bytes = c.integer(0, INT64_MAX);
+    c.expect("parts at");
+    plan.parts_offset = c.integer(0, INT64_MAX);
+    c.expect("own");
+    plan.own_bytes = c.integer(0, INT64_MAX);
+    c.expect("of");
+    plan.total_bytes = c.integer(0, INT64_MAX);
+  }
+
+  const uint32_t nodes_;
+  ScheduleText made_;
+  std::string loops_;  // of the last kernel
+  int first_line_ = 0;
+  std::map<std::string, std::shared_ptr<const Kernel>> kernels_;  // by their text
+  std::optional<LineError> error_;
+};
+
+const std::map<std::string, ScheduleReader::Heading, std::less<>> ScheduleReader::kHeadings{
+    {"kernel", {&ScheduleReader::kernel}},       {"members", {&ScheduleReader::members, true}},
+    {"stored", {&ScheduleReader::stored, true}}, {"siblings", {&ScheduleReader::siblings, true}},
+    {"base", {&ScheduleReader::base, true}},     {"buffers", {&ScheduleReader::buffers, true}},
+    {"parts", {&ScheduleReader::parts, true}},   {"streams", {&ScheduleReader::streams, true}},
+    {"sites", {&ScheduleReader::sites, true}},   {"scan", {&ScheduleReader::scan, true}},
+    {"continued", {&ScheduleReader::continued}}, {"in_place", {&ScheduleReader::in_place}},
+    {"product", {&ScheduleReader::product}},     {"fused", {&ScheduleReader::fused}},
+    {"plugin", {&ScheduleReader::plugin}},       {"held", {&ScheduleReader::held}},
+    {"together", {&ScheduleReader::together}},   {"place", {&ScheduleReader::place}},
+    {"snapshot", {&ScheduleReader::snapshot}},   {"memory", {&ScheduleReader::memory}},
+};
+
+}  // namespace
+
+std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes) { return ScheduleReader(nodes).read(text); }
+
+}  // namespace einc

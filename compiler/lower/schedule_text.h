@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule as text: kernels with the nodes behind their buffers, what a library may do of them, what runs together, and where values lie.
+// It reads back, so that passes over kernel lists are tested from text. Nodes are numbers of a graph (%7), whose own text is print_graph's.
+//
+//   kernel 3 checked                   when it runs; its lines up to the next heading, then those of read_kernel
+//   members %4 %5                      nodes computed; then stored, siblings, base, streams, sites where it has them
+//   buffers %1 - %5                    the values behind its buffers; - for parts of sums
+//   parts b1 at 128
+//   ...
+//   continued %7 from %3
+//   product 4 of 1 x 128 x 512 x 64 sums f32 left %4 bf16 from 0 leading 64 batch 0 right ... result ...    instead of kernel 4
+//   fused 4 5 at 5 plain 4 of ...                                                                           or instead of both
+//   held %4 until 5
+//   together 6 9
+//   place %4 arena at 128 of 64
+#pragma once
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "compiler/ir/cursor.h"
+#include "compiler/lower/buffer_plan.h"
+#include "compiler/lower/kernel_list.h"
+
+namespace einc {
+
+// What follows from the rest is not in it: why nodes were not joined, and the plan's sums of bytes.
+struct ScheduleText {
+  KernelList list;
+  BufferPlan plan;  // without places before there is one
+};
+
+// `plan` may be null. Comments name nothing; calls of a plug-in's attention and bodies of scans are printed, but not read.
+std::string print_schedule(const KernelList& list, const BufferPlan* plan);
+
+// Nodes are numbers below `nodes`. Equal kernels are one object.
+std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes);
+
+}  // namespace einc

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicted cycles of kernels written as text, counted by hand from the costs that loop_cycles.cpp states: a load or an op of a register
+// takes half a cycle, a store one, an iteration half of one, the entry into a loop three.
+#include "compiler/lower/kernel_cycles.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "compiler/lower/contraction.h"
+#include "tests/support/kernel_text.h"
+
+using namespace einc;
+
+namespace {
+
+constexpr Processor kWide{.vector_bits = 512, .vector_registers = 32}, kNarrow{.vector_bits = 256, .vector_registers = 16};
+
+double cycles(const std::string& text, const Processor& processor = kWide) {
+  const KernelCycles c = kernel_cycles(kernel_of(text), processor);
+  CHECK(!c.in_tiles);
+  return c.others;
+}
+
+// y = x + x, of n numbers.
+std::string twice(int64_t n, const char* dtype = "f32") {
+  return fmt::format(
+      "axes a0={0}\nouter a0\nb0: read {1}[{0}]\nb1: write {1}[{0}]\nv0: {1} = b0[a0]\nv1: {1} = add(v0, v0)\n"
+      "stage \n  b1[a0] = v1\n",
+      n, dtype);
+}
+
+// The sum of each row.
+std::string row_sums(int64_t rows, int64_t columns) {
+  return fmt::format(
+      "axes a0={0} a1={1}\nouter a0\nb0: read f32[{2}]\nb1: write f32[{0}]\nv0: f32 = b0[{1}*a0 + a1]\nv1: f32 = r0\n"
+      "stage a1\n  r0: f32 = sum v0\nstage \n  b1[a0] = v1\n",
+      rows, columns, rows * columns);
+}
+
+// The sum of each of 16 columns, one vector of sums.
+std::string column_sums(int64_t rows) {
+  return fmt::format(
+      "axes a0=16 a1={0}\nouter a0\nb0: read f32[{1}]\nb1: write f32[16]\nv0: f32 = b0[a0 + 16*a1]\nv1: f32 = r0\n"
+      "stage a1\n  r0: f32 = sum v0\nstage \n  b1[a0] = v1\n",
+      rows, 16 * rows);
+}
+
+// Numbers of a table at positions that lie in memory.
+std::string gathered(int64_t n) {
+  return fmt::format(
+      "axes a0={0}\nouter a0\nb0: read i32[{0}]\nb1: read f32[1000]\nb2: write f32[{0}]\nv0: i32 = b0[a0]\n"
+      "v1: i32 = check v0 < 1000 site 0 [a0]\nv2: f32 = b1[v1]\nstage \n  b2[a0] = v2\n",
+      n);
+}
+
+Kernel product(int64_t rows, int64_t columns, int64_t depth) {
+  Kernel kernel = kernel_of(fmt::format(
+      "axes a0={0} a1={1} a2={2}\nouter a0 a1\nb0: read f32[{3}]\nb1: read f32[{4}]\nb2: write f32[{5}]\nv0: f32 = b0[{2}*a0 + a2]\n"
+      "v1: f32 = b1[{1}*a2 + a1]\nv2: f32 = mul(v0, v1)\nv3: f32 = r0\nstage a2\n  r0: f32 = sum v2\nstage \n  b2[{1}*a0 + a1] = v3\n",
+      rows, columns, depth, rows * depth, depth * columns, rows * columns));
+  find_contraction(kernel);
+  return kernel;
+}
+
+double slowdown(int64_t rows, int64_t columns, int64_t depth) {
+  const KernelCycles c = kernel_cycles(product(rows, columns, depth), kWide);
+  CHECK(c.in_tiles);
+  return c.slowdown;
+}
+
+}  // namespace
+
+TEST_CASE("cycles: vectors that a loop fills") {
+  // A turn of the loop takes 32 numbers: each of its registers a load, an addition and a store, and the iteration once.
+  const auto turn = [](int registers) { return registers * (0.5 + 0.5 + 1) + 0.5; };
+  CHECK(cycles(twice(1600)) == doctest::Approx(50 * turn(2) + 3));
+  CHECK(cycles(twice(1601)) == doctest::Approx(51 * turn(2) + 3));  // one element more takes a turn of its own
+  CHECK(cycles(twice(1632)) == doctest::Approx(51 * turn(2) + 3));
+  CHECK(cycles(twice(1600, "f64")) == doctest::Approx(50 * turn(4) + 3));
+  CHECK(cycles(twice(1600), kNarrow) == doctest::Approx(100 * turn(2) + 3));  // of 16 numbers
+}
+
+TEST_CASE("cycles: elements that lie apart are read one by one") {
+  const double near = cycles(twice(1600)), apart = cycles(gathered(1600));
+  CHECK(apart > 1600 * 0.8);
+  CHECK(apart < 1600 * 2);
+  CHECK(apart > 4 * near);
+  CHECK(cycles(gathered(3200)) == doctest::Approx(2 * apart).epsilon(0.01));
+}
+
+TEST_CASE("cycles: additions of one sum wait for one another") {
+  // All but the first eight wait four cycles each.
+  CHECK(cycles(column_sums(4096)) >= (4096 - 8) * 4);
+  CHECK(cycles(column_sums(4096)) < 4096 * 4 * 1.01);
+  // Rows, whose vectors add to several sums: what loads and additions take, and 8 to add up the lanes.
+  CHECK(cycles(row_sums(10, 4096)) >= 10 * 256 * (0.5 + 0.5));
+  CHECK(cycles(row_sums(10, 4096)) < 10 * 256 * (0.5 + 0.5) * 1.25);
+}
+
+TEST_CASE("cycles: products at the edges of tiles") {
+  CHECK(slowdown(512, 512, 512) < 1.1);
+  CHECK(slowdown(512, 512 + 1, 512) > slowdown(512, 512, 512));
+  CHECK(slowdown(512, 512, 8) > slowdown(512, 512, 512));  // tiles are begun as often, for fewer products
+}

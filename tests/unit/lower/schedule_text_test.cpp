@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules read back: those of examples and the zoo for both targets, which are then verified and joined as the ones they were printed
+// from; and texts that are none.
+#include "compiler/lower/schedule_text.h"
+
+#include <doctest/doctest.h>
+
+#include "compiler/codegen/cuda/cuda_code.h"
+#include "compiler/fuse/form_graph.h"
+#include "compiler/lower/join_launches.h"
+#include "compiler/lower/verify_plan.h"
+#include "compiler/pipeline/pipeline.h"
+#include "tests/support/zoo.h"
+
+using namespace einc;
+
+namespace {
+
+struct Seen {
+  int schedules = 0, products = 0, fused = 0, together = 0, continued = 0, parts = 0;
+};
+
+bool has_scan(const KernelList& list) {
+  return std::ranges::any_of(list.kernels, [](const GraphKernel& k) { return k.kernel->scan != nullptr; });
+}
+
+void check(const Graph& graph, const ScheduleTarget& target, Seen& seen) {
+  const FormedGraph formed = form_graph(graph, {}, RunMode::training, Scheduling::all, target);
+  if (has_scan(formed.list)) return;
+  const std::string text = print_schedule(formed.list, &formed.plan);
+  auto read = read_schedule(text, formed.bound.graph.size());
+  const auto* wrong = std::get_if<LineError>(&read);
+  REQUIRE_MESSAGE(!wrong, (wrong ? std::to_string(wrong->line) + ": " + wrong->message : ""));
+  ScheduleText& made = std::get<ScheduleText>(read);
+  CHECK(print_schedule(made.list, &made.plan) == text);
+  CHECK(verify_plan(formed.bound, made.list, made.plan, formed.roots) == "");
+  const std::vector<uint32_t> runs_with = made.list.runs_with;
+  if (!runs_with.empty()) {
+    join_launches(formed.bound, made.plan, made.list);
+    CHECK(made.list.runs_with == runs_with);
+  }
+  ++seen.schedules;
+  for (const auto& product : formed.list.library.products) seen.products += product.has_value();
+  seen.fused += static_cast<int>(formed.list.library.fused.size());
+  seen.continued += static_cast<int>(formed.list.continued.size());
+  for (uint32_t k = 0; k < runs_with.size(); ++k) seen.together += runs_with[k] != k;
+  for (const GraphKernel& k : formed.list.kernels) seen.parts += static_cast<int>(k.parts.size());
+}
+
+std::string error_of(const std::string& text) {
+  const auto read = read_schedule(text, 8);
+  const auto* error = std::get_if<LineError>(&read);
+  return error ? std::to_string(error->line) + ": " + error->message : "";
+}
+
+}  // namespace
+
+TEST_CASE("schedules read back") {
+  Seen seen;
+  const auto add = [&](const std::string& file, Policy precision) {
+    CAPTURE(file);
+    PipelineOptions options;
+    options.precision = precision;
+    const Compilation c = compile_file(std::string(EINC_SOURCE_DIR "/") + file, options);
+    REQUIRE(c.graph.has_value());
+    check(*c.graph, processor_target(), seen);
+    check(*c.graph, {gpu_passes(), cuda_target({}, 1 << 16), {}}, seen);
+  };
+  for (const char* name : {"shakespeare_char", "mlp", "cnn", "lora"}) add(std::string("examples/") + name + ".ein", Policy::inherit);
+  for (const char* name : {"shakespeare_char", "gpt2"}) add(std::string("examples/") + name + ".ein", Policy::bf16);
+  for (const std::string& name : zoo_models()) add("tests/zoo/models/" + name + ".ein", Policy::inherit);
+  CHECK(seen.schedules > 40);
+  CHECK(seen.products > 150);
+  CHECK(seen.fused > 30);
+  CHECK(seen.together > 50);
+  CHECK(seen.continued > 0);
+  CHECK(seen.parts > 20);
+}
+
+TEST_CASE("schedules that are none") {
+  const std::string kernel =
+      "kernel 0 always\nmembers %2\nstored %2\nbuffers %1 %2\n"
+      "axes a0=4\nouter a0\nb0: read f32[4]\nb1: write f32[4]\nv0: f32 = b0[a0]\nstage \n  b1[a0] = v0\n";
+  CHECK(error_of(kernel) == "");
+  CHECK(error_of(kernel + "held %2 until 0\nplace %2 arena at 64 of 16\n") == "");
+  const std::string matrix = "%1 f32 from 0 leading 2 batch 0 ";
+  const std::pair<std::string, const char*> wrong[] = {
+      {kernel + "kernel 2 always\n", "12: 2 is not from 1 to 1"},
+      {kernel + "held %9 until 0\n", "12: node %9 does not exist here"},
+      {kernel + "held %2 until 1\n", "12: 1 is not from 0 to 0"},
+      {kernel + "place %2 somewhere at 0 of 4\n", "12: 'somewhere' is no place"},
+      {kernel + "members %2\n", "12: 'members' stands before a kernel's loops"},
+      {kernel + "product 0 of 1 x 2 x 2 x 2 sums bf16 left " + matrix + "\n", "12: 'bf16' is no format of sums"},
+      {"members %2\n", "1: 'members' stands before a kernel's loops"},
+      {"kernel 0 later\n", "1: 'later' is no time of a launch"},
+  };
+  for (const auto& [text, message] : wrong) CHECK_MESSAGE(error_of(text) == message, text);
+  // Faults in a kernel's loops are told by the line of the whole.
+  std::string fault = kernel;
+  fault.replace(fault.find("v0: f32"), 7, "v0: f33");
+  CHECK(error_of(fault) == "9: 'f33' is no dtype");
+  std::string few = kernel;
+  few.replace(few.find("buffers %1 %2"), 13, "buffers %1");
+  CHECK(error_of(few).ends_with("1 values for 2 buffers"));
+}
