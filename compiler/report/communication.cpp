@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "compiler/cost/evaluate.h"
@@ -93,32 +96,51 @@ class MeshReporter {
     times();
   }
 
-  // The nearest link that reaches all devices that differ along the axis and those inside it: the last axis' devices are neighbours.
-  const DeviceLink* link_of(Name axis) {
-    Poly reach(1);
+  // A ring along an axis. The last axis' devices are neighbours, so those of an axis are as far apart as the axes inside it are large.
+  // Where a group of the nearest link holds several of the axis' devices, as many rings run beside one another, each over a network card
+  // of its own (NCCL's channels): together they are as fast as the cards, or as the link between neighbours if that is slower.
+  struct Ring {
+    std::string link;
+    double bandwidth = 0;  // bytes per second that each device sends and receives
+    double latency_s = 0;  // of all steps once around
+  };
+  std::optional<Ring> ring_of(Name axis) {
+    double inside = 1, size = 1;
     for (size_t m = mesh_.axes.size(); m-- > 0;) {
-      reach *= mesh_.axes[m].size;
+      const auto devices = evaluate_(mesh_.axes[m].size);
+      if (!devices) return std::nullopt;
+      size = devices->to_double();
       if (mesh_.axes[m].name == axis) break;
+      inside *= size;
     }
-    const auto devices = evaluate_(reach);
-    if (!devices || !device_) return nullptr;
-    for (const DeviceLink& link : device_->links)
-      if (devices->to_double() <= static_cast<double>(link.devices)) return &link;
-    return nullptr;
+    if (!device_) return std::nullopt;
+    const DeviceLink* near = nullptr;
+    for (const DeviceLink& link : device_->links) {
+      if (size * inside <= static_cast<double>(link.devices)) {
+        const double beside = near ? std::max(1.0, std::floor(static_cast<double>(near->devices) / inside)) : 1;
+        const double far_steps = near ? std::ceil(size / beside) - 1 : size - 1;
+        Ring ring{link.name, link.bandwidth, far_steps * link.latency_s};
+        if (near && beside > 1) {
+          ring.bandwidth = std::min(beside * link.bandwidth, near->bandwidth);
+          ring.latency_s += (size - 1 - far_steps) * near->latency_s;
+        }
+        return ring;
+      }
+      if (!near) near = &link;
+    }
+    return std::nullopt;
   }
 
-  // Each alone: a ring's steps, then its bytes at the link's speed.
+  // Each alone: a ring's steps, then its bytes at its speed.
   void times() {
     double all = 0;
     bool whole = true;
     for (CommunicationRow& row : out_.rows) {
-      const DeviceLink* link = link_of(row.axis);
-      const auto size =
-          std::find_if(out_.axes.begin(), out_.axes.end(), [&](const auto& axis) { return axis.first == row.axis; })->second.value;
-      if (link && row.bytes.value && size) {
-        const double steps = (size->to_double() - 1) * (row.kind == CollectiveKind::all_reduce ? 2 : 1);
-        row.link = link->name;
-        row.time_s = row.bytes.value->to_double() / link->bandwidth + static_cast<double>(row.count) * steps * link->latency_s;
+      const std::optional<Ring> ring = ring_of(row.axis);
+      if (ring && row.bytes.value) {
+        const double rounds = row.kind == CollectiveKind::all_reduce ? 2 : 1;
+        row.link = ring->link;
+        row.time_s = row.bytes.value->to_double() / ring->bandwidth + static_cast<double>(row.count) * rounds * ring->latency_s;
         all += *row.time_s;
       }
       whole = whole && row.time_s.has_value();

@@ -88,6 +88,38 @@ TEST_CASE("meshes: the report says what each device sends") {
   CHECK(says(html.output, "<h2>Communication a step, each device"));
 }
 
+// H100 SXM: eight devices by NVLink at 450 GB/s and 3.4 us a step, a network card of 50 GB/s and 9.6 us for each.
+TEST_CASE("meshes: rings over several nodes use the cards of all devices that a node has of the axis") {
+  struct Case {
+    const char* mesh;
+    const char* link;
+    double bandwidth, steps_s;
+  };
+  const Case cases[] = {
+      {"data=8", "NVLink", 450e9, 7 * 3.4e-6},
+      {"data=64", "network", 8 * 50e9, 7 * 9.6e-6 + 56 * 3.4e-6},
+      {"data=16,model=2", "network", 4 * 50e9, 3 * 9.6e-6 + 12 * 3.4e-6},
+      {"data=4,model=8", "network", 50e9, 3 * 9.6e-6},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.mesh);
+    const Ran ran = run_einc({"examples/gpt2.ein", "-D", "vocab=50304", "-D", "batch=64", "-D", "heads=16", "--device=h100-sxm", "--mesh",
+                              c.mesh, "--shard", "batch=data", "--report=json"});
+    REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+    int rows = 0;
+    const auto json = nlohmann::json::parse(ran.output);
+    for (const auto& row : json["communication"]) {
+      if (row["axis"] != "data") continue;
+      ++rows;
+      CHECK(row["link"] == c.link);
+      const double rounds = row["kind"] == "all_reduce" ? 2 : 1;
+      const double seconds = row["bytes"].get<double>() / c.bandwidth + row["count"].get<double>() * rounds * c.steps_s;
+      CHECK(row["time_s"].get<double>() == doctest::Approx(seconds).epsilon(1e-6));
+    }
+    CHECK(rows > 0);
+  }
+}
+
 TEST_CASE("meshes: every layout and collective is explained") {
   const Ran ran = run_einc(with(kGpt, "--explain=sharding"));
   REQUIRE_MESSAGE(ran.status == 0, ran.errors);
