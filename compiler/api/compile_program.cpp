@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "compiler/api/mesh_native.h"
 #include "compiler/fuse/pullback_halves.h"
 #include "compiler/ir/init_arguments.h"
 #include "compiler/pipeline/cpu_program.h"
@@ -190,6 +191,12 @@ ProgramInfo program_info(const ProgramGraphs& graphs) {
 
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
                                                  Scheduling scheduling) {
+  if (graphs.compilation.graph->mesh.empty()) return whole_program(graphs, cache_folder, scheduling);
+  return within<ProgramRep>(scheduling.memory_limit, mesh_program(graphs, cache_folder, scheduling));
+}
+
+std::shared_ptr<const ProgramRep> whole_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
+                                                Scheduling scheduling) {
   const std::optional<MemoryLimit> limit = scheduling.memory_limit;  // of the whole session
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
@@ -212,6 +219,8 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
 
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
                                                Scheduling scheduling) {
+  if (!graphs.compilation.graph->mesh.empty())
+    throw Error(ErrorKind::usage, "a mesh is carried out by processors so far, not by GPUs: choose target cpu, or take the mesh away");
   const std::optional<MemoryLimit> limit = scheduling.memory_limit;
   PerPart<CudaExecutable> parts;
   for (size_t p = 0; p < kParts; ++p) {

@@ -45,9 +45,13 @@ void check_dims(const Graph& graph, const Bindings& given);
 // All dims have values.
 ProgramInfo program_info(const ProgramGraphs& graphs);
 
+// A program with a mesh is carried out by its devices, one after another.
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
                                                  Scheduling scheduling = Scheduling::all);
-// Throws RuntimeFailure (resource) without a GPU.
+// Without regard to a mesh.
+std::shared_ptr<const ProgramRep> whole_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
+                                                Scheduling scheduling = Scheduling::all);
+// Throws RuntimeFailure (resource) without a GPU, Error (usage) for a program with a mesh.
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
                                                Scheduling scheduling = Scheduling::all);
 std::shared_ptr<const ProgramRep> reference_program(const ProgramGraphs& graphs);

@@ -34,7 +34,7 @@ namespace einc {
 namespace {
 
 struct TrainRequest {
-  std::string file, target = "cpu", precision, log, save, next, order = "random", token_format, optimizer, learning_rate, record;
+  std::string file, target = "cpu", precision, mesh, shard, log, save, next, order = "random", token_format, optimizer, learning_rate, record;
   std::string weights, names;  // to begin with
   CheckpointRequest checkpoint;
   std::optional<int64_t> memory_limit;
@@ -84,6 +84,7 @@ void add_options(CLI::App& app, TrainRequest& r) {
                  "writes what the inputs hold in each batch, one array of each input: to train elsewhere on the same")
       ->type_name("FILE.npz");
   add_precision(app, r.precision);
+  add_mesh(app, r.mesh, r.shard);
   add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
   app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
@@ -280,7 +281,7 @@ void begin_with(const TrainRequest& r, const Graph& elaborated, SessionRep& sess
 // What is not finite first, found in a program of one kernel for each node: a kernel of several would name the last one.
 std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
   if (target != "reference") {
-    const auto program = native_program(graphs, FileCache::default_folder(), Scheduling::unfused);
+    const auto program = whole_program(graphs, FileCache::default_folder(), Scheduling::unfused);
     const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()), kDefaultDevice);
     session.lend(*runner);
     const std::string found = runner->find_fault(failure.part, failure.fault, session.seed(), session.draws());
@@ -350,6 +351,7 @@ ExitStatus train_command(Arguments arguments) {
   const auto files = parse_assignments(r.data, "--data"), validation_files = parse_assignments(r.validation, "--val");
   if (!dims || !files || !validation_files) return ExitStatus::wrong_usage;
   PipelineOptions pipeline = program_options(*dims, Roots::step, r.precision, r.import_folders);
+  pipeline.mesh = r.mesh, pipeline.shard = r.shard;
   pipeline.training.watched = Watched::training;
   pipeline.training.optimizer = r.optimizer;
   pipeline.training.learning_rate = r.learning_rate;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph with a mesh, carried out by its devices in this process.
+#pragma once
+#include "compiler/api/mesh_native.h"
+#include "tests/support/agree.h"
+
+namespace einc {
+
+// The graph as the part that options run. Throws Error for what has no rule.
+std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bindings& dims, RunMode mode);
+
+struct MeshRun {
+  NonFinite fault = NonFinite::nothing;  // then there are no values
+  CpuRun values;
+  std::vector<SentBytes> sent;
+};
+MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+                    const InterpretOptions& options, int threads);
+
+// "all_reduce 0 1024": kind, mesh axis and the bytes that all devices send, one a line, sorted: as the partition foretells them, and as the
+// engine counted them.
+std::string foretold_bytes(const Graph& graph, const Bindings& dims);
+std::string counted_bytes(const std::vector<SentBytes>& sent);
+
+}  // namespace einc
