@@ -149,18 +149,29 @@ class PlanMaker {
     return static_cast<size_t>(op == Op::input ? BufferRole::input : op == Op::param ? BufferRole::param : BufferRole::state);
   }
 
+  uint32_t result_of(NodeId id) {
+    const uint32_t value = value_of(id);
+    if (!source_index_.contains(id.index)) return value;
+    const auto [at, is_new] = snapshots_.try_emplace(value, static_cast<uint32_t>(plan_.values.size()));
+    if (is_new) {
+      plan_.values.push_back(DeviceTensor(plan_.values[value]));
+      plan_.snapshots.push_back({value, at->second});
+    }
+    return at->second;
+  }
+
   void roots() {
-    const auto result = [&](const DeviceValue& value) { return MeshResult{value_of(value.node), to_runtime(value.layout)}; };
+    const auto result = [&](const DeviceValue& value) { return MeshResult{result_of(value.node), to_runtime(value.layout)}; };
     for (const DeviceValue& output : local_.outputs) plan_.outputs.push_back(result(output));
     for (size_t i = 0; i < local_.updates.size(); ++i) {
       const NodeId target = local_.graph.updates[i].target;
       if (const auto source = source_index_.find(target.index); source != source_index_.end())
-        plan_.updates.push_back({source->second, value_of(local_.updates[i].node)});
+        plan_.updates.push_back({source->second, result_of(local_.updates[i].node)});
     }
     for (size_t i = 0; i < local_.gradients.size(); ++i)
       if (local_.gradients[i].node.valid())
         plan_.gradients.emplace_back(source_name(graph_[graph_.gradients[i].target]), result(local_.gradients[i]));
-    if (local_.loss.node.valid()) plan_.loss = value_of(local_.loss.node);
+    if (local_.loss.node.valid()) plan_.loss = result_of(local_.loss.node);
   }
 
   const Graph& graph_;
@@ -170,6 +181,7 @@ class PlanMaker {
   const Localized local_;
   MeshPlan plan_;
   std::unordered_map<uint32_t, uint32_t> values_, source_index_;  // by node of the device's graph
+  std::unordered_map<uint32_t, uint32_t> snapshots_;              // by value of a source
 };
 
 // Keeps the code that its functions lie in.

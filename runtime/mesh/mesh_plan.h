@@ -55,10 +55,15 @@ struct MeshUpdate {
   uint32_t value = 0;
 };
 
+struct ValueCopy {
+  uint32_t from = 0, to = 0;
+};
+
 struct MeshPlan {
   std::vector<DeviceTensor> values;
   std::vector<MeshSource> sources;
   std::vector<StageValue> coordinates;  // `buffer`: the mesh axis
+  std::vector<ValueCopy> snapshots;  // of sources that are results, too: taken before the first stage, since updates change them
   std::vector<MeshStage> stages;
   std::vector<MeshResult> outputs;
   std::vector<std::pair<std::string, MeshResult>> gradients;  // by path of the param

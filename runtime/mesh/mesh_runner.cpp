@@ -127,6 +127,9 @@ void MeshRunner::cut_out(PartMemory& part) {
 void MeshRunner::run_stages(PartMemory& part, uint64_t seed, uint64_t step) {
   part.sent.clear();
   const int64_t held = engine_.last() - engine_.first();
+  for (const ValueCopy& copy : part.plan.snapshots)
+    for (int64_t d = 0; d < held; ++d)
+      std::memcpy(part.memory.at(d, copy.to), part.memory.at(d, copy.from), static_cast<size_t>(part.plan.values[copy.to].bytes));
   for (size_t s = 0; s < part.plan.stages.size(); ++s) {
     const MeshStage& stage = part.plan.stages[s];
     Executor& executor = part.executors[s];
@@ -175,23 +178,12 @@ NonFinite MeshRunner::fault_of(const PartMemory& part) const {
   return NonFinite::nothing;
 }
 
-// Where a source takes what another one was before the run, that is read before it is overwritten.
 void MeshRunner::store(PartMemory& part) {
   const MeshPlan& plan = part.plan;
-  const int64_t held = engine_.last() - engine_.first();
-  std::vector<std::vector<std::byte>> before(plan.updates.size());
-  for (size_t u = 0; u < plan.updates.size(); ++u) {
-    const uint32_t value = plan.updates[u].value;
-    if (std::ranges::none_of(plan.sources, [&](const MeshSource& source) { return source.value == value; })) continue;
-    for (int64_t d = 0; d < held; ++d) before[u].insert(before[u].end(), part.memory.at(d, value), part.memory.at(d, value) + plan.values[value].bytes);
-  }
-  for (size_t u = 0; u < plan.updates.size(); ++u) {
-    const MeshUpdate& update = plan.updates[u];
+  for (const MeshUpdate& update : plan.updates) {
     const MeshSource& target = plan.sources[update.source];
-    const int64_t bytes = plan.values[target.value].bytes;
-    for (int64_t d = 0; d < held; ++d)
-      std::memcpy(part.memory.at(d, target.value), before[u].empty() ? part.memory.at(d, update.value) : before[u].data() + d * bytes,
-                  static_cast<size_t>(bytes));
+    for (int64_t d = 0; d < engine_.last() - engine_.first(); ++d)
+      std::memcpy(part.memory.at(d, target.value), part.memory.at(d, update.value), static_cast<size_t>(plan.values[target.value].bytes));
     written(target.source);
     whole(target.source).fresh = false;
     part.fresh[update.source] = true;

@@ -25,6 +25,7 @@ struct MeshExample {
   const char* dims;  // small ones
   const char* mesh;
   const char* shard;
+  double tolerance = 2e-4;
 };
 
 constexpr const char* kTinyGpt = "batch=4 seq=6 vocab=16 layers=2 heads=4 head=4";
@@ -42,7 +43,7 @@ constexpr MeshExample kMeshExamples[] = {
     {"nanogpt.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=4", "data=2,context=2", "batch=data; seq=context; params=data"},
     {"shakespeare_char.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=4", "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
     {"llama.ein", "batch=4 seq=4 vocab=12 layers=1 embed=8 heads=4 kv_heads=2 ffn=6", "data=2,model=2",
-     "batch=data; kv_heads,ffn,vocab=model; params=data"}};
+     "batch=data; kv_heads,ffn,vocab=model; params=data", 0.05}};  // bf16
 
 Bindings dims_of(std::string_view text) {
   Bindings dims;
@@ -74,7 +75,9 @@ InterpretResult interpreted(const Graph& graph, const ProgramData& data) {
   return interpret(graph, data.dims, data.inputs, data.params, data.states, data.options);
 }
 
-InterpretResult as_result(CpuRun run) {
+// Params that are trained.
+InterpretResult as_result(CpuRun run, const InterpretResult& wanted) {
+  std::erase_if(run.params, [&](const auto& param) { return !wanted.params.contains(param.first); });
   InterpretResult result;
   result.outputs = std::move(run.outputs);
   result.loss = std::move(run.loss);
@@ -88,21 +91,22 @@ InterpretResult as_result(CpuRun run) {
 std::string run_difference(const MeshProgram& program, const ProgramData& data, const InterpretResult& wanted, double tolerance) {
   const MeshRun run = run_on_mesh(program, data.inputs, data.params, data.states, data.options, 2);
   if (run.fault != NonFinite::nothing) return "not finite";
-  return result_difference(as_result(run.values), wanted, tolerance);
+  return result_difference(as_result(run.values, wanted), wanted, tolerance);
 }
 
 }  // namespace
 
 TEST_CASE("mesh: examples give what they give whole, and send what the report says") {
   for (const MeshExample& example : kMeshExamples) {
-    INFO(example.file, " on ", example.mesh, ", ", example.shard);
+    INFO(fmt::format("{} on {}, {}", example.file, example.mesh, example.shard));
     const Graph graph = graph_of(example);
     const Bindings dims = dims_of(example.dims);
     const auto program = compile_for_mesh(graph, dims, RunMode::training);
     const ProgramData data = data_for(graph, dims);
     const MeshRun run = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, 1);
     REQUIRE(run.fault == NonFinite::nothing);
-    CHECK(result_difference(as_result(run.values), interpreted(graph, data), 2e-4) == "");
+    const InterpretResult wanted = interpreted(graph, data);
+    CHECK(result_difference(as_result(run.values, wanted), wanted, example.tolerance) == "");
     CHECK(counted_bytes(run.sent) == foretold_bytes(graph, dims));
     for (const int threads : {2, 5}) {
       const MeshRun other = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, threads);
@@ -298,4 +302,4 @@ TEST_CASE("mesh: sums are a balanced tree over the coordinates") {
     }
 }
 
-TEST_CASE("mesh: random programs on random meshes") { check_random_programs(1, 60, wrong_mesh_run); }
+TEST_CASE("mesh: random programs on random meshes") { check_random_programs(1, 150, wrong_mesh_run); }
