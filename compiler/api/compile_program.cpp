@@ -190,9 +190,9 @@ ProgramInfo program_info(const ProgramGraphs& graphs) {
 }
 
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
-                                                 Scheduling scheduling) {
+                                                 Scheduling scheduling, const EincTransport* transport) {
   if (graphs.compilation.graph->mesh.empty()) return whole_program(graphs, cache_folder, scheduling);
-  return within<ProgramRep>(scheduling.memory_limit, mesh_program(graphs, cache_folder, scheduling));
+  return within<ProgramRep>(scheduling.memory_limit, mesh_program(graphs, cache_folder, scheduling, transport));
 }
 
 std::shared_ptr<const ProgramRep> whole_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,

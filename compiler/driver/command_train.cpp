@@ -12,6 +12,7 @@
 #include "compiler/driver/interrupts.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/process_memory.h"
+#include "compiler/driver/process_team.h"
 #include "compiler/driver/saved_states.h"
 #include "compiler/driver/standard_streams.h"
 #include "compiler/driver/targets.h"
@@ -19,6 +20,7 @@
 #include "compiler/driver/train_checkpoints.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
+#include "compiler/pipeline/mesh_program.h"
 #include "compiler/report/report.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
@@ -188,8 +190,8 @@ RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const 
 // Passes on what the loop says, gathered into intervals.
 class Watcher : public TrainingWatcher {
  public:
-  Watcher(const SessionRep& session, uint64_t log_every, RunCheckpoints* checkpoints)
-      : session_(session), log_every_(log_every), checkpoints_(checkpoints) {
+  Watcher(const SessionRep& session, uint64_t log_every, RunCheckpoints* checkpoints, const ProcessTeam& team)
+      : session_(session), log_every_(log_every), checkpoints_(checkpoints), team_(team) {
     const ProgramInfo& info = session.program();
     for (uint32_t i = 0; i < info.outputs.size(); ++i)
       if (info.outputs[i].name.rfind(kAddedByTraining, 0) == 0)
@@ -224,7 +226,7 @@ class Watcher : public TrainingWatcher {
   }
 
   Next between_steps(const TrainingPosition& position) override {
-    const bool stops = interrupt_asked() || output_is_lost();  // nobody watches any more
+    const bool stops = team_.any(interrupt_asked() || output_is_lost());  // nobody watches any more
     const bool last = stops || position.step == steps_;
     if (checkpoints_) checkpoints_->consider(session_, position, last ? RunCheckpoints::Moment::last : RunCheckpoints::Moment::between);
     return stops ? Next::stop : Next::go_on;
@@ -255,6 +257,7 @@ class Watcher : public TrainingWatcher {
   const SessionRep& session_;
   const uint64_t log_every_;
   RunCheckpoints* checkpoints_;  // null: none are kept
+  const ProcessTeam& team_;
   std::vector<std::unique_ptr<RunView>> views_;
   std::vector<std::pair<std::string, uint32_t>> outputs_;  // that training adds
   std::optional<Source> loss_scale_;
@@ -290,22 +293,35 @@ std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, S
   return session.find_fault(failure.part, failure.fault);
 }
 
-ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation) {
+// What decides a run's bits besides its options, which the processes were all given.
+void demand_equal_runs(const ProcessTeam& team, const Graph& graph, const Batches& batches) {
+  const auto hash = [](const std::string& text) { return xxh64(std::as_bytes(std::span(text))); };
+  const Processor& processor = native_processor();
+  team.demand_equal(hash(print_graph(graph)), "program");
+  team.demand_equal(hash(batches.description()), "data");
+  team.demand_equal(hash(fmt::format("{} {}", processor.vector_bits, processor.matrix_tiles)), "kind of processor");
+}
+
+ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation, const ProcessTeam& team) {
   std::optional<RunCheckpoints> checkpoints;
-  if (!r.checkpoint.folder.empty()) checkpoints.emplace(r.checkpoint);
+  const bool first = team.is_first();
+  if (!r.checkpoint.folder.empty() && first) checkpoints.emplace(r.checkpoint);
+  team.any(false);  // the folder is there
+  if (!r.checkpoint.folder.empty() && !first) checkpoints.emplace(r.checkpoint, RunCheckpoints::Keeper::another);
   if (checkpoints && !checkpoints->may_begin()) return ExitStatus::wrong_usage;
   const TrainingSeeds seeds = seeds_of(r, checkpoints ? checkpoints->seeds() : nullptr);
   data.seed = validation.seed = seeds.data;
   const auto graphs = std::make_shared<const ProgramGraphs>(std::move(graphs_given));
-  const int threads = r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = r.threads > 0 ? r.threads : team.threads();
   std::optional<MemoryLimit> limit;
   if (r.memory_limit) limit = {*r.memory_limit, prefetched_bytes(r, *graphs), threads};
-  const auto program = program_for(r.target, graphs, limit);
+  const auto program = program_for(r.target, graphs, limit, team.transport());
   const std::shared_ptr<const Batches> batches = open_batches(data, program->info.inputs, DataPart::training);
   std::shared_ptr<const Batches> evaluation;
   if (!validation.files.empty())
     evaluation = open_batches(validation, program->info.inputs, r.validation.empty() ? DataPart::validation : DataPart::training);
-  if (!r.record.empty()) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
+  demand_equal_runs(team, *graphs->compilation.graph, *batches);
+  if (!r.record.empty() && first) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
   const MemoryMeter memory(r.target == "cuda" ? Meter::gpu : Meter::process);
   SessionRep session(*program, threads);
   RunFacts facts = facts_of(r, *graphs, *program, session);
@@ -315,12 +331,12 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   TrainingPosition position;
   if (checkpoints)
     position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, *batches, evaluation.get()));
-  Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr);
-  if (!r.log.empty()) watcher.add(json_log(r.log, position.step));
-  if (!r.quiet) watcher.add(color_for(STDOUT_FILENO) == Color::on ? progress_bar(stdout) : plain_lines(stdout));
+  Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr, team);
+  if (!r.log.empty() && first) watcher.add(json_log(r.log, position.step));
+  if (!r.quiet && first) watcher.add(color_for(STDOUT_FILENO) == Color::on ? progress_bar(stdout) : plain_lines(stdout));
   Trainer trainer(session, {r.steps, r.micro_batches, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation,
                   watcher);
-  catch_interrupts();
+  catch_interrupts(team.size() > 1);
   watcher.begin(facts, position);
   try {
     position = trainer.run(position);
@@ -331,13 +347,26 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
     throw RuntimeFailure(FailureKind::numeric, message);
   }
   watcher.end(position, memory.peak_bytes());
-  if (!r.save.empty()) save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
+  if (!r.save.empty()) session.fetch_all();
+  if (!r.save.empty() && first) save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
   if (position.step >= r.steps) return ExitStatus::done;
   const std::string saved = checkpoints      ? printable(checkpoints->last_folder()) + " is saved: go on with --resume"
                             : r.save.empty() ? "nothing is saved: give --checkpoint"
                                              : printable(r.save) + " is saved";
-  fmt::print(stderr, "einc: interrupted after step {}; {}\n", position.step, saved);
-  return interrupt_asked() ? ExitStatus::interrupted : ExitStatus::environment;  // else standard output is lost
+  if (first) fmt::print(stderr, "einc: interrupted after step {}; {}\n", position.step, saved);
+  return team.any(interrupt_asked()) ? ExitStatus::interrupted : ExitStatus::environment;  // else standard output is lost
+}
+
+// A status to leave with where the target or an op of the program does not go with its mesh.
+std::optional<ExitStatus> refuse_mesh(Compilation& c, const Bindings& dims, const std::string& target, bool several) {
+  if (c.graph->mesh.empty() || (target == "reference" && !several)) return std::nullopt;
+  if (target != "cpu") {
+    fmt::print(stderr, "einc: --target={} does not carry out a mesh{}\n", target, several ? " among several processes" : "");
+    return ExitStatus::environment;
+  }
+  if (partition_program(c, dims)) return std::nullopt;
+  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::error);
+  return ExitStatus::wrong_program;
 }
 
 }  // namespace
@@ -346,6 +375,10 @@ ExitStatus train_command(Arguments arguments) {
   CLI::App app("Trains a program on data, from initial weights to trained ones.", "einc train");
   TrainRequest r;
   add_options(app, r);
+  const std::optional<Launcher> launcher = find_launcher();
+  const bool several = launcher && launcher->processes > 1;
+  std::optional<Silence> silence;  // what is wrong before the processes know each other is wrong in all of them
+  if (several && launcher->rank > 0) silence.emplace();
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   const auto files = parse_assignments(r.data, "--data"), validation_files = parse_assignments(r.validation, "--val");
@@ -356,7 +389,7 @@ ExitStatus train_command(Arguments arguments) {
   pipeline.training.optimizer = r.optimizer;
   pipeline.training.learning_rate = r.learning_rate;
   pipeline.training.micro_batches = static_cast<int64_t>(r.micro_batches);
-  auto opened = open_program(r.file, pipeline, r.quiet ? Severity::error : Severity::warning);
+  auto opened = open_program(r.file, pipeline, r.quiet ? Severity::error : Severity::warning, Sharing::mesh);
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
@@ -368,6 +401,8 @@ ExitStatus train_command(Arguments arguments) {
   if (!c.graph->loss.valid())
     return fmt::print(stderr, "einc: {} minimizes nothing: end it with `minimize loss using adamw(lr = 1e-3)`\n", printable(r.file)),
            ExitStatus::wrong_program;
+
+  if (const auto status = refuse_mesh(c, *dims, r.target, several)) return *status;
 
   DataSettings data;
   data.files = *files;
@@ -384,7 +419,9 @@ ExitStatus train_command(Arguments arguments) {
     pipeline.training.gradients = GradientUse::gather;
     add_micro_batches(graphs, compile_file(r.file, pipeline));
   }
-  return train(r, std::move(graphs), data, validation);
+  const ProcessTeam team = several ? ProcessTeam(*launcher) : ProcessTeam();
+  silence.reset();
+  return team.run([&] { return train(r, std::move(graphs), data, validation, team); });
 }
 
 }  // namespace einc

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 #define EINC_TRANSPORT_VERSION 1
-#define EINC_TRANSPORT_SYMBOL "einc_transport"
+#define EINC_TRANSPORT_SYMBOL "einc_open_transport"
 
 typedef struct EincTransport {
   int32_t version;

@@ -140,7 +140,7 @@ TEST_CASE("meshes: several processes and no mesh") {
   const Launched meshed({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}});
   const Ran ran = run_einc({file, "--mesh", "data=2", "--shard", "batch=data"});
   CHECK(ran.status == 4);
-  CHECK(says(ran.errors, "start einc without it"));
+  CHECK(says(ran.errors, "only `einc train` shares a mesh out"));
 }
 
 }  // namespace einc::test
