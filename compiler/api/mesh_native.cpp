@@ -5,6 +5,7 @@
 
 #include <unordered_map>
 
+#include "compiler/api/mesh_memory.h"
 #include "compiler/partition/localize.h"
 #include "compiler/partition/stages.h"
 #include "compiler/pipeline/cpu_program.h"
@@ -74,6 +75,7 @@ class PlanMaker {
     sources();
     for (const DeviceStage& stage : cut_at_collectives(local_.graph, results)) plan_.stages.push_back(compile(stage, options, cache, code));
     roots();
+    place_values(plan_);
     return std::move(plan_);
   }
 

@@ -19,6 +19,7 @@ class Cutter {
     find_live(results);
     find_repeated();
     find_levels();
+    delay_gathers();
     find_exports(results);
   }
 
@@ -57,6 +58,19 @@ class Cutter {
     stages_.resize(last + 1);
   }
 
+  // Parts are put together as late as their readers allow: the whole is larger than the parts. What makes a value smaller is done at once.
+  void delay_gathers() {
+    constexpr uint32_t kNobody = UINT32_MAX;
+    std::vector<uint32_t> read(graph_.size(), kNobody);  // level of the first reader
+    carried_out_ = level_;
+    for (uint32_t i = graph_.size(); i-- > 0;) {
+      const Node& node = graph_.nodes[i];
+      if (!live_[i]) continue;
+      if (node.op == Op::all_gather && read[i] != kNobody) carried_out_[i] = read[i] - 1;
+      for (const NodeId operand : node.operands) read[operand.index] = std::min(read[operand.index], carried_out_[i]);
+    }
+  }
+
   bool is_computed(uint32_t i) const {
     return live_[i] && !repeated_[i] && !is_declaration(graph_.nodes[i].op) && !is_collective(graph_.nodes[i].op);
   }
@@ -73,7 +87,7 @@ class Cutter {
       if (!live_[i]) continue;
       for (const NodeId operand : node.operands)
         if (is_collective(node.op) || (!repeated_[operand.index] && level_[operand.index] < level_[i])) need(operand);
-      if (is_collective(node.op)) stages_[level_[i]].collectives.push_back(NodeId{i});
+      if (is_collective(node.op)) stages_[carried_out_[i]].collectives.push_back(NodeId{i});
     }
     for (uint32_t i = 0; i < graph_.size(); ++i)
       if (exported[i]) stages_[repeated_[i] ? 0 : level_[i]].makes.push_back(NodeId{i});
@@ -110,7 +124,7 @@ class Cutter {
 
   const Graph& graph_;
   std::vector<bool> live_, repeated_;
-  std::vector<uint32_t> level_;
+  std::vector<uint32_t> level_, carried_out_;  // the latter of collectives: behind which stage
   std::vector<DeviceStage> stages_;
   std::vector<NodeId> at_;
 };

@@ -18,6 +18,7 @@ struct DeviceTensor {
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   int64_t bytes = 0;
+  int64_t offset = 0;  // in the memory of a device, which values share that are not needed at the same time
 };
 
 // As the op of the graph (CollectiveAttr). Axes are those of the values.
@@ -61,6 +62,7 @@ struct ValueCopy {
 
 struct MeshPlan {
   std::vector<DeviceTensor> values;
+  int64_t bytes = 0;  // that they take on a device
   std::vector<MeshSource> sources;
   std::vector<StageValue> coordinates;  // `buffer`: the mesh axis
   std::vector<ValueCopy> snapshots;  // of sources that are results, too: taken before the first stage, since updates change them

@@ -16,8 +16,6 @@ namespace {
 
 constexpr SourceKind kSourceKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
 
-int64_t in_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 std::vector<double> numbers(const DeviceTensor& value, const std::byte* memory) {
   return TensorView(value.dtype, value.shape, memory).to_doubles();
 }
@@ -41,15 +39,11 @@ int64_t shared_bytes(const MeshPlan& plan, int threads) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(const std::vector<DeviceTensor>& values, int64_t devices) : each_(0), mapping_(bytes_of_all(values, devices)) {
-  for (const DeviceTensor& value : values) offsets_.push_back(each_), each_ += in_lines(value.bytes);
-}
+DeviceMemory::DeviceMemory(const MeshPlan& plan, int64_t devices) : plan_(plan), mapping_(bytes_of_all(plan, devices)) {}
 
-int64_t DeviceMemory::bytes_of_all(const std::vector<DeviceTensor>& values, int64_t devices) {
+int64_t DeviceMemory::bytes_of_all(const MeshPlan& plan, int64_t devices) {
   int64_t bytes = 0;
-  for (const DeviceTensor& value : values)
-    if (__builtin_add_overflow(bytes, in_lines(value.bytes), &bytes)) return INT64_MAX;
-  return __builtin_mul_overflow(bytes, devices, &bytes) ? INT64_MAX : bytes;
+  return __builtin_mul_overflow(plan.bytes, devices, &bytes) ? INT64_MAX : bytes;
 }
 
 MeshRunner::MeshRunner(const MeshProgram& program, std::shared_ptr<ThreadPool> pool)
@@ -250,7 +244,7 @@ int64_t MeshProgram::planned_bytes(int threads) const {
   int64_t bytes = source_bytes(info), shared = 0;
   for (const std::optional<MeshPlan>& plan : parts_) {
     if (!plan) continue;
-    if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(plan->values, held), &bytes)) return INT64_MAX;
+    if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(*plan, held), &bytes)) return INT64_MAX;
     shared = std::max(shared, shared_bytes(*plan, threads));
   }
   return __builtin_add_overflow(bytes, shared, &bytes) ? INT64_MAX : bytes;

@@ -13,14 +13,13 @@ namespace einc {
 // The memory of one part's values on the devices of this process.
 class DeviceMemory {
  public:
-  DeviceMemory(const std::vector<DeviceTensor>& values, int64_t devices);
-  std::byte* at(int64_t held, uint32_t value) const { return mapping_.base() + held * each_ + offsets_[value]; }
-  // A number that no machine has when the sum does not fit.
-  static int64_t bytes_of_all(const std::vector<DeviceTensor>& values, int64_t devices);
+  DeviceMemory(const MeshPlan& plan, int64_t devices);
+  std::byte* at(int64_t held, uint32_t value) const { return mapping_.base() + held * plan_.bytes + plan_.values[value].offset; }
+  // A number that no machine has when the product does not fit.
+  static int64_t bytes_of_all(const MeshPlan& plan, int64_t devices);
 
  private:
-  std::vector<int64_t> offsets_;
-  int64_t each_;
+  const MeshPlan& plan_;
   Mapping mapping_;
 };
 
@@ -46,7 +45,7 @@ class MeshRunner : public Runner {
     std::deque<Executor> executors;  // by stage; each works for one device after another
     std::vector<SentBytes> sent;
     std::vector<bool> fresh;  // by MeshPlan::sources: what devices hold is the newest
-    PartMemory(const MeshPlan& plan_, int64_t devices) : plan(plan_), memory(plan_.values, devices), fresh(plan_.sources.size(), false) {}
+    PartMemory(const MeshPlan& plan_, int64_t devices) : plan(plan_), memory(plan_, devices), fresh(plan_.sources.size(), false) {}
   };
   // A source in the session's memory.
   struct Whole {
