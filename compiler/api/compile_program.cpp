@@ -54,7 +54,10 @@ class InfoBuilder {
   ProgramInfo run(bool trains) {
     info_.name = graph_.name.str();
     info_.trains = trains;
-    for (const Dim& dim : graph_.dims.dims()) info_.dims.emplace_back(dim.name.str(), dims_.at(dim.name));
+    // Sizes of the mesh are how the program is carried out, not what it is.
+    for (const Dim& dim : graph_.dims.dims())
+      if (std::ranges::none_of(graph_.mesh.axes, [&](const MeshAxis& axis) { return axis.name == dim.name; }))
+        info_.dims.emplace_back(dim.name.str(), dims_.at(dim.name));
     for (const Node& node : graph_.nodes) add_source(node);
     for (const Output& output : graph_.outputs) info_.outputs.push_back(tensor(output.name, graph_.type(output.node)));
     return std::move(info_);

@@ -171,7 +171,16 @@ TrainingSeeds seeds_of(const TrainRequest& r, const TrainingSeeds* earlier) {
   return {seed(r.init_seed, other.init), seed(r.data_seed, other.data), seed(r.dropout_seed, other.dropout)};
 }
 
-RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const RunFacts& facts, const Graph& graph,
+// "data = 4, model = 2": another one takes sums in another order.
+std::string mesh_text(const Graph& graph, const Bindings& given) {
+  const Bindings dims = graph.dims.bind(given).values;
+  std::string text;
+  for (const MeshAxis& axis : graph.mesh.axes)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", axis.name.str(), axis.size.evaluate_integer(dims).value());
+  return text;
+}
+
+RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const RunFacts& facts, const Graph& graph, const Bindings& dims,
                         const Batches& training, const Batches* validation) {
   const std::string text = print_graph(graph);
   const Processor& processor = native_processor();
@@ -181,6 +190,7 @@ RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const 
   run.noted = {{"program text", fmt::format("{:016x}", xxh64(std::as_bytes(std::span(text))))},
                {"target", r.target},
                {"processor", fmt::format("{}-bit vectors{}", processor.vector_bits, processor.matrix_tiles ? ", matrix tiles" : "")}};
+  if (!graph.mesh.empty()) run.noted["mesh"] = mesh_text(graph, dims);
   if (const std::string numerics = session.numerics(Part::training); !numerics.empty()) run.noted["numerics"] = numerics;
   if (validation != nullptr)
     run.noted["validation data"] = fmt::format("{} batches of {}", r.evaluation_batches, validation->description());
@@ -330,7 +340,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   if (!r.weights.empty()) begin_with(r, *graphs->compilation.elaborated, session);
   TrainingPosition position;
   if (checkpoints)
-    position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, *batches, evaluation.get()));
+    position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, graphs->dims, *batches, evaluation.get()));
   Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr, team);
   if (!r.log.empty() && first) watcher.add(json_log(r.log, position.step));
   if (!r.quiet && first) watcher.add(color_for(STDOUT_FILENO) == Color::on ? progress_bar(stdout) : plain_lines(stdout));

@@ -10,6 +10,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/training_names.h"
+#include "runtime/mesh/finite.h"
 
 namespace einc {
 namespace {
@@ -18,10 +19,6 @@ constexpr SourceKind kSourceKinds[] = {SourceKind::input, SourceKind::param, Sou
 
 std::vector<double> numbers(const DeviceTensor& value, const std::byte* memory) {
   return TensorView(value.dtype, value.shape, memory).to_doubles();
-}
-
-bool all_finite(const std::vector<double>& x) {
-  return std::ranges::all_of(x, [](double v) { return std::isfinite(v); });
 }
 
 // No NaN, and no infinity where the old element is finite.
@@ -149,12 +146,16 @@ NonFinite MeshRunner::fault_of(const PartMemory& part) const {
   const MeshPlan& plan = part.plan;
   const auto& states = program_.info.states;
   const bool skips = std::ranges::any_of(states, [](const TensorInfo& state) { return state.name == kLossScale; });
-  const auto all = [&](uint32_t value, const auto& holds) {
-    for (int64_t d = 0; d < engine_.last() - engine_.first(); ++d)
-      if (is_floating(plan.values[value].dtype) && !holds(numbers(plan.values[value], part.memory.at(d, value)), d)) return false;
+  const int64_t held = engine_.last() - engine_.first();
+  const auto finite_on = [&](uint32_t value, int64_t d) {
+    const DeviceTensor& tensor = plan.values[value];
+    return holds_numbers(*pool_, tensor.dtype, tensor.bytes / bytes_of(tensor.dtype), part.memory.at(d, value));
+  };
+  const auto finite = [&](uint32_t value) {
+    for (int64_t d = 0; d < held; ++d)
+      if (!finite_on(value, d)) return false;
     return true;
   };
-  const auto finite = [&](uint32_t value) { return all(value, [](const auto& x, int64_t) { return all_finite(x); }); };
   if (plan.loss >= 0 && !plan.gradients.empty() && !finite(static_cast<uint32_t>(plan.loss))) return NonFinite::loss;
   for (const auto& [path, gradient] : plan.gradients)
     if (!skips && !finite(gradient.value)) return NonFinite::gradient;
@@ -164,10 +165,10 @@ NonFinite MeshRunner::fault_of(const PartMemory& part) const {
       if (!skips && !finite(update.value)) return NonFinite::gradient;
       continue;
     }
-    const bool stores = all(update.value, [&](const auto& next, int64_t d) {
-      return may_store(next, numbers(plan.values[target.value], part.memory.at(d, target.value)));
-    });
-    if (!stores) return NonFinite::state;
+    for (int64_t d = 0; d < held; ++d)
+      if (!finite_on(update.value, d) && !may_store(numbers(plan.values[update.value], part.memory.at(d, update.value)),
+                                                    numbers(plan.values[target.value], part.memory.at(d, target.value))))
+        return NonFinite::state;
   }
   return NonFinite::nothing;
 }

@@ -137,6 +137,19 @@ TEST_CASE("processes: one process and any number of threads leave one checkpoint
   CHECK(parts[19] < parts[0]);
 }
 
+TEST_CASE("processes: a run goes on over another mesh, says so, and ends near") {
+  const MeshRuns runs;
+  runs.done(1, "straight", {"--steps=20"});
+  runs.done(1, "parts", {"--steps=5"});
+  const Ran other = runs.run(1, "parts", {"--steps=10", "--resume", "--mesh=data=2", "--shard=batch=data; params=data"});
+  CHECK_MESSAGE(other.status == 0, other.errors);
+  CHECK(other.errors.find("mesh was data = 4, model = 2, is data = 2 now") != std::string::npos);
+  runs.done(1, "parts", {"--steps=20", "--resume", "--mesh=model=2", "--shard=heads=model"});
+  const std::vector<double> parts = runs.losses("parts"), straight = runs.losses("straight");
+  REQUIRE(parts.size() >= 10);
+  for (size_t i = 0; i < 10; ++i) CHECK(parts[parts.size() - 10 + i] == doctest::Approx(straight[10 + i]).epsilon(1e-4));
+}
+
 TEST_CASE("processes: any number of them leaves the same checkpoint, and one speaks") {
   if (!launches()) return;
   const MeshRuns runs;
