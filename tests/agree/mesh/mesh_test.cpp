@@ -14,6 +14,7 @@
 #include "tests/support/partition_check.h"
 #include "tests/fuzz/random_program.h"
 #include "tests/support/random_check.h"
+#include "tests/support/thread_transport.h"
 #include "tests/support/zoo.h"
 
 using namespace einc;
@@ -300,6 +301,57 @@ TEST_CASE("mesh: sums are a balanced tree over the coordinates") {
       CAPTURE(devices);
       CHECK(same);
     }
+}
+
+TEST_CASE("mesh: devices in several processes make the same bits, and the same is sent") {
+  for (const MeshExample& example : kMeshExamples) {
+    const Graph graph = graph_of(example);
+    const Bindings dims = dims_of(example.dims);
+    const auto program = compile_for_mesh(graph, dims, RunMode::training);
+    const ProgramData data = data_for(graph, dims);
+    const MeshRun alone = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, 1);
+    for (const int processes : {2, 4, 8}) {
+      if (program->mesh().devices() % processes != 0) continue;
+      INFO(fmt::format("{} on {}, {}: {} processes", example.file, example.mesh, example.shard, processes));
+      ThreadTransport transport(processes);
+      std::vector<std::optional<MeshRun>> runs(static_cast<size_t>(processes));
+      transport.run([&](const EincTransport& end) {
+        const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
+        runs[static_cast<size_t>(end.rank)] = run_on_mesh(own, data.inputs, data.params, data.states, data.options, 1);
+      });
+      for (const std::optional<MeshRun>& run : runs) {
+        REQUIRE(run.has_value());
+        CHECK(same_bits(run->values, alone.values));
+        CHECK(counted_bytes(run->sent) == counted_bytes(alone.sent));
+      }
+    }
+  }
+}
+
+TEST_CASE("mesh: what is not finite on one device is stored on none") {
+  const MeshExample example{"two_layer.ein", "batch=6 width=4 out=6", "data=3,model=2", "batch=data; out=model; states=data"};
+  const Graph graph = graph_of(example);
+  const Bindings dims = dims_of(example.dims);
+  const auto program = compile_for_mesh(graph, dims, RunMode::training);
+  ProgramData data = data_for(graph, dims);
+  data.params.begin()->second.reals.back() = HUGE_VAL;  // of the last device
+  ThreadTransport transport(3);
+  std::vector<NonFinite> faults(3);
+  transport.run([&](const EincTransport& end) {
+    const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
+    faults[static_cast<size_t>(end.rank)] = run_on_mesh(own, data.inputs, data.params, data.states, data.options, 1).fault;
+  });
+  for (const NonFinite fault : faults) CHECK(fault == NonFinite::loss);
+}
+
+TEST_CASE("mesh: values that are not needed at once lie in one place") {
+  const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=6 heads=4 head=4", "data=2", "batch=data; params=data"};
+  const Graph graph = graph_of(example);
+  const auto program = compile_for_mesh(graph, dims_of(example.dims), RunMode::training);
+  const MeshPlan& plan = *program->parts()[Part::training];
+  int64_t apart = 0;
+  for (const DeviceTensor& value : plan.values) apart += value.bytes;
+  CHECK(plan.bytes < apart * 4 / 5);
 }
 
 TEST_CASE("mesh: random programs on random meshes") { check_random_programs(1, 150, wrong_mesh_run); }
