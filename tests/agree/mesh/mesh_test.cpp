@@ -329,19 +329,28 @@ TEST_CASE("mesh: devices in several processes make the same bits, and the same i
 }
 
 TEST_CASE("mesh: what is not finite on one device is stored on none") {
-  const MeshExample example{"two_layer.ein", "batch=6 width=4 out=6", "data=3,model=2", "batch=data; out=model; states=data"};
-  const Graph graph = graph_of(example);
-  const Bindings dims = dims_of(example.dims);
-  const auto program = compile_for_mesh(graph, dims, RunMode::training);
-  ProgramData data = data_for(graph, dims);
-  data.params.begin()->second.reals.back() = HUGE_VAL;  // of the last device
-  ThreadTransport transport(3);
-  std::vector<NonFinite> faults(3);
-  transport.run([&](const EincTransport& end) {
-    const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
-    faults[static_cast<size_t>(end.rank)] = run_on_mesh(own, data.inputs, data.params, data.states, data.options, 1).fault;
-  });
-  for (const NonFinite fault : faults) CHECK(fault == NonFinite::loss);
+  const Compilation c = compile_text("m.ein",
+                                     "mesh data = 3\nshard n over data\ninput x: f32[n=9]\nparam w: [n] ~ ones\nloss = sum(w * x)\n"
+                                     "minimize loss using momentum(lr = 0.1)\n",
+                                     {});
+  REQUIRE(c.graph.has_value());
+  const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
+  const ProgramData good = data_for(*c.graph, {});
+  ProgramData loss = good, moment = good;  // all devices learn of the one, one device alone of the other
+  loss.params.begin()->second.reals.back() = HUGE_VAL;
+  REQUIRE(moment.states.begin()->second.reals.size() == 9);
+  moment.states.begin()->second.reals.back() = std::nan("");
+  const std::pair<const ProgramData*, NonFinite> rows[] = {
+      {&good, NonFinite::nothing}, {&loss, NonFinite::loss}, {&moment, NonFinite::state}};
+  for (const auto& [data, wanted] : rows) {
+    ThreadTransport transport(3);
+    std::vector<NonFinite> faults(3);
+    transport.run([&](const EincTransport& end) {
+      const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
+      faults[static_cast<size_t>(end.rank)] = run_on_mesh(own, data->inputs, data->params, data->states, data->options, 1).fault;
+    });
+    for (const NonFinite fault : faults) CHECK(fault == wanted);
+  }
 }
 
 TEST_CASE("mesh: values that are not needed at once lie in one place") {
