@@ -189,8 +189,9 @@ class PlanMaker {
 // Keeps the code that its functions lie in.
 class MeshCompiledHere : public MeshProgram {
  public:
-  MeshCompiledHere(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport, std::vector<NativeCode> code)
-      : MeshProgram(std::move(program), std::move(mesh), std::move(parts), transport), code_(std::move(code)) {}
+  MeshCompiledHere(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport, Whole whole,
+                   std::vector<NativeCode> code)
+      : MeshProgram(std::move(program), std::move(mesh), std::move(parts), transport, std::move(whole)), code_(std::move(code)) {}
 
  private:
   std::vector<NativeCode> code_;
@@ -220,7 +221,11 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
     options.scheduling.memory_limit.reset();  // stages keep what passes between them: a limit is only held against the whole
     parts[static_cast<Part>(p)] = PlanMaker(*graph, info, graphs.dims).make(options, cache, code);
   }
-  return std::make_shared<MeshCompiledHere>(info, std::move(mesh), std::move(parts), transport, std::move(code));
+  auto kept = std::make_shared<ProgramGraphs>();
+  kept->parts = graphs.parts;
+  kept->dims = graphs.dims;
+  const auto whole = [kept, cache_folder] { return whole_program(*kept, cache_folder, Scheduling::unfused); };
+  return std::make_shared<MeshCompiledHere>(info, std::move(mesh), std::move(parts), transport, whole, std::move(code));
 }
 
 }  // namespace einc

@@ -205,7 +205,7 @@ RunValues run_over_mesh(const RunRequest& request, const Graph& graph, const Bin
   const NonFinite fault = runner->run_while_finite(part, request.seed, 0);
   RunValues values;
   if (program->parts()[part]->loss >= 0) values.loss = tensor(runner->loss(part));
-  if (fault != NonFinite::nothing) refuse(fault, values.loss, "");
+  if (fault != NonFinite::nothing) refuse(fault, values.loss, runner->find_fault(part, fault, request.seed, 0));
   for (uint32_t i = 0; i < program->info.outputs.size(); ++i)
     values.outputs.emplace_back(Name(program->info.outputs[i].name), tensor(runner->output(i)));
   return values;

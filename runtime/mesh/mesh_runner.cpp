@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
@@ -125,6 +126,7 @@ void MeshRunner::run_stages(PartMemory& part, uint64_t seed, uint64_t step) {
     const MeshStage& stage = part.plan.stages[s];
     Executor& executor = part.executors[s];
     for (int64_t d = 0; d < held; ++d) {
+      part.working = engine_.first() + d;
       for (const StageValue& read : stage.reads) executor.bind(read.buffer, part.memory.at(d, read.value));
       executor.run(seed, step);
       for (const StageValue& made : stage.makes)
@@ -189,7 +191,11 @@ void MeshRunner::store(PartMemory& part) {
 NonFinite MeshRunner::run_while_finite(Part which, uint64_t seed, uint64_t step) {
   PartMemory& part = *parts_[which];
   cut_out(part);
-  run_stages(part, seed, step);
+  try {
+    run_stages(part, seed, step);
+  } catch (const FaultyElement& found) {
+    refuse_element(found, part.working, which, seed, step);
+  }
   results_.clear();
   const auto fault = static_cast<NonFinite>(engine_.agree(static_cast<uint8_t>(fault_of(part))));
   if (fault != NonFinite::nothing) return fault;
@@ -198,7 +204,40 @@ NonFinite MeshRunner::run_while_finite(Part which, uint64_t seed, uint64_t step)
   return NonFinite::nothing;
 }
 
-std::string MeshRunner::find_fault(Part, NonFinite, uint64_t, uint64_t) { return ""; }
+// ---- faults, which are told of the whole program
+
+// `ask(runner, program)`, the runner being one of the whole program over copies of what the session's memory holds.
+template <class Ask>
+auto MeshRunner::ask_whole(Part part, Ask ask) {
+  const std::shared_ptr<const ProgramRep> program = program_.whole();
+  using Answer = std::optional<decltype(ask(std::declval<Runner&>()))>;
+  if (!program || !program->has(part)) return Answer();
+  const auto runner = program->start(pool_, kDefaultDevice);
+  std::vector<std::vector<std::byte>> copies;
+  for (const SourceKind kind : kSourceKinds)
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) {
+      const std::byte* from = whole({kind, i}).memory;
+      copies.emplace_back(from, from + info({kind, i}).bytes());
+      runner->bind({kind, i}, copies.back().data());
+    }
+  return Answer(ask(*runner));
+}
+
+// All processes know of the fault.
+std::string MeshRunner::find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) {
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) fetch({kind, i});
+  return ask_whole(part, [&](Runner& runner) { return runner.find_fault(part, what, seed, step); }).value_or("");
+}
+
+// This process alone knows of the fault, and where its device has it: the whole program tells which element of the data it is.
+void MeshRunner::refuse_element(const RuntimeFailure& found, int64_t device, Part part, uint64_t seed, uint64_t step) {
+  ask_whole(part, [&](Runner& runner) { return runner.run_while_finite(part, seed, step); });  // throws what is to be told
+  std::string place;
+  for (size_t m = 0; m < engine_.mesh().names.size(); ++m)
+    place += fmt::format("{}{} = {}", m == 0 ? "" : ", ", engine_.mesh().names[m], engine_.mesh().coordinate(device, static_cast<int>(m)));
+  throw RuntimeFailure(FailureKind::data, fmt::format("in the part of the device at {}: {}", place, found.what()));
+}
 
 // ---- results
 
@@ -233,8 +272,8 @@ TensorView MeshRunner::loss(Part part) const {
 
 // ---- the program
 
-MeshProgram::MeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport)
-    : ProgramRep(std::move(program)), mesh_(std::move(mesh)), parts_(std::move(parts)), transport_(transport) {}
+MeshProgram::MeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport, Whole whole)
+    : ProgramRep(std::move(program)), mesh_(std::move(mesh)), parts_(std::move(parts)), transport_(transport), whole_(std::move(whole)) {}
 
 std::unique_ptr<Runner> MeshProgram::start(std::shared_ptr<ThreadPool> pool, int) const {
   return std::make_unique<MeshRunner>(*this, std::move(pool));

@@ -4,6 +4,7 @@
 #pragma once
 #include <deque>
 
+#include "runtime/base/failure.h"
 #include "runtime/executor/executor.h"
 #include "runtime/mesh/engine.h"
 #include "runtime/mesh/mesh_program.h"
@@ -45,6 +46,7 @@ class MeshRunner : public Runner {
     std::deque<Executor> executors;  // by stage; each works for one device after another
     std::vector<SentBytes> sent;
     std::vector<bool> fresh;  // by MeshPlan::sources: what devices hold is the newest
+    int64_t working = 0;      // the device that a stage is computed for
     PartMemory(const MeshPlan& plan_, int64_t devices) : plan(plan_), memory(plan_, devices), fresh(plan_.sources.size(), false) {}
   };
   // A source in the session's memory.
@@ -58,6 +60,9 @@ class MeshRunner : public Runner {
   const TensorInfo& info(Source source) const { return sources_of(program_.info, source.kind)[source.index]; }
   void cut_out(PartMemory& part);
   void run_stages(PartMemory& part, uint64_t seed, uint64_t step);
+  template <class Ask>
+  auto ask_whole(Part part, Ask ask);
+  [[noreturn]] void refuse_element(const RuntimeFailure& found, int64_t device, Part part, uint64_t seed, uint64_t step);
   NonFinite fault_of(const PartMemory& part) const;
   void store(PartMemory& part);
   TensorView put_together(Part part, const MeshResult& result, const TensorInfo& info) const;

@@ -58,7 +58,9 @@ class MeshRuns {
   MeshRuns() : program_(folder_.text("m.ein", kMeshModel)) { folder_.tokens("train.bin", 1500, 16); }
   // Checkpoints go to folder `name`, the log to `name`.jsonl. One process: without a launcher.
   Ran run(int processes, const std::string& name, const std::vector<std::string>& more, Surroundings surroundings = {}) const {
-    std::vector<std::string> all{"train", program_, "--data=tokens=" + folder_.at("train.bin"), "--seed=3", "--log-every=1"};
+    std::vector<std::string> all{"train", program_, "--seed=3", "--log-every=1"};
+    if (std::ranges::none_of(more, [](const std::string& option) { return option.starts_with("--data"); }))
+      all.push_back("--data=tokens=" + folder_.at("train.bin"));
     all.insert(all.end(), {"--checkpoint=" + folder_.at(name), "--log=" + folder_.at(name + ".jsonl")});
     all.insert(all.end(), more.begin(), more.end());
     if (processes > 1) surroundings.launcher = {"timeout", "-k", "5", "60", "mpirun", "-np", std::to_string(processes)};
@@ -231,7 +233,7 @@ TEST_CASE("processes: what fails ends all of them with one message and its statu
   };
   const Row rows[] = {
       {3, {"--steps=2"}, 3, "3 processes do not divide the 8 devices of the mesh"},
-      {2, {"--steps=2", "--data=tokens=" + runs.folder().at("none.bin")}, 2, ""},
+      {2, {"--steps=2", "--data=tokens=" + runs.folder().at("none.bin")}, 4, "none.bin: cannot read"},
       {2, {"--steps=2", "--weights=" + runs.folder().at("none.safetensors")}, 4, "none.safetensors"},
       {4, {"--steps=60", "--lr=1e30"}, 5, "of step "},
       {2, {"--steps=2", "--target=reference"}, 4, "--target=reference does not carry out a mesh among several processes"},
@@ -243,6 +245,23 @@ TEST_CASE("processes: what fails ends all of them with one message and its statu
     CHECK(ran.status == row.status);
     if (*row.message != '\0') CHECK(count_of(ran.errors, row.message) == 1);
   }
+}
+
+TEST_CASE("processes: a position outside its table is told as that of the whole program's data") {
+  const MeshRuns runs;
+  runs.folder().tokens("wrong.bin", 1500, 19);  // of 16 that the table has
+  const auto told = [&](int processes, std::vector<std::string> options) {
+    options.insert(options.end(), {"--steps=20", "--data=tokens=" + runs.folder().at("wrong.bin")});
+    const Ran ran = runs.run(processes, fmt::format("wrong{}{}", processes, options.size()), options);
+    CHECK(ran.status == 3);
+    return first_line_with(ran.errors, "index out of range");
+  };
+  const std::string whole = told(1, {"--mesh=data=1", "--shard=batch=data"});
+  CHECK(whole.find("'tokens' at [") != std::string::npos);
+  CHECK(whole.find("wrong.bin") != std::string::npos);
+  CHECK(told(1, {}) == whole);
+  CHECK(told(1, {"--threads=1", "--mesh=data=4", "--shard=batch=data"}) == whole);
+  if (launches()) CHECK(told(4, {}) == whole);
 }
 
 TEST_CASE("processes: without the plug-in it is named") {
