@@ -126,7 +126,8 @@ class PlanMaker {
     for (const NodeId id : local_.coordinates)
       if (id.valid()) inputs.emplace(source_name(local_.graph[id]), id);
     std::unordered_map<std::string, NodeId> declared[3];
-    for (const DeviceValue& d : local_.declared) declared[role_of(local_.graph[d.node].op)].emplace(source_name(local_.graph[d.node]), d.node);
+    for (const DeviceValue& d : local_.declared)
+      declared[role_of(local_.graph[d.node].op)].emplace(source_name(local_.graph[d.node]), d.node);
     for (uint32_t b = 0; b < program.buffers.size(); ++b) {
       const ExecutableBuffer& buffer = program.buffers[b];
       if (!is_source(buffer.role)) continue;

@@ -7,7 +7,7 @@
 namespace einc {
 
 // Throws Error (program) for an op that cannot be split. `transport`: null for one process.
-std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, const std::filesystem::path& cache, const Scheduling& scheduling,
-                                                const EincTransport* transport = nullptr);
+std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
+                                                const Scheduling& scheduling, const EincTransport* transport = nullptr);
 
 }  // namespace einc

@@ -224,8 +224,7 @@ bool check_files(const Compilation& c, const DataFiles& given) {
   return check_outputs(outputs, inputs);
 }
 
-ExitStatus run_program(const RunRequest& request, Compilation& c, const PipelineOptions& options, Bindings dims,
-                       const DataFiles& given) {
+ExitStatus run_program(const RunRequest& request, Compilation& c, const PipelineOptions& options, Bindings dims, const DataFiles& given) {
   const Graph& graph = *c.graph;
   if (!check_files(c, given)) return ExitStatus::wrong_usage;
   std::optional<OutputFiles> outputs = OutputFiles::open(graph, given.outputs);
@@ -243,9 +242,9 @@ ExitStatus run_program(const RunRequest& request, Compilation& c, const Pipeline
     }
   }
   RunValues result = request.target == "cpu" && !graph.mesh.empty() ? run_over_mesh(request, graph, dims, *data)
-                     : request.target == "cpu"    ? run_on_cpu(request, graph, dims, *data)
-                     : request.target == "cuda" ? run_on_gpu(request, graph, dims, *data)
-                                                : run_reference(request, c, options, dims, *data);
+                     : request.target == "cpu"                      ? run_on_cpu(request, graph, dims, *data)
+                     : request.target == "cuda"                     ? run_on_gpu(request, graph, dims, *data)
+                                                                    : run_reference(request, c, options, dims, *data);
   const bool loss_is_output =
       std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
   if (result.loss && !loss_is_output) result.outputs.emplace_back(Name("loss"), std::move(*result.loss));

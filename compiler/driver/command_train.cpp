@@ -36,7 +36,8 @@ namespace einc {
 namespace {
 
 struct TrainRequest {
-  std::string file, target = "cpu", precision, mesh, shard, log, save, next, order = "random", token_format, optimizer, learning_rate, record;
+  std::string file, target = "cpu", precision, mesh, shard, log, save, next, order = "random", token_format, optimizer, learning_rate,
+                    record;
   std::string weights, names;  // to begin with
   CheckpointRequest checkpoint;
   std::optional<int64_t> memory_limit;
@@ -73,7 +74,8 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--optimizer", r.optimizer, "what minimizes in the place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
   app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
       ->transform(count_between(0, kMaxCount));
-  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->transform(count_between(1, kMaxCount));
+  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")
+      ->transform(count_between(1, kMaxCount));
   app.add_option("--log", r.log, "writes one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
   app.add_option("--log-every", r.log_every, "steps of a log interval")->transform(count_between(1, kMaxCount));
   add_checkpoint_options(app, r.checkpoint);
@@ -340,7 +342,8 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   if (!r.weights.empty()) begin_with(r, *graphs->compilation.elaborated, session);
   TrainingPosition position;
   if (checkpoints)
-    position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, graphs->dims, *batches, evaluation.get()));
+    position =
+        checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, graphs->dims, *batches, evaluation.get()));
   Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr, team);
   if (!r.log.empty() && first) watcher.add(json_log(r.log, position.step));
   if (!r.quiet && first) watcher.add(color_for(STDOUT_FILENO) == Color::on ? progress_bar(stdout) : plain_lines(stdout));

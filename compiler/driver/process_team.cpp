@@ -36,10 +36,11 @@ Silence::~Silence() {
 ProcessTeam::ProcessTeam(const Launcher& launcher) {
   const EincTransport* opened = open_transport();
   if (opened->size != launcher.processes)
-    throw RuntimeFailure(FailureKind::resource,
-                         fmt::format("{} started {} processes, but this one is reached by {}: start einc by the launcher of the MPI that the "
-                                     "plug-in was built with",
-                                     launcher.name, launcher.processes, opened->size - 1));
+    throw RuntimeFailure(
+        FailureKind::resource,
+        fmt::format("{} started {} processes, but this one is reached by {}: start einc by the launcher of the MPI that the "
+                    "plug-in was built with",
+                    launcher.name, launcher.processes, opened->size - 1));
   transport_ = opened;
 }
 
@@ -52,7 +53,8 @@ bool ProcessTeam::any(bool here) const {
   std::vector<uint8_t> all(processes);
   const std::vector<int64_t> bytes(processes, 1);
   if (const int error = transport_->exchange(transport_->context, own.data(), bytes.data(), all.data(), bytes.data()); error != 0)
-    throw RuntimeFailure(FailureKind::resource, fmt::format("the processes' exchange failed: {}", transport_->describe(transport_->context, error)));
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("the processes' exchange failed: {}", transport_->describe(transport_->context, error)));
   return std::ranges::find(all, 1) != all.end();
 }
 

@@ -28,7 +28,8 @@ void add_checkpoint_options(CLI::App& app, CheckpointRequest& request) {
 RunCheckpoints::RunCheckpoints(const CheckpointRequest& request, Keeper keeper)
     : request_(request),
       keeper_(keeper),
-      folder_(keeper == Keeper::this_process ? CheckpointFolder(request.folder) : CheckpointFolder(request.folder, CheckpointFolder::Reader{})) {
+      folder_(keeper == Keeper::this_process ? CheckpointFolder(request.folder)
+                                             : CheckpointFolder(request.folder, CheckpointFolder::Reader{})) {
   if (!request_.resume) return;
   found_ = folder_.newest();
   if (!found_) return;
@@ -57,8 +58,7 @@ TrainingPosition RunCheckpoints::begin(SessionRep& session, RunSettings run) {
   for (const std::string& line : noted_differences(checkpoint, run_))
     warn(fmt::format("since {}: {}", printable(checkpoint.folder()), line));
   const Fit fit = request_.partial ? Fit::partial : Fit::exact;
-  for (const std::string& line : restore(checkpoint, session, run_, fit))
-    warn(fmt::format("{}: {}", printable(checkpoint.folder()), line));
+  for (const std::string& line : restore(checkpoint, session, run_, fit)) warn(fmt::format("{}: {}", printable(checkpoint.folder()), line));
   const TrainingPosition position = checkpoint.record().position;
   saved_ = position.step;
   found_.reset();

@@ -18,8 +18,8 @@ struct DeviceValue {
 };
 
 struct Localized {
-  Graph graph;                                           // with outputs, updates and loss; gradients lie apart, since they may lie otherwise than their params
-  std::vector<DeviceValue> declared;                     // inputs, params and states
+  Graph graph;                        // with outputs, updates and loss; gradients lie apart, since they may lie otherwise than their params
+  std::vector<DeviceValue> declared;  // inputs, params and states
   std::vector<DeviceValue> outputs, updates, gradients;  // as in Partitioned; a param that is not trained has no node
   DeviceValue loss;
   std::vector<NodeId> coordinates;  // by mesh axis: inputs; invalid where none is read

@@ -256,11 +256,12 @@ class Partitioner {
     for (const Output& output : in_.outputs)
       g.outputs.push_back({output.name, root(out_.outputs, gathered(output.node, own_layout(output.node)))});
     for (const Update& update : in_.updates)
-      g.updates.push_back({whole_.at(update.target.index),
-                           root(out_.updates, gathered(update.value, declared_[update.target.index].stored))});
+      g.updates.push_back(
+          {whole_.at(update.target.index), root(out_.updates, gathered(update.value, declared_[update.target.index].stored))});
     for (const Update& gradient : in_.gradients)
-      g.gradients.push_back({whole_.at(gradient.target.index),
-                             root(out_.gradients, gradient.value.valid() ? gathered(gradient.value, own_layout(gradient.value)) : EdgeValue{})});
+      g.gradients.push_back(
+          {whole_.at(gradient.target.index),
+           root(out_.gradients, gradient.value.valid() ? gathered(gradient.value, own_layout(gradient.value)) : EdgeValue{})});
     if (in_.loss.valid()) g.loss = (out_.loss = gathered(in_.loss, own_layout(in_.loss))).whole;
   }
 

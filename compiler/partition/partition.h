@@ -23,10 +23,10 @@ struct EdgeValue {
 
 struct Partitioned {
   Graph graph;
-  std::vector<MeshPositions> positions;  // by node
-  std::vector<bool> edge;                // by node: between whole values and devices' parts
-  std::vector<Layout> layouts;           // by node of the source: how its value lies
-  std::vector<EdgeValue> declared;       // inputs, params and states
+  std::vector<MeshPositions> positions;                // by node
+  std::vector<bool> edge;                              // by node: between whole values and devices' parts
+  std::vector<Layout> layouts;                         // by node of the source: how its value lies
+  std::vector<EdgeValue> declared;                     // inputs, params and states
   std::vector<EdgeValue> outputs, updates, gradients;  // of the graph's roots, in their order; a param that is not trained has no part
   EdgeValue loss;
 };

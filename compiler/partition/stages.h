@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph of one device, cut where devices meet: a stage is computed by each device alone, and the collectives behind it are carried out
-// by all of them. A stage is a graph of its own; values that come from an earlier one are its inputs, those that are used later its outputs.
+// by all of them. A stage is a graph of its own; values that come from an earlier one are its inputs, those that are used later its
+// outputs.
 #pragma once
 #include <span>
 #include <string>

@@ -29,7 +29,8 @@ MeshEngine::MeshEngine(MeshShape mesh, std::shared_ptr<ThreadPool> pool, const E
     : mesh_(std::move(mesh)), pool_(std::move(pool)), transport_(transport), held_(mesh_.devices()) {
   if (transport_ == nullptr) return;
   if (mesh_.devices() % transport_->size != 0)
-    throw RuntimeFailure(FailureKind::data, fmt::format("{} processes do not divide the {} devices of the mesh", transport_->size, mesh_.devices()));
+    throw RuntimeFailure(FailureKind::data,
+                         fmt::format("{} processes do not divide the {} devices of the mesh", transport_->size, mesh_.devices()));
   held_ = mesh_.devices() / transport_->size;
   first_ = held_ * transport_->rank;
 }
@@ -67,7 +68,8 @@ int64_t MeshEngine::move(std::vector<Transfer>& transfers) {
     }
   offsets(in, received_);
   if (const int error = transport_->exchange(transport_->context, sent_.data(), out.data(), received_.data(), in.data()); error != 0)
-    throw RuntimeFailure(FailureKind::resource, fmt::format("the processes' exchange failed: {}", transport_->describe(transport_->context, error)));
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("the processes' exchange failed: {}", transport_->describe(transport_->context, error)));
   for (Transfer& t : transfers)
     if (holds(t.to) && !holds(t.from)) {
       int64_t& from = at[static_cast<size_t>(process_of(t.from))];
@@ -86,7 +88,8 @@ const std::byte* MeshEngine::block(const DeviceTensor& value, int axis, int64_t 
   return packed_.back().data();
 }
 
-int64_t MeshEngine::carry_out(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source, const Memory& target) {
+int64_t MeshEngine::carry_out(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
+                              const Memory& target) {
   packed_.clear();
   switch (c.kind) {
     case CollectiveKind::all_reduce: {
@@ -103,7 +106,8 @@ int64_t MeshEngine::carry_out(const MeshCollective& c, const DeviceTensor& from,
 }
 
 // Device k of a group gets block k of all, and combines them: of an all_reduce into its place in the result.
-int64_t MeshEngine::reduce(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source, const Memory& target) {
+int64_t MeshEngine::reduce(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
+                           const Memory& target) {
   const int64_t element = bytes_of(from.dtype), count = from.bytes / element, n = mesh_.sizes[static_cast<size_t>(c.mesh_axis)];
   const bool everywhere = c.kind == CollectiveKind::all_reduce;
   const auto begin = [&](int64_t k) { return everywhere ? share(count, k, n) : count / n * k; };
@@ -112,8 +116,7 @@ int64_t MeshEngine::reduce(const MeshCollective& c, const DeviceTensor& from, co
     for (int64_t k = 0; k < n; ++k)
       for (const int64_t sender : group) {
         const std::byte* data = nullptr;
-        if (holds(sender))
-          data = everywhere ? source(sender) + begin(k) * element : block(from, c.divided, k, n, source(sender));
+        if (holds(sender)) data = everywhere ? source(sender) + begin(k) * element : block(from, c.divided, k, n, source(sender));
         transfers.push_back({sender, group[static_cast<size_t>(k)], data, (begin(k + 1) - begin(k)) * element});
       }
   });

@@ -27,7 +27,8 @@ class MeshEngine {
 
   using Memory = std::function<std::byte*(int64_t device)>;  // of a value, on a device of this process
   // The bytes that all devices together send.
-  int64_t carry_out(const MeshCollective& collective, const DeviceTensor& from, const DeviceTensor& to, const Memory& source, const Memory& target);
+  int64_t carry_out(const MeshCollective& collective, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
+                    const Memory& target);
   // Puts parts together in each process.
   void gather(const PartLayout& layout, std::span<const int64_t> shape, int64_t element, const Memory& part, std::byte* whole);
   // The largest of the processes' numbers.
@@ -43,7 +44,8 @@ class MeshEngine {
   int64_t move(std::vector<Transfer>& transfers);
   int64_t reduce(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source, const Memory& target);
   int64_t spread_blocks(const MeshCollective& c, const DeviceTensor& value, const Memory& target);
-  int64_t put_together(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source, const Memory& target);
+  int64_t put_together(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
+                       const Memory& target);
   template <class Visit>
   void each_group(int axis, Visit visit) const;
   // Where block k of n along an axis lies alone: in the value itself, or packed.

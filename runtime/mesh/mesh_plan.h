@@ -65,7 +65,7 @@ struct MeshPlan {
   int64_t bytes = 0;  // that they take on a device
   std::vector<MeshSource> sources;
   std::vector<StageValue> coordinates;  // `buffer`: the mesh axis
-  std::vector<ValueCopy> snapshots;  // of sources that are results, too: taken before the first stage, since updates change them
+  std::vector<ValueCopy> snapshots;     // of sources that are results, too: taken before the first stage, since updates change them
   std::vector<MeshStage> stages;
   std::vector<MeshResult> outputs;
   std::vector<std::pair<std::string, MeshResult>> gradients;  // by path of the param

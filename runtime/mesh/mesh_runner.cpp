@@ -4,36 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
-#include "runtime/base/training_names.h"
-#include "runtime/mesh/finite.h"
 
 namespace einc {
 namespace {
 
 constexpr SourceKind kSourceKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
-
-std::vector<double> numbers(const DeviceTensor& value, const std::byte* memory) {
-  return TensorView(value.dtype, value.shape, memory).to_doubles();
-}
-
-// No NaN, and no infinity where the old element is finite.
-bool may_store(const std::vector<double>& next, const std::vector<double>& old) {
-  for (size_t i = 0; i < next.size(); ++i)
-    if (std::isnan(next[i]) || (std::isinf(next[i]) && std::isfinite(old[i]))) return false;
-  return true;
-}
-
-int64_t shared_bytes(const MeshPlan& plan, int threads) {
-  int64_t bytes = 0;
-  for (const MeshStage& stage : plan.stages) bytes = std::max(bytes, memory_of(stage.compute.program, Sources::bound, threads));
-  return bytes;
-}
 
 }  // namespace
 
@@ -93,8 +72,9 @@ void MeshRunner::fetch(Source source) {
       const MeshSource& from = part->plan.sources[i];
       if (!part->fresh[i] || from.source.kind != source.kind || from.source.index != source.index) continue;
       const TensorInfo& tensor = info(source);
-      engine_.gather(from.layout, tensor.shape, bytes_of(tensor.dtype),
-                     [&](int64_t device) { return part->memory.at(device - engine_.first(), from.value); }, to.memory);
+      engine_.gather(
+          from.layout, tensor.shape, bytes_of(tensor.dtype),
+          [&](int64_t device) { return part->memory.at(device - engine_.first(), from.value); }, to.memory);
       to.fresh = true;
       return;
     }
@@ -136,43 +116,10 @@ void MeshRunner::run_stages(PartMemory& part, uint64_t seed, uint64_t step) {
       const auto memory = [&](uint32_t value) {
         return [&part, value, first = engine_.first()](int64_t device) { return part.memory.at(device - first, value); };
       };
-      const int64_t bytes =
-          engine_.carry_out(c, part.plan.values[c.from], part.plan.values[c.to], memory(c.from), memory(c.to));
+      const int64_t bytes = engine_.carry_out(c, part.plan.values[c.from], part.plan.values[c.to], memory(c.from), memory(c.to));
       part.sent.push_back({c.kind, c.mesh_axis, bytes});
     }
   }
-}
-
-// What is not finite first, as the interpreter decides it for the whole program.
-NonFinite MeshRunner::fault_of(const PartMemory& part) const {
-  const MeshPlan& plan = part.plan;
-  const auto& states = program_.info.states;
-  const bool skips = std::ranges::any_of(states, [](const TensorInfo& state) { return state.name == kLossScale; });
-  const int64_t held = engine_.last() - engine_.first();
-  const auto finite_on = [&](uint32_t value, int64_t d) {
-    const DeviceTensor& tensor = plan.values[value];
-    return holds_numbers(*pool_, tensor.dtype, tensor.bytes / bytes_of(tensor.dtype), part.memory.at(d, value));
-  };
-  const auto finite = [&](uint32_t value) {
-    for (int64_t d = 0; d < held; ++d)
-      if (!finite_on(value, d)) return false;
-    return true;
-  };
-  if (plan.loss >= 0 && !plan.gradients.empty() && !finite(static_cast<uint32_t>(plan.loss))) return NonFinite::loss;
-  for (const auto& [path, gradient] : plan.gradients)
-    if (!skips && !finite(gradient.value)) return NonFinite::gradient;
-  for (const MeshUpdate& update : plan.updates) {
-    const MeshSource& target = plan.sources[update.source];
-    if (info(target.source).name.ends_with(kGradientSum)) {
-      if (!skips && !finite(update.value)) return NonFinite::gradient;
-      continue;
-    }
-    for (int64_t d = 0; d < held; ++d)
-      if (!finite_on(update.value, d) && !may_store(numbers(plan.values[update.value], part.memory.at(d, update.value)),
-                                                    numbers(plan.values[target.value], part.memory.at(d, target.value))))
-        return NonFinite::state;
-  }
-  return NonFinite::nothing;
 }
 
 void MeshRunner::store(PartMemory& part) {
@@ -204,48 +151,14 @@ NonFinite MeshRunner::run_while_finite(Part which, uint64_t seed, uint64_t step)
   return NonFinite::nothing;
 }
 
-// ---- faults, which are told of the whole program
-
-// `ask(runner, program)`, the runner being one of the whole program over copies of what the session's memory holds.
-template <class Ask>
-auto MeshRunner::ask_whole(Part part, Ask ask) {
-  const std::shared_ptr<const ProgramRep> program = program_.whole();
-  using Answer = std::optional<decltype(ask(std::declval<Runner&>()))>;
-  if (!program || !program->has(part)) return Answer();
-  const auto runner = program->start(pool_, kDefaultDevice);
-  std::vector<std::vector<std::byte>> copies;
-  for (const SourceKind kind : kSourceKinds)
-    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) {
-      const std::byte* from = whole({kind, i}).memory;
-      copies.emplace_back(from, from + info({kind, i}).bytes());
-      runner->bind({kind, i}, copies.back().data());
-    }
-  return Answer(ask(*runner));
-}
-
-// All processes know of the fault.
-std::string MeshRunner::find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) {
-  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
-    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) fetch({kind, i});
-  return ask_whole(part, [&](Runner& runner) { return runner.find_fault(part, what, seed, step); }).value_or("");
-}
-
-// This process alone knows of the fault, and where its device has it: the whole program tells which element of the data it is.
-void MeshRunner::refuse_element(const RuntimeFailure& found, int64_t device, Part part, uint64_t seed, uint64_t step) {
-  ask_whole(part, [&](Runner& runner) { return runner.run_while_finite(part, seed, step); });  // throws what is to be told
-  std::string place;
-  for (size_t m = 0; m < engine_.mesh().names.size(); ++m)
-    place += fmt::format("{}{} = {}", m == 0 ? "" : ", ", engine_.mesh().names[m], engine_.mesh().coordinate(device, static_cast<int>(m)));
-  throw RuntimeFailure(FailureKind::data, fmt::format("in the part of the device at {}: {}", place, found.what()));
-}
-
 // ---- results
 
 TensorView MeshRunner::put_together(Part part, const MeshResult& result, const TensorInfo& tensor) const {
   results_.emplace_back(static_cast<size_t>(tensor.bytes()));
   const DeviceMemory& memory = parts_[part]->memory;
-  engine_.gather(result.layout, tensor.shape, bytes_of(tensor.dtype),
-                 [&](int64_t device) { return memory.at(device - engine_.first(), result.value); }, results_.back().data());
+  engine_.gather(
+      result.layout, tensor.shape, bytes_of(tensor.dtype),
+      [&](int64_t device) { return memory.at(device - engine_.first(), result.value); }, results_.back().data());
   return {tensor.dtype, tensor.shape, results_.back().data()};
 }
 
@@ -269,27 +182,5 @@ TensorView MeshRunner::loss(Part part) const {
   const auto value = static_cast<uint32_t>(plan.loss);
   return {plan.values[value].dtype, plan.values[value].shape, parts_[part]->memory.at(0, value)};
 }
-
-// ---- the program
-
-MeshProgram::MeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport, Whole whole)
-    : ProgramRep(std::move(program)), mesh_(std::move(mesh)), parts_(std::move(parts)), transport_(transport), whole_(std::move(whole)) {}
-
-std::unique_ptr<Runner> MeshProgram::start(std::shared_ptr<ThreadPool> pool, int) const {
-  return std::make_unique<MeshRunner>(*this, std::move(pool));
-}
-
-int64_t MeshProgram::planned_bytes(int threads) const {
-  const int64_t held = mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size);
-  int64_t bytes = source_bytes(info), shared = 0;
-  for (const std::optional<MeshPlan>& plan : parts_) {
-    if (!plan) continue;
-    if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(*plan, held), &bytes)) return INT64_MAX;
-    shared = std::max(shared, shared_bytes(*plan, threads));
-  }
-  return __builtin_add_overflow(bytes, shared, &bytes) ? INT64_MAX : bytes;
-}
-
-std::vector<SentBytes> bytes_sent(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).sent(part); }
 
 }  // namespace einc

@@ -24,6 +24,9 @@ class DeviceMemory {
   Mapping mapping_;
 };
 
+// What the stages of a part run in, one after another.
+int64_t shared_bytes(const MeshPlan& plan, int threads);
+
 class MeshRunner : public Runner {
  public:
   MeshRunner(const MeshProgram& program, std::shared_ptr<ThreadPool> pool);
@@ -71,7 +74,7 @@ class MeshRunner : public Runner {
   std::shared_ptr<ThreadPool> pool_;
   mutable MeshEngine engine_;
   PerPart<PartMemory> parts_;
-  std::vector<Whole> whole_[3];  // by kind
+  std::vector<Whole> whole_[3];                          // by kind
   mutable std::vector<std::vector<std::byte>> results_;  // that were asked for since the last run
   Part last_ = Part::forward;
 };

@@ -42,7 +42,8 @@ PartBox part_of(const MeshShape& mesh, const PartLayout& layout, std::span<const
 
 bool is_first_holder(const MeshShape& mesh, const PartLayout& layout, int64_t device) {
   for (int m = 0; m < static_cast<int>(mesh.sizes.size()); ++m) {
-    const bool splits = std::ranges::any_of(layout.over, [&](const std::vector<int>& list) { return std::ranges::find(list, m) != list.end(); });
+    const bool splits =
+        std::ranges::any_of(layout.over, [&](const std::vector<int>& list) { return std::ranges::find(list, m) != list.end(); });
     if (!splits && mesh.coordinate(device, m) != 0) return false;
   }
   return true;

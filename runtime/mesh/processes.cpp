@@ -55,9 +55,11 @@ void demand_equal(const EincTransport& transport, uint64_t number, const std::st
   std::vector<uint64_t> all(processes);
   const std::vector<int64_t> bytes(processes, sizeof number);
   if (const int error = transport.exchange(transport.context, own.data(), bytes.data(), all.data(), bytes.data()); error != 0)
-    throw RuntimeFailure(FailureKind::resource, fmt::format("the processes' exchange failed: {}", transport.describe(transport.context, error)));
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("the processes' exchange failed: {}", transport.describe(transport.context, error)));
   for (size_t p = 1; p < processes; ++p)
-    if (all[p] != all[0]) throw RuntimeFailure(FailureKind::data, fmt::format("process {} of {} has another {} than the first", p, processes, what));
+    if (all[p] != all[0])
+      throw RuntimeFailure(FailureKind::data, fmt::format("process {} of {} has another {} than the first", p, processes, what));
 }
 
 }  // namespace einc

@@ -102,7 +102,8 @@ void reduce_range(ReduceKind reduce, std::span<const std::byte* const> terms, in
     size_t depth = 0;
     for (size_t k = 0; k < terms.size(); ++k) {
       Format::load(terms[k], at, count, waiting[depth++].data());
-      for (size_t bits = k + 1; bits % 2 == 0; bits /= 2, --depth) combine(reduce, waiting[depth - 2].data(), waiting[depth - 1].data(), count);
+      for (size_t bits = k + 1; bits % 2 == 0; bits /= 2, --depth)
+        combine(reduce, waiting[depth - 2].data(), waiting[depth - 1].data(), count);
     }
     for (; depth > 1; --depth) combine(reduce, waiting[depth - 2].data(), waiting[depth - 1].data(), count);
     Format::store(waiting[0].data(), at, count, result);
@@ -117,7 +118,8 @@ void reduce_all(ThreadPool& pool, ReduceKind reduce, std::span<const std::byte* 
 
 }  // namespace
 
-void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<const std::byte* const> terms, int64_t count, std::byte* result) {
+void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<const std::byte* const> terms, int64_t count,
+                 std::byte* result) {
   switch (dtype) {
     case DType::real:
     case DType::f32:

@@ -15,6 +15,7 @@ enum class ReduceKind : uint8_t { sum, max, min, prod, any, all };
 
 // `count` elements at each of `terms` to `result`. Sums are made in f32 (f64, and integers in their own dtype) and rounded at the end.
 // The same bits for any number of threads.
-void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<const std::byte* const> terms, int64_t count, std::byte* result);
+void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<const std::byte* const> terms, int64_t count,
+                 std::byte* result);
 
 }  // namespace einc

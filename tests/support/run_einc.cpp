@@ -57,7 +57,8 @@ void redirect(Stream stream, const std::string& path, int to) {
   redirect(surroundings.errors, errors, STDERR_FILENO);
   limit(RLIMIT_CPU, 10 * kSlowdown);  // a hang ends by a signal
   limit(RLIMIT_CORE, 0);
-  if (kMemoryFactor == 1 && surroundings.launcher.empty()) limit(RLIMIT_AS, surroundings.address_bytes.value_or(rlim_t{2} << 30));  // sanitizers reserve terabytes
+  if (kMemoryFactor == 1 && surroundings.launcher.empty())
+    limit(RLIMIT_AS, surroundings.address_bytes.value_or(rlim_t{2} << 30));  // sanitizers reserve terabytes
   if (surroundings.file_bytes) limit(RLIMIT_FSIZE, *surroundings.file_bytes);
   if (stack == Stack::small) limit(RLIMIT_STACK, rlim_t{256} << 10);
   setenv("EINC_CUDA_PATH", EINC_EMULATED_GPU, 0);  // where a test has not chosen another
