@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "compiler/api/mesh_native.h"
 #include "compiler/fuse/pullback_halves.h"
 #include "compiler/ir/init_arguments.h"
 #include "compiler/pipeline/cpu_program.h"
@@ -53,7 +54,10 @@ class InfoBuilder {
   ProgramInfo run(bool trains) {
     info_.name = graph_.name.str();
     info_.trains = trains;
-    for (const Dim& dim : graph_.dims.dims()) info_.dims.emplace_back(dim.name.str(), dims_.at(dim.name));
+    // Sizes of the mesh are how the program is carried out, not what it is.
+    for (const Dim& dim : graph_.dims.dims())
+      if (std::ranges::none_of(graph_.mesh.axes, [&](const MeshAxis& axis) { return axis.name == dim.name; }))
+        info_.dims.emplace_back(dim.name.str(), dims_.at(dim.name));
     for (const Node& node : graph_.nodes) add_source(node);
     for (const Output& output : graph_.outputs) info_.outputs.push_back(tensor(output.name, graph_.type(output.node)));
     return std::move(info_);
@@ -189,7 +193,13 @@ ProgramInfo program_info(const ProgramGraphs& graphs) {
 }
 
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
-                                                 Scheduling scheduling) {
+                                                 Scheduling scheduling, const EincTransport* transport) {
+  if (graphs.compilation.graph->mesh.empty()) return whole_program(graphs, cache_folder, scheduling);
+  return within<ProgramRep>(scheduling.memory_limit, mesh_program(graphs, cache_folder, scheduling, transport));
+}
+
+std::shared_ptr<const ProgramRep> whole_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
+                                                Scheduling scheduling) {
   const std::optional<MemoryLimit> limit = scheduling.memory_limit;  // of the whole session
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
@@ -212,6 +222,8 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
 
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
                                                Scheduling scheduling) {
+  if (!graphs.compilation.graph->mesh.empty())
+    throw Error(ErrorKind::usage, "a mesh is carried out by processors so far, not by GPUs: choose target cpu, or take the mesh away");
   const std::optional<MemoryLimit> limit = scheduling.memory_limit;
   PerPart<CudaExecutable> parts;
   for (size_t p = 0; p < kParts; ++p) {

@@ -10,6 +10,7 @@
 #include "compiler/ir/interpret.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/executor/session.h"
+#include "runtime/mesh/transport.h"
 
 namespace einc {
 
@@ -45,9 +46,14 @@ void check_dims(const Graph& graph, const Bindings& given);
 // All dims have values.
 ProgramInfo program_info(const ProgramGraphs& graphs);
 
+// A program with a mesh is carried out by its devices: those of this process one after another. `transport`: to the processes that have the
+// others; null: this one has all of them.
 std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
-                                                 Scheduling scheduling = Scheduling::all);
-// Throws RuntimeFailure (resource) without a GPU.
+                                                 Scheduling scheduling = Scheduling::all, const EincTransport* transport = nullptr);
+// Without regard to a mesh.
+std::shared_ptr<const ProgramRep> whole_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
+                                                Scheduling scheduling = Scheduling::all);
+// Throws RuntimeFailure (resource) without a GPU, Error (usage) for a program with a mesh.
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
                                                Scheduling scheduling = Scheduling::all);
 std::shared_ptr<const ProgramRep> reference_program(const ProgramGraphs& graphs);

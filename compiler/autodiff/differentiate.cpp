@@ -69,6 +69,10 @@ std::optional<Partial> gradient_of_operand(const Backward& b, int k) {
     case Op::training:
     case Op::scan:  // operands together: see Sweep
     case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
       return std::nullopt;
   }
   return std::nullopt;

@@ -121,6 +121,10 @@ std::optional<Strides> view_strides(const Graph& graph, const Node& node, const 
     case Op::cast:
     case Op::scan:
     case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:

@@ -85,6 +85,10 @@ FlopCost flop_cost(const Graph& graph, const Sizes& sizes, NodeId id) {
     case Op::scan:
       return scan_flops(node);
     case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
       return {FlopClass::other, false, Poly(0)};
     case Op::softmax:
     case Op::logsumexp:
@@ -140,6 +144,10 @@ NodeId ByteCounter::elements_read(NodeId id) const {
     case Op::cast:
     case Op::scan:
     case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
@@ -176,6 +184,10 @@ ByteCost ByteCounter::operator()(NodeId id) const {
       return {Poly(0), sizes_.bytes(id)};
     case Op::scan:
       return {operands_read(node), Poly(0)};
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
     case Op::scan_result:  // made by the scan's iterations
       return {Poly(0), sizes_.bytes(id)};
     case Op::permute:

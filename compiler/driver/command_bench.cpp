@@ -56,6 +56,10 @@ ExitStatus bench_command(Arguments arguments) {
   const auto opened = open_program(r.file, program_options(*dims, roots, r.precision, r.import_folders));
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   const auto& c = std::get<Compilation>(opened);
+  if (!c.graph->mesh.empty())
+    return fmt::print(stderr, "einc: bench measures one device, and {} is for a mesh of them: measure it without its `mesh` line\n",
+                      printable(r.file)),
+           ExitStatus::environment;
   if (!dims_are_set(*c.graph, *dims) || !check_outputs({{"--trace", r.trace}}, sources_of(c))) return ExitStatus::wrong_usage;
   BenchOptions options;
   options.target = r.target == "cuda" ? BenchTarget::cuda : BenchTarget::cpu;

@@ -304,7 +304,7 @@ ExitStatus compile_command(Arguments arguments) {
   Compilation c = compile_file(request.file, options);
   print_diagnostics(c.sources, c.diagnostics, form, request.quiet ? Severity::error : Severity::warning);
   if (!c.graph) return ExitStatus::wrong_program;
-  if (const auto status = refuse_processes(*c.graph, request.file)) return *status;
+  if (const auto status = refuse_processes(*c.graph, request.file, Sharing::none)) return *status;
   const std::optional<Partitioned> partitioned = partition_program(c, options.dims);
   if (c.diagnostics.has_errors()) {
     print_diagnostics(c.sources, c.diagnostics, form, Severity::error);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "compiler/api/mesh_native.h"
 #include "compiler/api/reference_fault.h"
 #include "compiler/driver/array_text.h"
 #include "compiler/driver/check_outputs.h"
@@ -17,6 +18,7 @@
 #include "compiler/ir/interpret_ops.h"
 #include "compiler/pipeline/cpu_program.h"
 #include "compiler/pipeline/cuda_program.h"
+#include "compiler/pipeline/mesh_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "compiler/simplify/dead.h"
 #include "runtime/base/failure.h"
@@ -29,7 +31,7 @@ namespace einc {
 namespace {
 
 struct RunRequest {
-  std::string file, names, target = "cpu", arithmetic = "f64", mode = "inference", precision;
+  std::string file, names, target = "cpu", arithmetic = "f64", mode = "inference", precision, mesh, shard;
   std::vector<std::string> dims, import_folders, inputs, params, weights, outputs;
   uint64_t seed = 0;
   int threads = 0;
@@ -176,6 +178,39 @@ RunValues run_on_gpu(const RunRequest& request, const Graph& graph, const Bindin
   return run_on(executor, watched, program->bound, request, data);
 }
 
+// Part by part, each device's in turn.
+RunValues run_over_mesh(const RunRequest& request, const Graph& graph, const Bindings& dims, const RunData& data) {
+  const Part part = request.mode == "training" ? Part::training : Part::forward;
+  ProgramGraphs graphs;
+  graphs.dims = dims;
+  graphs.parts[part] = graph;
+  const auto program = mesh_program(graphs, FileCache::default_folder(), Scheduling::all);
+  SessionRep session(*program, threads_of(request));
+  session.initialize(request.seed);
+  const Bindings bound = bind_dims(graph, dims);
+  std::array<uint32_t, 3> next{};  // a program's sources stand in the order of its nodes
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Op op = graph.nodes[i].op;
+    if (op != Op::input && op != Op::param && op != Op::state) continue;
+    const SourceKind kind = op == Op::input ? SourceKind::input : op == Op::param ? SourceKind::param : SourceKind::state;
+    const Source source{kind, next[static_cast<size_t>(kind)]++};
+    if (const auto value = data.value_of(graph, NodeId{i}, shape_of(graph, NodeId{i}, bound))) session.set(source, value->bytes.data());
+  }
+  const auto runner = program->start(std::make_shared<ThreadPool>(threads_of(request)), kDefaultDevice);
+  session.lend(*runner);
+  const auto tensor = [](const TensorView& view) {
+    const auto* bytes = static_cast<const std::byte*>(view.data());
+    return from_host({view.dtype(), view.shape(), std::vector<std::byte>(bytes, bytes + view.bytes())});
+  };
+  const NonFinite fault = runner->run_while_finite(part, request.seed, 0);
+  RunValues values;
+  if (program->parts()[part]->loss >= 0) values.loss = tensor(runner->loss(part));
+  if (fault != NonFinite::nothing) refuse(fault, values.loss, runner->find_fault(part, fault, request.seed, 0));
+  for (uint32_t i = 0; i < program->info.outputs.size(); ++i)
+    values.outputs.emplace_back(Name(program->info.outputs[i].name), tensor(runner->output(i)));
+  return values;
+}
+
 // Outputs may share one file that holds several arrays.
 bool check_files(const Compilation& c, const DataFiles& given) {
   NamedFiles inputs = sources_of(c), outputs;
@@ -189,8 +224,7 @@ bool check_files(const Compilation& c, const DataFiles& given) {
   return check_outputs(outputs, inputs);
 }
 
-ExitStatus run_program(const RunRequest& request, const Compilation& c, const PipelineOptions& options, Bindings dims,
-                       const DataFiles& given) {
+ExitStatus run_program(const RunRequest& request, Compilation& c, const PipelineOptions& options, Bindings dims, const DataFiles& given) {
   const Graph& graph = *c.graph;
   if (!check_files(c, given)) return ExitStatus::wrong_usage;
   std::optional<OutputFiles> outputs = OutputFiles::open(graph, given.outputs);
@@ -199,9 +233,18 @@ ExitStatus run_program(const RunRequest& request, const Compilation& c, const Pi
   if (!data) return ExitStatus::wrong_usage;
   bind_from_shapes(graph, data->inputs(), dims);
   if (!dims_are_set(graph, dims)) return ExitStatus::wrong_usage;
-  RunValues result = request.target == "cpu"    ? run_on_cpu(request, graph, dims, *data)
-                     : request.target == "cuda" ? run_on_gpu(request, graph, dims, *data)
-                                                : run_reference(request, c, options, dims, *data);
+  if (!graph.mesh.empty() && request.target != "reference") {
+    if (request.target != "cpu")
+      return fmt::print(stderr, "einc: --target={} does not carry out a mesh\n", request.target), ExitStatus::environment;
+    if (!partition_program(c, dims)) {
+      print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::error);
+      return ExitStatus::wrong_program;
+    }
+  }
+  RunValues result = request.target == "cpu" && !graph.mesh.empty() ? run_over_mesh(request, graph, dims, *data)
+                     : request.target == "cpu"                      ? run_on_cpu(request, graph, dims, *data)
+                     : request.target == "cuda"                     ? run_on_gpu(request, graph, dims, *data)
+                                                                    : run_reference(request, c, options, dims, *data);
   const bool loss_is_output =
       std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
   if (result.loss && !loss_is_output) result.outputs.emplace_back(Name("loss"), std::move(*result.loss));
@@ -242,6 +285,7 @@ ExitStatus run_command(Arguments arguments) {
       ->check(one_of({"f64", "stored"}));
   app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(one_of({"inference", "training"}));
   add_precision(app, r.precision);
+  add_mesh(app, r.mesh, r.shard);
   app.add_option("--seed", r.seed, "of initial values and random draws")->check(seed_check());
   app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
       ->check(whole_number(1, kMaxInt));
@@ -250,9 +294,10 @@ ExitStatus run_command(Arguments arguments) {
   const auto inputs = parse_assignments(r.inputs, "--input"), params = parse_assignments(r.params, "--param"),
              outputs = parse_assignments(r.outputs, "--output");
   if (!dims || !inputs || !params || !outputs) return ExitStatus::wrong_usage;
-  const PipelineOptions options =
+  PipelineOptions options =
       program_options(*dims, r.mode == "training" ? Roots::training : Roots::inference, r.precision, r.import_folders);
-  const auto opened = open_program(r.file, options);
+  options.mesh = r.mesh, options.shard = r.shard;
+  auto opened = open_program(r.file, options);
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   return run_program(r, std::get<Compilation>(opened), options, *dims, {*inputs, *params, *outputs, r.weights, r.names});
 }

@@ -12,6 +12,7 @@
 #include "compiler/driver/interrupts.h"
 #include "compiler/driver/open_program.h"
 #include "compiler/driver/process_memory.h"
+#include "compiler/driver/process_team.h"
 #include "compiler/driver/saved_states.h"
 #include "compiler/driver/standard_streams.h"
 #include "compiler/driver/targets.h"
@@ -19,6 +20,7 @@
 #include "compiler/driver/train_checkpoints.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/text.h"
+#include "compiler/pipeline/mesh_program.h"
 #include "compiler/report/report.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
@@ -34,7 +36,8 @@ namespace einc {
 namespace {
 
 struct TrainRequest {
-  std::string file, target = "cpu", precision, log, save, next, order = "random", token_format, optimizer, learning_rate, record;
+  std::string file, target = "cpu", precision, mesh, shard, log, save, next, order = "random", token_format, optimizer, learning_rate,
+                    record;
   std::string weights, names;  // to begin with
   CheckpointRequest checkpoint;
   std::optional<int64_t> memory_limit;
@@ -71,7 +74,8 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--optimizer", r.optimizer, "what minimizes in the place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
   app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
       ->transform(count_between(0, kMaxCount));
-  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")->transform(count_between(1, kMaxCount));
+  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")
+      ->transform(count_between(1, kMaxCount));
   app.add_option("--log", r.log, "writes one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
   app.add_option("--log-every", r.log_every, "steps of a log interval")->transform(count_between(1, kMaxCount));
   add_checkpoint_options(app, r.checkpoint);
@@ -84,6 +88,7 @@ void add_options(CLI::App& app, TrainRequest& r) {
                  "writes what the inputs hold in each batch, one array of each input: to train elsewhere on the same")
       ->type_name("FILE.npz");
   add_precision(app, r.precision);
+  add_mesh(app, r.mesh, r.shard);
   add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
   app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
@@ -168,7 +173,16 @@ TrainingSeeds seeds_of(const TrainRequest& r, const TrainingSeeds* earlier) {
   return {seed(r.init_seed, other.init), seed(r.data_seed, other.data), seed(r.dropout_seed, other.dropout)};
 }
 
-RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const RunFacts& facts, const Graph& graph,
+// "data = 4, model = 2": another one takes sums in another order.
+std::string mesh_text(const Graph& graph, const Bindings& given) {
+  const Bindings dims = graph.dims.bind(given).values;
+  std::string text;
+  for (const MeshAxis& axis : graph.mesh.axes)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", axis.name.str(), axis.size.evaluate_integer(dims).value());
+  return text;
+}
+
+RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const RunFacts& facts, const Graph& graph, const Bindings& dims,
                         const Batches& training, const Batches* validation) {
   const std::string text = print_graph(graph);
   const Processor& processor = native_processor();
@@ -178,6 +192,7 @@ RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const 
   run.noted = {{"program text", fmt::format("{:016x}", xxh64(std::as_bytes(std::span(text))))},
                {"target", r.target},
                {"processor", fmt::format("{}-bit vectors{}", processor.vector_bits, processor.matrix_tiles ? ", matrix tiles" : "")}};
+  if (!graph.mesh.empty()) run.noted["mesh"] = mesh_text(graph, dims);
   if (const std::string numerics = session.numerics(Part::training); !numerics.empty()) run.noted["numerics"] = numerics;
   if (validation != nullptr)
     run.noted["validation data"] = fmt::format("{} batches of {}", r.evaluation_batches, validation->description());
@@ -187,8 +202,8 @@ RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const 
 // Passes on what the loop says, gathered into intervals.
 class Watcher : public TrainingWatcher {
  public:
-  Watcher(const SessionRep& session, uint64_t log_every, RunCheckpoints* checkpoints)
-      : session_(session), log_every_(log_every), checkpoints_(checkpoints) {
+  Watcher(const SessionRep& session, uint64_t log_every, RunCheckpoints* checkpoints, const ProcessTeam& team)
+      : session_(session), log_every_(log_every), checkpoints_(checkpoints), team_(team) {
     const ProgramInfo& info = session.program();
     for (uint32_t i = 0; i < info.outputs.size(); ++i)
       if (info.outputs[i].name.rfind(kAddedByTraining, 0) == 0)
@@ -223,7 +238,7 @@ class Watcher : public TrainingWatcher {
   }
 
   Next between_steps(const TrainingPosition& position) override {
-    const bool stops = interrupt_asked() || output_is_lost();  // nobody watches any more
+    const bool stops = team_.any(interrupt_asked() || output_is_lost());  // nobody watches any more
     const bool last = stops || position.step == steps_;
     if (checkpoints_) checkpoints_->consider(session_, position, last ? RunCheckpoints::Moment::last : RunCheckpoints::Moment::between);
     return stops ? Next::stop : Next::go_on;
@@ -254,6 +269,7 @@ class Watcher : public TrainingWatcher {
   const SessionRep& session_;
   const uint64_t log_every_;
   RunCheckpoints* checkpoints_;  // null: none are kept
+  const ProcessTeam& team_;
   std::vector<std::unique_ptr<RunView>> views_;
   std::vector<std::pair<std::string, uint32_t>> outputs_;  // that training adds
   std::optional<Source> loss_scale_;
@@ -280,7 +296,7 @@ void begin_with(const TrainRequest& r, const Graph& elaborated, SessionRep& sess
 // What is not finite first, found in a program of one kernel for each node: a kernel of several would name the last one.
 std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, SessionRep& session, const std::string& target) {
   if (target != "reference") {
-    const auto program = native_program(graphs, FileCache::default_folder(), Scheduling::unfused);
+    const auto program = whole_program(graphs, FileCache::default_folder(), Scheduling::unfused);
     const auto runner = program->start(std::make_shared<ThreadPool>(session.pool().size()), kDefaultDevice);
     session.lend(*runner);
     const std::string found = runner->find_fault(failure.part, failure.fault, session.seed(), session.draws());
@@ -289,22 +305,35 @@ std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, S
   return session.find_fault(failure.part, failure.fault);
 }
 
-ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation) {
+// What decides a run's bits besides its options, which the processes were all given.
+void demand_equal_runs(const ProcessTeam& team, const Graph& graph, const Batches& batches) {
+  const auto hash = [](const std::string& text) { return xxh64(std::as_bytes(std::span(text))); };
+  const Processor& processor = native_processor();
+  team.demand_equal(hash(print_graph(graph)), "program");
+  team.demand_equal(hash(batches.description()), "data");
+  team.demand_equal(hash(fmt::format("{} {}", processor.vector_bits, processor.matrix_tiles)), "kind of processor");
+}
+
+ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation, const ProcessTeam& team) {
   std::optional<RunCheckpoints> checkpoints;
-  if (!r.checkpoint.folder.empty()) checkpoints.emplace(r.checkpoint);
+  const bool first = team.is_first();
+  if (!r.checkpoint.folder.empty() && first) checkpoints.emplace(r.checkpoint);
+  team.any(false);  // the folder is there
+  if (!r.checkpoint.folder.empty() && !first) checkpoints.emplace(r.checkpoint, RunCheckpoints::Keeper::another);
   if (checkpoints && !checkpoints->may_begin()) return ExitStatus::wrong_usage;
   const TrainingSeeds seeds = seeds_of(r, checkpoints ? checkpoints->seeds() : nullptr);
   data.seed = validation.seed = seeds.data;
   const auto graphs = std::make_shared<const ProgramGraphs>(std::move(graphs_given));
-  const int threads = r.threads > 0 ? r.threads : static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = r.threads > 0 ? r.threads : team.threads();
   std::optional<MemoryLimit> limit;
   if (r.memory_limit) limit = {*r.memory_limit, prefetched_bytes(r, *graphs), threads};
-  const auto program = program_for(r.target, graphs, limit);
+  const auto program = program_for(r.target, graphs, limit, team.transport());
   const std::shared_ptr<const Batches> batches = open_batches(data, program->info.inputs, DataPart::training);
   std::shared_ptr<const Batches> evaluation;
   if (!validation.files.empty())
     evaluation = open_batches(validation, program->info.inputs, r.validation.empty() ? DataPart::validation : DataPart::training);
-  if (!r.record.empty()) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
+  demand_equal_runs(team, *graphs->compilation.graph, *batches);
+  if (!r.record.empty() && first) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
   const MemoryMeter memory(r.target == "cuda" ? Meter::gpu : Meter::process);
   SessionRep session(*program, threads);
   RunFacts facts = facts_of(r, *graphs, *program, session);
@@ -313,13 +342,14 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   if (!r.weights.empty()) begin_with(r, *graphs->compilation.elaborated, session);
   TrainingPosition position;
   if (checkpoints)
-    position = checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, *batches, evaluation.get()));
-  Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr);
-  if (!r.log.empty()) watcher.add(json_log(r.log, position.step));
-  if (!r.quiet) watcher.add(color_for(STDOUT_FILENO) == Color::on ? progress_bar(stdout) : plain_lines(stdout));
+    position =
+        checkpoints->begin(session, settings_of(r, session, facts, *graphs->compilation.graph, graphs->dims, *batches, evaluation.get()));
+  Watcher watcher(session, r.log_every, checkpoints ? &*checkpoints : nullptr, team);
+  if (!r.log.empty() && first) watcher.add(json_log(r.log, position.step));
+  if (!r.quiet && first) watcher.add(color_for(STDOUT_FILENO) == Color::on ? progress_bar(stdout) : plain_lines(stdout));
   Trainer trainer(session, {r.steps, r.micro_batches, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation,
                   watcher);
-  catch_interrupts();
+  catch_interrupts(team.size() > 1);
   watcher.begin(facts, position);
   try {
     position = trainer.run(position);
@@ -330,13 +360,26 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
     throw RuntimeFailure(FailureKind::numeric, message);
   }
   watcher.end(position, memory.peak_bytes());
-  if (!r.save.empty()) save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
+  if (!r.save.empty()) session.fetch_all();
+  if (!r.save.empty() && first) save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
   if (position.step >= r.steps) return ExitStatus::done;
   const std::string saved = checkpoints      ? printable(checkpoints->last_folder()) + " is saved: go on with --resume"
                             : r.save.empty() ? "nothing is saved: give --checkpoint"
                                              : printable(r.save) + " is saved";
-  fmt::print(stderr, "einc: interrupted after step {}; {}\n", position.step, saved);
-  return interrupt_asked() ? ExitStatus::interrupted : ExitStatus::environment;  // else standard output is lost
+  if (first) fmt::print(stderr, "einc: interrupted after step {}; {}\n", position.step, saved);
+  return team.any(interrupt_asked()) ? ExitStatus::interrupted : ExitStatus::environment;  // else standard output is lost
+}
+
+// A status to leave with where the target or an op of the program does not go with its mesh.
+std::optional<ExitStatus> refuse_mesh(Compilation& c, const Bindings& dims, const std::string& target, bool several) {
+  if (c.graph->mesh.empty() || (target == "reference" && !several)) return std::nullopt;
+  if (target != "cpu") {
+    fmt::print(stderr, "einc: --target={} does not carry out a mesh{}\n", target, several ? " among several processes" : "");
+    return ExitStatus::environment;
+  }
+  if (partition_program(c, dims)) return std::nullopt;
+  print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::error);
+  return ExitStatus::wrong_program;
 }
 
 }  // namespace
@@ -345,16 +388,21 @@ ExitStatus train_command(Arguments arguments) {
   CLI::App app("Trains a program on data, from initial weights to trained ones.", "einc train");
   TrainRequest r;
   add_options(app, r);
+  const std::optional<Launcher> launcher = find_launcher();
+  const bool several = launcher && launcher->processes > 1;
+  std::optional<Silence> silence;  // what is wrong before the processes know each other is wrong in all of them
+  if (several && launcher->rank > 0) silence.emplace();
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   const auto files = parse_assignments(r.data, "--data"), validation_files = parse_assignments(r.validation, "--val");
   if (!dims || !files || !validation_files) return ExitStatus::wrong_usage;
   PipelineOptions pipeline = program_options(*dims, Roots::step, r.precision, r.import_folders);
+  pipeline.mesh = r.mesh, pipeline.shard = r.shard;
   pipeline.training.watched = Watched::training;
   pipeline.training.optimizer = r.optimizer;
   pipeline.training.learning_rate = r.learning_rate;
   pipeline.training.micro_batches = static_cast<int64_t>(r.micro_batches);
-  auto opened = open_program(r.file, pipeline, r.quiet ? Severity::error : Severity::warning);
+  auto opened = open_program(r.file, pipeline, r.quiet ? Severity::error : Severity::warning, Sharing::mesh);
   if (const auto* status = std::get_if<ExitStatus>(&opened)) return *status;
   auto& c = std::get<Compilation>(opened);
   if (!dims_are_set(*c.graph, *dims)) return ExitStatus::wrong_usage;
@@ -366,6 +414,8 @@ ExitStatus train_command(Arguments arguments) {
   if (!c.graph->loss.valid())
     return fmt::print(stderr, "einc: {} minimizes nothing: end it with `minimize loss using adamw(lr = 1e-3)`\n", printable(r.file)),
            ExitStatus::wrong_program;
+
+  if (const auto status = refuse_mesh(c, *dims, r.target, several)) return *status;
 
   DataSettings data;
   data.files = *files;
@@ -382,7 +432,9 @@ ExitStatus train_command(Arguments arguments) {
     pipeline.training.gradients = GradientUse::gather;
     add_micro_batches(graphs, compile_file(r.file, pipeline));
   }
-  return train(r, std::move(graphs), data, validation);
+  const ProcessTeam team = several ? ProcessTeam(*launcher) : ProcessTeam();
+  silence.reset();
+  return team.run([&] { return train(r, std::move(graphs), data, validation, team); });
 }
 
 }  // namespace einc

@@ -39,6 +39,10 @@ std::string header_path(const ObjectRequest& request) { return std::filesystem::
 
 ExitStatus emit_object(Compilation compilation, const PipelineOptions& options, const ObjectRequest& request) {
   if (!dims_are_set(*compilation.graph, options.dims)) return ExitStatus::wrong_usage;
+  if (!compilation.graph->mesh.empty())
+    return fmt::print(stderr,
+                      "einc: --emit=obj is code for one device, and the program is for a mesh of them: take its `mesh` line away\n"),
+           ExitStatus::environment;
   Progress progress("einc");
   progress.show("compiling");
   const Purpose purpose = request.mode == "inference" ? Purpose::inference : Purpose::training;

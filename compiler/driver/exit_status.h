@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exit statuses of the command line, as documented for users.
 #pragma once
+#include "runtime/base/failure.h"
 
 namespace einc {
 
@@ -14,5 +15,17 @@ enum class ExitStatus : int {
   internal = 70,
   interrupted = 130,
 };
+
+inline ExitStatus status_of(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::data:
+      return ExitStatus::wrong_data;
+    case FailureKind::resource:
+      return ExitStatus::environment;
+    case FailureKind::numeric:
+      return ExitStatus::non_finite;
+  }
+  return ExitStatus::internal;
+}
 
 }  // namespace einc

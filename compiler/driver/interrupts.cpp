@@ -14,7 +14,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 }  // namespace
 
-void catch_interrupts() {
+void catch_interrupts(bool of_team) {
   struct sigaction action {};
   action.sa_handler = [](int) { asked = true; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
@@ -23,6 +23,7 @@ void catch_interrupts() {
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     sigaction(signal, &action, nullptr);
   }
+  if (of_team) sigaction(SIGUSR1, &action, nullptr);
 }
 
 bool interrupt_asked() { return asked; }

@@ -6,7 +6,8 @@ namespace einc {
 
 // From now on the first SIGINT, SIGTERM or SIGHUP (the terminal has gone) is noted; the second of its kind ends the process at once. One
 // that the process was told to ignore, as `nohup` does, stays ignored.
-void catch_interrupts();
+// `of_team`: SIGUSR1 as well, which launchers pass on without ending what they started a second later.
+void catch_interrupts(bool of_team = false);
 
 bool interrupt_asked();
 

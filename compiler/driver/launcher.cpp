@@ -44,13 +44,20 @@ std::optional<Launcher> find_launcher() {
   return std::nullopt;
 }
 
-std::optional<ExitStatus> refuse_processes(const Graph& graph, const std::string& file) {
+int local_processes(int processes) {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"})
+    if (const auto count = variable(name); count && *count > 0 && *count <= processes) return static_cast<int>(*count);
+  return processes;
+}
+
+std::optional<ExitStatus> refuse_processes(const Graph& graph, const std::string& file, Sharing sharing) {
   const std::optional<Launcher> launcher = find_launcher();
   if (!launcher || launcher->processes <= 1) return std::nullopt;
   const bool first = launcher->rank == 0;
   if (!graph.mesh.empty()) {
+    if (sharing == Sharing::mesh) return std::nullopt;
     if (first)
-      fmt::print(stderr, "einc: {} started {} processes; a mesh is carried out by one process so far: start einc without it\n",
+      fmt::print(stderr, "einc: {} started {} processes; only `einc train` shares a mesh out among several: start einc without it\n",
                  launcher->name, launcher->processes);
     return ExitStatus::environment;
   }

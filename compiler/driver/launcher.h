@@ -15,9 +15,14 @@ struct Launcher {
   int64_t processes = 1, rank = 0;
 };
 std::optional<Launcher> find_launcher();
+// Of so many processes those on this machine, as the launcher says; all of them where it does not.
+int local_processes(int processes);
 
-// A status to leave with where several processes were started: without a mesh each would do all of the work, and a mesh is carried out by
-// one process alone so far. The first of them says so, with the lines to add.
-std::optional<ExitStatus> refuse_processes(const Graph& graph, const std::string& file);
+// What several processes may be for: a command that each would do as a whole, or one that shares a mesh out among them.
+enum class Sharing : uint8_t { none, mesh };
+
+// A status to leave with where several processes were started that cannot share the work. The first of them says so, with the lines to
+// add where the program has no mesh.
+std::optional<ExitStatus> refuse_processes(const Graph& graph, const std::string& file, Sharing sharing);
 
 }  // namespace einc

@@ -19,18 +19,6 @@
 
 namespace {
 
-einc::ExitStatus status_of(einc::FailureKind kind) {
-  switch (kind) {
-    case einc::FailureKind::data:
-      return einc::ExitStatus::wrong_data;
-    case einc::FailureKind::resource:
-      return einc::ExitStatus::environment;
-    case einc::FailureKind::numeric:
-      return einc::ExitStatus::non_finite;
-  }
-  return einc::ExitStatus::internal;
-}
-
 einc::ExitStatus dispatch(const std::vector<std::string>& arguments) {
   if (!arguments.empty())
     for (const einc::Command& command : einc::commands())
@@ -56,7 +44,7 @@ einc::ExitStatus guarded_dispatch(const std::vector<std::string>& arguments) {
     return status;
   } catch (const einc::RuntimeFailure& failure) {
     fmt::print(stderr, "einc: {}\n", failure.what());
-    return status_of(failure.kind());
+    return einc::status_of(failure.kind());
   } catch (const einc::Error& error) {
     if (error.kind() == einc::ErrorKind::internal) return report_defect(error);
     fmt::print(stderr, "einc: {}\n", error.what());

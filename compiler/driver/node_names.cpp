@@ -179,6 +179,11 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
                          node.as<ScanAttr>().direction == Direction::reverse ? ", reversed" : "");
     case Op::scan_result:
       return fmt::format("{}.{}", operand(0), node.as<ScanResultAttr>().index);
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
+      return fmt::format("{}({}, mesh axis {})", to_string(node.op), operand(0), node.as<CollectiveAttr>().mesh);
     case Op::dropout:
       return fmt::format("dropout({}, {})", operand(0), node.as<DropoutAttr>().p);
     case Op::training:

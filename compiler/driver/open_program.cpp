@@ -84,7 +84,8 @@ PipelineOptions program_options(const Bindings& dims, Roots roots, const std::st
   return options;
 }
 
-std::variant<Compilation, ExitStatus> open_program(const std::string& file, const PipelineOptions& options, Severity least) {
+std::variant<Compilation, ExitStatus> open_program(const std::string& file, const PipelineOptions& options, Severity least,
+                                                   Sharing sharing) {
   if (const auto problem = unreadable(file)) {
     fmt::print(stderr, "einc: {}\n", *problem);
     return ExitStatus::environment;
@@ -92,7 +93,7 @@ std::variant<Compilation, ExitStatus> open_program(const std::string& file, cons
   Compilation c = compile_file(file, options);
   print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, least);
   if (!c.graph) return ExitStatus::wrong_program;
-  if (const auto status = refuse_processes(*c.graph, file)) return *status;
+  if (const auto status = refuse_processes(*c.graph, file, sharing)) return *status;
   return c;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/driver/exit_status.h"
+#include "compiler/driver/launcher.h"
 #include "compiler/pipeline/pipeline.h"
 #include "dsl/diagnostic.h"
 #include "dsl/source.h"
@@ -30,7 +31,7 @@ PipelineOptions program_options(const Bindings& dims, Roots roots, const std::st
 
 // The program's graph, its diagnostics printed; else the status to leave with.
 std::variant<Compilation, ExitStatus> open_program(const std::string& file, const PipelineOptions& options,
-                                                   Severity least = Severity::warning);
+                                                   Severity least = Severity::warning, Sharing sharing = Sharing::none);
 
 ExitStatus emit_ast(const std::string& path, DiagnosticsForm form);
 

@@ -18,12 +18,12 @@ constexpr struct {
 }  // namespace
 
 std::shared_ptr<const ProgramRep> program_for(const std::string& target, const std::shared_ptr<const ProgramGraphs>& graphs,
-                                              const std::optional<MemoryLimit>& memory_limit) {
+                                              const std::optional<MemoryLimit>& memory_limit, const EincTransport* transport) {
   if (target == "reference") return reference_program(*graphs);
   Scheduling scheduling;
   scheduling.memory_limit = memory_limit;
   const std::filesystem::path cache = FileCache::default_folder();
-  return target == "cuda" ? cuda_program(*graphs, cache, scheduling) : native_program(*graphs, cache, scheduling);
+  return target == "cuda" ? cuda_program(*graphs, cache, scheduling) : native_program(*graphs, cache, scheduling, transport);
 }
 
 double gpu_peak_flops(Policy policy) {

@@ -25,17 +25,25 @@ void add_checkpoint_options(CLI::App& app, CheckpointRequest& request) {
   app.add_flag("--partial", request.partial, "with --resume: of a checkpoint of another model or run, take what fits")->needs(resume);
 }
 
-RunCheckpoints::RunCheckpoints(const CheckpointRequest& request) : request_(request), folder_(request.folder) {
+RunCheckpoints::RunCheckpoints(const CheckpointRequest& request, Keeper keeper)
+    : request_(request),
+      keeper_(keeper),
+      folder_(keeper == Keeper::this_process ? CheckpointFolder(request.folder)
+                                             : CheckpointFolder(request.folder, CheckpointFolder::Reader{})) {
   if (!request_.resume) return;
   found_ = folder_.newest();
   if (!found_) return;
-  for (const std::string& problem : found_->passed_over) fmt::print(stderr, "einc: warning: {}\n", problem);
+  for (const std::string& problem : found_->passed_over) warn(problem);
   if (!found_->passed_over.empty())
-    fmt::print(stderr, "einc: warning: going on from {}, the newest checkpoint that is whole\n", printable(found_->checkpoint.folder()));
+    warn(fmt::format("going on from {}, the newest checkpoint that is whole", printable(found_->checkpoint.folder())));
+}
+
+void RunCheckpoints::warn(const std::string& text) const {
+  if (keeper_ == Keeper::this_process) fmt::print(stderr, "einc: warning: {}\n", text);
 }
 
 bool RunCheckpoints::may_begin() const {
-  if (request_.resume) return true;
+  if (request_.resume || keeper_ == Keeper::another) return true;
   const std::vector<uint64_t> steps = folder_.steps();
   if (steps.empty()) return true;
   fmt::print(stderr, "einc: {} has checkpoints up to step {}: go on from there with --resume, or take another folder\n",
@@ -48,10 +56,9 @@ TrainingPosition RunCheckpoints::begin(SessionRep& session, RunSettings run) {
   if (!found_) return {};
   const Checkpoint& checkpoint = found_->checkpoint;
   for (const std::string& line : noted_differences(checkpoint, run_))
-    fmt::print(stderr, "einc: warning: since {}: {}\n", printable(checkpoint.folder()), line);
+    warn(fmt::format("since {}: {}", printable(checkpoint.folder()), line));
   const Fit fit = request_.partial ? Fit::partial : Fit::exact;
-  for (const std::string& line : restore(checkpoint, session, run_, fit))
-    fmt::print(stderr, "einc: warning: {}: {}\n", printable(checkpoint.folder()), line);
+  for (const std::string& line : restore(checkpoint, session, run_, fit)) warn(fmt::format("{}: {}", printable(checkpoint.folder()), line));
   const TrainingPosition position = checkpoint.record().position;
   saved_ = position.step;
   found_.reset();
@@ -61,7 +68,8 @@ TrainingPosition RunCheckpoints::begin(SessionRep& session, RunSettings run) {
 void RunCheckpoints::consider(const SessionRep& session, const TrainingPosition& position, Moment moment) {
   const bool best = std::isfinite(position.best_loss) && position.best_step == position.step;
   if (position.step == saved_ || (moment == Moment::between && !best && position.step % request_.every != 0)) return;
-  folder_.save(session, position, run_, request_.keep);
+  session.fetch_all();  // of several processes all take part in putting parts together
+  if (keeper_ == Keeper::this_process) folder_.save(session, position, run_, request_.keep);
   saved_ = position.step;
 }
 

@@ -20,8 +20,9 @@ void add_checkpoint_options(CLI::App& app, CheckpointRequest& request);
 class RunCheckpoints {
  public:
   // Finds what to go on from; standard error says what was passed over. Throws RuntimeFailure: resource, or data when no checkpoint is
-  // whole. The request names a folder.
-  explicit RunCheckpoints(const CheckpointRequest& request);
+  // whole. The request names a folder. `keeper`: of several processes one writes and speaks; the others read what it has made.
+  enum class Keeper : uint8_t { this_process, another };
+  explicit RunCheckpoints(const CheckpointRequest& request, Keeper keeper = Keeper::this_process);
 
   // False after a message: the folder has checkpoints, and nobody asked to go on from them.
   bool may_begin() const;
@@ -36,7 +37,10 @@ class RunCheckpoints {
   std::string last_folder() const { return folder_.folder_of(saved_); }
 
  private:
+  void warn(const std::string& text) const;
+
   const CheckpointRequest request_;
+  const Keeper keeper_;
   CheckpointFolder folder_;
   std::optional<CheckpointFolder::Found> found_;
   RunSettings run_;

@@ -46,6 +46,10 @@ bool computes(const Node& node) {
     case Op::stop_gradient:
     case Op::scan:
     case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
     case Op::dropout:
     case Op::training:
       return false;

@@ -161,6 +161,10 @@ ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
     case Op::scatter_set:
     case Op::scan:
     case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
       throw Refused{std::string(to_string(node.op)) + " is a kernel of its own"};
     case Op::input:
     case Op::param:

@@ -80,6 +80,10 @@ Indices KernelEvaluator::operand_index(NodeId id, size_t k, const Indices& at) {
     case Op::scatter_set:
     case Op::scan:
     case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:

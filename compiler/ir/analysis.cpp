@@ -46,6 +46,10 @@ std::vector<bool> constant_nodes(const Graph& graph) {
       case Op::cast:
       case Op::stop_gradient:
       case Op::scan_result:
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
       case Op::softmax:
       case Op::logsumexp:
         break;

@@ -363,6 +363,18 @@ NodeId Builder::scan_result(NodeId scan, int index, Name axis) {
   return emit(Op::scan_result, std::move(type), operands, ScanResultAttr{index});
 }
 
+NodeId Builder::collective(Op op, NodeId x, CollectiveAttr attr) {
+  const Poly& devices = graph_.mesh.axes[static_cast<size_t>(attr.mesh)].size;
+  Type type = this->type(x);
+  if (op == Op::all_gather || op == Op::all_to_all) type.axes[static_cast<size_t>(attr.gathered)].size *= devices;
+  if (op == Op::reduce_scatter || op == Op::all_to_all) {
+    Poly& size = type.axes[static_cast<size_t>(attr.divided)].size;
+    size = divide(size, devices);
+  }
+  const NodeId operands[] = {x};
+  return emit(op, std::move(type), operands, attr);
+}
+
 NodeId Builder::softmax(NodeId x, int axis) {
   const NodeId operands[] = {x};
   return emit(Op::softmax, type(x), operands, ReduceAttr{ReduceFn::sum, {axis}});

@@ -65,6 +65,9 @@ class Builder {
   NodeId scan(std::span<const NodeId> operands, ScanAttr attr);
   NodeId scan_result(NodeId scan, int index, Name axis);
 
+  // all_reduce, reduce_scatter, all_gather or all_to_all; the graph has the mesh.
+  NodeId collective(Op op, NodeId x, CollectiveAttr attr);
+
   NodeId softmax(NodeId x, int axis);
   NodeId logsumexp(NodeId x, AxisList axes);
   NodeId dropout(NodeId x, double p, Name stream);

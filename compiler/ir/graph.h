@@ -181,6 +181,16 @@ struct ScanResultAttr {
   int index;
   friend bool operator==(const ScanResultAttr&, const ScanResultAttr&) = default;
 };
+// Of a program for one device of the mesh, what all devices along mesh axis `mesh` do together with their operands. all_reduce: the
+// reduction of all of them, on each device. reduce_scatter: this device's part of that, along axis `divided`. all_gather: the operands one
+// behind the other along axis `gathered`. all_to_all: so, but of this device's part along axis `divided` of each. fn counts for the first
+// two; an axis that the op has no use for is 0.
+struct CollectiveAttr {
+  int mesh = 0;
+  ReduceFn fn = ReduceFn::sum;
+  int gathered = 0, divided = 0;
+  friend bool operator==(const CollectiveAttr&, const CollectiveAttr&) = default;
+};
 struct DropoutAttr {
   double p;
   Name stream;
@@ -189,7 +199,8 @@ struct DropoutAttr {
 
 using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, ConstantAttr, RandomAttr, MapAttr, ReduceAttr, CumulateAttr,
                           ArgReduceAttr, TopKAttr, ContractAttr, PermuteAttr, BroadcastAttr, SplitAttr, MergeAttr, SliceAttr, DiagonalAttr,
-                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr, ScanAttr, ScanResultAttr>;
+                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr, ScanAttr, ScanResultAttr,
+                          CollectiveAttr>;
 
 // tf32: f32 in memory, in whose products a GPU keeps 10 bits behind the point of each factor; elsewhere the same as f32.
 enum class Policy : uint8_t { inherit, f32, tf32, bf16, f16, fp8 };

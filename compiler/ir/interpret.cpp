@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/ir/interpret_ops.h"
+#include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 
 namespace einc {
@@ -106,6 +107,12 @@ class Interpreter {
       case Op::state:
       case Op::scan:
       case Op::scan_result:
+        return;
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
+        EINC_CHECK(false, "{} is carried out by several devices", to_string(e.node.op));
         return;
       case Op::constant:
         return constant(e);

@@ -69,6 +69,10 @@ class NodeCheck {
       case Op::logsumexp:
       case Op::dropout:
       case Op::scan_result:
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
         return 1;
       case Op::scan: {
         const auto* a = std::get_if<ScanAttr>(&node_.attr);
@@ -163,6 +167,11 @@ class NodeCheck {
         return scan();
       case Op::scan_result:
         return scan_result();
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
+        return collective();
       case Op::dropout:
         if (const auto* a = attr<DropoutAttr>(); a != nullptr && !(a->p >= 0 && a->p < 1)) fail("p is not in [0, 1)");
         same_sizes();
@@ -288,6 +297,24 @@ class NodeCheck {
     if (!blocks) rank_is(state.rank() + front);
     if (front == 1 && !blocks) size_is(0, of->length);
     for (int i = blocks ? 1 : 0; i < state.rank(); ++i) size_is(i + (blocks ? 0 : front), state.axis(i).size);
+  }
+
+  // A device's part of what the devices along a mesh axis make together.
+  void collective() {
+    const auto* a = attr<CollectiveAttr>();
+    if (a == nullptr) return;
+    if (a->mesh < 0 || static_cast<size_t>(a->mesh) >= graph_.mesh.axes.size()) return fail("the mesh has no axis {}", a->mesh);
+    const bool gathers = node_.op == Op::all_gather || node_.op == Op::all_to_all;
+    const bool divides = node_.op == Op::reduce_scatter || node_.op == Op::all_to_all;
+    if ((gathers && !has_axis(in(0), a->gathered)) || (divides && !has_axis(in(0), a->divided))) return fail("an axis is missing");
+    if (gathers && divides && a->gathered == a->divided) fail("axis {} is put together and divided", a->divided);
+    if (out_.dtype != in(0).dtype) fail("dtype {} of {}", to_string(out_.dtype), to_string(in(0).dtype));
+    rank_is(in(0).rank());
+    const Poly& devices = graph_.mesh.axes[static_cast<size_t>(a->mesh)].size;
+    for (int i = 0; i < in(0).rank() && i < out_.rank(); ++i) {
+      const Poly& size = in(0).axis(i).size;
+      size_is(i, gathers && i == a->gathered ? size * devices : divides && i == a->divided ? divide(size, devices) : size);
+    }
   }
 
   void arg_reduce() {

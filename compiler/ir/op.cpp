@@ -120,6 +120,10 @@ OpKind kind_of(Op op) {
     case Op::cast:
     case Op::scan:
     case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
       return OpKind::compute;
     case Op::permute:
     case Op::broadcast:

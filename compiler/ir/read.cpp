@@ -241,6 +241,10 @@ class Reader {
       case Op::stop_gradient:
       case Op::scan:
       case Op::scan_result:
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
       case Op::dropout:
       case Op::training:
         return;
@@ -407,6 +411,12 @@ class Reader {
         c.expect("result=");
         n.attr = ScanResultAttr{static_cast<int>(c.integer(0, INT32_MAX))};
         return;
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
+        n.attr = collective(c);
+        return;
       case Op::dropout: {
         c.expect("p=");
         const double p = c.number();
@@ -419,6 +429,19 @@ class Reader {
       case Op::training:
         return;
     }
+  }
+
+  CollectiveAttr collective(Cursor& c) const {
+    CollectiveAttr attr;
+    c.expect("mesh=");
+    attr.mesh = static_cast<int>(c.integer(0, INT32_MAX));
+    c.expect("fn=");
+    attr.fn = c.word_of(parse_reduce_fn, "reduction");
+    c.expect("gathered=");
+    attr.gathered = static_cast<int>(c.integer(0, kMaxRank - 1));
+    c.expect("divided=");
+    attr.divided = static_cast<int>(c.integer(0, kMaxRank - 1));
+    return attr;
   }
 
   void origin(Cursor& c, Node& n) {

@@ -74,7 +74,8 @@ class Listing {
 
   void add(CollectiveKind kind, int m, ReduceFn fn, uint32_t node, const Poly& bytes, int64_t times) {
     const Poly& n = graph_.mesh.axes[static_cast<size_t>(m)].size;
-    out_.push_back({kind, m, fn, NodeId{node}, Poly(times) * divide(bytes * (n - Poly(1)), n)});
+    const bool parts = kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_to_all;
+    out_.push_back({kind, m, fn, NodeId{node}, Poly(times) * divide(bytes * (n - Poly(1)), n), parts ? NodeId{reader_[node]} : NodeId{}});
   }
 
   void add_reduce(uint32_t i, const Node& node) {
@@ -162,6 +163,10 @@ class Listing {
       case Op::random:
       case Op::scan:
       case Op::scan_result:
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
       case Op::training:
         return -1;
     }
@@ -201,11 +206,6 @@ class Listing {
 };
 
 }  // namespace
-
-std::string_view to_string(CollectiveKind kind) {
-  static constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all"};
-  return kNames[static_cast<size_t>(kind)];
-}
 
 bool reduces_mesh(const Partitioned& partitioned, const Node& node) {
   if (node.op != Op::reduce) return false;

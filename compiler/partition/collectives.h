@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "compiler/partition/partition.h"
+#include "runtime/base/collective.h"
 
 namespace einc {
-
-enum class CollectiveKind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all };
-std::string_view to_string(CollectiveKind kind);
 
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -22,6 +20,7 @@ struct Collective {
   ReduceFn fn = ReduceFn::sum;  // of the first two
   NodeId node;                  // of the partitioned graph: the reduce or merge; its origin says which value moves, and where it is made
   Poly bytes;
+  NodeId split{};  // of reduce_scatter and all_to_all: the reader that keeps a part
 };
 
 // Whether a node of the partitioned graph is a reduce over an axis of the mesh, which devices carry out together.

@@ -109,6 +109,10 @@ class FactorBuilder {
       case Op::logsumexp:
       case Op::scan:
       case Op::scan_result:
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
         return false;
     }
     return false;

@@ -170,6 +170,7 @@ class Partitioner {
     if (!is_declared(i)) return versions_[i].push_back({whole});
     whole_[i] = whole.node;
     versions_[i].push_back({at_edge([&] { return builder_.relayout(whole, declared_[i].stored, node.type); })});
+    out_.declared.push_back({whole.node, versions_[i][0].part.node, declared_[i].stored});
     spread_[i] = declared_[i].assembly;
     if (spread_[i] != Assembly::never) read_[i] = declared_[i].read;
   }
@@ -237,23 +238,31 @@ class Partitioner {
   // ---- roots
 
   // Results leave whole, as they would without a mesh; a value that is still a sum is taken before that, which is communication.
-  NodeId gathered(NodeId id, const Layout& layout) {
+  EdgeValue gathered(NodeId id, const Layout& layout) {
     const MeshValue part = laid_out(id, layout, static_cast<int>(in_[id].origin.phase));
     builder_.build().origin = in_[id].origin;
-    return at_edge([&] { return builder_.relayout(part, Layout(in_.type(id).rank()), in_.type(id)); }).node;
+    const MeshValue whole = at_edge([&] { return builder_.relayout(part, Layout(in_.type(id).rank()), in_.type(id)); });
+    return {whole.node, part.node, part.layout};
   }
 
   Layout own_layout(NodeId id) const { return versions_[id.index][0].part.layout; }
 
   void roots() {
     Graph& g = out_.graph;
-    for (const Output& output : in_.outputs) g.outputs.push_back({output.name, gathered(output.node, own_layout(output.node))});
+    const auto root = [](std::vector<EdgeValue>& list, EdgeValue value) {
+      list.push_back(std::move(value));
+      return list.back().whole;
+    };
+    for (const Output& output : in_.outputs)
+      g.outputs.push_back({output.name, root(out_.outputs, gathered(output.node, own_layout(output.node)))});
     for (const Update& update : in_.updates)
-      g.updates.push_back({whole_.at(update.target.index), gathered(update.value, declared_[update.target.index].stored)});
+      g.updates.push_back(
+          {whole_.at(update.target.index), root(out_.updates, gathered(update.value, declared_[update.target.index].stored))});
     for (const Update& gradient : in_.gradients)
       g.gradients.push_back(
-          {whole_.at(gradient.target.index), gradient.value.valid() ? gathered(gradient.value, own_layout(gradient.value)) : NodeId{}});
-    if (in_.loss.valid()) g.loss = gathered(in_.loss, own_layout(in_.loss));
+          {whole_.at(gradient.target.index),
+           root(out_.gradients, gradient.value.valid() ? gathered(gradient.value, own_layout(gradient.value)) : EdgeValue{})});
+    if (in_.loss.valid()) g.loss = (out_.loss = gathered(in_.loss, own_layout(in_.loss))).whole;
   }
 
   const Graph& in_;

@@ -15,11 +15,20 @@
 
 namespace einc {
 
+// A value at the program's edge: whole, and as devices hold it.
+struct EdgeValue {
+  NodeId whole, part;
+  Layout layout;
+};
+
 struct Partitioned {
   Graph graph;
-  std::vector<MeshPositions> positions;  // by node
-  std::vector<bool> edge;                // by node: between whole values and devices' parts
-  std::vector<Layout> layouts;           // by node of the source: how its value lies
+  std::vector<MeshPositions> positions;                // by node
+  std::vector<bool> edge;                              // by node: between whole values and devices' parts
+  std::vector<Layout> layouts;                         // by node of the source: how its value lies
+  std::vector<EdgeValue> declared;                     // inputs, params and states
+  std::vector<EdgeValue> outputs, updates, gradients;  // of the graph's roots, in their order; a param that is not trained has no part
+  EdgeValue loss;
 };
 
 // An op that has no rule for parts.

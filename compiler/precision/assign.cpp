@@ -149,6 +149,10 @@ class Assigner {
       case Op::training:
       case Op::scan:
       case Op::scan_result:
+      case Op::all_reduce:
+      case Op::reduce_scatter:
+      case Op::all_gather:
+      case Op::all_to_all:
         break;
     }
     EINC_CHECK(false, "{} is never floating", to_string(node.op));

@@ -129,6 +129,11 @@ const void* SessionRep::memory(Source source) const {
   return places_[slot(source)].memory;
 }
 
+void SessionRep::fetch_all() const {
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) runner_->fetch({kind, i});
+}
+
 template <class Visit>
 void SessionRep::each_of_caller(Visit visit) {
   for (const SourceKind kind : kKinds)

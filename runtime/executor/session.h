@@ -107,6 +107,8 @@ class SessionRep {
   ThreadPool& pool() { return *pool_; }
   // Values as they are now.
   const void* memory(Source source) const;
+  // Params and states that a runner keeps elsewhere come here, in the program's order.
+  void fetch_all() const;
   const Runner& runner() const { return *runner_; }
   bool has_run() const { return ran_ || stepped_; }
   bool has_stepped() const { return stepped_; }

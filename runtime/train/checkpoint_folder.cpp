@@ -84,7 +84,9 @@ CheckpointFolder::CheckpointFolder(std::string path, FileSystem& files) : path_(
   }
 }
 
-CheckpointFolder::~CheckpointFolder() { files_.close(lock_); }
+CheckpointFolder::~CheckpointFolder() {
+  if (lock_ >= 0) files_.close(lock_);
+}
 
 std::vector<uint64_t> CheckpointFolder::steps() const {
   std::vector<uint64_t> steps;

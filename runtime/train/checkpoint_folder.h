@@ -15,6 +15,9 @@ class CheckpointFolder {
  public:
   // Makes the folder when there is none, and holds a lock on it. Throws RuntimeFailure (resource), also when another process has it.
   explicit CheckpointFolder(std::string path, FileSystem& files = system_files());
+  // To read in a folder that another process of the same run keeps.
+  struct Reader {};
+  CheckpointFolder(std::string path, Reader) : path_(std::move(path)), files_(system_files()) {}
   ~CheckpointFolder();
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;

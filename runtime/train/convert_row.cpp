@@ -14,7 +14,7 @@ namespace einc {
 namespace {
 
 // Storage of the formats that C++ has no type for.
-struct Half {
+struct HalfPrecision {
   uint16_t bits;
 };
 struct Truth {
@@ -31,7 +31,7 @@ auto visit_stored(DType dtype, Visit visit) {
     case DType::f32:
       return visit(float{});
     case DType::f16:
-      return visit(Half{});
+      return visit(HalfPrecision{});
     case DType::i64:
       return visit(int64_t{});
     case DType::i32:
@@ -58,7 +58,7 @@ Stored load(std::span<const std::byte> from, size_t position) {
   return value;
 }
 
-double number(Half half) { return decode_float(DType::f16, half.bits); }
+double number(HalfPrecision half) { return decode_float(DType::f16, half.bits); }
 int64_t number(Truth truth) { return truth.byte != 0 ? 1 : 0; }
 template <class Stored>
 Stored number(Stored value) {

@@ -57,11 +57,12 @@ void redirect(Stream stream, const std::string& path, int to) {
   redirect(surroundings.errors, errors, STDERR_FILENO);
   limit(RLIMIT_CPU, 10 * kSlowdown);  // a hang ends by a signal
   limit(RLIMIT_CORE, 0);
-  if (kMemoryFactor == 1) limit(RLIMIT_AS, surroundings.address_bytes.value_or(rlim_t{2} << 30));  // sanitizers reserve terabytes
+  if (kMemoryFactor == 1 && surroundings.launcher.empty())
+    limit(RLIMIT_AS, surroundings.address_bytes.value_or(rlim_t{2} << 30));  // sanitizers reserve terabytes
   if (surroundings.file_bytes) limit(RLIMIT_FSIZE, *surroundings.file_bytes);
   if (stack == Stack::small) limit(RLIMIT_STACK, rlim_t{256} << 10);
   setenv("EINC_CUDA_PATH", EINC_EMULATED_GPU, 0);  // where a test has not chosen another
-  execv(words[0], words.data());
+  execvp(words[0], words.data());
   _exit(127);
 }
 
@@ -80,9 +81,10 @@ int wait_and_act(pid_t child, const Surroundings& surroundings, int& state, rusa
 }
 
 Ran run(const std::vector<std::string>& arguments, Stack stack, const Surroundings& surroundings) {
-  std::string binary = EINC_BINARY;
-  std::vector<std::string> copies = arguments;
-  std::vector<char*> words{binary.data()};
+  std::vector<std::string> copies = surroundings.launcher;
+  copies.emplace_back(EINC_BINARY);
+  copies.insert(copies.end(), arguments.begin(), arguments.end());
+  std::vector<char*> words;
   for (std::string& argument : copies) words.push_back(argument.data());
   words.push_back(nullptr);
   const std::string stem = (fs::temp_directory_path() / ("einc_ran_" + std::to_string(getpid()))).string();

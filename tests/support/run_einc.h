@@ -41,6 +41,7 @@ struct Surroundings {
   // As soon as `ready` holds, `act` happens to the process; unless it ends before.
   std::function<bool()> ready = {};
   std::function<void(pid_t)> act = {};
+  std::vector<std::string> launcher = {};  // a command that starts einc
 };
 Ran run_einc(const std::vector<std::string>& arguments, const Surroundings& surroundings);
 

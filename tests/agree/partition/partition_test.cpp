@@ -10,9 +10,9 @@
 #include "compiler/pipeline/mesh_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "dsl/render.h"
-#include "tests/agree/partition/partition_check.h"
 #include "tests/fuzz/random_program.h"
 #include "tests/support/agree.h"
+#include "tests/support/partition_check.h"
 #include "tests/support/random_check.h"
 #include "tests/support/zoo.h"
 

@@ -142,6 +142,39 @@ TEST_CASE("meshes: sizes that are left open, and sizes that do not fit") {
   CHECK(says(odd.errors, "the next size that fits is batch = 129"));
 }
 
+TEST_CASE("meshes: run gives what the program gives without one; what cannot carry a mesh out says so") {
+  const std::string file = EINC_SOURCE_DIR "/tests/golden/command_line/mesh_rows.ein";
+  const auto lines_of = [&](std::vector<std::string> more) {
+    std::vector<std::string> all{"run", file, "--seed=4"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_einc(all);
+  };
+  const Ran one = lines_of({"--mesh=data=1"}), four = lines_of({}), reference = lines_of({"--target=reference"});
+  CHECK_MESSAGE(four.status == 0, four.errors);
+  CHECK(says(four.output, "total: f32[] 3240"));
+  CHECK(four.output == one.output);
+  CHECK(four.output == reference.output);
+  const Ran gpu = lines_of({"--target=cuda"});
+  CHECK(gpu.status == 4);
+  CHECK(says(gpu.errors, "does not carry out a mesh"));
+  const Ran bench = run_einc({"bench", file});
+  CHECK(bench.status == 4);
+  CHECK(says(bench.errors, "bench measures one device"));
+  const Ran object = run_einc({file, "--emit=obj", "-o", (std::filesystem::temp_directory_path() / "einc_mesh.o").string()});
+  CHECK(object.status == 4);
+  CHECK(says(object.errors, "--emit=obj is code for one device"));
+}
+
+TEST_CASE("meshes: an op that has no rule for parts is named where it stands, by run and train too") {
+  const std::string file = EINC_SOURCE_DIR "/tests/golden/command_line/mesh_scan.ein";
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"run", file}, {"train", file, "--steps=1"}}) {
+    const Ran ran = run_einc(arguments);
+    CHECK(ran.status == 1);
+    CHECK(says(ran.errors, "error[E1006]: `scan` cannot be split over mesh axis `data`"));
+    CHECK(says(ran.errors, "mesh_scan.ein:7:1"));
+  }
+}
+
 TEST_CASE("meshes: several processes and no mesh") {
   const std::string file = "examples/two_layer.ein";
   const std::vector<std::pair<const char*, const char*>> launchers[] = {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}},
@@ -172,7 +205,7 @@ TEST_CASE("meshes: several processes and no mesh") {
   const Launched meshed({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}});
   const Ran ran = run_einc({file, "--mesh", "data=2", "--shard", "batch=data"});
   CHECK(ran.status == 4);
-  CHECK(says(ran.errors, "start einc without it"));
+  CHECK(says(ran.errors, "only `einc train` shares a mesh out"));
 }
 
 }  // namespace einc::test

@@ -19,6 +19,7 @@ void declare(Graph& g) {
   g.dims.declare_derived("hidden", d("width") * Poly(4), 2);
   g.dims.require({ConditionKind::divides, d("width"), Poly(2), 7, "axis (h 2)\nof rearrange"});
   g.dims.require({ConditionKind::in_range, Poly(3), d("seq"), -1, "slice"});
+  g.mesh.axes.push_back({"data", Poly(2)});
   g.loops.push_back({d("batch"), 2});
   g.loop_contexts.push_back({0, 0, 0});
   g.loop_contexts.push_back({1, 0, 1});
@@ -130,6 +131,10 @@ Graph sample_graph() {
   b.dropout(chosen, 0.1, "h.0.drop");
   b.training();
   add_scan(b, chosen, table, noise);
+  b.collective(Op::all_reduce, chosen, {0, ReduceFn::max, 0, 0});
+  b.collective(Op::reduce_scatter, chosen, {0, ReduceFn::sum, 0, 2});
+  b.collective(Op::all_gather, chosen, {0, ReduceFn::sum, 1, 0});
+  b.collective(Op::all_to_all, chosen, {0, ReduceFn::sum, 2, 0});
   g.chosen_by = {"batch"};
   const NodeId loss = b.reduce(ReduceFn::sum, total, list({0}));
   const NodeId one = b.constant(Poly(1), DType::i64);

@@ -126,6 +126,12 @@ TEST_CASE("verify: each broken rule is found") {
       {Op::scan_result, [](Graph&, Node& n) { std::get<ScanResultAttr>(n.attr).index = 2; }, "no result 2"},
       {Op::scan_result, [](Graph&, Node& n) { std::get<ScanResultAttr>(n.attr).index = 1; }, "rank"},
       {Op::scan_result, [](Graph&, Node& n) { n.operands[0] = NodeId{0}; }, "of no scan"},
+      {Op::all_reduce, [](Graph&, Node& n) { std::get<CollectiveAttr>(n.attr).mesh = 1; }, "the mesh has no axis 1"},
+      {Op::all_reduce, [](Graph&, Node& n) { n.operands.push_back(n.operands[0]); }, "2 operands instead of 1"},
+      {Op::all_reduce, [](Graph&, Node& n) { n.type.dtype = DType::i32; }, "dtype i32 of"},
+      {Op::reduce_scatter, [](Graph&, Node& n) { std::get<CollectiveAttr>(n.attr).divided = 1; }, "has size"},
+      {Op::all_gather, [](Graph&, Node& n) { std::get<CollectiveAttr>(n.attr).gathered = 3; }, "an axis is missing"},
+      {Op::all_to_all, [](Graph&, Node& n) { std::get<CollectiveAttr>(n.attr).divided = 2; }, "axis 2 is put together and divided"},
       {Op::random, [](Graph&, Node& n) { n.type.dtype = DType::i32; }, "numbers of dtype"},
       {Op::constant,
        [](Graph&, Node& n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/agree/partition/partition_check.h"
+#include "tests/support/partition_check.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/driver/process_team.h"
+
+#include <einc/error.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "compiler/driver/standard_streams.h"
+#include "runtime/base/failure.h"
+#include "runtime/mesh/processes.h"
+
+namespace einc {
+namespace {
+
+// What fails in all processes alike, the first one says; the others leave it this time.
+constexpr std::chrono::milliseconds kFirstSpeaks{500};
+
+}  // namespace
+
+Silence::Silence() : before_(dup(STDERR_FILENO)) {
+  if (const int none = open("/dev/null", O_WRONLY); none >= 0) dup2(none, STDERR_FILENO), close(none);
+}
+
+Silence::~Silence() {
+  std::fflush(stderr);
+  if (before_ >= 0) dup2(before_, STDERR_FILENO), close(before_);
+}
+
+ProcessTeam::ProcessTeam(const Launcher& launcher) {
+  const EincTransport* opened = open_transport();
+  if (opened->size != launcher.processes)
+    throw RuntimeFailure(
+        FailureKind::resource,
+        fmt::format("{} started {} processes, but this one is reached by {}: start einc by the launcher of the MPI that the "
+                    "plug-in was built with",
+                    launcher.name, launcher.processes, opened->size - 1));
+  transport_ = opened;
+}
+
+int ProcessTeam::threads() const { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_processes(size())); }
+
+bool ProcessTeam::any(bool here) const {
+  if (transport_ == nullptr) return here;
+  const auto processes = static_cast<size_t>(transport_->size);
+  const std::vector<uint8_t> own(processes, here ? 1 : 0);
+  std::vector<uint8_t> all(processes);
+  const std::vector<int64_t> bytes(processes, 1);
+  if (const int error = transport_->exchange(transport_->context, own.data(), bytes.data(), all.data(), bytes.data()); error != 0)
+    throw RuntimeFailure(FailureKind::resource,
+                         fmt::format("the processes' exchange failed: {}", transport_->describe(transport_->context, error)));
+  return std::ranges::find(all, 1) != all.end();
+}
+
+void ProcessTeam::demand_equal(uint64_t number, const std::string& what) const {
+  if (transport_ != nullptr) einc::demand_equal(*transport_, number, what);
+}
+
+void ProcessTeam::fail(const std::string& message, ExitStatus status) const {
+  if (!is_first()) std::this_thread::sleep_for(kFirstSpeaks);
+  if (!message.empty()) fmt::print(stderr, "einc: process {} of {}: {}\n", transport_->rank, transport_->size, message);
+  finish_output();
+  std::fflush(stderr);
+  transport_->end_all(transport_->context, static_cast<int>(status));
+  std::abort();  // end_all does not return
+}
+
+ExitStatus ProcessTeam::run(const std::function<ExitStatus()>& work) const {
+  if (transport_ == nullptr) return work();
+  ExitStatus status{};
+  try {
+    status = work();
+    // What a run ends with otherwise, one process has found alone: the others may wait for it.
+    if (status != ExitStatus::done && status != ExitStatus::interrupted) fail("", status);
+  } catch (const RuntimeFailure& failure) {
+    // Of numbers all know, since they agree on them.
+    if (failure.kind() != FailureKind::numeric) fail(failure.what(), status_of(failure.kind()));
+    if (is_first()) fmt::print(stderr, "einc: {}\n", failure.what());
+    status = ExitStatus::non_finite;
+  } catch (const Error& error) {
+    fail(error.what(), static_cast<ExitStatus>(error.kind()));
+  } catch (const std::exception& error) {
+    fail(std::string("internal error: ") + error.what(), ExitStatus::internal);
+  }
+  transport_->finish(transport_->context);
+  return status;
+}
+
+}  // namespace einc

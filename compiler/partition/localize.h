@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a partitioned graph to the graph of one device: mesh axes are gone, declarations have the sizes of their parts, and what crosses
+// mesh axes is one of the ops all_reduce, reduce_scatter, all_gather and all_to_all. All devices run the same graph: where one is, it
+// reads from scalar inputs, its coordinates, so that what is compiled once serves all.
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/partition/partition.h"
+
+namespace einc {
+
+// A value of a device's graph, and how the whole lies on the mesh.
+struct DeviceValue {
+  NodeId node;
+  Layout layout;
+};
+
+struct Localized {
+  Graph graph;                        // with outputs, updates and loss; gradients lie apart, since they may lie otherwise than their params
+  std::vector<DeviceValue> declared;  // inputs, params and states
+  std::vector<DeviceValue> outputs, updates, gradients;  // as in Partitioned; a param that is not trained has no node
+  DeviceValue loss;
+  std::vector<NodeId> coordinates;  // by mesh axis: inputs; invalid where none is read
+};
+
+// What has no counterpart on one device.
+struct NotLocal {
+  NodeId node;  // of the partitioned graph
+  std::string why;
+};
+
+std::variant<Localized, NotLocal> localize(const Partitioned& partitioned);
+
+}  // namespace einc

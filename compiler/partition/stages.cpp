@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/partition/stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/build.h"
+
+namespace einc {
+namespace {
+
+bool is_collective(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all; }
+bool is_declaration(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
+
+class Cutter {
+ public:
+  Cutter(const Graph& graph, std::span<const NodeId> results) : graph_(graph), level_(graph.size(), 0) {
+    find_live(results);
+    find_repeated();
+    find_levels();
+    delay_gathers();
+    find_exports(results);
+  }
+
+  std::vector<DeviceStage> run() {
+    for (uint32_t level = 0; level < static_cast<uint32_t>(stages_.size()); ++level) fill(level);
+    return std::move(stages_);
+  }
+
+ private:
+  void find_live(std::span<const NodeId> results) {
+    live_.resize(graph_.size(), false);
+    for (const NodeId id : results) live_[id.index] = true;
+    for (uint32_t i = graph_.size(); i-- > 0;)
+      if (live_[i])
+        for (const NodeId operand : graph_.nodes[i].operands) live_[operand.index] = true;
+  }
+
+  void find_repeated() {
+    for (const Node& node : graph_.nodes) {
+      const bool source = node.op == Op::constant || node.op == Op::iota;
+      const bool follows = !node.operands.empty() && !is_collective(node.op) && node.op != Op::scan && node.op != Op::scan_result &&
+                           std::ranges::all_of(node.operands, [&](NodeId x) { return repeated_[x.index]; });
+      repeated_.push_back(source || follows);
+    }
+  }
+
+  // A node's level is the number of collectives before it, on the longest way to it.
+  void find_levels() {
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      for (const NodeId operand : node.operands)
+        level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
+      if (live_[i]) last = std::max(last, level_[i]);
+    }
+    stages_.resize(last + 1);
+  }
+
+  // Parts are put together as late as their readers allow: the whole is larger than the parts. What makes a value smaller is done at once.
+  void delay_gathers() {
+    constexpr uint32_t kNobody = UINT32_MAX;
+    std::vector<uint32_t> read(graph_.size(), kNobody);  // level of the first reader
+    carried_out_ = level_;
+    for (uint32_t i = graph_.size(); i-- > 0;) {
+      const Node& node = graph_.nodes[i];
+      if (!live_[i]) continue;
+      if (node.op == Op::all_gather && read[i] != kNobody) carried_out_[i] = read[i] - 1;
+      for (const NodeId operand : node.operands) read[operand.index] = std::min(read[operand.index], carried_out_[i]);
+    }
+  }
+
+  bool is_computed(uint32_t i) const {
+    return live_[i] && !repeated_[i] && !is_declaration(graph_.nodes[i].op) && !is_collective(graph_.nodes[i].op);
+  }
+
+  // The iterations' results are no values: those of scan_result are.
+  void find_exports(std::span<const NodeId> results) {
+    std::vector<bool> exported(graph_.size(), false);
+    const auto need = [&](NodeId id) {
+      if (!is_declaration(graph_[id].op) && !is_collective(graph_[id].op)) exported[id.index] = true;
+    };
+    for (const NodeId id : results) need(id);
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (!live_[i]) continue;
+      for (const NodeId operand : node.operands)
+        if (is_collective(node.op) || (!repeated_[operand.index] && level_[operand.index] < level_[i])) need(operand);
+      if (is_collective(node.op)) stages_[carried_out_[i]].collectives.push_back(NodeId{i});
+    }
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      if (exported[i]) stages_[repeated_[i] ? 0 : level_[i]].makes.push_back(NodeId{i});
+  }
+
+  // ---- one stage
+
+  void fill(uint32_t level) {
+    DeviceStage& stage = stages_[level];
+    Graph& g = stage.graph;
+    g.name = graph_.name, g.dims = graph_.dims, g.policy = graph_.policy, g.loops = graph_.loops;
+    g.loop_contexts = graph_.loop_contexts, g.chosen_by = graph_.chosen_by;
+    at_.assign(graph_.size(), NodeId{});
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      if (is_computed(i) && level_[i] == level) place(stage, NodeId{i});
+    for (const NodeId id : stage.makes) g.outputs.push_back({Name(value_name(id)), place(stage, id)});
+  }
+
+  NodeId place(DeviceStage& stage, NodeId id) {
+    if (at_[id.index].valid()) return at_[id.index];
+    const Node& source = graph_[id];
+    Node node = source;
+    const bool here = is_computed(id.index) && &stages_[level_[id.index]] == &stage;
+    if (here || repeated_[id.index]) {
+      for (NodeId& operand : node.operands) operand = place(stage, operand);
+    } else if (!is_declaration(source.op)) {
+      node.op = Op::input;
+      node.operands.clear();
+      node.attr = InputAttr{Name(value_name(id))};
+      stage.reads.push_back(id);
+    }
+    return at_[id.index] = Builder(stage.graph).append(std::move(node));
+  }
+
+  const Graph& graph_;
+  std::vector<bool> live_, repeated_;
+  std::vector<uint32_t> level_, carried_out_;  // the latter of collectives: behind which stage
+  std::vector<DeviceStage> stages_;
+  std::vector<NodeId> at_;
+};
+
+}  // namespace
+
+std::string value_name(NodeId id) { return fmt::format("value {}", id.index); }
+
+std::vector<DeviceStage> cut_at_collectives(const Graph& graph, std::span<const NodeId> results) { return Cutter(graph, results).run(); }
+
+}  // namespace einc

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program over a mesh as plain data: what one device computes between two meetings with others, what happens at them, and how values
+// lie. All devices run the same stages; what differs is where they are.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/collective.h"
+#include "runtime/executor/native_program.h"
+#include "runtime/mesh/mesh_shape.h"
+#include "runtime/mesh/tree_sum.h"
+
+namespace einc {
+
+// A value as each device holds it: index into MeshPlan::values.
+struct DeviceTensor {
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+  int64_t offset = 0;  // in the memory of a device, which values share that are not needed at the same time
+};
+
+// As the op of the graph (CollectiveAttr). Axes are those of the values.
+struct MeshCollective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  int mesh_axis = 0;
+  ReduceKind reduce = ReduceKind::sum;
+  int gathered = 0, divided = 0;
+  uint32_t from = 0, to = 0;
+};
+
+// Of an executable's inputs, params and states, or of its outputs.
+struct StageValue {
+  uint32_t buffer = 0, value = 0;
+};
+
+struct MeshStage {
+  NativePart compute;
+  std::vector<StageValue> reads, makes;
+  std::vector<MeshCollective> collectives;
+};
+
+// A value that has a place outside: a source of the program, or a result.
+struct MeshResult {
+  uint32_t value = 0;
+  PartLayout layout;
+};
+struct MeshSource {
+  Source source;
+  uint32_t value = 0;
+  PartLayout layout;
+};
+struct MeshUpdate {
+  uint32_t source = 0;  // of MeshPlan::sources
+  uint32_t value = 0;
+};
+
+struct ValueCopy {
+  uint32_t from = 0, to = 0;
+};
+
+struct MeshPlan {
+  std::vector<DeviceTensor> values;
+  int64_t bytes = 0;  // that they take on a device
+  std::vector<MeshSource> sources;
+  std::vector<StageValue> coordinates;  // `buffer`: the mesh axis
+  std::vector<ValueCopy> snapshots;     // of sources that are results, too: taken before the first stage, since updates change them
+  std::vector<MeshStage> stages;
+  std::vector<MeshResult> outputs;
+  std::vector<std::pair<std::string, MeshResult>> gradients;  // by path of the param
+  std::vector<MeshUpdate> updates;
+  int64_t loss = -1;  // value
+};
+
+}  // namespace einc

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/mesh/mesh_program.h"
+
+#include <algorithm>
+
+#include "runtime/mesh/mesh_runner.h"
+
+namespace einc {
+
+int64_t shared_bytes(const MeshPlan& plan, int threads) {
+  int64_t bytes = 0;
+  for (const MeshStage& stage : plan.stages) bytes = std::max(bytes, memory_of(stage.compute.program, Sources::bound, threads));
+  return bytes;
+}
+
+MeshProgram::MeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport, Whole whole)
+    : ProgramRep(std::move(program)), mesh_(std::move(mesh)), parts_(std::move(parts)), transport_(transport), whole_(std::move(whole)) {}
+
+std::unique_ptr<Runner> MeshProgram::start(std::shared_ptr<ThreadPool> pool, int) const {
+  return std::make_unique<MeshRunner>(*this, std::move(pool));
+}
+
+int64_t MeshProgram::planned_bytes(int threads) const {
+  const int64_t held = mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size);
+  int64_t bytes = source_bytes(info), shared = 0;
+  for (const std::optional<MeshPlan>& plan : parts_) {
+    if (!plan) continue;
+    if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(*plan, held), &bytes)) return INT64_MAX;
+    shared = std::max(shared, shared_bytes(*plan, threads));
+  }
+  return __builtin_add_overflow(bytes, shared, &bytes) ? INT64_MAX : bytes;
+}
+
+std::vector<SentBytes> bytes_sent(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).sent(part); }
+
+}  // namespace einc

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program carried out by the devices of a mesh: those of this process one after another, stage by stage, each with memory of its own.
+// From outside it is as any other program: sources and results are whole.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "runtime/executor/session.h"
+#include "runtime/mesh/mesh_plan.h"
+#include "runtime/mesh/transport.h"
+
+namespace einc {
+
+// What the devices sent in one run, all together.
+struct SentBytes {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  int mesh_axis = 0;
+  int64_t bytes = 0;
+};
+
+class MeshRunner;
+
+class MeshProgram : public ProgramRep {
+ public:
+  // Compiles the program without its mesh: to tell where in it a fault is.
+  using Whole = std::function<std::shared_ptr<const ProgramRep>()>;
+
+  // `transport`: null where this process holds all devices.
+  MeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport, Whole whole = {});
+  std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool, int device) const override;
+  int64_t planned_bytes(int threads) const override;
+  bool has(Part part) const override { return parts_[part].has_value(); }
+
+  const MeshShape& mesh() const { return mesh_; }
+  const PerPart<MeshPlan>& parts() const { return parts_; }
+  const EincTransport* transport() const { return transport_; }
+  std::shared_ptr<const ProgramRep> whole() const { return whole_ ? whole_() : nullptr; }
+
+ private:
+  MeshShape mesh_;
+  PerPart<MeshPlan> parts_;
+  const EincTransport* transport_;
+  Whole whole_;
+};
+
+// Of the part's last run, in the order of its collectives. The runner is one of a MeshProgram.
+std::vector<SentBytes> bytes_sent(const Runner& runner, Part part);
+
+}  // namespace einc

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/mesh/mesh_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/check.h"
+#include "runtime/base/failure.h"
+
+namespace einc {
+namespace {
+
+constexpr SourceKind kSourceKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(const MeshPlan& plan, int64_t devices) : plan_(plan), mapping_(bytes_of_all(plan, devices)) {}
+
+int64_t DeviceMemory::bytes_of_all(const MeshPlan& plan, int64_t devices) {
+  int64_t bytes = 0;
+  return __builtin_mul_overflow(plan.bytes, devices, &bytes) ? INT64_MAX : bytes;
+}
+
+MeshRunner::MeshRunner(const MeshProgram& program, std::shared_ptr<ThreadPool> pool)
+    : program_(program), pool_(std::move(pool)), engine_(program.mesh(), pool_, program.transport()) {
+  for (const SourceKind kind : kSourceKinds) whole_[static_cast<size_t>(kind)].resize(sources_of(program.info, kind).size());
+  int64_t bytes = 0;
+  for (const std::optional<MeshPlan>& plan : program.parts())
+    if (plan) bytes = std::max(bytes, shared_bytes(*plan, pool_->size()));
+  const auto shared = std::make_shared<Mapping>(bytes);
+  for (size_t p = 0; p < kParts; ++p) {
+    const auto& plan = program.parts()[static_cast<Part>(p)];
+    if (!plan) continue;
+    PartMemory& part = parts_[static_cast<Part>(p)].emplace(*plan, engine_.last() - engine_.first());
+    for (const MeshStage& stage : plan->stages)
+      part.executors.emplace_back(stage.compute.program, stage.compute.functions, pool_, Sources::bound, shared);
+    for (const StageValue& c : plan->coordinates)
+      for (int64_t d = engine_.first(); d < engine_.last(); ++d) {
+        const auto at = static_cast<int32_t>(engine_.mesh().coordinate(d, static_cast<int>(c.buffer)));
+        std::memcpy(part.memory.at(d - engine_.first(), c.value), &at, sizeof at);
+      }
+  }
+}
+
+// ---- sources
+
+void MeshRunner::bind(Source source, void* memory) {
+  if (whole(source).memory != nullptr) fetch(source);
+  whole(source).memory = static_cast<std::byte*>(memory);
+  written(source);
+}
+
+void MeshRunner::written(Source source) {
+  whole(source).fresh = true;
+  for (std::optional<PartMemory>& part : parts_)
+    for (size_t i = 0; part && i < part->fresh.size(); ++i)
+      if (const Source s = part->plan.sources[i].source; s.kind == source.kind && s.index == source.index) part->fresh[i] = false;
+}
+
+void MeshRunner::forget(Source source) {
+  whole(source).shared = true;
+  if (whole(source).fresh) written(source);
+}
+
+void MeshRunner::fetch(Source source) {
+  Whole& to = whole(source);
+  if (to.fresh) return;
+  for (std::optional<PartMemory>& part : parts_)
+    for (size_t i = 0; part && i < part->fresh.size(); ++i) {
+      const MeshSource& from = part->plan.sources[i];
+      if (!part->fresh[i] || from.source.kind != source.kind || from.source.index != source.index) continue;
+      const TensorInfo& tensor = info(source);
+      engine_.gather(
+          from.layout, tensor.shape, bytes_of(tensor.dtype),
+          [&](int64_t device) { return part->memory.at(device - engine_.first(), from.value); }, to.memory);
+      to.fresh = true;
+      return;
+    }
+  EINC_CHECK(false, "nobody has the newest '{}'", info(source).name);
+}
+
+void MeshRunner::cut_out(PartMemory& part) {
+  for (size_t i = 0; i < part.fresh.size(); ++i) {
+    if (part.fresh[i]) continue;
+    const MeshSource& to = part.plan.sources[i];
+    fetch(to.source);
+    const TensorInfo& tensor = info(to.source);
+    for (int64_t d = engine_.first(); d < engine_.last(); ++d)
+      copy_box(BoxCopy::out, tensor.shape, part_of(engine_.mesh(), to.layout, tensor.shape, d), bytes_of(tensor.dtype),
+               whole(to.source).memory, part.memory.at(d - engine_.first(), to.value));
+    part.fresh[i] = true;
+  }
+}
+
+// ---- runs
+
+void MeshRunner::run_stages(PartMemory& part, uint64_t seed, uint64_t step) {
+  part.sent.clear();
+  const int64_t held = engine_.last() - engine_.first();
+  for (const ValueCopy& copy : part.plan.snapshots)
+    for (int64_t d = 0; d < held; ++d)
+      std::memcpy(part.memory.at(d, copy.to), part.memory.at(d, copy.from), static_cast<size_t>(part.plan.values[copy.to].bytes));
+  for (size_t s = 0; s < part.plan.stages.size(); ++s) {
+    const MeshStage& stage = part.plan.stages[s];
+    Executor& executor = part.executors[s];
+    for (int64_t d = 0; d < held; ++d) {
+      part.working = engine_.first() + d;
+      for (const StageValue& read : stage.reads) executor.bind(read.buffer, part.memory.at(d, read.value));
+      executor.run(seed, step);
+      for (const StageValue& made : stage.makes)
+        std::memcpy(part.memory.at(d, made.value), executor.address(made.buffer), static_cast<size_t>(part.plan.values[made.value].bytes));
+    }
+    for (const MeshCollective& c : stage.collectives) {
+      const auto memory = [&](uint32_t value) {
+        return [&part, value, first = engine_.first()](int64_t device) { return part.memory.at(device - first, value); };
+      };
+      const int64_t bytes = engine_.carry_out(c, part.plan.values[c.from], part.plan.values[c.to], memory(c.from), memory(c.to));
+      part.sent.push_back({c.kind, c.mesh_axis, bytes});
+    }
+  }
+}
+
+void MeshRunner::store(PartMemory& part) {
+  const MeshPlan& plan = part.plan;
+  for (const MeshUpdate& update : plan.updates) {
+    const MeshSource& target = plan.sources[update.source];
+    for (int64_t d = 0; d < engine_.last() - engine_.first(); ++d)
+      std::memcpy(part.memory.at(d, target.value), part.memory.at(d, update.value), static_cast<size_t>(plan.values[target.value].bytes));
+    written(target.source);
+    whole(target.source).fresh = false;
+    part.fresh[update.source] = true;
+    if (whole(target.source).shared) fetch(target.source);
+  }
+}
+
+NonFinite MeshRunner::run_while_finite(Part which, uint64_t seed, uint64_t step) {
+  PartMemory& part = *parts_[which];
+  cut_out(part);
+  try {
+    run_stages(part, seed, step);
+  } catch (const FaultyElement& found) {
+    refuse_element(found, part.working, which, seed, step);
+  }
+  results_.clear();
+  const auto fault = static_cast<NonFinite>(engine_.agree(static_cast<uint8_t>(fault_of(part))));
+  if (fault != NonFinite::nothing) return fault;
+  store(part);
+  if (which != Part::evaluation) last_ = which;
+  return NonFinite::nothing;
+}
+
+// ---- results
+
+TensorView MeshRunner::put_together(Part part, const MeshResult& result, const TensorInfo& tensor) const {
+  results_.emplace_back(static_cast<size_t>(tensor.bytes()));
+  const DeviceMemory& memory = parts_[part]->memory;
+  engine_.gather(
+      result.layout, tensor.shape, bytes_of(tensor.dtype),
+      [&](int64_t device) { return memory.at(device - engine_.first(), result.value); }, results_.back().data());
+  return {tensor.dtype, tensor.shape, results_.back().data()};
+}
+
+TensorView MeshRunner::output(uint32_t index) const {
+  return put_together(last_, parts_[last_]->plan.outputs[index], program_.info.outputs[index]);
+}
+
+TensorView MeshRunner::gradient(uint32_t param) const {
+  const TensorInfo& tensor = program_.info.params[param];
+  for (const auto& [path, gradient] : parts_[Part::training]->plan.gradients)
+    if (path == tensor.name) {
+      TensorInfo as_made = tensor;
+      as_made.dtype = parts_[Part::training]->plan.values[gradient.value].dtype;
+      return put_together(Part::training, gradient, as_made);
+    }
+  throw RuntimeFailure(FailureKind::data, fmt::format("'{}' has no gradient: it is not trained", tensor.name));
+}
+
+TensorView MeshRunner::loss(Part part) const {
+  const MeshPlan& plan = parts_[part]->plan;
+  const auto value = static_cast<uint32_t>(plan.loss);
+  return {plan.values[value].dtype, plan.values[value].shape, parts_[part]->memory.at(0, value)};
+}
+
+}  // namespace einc

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/mesh/mesh_shape.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace einc {
+
+int64_t MeshShape::devices() const {
+  int64_t count = 1;
+  for (const int64_t size : sizes) count *= size;
+  return count;
+}
+
+int64_t MeshShape::coordinate(int64_t device, int axis) const {
+  for (size_t i = sizes.size(); --i > static_cast<size_t>(axis);) device /= sizes[i];
+  return device % sizes[static_cast<size_t>(axis)];
+}
+
+std::vector<int64_t> MeshShape::along(int64_t device, int axis) const {
+  int64_t step = 1;
+  for (size_t i = static_cast<size_t>(axis) + 1; i < sizes.size(); ++i) step *= sizes[i];
+  const int64_t first = device - coordinate(device, axis) * step;
+  std::vector<int64_t> group;
+  for (int64_t k = 0; k < sizes[static_cast<size_t>(axis)]; ++k) group.push_back(first + k * step);
+  return group;
+}
+
+PartBox part_of(const MeshShape& mesh, const PartLayout& layout, std::span<const int64_t> shape, int64_t device) {
+  PartBox box;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t parts = 1, number = 0;
+    for (const int m : layout.over[i]) {
+      parts *= mesh.sizes[static_cast<size_t>(m)];
+      number = number * mesh.sizes[static_cast<size_t>(m)] + mesh.coordinate(device, m);
+    }
+    box.size.push_back(shape[i] / parts);
+    box.begin.push_back(number * box.size.back());
+  }
+  return box;
+}
+
+bool is_first_holder(const MeshShape& mesh, const PartLayout& layout, int64_t device) {
+  for (int m = 0; m < static_cast<int>(mesh.sizes.size()); ++m) {
+    const bool splits =
+        std::ranges::any_of(layout.over, [&](const std::vector<int>& list) { return std::ranges::find(list, m) != list.end(); });
+    if (!splits && mesh.coordinate(device, m) != 0) return false;
+  }
+  return true;
+}
+
+void copy_box(BoxCopy direction, std::span<const int64_t> shape, const PartBox& box, int64_t element, std::byte* whole, std::byte* part) {
+  // Trailing axes that the box has whole are one run with the axis before them.
+  size_t run_axis = shape.size();
+  int64_t run = element;
+  while (run_axis > 0) {
+    --run_axis;
+    run *= box.size[run_axis];
+    if (box.size[run_axis] != shape[run_axis]) break;
+  }
+  std::vector<int64_t> strides(shape.size(), element), at(run_axis, 0);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  if (std::ranges::find(box.size, 0) != box.size.end()) return;
+  for (;;) {
+    int64_t offset = 0;
+    for (size_t i = 0; i < shape.size(); ++i) offset += (box.begin[i] + (i < run_axis ? at[i] : 0)) * strides[i];
+    if (direction == BoxCopy::out)
+      std::memcpy(part, whole + offset, static_cast<size_t>(run));
+    else
+      std::memcpy(whole + offset, part, static_cast<size_t>(run));
+    part += run;
+    size_t axis = run_axis;
+    while (axis > 0 && ++at[axis - 1] == box.size[axis - 1]) at[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+}  // namespace einc

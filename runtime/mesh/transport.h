@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+   What an engine of processes gives: a table of C functions, so that it may live in a shared library of its own. Functions return 0, or a
+   number that `describe` explains. */
+#pragma once
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EINC_TRANSPORT_VERSION 1
+#define EINC_TRANSPORT_SYMBOL "einc_open_transport"
+
+typedef struct EincTransport {
+  int32_t version;
+  int32_t rank, size; /* of the processes */
+  void* context;
+  /* To process p go send_bytes[p] bytes, which lie in `send` behind those for processes before it; so it is with what comes. All processes
+     call it in the same order. */
+  int (*exchange)(void* context, const void* send, const int64_t* send_bytes, void* receive, const int64_t* receive_bytes);
+  const char* (*describe)(void* context, int error);
+  /* All processes are there, and will call nothing any more. */
+  void (*finish)(void* context);
+  /* Ends all processes, this one with that status. Does not return. */
+  void (*end_all)(void* context, int status);
+} EincTransport;
+
+/* The symbol EINC_TRANSPORT_SYMBOL of the library: starts the engine, once for a process. Null: it cannot be started. */
+typedef const EincTransport* EincOpenTransport(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/mesh/tree_sum.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "runtime/base/check.h"
+#include "runtime/base/float_format.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kBlock = 512;       // elements of a partial sum: two dozen of these lie in the first cache
+constexpr size_t kDeepest = 32;       // of a tree: 2^32 devices
+constexpr int64_t kOneThread = 4096;  // elements that are not worth a second one
+
+// How elements of a dtype lie, and what they are added in.
+template <class T>
+struct Plain {
+  using Sum = T;
+  static void load(const std::byte* from, int64_t at, int64_t count, Sum* to) {
+    std::memcpy(to, from + at * static_cast<int64_t>(sizeof(T)), static_cast<size_t>(count) * sizeof(T));
+  }
+  static void store(const Sum* from, int64_t at, int64_t count, std::byte* to) {
+    std::memcpy(to + at * static_cast<int64_t>(sizeof(T)), from, static_cast<size_t>(count) * sizeof(T));
+  }
+};
+
+template <DType dtype>
+struct Narrow {
+  using Sum = float;
+  using Bits = std::conditional_t<dtype == DType::bf16 || dtype == DType::f16, uint16_t, uint8_t>;
+  static void load(const std::byte* from, int64_t at, int64_t count, Sum* to) {
+    for (int64_t i = 0; i < count; ++i) {
+      Bits bits;
+      std::memcpy(&bits, from + (at + i) * static_cast<int64_t>(sizeof(Bits)), sizeof bits);
+      if constexpr (dtype == DType::bf16)
+        to[i] = std::bit_cast<float>(uint32_t{bits} << 16);
+      else
+        to[i] = static_cast<float>(decode_float(dtype, bits));
+    }
+  }
+  static void store(const Sum* from, int64_t at, int64_t count, std::byte* to) {
+    for (int64_t i = 0; i < count; ++i) {
+      const auto bits = static_cast<Bits>(encode_float(dtype, from[i]));
+      std::memcpy(to + (at + i) * static_cast<int64_t>(sizeof(Bits)), &bits, sizeof bits);
+    }
+  }
+};
+
+// A NaN wins over every number.
+template <class T>
+T extreme(T a, T b, bool most) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
+  return most ? std::max(a, b) : std::min(a, b);
+}
+
+template <class T>
+T wrapping(T a, T b, bool product) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return product ? a * b : a + b;
+  } else {
+    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    return static_cast<T>(product ? x * y : x + y);
+  }
+}
+
+// left[i] and right[i], the left being of lower coordinates.
+template <class T>
+void combine(ReduceKind reduce, T* left, const T* right, int64_t count) {
+  const auto each = [&](auto fn) {
+    for (int64_t i = 0; i < count; ++i) left[i] = fn(left[i], right[i]);
+  };
+  switch (reduce) {
+    case ReduceKind::sum:
+      return each([](T a, T b) { return wrapping(a, b, false); });
+    case ReduceKind::prod:
+      return each([](T a, T b) { return wrapping(a, b, true); });
+    case ReduceKind::max:
+      return each([](T a, T b) { return extreme(a, b, true); });
+    case ReduceKind::min:
+      return each([](T a, T b) { return extreme(a, b, false); });
+    case ReduceKind::any:
+      return each([](T a, T b) { return static_cast<T>(a != T(0) || b != T(0)); });
+    case ReduceKind::all:
+      return each([](T a, T b) { return static_cast<T>(a != T(0) && b != T(0)); });
+  }
+}
+
+// Blocks wait for their right neighbour as the bits of the number of terms so far: at most one of each size.
+template <class Format>
+void reduce_range(ReduceKind reduce, std::span<const std::byte* const> terms, int64_t begin, int64_t end, std::byte* result) {
+  using Sum = typename Format::Sum;
+  std::array<std::array<Sum, kBlock>, kDeepest> waiting;
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t count = std::min(kBlock, end - at);
+    size_t depth = 0;
+    for (size_t k = 0; k < terms.size(); ++k) {
+      Format::load(terms[k], at, count, waiting[depth++].data());
+      for (size_t bits = k + 1; bits % 2 == 0; bits /= 2, --depth)
+        combine(reduce, waiting[depth - 2].data(), waiting[depth - 1].data(), count);
+    }
+    for (; depth > 1; --depth) combine(reduce, waiting[depth - 2].data(), waiting[depth - 1].data(), count);
+    Format::store(waiting[0].data(), at, count, result);
+  }
+}
+
+template <class Format>
+void reduce_all(ThreadPool& pool, ReduceKind reduce, std::span<const std::byte* const> terms, int64_t count, std::byte* result) {
+  if (count < kOneThread) return reduce_range<Format>(reduce, terms, 0, count, result);
+  pool.run(count, [&](int, int64_t begin, int64_t end) { reduce_range<Format>(reduce, terms, begin, end, result); });
+}
+
+}  // namespace
+
+void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<const std::byte* const> terms, int64_t count,
+                 std::byte* result) {
+  switch (dtype) {
+    case DType::real:
+    case DType::f32:
+      return reduce_all<Plain<float>>(pool, reduce, terms, count, result);
+    case DType::f64:
+      return reduce_all<Plain<double>>(pool, reduce, terms, count, result);
+    case DType::bf16:
+      return reduce_all<Narrow<DType::bf16>>(pool, reduce, terms, count, result);
+    case DType::f16:
+      return reduce_all<Narrow<DType::f16>>(pool, reduce, terms, count, result);
+    case DType::f8e4m3:
+      return reduce_all<Narrow<DType::f8e4m3>>(pool, reduce, terms, count, result);
+    case DType::f8e5m2:
+      return reduce_all<Narrow<DType::f8e5m2>>(pool, reduce, terms, count, result);
+    case DType::i64:
+      return reduce_all<Plain<int64_t>>(pool, reduce, terms, count, result);
+    case DType::i32:
+      return reduce_all<Plain<int32_t>>(pool, reduce, terms, count, result);
+    case DType::u16:
+      return reduce_all<Plain<uint16_t>>(pool, reduce, terms, count, result);
+    case DType::u8:
+    case DType::boolean:
+      return reduce_all<Plain<uint8_t>>(pool, reduce, terms, count, result);
+  }
+}
+
+}  // namespace einc

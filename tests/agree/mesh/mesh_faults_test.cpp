@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that a plan over a mesh could have are planted and found, and the order of sums is looked at directly: what is added in another
+// order gives other bits, which no comparison within a bound sees.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "tests/agree/mesh/mesh_run.h"
+
+using namespace einc;
+
+namespace {
+
+using PlanFault = std::function<bool(MeshPlan& plan)>;  // false: there is nothing to spoil
+
+MeshCollective* find_collective(MeshPlan& plan, const std::function<bool(const MeshCollective&)>& wanted) {
+  for (MeshStage& stage : plan.stages)
+    for (MeshCollective& c : stage.collectives)
+      if (wanted(c)) return &c;
+  return nullptr;
+}
+
+bool of_axes(const MeshPlan& plan, const MeshCollective& c) { return plan.values[c.from].shape.size() > 1; }
+
+bool largest_for_sum(MeshPlan& plan) {
+  MeshCollective* c =
+      find_collective(plan, [&](const MeshCollective& x) { return x.kind == CollectiveKind::all_reduce && of_axes(plan, x); });
+  if (c) c->reduce = ReduceKind::max;
+  return c != nullptr;
+}
+
+bool sum_over_the_other_axis(MeshPlan& plan) {
+  MeshCollective* c =
+      find_collective(plan, [&](const MeshCollective& x) { return x.kind == CollectiveKind::all_reduce && of_axes(plan, x); });
+  if (c) c->mesh_axis = 1 - c->mesh_axis;
+  return c != nullptr;
+}
+
+bool forgotten_sum(MeshPlan& plan) {
+  for (MeshStage& stage : plan.stages)
+    for (size_t i = 0; i < stage.collectives.size(); ++i)
+      if (stage.collectives[i].kind == CollectiveKind::all_reduce && of_axes(plan, stage.collectives[i]))
+        return stage.collectives.erase(stage.collectives.begin() + static_cast<std::ptrdiff_t>(i)), true;
+  return false;
+}
+
+bool sum_of_a_stale_value(MeshPlan& plan) {
+  MeshCollective* first = nullptr;
+  for (MeshStage& stage : plan.stages)
+    for (MeshCollective& c : stage.collectives) {
+      if (c.kind != CollectiveKind::all_reduce || !of_axes(plan, c)) continue;
+      if (first && plan.values[first->from].shape == plan.values[c.from].shape) return c.from = first->from, true;
+      if (!first) first = &c;
+    }
+  return false;
+}
+
+bool swapped_coordinates(MeshPlan& plan) {
+  if (plan.coordinates.size() < 2) return false;
+  std::swap(plan.coordinates[0].buffer, plan.coordinates[1].buffer);
+  return true;
+}
+
+bool another_part_of_a_source(MeshPlan& plan) {
+  for (MeshSource& source : plan.sources)
+    for (std::vector<int>& over : source.layout.over)
+      if (over.size() == 1) return over[0] = 1 - over[0], true;
+  return false;
+}
+
+bool update_of_another_value(MeshPlan& plan) {
+  for (MeshUpdate& a : plan.updates)
+    for (MeshUpdate& b : plan.updates)
+      if (a.value != b.value && plan.values[a.value].shape == plan.values[b.value].shape) return std::swap(a.value, b.value), true;
+  return false;
+}
+
+bool parts_of_an_output_exchanged(MeshPlan& plan) {
+  for (MeshResult& output : plan.outputs)
+    for (std::vector<int>& over : output.layout.over)
+      if (!over.empty()) return over[0] = 1 - over[0], true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("mesh: faults of a plan are found") {
+  const MeshExample example{"gpt2.ein", kTinyGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model; states=data"};
+  const Graph graph = graph_of(example);
+  const Bindings dims = dims_of(example.dims);
+  const auto program = compile_for_mesh(graph, dims, RunMode::training);
+  const ProgramData data = data_for(graph, dims);
+  const InterpretResult wanted = interpreted(graph, data);
+  REQUIRE(run_difference(*program, data, wanted, 2e-4) == "");
+  const std::pair<const char*, PlanFault> faults[] = {{"the largest for the sum", largest_for_sum},
+                                                      {"a sum over the other mesh axis", sum_over_the_other_axis},
+                                                      {"a sum forgotten", forgotten_sum},
+                                                      {"a sum of a stale value", sum_of_a_stale_value},
+                                                      {"coordinates exchanged", swapped_coordinates},
+                                                      {"another device's part of a source", another_part_of_a_source},
+                                                      {"an update that takes another's value", update_of_another_value},
+                                                      {"an output put together wrongly", parts_of_an_output_exchanged}};
+  for (const auto& [name, fault] : faults) {
+    PerPart<MeshPlan> parts = program->parts();
+    INFO(name);
+    REQUIRE(fault(*parts[Part::training]));
+    const MeshProgram spoilt(program->info, program->mesh(), std::move(parts), nullptr);
+    CHECK(run_difference(spoilt, data, wanted, 2e-4) != "");
+  }
+}
+
+TEST_CASE("mesh: sums are a balanced tree over the coordinates") {
+  // Terms whose sum depends on the order in each place.
+  const auto term = [](int64_t device, int64_t i) {
+    return std::sin(static_cast<float>(device * 37 + i)) * std::exp2f(static_cast<float>((device * 5 + i) % 13));
+  };
+  const std::function<float(int64_t, int64_t, int64_t)> tree = [&](int64_t begin, int64_t end, int64_t i) {
+    if (end - begin == 1) return term(begin, i);
+    const auto half = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(end - begin - 1)));
+    return tree(begin, begin + half, i) + tree(begin + half, end, i);
+  };
+  ThreadPool pool(3);
+  for (const int64_t devices : {1, 2, 3, 4, 5, 6, 7, 8, 13})
+    for (const int64_t count : {int64_t{1}, int64_t{513}, int64_t{9000}}) {
+      std::vector<std::vector<float>> terms;
+      std::vector<const std::byte*> at;
+      for (int64_t d = 0; d < devices; ++d) {
+        terms.emplace_back();
+        for (int64_t i = 0; i < count; ++i) terms.back().push_back(term(d, i));
+      }
+      for (const std::vector<float>& t : terms) at.push_back(reinterpret_cast<const std::byte*>(t.data()));
+      std::vector<float> sum(static_cast<size_t>(count));
+      tree_reduce(pool, ReduceKind::sum, DType::f32, at, count, reinterpret_cast<std::byte*>(sum.data()));
+      bool same = true;
+      for (int64_t i = 0; i < count; ++i) same = same && sum[static_cast<size_t>(i)] == tree(0, devices, i);
+      CAPTURE(devices);
+      CHECK(same);
+    }
+}

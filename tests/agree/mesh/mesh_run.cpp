@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/agree/mesh/mesh_run.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/print.h"
+#include "compiler/ir/read.h"
+#include "compiler/ir/verify.h"
+#include "compiler/partition/collectives.h"
+#include "compiler/partition/localize.h"
+#include "compiler/pipeline/pipeline.h"
+#include "dsl/render.h"
+#include "tests/fuzz/random_program.h"
+
+namespace einc {
+namespace {
+
+Part part_of_mode(RunMode mode) { return mode == RunMode::training ? Part::training : Part::forward; }
+
+Tensor tensor_of(const TensorView& view) {
+  const auto* bytes = static_cast<const std::byte*>(view.data());
+  return from_host({view.dtype(), view.shape(), std::vector<std::byte>(bytes, bytes + view.bytes())});
+}
+
+std::string sorted_lines(std::vector<std::string> lines) {
+  std::ranges::sort(lines);
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bindings& dims, RunMode mode) {
+  ProgramGraphs graphs;
+  graphs.dims = dims;
+  graphs.parts[part_of_mode(mode)] = graph;
+  if (mode == RunMode::training) graphs.parts[Part::training]->loss = graph.loss;
+  return mesh_program(graphs, {}, Scheduling::all);
+}
+
+MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+                    const InterpretOptions& options, int threads) {
+  const auto runner = program.start(std::make_shared<ThreadPool>(threads), kDefaultDevice);
+  const TensorMap* given[] = {&inputs, &params, &states};
+  std::vector<HostArray> memory[3];
+  for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state}) {
+    const auto k = static_cast<size_t>(kind);
+    for (const TensorInfo& tensor : sources_of(program.info, kind))
+      memory[k].push_back(to_host(convert(given[k]->at(Name(tensor.name)), tensor.dtype)));
+    for (uint32_t i = 0; i < memory[k].size(); ++i) runner->bind({kind, i}, memory[k][i].bytes.data());
+  }
+  const Part part = part_of_mode(options.mode);
+  MeshRun run;
+  run.fault = runner->run_while_finite(part, options.seed, options.step);
+  run.sent = bytes_sent(*runner, part);
+  if (run.fault != NonFinite::nothing) return run;
+  const MeshPlan& plan = *program.parts()[part];
+  for (uint32_t i = 0; i < program.info.outputs.size(); ++i)
+    run.values.outputs.emplace_back(Name(program.info.outputs[i].name), tensor_of(runner->output(i)));
+  if (plan.loss >= 0 && (part == Part::training || plan.outputs.empty())) run.values.loss = tensor_of(runner->loss(part));
+  for (uint32_t i = 0; part == Part::training && i < program.info.params.size(); ++i)
+    if (std::ranges::any_of(plan.gradients, [&](const auto& g) { return g.first == program.info.params[i].name; }))
+      run.values.gradients[Name(program.info.params[i].name)] = tensor_of(runner->gradient(i));
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < memory[static_cast<size_t>(kind)].size(); ++i) {
+      runner->fetch({kind, i});
+      TensorMap& map = kind == SourceKind::param ? run.values.params : run.values.states;
+      map[Name(sources_of(program.info, kind)[i].name)] = from_host(memory[static_cast<size_t>(kind)][i]);
+    }
+  return run;
+}
+
+std::string foretold_bytes(const Graph& graph, const Bindings& dims) {
+  const auto made = partition(graph, dims);
+  const Bindings values = graph.dims.bind(dims).values;
+  std::vector<std::string> lines;
+  for (const Collective& c : collectives_of(std::get<Partitioned>(made)))
+    lines.push_back(
+        fmt::format("{} {} {}", to_string(c.kind), c.mesh_axis, (c.bytes * graph.mesh.devices()).evaluate_integer(values).value()));
+  return sorted_lines(std::move(lines));
+}
+
+std::string counted_bytes(const std::vector<SentBytes>& sent) {
+  std::vector<std::string> lines;
+  for (const SentBytes& s : sent) lines.push_back(fmt::format("{} {} {}", to_string(s.kind), s.mesh_axis, s.bytes));
+  return sorted_lines(std::move(lines));
+}
+
+std::string device_graph_problem(const Graph& graph, const Bindings& dims) {
+  const auto made = localize(std::get<Partitioned>(partition(graph, dims)));
+  const Graph& device = std::get<Localized>(made).graph;
+  if (const auto problems = verify(device); !problems.empty()) return problems.front();
+  const std::string text = print_graph(device);
+  const auto again = read_graph(text);
+  if (const auto* error = std::get_if<GraphReadError>(&again)) return error->message;
+  return print_graph(std::get<Graph>(again)) == text ? "" : "it reads back as another graph";
+}
+
+Bindings dims_of(std::string_view text) {
+  Bindings dims;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size()), sign = text.find('=');
+    dims[Name(text.substr(0, sign))] = std::stoll(std::string(text.substr(sign + 1, end - sign - 1)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return dims;
+}
+
+Graph graph_of(const MeshExample& example) {
+  PipelineOptions options;
+  options.dims = dims_of(example.dims);
+  options.mesh = example.mesh;
+  options.shard = example.shard;
+  const Compilation c = compile_file(std::string("examples/") + example.file, options);
+  REQUIRE_MESSAGE(c.graph.has_value(), render_text(c.sources, c.diagnostics));
+  return *c.graph;
+}
+
+ProgramData data_for(const Graph& graph, const Bindings& dims) {
+  ProgramData data{dims, program_inputs(graph, dims, 1), initial_params(graph, dims, 1), initial_states(graph, dims, 1), {}};
+  data.options.step = 3;
+  return data;
+}
+
+InterpretResult interpreted(const Graph& graph, const ProgramData& data) {
+  return interpret(graph, data.dims, data.inputs, data.params, data.states, data.options);
+}
+
+InterpretResult as_result(CpuRun run, const InterpretResult& wanted) {
+  std::erase_if(run.params, [&](const auto& param) { return !wanted.params.contains(param.first); });
+  InterpretResult result;
+  result.outputs = std::move(run.outputs);
+  result.loss = std::move(run.loss);
+  result.params = std::move(run.params);
+  result.states = std::move(run.states);
+  result.gradients = std::move(run.gradients);
+  return result;
+}
+
+std::string run_difference(const MeshProgram& program, const ProgramData& data, const InterpretResult& wanted, double tolerance) {
+  const MeshRun run = run_on_mesh(program, data.inputs, data.params, data.states, data.options, 2);
+  if (run.fault != NonFinite::nothing) return "not finite";
+  return result_difference(as_result(run.values, wanted), wanted, tolerance);
+}
+
+}  // namespace einc

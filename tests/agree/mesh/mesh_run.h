@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph with a mesh, carried out by its devices in this process.
+#pragma once
+#include "compiler/api/mesh_native.h"
+#include "tests/support/agree.h"
+#include "tests/support/partition_check.h"
+
+namespace einc {
+
+// The graph as the part that options run. Throws Error for what has no rule.
+std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bindings& dims, RunMode mode);
+
+struct MeshRun {
+  NonFinite fault = NonFinite::nothing;  // then there are no values
+  CpuRun values;
+  std::vector<SentBytes> sent;
+};
+MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
+                    const InterpretOptions& options, int threads);
+
+// "all_reduce 0 1024": kind, mesh axis and the bytes that all devices send, one a line, sorted: as the partition foretells them, and as the
+// engine counted them.
+std::string foretold_bytes(const Graph& graph, const Bindings& dims);
+std::string counted_bytes(const std::vector<SentBytes>& sent);
+
+// "" or what is wrong with the graph of one device: it is well formed, and what is printed of it reads back.
+std::string device_graph_problem(const Graph& graph, const Bindings& dims);
+
+struct MeshExample {
+  const char* file;
+  const char* dims;  // small ones
+  const char* mesh;
+  const char* shard;
+  double tolerance = 2e-4;
+};
+
+inline constexpr const char* kTinyGpt = "batch=4 seq=6 vocab=16 layers=2 heads=4 head=4";
+Bindings dims_of(std::string_view text);
+Graph graph_of(const MeshExample& example);
+ProgramData data_for(const Graph& graph, const Bindings& dims);
+InterpretResult interpreted(const Graph& graph, const ProgramData& data);
+// Of the params those that are trained.
+InterpretResult as_result(CpuRun run, const InterpretResult& wanted);
+// "" or how a run of the devices differs from the interpreter's of the whole program.
+std::string run_difference(const MeshProgram& program, const ProgramData& data, const InterpretResult& wanted, double tolerance);
+
+}  // namespace einc

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program carried out by the devices of a mesh gives what it gives whole; to the bit where sums are exact. What the devices send is what
+// the report says, to the byte. Faults that a plan could have are planted and found.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "compiler/ir/text.h"
+#include "compiler/pipeline/pipeline.h"
+#include "dsl/render.h"
+#include "tests/agree/mesh/mesh_run.h"
+#include "tests/fuzz/random_program.h"
+#include "tests/support/partition_check.h"
+#include "tests/support/random_check.h"
+#include "tests/support/thread_transport.h"
+#include "tests/support/zoo.h"
+
+using namespace einc;
+
+namespace {
+
+constexpr MeshExample kMeshExamples[] = {
+    {"gpt2.ein", kTinyGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
+    {"gpt2.ein", kTinyGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model; states=data"},
+    {"gpt2.ein", kTinyGpt, "data=4", "batch=data; gradients=data"},
+    {"gpt2.ein", kTinyGpt, "data=4,model=2", "batch=data; heads,hidden,vocab=model; params=data"},
+    {"two_layer.ein", "batch=6 width=4 out=6", "data=3,model=2", "batch=data; out=model; states=data"},
+    {"mlp.ein", "batch=8 features=6 hidden=4 classes=6", "data=2,model=2", "batch=data; hidden=model; params=data"},
+    {"attention.ein", "batch=4 seq=6 heads=2 head=4", "data=2,model=2", "batch=data; heads=model; gradients=data"},
+    {"cnn.ein", "batch=4 height=8 width=8", "data=4", "batch=data; states=data"},
+    {"vit.ein", "batch=4 rows=2 cols=2 side=2 layers=1 heads=2 head=2", "data=2,model=2", "batch=data; heads,hidden=model"},
+    {"lora.ein", "batch=4 width=6 out=8 rank=2", "pod=2,data=2,model=2", "batch=pod,data; out=model; states=data"},
+    {"nanogpt.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=4", "data=2,context=2", "batch=data; seq=context; params=data"},
+    {"shakespeare_char.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=4", "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
+    {"llama.ein", "batch=4 seq=4 vocab=12 layers=1 embed=8 heads=4 kv_heads=2 ffn=6", "data=2,model=2",
+     "batch=data; kv_heads,ffn,vocab=model; params=data", 0.05}};  // bf16
+
+}  // namespace
+
+TEST_CASE("mesh: examples give what they give whole, and send what the report says") {
+  for (const MeshExample& example : kMeshExamples) {
+    INFO(fmt::format("{} on {}, {}", example.file, example.mesh, example.shard));
+    const Graph graph = graph_of(example);
+    const Bindings dims = dims_of(example.dims);
+    const auto program = compile_for_mesh(graph, dims, RunMode::training);
+    const ProgramData data = data_for(graph, dims);
+    const MeshRun run = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, 1);
+    REQUIRE(run.fault == NonFinite::nothing);
+    const InterpretResult wanted = interpreted(graph, data);
+    CHECK(result_difference(as_result(run.values, wanted), wanted, example.tolerance) == "");
+    CHECK(counted_bytes(run.sent) == foretold_bytes(graph, dims));
+    CHECK(device_graph_problem(graph, dims) == "");
+    for (const int threads : {2, 5}) {
+      const MeshRun other = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, threads);
+      CHECK(same_bits(run.values, other.values));
+    }
+  }
+}
+
+namespace {
+
+std::string wrong_mesh_run(const std::string& text, uint64_t seed) {
+  std::string problem;
+  std::optional<Wanted> given = interpret_text(text, seed, problem, seed % 4 == 0 ? RunMode::inference : RunMode::training);
+  if (!given) return problem;
+  given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
+  if (std::holds_alternative<NoPartition>(partition(given->graph, {}))) return "";
+  std::shared_ptr<const MeshProgram> program;
+  try {
+    program = compile_for_mesh(given->graph, {}, given->options.mode);
+  } catch (const Error& error) {
+    return std::string("program: ") + error.what();
+  }
+  const MeshRun run = run_on_mesh(*program, given->inputs, given->params, given->states, given->options, 1);
+  if (counted_bytes(run.sent) != foretold_bytes(given->graph, {})) return "bytes: not those foretold";
+  if (run.fault != NonFinite::nothing) return "";
+  const std::string certain = certain_difference(*given, run.values);
+  return certain.empty() ? "" : "value: " + certain;
+}
+
+// Sums of whole numbers are exact in any order.
+constexpr const char* kWholeNumbers = R"(
+dim batch = 24, features = 24, hidden = 24, classes = 24
+input x: f32[batch features]
+input ids: i32[batch]
+param table: [classes features] ~ normal(std = 1)
+param w1: [features hidden] ~ normal(std = 1)
+param b1: [hidden] ~ normal(std = 1)
+param w2: [hidden classes] ~ normal(std = 1)
+h = relu(einsum(x + table[classes = ids], w1, "batch features, features hidden -> batch hidden") + b1)
+y = einsum(h, w2, "batch hidden, hidden classes -> batch classes")
+output y
+output top = max(y, classes)
+output least = min(y, batch)
+loss = sum(y)
+minimize loss using momentum(lr = 1, momentum = 0.5)
+)";
+
+void set_whole_numbers(TensorMap& values, uint64_t seed) {
+  for (auto& [name, tensor] : values)
+    for (size_t i = 0; i < tensor.reals.size(); ++i) tensor.reals[i] = static_cast<double>((i * 7 + seed + name.str().size()) % 5) - 2;
+}
+
+}  // namespace
+
+TEST_CASE("mesh: whole numbers have equal bits on meshes up to 8 devices") {
+  std::string problem;
+  for (uint64_t seed = 0; seed < 22; ++seed) {
+    std::optional<Wanted> given = interpret_text(kWholeNumbers, seed, problem);
+    REQUIRE_MESSAGE(given.has_value(), problem);
+    set_whole_numbers(given->inputs, seed);
+    set_whole_numbers(given->params, seed);
+    set_whole_numbers(given->states, seed);
+    given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
+    const auto program = compile_for_mesh(given->graph, {}, RunMode::training);
+    const ProgramData data{{}, given->inputs, given->params, given->states, {}};
+    CAPTURE(seed);
+    CHECK(run_difference(*program, data, interpreted(given->graph, data), 0) == "");
+  }
+}
+
+TEST_CASE("mesh: devices in several processes make the same bits, and the same is sent") {
+  for (const MeshExample& example : kMeshExamples) {
+    const Graph graph = graph_of(example);
+    const Bindings dims = dims_of(example.dims);
+    const auto program = compile_for_mesh(graph, dims, RunMode::training);
+    const ProgramData data = data_for(graph, dims);
+    const MeshRun alone = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, 1);
+    for (const int processes : {2, 4, 8}) {
+      if (program->mesh().devices() % processes != 0) continue;
+      INFO(fmt::format("{} on {}, {}: {} processes", example.file, example.mesh, example.shard, processes));
+      ThreadTransport transport(processes);
+      std::vector<std::optional<MeshRun>> runs(static_cast<size_t>(processes));
+      transport.run([&](const EincTransport& end) {
+        const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
+        runs[static_cast<size_t>(end.rank)] = run_on_mesh(own, data.inputs, data.params, data.states, data.options, 1);
+      });
+      for (const std::optional<MeshRun>& run : runs) {
+        REQUIRE(run.has_value());
+        CHECK(same_bits(run->values, alone.values));
+        CHECK(counted_bytes(run->sent) == counted_bytes(alone.sent));
+      }
+    }
+  }
+}
+
+TEST_CASE("mesh: what is not finite on one device is stored on none") {
+  const Compilation c = compile_text("m.ein",
+                                     "mesh data = 3\nshard n over data\ninput x: f32[n=9]\nparam w: [n] ~ ones\nloss = sum(w * x)\n"
+                                     "minimize loss using momentum(lr = 0.1)\n",
+                                     {});
+  REQUIRE(c.graph.has_value());
+  const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
+  const ProgramData good = data_for(*c.graph, {});
+  ProgramData loss = good, moment = good;  // all devices learn of the one, one device alone of the other
+  loss.params.begin()->second.reals.back() = HUGE_VAL;
+  REQUIRE(moment.states.begin()->second.reals.size() == 9);
+  moment.states.begin()->second.reals.back() = std::nan("");
+  const std::pair<const ProgramData*, NonFinite> rows[] = {
+      {&good, NonFinite::nothing}, {&loss, NonFinite::loss}, {&moment, NonFinite::state}};
+  for (const auto& [data, wanted] : rows) {
+    ThreadTransport transport(3);
+    std::vector<NonFinite> faults(3);
+    transport.run([&](const EincTransport& end) {
+      const MeshProgram own(program->info, program->mesh(), program->parts(), &end);
+      faults[static_cast<size_t>(end.rank)] = run_on_mesh(own, data->inputs, data->params, data->states, data->options, 1).fault;
+    });
+    for (const NonFinite fault : faults) CHECK(fault == wanted);
+  }
+}
+
+TEST_CASE("mesh: values that are not needed at once lie in one place") {
+  const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=6 heads=4 head=4", "data=2", "batch=data; params=data"};
+  const Graph graph = graph_of(example);
+  const auto program = compile_for_mesh(graph, dims_of(example.dims), RunMode::training);
+  const MeshPlan& plan = *program->parts()[Part::training];
+  int64_t apart = 0;
+  for (const DeviceTensor& value : plan.values) apart += value.bytes;
+  CHECK(plan.bytes < apart * 4 / 5);
+}
+
+TEST_CASE("mesh: random programs on random meshes") { check_random_programs(1, 150, wrong_mesh_run); }
