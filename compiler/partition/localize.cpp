@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/print.h"

@@ -182,3 +182,5 @@ TEST_CASE("mesh: values that are not needed at once lie in one place") {
 }
 
 TEST_CASE("mesh: random programs on random meshes") { check_random_programs(1, 150, wrong_mesh_run); }
+
+TEST_CASE("mesh: programs that were once compiled wrongly, on random meshes") { check_regress_programs(wrong_mesh_run); }

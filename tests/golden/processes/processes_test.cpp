@@ -167,6 +167,23 @@ TEST_CASE("processes: any number of them leaves the same checkpoint, and one spe
   }
 }
 
+TEST_CASE("processes: narrow numbers, several batches a step and evaluations leave the same checkpoint too") {
+  if (!launches()) return;
+  const MeshRuns runs;
+  const std::vector<std::string> rows[] = {
+      {"--precision=bf16", "--accumulate=2"},
+      {"--precision=f16", "--val-fraction=0.2", "--eval-every=3", "--eval-batches=2"},
+      {"--precision=fp8", "--shard=batch=data; heads,vocab=model; params=data", "--mesh=data=4,model=2"}};
+  for (const std::vector<std::string>& row : rows) {
+    CAPTURE(row.front());
+    std::vector<std::string> options = row;
+    options.push_back("--steps=8");
+    runs.done(1, "one" + row.front(), options);
+    runs.done(4, "four" + row.front(), options);
+    CHECK(runs.checkpoint("four" + row.front(), 8) == runs.checkpoint("one" + row.front(), 8));
+  }
+}
+
 TEST_CASE("processes: a run goes on with another number of them") {
   if (!launches()) return;
   const MeshRuns runs;
