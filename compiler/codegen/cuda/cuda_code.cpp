@@ -220,12 +220,7 @@ class Maker {
 }  // namespace
 
 CudaSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
-  const auto in_tf32 = [&](NodeId id) {
-    const Origin& origin = graph[id].origin;
-    if (graph[id].op != Op::contract) return true;
-    if (origin.phase == Phase::optimizer) return false;
-    return (origin.policy == Policy::inherit ? graph.graph.policy : origin.policy) == Policy::tf32;
-  };
+  const auto in_tf32 = [&](NodeId id) { return graph[id].op != Op::contract || is_in_tf32(graph.graph, id); };
   return std::ranges::all_of(kernel.group.members, in_tf32) ? CudaSums::tf32 : CudaSums::f32;
 }
 
@@ -233,6 +228,10 @@ KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   KernelTarget target;
   target.column_sums = kColumnSums;
   target.library_products = library_products;
+  // Two blocks of a product's tiles on a processor, each for some turns at least.
+  const int64_t sums = 2 * gpu.processors * 64 * 64;
+  target.divide_products = {
+      .points = sums, .elements = 1 << 22, .most_parts = 512, .enough_parts = 64, .smallest_part = 512, .most_points = sums};
   // Blocks of a row each, two on a processor; threads of a column each, an eighth of those that reside there.
   const int64_t blocks = 2 * gpu.processors, threads = gpu.threads(8);
   target.divide_rows = {.points = blocks, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 8 * blocks};
