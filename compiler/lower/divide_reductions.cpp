@@ -264,6 +264,14 @@ bool is_apart(const Kernel& kernel) {
   return false;
 }
 
+constexpr DivideLimits kUndivided{.points = 0};
+
+// Parts of a depth are not smaller than the smallest, however few the sums are.
+DivideLimits in_whole_parts(const Kernel& product, DivideLimits limits) {
+  limits.most_parts = std::min(limits.most_parts, trips(product, bits(product.contraction->depth)) / limits.smallest_part);
+  return limits.most_parts < 2 ? kUndivided : limits;
+}
+
 }  // namespace
 
 DividedKernel DividedKernel::whole(Kernel kernel) {
@@ -296,7 +304,7 @@ std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& 
   find_contraction(product);
   if (product.contraction && !product.contraction->rows.empty() && !product.contraction->columns.empty()) {
     if (target.library_products)  // a library divides the depth itself
-      target.divide_rows = target.divide_columns = is_apart(product) ? target.divide_products : DivideLimits{.points = 0};
+      target.divide_rows = target.divide_columns = is_apart(product) ? in_whole_parts(product, target.divide_products) : kUndivided;
     else if (trips(kernel, bits(kernel.outer)) >= target.divide_rows.points)
       target.divide_rows = target.divide_columns = target.divide_products;
   }

@@ -96,6 +96,36 @@ TEST_CASE("cuda: a convolution's gradient by its images is one of the result's, 
 }
 
 // Few filters and many places: the gradient by the filters is a few tiles of sums over all places.
+TEST_CASE("cuda: a convolution adds its bias and takes its maximum with 0 itself") {
+  for (const char* precision : {"bf16", "f32"}) {
+    const std::string text =
+        "dim b = 8, n = 34, c = 16, o = 32\ninput x: f32[b h=n w=n c]\ninput f: f32[ky=3 kx=3 c o]\ninput bias: f32[o]\n"
+        "output y = relu(einsum(x, f, \"b (i + ky) (j + kx) c, ky kx c o -> b i j o\") + bias)\nprecision " +
+        std::string(precision) + "\n";
+    CAPTURE(text);
+    const Graph graph = finished(compile_text(text), Roots::inference);
+    CudaOptions options;
+    options.mode = RunMode::inference;
+    const auto program = compile_for_cuda(graph, {}, options);
+    CHECK(program->list.kernels.back().kernel->contraction);
+    CHECK(cuda_disagreement(text, 3) == "");
+  }
+}
+
+// Whichever of the operands comes first, and whatever the order of the depth's axes: packs lie along the channels.
+TEST_CASE("cuda: channels that are not the innermost of the loops") {
+  for (const char* einsum :
+       {R"(x, f, "b (i + ky) (j + kx) c, c ky kx o -> b i j o")", R"(f, x, "c ky kx o, b (i + ky) (j + kx) c -> b i j o")",
+        R"(f, x, "c ky kx o, b (i + ky) (j + kx) c -> o b j i")"}) {
+    const std::string text = fmt::format(
+        "dim b = 2, n = 9, c = 16, o = 24\ninput x: f32[b h=n w=n c]\ninput f: f32[c ky=3 kx=3 o]\noutput y = einsum({})\nprecision bf16\n",
+        einsum);
+    CAPTURE(text);
+    CHECK(products_on_tensor_cores(finished(compile_text(text))) == 1);
+    CHECK(cuda_disagreement(text, 3) == "");
+  }
+}
+
 TEST_CASE("cuda: a deep product is divided into parts of its depth") {
   const std::string text = convolution({8, 32, 32, 8, 8, 3, 1, 1}, "bf16");
   const Graph graph = finished(compile_text(text));
