@@ -31,8 +31,9 @@ struct GatheredFold {
 
 class FoldGatherer {
  public:
-  FoldGatherer(const BoundGraph& given, const std::vector<NodeId>& roots)
+  FoldGatherer(const BoundGraph& given, const std::vector<NodeId>& roots, const std::function<bool(NodeId)>& wanted)
       : given_(given),
+        wanted_(wanted),
         reads_(given.graph.size(), 0),
         graph_(std::make_unique<Graph>(given.graph)),
         build_(*graph_),
@@ -78,7 +79,7 @@ class FoldGatherer {
       chain.insert(chain.begin(), x);
     }
     const Node& product = given_[x];
-    if (product.op != Op::contract || reads_[x.index] != 1) return std::nullopt;
+    if (product.op != Op::contract || reads_[x.index] != 1 || !wanted_(x)) return std::nullopt;
     if (std::ranges::none_of(chain, [&](NodeId id) { return given_[id].op == Op::fold; })) return std::nullopt;
     GatheredFold found{x, 0, {}};
     for (int label = 0; label < product.type.rank(); ++label) found.axes.push_back({label, -1, Poly(0), product.type.axis(label)});
@@ -207,6 +208,7 @@ class FoldGatherer {
   }
 
   const BoundGraph& given_;
+  const std::function<bool(NodeId)>& wanted_;
   std::vector<int> reads_;  // of each value, roots included
   std::unique_ptr<Graph> graph_;
   Builder build_;
@@ -215,6 +217,8 @@ class FoldGatherer {
 
 }  // namespace
 
-GatheredFolds gather_folds(const BoundGraph& graph, const std::vector<NodeId>& roots) { return FoldGatherer(graph, roots).run(); }
+GatheredFolds gather_folds(const BoundGraph& graph, const std::vector<NodeId>& roots, const std::function<bool(NodeId)>& wanted) {
+  return FoldGatherer(graph, roots, wanted).run();
+}
 
 }  // namespace einc

@@ -6,6 +6,7 @@
 // one contraction that stores x alone. The graph that costs are told of has the plain form; the products are the same ones, but for those
 // with padding at the border.
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct GatheredFolds {
   std::vector<NodeId> at;  // per node given: its place in `graph`
 };
 
-// Without a graph where there is no such fold. `roots`: nodes whose values must be in memory at the end.
-GatheredFolds gather_folds(const BoundGraph& graph, const std::vector<NodeId>& roots);
+// Without a graph where there is no such fold. `roots`: nodes whose values must be in memory at the end; `wanted`: which products.
+GatheredFolds gather_folds(const BoundGraph& graph, const std::vector<NodeId>& roots, const std::function<bool(NodeId)>& wanted);
 
 }  // namespace einc

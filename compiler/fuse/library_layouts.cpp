@@ -65,7 +65,8 @@ class Chooser {
     return list;
   }
 
-  // What is made of a product element by element lies as it does, rows along the same axis as otherwise: the product's epilogue may make it.
+  // What is made of a product element by element lies as it does, rows along the same axis as otherwise: the product's epilogue may make
+  // it.
   void follow_products() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
       const Node& node = graph_.graph.nodes[i];
@@ -155,9 +156,20 @@ class Chooser {
 
 }  // namespace
 
+bool has_overlapping_windows(const BoundGraph& graph, NodeId x) {
+  for (; kind_of(graph[x].op) == OpKind::view; x = graph[x].operands[0]) {
+    if (graph[x].op != Op::window) continue;
+    const auto& attr = graph[x].as<WindowAttr>();
+    const int64_t window = graph.shape(x)[static_cast<size_t>(attr.axis) + 1];
+    if (graph.value(attr.strides[0]) <= (window - 1) * graph.value(attr.strides[1])) return true;
+  }
+  return false;
+}
+
 bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& target) {
   const Node& node = graph[id];
   if (!target.library_products || node.op != Op::contract || !multiplies(node.type.dtype)) return false;
+  if (std::ranges::any_of(node.operands, [&](NodeId x) { return has_overlapping_windows(graph, x); })) return false;
   const DType left = graph[node.operands[0]].type.dtype, right = graph[node.operands[1]].type.dtype;
   if (is_fp8_product(left, right)) return suits_library_as_fp8(graph, id, target);
   if (left != right || !multiplies(left)) return false;

@@ -7,6 +7,8 @@
 
 namespace einc {
 
+// Whether a value is read through windows that share elements: no places of theirs are one dimension in memory.
+bool has_overlapping_windows(const BoundGraph& graph, NodeId x);
 // Products of fp8 are for it where rows, columns and depth are multiples of 16 and not both operands e5m2.
 bool suits_library(const BoundGraph& graph, NodeId id, const KernelTarget& target);
 // Whether a contraction would be if its operands were of fp8.

@@ -79,11 +79,23 @@ void keep_digits_of_log_sums(Forming& f) {
   if (exact.graph) f.move_to(std::move(exact.graph), std::move(exact.at));
 }
 
-void gather_folds_of(Forming& f) {
+void gather_folds_where(Forming& f, const std::function<bool(NodeId)>& wanted) {
   // Most graphs have none: numbers for their dims and a copy would be made for nothing.
   if (std::ranges::none_of(f.graph().nodes, [](const Node& node) { return node.op == Op::fold; })) return;
-  GatheredFolds gathered = gather_folds(f.bind(), roots_of(f.graph(), f.mode));
+  GatheredFolds gathered = gather_folds(f.bind(), roots_of(f.graph(), f.mode), wanted);
   if (gathered.graph) f.move_to(std::move(gathered.graph), std::move(gathered.at));
+}
+
+void gather_folds_of(Forming& f) {
+  gather_folds_where(f, [](NodeId) { return true; });
+}
+
+void gather_short_folds_of(Forming& f) {
+  gather_folds_where(f, [&](NodeId product) {
+    const Graph& graph = f.graph();
+    const auto is_short = [&](NodeId x) { return bytes_of(graph[x].type.dtype) == 2 && is_floating(graph[x].type.dtype); };
+    return std::ranges::all_of(graph[product].operands, is_short) || is_in_tf32(graph, product);
+  });
 }
 
 void merge_sorts_of(Forming& f) {
@@ -245,7 +257,6 @@ constexpr SchedulePass kProcessorPasses[] = {
     kMemoryLimitPass,
     kExactLogsPass,
     kMergeSortsPass,
-    // Not on GPUs: a library multiplies patches there, and nothing has measured windows against it.
     {"gather_folds", "gradients of windows as windows: no patches are stored and added", "before nodes are added that are looked at",
      gather_folds_of},
     // Not on GPUs: a product's tiles go through shared memory there, whichever way they lie.
@@ -275,6 +286,9 @@ constexpr SchedulePass kGpuPasses[] = {
     kMemoryLimitPass,
     kExactLogsPass,
     kMergeSortsPass,
+    // What is exact in f32 stays with the library: its products of patches are faster than tiles without tensor cores.
+    {"gather_folds", "gradients of windows that tensor cores multiply as windows: no patches are stored and added",
+     "before nodes are added that are looked at", gather_short_folds_of},
     {"narrow_products", "products of widened fp8 values read them before they are widened", "before their operands are oriented",
      narrow_products_of},
     {"orient_operands", "a copy of each fp8 value for each way in which products sum over it", "adds nodes, which are looked at",

@@ -5,6 +5,12 @@
 
 namespace einc {
 
+bool is_in_tf32(const Graph& graph, NodeId contraction) {
+  const Origin& origin = graph[contraction].origin;
+  if (origin.phase == Phase::optimizer) return false;
+  return (origin.policy == Policy::inherit ? graph.policy : origin.policy) == Policy::tf32;
+}
+
 std::vector<bool> constant_nodes(const Graph& graph) {
   std::vector<bool> constant(graph.size(), false);
   for (uint32_t i = 0; i < graph.size(); ++i) {

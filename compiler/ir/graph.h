@@ -293,5 +293,7 @@ struct Graph {
 std::vector<bool> constant_nodes(const Graph& graph);
 
 bool has_state(const Graph& graph, std::string_view path);
+// Whether a contraction of f32 may be multiplied in tf32. An optimizer's is not.
+bool is_in_tf32(const Graph& graph, NodeId contraction);
 
 }  // namespace einc

@@ -10,12 +10,7 @@
 namespace einc {
 
 ProductSums f32_products(const BoundGraph& graph, const GraphKernel& kernel) {
-  const auto in_tf32 = [&](NodeId id) {
-    const Origin& origin = graph[id].origin;
-    if (graph[id].op != Op::contract) return true;
-    if (origin.phase == Phase::optimizer) return false;
-    return (origin.policy == Policy::inherit ? graph.graph.policy : origin.policy) == Policy::tf32;
-  };
+  const auto in_tf32 = [&](NodeId id) { return graph[id].op != Op::contract || is_in_tf32(graph.graph, id); };
   return std::ranges::all_of(kernel.group.members, in_tf32) ? ProductSums::tf32 : ProductSums::f32;
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/lower/divide_reductions.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "compiler/lower/collapse.h"
@@ -248,10 +249,27 @@ class ReductionDivider {
   std::vector<DividedKernel> out_;
 };
 
-// A product of matrices.
-bool is_product(Kernel kernel) {
-  find_contraction(kernel);
-  return kernel.contraction && !kernel.contraction->rows.empty() && !kernel.contraction->columns.empty();
+// Whether a product is summed over places that are not one dimension in memory, as a library wants it; windows are such.
+bool is_apart(const Kernel& kernel) {
+  std::vector<AxisId> depth = kernel.contraction->depth;
+  std::erase_if(depth, [&](AxisId a) { return kernel.extent(a) == 1; });
+  for (const ValueId id : {kernel.contraction->left, kernel.contraction->right}) {
+    const Scalar& v = kernel.values[id];
+    if (v.kind != ScalarKind::load || !v.guards.empty() || !v.index.dynamic.empty()) return true;
+    const auto stride = [&](AxisId a) { return v.index.affine.coefficient(a); };
+    if (id == kernel.contraction->left) std::ranges::stable_sort(depth, std::greater{}, stride);
+    for (size_t i = 0; i + 1 < depth.size(); ++i)
+      if (stride(depth[i]) != stride(depth[i + 1]) * kernel.extent(depth[i + 1])) return true;
+  }
+  return false;
+}
+
+constexpr DivideLimits kUndivided{.points = 0};
+
+// Parts of a depth are not smaller than the smallest, however few the sums are.
+DivideLimits in_whole_parts(const Kernel& product, DivideLimits limits) {
+  limits.most_parts = std::min(limits.most_parts, trips(product, bits(product.contraction->depth)) / limits.smallest_part);
+  return limits.most_parts < 2 ? kUndivided : limits;
 }
 
 }  // namespace
@@ -282,9 +300,11 @@ void DividedKernel::prune() {
 
 std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& given) {
   KernelTarget target = given;
-  if (is_product(kernel)) {
-    if (target.library_products)
-      target.divide_rows = target.divide_columns = {.points = 0};  // a library divides the depth itself
+  Kernel product = kernel;
+  find_contraction(product);
+  if (product.contraction && !product.contraction->rows.empty() && !product.contraction->columns.empty()) {
+    if (target.library_products)  // a library divides the depth itself
+      target.divide_rows = target.divide_columns = is_apart(product) ? in_whole_parts(product, target.divide_products) : kUndivided;
     else if (trips(kernel, bits(kernel.outer)) >= target.divide_rows.points)
       target.divide_rows = target.divide_columns = target.divide_products;
   }

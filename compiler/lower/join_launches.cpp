@@ -31,7 +31,7 @@ class Joiner {
       if (alone_[k] || !launch.streams.empty() || !launch.sites.empty()) continue;
       const auto [text, fresh] = text_of.try_emplace(launch.kernel.get());
       if (fresh) text->second = to_string(*launch.kernel);
-      alike[text->second].push_back(k);
+      alike[text->second + (multiplies_in_tf32(launch) ? " in tf32" : "")].push_back(k);
     }
     for (const auto& [text, launches] : alike) {
       uint32_t leader = launches[0], together = 1;
@@ -75,6 +75,11 @@ class Joiner {
       alone_[part] = true;
       if (part != at) touched_[at].insert(touched_[at].end(), touched_[part].begin(), touched_[part].end());
     }
+  }
+
+  bool multiplies_in_tf32(const GraphKernel& launch) const {
+    return std::ranges::all_of(launch.group.members,
+                               [&](NodeId id) { return graph_[id].op != Op::contract || is_in_tf32(graph_.graph, id); });
   }
 
   bool updates(uint32_t launch) const { return std::ranges::any_of(touched_[launch], &Touched::updates); }

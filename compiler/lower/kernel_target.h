@@ -24,7 +24,7 @@ enum class SumOrder : uint8_t { of_loops, of_kernel };
 
 struct KernelTarget {
   DivideLimits divide_rows{}, divide_columns{};  // of what lies side by side along the reduced loops, or along others
-  // Of products of matrices with more points than those, which are few tiles of sums.
+  // Of products of matrices, which are few tiles of sums: with more points than those; with a library, such as it does not multiply.
   DivideLimits divide_products{.points = 1024, .elements = 1 << 22, .most_parts = 64, .enough_parts = 16};
   // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory.
   std::optional<int64_t> library_products;

@@ -42,6 +42,16 @@ output y = einsum(softmax(masked, t), v, "s t, t d -> s d")
 loss = mean(y * y)
 minimize loss using sgd(lr = 0.1)
 )",
+    // windows on tensor cores, forward and backward: whole packs from memory and elements that are computed
+    R"(import nn
+dim batch = 2, rows = 7, cols = 6, c = 8
+input x: f32[batch rows cols c]
+param before: [c] ~ normal(std = 0.5)
+h = relu(conv(x * before, 12, padding = 1) as conv)
+loss = mean(h^2)
+precision bf16
+minimize loss using sgd(lr = 0.1)
+)",
     // a table's rows, gradients added up where positions repeat, dropout, sums in order
     R"(dim batch = 6, vocab = 11, width = 40
 input ids: i32[batch]

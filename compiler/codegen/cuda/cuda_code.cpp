@@ -239,6 +239,10 @@ KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   target.library_products = library_products;
   target.sum_order = SumOrder::of_kernel;
   target.flops_per_byte = 150;  // of bf16 on an A100: 312 TFLOP/s and 2.04 TB/s (cost/devices.cpp); an H100 has 295
+  // Two blocks of a product's tiles on a processor, each for some turns at least.
+  const int64_t sums = 2 * gpu.processors * 64 * 64;
+  target.divide_products = {
+      .points = sums, .elements = 1 << 22, .most_parts = 512, .enough_parts = 64, .smallest_part = 512, .most_points = sums};
   // Blocks of a row each, two on a processor; threads of a column each, an eighth of those that reside there.
   const int64_t blocks = 2 * gpu.processors, threads = gpu.threads(8);
   target.divide_rows = {.points = blocks, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 8 * blocks};

@@ -6,6 +6,7 @@
 #include "compiler/codegen/cuda/attention_text.h"
 #include "compiler/codegen/cuda/attention_tiles.h"
 #include "compiler/codegen/cuda/contraction_text.h"
+#include "compiler/codegen/cuda/product_tiles.h"
 #include "compiler/codegen/cuda/scatter_text.h"
 #include "compiler/codegen/cuda/stage_text.h"
 #include "compiler/codegen/cuda/value_text.h"
@@ -88,6 +89,14 @@ CudaFunction cuda_function(const Kernel& kernel, const GpuShape& gpu, ProductSum
     f.scratch_bytes = plan.blocks() * plan.slice_bytes();
     if (f.scratch_bytes > 0) f.parameters += "unsigned char* scratch, ";
     f.body = attention_text(kernel, plan);
+    return f;
+  }
+  if (const auto tiles = tile_product(kernel, gpu, f32_products)) {
+    f.kind = "tiles of a product on tensor cores";
+    f.threads = tiles->threads();
+    f.grid = grid_of(tiles->blocks(), static_cast<uint32_t>(f.threads), 1);
+    f.grid.shared_bytes = static_cast<uint32_t>(tiles->shared_bytes());
+    f.body = product_tiles_text(*tiles);
     return f;
   }
   if (const auto tiles = tile_cuda_contraction(kernel)) {

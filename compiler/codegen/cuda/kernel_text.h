@@ -19,7 +19,7 @@ struct CudaFunction {
   int64_t scratch_bytes = 0;  // of global memory that all blocks of a launch share, the last buffer; 0: no such buffer
 };
 
-// `f32_products`: how attention multiplies what is f32; other kernels do it in f32.
+// `f32_products`: how attention and contractions multiply what is f32; other kernels do it in f32.
 CudaFunction cuda_function(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products = ProductSums::f32);
 // The whole definition under a name; `by_table`: its buffers' addresses come in a table (runtime/cuda/cuda_executable.h).
 enum class BufferPassing : uint8_t { one_by_one, by_table };

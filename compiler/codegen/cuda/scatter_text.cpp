@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kFewPositions = 32;
 constexpr int64_t kBlocksOfProcessor = 8;  // small ones, which it holds at once
 constexpr int64_t kMostThreads = 1024;
+constexpr int kTogether = 8;  // elements on their way from memory at once, before they are added one after another
 
 class ScatterText : ValueText {
  public:
@@ -20,7 +21,7 @@ class ScatterText : ValueText {
     ++depth_;
     line("__shared__ i32 found[{}], counts[{}];", p_.threads, p_.threads / 32);
     line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;");
-    line("const {0} row0 = {0}(blockIdx.x) / {1} * {2};", index_type(), p_.chunks, p_.rows);
+    line("const {0} row0 = {0}(blockIdx.x) / {1};", index_type(), p_.chunks);
     line("const {0} point = {0}(blockIdx.x) % {1} * {2} + {0}(threadIdx.x);", index_type(), p_.chunks, p_.threads);
     line("const bool inside = point < {};", p_.points);
     decode(kernel_.outer, "(inside ? point : 0)");
@@ -28,11 +29,8 @@ class ScatterText : ValueText {
     open(fmt::format("for ({0} first = 0; first < {1}; first += {2})", index_type(), p_.positions, p_.threads));
     find();
     line("__syncthreads();");
-    open("for (int k = 0; k < total; ++k)");
-    open("if (inside)");
-    decode(stage_.axes, "found[k]");
-    for (const Store& s : stage_.stores) store(s);
-    close();
+    open(fmt::format("for (int k = 0; inside && k < total; k += {})", kTogether));
+    update();
     close();
     line("__syncthreads();");
     close();
@@ -53,7 +51,7 @@ class ScatterText : ValueText {
   void fill(const Stage& stage) {
     const AxisId a = stage.axes[0];
     axis_[a] = "row";
-    open(fmt::format("for ({0} row = row0; row < row0 + {1} && row < {2}; ++row)", index_type(), p_.rows, p_.table_rows));
+    open(fmt::format("for ({0} row = row0; row < {1}; row += {2})", index_type(), p_.table_rows, p_.apart()));
     open("if (inside)");
     for (const Store& s : stage.stores) store(s);
     close();
@@ -66,7 +64,7 @@ class ScatterText : ValueText {
     open(fmt::format("if (first + {}(threadIdx.x) < {})", index_type(), p_.positions));
     decode(stage_.axes, fmt::format("(first + {}(threadIdx.x))", index_type()));
     line("const i64 at = {};", as(p_.position, DType::i64));
-    line("mine = at >= row0 && at < row0 + {};", p_.rows);
+    line("mine = {}(at) % {} == row0;", index_type(), p_.apart());
     close();
     line("const u32 marks = __ballot_sync(0xffffffffu, mine);");
     line("if (lane == 0) counts[warp] = __popc(marks);");
@@ -77,6 +75,32 @@ class ScatterText : ValueText {
     line("total += counts[w];");
     close();
     line("if (mine) found[before + __popc(marks & ((1u << lane) - 1))] = i32(first) + i32(threadIdx.x);");
+  }
+
+  // What is added is no element of the table (plan_scatter).
+  void update() {
+    const Store& s = stage_.stores[0];
+    const DType dtype = kernel_.buffers[s.buffer].dtype, held = register_dtype(dtype);
+    line("{} x[{}];", register_type(dtype), kTogether);
+    line("{} place[{}];", index_type(), kTogether);
+    each_of_found([&] {
+      decode(stage_.axes, "found[k + u]");
+      line("place[u] = {};", index(s.index));
+      line("x[u] = {};", as(s.value, held));
+    });
+    each_of_found([&] {
+      const std::string element = fmt::format("b{}[place[u]]", s.buffer);
+      const std::string sum = s.mode == StoreMode::set ? "x[u]" : combine(fold_of(s.mode), held, loaded(element, dtype), "x[u]");
+      line("{} = {};", element, stored(sum, held, dtype));
+    });
+  }
+
+  void each_of_found(const auto& body) {
+    line("#pragma unroll");
+    open(fmt::format("for (int u = 0; u < {}; ++u)", kTogether));
+    line("if (k + u >= total) break;");
+    body();
+    close();
   }
 
   const ScatterBlocks& p_;

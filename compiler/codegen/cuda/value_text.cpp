@@ -32,7 +32,7 @@ void ValueText::find_width() {
     for (const Affine::Term& t : index.affine.terms)
       most += std::fabs(static_cast<double>(t.coefficient)) * static_cast<double>(kernel_.extent(t.axis));
     for (const Subscript::Dynamic& d : index.dynamic)
-      if (is_index(d.value)) most += std::fabs(static_cast<double>(d.coefficient)) * kLimit / 64;
+      if (is_index(d.value)) most += std::fabs(static_cast<double>(d.coefficient)) * most_of(d.value);
     if (most >= kLimit) wide_ = true;
   };
   for (const Scalar& v : kernel_.values) {
@@ -61,6 +61,17 @@ bool ValueText::is_index(ValueId id) const {
   const Scalar& v = kernel_.values[id];
   if (v.kind == ScalarKind::index) return v.index.dynamic.empty();
   return (v.kind == ScalarKind::quotient || v.kind == ScalarKind::remainder) && is_index(v.operands[0]);
+}
+
+// The largest magnitude that such a value has.
+double ValueText::most_of(ValueId id) const {
+  const Scalar& v = kernel_.values[id];
+  if (v.kind == ScalarKind::remainder) return static_cast<double>(v.integer);
+  if (v.kind == ScalarKind::quotient) return most_of(v.operands[0]) / static_cast<double>(v.integer);
+  double most = std::fabs(static_cast<double>(v.index.affine.constant));
+  for (const Affine::Term& t : v.index.affine.terms)
+    most += std::fabs(static_cast<double>(t.coefficient)) * static_cast<double>(kernel_.extent(t.axis));
+  return most;
 }
 
 void ValueText::open(const std::string& head) {

@@ -75,6 +75,7 @@ class ValueText {
   std::string checked(ValueId id);
   std::string random(const Scalar& v);
   bool is_index(ValueId id) const;
+  double most_of(ValueId id) const;
 };
 
 // Numbers as C++ text.

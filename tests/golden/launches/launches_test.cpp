@@ -28,6 +28,7 @@ std::vector<Planned> planned() {
       {"gpt2_f32", "gpt2", kGpt2, Policy::f32},
       {"gpt2_bf16", "gpt2", kGpt2, Policy::bf16},
       {"gpt2_bf16_inference", "gpt2", kGpt2, Policy::bf16, RunMode::inference},
+      {"cnn_bf16", "cnn", {{"batch", 256}}, Policy::bf16},
       {"llama_bf16",
        "llama",
        {{"batch", 2}, {"seq", 64}, {"vocab", 128}, {"layers", 1}, {"embed", 256}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 512}},

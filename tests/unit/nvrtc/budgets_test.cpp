@@ -31,6 +31,8 @@ const Model kModels[] = {
     {"mlp.ein", Policy::fp8, {{"batch", 64}, {"classes", 16}}},
     {"gpt2.ein", Policy::fp8, {{"batch", 2}, {"seq", 1024}, {"vocab", 50304}, {"layers", 2}}},
     {"cnn.ein", Policy::f32, {{"batch", 32}}},
+    {"cnn.ein", Policy::bf16, {{"batch", 256}}},
+    {"cnn.ein", Policy::tf32, {{"batch", 256}}},
     {"attention.ein", Policy::bf16, {{"batch", 8}, {"seq", 256}}},
     {"gpt2.ein", Policy::bf16, {{"batch", 4}, {"seq", 1024}}},
     {"gpt2.ein", Policy::f32, {{"batch", 4}, {"seq", 1024}}},
