@@ -17,6 +17,7 @@
 #include "compiler/lower/assemble_program.h"
 #include "compiler/lower/kernel_work.h"
 #include "compiler/report/lower_bound.h"
+#include "compiler/report/mesh_step.h"
 #include "compiler/report/report.h"
 
 namespace einc {
@@ -66,17 +67,31 @@ class ReportBuilder {
     sum_modules();
     fill_six_nd();
     fill_memory();
-    if (step_) report_.schedule = schedule_report(*step_->formed, {options_.device ? &*options_.device : nullptr, step_->processor}, report_.row_of_launch);
+    if (step_)
+      report_.schedule =
+          schedule_report(*step_->formed, {options_.device ? &*options_.device : nullptr, step_->processor}, report_.row_of_launch);
     walk_ops();
     fill_components();
     fill_device();
     fill_training();
-    if (options_.partitioned)
-      report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, options_.device ? &*options_.device : nullptr);
+    if (options_.partitioned) fill_mesh();
     return std::move(report_);
   }
 
  private:
+  void fill_mesh() {
+    const Device* device = options_.device ? &*options_.device : nullptr;
+    report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, device);
+    if (!device || !step_) return;
+    const auto step = mesh_step(*options_.partitioned, options_.given, options_.plan, *device);
+    if (!step) return;
+    MeshReport& mesh = *report_.mesh;
+    mesh.compute_s = step->compute_s;
+    const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
+    const double all = as_double(mesh.devices).value_or(0) * program_peak().value_or(0) * mesh.step_time_s().value_or(0);
+    if (all > 0) mesh.mfu = model / all;
+  }
+
   Amount amount(const Poly& formula, bool holds_here = false) { return {formula, evaluate_(formula), false, holds_here}; }
   static Amount planned(const Rational& value) { return {Poly(value), value, true, false}; }
 

@@ -96,13 +96,15 @@ class MeshReporter {
     times();
   }
 
-  // A ring along an axis. The last axis' devices are neighbours, so those of an axis are as far apart as the axes inside it are large.
-  // Where a group of the nearest link holds several of the axis' devices, as many rings run beside one another, each over a network card
-  // of its own (NCCL's channels): together they are as fast as the cards, or as the link between neighbours if that is slower.
+  // Collectives along an axis: a ring within the group of the nearest link, and between groups by halves, in logarithmically many steps
+  // (NCCL's trees, and PAT since 2.23); both send a ring's bytes. The last axis' devices are neighbours, so those of an axis are as far
+  // apart as the axes inside it are large. Where a group holds several of the axis' devices, as many rings run beside one another, each
+  // over a network card of its own (NCCL's channels): together they are as fast as the cards, or as the link between neighbours if that
+  // is slower.
   struct Ring {
     std::string link;
     double bandwidth = 0;  // bytes per second that each device sends and receives
-    double latency_s = 0;  // of all steps once around
+    double latency_s = 0;  // of all steps
   };
   std::optional<Ring> ring_of(Name axis) {
     double inside = 1, size = 1;
@@ -118,13 +120,10 @@ class MeshReporter {
     for (const DeviceLink& link : device_->links) {
       if (size * inside <= static_cast<double>(link.devices)) {
         const double beside = near ? std::max(1.0, std::floor(static_cast<double>(near->devices) / inside)) : 1;
-        const double far_steps = near ? std::ceil(size / beside) - 1 : size - 1;
-        Ring ring{link.name, link.bandwidth, far_steps * link.latency_s};
-        if (near && beside > 1) {
-          ring.bandwidth = std::min(beside * link.bandwidth, near->bandwidth);
-          ring.latency_s += (size - 1 - far_steps) * near->latency_s;
-        }
-        return ring;
+        if (!near) return Ring{link.name, link.bandwidth, (size - 1) * link.latency_s};
+        const double steps = std::ceil(std::log2(std::ceil(size / beside)));
+        return Ring{link.name, beside > 1 ? std::min(beside * link.bandwidth, near->bandwidth) : link.bandwidth,
+                    steps * link.latency_s + (beside - 1) * near->latency_s};
       }
       if (!near) near = &link;
     }

@@ -35,6 +35,10 @@ struct MeshReport {
   std::optional<double> time_s;        // one after the other, nothing else meanwhile
   // Of one device: FLOPs of a step, and bytes between steps (gradients: in one).
   Amount flops, parameters, gradients, optimizer_state, inputs;
+  std::optional<double> compute_s;  // of one device's launches, where they are planned (mesh_step)
+  std::optional<double> mfu;        // of all devices, in that time: FLOPs of forward and backward over their peak
+  // Nothing is hidden: each collective waits for the work before it, and the work behind it for the collective.
+  std::optional<double> step_time_s() const { return time_s && compute_s ? std::optional(*time_s + *compute_s) : std::nullopt; }
 };
 
 // `partitioned` is that of `graph`; a device's links give times.

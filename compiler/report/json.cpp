@@ -384,6 +384,9 @@ class JsonRenderer {
                      {"symbolic", symbolic(amount->formula)},
                      {"valid_for", "dims"}};
     result["communication_s"] = number(m.time_s);
+    result["compute_s"] = number(m.compute_s);
+    result["step_time_s"] = number(m.step_time_s());
+    result["mfu"] = number(m.mfu);
     return result;
   }
 

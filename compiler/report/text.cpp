@@ -393,6 +393,9 @@ class TextRenderer {
                                        std::pair("optimizer state", &m.optimizer_state), std::pair("inputs", &m.inputs)})
       if (!is_zero(*amount)) share.add({name, digits(*amount), bytes_text(*amount), formula(*amount)});
     w_.table(share, false);
+    if (const auto step = m.step_time_s())
+      w_.line(fmt::format("  a step takes {}: {} of work as planned, {} of communication{}", human_seconds(*step),
+                          human_seconds(*m.compute_s), human_seconds(*m.time_s), m.mfu ? ", MFU " + percent(*m.mfu) : ""));
   }
 
   void communication_line(const MeshReport& m, CollectiveKind kind, Name axis, Table& table) const {

@@ -97,9 +97,9 @@ TEST_CASE("meshes: rings over several nodes use the cards of all devices that a 
   };
   const Case cases[] = {
       {"data=8", "NVLink", 450e9, 7 * 3.4e-6},
-      {"data=64", "network", 8 * 50e9, 7 * 9.6e-6 + 56 * 3.4e-6},
-      {"data=16,model=2", "network", 4 * 50e9, 3 * 9.6e-6 + 12 * 3.4e-6},
-      {"data=4,model=8", "network", 50e9, 3 * 9.6e-6},
+      {"data=64", "network", 8 * 50e9, 3 * 9.6e-6 + 7 * 3.4e-6},  // eight nodes by halves
+      {"data=16,model=2", "network", 4 * 50e9, 2 * 9.6e-6 + 3 * 3.4e-6},
+      {"data=4,model=8", "network", 50e9, 2 * 9.6e-6},
   };
   for (const Case& c : cases) {
     CAPTURE(c.mesh);
@@ -118,6 +118,28 @@ TEST_CASE("meshes: rings over several nodes use the cards of all devices that a 
     }
     CHECK(rows > 0);
   }
+}
+
+TEST_CASE("meshes: a device's step is its launches, as planned, and what it sends") {
+  const auto json_of = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"examples/gpt2.ein", "-D", "vocab=50304", "--device=h100-sxm", "--precision=bf16", "--report=json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run_einc(arguments);
+    REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+    return nlohmann::json::parse(ran.output);
+  };
+  const auto mesh = json_of({"-D", "batch=16", "--mesh", "data=2", "--shard", "batch=data"}), one = json_of({"-D", "batch=8"});
+  const auto& device = mesh["per_device"];
+  const double compute = device["compute_s"], step = device["step_time_s"], alone = one["device"]["step_time_s"];
+  CHECK(step == doctest::Approx(compute + device["communication_s"].get<double>()));
+  // Half of the batch on each: the same work, but that the gradients' sums stand between the backward and the updates.
+  CHECK(compute > alone * 0.98);
+  CHECK(compute < alone * 1.15);
+  const double model = mesh["flops"]["forward"]["total"].get<double>() + mesh["flops"]["backward"]["total"].get<double>();
+  CHECK(device["mfu"].get<double>() == doctest::Approx(model / (2 * mesh["device"]["peak_flops"].get<double>() * step)));
+  const Ran text =
+      run_einc({"examples/gpt2.ein", "-D", "batch=16", "--mesh", "data=2", "--shard", "batch=data", "--device=h100-sxm", "--report"});
+  CHECK(says(text.output, " of work as planned, "));
 }
 
 TEST_CASE("meshes: every layout and collective is explained") {
