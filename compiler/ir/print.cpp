@@ -247,7 +247,9 @@ class Printer {
                      if (a.all_pieces != 0) add(" all_pieces={}", a.all_pieces);
                    },
                    [&](const ScanResultAttr& a) { add(" result={}", a.index); },
-                   [&](const CollectiveAttr& a) { add(" mesh={} fn={} gathered={} divided={}", a.mesh, to_string(a.fn), a.gathered, a.divided); },
+                   [&](const CollectiveAttr& a) {
+                     add(" mesh={} fn={} gathered={} divided={}", a.mesh, to_string(a.fn), a.gathered, a.divided);
+                   },
                    [&](const DropoutAttr& a) { add(" p={} stream={}", scalar(a.p), quoted(a.stream.str())); },
                },
                n.attr);

@@ -112,7 +112,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="", help="those whose name matches")
     rows = [run for run in RUNS if re.search(parser.parse_args().rows, run[0])]
-    print(f"{'run':24} {'devices':>17}  {'published':>9}  {'stated':>8} {'error':>6}  {'sustained':>9} {'error':>6}   micro    sent  source")
+    print(f"{'run':24} {'devices':>17}  {'published':>9}  {'stated':>8} {'error':>6}  {'sustained':>9} {'error':>6}"
+          "   micro    sent  source")
     errors = {"stated": [], "sustained": []}
     for run in rows:
         measured = run[9]
