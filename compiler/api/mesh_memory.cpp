@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Values by the moment they are first needed, each at the best fit of what has been freed by then: the same arena as a buffer plan's.
 #include "compiler/api/mesh_memory.h"
 
 #include <algorithm>

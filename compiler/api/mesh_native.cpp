@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A part of the program (forward, training, ...) becomes the graph of one device, that one's stages, and each stage machine code like any
+// program's. Stages meet in values: numbers of MeshPlan::values, by node of the device's graph. A source that is itself a result has a copy
+// taken before the first stage, since an update changes it before the result is asked for.
 #include "compiler/api/mesh_native.h"
 
 #include <fmt/format.h>

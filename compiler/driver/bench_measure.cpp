@@ -82,7 +82,7 @@ std::vector<double> seconds_of(const std::vector<LaunchSpan>& spans, size_t laun
 
 // Per launch: what it runs, equal ones by the same symbol, and its work.
 struct LaunchWork {
-  std::vector<std::string> symbols;
+  std::vector<std::string> symbols;  // empty: another one does it
   std::vector<KernelWork> work;
   std::vector<double> predicted;  // seconds
 };
@@ -100,7 +100,7 @@ std::vector<KernelTime> kernels_of(const Executable& program, const LaunchWork& 
   std::vector<KernelTime> rows;
   std::unordered_map<std::string, size_t> row_of;
   for (size_t l = 0; l < program.launches.size(); ++l) {
-    if (program.launches[l].when == LaunchWhen::unbounded) continue;  // not run
+    if (program.launches[l].when == LaunchWhen::unbounded || launches.symbols[l].empty()) continue;  // not run
     const auto [found, fresh] = row_of.emplace(launches.symbols[l], rows.size());
     if (fresh) rows.push_back({launches.symbols[l], program.launches[l].label, 0, 0, 0, {}});
     KernelTime& row = rows[found->second];
@@ -193,30 +193,18 @@ std::string symbol_of(const LibraryProduct& gemm) {
                      gemm.left.transposed ? "'" : "", to_string(gemm.right.dtype), gemm.right.transposed ? "'" : "");
 }
 
-// A product with an epilogue has the work of all its parts, but that nothing between them goes through memory.
-void give_to_product(const CudaFusedProduct& fused, const CudaExecutable& executable, LaunchWork& launches) {
-  KernelWork& product = launches.work[fused.product];
-  const bool sums = fused.at == fused.product;
-  const LibraryMatrix& between = executable.calls[fused.product].gemm->result;
-  if (!sums && fused.gemm.epilogue.input != between.buffer) product.bytes_written = 0;
-  for (const uint32_t l : fused.parts) {
-    if (l == fused.product) continue;
-    KernelWork& part = launches.work[l];
-    if (sums) part.bytes_read = part.bytes_written = 0;
-    if (!sums) part.bytes_read -= executable.program.buffers[between.buffer].bytes;
-    product += std::exchange(part, {});
-    launches.predicted[fused.product] += std::exchange(launches.predicted[l], 0);
-  }
-  const LibraryEpilogue& epilogue = fused.gemm.epilogue;
-  if (sums)
-    product.bytes_written += executable.program.buffers[(epilogue.right_sums ? epilogue.right_sums : epilogue.left_sums)->buffer].bytes;
-  launches.symbols[fused.product] += ", " + describe(epilogue);
+// Where it runs, a product is measured with what its epilogue does; the report's rows and work stand there too.
+void name_fused(const CudaFusedProduct& fused, LaunchWork& launches) {
+  const std::string product = launches.symbols[fused.product];
+  for (const uint32_t l : fused.parts) launches.symbols[l].clear();
+  launches.symbols[fused.at] = product + ", " + describe(fused.gemm.epilogue);
 }
 
 // The work is its, wherever our own kernels would do it.
 void give_to_library(const CudaAttention& call, LaunchWork& launches) {
   for (const uint32_t l : call.parts)
     if (l != call.at()) {
+      launches.symbols[l].clear();
       launches.work[call.at()] += std::exchange(launches.work[l], {});
       launches.predicted[call.at()] += std::exchange(launches.predicted[l], 0);
     }
@@ -253,14 +241,16 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   for (size_t l = 0; l < executable.calls.size(); ++l) {
     launches.symbols.push_back(executable.calls[l].gemm ? symbol_of(*executable.calls[l].gemm)
                                                         : executable.program.functions[executable.program.launches[l].function]);
-    launches.work.push_back(work_of(*text->list.kernels[l].kernel));
   }
+  std::vector<FusedProduct> fused;
+  for (const size_t f : executor.fused_products()) fused.push_back(text->list.library.fused[f]);
+  for (const LaunchTraffic& traffic : launch_traffic(text->list, text->plan, 0, fused)) launches.work.push_back(traffic.work);
   Device device;  // what was measured; the cache and the cost of a launch are not, and count as none
   device.target = DeviceTarget::cuda;
   device.f32 = device.f64 = peak.f32_flops, device.bf16 = device.f16 = peak.bf16_flops, device.bandwidth = peak.copy;
   launches.predicted = predicted_times(*text, {&device, {}, executor.fused_products()});
   result.lower_bound = lower_bound_seconds(*text, device);
-  for (const size_t f : executor.fused_products()) give_to_product(executable.fused[f], executable, launches);
+  for (const size_t f : executor.fused_products()) name_fused(executable.fused[f], launches);
   for (const size_t a : executor.library_attention()) give_to_library(executable.attention[a], launches);
   const auto run = [&](uint64_t step) {
     executor.run(0, step);

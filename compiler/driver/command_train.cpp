@@ -182,16 +182,22 @@ std::string mesh_text(const Graph& graph, const Bindings& given) {
   return text;
 }
 
+// What of a processor decides the bits of its results.
+std::string processor_text() {
+  const Processor& processor = native_processor();
+  return fmt::format("{}-bit vectors{}{}", processor.vector_bits, processor.matrix_tiles ? ", matrix tiles" : "",
+                     processor.bf16_pairs ? ", pairs of bf16" : "");
+}
+
 RunSettings settings_of(const TrainRequest& r, const SessionRep& session, const RunFacts& facts, const Graph& graph, const Bindings& dims,
                         const Batches& training, const Batches* validation) {
   const std::string text = print_graph(graph);
-  const Processor& processor = native_processor();
   RunSettings run;
   run.seeds = facts.seeds;
   run.required = {{"data", training.description()}, {"precision", facts.precision}, {"micro-batches", std::to_string(r.micro_batches)}};
   run.noted = {{"program text", fmt::format("{:016x}", xxh64(std::as_bytes(std::span(text))))},
                {"target", r.target},
-               {"processor", fmt::format("{}-bit vectors{}", processor.vector_bits, processor.matrix_tiles ? ", matrix tiles" : "")}};
+               {"processor", processor_text()}};
   if (!graph.mesh.empty()) run.noted["mesh"] = mesh_text(graph, dims);
   if (const std::string numerics = session.numerics(Part::training); !numerics.empty()) run.noted["numerics"] = numerics;
   if (validation != nullptr)
@@ -308,10 +314,9 @@ std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, S
 // What decides a run's bits besides its options, which the processes were all given.
 void demand_equal_runs(const ProcessTeam& team, const Graph& graph, const Batches& batches) {
   const auto hash = [](const std::string& text) { return xxh64(std::as_bytes(std::span(text))); };
-  const Processor& processor = native_processor();
   team.demand_equal(hash(print_graph(graph)), "program");
   team.demand_equal(hash(batches.description()), "data");
-  team.demand_equal(hash(fmt::format("{} {}", processor.vector_bits, processor.matrix_tiles)), "kind of processor");
+  team.demand_equal(hash(processor_text()), "kind of processor");
 }
 
 ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation, const ProcessTeam& team) {

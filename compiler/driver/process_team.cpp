@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A process that fails alone ends the others by the engine: they may wait for it in an exchange for ever.
 #include "compiler/driver/process_team.h"
 
 #include <einc/error.h>
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <cstdio>
 #include <thread>
-#include <vector>
 
 #include "compiler/driver/standard_streams.h"
 #include "runtime/base/failure.h"
@@ -47,15 +47,7 @@ ProcessTeam::ProcessTeam(const Launcher& launcher) {
 int ProcessTeam::threads() const { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_processes(size())); }
 
 bool ProcessTeam::any(bool here) const {
-  if (transport_ == nullptr) return here;
-  const auto processes = static_cast<size_t>(transport_->size);
-  const std::vector<uint8_t> own(processes, here ? 1 : 0);
-  std::vector<uint8_t> all(processes);
-  const std::vector<int64_t> bytes(processes, 1);
-  if (const int error = transport_->exchange(transport_->context, own.data(), bytes.data(), all.data(), bytes.data()); error != 0)
-    throw RuntimeFailure(FailureKind::resource,
-                         fmt::format("the processes' exchange failed: {}", transport_->describe(transport_->context, error)));
-  return std::ranges::find(all, 1) != all.end();
+  return transport_ == nullptr ? here : std::ranges::max(numbers_of_all<uint8_t>(*transport_, here ? 1 : 0)) != 0;
 }
 
 void ProcessTeam::demand_equal(uint64_t number, const std::string& what) const {

@@ -13,8 +13,10 @@
 namespace einc {
 namespace {
 
-constexpr uint32_t kHeldLonger = 2;  // launches; the product's own place is the second
-constexpr int64_t kGeluStep = 8;     // columns that cuBLASLt keeps GELU's input in multiples of
+// Launches behind an operand's last reader in which the fused product may still run. One more launch than follows at once: in a backward
+// the weight's gradient stands between the product that gives an operand's gradient and what is made of that.
+constexpr uint32_t kHeldLonger = 2;
+constexpr int64_t kGeluStep = 8;  // columns that cuBLASLt keeps GELU's input in multiples of
 
 class ProductFinder {
  public:
@@ -136,8 +138,7 @@ class ProductFinder {
     return false;
   }
 
-  // Held for one kernel more than its readers, a value takes memory from that one alone: often the weight's gradient, between the product
-  // that gives an operand's gradient and what is made of that.
+  // Whether a value is there until e anyway, or nearly so: held for long it would take memory from all kernels in between.
   bool lasts(uint32_t value, uint32_t e) const {
     return is_source(graph_.graph.nodes[value].op) || results_.contains(value) || users_.at(value).back() + kHeldLonger >= e;
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Kernels that are one object are mapped once; what the product reads and writes is then each launch's own.
 #include "compiler/library/find_products.h"
 
 #include <algorithm>

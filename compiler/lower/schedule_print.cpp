@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The grammar is that of schedule_text.h; the loops of a kernel are to_string(kernel).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Partitioned and local nodes correspond one to one, but for three kinds: a reduce or merge over a mesh axis is a collective (with the
+// split behind it, which keeps a part: a reduce_scatter or all_to_all); a split that makes a mesh axis of what each device has whole is a
+// gather at the device's coordinate; an iota along a mesh axis is that coordinate. All else loses the mesh axes of its attributes
+// (strip_mesh).
 #include "compiler/partition/localize.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A node's stage is the number of collectives on the longest way to it. Constants and what follows from them are made again in each stage:
+// they cost less than memory that is kept. An all_gather waits for its first reader, so that a param that ZeRO splits is whole no longer
+// than it must be; sums are carried out at once, since their results are smaller.
 #include "compiler/partition/stages.h"
 
 #include <fmt/format.h>

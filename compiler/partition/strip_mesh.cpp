@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One overload for each attribute: a new one does not compile until it says which axes it names.
 #include "compiler/partition/strip_mesh.h"
 
 namespace einc {
@@ -22,59 +23,86 @@ AxisList kept(const AxisList& list, const std::vector<int>& keep) {
   return out;
 }
 
-// A gather's maps lead to its result; a scatter's to its updates, and the table is its result.
-void strip_indexing(GatherAttr& a, const Node& source, const std::vector<std::vector<int>>& from, const std::vector<int>& to) {
-  const bool gather = source.op == Op::gather;
-  const size_t updates = makes_table(source.op) ? 0 : 1;
-  const std::vector<int>& table = gather ? from[0] : to;
-  const std::vector<int>& ids = gather ? from[1] : from[updates + 1];
-  const std::vector<int>& target = gather ? to : from[updates];
-  a.axis = table[static_cast<size_t>(a.axis)];
-  a.table_map = positions(a.table_map, table, target);
-  a.ids_map = positions(a.ids_map, ids, target);
-}
+class Stripper {
+ public:
+  Stripper(Node& node, const Node& source, const std::vector<std::vector<int>>& from, const std::vector<int>& to)
+      : node_(node), source_(source), from_(from), to_(to) {}
 
-}  // namespace
+  // No axes of an operand are named.
+  void operator()(std::monostate&) const {}
+  void operator()(InputAttr&) const {}
+  void operator()(ParamAttr&) const {}
+  void operator()(StateAttr&) const {}
+  void operator()(ConstantAttr&) const {}
+  void operator()(RandomAttr&) const {}
+  void operator()(DropoutAttr&) const {}
+  // Neither is over a mesh: a scan is taken as it is, collectives come out of the partition.
+  void operator()(ScanAttr&) const {}
+  void operator()(ScanResultAttr&) const {}
+  void operator()(CollectiveAttr&) const {}
 
-void strip_mesh(Node& node, const Node& source, const std::vector<std::vector<int>>& from, const std::vector<int>& to) {
-  const auto own = [&](int axis) { return from[0][static_cast<size_t>(axis)]; };
-  if (auto* a = std::get_if<MapAttr>(&node.attr))
-    for (size_t k = 0; k < from.size(); ++k) a->maps[k] = positions(a->maps[k], from[k], to);
-  if (auto* a = std::get_if<ReduceAttr>(&node.attr)) {
-    AxisList axes;
-    for (const int axis : a->axes) axes.push_back(own(axis));
-    a->axes = axes;
+  void operator()(MapAttr& a) const {
+    for (size_t k = 0; k < from_.size(); ++k) a.maps[k] = positions(a.maps[k], from_[k], to_);
   }
-  if (auto* a = std::get_if<CumulateAttr>(&node.attr)) a->axis = own(a->axis);
-  if (auto* a = std::get_if<ArgReduceAttr>(&node.attr)) a->axis = own(a->axis);
-  if (auto* a = std::get_if<TopKAttr>(&node.attr)) a->axis = own(a->axis);
-  if (auto* a = std::get_if<SliceAttr>(&node.attr)) a->axis = own(a->axis);
-  if (auto* a = std::get_if<ConcatAttr>(&node.attr)) a->axis = own(a->axis);
-  if (auto* a = std::get_if<WindowAttr>(&node.attr)) a->axis = own(a->axis);
-  if (auto* a = std::get_if<ContractAttr>(&node.attr)) {
-    const int gone = source.type.rank() - node.type.rank();
+  void operator()(ReduceAttr& a) const {
+    AxisList axes;
+    for (const int axis : a.axes) axes.push_back(own(axis));
+    a.axes = axes;
+  }
+  void operator()(CumulateAttr& a) const { a.axis = own(a.axis); }
+  void operator()(ArgReduceAttr& a) const { a.axis = own(a.axis); }
+  void operator()(TopKAttr& a) const { a.axis = own(a.axis); }
+  void operator()(SliceAttr& a) const { a.axis = own(a.axis); }
+  void operator()(ConcatAttr& a) const { a.axis = own(a.axis); }
+  void operator()(WindowAttr& a) const { a.axis = own(a.axis); }
+  void operator()(ContractAttr& a) const {
+    const int gone = source_.type.rank() - node_.type.rank();
     const auto labels = [&](const AxisList& list, const std::vector<int>& keep) {
       AxisList out;
       for (int i = 0; i < list.size(); ++i)
         if (keep[static_cast<size_t>(i)] >= 0)
-          out.push_back(list[i] < source.type.rank() ? to[static_cast<size_t>(list[i])] : list[i] - gone);
+          out.push_back(list[i] < source_.type.rank() ? to_[static_cast<size_t>(list[i])] : list[i] - gone);
       return out;
     };
-    a->left = labels(a->left, from[0]);
-    a->right = labels(a->right, from[1]);
+    a.left = labels(a.left, from_[0]);
+    a.right = labels(a.right, from_[1]);
   }
-  if (auto* a = std::get_if<PermuteAttr>(&node.attr)) a->order = positions(a->order, to, from[0]);
-  if (auto* a = std::get_if<BroadcastAttr>(&node.attr)) a->map = positions(a->map, from[0], to);
-  if (auto* a = std::get_if<DiagonalAttr>(&node.attr)) a->map = positions(a->map, from[0], to);
-  if (auto* a = std::get_if<SplitAttr>(&node.attr)) a->counts = kept(a->counts, from[0]);
-  if (auto* a = std::get_if<MergeAttr>(&node.attr)) a->counts = kept(a->counts, to);
-  if (auto* a = std::get_if<PadAttr>(&node.attr)) {
+  void operator()(PermuteAttr& a) const { a.order = positions(a.order, to_, from_[0]); }
+  void operator()(BroadcastAttr& a) const { a.map = positions(a.map, from_[0], to_); }
+  void operator()(DiagonalAttr& a) const { a.map = positions(a.map, from_[0], to_); }
+  void operator()(SplitAttr& a) const { a.counts = kept(a.counts, from_[0]); }
+  void operator()(MergeAttr& a) const { a.counts = kept(a.counts, to_); }
+  void operator()(PadAttr& a) const {
     std::vector<Poly> before, after;
-    for (size_t i = 0; i < to.size(); ++i)
-      if (to[i] >= 0) before.push_back(a->before[i]), after.push_back(a->after[i]);
-    a->before = std::move(before), a->after = std::move(after);
+    for (size_t i = 0; i < to_.size(); ++i)
+      if (to_[i] >= 0) before.push_back(a.before[i]), after.push_back(a.after[i]);
+    a.before = std::move(before), a.after = std::move(after);
   }
-  if (auto* a = std::get_if<GatherAttr>(&node.attr)) strip_indexing(*a, source, from, to);
+  // A gather's maps lead to its result; a scatter's to its updates, and the table is its result.
+  void operator()(GatherAttr& a) const {
+    const bool gather = source_.op == Op::gather;
+    const size_t updates = makes_table(source_.op) ? 0 : 1;
+    const std::vector<int>& table = gather ? from_[0] : to_;
+    const std::vector<int>& ids = gather ? from_[1] : from_[updates + 1];
+    const std::vector<int>& target = gather ? to_ : from_[updates];
+    a.axis = table[static_cast<size_t>(a.axis)];
+    a.table_map = positions(a.table_map, table, target);
+    a.ids_map = positions(a.ids_map, ids, target);
+  }
+
+ private:
+  int own(int axis) const { return from_[0][static_cast<size_t>(axis)]; }
+
+  Node& node_;
+  const Node& source_;
+  const std::vector<std::vector<int>>& from_;
+  const std::vector<int>& to_;
+};
+
+}  // namespace
+
+void strip_mesh(Node& node, const Node& source, const std::vector<std::vector<int>>& from, const std::vector<int>& to) {
+  std::visit(Stripper(node, source, from, to), node.attr);
 }
 
 }  // namespace einc

@@ -83,10 +83,8 @@ class ReportBuilder {
     const Device* device = options_.device ? &*options_.device : nullptr;
     report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, device);
     if (!device || !step_) return;
-    const auto step = mesh_step(*options_.partitioned, options_.given, options_.plan, *device);
-    if (!step) return;
     MeshReport& mesh = *report_.mesh;
-    mesh.compute_s = step->compute_s;
+    mesh.compute_s = mesh_step(*options_.partitioned, options_.given, options_.plan, *device);
     const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
     const double all = as_double(mesh.devices).value_or(0) * program_peak().value_or(0) * mesh.step_time_s().value_or(0);
     if (all > 0) mesh.mfu = model / all;

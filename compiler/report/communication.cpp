@@ -97,7 +97,7 @@ class MeshReporter {
   }
 
   // Collectives along an axis: a ring within the group of the nearest link, and between groups by halves, in logarithmically many steps
-  // (NCCL's trees, and PAT since 2.23); both send a ring's bytes. The last axis' devices are neighbours, so those of an axis are as far
+  // (NCCL's trees and its PAT algorithm); both send a ring's bytes. The last axis' devices are neighbours, so those of an axis are as far
   // apart as the axes inside it are large. Where a group holds several of the axis' devices, as many rings run beside one another, each
   // over a network card of its own (NCCL's channels): together they are as fast as the cards, or as the link between neighbours if that
   // is slower.

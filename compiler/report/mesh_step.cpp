@@ -35,39 +35,33 @@ size_t hash_of(const Graph& graph) {
   return hash;
 }
 
-struct StageTime {
-  double seconds = 0;
-  int64_t launches = 0;
-};
-
 class StagePlanner {
  public:
   StagePlanner(const Bindings& given, const PlanStep& plan, const Device& device) : given_(given), plan_(plan), device_(device) {}
 
   // The stage outlives this.
-  std::optional<StageTime> time_of(const Graph& stage) {
+  std::optional<double> seconds_of(const Graph& stage) {
     std::vector<Known>& known = known_[hash_of(stage)];
     for (const Known& k : known)
-      if (are_alike(*k.stage, stage)) return k.time;
-    return known.emplace_back(Known{&stage, planned(stage)}).time;
+      if (are_alike(*k.stage, stage)) return k.seconds;
+    return known.emplace_back(Known{&stage, planned(stage)}).seconds;
   }
 
  private:
-  std::optional<StageTime> planned(const Graph& stage) const {
+  std::optional<double> planned(const Graph& stage) const {
     const PlannedStep step = plan_(stage, given_, RunMode::inference);
-    StageTime time;
+    double seconds = 0;
     std::vector<uint32_t> row_of;
     for (const LaunchReport& launch : schedule_report(*step.formed, {&device_, step.processor, {}}, row_of)) {
       if (!launch.time_s) return std::nullopt;
-      time.seconds += static_cast<double>(launch.count) * *launch.time_s;
-      time.launches += launch.count;
+      seconds += static_cast<double>(launch.count) * *launch.time_s;
     }
-    return time;
+    return seconds;
   }
 
   struct Known {
     const Graph* stage;
-    std::optional<StageTime> time;
+    std::optional<double> seconds;
   };
   const Bindings& given_;
   const PlanStep& plan_;
@@ -77,7 +71,7 @@ class StagePlanner {
 
 }  // namespace
 
-std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan, const Device& device) {
+std::optional<double> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan, const Device& device) {
   const auto made = localize(partitioned);
   const auto* local = std::get_if<Localized>(&made);
   if (!local) return std::nullopt;
@@ -86,15 +80,15 @@ std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings
     for (const DeviceValue& value : *list)
       if (value.node.valid()) results.push_back(value.node);
   if (local->loss.node.valid()) results.push_back(local->loss.node);
-  MeshStep step;
+  double compute = 0;
   const std::vector<DeviceStage> stages = cut_at_collectives(local->graph, results);
   StagePlanner planner(given, plan, device);
   for (const DeviceStage& stage : stages) {
-    const auto time = planner.time_of(stage.graph);
-    if (!time) return std::nullopt;
-    step.compute_s += time->seconds, step.launches += time->launches, ++step.stages;
+    const auto seconds = planner.seconds_of(stage.graph);
+    if (!seconds) return std::nullopt;
+    compute += *seconds;
   }
-  return step;
+  return compute;
 }
 
 }  // namespace einc

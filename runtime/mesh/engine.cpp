@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A collective is a list of transfers between devices, which all processes make alike; those between devices of one process are read where
+// they lie, the rest is one exchange. A sum is a reduce-scatter (device k of a group gets block k of all, and adds them up), of an
+// all_reduce with an all-gather behind it: the bytes of a ring, but an order of additions that no engine decides.
 #include "runtime/mesh/engine.h"
 
 #include <fmt/format.h>
@@ -7,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/base/failure.h"
+#include "runtime/mesh/processes.h"
 
 namespace einc {
 namespace {
@@ -67,9 +71,7 @@ int64_t MeshEngine::move(std::vector<Transfer>& transfers) {
       to += t.bytes;
     }
   offsets(in, received_);
-  if (const int error = transport_->exchange(transport_->context, sent_.data(), out.data(), received_.data(), in.data()); error != 0)
-    throw RuntimeFailure(FailureKind::resource,
-                         fmt::format("the processes' exchange failed: {}", transport_->describe(transport_->context, error)));
+  exchange(*transport_, sent_.data(), out, received_.data(), in);
   for (Transfer& t : transfers)
     if (holds(t.to) && !holds(t.from)) {
       int64_t& from = at[static_cast<size_t>(process_of(t.from))];
@@ -185,16 +187,6 @@ void MeshEngine::gather(const PartLayout& layout, std::span<const int64_t> shape
     if (holds(t.to)) copy_box(BoxCopy::in, shape, part_of(mesh_, layout, shape, t.from), element, whole, const_cast<std::byte*>(t.data));
 }
 
-uint8_t MeshEngine::agree(uint8_t number) {
-  const auto own = static_cast<std::byte>(number);
-  std::vector<Transfer> transfers;
-  for (int64_t from = 0; from < mesh_.devices(); from += held_)
-    for (int64_t to = 0; to < mesh_.devices(); to += held_) transfers.push_back({from, to, holds(from) ? &own : nullptr, 1});
-  move(transfers);
-  uint8_t most = 0;
-  for (const Transfer& t : transfers)
-    if (holds(t.to)) most = std::max(most, static_cast<uint8_t>(*t.data));
-  return most;
-}
+uint8_t MeshEngine::agree(uint8_t number) { return transport_ == nullptr ? number : std::ranges::max(numbers_of_all(*transport_, number)); }
 
 }  // namespace einc

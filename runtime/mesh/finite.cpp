@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// By the bits of the exponent, in blocks without branches: a step looks at all its gradients.
 #include "runtime/mesh/finite.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a process takes: the whole's sources, its devices' values, and the working memory that all stages share.
 #include "runtime/mesh/mesh_program.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Each source is fresh in one place at least: in the session's memory, or on the devices. Params stay on the devices from step to step, and
+// are put together only when somebody reads them (a checkpoint, an evaluation of another part). Nothing is stored before all processes
+// agree that all is finite.
 #include "runtime/mesh/mesh_runner.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Devices are numbered row-major over the mesh: the last axis' devices are neighbours.
 #include "runtime/mesh/mesh_shape.h"
 
 #include <algorithm>

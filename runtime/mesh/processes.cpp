@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The plug-in stays open until the process ends: its engine may have threads, and MPI cannot be started twice.
 #include "runtime/mesh/processes.h"
 
 #include <dlfcn.h>
@@ -6,7 +7,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <vector>
 
 #include "runtime/base/failure.h"
 
@@ -49,17 +49,18 @@ const EincTransport* open_transport() {
   return transport;
 }
 
-void demand_equal(const EincTransport& transport, uint64_t number, const std::string& what) {
-  const auto processes = static_cast<size_t>(transport.size);
-  const std::vector<uint64_t> own(processes, number);
-  std::vector<uint64_t> all(processes);
-  const std::vector<int64_t> bytes(processes, sizeof number);
-  if (const int error = transport.exchange(transport.context, own.data(), bytes.data(), all.data(), bytes.data()); error != 0)
+void exchange(const EincTransport& transport, const void* send, std::span<const int64_t> send_bytes, void* receive,
+              std::span<const int64_t> receive_bytes) {
+  if (const int error = transport.exchange(transport.context, send, send_bytes.data(), receive, receive_bytes.data()); error != 0)
     throw RuntimeFailure(FailureKind::resource,
                          fmt::format("the processes' exchange failed: {}", transport.describe(transport.context, error)));
-  for (size_t p = 1; p < processes; ++p)
+}
+
+void demand_equal(const EincTransport& transport, uint64_t number, const std::string& what) {
+  const std::vector<uint64_t> all = numbers_of_all(transport, number);
+  for (size_t p = 1; p < all.size(); ++p)
     if (all[p] != all[0])
-      throw RuntimeFailure(FailureKind::data, fmt::format("process {} of {} has another {} than the first", p, processes, what));
+      throw RuntimeFailure(FailureKind::data, fmt::format("process {} of {} has another {} than the first", p, all.size(), what));
 }
 
 }  // namespace einc

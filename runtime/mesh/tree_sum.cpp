@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Of n terms the tree pairs aligned blocks of 2^k: ((0+1)+(2+3))+((4+5)+6) of 7. Terms are read block by block of elements, and as the bits
+// of a counter tell which partial sums are due, at most one of each size waits: log2(n) + 1 blocks, in the first cache.
 #include "runtime/mesh/tree_sum.h"
 
 #include <algorithm>

@@ -27,7 +27,8 @@ EINC = ROOT / "build/release/einc"
 
 # Shares of the stated rates that long products, attention and copies reach. Products: cuBLAS in bf16 at 8192^3, about 270 of 312 TFLOP/s
 # on an A100 and 690 of 989 on an H100 SXM, which lowers its clock under that load. Attention: FlashAttention 2 in bf16, head 128, forward
-# and backward together, about 180 and 370 TFLOP/s. Copies: 0.9 of HBM's rate. Of the literature; einc has measured none of them.
+# and backward together, about 180 and 370 TFLOP/s. Copies: 0.9 of HBM's rate. Recalled from the
+# literature and checked by nobody here: einc has run on none of these GPUs.
 SUSTAINED = {"a100-80gb": (0.86, 0.58, 0.9), "h100-sxm": (0.70, 0.37, 0.9)}
 
 

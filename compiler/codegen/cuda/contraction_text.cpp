@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/cuda/contraction_text.h"
 
+#include "compiler/codegen/cuda/thread_plan.h"
 #include "compiler/codegen/cuda/value_text.h"
 #include "compiler/lower/flatten.h"
 
@@ -18,7 +19,7 @@ class ContractionText : ValueText {
     ++depth_;
     const std::string_view type = register_type(sums_);
     line("__shared__ {} left[{}][{}], right[{}][{}];", type, t_.tile_depth, t_.tile_rows + 1, t_.tile_depth, t_.tile_columns + 1);
-    find_tile();
+    find_tile(c_.batch, {t_.row_tiles(), t_.tile_rows}, {t_.column_tiles(), t_.tile_columns});
     line("const int across = threadIdx.x % {0}, down = threadIdx.x / {0};", t_.tile_columns / t_.thread_columns);
     line("{} sums[{}][{}] = {{}};", type, t_.thread_rows, t_.thread_columns);
     open(fmt::format("for ({0} first = 0; first < {1}; first += {2})", index_type(), kernel_.extent(t_.depth), t_.tile_depth));
@@ -33,42 +34,10 @@ class ContractionText : ValueText {
   }
 
  private:
-  void find_tile() {
-    line("{0} rest = {0}(blockIdx.x);", index_type());
-    line("const {} column0 = rest % {} * {};", index_type(), t_.column_tiles(), t_.tile_columns);
-    line("rest /= {};", t_.column_tiles());
-    line("const {} row0 = rest % {} * {};", index_type(), t_.row_tiles(), t_.tile_rows);
-    if (c_.batch.empty()) return;
-    line("rest /= {};", t_.row_tiles());
-    for (size_t k = c_.batch.size(); k-- > 0;) {
-      const AxisId a = c_.batch[k];
-      axis_[a] = fmt::format("a{}", a);
-      line("const {} a{} = rest % {};", index_type(), a, kernel_.extent(a));
-      if (k > 0) line("rest /= {};", kernel_.extent(a));
-    }
-  }
-
-  // Whether neighbours along the axis are neighbours in the largest load that the operand is made of.
-  bool beside(ValueId id, AxisId axis) const {
-    std::vector<bool> used(kernel_.values.size(), false);
-    used[id] = true;
-    int64_t count = 0;
-    bool result = false;
-    for (size_t i = id + 1; i-- > 0;) {
-      if (!used[i]) continue;
-      const Scalar& v = kernel_.values[i];
-      for (ValueId x : v.operands) used[x] = true;
-      if (v.kind != ScalarKind::load || kernel_.buffers[v.slot].count <= count) continue;
-      count = kernel_.buffers[v.slot].count;
-      result = v.index.affine.coefficient(axis) == 1;
-    }
-    return result;
-  }
-
   // The tile of an operand: zeros where it passes the end.
   void fill(const std::string& tile, ValueId operand, AxisId wide, int width, const std::string& origin) {
     const int elements = width * t_.tile_depth;
-    const bool by_depth = beside(operand, t_.depth);
+    const bool by_depth = lies_along(kernel_, operand, t_.depth);
     open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", elements, t_.threads()));
     if (by_depth)
       line("const int k = e % {0}, i = e / {0};", t_.tile_depth);
@@ -115,8 +84,8 @@ class ContractionText : ValueText {
       line("if (row >= {} || column >= {}) continue;", kernel_.extent(t_.row), kernel_.extent(t_.column));
     axis_[t_.row] = "row", axis_[t_.column] = "column";
     results_[c_.reduction] = "sums[i][j]";
-    // Loads before stores (kernel.h, Stage): a result may alias an operand that a later store of the epilogue needs. What is made of them is
-    // left where it is stored: all values at once spilled in AdamW's epilogue (NVRTC 13.0, sm_100).
+    // Loads before stores (kernel.h, Stage): a result may alias an operand that a later store of the epilogue needs. What is made of them
+    // is left where it is stored: all values at once spilled in AdamW's epilogue (NVRTC 13.0, sm_100).
     const std::vector<bool> needed = needed_by(kernel_, kernel_.stages[1]);
     for (ValueId id = 0; id < kernel_.values.size(); ++id)
       if (needed[id] && kernel_.values[id].kind == ScalarKind::load) value(id);

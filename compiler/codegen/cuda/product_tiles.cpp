@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Axes of rows, columns and depth become one axis each, whose order is free: the innermost is one along which an operand has 16 bytes side
+// by side, so that they are one copy. The left operand chooses for the depth, the right one only where the left has not.
 #include "compiler/codegen/cuda/product_tiles.h"
 
 #include <algorithm>
@@ -54,7 +56,7 @@ class ProductPlanner {
     };
     if (innermost(depth, moves_depth)) return {true, true};
     if (innermost(own, true)) return {false, true};
-    return {lies_along(operand, depth), false};
+    return {std::ranges::any_of(depth, [&](AxisId a) { return lies_along(t_.kernel, operand, a); }), false};
   }
 
   bool is_copied(ValueId operand, AxisId axis) const {
@@ -66,24 +68,6 @@ class ProductPlanner {
   }
   // Known without a load.
   static bool is_place(const Subscript& index) { return index.dynamic.empty(); }
-
-  // Whether neighbours along one of the axes are neighbours in the largest load that the operand is made of.
-  bool lies_along(ValueId operand, const std::vector<AxisId>& axes) const {
-    const Kernel& k = t_.kernel;
-    std::vector<bool> used(k.values.size(), false);
-    used[operand] = true;
-    int64_t count = 0;
-    bool result = false;
-    for (size_t i = operand + 1; i-- > 0;) {
-      if (!used[i]) continue;
-      const Scalar& v = k.values[i];
-      for (ValueId x : v.operands) used[x] = true;
-      if (v.kind != ScalarKind::load || k.buffers[v.slot].count <= count) continue;
-      count = k.buffers[v.slot].count;
-      result = std::ranges::any_of(axes, [&](AxisId a) { return v.index.affine.coefficient(a) == 1; });
-    }
-    return result;
-  }
 
   // Large tiles read less; of what is small, tiles that are full and blocks for all processors count more.
   void choose_tile(int64_t m, int64_t n) {

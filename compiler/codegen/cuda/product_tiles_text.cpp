@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A turn fills one of three tiles of each operand by copies that nobody waits for (cp.async) and multiplies the tiles that were filled two
+// turns before: one barrier a turn, since what is filled now was multiplied in the turn before. A warp loads fragments of its rows and
+// columns by ldmatrix, which transposes 16-bit elements on the way; of tf32, for which it cannot, they are read one by one.
 #include <algorithm>
 
 #include "compiler/codegen/cuda/product_tiles.h"
@@ -21,7 +24,7 @@ class ProductText : ValueText {
   std::string run() {
     ++depth_;
     find_memory();
-    find_tile();
+    find_tile(c_.batch, {t_.row_tiles(), t_.rows}, {t_.column_tiles(), t_.columns});
     line("f32 sums[{}][{}][4] = {{}};", t_.warp_rows() / 16, t_.warp_columns() / 8);
     const int64_t steps = (kernel_.extent(t_.depth) + t_.step() - 1) / t_.step();
     const int ahead = ProductTiles::kBuffers - 1;
@@ -52,21 +55,6 @@ class ProductText : ValueText {
     line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;");
     line("const int warp_row = warp / {} * {}, warp_column = warp % {} * {};", t_.warps_across(), t_.warp_rows(), t_.warps_across(),
          t_.warp_columns());
-  }
-
-  void find_tile() {
-    line("{0} rest = {0}(blockIdx.x);", index_type());
-    line("const {} column0 = rest % {} * {};", index_type(), t_.column_tiles(), t_.columns);
-    line("rest /= {};", t_.column_tiles());
-    line("const {} row0 = rest % {} * {};", index_type(), t_.row_tiles(), t_.rows);
-    if (c_.batch.empty()) return;
-    line("rest /= {};", t_.row_tiles());
-    for (size_t k = c_.batch.size(); k-- > 0;) {
-      const AxisId a = c_.batch[k];
-      axis_[a] = fmt::format("a{}", a);
-      line("const {} a{} = rest % {};", index_type(), a, kernel_.extent(a));
-      if (k > 0) line("rest /= {};", kernel_.extent(a));
-    }
   }
 
   // --- operands in shared memory: zeros where they pass the end

@@ -331,6 +331,22 @@ Affine start_in_pack(const Affine& index, AxisId axis, int pack) {
   return start;
 }
 
+bool lies_along(const Kernel& kernel, ValueId value, AxisId axis) {
+  std::vector<bool> used(kernel.values.size(), false);
+  used[value] = true;
+  int64_t count = 0;
+  bool result = false;
+  for (size_t i = value + 1; i-- > 0;) {
+    if (!used[i]) continue;
+    const Scalar& v = kernel.values[i];
+    for (ValueId x : v.operands) used[x] = true;
+    if (v.kind != ScalarKind::load || kernel.buffers[v.slot].count <= count) continue;
+    count = kernel.buffers[v.slot].count;
+    result = v.index.affine.coefficient(axis) == 1;
+  }
+  return result;
+}
+
 bool packs(const Kernel& kernel, uint16_t buffer, const Subscript& index, AxisId axis, int width) {
   if (index.affine.coefficient(axis) != 1 || kernel.buffers[buffer].count % width != 0) return false;
   if (index.affine.constant % width != 0) return false;

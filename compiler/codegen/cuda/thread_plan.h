@@ -52,6 +52,9 @@ ThreadPlan plan_threads(const Kernel& kernel, const GpuShape& gpu);
 // An index's distance from the start of a whole pack, where the packed axis is 0: coefficients and constant modulo `pack`.
 Affine start_in_pack(const Affine& index, AxisId axis, int pack);
 
+// Whether neighbours along an axis are neighbours in the largest load that a value is made of.
+bool lies_along(const Kernel& kernel, ValueId value, AxisId axis);
+
 // The element that a load or store at `axis + 1` means is the next one in memory, and a pack of `width` neighbours is aligned.
 bool packs(const Kernel& kernel, uint16_t buffer, const Subscript& index, AxisId axis, int width);
 

@@ -74,6 +74,21 @@ double ValueText::most_of(ValueId id) const {
   return most;
 }
 
+void ValueText::find_tile(const std::vector<AxisId>& batch, TileCut rows, TileCut columns) {
+  line("{0} rest = {0}(blockIdx.x);", index_type());
+  line("const {} column0 = rest % {} * {};", index_type(), columns.tiles, columns.size);
+  line("rest /= {};", columns.tiles);
+  line("const {} row0 = rest % {} * {};", index_type(), rows.tiles, rows.size);
+  if (batch.empty()) return;
+  line("rest /= {};", rows.tiles);
+  for (size_t k = batch.size(); k-- > 0;) {
+    const AxisId a = batch[k];
+    axis_[a] = fmt::format("a{}", a);
+    line("const {} a{} = rest % {};", index_type(), a, kernel_.extent(a));
+    if (k > 0) line("rest /= {};", kernel_.extent(a));
+  }
+}
+
 void ValueText::open(const std::string& head) {
   line("{}{{", head.empty() ? "" : head + " ");
   ++depth_;

@@ -41,6 +41,12 @@ class ValueText {
   void hoist(const std::vector<bool>& needed, uint64_t entered);
   std::string index(const Subscript& index);
   std::string flat(const Affine& index);
+  // Which tile of a product the block makes: `row0`, `column0` and the batch's axes, of blocks that go through the columns first.
+  struct TileCut {
+    int64_t tiles = 1;
+    int size = 1;  // elements of a tile
+  };
+  void find_tile(const std::vector<AxisId>& batch, TileCut rows, TileCut columns);
   // Whether all guards hold; "" without guards.
   std::string guard(const Scalar& v);
   void store(const Store& store);

@@ -53,9 +53,9 @@ struct CompileOptions {
   // Of a program that minimizes nothing: run() is that of a training model, where dropout acts and `training` is true.
   bool training_mode = false;
   std::optional<std::filesystem::path> code_cache;  // folder of machine code; unset: ~/.cache/einc, empty: none
-  // Bytes that a session may take, its sources and results included (on the reference: no limit; on a GPU the step is not changed). A step
-  // keeps within it by making values of the forward again in the backward, with the same bits; Error (resource) tells the least where that
-  // is not enough.
+  // Bytes that a session may take, its sources and results included (on the reference: no limit; on a GPU: of its memory). A step keeps
+  // within it by making values of the forward again in the backward, with the same bits; Error (resource) tells the least where that is not
+  // enough. Over a mesh nothing is made again: a limit that the program does not keep as it is is an Error.
   std::optional<int64_t> memory_limit{};
   std::string report_device{};  // the machine that reports speak of, a name of `einc --list-devices`; empty: this processor
   std::vector<std::filesystem::path> import_folders{};  // where imports are read from besides the importing file's own folder

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Past the session: sources are bound to a runner, so that what devices send and what is stored are seen one by one.
 #include "tests/agree/mesh/mesh_run.h"
 
 #include <doctest/doctest.h>
@@ -11,9 +12,6 @@
 #include "compiler/ir/verify.h"
 #include "compiler/partition/collectives.h"
 #include "compiler/partition/localize.h"
-#include "compiler/pipeline/pipeline.h"
-#include "dsl/render.h"
-#include "tests/fuzz/random_program.h"
 
 namespace einc {
 namespace {
@@ -98,32 +96,6 @@ std::string device_graph_problem(const Graph& graph, const Bindings& dims) {
   const auto again = read_graph(text);
   if (const auto* error = std::get_if<GraphReadError>(&again)) return error->message;
   return print_graph(std::get<Graph>(again)) == text ? "" : "it reads back as another graph";
-}
-
-Bindings dims_of(std::string_view text) {
-  Bindings dims;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size()), sign = text.find('=');
-    dims[Name(text.substr(0, sign))] = std::stoll(std::string(text.substr(sign + 1, end - sign - 1)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return dims;
-}
-
-Graph graph_of(const MeshExample& example) {
-  PipelineOptions options;
-  options.dims = dims_of(example.dims);
-  options.mesh = example.mesh;
-  options.shard = example.shard;
-  const Compilation c = compile_file(std::string("examples/") + example.file, options);
-  REQUIRE_MESSAGE(c.graph.has_value(), render_text(c.sources, c.diagnostics));
-  return *c.graph;
-}
-
-ProgramData data_for(const Graph& graph, const Bindings& dims) {
-  ProgramData data{dims, program_inputs(graph, dims, 1), initial_params(graph, dims, 1), initial_states(graph, dims, 1), {}};
-  data.options.step = 3;
-  return data;
 }
 
 InterpretResult interpreted(const Graph& graph, const ProgramData& data) {

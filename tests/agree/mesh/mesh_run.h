@@ -3,7 +3,7 @@
 #pragma once
 #include "compiler/api/mesh_native.h"
 #include "tests/support/agree.h"
-#include "tests/support/partition_check.h"
+#include "tests/support/mesh_examples.h"
 
 namespace einc {
 
@@ -26,18 +26,6 @@ std::string counted_bytes(const std::vector<SentBytes>& sent);
 // "" or what is wrong with the graph of one device: it is well formed, and what is printed of it reads back.
 std::string device_graph_problem(const Graph& graph, const Bindings& dims);
 
-struct MeshExample {
-  const char* file;
-  const char* dims;  // small ones
-  const char* mesh;
-  const char* shard;
-  double tolerance = 2e-4;
-};
-
-inline constexpr const char* kTinyGpt = "batch=4 seq=6 vocab=16 layers=2 heads=4 head=4";
-Bindings dims_of(std::string_view text);
-Graph graph_of(const MeshExample& example);
-ProgramData data_for(const Graph& graph, const Bindings& dims);
 InterpretResult interpreted(const Graph& graph, const ProgramData& data);
 // Of the params those that are trained.
 InterpretResult as_result(CpuRun run, const InterpretResult& wanted);

@@ -19,30 +19,10 @@
 
 using namespace einc;
 
-namespace {
-
-constexpr MeshExample kMeshExamples[] = {
-    {"gpt2.ein", kTinyGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
-    {"gpt2.ein", kTinyGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model; states=data"},
-    {"gpt2.ein", kTinyGpt, "data=4", "batch=data; gradients=data"},
-    {"gpt2.ein", kTinyGpt, "data=4,model=2", "batch=data; heads,hidden,vocab=model; params=data"},
-    {"two_layer.ein", "batch=6 width=4 out=6", "data=3,model=2", "batch=data; out=model; states=data"},
-    {"mlp.ein", "batch=8 features=6 hidden=4 classes=6", "data=2,model=2", "batch=data; hidden=model; params=data"},
-    {"attention.ein", "batch=4 seq=6 heads=2 head=4", "data=2,model=2", "batch=data; heads=model; gradients=data"},
-    {"cnn.ein", "batch=4 height=8 width=8", "data=4", "batch=data; states=data"},
-    {"vit.ein", "batch=4 rows=2 cols=2 side=2 layers=1 heads=2 head=2", "data=2,model=2", "batch=data; heads,hidden=model"},
-    {"lora.ein", "batch=4 width=6 out=8 rank=2", "pod=2,data=2,model=2", "batch=pod,data; out=model; states=data"},
-    {"nanogpt.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=4", "data=2,context=2", "batch=data; seq=context; params=data"},
-    {"shakespeare_char.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=4", "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
-    {"llama.ein", "batch=4 seq=4 vocab=12 layers=1 embed=8 heads=4 kv_heads=2 ffn=6", "data=2,model=2",
-     "batch=data; kv_heads,ffn,vocab=model; params=data", 0.05}};  // bf16
-
-}  // namespace
-
 TEST_CASE("mesh: examples give what they give whole, and send what the report says") {
-  for (const MeshExample& example : kMeshExamples) {
+  for (const MeshExample& example : mesh_examples()) {
     INFO(fmt::format("{} on {}, {}", example.file, example.mesh, example.shard));
-    const Graph graph = graph_of(example);
+    const Graph graph = *compiled(example).graph;
     const Bindings dims = dims_of(example.dims);
     const auto program = compile_for_mesh(graph, dims, RunMode::training);
     const ProgramData data = data_for(graph, dims);
@@ -80,29 +60,6 @@ std::string wrong_mesh_run(const std::string& text, uint64_t seed) {
   return certain.empty() ? "" : "value: " + certain;
 }
 
-// Sums of whole numbers are exact in any order.
-constexpr const char* kWholeNumbers = R"(
-dim batch = 24, features = 24, hidden = 24, classes = 24
-input x: f32[batch features]
-input ids: i32[batch]
-param table: [classes features] ~ normal(std = 1)
-param w1: [features hidden] ~ normal(std = 1)
-param b1: [hidden] ~ normal(std = 1)
-param w2: [hidden classes] ~ normal(std = 1)
-h = relu(einsum(x + table[classes = ids], w1, "batch features, features hidden -> batch hidden") + b1)
-y = einsum(h, w2, "batch hidden, hidden classes -> batch classes")
-output y
-output top = max(y, classes)
-output least = min(y, batch)
-loss = sum(y)
-minimize loss using momentum(lr = 1, momentum = 0.5)
-)";
-
-void set_whole_numbers(TensorMap& values, uint64_t seed) {
-  for (auto& [name, tensor] : values)
-    for (size_t i = 0; i < tensor.reals.size(); ++i) tensor.reals[i] = static_cast<double>((i * 7 + seed + name.str().size()) % 5) - 2;
-}
-
 }  // namespace
 
 TEST_CASE("mesh: whole numbers have equal bits on meshes up to 8 devices") {
@@ -122,8 +79,8 @@ TEST_CASE("mesh: whole numbers have equal bits on meshes up to 8 devices") {
 }
 
 TEST_CASE("mesh: devices in several processes make the same bits, and the same is sent") {
-  for (const MeshExample& example : kMeshExamples) {
-    const Graph graph = graph_of(example);
+  for (const MeshExample& example : mesh_examples()) {
+    const Graph graph = *compiled(example).graph;
     const Bindings dims = dims_of(example.dims);
     const auto program = compile_for_mesh(graph, dims, RunMode::training);
     const ProgramData data = data_for(graph, dims);
@@ -173,7 +130,7 @@ TEST_CASE("mesh: what is not finite on one device is stored on none") {
 
 TEST_CASE("mesh: values that are not needed at once lie in one place") {
   const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=6 heads=4 head=4", "data=2", "batch=data; params=data"};
-  const Graph graph = graph_of(example);
+  const Graph graph = *compiled(example).graph;
   const auto program = compile_for_mesh(graph, dims_of(example.dims), RunMode::training);
   const MeshPlan& plan = *program->parts()[Part::training];
   int64_t apart = 0;

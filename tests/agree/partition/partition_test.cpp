@@ -12,7 +12,7 @@
 #include "dsl/render.h"
 #include "tests/fuzz/random_program.h"
 #include "tests/support/agree.h"
-#include "tests/support/partition_check.h"
+#include "tests/support/mesh_examples.h"
 #include "tests/support/random_check.h"
 #include "tests/support/zoo.h"
 
@@ -53,49 +53,10 @@ std::string wrong_partition(const std::string& text, uint64_t seed) {
   return certain.empty() ? "" : "value: " + certain;
 }
 
-struct Example {
-  const char* file;
-  const char* dims;  // small ones
-  const char* mesh;
-  const char* shard;
-};
-
-Bindings bindings_of(std::string_view text) {
-  Bindings dims;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size()), sign = text.find('=');
-    dims[Name(text.substr(0, sign))] = std::stoll(std::string(text.substr(sign + 1, end - sign - 1)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return dims;
-}
-
-Compilation compiled(const Example& example, Roots roots = Roots::training) {
-  PipelineOptions options;
-  options.dims = bindings_of(example.dims);
-  options.mesh = example.mesh;
-  options.shard = example.shard;
-  options.roots = roots;
-  Compilation c = compile_file(std::string("examples/") + example.file, options);
-  INFO(render_text(c.sources, c.diagnostics));
-  REQUIRE(c.graph.has_value());
-  return c;
-}
-
 Partitioned over_mesh(const Graph& graph, const Bindings& dims) {
   auto made = partition(graph, dims);
   if (const auto* problem = std::get_if<NoPartition>(&made)) FAIL(to_string(graph[problem->node].op), ": ", problem->why);
   return std::get<Partitioned>(std::move(made));
-}
-
-ProgramData data_of(const Graph& graph, const Bindings& dims) {
-  ProgramData data;
-  data.dims = dims;
-  data.inputs = program_inputs(graph, dims, 1);
-  data.params = initial_params(graph, dims, 1);
-  data.states = initial_states(graph, dims, 1);
-  data.options.step = 3;
-  return data;
 }
 
 constexpr const char* kSmallGpt = "batch=4 seq=6 vocab=16 layers=2 heads=4 head=3";
@@ -108,37 +69,24 @@ TEST_CASE("GPT-2") {
     for (const std::string mesh : {"data=2", "data=4", "data=2,model=2", "data=1,model=4", "data=4,model=2"}) {
       const bool one = mesh.find("model") == std::string::npos;
       const std::string shard = std::string(one ? "batch=data" : kMegatron) + zero;
-      const Example example{"gpt2.ein", kSmallGpt, mesh.c_str(), shard.c_str()};
+      const MeshExample example{"gpt2.ein", kSmallGpt, mesh.c_str(), shard.c_str()};
       const Compilation c = compiled(example, Roots::step);
-      const Bindings dims = bindings_of(kSmallGpt);
+      const Bindings dims = dims_of(kSmallGpt);
       const Partitioned parts = over_mesh(*c.graph, dims);
       CAPTURE(mesh);
       CAPTURE(shard);
-      CHECK(partition_problem(*c.graph, parts, data_of(*c.graph, dims), kAllowed) == "");
+      CHECK(partition_problem(*c.graph, parts, data_for(*c.graph, dims), kAllowed) == "");
     }
 }
 
 TEST_CASE("examples") {
-  const Example examples[] = {
-      {"two_layer.ein", "batch=8 width=4 out=6", "data=4,model=2", "batch=data; out=model; states=data"},
-      {"mlp.ein", "batch=8 features=6 hidden=4 classes=6", "data=2,model=2", "batch=data; hidden=model; params=data"},
-      {"attention.ein", "batch=4 seq=6 heads=2 head=3", "data=2,model=2", "batch=data; heads=model; gradients=data"},
-      {"deep_linear.ein", "batch=4 width=6 layers=3", "data=2,model=3", "batch=data; params=data"},
-      {"cnn.ein", "batch=4 height=8 width=8", "data=4", "batch=data; states=data"},
-      {"vit.ein", "batch=4 rows=2 cols=2 side=2 layers=2 heads=2 head=2", "data=2,model=2", "batch=data; heads,hidden=model"},
-      {"lora.ein", "batch=4 width=6 out=8 rank=2", "pod=2,data=2,model=2", "batch=pod,data; out=model; states=data"},
-      {"nanogpt.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,context=2", "batch=data; seq=context; params=data"},
-      {"shakespeare_char.ein", "batch=4 seq=4 vocab=12 layers=1 heads=2 head=3", "data=2,model=2", "batch=data; heads,hidden,vocab=model"},
-      {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=2,model=2",
-       "batch=data; kv_heads,ffn,vocab=model; params=data"},
-      {"llama.ein", "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6", "data=4", "batch=data; states=data"}};
-  for (const Example& example : examples) {
+  for (const MeshExample& example : mesh_examples()) {
     INFO(example.file, " on ", example.mesh);
     for (const Roots roots : {Roots::training, Roots::inference}) {
       const Compilation c = compiled(example, roots);
-      const Bindings dims = bindings_of(example.dims);
+      const Bindings dims = dims_of(example.dims);
       const Partitioned parts = over_mesh(*c.graph, dims);
-      ProgramData data = data_of(*c.graph, dims);
+      ProgramData data = data_for(*c.graph, dims);
       if (roots == Roots::inference) data.options.mode = RunMode::inference;
       CHECK(partition_problem(*c.graph, parts, data, kAllowed) == "");
     }
@@ -171,7 +119,7 @@ double parameters_of(const Graph& graph, const Bindings& dims) {
 // Rajbhandari et al. 2020, section 7: 2 P elements a step for plain data parallelism and for stages 1 and 2, 3 P for stage 3.
 TEST_CASE("ZeRO: the volumes of its stages") {
   const char* dims_text = "batch=8 seq=4 vocab=16 layers=2 heads=4 head=4";
-  const Bindings dims = bindings_of(dims_text);
+  const Bindings dims = dims_of(dims_text);
   const auto parts = [&](const char* shard) {
     const Compilation c = compiled({"gpt2.ein", dims_text, "data=4", shard}, Roots::step);
     return over_mesh(*c.graph, dims);
@@ -200,7 +148,7 @@ TEST_CASE("ZeRO: the volumes of its stages") {
 TEST_CASE("Megatron's sums") {
   for (const int64_t layers : {1, 2, 5}) {
     const std::string dims_text = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=3", layers);
-    const Bindings dims = bindings_of(dims_text);
+    const Bindings dims = dims_of(dims_text);
     const Compilation c = compiled({"gpt2.ein", dims_text.c_str(), "model=2", "heads,hidden,vocab=model"}, Roots::step);
     const Partitioned p = over_mesh(*c.graph, dims);
     CHECK(collective_counts(p, Phase::forward) == fmt::format("all_reduce model {}", 2 * layers + 4));
@@ -215,7 +163,7 @@ TEST_CASE("Megatron's sums") {
 TEST_CASE("sums are joined, in bf16 too") {
   for (const char* precision : {"bf16", "f32"}) {
     const char* dims_text = "batch=4 seq=4 vocab=12 layers=2 embed=8 heads=4 kv_heads=2 ffn=6";
-    const Bindings dims = bindings_of(dims_text);
+    const Bindings dims = dims_of(dims_text);
     PipelineOptions options;
     options.dims = dims;
     options.mesh = "model=2", options.shard = "kv_heads,ffn,vocab=model";
@@ -226,7 +174,7 @@ TEST_CASE("sums are joined, in bf16 too") {
     const Partitioned p = over_mesh(*c.graph, dims);
     CAPTURE(precision);
     CHECK(collective_counts(p, Phase::backward) == "all_reduce model 5");
-    CHECK(partition_problem(*c.graph, p, data_of(*c.graph, dims), kAllowed) == "");
+    CHECK(partition_problem(*c.graph, p, data_for(*c.graph, dims), kAllowed) == "");
   }
 }
 
@@ -265,29 +213,6 @@ TEST_CASE("an op without a rule is named") {
 }
 
 namespace {
-
-// Sums of whole numbers are exact in any order.
-constexpr const char* kExact = R"(
-dim batch = 24, features = 24, hidden = 24, classes = 24
-input x: f32[batch features]
-input ids: i32[batch]
-param table: [classes features] ~ normal(std = 1)
-param w1: [features hidden] ~ normal(std = 1)
-param b1: [hidden] ~ normal(std = 1)
-param w2: [hidden classes] ~ normal(std = 1)
-h = relu(einsum(x + table[classes = ids], w1, "batch features, features hidden -> batch hidden") + b1)
-y = einsum(h, w2, "batch hidden, hidden classes -> batch classes")
-output y
-output top = max(y, classes)
-output least = min(y, batch)
-loss = sum(y)
-minimize loss using momentum(lr = 1, momentum = 0.5)
-)";
-
-void make_whole_numbers(TensorMap& values, uint64_t seed) {
-  for (auto& [name, tensor] : values)
-    for (size_t i = 0; i < tensor.reals.size(); ++i) tensor.reals[i] = static_cast<double>((i * 7 + seed + name.str().size()) % 5) - 2;
-}
 
 using Fault = std::function<bool(Partitioned& p)>;  // false: there is nothing to spoil
 
@@ -381,11 +306,11 @@ std::string problem_with(const Fault& fault, const Graph& graph, const Bindings&
 TEST_CASE("whole numbers: equal bits on every mesh up to 8 devices") {
   std::string problem;
   for (uint64_t seed = 0; seed < 66; ++seed) {
-    std::optional<Wanted> given = interpret_text(kExact, seed, problem);
+    std::optional<Wanted> given = interpret_text(kWholeNumbers, seed, problem);
     REQUIRE_MESSAGE(given.has_value(), problem);
-    make_whole_numbers(given->inputs, seed);
-    make_whole_numbers(given->params, seed);
-    make_whole_numbers(given->states, seed);
+    set_whole_numbers(given->inputs, seed);
+    set_whole_numbers(given->params, seed);
+    set_whole_numbers(given->states, seed);
     given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
     const Partitioned parts = over_mesh(given->graph, {});
     CAPTURE(seed);
@@ -394,10 +319,10 @@ TEST_CASE("whole numbers: equal bits on every mesh up to 8 devices") {
 }
 
 TEST_CASE("faults are found") {
-  const Bindings dims = bindings_of(kSmallGpt);
-  const Example example{"gpt2.ein", kSmallGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model; states=data"};
+  const Bindings dims = dims_of(kSmallGpt);
+  const MeshExample example{"gpt2.ein", kSmallGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model; states=data"};
   const Compilation c = compiled(example, Roots::step);
-  const ProgramData data = data_of(*c.graph, dims);
+  const ProgramData data = data_for(*c.graph, dims);
   CHECK(problem_with({}, *c.graph, dims, data) == "");
   const std::pair<std::string, Fault> faults[] = {{"a sum forgotten", forget_a_sum},
                                                   {"mean of means", mean_of_means},

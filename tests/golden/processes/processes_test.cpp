@@ -72,18 +72,12 @@ class MeshRuns {
   }
   // The three files of a checkpoint.
   std::string checkpoint(const std::string& name, uint64_t step) const {
-    const std::string place = fmt::format("{}/step-{:08}/", name, step);
-    const std::string weights = folder_.content(place + "weights.safetensors");
-    CHECK(!weights.empty());
-    return weights + folder_.content(place + "state.safetensors") + folder_.content(place + "train.json");
+    const std::string saved = folder_.saved(name, step);
+    CHECK(!saved.empty());
+    return saved + folder_.content(fmt::format("{}/step-{:08}/train.json", name, step));
   }
   std::vector<double> losses(const std::string& name) const { return folder_.logged(name + ".jsonl", "step", "loss"); }
-  uint64_t logged_steps(const std::string& name) const {
-    std::ifstream in(folder_.at(name + ".jsonl"));
-    uint64_t steps = 0;
-    for (std::string line; std::getline(in, line);) steps += line.find(R"("kind":"step")") != std::string::npos;
-    return steps;
-  }
+  uint64_t logged_steps(const std::string& name) const { return folder_.logged_steps(name + ".jsonl"); }
   const TrainFolder& folder() const { return folder_; }
 
  private:

@@ -61,17 +61,8 @@ class Runs {
   }
   std::string checkpoint(const std::string& name) const { return "--checkpoint=" + folder_.at(name); }
   // The three files of a checkpoint, but for what train.json says of it.
-  std::string state(const std::string& name, uint64_t step) const {
-    const std::string place = fmt::format("{}/step-{:08}/", name, step);
-    return folder_.content(place + "weights.safetensors") + folder_.content(place + "state.safetensors");
-  }
-  // Steps that a run has written to its log so far.
-  uint64_t logged_steps(const std::string& log) const {
-    std::ifstream in(folder_.at(log));
-    uint64_t steps = 0;
-    for (std::string line; std::getline(in, line);) steps += line.find(R"("kind":"step")") != std::string::npos;
-    return steps;
-  }
+  std::string state(const std::string& name, uint64_t step) const { return folder_.saved(name, step); }
+  uint64_t logged_steps(const std::string& log) const { return folder_.logged_steps(log); }
   const TrainFolder& folder() const { return folder_; }
 
  private:
@@ -104,8 +95,12 @@ TEST_CASE("a run that is killed at any moment and resumed on other threads ends 
     CAPTURE(round);
     const Runs runs(kGpt);
     const auto options = [&](const std::string& name, uint64_t threads) {
-      std::vector<std::string> all{"--steps=300",      "--every=11", "--seed=5",
-                                   "--log-every=1",    "--log=" + runs.folder().at(name + ".jsonl"), runs.checkpoint(name),
+      std::vector<std::string> all{"--steps=300",
+                                   "--every=11",
+                                   "--seed=5",
+                                   "--log-every=1",
+                                   "--log=" + runs.folder().at(name + ".jsonl"),
+                                   runs.checkpoint(name),
                                    fmt::format("--threads={}", threads)};
       all.insert(all.end(), row.options.begin(), row.options.end());
       return all;

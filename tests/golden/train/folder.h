@@ -58,6 +58,18 @@ class TrainFolder {
     for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
     return lines;
   }
+  // Steps that a run has written to its log so far, the last line of which may be in the making.
+  uint64_t logged_steps(const std::string& name) const {
+    std::ifstream in(at(name));
+    uint64_t steps = 0;
+    for (std::string line; std::getline(in, line);) steps += line.find(R"("kind":"step")") != std::string::npos;
+    return steps;
+  }
+  // The weights and states of a checkpoint of a run.
+  std::string saved(const std::string& run, uint64_t step) const {
+    const std::string place = fmt::format("{}/step-{:08}/", run, step);
+    return content(place + "weights.safetensors") + content(place + "state.safetensors");
+  }
   // One field of all lines of a kind.
   std::vector<double> logged(const std::string& name, const std::string& kind, const std::string& field) const {
     std::vector<double> values;
