@@ -3,6 +3,7 @@
 #include "compiler/lower/loop_cycles.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "compiler/lower/gelu_slope.h"
@@ -13,17 +14,18 @@ namespace {
 
 // Cycles. Of a register of a vector, where not told otherwise.
 constexpr double kOp = 0.5, kLoad = 0.5, kStore = 1;
-constexpr double kDraw = 40;         // ten rounds of Philox
+constexpr double kScalar = 0.25;     // of a number that is the same in all lanes: cores start four such and more beside the vectors' two
 constexpr double kWideDivision = 2;  // of indices by a constant: a product's upper half and shifts
 constexpr double kTurnedLoad = 2.5;  // with its share of the square's shuffles
 constexpr double kGeluSlope = 14;    // known as a whole (lower/gelu_slope): one exponential and a rational function
 // Of an element by itself: loads and stores of elements that lie apart, and folds into memory, whose next one may wait for them.
 constexpr double kGathered = 0.8, kScattered = 1, kFolded = 5;
-constexpr double kLatency = 4;      // until a sum can be added to again
-constexpr int kAhead = 8;           // additions of one sum that those of other points hide
-constexpr double kIteration = 0.5;  // of the innermost loop: its counter and branch
-constexpr double kEntry = 3;        // into the innermost loop
-constexpr double kHorizontal = 8;   // to add up the lanes of a sum
+constexpr double kFoldedVector = 2.5;  // loaded, folded and stored; rows seldom follow on themselves (graph.ein)
+constexpr double kLatency = 4;         // until a sum can be added to again
+constexpr int kAhead = 8;              // additions of one sum that those of other points hide
+constexpr double kIteration = 0.5;     // of the innermost loop: its counter and branch
+constexpr double kEntry = 3;           // into the innermost loop
+constexpr double kHorizontal = 8;      // to add up the lanes of a sum
 
 // A vector of 16 f32 by `einc bench` of one function of 8192 numbers on one thread of a Zen 5 (AVX-512), its load and store among it.
 constexpr std::pair<MapFn, double> kFunctions[] = {{MapFn::sqrt, 4},       {MapFn::div, 4},      {MapFn::rsqrt, 7}, {MapFn::exp, 8},
@@ -31,6 +33,22 @@ constexpr std::pair<MapFn, double> kFunctions[] = {{MapFn::sqrt, 4},       {MapF
                                                    {MapFn::log, 13},       {MapFn::log1p, 13},   {MapFn::erf, 18},  {MapFn::gelu, 18},
                                                    {MapFn::gelu_tanh, 18}, {MapFn::softplus, 27}};
 constexpr double kSine = 30;  // sines, powers and the rest of the dear ones
+
+// Ten rounds of Philox and what is made of them, measured like the functions above (gumbel: a uniform number and two logarithms).
+double cycles_of(RandomKind kind) {
+  switch (kind) {
+    case RandomKind::bits:
+      return 25;
+    case RandomKind::uniform:
+    case RandomKind::keep_mask:
+      return 28;
+    case RandomKind::gumbel:
+      return 54;
+    case RandomKind::normal:
+      return 86;
+  }
+  return 0;
+}
 
 double cycles_of(MapFn fn) {
   for (const auto& [known, cycles] : kFunctions)
@@ -111,7 +129,7 @@ double LoopCycles::access(const Subscript& index, double registers, double apart
 
 double LoopCycles::guards(const Scalar& v, const Nest& nest) const {
   double cycles = 0;
-  for (const Range& g : v.guards) cycles += step(g.index, nest.lanes) == 0 ? kOp : 2 * kOp * registers(DType::i64, nest);
+  for (const Range& g : v.guards) cycles += step(g.index, nest.lanes) == 0 ? kScalar : 2 * kOp * registers(DType::i64, nest);
   return cycles;
 }
 
@@ -121,33 +139,39 @@ double LoopCycles::value(const Scalar& v, const Nest& nest, bool along_lanes) co
     case ScalarKind::constant:
     case ScalarKind::reduction:
     case ScalarKind::running:
+    case ScalarKind::in_range:
       return 0;
     case ScalarKind::index:
+      return along_lanes ? kOp * wide : kScalar;
     case ScalarKind::cast:
       return kOp * wide;
     case ScalarKind::quotient:
     case ScalarKind::remainder:
-      return along_lanes ? kWideDivision * wide : kOp * 4;
+      if (std::has_single_bit(static_cast<uint64_t>(v.integer))) return along_lanes ? kOp * wide : kScalar;
+      return along_lanes ? kWideDivision * wide : kScalar * 4;
     case ScalarKind::load:
       if (nest.lanes.turned && is_turned(v, *nest.lanes.axis, *nest.lanes.turned)) return kTurnedLoad * wide;
-      return access(v.index, kLoad * wide, kGathered, nest) + guards(v, nest);
+      return access(v.index, kLoad * wide, kGathered, nest);
     case ScalarKind::checked:
       return 2 * kOp * wide;
     case ScalarKind::map:
       return cycles_of(v.fn) * wide;
     case ScalarKind::random:
-      return kDraw * wide;
-    case ScalarKind::in_range:
-      return guards(v, nest);
+      return cycles_of(v.random) * wide;
   }
   return 0;
 }
 
 double LoopCycles::values(std::vector<bool> used, const Nest& nest) const {
   double cycles = 0;
+  std::vector<const Scalar*> compared;  // what several values are guarded by is compared once
   for (size_t i = kernel_.values.size(); i-- > 0;) {
     if (!used[i]) continue;
     const Scalar& v = kernel_.values[i];
+    if (std::ranges::none_of(compared, [&](const Scalar* c) { return c->guards == v.guards; })) {
+      compared.push_back(&v);
+      cycles += nest.trips_around(axes_[i]) * guards(v, nest);
+    }
     const std::optional<ValueId> slope = argument_of_gelu_slope(kernel_, v);
     if (slope) {
       used[*slope] = true;
@@ -191,7 +215,7 @@ double LoopCycles::stage(const Stage& stage, const std::vector<AxisId>& outer, c
     need(used, s.index);
     const double wide = registers(kernel_.buffers[s.buffer].dtype, nest);
     const bool folds = folds_in_place(s.mode) && !s.index.dynamic.empty();
-    each += access(s.index, (folds ? kFolded : kStore) * wide, folds ? kFolded : kScattered, nest);
+    each += access(s.index, (folds ? kFoldedVector : kStore) * wide, folds ? kFolded : kScattered, nest);
   }
   double cycles = values(used, nest) + trips * each + nest.entries() * kEntry;
   if (!stage.reductions.empty() && !stage.axes.empty()) {

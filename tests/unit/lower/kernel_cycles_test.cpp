@@ -53,6 +53,23 @@ std::string gathered(int64_t n) {
       n);
 }
 
+// Rows of 16 numbers moved down by one, `arrays` of them added: each load stands behind the same guard.
+std::string shifted(int64_t rows, int arrays) {
+  std::string text = fmt::format("axes a0={0} a1=16\nouter a0 a1\n", rows), loads, sums;
+  for (int i = 0; i < arrays; ++i) {
+    text += fmt::format("b{}: read f32[{}]\n", i, 16 * rows);
+    loads += fmt::format("v{0}: f32 = b{0}[16*a0 + a1 + -16] if 0 <= a0 + -1 < {1}\n", i, rows - 1);
+    if (i > 0) sums += fmt::format("v{}: f32 = add(v{}, v{})\n", arrays + i - 1, i, i == 1 ? 0 : arrays + i - 2);
+  }
+  const int result = arrays == 1 ? 0 : 2 * arrays - 2;
+  return text + fmt::format("b{0}: write f32[{1}]\n{2}{3}stage \n  b{0}[16*a0 + a1] = v{4}\n", arrays, 16 * rows, loads, sums, result);
+}
+
+std::string drawn(int64_t n, const char* kind) {
+  return fmt::format("axes a0={0}\nouter a0\nb0: write f32[{0}]\nv0: f32 = random {1} stream 0 keep 0x1p+0 [a0]\nstage \n  b0[a0] = v0\n",
+                     n, kind);
+}
+
 Kernel product(int64_t rows, int64_t columns, int64_t depth) {
   Kernel kernel = kernel_of(fmt::format(
       "axes a0={0} a1={1} a2={2}\nouter a0 a1\nb0: read f32[{3}]\nb1: read f32[{4}]\nb2: write f32[{5}]\nv0: f32 = b0[{2}*a0 + a2]\n"
@@ -86,6 +103,18 @@ TEST_CASE("cycles: elements that lie apart are read one by one") {
   CHECK(apart < 1600 * 2);
   CHECK(apart > 4 * near);
   CHECK(cycles(gathered(3200)) == doctest::Approx(2 * apart).epsilon(0.01));
+}
+
+TEST_CASE("cycles: a guard that several loads stand behind is compared once") {
+  // A row of 16 is one turn: loads, additions, the store, the iteration and the loop's start, and a quarter for the guard.
+  const auto row = [](int arrays) { return arrays * 0.5 + (arrays - 1) * 0.5 + 1 + 0.5 + 0.25; };
+  for (const int arrays : {1, 2, 3}) CHECK(cycles(shifted(100, arrays)) == doctest::Approx(100 * row(arrays) + 3).epsilon(0.02));
+}
+
+TEST_CASE("cycles: random numbers by what is made of them") {
+  CHECK(cycles(drawn(1600, "normal")) > 2.5 * cycles(drawn(1600, "uniform")));
+  CHECK(cycles(drawn(1600, "uniform")) > 100 * 28);
+  CHECK(cycles(drawn(1600, "uniform")) < 100 * (28 + 2));
 }
 
 TEST_CASE("cycles: additions of one sum wait for one another") {
