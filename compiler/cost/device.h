@@ -40,16 +40,22 @@ struct Device {
   double bandwidth = 0;                         // bytes per second
   double cache_bytes = 0, cache_bandwidth = 0;  // of the last cache; 0: unknown, and taken to hold nothing, or to be no limit
   double launch_s = 0;                          // from one kernel's end to the next one's first work
-  double threads = 0;                           // of a processor, that the rates are of; 0: all of its cores
-  std::optional<GpuShape> gpu{};                // that kernels are planned for; target cuda: none is an H100's
-  std::vector<DeviceLink> links{};              // nearest first; none: not told
-  std::string source{};                         // where the numbers come from and what else sheets print, for --list-devices
+  // Of a GPU: its processors' clock at the stated peaks, in Hz, and the share of it that is kept while they compute for hours; the share of
+  // the stated rates that a library's best products reach, of 16 bits and more and of 8 (`sustained_fp8`), that long copies reach, and that
+  // warps reach which multiply by themselves. 1: all of it, as where rates are measured ones.
+  double clock = 0, sustained_clock = 1, sustained_products = 1, sustained_fp8 = 1, sustained_bandwidth = 1, warp_products = 1;
+  double threads = 0;               // of a processor, that the rates are of; 0: all of its cores
+  std::optional<GpuShape> gpu{};    // that kernels are planned for; target cuda: none is an H100's
+  std::vector<DeviceLink> links{};  // nearest first; none: not told
+  std::string source{};             // where the numbers come from and what else sheets print, for --list-devices
 
   double usable_bytes() const { return memory_bytes > reserve_bytes ? memory_bytes - reserve_bytes : 0; }
   // Peak of a contraction with operands of this dtype, and of elementwise work and reductions (always in f32, or f64).
   std::optional<double> contraction_peak(DType dtype) const;
   std::optional<double> tf32_peak() const;  // of f32 multiplied in tf32; of f32 where there is none
   std::optional<double> vector_peak(DType dtype) const;
+  bool has_sustained_rates() const { return sustained_clock < 1 || sustained_products < 1 || sustained_bandwidth < 1; }
+  double sustained_share(DType dtype) const { return bytes_of(dtype) == 1 ? sustained_fp8 : sustained_products; }
 };
 
 // What a row without a figure of its own leaves free, and why so much.

@@ -11,16 +11,16 @@
 #include "compiler/cost/modules.h"
 #include "compiler/lower/kernel_cycles.h"
 #include "compiler/lower/scan_schedule.h"
+#include "compiler/report/gpu_times.h"
 #include "compiler/report/lower_bound.h"
 #include "compiler/report/report.h"
 
 namespace einc {
 namespace {
 
-// Vector instructions for one element of exp, log, tanh, erf and their like, where other ops take one. Processors: the median of twelve
-// functions, 40 (exp) to 101 (softplus), six calls deep in one kernel, by `einc bench` on one thread of a Zen 5 with AVX-512. GPUs have
-// units for exp2, log2 and the rest in fewer steps: assumed, not measured.
-constexpr double kTranscendentalOnProcessors = 60, kTranscendentalOnGpus = 14;
+// Vector instructions for one element of exp, log, tanh, erf and their like, where other ops take one: the median of twelve functions, 40
+// (exp) to 101 (softplus), six calls deep in one kernel, by `einc bench` on one thread of a Zen 5 with AVX-512.
+constexpr double kTranscendental = 60;
 
 // Seconds of a launch so small that one thread of a processor does it at once: its arguments and the call. 8 ns a launch of deep_linear's
 // step, whose kernels do next to nothing (Zen 5).
@@ -31,7 +31,8 @@ constexpr double kFlopsOfInstruction = 2;
 
 struct Times {
   double contraction = 0, vector = 0, memory = 0, cache = 0;
-  bool by_turns = false;  // panels are filled from memory, and then multiplied
+  bool by_turns = false;        // panels are filled from memory, and then multiplied
+  bool products_alone = false;  // what else is computed waits for products
 };
 
 class Schedule {
@@ -55,7 +56,7 @@ class Schedule {
       launch.traffic.to_memory /= launch.count;
       launch.traffic.beyond_core /= launch.count;
       const double starts = static_cast<double>(starts_[row]) / static_cast<double>(launch.count);
-      if (const auto timed = device_ ? time_of(list_.kernels[first_[row]], launch.traffic, starts) : std::nullopt)
+      if (const auto timed = device_ ? time_of(first_[row], launch.traffic, starts) : std::nullopt)
         launch.time_s = timed->seconds, launch.bound = timed->bound;
     }
     share();
@@ -87,7 +88,7 @@ class Schedule {
     const std::vector<LaunchTraffic> apart = traffic(formed, {}), together = traffic(formed, fused);
     for (const FusedProduct& f : fused) {
       const auto seconds = [&](uint32_t kernel, const LaunchTraffic& traffic) {
-        const auto timed = time_of(list_.kernels[kernel], traffic);
+        const auto timed = time_of(kernel, traffic);
         return timed ? timed->seconds : 0;
       };
       double parts = 0;
@@ -170,9 +171,8 @@ class Schedule {
   };
 
   Times unit_times(const KernelWork& work, const Rates& rates) const {
-    const double each = device_->target == DeviceTarget::cpu ? kTranscendentalOnProcessors : kTranscendentalOnGpus;
-    const double ops =
-        static_cast<double>(work.elementwise - work.transcendental + work.reduction) + each * static_cast<double>(work.transcendental);
+    const double ops = static_cast<double>(work.elementwise - work.transcendental + work.reduction) +
+                       kTranscendental * static_cast<double>(work.transcendental);
     return {static_cast<double>(work.contraction) / rates.matrix, kFlopsOfInstruction * ops / rates.vector};
   }
 
@@ -204,18 +204,25 @@ class Schedule {
   };
 
   // `starts`: launches per kernel, below one where several kernels are one launch.
-  std::optional<Timed> time_of(const GraphKernel& k, const LaunchTraffic& traffic, double starts = 1) const {
+  std::optional<Timed> time_of(uint32_t index, const LaunchTraffic& traffic, double starts = 1) const {
+    const GraphKernel& k = list_.kernels[index];
     const KernelWork& work = traffic.work;
     const auto matrix = work.contraction > 0 ? contraction_rate(graph_, k, *device_) : std::optional(1.0);
     const auto vector = device_->vector_peak(graph_[k.group.members.back()].type.dtype);
     if (!matrix || !vector) return std::nullopt;
     const bool on_processor = device_->target == DeviceTarget::cpu;
     const Rates rates{*matrix, *vector, processor_ ? device_->f32 / peak_flops_per_cycle(*processor_) : 0};
-    Times t = on_processor && processor_ ? loop_times(*k.kernel, rates) : unit_times(work, rates);
-    t.memory = static_cast<double>(traffic.from_memory + traffic.to_memory) / device_->bandwidth;
+    Times t;
+    if (on_processor) {
+      t = processor_ ? loop_times(*k.kernel, rates) : unit_times(work, rates);
+    } else {
+      const GpuTimes units = gpu_times(*k.kernel, work, list_.library.product(index), *device_, *matrix, *vector);
+      t = {.contraction = units.products, .vector = units.vector, .products_alone = units.by_turns};
+    }
+    t.memory = static_cast<double>(traffic.from_memory + traffic.to_memory) / (device_->bandwidth * device_->sustained_bandwidth);
     if (device_->cache_bandwidth > 0) t.cache = static_cast<double>(traffic.beyond_core) / device_->cache_bandwidth;
     // A processor multiplies and does all else in the same units; a GPU has units for products.
-    const double compute = on_processor ? t.contraction + t.vector : std::max(t.contraction, t.vector);
+    const double compute = on_processor || t.products_alone ? t.contraction + t.vector : std::max(t.contraction, t.vector);
     const double longest = t.by_turns ? compute + t.memory : std::max({compute, t.memory, t.cache});
     const double start = on_processor && elements_visited(*k.kernel) < kSmallLaunch ? kSmallLaunchSeconds : starts * device_->launch_s;
     const LaunchBound bound = longest < start                         ? LaunchBound::launch

@@ -33,6 +33,8 @@ std::pair<LaunchBound, double> main_bound(const std::vector<LaunchReport>& sched
   return most == shares.end() ? std::pair(LaunchBound::none, 0.0) : std::pair(most->first, most->second);
 }
 
+std::string rates_used(const Device& device) { return device.has_sustained_rates() ? "at sustained rates" : "each launch at its roofline"; }
+
 std::vector<std::string> summary_lines(const Report& r) {
   const bool trains = !is_zero(r.backward.total);
   const char* run = trains ? "step" : "run";
@@ -54,8 +56,8 @@ std::vector<std::string> summary_lines(const Report& r) {
     lines.push_back(fmt::format("no time is predicted: {} has no peak for some of the dtypes", r.device->device.name));
   } else {
     const auto [bound, share] = main_bound(r.schedule);
-    lines.push_back(fmt::format("{} predicted for a {} on {}, {} of it bound by {} (each launch at its roofline)",
-                                human_seconds(*r.device->step_time_s), run, r.device->device.name, percent(share), to_string(bound)));
+    lines.push_back(fmt::format("{} predicted for a {} on {}, {} of it bound by {} ({})", human_seconds(*r.device->step_time_s), run,
+                                r.device->device.name, percent(share), to_string(bound), rates_used(r.device->device)));
   }
   return lines;
 }
@@ -350,7 +352,10 @@ class TextRenderer {
     w_.heading("On " + d.device.name, d.device.description);
     w_.line(fmt::format("  peak {}FLOP/s, {}B/s, {:.4g} GB, {:.2g} of them reserved", human_count(d.peak_flops),
                         human_count(d.device.bandwidth), d.device.memory_bytes / 1e9, d.device.reserve_bytes / 1e9));
-    if (d.step_time_s) w_.line(fmt::format("  one step takes {} (each launch at its roofline)", human_seconds(*d.step_time_s)));
+    if (d.device.has_sustained_rates())
+      w_.line(fmt::format("  sustained in long runs: products at most {} of the peak, memory {} of its rate",
+                          percent(d.device.sustained_clock * d.device.sustained_products), percent(d.device.sustained_bandwidth)));
+    if (d.step_time_s) w_.line(fmt::format("  one step takes {} ({})", human_seconds(*d.step_time_s), rates_used(d.device)));
     if (d.lower_bound_s) w_.line(fmt::format("  and never less than {}", human_seconds(*d.lower_bound_s)));
     if (d.mfu_at_bound) w_.line(fmt::format("  MFU at that bound {}", percent(*d.mfu_at_bound)));
     if (d.fits) w_.line(*d.fits ? "  the training step fits its memory" : "  the training step does not fit its memory");

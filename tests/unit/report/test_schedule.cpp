@@ -190,3 +190,26 @@ TEST_CASE("on a GPU what an epilogue does is no launch, and launches that run to
   CHECK(*single.device->step_time_s >= *together.device->step_time_s + 4 * launch);
   CHECK(single.schedule.size() == together.schedule.size());
 }
+
+TEST_CASE("on a GPU attention multiplies and does the rest by turns") {
+  // 16 x 12 heads of 64, 512 rows against all 512 keys.
+  const char* program = R"(
+precision bf16
+input q: f32[batch=16 heads=12 rows=512 head=64]
+input k: f32[batch heads keys=512 head]
+input v: f32[batch heads keys head]
+scores = einsum(q, k, "batch heads rows head, batch heads keys head -> batch heads rows keys") / sqrt(head)
+output y = einsum(softmax(scores, keys), v, "batch heads rows keys, batch heads keys head -> batch heads rows head")
+)";
+  const Report report = report_of(program, "h100-sxm");
+  const LaunchReport* attention = nullptr;
+  for (const LaunchReport& launch : report.schedule)
+    if (launch.kind == "attention") attention = &launch;
+  REQUIRE(attention);
+  const Device& d = report.device->device;
+  const double pairs = 16.0 * 12 * 512 * 512, mma = pairs * 4 * 64 / 4096, clocks = 132 * d.clock;
+  REQUIRE(static_cast<double>(attention->traffic.work.contraction) == 4 * 64 * pairs);
+  // Keys and values, two bytes each, once for 16 rows; 11 instructions for 32 pairs, and two for each of the tensor cores'.
+  const double shared = pairs * 2 * 64 * 2 / 16 / (128 * clocks), issue = (11 * pairs / 32 + 2 * mma) / (4 * clocks);
+  CHECK(*attention->time_s == doctest::Approx((shared + issue) / d.sustained_clock + d.launch_s).epsilon(0.001));
+}

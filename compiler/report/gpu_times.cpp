@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/report/gpu_times.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace einc {
+namespace {
+
+// Per clock and streaming multiprocessor (CUDA C++ Programming Guide, throughput of native arithmetic instructions): instructions that four
+// schedulers start for 32 lanes each, results of exp2, log2 and their like, bytes of shared memory.
+constexpr double kIssued = 128, kSpecial = 16, kSharedBytes = 128;
+// Instructions around a special function's own: range, scale, what selects. Assumed.
+constexpr double kAroundSpecial = 6;
+
+// A library's block of sums. Until its first products and after its last ones, while it loads and stores, the time of so many steps of the
+// depth passes: 128 x 256 sums of 16 bits are stored in what three steps of 64 take an H100 at its share of the memory. Assumed to be so
+// everywhere; beside measured steps in `scripts/bench published`.
+constexpr double kIdleDepth = 192;
+struct BlockShape {
+  int64_t rows, columns;
+};
+constexpr std::array kBlocks{BlockShape{128, 256}, BlockShape{256, 128}, BlockShape{128, 128}, BlockShape{128, 64}, BlockShape{64, 64}};
+constexpr double kSmallBlock = 128 * 128;  // smaller ones read more than they multiply, and are no faster than their share of it
+
+// One warp instruction of tensor cores is 16 x 8 sums over 16 places of the depth. Counted in sm_90's machine code
+// (codegen/cuda/README.md): eight instructions for each in a product's tile with its copies; in attention 481, 520 and 623 for a turn of 16
+// x 64 pairs and 64, 96 and 128 such, which is 11 for a lane's share of the pairs and two for each.
+constexpr double kFlopsOfMma = 2 * 16 * 8 * 16, kInstructionsOfMma = 8;
+constexpr double kInstructionsOfPair = 11, kInstructionsOfAttentionMma = 2;
+constexpr double kRowsOfWarp = 16;  // of attention: each operand of shared memory serves so many
+
+double waves(double blocks, double processors) { return std::ceil(blocks / processors) / (blocks / processors); }
+
+// The best of the shapes that a library has. What is deep and has few blocks it divides along the depth: half a wave is the least that is
+// left idle then.
+double library_slowdown(const LibraryProduct& p, double processors) {
+  double best = 1e9;
+  for (const BlockShape& block : kBlocks) {
+    const double rows = std::ceil(static_cast<double>(p.rows) / static_cast<double>(block.rows));
+    const double columns = std::ceil(static_cast<double>(p.columns) / static_cast<double>(block.columns));
+    const double blocks = rows * columns * static_cast<double>(p.batch), size = static_cast<double>(block.rows * block.columns);
+    const double edges = rows * columns * size / static_cast<double>(p.rows * p.columns);
+    const double parts = std::clamp(std::floor(static_cast<double>(p.depth) / (4 * kIdleDepth)), 1.0, std::max(1.0, processors / blocks));
+    const double depth = static_cast<double>(p.depth) / parts;
+    best = std::min(best, edges * waves(blocks * parts, processors) * (depth + kIdleDepth) / depth * std::max(1.0, kSmallBlock / size));
+  }
+  return best;
+}
+
+double pairs_of(const Kernel& kernel, const KernelWork& work) {
+  double per_pair = 0;  // products are 2 FLOPs for each pair and place of what they sum or make
+  for (const AttentionStep& step : kernel.attention->steps)
+    if (step.part == AttentionPart::scores)
+      per_pair += 2 * static_cast<double>(trips(kernel, bits(step.over)));
+    else if (step.part != AttentionPart::fold)
+      per_pair += 2 * static_cast<double>(trips(kernel, bits(step.free)));
+  return per_pair > 0 ? static_cast<double>(work.contraction) / per_pair : 0;
+}
+
+// At the stated clock.
+GpuTimes times_at_peak(const Kernel& kernel, const KernelWork& work, const LibraryProduct* product, const Device& device, double peak,
+                       double vector_peak) {
+  const double processors = device.gpu ? device.gpu->processors : 1, clocks = device.clock * processors;
+  const auto products = static_cast<double>(work.contraction), special = static_cast<double>(work.transcendental);
+  const double plain = static_cast<double>(work.elementwise - work.transcendental + work.reduction) + kAroundSpecial * special;
+  GpuTimes t{.vector = 2 * plain / vector_peak};
+  if (clocks <= 0) return t.products = products / peak, t;
+  t.vector = std::max(t.vector, special / (kSpecial * clocks));
+  const bool tensor_cores = peak > vector_peak;
+  if (product) {
+    t.products = products / (peak * device.sustained_share(product->left.dtype)) * library_slowdown(*product, processors);
+  } else if (!tensor_cores) {
+    t.products = products / peak;
+  } else {
+    const double multiplied = products / (peak * device.warp_products), mma = products / kFlopsOfMma;
+    const double issue_slots = kIssued / 32 * clocks;
+    if (kernel.attention) {
+      // Operands of shared memory, 16 bits each, are read once for each of the warp's rows.
+      const double shared = products / kRowsOfWarp / (kSharedBytes * clocks);
+      t.products = std::max(multiplied, shared);
+      t.vector = std::max(special / (kSpecial * clocks),
+                          (kInstructionsOfPair * pairs_of(kernel, work) / 32 + kInstructionsOfAttentionMma * mma) / issue_slots);
+      t.by_turns = true;
+    } else {
+      t.products = std::max(multiplied, kInstructionsOfMma * mma / issue_slots);
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+GpuTimes gpu_times(const Kernel& kernel, const KernelWork& work, const LibraryProduct* product, const Device& device, double peak,
+                   double vector_peak) {
+  GpuTimes t = times_at_peak(kernel, work, product, device, peak, vector_peak);
+  t.products /= device.sustained_clock, t.vector /= device.sustained_clock;
+  return t;
+}
+
+}  // namespace einc
