@@ -52,7 +52,8 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->expected(0, 1)
       ->type_name("OTHER");
   app.add_option("--emit", r.emit,
-                 "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor), llvm, "
+                 "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor, or on "
+                 "the GPU of --device), llvm, "
                  "asm, cuda, ptx, launches (what an NVIDIA "
                  "GPU is given to do), dot or json; obj: write an object "
                  "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
@@ -172,9 +173,10 @@ void show_native(const CompileRequest& request, const Graph& graph, const Bindin
   if (request.explain == "fusion") fmt::print("{}", explain_fusion(*lowered));
 }
 
-ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bindings& dims) {
+// `device`: the GPU whose schedule is asked for; none: that of --arch.
+ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bindings& dims, const std::optional<Device>& device) {
   CudaOptions cuda;
-  const std::optional<GpuShape> gpu = gpu_shape_of_arch(request.arch);
+  const std::optional<GpuShape> gpu = device ? device->gpu.value_or(GpuShape{}) : gpu_shape_of_arch(request.arch);
   if (!gpu) {
     fmt::print(stderr, "einc: --arch={} is no GPU that einc makes code for; it knows {}\n", printable(request.arch), known_archs());
     return ExitStatus::wrong_usage;
@@ -184,6 +186,7 @@ ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bi
   cuda.attention = cuda::AttentionLibrary::get();
   cuda.scheduling = request.scheduling();
   const auto program = compile_for_cuda(graph, dims, cuda);
+  if (request.emit == "schedule") fmt::print("{}", emit_schedule(*program));
   if (request.explain == "gemm") fmt::print("{}", explain_gemm(*program));
   if (request.emit == "launches") fmt::print("{}", launch_plan(*program));
   if (request.emit != "cuda" && request.emit != "ptx" && request.emit != "cubin") return ExitStatus::done;
@@ -205,11 +208,12 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "graph") fmt::print("{}", graph_text(graph, options.dims));
   if (request.emit == "grad") fmt::print("{}", emit_grad(graph));
   if (request.emit == "shapes") fmt::print("{}", emit_shapes(*c.elaborated, values));
+  if (request.emit == "schedule" && device && device->target == DeviceTarget::cuda) return show_cuda(request, graph, options.dims, device);
   if (request.emit == "kernels" || request.emit == "schedule" || request.emit == "llvm" || request.emit == "asm" ||
       request.explain == "fusion")
     show_native(request, graph, options.dims);
   if (request.emit == "cuda" || request.emit == "ptx" || request.emit == "cubin" || request.emit == "launches" || request.explain == "gemm")
-    return show_cuda(request, graph, options.dims);
+    return show_cuda(request, graph, options.dims, std::nullopt);
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
@@ -323,7 +327,7 @@ ExitStatus compile_command(Arguments arguments) {
   if (request.emit == "obj") return emit_object(std::move(c), options, request.object);
   const ExitStatus status = show(request, c, options, device, partitioned ? &*partitioned : nullptr);
   if (request.passes.misses(processor_passes())) show_native(request, *c.graph, options.dims);
-  if (request.passes.misses(gpu_passes())) show_cuda(request, *c.graph, options.dims);
+  if (request.passes.misses(gpu_passes())) show_cuda(request, *c.graph, options.dims, std::nullopt);
   return status;
 }
 

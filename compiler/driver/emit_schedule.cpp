@@ -5,6 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+
+#include "compiler/gpu_plan/gpu_plan.h"
+#include "compiler/lower/scan_schedule.h"
+#include "compiler/lower/schedule_text.h"
 
 namespace einc {
 namespace {
@@ -105,57 +110,64 @@ std::string plan_of(const PlannedKernel& f) {
   return f.tiles ? tiles(*f.tiles) : loops(*f.kernel, f.plan);
 }
 
-class ScheduleListing {
- public:
-  explicit ScheduleListing(const LoweredProgram& lowered) : lowered_(lowered), seen_(lowered.functions.size(), false) {}
+std::string described(const Launch& launch) { return launch.label + (launch.location.empty() ? "" : fmt::format(", {}", launch.location)); }
 
-  // `before` stands in front of launches' numbers: that of the scan whose body the program is.
-  void list(const Executable& program, const std::string& before) {
-    for (size_t i = 0; i < program.launches.size(); ++i) {
-      const Launch& launch = program.launches[i];
-      if (launch.scan >= 0) {
-        scan(program.scans[static_cast<size_t>(launch.scan)], launch, fmt::format("{}{}", before, i));
-        continue;
-      }
-      if (seen_[launch.function]) continue;
-      seen_[launch.function] = true;
-      std::vector<std::string> others;
-      for (size_t j = i + 1; j < program.launches.size(); ++j)
-        if (program.launches[j].function == launch.function) others.push_back(fmt::format("{}{}", before, j));
-      text += fmt::format("\n{}: launch {}{}, {}\n", lowered_.program.functions[launch.function], before, i, described(launch));
-      if (!others.empty()) text += fmt::format("  again as {} {}\n", others.size() == 1 ? "launch" : "launches", fmt::join(others, ", "));
-      text += plan_of(lowered_.functions[launch.function]);
-    }
+// Of each launch of a program what it makes and how; of a scan its iteration's, each line further in.
+class Notes {
+ public:
+  using Plan = std::function<std::string(const Launch& launch, size_t kernel, const KernelList* list)>;
+  explicit Notes(Plan plan) : plan_(std::move(plan)) {}
+
+  // `list`: the kernels behind the launches, where the plan is to be found there.
+  std::string of(const Executable& program, size_t index, const KernelList* list) const {
+    const Launch& launch = program.launches[index];
+    if (launch.scan < 0) return described(launch) + "\n" + plan_(launch, index, list);
+    const ScanProgram& scan = program.scans[static_cast<size_t>(launch.scan)];
+    const KernelList* body = list ? &list->kernels[index].kernel->scan->list : nullptr;
+    std::string text = fmt::format("{}\n  {} iterations{} of {} launches, {} bytes of workspace\n", described(launch), scan.length,
+                                   scan.reversed ? ", from the last to the first," : "", scan.body.launches.size(), scan.body.own_bytes);
+    for (size_t i = 0; i < scan.body.launches.size(); ++i) text += indented(of(scan.body, i, body));
+    return text;
   }
-  std::string text;
 
  private:
-  static std::string described(const Launch& launch) {
-    return launch.label + (launch.location.empty() ? "" : fmt::format(" ({})", launch.location));
-  }
-  void scan(const ScanProgram& scan, const Launch& launch, const std::string& number) {
-    text += fmt::format("\nscan: launch {}, {}\n  {} iterations{} of {} launches, {} bytes of workspace\n", number, described(launch),
-                        scan.length, scan.reversed ? ", from the last to the first," : "", scan.body.launches.size(), scan.body.own_bytes);
-    list(scan.body, number + ".");
+  static std::string indented(std::string_view lines) {
+    std::string text;
+    while (!lines.empty()) {
+      const size_t end = std::min(lines.find('\n'), lines.size());
+      text += fmt::format("    {}\n", lines.substr(0, end));
+      lines.remove_prefix(std::min(end + 1, lines.size()));
+    }
+    return text;
   }
 
-  const LoweredProgram& lowered_;
-  std::vector<bool> seen_;  // functions
+  Plan plan_;
 };
 
 }  // namespace
 
 std::string emit_schedule(const LoweredGraph& lowered, const Processor& processor) {
   const Executable& program = lowered.lowered.program;
-  ScheduleListing listing(lowered.lowered);
-  listing.list(program, "");
-  return fmt::format("# {} launches of {} functions; vectors of {} bits{}, {} and {} KiB of cache\n", program.launches.size(),
-                     program.functions.size(), processor.vector_bits,
-                     processor.matrix_tiles ? " and matrix tiles"
-                     : processor.bf16_pairs ? " and pairs of bf16"
-                                            : "",
-                     processor.level1_bytes >> 10, processor.level2_bytes >> 10) +
-         listing.text;
+  const Notes notes([&](const Launch& launch, size_t, const KernelList*) { return plan_of(lowered.lowered.functions[launch.function]); });
+  const std::string text = print_schedule(lowered.list, &lowered.plan, [&](size_t kernel) { return notes.of(program, kernel, nullptr); });
+  return text + fmt::format("# {} launches of {} functions; vectors of {} bits{}, {} and {} KiB of cache\n", program.launches.size(),
+                            program.functions.size(), processor.vector_bits,
+                            processor.matrix_tiles ? " and matrix tiles"
+                            : processor.bf16_pairs ? " and pairs of bf16"
+                                                   : "",
+                            processor.level1_bytes >> 10, processor.level2_bytes >> 10);
+}
+
+std::string emit_schedule(const CudaProgramText& made) {
+  const Executable& program = made.executable.program;
+  const Notes notes([&](const Launch&, size_t kernel, const KernelList* list) {
+    const GraphKernel& k = list->kernels[kernel];
+    if (list == &made.list && made.list.library.product(kernel)) return std::string("  by a library\n");
+    return to_string(*k.plan, *k.kernel);
+  });
+  const std::string text = print_schedule(made.list, &made.plan, [&](size_t kernel) { return notes.of(program, kernel, &made.list); });
+  return text + fmt::format("# {} launches of {} functions on {} with {} processors\n", program.launches.size(), program.functions.size(),
+                            made.gpu.arch(), made.gpu.processors);
 }
 
 }  // namespace einc

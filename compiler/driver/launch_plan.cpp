@@ -143,7 +143,7 @@ class Plan {
     const GraphKernel& made = program_.list.kernels[index];
     const Kernel& kernel = *made.kernel;
     const CudaGrid& grid = call.grid;
-    text += fmt::format("  {}, {}: {} blocks of {}", p_.functions[l.function], kind_of(made), product_of(grid.blocks),
+    text += fmt::format("  {}, {}: {} blocks of {}", p_.functions[l.function], made.plan->kind, product_of(grid.blocks),
                         product_of(grid.threads));
     if (grid.shared_bytes > 0) text += fmt::format(", {} bytes of shared memory", grid.shared_bytes);
     if (!call.together.empty()) text += fmt::format(", with launches {}", fmt::join(call.together, ", "));
@@ -189,18 +189,11 @@ class Plan {
     return text;
   }
 
-  std::string_view kind_of(const GraphKernel& made) {
-    const ProductSums products = f32_products(program_.bound, made);
-    const auto [known, fresh] = kinds_.try_emplace({made.kernel.get(), products});
-    if (fresh) known->second = cuda_function(*made.kernel, program_.gpu, products).kind;
-    return known->second;
-  }
-
   std::string product(const LibraryProduct& gemm) const {
     std::string text = fmt::format("  cuBLASLt, {}, sums in {}\n", describe(gemm),
                                    gemm.sums == ProductSums::f32    ? "f32"
                                    : gemm.sums == ProductSums::tf32 ? "tf32"
-                                                                 : "f64");
+                                                                    : "f64");
     const auto matrix = [&](std::string_view which, const LibraryMatrix& m) {
       text += fmt::format("  {} {}, rows {} apart", which, name_of(m.buffer), m.leading);
       if (m.offset > 0) text += fmt::format(", from element {}", m.offset);
@@ -218,7 +211,6 @@ class Plan {
   const CudaProgramText& program_;
   const CudaExecutable& executable_;
   const Executable& p_;
-  std::map<std::pair<const Kernel*, ProductSums>, std::string_view> kinds_;
 };
 
 }  // namespace

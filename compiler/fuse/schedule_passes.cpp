@@ -18,6 +18,7 @@
 #include "compiler/fuse/pullback_halves.h"
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
+#include "compiler/gpu_plan/gpu_plan.h"
 #include "compiler/ir/print.h"
 #include "compiler/library/epilogues.h"
 #include "compiler/library/find_products.h"
@@ -340,6 +341,8 @@ constexpr SchedulePass kGpuPasses[] = {
     kPlacesPass,
     {"join_launches", "launches of one kernel that nothing in between keeps apart, as one", "knows what lies where",
      [](Forming& f) { join_launches(*f.bound, *f.plan, f.list); }, true},
+    {"threads", "who does what of a kernel: tiles on tensor cores, rows of warps and blocks, columns", "kernels and launches are final",
+     [](Forming& f) { plan_threads_of(*f.bound, *f.target.gpu, f.list); }},
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ struct Parts {
   int64_t offset = 0;
 };
 
+struct GpuPlan;  // gpu_plan/gpu_plan.h
+
 struct GraphKernel {
   std::shared_ptr<const Kernel> kernel;  // equal ones may be shared
   std::vector<NodeId> buffers;           // per kernel buffer but scratch, which is the last; invalid for parts
@@ -33,6 +35,7 @@ struct GraphKernel {
   std::vector<Parts> parts;
   Group group;
   LaunchWhen when = LaunchWhen::always;
+  std::shared_ptr<const GpuPlan> plan{};  // on a GPU: who does what of it
 };
 
 // Why an operand's group and a node were not joined.

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime/base/gpu_shape.h"
+
 namespace einc {
 
 inline constexpr int64_t kCacheLine = 64;  // bytes that a processor's caches move at once
@@ -34,6 +36,7 @@ struct KernelTarget {
   double flops_per_byte = 9;  // peak over bandwidth: 0.55 TFLOP/s and 63 GB/s of two Zen 5 cores (cost/devices.cpp)
   SumOrder sum_order = SumOrder::of_loops;
   WholeReductions whole_reductions = WholeReductions::alone;  // follows from the list of passes
+  std::optional<GpuShape> gpu{};                              // that kernels' threads are planned for
 };
 
 }  // namespace einc

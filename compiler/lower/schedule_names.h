@@ -10,6 +10,8 @@
 
 namespace einc {
 
+inline constexpr int64_t kScheduleFormat = 1;
+
 std::string_view name_of(LaunchWhen when);
 std::string_view name_of(ProductSums sums);
 std::string_view name_of(LibraryActivation activation);

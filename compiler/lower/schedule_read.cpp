@@ -66,6 +66,11 @@ class ScheduleReader {
   };
   static const std::map<std::string, Heading, std::less<>> kHeadings;
 
+  void format(Cursor& c) {
+    if (!list().kernels.empty()) return c.fail("the format's number stands first");
+    if (c.integer(0, INT64_MAX) != kScheduleFormat && !c.failed()) c.fail(fmt::format("a schedule of format {} is read", kScheduleFormat));
+  }
+
   // ---- a kernel
 
   void kernel(Cursor& c) {
@@ -252,16 +257,27 @@ class ScheduleReader {
 };
 
 const std::map<std::string, ScheduleReader::Heading, std::less<>> ScheduleReader::kHeadings{
-    {"kernel", {&ScheduleReader::kernel}},       {"members", {&ScheduleReader::members, true}},
-    {"stored", {&ScheduleReader::stored, true}}, {"siblings", {&ScheduleReader::siblings, true}},
-    {"base", {&ScheduleReader::base, true}},     {"buffers", {&ScheduleReader::buffers, true}},
-    {"parts", {&ScheduleReader::parts, true}},   {"streams", {&ScheduleReader::streams, true}},
-    {"sites", {&ScheduleReader::sites, true}},   {"scan", {&ScheduleReader::scan, true}},
-    {"continued", {&ScheduleReader::continued}}, {"in_place", {&ScheduleReader::in_place}},
-    {"product", {&ScheduleReader::product}},     {"fused", {&ScheduleReader::fused}},
-    {"plugin", {&ScheduleReader::plugin}},       {"held", {&ScheduleReader::held}},
-    {"together", {&ScheduleReader::together}},   {"place", {&ScheduleReader::place}},
-    {"snapshot", {&ScheduleReader::snapshot}},   {"memory", {&ScheduleReader::memory}},
+    {"schedule", {&ScheduleReader::format}},
+    {"kernel", {&ScheduleReader::kernel}},
+    {"members", {&ScheduleReader::members, true}},
+    {"stored", {&ScheduleReader::stored, true}},
+    {"siblings", {&ScheduleReader::siblings, true}},
+    {"base", {&ScheduleReader::base, true}},
+    {"buffers", {&ScheduleReader::buffers, true}},
+    {"parts", {&ScheduleReader::parts, true}},
+    {"streams", {&ScheduleReader::streams, true}},
+    {"sites", {&ScheduleReader::sites, true}},
+    {"scan", {&ScheduleReader::scan, true}},
+    {"continued", {&ScheduleReader::continued}},
+    {"in_place", {&ScheduleReader::in_place}},
+    {"product", {&ScheduleReader::product}},
+    {"fused", {&ScheduleReader::fused}},
+    {"plugin", {&ScheduleReader::plugin}},
+    {"held", {&ScheduleReader::held}},
+    {"together", {&ScheduleReader::together}},
+    {"place", {&ScheduleReader::place}},
+    {"snapshot", {&ScheduleReader::snapshot}},
+    {"memory", {&ScheduleReader::memory}},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // A schedule as text: kernels with the nodes behind their buffers, what a library may do of them, what runs together, and where values lie.
 // It reads back, so that passes over kernel lists are tested from text. Nodes are numbers of a graph (%7), whose own text is print_graph's.
 //
+//   schedule 1                         the format's number
 //   kernel 3 checked                   when it runs; its lines up to the next heading, then those of read_kernel
 //   members %4 %5                      nodes computed; then stored, siblings, base, streams, sites where it has them
 //   buffers %1 - %5                    the values behind its buffers; - for parts of sums
@@ -14,6 +15,7 @@
 //   together 6 9
 //   place %4 arena at 128 of 64
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -30,8 +32,11 @@ struct ScheduleText {
   BufferPlan plan;  // without places before there is one
 };
 
+// What else is known of a kernel, in lines that stand before it as a comment.
+using KernelNotes = std::function<std::string(size_t kernel)>;
+
 // `plan` may be null. Comments name nothing; calls of a plug-in's attention and bodies of scans are printed, but not read.
-std::string print_schedule(const KernelList& list, const BufferPlan* plan);
+std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes = {});
 
 // Nodes are numbers below `nodes`. Equal kernels are one object.
 std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes);

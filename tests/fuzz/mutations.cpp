@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/gpu_plan/gpu_plan.h"
 #include "tests/fuzz/plan_mutations.h"
 
 namespace einc {
@@ -475,6 +476,7 @@ std::unique_ptr<CudaProgramText> mutated_for_cuda(const Graph& graph, const Muta
   if (none.seen() == 0) return nullptr;
   Chooser one(choice % none.seen());
   plant(*compiled, mutate, one);
+  plan_threads_of(compiled->bound, compiled->gpu, compiled->list);  // of the kernels as they are now
   compiled->executable = make_cuda_program(compiled->bound, compiled->list, compiled->plan, compiled->gpu);
   return compiled;
 }

@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of an attention kernel of any form: a block of threads makes the scores of a few rows in tiles, folds them along the
-// keys, and multiplies what it kept of them. Keys that the mask proves to add nothing are skipped.
+// The body of an attention kernel as blocks of rows (gpu_plan/attention_blocks.h). Keys that the mask proves to add nothing are skipped.
 #pragma once
 #include <string>
 
-#include "compiler/lower/attention.h"
-#include "runtime/base/gpu_shape.h"
+#include "compiler/gpu_plan/attention_blocks.h"
 
 namespace einc {
 
-struct AttentionBlocks {
-  static constexpr int kThreads = 256;
-  AttentionSchedule schedule;
-  int64_t rows = 1;        // that a block holds at a time
-  int64_t row_blocks = 1;  // of a batch point
-  int64_t batches = 1;
-  bool gathers = false;      // then a block does all rows of a batch point, one range after another
-  bool tiles_shared = true;  // tiles lie in shared memory, else in the block's slice of scratch memory
-  int64_t tile_bytes = 0, fold_bytes = 0, sum_bytes = 0;
-
-  int64_t blocks() const { return gathers ? batches : batches * row_blocks; }
-  int64_t shared_bytes() const { return fold_bytes + (tiles_shared ? tile_bytes : 0); }
-  int64_t slice_bytes() const { return sum_bytes + (tiles_shared ? 0 : tile_bytes); }
-};
-
-AttentionBlocks plan_attention_blocks(const Kernel& kernel, const GpuShape& gpu);
 std::string attention_text(const Kernel& kernel, const AttentionBlocks& plan);
 
 }  // namespace einc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "compiler/codegen/cuda/attention_tiles.h"
+#include "compiler/codegen/cuda/attention_tiles_text.h"
 #include "compiler/codegen/cuda/value_text.h"
 
 namespace einc {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/cuda/contraction_text.h"
 
-#include "compiler/codegen/cuda/thread_plan.h"
 #include "compiler/codegen/cuda/value_text.h"
-#include "compiler/lower/flatten.h"
+#include "compiler/gpu_plan/thread_plan.h"
 
 namespace einc {
 namespace {
-
-constexpr int64_t kSmallestSide = 8, kSmallestDepth = 4, kSmallestWork = 1 << 12;
 
 class ContractionText : ValueText {
  public:
@@ -100,27 +97,6 @@ class ContractionText : ValueText {
 };
 
 }  // namespace
-
-std::optional<ContractionTiles> tile_cuda_contraction(const Kernel& kernel) {
-  if (!kernel.contraction || kernel.axes.size() + 3 > 64) return std::nullopt;
-  const DType dtype = kernel.reductions[kernel.contraction->reduction].dtype;
-  if (dtype != DType::f32 && dtype != DType::f64) return std::nullopt;
-  ContractionTiles t;
-  t.kernel = kernel;
-  Contraction& c = *t.kernel.contraction;
-  t.row = flatten(t.kernel, c.rows);
-  t.column = flatten(t.kernel, c.columns);
-  t.depth = flatten(t.kernel, c.depth);
-  const int64_t m = t.kernel.extent(t.row), n = t.kernel.extent(t.column), k = t.kernel.extent(t.depth);
-  if (m < kSmallestSide || n < kSmallestSide || k < kSmallestDepth || m * n * k < kSmallestWork) return std::nullopt;
-  c.rows = {t.row}, c.columns = {t.column}, c.depth = {t.depth};
-  t.kernel.outer = c.batch;
-  t.kernel.outer.insert(t.kernel.outer.end(), {t.row, t.column});
-  t.kernel.stages[0].axes = c.depth;
-  for (AxisId a : c.batch) t.batches *= kernel.extent(a);
-  if (dtype == DType::f64) t.tile_rows = t.tile_columns = 32, t.thread_rows = t.thread_columns = 2;
-  return t;
-}
 
 std::string contraction_text(const ContractionTiles& tiles) { return ContractionText(tiles).run(); }
 

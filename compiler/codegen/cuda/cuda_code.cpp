@@ -9,8 +9,7 @@
 
 #include "compiler/codegen/cuda/kernel_text.h"
 #include "compiler/codegen/cuda/prelude.h"
-#include "compiler/codegen/cuda/thread_plan.h"
-#include "compiler/library/find_products.h"
+#include "compiler/gpu_plan/thread_plan.h"
 #include "compiler/lower/assemble_program.h"
 #include "runtime/base/check.h"
 
@@ -27,7 +26,7 @@ class Maker {
       : graph_(graph), list_(list), out_(out), gpu_(gpu) {}
 
   void choose(const BoundGraph& graph, const GraphKernel& k, Launch& launch) {
-    if (&graph != &graph_) return choose_in_body(graph, k, launch);
+    if (&graph != &graph_) return choose_in_body(k, launch);
     for (size_t i = 0; i < k.buffers.size(); ++i)
       if (k.buffers[i].valid()) buffer_of_[k.buffers[i].index] = launch.buffers[i];
     if (launch.scan >= 0) return void(out_.calls.emplace_back());
@@ -38,7 +37,7 @@ class Maker {
       launch.domain = 1;
       return;
     }
-    launch.function = function_of(graph, k, known_);
+    launch.function = function_of(k, known_);
     const CudaFunction& function = functions_[launch.function];
     out_.calls.push_back({function.grid, std::nullopt});
     launch.domain = function.grid.blocks[0];
@@ -131,7 +130,8 @@ class Maker {
     if (!g.epilogue.bias || g.epilogue.bias->dtype == g.result.dtype) return;
     const auto [known, fresh] = cast_of_.try_emplace({g.columns, g.result.dtype}, static_cast<uint32_t>(functions_.size()));
     if (fresh) {
-      functions_.push_back(cuda_function(cast_kernel(g.columns, g.epilogue.bias->dtype, g.result.dtype), gpu_));
+      const Kernel kernel = cast_kernel(g.columns, g.epilogue.bias->dtype, g.result.dtype);
+      functions_.push_back(cuda_function(kernel, plan_on_gpu(kernel, gpu_, ProductSums::f32)));
       name_function(known->second);
       out_.by_table.push_back(false);
     }
@@ -154,9 +154,9 @@ class Maker {
   }
 
   // Its kernels are functions of their own: those of the whole may be given tables of addresses.
-  void choose_in_body(const BoundGraph& graph, const GraphKernel& k, Launch& launch) {
+  void choose_in_body(const GraphKernel& k, Launch& launch) {
     if (launch.scan >= 0) return;
-    launch.function = function_of(graph, k, known_in_bodies_);
+    launch.function = function_of(k, known_in_bodies_);
     launch.domain = functions_[launch.function].grid.blocks[0];
     scratch_bytes_ = std::max(scratch_bytes_, functions_[launch.function].scratch_bytes);
     out_.grids.resize(functions_.size());
@@ -205,15 +205,15 @@ class Maker {
 
   using Functions = std::unordered_map<std::string, uint32_t>;  // by text
 
-  uint32_t function_of(const BoundGraph& graph, const GraphKernel& k, Functions& known) {
-    const ProductSums products = f32_products(graph, k);
-    const auto [same, fresh] = function_of_.try_emplace({k.kernel.get(), products});
-    if (fresh) same->second = function_alike(*k.kernel, products, known);
+  uint32_t function_of(const GraphKernel& k, Functions& known) {
+    EINC_CHECK(k.plan, "a kernel whose threads are not planned");
+    const auto [same, fresh] = function_of_.try_emplace(k.plan.get());
+    if (fresh) same->second = function_alike(*k.kernel, *k.plan, known);
     return same->second;
   }
 
-  uint32_t function_alike(const Kernel& kernel, ProductSums products, Functions& known) {
-    CudaFunction function = cuda_function(kernel, gpu_, products);
+  uint32_t function_alike(const Kernel& kernel, const GpuPlan& plan, Functions& known) {
+    CudaFunction function = cuda_function(kernel, plan);
     const auto [same, fresh] = known.emplace(definition(function, ""), static_cast<uint32_t>(functions_.size()));
     if (fresh) functions_.push_back(std::move(function));
     return same->second;
@@ -225,7 +225,7 @@ class Maker {
   const GpuShape& gpu_;
   std::unordered_map<uint32_t, uint32_t> buffer_of_;  // by value of the graph
   std::vector<CudaFunction> functions_;
-  std::map<std::pair<const Kernel*, ProductSums>, uint32_t> function_of_;
+  std::unordered_map<const GpuPlan*, uint32_t> function_of_;
   Functions known_, known_in_bodies_;                      // of launches, and of those in iterations
   std::map<std::pair<int64_t, DType>, uint32_t> cast_of_;  // of a vector of so many numbers to a format
   int64_t scratch_bytes_ = 0;
@@ -235,6 +235,7 @@ class Maker {
 
 KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   KernelTarget target;
+  target.gpu = gpu;
   target.column_sums = kColumnSums;
   target.library_products = library_products;
   target.sum_order = SumOrder::of_kernel;

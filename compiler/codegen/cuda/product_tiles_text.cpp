@@ -4,9 +4,9 @@
 // columns by ldmatrix, which transposes 16-bit elements on the way; of tf32, for which it cannot, they are read one by one.
 #include <algorithm>
 
-#include "compiler/codegen/cuda/product_tiles.h"
-#include "compiler/codegen/cuda/thread_plan.h"
+#include "compiler/codegen/cuda/product_tiles_text.h"
 #include "compiler/codegen/cuda/value_text.h"
+#include "compiler/gpu_plan/thread_plan.h"
 
 namespace einc {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "compiler/codegen/cuda/thread_plan.h"
+#include "compiler/gpu_plan/thread_plan.h"
 
 namespace einc {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the threads that do an outer point together share: who is who, loops divided among them, reductions across them.
 #pragma once
-#include "compiler/codegen/cuda/thread_plan.h"
 #include "compiler/codegen/cuda/value_text.h"
+#include "compiler/gpu_plan/thread_plan.h"
 
 namespace einc {
 

@@ -153,7 +153,8 @@ TEST_CASE("this machine as a device is measured three times, and the best is kep
   setenv("XDG_CACHE_HOME", folder.at("cache").c_str(), 1);
   const std::vector<std::string> command{"examples/two_layer.ein", "--device=here", "--report=csv"};
   const auto bandwidth = [&] {
-    return nlohmann::json::parse(run_einc({"examples/two_layer.ein", "--device=here", "--report=json"}).output)["device"]["bandwidth"].get<double>();
+    return nlohmann::json::parse(run_einc({"examples/two_layer.ein", "--device=here", "--report=json"}).output)["device"]["bandwidth"]
+        .get<double>();
   };
   const Ran first = run_einc(command);
   const double second = bandwidth(), third = bandwidth(), fourth = bandwidth();
@@ -203,6 +204,22 @@ TEST_CASE("a file alone gives its summary in two lines") {
   const Ran free = run_einc({folder.write("free.ein", "dim n\ninput x: [n]\noutput y = x * x\n")});
   CHECK(free.status == 0);
   CHECK(holds(free.output, "give -D n=..."));
+}
+
+TEST_CASE("a schedule is that of the device named") {
+  const Ran here = run_einc({"examples/two_layer.ein", "--emit=schedule"});
+  CHECK(here.status == 0);
+  CHECK(here.output.starts_with("schedule 1\n"));
+  CHECK(holds(here.output, "parts for threads"));
+  const std::pair<const char*, const char*> gpus[] = {{"h200", " on sm_90 with 132 processors\n"},
+                                                      {"rtx4090", " on sm_89 with 128 processors\n"}};
+  for (const auto& [device, machine] : gpus) {
+    const Ran there = run_einc({"examples/two_layer.ein", "--emit=schedule", std::string("--device=") + device});
+    CHECK(there.status == 0);
+    CHECK(there.output.starts_with("schedule 1\n"));
+    CHECK(holds(there.output, " threads\n"));
+    CHECK(there.output.ends_with(machine));
+  }
 }
 
 TEST_CASE("estimates that cannot be") {

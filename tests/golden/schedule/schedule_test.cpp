@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernels run on a processor with vectors of 512 bits and matrix tiles, whatever this one has. `scripts/golden schedule` rewrites the
-// expectations.
+// How kernels run on a processor with vectors of 512 bits and matrix tiles, whatever this one has, and on an H100. `scripts/golden
+// schedule` rewrites the expectations.
 #include <doctest/doctest.h>
 
+#include <sstream>
+
 #include "compiler/driver/emit_schedule.h"
+#include "compiler/lower/schedule_text.h"
+#include "compiler/pipeline/cuda_program.h"
 #include "compiler/pipeline/pipeline.h"
 #include "tests/support/golden_file.h"
 
@@ -26,22 +30,50 @@ const Planned kPlanned[] = {
     {"gpt2_bf16", "gpt2", kGpt2, Policy::bf16},
 };
 
-std::string schedule_of(const Planned& p) {
+Graph graph_of(const Planned& p) {
   PipelineOptions options;
   options.dims = p.dims;
   options.precision = p.precision;
-  const Compilation compilation = compile_file(std::string("examples/") + p.program + ".ein", options);
+  Compilation compilation = compile_file(std::string("examples/") + p.program + ".ein", options);
   REQUIRE(compilation.graph);
+  return std::move(*compilation.graph);
+}
+
+// What the comments say: how kernels run. The whole reads back, and begins with its format.
+std::string comments_of(const std::string& text, const Graph& graph) {
+  CHECK(text.starts_with("schedule 1\n"));
+  const auto read = read_schedule(text, 4 * graph.size());
+  const auto* wrong = std::get_if<LineError>(&read);
+  CHECK_MESSAGE(!wrong, (wrong ? std::to_string(wrong->line) + ": " + wrong->message : ""));
+  std::string comments;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("# ")) comments += line.substr(2) + "\n";
+  return comments;
+}
+
+std::string schedule_of(const Planned& p) {
+  const Graph graph = graph_of(p);
   Processor processor;
   processor.vector_bits = 512, processor.vector_registers = 32, processor.matrix_tiles = true;
   processor.level1_bytes = 48 << 10, processor.level2_bytes = 2 << 20;
   CpuOptions cpu;
   cpu.processor = processor;
-  return emit_schedule(*lower_graph(*compilation.graph, p.dims, cpu), processor);
+  return comments_of(emit_schedule(*lower_graph(graph, p.dims, cpu), processor), graph);
+}
+
+std::string gpu_schedule_of(const Planned& p) {
+  const Graph graph = graph_of(p);
+  return comments_of(emit_schedule(*compile_for_cuda(graph, p.dims, {})), graph);
 }
 
 }  // namespace
 
 TEST_CASE("how kernels run on a processor") {
   for (const Planned& p : kPlanned) expect_golden(schedule_of(p), std::string("tests/golden/schedule/") + p.name + ".txt");
+}
+
+TEST_CASE("how kernels run on a GPU") {
+  for (const Planned& p : kPlanned)
+    if (p.precision != Policy::f32) expect_golden(gpu_schedule_of(p), std::string("tests/golden/schedule/") + p.name + "_h100.txt");
 }

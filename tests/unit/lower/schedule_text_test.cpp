@@ -82,6 +82,7 @@ TEST_CASE("schedules that are none") {
       "kernel 0 always\nmembers %2\nstored %2\nbuffers %1 %2\n"
       "axes a0=4\nouter a0\nb0: read f32[4]\nb1: write f32[4]\nv0: f32 = b0[a0]\nstage \n  b1[a0] = v0\n";
   CHECK(error_of(kernel) == "");
+  CHECK(error_of("schedule 1\n" + kernel) == "");
   CHECK(error_of(kernel + "held %2 until 0\nplace %2 arena at 64 of 16\n") == "");
   const std::string matrix = "%1 f32 from 0 leading 2 batch 0 ";
   const std::pair<std::string, const char*> wrong[] = {
@@ -91,6 +92,8 @@ TEST_CASE("schedules that are none") {
       {kernel + "place %2 somewhere at 0 of 4\n", "12: 'somewhere' is no place"},
       {kernel + "members %2\n", "12: 'members' stands before a kernel's loops"},
       {kernel + "product 0 of 1 x 2 x 2 x 2 sums bf16 left " + matrix + "\n", "12: 'bf16' is no format of sums"},
+      {"schedule 2\n" + kernel, "1: a schedule of format 1 is read"},
+      {kernel + "schedule 1\n", "12: the format's number stands first"},
       {"members %2\n", "1: 'members' stands before a kernel's loops"},
       {"kernel 0 later\n", "1: 'later' is no time of a launch"},
   };

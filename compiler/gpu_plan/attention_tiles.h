@@ -4,12 +4,11 @@
 // that follows it are folded together, what was summed before scaled as the maximum grows.
 #pragma once
 #include <optional>
-#include <string>
 
 #include "compiler/lower/attention.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/gpu_shape.h"
-#include "runtime/cuda/cuda_executable.h"
+#include "runtime/program/library_product.h"
 
 namespace einc {
 
@@ -55,6 +54,5 @@ struct AttentionTiles {
 
 // Nothing for kernels of other dtypes, layouts or folds; of f32 where it may be multiplied in tf32.
 std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products);
-std::string attention_tiles_text(const Kernel& kernel, const AttentionTiles& tiles);
 
 }  // namespace einc

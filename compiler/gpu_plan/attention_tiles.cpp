@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/cuda/attention_tiles.h"
+#include "compiler/gpu_plan/attention_tiles.h"
 
 #include <algorithm>
 

@@ -3,12 +3,11 @@
 // is made. A block makes a tile of the result; its operands' tiles come into shared memory some steps of the depth ahead.
 #pragma once
 #include <optional>
-#include <string>
 
 #include "compiler/lower/kernel.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/gpu_shape.h"
-#include "runtime/cuda/cuda_executable.h"
+#include "runtime/program/library_product.h"
 
 namespace einc {
 
@@ -51,6 +50,5 @@ struct ProductTiles {
 
 // Nothing for contractions of other dtypes, of f32 where it may not be multiplied in tf32, and for small ones.
 std::optional<ProductTiles> tile_product(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products);
-std::string product_tiles_text(const ProductTiles& tiles);
 
 }  // namespace einc

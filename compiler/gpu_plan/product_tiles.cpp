@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Axes of rows, columns and depth become one axis each, whose order is free: the innermost is one along which an operand has 16 bytes side
 // by side, so that they are one copy. The left operand chooses for the depth, the right one only where the left has not.
-#include "compiler/codegen/cuda/product_tiles.h"
+#include "compiler/gpu_plan/product_tiles.h"
 
 #include <algorithm>
 
-#include "compiler/codegen/cuda/thread_plan.h"
+#include "compiler/gpu_plan/thread_plan.h"
 #include "compiler/lower/flatten.h"
 
 namespace einc {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/cuda/thread_plan.h"
+#include "compiler/gpu_plan/thread_plan.h"
 
 #include <algorithm>
 #include <map>
 
-#include "compiler/codegen/cuda/value_text.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/round_up.h"
 
