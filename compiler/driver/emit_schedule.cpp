@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "compiler/gpu_plan/gpu_plan.h"
 #include "compiler/lower/scan_schedule.h"
@@ -105,69 +104,58 @@ std::string attention(const TiledAttention& t) {
       t.batches, t.rows(), t.keys(), t.block_rows(), t.lanes, t.domain(), t.scratch_bytes());
 }
 
-std::string plan_of(const PlannedKernel& f) {
-  if (f.attention) return attention(*f.attention);
-  return f.tiles ? tiles(*f.tiles) : loops(*f.kernel, f.plan);
+std::string plan_of(const GraphKernel& k) {
+  if (k.plan) return to_string(*k.plan, *k.kernel);
+  const ProcessorPlan& p = *k.loops;
+  if (p.attention) return attention(*p.attention);
+  return p.tiles ? tiles(*p.tiles) : loops(*k.kernel, p.plan);
 }
 
 std::string described(const Launch& launch) { return launch.label + (launch.location.empty() ? "" : fmt::format(", {}", launch.location)); }
 
-// Of each launch of a program what it makes and how; of a scan its iteration's, each line further in.
-class Notes {
- public:
-  using Plan = std::function<std::string(const Launch& launch, size_t kernel, const KernelList* list)>;
-  explicit Notes(Plan plan) : plan_(std::move(plan)) {}
-
-  // `list`: the kernels behind the launches, where the plan is to be found there.
-  std::string of(const Executable& program, size_t index, const KernelList* list) const {
-    const Launch& launch = program.launches[index];
-    if (launch.scan < 0) return described(launch) + "\n" + plan_(launch, index, list);
-    const ScanProgram& scan = program.scans[static_cast<size_t>(launch.scan)];
-    const KernelList* body = list ? &list->kernels[index].kernel->scan->list : nullptr;
-    std::string text = fmt::format("{}\n  {} iterations{} of {} launches, {} bytes of workspace\n", described(launch), scan.length,
-                                   scan.reversed ? ", from the last to the first," : "", scan.body.launches.size(), scan.body.own_bytes);
-    for (size_t i = 0; i < scan.body.launches.size(); ++i) text += indented(of(scan.body, i, body));
-    return text;
+std::string indented(std::string_view lines) {
+  std::string text;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    text += fmt::format("    {}\n", lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
   }
+  return text;
+}
 
- private:
-  static std::string indented(std::string_view lines) {
-    std::string text;
-    while (!lines.empty()) {
-      const size_t end = std::min(lines.find('\n'), lines.size());
-      text += fmt::format("    {}\n", lines.substr(0, end));
-      lines.remove_prefix(std::min(end + 1, lines.size()));
-    }
-    return text;
-  }
+// What a launch makes and how; of a scan its iteration's, further in.
+std::string notes_of(const Executable& program, size_t index, const KernelList& list) {
+  const Launch& launch = program.launches[index];
+  if (launch.scan < 0)
+    return described(launch) + "\n" + (list.library.product(index) ? std::string("  by a library\n") : plan_of(list.kernels[index]));
+  const ScanProgram& scan = program.scans[static_cast<size_t>(launch.scan)];
+  std::string text = fmt::format("{}\n  {} iterations{} of {} launches, {} bytes of workspace\n", described(launch), scan.length,
+                                 scan.reversed ? ", from the last to the first," : "", scan.body.launches.size(), scan.body.own_bytes);
+  const KernelList& body = list.kernels[index].kernel->scan->list;
+  for (size_t i = 0; i < scan.body.launches.size(); ++i) text += indented(notes_of(scan.body, i, body));
+  return text;
+}
 
-  Plan plan_;
-};
+std::string schedule_of(const FormedGraph& formed, const Executable& program) {
+  return print_schedule(formed.list, &formed.plan, [&](size_t kernel) { return notes_of(program, kernel, formed.list); });
+}
 
 }  // namespace
 
 std::string emit_schedule(const LoweredGraph& lowered, const Processor& processor) {
   const Executable& program = lowered.lowered.program;
-  const Notes notes([&](const Launch& launch, size_t, const KernelList*) { return plan_of(lowered.lowered.functions[launch.function]); });
-  const std::string text = print_schedule(lowered.list, &lowered.plan, [&](size_t kernel) { return notes.of(program, kernel, nullptr); });
-  return text + fmt::format("# {} launches of {} functions; vectors of {} bits{}, {} and {} KiB of cache\n", program.launches.size(),
-                            program.functions.size(), processor.vector_bits,
-                            processor.matrix_tiles ? " and matrix tiles"
-                            : processor.bf16_pairs ? " and pairs of bf16"
-                                                   : "",
-                            processor.level1_bytes >> 10, processor.level2_bytes >> 10);
+  return schedule_of(lowered, program) + fmt::format("# {} launches of {} functions; vectors of {} bits{}, {} and {} KiB of cache\n",
+                                                     program.launches.size(), program.functions.size(), processor.vector_bits,
+                                                     processor.matrix_tiles ? " and matrix tiles"
+                                                     : processor.bf16_pairs ? " and pairs of bf16"
+                                                                            : "",
+                                                     processor.level1_bytes >> 10, processor.level2_bytes >> 10);
 }
 
 std::string emit_schedule(const CudaProgramText& made) {
   const Executable& program = made.executable.program;
-  const Notes notes([&](const Launch&, size_t kernel, const KernelList* list) {
-    const GraphKernel& k = list->kernels[kernel];
-    if (list == &made.list && made.list.library.product(kernel)) return std::string("  by a library\n");
-    return to_string(*k.plan, *k.kernel);
-  });
-  const std::string text = print_schedule(made.list, &made.plan, [&](size_t kernel) { return notes.of(program, kernel, &made.list); });
-  return text + fmt::format("# {} launches of {} functions on {} with {} processors\n", program.launches.size(), program.functions.size(),
-                            made.gpu.arch(), made.gpu.processors);
+  return schedule_of(made, program) + fmt::format("# {} launches of {} functions on {} with {} processors\n", program.launches.size(),
+                                                  program.functions.size(), made.gpu.arch(), made.gpu.processors);
 }
 
 }  // namespace einc

@@ -32,6 +32,7 @@
 #include "compiler/lower/keep_log_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/points_first.h"
+#include "compiler/lower/processor_plan.h"
 #include "compiler/lower/row_deltas.h"
 #include "compiler/lower/schedule_text.h"
 #include "compiler/lower/verify_plan.h"
@@ -281,6 +282,9 @@ constexpr SchedulePass kProcessorPasses[] = {
     {"keep_rows", "what two stages need along a row is kept in a thread's scratch", "stages are final",
      [](Forming& f) { for_each_kernel(f.list, keep_rows); }},
     kPlacesPass,
+    {"loops", "how each kernel runs: vectors, tiles, panels, what threads divide",
+     "knows what lies where, which results may pass the caches",
+     [](Forming& f) { plan_loops_of(*f.bound, *f.plan, f.target.processor, f.list); }},
 };
 
 constexpr SchedulePass kGpuPasses[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way from a graph with its dims to kernels with a place for every buffer, as one literal list of passes for each target. Graph passes
-// (pipeline/pipeline.cpp) come before it, plans of loops and threads behind it.
+// The way from a graph with its dims to kernels with a place for every buffer and a plan of how they run, as one literal list of passes for
+// each target. Graph passes (pipeline/pipeline.cpp) come before it, behind it code is printed.
 #pragma once
 #include <memory>
 #include <optional>
@@ -70,7 +70,11 @@ struct ScheduleTarget {
   KernelTarget sizes;
   AskLibrary ask_attention{};  // of a plug-in for attention; none where there is none
 };
-inline ScheduleTarget processor_target() { return {processor_passes(), {}, {}}; }
+inline ScheduleTarget processor_target(const Processor& processor = {}) {
+  KernelTarget sizes;
+  sizes.processor = processor;
+  return {processor_passes(), sizes, {}};
+}
 
 // A plan of buffers; at debug level 1 it is verified.
 BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode);

@@ -210,16 +210,4 @@ std::string launch_label(const Node& last) {
                      origin.label.empty() ? to_string(last.op) : origin.label.str());
 }
 
-std::vector<bool> unshared_buffers(const Executable& program, const Launch& launch, size_t count) {
-  std::vector<bool> apart;
-  for (uint32_t b : launch.buffers) {
-    const ExecutableBuffer& buffer = program.buffers[b];
-    const bool own = buffer.role == BufferRole::arena || buffer.role == BufferRole::gradient;
-    apart.push_back(own && std::count_if(launch.buffers.begin(), launch.buffers.end(),
-                                         [&](uint32_t x) { return x == b || program.buffers[x].offset == buffer.offset; }) == 1);
-  }
-  apart.resize(count, false);
-  return apart;
-}
-
 }  // namespace einc

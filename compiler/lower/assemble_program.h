@@ -18,7 +18,4 @@ std::string launch_label(const Node& last);
 
 Executable assemble_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const ChooseFunction& choose);
 
-// Which of a kernel's so many buffers lie in memory that is the program's own and that no other of the launch shares.
-std::vector<bool> unshared_buffers(const Executable& program, const Launch& launch, size_t count);
-
 }  // namespace einc

@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "compiler/lower/loop_cycles.h"
-#include "compiler/lower/loop_plan.h"
-#include "compiler/lower/tile_contraction.h"
 
 namespace einc {
 namespace {
@@ -69,8 +67,7 @@ class TileCycles {
   LoopCycles loops_;
 };
 
-double loops_of(const Kernel& kernel, const Processor& processor) {
-  const LoopPlan plan = plan_loops(kernel, processor, std::vector<bool>(kernel.buffers.size(), false));
+double loops_of(const Kernel& kernel, const LoopPlan& plan, const Processor& processor) {
   const LoopCycles loops(kernel, processor);
   double cycles = 0;
   for (size_t s = 0; s < kernel.stages.size(); ++s) {
@@ -82,10 +79,9 @@ double loops_of(const Kernel& kernel, const Processor& processor) {
 
 }  // namespace
 
-KernelCycles kernel_cycles(const Kernel& kernel, const Processor& processor) {
-  const auto tiles = tile_contraction(kernel, processor, {});
-  if (!tiles) return {1, loops_of(kernel, processor), false};
-  const TileCycles cycles(*tiles, processor);
+KernelCycles kernel_cycles(const Kernel& kernel, const ProcessorPlan& plan, const Processor& processor) {
+  if (!plan.tiles) return {1, loops_of(kernel, plan.plan, processor), false};
+  const TileCycles cycles(*plan.tiles, processor);
   return {cycles.slowdown(), cycles.others(), true};
 }
 

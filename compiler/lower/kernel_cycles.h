@@ -3,8 +3,7 @@
 // apart and are read one by one, sums whose additions wait for one another, tiles at the edges of a product, panels that are filled first.
 // What memory beyond the first caches takes is not in it.
 #pragma once
-#include "compiler/lower/kernel.h"
-#include "compiler/lower/processor.h"
+#include "compiler/lower/processor_plan.h"
 
 namespace einc {
 
@@ -15,7 +14,7 @@ struct KernelCycles {
 };
 
 // Of a kernel with stages: neither of attention nor of a scan.
-KernelCycles kernel_cycles(const Kernel& kernel, const Processor& processor);
+KernelCycles kernel_cycles(const Kernel& kernel, const ProcessorPlan& plan, const Processor& processor);
 
 // FLOPs of f32 products in a cycle at their peak: two vectors of multiply-adds.
 inline double peak_flops_per_cycle(const Processor& processor) { return 2.0 * 2.0 * processor.vector_bits / 32; }

@@ -25,7 +25,8 @@ struct Parts {
   int64_t offset = 0;
 };
 
-struct GpuPlan;  // gpu_plan/gpu_plan.h
+struct GpuPlan;        // gpu_plan/gpu_plan.h
+struct ProcessorPlan;  // lower/processor_plan.h
 
 struct GraphKernel {
   std::shared_ptr<const Kernel> kernel;  // equal ones may be shared
@@ -35,7 +36,9 @@ struct GraphKernel {
   std::vector<Parts> parts;
   Group group;
   LaunchWhen when = LaunchWhen::always;
-  std::shared_ptr<const GpuPlan> plan{};  // on a GPU: who does what of it
+  // Who does what of it on a GPU, or how it runs on a processor: the last pass of either list.
+  std::shared_ptr<const GpuPlan> plan{};
+  std::shared_ptr<const ProcessorPlan> loops{};
 };
 
 // Why an operand's group and a node were not joined.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "compiler/lower/processor.h"
 #include "runtime/base/gpu_shape.h"
 
 namespace einc {
@@ -37,6 +38,7 @@ struct KernelTarget {
   SumOrder sum_order = SumOrder::of_loops;
   WholeReductions whole_reductions = WholeReductions::alone;  // follows from the list of passes
   std::optional<GpuShape> gpu{};                              // that kernels' threads are planned for
+  Processor processor{};                                      // that their loops are planned for, without a GPU
 };
 
 }  // namespace einc

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <unordered_map>
 
 #include "compiler/lower/assemble_program.h"
+#include "runtime/base/check.h"
 
 namespace einc {
 namespace {
@@ -14,37 +14,31 @@ namespace {
 // Functions of kernels, equal ones once.
 class Maker {
  public:
-  explicit Maker(const Processor& processor) : processor_(processor) {}
-
-  void choose(const GraphKernel& k, const Executable& program, Launch& launch) {
-    launch.function = function_of(*k.kernel, unshared_buffers(program, launch, k.kernel->buffers.size()));
+  void choose(const GraphKernel& k, Launch& launch) {
+    EINC_CHECK(k.loops, "a kernel whose loops are not planned");
+    launch.function = function_of(*k.kernel, *k.loops);
     launch.domain = functions[launch.function].domain();
   }
 
   std::vector<PlannedKernel> functions;
 
  private:
-  uint32_t function_of(const Kernel& kernel, const std::vector<bool>& unshared) {
-    const auto [known, fresh] = function_of_.try_emplace({&kernel, unshared});
-    if (fresh) known->second = function_alike(kernel, unshared);
+  uint32_t function_of(const Kernel& kernel, const ProcessorPlan& plan) {
+    const auto [known, fresh] = function_of_.try_emplace(&plan);
+    if (fresh) known->second = function_alike(kernel, plan);
     return known->second;
   }
 
-  uint32_t function_alike(const Kernel& kernel, const std::vector<bool>& unshared) {
+  uint32_t function_alike(const Kernel& kernel, const ProcessorPlan& plan) {
     const auto index = static_cast<uint32_t>(functions.size());
-    PlannedKernel planned{fmt::format("k{}", index), &kernel, {}, {}, {}};
-    if (kernel.attention)
-      planned.attention = tile_attention(kernel, processor_);
-    else
-      planned.plan = plan_loops(kernel, processor_, unshared), planned.tiles = tile_contraction(kernel, processor_, unshared);
+    PlannedKernel planned(fmt::format("k{}", index), kernel, plan);
     const auto [known, fresh] = known_.emplace(planned.text(), index);
     if (!fresh) return known->second;
     functions.push_back(std::move(planned));
     return index;
   }
 
-  const Processor& processor_;
-  std::map<std::pair<const Kernel*, std::vector<bool>>, uint32_t> function_of_;
+  std::unordered_map<const ProcessorPlan*, uint32_t> function_of_;
   std::unordered_map<std::string, uint32_t> known_;
 };
 
@@ -58,14 +52,13 @@ std::string PlannedKernel::text() const {
   return text;
 }
 
-LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan, const Processor& processor) {
-  Maker maker(processor);
+LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, const BufferPlan& plan) {
+  Maker maker;
   LoweredProgram out;
-  out.program =
-      assemble_program(graph, list, plan, [&](const BoundGraph&, const GraphKernel& k, const Executable& program, Launch& launch) {
-        if (launch.scan < 0) maker.choose(k, program, launch);
-      });
-  out.program.scratch_bytes = panel_bytes(list, processor);
+  out.program = assemble_program(graph, list, plan, [&](const BoundGraph&, const GraphKernel& k, const Executable&, Launch& launch) {
+    if (launch.scan < 0) maker.choose(k, launch);
+  });
+  out.program.scratch_bytes = panel_bytes(list);
   out.functions = std::move(maker.functions);
   for (const PlannedKernel& function : out.functions) out.program.functions.push_back(function.name);
   return out;

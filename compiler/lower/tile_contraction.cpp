@@ -3,13 +3,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <unordered_set>
 
 #include "compiler/lower/flatten.h"
-#include "compiler/lower/keep_rows.h"
 #include "compiler/lower/kernel_target.h"
 #include "compiler/lower/scan_schedule.h"
-#include "compiler/lower/tile_attention.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/round_up.h"
 
@@ -455,23 +452,6 @@ const Scalar* largest_load(const TiledContraction& plan, ValueId value) {
 
 std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared) {
   return ContractionTiler(kernel, processor, unshared).run();
-}
-
-int64_t panel_bytes(const KernelList& list, const Processor& processor) {
-  int64_t most = 0;
-  std::unordered_set<const Kernel*> seen;
-  for (const GraphKernel& k : list.kernels) {
-    if (!seen.insert(k.kernel.get()).second) continue;
-    if (k.kernel->scan)
-      most = std::max(most, panel_bytes(k.kernel->scan->list, processor));
-    else if (k.kernel->attention)
-      most = std::max(most, tile_attention(*k.kernel, processor).scratch_bytes());
-    else if (!k.kernel->contraction)
-      most = std::max(most, row_bytes(*k.kernel));
-    else if (const auto tiles = tile_contraction(*k.kernel, processor, {}))
-      most = std::max(most, tiles->scratch_bytes());
-  }
-  return round_up(most, kCacheLine);
 }
 
 }  // namespace einc

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "compiler/lower/kernel.h"
-#include "compiler/lower/kernel_list.h"
 #include "compiler/lower/operand_groups.h"
 #include "compiler/lower/processor.h"
 
@@ -67,8 +66,5 @@ const Scalar* largest_load(const TiledContraction& plan, ValueId value);
 // Nothing for contractions that plain loops do as well: integers, few columns, little depth. `unshared`: by buffer, those that
 // no other one of the kernel's lies in.
 std::optional<TiledContraction> tile_contraction(const Kernel& kernel, const Processor& processor, const std::vector<bool>& unshared);
-
-// Bytes of panels and kept rows that each thread needs for the kernels of a list, in whole cache lines.
-int64_t panel_bytes(const KernelList& list, const Processor& processor);
 
 }  // namespace einc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/pipeline/cpu_program.h"
 
-#include "compiler/lower/tile_contraction.h"
+#include "compiler/lower/processor_plan.h"
 
 namespace einc {
 
@@ -9,10 +9,10 @@ std::unique_ptr<LoweredGraph> lower_graph(const Graph& graph, const Bindings& gi
   const Processor processor = options.processor.value_or(native_processor());
   const int threads = options.scheduling.memory_limit ? options.scheduling.memory_limit->threads : 1;
   auto result = std::make_unique<LoweredGraph>(
-      LoweredGraph{form_within_limit(graph, given, options.mode, options.scheduling, processor_target(),
-                                     [&](const FormedGraph& f) { return threads * panel_bytes(f.list, processor); }),
+      LoweredGraph{form_within_limit(graph, given, options.mode, options.scheduling, processor_target(processor),
+                                     [&](const FormedGraph& f) { return threads * panel_bytes(f.list); }),
                    {}});
-  result->lowered = make_program(result->bound, result->list, result->plan, processor);
+  result->lowered = make_program(result->bound, result->list, result->plan);
   return result;
 }
 

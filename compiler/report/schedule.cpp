@@ -177,21 +177,22 @@ class Schedule {
   }
 
   // By the loops and tiles of the kernel's own plan. The tiles of attention are taken to be at their peak.
-  Times loop_times(const Kernel& kernel, const Rates& rates) const {
+  Times loop_times(const GraphKernel& made, const Rates& rates) const {
+    const Kernel& kernel = *made.kernel;
     if (kernel.attention) return unit_times(work_of(kernel), rates);
     Times sum;
     if (kernel.scan) {
       for_each_launch(
           kernel.scan->list,
           [&](const GraphKernel& k, int64_t times) {
-            const Times once = loop_times(*k.kernel, rates);
+            const Times once = loop_times(k, rates);
             sum.contraction += static_cast<double>(times) * once.contraction;
             sum.vector += static_cast<double>(times) * (once.vector + kSmallLaunchSeconds);
           },
           kernel.scan->length);
       return sum;
     }
-    const KernelCycles cycles = kernel_cycles(kernel, *processor_);
+    const KernelCycles cycles = kernel_cycles(kernel, *made.loops, *processor_);
     sum.by_turns = cycles.in_tiles;
     if (cycles.in_tiles) sum.contraction = static_cast<double>(work_of(kernel).contraction) / rates.matrix * cycles.slowdown;
     sum.vector = cycles.others / rates.cycles;
@@ -214,7 +215,7 @@ class Schedule {
     const Rates rates{*matrix, *vector, processor_ ? device_->f32 / peak_flops_per_cycle(*processor_) : 0};
     Times t;
     if (on_processor) {
-      t = processor_ ? loop_times(*k.kernel, rates) : unit_times(work, rates);
+      t = processor_ ? loop_times(k, rates) : unit_times(work, rates);
     } else {
       const GpuTimes units = gpu_times(*k.kernel, work, list_.library.product(index), *device_, *matrix, *vector);
       t = {.contraction = units.products, .vector = units.vector, .products_alone = units.by_turns};

@@ -490,8 +490,10 @@ std::unique_ptr<LoweredGraph> lower_mutated(const Graph& graph, RunMode mode, co
   if (none.seen() == 0) return nullptr;
   Chooser one(choice % none.seen());
   plant(*lowered, mutation, one);
-  if (!std::holds_alternative<ProgramMutation>(mutation.plant))
-    lowered->lowered = make_program(lowered->bound, lowered->list, lowered->plan, native_processor());
+  if (!std::holds_alternative<ProgramMutation>(mutation.plant)) {
+    plan_loops_of(lowered->bound, lowered->plan, native_processor(), lowered->list);  // of the kernels as they are now
+    lowered->lowered = make_program(lowered->bound, lowered->list, lowered->plan);
+  }
   return lowered;
 }
 

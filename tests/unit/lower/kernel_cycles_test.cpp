@@ -15,8 +15,12 @@ namespace {
 
 constexpr Processor kWide{.vector_bits = 512, .vector_registers = 32}, kNarrow{.vector_bits = 256, .vector_registers = 16};
 
+KernelCycles cycles_of(const Kernel& kernel, const Processor& processor) {
+  return kernel_cycles(kernel, plan_on_processor(kernel, processor, std::vector<bool>(kernel.buffers.size(), false)), processor);
+}
+
 double cycles(const std::string& text, const Processor& processor = kWide) {
-  const KernelCycles c = kernel_cycles(kernel_of(text), processor);
+  const KernelCycles c = cycles_of(kernel_of(text), processor);
   CHECK(!c.in_tiles);
   return c.others;
 }
@@ -80,7 +84,7 @@ Kernel product(int64_t rows, int64_t columns, int64_t depth) {
 }
 
 double slowdown(int64_t rows, int64_t columns, int64_t depth) {
-  const KernelCycles c = kernel_cycles(product(rows, columns, depth), kWide);
+  const KernelCycles c = cycles_of(product(rows, columns, depth), kWide);
   CHECK(c.in_tiles);
   return c.slowdown;
 }
