@@ -36,6 +36,7 @@
 #include "compiler/lower/row_deltas.h"
 #include "compiler/lower/schedule_text.h"
 #include "compiler/lower/verify_plan.h"
+#include "compiler/lower/widen_lanes.h"
 #include "runtime/base/check.h"
 #include "runtime/base/debug.h"
 
@@ -279,6 +280,9 @@ constexpr SchedulePass kProcessorPasses[] = {
     kFlattenSumsPass,
     kDividePass,
     kContractionsPass,
+    {"widen_lanes", "short innermost loops in vectors with the one around them, where results lie side by side along both",
+     "loops are final",
+     [](Forming& f) { for_each_kernel(f.list, [&](Kernel& kernel) { widen_lanes(kernel, f.target.processor.lanes(4)); }); }, true},
     {"keep_rows", "what two stages need along a row is kept in a thread's scratch", "stages are final",
      [](Forming& f) { for_each_kernel(f.list, keep_rows); }},
     kPlacesPass,

@@ -6,7 +6,7 @@
 
 namespace einc {
 
-void for_each_kernel(KernelList& list, void (*change)(Kernel&)) {
+void for_each_kernel(KernelList& list, const std::function<void(Kernel&)>& change) {
   std::unordered_map<const Kernel*, std::shared_ptr<const Kernel>> changed;
   std::vector<std::shared_ptr<const Kernel>> before;
   for (GraphKernel& k : list.kernels) {

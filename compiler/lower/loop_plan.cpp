@@ -185,9 +185,12 @@ class LoopPlanner {
     const double n = trips(loops, axis, lanes);
     if (!axis || !(loops >> *axis & 1)) return n;
     const int64_t step = index.affine.coefficient(*axis);
-    const bool scattered =
-        std::any_of(index.dynamic.begin(), index.dynamic.end(), [&](const Subscript::Dynamic& d) { return axes_[d.value] >> *axis & 1; });
-    return scattered || (step != 0 && step != 1) ? n * lanes : n;
+    const auto varies = [&](const Subscript::Dynamic& d) { return (axes_[d.value] >> *axis & 1) != 0; };
+    if (step != 0 && step != 1) return n * lanes;
+    if (std::ranges::none_of(index.dynamic, varies)) return n;
+    // One for several lanes (a group's number for its channels): few elements side by side, which a gather finds in a line or two.
+    const auto repeats = [&](const Subscript::Dynamic& d) { return !varies(d) || kernel_.values[d.value].kind == ScalarKind::quotient; };
+    return step == 0 && std::ranges::all_of(index.dynamic, repeats) ? n * lanes / 2 : n * lanes;
   }
 
   void divide(LoopPlan& plan) const {

@@ -8,6 +8,7 @@
 #include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/points_first.h"
+#include "compiler/lower/widen_lanes.h"
 #include "tests/support/kernel_text.h"
 
 using namespace einc;
@@ -199,4 +200,39 @@ stage a0
   b3[a0] = v5
 )";
   CHECK(after(flatten_sums, row) == to_string(kernel_of(row)));
+}
+
+TEST_CASE("widen_lanes: short innermost loops and the one around them, where results lie side by side along both") {
+  const auto widened = [](std::string_view text) { return after([](Kernel& kernel) { widen_lanes(kernel, 16); }, text); };
+  // Four channels of each of eight groups, times the group's number and the channel's.
+  const std::string groups = R"(axes a0=9 a1=8 a2=4
+outer a0 a1 a2
+b0: read f32[288]
+b1: read f32[8]
+b2: write f32[288]
+b3: read f32[32]
+v0: f32 = b0[32*a0 + 4*a1 + a2]
+v1: f32 = b1[a1]
+v2: f32 = b3[4*a1 + a2]
+v3: f32 = mul(v0, v1)
+v4: f32 = mul(v2, v3)
+stage 
+  b2[32*a0 + 4*a1 + a2] = v4
+)";
+  const std::string both = widened(groups);
+  CHECK(holds(both, "outer a0 a3\n"));
+  CHECK(holds(both, "a3=32"));
+  CHECK(holds(both, "b0[32*a0 + a3]"));
+  CHECK(holds(both, "div 4"));
+  CHECK(holds(both, "  b2[32*a0 + a3] = "));
+  // Not of results that lie apart, of loops as long as a vector, nor where half of what is read would be gathered.
+  const std::pair<const char*, const char*> others[] = {
+      {"  b2[32*a0 + 4*a1 + a2]", "  b2[32*a0 + a1 + 8*a2]"}, {"a2=4\n", "a2=16\n"}, {"b0[32*a0 + 4*a1 + a2]", "b0[32*a0 + a1 + 8*a2]"}};
+  for (const auto& [from, to] : others) {
+    std::string other = groups;
+    other.replace(other.find(from), std::string_view(from).size(), to);
+    if (std::string_view(from) == "a2=4\n")
+      for (size_t at; (at = other.find("288")) != std::string::npos;) other.replace(at, 3, "2000");
+    CHECK(widened(other) == to_string(kernel_of(other)));
+  }
 }
