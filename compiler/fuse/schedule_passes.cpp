@@ -337,6 +337,8 @@ constexpr SchedulePass kGpuPasses[] = {
      true},
     {"library_attention", "attention that a plug-in may compute: both ways stand", "as the alternatives before it", library_attention_of,
      true},
+    {"numbers_apart", "single numbers share no place with others, so that launches that make them may join", "places follow from it",
+     [](Forming& f) { f.list.numbers_apart = true; }, true},
     kPlacesPass,
     {"join_launches", "launches of one kernel that nothing in between keeps apart, as one", "knows what lies where",
      [](Forming& f) { join_launches(*f.bound, *f.plan, f.list); }, true},

@@ -132,6 +132,7 @@ class ScheduleReader {
     list().continued.push_back(made);
   }
   void in_place(Cursor&) { list().in_place = true; }
+  void numbers_apart(Cursor&) { list().numbers_apart = true; }
 
   LibraryMatrix matrix(Cursor& c, std::string_view which) {
     LibraryMatrix m;
@@ -252,16 +253,27 @@ class ScheduleReader {
 };
 
 const std::map<std::string, ScheduleReader::Heading, std::less<>> ScheduleReader::kHeadings{
-    {"kernel", {&ScheduleReader::kernel}},       {"members", {&ScheduleReader::members, true}},
-    {"stored", {&ScheduleReader::stored, true}}, {"siblings", {&ScheduleReader::siblings, true}},
-    {"base", {&ScheduleReader::base, true}},     {"buffers", {&ScheduleReader::buffers, true}},
-    {"parts", {&ScheduleReader::parts, true}},   {"streams", {&ScheduleReader::streams, true}},
-    {"sites", {&ScheduleReader::sites, true}},   {"scan", {&ScheduleReader::scan, true}},
-    {"continued", {&ScheduleReader::continued}}, {"in_place", {&ScheduleReader::in_place}},
-    {"product", {&ScheduleReader::product}},     {"fused", {&ScheduleReader::fused}},
-    {"plugin", {&ScheduleReader::plugin}},       {"held", {&ScheduleReader::held}},
-    {"together", {&ScheduleReader::together}},   {"place", {&ScheduleReader::place}},
-    {"snapshot", {&ScheduleReader::snapshot}},   {"memory", {&ScheduleReader::memory}},
+    {"kernel", {&ScheduleReader::kernel}},
+    {"members", {&ScheduleReader::members, true}},
+    {"stored", {&ScheduleReader::stored, true}},
+    {"siblings", {&ScheduleReader::siblings, true}},
+    {"base", {&ScheduleReader::base, true}},
+    {"buffers", {&ScheduleReader::buffers, true}},
+    {"parts", {&ScheduleReader::parts, true}},
+    {"streams", {&ScheduleReader::streams, true}},
+    {"sites", {&ScheduleReader::sites, true}},
+    {"scan", {&ScheduleReader::scan, true}},
+    {"continued", {&ScheduleReader::continued}},
+    {"in_place", {&ScheduleReader::in_place}},
+    {"product", {&ScheduleReader::product}},
+    {"fused", {&ScheduleReader::fused}},
+    {"plugin", {&ScheduleReader::plugin}},
+    {"held", {&ScheduleReader::held}},
+    {"together", {&ScheduleReader::together}},
+    {"place", {&ScheduleReader::place}},
+    {"snapshot", {&ScheduleReader::snapshot}},
+    {"memory", {&ScheduleReader::memory}},
+    {"numbers_apart", {&ScheduleReader::numbers_apart}},
 };
 
 }  // namespace

@@ -54,6 +54,27 @@ TEST_CASE("what a GPU is given to do") {
   for (const Planned& p : planned()) expect_golden(plan_of(p), std::string("tests/golden/launches/") + p.name + ".txt");
 }
 
+// Sums of squares of equal layers join: parts of each lie at places of their own, and so do the sums.
+TEST_CASE("the norm of all gradients takes as many launches for any number of layers") {
+  const auto launches = [](int64_t layers) {
+    Planned p = planned()[4];
+    p.dims["heads"] = 4;  // matrices large enough to be summed in parts
+    p.dims["layers"] = layers;
+    const std::string plan = plan_of(p);
+    int run = 0, joined = 0;
+    for (size_t at = 0; (at = plan.find(" gradient of ", at)) != std::string::npos; ++at) {
+      const size_t line = plan.find('\n', at) + 1;
+      ++(plan.compare(line, 6, "  with") == 0 ? joined : run);
+    }
+    return std::pair(run, joined);
+  };
+  const auto [few, few_joined] = launches(2);
+  const auto [many, many_joined] = launches(4);
+  CHECK(few > 5);
+  CHECK(many <= few + 2);  // what adds them up takes so many operands at most
+  CHECK(many_joined > few_joined + 15);
+}
+
 TEST_CASE("the same plan every time") {
   const Planned again = planned()[4];
   CHECK(plan_of(again) == plan_of(again));
