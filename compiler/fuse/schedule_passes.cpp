@@ -23,6 +23,7 @@
 #include "compiler/library/find_products.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
+#include "compiler/lower/delay_sums.h"
 #include "compiler/lower/divide_attention.h"
 #include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/each_kernel.h"
@@ -30,6 +31,7 @@
 #include "compiler/lower/join_launches.h"
 #include "compiler/lower/keep_log_sums.h"
 #include "compiler/lower/keep_rows.h"
+#include "compiler/lower/own_parts.h"
 #include "compiler/lower/points_first.h"
 #include "compiler/lower/row_deltas.h"
 #include "compiler/lower/schedule_text.h"
@@ -331,6 +333,10 @@ constexpr SchedulePass kGpuPasses[] = {
      "knows weights by what their forward keeps", [](Forming& f) { make_row_deltas(f.list); }},
     {"store_concatenated", "attention stores its results where they are put side by side", "knows the divided kernels",
      [](Forming& f) { store_concatenated(*f.bound, f.roots, f.list); }},
+    {"own_parts", "parts of small sums have places of their own", "knows all parts; what follows moves launches past each other",
+     [](Forming& f) { give_parts_places(f.list, f.target.own_parts); }, true},
+    {"delay_sums", "numbers that are made of parts wait for who reads them, so that equal kernels may be one launch",
+     "places of kernels in the list are not counted on yet", [](Forming& f) { delay_sums(f.list); }, true},
     {"library_products", "contractions that a library multiplies", "kernels are final", library_products_of, true},
     {"epilogues", "products that may do what kernels around them do, in their epilogue: both ways stand",
      "knows the products; what an alternative reads is held in its place", [](Forming& f) { find_epilogues(*f.bound, f.roots, f.list); },

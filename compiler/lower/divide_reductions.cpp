@@ -314,11 +314,6 @@ std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& 
 }
 
 void divide_reductions(KernelList& list, const KernelTarget& target) {
-  struct Owned {
-    size_t from, to;  // kernels that hand over the same parts
-    int64_t bytes;
-  };
-  std::vector<Owned> owned;
   struct Made {
     std::shared_ptr<const Kernel> of;  // held, so that no other kernel gets its address
     std::vector<DividedKernel> kernels;
@@ -338,10 +333,6 @@ void divide_reductions(KernelList& list, const KernelTarget& target) {
       m.kernels = divide_reductions(*whole.kernel, target);
       for (DividedKernel& k : m.kernels) m.shared.push_back(std::make_shared<const Kernel>(std::move(k.kernel)));
     }
-    int64_t bytes = 0;
-    for (size_t i = 0; i < m.kernels.size(); ++i) bytes = std::max(bytes, end_of_parts(*m.shared[i], m.kernels[i].parts));
-    if (bytes > 0 && bytes <= target.own_parts && whole.when != LaunchWhen::unbounded)
-      owned.push_back({kernels.size(), kernels.size() + m.kernels.size(), bytes});
     for (size_t i = 0; i < m.kernels.size(); ++i) {
       GraphKernel& k = kernels.emplace_back(whole);
       k.kernel = m.shared[i];
@@ -351,17 +342,13 @@ void divide_reductions(KernelList& list, const KernelTarget& target) {
     }
   }
   list.kernels = std::move(kernels);
-  int64_t place = parts_bytes(list);
-  for (const Owned& o : owned) {
-    for (size_t k = o.from; k < o.to; ++k)
-      for (Parts& parts : list.kernels[k].parts) parts.offset += place;
-    place += o.bytes;
-  }
 }
+
+int64_t bytes_of_parts(const GraphKernel& k) { return end_of_parts(*k.kernel, k.parts); }
 
 int64_t parts_bytes(const KernelList& list) {
   int64_t most = 0;
-  for (const GraphKernel& k : list.kernels) most = std::max(most, end_of_parts(*k.kernel, k.parts));
+  for (const GraphKernel& k : list.kernels) most = std::max(most, bytes_of_parts(k));
   return most;
 }
 
