@@ -189,7 +189,7 @@ class BufferPlanner {
     return last_[i] == end_ || phases_[last_[i]] > phases_[first_[i]];
   }
 
-  bool is_number(uint32_t i) const { return list_.numbers_apart && plan_.buffers[i].bytes <= kBufferAlignment; }
+  bool is_number(uint32_t i) const { return list_.numbers_apart && graph_.count_in_memory(NodeId{i}) == 1; }
 
   bool in_arena(uint32_t i) const { return plan_.buffers[i].place == BufferPlace::arena || plan_.buffers[i].place == BufferPlace::shared; }
 

@@ -53,7 +53,7 @@ struct KernelList {
   std::vector<FusionRefusal> refusals;
   std::vector<FusionRefusal> no_attention;  // scores, and the node for which they are stored after all
   bool in_place = false;                    // results may be placed over operands of their kernels
-  bool numbers_apart = false;               // values of a cache line at most share no place, so that launches that make them may join
+  bool numbers_apart = false;               // single numbers share no place, so that launches that make them may join
   LibraryCalls library;                     // what a library may do of it
   // By kernel: the earlier one with which it is one launch, or itself. Empty: each is a launch of its own.
   std::vector<uint32_t> runs_with;

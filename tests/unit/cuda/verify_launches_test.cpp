@@ -90,7 +90,7 @@ TEST_CASE("a plan that does not hold what an alternative reads or writes at anot
       "x = tanh(x0)\nh = einsum(x, w, \"rows deep, deep wide -> rows wide\")\ng = gelu_tanh(h)\n"
       "output y = einsum(g, v, \"rows wide, wide out -> rows out\") + einsum(h, v, \"rows wide, wide out -> rows out\")\n";
   const char* const writes_earlier =
-      "input x0: f32[rows=64 deep=32]\ninput b: f32[rows wide=16]\ninput q: f32[deep out=32]\n"
+      "input x0: f32[rows=64 deep=16]\ninput b: f32[rows wide=16]\ninput q: f32[deep out=4]\n"
       "x = tanh(x0)\noutput c = einsum(x, b, \"rows deep, rows wide -> deep wide\")\n"
       "t = softmax(reduce(c, \"deep wide -> deep\", \"sum\"), deep)\nu = softmax(einsum(t, q, \"deep, deep out -> out\"), out)\n"
       "output s = reduce(x, \"rows deep -> deep\", \"sum\") * reduce(u * u, \"out -> \", \"sum\")\n";
