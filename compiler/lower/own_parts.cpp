@@ -17,18 +17,19 @@ struct PartsGroup {
   bool moves = true;
 };
 
-bool makes_parts(const GraphKernel& k) {
-  return std::ranges::any_of(k.parts, [&](const Parts& p) { return k.kernel->buffers[p.buffer].access != BufferAccess::read; });
+// It replaces what the kernels before it have handed over. One that makes parts behind these may read them, as a variance's reads those of
+// the mean.
+bool makes_first_parts(const GraphKernel& k) {
+  return std::ranges::any_of(k.parts,
+                             [&](const Parts& p) { return p.offset == 0 && k.kernel->buffers[p.buffer].access != BufferAccess::read; });
 }
 
-// A kernel that makes parts at the start of the place that all share replaces what the kernels before it have handed over.
 std::vector<PartsGroup> find_groups(const KernelList& list) {
   std::vector<PartsGroup> groups;
   for (size_t i = 0; i < list.kernels.size(); ++i) {
     const GraphKernel& k = list.kernels[i];
     if (k.parts.empty()) continue;
-    const bool starts = makes_parts(k) && std::ranges::any_of(k.parts, [](const Parts& p) { return p.offset == 0; });
-    if (groups.empty() || starts) groups.emplace_back();
+    if (groups.empty() || makes_first_parts(k)) groups.emplace_back();
     PartsGroup& group = groups.back();
     group.kernels.push_back(i);
     group.bytes = std::max(group.bytes, bytes_of_parts(k));
