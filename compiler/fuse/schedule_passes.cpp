@@ -15,6 +15,7 @@
 #include "compiler/fuse/narrow_products.h"
 #include "compiler/fuse/orient_operands.h"
 #include "compiler/fuse/orient_scans.h"
+#include "compiler/fuse/padded_operands.h"
 #include "compiler/fuse/pullback_halves.h"
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
@@ -129,6 +130,12 @@ void orient_operands_of(Forming& f) {
   if (!f.target.library_products) return;
   OrientedGraph oriented = orient_operands(f.bind(), f.target);
   if (oriented.graph) f.move_to(std::move(oriented.graph), std::move(oriented.at));
+}
+
+void cast_before_padding_of(Forming& f) {
+  const auto& nodes = f.graph().nodes;
+  if (!f.target.library_products || std::ranges::none_of(nodes, [](const Node& node) { return node.op == Op::pad; })) return;
+  if (auto cast = cast_before_padding(f.bind(), roots_of(f.graph(), f.mode), f.target)) f.own = std::move(cast);
 }
 
 void guard(Forming& f) {
@@ -295,9 +302,13 @@ constexpr SchedulePass kGpuPasses[] = {
      narrow_products_of},
     {"orient_operands", "a copy of each fp8 value for each way in which products sum over it", "adds nodes, which are looked at",
      orient_operands_of},
+    {"cast_before_padding", "images that are padded for products on tensor cores are rounded before",
+     "before nodes are added that are looked at", cast_before_padding_of, true},
     kCutScansPass,
     kFiniteStatePass,
     kBindPass,
+    {"pad_where_read", "products on tensor cores read images without their padding, and ask what lies inside",
+     "knows the products' operands; values are placed by it", [](Forming& f) { pad_where_read(*f.bound, f.roots, f.target); }, true},
     {"one_hot", "scatters of at most one update a row are made where the row is, by comparing positions", "kernels are grouped by it",
      find_one_hot},
     {"layouts", "values in between lie so that a library can multiply them", "kernels are grouped by it",
