@@ -75,21 +75,24 @@ TEST_CASE("the norm of all gradients takes as many launches for any number of la
   CHECK(many_joined > few_joined + 15);
 }
 
-// One kernel reads a value, stores it along both axes that products sum over, and leaves parts of its largest element.
+// One kernel reads a value, stores it along both axes that products sum over, through tiles, and leaves parts of its largest element; of
+// rotated halves, too, which are put together on the way.
 TEST_CASE("an operand of fp8 is read once") {
   const Bindings dims{{"batch", 8},   {"seq", 64},  {"vocab", 1024}, {"layers", 6},
                       {"embed", 256}, {"heads", 4}, {"kv_heads", 4}, {"ffn", 512}};
   const std::string plan = plan_of({"", "llama", dims, Policy::fp8});
-  int passes = 0, copies = 0;
+  int passes = 0, copies = 0, in_tiles = 0;
   for (size_t at = 0, next; (at = plan.find("\nlaunch ", at)) != std::string::npos; at = next) {
     next = std::min(plan.find("\nlaunch ", at + 1), plan.size());
     const std::string launch = plan.substr(at, next - at);
     if (launch.find(".amax, ") == std::string::npos) continue;
     const size_t writes = launch.find("  writes ");
+    in_tiles += launch.find(" tiles that transpose") != std::string::npos;
     copies += launch.compare(std::min(writes, launch.size()), 11, "  writes f8") == 0;
     passes += launch.compare(std::min(writes, launch.size()), 13, "  writes f32[") == 0 && launch[writes + 13] != ']';
   }
   CHECK(copies >= 60);
+  CHECK(in_tiles == copies);
   CHECK(passes == 0);
 }
 
