@@ -323,6 +323,12 @@ ValueId KernelEvaluator::pad(NodeId id, const Indices& at) {
     ranges.push_back({in[i], 0, inner[i]});
   }
   if (ranges.empty()) return value_of(node.operands[0], at);
+  if (!graph_.where_read.empty() && graph_.where_read[id.index]) {  // zeros: what a load is that its guards forbid
+    guards_.insert(guards_.end(), ranges.begin(), ranges.end());
+    const ValueId inside = value_of(node.operands[0], in);
+    guards_.resize(guards_.size() - ranges.size());
+    if (out_.kernel.values[inside].kind == ScalarKind::load) return inside;
+  }
   return guarded(ranges, constant(node.type.dtype, attr.value), node.operands[0], in);
 }
 

@@ -43,6 +43,7 @@ class KernelFormer::Former {
   void group(Joins joins) {
     joins_ = joins;
     rules_.find_transposes();
+    rules_.find_gathering();
     for (const Turn& turn : order())
       if (turn.attention == nullptr)
         add(turn.node);

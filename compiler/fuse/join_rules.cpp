@@ -26,6 +26,8 @@ void GroupWork::take(const GroupWork& other) {
   tables |= other.tables;
   late |= other.late;
   pulled |= other.pulled;
+  reduces_whole |= other.reduces_whole;
+  gathers |= other.gathers;
   if (reductions == 0) reduced = other.reduced;
   contractions += other.contractions;
   reductions += other.reductions;
@@ -47,6 +49,21 @@ void JoinRules::find_transposes() {
   }
 }
 
+void JoinRules::find_gathering() {
+  whole_.assign(graph_.graph.size(), {});
+  gathers_.assign(graph_.graph.size(), false);
+  if (target_.whole_reductions != WholeReductions::joined) return;
+  for (uint32_t i = 0; i < graph_.graph.size(); ++i) {
+    const Node& node = graph_.graph.nodes[i];
+    if (!graph_.live[i] || graph_.guard.is_dry(NodeId{i}) || graph_.count(NodeId{i}) != 1) continue;
+    if (node.op == Op::reduce && graph_.count(node.operands[0]) > target_.divide_rows.elements) whole_[i] = NodeId{i};
+    for (const NodeId x : node.operands) {
+      gathers_[i] = gathers_[i] || gathers_[x.index] || (whole_[i].valid() && whole_[x.index].valid() && whole_[i] != whole_[x.index]);
+      if (whole_[x.index].valid()) whole_[i] = whole_[x.index];
+    }
+  }
+}
+
 GroupWork JoinRules::work_of(NodeId id) const {
   GroupWork work{{{id}, {}}};
   const Op op = graph_[id].op;
@@ -64,6 +81,8 @@ GroupWork JoinRules::work_of(NodeId id) const {
   }
   work.transposes = transposes_[id.index];
   work.tables = values_.is_table(id);
+  work.reduces_whole = whole_[id.index] == id;
+  work.gathers = gathers_[id.index];
   return work;
 }
 
@@ -77,6 +96,7 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if (a.dry != b.dry) return "a run may leave one of them out";
   if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
+  if ((a.reduces_whole && b.gathers) || (a.gathers && b.reduces_whole)) return "numbers of several large values meet once all are there";
   if (a.tables && b.largest > a.largest) return "functions of positions are made once";
   const NodeId first = b.group.members.front();
   const bool in_rows =

@@ -19,6 +19,8 @@ struct GroupWork {
   bool late = false;               // of the forward, made again in the backward under a memory limit
   bool pulled = false;             // follows from gradients of outputs, in a pullback
   bool goes_with_product = false;  // a sum that a library makes beside its product
+  // Where what reduces a whole value joins the kernel that goes over it: such a number of a large value, and numbers made of several such.
+  bool reduces_whole = false, gathers = false;
   int contractions = 0, reductions = 0;
   AxisList reduced{};  // axes that the first reduction sums over
   int64_t contracted = 0, largest = 0;
@@ -35,6 +37,8 @@ class JoinRules {
   // Once it is known where values are made: finds values whose neighbours in memory lie along another axis than those of what they are made
   // of, and what is made for those alone.
   void find_transposes();
+  // Numbers made of those that whole large values are reduced to.
+  void find_gathering();
   GroupWork work_of(NodeId id) const;
   // Why two groups, the first of which the second reads, are not tried; empty when they are.
   std::string unsuitable(const GroupWork& a, const GroupWork& b) const;
@@ -47,6 +51,8 @@ class JoinRules {
   const ValuePlaces& values_;
   const KernelTarget& target_;
   std::vector<bool> transposes_;
+  std::vector<NodeId> whole_;  // per number: the reduction of a large value that it is made of; invalid: none
+  std::vector<bool> gathers_;  // per number: of several
 };
 
 }  // namespace einc

@@ -15,6 +15,7 @@
 #include "compiler/fuse/narrow_products.h"
 #include "compiler/fuse/orient_operands.h"
 #include "compiler/fuse/orient_scans.h"
+#include "compiler/fuse/padded_operands.h"
 #include "compiler/fuse/pullback_halves.h"
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
@@ -24,6 +25,7 @@
 #include "compiler/library/find_products.h"
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
+#include "compiler/lower/delay_sums.h"
 #include "compiler/lower/divide_attention.h"
 #include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/each_kernel.h"
@@ -31,6 +33,7 @@
 #include "compiler/lower/join_launches.h"
 #include "compiler/lower/keep_log_sums.h"
 #include "compiler/lower/keep_rows.h"
+#include "compiler/lower/own_parts.h"
 #include "compiler/lower/points_first.h"
 #include "compiler/lower/processor_plan.h"
 #include "compiler/lower/row_deltas.h"
@@ -130,6 +133,12 @@ void orient_operands_of(Forming& f) {
   if (!f.target.library_products) return;
   OrientedGraph oriented = orient_operands(f.bind(), f.target);
   if (oriented.graph) f.move_to(std::move(oriented.graph), std::move(oriented.at));
+}
+
+void cast_before_padding_of(Forming& f) {
+  const auto& nodes = f.graph().nodes;
+  if (!f.target.library_products || std::ranges::none_of(nodes, [](const Node& node) { return node.op == Op::pad; })) return;
+  if (auto cast = cast_before_padding(f.bind(), roots_of(f.graph(), f.mode), f.target)) f.own = std::move(cast);
 }
 
 void guard(Forming& f) {
@@ -302,9 +311,13 @@ constexpr SchedulePass kGpuPasses[] = {
      narrow_products_of},
     {"orient_operands", "a copy of each fp8 value for each way in which products sum over it", "adds nodes, which are looked at",
      orient_operands_of},
+    {"cast_before_padding", "images that are padded for products on tensor cores are rounded before",
+     "before nodes are added that are looked at", cast_before_padding_of, true},
     kCutScansPass,
     kFiniteStatePass,
     kBindPass,
+    {"pad_where_read", "products on tensor cores read images without their padding, and ask what lies inside",
+     "knows the products' operands; values are placed by it", [](Forming& f) { pad_where_read(*f.bound, f.roots, f.target); }, true},
     {"one_hot", "scatters of at most one update a row are made where the row is, by comparing positions", "kernels are grouped by it",
      find_one_hot},
     {"layouts", "values in between lie so that a library can multiply them", "kernels are grouped by it",
@@ -340,12 +353,18 @@ constexpr SchedulePass kGpuPasses[] = {
      "knows weights by what their forward keeps", [](Forming& f) { make_row_deltas(f.list); }},
     {"store_concatenated", "attention stores its results where they are put side by side", "knows the divided kernels",
      [](Forming& f) { store_concatenated(*f.bound, f.roots, f.list); }},
+    {"own_parts", "parts of small sums have places of their own", "knows all parts; what follows moves launches past each other",
+     [](Forming& f) { give_parts_places(f.list, f.target.own_parts); }, true},
+    {"delay_sums", "numbers that are made of parts wait for who reads them, so that equal kernels may be one launch",
+     "places of kernels in the list are not counted on yet", [](Forming& f) { delay_sums(f.list); }, true},
     {"library_products", "contractions that a library multiplies", "kernels are final", library_products_of, true},
     {"epilogues", "products that may do what kernels around them do, in their epilogue: both ways stand",
      "knows the products; what an alternative reads is held in its place", [](Forming& f) { find_epilogues(*f.bound, f.roots, f.list); },
      true},
     {"library_attention", "attention that a plug-in may compute: both ways stand", "as the alternatives before it", library_attention_of,
      true},
+    {"numbers_apart", "single numbers share no place with others, so that launches that make them may join", "places follow from it",
+     [](Forming& f) { f.list.numbers_apart = true; }, true},
     kPlacesPass,
     {"join_launches", "launches of one kernel that nothing in between keeps apart, as one", "knows what lies where",
      [](Forming& f) { join_launches(*f.bound, *f.plan, f.list); }, true},

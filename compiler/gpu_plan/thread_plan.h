@@ -19,6 +19,9 @@ struct TileStore {
 
 // Sums over all rows that a kernel of rows keeps in its threads' registers at most.
 inline constexpr int64_t kColumnSums = 1 << 14;
+// Parts of a sum of squares are a few kilobytes, those of a bias' gradient hundreds, which would leave the L2 cache if all layers' were
+// kept.
+inline constexpr int64_t kOwnParts = 1 << 16;  // bytes
 
 // Of what the stages of a kernel load of a row: nothing stays in registers; what is the row's own; or also what all rows read alike, as
 // the weights of a norm, which the caches hold.

@@ -189,13 +189,17 @@ class BufferPlanner {
     return last_[i] == end_ || phases_[last_[i]] > phases_[first_[i]];
   }
 
+  bool is_number(uint32_t i) const { return list_.numbers_apart && graph_.count_in_memory(NodeId{i}) == 1; }
+
   bool in_arena(uint32_t i) const { return plan_.buffers[i].place == BufferPlace::arena || plan_.buffers[i].place == BufferPlace::shared; }
 
   // A buffer as large that ends at the kernel that makes i, and that it may overwrite.
   std::optional<uint32_t> overwritable(uint32_t i) const {
     if (!list_.in_place) return std::nullopt;
     for (NodeId x : list_.kernels[first_[i]].buffers) {
-      if (!x.valid() || x.index == i || !in_arena(x.index) || first_[x.index] >= first_[i] || last_[x.index] != first_[i]) continue;
+      if (!x.valid() || x.index == i || !in_arena(x.index) || is_number(x.index) || first_[x.index] >= first_[i] ||
+          last_[x.index] != first_[i])
+        continue;
       if (held_until_[x.index] == first_[i] || handed_over_[x.index] || plan_.buffers[x.index].bytes != plan_.buffers[i].bytes) continue;
       if (is_kept(i) && !below_[x.index]) continue;
       if (may_overwrite(first_[i], x, NodeId{i})) return x.index;
@@ -205,6 +209,11 @@ class BufferPlanner {
 
   void put(uint32_t i, bool may_fill_holes) {
     BufferPlan::Buffer& b = plan_.buffers[i];
+    if (is_number(i)) {
+      b.offset = numbers_;
+      numbers_ += kBufferAlignment;
+      return;
+    }
     if (const auto over = overwritable(i)) {
       b.place = BufferPlace::shared;
       b.offset = plan_.buffers[*over].offset;
@@ -230,11 +239,12 @@ class BufferPlanner {
     for (uint32_t k = 0; k <= end_; ++k) {
       for (uint32_t i : starting[k]) put(i, k > last_kept);
       for (uint32_t i : ending[k])
-        if (!handed_over_[i]) (below_[i] ? below_arena_ : above_arena_).release(plan_.buffers[i].offset, aligned(plan_.buffers[i].bytes));
+        if (!handed_over_[i] && !is_number(i))
+          (below_[i] ? below_arena_ : above_arena_).release(plan_.buffers[i].offset, aligned(plan_.buffers[i].bytes));
     }
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i)
-      if (in_arena(i) && !below_[i]) plan_.buffers[i].offset += below_arena_.size();
-    plan_.arena_bytes = below_arena_.size() + above_arena_.size();
+      if (in_arena(i) && !below_[i]) plan_.buffers[i].offset += below_arena_.size() + (is_number(i) ? above_arena_.size() : 0);
+    plan_.arena_bytes = below_arena_.size() + above_arena_.size() + numbers_;
     sum_saved();
     find_fullest();
   }
@@ -308,6 +318,7 @@ class BufferPlanner {
   std::vector<bool> below_, handed_over_;
   std::vector<bool> saved_;  // in the arena, of the forward for the backward
   Arena below_arena_, above_arena_;
+  int64_t numbers_ = 0;  // bytes behind both that numbers take
 };
 
 }  // namespace

@@ -111,13 +111,18 @@ class ReductionDivider {
     return buffers;
   }
 
-  // The stage's axes, those first along which the largest operand's elements are far apart.
-  std::vector<AxisId> far_to_near(const Stage& stage, uint16_t reduction) const {
+  const Scalar* largest_of(uint16_t reduction) const {
     const std::vector<uint16_t> buffers = loads_of(reduction);
     const Scalar* largest = nullptr;
     for (const Scalar& v : kernel_.values)
       if (v.kind == ScalarKind::load && std::binary_search(buffers.begin(), buffers.end(), v.slot))
         if (!largest || kernel_.buffers[v.slot].count > kernel_.buffers[largest->slot].count) largest = &v;
+    return largest;
+  }
+
+  // The stage's axes, those first along which the largest operand's elements are far apart.
+  std::vector<AxisId> far_to_near(const Stage& stage, uint16_t reduction) const {
+    const Scalar* largest = largest_of(reduction);
     std::vector<AxisId> axes = stage.axes;
     if (largest)
       std::stable_sort(axes.begin(), axes.end(), [&](AxisId a, AxisId b) {
@@ -128,7 +133,11 @@ class ReductionDivider {
 
   const DivideLimits& limits_of(const Stage& stage, uint16_t reduction) const {
     const std::vector<uint16_t> buffers = loads_of(reduction);
-    const AxisId nearest = far_to_near(stage, reduction).back();
+    const std::vector<AxisId> axes = far_to_near(stage, reduction);
+    const Scalar* largest = largest_of(reduction);
+    AxisId nearest = axes.back();
+    for (const AxisId a : axes)  // not one that the largest operand does not have
+      if (largest && largest->index.affine.coefficient(a) != 0) nearest = a;
     const bool row = std::any_of(kernel_.values.begin(), kernel_.values.end(), [&](const Scalar& v) {
       return v.kind == ScalarKind::load && std::binary_search(buffers.begin(), buffers.end(), v.slot) &&
              std::abs(v.index.affine.coefficient(nearest)) == 1;
@@ -164,7 +173,7 @@ class ReductionDivider {
     for (AxisId a : axes) elements *= kernel.extent(a);
     Stage stage{{}, reductions, {}, false}, last;
     if (stores) stage.stores = kernel.stages[s].stores;
-    const std::optional<TransposedAxes> transposed = transposed_by(stage, axes);
+    const std::optional<TransposedAxes> transposed = transposed_by(stage, axes, largest_of(reductions.front()));
     const TransposeTile tile = transposed ? transpose_tile(kernel, *transposed) : TransposeTile{};
     for (AxisId a : axes) {
       const int64_t extent = kernel.extent(a), wanted = std::min(most, elements / limits.smallest_part) / parts;
@@ -201,9 +210,13 @@ class ReductionDivider {
     return parts;
   }
 
-  static std::optional<TransposedAxes> transposed_by(const Stage& stage, const std::vector<AxisId>& far_to_near) {
+  // Along the axis that neighbours of what is read lie along; not one that it does not have, as that of the halves that are put together.
+  static std::optional<TransposedAxes> transposed_by(const Stage& stage, const std::vector<AxisId>& axes, const Scalar* largest) {
+    if (!largest) return std::nullopt;
+    const auto along = std::ranges::find_if(axes, [&](AxisId a) { return std::abs(largest->index.affine.coefficient(a)) == 1; });
+    if (along == axes.end()) return std::nullopt;
     for (const Store& s : stage.stores)
-      if (const auto across = transposed_axis(s, far_to_near, far_to_near.back())) return TransposedAxes{far_to_near.back(), *across};
+      if (const auto across = transposed_axis(s, axes, *along)) return TransposedAxes{*along, *across};
     return std::nullopt;
   }
 
@@ -344,9 +357,11 @@ void divide_reductions(KernelList& list, const KernelTarget& target) {
   list.kernels = std::move(kernels);
 }
 
+int64_t bytes_of_parts(const GraphKernel& k) { return end_of_parts(*k.kernel, k.parts); }
+
 int64_t parts_bytes(const KernelList& list) {
   int64_t most = 0;
-  for (const GraphKernel& k : list.kernels) most = std::max(most, end_of_parts(*k.kernel, k.parts));
+  for (const GraphKernel& k : list.kernels) most = std::max(most, bytes_of_parts(k));
   return most;
 }
 

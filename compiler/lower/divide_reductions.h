@@ -27,7 +27,8 @@ std::vector<DividedKernel> divide_reductions(Kernel kernel, const KernelTarget& 
 // Each of a list but attention, and what hands over parts already.
 void divide_reductions(KernelList& list, const KernelTarget& target);
 
-// Bytes that the parts of one kernel take at most.
+// Bytes from the start of the place of parts to the end of a kernel's, and to that of all.
+int64_t bytes_of_parts(const GraphKernel& k);
 int64_t parts_bytes(const KernelList& list);
 
 }  // namespace einc

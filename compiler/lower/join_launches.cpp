@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch moves to the place of an earlier one, its leader, so all that lies between is compared with it: pairs of byte ranges of the
-// plan, of which one is written. Equal kernels are told by their text, which holds all that code is made from but how f32 is multiplied.
+// A launch moves to the place of an earlier one, its leader, with all that it leads; so they are compared with all that runs from there up
+// to where they were: pairs of byte ranges of the plan, of which one is written. What is in the way may move itself, as the parts of a sum
+// before the kernel that adds them: rounds go on while one joins some. Equal kernels are told by their text, which holds all that code is
+// made from but how f32 is multiplied.
 #include "compiler/lower/join_launches.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
 namespace einc {
@@ -23,30 +24,53 @@ class Joiner {
   }
 
   void run() {
-    std::vector<uint32_t>& runs_with = list_.runs_with;
-    runs_with.resize(list_.kernels.size());
-    for (uint32_t k = 0; k < runs_with.size(); ++k) runs_with[k] = k;
-    std::map<std::string, std::vector<uint32_t>> alike;
+    std::vector<std::vector<uint32_t>> alike = find_alike();
+    at_.resize(list_.kernels.size());
+    for (uint32_t k = 0; k < at_.size(); ++k) at_[k] = {k};
+    for (bool joined = true; joined;) {
+      joined = false;
+      for (std::vector<uint32_t>& leaders : alike) joined = join(leaders) || joined;
+    }
+    list_.runs_with.resize(at_.size());
+    for (uint32_t place = 0; place < at_.size(); ++place)
+      for (const uint32_t k : at_[place]) list_.runs_with[k] = place;
+  }
+
+ private:
+  // Launches of one kernel each, in the order of their first.
+  std::vector<std::vector<uint32_t>> find_alike() const {
+    std::vector<std::vector<uint32_t>> alike;
+    std::unordered_map<std::string, size_t> alike_of;
     std::unordered_map<const Kernel*, std::string> text_of;
     for (uint32_t k = 0; k < list_.kernels.size(); ++k) {
       const GraphKernel& launch = list_.kernels[k];
       if (alone_[k] || !launch.streams.empty() || !launch.sites.empty()) continue;
       const auto [text, fresh] = text_of.try_emplace(launch.kernel.get());
       if (fresh) text->second = to_string(*launch.kernel);
-      alike[text->second + (multiplies_in_tf32(launch) ? " in tf32" : "")].push_back(k);
+      const auto [of, is_new] = alike_of.try_emplace(text->second + (multiplies_in_tf32(launch) ? " in tf32" : ""), alike.size());
+      if (is_new) alike.emplace_back();
+      alike[of->second].push_back(k);
     }
-    for (const auto& [text, launches] : alike) {
-      uint32_t leader = launches[0], together = 1;
-      for (size_t i = 1; i < launches.size(); ++i) {
-        const bool joins = together < kMostTogether && may_run_with(leader, launches[i]);
-        if (!joins) leader = launches[i], together = 0;
-        runs_with[launches[i]] = leader;
-        ++together;
-      }
-    }
+    return alike;
   }
 
- private:
+  // Leaves those that lead.
+  bool join(std::vector<uint32_t>& leaders) {
+    std::vector<uint32_t> left{leaders[0]};
+    for (size_t i = 1; i < leaders.size(); ++i) {
+      std::vector<uint32_t>&earlier = at_[left.back()], &later = at_[leaders[i]];
+      if (earlier.size() + later.size() > kMostTogether || !may_move(leaders[i], left.back())) {
+        left.push_back(leaders[i]);
+        continue;
+      }
+      earlier.insert(earlier.end(), later.begin(), later.end());
+      later.clear();
+    }
+    const bool joined = left.size() < leaders.size();
+    leaders = std::move(left);
+    return joined;
+  }
+
   struct Touched {
     int64_t from, to;
     bool writes, updates;
@@ -93,10 +117,12 @@ class Joiner {
     return true;
   }
 
-  bool may_run_with(uint32_t leader, uint32_t launch) const {
-    if (updates(leader) != updates(launch) || list_.kernels[leader].when != list_.kernels[launch].when) return false;
-    for (uint32_t between = leader; between < launch; ++between)
-      if (!apart(between, launch)) return false;
+  // What runs at a place to an earlier one.
+  bool may_move(uint32_t place, uint32_t to) const {
+    if (updates(to) != updates(place) || list_.kernels[to].when != list_.kernels[place].when) return false;
+    for (uint32_t between = to; between < place; ++between)
+      for (const uint32_t other : at_[between])
+        if (!std::ranges::all_of(at_[place], [&](uint32_t moved) { return apart(other, moved); })) return false;
     return true;
   }
 
@@ -105,6 +131,7 @@ class Joiner {
   KernelList& list_;
   std::vector<std::vector<Touched>> touched_;  // by launch, with its alternative
   std::vector<bool> alone_;
+  std::vector<std::vector<uint32_t>> at_;  // by launch: those that run at its place, none where it has moved
 };
 
 }  // namespace

@@ -18,8 +18,8 @@ struct Group {
   NodeId base = {};             // a state that the only member, a scatter_set, writes to where it lies; invalid: none
 };
 
-// What reduced parts of a sum hand to the kernel that adds them up: a buffer of no node, `offset` bytes into a place that
-// all such kernels share.
+// What reduced parts of a sum hand to the kernel that adds them up: a buffer of no node, `offset` bytes into a place that such kernels
+// share as far as KernelTarget::own_parts does not give them one of their own.
 struct Parts {
   uint16_t buffer = 0;
   int64_t offset = 0;
@@ -59,6 +59,7 @@ struct KernelList {
   std::vector<FusionRefusal> refusals;
   std::vector<FusionRefusal> no_attention;  // scores, and the node for which they are stored after all
   bool in_place = false;                    // results may be placed over operands of their kernels
+  bool numbers_apart = false;               // single numbers share no place, so that launches that make them may join
   LibraryCalls library;                     // what a library may do of it
   // By kernel: the earlier one with which it is one launch, or itself. Empty: each is a launch of its own.
   std::vector<uint32_t> runs_with;

@@ -31,6 +31,8 @@ struct KernelTarget {
   DivideLimits divide_products{.points = 1024, .elements = 1 << 22, .most_parts = 64, .enough_parts = 16};
   // Contractions of at least so many products are kernels of their own, for a library that multiplies matrices as they lie in memory.
   std::optional<int64_t> library_products;
+  // Parts of sums that take no more bytes have a place of their own, so that launches of equal kernels may join.
+  int64_t own_parts = 0;
   // A kernel that goes over rows also adds up what it makes of all of them, as many elements of sums as its threads hold: each part of its
   // rows leaves sums of its own, which a second kernel adds.
   int64_t column_sums = 0;

@@ -114,6 +114,7 @@ std::string print_schedule(const KernelList& list, const BufferPlan* plan, const
   }
   for (const Continued& c : list.continued) text += fmt::format("continued {} from {}\n", value_of(c.whole), value_of(c.base));
   if (list.in_place) text += "in_place\n";
+  if (list.numbers_apart) text += "numbers_apart\n";
   for (size_t k = 0; k < list.kernels.size(); ++k)
     if (const LibraryProduct* product = list.library.product(k)) text += fmt::format("product {} ", k) + text_of(*product);
   for (const FusedProduct& f : list.library.fused)

@@ -137,6 +137,7 @@ class ScheduleReader {
     list().continued.push_back(made);
   }
   void in_place(Cursor&) { list().in_place = true; }
+  void numbers_apart(Cursor&) { list().numbers_apart = true; }
 
   LibraryMatrix matrix(Cursor& c, std::string_view which) {
     LibraryMatrix m;
@@ -278,6 +279,7 @@ const std::map<std::string, ScheduleReader::Heading, std::less<>> ScheduleReader
     {"place", {&ScheduleReader::place}},
     {"snapshot", {&ScheduleReader::snapshot}},
     {"memory", {&ScheduleReader::memory}},
+    {"numbers_apart", {&ScheduleReader::numbers_apart}},
 };
 
 }  // namespace

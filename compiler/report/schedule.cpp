@@ -44,6 +44,8 @@ class Schedule {
     for (const FusedProduct& fused : fused_)
       for (const uint32_t part : fused.parts) done_by_[part] = &fused;
     traffic_ = traffic(formed, fused_);
+    kernels_at_.assign(list_.kernels.size(), 0);
+    for (uint32_t i = 0; i < kernels_at_.size(); ++i) ++kernels_at_[launch_of(i)];
   }
 
   std::vector<LaunchReport> run() {
@@ -55,7 +57,7 @@ class Schedule {
       launch.traffic.from_memory /= launch.count;
       launch.traffic.to_memory /= launch.count;
       launch.traffic.beyond_core /= launch.count;
-      const double starts = static_cast<double>(starts_[row]) / static_cast<double>(launch.count);
+      const double starts = starts_[row] / static_cast<double>(launch.count);
       if (const auto timed = device_ ? time_of(first_[row], launch.traffic, starts) : std::nullopt)
         launch.time_s = timed->seconds, launch.bound = timed->bound;
     }
@@ -98,6 +100,8 @@ class Schedule {
     return result;
   }
 
+  uint32_t launch_of(uint32_t index) const { return list_.runs_with.empty() ? index : list_.runs_with[index]; }
+
   void add(uint32_t index) {
     const FusedProduct* fused = done_by_[index];
     LaunchReport launch = fused ? describe(*fused) : describe(list_.kernels[index]);
@@ -108,9 +112,8 @@ class Schedule {
                                                        launch.source.column, work.flops(), work.bytes_read + work.bytes_written},
                                                    static_cast<uint32_t>(result_.size()));
     row_of_[index] = known->second;
-    const bool starts = list_.runs_with.empty() || list_.runs_with[index] == index;
     if (fresh) starts_.push_back(0);
-    if (starts) ++starts_[known->second];
+    starts_[known->second] += 1.0 / static_cast<double>(kernels_at_[launch_of(index)]);
     if (fresh) {
       first_.push_back(fused ? fused->plain : index);
       result_.push_back(std::move(launch));
@@ -253,8 +256,9 @@ class Schedule {
   std::vector<const FusedProduct*> done_by_;  // by launch: one of them
   std::vector<LaunchTraffic> traffic_;
   std::vector<uint32_t>& row_of_;
-  std::vector<uint32_t> first_;  // by row: its first launch
-  std::vector<int64_t> starts_;  // by row: launches that several of its kernels may be together
+  std::vector<uint32_t> first_;      // by row: its first launch
+  std::vector<double> starts_;       // by row: launches, of those that kernels of several rows are together their part
+  std::vector<int64_t> kernels_at_;  // by launch: how many kernels it is
   std::map<Key, uint32_t> known_;
   std::vector<LaunchReport> result_;
 };

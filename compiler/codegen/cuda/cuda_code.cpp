@@ -237,6 +237,7 @@ KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   KernelTarget target;
   target.gpu = gpu;
   target.column_sums = kColumnSums;
+  target.own_parts = kOwnParts;
   target.library_products = library_products;
   target.sum_order = SumOrder::of_kernel;
   target.flops_per_byte = 150;  // of bf16 on an A100: 312 TFLOP/s and 2.04 TB/s (cost/devices.cpp); an H100 has 295

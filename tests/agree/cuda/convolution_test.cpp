@@ -94,6 +94,36 @@ TEST_CASE("cuda: a convolution's gradient by its images is one of the result's, 
   CHECK(has_folds(2, "bf16"));
 }
 
+TEST_CASE("cuda: images are padded where they are read") {
+  const auto pads = [](const std::string& text) {
+    const Graph graph = finished(compile_text(text));
+    const auto program = compile_for_cuda(graph, {}, {});
+    return std::ranges::count_if(program->list.kernels, [&](const GraphKernel& k) {
+      return std::ranges::any_of(k.group.stored, [&](NodeId id) {
+        const NodeId cast_of = program->bound[id].op == Op::cast ? program->bound[id].operands[0] : id;
+        return program->bound[cast_of].op == Op::pad;
+      });
+    });
+  };
+  for (const char* precision : {"bf16", "tf32"}) CHECK(pads(convolution({1, 8, 8, 8, 8, 3, 1, 1}, precision)) == 0);
+  CHECK(pads(convolution({1, 8, 8, 3, 8, 3, 1, 1}, "bf16")) == 1);  // no 16 bytes lie beside each other
+  CHECK(pads(convolution({1, 8, 8, 8, 8, 3, 1, 1}, "f32")) > 0);    // not on tensor cores
+  const auto padded_by = [](const char* value, const char* output) {
+    return fmt::format(
+        "dim b = 2, n = 9, c = 16, o = 24\ninput x: f32[b h=n w=n c]\ninput f: f32[ky=3 kx=3 c o]\n"
+        "image = pad(tanh(x), h = (1, 1), w = (2, 0), value = {})\n"
+        "output y = einsum(image, f, \"b (i + ky) (j + kx) c, ky kx c o -> b i j o\")\n{}precision bf16\n",
+        value, output);
+  };
+  const std::string zeros = padded_by("0", ""), ones = padded_by("1", ""), read_twice = padded_by("0", "output z = image * 2\n");
+  CHECK(pads(zeros) == 0);
+  CHECK(pads(ones) == 1);
+  for (const std::string& text : {zeros, ones, read_twice}) {
+    CAPTURE(text);
+    CHECK(cuda_disagreement(text, 3) == "");
+  }
+}
+
 // Few filters and many places: the gradient by the filters is a few tiles of sums over all places.
 TEST_CASE("cuda: a convolution adds its bias and takes its maximum with 0 itself") {
   for (const char* precision : {"bf16", "f32"}) {

@@ -54,6 +54,48 @@ TEST_CASE("what a GPU is given to do") {
   for (const Planned& p : planned()) expect_golden(plan_of(p), std::string("tests/golden/launches/") + p.name + ".txt");
 }
 
+// Sums of squares of equal layers join: parts of each lie at places of their own, and so do the sums.
+TEST_CASE("the norm of all gradients takes as many launches for any number of layers") {
+  const auto launches = [](int64_t layers) {
+    Planned p = planned()[4];
+    p.dims["heads"] = 4;  // matrices large enough to be summed in parts
+    p.dims["layers"] = layers;
+    const std::string plan = plan_of(p);
+    int run = 0, joined = 0;
+    for (size_t at = 0; (at = plan.find(" gradient of ", at)) != std::string::npos; ++at) {
+      const size_t line = plan.find('\n', at) + 1;
+      ++(plan.compare(line, 6, "  with") == 0 ? joined : run);
+    }
+    return std::pair(run, joined);
+  };
+  const auto [few, few_joined] = launches(2);
+  const auto [many, many_joined] = launches(4);
+  CHECK(few > 5);
+  CHECK(many <= few + 2);  // what adds them up takes so many operands at most
+  CHECK(many_joined > few_joined + 15);
+}
+
+// One kernel reads a value, stores it along both axes that products sum over, through tiles, and leaves parts of its largest element; of
+// rotated halves, too, which are put together on the way.
+TEST_CASE("an operand of fp8 is read once") {
+  const Bindings dims{{"batch", 8},   {"seq", 64},  {"vocab", 1024}, {"layers", 6},
+                      {"embed", 256}, {"heads", 4}, {"kv_heads", 4}, {"ffn", 512}};
+  const std::string plan = plan_of({"", "llama", dims, Policy::fp8});
+  int passes = 0, copies = 0, in_tiles = 0;
+  for (size_t at = 0, next; (at = plan.find("\nlaunch ", at)) != std::string::npos; at = next) {
+    next = std::min(plan.find("\nlaunch ", at + 1), plan.size());
+    const std::string launch = plan.substr(at, next - at);
+    if (launch.find(".amax, ") == std::string::npos) continue;
+    const size_t writes = launch.find("  writes ");
+    in_tiles += launch.find(" tiles that transpose") != std::string::npos;
+    copies += launch.compare(std::min(writes, launch.size()), 11, "  writes f8") == 0;
+    passes += launch.compare(std::min(writes, launch.size()), 13, "  writes f32[") == 0 && launch[writes + 13] != ']';
+  }
+  CHECK(copies >= 60);
+  CHECK(in_tiles == copies);
+  CHECK(passes == 0);
+}
+
 TEST_CASE("the same plan every time") {
   const Planned again = planned()[4];
   CHECK(plan_of(again) == plan_of(again));
