@@ -13,33 +13,34 @@ namespace {
 
 std::optional<double> known(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
 
+enum class FieldKind : uint8_t { needed, optional, share };
 struct Field {
   const char* key;
   double Device::*member;
-  bool required;
+  FieldKind kind;
 };
-constexpr std::array kFields{Field{"f64", &Device::f64, false},
-                             Field{"f32", &Device::f32, false},
-                             Field{"tf32", &Device::tf32, false},
-                             Field{"bf16", &Device::bf16, false},
-                             Field{"f16", &Device::f16, false},
-                             Field{"fp8", &Device::fp8, false},
-                             Field{"int8", &Device::int8, false},
-                             Field{"memory_bytes", &Device::memory_bytes, true},
-                             Field{"bandwidth", &Device::bandwidth, true},
-                             Field{"cache_bytes", &Device::cache_bytes, false},
-                             Field{"cache_bandwidth", &Device::cache_bandwidth, false},
-                             Field{"launch_s", &Device::launch_s, false},
-                             Field{"clock", &Device::clock, false},
-                             Field{"sustained_clock", &Device::sustained_clock, false},
-                             Field{"sustained_products", &Device::sustained_products, false},
-                             Field{"sustained_fp8", &Device::sustained_fp8, false},
-                             Field{"sustained_bandwidth", &Device::sustained_bandwidth, false},
-                             Field{"warp_products", &Device::warp_products, false},
-                             Field{"threads", &Device::threads, false},
-                             Field{"stated_f32", &Device::stated_f32, false},
-                             Field{"stated_bf16", &Device::stated_bf16, false},
-                             Field{"reserve_bytes", &Device::reserve_bytes, false}};
+constexpr std::array kFields{Field{"f64", &Device::f64, FieldKind::optional},
+                             Field{"f32", &Device::f32, FieldKind::optional},
+                             Field{"tf32", &Device::tf32, FieldKind::optional},
+                             Field{"bf16", &Device::bf16, FieldKind::optional},
+                             Field{"f16", &Device::f16, FieldKind::optional},
+                             Field{"fp8", &Device::fp8, FieldKind::optional},
+                             Field{"int8", &Device::int8, FieldKind::optional},
+                             Field{"memory_bytes", &Device::memory_bytes, FieldKind::needed},
+                             Field{"bandwidth", &Device::bandwidth, FieldKind::needed},
+                             Field{"cache_bytes", &Device::cache_bytes, FieldKind::optional},
+                             Field{"cache_bandwidth", &Device::cache_bandwidth, FieldKind::optional},
+                             Field{"launch_s", &Device::launch_s, FieldKind::optional},
+                             Field{"clock", &Device::clock, FieldKind::optional},
+                             Field{"sustained_clock", &Device::sustained_clock, FieldKind::share},
+                             Field{"sustained_products", &Device::sustained_products, FieldKind::share},
+                             Field{"sustained_fp8", &Device::sustained_fp8, FieldKind::share},
+                             Field{"sustained_bandwidth", &Device::sustained_bandwidth, FieldKind::share},
+                             Field{"warp_products", &Device::warp_products, FieldKind::share},
+                             Field{"threads", &Device::threads, FieldKind::optional},
+                             Field{"stated_f32", &Device::stated_f32, FieldKind::optional},
+                             Field{"stated_bf16", &Device::stated_bf16, FieldKind::optional},
+                             Field{"reserve_bytes", &Device::reserve_bytes, FieldKind::optional}};
 
 // Limits nesting before the parser builds anything.
 std::optional<nlohmann::json> parse_bounded(std::string_view text) {
@@ -66,12 +67,17 @@ void read_device(const nlohmann::json& json, std::string_view file, DeviceFile& 
   device.source = std::string(file);
   for (const Field& field : kFields) {
     if (!json.contains(field.key)) {
-      if (field.required) out.problems.push_back(fmt::format("{}: device {}: \"{}\" is missing", file, device.name, field.key));
+      if (field.kind == FieldKind::needed)
+        out.problems.push_back(fmt::format("{}: device {}: \"{}\" is missing", file, device.name, field.key));
       continue;
     }
     const nlohmann::json& value = json[field.key];
     if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() <= 0) {
       out.problems.push_back(fmt::format("{}: device {}: \"{}\" is a positive number", file, device.name, field.key));
+      continue;
+    }
+    if (field.kind == FieldKind::share && value.get<double>() > 1) {
+      out.problems.push_back(fmt::format("{}: device {}: \"{}\" is a share of a rate, at most 1", file, device.name, field.key));
       continue;
     }
     device.*field.member = value.get<double>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, rooflines and napkin estimates against the accounting facts (sections G, M, R, T).
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <unistd.h>
 
@@ -143,6 +144,13 @@ TEST_CASE("device files") {
         R"({"name": "x", "memory_bytes": 1, "bandwidth": 1, "bf17": 3})", R"({"name": "x", "memory_bytes": 1e400, "bandwidth": 1})"})
     CHECK_MESSAGE(!read_device_file(bad, "bad.json").problems.empty(), bad);
   CHECK_FALSE(read_device_file(std::string(100000, '['), "deep.json").problems.empty());
+  const auto with_share = [](const char* share) {
+    return read_device_file(fmt::format(R"({{"name": "a", "memory_bytes": 1, "bandwidth": 1, "sustained_clock": {}}})", share), "f");
+  };
+  CHECK(with_share("0.8").devices.at(0).sustained_clock == 0.8);
+  REQUIRE(with_share("1.2").problems.size() == 1);
+  CHECK(with_share("1.2").problems[0] == "f: device a: \"sustained_clock\" is a share of a rate, at most 1");
+  for (const Device& device : known_devices()) CHECK(device.has_sustained_rates() == (device.target == DeviceTarget::cuda));
 }
 
 TEST_CASE("--device takes a name of the table or a file") {
