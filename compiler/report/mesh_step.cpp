@@ -81,7 +81,7 @@ std::optional<double> mesh_step(const Partitioned& partitioned, const Bindings& 
       if (value.node.valid()) results.push_back(value.node);
   if (local->loss.node.valid()) results.push_back(local->loss.node);
   double compute = 0;
-  const std::vector<DeviceStage> stages = cut_at_collectives(local->graph, results);
+  const std::vector<DeviceStage> stages = cut_at_collectives(local->graph, results).stages;
   StagePlanner planner(given, plan, device);
   for (const DeviceStage& stage : stages) {
     const auto seconds = planner.seconds_of(stage.graph);

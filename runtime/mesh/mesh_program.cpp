@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process takes: the whole's sources, its devices' values, and the working memory that all stages share.
+// What a process takes: the whole's sources, and of each of its devices the values and the memory that its stages run in.
 #include "runtime/mesh/mesh_program.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace einc {
 
-int64_t shared_bytes(const MeshPlan& plan, int threads) {
+int64_t working_bytes(const MeshPlan& plan, int threads) {
   int64_t bytes = 0;
   for (const MeshStage& stage : plan.stages) bytes = std::max(bytes, memory_of(stage.compute.program, Sources::bound, threads));
   return bytes;
@@ -23,13 +23,14 @@ std::unique_ptr<Runner> MeshProgram::start(std::shared_ptr<ThreadPool> pool, int
 
 int64_t MeshProgram::planned_bytes(int threads) const {
   const int64_t held = mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size);
-  int64_t bytes = source_bytes(info), shared = 0;
+  int64_t bytes = source_bytes(info), working = 0;
   for (const std::optional<MeshPlan>& plan : parts_) {
     if (!plan) continue;
     if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(*plan, held), &bytes)) return INT64_MAX;
-    shared = std::max(shared, shared_bytes(*plan, threads));
+    working = std::max(working, working_bytes(*plan, threads));
   }
-  return __builtin_add_overflow(bytes, shared, &bytes) ? INT64_MAX : bytes;
+  if (__builtin_mul_overflow(working, held, &working)) return INT64_MAX;
+  return __builtin_add_overflow(bytes, working, &bytes) ? INT64_MAX : bytes;
 }
 
 std::vector<SentBytes> bytes_sent(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).sent(part); }
