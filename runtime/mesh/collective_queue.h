@@ -2,6 +2,7 @@
 // Carries out the collectives of a run beside its launches: one thread, in the order in which they are started. That order is the same in
 // all processes, so none waits for another that waits for it.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -49,12 +50,15 @@ class CollectiveQueue {
   void abandon();
 
  private:
+  bool is_over(uint32_t number) const { return done_ > number || failed_; }
   void serve();
 
   std::function<void(uint32_t)> carry_out_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint32_t started_ = 0, done_ = 0;
+  uint32_t started_ = 0;
+  std::atomic<uint32_t> done_ = 0;
+  std::atomic<bool> failed_ = false;
   bool busy_ = false, ends_ = false;
   std::exception_ptr failure_;
   std::thread thread_;

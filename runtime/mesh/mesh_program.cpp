@@ -34,5 +34,6 @@ int64_t MeshProgram::planned_bytes(int threads) const {
 }
 
 std::vector<SentBytes> bytes_sent(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).sent(part); }
+const MeshTimes& mesh_times(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).times(part); }
 
 }  // namespace einc

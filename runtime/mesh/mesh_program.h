@@ -18,6 +18,12 @@ struct SentBytes {
   int64_t bytes = 0;
 };
 
+// Of one run: how long each step of the plan computed, and each collective took, by their numbers.
+struct MeshTimes {
+  std::vector<double> compute_s, collective_s;
+  double all_s = 0;
+};
+
 class MeshRunner;
 
 class MeshProgram : public ProgramRep {
@@ -45,5 +51,6 @@ class MeshProgram : public ProgramRep {
 
 // Of the part's last run, in the order of its collectives. The runner is one of a MeshProgram.
 std::vector<SentBytes> bytes_sent(const Runner& runner, Part part);
+const MeshTimes& mesh_times(const Runner& runner, Part part);
 
 }  // namespace einc

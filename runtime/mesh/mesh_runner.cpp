@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "runtime/base/check.h"
@@ -16,6 +17,9 @@ namespace einc {
 namespace {
 
 constexpr SourceKind kSourceKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
+
+using StepClock = std::chrono::steady_clock;
+double elapsed_s(StepClock::time_point start) { return std::chrono::duration<double>(StepClock::now() - start).count(); }
 
 }  // namespace
 
@@ -112,22 +116,30 @@ void MeshRunner::cut_out(PartMemory& part) {
 void MeshRunner::run_steps(PartMemory& part, uint64_t seed, uint64_t step) {
   running_ = &part;
   part.sent.assign(part.plan.collectives.size(), {});
+  part.times.compute_s.assign(part.plan.steps.size(), 0);
+  part.times.collective_s.assign(part.plan.collectives.size(), 0);
+  const auto begin = StepClock::now();
   for (const ValueCopy& copy : part.plan.snapshots)
     for (int64_t d = 0; d < held(); ++d)
       std::memcpy(part.memory.at(d, copy.to), part.memory.at(d, copy.from), static_cast<size_t>(part.plan.values[copy.to].bytes));
   std::unique_lock computing(lent_.computing());
   queue_.begin();
   try {
-    for (const DeviceStep& s : part.plan.steps) {
-      if (s.act == DeviceAct::compute) compute(part, s, seed, step);
+    for (size_t i = 0; i < part.plan.steps.size(); ++i) {
+      const DeviceStep& s = part.plan.steps[i];
       if (s.act == DeviceAct::start) queue_.start(s.index);
       if (s.act == DeviceAct::wait) queue_.wait(s.index, computing);
+      if (s.act != DeviceAct::compute) continue;
+      const auto start = StepClock::now();
+      compute(part, s, seed, step);
+      part.times.compute_s[i] = elapsed_s(start);
     }
   } catch (...) {
     computing.unlock();
     queue_.abandon();
     throw;
   }
+  part.times.all_s = elapsed_s(begin);
 }
 
 void MeshRunner::compute(PartMemory& part, const DeviceStep& step, uint64_t seed, uint64_t number) {
@@ -143,12 +155,14 @@ void MeshRunner::compute(PartMemory& part, const DeviceStep& step, uint64_t seed
 }
 
 void MeshRunner::carry_out(PartMemory& part, uint32_t number) {
+  const auto start = StepClock::now();
   const MeshCollective& c = part.plan.collectives[number];
   const auto memory = [&](uint32_t value) {
     return [&part, value, first = engine_.first()](int64_t device) { return part.memory.at(device - first, value); };
   };
   const int64_t bytes = engine_.carry_out(c, part.plan.values[c.from], part.plan.values[c.to], memory(c.from), memory(c.to));
   part.sent[number] = {c.kind, c.mesh_axis, bytes};
+  part.times.collective_s[number] = elapsed_s(start);
 }
 
 void MeshRunner::store(PartMemory& part) {

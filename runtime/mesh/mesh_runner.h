@@ -42,6 +42,7 @@ class MeshRunner : public Runner {
   TensorView gradient(uint32_t param) const override;
   TensorView loss(Part part) const override;
   const std::vector<SentBytes>& sent(Part part) const { return parts_[part]->sent; }
+  const MeshTimes& times(Part part) const { return parts_[part]->times; }
 
  private:
   struct PartMemory {
@@ -49,8 +50,9 @@ class MeshRunner : public Runner {
     DeviceMemory memory;
     std::deque<Executor> executors;  // by stage, and in it by device
     std::vector<SentBytes> sent;     // by collective
-    std::vector<bool> fresh;         // by MeshPlan::sources: what devices hold is the newest
-    int64_t working = 0;             // the device that a step is computed for
+    MeshTimes times;
+    std::vector<bool> fresh;  // by MeshPlan::sources: what devices hold is the newest
+    int64_t working = 0;      // the device that a step is computed for
     PartMemory(const MeshPlan& plan_, int64_t devices) : plan(plan_), memory(plan_, devices), fresh(plan_.sources.size(), false) {}
   };
   // A source in the session's memory.

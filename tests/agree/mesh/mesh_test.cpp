@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "dsl/render.h"
 #include "tests/agree/mesh/mesh_run.h"
 #include "tests/fuzz/random_program.h"
+#include "tests/support/fake_link.h"
 #include "tests/support/partition_check.h"
 #include "tests/support/random_check.h"
 #include "tests/support/thread_transport.h"
@@ -103,6 +105,30 @@ TEST_CASE("mesh: devices in several processes make the same bits, and the same i
   }
 }
 
+TEST_CASE("mesh: on slow links, where launches run beside collectives, bits are the same") {
+  for (const size_t number : {1, 3, 8, 15}) {
+    const MeshExample& example = mesh_examples()[number];
+    const Graph graph = *compiled(example).graph;
+    const Bindings dims = dims_of(example.dims);
+    const auto program = compile_for_mesh(graph, dims, RunMode::training);
+    const ProgramData data = data_for(graph, dims);
+    const MeshRun alone = run_on_mesh(*program, data.inputs, data.params, data.states, data.options, 1);
+    ThreadTransport transport(2);
+    std::vector<std::optional<MeshRun>> runs(2);
+    transport.run([&](const EincTransport& end) {
+      FakeLink link(end);
+      link.set_bytes_per_second(1e6);
+      const MeshProgram own(program->info, program->mesh(), program->parts(), &link.table());
+      runs[static_cast<size_t>(end.rank)] = run_on_mesh(own, data.inputs, data.params, data.states, data.options, 2);
+    });
+    INFO(fmt::format("{} on {}, {}", example.file, example.mesh, example.shard));
+    for (const std::optional<MeshRun>& run : runs) {
+      REQUIRE(run.has_value());
+      CHECK(same_bits(run->values, alone.values));
+    }
+  }
+}
+
 TEST_CASE("mesh: what is not finite on one device is stored on none") {
   const Compilation c = compile_text("m.ein",
                                      "mesh data = 3\nshard n over data\ninput x: f32[n=9]\nparam w: [n] ~ ones\nloss = sum(w * x)\n"
@@ -136,6 +162,61 @@ TEST_CASE("mesh: values that are not needed at once lie in one place") {
   int64_t apart = 0;
   for (const DeviceTensor& value : plan.values) apart += value.bytes;
   CHECK(plan.bytes < apart * 4 / 5);
+}
+
+namespace {
+
+// The most bytes that results of gathers hold at once, from the start of one to the last launch that reads it.
+int64_t most_gathered(const MeshPlan& plan) {
+  std::vector<int64_t> change(plan.steps.size() + 1, 0);
+  for (size_t t = 0; t < plan.steps.size(); ++t) {
+    const DeviceStep& start = plan.steps[t];
+    if (start.act != DeviceAct::start || plan.collectives[start.index].kind != CollectiveKind::all_gather) continue;
+    const uint32_t value = plan.collectives[start.index].to;
+    size_t last = t;
+    for (size_t u = t; u < plan.steps.size(); ++u)
+      if (const DeviceStep& step = plan.steps[u]; step.act == DeviceAct::compute)
+        for (const StageRead& read : plan.stages[step.index].reads)
+          for (uint32_t l = step.first; l < step.last; ++l)
+            if (read.value == value && std::ranges::count(plan.stages[step.index].compute.program.launches[l].buffers, read.buffer) > 0)
+              last = u;
+    change[t] += plan.values[value].bytes;
+    change[last + 1] -= plan.values[value].bytes;
+  }
+  int64_t now = 0, most = 0;
+  for (const int64_t by : change) most = std::max(most, now += by);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("mesh: of a model whose params are spread no more than two layers are whole at once") {
+  const auto gathered = [](int layers) {
+    const std::string dims = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=4", layers);
+    const MeshExample example{"gpt2.ein", dims.c_str(), "data=2", "batch=data; params=data"};
+    return most_gathered(*compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training)->parts()[Part::training]);
+  };
+  const int64_t embed = 16, layer = (12 * embed * embed + 13 * embed) * 4, table = (16 + 6) * embed * 4;
+  CHECK(gathered(6) == gathered(3));
+  CHECK(gathered(6) >= 2 * layer - 13 * embed * 4);  // biases and norms end before the rest
+  CHECK(gathered(6) <= 2 * layer + table);
+}
+
+TEST_CASE("mesh: gradients are summed as the backward makes them, behind which the rest of it goes on") {
+  const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=4 heads=4 head=4", "data=2", "batch=data"};
+  const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+  const MeshPlan& plan = *program->parts()[Part::training];
+  size_t started = 0, beside = 0;  // sums of whole params, and those that launches of the same stage go on beside
+  for (size_t t = 0; t < plan.steps.size(); ++t) {
+    const DeviceStep& start = plan.steps[t];
+    if (start.act != DeviceAct::start || plan.values[plan.collectives[start.index].from].shape.empty()) continue;
+    ++started;
+    const auto next = std::find_if(plan.steps.begin() + static_cast<std::ptrdiff_t>(t), plan.steps.end(),
+                                   [](const DeviceStep& step) { return step.act != DeviceAct::start; });
+    beside += next != plan.steps.end() && next->act == DeviceAct::compute && next->first > 0;
+  }
+  CHECK(started == 4 * 12 + 4);
+  CHECK(beside >= started - 1);  // the last is waited for
 }
 
 TEST_CASE("mesh: random programs on random meshes") { check_random_programs(1, 150, wrong_mesh_run); }
