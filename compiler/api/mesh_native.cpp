@@ -72,13 +72,8 @@ class PlanMaker {
       : graph_(graph), info_(info), given_(given), dims_(graph.dims.bind(given).values), local_(device_graph(graph, given)) {}
 
   MeshPlan make(const CpuOptions& options, FileCache& cache, std::vector<NativeCode>& code) {
-    std::vector<NodeId> results;
-    for (const auto* list : {&local_.outputs, &local_.updates, &local_.gradients})
-      for (const DeviceValue& value : *list)
-        if (value.node.valid()) results.push_back(value.node);
-    if (local_.loss.node.valid()) results.push_back(local_.loss.node);
     sources();
-    const DeviceStages cut = cut_at_collectives(local_.graph, results);
+    const DeviceStages cut = cut_at_collectives(local_.graph, results_of(local_));
     std::vector<PlannedStage> planned;
     for (const DeviceStage& stage : cut.stages) plan_.stages.push_back(compile(stage, options, cache, code, planned.emplace_back()));
     const DeviceSchedule schedule = schedule_device(local_.graph, cut, planned);

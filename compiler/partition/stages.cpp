@@ -125,7 +125,16 @@ class Cutter {
 
 bool is_collective(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all; }
 
-std::string value_name(NodeId id) { return fmt::format("value {}", id.index); }
+std::string value_name(NodeId id) { return fmt::format("{}{}", kValuePrefix, id.index); }
+
+std::vector<NodeId> results_of(const Localized& local) {
+  std::vector<NodeId> results;
+  for (const auto* list : {&local.outputs, &local.updates, &local.gradients})
+    for (const DeviceValue& value : *list)
+      if (value.node.valid()) results.push_back(value.node);
+  if (local.loss.node.valid()) results.push_back(local.loss.node);
+  return results;
+}
 
 DeviceStages cut_at_collectives(const Graph& graph, std::span<const NodeId> results) { return Cutter(graph, results).run(); }
 

@@ -4,9 +4,10 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "compiler/ir/graph.h"
+#include "compiler/partition/localize.h"
 
 namespace einc {
 
@@ -22,7 +23,10 @@ struct DeviceStages {
 };
 
 bool is_collective(Op op);
+inline constexpr std::string_view kValuePrefix = "value ";  // with a space: no input of a program has such a name
 std::string value_name(NodeId id);
+// Whose values are wanted at the end.
+std::vector<NodeId> results_of(const Localized& local);
 
 // `results`: nodes whose values are wanted at the end. What follows from constants alone is made in each stage that reads it.
 DeviceStages cut_at_collectives(const Graph& graph, std::span<const NodeId> results);

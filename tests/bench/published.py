@@ -9,11 +9,12 @@ Runs nothing but reports. Of a row the prediction is made of
   again     the forward's time once more where the run recomputes all activations
   update    the optimizer's launches, on a device's part of the params where the moments are split
   sent      the collectives of the mesh, each micro-batch's where params are split (ZeRO-3), else once a step
-  step      accumulation * max(micro + again, what is sent meanwhile) + update + what is sent besides
-that is, with all communication hidden behind work as far as that lasts. Rates are the stated ones of the device table; the last column
-takes the shares of them that SUSTAINED says, three for each device, none fitted to a row. What is predicted is einc's own step (its fused
-kernels, its collectives one by one); what was published ran other programs: kernels apart, attention not fused before 2023, collectives of
-a block's params together. An error says how far such a prediction is off, not which of the two is slow.
+  exposed   what of them the report's schedule does not hide; what it hides grows with the work that it is hidden behind
+  step      accumulation * (micro + again) + update + exposed, of each micro-batch where params are split
+Rates are the stated ones of the device table; the last column takes the shares of them that SUSTAINED says, three for each device, none
+fitted to a row. What is predicted is einc's own step (its fused kernels, its collectives one by one); what was published ran other
+programs: kernels apart, attention not fused before 2023, collectives of a block's params together. An error says how far such a
+prediction is off, not which of the two is slow.
 """
 import argparse
 import json
@@ -100,13 +101,13 @@ def predict(run, sustained):
     one = report(model, {}, batch, device, precision)
     shards = "batch=data" + (f"; {split}=data" if split else "")
     mesh = report(model, {}, batch * devices, device, precision, "--mesh", f"data={devices}", "--shard", shards)
-    time = phases(one["schedule"], one["device"], sustained)
+    time, planned = phases(one["schedule"], one["device"], sustained), phases(one["schedule"], one["device"], (1, 1, 1))
     sent = sum(row["time_s"] for row in mesh["communication"])
     micro = time["forward"] + time["backward"] + (time["forward"] if recompute == "full" else 0)
     update = time["optimizer"] / (devices if split else 1)
-    if split == "params":
-        return accumulate * max(micro, sent) + update, micro, sent
-    return (accumulate - 1) * micro + max(micro, sent) + update, micro, sent
+    hidden = (sent - mesh["per_device"]["exposed_s"]) * micro / (planned["forward"] + planned["backward"])
+    exposed = max(0, sent - hidden)
+    return accumulate * micro + update + exposed * (accumulate if split == "params" else 1), micro, sent, exposed
 
 
 def main():
@@ -114,16 +115,16 @@ def main():
     parser.add_argument("--rows", default="", help="those whose name matches")
     rows = [run for run in RUNS if re.search(parser.parse_args().rows, run[0])]
     print(f"{'run':24} {'devices':>17}  {'published':>9}  {'stated':>8} {'error':>6}  {'sustained':>9} {'error':>6}"
-          "   micro    sent  source")
+          "   micro    sent exposed  source")
     errors = {"stated": [], "sustained": []}
     for run in rows:
         measured = run[9]
-        stated, micro, sent = predict(run, (1, 1, 1))
-        likely, _, _ = predict(run, SUSTAINED[run[2]])
+        stated, micro, sent, exposed = predict(run, (1, 1, 1))
+        likely, _, _, _ = predict(run, SUSTAINED[run[2]])
         for kind, value in (("stated", stated), ("sustained", likely)):
             errors[kind].append(value / measured - 1)
         print(f"{run[0]:24} {run[3]:5} {run[2]:>11}  {measured:8.3f}s  {stated:7.3f}s {errors['stated'][-1]:+6.0%}  {likely:8.3f}s"
-              f" {errors['sustained'][-1]:+6.0%}  {micro:6.3f}s {sent:6.3f}s  {run[10]}", flush=True)
+              f" {errors['sustained'][-1]:+6.0%}  {micro:6.3f}s {sent:6.3f}s {exposed:6.3f}s  {run[10]}", flush=True)
     for kind, all_of in errors.items():
         sizes = [abs(e) for e in all_of]
         within = sum(e <= 0.2 for e in sizes)
