@@ -199,6 +199,10 @@ void MeshEngine::gather(const PartLayout& layout, std::span<const int64_t> shape
     if (holds(t.to)) copy_box(BoxCopy::in, shape, part_of(mesh_, layout, shape, t.from), element, whole, const_cast<std::byte*>(t.data));
 }
 
+void MeshEngine::give_up() {
+  if (transport_ != nullptr) transport_->stop(transport_->context);
+}
+
 uint8_t MeshEngine::agree(uint8_t number) { return transport_ == nullptr ? number : std::ranges::max(numbers_of_all(*transport_, number)); }
 
 }  // namespace einc

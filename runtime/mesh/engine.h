@@ -33,6 +33,8 @@ class MeshEngine {
   void gather(const PartLayout& layout, std::span<const int64_t> shape, int64_t element, const Memory& part, std::byte* whole);
   // The largest of the processes' numbers.
   uint8_t agree(uint8_t number);
+  // This process fails: none waits for others any more. Of any thread.
+  void give_up();
 
  private:
   struct Transfer {

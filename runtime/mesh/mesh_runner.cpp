@@ -136,6 +136,7 @@ void MeshRunner::run_steps(PartMemory& part, uint64_t seed, uint64_t step) {
     }
   } catch (...) {
     computing.unlock();
+    engine_.give_up();
     queue_.abandon();
     throw;
   }
@@ -160,8 +161,12 @@ void MeshRunner::carry_out(PartMemory& part, uint32_t number) {
   const auto memory = [&](uint32_t value) {
     return [&part, value, first = engine_.first()](int64_t device) { return part.memory.at(device - first, value); };
   };
-  const int64_t bytes = engine_.carry_out(c, part.plan.values[c.from], part.plan.values[c.to], memory(c.from), memory(c.to));
-  part.sent[number] = {c.kind, c.mesh_axis, bytes};
+  try {
+    const int64_t bytes = engine_.carry_out(c, part.plan.values[c.from], part.plan.values[c.to], memory(c.from), memory(c.to));
+    part.sent[number] = {c.kind, c.mesh_axis, bytes};
+  } catch (const LateProcess& late) {
+    throw late.at(fmt::format("{} #{}", to_string(c.kind), number));
+  }
   part.times.collective_s[number] = elapsed_s(start);
 }
 

@@ -32,6 +32,8 @@ class FakeLink {
     table_.context = this;
     table_.exchange = exchange;
     table_.describe = [](void*, int) { return "the link's other end has failed"; };
+    table_.limit = [](void*, double) {};
+    table_.stop = [](void*) {};
     table_.finish = [](void*) {};
     table_.end_all = [](void*, int) {};
   }

@@ -9,6 +9,8 @@
 #include <functional>
 
 #include "compiler/api/verify_mesh.h"
+#include "runtime/base/failure.h"
+#include "runtime/mesh/collective_queue.h"
 #include "tests/agree/mesh/mesh_run.h"
 
 using namespace einc;
@@ -191,6 +193,32 @@ TEST_CASE("mesh: a plan that loses a value while it is in flight is refused") {
       CHECK(verify_mesh_plan(spoilt) != "");
     }
   }
+}
+
+TEST_CASE("mesh: what a collective throws comes to who waits for it, and none behind it is carried out") {
+  std::vector<uint32_t> carried_out;
+  CollectiveQueue queue([&](uint32_t number) {
+    carried_out.push_back(number);
+    if (number == 1 && carried_out.size() < 3) throw RuntimeFailure(FailureKind::resource, "number 1");
+  });
+  std::mutex computing;
+  std::unique_lock lock(computing);
+  for (int run = 0; run < 2; ++run) {
+    queue.begin();
+    for (const uint32_t number : {0U, 1U, 2U}) queue.start(number);
+    queue.wait(0, lock);
+    CHECK(lock.owns_lock());
+    if (run == 1) {
+      queue.wait(2, lock);
+      break;
+    }
+    CHECK_THROWS_AS(queue.wait(2, lock), RuntimeFailure);
+    CHECK_THROWS_AS(queue.wait(1, lock), RuntimeFailure);
+    CHECK(lock.owns_lock());
+    queue.abandon();
+    CHECK(carried_out == std::vector<uint32_t>{0, 1});
+  }
+  CHECK(carried_out == std::vector<uint32_t>{0, 1, 0, 1, 2});
 }
 
 TEST_CASE("mesh: sums are a balanced tree over the coordinates") {

@@ -255,4 +255,23 @@ TEST_CASE("meshes: several processes and no mesh") {
   CHECK(says(ran.errors, "only `einc train` shares a mesh out"));
 }
 
+TEST_CASE("meshes: a launcher that connects its processes to no MPI is told how to") {
+  struct Row {
+    std::vector<std::pair<const char*, const char*>> variables;
+    const char* line;  // empty: the rank is not the first, which speaks
+  };
+  const Row rows[] = {{{{"WORLD_SIZE", "2"}, {"RANK", "0"}},
+                       "torchrun started 2 processes that no MPI connects: start them by\n  mpirun -np 2 einc train "},
+                      {{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "0"}}, "by\n  srun --mpi=pmix -n 4 einc train "},
+                      {{{"WORLD_SIZE", "2"}, {"RANK", "1"}}, ""}};
+  for (const Row& row : rows) {
+    const Launched launched(row.variables);
+    const Ran ran = run_einc({"train", "examples/mlp.ein", "--mesh=data=4", "--shard=batch=data", "--steps=1"});
+    CAPTURE(ran.errors);
+    CHECK(ran.status == 2);
+    CHECK(says(ran.errors, row.line));
+    CHECK(ran.errors.empty() == (*row.line == '\0'));
+  }
+}
+
 }  // namespace einc::test

@@ -107,6 +107,14 @@ std::vector<pid_t> einc_below(pid_t top) {
   return found;
 }
 
+// Of another process' environment; empty: it has none of that name.
+std::string variable_of(pid_t process, const std::string& name) {
+  std::ifstream in(fmt::format("/proc/{}/environ", process));
+  for (std::string entry; std::getline(in, entry, '\0');)
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  return "";
+}
+
 std::string first_line_with(const std::string& text, std::string_view what) {
   const size_t at = text.find(what);
   return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
@@ -213,6 +221,34 @@ TEST_CASE("processes: one that is killed ends all, and what it leaves is whole")
     }
     runs.done(1, name, {"--steps=400", "--every=50", "--resume"});
     CHECK(runs.checkpoint(name, 400) == runs.checkpoint("straight", 400));
+  }
+}
+
+TEST_CASE("processes: one that stands still is named, and ends all") {
+  if (!launches()) return;
+  const MeshRuns runs;
+  for (const size_t victim : {0, 2}) {
+    CAPTURE(victim);
+    const std::string name = fmt::format("stopped{}", victim);
+    std::string rank;
+    std::chrono::steady_clock::time_point stopped;
+    Surroundings surroundings;
+    surroundings.ready = [&] { return runs.logged_steps(name) > 5; };
+    surroundings.act = [&](pid_t launcher) {
+      const std::vector<pid_t> ranks = einc_below(launcher);
+      REQUIRE(ranks.size() == 4);
+      rank = variable_of(ranks[victim], "OMPI_COMM_WORLD_RANK");
+      kill(ranks[victim], SIGSTOP);
+      stopped = std::chrono::steady_clock::now();
+    };
+    const Ran ran = runs.run(4, name, {"--steps=100000", "--timeout=1.5"}, surroundings);
+    CAPTURE(ran.errors);
+    CHECK(ran.status == 4);
+    CHECK(ran.errors.find("rank " + rank + " has not reached ") != std::string::npos);
+    CHECK(ran.errors.find(" in time (--timeout)") != std::string::npos);
+    const auto after = std::chrono::steady_clock::now() - stopped;
+    CHECK(after > std::chrono::milliseconds(1500));
+    CHECK(after < std::chrono::seconds(12));
   }
 }
 
