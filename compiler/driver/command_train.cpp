@@ -368,7 +368,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
     throw RuntimeFailure(FailureKind::numeric, message);
   }
   watcher.end(position, memory.peak_bytes());
-  if (!r.save.empty()) session.fetch_all();
+  if (!r.save.empty()) first ? session.fetch_all() : session.pass_all();
   if (!r.save.empty() && first) save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
   if (position.step >= r.steps) return ExitStatus::done;
   const std::string saved = checkpoints      ? printable(checkpoints->last_folder()) + " is saved: go on with --resume"

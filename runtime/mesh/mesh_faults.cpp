@@ -68,6 +68,7 @@ auto MeshRunner::ask_whole(Part part, Ask ask) {
   std::vector<std::vector<std::byte>> copies;
   for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state})
     for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) {
+      if (program_.transport() == nullptr) fetch({kind, i});  // of several processes this one may ask alone
       const std::byte* from = whole({kind, i}).memory;
       copies.emplace_back(from, from + info({kind, i}).bytes());
       runner->bind({kind, i}, copies.back().data());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process takes: the whole's sources, and of each of its devices the values and the memory that its stages run in.
+// What a process takes: of each of its devices the values and the memory that its stages run in, the whole inputs, and the whole params and
+// states where they are put together: in the first process all of them, for a checkpoint, in others one after another.
 #include "runtime/mesh/mesh_program.h"
 
 #include <algorithm>
@@ -21,9 +22,19 @@ std::unique_ptr<Runner> MeshProgram::start(std::shared_ptr<ThreadPool> pool, int
   return std::make_unique<MeshRunner>(*this, std::move(pool));
 }
 
+int64_t MeshProgram::whole_bytes() const {
+  if (transport_ == nullptr || transport_->rank == 0) return source_bytes(info);
+  int64_t inputs = 0, largest = 0;
+  for (const TensorInfo& input : info.inputs)
+    if (__builtin_add_overflow(inputs, input.bytes(), &inputs)) return INT64_MAX;
+  for (const std::vector<TensorInfo>* list : {&info.params, &info.states})
+    for (const TensorInfo& tensor : *list) largest = std::max(largest, tensor.bytes());
+  return __builtin_add_overflow(inputs, largest, &inputs) ? INT64_MAX : inputs;
+}
+
 int64_t MeshProgram::planned_bytes(int threads) const {
   const int64_t held = mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size);
-  int64_t bytes = source_bytes(info), working = 0;
+  int64_t bytes = whole_bytes(), working = 0;
   for (const std::optional<MeshPlan>& plan : parts_) {
     if (!plan) continue;
     if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(*plan, held), &bytes)) return INT64_MAX;

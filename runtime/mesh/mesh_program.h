@@ -43,6 +43,8 @@ class MeshProgram : public ProgramRep {
   std::shared_ptr<const ProgramRep> whole() const { return whole_ ? whole_() : nullptr; }
 
  private:
+  int64_t whole_bytes() const;
+
   MeshShape mesh_;
   PerPart<MeshPlan> parts_;
   const EincTransport* transport_;

@@ -64,8 +64,10 @@ void MeshRunner::add_executors(PartMemory& part, std::span<const std::shared_ptr
 // ---- sources
 
 void MeshRunner::bind(Source source, void* memory) {
-  if (whole(source).memory != nullptr) fetch(source);
-  whole(source).memory = static_cast<std::byte*>(memory);
+  Whole& to = whole(source);
+  if (to.memory != nullptr && to.memory != memory) fetch(source);  // what lies there is wanted there
+  to.memory = static_cast<std::byte*>(memory);
+  to.released = false;
   written(source);
 }
 
@@ -101,14 +103,42 @@ void MeshRunner::fetch(Source source) {
 void MeshRunner::cut_out(PartMemory& part) {
   for (size_t i = 0; i < part.fresh.size(); ++i) {
     if (part.fresh[i]) continue;
-    const MeshSource& to = part.plan.sources[i];
-    fetch(to.source);
-    const TensorInfo& tensor = info(to.source);
-    for (int64_t d = engine_.first(); d < engine_.last(); ++d)
-      copy_box(BoxCopy::out, tensor.shape, part_of(engine_.mesh(), to.layout, tensor.shape, d), bytes_of(tensor.dtype),
-               whole(to.source).memory, part.memory.at(d - engine_.first(), to.value));
-    part.fresh[i] = true;
+    const Source source = part.plan.sources[i].source;
+    fetch(source);
+    cut_out(part, i);
+    empty(source);
   }
+}
+
+void MeshRunner::cut_out(PartMemory& part, size_t source) {
+  const MeshSource& to = part.plan.sources[source];
+  const TensorInfo& tensor = info(to.source);
+  for (int64_t d = 0; d < held(); ++d)
+    copy_box(BoxCopy::out, tensor.shape, part_of(engine_.mesh(), to.layout, tensor.shape, engine_.first() + d), bytes_of(tensor.dtype),
+             whole(to.source).memory, part.memory.at(d, to.value));
+  part.fresh[source] = true;
+}
+
+// Each part's devices have a copy of their own.
+void MeshRunner::release(Source source) {
+  whole(source).released = true;
+  for (std::optional<PartMemory>& part : parts_)
+    for (size_t i = 0; part && whole(source).fresh && i < part->fresh.size(); ++i)
+      if (const Source s = part->plan.sources[i].source; s.kind == source.kind && s.index == source.index) cut_out(*part, i);
+  empty(source);
+}
+
+void MeshRunner::empty(Source source) {
+  Whole& from = whole(source);
+  if (!from.released || from.shared) return;
+  const auto has = [&](const std::optional<PartMemory>& part) {
+    for (size_t i = 0; part && i < part->fresh.size(); ++i)
+      if (const Source s = part->plan.sources[i].source; part->fresh[i] && s.kind == source.kind && s.index == source.index) return true;
+    return false;
+  };
+  if (std::none_of(parts_.begin(), parts_.end(), has)) return;
+  from.fresh = false;
+  empty_pages(from.memory, info(source).bytes());
 }
 
 // ---- runs
@@ -180,6 +210,7 @@ void MeshRunner::store(PartMemory& part) {
     whole(target.source).fresh = false;
     part.fresh[update.source] = true;
     if (whole(target.source).shared) fetch(target.source);
+    empty(target.source);
   }
 }
 

@@ -36,6 +36,7 @@ class MeshRunner : public Runner {
   void fetch(Source source) override;
   void written(Source source) override;
   void forget(Source source) override;
+  void release(Source source) override;
   NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override;
   std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override;
   TensorView output(uint32_t index) const override;
@@ -60,11 +61,14 @@ class MeshRunner : public Runner {
     std::byte* memory = nullptr;
     bool fresh = true;
     bool shared = false;
+    bool released = false;  // its memory holds nothing while devices have the newest
   };
 
   Whole& whole(Source source) { return whole_[static_cast<size_t>(source.kind)][source.index]; }
   const TensorInfo& info(Source source) const { return sources_of(program_.info, source.kind)[source.index]; }
   void cut_out(PartMemory& part);
+  void cut_out(PartMemory& part, size_t source);
+  void empty(Source source);
   int64_t held() const { return engine_.last() - engine_.first(); }
   void add_executors(PartMemory& part, std::span<const std::shared_ptr<Mapping>> working);
   void run_steps(PartMemory& part, uint64_t seed, uint64_t step);

@@ -3,9 +3,12 @@
 // the report says, to the byte. Faults that a plan could have are planted and found.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 #include "compiler/ir/text.h"
@@ -152,6 +155,60 @@ TEST_CASE("mesh: what is not finite on one device is stored on none") {
     });
     for (const NonFinite fault : faults) CHECK(fault == wanted);
   }
+}
+
+namespace {
+
+// Of the pages that lie wholly in the memory, how many are in the machine's.
+int64_t pages_in_use(const std::byte* begin, int64_t bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page,
+                  last = (reinterpret_cast<uintptr_t>(begin) + static_cast<uintptr_t>(bytes)) / page;
+  std::vector<unsigned char> in_use(last - first);
+  REQUIRE(mincore(reinterpret_cast<void*>(first * page), (last - first) * page, in_use.data()) == 0);
+  return std::ranges::count_if(in_use, [](unsigned char b) { return (b & 1) != 0; });
+}
+
+}  // namespace
+
+TEST_CASE("mesh: what devices hold lies whole in memory only while it is read") {
+  const Compilation c =
+      compile_text("m.ein",
+                   "mesh data = 2\nshard batch over data\nshard params over data\ninput x: f32[batch=4 n=256]\n"
+                   "param w: [n m=256] ~ ones\ny = einsum(x, w, \"batch n, n m -> batch m\")\noutput y\nloss = mean(y^2)\n"
+                   "minimize loss using momentum(lr = 0.1)\n",
+                   {});
+  REQUIRE(c.graph.has_value());
+  const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
+  const ProgramData data = data_for(*c.graph, {});
+  const BoundRun plain = start_on_mesh(*program, data, 1);
+  const BoundRun given = start_on_mesh(*program, data, 1);
+  const Source w{SourceKind::param, 0};
+  const int64_t bytes = program->info.params[0].bytes();
+  Mapping memory(bytes);
+  std::memcpy(memory.base(), given.memory[1][0].bytes.data(), static_cast<size_t>(bytes));
+  given.runner->bind(w, memory.base());
+  given.runner->release(w);
+  CHECK(pages_in_use(memory.base(), bytes) == 0);
+  const auto equal = [&] {
+    plain.runner->fetch(w), given.runner->fetch(w);
+    return std::memcmp(memory.base(), plain.memory[1][0].bytes.data(), static_cast<size_t>(bytes)) == 0;
+  };
+  for (uint64_t step = 0; step < 3; ++step) {
+    for (const BoundRun* run : {&plain, &given}) REQUIRE(run->runner->run_while_finite(Part::training, 1, step) == NonFinite::nothing);
+    CHECK(pages_in_use(memory.base(), bytes) == 0);
+    if (step == 1) CHECK(equal());
+  }
+  CHECK(equal());
+  CHECK(pages_in_use(memory.base(), bytes) > 0);
+  // What is written there is what the devices take.
+  std::memset(memory.base(), 0, static_cast<size_t>(bytes));
+  given.runner->run_while_finite(Part::training, 1, 3);
+  std::memset(memory.base(), 0, static_cast<size_t>(bytes));
+  given.runner->bind(w, memory.base());
+  given.runner->release(w);
+  given.runner->fetch(w);
+  CHECK(std::ranges::all_of(std::span(memory.base(), static_cast<size_t>(bytes)), [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST_CASE("mesh: values that are not needed at once lie in one place") {
