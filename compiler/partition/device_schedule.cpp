@@ -17,6 +17,7 @@ struct Moved {
   uint32_t ready = 0;  // place from which its operand is there
   uint32_t need = 0;   // place at which its result is first read
   uint32_t start = 0;
+  bool late = false;  // behind all others that start there
 };
 
 class Scheduler {
@@ -31,6 +32,7 @@ class Scheduler {
     find_needs();
     find_ready();
     find_starts();
+    let_urgent_pass();
     return emit();
   }
 
@@ -85,11 +87,30 @@ class Scheduler {
     }
   }
 
+  // A sum that nobody reads soon lets the next one pass that the next stage waits for, if that starts in the same stage.
+  void let_urgent_pass() {
+    std::vector<size_t> stage_of(end_ + 1, planned_.size());
+    for (size_t s = 0; s < planned_.size(); ++s)
+      for (uint32_t place = base_[s]; place <= base_[s] + planned_[s].launches; ++place) stage_of[place] = s;
+    std::vector<uint32_t> urgent;  // places
+    for (uint32_t c = 0; c < moved_.size(); ++c)
+      if (!gathers(c) && stage_of[moved_[c].need] == stage_of[moved_[c].start] + 1) urgent.push_back(moved_[c].start);
+    std::ranges::sort(urgent);
+    for (uint32_t c = 0; c < moved_.size(); ++c) {
+      const size_t stage = stage_of[moved_[c].start];
+      if (const auto from = number_.find(operand(c).index); from != number_.end() && moved_[from->second].late)
+        moved_[c].start = moved_[from->second].start, moved_[c].late = true;
+      if (moved_[c].late || gathers(c) || stage_of[moved_[c].need] <= stage + 1) continue;
+      const auto next = std::ranges::upper_bound(urgent, moved_[c].start);
+      if (next != urgent.end() && stage_of[*next] == stage) moved_[c].start = *next, moved_[c].late = true;
+    }
+  }
+
   DeviceSchedule emit() {
     DeviceSchedule out;
     std::vector<uint32_t> starts(moved_.size());
     std::iota(starts.begin(), starts.end(), 0U);
-    std::ranges::stable_sort(starts, {}, [&](uint32_t c) { return moved_[c].start; });
+    std::ranges::stable_sort(starts, {}, [&](uint32_t c) { return std::pair(moved_[c].start, moved_[c].late); });
     for (const uint32_t c : starts) out.collectives.push_back(cut_.collectives[c]);
     std::vector<uint32_t> waits(moved_.size());  // by the numbers that collectives have by now
     std::iota(waits.begin(), waits.end(), 0U);
