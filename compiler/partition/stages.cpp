@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node's stage is the number of collectives on the longest way to it; the optimizer's come after all of the backward, so that no update
 // waits for a sum while there is other work. Constants and what follows from them are made again in each stage: they cost less than memory
-// that is kept.
+// that is kept. In a stage stands first what a collective waits for whose result the next one reads.
 #include "compiler/partition/stages.h"
 
 #include <fmt/format.h>
@@ -62,6 +62,20 @@ class Cutter {
     stages_.resize(last + 1);
   }
 
+  // Nodes of the stage that lead to a collective whose result the next one reads: launches of the others then go on beside it.
+  std::vector<bool> wanted_first(uint32_t level) const {
+    std::vector<bool> wanted(graph_.size(), false);
+    for (uint32_t i = graph_.size(); i-- > 0;) {
+      const Node& node = graph_.nodes[i];
+      if (!live_[i]) continue;
+      const bool reads = wanted[i] && level_[i] == level;
+      const bool reader = is_computed(i) && level_[i] == level + 1 && node.origin.phase != Phase::optimizer;
+      for (const NodeId operand : node.operands)
+        if (reads || (reader && is_collective(graph_[operand].op) && level_[operand.index] == level)) wanted[operand.index] = true;
+    }
+    return wanted;
+  }
+
   bool is_computed(uint32_t i) const {
     return live_[i] && !repeated_[i] && !is_declaration(graph_.nodes[i].op) && !is_collective(graph_.nodes[i].op);
   }
@@ -92,8 +106,10 @@ class Cutter {
     g.name = graph_.name, g.dims = graph_.dims, g.policy = graph_.policy, g.loops = graph_.loops;
     g.loop_contexts = graph_.loop_contexts, g.chosen_by = graph_.chosen_by;
     at_.assign(graph_.size(), NodeId{});
-    for (uint32_t i = 0; i < graph_.size(); ++i)
-      if (is_computed(i) && level_[i] == level) place(stage, NodeId{i});
+    const std::vector<bool> first = wanted_first(level);
+    for (const bool now : {true, false})
+      for (uint32_t i = 0; i < graph_.size(); ++i)
+        if (first[i] == now && is_computed(i) && level_[i] == level) place(stage, NodeId{i});
     for (const NodeId id : stage.makes) g.outputs.push_back({Name(value_name(id)), place(stage, id)});
   }
 

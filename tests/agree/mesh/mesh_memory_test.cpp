@@ -131,3 +131,27 @@ TEST_CASE("mesh: gradients are summed as the backward makes them, behind which t
   CHECK(started == 4 * 12 + 4);
   CHECK(beside >= started - 1);  // the last is waited for
 }
+
+TEST_CASE("mesh: gradients of weights are made beside the sum that the next layer waits for, and summed behind it") {
+  const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=3 heads=4 head=4", "data=2,model=2",
+                            "batch=data; heads,hidden=model"};
+  const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+  const MeshPlan& plan = *program->parts()[Part::training];
+  int over_model = 0, beside = 0;
+  for (size_t t = 0; t < plan.steps.size(); ++t) {
+    const DeviceStep& start = plan.steps[t];
+    if (start.act != DeviceAct::start || plan.collectives[start.index].mesh_axis != 1) continue;
+    ++over_model;
+    const auto waits = [&](const DeviceStep& step) { return step.act == DeviceAct::wait && step.index == start.index; };
+    const size_t end = static_cast<size_t>(std::ranges::find_if(plan.steps, waits) - plan.steps.begin());
+    for (size_t u = t; u < end; ++u) {
+      const DeviceStep& step = plan.steps[u];
+      for (uint32_t l = step.first; step.act == DeviceAct::compute && l < step.last; ++l)
+        beside += plan.stages[step.index].compute.program.launches[l].label.find(" d w_") != std::string::npos;
+    }
+    // Sums over data that started in the stage before this one are behind it.
+    if (t > 0 && plan.steps[t - 1].act == DeviceAct::start) CHECK(plan.collectives[plan.steps[t - 1].index].mesh_axis == 1);
+  }
+  CHECK(over_model == 4 * 3 + 1);  // and the squares of all gradients
+  CHECK(beside == 4 * 3);  // w_qkv, w_out, w_up and w_down of each layer
+}
