@@ -71,6 +71,7 @@ void RunCheckpoints::consider(const SessionRep& session, const TrainingPosition&
   if (keeper_ == Keeper::this_process) {
     session.fetch_all();
     folder_.save(session, position, run_, request_.keep);
+    session.release_all();
   } else {
     session.pass_all();
   }

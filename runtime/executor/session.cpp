@@ -151,6 +151,11 @@ void SessionRep::pass_all() const {
     }
 }
 
+void SessionRep::release_all() const {
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) release_own({kind, i});
+}
+
 template <class Visit>
 void SessionRep::each_of_caller(Visit visit) {
   for (const SourceKind kind : kKinds)

@@ -111,8 +111,9 @@ class SessionRep {
   const void* memory(Source source) const;
   // Params and states that a runner keeps elsewhere come here, in the program's order.
   void fetch_all() const;
-  // Takes part in that, for other processes which read them.
+  // Takes part in that, for another process which reads them and then releases them all: runners of all processes know the same.
   void pass_all() const;
+  void release_all() const;
   const Runner& runner() const { return *runner_; }
   bool has_run() const { return ran_ || stepped_; }
   bool has_stepped() const { return stepped_; }

@@ -44,6 +44,7 @@ class MeshProgram : public ProgramRep {
 
  private:
   int64_t whole_bytes() const;
+  int64_t staged_bytes(int64_t held) const;
 
   MeshShape mesh_;
   PerPart<MeshPlan> parts_;

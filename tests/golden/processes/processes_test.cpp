@@ -169,6 +169,28 @@ TEST_CASE("processes: any number of them leaves the same checkpoint, and one spe
   }
 }
 
+TEST_CASE("processes: the first one takes the memory that was foretold, with whole params for a checkpoint") {
+  if (!launches()) return;
+  const MeshRuns runs;
+  const std::string file =
+      runs.folder().text("large.ein",
+                         "dim batch = 8, n = 1024, m = 1024\nmesh data = 4\nshard batch over data\nshard params over data\n"
+                         "param w: [n m] ~ normal(std = 0.01)\nparam v: [m n] ~ normal(std = 0.01)\n"
+                         "frozen param x: [batch n] ~ normal(std = 1)\nh = relu(einsum(x, w, \"batch n, n m -> batch m\"))\n"
+                         "y = einsum(h, v, \"batch m, m n -> batch n\")\nloss = mean((y - x)^2)\n"
+                         "minimize loss using adamw(lr = 1e-3)\n");
+  Surroundings surroundings;
+  surroundings.launcher = {"timeout", "-k", "5", "60", "mpirun", "-np", "4"};
+  const Ran ran = run_einc({"train", file, "--steps=4", "--threads=1", "--every=2", "--checkpoint=" + runs.folder().at("large"),
+                            "--log=" + runs.folder().at("large.jsonl")},
+                           surroundings);
+  REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+  const double predicted = runs.folder().logged("large.jsonl", "run", "predicted_bytes").front();
+  const double measured = runs.folder().logged("large.jsonl", "end", "measured_bytes").front();
+  CHECK(measured <= predicted + 8e6);  // what the allocator and MPI keep
+  CHECK(measured >= predicted * 0.6);
+}
+
 TEST_CASE("processes: narrow numbers, several batches a step and evaluations leave the same checkpoint too") {
   if (!launches()) return;
   const MeshRuns runs;
