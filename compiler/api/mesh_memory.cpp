@@ -16,10 +16,10 @@ struct Lifetime {
   int64_t first = -1, last = -1;  // -1: sources, coordinates and copies of sources are there before the first step
 };
 
+using ValueOf = std::unordered_map<uint32_t, uint32_t>;  // by buffer of a stage
+
 // By the launches of a step, and by what it copies to another value.
-std::vector<uint32_t> values_read(const MeshStage& stage, const DeviceStep& step) {
-  std::unordered_map<uint32_t, uint32_t> value_of;  // by buffer
-  for (const StageRead& read : stage.reads) value_of.emplace(read.buffer, read.value);
+std::vector<uint32_t> values_read(const MeshStage& stage, const ValueOf& value_of, const DeviceStep& step) {
   std::vector<uint32_t> values;
   const auto add = [&](uint32_t buffer) {
     if (const auto at = value_of.find(buffer); at != value_of.end()) values.push_back(at->second);
@@ -34,11 +34,14 @@ std::vector<uint32_t> values_read(const MeshStage& stage, const DeviceStep& step
 std::vector<Lifetime> lifetimes(const MeshPlan& plan) {
   const auto end = static_cast<int64_t>(plan.steps.size());
   std::vector<Lifetime> lives(plan.values.size());
+  std::vector<ValueOf> value_of(plan.stages.size());
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const StageRead& read : plan.stages[s].reads) value_of[s].emplace(read.buffer, read.value);
   for (int64_t t = 0; t < end; ++t) {
     const DeviceStep& step = plan.steps[static_cast<size_t>(t)];
     if (step.act == DeviceAct::compute) {
       const MeshStage& stage = plan.stages[step.index];
-      for (const uint32_t value : values_read(stage, step)) lives[value].last = t;
+      for (const uint32_t value : values_read(stage, value_of[step.index], step)) lives[value].last = t;
       for (const StageMake& made : stage.makes)
         if (makes(step, made)) lives[made.value] = {t, t};
       continue;

@@ -153,5 +153,5 @@ TEST_CASE("mesh: gradients of weights are made beside the sum that the next laye
     if (t > 0 && plan.steps[t - 1].act == DeviceAct::start) CHECK(plan.collectives[plan.steps[t - 1].index].mesh_axis == 1);
   }
   CHECK(over_model == 4 * 3 + 1);  // and the squares of all gradients
-  CHECK(beside == 4 * 3);  // w_qkv, w_out, w_up and w_down of each layer
+  CHECK(beside == 4 * 3);          // w_qkv, w_out, w_up and w_down of each layer
 }
