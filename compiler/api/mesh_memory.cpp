@@ -3,33 +3,57 @@
 #include "compiler/api/mesh_memory.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "compiler/lower/arena.h"
 
 namespace einc {
 namespace {
 
-// A value is needed from the moment it is made to the last at which it is read, both included: stage s computes at 2s, and its collectives
-// are carried out at 2s + 1, all of them at once as far as memory is concerned.
+// By steps, both included: a value is needed from the one that makes it, or starts the collective that does, to the last that reads it, or
+// waits for the collective that does.
 struct Lifetime {
-  int64_t first = -1, last = -1;  // -1: sources, coordinates and copies of sources are there before the first stage
+  int64_t first = -1, last = -1;  // -1: sources, coordinates and copies of sources are there before the first step
 };
 
+using ValueOf = std::unordered_map<uint32_t, uint32_t>;  // by buffer of a stage
+
+// By the launches of a step, and by what it copies to another value.
+std::vector<uint32_t> values_read(const MeshStage& stage, const ValueOf& value_of, const DeviceStep& step) {
+  std::vector<uint32_t> values;
+  const auto add = [&](uint32_t buffer) {
+    if (const auto at = value_of.find(buffer); at != value_of.end()) values.push_back(at->second);
+  };
+  for (uint32_t l = step.first; l < step.last; ++l)
+    for (const uint32_t buffer : stage.compute.program.launches[l].buffers) add(buffer);
+  for (const StageMake& made : stage.makes)
+    if (makes(step, made)) add(made.buffer);
+  return values;
+}
+
 std::vector<Lifetime> lifetimes(const MeshPlan& plan) {
-  const auto end = static_cast<int64_t>(2 * plan.stages.size());
+  const auto end = static_cast<int64_t>(plan.steps.size());
   std::vector<Lifetime> lives(plan.values.size());
-  for (int64_t s = 0; s < static_cast<int64_t>(plan.stages.size()); ++s) {
-    const MeshStage& stage = plan.stages[static_cast<size_t>(s)];
-    for (const StageValue& read : stage.reads) lives[read.value].last = 2 * s;
-    for (const StageValue& made : stage.makes) lives[made.value] = {2 * s, 2 * s};
-    for (const MeshCollective& c : stage.collectives) {
-      lives[c.from].last = 2 * s + 1;
-      lives[c.to] = {2 * s + 1, 2 * s + 1};
+  std::vector<ValueOf> value_of(plan.stages.size());
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const StageRead& read : plan.stages[s].reads) value_of[s].emplace(read.buffer, read.value);
+  for (int64_t t = 0; t < end; ++t) {
+    const DeviceStep& step = plan.steps[static_cast<size_t>(t)];
+    if (step.act == DeviceAct::compute) {
+      const MeshStage& stage = plan.stages[step.index];
+      for (const uint32_t value : values_read(stage, value_of[step.index], step)) lives[value].last = t;
+      for (const StageMake& made : stage.makes)
+        if (makes(step, made)) lives[made.value] = {t, t};
+      continue;
     }
+    const MeshCollective& c = plan.collectives[step.index];
+    lives[c.from].last = t;
+    if (step.act == DeviceAct::start) lives[c.to].first = t;
+    lives[c.to].last = t;
   }
   const auto keep = [&](uint32_t value) { lives[value].last = end; };
   for (const MeshSource& source : plan.sources) keep(source.value);
-  for (const StageValue& coordinate : plan.coordinates) keep(coordinate.value);
+  for (const Coordinate& coordinate : plan.coordinates) keep(coordinate.value);
   for (const ValueCopy& copy : plan.snapshots) keep(copy.to);
   for (const MeshResult& output : plan.outputs) keep(output.value);
   for (const auto& [path, gradient] : plan.gradients) keep(gradient.value);

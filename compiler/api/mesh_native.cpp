@@ -9,10 +9,12 @@
 #include <unordered_map>
 
 #include "compiler/api/mesh_memory.h"
+#include "compiler/api/verify_mesh.h"
 #include "compiler/partition/localize.h"
-#include "compiler/partition/stages.h"
 #include "compiler/pipeline/cpu_program.h"
+#include "compiler/report/planned_stage.h"
 #include "runtime/base/check.h"
+#include "runtime/base/debug.h"
 
 namespace einc {
 namespace {
@@ -70,15 +72,19 @@ class PlanMaker {
       : graph_(graph), info_(info), given_(given), dims_(graph.dims.bind(given).values), local_(device_graph(graph, given)) {}
 
   MeshPlan make(const CpuOptions& options, FileCache& cache, std::vector<NativeCode>& code) {
-    std::vector<NodeId> results;
-    for (const auto* list : {&local_.outputs, &local_.updates, &local_.gradients})
-      for (const DeviceValue& value : *list)
-        if (value.node.valid()) results.push_back(value.node);
-    if (local_.loss.node.valid()) results.push_back(local_.loss.node);
     sources();
-    for (const DeviceStage& stage : cut_at_collectives(local_.graph, results)) plan_.stages.push_back(compile(stage, options, cache, code));
+    const DeviceStages cut = cut_at_collectives(local_.graph, results_of(local_));
+    std::vector<PlannedStage> planned;
+    for (const DeviceStage& stage : cut.stages) plan_.stages.push_back(compile(stage, options, cache, code, planned.emplace_back()));
+    const DeviceSchedule schedule = schedule_device(local_.graph, cut, planned);
+    for (const NodeId id : schedule.collectives) collective(id);
+    plan_.steps = schedule.steps;
     roots();
     place_values(plan_);
+    if (debug_level() >= 1) {
+      const std::string problem = verify_mesh_plan(plan_);
+      EINC_CHECK(problem.empty(), "the plan of a mesh's device loses a value: {}", problem);
+    }
     return std::move(plan_);
   }
 
@@ -109,7 +115,7 @@ class PlanMaker {
         }
     }
     for (size_t m = 0; m < local_.coordinates.size(); ++m)
-      if (local_.coordinates[m].valid()) plan_.coordinates.push_back({static_cast<uint32_t>(m), value_of(local_.coordinates[m])});
+      if (local_.coordinates[m].valid()) plan_.coordinates.push_back({static_cast<int>(m), value_of(local_.coordinates[m])});
   }
 
   static std::string source_name(const Node& node) {
@@ -117,10 +123,11 @@ class PlanMaker {
     return node.op == Op::param ? node.as<ParamAttr>().path.str() : node.as<StateAttr>().path.str();
   }
 
-  MeshStage compile(const DeviceStage& stage, CpuOptions options, FileCache& cache, std::vector<NativeCode>& code) {
+  MeshStage compile(const DeviceStage& stage, CpuOptions options, FileCache& cache, std::vector<NativeCode>& code, PlannedStage& planned) {
     options.mode = RunMode::inference;  // a stage stores nothing: what sources take is stored when all stages are done
     MeshStage made;
     const auto lowered = lower_graph(stage.graph, given_, options);
+    planned = planned_stage(stage, *lowered);
     code.push_back(compile_native(lowered->lowered, cache));
     made.compute = {std::move(lowered->lowered.program), code.back().functions};
     const Executable& program = made.compute.program;
@@ -138,17 +145,19 @@ class PlanMaker {
       const bool passed = buffer.role == BufferRole::input && input != inputs.end();
       made.reads.push_back({b, value_of(passed ? input->second : declared[static_cast<size_t>(buffer.role)].at(buffer.name))});
     }
+    EINC_CHECK(program.launches.size() == planned.launches, "a stage has other launches than planned");
     for (size_t i = 0; i < stage.makes.size(); ++i) {
       EINC_CHECK(program.outputs[i].name == value_name(stage.makes[i]), "outputs of a stage stand in another order");
-      made.makes.push_back({program.outputs[i].buffer, value_of(stage.makes[i])});
-    }
-    for (const NodeId id : stage.collectives) {
-      const Node& node = local_.graph[id];
-      const CollectiveAttr& a = node.as<CollectiveAttr>();
-      made.collectives.push_back(
-          {kind_of_collective(node.op), a.mesh, to_runtime(a.fn), a.gathered, a.divided, value_of(node.operands[0]), value_of(id)});
+      made.makes.push_back({program.outputs[i].buffer, value_of(stage.makes[i]), planned.makes[i]});
     }
     return made;
+  }
+
+  void collective(NodeId id) {
+    const Node& node = local_.graph[id];
+    const CollectiveAttr& a = node.as<CollectiveAttr>();
+    plan_.collectives.push_back(
+        {kind_of_collective(node.op), a.mesh, to_runtime(a.fn), a.gathered, a.divided, value_of(node.operands[0]), value_of(id)});
   }
 
   static size_t role_of(Op op) {

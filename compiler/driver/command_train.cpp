@@ -44,7 +44,7 @@ struct TrainRequest {
   std::vector<std::string> dims, import_folders, data, validation;
   uint64_t steps = 0, micro_batches = 1, log_every = 10, evaluate_every = 0, evaluation_batches = 20;
   std::optional<uint64_t> seed, init_seed, data_seed, dropout_seed;
-  double validation_fraction = 0;
+  double validation_fraction = 0, timeout = 600;
   int threads = 0;
   bool quiet = false;
 };
@@ -89,6 +89,8 @@ void add_options(CLI::App& app, TrainRequest& r) {
       ->type_name("FILE.npz");
   add_precision(app, r.precision);
   add_mesh(app, r.mesh, r.shard);
+  app.add_option("--timeout", r.timeout, "of several processes: seconds that one waits for another before all end; 0: for ever")
+      ->check(number_between(0, 1e9));
   add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
   app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
@@ -355,6 +357,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   Trainer trainer(session, {r.steps, r.micro_batches, facts.seeds.dropout, r.evaluate_every, r.evaluation_batches}, batches, evaluation,
                   watcher);
   catch_interrupts(team.size() > 1);
+  team.limit_waits(r.timeout);  // each has compiled by now
   watcher.begin(facts, position);
   try {
     position = trainer.run(position);
@@ -365,7 +368,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
     throw RuntimeFailure(FailureKind::numeric, message);
   }
   watcher.end(position, memory.peak_bytes());
-  if (!r.save.empty()) session.fetch_all();
+  if (!r.save.empty()) first ? session.fetch_all() : session.pass_all();
   if (!r.save.empty() && first) save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
   if (position.step >= r.steps) return ExitStatus::done;
   const std::string saved = checkpoints      ? printable(checkpoints->last_folder()) + " is saved: go on with --resume"
@@ -437,6 +440,7 @@ ExitStatus train_command(Arguments arguments) {
     pipeline.training.gradients = GradientUse::gather;
     add_micro_batches(graphs, compile_file(r.file, pipeline));
   }
+  if (const auto status = several ? refuse_launcher(*launcher, r.file) : std::nullopt) return *status;
   const ProcessTeam team = several ? ProcessTeam(*launcher) : ProcessTeam();
   silence.reset();
   return team.run([&] { return train(r, std::move(graphs), data, validation, team); });

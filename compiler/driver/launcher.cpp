@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/mesh/processes.h"
+
 namespace einc {
 namespace {
 
@@ -48,6 +50,18 @@ int local_processes(int processes) {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"})
     if (const auto count = variable(name); count && *count > 0 && *count <= processes) return static_cast<int>(*count);
   return processes;
+}
+
+std::optional<ExitStatus> refuse_launcher(const Launcher& launcher, const std::string& file) {
+  const bool slurm = launcher.name == "srun";
+  const bool connected = !slurm && launcher.name != "torchrun";
+  // A step of Slurm's has these where it runs processes of MPI.
+  const bool by_slurm = slurm && (std::getenv("PMIX_RANK") != nullptr || std::getenv("PMI_FD") != nullptr);
+  if (connected || by_slurm || std::getenv(kPluginVariable) != nullptr) return std::nullopt;
+  if (launcher.rank == 0)
+    fmt::print(stderr, "einc: {0} started {1} processes that no MPI connects: start them by\n  {2} {1} einc train {3} ...\n", launcher.name,
+               launcher.processes, slurm ? "srun --mpi=pmix -n" : "mpirun -np", file);
+  return ExitStatus::wrong_usage;
 }
 
 std::optional<ExitStatus> refuse_processes(const Graph& graph, const std::string& file, Sharing sharing) {

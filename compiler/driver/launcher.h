@@ -18,6 +18,10 @@ std::optional<Launcher> find_launcher();
 // Of so many processes those on this machine, as the launcher says; all of them where it does not.
 int local_processes(int processes);
 
+// A status to leave with where the launcher connects its processes to no MPI, and no other plug-in is named. The first of them says how to
+// start `einc train` instead.
+std::optional<ExitStatus> refuse_launcher(const Launcher& launcher, const std::string& file);
+
 // What several processes may be for: a command that each would do as a whole, or one that shares a mesh out among them.
 enum class Sharing : uint8_t { none, mesh };
 

@@ -46,6 +46,10 @@ ProcessTeam::ProcessTeam(const Launcher& launcher) {
 
 int ProcessTeam::threads() const { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_processes(size())); }
 
+void ProcessTeam::limit_waits(double seconds) const {
+  if (transport_ != nullptr) transport_->limit(transport_->context, seconds);
+}
+
 bool ProcessTeam::any(bool here) const {
   return transport_ == nullptr ? here : std::ranges::max(numbers_of_all<uint8_t>(*transport_, here ? 1 : 0)) != 0;
 }

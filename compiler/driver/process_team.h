@@ -34,6 +34,8 @@ class ProcessTeam {
   const EincTransport* transport() const { return transport_; }
   // Threads that are this process' share of a machine's processors.
   int threads() const;
+  // How long a process waits for others from now on.
+  void limit_waits(double seconds) const;
   // Whether it is so in any process. All of them ask at the same place.
   bool any(bool here) const;
   // Throws RuntimeFailure (data) where a process has another number than the first.

@@ -68,8 +68,13 @@ TrainingPosition RunCheckpoints::begin(SessionRep& session, RunSettings run) {
 void RunCheckpoints::consider(const SessionRep& session, const TrainingPosition& position, Moment moment) {
   const bool best = std::isfinite(position.best_loss) && position.best_step == position.step;
   if (position.step == saved_ || (moment == Moment::between && !best && position.step % request_.every != 0)) return;
-  session.fetch_all();  // of several processes all take part in putting parts together
-  if (keeper_ == Keeper::this_process) folder_.save(session, position, run_, request_.keep);
+  if (keeper_ == Keeper::this_process) {
+    session.fetch_all();
+    folder_.save(session, position, run_, request_.keep);
+    session.release_all();
+  } else {
+    session.pass_all();
+  }
   saved_ = position.step;
 }
 

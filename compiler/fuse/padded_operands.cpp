@@ -80,9 +80,10 @@ std::unique_ptr<const Graph> cast_before_padding(const BoundGraph& graph, const 
     if (!graph.live[i] || !padded.is_cast_of_padding(NodeId{i})) continue;
     if (!out) out = std::make_unique<Graph>(graph.graph);
     // Each takes the place of the other.
-    Node &behind = out->nodes[i], &before = out->nodes[behind.operands[0].index];
-    std::swap(behind.op, before.op);
-    std::swap(behind.attr, before.attr);
+    const Node &cast = graph.graph.nodes[i], &pad = graph.graph.nodes[cast.operands[0].index];
+    Node &behind = out->nodes[i], &before = out->nodes[cast.operands[0].index];
+    behind.op = pad.op, behind.attr = pad.attr;
+    before.op = cast.op, before.attr = cast.attr;
     before.type = graph[before.operands[0]].type;
     before.type.dtype = behind.type.dtype;
   }

@@ -20,12 +20,13 @@ namespace {
 
 class Localizer {
  public:
-  explicit Localizer(const Partitioned& partitioned) : p_(partitioned), in_(partitioned.graph), build_(out_.graph), at_(in_.size()) {
+  explicit Localizer(const Partitioned& partitioned)
+      : p_(partitioned), in_(partitioned.graph), list_(collectives_of(partitioned)), build_(out_.graph), at_(in_.size()) {
     Graph& g = out_.graph;
     g.name = in_.name, g.dims = in_.dims, g.mesh = in_.mesh, g.policy = in_.policy;
     g.loops = in_.loops, g.loop_contexts = in_.loop_contexts, g.chosen_by = in_.chosen_by, g.plans = in_.plans;
     out_.coordinates.resize(in_.mesh.axes.size());
-    for (const Collective& c : collectives_of(partitioned)) {
+    for (const Collective& c : list_) {
       collectives_.emplace(c.node.index, c);
       if (c.split.valid()) splits_.emplace(c.split.index, c);
     }
@@ -38,6 +39,7 @@ class Localizer {
       if (needed_[i] && !at_[i].valid()) node(NodeId{i});
     if (!problem_.why.empty()) return problem_;
     roots();
+    for (const Collective& c : list_) out_.collectives.push_back(at_[(c.split.valid() ? c.split : c.node).index]);
     return std::move(out_);
   }
 
@@ -230,6 +232,7 @@ class Localizer {
 
   const Partitioned& p_;
   const Graph& in_;
+  const std::vector<Collective> list_;
   Localized out_;
   Builder build_;
   std::vector<NodeId> at_;

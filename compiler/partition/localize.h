@@ -23,6 +23,7 @@ struct Localized {
   std::vector<DeviceValue> outputs, updates, gradients;  // as in Partitioned; a param that is not trained has no node
   DeviceValue loss;
   std::vector<NodeId> coordinates;  // by mesh axis: inputs; invalid where none is read
+  std::vector<NodeId> collectives;  // by collectives_of(partitioned)
 };
 
 // What has no counterpart on one device.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's stage is the number of collectives on the longest way to it. Constants and what follows from them are made again in each stage:
-// they cost less than memory that is kept. An all_gather waits for its first reader, so that a param that ZeRO splits is whole no longer
-// than it must be; sums are carried out at once, since their results are smaller.
+// A node's stage is the number of collectives on the longest way to it; the optimizer's come after all of the backward, so that no update
+// waits for a sum while there is other work. Constants and what follows from them are made again in each stage: they cost less than memory
+// that is kept. In a stage stands first what a collective waits for whose result the next one reads.
 #include "compiler/partition/stages.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,6 @@
 namespace einc {
 namespace {
 
-bool is_collective(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all; }
 bool is_declaration(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
 class Cutter {
@@ -22,13 +21,12 @@ class Cutter {
     find_live(results);
     find_repeated();
     find_levels();
-    delay_gathers();
     find_exports(results);
   }
 
-  std::vector<DeviceStage> run() {
+  DeviceStages run() {
     for (uint32_t level = 0; level < static_cast<uint32_t>(stages_.size()); ++level) fill(level);
-    return std::move(stages_);
+    return {std::move(stages_), std::move(collectives_)};
   }
 
  private:
@@ -49,29 +47,33 @@ class Cutter {
     }
   }
 
-  // A node's level is the number of collectives before it, on the longest way to it.
   void find_levels() {
-    uint32_t last = 0;
-    for (uint32_t i = 0; i < graph_.size(); ++i) {
-      const Node& node = graph_.nodes[i];
-      for (const NodeId operand : node.operands)
-        level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
-      if (live_[i]) last = std::max(last, level_[i]);
-    }
+    uint32_t backward = 0, last = 0;
+    for (const bool optimizer : {false, true})
+      for (uint32_t i = 0; i < graph_.size(); ++i) {
+        const Node& node = graph_.nodes[i];
+        if (!live_[i]) continue;
+        if (optimizer && node.origin.phase == Phase::optimizer && is_computed(i)) level_[i] = backward;
+        for (const NodeId operand : node.operands)
+          level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
+        if (node.origin.phase != Phase::optimizer) backward = std::max(backward, level_[i]);
+        last = std::max(last, level_[i]);
+      }
     stages_.resize(last + 1);
   }
 
-  // Parts are put together as late as their readers allow: the whole is larger than the parts. What makes a value smaller is done at once.
-  void delay_gathers() {
-    constexpr uint32_t kNobody = UINT32_MAX;
-    std::vector<uint32_t> read(graph_.size(), kNobody);  // level of the first reader
-    carried_out_ = level_;
+  // Nodes of the stage that lead to a collective whose result the next one reads: launches of the others then go on beside it.
+  std::vector<bool> wanted_first(uint32_t level) const {
+    std::vector<bool> wanted(graph_.size(), false);
     for (uint32_t i = graph_.size(); i-- > 0;) {
       const Node& node = graph_.nodes[i];
       if (!live_[i]) continue;
-      if (node.op == Op::all_gather && read[i] != kNobody) carried_out_[i] = read[i] - 1;
-      for (const NodeId operand : node.operands) read[operand.index] = std::min(read[operand.index], carried_out_[i]);
+      const bool reads = wanted[i] && level_[i] == level;
+      const bool reader = is_computed(i) && level_[i] == level + 1 && node.origin.phase != Phase::optimizer;
+      for (const NodeId operand : node.operands)
+        if (reads || (reader && is_collective(graph_[operand].op) && level_[operand.index] == level)) wanted[operand.index] = true;
     }
+    return wanted;
   }
 
   bool is_computed(uint32_t i) const {
@@ -90,7 +92,7 @@ class Cutter {
       if (!live_[i]) continue;
       for (const NodeId operand : node.operands)
         if (is_collective(node.op) || (!repeated_[operand.index] && level_[operand.index] < level_[i])) need(operand);
-      if (is_collective(node.op)) stages_[carried_out_[i]].collectives.push_back(NodeId{i});
+      if (is_collective(node.op)) collectives_.push_back(NodeId{i});
     }
     for (uint32_t i = 0; i < graph_.size(); ++i)
       if (exported[i]) stages_[repeated_[i] ? 0 : level_[i]].makes.push_back(NodeId{i});
@@ -104,8 +106,10 @@ class Cutter {
     g.name = graph_.name, g.dims = graph_.dims, g.policy = graph_.policy, g.loops = graph_.loops;
     g.loop_contexts = graph_.loop_contexts, g.chosen_by = graph_.chosen_by;
     at_.assign(graph_.size(), NodeId{});
-    for (uint32_t i = 0; i < graph_.size(); ++i)
-      if (is_computed(i) && level_[i] == level) place(stage, NodeId{i});
+    const std::vector<bool> first = wanted_first(level);
+    for (const bool now : {true, false})
+      for (uint32_t i = 0; i < graph_.size(); ++i)
+        if (first[i] == now && is_computed(i) && level_[i] == level) place(stage, NodeId{i});
     for (const NodeId id : stage.makes) g.outputs.push_back({Name(value_name(id)), place(stage, id)});
   }
 
@@ -127,15 +131,27 @@ class Cutter {
 
   const Graph& graph_;
   std::vector<bool> live_, repeated_;
-  std::vector<uint32_t> level_, carried_out_;  // the latter of collectives: behind which stage
+  std::vector<uint32_t> level_;
   std::vector<DeviceStage> stages_;
+  std::vector<NodeId> collectives_;
   std::vector<NodeId> at_;
 };
 
 }  // namespace
 
-std::string value_name(NodeId id) { return fmt::format("value {}", id.index); }
+bool is_collective(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all; }
 
-std::vector<DeviceStage> cut_at_collectives(const Graph& graph, std::span<const NodeId> results) { return Cutter(graph, results).run(); }
+std::string value_name(NodeId id) { return fmt::format("{}{}", kValuePrefix, id.index); }
+
+std::vector<NodeId> results_of(const Localized& local) {
+  std::vector<NodeId> results;
+  for (const auto* list : {&local.outputs, &local.updates, &local.gradients})
+    for (const DeviceValue& value : *list)
+      if (value.node.valid()) results.push_back(value.node);
+  if (local.loss.node.valid()) results.push_back(local.loss.node);
+  return results;
+}
+
+DeviceStages cut_at_collectives(const Graph& graph, std::span<const NodeId> results) { return Cutter(graph, results).run(); }
 
 }  // namespace einc

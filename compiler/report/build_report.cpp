@@ -84,7 +84,12 @@ class ReportBuilder {
     report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, device);
     if (!device || !step_) return;
     MeshReport& mesh = *report_.mesh;
-    mesh.compute_s = mesh_step(*options_.partitioned, options_.given, options_.plan, *device);
+    if (!mesh.time_s) return;
+    const auto line = mesh_step(*options_.partitioned, options_.given, options_.plan, *device, mesh.collective_s);
+    if (!line) return;
+    mesh.compute_s = line->compute_s, mesh.exposed_s = line->end_s - line->compute_s;
+    for (CommunicationRow& row : mesh.rows) row.exposed_s = 0;
+    for (size_t i = 0; i < line->exposed_s.size(); ++i) *mesh.rows[mesh.row_of[i]].exposed_s += line->exposed_s[i];
     const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
     const double all = as_double(mesh.devices).value_or(0) * program_peak().value_or(0) * mesh.step_time_s().value_or(0);
     if (all > 0) mesh.mfu = model / all;

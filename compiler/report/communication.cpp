@@ -68,7 +68,7 @@ class MeshReporter {
   void collectives() {
     const std::vector<Collective> list = collectives_of(p_);
     std::map<std::tuple<CollectiveKind, int, Phase, uint32_t, std::string, std::string>, size_t> places;
-    std::vector<size_t> row_of;
+    std::vector<size_t>& row_of = out_.row_of;
     for (const Collective& c : list) {
       const Origin& origin = p_.graph[c.node].origin;
       const std::string what = moved_value(p_.graph, c.node);
@@ -93,7 +93,7 @@ class MeshReporter {
       all += totals[r];
     }
     out_.bytes = amount(all);
-    times();
+    times(list);
   }
 
   // Collectives along an axis: a ring within the group of the nearest link, and between groups by halves, in logarithmically many steps
@@ -131,7 +131,7 @@ class MeshReporter {
   }
 
   // Each alone: a ring's steps, then its bytes at its speed.
-  void times() {
+  void times(const std::vector<Collective>& list) {
     double all = 0;
     bool whole = true;
     for (CommunicationRow& row : out_.rows) {
@@ -144,7 +144,13 @@ class MeshReporter {
       }
       whole = whole && row.time_s.has_value();
     }
-    if (whole && device_) out_.time_s = all;
+    if (!whole || !device_) return;
+    out_.time_s = all;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::optional<Ring> ring = ring_of(out_.rows[out_.row_of[i]].axis);
+      const double rounds = list[i].kind == CollectiveKind::all_reduce ? 2 : 1, bytes = evaluate_(list[i].bytes)->to_double();
+      out_.collective_s.push_back(bytes / ring->bandwidth + rounds * ring->latency_s);
+    }
   }
 
   Poly share(uint32_t node) const { return local_bytes(graph_.nodes[node].type, p_.layouts[node], mesh_); }

@@ -19,9 +19,9 @@ struct CommunicationRow {
   Name axis;
   Phase phase = Phase::forward;
   int64_t count = 0;
-  Amount bytes;      // that one device sends, of all of them
-  std::string link;  // that their slowest bytes cross; empty: the device row has none so wide
-  std::optional<double> time_s;
+  Amount bytes;                             // that one device sends, of all of them
+  std::string link;                         // that their slowest bytes cross; empty: the device row has none so wide
+  std::optional<double> time_s, exposed_s;  // the latter of it while no launch goes on
   SourceLocation source;
   std::string what;  // the value that moves: "h.*.mlp up"
   std::string why;
@@ -33,12 +33,14 @@ struct MeshReport {
   std::vector<CommunicationRow> rows;  // in the order of the graph
   Amount bytes;                        // of all rows
   std::optional<double> time_s;        // one after the other, nothing else meanwhile
+  std::vector<size_t> row_of;          // by collectives_of
+  std::vector<double> collective_s;    // likewise; empty where one has no time
   // Of one device: FLOPs of a step, and bytes between steps (gradients: in one).
   Amount flops, parameters, gradients, optimizer_state, inputs;
-  std::optional<double> compute_s;  // of one device's launches, where they are planned (mesh_step)
-  std::optional<double> mfu;        // of all devices, in that time: FLOPs of forward and backward over their peak
-  // Nothing is hidden: each collective waits for the work before it, and the work behind it for the collective.
-  std::optional<double> step_time_s() const { return time_s && compute_s ? std::optional(*time_s + *compute_s) : std::nullopt; }
+  // Of one device's launches, where they are planned, and of communication while none of them goes on (mesh_step).
+  std::optional<double> compute_s, exposed_s;
+  std::optional<double> mfu;  // of all devices, in that time: FLOPs of forward and backward over their peak
+  std::optional<double> step_time_s() const { return exposed_s && compute_s ? std::optional(*exposed_s + *compute_s) : std::nullopt; }
 };
 
 // `partitioned` is that of `graph`; a device's links give times.

@@ -372,7 +372,7 @@ class JsonRenderer {
                         {"symbolic", symbolic(row.bytes.formula)},
                         {"link", row.link.empty() ? Json(nullptr) : Json(row.link)},
                         {"time_s", number(row.time_s)},
-                        {"exposed_s", number(row.time_s)},  // nothing is hidden behind work yet
+                        {"exposed_s", number(row.exposed_s)},
                         {"value", row.what},
                         {"why", row.why},
                         {"source", {{"file", row.source.file.str()}, {"line", row.source.line}, {"column", row.source.column}}}});
@@ -391,6 +391,7 @@ class JsonRenderer {
                      {"valid_for", "dims"}};
     result["communication_s"] = number(m.time_s);
     result["compute_s"] = number(m.compute_s);
+    result["exposed_s"] = number(m.exposed_s);
     result["step_time_s"] = number(m.step_time_s());
     result["mfu"] = number(m.mfu);
     return result;

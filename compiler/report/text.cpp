@@ -381,16 +381,16 @@ class TextRenderer {
     for (const auto& [name, size] : m.axes)
       mesh += fmt::format("{}{} {}", mesh.empty() ? "mesh " : " x ", name.str(), size.value ? size.value->str() : "?");
     w_.heading("Communication a step, each device", mesh + (m.devices.value ? ": " + m.devices.value->str() + " devices" : ""));
-    Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
-    table.add({"", "axis", "times", "bytes sent", "", "time", "link", "formula"});
+    Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
+    table.add({"", "axis", "times", "bytes sent", "", "time", m.exposed_s ? "hidden" : "", "link", "formula"});
     std::vector<std::pair<CollectiveKind, Name>> kinds;
     for (const CommunicationRow& row : m.rows)
       if (std::ranges::find(kinds, std::pair(row.kind, row.axis)) == kinds.end()) kinds.emplace_back(row.kind, row.axis);
     for (const auto& [kind, axis] : kinds) communication_line(m, kind, axis, table);
     const std::string time = m.time_s ? human_seconds(*m.time_s) : "";
-    table.add({"all", "", "", digits(m.bytes), bytes_text(m.bytes), time, "", ""});
+    table.add({"all", "", "", digits(m.bytes), bytes_text(m.bytes), time, hidden_text(m.time_s, m.exposed_s), "", ""});
     w_.table(table, true);
-    if (m.time_s) w_.line("  the time is that of one after the other, none of it hidden behind work");
+    if (m.exposed_s && *m.time_s > 0) w_.line("  hidden: while launches go on that wait for nothing of it");
     w_.heading("Each device", "of the whole program above");
     Table share({Align::left, Align::right, Align::right, Align::left});
     share.add({"FLOPs of a step", digits(m.flops), count_text(m.flops), formula(m.flops)});
@@ -399,14 +399,18 @@ class TextRenderer {
       if (!is_zero(*amount)) share.add({name, digits(*amount), bytes_text(*amount), formula(*amount)});
     w_.table(share, false);
     if (const auto step = m.step_time_s())
-      w_.line(fmt::format("  a step takes {}: {} of work as planned, {} of communication{}", human_seconds(*step),
-                          human_seconds(*m.compute_s), human_seconds(*m.time_s), m.mfu ? ", MFU " + percent(*m.mfu) : ""));
+      w_.line(fmt::format("  a step takes {}: {} of work as planned, {} of communication that is not hidden{}", human_seconds(*step),
+                          human_seconds(*m.compute_s), human_seconds(*m.exposed_s), m.mfu ? ", MFU " + percent(*m.mfu) : ""));
+  }
+
+  static std::string hidden_text(std::optional<double> time, std::optional<double> exposed) {
+    return time && exposed ? human_seconds(std::max(0.0, *time - *exposed)) : "";
   }
 
   void communication_line(const MeshReport& m, CollectiveKind kind, Name axis, Table& table) const {
     Amount bytes{Poly(0), Rational(0), false, true};
     int64_t count = 0;
-    std::optional<double> time = 0;
+    std::optional<double> time = 0, exposed = 0;
     std::string link;
     for (const CommunicationRow& row : m.rows) {
       if (row.kind != kind || row.axis != axis) continue;
@@ -414,10 +418,11 @@ class TextRenderer {
       bytes.value = bytes.value && row.bytes.value ? std::optional(*bytes.value + *row.bytes.value) : std::nullopt;
       count += row.count;
       time = time && row.time_s ? std::optional(*time + *row.time_s) : std::nullopt;
+      exposed = exposed && row.exposed_s ? std::optional(*exposed + *row.exposed_s) : std::nullopt;
       link = row.link;
     }
     table.add({std::string(to_string(kind)), axis.str(), std::to_string(count), digits(bytes), bytes_text(bytes),
-               time ? human_seconds(*time) : "", link, ring_formula(m, axis, bytes)});
+               time ? human_seconds(*time) : "", hidden_text(time, exposed), link, ring_formula(m, axis, bytes)});
   }
 
   // A ring's share stands before what is moved: (data-1)/data*(...).

@@ -23,6 +23,21 @@ class RuntimeFailure : public std::runtime_error {
   FailureKind kind_;
 };
 
+// Another process of the run that does not come to where this one waits for it. Who knows more of the place says so.
+class LateProcess : public RuntimeFailure {
+ public:
+  LateProcess(int64_t rank, std::string place)
+      : RuntimeFailure(FailureKind::resource, "rank " + std::to_string(rank) + " has not reached " + place + " in time (--timeout)"),
+        rank_(rank),
+        place_(std::move(place)) {}
+  LateProcess at(std::string place) const { return {rank_, std::move(place)}; }
+  LateProcess in(const std::string& whole) const { return {rank_, place_ + " of " + whole}; }
+
+ private:
+  int64_t rank_;
+  std::string place_;
+};
+
 // An element that the run stops at: a position outside its table, a divisor that is 0. Who knows where it comes from can say so.
 class FaultyElement : public RuntimeFailure {
  public:

@@ -25,4 +25,11 @@ Mapping::Mapping(int64_t bytes) : size_(static_cast<size_t>(std::max<int64_t>(by
 
 Mapping::~Mapping() { munmap(base_, size_); }
 
+void empty_pages(std::byte* begin, int64_t bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(begin) + static_cast<uintptr_t>(bytes)) / page * page;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
+
 }  // namespace einc

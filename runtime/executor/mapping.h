@@ -21,4 +21,7 @@ class Mapping {
   size_t size_ = 0;
 };
 
+// Gives the pages that lie wholly in a part of a mapping back to the system: they are zero when touched again.
+void empty_pages(std::byte* begin, int64_t bytes);
+
 }  // namespace einc

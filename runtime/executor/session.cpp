@@ -81,6 +81,7 @@ void SessionRep::initialize(uint64_t seed) {
       einc::initialize(*pool_, inits[i].kind, inits[i].arguments, seed, tensor.name, tensor.dtype, tensor.count(),
                        static_cast<std::byte*>(places_[slot({kind, i})].memory));
       runner_->written({kind, i});
+      release_own({kind, i});
     }
   };
   fill(SourceKind::param, program_.info.param_inits);
@@ -97,6 +98,13 @@ void SessionRep::set(Source source, const void* values) {
   std::memmove(own, values, static_cast<size_t>(info(source).bytes()));
   place_at(source, {own, own});
   runner_->written(source);
+  release_own(source);
+}
+
+// Inputs come anew for each run.
+void SessionRep::release_own(Source source) const {
+  const Place& place = places_[slot(source)];
+  if (source.kind != SourceKind::input && place.memory == place.own && !shared_[slot(source)]) runner_->release(source);
 }
 
 void SessionRep::bind(Source source, void* memory, DLManagedTensor* owner) {
@@ -105,6 +113,7 @@ void SessionRep::bind(Source source, void* memory, DLManagedTensor* owner) {
 
 void SessionRep::share(Source source, SessionRep& other, Source theirs) {
   const Place& there = other.places_[other.slot(theirs)];
+  other.runner_->fetch(theirs);
   shared_[slot(source)] = other.shared_[other.slot(theirs)] = true;
   place_at(source, {places_[slot(source)].own, there.memory, there.holder});
 }
@@ -132,6 +141,19 @@ const void* SessionRep::memory(Source source) const {
 void SessionRep::fetch_all() const {
   for (const SourceKind kind : {SourceKind::param, SourceKind::state})
     for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) runner_->fetch({kind, i});
+}
+
+void SessionRep::pass_all() const {
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) {
+      runner_->fetch({kind, i});
+      release_own({kind, i});
+    }
+}
+
+void SessionRep::release_all() const {
+  for (const SourceKind kind : {SourceKind::param, SourceKind::state})
+    for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) release_own({kind, i});
 }
 
 template <class Visit>

@@ -30,6 +30,8 @@ class Runner {
   // `written` after. At first it is written.
   virtual void fetch(Source) {}
   virtual void written(Source) {}
+  // Nobody reads the source's memory before he calls `fetch`: a runner that has the value elsewhere may empty it.
+  virtual void release(Source) {}
   // The source's memory is not read any more: what a run left elsewhere need not come back.
   virtual void abandon(Source) {}
   // Another session may have written there, too.
@@ -109,6 +111,9 @@ class SessionRep {
   const void* memory(Source source) const;
   // Params and states that a runner keeps elsewhere come here, in the program's order.
   void fetch_all() const;
+  // Takes part in that, for another process which reads them and then releases them all: runners of all processes know the same.
+  void pass_all() const;
+  void release_all() const;
   const Runner& runner() const { return *runner_; }
   bool has_run() const { return ran_ || stepped_; }
   bool has_stepped() const { return stepped_; }
@@ -131,6 +136,7 @@ class SessionRep {
   };
   const TensorInfo& info(Source source) const { return sources_of(program_.info, source.kind)[source.index]; }
   size_t slot(Source source) const;
+  void release_own(Source source) const;
   void place_at(Source source, Place place);
   template <class Visit>
   void each_of_caller(Visit visit);

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/cpu/thread_pool.h"
+#include "runtime/mesh/collective_queue.h"
 #include "runtime/mesh/mesh_plan.h"
 #include "runtime/mesh/transport.h"
 
@@ -17,7 +17,7 @@ namespace einc {
 class MeshEngine {
  public:
   // `transport`: null for one process. Throws RuntimeFailure (data) when the processes do not divide the devices.
-  MeshEngine(MeshShape mesh, std::shared_ptr<ThreadPool> pool, const EincTransport* transport);
+  MeshEngine(MeshShape mesh, LentPool& pool, const EincTransport* transport);
 
   const MeshShape& mesh() const { return mesh_; }
   // The devices of this process.
@@ -33,6 +33,8 @@ class MeshEngine {
   void gather(const PartLayout& layout, std::span<const int64_t> shape, int64_t element, const Memory& part, std::byte* whole);
   // The largest of the processes' numbers.
   uint8_t agree(uint8_t number);
+  // This process fails: none waits for others any more. Of any thread.
+  void give_up();
 
  private:
   struct Transfer {
@@ -44,6 +46,7 @@ class MeshEngine {
   int64_t move(std::vector<Transfer>& transfers);
   int64_t reduce(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source, const Memory& target);
   int64_t spread_blocks(const MeshCollective& c, const DeviceTensor& value, const Memory& target);
+  void sum(ReduceKind reduce, DType dtype, std::vector<const std::byte*> terms, int64_t count, std::byte* result);
   int64_t put_together(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
                        const Memory& target);
   template <class Visit>
@@ -52,7 +55,7 @@ class MeshEngine {
   const std::byte* block(const DeviceTensor& value, int axis, int64_t k, int64_t n, const std::byte* memory);
 
   MeshShape mesh_;
-  std::shared_ptr<ThreadPool> pool_;
+  LentPool& pool_;
   const EincTransport* transport_;
   int64_t first_ = 0, held_;
   std::vector<std::vector<std::byte>> packed_;  // of the collective in progress

@@ -32,13 +32,12 @@ NonFinite MeshRunner::fault_of(const PartMemory& part) const {
   const MeshPlan& plan = part.plan;
   const auto& states = program_.info.states;
   const bool skips = std::ranges::any_of(states, [](const TensorInfo& state) { return state.name == kLossScale; });
-  const int64_t held = engine_.last() - engine_.first();
   const auto finite_on = [&](uint32_t value, int64_t d) {
     const DeviceTensor& tensor = plan.values[value];
     return holds_numbers(*pool_, tensor.dtype, tensor.bytes / bytes_of(tensor.dtype), part.memory.at(d, value));
   };
   const auto finite = [&](uint32_t value) {
-    for (int64_t d = 0; d < held; ++d)
+    for (int64_t d = 0; d < held(); ++d)
       if (!finite_on(value, d)) return false;
     return true;
   };
@@ -51,7 +50,7 @@ NonFinite MeshRunner::fault_of(const PartMemory& part) const {
       if (!skips && !finite(update.value)) return NonFinite::gradient;
       continue;
     }
-    for (int64_t d = 0; d < held; ++d)
+    for (int64_t d = 0; d < held(); ++d)
       if (!finite_on(update.value, d) && !may_store(numbers(plan.values[update.value], part.memory.at(d, update.value)),
                                                     numbers(plan.values[target.value], part.memory.at(d, target.value))))
         return NonFinite::state;
@@ -69,6 +68,7 @@ auto MeshRunner::ask_whole(Part part, Ask ask) {
   std::vector<std::vector<std::byte>> copies;
   for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state})
     for (uint32_t i = 0; i < sources_of(program_.info, kind).size(); ++i) {
+      if (program_.transport() == nullptr) fetch({kind, i});  // of several processes this one may ask alone
       const std::byte* from = whole({kind, i}).memory;
       copies.emplace_back(from, from + info({kind, i}).bytes());
       runner->bind({kind, i}, copies.back().data());

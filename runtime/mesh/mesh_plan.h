@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program over a mesh as plain data: what one device computes between two meetings with others, what happens at them, and how values
-// lie. All devices run the same stages; what differs is where they are.
+// A program over a mesh as plain data: what one device computes, what it does with others meanwhile, and how values lie. All devices take
+// the same steps; what differs is where they are.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -30,15 +30,28 @@ struct MeshCollective {
   uint32_t from = 0, to = 0;
 };
 
-// Of an executable's inputs, params and states, or of its outputs.
-struct StageValue {
+// Of an executable's inputs, params and states.
+struct StageRead {
   uint32_t buffer = 0, value = 0;
 };
+// Of its outputs: so many launches make it. It is copied to the value behind the step that has carried them out.
+struct StageMake {
+  uint32_t buffer = 0, value = 0, launches = 0;
+};
+// Whether a step of these launches makes it.
+inline bool makes(const DeviceStep& step, const StageMake& made) {
+  return made.launches <= step.last && (made.launches > step.first || step.first == 0);
+}
 
 struct MeshStage {
   NativePart compute;
-  std::vector<StageValue> reads, makes;
-  std::vector<MeshCollective> collectives;
+  std::vector<StageRead> reads;
+  std::vector<StageMake> makes;
+};
+
+struct Coordinate {
+  int mesh_axis = 0;
+  uint32_t value = 0;
 };
 
 // A value that has a place outside: a source of the program, or a result.
@@ -64,9 +77,11 @@ struct MeshPlan {
   std::vector<DeviceTensor> values;
   int64_t bytes = 0;  // that they take on a device
   std::vector<MeshSource> sources;
-  std::vector<StageValue> coordinates;  // `buffer`: the mesh axis
-  std::vector<ValueCopy> snapshots;     // of sources that are results, too: taken before the first stage, since updates change them
+  std::vector<Coordinate> coordinates;
+  std::vector<ValueCopy> snapshots;  // of sources that are results, too: taken before the first stage, since updates change them
   std::vector<MeshStage> stages;
+  std::vector<MeshCollective> collectives;  // in the order of their starts
+  std::vector<DeviceStep> steps;
   std::vector<MeshResult> outputs;
   std::vector<std::pair<std::string, MeshResult>> gradients;  // by path of the param
   std::vector<MeshUpdate> updates;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process takes: the whole's sources, its devices' values, and the working memory that all stages share.
+// What a process takes: of each of its devices the values and the memory that its stages run in, the whole inputs, and the whole params and
+// states where they are put together: in the first process all of them, for a checkpoint, in others one after another; and what is on its
+// way between processes.
 #include "runtime/mesh/mesh_program.h"
 
 #include <algorithm>
@@ -8,7 +10,7 @@
 
 namespace einc {
 
-int64_t shared_bytes(const MeshPlan& plan, int threads) {
+int64_t working_bytes(const MeshPlan& plan, int threads) {
   int64_t bytes = 0;
   for (const MeshStage& stage : plan.stages) bytes = std::max(bytes, memory_of(stage.compute.program, Sources::bound, threads));
   return bytes;
@@ -21,17 +23,53 @@ std::unique_ptr<Runner> MeshProgram::start(std::shared_ptr<ThreadPool> pool, int
   return std::make_unique<MeshRunner>(*this, std::move(pool));
 }
 
+int64_t MeshProgram::whole_bytes() const {
+  if (transport_ == nullptr || transport_->rank == 0) return source_bytes(info);
+  int64_t inputs = 0, largest = 0;
+  for (const TensorInfo& input : info.inputs)
+    if (__builtin_add_overflow(inputs, input.bytes(), &inputs)) return INT64_MAX;
+  for (const std::vector<TensorInfo>* list : {&info.params, &info.states})
+    for (const TensorInfo& tensor : *list) largest = std::max(largest, tensor.bytes());
+  return __builtin_add_overflow(inputs, largest, &inputs) ? INT64_MAX : inputs;
+}
+
+// What the engine packs, sends and receives at once: it keeps room for the most. Sums of int64_t, saturated.
+int64_t MeshProgram::staged_bytes(int64_t held) const {
+  int64_t most = 0;
+  const auto count = [&](int64_t bytes, int64_t times) {
+    if (__builtin_mul_overflow(bytes, times, &bytes)) bytes = INT64_MAX;
+    most = std::max(most, bytes);
+  };
+  const bool alone = transport_ == nullptr || transport_->size == 1;
+  for (const std::optional<MeshPlan>& plan : parts_)
+    for (size_t i = 0; plan && i < plan->collectives.size(); ++i) {
+      const MeshCollective& c = plan->collectives[i];
+      const DeviceTensor& from = plan->values[c.from];
+      const int64_t others = mesh_.sizes[static_cast<size_t>(c.mesh_axis)] - 1;
+      const bool packs = (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all) && c.divided > 0;
+      // To each other device of the group, or a block to each.
+      const int64_t each = alone ? 0 : c.kind == CollectiveKind::all_gather ? 2 * others : 2;
+      count(from.bytes, held * (each + (packs ? 1 : 0)));
+    }
+  for (const std::vector<TensorInfo>* list : {&info.params, &info.states})
+    for (const TensorInfo& tensor : *list) count(tensor.bytes(), alone ? 0 : 2);  // put together for a checkpoint
+  return most;
+}
+
 int64_t MeshProgram::planned_bytes(int threads) const {
   const int64_t held = mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size);
-  int64_t bytes = source_bytes(info), shared = 0;
+  int64_t bytes = whole_bytes(), working = 0;
   for (const std::optional<MeshPlan>& plan : parts_) {
     if (!plan) continue;
     if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(*plan, held), &bytes)) return INT64_MAX;
-    shared = std::max(shared, shared_bytes(*plan, threads));
+    working = std::max(working, working_bytes(*plan, threads));
   }
-  return __builtin_add_overflow(bytes, shared, &bytes) ? INT64_MAX : bytes;
+  if (__builtin_add_overflow(bytes, staged_bytes(held), &bytes)) return INT64_MAX;
+  if (__builtin_mul_overflow(working, held, &working)) return INT64_MAX;
+  return __builtin_add_overflow(bytes, working, &bytes) ? INT64_MAX : bytes;
 }
 
 std::vector<SentBytes> bytes_sent(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).sent(part); }
+const MeshTimes& mesh_times(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).times(part); }
 
 }  // namespace einc

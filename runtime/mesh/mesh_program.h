@@ -18,6 +18,12 @@ struct SentBytes {
   int64_t bytes = 0;
 };
 
+// Of one run: how long each step of the plan computed, and each collective took, by their numbers.
+struct MeshTimes {
+  std::vector<double> compute_s, collective_s;
+  double all_s = 0;
+};
+
 class MeshRunner;
 
 class MeshProgram : public ProgramRep {
@@ -37,6 +43,9 @@ class MeshProgram : public ProgramRep {
   std::shared_ptr<const ProgramRep> whole() const { return whole_ ? whole_() : nullptr; }
 
  private:
+  int64_t whole_bytes() const;
+  int64_t staged_bytes(int64_t held) const;
+
   MeshShape mesh_;
   PerPart<MeshPlan> parts_;
   const EincTransport* transport_;
@@ -45,5 +54,6 @@ class MeshProgram : public ProgramRep {
 
 // Of the part's last run, in the order of its collectives. The runner is one of a MeshProgram.
 std::vector<SentBytes> bytes_sent(const Runner& runner, Part part);
+const MeshTimes& mesh_times(const Runner& runner, Part part);
 
 }  // namespace einc

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each source is fresh in one place at least: in the session's memory, or on the devices. Params stay on the devices from step to step, and
-// are put together only when somebody reads them (a checkpoint, an evaluation of another part). Nothing is stored before all processes
-// agree that all is finite.
+// Nothing is stored before all processes agree that all is finite.
 #include "runtime/mesh/mesh_runner.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "runtime/base/check.h"
@@ -16,6 +15,9 @@ namespace einc {
 namespace {
 
 constexpr SourceKind kSourceKinds[] = {SourceKind::input, SourceKind::param, SourceKind::state};
+
+using StepClock = std::chrono::steady_clock;
+double elapsed_s(StepClock::time_point start) { return std::chrono::duration<double>(StepClock::now() - start).count(); }
 
 }  // namespace
 
@@ -27,114 +29,106 @@ int64_t DeviceMemory::bytes_of_all(const MeshPlan& plan, int64_t devices) {
 }
 
 MeshRunner::MeshRunner(const MeshProgram& program, std::shared_ptr<ThreadPool> pool)
-    : program_(program), pool_(std::move(pool)), engine_(program.mesh(), pool_, program.transport()) {
+    : program_(program),
+      pool_(std::move(pool)),
+      lent_(pool_),
+      engine_(program.mesh(), lent_, program.transport()),
+      queue_([this](uint32_t number) { carry_out(*running_, number); }) {
   for (const SourceKind kind : kSourceKinds) whole_[static_cast<size_t>(kind)].resize(sources_of(program.info, kind).size());
   int64_t bytes = 0;
   for (const std::optional<MeshPlan>& plan : program.parts())
-    if (plan) bytes = std::max(bytes, shared_bytes(*plan, pool_->size()));
-  const auto shared = std::make_shared<Mapping>(bytes);
-  for (size_t p = 0; p < kParts; ++p) {
-    const auto& plan = program.parts()[static_cast<Part>(p)];
-    if (!plan) continue;
-    PartMemory& part = parts_[static_cast<Part>(p)].emplace(*plan, engine_.last() - engine_.first());
-    for (const MeshStage& stage : plan->stages)
-      part.executors.emplace_back(stage.compute.program, stage.compute.functions, pool_, Sources::bound, shared);
-    for (const StageValue& c : plan->coordinates)
-      for (int64_t d = engine_.first(); d < engine_.last(); ++d) {
-        const auto at = static_cast<int32_t>(engine_.mesh().coordinate(d, static_cast<int>(c.buffer)));
-        std::memcpy(part.memory.at(d - engine_.first(), c.value), &at, sizeof at);
-      }
-  }
+    if (plan) bytes = std::max(bytes, working_bytes(*plan, pool_->size()));
+  std::vector<std::shared_ptr<Mapping>> working;  // by device: its parts run in the same, but not at the same time
+  for (int64_t d = 0; d < held(); ++d) working.push_back(std::make_shared<Mapping>(bytes));
+  for (size_t p = 0; p < kParts; ++p)
+    if (const auto& plan = program.parts()[static_cast<Part>(p)])
+      add_executors(parts_[static_cast<Part>(p)].emplace(*plan, held()), working);
 }
 
-// ---- sources
-
-void MeshRunner::bind(Source source, void* memory) {
-  if (whole(source).memory != nullptr) fetch(source);
-  whole(source).memory = static_cast<std::byte*>(memory);
-  written(source);
-}
-
-void MeshRunner::written(Source source) {
-  whole(source).fresh = true;
-  for (std::optional<PartMemory>& part : parts_)
-    for (size_t i = 0; part && i < part->fresh.size(); ++i)
-      if (const Source s = part->plan.sources[i].source; s.kind == source.kind && s.index == source.index) part->fresh[i] = false;
-}
-
-void MeshRunner::forget(Source source) {
-  whole(source).shared = true;
-  if (whole(source).fresh) written(source);
-}
-
-void MeshRunner::fetch(Source source) {
-  Whole& to = whole(source);
-  if (to.fresh) return;
-  for (std::optional<PartMemory>& part : parts_)
-    for (size_t i = 0; part && i < part->fresh.size(); ++i) {
-      const MeshSource& from = part->plan.sources[i];
-      if (!part->fresh[i] || from.source.kind != source.kind || from.source.index != source.index) continue;
-      const TensorInfo& tensor = info(source);
-      engine_.gather(
-          from.layout, tensor.shape, bytes_of(tensor.dtype),
-          [&](int64_t device) { return part->memory.at(device - engine_.first(), from.value); }, to.memory);
-      to.fresh = true;
-      return;
+void MeshRunner::add_executors(PartMemory& part, std::span<const std::shared_ptr<Mapping>> working) {
+  for (const MeshStage& stage : part.plan.stages)
+    for (int64_t d = 0; d < held(); ++d) {
+      Executor& executor = part.executors.emplace_back(stage.compute.program, stage.compute.functions, pool_, Sources::bound,
+                                                       working[static_cast<size_t>(d)]);
+      for (const StageRead& read : stage.reads) executor.bind(read.buffer, part.memory.at(d, read.value));
     }
-  EINC_CHECK(false, "nobody has the newest '{}'", info(source).name);
-}
-
-void MeshRunner::cut_out(PartMemory& part) {
-  for (size_t i = 0; i < part.fresh.size(); ++i) {
-    if (part.fresh[i]) continue;
-    const MeshSource& to = part.plan.sources[i];
-    fetch(to.source);
-    const TensorInfo& tensor = info(to.source);
-    for (int64_t d = engine_.first(); d < engine_.last(); ++d)
-      copy_box(BoxCopy::out, tensor.shape, part_of(engine_.mesh(), to.layout, tensor.shape, d), bytes_of(tensor.dtype),
-               whole(to.source).memory, part.memory.at(d - engine_.first(), to.value));
-    part.fresh[i] = true;
-  }
+  for (const Coordinate& c : part.plan.coordinates)
+    for (int64_t d = 0; d < held(); ++d) {
+      const auto at = static_cast<int32_t>(engine_.mesh().coordinate(engine_.first() + d, c.mesh_axis));
+      std::memcpy(part.memory.at(d, c.value), &at, sizeof at);
+    }
 }
 
 // ---- runs
 
-void MeshRunner::run_stages(PartMemory& part, uint64_t seed, uint64_t step) {
-  part.sent.clear();
-  const int64_t held = engine_.last() - engine_.first();
+void MeshRunner::run_steps(PartMemory& part, uint64_t seed, uint64_t step) {
+  running_ = &part;
+  part.sent.assign(part.plan.collectives.size(), {});
+  part.times.compute_s.assign(part.plan.steps.size(), 0);
+  part.times.collective_s.assign(part.plan.collectives.size(), 0);
+  const auto begin = StepClock::now();
   for (const ValueCopy& copy : part.plan.snapshots)
-    for (int64_t d = 0; d < held; ++d)
+    for (int64_t d = 0; d < held(); ++d)
       std::memcpy(part.memory.at(d, copy.to), part.memory.at(d, copy.from), static_cast<size_t>(part.plan.values[copy.to].bytes));
-  for (size_t s = 0; s < part.plan.stages.size(); ++s) {
-    const MeshStage& stage = part.plan.stages[s];
-    Executor& executor = part.executors[s];
-    for (int64_t d = 0; d < held; ++d) {
-      part.working = engine_.first() + d;
-      for (const StageValue& read : stage.reads) executor.bind(read.buffer, part.memory.at(d, read.value));
-      executor.run(seed, step);
-      for (const StageValue& made : stage.makes)
-        std::memcpy(part.memory.at(d, made.value), executor.address(made.buffer), static_cast<size_t>(part.plan.values[made.value].bytes));
+  std::unique_lock computing(lent_.computing());
+  queue_.begin();
+  try {
+    for (size_t i = 0; i < part.plan.steps.size(); ++i) {
+      const DeviceStep& s = part.plan.steps[i];
+      if (s.act == DeviceAct::start) queue_.start(s.index);
+      if (s.act == DeviceAct::wait) queue_.wait(s.index, computing);
+      if (s.act != DeviceAct::compute) continue;
+      const auto start = StepClock::now();
+      compute(part, s, seed, step);
+      part.times.compute_s[i] = elapsed_s(start);
     }
-    for (const MeshCollective& c : stage.collectives) {
-      const auto memory = [&](uint32_t value) {
-        return [&part, value, first = engine_.first()](int64_t device) { return part.memory.at(device - first, value); };
-      };
-      const int64_t bytes = engine_.carry_out(c, part.plan.values[c.from], part.plan.values[c.to], memory(c.from), memory(c.to));
-      part.sent.push_back({c.kind, c.mesh_axis, bytes});
-    }
+  } catch (...) {
+    computing.unlock();
+    engine_.give_up();
+    queue_.abandon();
+    throw;
   }
+  part.times.all_s = elapsed_s(begin);
+}
+
+void MeshRunner::compute(PartMemory& part, const DeviceStep& step, uint64_t seed, uint64_t number) {
+  const MeshStage& stage = part.plan.stages[step.index];
+  for (int64_t d = 0; d < held(); ++d) {
+    part.working = engine_.first() + d;
+    Executor& executor = part.executors[step.index * static_cast<size_t>(held()) + static_cast<size_t>(d)];
+    executor.run_launches(step.first, step.last, seed, number);
+    for (const StageMake& made : stage.makes)
+      if (makes(step, made))
+        std::memcpy(part.memory.at(d, made.value), executor.address(made.buffer), static_cast<size_t>(part.plan.values[made.value].bytes));
+  }
+}
+
+void MeshRunner::carry_out(PartMemory& part, uint32_t number) {
+  const auto start = StepClock::now();
+  const MeshCollective& c = part.plan.collectives[number];
+  const auto memory = [&](uint32_t value) {
+    return [&part, value, first = engine_.first()](int64_t device) { return part.memory.at(device - first, value); };
+  };
+  try {
+    const int64_t bytes = engine_.carry_out(c, part.plan.values[c.from], part.plan.values[c.to], memory(c.from), memory(c.to));
+    part.sent[number] = {c.kind, c.mesh_axis, bytes};
+  } catch (const LateProcess& late) {
+    throw late.at(fmt::format("{} #{}", to_string(c.kind), number));
+  }
+  part.times.collective_s[number] = elapsed_s(start);
 }
 
 void MeshRunner::store(PartMemory& part) {
   const MeshPlan& plan = part.plan;
   for (const MeshUpdate& update : plan.updates) {
     const MeshSource& target = plan.sources[update.source];
-    for (int64_t d = 0; d < engine_.last() - engine_.first(); ++d)
+    for (int64_t d = 0; d < held(); ++d)
       std::memcpy(part.memory.at(d, target.value), part.memory.at(d, update.value), static_cast<size_t>(plan.values[target.value].bytes));
     written(target.source);
     whole(target.source).fresh = false;
     part.fresh[update.source] = true;
     if (whole(target.source).shared) fetch(target.source);
+    empty(target.source);
   }
 }
 
@@ -142,7 +136,7 @@ NonFinite MeshRunner::run_while_finite(Part which, uint64_t seed, uint64_t step)
   PartMemory& part = *parts_[which];
   cut_out(part);
   try {
-    run_stages(part, seed, step);
+    run_steps(part, seed, step);
   } catch (const FaultyElement& found) {
     refuse_element(found, part.working, which, seed, step);
   }

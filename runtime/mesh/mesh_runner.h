@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program over a mesh. A session's memory holds whole params and states; devices work on parts of them, which are cut out when
-// somebody wrote the whole, and put together when somebody reads it.
+// Runs a program over a mesh: devices of this process take each step of the plan one after another, in memory of their own. A session's
+// memory holds whole params and states; devices work on parts of them, which are cut out when somebody wrote the whole, and put together
+// when somebody reads it.
 #pragma once
 #include <deque>
 
@@ -24,8 +25,8 @@ class DeviceMemory {
   Mapping mapping_;
 };
 
-// What the stages of a part run in, one after another.
-int64_t shared_bytes(const MeshPlan& plan, int threads);
+// What the stages of a part run in on a device, one after another.
+int64_t working_bytes(const MeshPlan& plan, int threads);
 
 class MeshRunner : public Runner {
  public:
@@ -35,21 +36,24 @@ class MeshRunner : public Runner {
   void fetch(Source source) override;
   void written(Source source) override;
   void forget(Source source) override;
+  void release(Source source) override;
   NonFinite run_while_finite(Part part, uint64_t seed, uint64_t step) override;
   std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) override;
   TensorView output(uint32_t index) const override;
   TensorView gradient(uint32_t param) const override;
   TensorView loss(Part part) const override;
   const std::vector<SentBytes>& sent(Part part) const { return parts_[part]->sent; }
+  const MeshTimes& times(Part part) const { return parts_[part]->times; }
 
  private:
   struct PartMemory {
     const MeshPlan& plan;
     DeviceMemory memory;
-    std::deque<Executor> executors;  // by stage; each works for one device after another
-    std::vector<SentBytes> sent;
+    std::deque<Executor> executors;  // by stage, and in it by device
+    std::vector<SentBytes> sent;     // by collective
+    MeshTimes times;
     std::vector<bool> fresh;  // by MeshPlan::sources: what devices hold is the newest
-    int64_t working = 0;      // the device that a stage is computed for
+    int64_t working = 0;      // the device that a step is computed for
     PartMemory(const MeshPlan& plan_, int64_t devices) : plan(plan_), memory(plan_, devices), fresh(plan_.sources.size(), false) {}
   };
   // A source in the session's memory.
@@ -57,12 +61,19 @@ class MeshRunner : public Runner {
     std::byte* memory = nullptr;
     bool fresh = true;
     bool shared = false;
+    bool released = false;  // its memory holds nothing while devices have the newest
   };
 
   Whole& whole(Source source) { return whole_[static_cast<size_t>(source.kind)][source.index]; }
   const TensorInfo& info(Source source) const { return sources_of(program_.info, source.kind)[source.index]; }
   void cut_out(PartMemory& part);
-  void run_stages(PartMemory& part, uint64_t seed, uint64_t step);
+  void cut_out(PartMemory& part, size_t source);
+  void empty(Source source);
+  int64_t held() const { return engine_.last() - engine_.first(); }
+  void add_executors(PartMemory& part, std::span<const std::shared_ptr<Mapping>> working);
+  void run_steps(PartMemory& part, uint64_t seed, uint64_t step);
+  void compute(PartMemory& part, const DeviceStep& step, uint64_t seed, uint64_t number);
+  void carry_out(PartMemory& part, uint32_t number);
   template <class Ask>
   auto ask_whole(Part part, Ask ask);
   [[noreturn]] void refuse_element(const RuntimeFailure& found, int64_t device, Part part, uint64_t seed, uint64_t step);
@@ -72,11 +83,14 @@ class MeshRunner : public Runner {
 
   const MeshProgram& program_;
   std::shared_ptr<ThreadPool> pool_;
+  LentPool lent_;
   mutable MeshEngine engine_;
   PerPart<PartMemory> parts_;
   std::vector<Whole> whole_[3];                          // by kind
   mutable std::vector<std::vector<std::byte>> results_;  // that were asked for since the last run
   Part last_ = Part::forward;
+  PartMemory* running_ = nullptr;  // whose collectives the queue carries out
+  CollectiveQueue queue_;          // the last: its thread ends before what it works on
 };
 
 }  // namespace einc

@@ -15,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPluginVariable = "EINC_MESH_PLUGIN";
 constexpr const char* kPluginFile = "libeinc_mpi.so";
 
 std::string plugin_beside_us() {
@@ -51,7 +50,10 @@ const EincTransport* open_transport() {
 
 void exchange(const EincTransport& transport, const void* send, std::span<const int64_t> send_bytes, void* receive,
               std::span<const int64_t> receive_bytes) {
-  if (const int error = transport.exchange(transport.context, send, send_bytes.data(), receive, receive_bytes.data()); error != 0)
+  const int error = transport.exchange(transport.context, send, send_bytes.data(), receive, receive_bytes.data());
+  if (error == EINC_TRANSPORT_STOPPED) throw RuntimeFailure(FailureKind::resource, "the processes' exchange is given up");
+  if (error < 0) throw LateProcess(-1 - error, "the next exchange");
+  if (error != 0)
     throw RuntimeFailure(FailureKind::resource,
                          fmt::format("the processes' exchange failed: {}", transport.describe(transport.context, error)));
 }

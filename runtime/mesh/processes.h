@@ -10,11 +10,13 @@
 
 namespace einc {
 
-// Opens the plug-in that moves bytes between processes: the file that EINC_MESH_PLUGIN names, or libeinc_mpi.so beside the program.
+inline constexpr const char* kPluginVariable = "EINC_MESH_PLUGIN";
+// Opens the plug-in that moves bytes between processes: the file that the variable names, or libeinc_mpi.so beside the program.
 // Throws RuntimeFailure (resource) with what is missing.
 const EincTransport* open_transport();
 
-// Bytes to each process and from each, as EincTransport::exchange says. Throws RuntimeFailure (resource) where that fails.
+// Bytes to each process and from each, as EincTransport::exchange says. Throws RuntimeFailure (resource) where that fails, LateProcess
+// where one does not come.
 void exchange(const EincTransport& transport, const void* send, std::span<const int64_t> send_bytes, void* receive,
               std::span<const int64_t> receive_bytes);
 // What each process has for a number, in their order.

@@ -26,7 +26,11 @@ TrainingPosition Trainer::run(TrainingPosition position) {
   if (position.step == 0 && settings_.evaluate_every > 0) evaluate(position);
   if (position.step < settings_.steps) batches_ = std::make_unique<Prefetch>(training_, session_.program().inputs, first);
   while (position.step < settings_.steps) {
-    step(position);
+    try {
+      step(position);
+    } catch (const LateProcess& late) {
+      throw late.in(fmt::format("step {}", position.step + 1));
+    }
     if (is_evaluated(position.step)) evaluate(position);
     if (watcher_.between_steps(position) == Next::stop) break;
   }

@@ -18,7 +18,7 @@ class ThreadTransport {
     for (int p = 0; p < processes; ++p) {
       mail_[static_cast<size_t>(p)].resize(static_cast<size_t>(processes));
       ends_.push_back(std::make_unique<End>(End{this, p, {}}));
-      ends_.back()->table = {EINC_TRANSPORT_VERSION, p, processes, ends_.back().get(), exchange, describe, finish, end_all};
+      ends_.back()->table = {EINC_TRANSPORT_VERSION, p, processes, ends_.back().get(), exchange, describe, limit, stop, finish, end_all};
     }
   }
   // Calls work(transport of process p) for all of them at once.
@@ -52,6 +52,8 @@ class ThreadTransport {
     return wrong;
   }
   static const char* describe(void*, int) { return "the receiver expects other bytes than the sender sent"; }
+  static void limit(void*, double) {}
+  static void stop(void*) {}
   static void finish(void*) {}
   static void end_all(void*, int) {}
 

@@ -3,10 +3,14 @@
 // order gives other bits, which no comparison within a bound sees.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
 
+#include "compiler/api/verify_mesh.h"
+#include "runtime/base/failure.h"
+#include "runtime/mesh/collective_queue.h"
 #include "tests/agree/mesh/mesh_run.h"
 
 using namespace einc;
@@ -16,9 +20,8 @@ namespace {
 using PlanFault = std::function<bool(MeshPlan& plan)>;  // false: there is nothing to spoil
 
 MeshCollective* find_collective(MeshPlan& plan, const std::function<bool(const MeshCollective&)>& wanted) {
-  for (MeshStage& stage : plan.stages)
-    for (MeshCollective& c : stage.collectives)
-      if (wanted(c)) return &c;
+  for (MeshCollective& c : plan.collectives)
+    if (wanted(c)) return &c;
   return nullptr;
 }
 
@@ -38,28 +41,32 @@ bool sum_over_the_other_axis(MeshPlan& plan) {
   return c != nullptr;
 }
 
+void forget(MeshPlan& plan, uint32_t number) {
+  plan.collectives.erase(plan.collectives.begin() + number);
+  std::erase_if(plan.steps, [&](const DeviceStep& step) { return step.act != DeviceAct::compute && step.index == number; });
+  for (DeviceStep& step : plan.steps)
+    if (step.act != DeviceAct::compute && step.index > number) --step.index;
+}
+
 bool forgotten_sum(MeshPlan& plan) {
-  for (MeshStage& stage : plan.stages)
-    for (size_t i = 0; i < stage.collectives.size(); ++i)
-      if (stage.collectives[i].kind == CollectiveKind::all_reduce && of_axes(plan, stage.collectives[i]))
-        return stage.collectives.erase(stage.collectives.begin() + static_cast<std::ptrdiff_t>(i)), true;
+  for (uint32_t i = 0; i < plan.collectives.size(); ++i)
+    if (plan.collectives[i].kind == CollectiveKind::all_reduce && of_axes(plan, plan.collectives[i])) return forget(plan, i), true;
   return false;
 }
 
 bool sum_of_a_stale_value(MeshPlan& plan) {
   MeshCollective* first = nullptr;
-  for (MeshStage& stage : plan.stages)
-    for (MeshCollective& c : stage.collectives) {
-      if (c.kind != CollectiveKind::all_reduce || !of_axes(plan, c)) continue;
-      if (first && plan.values[first->from].shape == plan.values[c.from].shape) return c.from = first->from, true;
-      if (!first) first = &c;
-    }
+  for (MeshCollective& c : plan.collectives) {
+    if (c.kind != CollectiveKind::all_reduce || !of_axes(plan, c)) continue;
+    if (first && plan.values[first->from].shape == plan.values[c.from].shape) return c.from = first->from, true;
+    if (!first) first = &c;
+  }
   return false;
 }
 
 bool swapped_coordinates(MeshPlan& plan) {
   if (plan.coordinates.size() < 2) return false;
-  std::swap(plan.coordinates[0].buffer, plan.coordinates[1].buffer);
+  std::swap(plan.coordinates[0].mesh_axis, plan.coordinates[1].mesh_axis);
   return true;
 }
 
@@ -83,6 +90,61 @@ bool parts_of_an_output_exchanged(MeshPlan& plan) {
       if (!over.empty()) return over[0] = 1 - over[0], true;
   return false;
 }
+
+// Of steps that start or wait for a collective, one with launches between it and where it is moved to.
+using Steps = std::vector<DeviceStep>;
+bool waits(const DeviceStep& step) { return step.act == DeviceAct::wait; }
+bool starts(const DeviceStep& step) { return step.act == DeviceAct::start; }
+bool computes(const DeviceStep& step) { return step.act == DeviceAct::compute; }
+
+// A collective is waited for behind the launches that stand after its wait, and so its result is read while it is made.
+bool late_wait(MeshPlan& plan) {
+  for (auto wait = plan.steps.begin(); wait != plan.steps.end(); ++wait)
+    if (const auto next = std::find_if(wait, plan.steps.end(), computes); waits(*wait) && next != plan.steps.end())
+      return std::rotate(wait, wait + 1, next + 1), true;
+  return false;
+}
+
+bool wait_forgotten(MeshPlan& plan) {
+  for (auto wait = plan.steps.begin(); wait != plan.steps.end(); ++wait)
+    if (waits(*wait) && std::find_if(wait, plan.steps.end(), computes) != plan.steps.end()) return plan.steps.erase(wait), true;
+  return false;
+}
+
+// Before the launches that make what it reads.
+bool early_start(MeshPlan& plan) {
+  for (auto start = plan.steps.begin(); start != plan.steps.end(); ++start) {
+    const bool of_source = starts(*start) && std::ranges::any_of(plan.sources, [&](const MeshSource& s) {
+                             return s.value == plan.collectives[start->index].from;
+                           });
+    if (!starts(*start) || of_source || start == plan.steps.begin() || !computes(start[-1])) continue;
+    return std::iter_swap(start - 1, start), true;
+  }
+  return false;
+}
+
+bool starts_exchanged(MeshPlan& plan) {
+  const auto first = std::ranges::find_if(plan.steps, starts);
+  const auto second = std::find_if(first + 1, plan.steps.end(), starts);
+  return second != plan.steps.end() && (std::iter_swap(first, second), true);
+}
+
+// What a launch makes between a collective's start and its wait is placed over what that reads, or over what it makes.
+bool reused_place(MeshPlan& plan, uint32_t MeshCollective::*side) {
+  for (auto start = plan.steps.begin(); start != plan.steps.end(); ++start) {
+    if (!starts(*start)) continue;
+    for (auto step = start; !waits(*step) || step->index != start->index; ++step)
+      if (computes(*step))
+        for (const StageMake& made : plan.stages[step->index].makes) {
+          const uint32_t value = plan.collectives[start->index].*side;
+          if (makes(*step, made) && plan.values[made.value].bytes > 0 && plan.values[value].bytes > 0)
+            return plan.values[made.value].offset = plan.values[value].offset, true;
+        }
+  }
+  return false;
+}
+bool reused_operand(MeshPlan& plan) { return reused_place(plan, &MeshCollective::from); }
+bool reused_result(MeshPlan& plan) { return reused_place(plan, &MeshCollective::to); }
 
 }  // namespace
 
@@ -109,6 +171,54 @@ TEST_CASE("mesh: faults of a plan are found") {
     const MeshProgram spoilt(program->info, program->mesh(), std::move(parts), nullptr);
     CHECK(run_difference(spoilt, data, wanted, 2e-4) != "");
   }
+}
+
+TEST_CASE("mesh: a plan that loses a value while it is in flight is refused") {
+  const std::pair<const char*, PlanFault> faults[] = {{"waited for too late", late_wait},
+                                                      {"not waited for", wait_forgotten},
+                                                      {"started before its operand is made", early_start},
+                                                      {"starts exchanged", starts_exchanged},
+                                                      {"a result in an operand's place", reused_operand},
+                                                      {"a result in another's place", reused_result}};
+  const MeshExample zero3{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=3 heads=4 head=4", "data=2", "batch=data; params=data"};
+  for (const MeshExample& example : {mesh_examples()[1], zero3}) {
+    INFO(example.shard);
+    const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+    const MeshPlan& plan = *program->parts()[Part::training];
+    REQUIRE(verify_mesh_plan(plan) == "");
+    for (const auto& [name, fault] : faults) {
+      MeshPlan spoilt = plan;
+      INFO(name);
+      REQUIRE(fault(spoilt));
+      CHECK(verify_mesh_plan(spoilt) != "");
+    }
+  }
+}
+
+TEST_CASE("mesh: what a collective throws comes to who waits for it, and none behind it is carried out") {
+  std::vector<uint32_t> carried_out;
+  CollectiveQueue queue([&](uint32_t number) {
+    carried_out.push_back(number);
+    if (number == 1 && carried_out.size() < 3) throw RuntimeFailure(FailureKind::resource, "number 1");
+  });
+  std::mutex computing;
+  std::unique_lock lock(computing);
+  for (int run = 0; run < 2; ++run) {
+    queue.begin();
+    for (const uint32_t number : {0U, 1U, 2U}) queue.start(number);
+    queue.wait(0, lock);
+    CHECK(lock.owns_lock());
+    if (run == 1) {
+      queue.wait(2, lock);
+      break;
+    }
+    CHECK_THROWS_AS(queue.wait(2, lock), RuntimeFailure);
+    CHECK_THROWS_AS(queue.wait(1, lock), RuntimeFailure);
+    CHECK(lock.owns_lock());
+    queue.abandon();
+    CHECK(carried_out == std::vector<uint32_t>{0, 1});
+  }
+  CHECK(carried_out == std::vector<uint32_t>{0, 1, 0, 1, 2});
 }
 
 TEST_CASE("mesh: sums are a balanced tree over the coordinates") {

@@ -40,17 +40,23 @@ std::shared_ptr<const MeshProgram> compile_for_mesh(const Graph& graph, const Bi
   return mesh_program(graphs, {}, Scheduling::all);
 }
 
+BoundRun start_on_mesh(const MeshProgram& program, const ProgramData& data, int threads) {
+  BoundRun run;
+  const TensorMap* given[] = {&data.inputs, &data.params, &data.states};
+  run.runner = program.start(std::make_shared<ThreadPool>(threads), kDefaultDevice);
+  for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state}) {
+    std::vector<HostArray>& memory = run.memory[static_cast<size_t>(kind)];
+    for (const TensorInfo& tensor : sources_of(program.info, kind))
+      memory.push_back(to_host(convert(given[static_cast<size_t>(kind)]->at(Name(tensor.name)), tensor.dtype)));
+    for (uint32_t i = 0; i < memory.size(); ++i) run.runner->bind({kind, i}, memory[i].bytes.data());
+  }
+  return run;
+}
+
 MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
                     const InterpretOptions& options, int threads) {
-  const auto runner = program.start(std::make_shared<ThreadPool>(threads), kDefaultDevice);
-  const TensorMap* given[] = {&inputs, &params, &states};
-  std::vector<HostArray> memory[3];
-  for (const SourceKind kind : {SourceKind::input, SourceKind::param, SourceKind::state}) {
-    const auto k = static_cast<size_t>(kind);
-    for (const TensorInfo& tensor : sources_of(program.info, kind))
-      memory[k].push_back(to_host(convert(given[k]->at(Name(tensor.name)), tensor.dtype)));
-    for (uint32_t i = 0; i < memory[k].size(); ++i) runner->bind({kind, i}, memory[k][i].bytes.data());
-  }
+  BoundRun bound = start_on_mesh(program, {{}, inputs, params, states, options}, threads);
+  const auto& [memory, runner] = bound;
   const Part part = part_of_mode(options.mode);
   MeshRun run;
   run.fault = runner->run_while_finite(part, options.seed, options.step);

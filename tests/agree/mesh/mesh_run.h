@@ -15,6 +15,13 @@ struct MeshRun {
   CpuRun values;
   std::vector<SentBytes> sent;
 };
+// A runner with memory for its sources, which holds what they are given.
+struct BoundRun {
+  std::vector<HostArray> memory[3];  // by kind
+  std::unique_ptr<Runner> runner;
+};
+BoundRun start_on_mesh(const MeshProgram& program, const ProgramData& data, int threads);
+
 MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const TensorMap& params, const TensorMap& states,
                     const InterpretOptions& options, int threads);
 

@@ -88,6 +88,31 @@ TEST_CASE("meshes: the report says what each device sends") {
   CHECK(says(html.output, "<h2>Communication a step, each device"));
 }
 
+TEST_CASE("meshes: what is exposed of communication lies between what no schedule hides and all of it") {
+  for (const char* shard : {"batch=data; heads,hidden,vocab=model", "batch=data; heads,hidden,vocab=model; states=data",
+                            "batch=data; heads,hidden,vocab=model; params=data"}) {
+    CAPTURE(shard);
+    std::vector<std::string> arguments = kGpt;
+    arguments.back() = shard;
+    const auto json = nlohmann::json::parse(run_einc(with(arguments, "--report=json")).output);
+    double exposed = 0;
+    for (const auto& row : json["communication"]) {
+      exposed += row["exposed_s"].get<double>();
+      CHECK(row["exposed_s"].get<double>() >= 0);
+      CHECK(row["exposed_s"].get<double>() <= row["time_s"].get<double>() * (1 + 1e-9));
+    }
+    const auto& device = json["per_device"];
+    const double all = device["communication_s"], compute = device["compute_s"], step = device["step_time_s"];
+    CHECK(device["exposed_s"].get<double>() == doctest::Approx(exposed));
+    CHECK(step == doctest::Approx(compute + exposed));
+    CHECK(step >= std::max(compute, all));
+    CHECK(exposed < all * 0.9);
+    const Ran text = run_einc(with(arguments, "--report"));
+    CHECK(says(text.output, "time    hidden  link"));
+    CHECK(says(text.output, "of communication that is not hidden, MFU "));
+  }
+}
+
 // H100 SXM: eight devices by NVLink at 450 GB/s and 3.4 us a step, a network card of 50 GB/s and 9.6 us for each.
 TEST_CASE("meshes: rings over several nodes use the cards of all devices that a node has of the axis") {
   struct Case {
@@ -131,7 +156,7 @@ TEST_CASE("meshes: a device's step is its launches, as planned, and what it send
   const auto mesh = json_of({"-D", "batch=16", "--mesh", "data=2", "--shard", "batch=data"}), one = json_of({"-D", "batch=8"});
   const auto& device = mesh["per_device"];
   const double compute = device["compute_s"], step = device["step_time_s"], alone = one["device"]["step_time_s"];
-  CHECK(step == doctest::Approx(compute + device["communication_s"].get<double>()));
+  CHECK(step == doctest::Approx(compute + device["exposed_s"].get<double>()));
   // Half of the batch on each: the same work, but that the gradients' sums stand between the backward and the updates.
   CHECK(compute > alone * 0.98);
   CHECK(compute < alone * 1.15);
@@ -228,6 +253,25 @@ TEST_CASE("meshes: several processes and no mesh") {
   const Ran ran = run_einc({file, "--mesh", "data=2", "--shard", "batch=data"});
   CHECK(ran.status == 4);
   CHECK(says(ran.errors, "only `einc train` shares a mesh out"));
+}
+
+TEST_CASE("meshes: a launcher that connects its processes to no MPI is told how to") {
+  struct Row {
+    std::vector<std::pair<const char*, const char*>> variables;
+    const char* line;  // empty: the rank is not the first, which speaks
+  };
+  const Row rows[] = {{{{"WORLD_SIZE", "2"}, {"RANK", "0"}},
+                       "torchrun started 2 processes that no MPI connects: start them by\n  mpirun -np 2 einc train "},
+                      {{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "0"}}, "by\n  srun --mpi=pmix -n 4 einc train "},
+                      {{{"WORLD_SIZE", "2"}, {"RANK", "1"}}, ""}};
+  for (const Row& row : rows) {
+    const Launched launched(row.variables);
+    const Ran ran = run_einc({"train", "examples/mlp.ein", "--mesh=data=4", "--shard=batch=data", "--steps=1"});
+    CAPTURE(ran.errors);
+    CHECK(ran.status == 2);
+    CHECK(says(ran.errors, row.line));
+    CHECK(ran.errors.empty() == (*row.line == '\0'));
+  }
 }
 
 }  // namespace einc::test

@@ -107,6 +107,14 @@ std::vector<pid_t> einc_below(pid_t top) {
   return found;
 }
 
+// Of another process' environment; empty: it has none of that name.
+std::string variable_of(pid_t process, const std::string& name) {
+  std::ifstream in(fmt::format("/proc/{}/environ", process));
+  for (std::string entry; std::getline(in, entry, '\0');)
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  return "";
+}
+
 std::string first_line_with(const std::string& text, std::string_view what) {
   const size_t at = text.find(what);
   return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
@@ -161,6 +169,28 @@ TEST_CASE("processes: any number of them leaves the same checkpoint, and one spe
   }
 }
 
+TEST_CASE("processes: the first one takes the memory that was foretold, with whole params for a checkpoint") {
+  if (!launches()) return;
+  const MeshRuns runs;
+  const std::string file =
+      runs.folder().text("large.ein",
+                         "dim batch = 8, n = 1024, m = 1024\nmesh data = 4\nshard batch over data\nshard params over data\n"
+                         "param w: [n m] ~ normal(std = 0.01)\nparam v: [m n] ~ normal(std = 0.01)\n"
+                         "frozen param x: [batch n] ~ normal(std = 1)\nh = relu(einsum(x, w, \"batch n, n m -> batch m\"))\n"
+                         "y = einsum(h, v, \"batch m, m n -> batch n\")\nloss = mean((y - x)^2)\n"
+                         "minimize loss using adamw(lr = 1e-3)\n");
+  Surroundings surroundings;
+  surroundings.launcher = {"timeout", "-k", "5", "60", "mpirun", "-np", "4"};
+  const Ran ran = run_einc({"train", file, "--steps=4", "--threads=1", "--every=2", "--checkpoint=" + runs.folder().at("large"),
+                            "--log=" + runs.folder().at("large.jsonl")},
+                           surroundings);
+  REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+  const double predicted = runs.folder().logged("large.jsonl", "run", "predicted_bytes").front();
+  const double measured = runs.folder().logged("large.jsonl", "end", "measured_bytes").front();
+  CHECK(measured <= predicted + 8e6);  // what the allocator and MPI keep
+  CHECK(measured >= predicted * 0.6);
+}
+
 TEST_CASE("processes: narrow numbers, several batches a step and evaluations leave the same checkpoint too") {
   if (!launches()) return;
   const MeshRuns runs;
@@ -213,6 +243,34 @@ TEST_CASE("processes: one that is killed ends all, and what it leaves is whole")
     }
     runs.done(1, name, {"--steps=400", "--every=50", "--resume"});
     CHECK(runs.checkpoint(name, 400) == runs.checkpoint("straight", 400));
+  }
+}
+
+TEST_CASE("processes: one that stands still is named, and ends all") {
+  if (!launches()) return;
+  const MeshRuns runs;
+  for (const size_t victim : {0, 2}) {
+    CAPTURE(victim);
+    const std::string name = fmt::format("stopped{}", victim);
+    std::string rank;
+    std::chrono::steady_clock::time_point stopped;
+    Surroundings surroundings;
+    surroundings.ready = [&] { return runs.logged_steps(name) > 5; };
+    surroundings.act = [&](pid_t launcher) {
+      const std::vector<pid_t> ranks = einc_below(launcher);
+      REQUIRE(ranks.size() == 4);
+      rank = variable_of(ranks[victim], "OMPI_COMM_WORLD_RANK");
+      kill(ranks[victim], SIGSTOP);
+      stopped = std::chrono::steady_clock::now();
+    };
+    const Ran ran = runs.run(4, name, {"--steps=100000", "--timeout=1.5"}, surroundings);
+    CAPTURE(ran.errors);
+    CHECK(ran.status == 4);
+    CHECK(ran.errors.find("rank " + rank + " has not reached ") != std::string::npos);
+    CHECK(ran.errors.find(" in time (--timeout)") != std::string::npos);
+    const auto after = std::chrono::steady_clock::now() - stopped;
+    CHECK(after > std::chrono::milliseconds(1500));
+    CHECK(after < std::chrono::seconds(12));
   }
 }
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Knows nothing of lifetimes and places: what was decided by them follows here from reads that find their value.
+#include "compiler/api/verify_mesh.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "compiler/lower/memory_owners.h"
+
+namespace einc {
+namespace {
+
+class MeshVerifier {
+ public:
+  explicit MeshVerifier(const MeshPlan& plan) : plan_(plan), in_flight_(plan.values.size(), false) {}
+
+  std::string run() {
+    for (const MeshSource& source : plan_.sources) take(source.value);
+    for (const Coordinate& coordinate : plan_.coordinates) take(coordinate.value);
+    for (const ValueCopy& copy : plan_.snapshots) take(copy.to);
+    for (const DeviceStep& step : plan_.steps) {
+      if (!problem_.empty()) return problem_;
+      if (step.act == DeviceAct::compute) compute(step);
+      if (step.act == DeviceAct::start) start(step.index);
+      if (step.act == DeviceAct::wait) wait(step.index);
+    }
+    finish();
+    return problem_;
+  }
+
+ private:
+  void fail(std::string problem) {
+    if (problem_.empty()) problem_ = std::move(problem);
+  }
+
+  std::string name(uint32_t c) const { return fmt::format("{} {}", to_string(plan_.collectives[c].kind), c); }
+
+  void take(uint32_t value) {
+    const DeviceTensor& v = plan_.values[value];
+    if (v.offset < 0 || v.offset + v.bytes > plan_.bytes) fail(fmt::format("value {} lies outside of a device's memory", value));
+    memory_.take(v.offset, v.offset + v.bytes, value);
+  }
+
+  void find_bytes(uint32_t value, const std::string& reader) {
+    const DeviceTensor& v = plan_.values[value];
+    if (const auto other = memory_.stranger(v.offset, v.offset + v.bytes, value))
+      fail(fmt::format("{} wants value {}, in whose place lies {}", reader, value,
+                       other->owner ? fmt::format("value {}", *other->owner) : "nothing"));
+  }
+
+  void find(uint32_t value, const std::string& reader) {
+    if (in_flight_[value]) fail(fmt::format("{} wants value {}, for which nobody has waited yet", reader, value));
+    find_bytes(value, reader);
+  }
+
+  void compute(const DeviceStep& step) {
+    const MeshStage& stage = plan_.stages[step.index];
+    std::unordered_map<uint32_t, uint32_t> value_of;  // by buffer
+    for (const StageRead& read : stage.reads) value_of.emplace(read.buffer, read.value);
+    const auto read = [&](uint32_t buffer, const std::string& reader) {
+      if (const auto at = value_of.find(buffer); at != value_of.end()) find(at->second, reader);
+    };
+    if (step.first != computed_[step.index]) fail(fmt::format("stage {} goes on with launch {}", step.index, step.first));
+    computed_[step.index] = step.last;
+    for (uint32_t l = step.first; l < step.last; ++l)
+      for (const uint32_t buffer : stage.compute.program.launches[l].buffers)
+        read(buffer, fmt::format("launch {} of stage {}", l, step.index));
+    for (const StageMake& made : stage.makes)
+      if (makes(step, made)) read(made.buffer, fmt::format("value {}", made.value)), take(made.value);
+  }
+
+  // What an earlier collective makes is there when this one is carried out.
+  void start(uint32_t c) {
+    if (c != started_++) fail(fmt::format("{} starts as number {}", name(c), started_ - 1));
+    const MeshCollective& collective = plan_.collectives[c];
+    find_bytes(collective.from, name(c));
+    take(collective.to);
+    in_flight_[collective.to] = true;
+  }
+
+  void wait(uint32_t c) {
+    if (c >= started_) fail(fmt::format("{} is waited for before it starts", name(c)));
+    const MeshCollective& collective = plan_.collectives[c];
+    find_bytes(collective.from, name(c));
+    find_bytes(collective.to, name(c));
+    in_flight_[collective.to] = false;
+  }
+
+  void finish() {
+    if (started_ != plan_.collectives.size()) fail(fmt::format("{} of {} collectives start", started_, plan_.collectives.size()));
+    for (uint32_t s = 0; s < plan_.stages.size(); ++s)
+      if (computed_[s] != plan_.stages[s].compute.program.launches.size()) fail(fmt::format("stage {} is not computed whole", s));
+    for (const MeshSource& source : plan_.sources) find(source.value, "the next run");
+    for (const MeshResult& output : plan_.outputs) find(output.value, "an output");
+    for (const auto& [path, gradient] : plan_.gradients) find(gradient.value, "a gradient");
+    for (const MeshUpdate& update : plan_.updates) find(update.value, "an update");
+    if (plan_.loss >= 0) find(static_cast<uint32_t>(plan_.loss), "the loss");
+  }
+
+  const MeshPlan& plan_;
+  MemoryOwners memory_;
+  std::vector<bool> in_flight_;                      // by value: the result of a collective that nobody has waited for
+  std::unordered_map<uint32_t, uint32_t> computed_;  // launches, by stage
+  uint32_t started_ = 0;
+  std::string problem_;
+};
+
+}  // namespace
+
+std::string verify_mesh_plan(const MeshPlan& plan) { return MeshVerifier(plan).run(); }
+
+}  // namespace einc

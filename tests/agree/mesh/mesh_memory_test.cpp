@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a plan for a mesh starts and waits, and what it holds meanwhile: layers that are whole, values in one place, pages of whole params.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "compiler/pipeline/pipeline.h"
+#include "tests/agree/mesh/mesh_run.h"
+
+using namespace einc;
+
+namespace {
+
+// Of the pages that lie wholly in the memory, how many are in the machine's.
+int64_t pages_in_use(const std::byte* begin, int64_t bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page,
+                  last = (reinterpret_cast<uintptr_t>(begin) + static_cast<uintptr_t>(bytes)) / page;
+  std::vector<unsigned char> in_use(last - first);
+  REQUIRE(mincore(reinterpret_cast<void*>(first * page), (last - first) * page, in_use.data()) == 0);
+  return std::ranges::count_if(in_use, [](unsigned char b) { return (b & 1) != 0; });
+}
+
+}  // namespace
+
+TEST_CASE("mesh: what devices hold lies whole in memory only while it is read") {
+  const Compilation c =
+      compile_text("m.ein",
+                   "mesh data = 2\nshard batch over data\nshard params over data\ninput x: f32[batch=4 n=256]\n"
+                   "param w: [n m=256] ~ ones\ny = einsum(x, w, \"batch n, n m -> batch m\")\noutput y\nloss = mean(y^2)\n"
+                   "minimize loss using momentum(lr = 0.1)\n",
+                   {});
+  REQUIRE(c.graph.has_value());
+  const auto program = compile_for_mesh(*c.graph, {}, RunMode::training);
+  const ProgramData data = data_for(*c.graph, {});
+  const BoundRun plain = start_on_mesh(*program, data, 1);
+  const BoundRun given = start_on_mesh(*program, data, 1);
+  const Source w{SourceKind::param, 0};
+  const int64_t bytes = program->info.params[0].bytes();
+  Mapping memory(bytes);
+  std::memcpy(memory.base(), given.memory[1][0].bytes.data(), static_cast<size_t>(bytes));
+  given.runner->bind(w, memory.base());
+  given.runner->release(w);
+  CHECK(pages_in_use(memory.base(), bytes) == 0);
+  const auto equal = [&] {
+    plain.runner->fetch(w), given.runner->fetch(w);
+    return std::memcmp(memory.base(), plain.memory[1][0].bytes.data(), static_cast<size_t>(bytes)) == 0;
+  };
+  for (uint64_t step = 0; step < 3; ++step) {
+    for (const BoundRun* run : {&plain, &given}) REQUIRE(run->runner->run_while_finite(Part::training, 1, step) == NonFinite::nothing);
+    CHECK(pages_in_use(memory.base(), bytes) == 0);
+    if (step == 1) CHECK(equal());
+  }
+  CHECK(equal());
+  CHECK(pages_in_use(memory.base(), bytes) > 0);
+  // What is written there is what the devices take.
+  std::memset(memory.base(), 0, static_cast<size_t>(bytes));
+  given.runner->run_while_finite(Part::training, 1, 3);
+  std::memset(memory.base(), 0, static_cast<size_t>(bytes));
+  given.runner->bind(w, memory.base());
+  given.runner->release(w);
+  given.runner->fetch(w);
+  CHECK(std::ranges::all_of(std::span(memory.base(), static_cast<size_t>(bytes)), [](std::byte b) { return b == std::byte{0}; }));
+}
+
+TEST_CASE("mesh: values that are not needed at once lie in one place") {
+  const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=6 heads=4 head=4", "data=2", "batch=data; params=data"};
+  const Graph graph = *compiled(example).graph;
+  const auto program = compile_for_mesh(graph, dims_of(example.dims), RunMode::training);
+  const MeshPlan& plan = *program->parts()[Part::training];
+  int64_t apart = 0;
+  for (const DeviceTensor& value : plan.values) apart += value.bytes;
+  CHECK(plan.bytes < apart * 4 / 5);
+}
+
+namespace {
+
+// The most bytes that results of gathers hold at once, from the start of one to the last launch that reads it.
+int64_t most_gathered(const MeshPlan& plan) {
+  std::vector<int64_t> change(plan.steps.size() + 1, 0);
+  for (size_t t = 0; t < plan.steps.size(); ++t) {
+    const DeviceStep& start = plan.steps[t];
+    if (start.act != DeviceAct::start || plan.collectives[start.index].kind != CollectiveKind::all_gather) continue;
+    const uint32_t value = plan.collectives[start.index].to;
+    size_t last = t;
+    for (size_t u = t; u < plan.steps.size(); ++u)
+      if (const DeviceStep& step = plan.steps[u]; step.act == DeviceAct::compute)
+        for (const StageRead& read : plan.stages[step.index].reads)
+          for (uint32_t l = step.first; l < step.last; ++l)
+            if (read.value == value && std::ranges::count(plan.stages[step.index].compute.program.launches[l].buffers, read.buffer) > 0)
+              last = u;
+    change[t] += plan.values[value].bytes;
+    change[last + 1] -= plan.values[value].bytes;
+  }
+  int64_t now = 0, most = 0;
+  for (const int64_t by : change) most = std::max(most, now += by);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("mesh: of a model whose params are spread no more than two layers are whole at once") {
+  const auto gathered = [](int layers) {
+    const std::string dims = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=4", layers);
+    const MeshExample example{"gpt2.ein", dims.c_str(), "data=2", "batch=data; params=data"};
+    return most_gathered(*compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training)->parts()[Part::training]);
+  };
+  const int64_t embed = 16, layer = (12 * embed * embed + 13 * embed) * 4, table = (16 + 6) * embed * 4;
+  CHECK(gathered(6) == gathered(3));
+  CHECK(gathered(6) >= 2 * layer - 13 * embed * 4);  // biases and norms end before the rest
+  CHECK(gathered(6) <= 2 * layer + table);
+}
+
+TEST_CASE("mesh: gradients are summed as the backward makes them, behind which the rest of it goes on") {
+  const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=4 heads=4 head=4", "data=2", "batch=data"};
+  const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+  const MeshPlan& plan = *program->parts()[Part::training];
+  size_t started = 0, beside = 0;  // sums of whole params, and those that launches of the same stage go on beside
+  for (size_t t = 0; t < plan.steps.size(); ++t) {
+    const DeviceStep& start = plan.steps[t];
+    if (start.act != DeviceAct::start || plan.values[plan.collectives[start.index].from].shape.empty()) continue;
+    ++started;
+    const auto next = std::find_if(plan.steps.begin() + static_cast<std::ptrdiff_t>(t), plan.steps.end(),
+                                   [](const DeviceStep& step) { return step.act != DeviceAct::start; });
+    beside += next != plan.steps.end() && next->act == DeviceAct::compute && next->first > 0;
+  }
+  CHECK(started == 4 * 12 + 4);
+  CHECK(beside >= started - 1);  // the last is waited for
+}
+
+TEST_CASE("mesh: gradients of weights are made beside the sum that the next layer waits for, and summed behind it") {
+  const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=3 heads=4 head=4", "data=2,model=2",
+                            "batch=data; heads,hidden=model"};
+  const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+  const MeshPlan& plan = *program->parts()[Part::training];
+  int over_model = 0, beside = 0;
+  for (size_t t = 0; t < plan.steps.size(); ++t) {
+    const DeviceStep& start = plan.steps[t];
+    if (start.act != DeviceAct::start || plan.collectives[start.index].mesh_axis != 1) continue;
+    ++over_model;
+    const auto waits = [&](const DeviceStep& step) { return step.act == DeviceAct::wait && step.index == start.index; };
+    const size_t end = static_cast<size_t>(std::ranges::find_if(plan.steps, waits) - plan.steps.begin());
+    for (size_t u = t; u < end; ++u) {
+      const DeviceStep& step = plan.steps[u];
+      for (uint32_t l = step.first; step.act == DeviceAct::compute && l < step.last; ++l)
+        beside += plan.stages[step.index].compute.program.launches[l].label.find(" d w_") != std::string::npos;
+    }
+    // Sums over data that started in the stage before this one are behind it.
+    if (t > 0 && plan.steps[t - 1].act == DeviceAct::start) CHECK(plan.collectives[plan.steps[t - 1].index].mesh_axis == 1);
+  }
+  CHECK(over_model == 4 * 3 + 1);  // and the squares of all gradients
+  CHECK(beside == 4 * 3);          // w_qkv, w_out, w_up and w_down of each layer
+}
