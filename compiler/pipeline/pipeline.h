@@ -30,6 +30,7 @@ struct PipelineOptions {
   std::vector<std::string> import_folders;  // -I
   std::vector<std::string> disabled;        // --disable=PASS
   std::string mesh, shard;                  // --mesh, --shard
+  std::function<void(Op declared, Name path, const std::vector<DeclaredAxis>& axes)> declared;  // as in ElaborateOptions
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.
   std::function<void(std::string_view pass, const Graph& graph, double seconds)> observe;
 };

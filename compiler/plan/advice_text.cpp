@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The advice for readers, and as JSON.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/plan/mesh_advice.h"
+
+namespace einc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number_of(const Rational& value) {
+  if (value.is_integer() && value.to_double() < 9e15) return static_cast<int64_t>(value.to_double());
+  return value.to_double();
+}
+
+std::string command(const MeshAdvice& advice, const MeshWay& way, const std::string& file) {
+  std::string text = "einc " + file;
+  if (way.micro_batches > 1) text += fmt::format(" -D {}={}", advice.batch.str(), advice.batch_size / way.micro_batches);
+  return text + fmt::format(" --mesh {} --shard \"{}\"", way.mesh(), way.shard());
+}
+
+}  // namespace
+
+Document advice_document(const MeshAdvice& advice, const std::string& file) {
+  Document w;
+  w.heading(fmt::format("{} on {} x {}", advice.model, advice.devices, advice.device.name),
+            fmt::format("{}; {} ways estimated, {} fit {}", advice.precision, grouped_digits(std::to_string(advice.estimated)),
+                        grouped_digits(std::to_string(advice.fitting)), human_bytes(advice.device.usable_bytes())));
+  Table table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
+  table.add({"", "step", "work", "sent", "memory", "MFU", "micro", "mesh", "split"});
+  for (size_t i = 0; i < advice.ways.size(); ++i) {
+    const ScheduledWay& s = advice.ways[i].scheduled;
+    table.add({std::to_string(i + 1), human_seconds(s.seconds.total()), human_seconds(s.seconds.work), human_seconds(s.seconds.sent),
+               human_bytes(s.held.total()), advice.ways[i].mfu ? percent(*advice.ways[i].mfu) : "", std::to_string(s.way.micro_batches),
+               s.way.mesh(), s.way.shard()});
+  }
+  w.table(table, true);
+  for (size_t i = 0; i < advice.ways.size(); ++i) {
+    const AdvisedWay& way = advice.ways[i];
+    w.heading(fmt::format("{}", i + 1), way.why);
+    for (const std::string& line : way.scheduled.way.lines()) w.line("    " + line);
+    w.line("  or " + command(advice, way.scheduled.way, file));
+  }
+  return w;
+}
+
+std::string advice_json(const MeshAdvice& advice) {
+  Json ways = Json::array();
+  for (const AdvisedWay& way : advice.ways) {
+    const ScheduledWay& s = way.scheduled;
+    Json sent = Json::array();
+    for (const SentKind& kind : s.sent)
+      sent.push_back({{"kind", to_string(kind.kind)}, {"axis", kind.axis}, {"link", kind.link}, {"bytes", number_of(kind.bytes)},
+                      {"time_s", kind.seconds}});
+    ways.push_back({{"mesh", s.way.mesh()},
+                    {"shard", s.way.shard()},
+                    {"lines", s.way.lines()},
+                    {"micro_batches", s.way.micro_batches},
+                    {"step_time_s", s.seconds.total()},
+                    {"compute_s", s.seconds.work},
+                    {"communication_s", s.seconds.sent},
+                    {"communication", {{"bytes", number_of(s.bytes)}, {"kinds", sent}}},
+                    {"memory",
+                     {{"parameters", s.held.params},
+                      {"gradients", s.held.gradients},
+                      {"states", s.held.states},
+                      {"inputs", s.held.inputs},
+                      {"kept", s.held.kept},
+                      {"workspace", s.held.workspace},
+                      {"total", s.held.total()}}},
+                    {"mfu", way.mfu ? Json(*way.mfu) : Json(nullptr)},
+                    {"why", way.why}});
+  }
+  const Json json{{"model", advice.model},
+                  {"device", advice.device.name},
+                  {"devices", advice.devices},
+                  {"precision", advice.precision},
+                  {"estimated", advice.estimated},
+                  {"fitting", advice.fitting},
+                  {"ways", ways}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace einc
