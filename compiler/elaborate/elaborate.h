@@ -73,6 +73,7 @@ struct ElaborateOptions {
   std::function<void(Span name, NodeId value, const std::string& type)> bound{};
   // Told of the axes of every input, param and state.
   std::function<void(Op declared, Name path, const std::vector<DeclaredAxis>& axes)> declared{};
+  bool without_mesh = false;                  // the program's mesh and shard lines count for nothing
   std::string mesh{}, shard{};                // --mesh, --shard: stand for the program's lines; empty: as written
   std::vector<std::string> import_folders{};  // -I: imports are read from there and from the importing file's folder, nowhere else
 };

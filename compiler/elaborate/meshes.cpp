@@ -49,6 +49,7 @@ bool may_be_split(const Node& node) {
 
 // The lines in use: the file's, or those that an option stands for.
 void Elaborator::find_mesh_lines(const SourceUnit& main) {
+  if (options_.without_mesh) return;
   const auto take = [&](const ast::Program& program, bool meshes, bool shards) {
     for (const ast::Stmt& statement : program.statements) {
       if (const auto* mesh = statement.as<ast::Mesh>(); mesh && meshes) mesh_lines_.push_back({mesh, statement.span});

@@ -10,8 +10,8 @@
 namespace einc {
 namespace {
 
-// The first and the last iteration may differ from those between.
-constexpr int64_t kFew = 3;
+// The first and the last iteration may differ from those between, which are alike.
+constexpr int64_t kFew = 2;
 
 // Loops that the number of iterations of which is a dim, which stands nowhere else.
 std::vector<Name> plain_counts(const Graph& graph) {
@@ -66,13 +66,13 @@ bool grows_evenly(const Compilation& whole, const PipelineOptions& options, Bind
 }  // namespace
 
 FewIterations::FewIterations(const Compilation& whole, const PipelineOptions& options, const Bindings& dims) {
-  std::vector<Name> counts;
   for (const Name count : plain_counts(*whole.graph))
-    if (dims.at(count) > kFew + 2 && grows_evenly(whole, options, options.dims, count)) counts.push_back(count);
+    if (dims.at(count) > kFew + 2 && grows_evenly(whole, options, options.dims, count)) counts_.push_back(count);
+  folding_ = options.dims;
   Bindings few = options.dims;
-  for (const Name count : counts) few[count] = kFew;
+  for (const Name count : counts_) few[count] = kFew, folding_[count] = kFew + 2;
   samples_.push_back(few);
-  for (const Name count : counts) {
+  for (const Name count : counts_) {
     samples_.push_back(few);
     samples_.back()[count] = kFew + 1;
     more_.push_back(dims.at(count) - kFew);

@@ -17,12 +17,18 @@ class FewIterations {
 
   // Dims of programs to measure: few iterations, then one more of each loop in turn. The whole program's alone where nothing is left out.
   const std::vector<Bindings>& samples() const { return samples_; }
+  // Dims of a program whose formulas fold to any number of iterations (cost/sum.h): two of each loop are neither its first nor its last.
+  const Bindings& folding() const { return folding_; }
+  // Dims that only count iterations left out.
+  const std::vector<Name>& counts() const { return counts_; }
   // What the whole program takes, from what the samples do, in their order.
   double whole(std::span<const double> of_samples) const;
   Rational whole(std::span<const Rational> of_samples) const;
 
  private:
+  std::vector<Name> counts_;
   std::vector<Bindings> samples_;
+  Bindings folding_;
   std::vector<int64_t> more_;  // by loop left short: iterations beyond the first sample's
 };
 

@@ -20,32 +20,36 @@ Name batch_of(const Graph& graph) {
 
 Name mesh_dim(size_t axis) { return Name(fmt::format("mesh axis {}", axis)); }
 
-SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& options, const Bindings& dims)
-    : whole_(whole), options_(options), dims_(dims), few_(whole, options, dims), batch_(batch_of(*whole.elaborated)) {
-  graphs_.resize(3 * count());
-}
+SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& options, const Bindings& dims,
+                               std::vector<SplitName> names)
+    : whole_(whole),
+      options_(options),
+      dims_(dims),
+      few_(whole, options, dims),
+      names_(std::move(names)),
+      batch_(batch_of(*whole.elaborated)),
+      graphs_(3 * (count() + 1)) {}
 
 Graph& SamplePrograms::sample(Micro micro, size_t index) {
-  std::unique_ptr<Graph>& kept = graphs_[static_cast<size_t>(micro) * count() + index];
+  std::unique_ptr<Graph>& kept = graphs_[static_cast<size_t>(micro) * (count() + 1) + index];
   if (kept) return *kept;
   PipelineOptions options = options_;
   if (micro != Micro::whole) options.training.micro_batches = 2;  // the mean's divisor: a number, whatever it is
   if (micro == Micro::gather) options.training.gradients = GradientUse::gather;
-  Compilation made = compile_again(whole_, options, few_.samples()[index]);
+  Compilation made = compile_again(whole_, options, index == count() ? few_.folding() : few_.samples()[index]);
   EINC_CHECK(made.graph.has_value(), "a program that compiles does not with other iterations");
   kept = std::make_unique<Graph>(std::move(*made.graph));
   for (size_t m = 0; m < 3; ++m) kept->dims.declare_free(mesh_dim(m));
   return *kept;
 }
 
-const Graph& SamplePrograms::plain() {
-  Graph& graph = sample(Micro::whole, count() - 1);
-  graph.mesh = {};
+const Graph& SamplePrograms::graph(Micro micro, size_t index, const MeshWay& way) {
+  Graph& graph = sample(micro, index);
+  set_mesh(graph, way, names_);
   return graph;
 }
 
-const Graph& SamplePrograms::graph(Micro micro, size_t index, const MeshWay& way, const std::vector<SplitName>& names) {
-  Graph& graph = sample(micro, index);
+void set_mesh(Graph& graph, const MeshWay& way, const std::vector<SplitName>& names) {
   graph.mesh = {};
   for (size_t m = 0; m < way.axes.size(); ++m) graph.mesh.axes.push_back({Name(way.axes[m].name), Poly::dim(mesh_dim(m))});
   for (const SplitName& name : names) {
@@ -63,11 +67,10 @@ const Graph& SamplePrograms::graph(Micro micro, size_t index, const MeshWay& way
   if (way.spread == Spread::states) graph.mesh.states = along;
   if (way.spread == Spread::gradients) graph.mesh.gradients = along;
   if (way.spread == Spread::params) graph.mesh.params = along;
-  return graph;
 }
 
 Bindings SamplePrograms::dims(size_t sample, const MeshWay& way) const {
-  Bindings dims = few_.samples()[sample];
+  Bindings dims = sample == count() ? few_.folding() : few_.samples()[sample];
   if (!batch_.empty()) dims[batch_] = batch_size() / way.micro_batches;
   for (size_t m = 0; m < 3; ++m) dims[mesh_dim(m)] = m < way.axes.size() ? way.axes[m].size : 1;
   return dims;

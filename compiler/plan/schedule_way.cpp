@@ -19,16 +19,15 @@ SentKind& of_kind(std::vector<SentKind>& list, const SentKind& like) {
 }  // namespace
 
 std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t sample, const MeshWay& way) {
-  const Graph& graph = programs_.graph(micro, sample, way, names_);
+  const Graph& graph = programs_.graph(micro, sample, way);
   const Bindings given = programs_.dims(sample, way);
   const auto made = partition(graph, given);
   const auto* partitioned = std::get_if<Partitioned>(&made);
   if (!partitioned) return std::nullopt;
-  if (micro == Micro::whole && sample + 1 == programs_.count()) held_ = held_by(graph, *partitioned, way);
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
   const auto work = mesh_step(*partitioned, given, plan_, device_);
   if (!work || !report.time_s || !report.bytes.value) return std::nullopt;
-  Part part{*work, *report.bytes.value, {}};
+  Part part{*work, *report.bytes.value, report.flops.value.value_or(Rational(0)), {}};
   for (const CommunicationRow& row : report.rows) {
     SentKind& kind = of_kind(part.sent, {row.kind, row.axis.str(), row.link, Rational(0), 0});
     kind.bytes = kind.bytes + *row.bytes.value;
@@ -37,10 +36,13 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   return part;
 }
 
-HeldBytes WayScheduler::held_by(const Graph& graph, const Partitioned& partitioned, const MeshWay& way) const {
-  Bindings dims = graph.dims.bind(programs_.dims(programs_.count() - 1, way)).values;
+HeldBytes WayScheduler::held_by(const MeshWay& way) {
+  const size_t folding = programs_.count();
+  const Graph& graph = programs_.graph(Micro::whole, folding, way);
+  const auto made = partition(graph, programs_.dims(folding, way));
+  Bindings dims = graph.dims.bind(programs_.dims(folding, way)).values;
   for (const auto& [name, value] : programs_.whole_dims()) dims[name] = value;
-  const StepFormulas formulas(graph, partitioned, placed_, device_, dims, programs_.batch());
+  const StepFormulas formulas(graph, std::get<Partitioned>(made), placed_, device_, dims, programs_.batch());
   return formulas.held(sizes_of(way, programs_.batch_size()));
 }
 
@@ -60,7 +62,7 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
     for (Part& part : parts) values.push_back(of(part));
     return few.whole(std::span<const std::decay_t<decltype(of(parts[0]))>>(values));
   };
-  Part all{whole([](Part& p) { return p.work; }), whole([](Part& p) { return p.bytes; }), {}};
+  Part all{whole([](Part& p) { return p.work; }), whole([](Part& p) { return p.bytes; }), whole([](Part& p) { return p.flops; }), {}};
   for (const SentKind& kind : kinds) {
     SentKind& made = of_kind(all.sent, kind);
     made.bytes = whole([&](Part& p) { return of_kind(p.sent, kind).bytes; });
@@ -70,13 +72,13 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
 }
 
 std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
-  held_.reset();
-  ScheduledWay scheduled{way, {}, {}, {}, Rational(0)};
+  ScheduledWay scheduled{way, {}, {}, {}, Rational(0), Rational(0)};
   const auto add = [&](Micro micro, int64_t times) {
     const auto part = measure_whole(micro, way);
     if (!part) return false;
     scheduled.seconds.work += static_cast<double>(times) * part->work;
     scheduled.bytes = scheduled.bytes + Rational(times) * part->bytes;
+    scheduled.flops = scheduled.flops + Rational(times) * part->flops;
     for (const SentKind& kind : part->sent) {
       SentKind& sum = of_kind(scheduled.sent, kind);
       sum.bytes = sum.bytes + Rational(times) * kind.bytes;
@@ -87,13 +89,7 @@ std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
   };
   if (way.micro_batches == 1 ? !add(Micro::whole, 1) : !(add(Micro::gather, way.micro_batches - 1) && add(Micro::last, 1)))
     return std::nullopt;
-  if (!held_) {
-    const size_t sample = programs_.count() - 1;
-    const Graph& graph = programs_.graph(Micro::whole, sample, way, names_);
-    const auto made = partition(graph, programs_.dims(sample, way));
-    held_ = held_by(graph, std::get<Partitioned>(made), way);
-  }
-  scheduled.held = *held_;
+  scheduled.held = held_by(way);
   std::ranges::stable_sort(scheduled.sent, std::ranges::greater{}, &SentKind::seconds);
   return scheduled;
 }

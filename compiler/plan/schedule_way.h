@@ -26,14 +26,13 @@ struct ScheduledWay {
   HeldBytes held;
   StepSeconds seconds;
   std::vector<SentKind> sent;  // the longest first
-  Rational bytes;
+  Rational bytes, flops;       // of a step, each device
 };
 
 class WayScheduler {
  public:
-  WayScheduler(SamplePrograms& programs, const std::vector<SplitName>& names, const PlacedValues& placed, const PlanStep& plan,
-               const Device& device)
-      : programs_(programs), names_(names), placed_(placed), plan_(plan), device_(device) {}
+  WayScheduler(SamplePrograms& programs, const PlacedValues& placed, const PlanStep& plan, const Device& device)
+      : programs_(programs), placed_(placed), plan_(plan), device_(device) {}
 
   // Nothing where a device cannot carry its part out, or has no rate for a number format.
   std::optional<ScheduledWay> schedule(const MeshWay& way);
@@ -41,19 +40,17 @@ class WayScheduler {
  private:
   struct Part {
     double work = 0;
-    Rational bytes;
+    Rational bytes, flops;
     std::vector<SentKind> sent;
   };
   std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way);
-  HeldBytes held_by(const Graph& graph, const Partitioned& partitioned, const MeshWay& way) const;
+  HeldBytes held_by(const MeshWay& way);
   std::optional<Part> measure_whole(Micro micro, const MeshWay& way);
 
   SamplePrograms& programs_;
-  const std::vector<SplitName>& names_;
   const PlacedValues& placed_;
   const PlanStep& plan_;
   const Device& device_;
-  std::optional<HeldBytes> held_;  // of the way at hand
 };
 
 }  // namespace einc

@@ -4,15 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
+#include <future>
 #include <limits>
 #include <numeric>
 #include <set>
+#include <thread>
 
 namespace einc {
 namespace {
 
-constexpr size_t kMostMicroBatches = 4096;
+constexpr int64_t kMostMicroBatches = 4096;
+constexpr unsigned kMostThreads = 8;
 
 // Orders of the axes from the outermost in; two that split the same keep theirs, for they are alike but for what is spread.
 std::vector<std::vector<int>> orders_of(const MeshWay& way) {
@@ -27,6 +31,16 @@ std::vector<std::vector<int>> orders_of(const MeshWay& way) {
     if (kept) orders.push_back(order);
   } while (std::ranges::next_permutation(order).found);
   return orders;
+}
+
+// What is split and spread, whatever the sizes. Of one micro-batch `states` and `gradients` are the same: gradients live within a step.
+std::string kind_of(const MeshWay& way) {
+  std::string key;
+  for (const WayAxis& axis : way.axes) {
+    key += axis.spreads ? "|+" : "|";
+    for (const Name name : axis.split) key += name.str() + ",";
+  }
+  return key + std::string(to_string(way.spread == Spread::states ? Spread::gradients : way.spread));
 }
 
 MeshWay in_order(const MeshWay& way, const std::vector<int>& order) {
@@ -68,8 +82,8 @@ bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& 
   return way_a.mesh() + way_a.shard() < way_b.mesh() + way_b.shard();
 }
 
-WaySearch::WaySearch(SamplePrograms& programs, std::vector<SplitName> names, PlacedValues placed, const Device& device)
-    : programs_(programs), names_(std::move(names)), placed_(std::move(placed)), device_(device) {
+WaySearch::WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device)
+    : programs_(programs), names_(programs.names()), placed_(placed), device_(device) {
   find_roles();
 }
 
@@ -84,7 +98,7 @@ void WaySearch::find_roles() {
   };
   for (const bool batch : {true, false})
     for (size_t i = 0; i < names_.size(); ++i)
-      if (names_[i].of_inputs && (names_[i].name == programs_.batch()) == batch)
+      if (names_[i].of_data && (names_[i].name == programs_.batch()) == batch)
         roles_.push_back({{i}, true, fresh(batch ? "data" : "context")});
   const std::vector<std::vector<size_t>> sets = sets_of_params(names_);
   for (const std::vector<size_t>& set : sets) roles_.push_back({set, false, ""});
@@ -99,14 +113,14 @@ std::vector<WaySearch::Kind> WaySearch::kinds() const {
   const auto apart = [&](size_t a, size_t b) {
     return std::ranges::none_of(roles_[a].names, [&](size_t name) { return std::ranges::find(roles_[b].names, name) != roles_[b].names.end(); });
   };
-  const bool twice = !roles_.empty() && roles_[0].of_inputs;
+  const bool twice = !roles_.empty() && roles_[0].of_data;
   for (size_t a = 0; a < roles_.size(); ++a) {
     kinds.push_back({a});
     for (size_t b = a + 1; b < roles_.size(); ++b) {
       if (!apart(a, b)) continue;
       kinds.push_back({a, b});
       for (size_t c = b + 1; c < roles_.size(); ++c)
-        if (apart(a, c) && apart(b, c) && (roles_[a].of_inputs || roles_[b].of_inputs)) kinds.push_back({a, b, c});
+        if (apart(a, c) && apart(b, c) && (roles_[a].of_data || roles_[b].of_data)) kinds.push_back({a, b, c});
     }
   }
   if (!twice) return kinds;
@@ -125,7 +139,7 @@ std::optional<MeshWay> WaySearch::way_of(const Kind& kind, const std::vector<int
     const bool outer = k + 1 < kind.size() && kind[k + 1] == kind[k];
     const bool inner = k > 0 && kind[k - 1] == kind[k];
     const int64_t parts = outer ? sizes[k] * sizes[k + 1] : inner ? sizes[k] * sizes[k - 1] : sizes[k];
-    WayAxis axis{outer ? "pod" : role.axis, sizes[k], {}, role.of_inputs && !outer};
+    WayAxis axis{outer ? "pod" : role.axis, sizes[k], {}, role.of_data && !outer};
     for (int n = 2; taken.contains(axis.name) || programs_.whole_dims().contains(Name(axis.name)); ++n)
       axis.name = fmt::format("{}{}", outer ? "pod" : role.axis, n);
     taken.insert(axis.name);
@@ -161,27 +175,52 @@ std::vector<int64_t> WaySearch::micro_batches_of(const MeshWay& way) const {
     if (std::ranges::find(axis.split, programs_.batch()) != axis.split.end()) parts *= axis.size;
   std::vector<int64_t> counts;
   if (batch % parts != 0) return counts;
-  for (int64_t n = 1; n <= batch / parts && n <= static_cast<int64_t>(kMostMicroBatches); ++n)
+  // Sums of gradients would be whole: `gradients` is as fast with less memory.
+  if (way.spread == Spread::states) return {1};
+  for (int64_t n = 1; n <= batch / parts && n <= kMostMicroBatches; ++n)
     if ((batch / parts) % n == 0) counts.push_back(n);
   return counts;
 }
 
-const StepFormulas* WaySearch::formulas_of(const MeshWay& way) {
-  std::string key;
-  for (const WayAxis& axis : way.axes) {
-    key += axis.spreads ? "|+" : "|";
-    for (const Name name : axis.split) key += name.str() + ",";
-  }
-  key += to_string(way.spread);
-  const auto [at, is_new] = formulas_.try_emplace(key);
-  if (!is_new) return at->second.get();
-  const size_t sample = programs_.count() - 1;
-  const Graph& graph = programs_.graph(Micro::whole, sample, way, names_);
-  const auto made = partition(graph, programs_.dims(sample, way));
-  Bindings dims = graph.dims.bind(programs_.dims(sample, way)).values;
+std::unique_ptr<StepFormulas> WaySearch::made_for(Graph& graph, const MeshWay& way) const {
+  set_mesh(graph, way, names_);
+  const Bindings given = programs_.dims(programs_.count(), way);
+  const auto made = partition(graph, given);
+  const auto* partitioned = std::get_if<Partitioned>(&made);
+  if (!partitioned) return nullptr;
+  Bindings dims = graph.dims.bind(given).values;
   for (const auto& [name, value] : programs_.whole_dims()) dims[name] = value;
-  if (const auto* partitioned = std::get_if<Partitioned>(&made))
-    at->second = std::make_unique<StepFormulas>(graph, *partitioned, placed_, device_, dims, programs_.batch());
+  return std::make_unique<StepFormulas>(graph, *partitioned, placed_, device_, dims, programs_.batch());
+}
+
+// Kinds of ways are independent of each other: as many at once as there are processors.
+void WaySearch::make_formulas(const std::vector<MeshWay>& meshes) {
+  std::vector<std::pair<MeshWay, std::unique_ptr<StepFormulas>*>> wanted;
+  for (const MeshWay& mesh : meshes)
+    for (const Spread spread : spreads_of(mesh)) {
+      MeshWay way = mesh;
+      way.spread = spread;
+      if (const auto [at, is_new] = formulas_.try_emplace(kind_of(way)); is_new) wanted.emplace_back(way, &at->second);
+    }
+  const Graph& sample = programs_.graph(Micro::whole, programs_.count(), MeshWay{});
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    Graph graph = sample;
+    for (size_t i = next++; i < wanted.size(); i = next++) *wanted[i].second = made_for(graph, wanted[i].first);
+  };
+  std::vector<std::future<void>> others;
+  for (unsigned t = 1; t < std::min(std::thread::hardware_concurrency(), kMostThreads); ++t)
+    others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& other : others) other.get();
+}
+
+const StepFormulas* WaySearch::formulas_of(const MeshWay& way) {
+  const auto [at, is_new] = formulas_.try_emplace(kind_of(way));
+  if (is_new) {
+    Graph graph = programs_.graph(Micro::whole, programs_.count(), MeshWay{});
+    at->second = made_for(graph, way);
+  }
   return at->second.get();
 }
 
@@ -203,7 +242,7 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
     const StepFormulas* formulas = formulas_of(way);
     if (!formulas) continue;
     std::optional<EstimatedWay> fastest;
-    for (const int64_t count : micro_batches_of(mesh)) {
+    for (const int64_t count : micro_batches_of(way)) {
       way.micro_batches = count;
       const WaySizes sizes = sizes_of(way, programs_.batch_size());
       const HeldBytes held = formulas->held(sizes);
@@ -221,11 +260,11 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
     if (fastest) fitting.push_back(std::move(*fastest));
   }
   for (size_t i = 0; i < fitting.size(); ++i) {
-    const bool beaten = std::ranges::any_of(fitting, [&](const EstimatedWay& other) {
-      return &other != &fitting[i] && other.seconds.total() <= fitting[i].seconds.total() &&
-             (other.held.total() < fitting[i].held.total() || other.seconds.total() < fitting[i].seconds.total()) &&
-             other.held.total() <= fitting[i].held.total();
-    });
+    bool beaten = false;
+    for (size_t k = 0; k < fitting.size(); ++k) {
+      const double faster = fitting[i].seconds.total() - fitting[k].seconds.total(), less = fitting[i].held.total() - fitting[k].held.total();
+      beaten = beaten || (k != i && faster >= 0 && less >= 0 && (faster > 0 || less > 0 || k < i));
+    }
     if (!beaten) found.best.push_back(fitting[i]);
   }
 }
@@ -233,13 +272,16 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
 FoundWays WaySearch::search(int64_t devices, size_t count) {
   FoundWays found;
   std::set<std::string> seen;
+  std::vector<MeshWay> meshes;
   for (const Kind& kind : kinds()) {
     std::vector<int64_t> sizes;
     factorise(devices, kind.size(), sizes, [&](const std::vector<int64_t>& chosen) {
       const std::optional<MeshWay> way = way_of(kind, chosen);
-      if (way && seen.insert(way->mesh() + way->shard()).second) try_sizes(*way, found);
+      if (way && seen.insert(way->mesh() + way->shard()).second) meshes.push_back(*way);
     });
   }
+  make_formulas(meshes);
+  for (const MeshWay& mesh : meshes) try_sizes(mesh, found);
   const size_t kept = std::min(count, found.best.size());
   std::ranges::partial_sort(found.best, found.best.begin() + static_cast<std::ptrdiff_t>(kept),
                             [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way); });
@@ -253,11 +295,13 @@ void WaySearch::for_each_way(int64_t devices, const std::function<void(const Mes
     factorise(devices, kind.size(), sizes, [&](const std::vector<int64_t>& chosen) {
       std::optional<MeshWay> way = way_of(kind, chosen);
       if (!way) return;
-      for (const Spread spread : spreads_of(*way))
+      for (const Spread spread : spreads_of(*way)) {
+        way->spread = spread;
         for (const int64_t micro : micro_batches_of(*way)) {
-          way->spread = spread, way->micro_batches = micro;
+          way->micro_batches = micro;
           for (const std::vector<int>& order : orders_of(*way)) visit(in_order(*way, order));
         }
+      }
     });
   }
 }

@@ -32,12 +32,11 @@ bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& 
 
 class WaySearch {
  public:
-  WaySearch(SamplePrograms& programs, std::vector<SplitName> names, PlacedValues placed, const Device& device);
+  WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device);
 
   FoundWays search(int64_t devices, size_t count);
   // A way by itself: nothing where no rule splits the program so.
   std::optional<EstimatedWay> estimate(const MeshWay& way);
-  const std::vector<SplitName>& names() const { return names_; }
   // Every way that search goes through, axes in any order: what a test compares it with.
   void for_each_way(int64_t devices, const std::function<void(const MeshWay&)>& visit);
 
@@ -45,7 +44,7 @@ class WaySearch {
   using Kind = std::vector<size_t>;  // roles, one for each axis of the mesh
   struct Role {
     std::vector<size_t> names;
-    bool of_inputs = false;
+    bool of_data = false;
     std::string axis;  // what a mesh axis of it is called
   };
   void find_roles();
@@ -53,12 +52,14 @@ class WaySearch {
   std::optional<MeshWay> way_of(const Kind& kind, const std::vector<int64_t>& sizes) const;
   std::vector<Spread> spreads_of(const MeshWay& way) const;
   std::vector<int64_t> micro_batches_of(const MeshWay& way) const;
+  std::unique_ptr<StepFormulas> made_for(Graph& graph, const MeshWay& way) const;
+  void make_formulas(const std::vector<MeshWay>& meshes);
   const StepFormulas* formulas_of(const MeshWay& way);
   void try_sizes(const MeshWay& way, FoundWays& found);
 
   SamplePrograms& programs_;
-  const std::vector<SplitName> names_;
-  const PlacedValues placed_;
+  const std::vector<SplitName>& names_;
+  const PlacedValues& placed_;
   const Device& device_;
   std::vector<Role> roles_;
   std::map<std::string, std::unique_ptr<StepFormulas>> formulas_;  // by what is split and spread; null: it cannot be

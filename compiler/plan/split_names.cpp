@@ -65,10 +65,12 @@ std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& decla
         if (!axis.size.empty()) break;  // kv=kv_heads answers to its size's name
       }
   std::unordered_map<Name, bool> twice;
+  std::unordered_map<std::string, DType> dtype_of;  // of inputs
   for (const Node& node : graph.nodes) {
     const bool splits = node.op == Op::input || node.op == Op::param || (node.op == Op::state && node.as<StateAttr>().role == StateRole::user);
     const auto axes = splits ? declared.find({node.op, path_of(node).str()}) : declared.end();
     if (axes == declared.end()) continue;
+    if (node.op == Op::input) dtype_of.emplace(path_of(node).str(), node.type.dtype);
     for (const DeclaredAxis& axis : axes->second) {
       const Name name = axis.size.empty() ? axis.name : axis.size;
       const auto place = index.find(name);
@@ -78,9 +80,16 @@ std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& decla
       if (at < 0 || at >= node.type.rank()) continue;
       if (place->second == 0) names.push_back({name, false, {}}), place->second = names.size();
       SplitName& known = names[place->second - 1];
-      known.of_inputs |= node.op == Op::input;
       known.places.push_back({node.op, path_of(node), at, node.type.axis(at).size});
     }
+  }
+  for (SplitName& name : names) {
+    bool input = false, integers = false, param = false;
+    for (const SplitPlace& place : name.places) {
+      input |= place.declared == Op::input, param |= place.declared == Op::param;
+      integers |= place.declared == Op::input && !is_floating(dtype_of.at(place.path.str()));
+    }
+    name.of_data = integers || (input && !param);
   }
   std::erase_if(names, [&](const SplitName& name) { return twice.contains(name.name); });
   return names;
@@ -91,7 +100,7 @@ std::vector<std::vector<size_t>> sets_of_params(const std::vector<SplitName>& na
   uint64_t all = 0;
   std::map<std::pair<Op, std::string>, uint64_t> tensors;
   for (size_t i = 0; i < count; ++i) {
-    if (names[i].of_inputs) continue;
+    if (names[i].of_data) continue;
     all |= uint64_t{1} << i;
     for (const SplitPlace& place : names[i].places) tensors[{place.declared, place.path.str()}] |= uint64_t{1} << i;
   }
@@ -106,7 +115,7 @@ std::vector<std::vector<size_t>> sets_of_params(const std::vector<SplitName>& na
     for (const uint64_t set : IndependentSets(together).run(all)) {
       double covered = 0;
       for (const auto& entry : tensors) covered += (entry.second & set) != 0 ? 1 : 0;
-      sets.emplace_back(-covered, set);
+      sets.emplace_back(-1e6 * std::popcount(set) - covered, set);
     }
   std::ranges::stable_sort(sets, {}, &std::pair<double, uint64_t>::first);
   std::vector<std::vector<size_t>> result;
