@@ -68,7 +68,8 @@ ExitStatus tell_of_nothing(const CompileRequest& request, const MeshAdvice& advi
     std::string sizes;
     for (const std::string& size : advice.sizes) sizes += (sizes.empty() ? "" : ", ") + size;
     fmt::print(stderr, "einc: no mesh of {} devices splits {}: no axes of {} divide into so many parts; set sizes that do, such as -D {}={}\n",
-               advice.devices, printable(request.file), sizes, advice.batch.empty() ? "batch" : advice.batch.str(), advice.devices);
+               advice.devices, printable(request.file), sizes, advice.batch.empty() ? "batch" : advice.batch.str(),
+               (advice.batch_size / advice.devices + 1) * advice.devices);
     return ExitStatus::wrong_usage;
   }
   if (advice.fitting == 0) {

@@ -81,10 +81,15 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training));
   WaySearch search(programs, placed, device);
   FoundWays found = search.search(devices, kShown);
-  advice.smallest = std::move(found.smallest);
   advice.estimated = found.estimated, advice.fitting = found.fitting;
   const PlanStep once = remembered(plan, programs.few().counts());
   WayScheduler scheduler(programs, placed, once, device);
+  if (found.fitting == 0) {
+    for (EstimatedWay& way : found.smallest) {
+      way.held = scheduler.held_by(way.way);
+      if (!advice.smallest || way.held.total() < advice.smallest->held.total()) advice.smallest = way;
+    }
+  }
   for (const EstimatedWay& way : found.best)
     if (auto scheduled = scheduler.schedule(way.way); scheduled && scheduled->held.total() <= device.usable_bytes())
       advice.ways.push_back({std::move(*scheduled), {}, 1, {}});

@@ -25,7 +25,7 @@ struct MeshAdvice {
   Name batch;  // the dim that micro-batches divide; empty: none
   int64_t batch_size = 1;
   std::vector<AdvisedWay> ways;  // best first
-  std::optional<EstimatedWay> smallest;
+  std::optional<EstimatedWay> smallest;  // where none fits
   size_t estimated = 0, fitting = 0;  // by formulas
   std::vector<std::string> whole;     // "vocab = 50257 stays whole: ...", of names that no mesh of so many devices divides
   std::vector<std::string> sizes;     // "batch = 8", of all names that could be split

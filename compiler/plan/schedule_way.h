@@ -36,6 +36,8 @@ class WayScheduler {
 
   // Nothing where a device cannot carry its part out, or has no rate for a number format.
   std::optional<ScheduledWay> schedule(const MeshWay& way);
+  // As partitioned at its own sizes.
+  HeldBytes held_by(const MeshWay& way);
 
  private:
   struct Part {
@@ -44,7 +46,6 @@ class WayScheduler {
     std::vector<SentKind> sent;
   };
   std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way);
-  HeldBytes held_by(const MeshWay& way);
   std::optional<Part> measure_whole(Micro micro, const MeshWay& way);
 
   SamplePrograms& programs_;

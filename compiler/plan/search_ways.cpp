@@ -33,7 +33,8 @@ std::vector<std::vector<int>> orders_of(const MeshWay& way) {
   return orders;
 }
 
-// What is split and spread, whatever the sizes. Of one micro-batch `states` and `gradients` are the same: gradients live within a step.
+// What is split and spread, whatever the sizes: a partition at the first sizes met stands for all, so that a search need not make one for
+// each. Of one micro-batch `states` and `gradients` are the same: gradients live within a step.
 std::string kind_of(const MeshWay& way) {
   std::string key;
   for (const WayAxis& axis : way.axes) {
@@ -241,13 +242,13 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
     way.spread = spread;
     const StepFormulas* formulas = formulas_of(way);
     if (!formulas) continue;
-    std::optional<EstimatedWay> fastest;
+    std::optional<EstimatedWay> fastest, smallest;
     for (const int64_t count : micro_batches_of(way)) {
       way.micro_batches = count;
       const WaySizes sizes = sizes_of(way, programs_.batch_size());
       const HeldBytes held = formulas->held(sizes);
       ++found.estimated;
-      if (!found.smallest || held.total() < found.smallest->held.total()) found.smallest = EstimatedWay{way, held, {}};
+      if (!smallest || held.total() < smallest->held.total()) smallest = EstimatedWay{way, held, {}};
       if (held.total() > device_.usable_bytes()) continue;
       ++found.fitting;
       const double work = formulas->work(sizes);
@@ -257,6 +258,7 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
         if (sent < std::numeric_limits<double>::infinity()) fastest = EstimatedWay{in_order(way, order), held, {work, sent}};
       }
     }
+    if (smallest) found.smallest.push_back(std::move(*smallest));
     if (fastest) fitting.push_back(std::move(*fastest));
   }
   for (size_t i = 0; i < fitting.size(); ++i) {
@@ -282,10 +284,13 @@ FoundWays WaySearch::search(int64_t devices, size_t count) {
   }
   make_formulas(meshes);
   for (const MeshWay& mesh : meshes) try_sizes(mesh, found);
-  const size_t kept = std::min(count, found.best.size());
-  std::ranges::partial_sort(found.best, found.best.begin() + static_cast<std::ptrdiff_t>(kept),
-                            [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way); });
-  found.best.resize(kept);
+  const auto keep = [&](std::vector<EstimatedWay>& list, auto before) {
+    const auto kept = static_cast<std::ptrdiff_t>(std::min(count, list.size()));
+    std::ranges::partial_sort(list, list.begin() + kept, before);
+    list.resize(static_cast<size_t>(kept));
+  };
+  keep(found.best, [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way); });
+  keep(found.smallest, [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before({}, a.held, a.way, {}, b.held, b.way); });
   return found;
 }
 

@@ -20,7 +20,7 @@ struct FoundWays {
   // The fastest that fit, best first. Of ways that differ in what is spread alone, those that are neither faster than another one nor
   // smaller are left out; of numbers of micro-batches the fastest that fits stands for all.
   std::vector<EstimatedWay> best;
-  std::optional<EstimatedWay> smallest;  // of all, the one that takes the least memory
+  std::vector<EstimatedWay> smallest;  // those that take the least memory, whether or not they fit, least first
   size_t estimated = 0, fitting = 0;
 };
 
@@ -34,6 +34,7 @@ class WaySearch {
  public:
   WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device);
 
+  // `count` of each list.
   FoundWays search(int64_t devices, size_t count);
   // A way by itself: nothing where no rule splits the program so.
   std::optional<EstimatedWay> estimate(const MeshWay& way);
