@@ -67,14 +67,16 @@ ExitStatus tell_of_nothing(const CompileRequest& request, const MeshAdvice& advi
   if (advice.estimated == 0) {
     std::string sizes;
     for (const std::string& size : advice.sizes) sizes += (sizes.empty() ? "" : ", ") + size;
-    fmt::print(stderr, "einc: no mesh of {} devices splits {}: no axes of {} divide into so many parts; set sizes that do, such as -D {}={}\n",
+    fmt::print(stderr,
+               "einc: no mesh of {} devices splits {}: no axes of {} divide into so many parts; set sizes that do, such as -D {}={}\n",
                advice.devices, printable(request.file), sizes, advice.batch.empty() ? "batch" : advice.batch.str(),
                (advice.batch_size / advice.devices + 1) * advice.devices);
     return ExitStatus::wrong_usage;
   }
   if (advice.fitting == 0) {
     const EstimatedWay& least = *advice.smallest;
-    fmt::print(stderr, "einc: no way to split {} over {} fits {:.0f} bytes: the least is {:.0f} on each device, with {}; more devices take less\n",
+    fmt::print(stderr,
+               "einc: no way to split {} over {} fits {:.0f} bytes: the least is {:.0f} on each device, with {}; more devices take less\n",
                printable(request.file), fleet, advice.device.usable_bytes(), least.held.total(), options_of(advice, least.way));
     return ExitStatus::environment;
   }

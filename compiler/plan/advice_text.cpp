@@ -58,8 +58,8 @@ Document advice_document(const MeshAdvice& advice) {
     w.heading(fmt::format("{}  {}", i + 1, options_of(advice, way.scheduled.way)));
     for (const std::string& line : way.scheduled.way.lines()) w.line("      " + line);
     if (way.scheduled.way.micro_batches > 1)
-      w.line(fmt::format("      trained with -D {}={} --accumulate {}", advice.batch.str(), advice.batch_size / way.scheduled.way.micro_batches,
-                         way.scheduled.way.micro_batches));
+      w.line(fmt::format("      trained with -D {}={} --accumulate {}", advice.batch.str(),
+                         advice.batch_size / way.scheduled.way.micro_batches, way.scheduled.way.micro_batches));
     for (const std::string& why : way.why) w.line("  " + why);
   }
   return w;
@@ -71,7 +71,10 @@ std::string advice_json(const MeshAdvice& advice) {
     const ScheduledWay& s = way.scheduled;
     Json sent = Json::array();
     for (const SentKind& kind : s.sent)
-      sent.push_back({{"kind", to_string(kind.kind)}, {"axis", kind.axis}, {"link", kind.link}, {"bytes", number_of(kind.bytes)},
+      sent.push_back({{"kind", to_string(kind.kind)},
+                      {"axis", kind.axis},
+                      {"link", kind.link},
+                      {"bytes", number_of(kind.bytes)},
                       {"time_s", kind.seconds}});
     ways.push_back({{"mesh", s.way.mesh()},
                     {"shard", s.way.shard()},

@@ -21,8 +21,8 @@ constexpr size_t kShown = 10;
 std::vector<std::string> reasons_for(const AdvisedWay& way, size_t rank, const AdvisedWay* before, const Device& device) {
   const ScheduledWay& s = way.scheduled;
   std::vector<std::string> why;
-  why.push_back(fmt::format("Work: {} of the step, {:.2f} of an equal share of the FLOPs", percent(s.seconds.work / s.seconds.total()),
-                            way.share));
+  why.push_back(
+      fmt::format("Work: {} of the step, {:.2f} of an equal share of the FLOPs", percent(s.seconds.work / s.seconds.total()), way.share));
   std::string sent;
   for (size_t i = 0; i < s.sent.size() && i < 3 && s.sent[i].seconds >= 0.05 * s.seconds.sent; ++i)
     sent += fmt::format("{}{} over {} {} ({})", i == 0 ? "" : ", ", to_string(s.sent[i].kind), s.sent[i].axis,
@@ -63,7 +63,8 @@ struct WholeFlops {
 WholeFlops whole_flops(const Graph& graph, const Bindings& dims) {
   const Sizes sizes(graph);
   const FlopTotals totals = count_flops(graph, constant_nodes(graph), flop_costs(graph, sizes));
-  return {(totals.total(Phase::forward) + totals.total(Phase::backward)).to_double(dims).value_or(0), totals.step().to_double(dims).value_or(0)};
+  return {(totals.total(Phase::forward) + totals.total(Phase::backward)).to_double(dims).value_or(0),
+          totals.step().to_double(dims).value_or(0)};
 }
 
 }  // namespace
@@ -72,8 +73,18 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
                   const Device& device, int64_t devices) {
   const Bindings dims = whole.graph->dims.bind(options.dims).values;
   SamplePrograms programs(whole, options, dims, split_names(*whole.graph, declared));
-  MeshAdvice advice{whole.graph->name.str(), std::string(to_string(whole.graph->policy == Policy::inherit ? Policy::f32 : whole.graph->policy)),
-                    devices, device, programs.batch(), programs.batch_size(), {}, {}, 0, 0, {}, {}};
+  MeshAdvice advice{whole.graph->name.str(),
+                    std::string(to_string(whole.graph->policy == Policy::inherit ? Policy::f32 : whole.graph->policy)),
+                    devices,
+                    device,
+                    programs.batch(),
+                    programs.batch_size(),
+                    {},
+                    {},
+                    0,
+                    0,
+                    {},
+                    {}};
   note_names(advice, programs.names(), dims);
   const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
   Bindings one = programs.dims(programs.count(), MeshWay{});

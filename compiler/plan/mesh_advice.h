@@ -24,11 +24,11 @@ struct MeshAdvice {
   Device device;
   Name batch;  // the dim that micro-batches divide; empty: none
   int64_t batch_size = 1;
-  std::vector<AdvisedWay> ways;  // best first
+  std::vector<AdvisedWay> ways;          // best first
   std::optional<EstimatedWay> smallest;  // where none fits
-  size_t estimated = 0, fitting = 0;  // by formulas
-  std::vector<std::string> whole;     // "vocab = 50257 stays whole: ...", of names that no mesh of so many devices divides
-  std::vector<std::string> sizes;     // "batch = 8", of all names that could be split
+  size_t estimated = 0, fitting = 0;     // by formulas
+  std::vector<std::string> whole;        // "vocab = 50257 stays whole: ...", of names that no mesh of so many devices divides
+  std::vector<std::string> sizes;        // "batch = 8", of all names that could be split
 };
 
 // `whole` has been compiled without a mesh, all of its dims have values, and it has a loss.

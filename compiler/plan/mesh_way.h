@@ -16,10 +16,10 @@ inline constexpr Spread kSpreads[] = {Spread::nothing, Spread::states, Spread::g
 std::string_view to_string(Spread spread);
 
 struct WayAxis {
-  std::string name;        // of the mesh's axis
+  std::string name;  // of the mesh's axis
   int64_t size = 1;
   std::vector<Name> split;  // axes of the program
-  bool spreads = false;    // `spread` lies along it
+  bool spreads = false;     // `spread` lies along it
   friend bool operator==(const WayAxis&, const WayAxis&) = default;
 };
 

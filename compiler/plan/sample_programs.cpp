@@ -20,8 +20,7 @@ Name batch_of(const Graph& graph) {
 
 Name mesh_dim(size_t axis) { return Name(fmt::format("mesh axis {}", axis)); }
 
-SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& options, const Bindings& dims,
-                               std::vector<SplitName> names)
+SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& options, const Bindings& dims, std::vector<SplitName> names)
     : whole_(whole),
       options_(options),
       dims_(dims),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs that a plan measures: a step's, and those of a step in micro-batches, with few iterations of their loops, ready for any mesh.
+// The programs that a plan measures: a step's, and those of a step in micro-batches, with few iterations of their loops, ready for any
+// mesh.
 #pragma once
 #include <memory>
 #include <vector>
@@ -27,8 +28,8 @@ class SamplePrograms {
 
   const FewIterations& few() const { return few_; }
   size_t count() const { return few_.samples().size(); }
-  // A sample's graph, or with `sample` = count() the one that formulas are read off, with the way's mesh and shard requests. Its axes' sizes
-  // are mesh_dim's. Valid until the next call.
+  // A sample's graph, or with `sample` = count() the one that formulas are read off, with the way's mesh and shard requests. Its axes'
+  // sizes are mesh_dim's. Valid until the next call.
   const Graph& graph(Micro micro, size_t sample, const MeshWay& way);
   // Settings of its dims, with those of the way's mesh and a micro-batch.
   Bindings dims(size_t sample, const MeshWay& way) const;

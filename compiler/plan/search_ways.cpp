@@ -27,7 +27,8 @@ std::vector<std::vector<int>> orders_of(const MeshWay& way) {
     bool kept = true;
     for (size_t a = 0; a < order.size(); ++a)
       for (size_t b = a + 1; b < order.size(); ++b)
-        if (order[a] > order[b] && way.axes[static_cast<size_t>(order[a])].split == way.axes[static_cast<size_t>(order[b])].split) kept = false;
+        if (order[a] > order[b] && way.axes[static_cast<size_t>(order[a])].split == way.axes[static_cast<size_t>(order[b])].split)
+          kept = false;
     if (kept) orders.push_back(order);
   } while (std::ranges::next_permutation(order).found);
   return orders;
@@ -112,7 +113,8 @@ void WaySearch::find_roles() {
 std::vector<WaySearch::Kind> WaySearch::kinds() const {
   std::vector<Kind> kinds;
   const auto apart = [&](size_t a, size_t b) {
-    return std::ranges::none_of(roles_[a].names, [&](size_t name) { return std::ranges::find(roles_[b].names, name) != roles_[b].names.end(); });
+    return std::ranges::none_of(roles_[a].names,
+                                [&](size_t name) { return std::ranges::find(roles_[b].names, name) != roles_[b].names.end(); });
   };
   const bool twice = !roles_.empty() && roles_[0].of_data;
   for (size_t a = 0; a < roles_.size(); ++a) {
@@ -264,7 +266,8 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
   for (size_t i = 0; i < fitting.size(); ++i) {
     bool beaten = false;
     for (size_t k = 0; k < fitting.size(); ++k) {
-      const double faster = fitting[i].seconds.total() - fitting[k].seconds.total(), less = fitting[i].held.total() - fitting[k].held.total();
+      const double faster = fitting[i].seconds.total() - fitting[k].seconds.total(),
+                   less = fitting[i].held.total() - fitting[k].held.total();
       beaten = beaten || (k != i && faster >= 0 && less >= 0 && (faster > 0 || less > 0 || k < i));
     }
     if (!beaten) found.best.push_back(fitting[i]);
@@ -289,7 +292,8 @@ FoundWays WaySearch::search(int64_t devices, size_t count) {
     std::ranges::partial_sort(list, list.begin() + kept, before);
     list.resize(static_cast<size_t>(kept));
   };
-  keep(found.best, [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way); });
+  keep(found.best,
+       [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way); });
   keep(found.smallest, [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before({}, a.held, a.way, {}, b.held, b.way); });
   return found;
 }

@@ -67,7 +67,8 @@ std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& decla
   std::unordered_map<Name, bool> twice;
   std::unordered_map<std::string, DType> dtype_of;  // of inputs
   for (const Node& node : graph.nodes) {
-    const bool splits = node.op == Op::input || node.op == Op::param || (node.op == Op::state && node.as<StateAttr>().role == StateRole::user);
+    const bool splits =
+        node.op == Op::input || node.op == Op::param || (node.op == Op::state && node.as<StateAttr>().role == StateRole::user);
     const auto axes = splits ? declared.find({node.op, path_of(node).str()}) : declared.end();
     if (axes == declared.end()) continue;
     if (node.op == Op::input) dtype_of.emplace(path_of(node).str(), node.type.dtype);

@@ -31,8 +31,8 @@ struct SplitName {
 // line means something else by.
 std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& declared);
 
-// Sets of names as large as can be that are not of data and no tensor has two of: `heads, hidden, vocab` of a transformer, its `embed`. Those
-// of the most names first, then those that split the most tensors.
+// Sets of names as large as can be that are not of data and no tensor has two of: `heads, hidden, vocab` of a transformer, its `embed`.
+// Those of the most names first, then those that split the most tensors.
 std::vector<std::vector<size_t>> sets_of_params(const std::vector<SplitName>& names);
 
 }  // namespace einc

@@ -20,8 +20,8 @@ namespace {
 using OriginKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t>;
 // Where a value comes from, in a program and its partitioned graph alike.
 OriginKey key_of(const Origin& origin) {
-  return {origin.label.id(), origin.module.id(), origin.loop_context, origin.location.line, origin.location.column,
-          static_cast<uint32_t>(origin.phase)};
+  return {origin.label.id(),    origin.module.id(),     origin.loop_context,
+          origin.location.line, origin.location.column, static_cast<uint32_t>(origin.phase)};
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ namespace einc {
 
 inline constexpr size_t kMaxWayAxes = 3;
 
-// Sizes that formulas are evaluated at: those of the mesh's axes, as the graph has them, and the batch of a micro-batch, 0 where none counts.
+// Sizes that formulas are evaluated at: those of the mesh's axes, as the graph has them, and the batch of a micro-batch, 0 where none
+// counts.
 struct WaySizes {
   std::array<double, kMaxWayAxes + 1> values{};
   int64_t micro_batches = 1;

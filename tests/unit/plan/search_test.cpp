@@ -163,9 +163,8 @@ class BruteForce {
       if (std::ranges::count(sets, sets[k]) > 2) return;
       WayAxis axis{fmt::format("axis{}", k), sizes[k], {}, of_data && !outer};
       for (const Name name : set)
-        if (std::ranges::all_of(named(name).places, [&](const SplitPlace& place) {
-              return *place.size.evaluate_integer(p_.dims()) % parts == 0;
-            }))
+        if (std::ranges::all_of(named(name).places,
+                                [&](const SplitPlace& place) { return *place.size.evaluate_integer(p_.dims()) % parts == 0; }))
           axis.split.push_back(name);
       if (axis.split.empty()) return;
       way.axes.push_back(axis);
