@@ -46,7 +46,7 @@ const std::vector<HelpGroup>& help_groups() {
       {"Data", {"--input", "--param", "--weights", "--output", "--data", "--val", "--dtype", "--vocab", "--prompt"}},
       {"What to show",
        {"--report", "--emit", "--explain", "--diff", "--diagnostics", "--passes", "--list-devices", "--quiet", "--version", "-o"}},
-      {"The machine", {"--device", "--devices", "--target", "--threads", "--fit", "--memory-limit", "--tokens", "--mfu"}},
+      {"The machine", {"--device", "--devices", "--target", "--threads", "--fit", "--memory-limit", "--plan", "--tokens", "--mfu"}},
       {"The run",
        {"--steps", "--accumulate", "--seed", "--init-seed", "--data-seed", "--dropout-seed", "--mode", "--save", "--resume", "--timeout"}},
       {"Checkpoints and logs", {"--checkpoint", "--every", "--keep", "--log", "--log-every", "--eval-every", "--eval-batches", "--trace"}},

@@ -14,7 +14,7 @@ namespace einc {
 struct CompileRequest {
   std::string file;
   std::vector<std::string> dims, import_folders, disable;
-  std::string report, emit, explain, precision, device, fit, mesh, shard;
+  std::string report, emit, explain, precision, device, fit, mesh, shard, plan;
   std::string diagnostics = "text";
   ObjectRequest object{"", "host", "training"};
   std::string arch = "sm_90";

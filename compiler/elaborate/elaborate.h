@@ -57,6 +57,11 @@ enum class Pullback : uint8_t { none, of_outputs };
 // Whether a name that nothing reads, an import that gives nothing and a state that nothing updates are warned of.
 enum class UnusedNames : uint8_t { allowed, reported };
 
+// What shard lines may call an axis of an input, param or state: its name in the program's own file, and its size where that is a name.
+struct DeclaredAxis {
+  Name name, size;
+};
+
 struct ElaborateOptions {
   Bindings dims;                    // -D name=value
   std::optional<Policy> precision;  // --precision: replaces the file's own policy
@@ -66,6 +71,9 @@ struct ElaborateOptions {
   UnusedNames unused_names = UnusedNames::allowed;
   // Told of every name that a statement of the program binds to a tensor, as often as it does, errors elsewhere or not.
   std::function<void(Span name, NodeId value, const std::string& type)> bound{};
+  // Told of the axes of every input, param and state.
+  std::function<void(Op declared, Name path, const std::vector<DeclaredAxis>& axes)> declared{};
+  bool without_mesh = false;                  // the program's mesh and shard lines count for nothing
   std::string mesh{}, shard{};                // --mesh, --shard: stand for the program's lines; empty: as written
   std::vector<std::string> import_folders{};  // -I: imports are read from there and from the importing file's folder, nowhere else
 };

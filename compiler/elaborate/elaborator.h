@@ -323,10 +323,7 @@ class Elaborator final : public Context {
   std::vector<std::unique_ptr<ast::Program>> mesh_options_;  // what --mesh and --shard hold
   std::vector<std::pair<const ast::Mesh*, Span>> mesh_lines_;
   std::vector<const ast::Shard*> shard_lines_;
-  struct AxisNames {
-    Name name, size;  // what the program calls an axis, and its size where that is a name
-  };
-  std::map<std::string, std::vector<AxisNames>> declared_axes_;  // by op and path
+  std::map<std::string, std::vector<DeclaredAxis>> declared_axes_;  // by op and path
 
   struct Minimized {
     const ast::Minimize* statement = nullptr;

@@ -49,6 +49,7 @@ bool may_be_split(const Node& node) {
 
 // The lines in use: the file's, or those that an option stands for.
 void Elaborator::find_mesh_lines(const SourceUnit& main) {
+  if (options_.without_mesh) return;
   const auto take = [&](const ast::Program& program, bool meshes, bool shards) {
     for (const ast::Stmt& statement : program.statements) {
       if (const auto* mesh = statement.as<ast::Mesh>(); mesh && meshes) mesh_lines_.push_back({mesh, statement.span});
@@ -109,13 +110,14 @@ Name Elaborator::outermost_name(Name axis) const {
 // `kv=kv_heads`, an axis whose size is a name alone, answers to that name too.
 void Elaborator::note_declared_axes(NodeId id, const ast::Type& written) {
   const Node& node = graph_[id];
-  std::vector<AxisNames> names;
+  std::vector<DeclaredAxis> names;
   const size_t behind_ellipsis = node.type.axes.size() + 1 - written.axes.size();  // how many axes `...` stands for
   for (const ast::Axis& axis : written.axes) {
     const auto* size = axis.kind == ast::AxisKind::sized ? axis.size->as<ast::NameRef>() : nullptr;
     for (size_t k = axis.kind == ast::AxisKind::ellipsis ? behind_ellipsis : 1; k > 0; --k)
       names.push_back({outermost_name(node.type.axes[names.size()].name), size ? outermost_name(size->name) : Name()});
   }
+  if (options_.declared) options_.declared(node.op, declared_path(node), names);
   declared_axes_[declaration_key(node.op, declared_path(node))] = std::move(names);
 }
 
@@ -173,9 +175,9 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
     if (target.glob && !matches_glob(target.glob->value, path.str())) continue;
     const auto names = declared_axes_.find(declaration_key(node.op, path));
     if (names == declared_axes_.end()) continue;
-    const bool by_name = std::ranges::any_of(names->second, [&](const AxisNames& known) { return known.name == axis; });
+    const bool by_name = std::ranges::any_of(names->second, [&](const DeclaredAxis& known) { return known.name == axis; });
     for (int i = 0; i < node.type.rank(); ++i) {
-      const AxisNames& known = names->second[static_cast<size_t>(i)];
+      const DeclaredAxis& known = names->second[static_cast<size_t>(i)];
       if ((by_name ? known.name : known.size) != axis) continue;
       found = true;
       if (!request_shard(target, node, i, over)) return;
@@ -187,7 +189,7 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
                     : diagnostics_.report(Code::nothing_to_shard, target.span, "no input, param or state", axis);
   std::vector<std::string> names{"states", "gradients", "params"};
   for (const auto& entry : declared_axes_)
-    for (const AxisNames& known : entry.second)
+    for (const DeclaredAxis& known : entry.second)
       for (const Name name : {known.name, known.size})
         if (!name.empty()) names.push_back(name.str());
   std::ranges::sort(names);
@@ -198,7 +200,7 @@ bool Elaborator::request_shard(const ast::ShardTarget& target, const Node& node,
   auto& requests = graph_.mesh.requests;
   const Name path = declared_path(node);
   const std::string what = describe_node(graph_, NodeId{static_cast<uint32_t>(&node - graph_.nodes.data())});
-  const std::vector<AxisNames>& names = declared_axes_.at(declaration_key(node.op, path));
+  const std::vector<DeclaredAxis>& names = declared_axes_.at(declaration_key(node.op, path));
   const auto meets = [&](const ShardRequest& r) {
     if (r.declared != node.op || r.path != path) return false;
     return r.axis == axis || std::any_of(over.begin(), over.end(), [&](int m) { return r.over.contains(m); });

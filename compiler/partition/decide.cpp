@@ -35,16 +35,30 @@ class Deciding {
   void choose(int m) {
     double least = std::numeric_limits<double>::infinity();
     int best = -1;
+    const bool agreed = one_label(m);
     for (size_t k = 0; k < given_.size(); ++k) {
       const int axis = given_[k].axis_on(m);
       if (axis < 0) continue;
       const int label = factors_.operands[k][static_cast<size_t>(axis)];
       if (factors_.labels[static_cast<size_t>(label)].kind == LabelKind::whole || !fits(label, m)) continue;
-      const double cost = moved_bytes(m, label);
+      const double cost = agreed ? 0 : moved_bytes(m, label);
       if (cost < least || (cost == least && label < best)) least = cost, best = label;
     }
     if (best < 0) best = wanted_rows(m);
     if (best >= 0) over_[static_cast<size_t>(best)].push_back(m);
+  }
+
+  // Whether all operands that m splits have it on the same label.
+  bool one_label(int m) const {
+    int one = -1;
+    for (size_t k = 0; k < given_.size(); ++k) {
+      const int axis = given_[k].axis_on(m);
+      const int label = axis < 0 ? -1 : factors_.operands[k][static_cast<size_t>(axis)];
+      if (label < 0 || label == one) continue;
+      if (one >= 0) return false;
+      one = label;
+    }
+    return true;
   }
 
   // A scatter's table is made in parts where that is what its users take.
@@ -75,11 +89,11 @@ class Deciding {
   // device keeps one part of its own), another one is put together on every device (all_gather).
   double moved_bytes(int m, int label) const {
     double all = 0;
-    const double parts = graph_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_.typical).value_or(2);
+    const double parts = values_.typical(graph_.mesh.axes[static_cast<size_t>(m)].size, 2);
     for (size_t k = 0; k < given_.size(); ++k) {
       const int axis = given_[k].axis_on(m);
       if (axis < 0 || factors_.operands[k][static_cast<size_t>(axis)] == label) continue;
-      const double bytes = local_bytes(type(k), given_[k], graph_.mesh).to_double(values_.typical).value_or(1);
+      const double bytes = values_.typical(local_bytes(type(k), given_[k], graph_.mesh), 1);
       const auto& labels = factors_.operands[k];
       const bool exchanged = std::find(labels.begin(), labels.end(), label) != labels.end();
       all += exchanged ? bytes * (parts - 1) / parts : bytes * (parts - 1);
@@ -161,10 +175,16 @@ class Deciding {
 }  // namespace
 
 bool divides_evenly(const Poly& size, const AxisList& over, const Mesh& mesh, const LayoutValues& values) {
-  Poly parts(1);
-  for (const int m : over) parts *= mesh.axes[static_cast<size_t>(m)].size;
-  const auto n = size.evaluate_integer(values.known), count = parts.evaluate_integer(values.known);
-  return !n || !count || *count == 0 || *n % *count == 0;
+  const auto n = values.known(size);
+  if (!n) return true;
+  int64_t rest = *n;
+  for (const int m : over) {
+    const auto count = values.known(mesh.axes[static_cast<size_t>(m)].size);
+    if (!count || *count == 0) return true;
+    if (rest % *count != 0) return false;
+    rest /= *count;
+  }
+  return true;
 }
 
 LayoutDecision decide_layouts(const Graph& graph, NodeId id, const Factors& factors, std::span<const Layout> given, const Layout& want,

@@ -58,7 +58,7 @@ class Delays {
   // Elements on one device: two sums in a narrow dtype are as many bytes as theirs in a wide one.
   double elements(uint32_t i) const {
     const Type& type = graph_.nodes[i].type;
-    return local_bytes(type, lazy_[i], graph_.mesh).to_double(values_.typical).value_or(0) / static_cast<double>(bytes_of(type.dtype));
+    return values_.typical(local_bytes(type, lazy_[i], graph_.mesh), 0) / static_cast<double>(bytes_of(type.dtype));
   }
 
   // From the results backwards, since a sum may wait for a reader whose own sum waits.

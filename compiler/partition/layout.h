@@ -3,6 +3,9 @@
 // A value is the same on all devices along every other mesh axis. In a partitioned graph a value's axes are its mesh axes, in the mesh's
 // order, and then its own with what is left of their sizes.
 #pragma once
+#include <optional>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/graph.h"
@@ -50,9 +53,21 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Sizes to decide by: dims that have a value say what divides; with 1024 for each other one, what costs least.
-struct LayoutValues {
-  Bindings known, typical;
+// Sizes to decide by: dims that have a value say what divides; with 1024 for each other one, what costs least. A program has few distinct
+// sizes, and asks for them at every node: each is evaluated once.
+class LayoutValues {
+ public:
+  LayoutValues(Bindings known, Bindings typical) : known_(std::move(known)), typical_(std::move(typical)) {}
+  std::optional<int64_t> known(const Poly& size) const {
+    const auto [at, fresh] = sizes_.try_emplace(size);
+    if (fresh) at->second = size.evaluate_integer(known_);
+    return at->second;
+  }
+  double typical(const Poly& amount, double otherwise) const { return amount.to_double(typical_).value_or(otherwise); }
+
+ private:
+  Bindings known_, typical_;
+  mutable std::unordered_map<Poly, std::optional<int64_t>> sizes_;
 };
 
 // What is left of an axis' size on one device.

@@ -224,13 +224,13 @@ class Partitioner {
     double cost = 0;
     for (const Unreduced& p : target.partial)
       if (from.partial_on(p.mesh) == nullptr && (type.rank() > 0 || from.has(p.mesh))) return std::numeric_limits<double>::infinity();
-    const double bytes = local_bytes(type, from, in_.mesh).to_double(values_.typical).value_or(1);
+    const double bytes = values_.typical(local_bytes(type, from, in_.mesh), 1);
     for (const Unreduced& p : from.partial)
       if (target.partial_on(p.mesh) == nullptr) cost += 2 * bytes;
     for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
       const int axis = from.axis_on(m);
       if (axis >= 0 && target.axis_on(m) != axis)
-        cost += bytes * in_.mesh.axes[static_cast<size_t>(m)].size.to_double(values_.typical).value_or(2);
+        cost += bytes * values_.typical(in_.mesh.axes[static_cast<size_t>(m)].size, 2);
     }
     return cost;
   }

@@ -44,6 +44,8 @@ Compilation compile_loaded(Compilation c, std::optional<FileId> file, const Pipe
   elaborate_options.pullback = options.pullback;
   elaborate_options.unused_names = options.unused_names;
   elaborate_options.import_folders = options.import_folders;
+  elaborate_options.declared = options.declared;
+  elaborate_options.without_mesh = options.without_mesh;
   elaborate_options.mesh = options.mesh;
   elaborate_options.shard = options.shard;
   if (options.precision != Policy::inherit) elaborate_options.precision = options.precision;

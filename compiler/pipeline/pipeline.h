@@ -29,7 +29,9 @@ struct PipelineOptions {
   UnusedNames unused_names = UnusedNames::allowed;
   std::vector<std::string> import_folders;  // -I
   std::vector<std::string> disabled;        // --disable=PASS
+  bool without_mesh = false;                // the program's own mesh and shard lines are left out
   std::string mesh, shard;                  // --mesh, --shard
+  std::function<void(Op declared, Name path, const std::vector<DeclaredAxis>& axes)> declared;  // as in ElaborateOptions
   // Called after elaboration ("elaborate") and after each pass, with the seconds it took.
   std::function<void(std::string_view pass, const Graph& graph, double seconds)> observe;
 };

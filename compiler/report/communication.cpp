@@ -15,6 +15,7 @@
 #include "compiler/cost/sum.h"
 #include "compiler/ir/print.h"
 #include "compiler/report/document.h"
+#include "compiler/report/ring.h"
 
 namespace einc {
 namespace {
@@ -96,16 +97,6 @@ class MeshReporter {
     times(list);
   }
 
-  // Collectives along an axis: a ring within the group of the nearest link, and between groups by halves, in logarithmically many steps
-  // (NCCL's trees and its PAT algorithm); both send a ring's bytes. The last axis' devices are neighbours, so those of an axis are as far
-  // apart as the axes inside it are large. Where a group holds several of the axis' devices, as many rings run beside one another, each
-  // over a network card of its own (NCCL's channels): together they are as fast as the cards, or as the link between neighbours if that
-  // is slower.
-  struct Ring {
-    std::string link;
-    double bandwidth = 0;  // bytes per second that each device sends and receives
-    double latency_s = 0;  // of all steps
-  };
   std::optional<Ring> ring_of(Name axis) {
     double inside = 1, size = 1;
     for (size_t m = mesh_.axes.size(); m-- > 0;) {
@@ -115,19 +106,7 @@ class MeshReporter {
       if (mesh_.axes[m].name == axis) break;
       inside *= size;
     }
-    if (!device_) return std::nullopt;
-    const DeviceLink* near = nullptr;
-    for (const DeviceLink& link : device_->links) {
-      if (size * inside <= static_cast<double>(link.devices)) {
-        const double beside = near ? std::max(1.0, std::floor(static_cast<double>(near->devices) / inside)) : 1;
-        if (!near) return Ring{link.name, link.bandwidth, (size - 1) * link.latency_s};
-        const double steps = std::ceil(std::log2(std::ceil(size / beside)));
-        return Ring{link.name, beside > 1 ? std::min(beside * link.bandwidth, near->bandwidth) : link.bandwidth,
-                    steps * link.latency_s + (beside - 1) * near->latency_s};
-      }
-      if (!near) near = &link;
-    }
-    return std::nullopt;
+    return device_ ? ring_on(*device_, size, inside) : std::nullopt;
   }
 
   // Each alone: a ring's steps, then its bytes at its speed.
@@ -138,7 +117,7 @@ class MeshReporter {
       const std::optional<Ring> ring = ring_of(row.axis);
       if (ring && row.bytes.value) {
         const double rounds = row.kind == CollectiveKind::all_reduce ? 2 : 1;
-        row.link = ring->link;
+        row.link = ring->link->name;
         row.time_s = row.bytes.value->to_double() / ring->bandwidth + static_cast<double>(row.count) * rounds * ring->latency_s;
         all += *row.time_s;
       }

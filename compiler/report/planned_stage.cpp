@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// By the names of the stage's inputs and the order of its outputs: a target may have formed another graph of them.
+// By the order of the stage's inputs and outputs: a target may have formed another graph of them, or that of a stage alike.
 #include "compiler/report/planned_stage.h"
 
 #include <unordered_map>
 
 #include "compiler/lower/value_launches.h"
+#include "runtime/base/check.h"
 
 namespace einc {
+namespace {
+
+std::vector<NodeId> inputs_of(const Graph& graph) {
+  std::vector<NodeId> inputs;
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    if (graph.nodes[i].op == Op::input) inputs.push_back(NodeId{i});
+  return inputs;
+}
+
+}  // namespace
 
 PlannedStage planned_stage(const DeviceStage& stage, const FormedGraph& formed) {
   const Graph& graph = formed.bound.graph;
+  const std::vector<NodeId> own = inputs_of(stage.graph), there = inputs_of(graph);
+  EINC_CHECK(own.size() == there.size(), "a stage of {} inputs is planned with {}", own.size(), there.size());
   std::unordered_map<std::string, NodeId> inputs;
-  for (uint32_t i = 0; i < graph.size(); ++i)
-    if (graph.nodes[i].op == Op::input) inputs.emplace(graph.nodes[i].as<InputAttr>().name.str(), NodeId{i});
+  for (size_t i = 0; i < own.size(); ++i) inputs.emplace(stage.graph[own[i]].as<InputAttr>().name.str(), there[i]);
   PlannedStage planned;
   planned.launches = static_cast<uint32_t>(formed.list.kernels.size());
   for (const NodeId id : stage.reads) {

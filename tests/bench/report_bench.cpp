@@ -63,10 +63,15 @@ int main(int argc, char** argv) {
         "vocab=128256", "--report"},
        1.0,
        1000},
+      {"plan of 405B, 16,384 devices",
+       {examples + "llama.ein", "-D", "layers=126", "-D", "embed=16384", "-D", "heads=128", "-D", "kv_heads=8", "-D", "ffn=53248", "-D",
+        "vocab=128256", "-D", "seq=8192", "-D", "batch=2048", "--plan", "16384xh100-sxm"},
+       2.0,
+       1000},
       {"order of 12 operands", {examples + "../tests/bench/twelve_operands.ein", "--report"}, 0.05, 50},
   };
   constexpr int kRuns = 7;
-  fmt::print("{:<26} {:>10} {:>19} {:>8} {:>10} {:>8}\n", "einc FILE --report", "median s", "min .. max s", "goal s", "peak MB", "goal MB");
+  fmt::print("{:<28} {:>10} {:>19} {:>8} {:>10} {:>8}\n", "einc FILE --report", "median s", "min .. max s", "goal s", "peak MB", "goal MB");
   for (const Case& c : cases) {
     std::vector<double> seconds;
     double megabytes = 0;
@@ -77,7 +82,7 @@ int main(int argc, char** argv) {
       megabytes = std::max(megabytes, m.megabytes);
     }
     std::sort(seconds.begin(), seconds.end());
-    fmt::print("{:<26} {:>10.3f} {:>8.3f} .. {:>7.3f} {:>8.2f} {:>10.1f} {:>8.0f}\n", c.name, seconds[kRuns / 2], seconds.front(),
+    fmt::print("{:<28} {:>10.3f} {:>8.3f} .. {:>7.3f} {:>8.2f} {:>10.1f} {:>8.0f}\n", c.name, seconds[kRuns / 2], seconds.front(),
                seconds.back(), c.goal_seconds, megabytes, c.goal_megabytes);
   }
   return 0;

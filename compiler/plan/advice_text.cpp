@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The advice for readers, and as JSON.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/plan/mesh_advice.h"
+
+namespace einc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What the numbers are, for every plan.
+constexpr const char* kNotes[] = {
+    "Work: launches as planned between collectives. Sent: one collective after the other; exposed: of it while no launch goes on.",
+    "Memory: what a plan for one device keeps, in parts. Nothing is recomputed, and there are no pipeline stages."};
+
+Json number_of(const Rational& value) {
+  if (value.is_integer() && value.to_double() < 9e15) return static_cast<int64_t>(value.to_double());
+  return value.to_double();
+}
+
+std::string mesh_text(const MeshWay& way) {
+  std::string text;
+  for (const WayAxis& axis : way.axes) text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis.name, axis.size);
+  return text;
+}
+
+}  // namespace
+
+std::string options_of(const MeshAdvice& advice, const MeshWay& way) {
+  std::string text;
+  if (way.micro_batches > 1) text = fmt::format("-D {}={} ", advice.batch.str(), advice.batch_size / way.micro_batches);
+  return text + fmt::format("--mesh {} --shard \"{}\"", way.mesh(), way.shard());
+}
+
+Document advice_document(const MeshAdvice& advice) {
+  Document w;
+  w.heading(fmt::format("{} on {} x {}", advice.model, advice.devices, advice.device.name),
+            fmt::format("{}{}; {} ways estimated, {} fit {}", advice.precision,
+                        advice.batch.empty() ? "" : fmt::format(", {} = {} a step", advice.batch.str(), advice.batch_size),
+                        grouped_digits(std::to_string(advice.estimated)), grouped_digits(std::to_string(advice.fitting)),
+                        human_bytes(advice.device.usable_bytes())));
+  Table table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::left,
+               Align::left});
+  table.add({"", "step", "work", "sent", "exposed", "MFU", "memory", "micro-batches", "spread", "mesh"});
+  for (size_t i = 0; i < advice.ways.size(); ++i) {
+    const ScheduledWay& s = advice.ways[i].scheduled;
+    table.add({std::to_string(i + 1), human_seconds(s.seconds.total()), human_seconds(s.seconds.work), human_seconds(s.seconds.sent),
+               human_seconds(s.seconds.exposed), advice.ways[i].mfu ? percent(*advice.ways[i].mfu) : "", human_bytes(s.held.total()),
+               std::to_string(s.way.micro_batches), std::string(to_string(s.way.spread)), mesh_text(s.way)});
+  }
+  w.table(table, true);
+  for (const std::string& note : advice.whole) w.line("  " + note);
+  for (const char* note : kNotes) w.line(std::string("  ") + note);
+  for (size_t i = 0; i < advice.ways.size(); ++i) {
+    const AdvisedWay& way = advice.ways[i];
+    w.heading(fmt::format("{}  {}", i + 1, options_of(advice, way.scheduled.way)));
+    for (const std::string& line : way.scheduled.way.lines()) w.line("      " + line);
+    if (way.scheduled.way.micro_batches > 1)
+      w.line(fmt::format("      trained with -D {}={} --accumulate {}", advice.batch.str(),
+                         advice.batch_size / way.scheduled.way.micro_batches, way.scheduled.way.micro_batches));
+    for (const std::string& why : way.why) w.line("  " + why);
+  }
+  return w;
+}
+
+std::string advice_json(const MeshAdvice& advice) {
+  Json ways = Json::array();
+  for (const AdvisedWay& way : advice.ways) {
+    const ScheduledWay& s = way.scheduled;
+    Json sent = Json::array();
+    for (const SentKind& kind : s.sent)
+      sent.push_back({{"kind", to_string(kind.kind)},
+                      {"axis", kind.axis},
+                      {"link", kind.link},
+                      {"bytes", number_of(kind.bytes)},
+                      {"time_s", kind.seconds}});
+    ways.push_back({{"mesh", s.way.mesh()},
+                    {"shard", s.way.shard()},
+                    {"lines", s.way.lines()},
+                    {"spread", to_string(s.way.spread)},
+                    {"micro_batches", s.way.micro_batches},
+                    {"step_time_s", s.seconds.total()},
+                    {"compute_s", s.seconds.work},
+                    {"communication_s", s.seconds.sent},
+                    {"exposed_s", s.seconds.exposed},
+                    {"communication_bytes", number_of(s.bytes)},
+                    {"communication", sent},
+                    {"memory",
+                     {{"parameters", s.held.params},
+                      {"gradients", s.held.gradients},
+                      {"states", s.held.states},
+                      {"inputs", s.held.inputs},
+                      {"kept", s.held.kept},
+                      {"workspace", s.held.workspace},
+                      {"total", s.held.total()}}},
+                    {"flops", number_of(s.flops)},
+                    {"mfu", way.mfu ? Json(*way.mfu) : Json(nullptr)},
+                    {"why", way.why}});
+  }
+  const Json json{{"model", advice.model},
+                  {"device", advice.device.name},
+                  {"devices", advice.devices},
+                  {"memory_bytes", advice.device.usable_bytes()},
+                  {"precision", advice.precision},
+                  {"estimated", advice.estimated},
+                  {"fitting", advice.fitting},
+                  {"whole", advice.whole},
+                  {"ways", ways}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace einc

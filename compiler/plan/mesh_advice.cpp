@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/plan/mesh_advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "compiler/cost/totals.h"
+#include "compiler/ir/text.h"
+#include "compiler/plan/remembered_plans.h"
+#include "compiler/report/report.h"
+
+namespace einc {
+namespace {
+
+constexpr size_t kShown = 10;
+
+// Sentences on what a step goes to, and on what is behind the way before.
+std::vector<std::string> reasons_for(const AdvisedWay& way, size_t rank, const AdvisedWay* before, const Device& device) {
+  const ScheduledWay& s = way.scheduled;
+  std::vector<std::string> why;
+  why.push_back(
+      fmt::format("Work: {} of the step, {:.2f} of an equal share of the FLOPs", percent(s.seconds.work / s.seconds.total()), way.share));
+  std::string sent;
+  for (size_t i = 0; i < s.sent.size() && i < 3 && s.sent[i].seconds >= 0.05 * s.seconds.sent; ++i)
+    sent += fmt::format("{}{} over {} {} ({})", i == 0 ? "" : ", ", to_string(s.sent[i].kind), s.sent[i].axis,
+                        human_seconds(s.sent[i].seconds), s.sent[i].link);
+  why.push_back(sent.empty() ? "Sent: nothing" : "Sent: " + sent);
+  const double fixed = s.held.params + s.held.gradients + s.held.states;
+  why.push_back(fmt::format("Memory: {} of {}; params, gradients and states {}, kept for the backward {}, workspace {}",
+                            percent(s.held.total() / device.usable_bytes()), human_bytes(device.usable_bytes()), human_bytes(fixed),
+                            human_bytes(s.held.kept), human_bytes(s.held.workspace + s.held.inputs)));
+  if (!before) return why;
+  const StepSeconds &mine = s.seconds, &theirs = before->scheduled.seconds;
+  const auto change = [](double t) { return (t < 0 ? "-" : "+") + human_seconds(std::abs(t)); };
+  why.push_back(fmt::format("{} slower than {}: work {}, exposed {}", human_seconds(mine.total() - theirs.total()), rank - 1,
+                            change(mine.work - theirs.work), change(mine.exposed - theirs.exposed)));
+  return why;
+}
+
+// Names of which no factor of the number of devices divides the sizes, and a size that more could be made of.
+void note_names(MeshAdvice& advice, const std::vector<SplitName>& names, const Bindings& dims) {
+  constexpr int64_t kRound = 128;  // devices that split an axis, at most: tensor parallelism stays within a few nodes
+  int64_t parts = 1;
+  for (int64_t d = 1; d <= std::min(kRound, advice.devices); ++d)
+    if (advice.devices % d == 0) parts = d;
+  for (const SplitName& name : names) {
+    const auto size = name.places[0].size.evaluate_integer(dims);
+    if (!size) continue;
+    advice.sizes.push_back(fmt::format("{} = {}", name.name.str(), *size));
+    const bool is_dim = dims.contains(name.name);
+    if (is_dim && *size > 1 && std::gcd(*size, advice.devices) == 1)
+      advice.whole.push_back(fmt::format("{} = {} stays whole: no number of these devices divides it; {} = {} could be split {} ways",
+                                         name.name.str(), *size, name.name.str(), (*size / parts + 1) * parts, parts));
+  }
+}
+
+struct WholeFlops {
+  double model, step;  // forward and backward; with the optimizer
+};
+WholeFlops whole_flops(const Graph& graph, const Bindings& dims) {
+  const Sizes sizes(graph);
+  const FlopTotals totals = count_flops(graph, constant_nodes(graph), flop_costs(graph, sizes));
+  return {(totals.total(Phase::forward) + totals.total(Phase::backward)).to_double(dims).value_or(0),
+          totals.step().to_double(dims).value_or(0)};
+}
+
+}  // namespace
+
+MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanStep& plan,
+                  const Device& device, int64_t devices) {
+  const Bindings dims = whole.graph->dims.bind(options.dims).values;
+  SamplePrograms programs(whole, options, dims, split_names(*whole.graph, declared));
+  MeshAdvice advice{whole.graph->name.str(),
+                    std::string(to_string(whole.graph->policy == Policy::inherit ? Policy::f32 : whole.graph->policy)),
+                    devices,
+                    device,
+                    programs.batch(),
+                    programs.batch_size(),
+                    {},
+                    {},
+                    0,
+                    0,
+                    {},
+                    {}};
+  note_names(advice, programs.names(), dims);
+  const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
+  Bindings one = programs.dims(programs.count(), MeshWay{});
+  if (!programs.batch().empty()) one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / devices);
+  const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training));
+  WaySearch search(programs, placed, device);
+  FoundWays found = search.search(devices, kShown);
+  advice.estimated = found.estimated, advice.fitting = found.fitting;
+  const PlanStep once = remembered(plan, programs.few().counts());
+  WayScheduler scheduler(programs, placed, once, device);
+  if (found.fitting == 0) {
+    for (EstimatedWay& way : found.smallest) {
+      way.held = scheduler.held_by(way.way);
+      if (!advice.smallest || way.held.total() < advice.smallest->held.total()) advice.smallest = way;
+    }
+  }
+  for (const EstimatedWay& way : found.best)
+    if (auto scheduled = scheduler.schedule(way.way); scheduled && scheduled->held.total() <= device.usable_bytes())
+      advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
+  std::ranges::sort(advice.ways, [](const AdvisedWay& a, const AdvisedWay& b) {
+    return ranks_before(a.scheduled.seconds, a.scheduled.held, a.scheduled.way, b.scheduled.seconds, b.scheduled.held, b.scheduled.way);
+  });
+  const WholeFlops flops = whole_flops(plain, dims);
+  const double peak = contraction_peak(device, whole.graph->policy).value_or(0), all = static_cast<double>(devices);
+  for (size_t i = 0; i < advice.ways.size(); ++i) {
+    AdvisedWay& way = advice.ways[i];
+    if (peak > 0) way.mfu = flops.model / (peak * all * way.scheduled.seconds.total());
+    if (flops.step > 0) way.share = way.scheduled.flops.to_double() * all / flops.step;
+    way.why = reasons_for(way, i + 1, i == 0 ? nullptr : &advice.ways[i - 1], device);
+  }
+  return advice;
+}
+
+}  // namespace einc

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of graphs that are alike are made once: programs with one layer more have the stages that they have.
+#pragma once
+#include <vector>
+
+#include "compiler/fuse/planned_step.h"
+
+namespace einc {
+
+// The same plans, kept as long as the function is. `counts`: dims whose values change nothing in a graph, numbers of iterations.
+PlanStep remembered(const PlanStep& plan, const std::vector<Name>& counts);
+
+}  // namespace einc

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/plan/sample_programs.h"
+
+#include <fmt/format.h>
+
+#include "compiler/cost/tokens.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+Name batch_of(const Graph& graph) {
+  const Poly examples = examples_per_step(graph);
+  const std::vector<Name> names = examples.free_names();
+  if (names.size() != 1 || !(examples == Poly::dim(names[0]))) return {};
+  return graph.dims.find(names[0])->kind == DimKind::derived ? Name() : names[0];
+}
+
+}  // namespace
+
+Name mesh_dim(size_t axis) { return Name(fmt::format("mesh axis {}", axis)); }
+
+SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& options, const Bindings& dims, std::vector<SplitName> names)
+    : whole_(whole),
+      options_(options),
+      dims_(dims),
+      few_(whole, options, dims),
+      names_(std::move(names)),
+      batch_(batch_of(*whole.elaborated)),
+      graphs_(3 * (count() + 1)) {}
+
+Graph& SamplePrograms::sample(Micro micro, size_t index) {
+  std::unique_ptr<Graph>& kept = graphs_[static_cast<size_t>(micro) * (count() + 1) + index];
+  if (kept) return *kept;
+  PipelineOptions options = options_;
+  if (micro != Micro::whole) options.training.micro_batches = 2;  // the mean's divisor: a number, whatever it is
+  if (micro == Micro::gather) options.training.gradients = GradientUse::gather;
+  Compilation made = compile_again(whole_, options, index == count() ? few_.folding() : few_.samples()[index]);
+  EINC_CHECK(made.graph.has_value(), "a program that compiles does not with other iterations");
+  kept = std::make_unique<Graph>(std::move(*made.graph));
+  for (size_t m = 0; m < 3; ++m) kept->dims.declare_free(mesh_dim(m));
+  return *kept;
+}
+
+const Graph& SamplePrograms::graph(Micro micro, size_t index, const MeshWay& way) {
+  Graph& graph = sample(micro, index);
+  set_mesh(graph, way, names_);
+  return graph;
+}
+
+void set_mesh(Graph& graph, const MeshWay& way, const std::vector<SplitName>& names) {
+  graph.mesh = {};
+  for (size_t m = 0; m < way.axes.size(); ++m) graph.mesh.axes.push_back({Name(way.axes[m].name), Poly::dim(mesh_dim(m))});
+  for (const SplitName& name : names) {
+    AxisList over;
+    for (int m = 0; m < static_cast<int>(way.axes.size()); ++m) {
+      const WayAxis& axis = way.axes[static_cast<size_t>(m)];
+      if (std::ranges::find(axis.split, name.name) != axis.split.end()) over.push_back(m);
+    }
+    if (over.empty()) continue;
+    for (const SplitPlace& place : name.places) graph.mesh.requests.push_back({place.declared, place.path, place.axis, over});
+  }
+  AxisList along;
+  for (int m = 0; m < static_cast<int>(way.axes.size()); ++m)
+    if (way.axes[static_cast<size_t>(m)].spreads) along.push_back(m);
+  if (way.spread == Spread::states) graph.mesh.states = along;
+  if (way.spread == Spread::gradients) graph.mesh.gradients = along;
+  if (way.spread == Spread::params) graph.mesh.params = along;
+}
+
+Bindings SamplePrograms::dims(size_t sample, const MeshWay& way) const {
+  Bindings dims = sample == count() ? few_.folding() : few_.samples()[sample];
+  if (!batch_.empty()) dims[batch_] = batch_size() / way.micro_batches;
+  for (size_t m = 0; m < 3; ++m) dims[mesh_dim(m)] = m < way.axes.size() ? way.axes[m].size : 1;
+  return dims;
+}
+
+}  // namespace einc

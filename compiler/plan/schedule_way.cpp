@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/plan/schedule_way.h"
+
+#include <algorithm>
+
+#include "compiler/report/communication.h"
+#include "compiler/report/mesh_step.h"
+
+namespace einc {
+namespace {
+
+SentKind& of_kind(std::vector<SentKind>& list, const SentKind& like) {
+  const auto known = std::ranges::find_if(list, [&](const SentKind& s) { return s.kind == like.kind && s.axis == like.axis; });
+  if (known != list.end()) return *known;
+  list.push_back({like.kind, like.axis, like.link, Rational(0), 0});
+  return list.back();
+}
+
+}  // namespace
+
+std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t sample, const MeshWay& way) {
+  const Graph& graph = programs_.graph(micro, sample, way);
+  const Bindings given = programs_.dims(sample, way);
+  const auto made = partition(graph, given);
+  const auto* partitioned = std::get_if<Partitioned>(&made);
+  if (!partitioned) return std::nullopt;
+  const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
+  const auto line = mesh_step(*partitioned, given, plan_, device_, report.collective_s);
+  if (!line || !report.time_s || !report.bytes.value) return std::nullopt;
+  Part part{line->compute_s, line->end_s - line->compute_s, *report.bytes.value, report.flops.value.value_or(Rational(0)), {}};
+  for (const CommunicationRow& row : report.rows) {
+    SentKind& kind = of_kind(part.sent, {row.kind, row.axis.str(), row.link, Rational(0), 0});
+    kind.bytes = kind.bytes + *row.bytes.value;
+    kind.seconds += *row.time_s;
+  }
+  return part;
+}
+
+HeldBytes WayScheduler::held_by(const MeshWay& way) {
+  const size_t folding = programs_.count();
+  const Graph& graph = programs_.graph(Micro::whole, folding, way);
+  const auto made = partition(graph, programs_.dims(folding, way));
+  Bindings dims = graph.dims.bind(programs_.dims(folding, way)).values;
+  for (const auto& [name, value] : programs_.whole_dims()) dims[name] = value;
+  const StepFormulas formulas(graph, std::get<Partitioned>(made), placed_, device_, dims, programs_.batch());
+  return formulas.held(sizes_of(way, programs_.batch_size()));
+}
+
+// Of all iterations, by what the samples take.
+std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const MeshWay& way) {
+  std::vector<Part> parts;
+  std::vector<SentKind> kinds;
+  for (size_t sample = 0; sample < programs_.count(); ++sample) {
+    auto part = measure(micro, sample, way);
+    if (!part) return std::nullopt;
+    for (const SentKind& kind : part->sent) of_kind(kinds, kind);
+    parts.push_back(std::move(*part));
+  }
+  const FewIterations& few = programs_.few();
+  const auto whole = [&](auto of) {
+    std::vector<std::decay_t<decltype(of(parts[0]))>> values;
+    for (Part& part : parts) values.push_back(of(part));
+    return few.whole(std::span<const std::decay_t<decltype(of(parts[0]))>>(values));
+  };
+  Part all{whole([](Part& p) { return p.work; }),
+           whole([](Part& p) { return p.exposed; }),
+           whole([](Part& p) { return p.bytes; }),
+           whole([](Part& p) { return p.flops; }),
+           {}};
+  for (const SentKind& kind : kinds) {
+    SentKind& made = of_kind(all.sent, kind);
+    made.bytes = whole([&](Part& p) { return of_kind(p.sent, kind).bytes; });
+    made.seconds = whole([&](Part& p) { return of_kind(p.sent, kind).seconds; });
+  }
+  return all;
+}
+
+std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
+  ScheduledWay scheduled{way, {}, {}, {}, Rational(0), Rational(0)};
+  const auto add = [&](Micro micro, int64_t times) {
+    const auto part = measure_whole(micro, way);
+    if (!part) return false;
+    scheduled.seconds.work += static_cast<double>(times) * part->work;
+    scheduled.seconds.exposed += static_cast<double>(times) * part->exposed;
+    scheduled.bytes = scheduled.bytes + Rational(times) * part->bytes;
+    scheduled.flops = scheduled.flops + Rational(times) * part->flops;
+    for (const SentKind& kind : part->sent) {
+      SentKind& sum = of_kind(scheduled.sent, kind);
+      sum.bytes = sum.bytes + Rational(times) * kind.bytes;
+      sum.seconds += static_cast<double>(times) * kind.seconds;
+      scheduled.seconds.sent += static_cast<double>(times) * kind.seconds;
+    }
+    return true;
+  };
+  if (way.micro_batches == 1 ? !add(Micro::whole, 1) : !(add(Micro::gather, way.micro_batches - 1) && add(Micro::last, 1)))
+    return std::nullopt;
+  scheduled.held = held_by(way);
+  std::ranges::stable_sort(scheduled.sent, std::ranges::greater{}, &SentKind::seconds);
+  return scheduled;
+}
+
+}  // namespace einc

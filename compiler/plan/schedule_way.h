@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A way to split a program with its step as scheduled: partitioned at its own sizes, its stages planned for the device and its collectives
+// timed one by one, as the report of the same program with these lines has it (report/communication.h, mesh_step.h). Done for few
+// iterations of the loops, and told for all.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/fuse/planned_step.h"
+#include "compiler/partition/collectives.h"
+#include "compiler/plan/search_ways.h"
+
+namespace einc {
+
+// Collectives of one kind over one axis of the mesh, of a whole step.
+struct SentKind {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::string axis, link;
+  Rational bytes;  // that each device sends
+  double seconds = 0;
+};
+
+struct ScheduledWay {
+  MeshWay way;
+  HeldBytes held;
+  StepSeconds seconds;
+  std::vector<SentKind> sent;  // the longest first
+  Rational bytes, flops;       // of a step, each device
+};
+
+class WayScheduler {
+ public:
+  WayScheduler(SamplePrograms& programs, const PlacedValues& placed, const PlanStep& plan, const Device& device)
+      : programs_(programs), placed_(placed), plan_(plan), device_(device) {}
+
+  // Nothing where a device cannot carry its part out, or has no rate for a number format.
+  std::optional<ScheduledWay> schedule(const MeshWay& way);
+  // As partitioned at its own sizes.
+  HeldBytes held_by(const MeshWay& way);
+
+ private:
+  struct Part {
+    double work = 0, exposed = 0;
+    Rational bytes, flops;
+    std::vector<SentKind> sent;
+  };
+  std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way);
+  std::optional<Part> measure_whole(Micro micro, const MeshWay& way);
+
+  SamplePrograms& programs_;
+  const PlacedValues& placed_;
+  const PlanStep& plan_;
+  const Device& device_;
+};
+
+}  // namespace einc

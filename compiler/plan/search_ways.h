@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for a mesh: every way to split a program over so many devices (kinds of axes, their sizes and order, what is spread, how many
+// micro-batches), each estimated by the formulas of step_formulas.h. A partition is made for each kind of way, not for each size.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "compiler/plan/sample_programs.h"
+#include "compiler/plan/step_formulas.h"
+
+namespace einc {
+
+struct EstimatedWay {
+  MeshWay way;
+  HeldBytes held;
+  StepSeconds seconds;
+};
+
+struct FoundWays {
+  // The fastest that fit, best first. Of ways that differ in what is spread alone, those that are neither faster than another one nor
+  // smaller are left out; of numbers of micro-batches the fastest that fits stands for all.
+  std::vector<EstimatedWay> best;
+  std::vector<EstimatedWay> smallest;  // those that take the least memory, whether or not they fit, least first
+  size_t estimated = 0, fitting = 0;
+};
+
+// What formulas of a way's own partition are evaluated at.
+WaySizes sizes_of(const MeshWay& way, int64_t batch);
+// By time, then memory, then text.
+bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& way_a, const StepSeconds& b, const HeldBytes& held_b,
+                  const MeshWay& way_b);
+
+// Of a way by its formulas. A run hides what goes over axes of the data (sums of gradients, gathered params) behind work as far as that
+// lasts, and little of what goes over others, which the next layer waits for.
+StepSeconds estimated_seconds(const MeshWay& way, double work, const SecondsByAxis& sent);
+
+class WaySearch {
+ public:
+  WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device);
+
+  // `count` of each list.
+  FoundWays search(int64_t devices, size_t count);
+  // A way by itself: nothing where no rule splits the program so.
+  std::optional<EstimatedWay> estimate(const MeshWay& way);
+  // Every way that search goes through, axes in any order: what a test compares it with.
+  void for_each_way(int64_t devices, const std::function<void(const MeshWay&)>& visit);
+
+ private:
+  using Kind = std::vector<size_t>;  // roles, one for each axis of the mesh
+  struct Role {
+    std::vector<size_t> names;
+    bool of_data = false;
+    std::string axis;  // what a mesh axis of it is called
+  };
+  void find_roles();
+  std::vector<Kind> kinds() const;
+  std::optional<MeshWay> way_of(const Kind& kind, const std::vector<int64_t>& sizes) const;
+  std::vector<Spread> spreads_of(const MeshWay& way) const;
+  std::vector<int64_t> micro_batches_of(const MeshWay& way) const;
+  std::unique_ptr<StepFormulas> made_for(Graph& graph, const MeshWay& way) const;
+  void make_formulas(const std::vector<MeshWay>& meshes);
+  const StepFormulas* formulas_of(const MeshWay& way);
+  void try_sizes(const MeshWay& way, FoundWays& found);
+
+  SamplePrograms& programs_;
+  const std::vector<SplitName>& names_;
+  const PlacedValues& placed_;
+  const Device& device_;
+  std::vector<Role> roles_;
+  std::map<std::string, std::unique_ptr<StepFormulas>> formulas_;  // by what is split and spread; null: it cannot be
+};
+
+}  // namespace einc

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// --plan on the command line: its lines, pasted, give the numbers that it predicted; what it refuses.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_einc.h"
+
+namespace einc::test {
+namespace {
+
+bool tells(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const std::vector<std::string> kSmallGpt{"examples/gpt2.ein", "-D", "vocab=1024", "-D", "layers=8", "-D", "seq=128"};
+
+std::vector<std::string> asked(std::vector<std::string> arguments, std::initializer_list<std::string> more) {
+  arguments.insert(arguments.end(), more);
+  return arguments;
+}
+
+}  // namespace
+
+TEST_CASE("plan: pasted lines give the numbers predicted") {
+  const Ran ran = run_einc(asked(kSmallGpt, {"--plan", "8xh100-sxm", "--report=json"}));
+  REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+  const auto plan = nlohmann::json::parse(ran.output);
+  CHECK(plan["ways"].size() == 10);
+  double before = 0;
+  for (const auto& way : plan["ways"]) {
+    CAPTURE(way["mesh"].get<std::string>());
+    CAPTURE(way["shard"].get<std::string>());
+    CHECK(way["step_time_s"].get<double>() >= before);
+    before = way["step_time_s"].get<double>();
+    CHECK(way["memory"]["total"].get<double>() <= plan["memory_bytes"].get<double>());
+    if (way["micro_batches"] != 1) continue;
+    const Ran pasted = run_einc(asked(kSmallGpt, {"--device=h100-sxm", "--mesh", way["mesh"], "--shard", way["shard"], "--report=json"}));
+    REQUIRE_MESSAGE(pasted.status == 0, pasted.errors);
+    const auto device = nlohmann::json::parse(pasted.output)["per_device"];
+    CHECK(way["communication_bytes"].get<double>() == doctest::Approx(device["communication"]["bytes"].get<double>()).epsilon(1e-12));
+    CHECK(way["flops"].get<double>() == doctest::Approx(device["flops"]["count"].get<double>()).epsilon(1e-12));
+    CHECK(way["memory"]["parameters"].get<double>() == doctest::Approx(device["parameters"]["bytes"].get<double>()).epsilon(1e-12));
+    CHECK(way["memory"]["gradients"].get<double>() == doctest::Approx(device["gradients"]["bytes"].get<double>()).epsilon(1e-12));
+    CHECK(way["communication_s"].get<double>() == doctest::Approx(device["communication_s"].get<double>()).epsilon(1e-6));
+    CHECK(way["step_time_s"].get<double>() == doctest::Approx(device["step_time_s"].get<double>()).epsilon(0.02));
+  }
+}
+
+TEST_CASE("plan: text and refusals") {
+  const Ran text = run_einc({"examples/mlp.ein", "--plan", "8xh100-sxm"});
+  CHECK(text.status == 0);
+  CHECK(tells(text.output, "mlp.ein on 8 x h100-sxm"));
+  CHECK(tells(text.output, "\n      mesh "));
+  CHECK(tells(text.output, "\n      shard "));
+  const struct {
+    std::vector<std::string> arguments;
+    int status;
+    const char* message;
+  } cases[] = {{{"examples/gpt2.ein", "--plan", "64xfoo"}, 2, "no device `foo`"},
+               {{"examples/gpt2.ein", "--plan", "0xh100-sxm"}, 2, "from 2 to 1000000"},
+               {{"examples/gpt2.ein", "--plan", "h100-sxm"}, 2, "such as 64xh100-sxm"},
+               {{"examples/gpt2.ein", "--plan", "13xh100-sxm"}, 2, "-D batch=13"},
+               {{"examples/gpt2.ein", "--plan", "8xv100"}, 2, "a link that spans 8 devices"},
+               {{"examples/gpt2.ein", "--plan", "8xh100-sxm", "--mesh", "data=8"}, 2, "leave out --mesh"},
+               {{"examples/gpt2.ein", "--plan", "8xh100-sxm", "--device=h200"}, 2, "leave out --device"},
+               {{"examples/gpt2.ein", "--plan", "8xh100-sxm", "--report=csv"}, 2, "--report=json"},
+               {{"examples/llama.ein", "-D", "layers=80", "-D", "embed=8192", "--plan", "2xh100-sxm"}, 4, "the least is"}};
+  for (const auto& c : cases) {
+    const Ran ran = run_einc(c.arguments);
+    CAPTURE(ran.errors);
+    CHECK(ran.status == c.status);
+    CHECK(ran.output.empty());
+    CHECK(tells(ran.errors, c.message));
+  }
+}
+
+}  // namespace einc::test

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for a mesh beside brute force: every factorisation, every assignment of names, spread and micro-batch, each compiled from the
+// lines that ask for it, partitioned at its own sizes and estimated by the same formulas.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "compiler/api/render_report.h"
+#include "compiler/pipeline/mesh_program.h"
+#include "compiler/plan/mesh_advice.h"
+#include "compiler/report/communication.h"
+#include "compiler/report/mesh_step.h"
+#include "dsl/render.h"
+#include "tests/support/mesh_examples.h"
+
+namespace einc {
+namespace {
+
+struct PlanCase {
+  const char* file;
+  const char* dims;
+  int64_t devices;
+  double memory;  // bytes of a device
+};
+
+constexpr const char* kTinyGpt = "batch=8 seq=8 vocab=24 layers=6 heads=4 head=4";
+constexpr const char* kTinyLlama = "batch=8 seq=8 vocab=24 layers=6 embed=16 heads=4 kv_heads=2 ffn=24";
+constexpr PlanCase kCases[] = {{"gpt2.ein", kTinyGpt, 4, 80e9},
+                               {"gpt2.ein", kTinyGpt, 8, 400e3},
+                               {"gpt2.ein", kTinyGpt, 6, 500e3},
+                               {"llama.ein", kTinyLlama, 8, 500e3},
+                               {"mlp.ein", "batch=64 features=32 hidden=48 classes=8", 16, 80e9},
+                               {"attention.ein", "batch=4 seq=8 heads=2 head=4", 4, 80e9},
+                               {"two_layer.ein", "batch=12 width=6 out=12", 12, 80e9}};
+
+Device small_device(double memory) {
+  Device device = *find_device("h100-sxm");
+  device.memory_bytes = memory + device.reserve_bytes;
+  device.links = {{"near", 4, 10e9, 1e-6}, {"far", 64, 1e9, 5e-6}};
+  device.bandwidth = 50e9;  // so that small programs differ by their work as well
+  device.bf16 = device.f32 = 50e9;
+  return device;
+}
+
+// A program, the settings it was compiled with, and what its plan for one device places where.
+struct Planned {
+  PlanCase given;
+  PipelineOptions options;
+  DeclaredAxes declared;
+  Compilation whole;
+  Device device;
+
+  explicit Planned(const PlanCase& c) : given(c), device(small_device(c.memory)) {
+    options.dims = dims_of(c.dims);
+    options.without_mesh = true;
+    PipelineOptions telling = options;
+    telling.declared = [&](Op op, Name path, const std::vector<DeclaredAxis>& axes) { declared[{op, path.str()}] = axes; };
+    whole = compile_file(std::string("examples/") + c.file, telling);
+    REQUIRE_MESSAGE(whole.graph.has_value(), render_text(whole.sources, whole.diagnostics));
+  }
+  Bindings dims() const { return whole.graph->dims.bind(options.dims).values; }
+};
+
+void factorise(int64_t devices, size_t axes, std::vector<int64_t> sizes, std::vector<std::vector<int64_t>>& all) {
+  if (axes == 0) {
+    if (devices == 1) all.push_back(sizes);
+    return;
+  }
+  for (int64_t size = 2; size <= devices; ++size) {
+    if (devices % size != 0) continue;
+    sizes.push_back(size);
+    factorise(devices / size, axes - 1, sizes, all);
+    sizes.pop_back();
+  }
+}
+
+// Names that one axis may split: one of the data, or a maximal set of the others. Found by trying all subsets.
+std::vector<std::vector<Name>> splittable(const std::vector<SplitName>& names) {
+  const auto share = [&](const SplitName& a, const SplitName& b) {
+    for (const SplitPlace& p : a.places)
+      for (const SplitPlace& q : b.places)
+        if (p.declared == q.declared && p.path == q.path) return true;
+    return false;
+  };
+  std::vector<uint32_t> sets;
+  std::vector<std::vector<Name>> result;
+  for (uint32_t set = 1; set < (1u << names.size()); ++set) {
+    bool good = true;
+    for (size_t i = 0; i < names.size(); ++i)
+      for (size_t k = 0; k < names.size(); ++k)
+        if (set >> i & 1 && set >> k & 1 && (names[i].of_data || (i != k && share(names[i], names[k])))) good = false;
+    if (good) sets.push_back(set);
+  }
+  for (const SplitName& name : names)
+    if (name.of_data) result.push_back({name.name});
+  for (const uint32_t set : sets) {
+    const bool maximal = std::ranges::none_of(sets, [&](uint32_t other) { return other != set && (other & set) == set; });
+    if (!maximal) continue;
+    std::vector<Name>& made = result.emplace_back();
+    for (size_t i = 0; i < names.size(); ++i)
+      if (set >> i & 1) made.push_back(names[i].name);
+  }
+  return result;
+}
+
+class BruteForce {
+ public:
+  explicit BruteForce(const Planned& p)
+      : p_(p), names_(split_names(*p.whole.graph, p.declared)), few_(p.whole, p.options, p.dims()), splittable_(splittable(names_)) {
+    PipelineOptions options = p_.options;
+    const Compilation one = compile_again(p_.whole, options, few_.folding());
+    Bindings dims = few_.folding();
+    dims[batch()] = std::max<int64_t>(1, p_.dims().at(batch()) / p_.given.devices);
+    placed_ = placed_values(*one.graph, plan_for_device({}, p_.device)(*one.graph, dims, RunMode::training));
+  }
+
+  void run() {
+    for (size_t axes = 1; axes <= 3; ++axes) {
+      std::vector<std::vector<int64_t>> sizes;
+      factorise(p_.given.devices, axes, {}, sizes);
+      for (const auto& chosen : sizes) assign(chosen, {});
+    }
+  }
+  double best = std::numeric_limits<double>::infinity(), least = std::numeric_limits<double>::infinity();
+  std::string fastest, smallest;
+  size_t tried = 0;
+
+ private:
+  Name batch() const { return Name("batch"); }
+  const SplitName& named(Name name) const { return *std::ranges::find(names_, name, &SplitName::name); }
+
+  void assign(const std::vector<int64_t>& sizes, std::vector<size_t> sets) {
+    if (sets.size() < sizes.size()) {
+      for (size_t s = 0; s < splittable_.size(); ++s) {
+        sets.push_back(s);
+        assign(sizes, sets);
+        sets.pop_back();
+      }
+      return;
+    }
+    MeshWay way;
+    bool twice = false, data = false;
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      const std::vector<Name>& set = splittable_[sets[k]];
+      const bool of_data = named(set[0]).of_data;
+      data |= of_data;
+      int64_t parts = 1;
+      bool outer = false;
+      for (size_t j = 0; j < sizes.size(); ++j) {
+        if (j != k && sets[j] == sets[k]) {
+          if (set != std::vector<Name>{batch()}) return;
+          twice = true;
+          outer |= j > k;
+        } else if (j != k) {
+          for (const Name name : set)
+            if (std::ranges::find(splittable_[sets[j]], name) != splittable_[sets[j]].end()) return;
+        }
+        if (sets[j] == sets[k]) parts *= sizes[j];
+      }
+      if (std::ranges::count(sets, sets[k]) > 2) return;
+      WayAxis axis{fmt::format("axis{}", k), sizes[k], {}, of_data && !outer};
+      for (const Name name : set)
+        if (std::ranges::all_of(named(name).places,
+                                [&](const SplitPlace& place) { return *place.size.evaluate_integer(p_.dims()) % parts == 0; }))
+          axis.split.push_back(name);
+      if (axis.split.empty()) return;
+      way.axes.push_back(axis);
+    }
+    if (way.axes.size() == 3 && !data) return;  // three axes of params: not looked through
+    for (const Spread spread : kSpreads) {
+      if ((spread != Spread::nothing && !data) || (spread == Spread::nothing && twice)) continue;
+      for (int64_t micro = 1; micro <= p_.dims().at(batch()); ++micro) {
+        if (spread == Spread::states && micro > 1) continue;
+        way.spread = spread, way.micro_batches = micro;
+        estimate(way);
+      }
+    }
+  }
+
+  // Through the lines that the way asks to paste.
+  void estimate(const MeshWay& way) {
+    const int64_t batch_size = p_.dims().at(batch());
+    if (batch_size % way.micro_batches != 0) return;
+    PipelineOptions options = p_.options;
+    options.without_mesh = false;
+    options.mesh = way.mesh(), options.shard = way.shard();
+    Bindings dims = few_.folding();
+    dims[batch()] = batch_size / way.micro_batches;
+    const std::string key = way.mesh() + way.shard() + std::to_string(dims[batch()]);
+    const Compilation c = compile_again(p_.whole, options, dims);
+    if (!c.graph) return;  // the micro-batch is not divided
+    const auto made = partition(*c.graph, dims);
+    if (!std::holds_alternative<Partitioned>(made)) return;
+    ++tried;
+    Bindings all = c.graph->dims.bind(dims).values;
+    for (const auto& [name, value] : p_.dims())
+      if (name != batch()) all[name] = value;
+    const StepFormulas formulas(*c.graph, std::get<Partitioned>(made), placed_, p_.device, all, batch());
+    const WaySizes sizes = sizes_of(way, batch_size);
+    const double held = formulas.held(sizes).total();
+    if (held < least) least = held, smallest = fmt::format("{} {} x{}", way.mesh(), way.shard(), way.micro_batches);
+    if (held > p_.device.usable_bytes()) return;
+    std::vector<int> order(way.axes.size());
+    std::iota(order.begin(), order.end(), 0);
+    const double seconds = estimated_seconds(way, formulas.work(sizes), formulas.sent(sizes, order)).total();
+    if (seconds < best) best = seconds, fastest = key;
+  }
+
+  const Planned& p_;
+  const std::vector<SplitName> names_;
+  const FewIterations few_;
+  const std::vector<std::vector<Name>> splittable_;
+  PlacedValues placed_;
+};
+
+}  // namespace
+
+TEST_CASE("plans: the best way is that of brute force") {
+  for (const PlanCase& c : kCases) {
+    CAPTURE(c.file);
+    CAPTURE(c.devices);
+    const Planned p(c);
+    BruteForce brute(p);
+    brute.run();
+    SamplePrograms programs(p.whole, p.options, p.dims(), split_names(*p.whole.graph, p.declared));
+    const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
+    Bindings one = programs.dims(programs.count(), MeshWay{});
+    one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / c.devices);
+    const PlacedValues placed = placed_values(plain, plan_for_device({}, p.device)(plain, one, RunMode::training));
+    const FoundWays found = WaySearch(programs, placed, p.device).search(c.devices, 10);
+    REQUIRE(brute.tried > 0);
+    INFO("brute force: ", brute.fastest, " of ", brute.tried);
+    REQUIRE(!found.best.empty());
+    INFO("search: ", found.best[0].way.mesh(), " ", found.best[0].way.shard(), " x", found.best[0].way.micro_batches);
+    CHECK(found.best[0].seconds.total() == doctest::Approx(brute.best).epsilon(1e-9));
+    INFO("smallest by brute force: ", brute.smallest);
+    REQUIRE(!found.smallest.empty());
+    const PlanStep plan = plan_for_device({}, p.device);
+    WayScheduler scheduler(programs, placed, plan, p.device);
+    double least = std::numeric_limits<double>::infinity();
+    for (const EstimatedWay& way : found.smallest) least = std::min(least, scheduler.held_by(way.way).total());
+    CHECK(least == doctest::Approx(brute.least).epsilon(1e-9));
+    for (size_t i = 1; i < found.best.size(); ++i) CHECK(found.best[i - 1].seconds.total() <= found.best[i].seconds.total());
+    for (const EstimatedWay& way : found.best) CHECK(way.held.total() <= p.device.usable_bytes());
+  }
+}
+
+TEST_CASE("plans: names and sets come from the program") {
+  const auto sets_of = [](const char* file, const char* dims) {
+    const Planned p({file, dims, 2, 80e9});
+    const std::vector<SplitName> names = split_names(*p.whole.graph, p.declared);
+    std::string text;
+    for (const SplitName& name : names)
+      if (name.of_data) text += name.name.str() + "; ";
+    for (const auto& set : sets_of_params(names)) {
+      for (const size_t i : set) text += names[i].name.str() + " ";
+      text += "| ";
+    }
+    return text;
+  };
+  CHECK(sets_of("gpt2.ein", kTinyGpt) == "batch; seq; vocab heads hidden | vocab head hidden | vocab three hidden | embed | ");
+}
+
+TEST_CASE("plans: few iterations tell of all") {
+  const Planned p({"gpt2.ein", kTinyGpt, 4, 80e9});
+  SamplePrograms programs(p.whole, p.options, p.dims(), split_names(*p.whole.graph, p.declared));
+  REQUIRE(programs.count() == 2);
+  const PlanStep plan = plan_for_device({}, p.device);
+  const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
+  const PlacedValues placed = placed_values(plain, plan(plain, programs.dims(programs.count(), MeshWay{}), RunMode::training));
+  for (const Spread spread : kSpreads) {
+    const MeshWay way{{{"data", 2, {Name("batch")}, true}, {"model", 2, {Name("heads"), Name("hidden"), Name("vocab")}, false}}, spread, 1};
+    const auto scheduled = WayScheduler(programs, placed, plan, p.device).schedule(way);
+    REQUIRE(scheduled.has_value());
+    const MeshExample example{"gpt2.ein", kTinyGpt, "data=2,model=2", "", 0};
+    const std::string shard = way.shard();
+    MeshExample asked = example;
+    asked.shard = shard.c_str();
+    Compilation whole = compiled(asked);
+    const auto partitioned = partition_program(whole, dims_of(kTinyGpt));
+    REQUIRE(partitioned.has_value());
+    const MeshReport report = mesh_report(*whole.graph, *partitioned, dims_of(kTinyGpt), &p.device);
+    CHECK(scheduled->bytes == *report.bytes.value);
+    CHECK(scheduled->flops == *report.flops.value);
+    CHECK(scheduled->seconds.sent == doctest::Approx(*report.time_s).epsilon(1e-9));
+    // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
+    const auto line = mesh_step(*partitioned, dims_of(kTinyGpt), plan, p.device, report.collective_s);
+    REQUIRE(line.has_value());
+    CHECK(scheduled->seconds.work == doctest::Approx(line->compute_s).epsilon(0.03));
+    CHECK(scheduled->seconds.total() == doctest::Approx(line->end_s).epsilon(0.03));
+    CHECK(scheduled->held.params == doctest::Approx(report.parameters.value->to_double()));
+    CHECK(scheduled->held.gradients == doctest::Approx(report.gradients.value->to_double()));
+    CHECK(scheduled->held.states == doctest::Approx(report.optimizer_state.value->to_double()));
+  }
+}
+
+TEST_CASE("plans: of one device, memory is what a plan holds") {
+  for (const PlanCase& c : {PlanCase{"gpt2.ein", "batch=8", 8, 80e9}, PlanCase{"llama.ein", "batch=8 layers=6", 8, 80e9}}) {
+    const Planned p(c);
+    const Device& h100 = *find_device("h100-sxm");
+    const PlanStep plan = plan_for_device({}, h100);
+    SamplePrograms programs(p.whole, p.options, p.dims(), split_names(*p.whole.graph, p.declared));
+    const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
+    Bindings one = programs.dims(programs.count(), MeshWay{});
+    one[programs.batch()] = 1;
+    const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training));
+    WaySearch search(programs, placed, h100);
+    const auto estimated = search.estimate({{{"data", 8, {Name("batch")}, true}}, Spread::nothing, 1});
+    REQUIRE(estimated.has_value());
+    Bindings alone = p.options.dims;
+    alone[Name("batch")] = 1;
+    const double planned = static_cast<double>(plan(*p.whole.graph, alone, RunMode::training).memory.total());
+    CHECK(estimated->held.total() == doctest::Approx(planned).epsilon(0.1));
+  }
+}
+
+}  // namespace einc
