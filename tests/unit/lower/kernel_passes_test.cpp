@@ -216,7 +216,7 @@ v1: f32 = b1[a1]
 v2: f32 = b3[4*a1 + a2]
 v3: f32 = mul(v0, v1)
 v4: f32 = mul(v2, v3)
-stage 
+stage
   b2[32*a0 + 4*a1 + a2] = v4
 )";
   const std::string both = widened(groups);
