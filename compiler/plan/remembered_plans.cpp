@@ -4,23 +4,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/ir/attr_hash.h"
+#include "compiler/report/like_stages.h"
 
 namespace einc {
 namespace {
-
-// But for the names of what is given to it, and where it stands in the source.
-bool plan_alike(const Node& a, const Node& b) {
-  if (a.op != b.op || !std::ranges::equal(a.operands, b.operands) || a.type.dtype != b.type.dtype) return false;
-  if (a.origin.phase != b.origin.phase || a.origin.policy != b.origin.policy) return false;
-  if (!std::ranges::equal(a.type.axes, b.type.axes, {}, &Axis::size, &Axis::size)) return false;
-  return is_source(a.op) || a.attr == b.attr;
-}
-
-bool plan_alike(const Graph& a, const Graph& b) {
-  return std::ranges::equal(a.nodes, b.nodes, [](const Node& x, const Node& y) { return plan_alike(x, y); }) &&
-         std::ranges::equal(a.outputs, b.outputs, {}, &Output::node, &Output::node) && a.updates.empty() && b.updates.empty();
-}
 
 struct Remembered {
   std::shared_ptr<const Graph> graph;  // that the plan refers to
@@ -36,12 +23,7 @@ PlanStep remembered(const PlanStep& plan, const std::vector<Name>& counts) {
   return [=](const Graph& graph, const Bindings& given, RunMode mode) {
     Bindings dims = given;
     for (const Name count : counts) dims.erase(count);
-    size_t hash = graph.nodes.size();
-    for (const Node& node : graph.nodes) {
-      hash = mix(hash, static_cast<size_t>(node.op));
-      for (const NodeId operand : node.operands) hash = mix(hash, operand.index);
-    }
-    std::vector<Remembered>& list = (*known)[hash];
+    std::vector<Remembered>& list = (*known)[plan_hash(graph)];
     for (const Remembered& r : list)
       if (r.mode == mode && r.dims == dims && plan_alike(*r.graph, graph)) return r.step;
     auto kept = std::make_shared<const Graph>(graph);

@@ -2,41 +2,15 @@
 // Layers have the same stages: of those that are alike one is planned.
 #include "compiler/report/mesh_step.h"
 
-#include <algorithm>
 #include <unordered_map>
 
-#include "compiler/ir/attr_hash.h"
 #include "compiler/partition/localize.h"
+#include "compiler/report/like_stages.h"
 #include "compiler/report/planned_stage.h"
 #include "compiler/report/schedule.h"
 
 namespace einc {
 namespace {
-
-bool is_value(Name input) { return input.str().starts_with(kValuePrefix); }
-
-// But for the names of what is given to it, and where it stands in the source.
-bool are_alike(const Node& a, const Node& b) {
-  if (a.op != b.op || !std::ranges::equal(a.operands, b.operands) || a.type.dtype != b.type.dtype) return false;
-  if (a.origin.phase != b.origin.phase || a.origin.policy != b.origin.policy) return false;
-  if (!std::ranges::equal(a.type.axes, b.type.axes, {}, &Axis::size, &Axis::size)) return false;
-  if (a.op == Op::input) return is_value(a.as<InputAttr>().name) == is_value(b.as<InputAttr>().name);
-  return is_source(a.op) || a.attr == b.attr;
-}
-
-bool are_alike(const Graph& a, const Graph& b) {
-  return std::ranges::equal(a.nodes, b.nodes, [](const Node& x, const Node& y) { return are_alike(x, y); }) &&
-         std::ranges::equal(a.outputs, b.outputs, {}, &Output::node, &Output::node);
-}
-
-size_t hash_of(const Graph& graph) {
-  size_t hash = graph.nodes.size();
-  for (const Node& node : graph.nodes) {
-    hash = mix(hash, static_cast<size_t>(node.op));
-    for (const NodeId operand : node.operands) hash = mix(hash, operand.index);
-  }
-  return hash;
-}
 
 // Places, and the seconds of all launches before each, and of all.
 struct TimedStage {
@@ -50,9 +24,9 @@ class StagePlanner {
 
   // The stage outlives this. Null: a launch has no time.
   const TimedStage* timed(const DeviceStage& stage) {
-    std::vector<Known>& known = known_[hash_of(stage.graph)];
+    std::vector<Known>& known = known_[plan_hash(stage.graph)];
     for (const Known& k : known)
-      if (are_alike(*k.stage, stage.graph)) return k.timed.get();
+      if (plan_alike(*k.stage, stage.graph)) return k.timed.get();
     return known.emplace_back(Known{&stage.graph, made(stage)}).timed.get();
   }
 
