@@ -100,7 +100,7 @@ MeshBuilder::Rows MeshBuilder::local_rows(const MeshValue& ids, const AxisList& 
 
 NodeId MeshBuilder::masked(const MeshValue& value, const Rows& rows, const AxisList& own_map) {
   const Type type = build_.type(value.node);
-  const MeshPositions& at = positions_[value.node.index];
+  const MeshPositions at = positions_[value.node.index];  // a copy: nodes are added
   const NodeId zero = integer(Poly(0), type.dtype);
   AxisList mesh_axes;
   for (int m = 0; m < static_cast<int>(mesh().axes.size()); ++m)

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <span>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -218,8 +220,15 @@ class BruteForce {
 
 }  // namespace
 
+// Brute force compiles hundreds of programs: minutes under AddressSanitizer, which has the small ones alone.
+#if defined(__SANITIZE_ADDRESS__)
+const auto kTried = std::span(kCases).last(2);
+#else
+const auto kTried = std::span(kCases);
+#endif
+
 TEST_CASE("plans: the best way is that of brute force") {
-  for (const PlanCase& c : kCases) {
+  for (const PlanCase& c : kTried) {
     CAPTURE(c.file);
     CAPTURE(c.devices);
     const Planned p(c);
