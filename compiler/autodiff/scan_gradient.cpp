@@ -327,7 +327,8 @@ class ScanGradient {
       if (seen[id.index]) continue;
       seen[id.index] = true;
       const auto clone = of_clone_.find(id.index);
-      if (clone != of_clone_.end() && (forward_[clone->second].op == Op::state || hidden_.contains(id.index) || is_dear(forward_, forward_[clone->second]))) {
+      if (clone != of_clone_.end() &&
+          (forward_[clone->second].op == Op::state || hidden_.contains(id.index) || is_dear(forward_, forward_[clone->second]))) {
         needed.push_back(id);
         continue;
       }
@@ -355,9 +356,9 @@ class ScanGradient {
   std::unordered_map<uint32_t, size_t> operand_of_;  // of these
   std::vector<size_t> carried_;                      // carries with a gradient
   std::map<uint32_t, size_t> collected_, sums_;      // nodes of the reverse body: numbers among what is collected, and of running sums
-  std::set<uint32_t> products_, hidden_;  // hidden: results of calls with gradients of their own
-  Graph whole_;                                    // the reverse body before it is finished
-  std::unordered_map<uint32_t, NodeId> slice_of_;  // its slices
+  std::set<uint32_t> products_, hidden_;             // hidden: results of calls with gradients of their own
+  Graph whole_;                                      // the reverse body before it is finished
+  std::unordered_map<uint32_t, NodeId> slice_of_;    // its slices
 };
 
 }  // namespace

@@ -85,8 +85,9 @@ void add_options(CLI::App& app, CompileRequest& r) {
   app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
   app.add_option("--fit", r.fit, "the largest value of this dim whose training step fits the device's memory")->type_name("DIM");
-  app.add_option("--plan", r.plan,
-                 "the ten fastest ways to split the program over so many devices, 64xh100-sxm, with the mesh and shard lines that ask for them")
+  app.add_option(
+         "--plan", r.plan,
+         "the ten fastest ways to split the program over so many devices, 64xh100-sxm, with the mesh and shard lines that ask for them")
       ->type_name("NxDEVICE");
   app.add_option("--diagnostics", r.diagnostics, "form of error messages: text or json")->check(one_of({"text", "json"}));
   app.add_option("--dump-after", r.passes.dump_after, "print what a pass made, a graph or kernels, on standard error")->type_name("PASS");

@@ -35,7 +35,7 @@ inline constexpr uint64_t kMaxInt = 2'147'483'647;
 CLI::Validator whole_number(uint64_t least, uint64_t most);  // digits alone
 // How many, for transform(): a whole number, which may be written 10k, 1.5M, 7B, 1T or 1e6.
 CLI::Validator count_between(uint64_t least, uint64_t most);
-CLI::Validator seed_check();                                 // any integer below 2^64
+CLI::Validator seed_check();  // any integer below 2^64
 CLI::Validator positive_number();
 CLI::Validator number_between(double low, double high);  // both included
 CLI::Validator one_of(std::vector<std::string> choices);

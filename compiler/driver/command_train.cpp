@@ -368,8 +368,12 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
     throw RuntimeFailure(FailureKind::numeric, message);
   }
   watcher.end(position, memory.peak_bytes());
-  if (!r.save.empty()) first ? session.fetch_all() : session.pass_all();
-  if (!r.save.empty() && first) save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
+  if (!r.save.empty() && first) {
+    session.fetch_all();
+    save_weights(r.save, program->info, session, states_saved_with_weights(*graphs->compilation.elaborated));
+  } else if (!r.save.empty()) {
+    session.pass_all();  // what the first process fetches
+  }
   if (position.step >= r.steps) return ExitStatus::done;
   const std::string saved = checkpoints      ? printable(checkpoints->last_folder()) + " is saved: go on with --resume"
                             : r.save.empty() ? "nothing is saved: give --checkpoint"

@@ -113,16 +113,6 @@ std::string plan_of(const GraphKernel& k) {
 
 std::string described(const Launch& launch) { return launch.label + (launch.location.empty() ? "" : fmt::format(", {}", launch.location)); }
 
-std::string indented(std::string_view lines) {
-  std::string text;
-  while (!lines.empty()) {
-    const size_t end = std::min(lines.find('\n'), lines.size());
-    text += fmt::format("    {}\n", lines.substr(0, end));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
-  }
-  return text;
-}
-
 // What a launch makes and how; of a scan its iteration's, further in.
 std::string notes_of(const Executable& program, size_t index, const KernelList& list) {
   const Launch& launch = program.launches[index];
@@ -132,7 +122,7 @@ std::string notes_of(const Executable& program, size_t index, const KernelList& 
   std::string text = fmt::format("{}\n  {} iterations{} of {} launches, {} bytes of workspace\n", described(launch), scan.length,
                                  scan.reversed ? ", from the last to the first," : "", scan.body.launches.size(), scan.body.own_bytes);
   const KernelList& body = list.kernels[index].kernel->scan->list;
-  for (size_t i = 0; i < scan.body.launches.size(); ++i) text += indented(notes_of(scan.body, i, body));
+  for (size_t i = 0; i < scan.body.launches.size(); ++i) text += prefix_lines(notes_of(scan.body, i, body), "    ");
   return text;
 }
 

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "compiler/codegen/cuda/kernel_text.h"
-#include "compiler/library/find_products.h"
 #include "compiler/library/map_gemm.h"
 
 namespace einc {

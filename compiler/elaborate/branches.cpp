@@ -102,7 +102,8 @@ std::unordered_map<Name, std::string> Elaborator::check_branch(const ast::Block*
   before.dims = graph_.dims;
   before.chosen_by = graph_.chosen_by;
   const size_t nodes = graph_.nodes.size(), updates = graph_.updates.size(), plans = graph_.plans.size(), loops = graph_.loops.size(),
-               contexts = graph_.loop_contexts.size(), customs = custom_gradients_.size(), known = known_gradients_.size(), said = diagnostics_.list().size();
+               contexts = graph_.loop_contexts.size(), customs = custom_gradients_.size(), known = known_gradients_.size(),
+               said = diagnostics_.list().size();
   const Branch tried = run_branch(block);
   std::unordered_map<Name, std::string> types;
   for (const auto& [name, binding] : tried.bindings) types.emplace(name, binding.value ? type_text(*binding.value) : "");

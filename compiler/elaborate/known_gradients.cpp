@@ -20,9 +20,8 @@ bool has_scan(const Graph& graph, NodeId y) {
 }  // namespace
 
 std::vector<NodeId> KnownGradients::of(Builder& build, NodeId y, std::span<const NodeId> wrt, CustomGradients& custom, Made made) {
-  const auto known = std::ranges::find_if(list_, [&](const Known& k) {
-    return k.y == y && std::ranges::all_of(wrt, [&](NodeId x) { return k.by.contains(x.index); });
-  });
+  const auto known = std::ranges::find_if(
+      list_, [&](const Known& k) { return k.y == y && std::ranges::all_of(wrt, [&](NodeId x) { return k.by.contains(x.index); }); });
   std::vector<NodeId> gradients;
   if (known != list_.end()) {
     for (NodeId x : wrt) gradients.push_back(known->by.at(x.index));

@@ -116,8 +116,7 @@ class PieceScan {
     const size_t carries = static_cast<size_t>(attr_.carries);
     const ScanSources sources = scan_sources(*attr_.body);
     std::vector<NodeId> states;
-    for (size_t c = 0; c < carries; ++c)
-      states.push_back(body_.state(state_named(c), attr_.body->type(sources.states[c])));
+    for (size_t c = 0; c < carries; ++c) states.push_back(body_.state(state_named(c), attr_.body->type(sources.states[c])));
     const NodeId piece = run_piece(id_, states);
     for (size_t c = 0; c < carries; ++c) body_graph_->updates.push_back({states[c], result_of(piece, id_, static_cast<int>(c))});
     std::map<int, Type> kept = kept_results();
@@ -201,8 +200,8 @@ class PieceScan {
 
   NodeId result_of(NodeId piece, uint32_t scan, int index) {
     for (uint32_t i = scan; i < graph_.size(); ++i)
-      if (const Node& node = graph_.nodes[i]; node.op == Op::scan_result && node.operands[0].index == scan &&
-                                              node.as<ScanResultAttr>().index == index)
+      if (const Node& node = graph_.nodes[i];
+          node.op == Op::scan_result && node.operands[0].index == scan && node.as<ScanResultAttr>().index == index)
         body_.origin = node.origin;
     const NodeId result = body_.scan_result(piece, index, Name());
     body_.origin = node_.origin;

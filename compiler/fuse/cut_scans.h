@@ -3,8 +3,8 @@
 //   before   a scan of T iterations collects v, which scans in the other direction read by slices
 //   after    a scan of ceil(T/k) pieces collects the carries at the start of each; a reader of v is a scan of the same pieces, and runs the
 //            first one's piece again before its own
-// Iterations do what they did, in the order in which they did it: no bit changes. What others read of v (products behind the scan, which sum
-// over all iterations at once) is kept as a whole, and then a reader slices it as before.
+// Iterations do what they did, in the order in which they did it: no bit changes. What others read of v (products behind the scan, which
+// sum over all iterations at once) is kept as a whole, and then a reader slices it as before.
 #pragma once
 #include <memory>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each pass merges pairs of sorted runs. Place d of a merged pair takes i elements of its first run and d - i of the second; i is where a
-// binary search along the d-th diagonal of the merge finds the two runs to cross. No place waits for another, so a pass is elementwise steps
-// and gathers, which fuse, and the same graph serves processors and GPUs. Work is n log(n)^2 / 2 instead of the n k of a selection.
+// binary search along the d-th diagonal of the merge finds the two runs to cross. No place waits for another, so a pass is elementwise
+// steps and gathers, which fuse, and the same graph serves processors and GPUs. Work is n log(n)^2 / 2 instead of the n k of a selection.
 #include "compiler/fuse/merge_sorts.h"
 
 #include <bit>

@@ -16,17 +16,10 @@ std::optional<ContractionTiles> tile_cuda_contraction(const Kernel& kernel) {
   if (dtype != DType::f32 && dtype != DType::f64) return std::nullopt;
   ContractionTiles t;
   t.kernel = kernel;
-  Contraction& c = *t.kernel.contraction;
-  t.row = flatten(t.kernel, c.rows);
-  t.column = flatten(t.kernel, c.columns);
-  t.depth = flatten(t.kernel, c.depth);
+  const FlatContraction flat = flatten_contraction(t.kernel);
+  t.row = flat.row, t.column = flat.column, t.depth = flat.depth, t.batches = flat.batches;
   const int64_t m = t.kernel.extent(t.row), n = t.kernel.extent(t.column), k = t.kernel.extent(t.depth);
   if (m < kFewestSums || n < kFewestSums || k < kLeastDepth || m * n * k < kLeastWork) return std::nullopt;
-  c.rows = {t.row}, c.columns = {t.column}, c.depth = {t.depth};
-  t.kernel.outer = c.batch;
-  t.kernel.outer.insert(t.kernel.outer.end(), {t.row, t.column});
-  t.kernel.stages[0].axes = c.depth;
-  for (AxisId a : c.batch) t.batches *= kernel.extent(a);
   if (dtype == DType::f64) t.tile_rows = t.tile_columns = 32, t.thread_rows = t.thread_columns = 2;
   return t;
 }

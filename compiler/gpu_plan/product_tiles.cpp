@@ -22,16 +22,10 @@ class ProductPlanner {
     Contraction& c = *t_.kernel.contraction;
     t_.left = lay(c.left, c.depth, c.rows, true);
     t_.right = lay(c.right, c.depth, c.columns, !t_.left.copied || !t_.left.by_depth);
-    for (AxisId a : c.batch) t_.batches *= t_.kernel.extent(a);
-    t_.row = flatten(t_.kernel, c.rows);
-    t_.column = flatten(t_.kernel, c.columns);
-    t_.depth = flatten(t_.kernel, c.depth);
+    const FlatContraction flat = flatten_contraction(t_.kernel);
+    t_.row = flat.row, t_.column = flat.column, t_.depth = flat.depth, t_.batches = flat.batches;
     const int64_t m = t_.kernel.extent(t_.row), n = t_.kernel.extent(t_.column), k = t_.kernel.extent(t_.depth);
     if (m < kSmallestSide || n < kSmallestSide || k < kSmallestDepth || m * n * k < kSmallestWork) return std::nullopt;
-    c.rows = {t_.row}, c.columns = {t_.column}, c.depth = {t_.depth};
-    t_.kernel.outer = c.batch;
-    t_.kernel.outer.insert(t_.kernel.outer.end(), {t_.row, t_.column});
-    t_.kernel.stages[0].axes = c.depth;
     choose_tile(m, n);
     return std::move(t_);
   }

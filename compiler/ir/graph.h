@@ -199,8 +199,7 @@ struct DropoutAttr {
 
 using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, ConstantAttr, RandomAttr, MapAttr, ReduceAttr, CumulateAttr,
                           ArgReduceAttr, TopKAttr, ContractAttr, PermuteAttr, BroadcastAttr, SplitAttr, MergeAttr, SliceAttr, DiagonalAttr,
-                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr, ScanAttr, ScanResultAttr,
-                          CollectiveAttr>;
+                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr, ScanAttr, ScanResultAttr, CollectiveAttr>;
 
 // tf32: f32 in memory, in whose products a GPU keeps 10 bits behind the point of each factor; elsewhere the same as f32.
 enum class Policy : uint8_t { inherit, f32, tf32, bf16, f16, fp8 };

@@ -197,62 +197,61 @@ class Printer {
   }
 
   void attributes(const Node& n) {
-    std::visit(Overloaded{
-                   [](std::monostate) {},
-                   [&](const InputAttr& a) { add(" name={}", quoted(a.name.str())); },
-                   [&](const ParamAttr& a) {
-                     add(" path={}{}", quoted(a.path.str()), a.frozen ? " frozen" : "");
-                     init(a.init);
-                   },
-                   [&](const StateAttr& a) {
-                     add(" path={} role={}", quoted(a.path.str()), to_string(a.role));
-                     init(a.init);
-                   },
-                   [&](const ConstantAttr& a) { add(" value={}", scalar(a.value)); },
-                   [&](const RandomAttr& a) { add(" stream={} keep={}", quoted(a.stream.str()), scalar(a.keep)); },
-                   [&](const MapAttr& a) { maps(n, a); },
-                   [&](const ReduceAttr& a) { axis_list("axes", a.axes); },
-                   [&](const CumulateAttr& a) { add(" axis={}{}", a.axis, a.direction == Direction::reverse ? " reverse" : ""); },
-                   [&](const ArgReduceAttr& a) { add(" axis={}", a.axis); },
-                   [&](const TopKAttr& a) { add(" axis={}", a.axis); },
-                   [&](const ContractAttr& a) {
-                     axis_list("left", a.left);
-                     axis_list("right", a.right);
-                   },
-                   [&](const PermuteAttr& a) { axis_list("order", a.order); },
-                   [&](const BroadcastAttr& a) { axis_list("map", a.map); },
-                   [&](const SplitAttr& a) { axis_list("counts", a.counts); },
-                   [&](const MergeAttr& a) { axis_list("counts", a.counts); },
-                   [&](const SliceAttr& a) { add(" axis={} start={} step={}", a.axis, wrapped(a.start), a.step); },
-                   [&](const DiagonalAttr& a) { axis_list("map", a.map); },
-                   [&](const WindowAttr& a) {
-                     add(" axis={}", a.axis);
-                     polys("strides", a.strides);
-                   },
-                   [&](const PadAttr& a) {
-                     polys("before", a.before);
-                     polys("after", a.after);
-                     add(" value={}", scalar(a.value));
-                   },
-                   [&](const ConcatAttr& a) { add(" axis={}", a.axis); },
-                   [&](const GatherAttr& a) {
-                     add(" axis={}", a.axis);
-                     axis_list("table_map", a.table_map);
-                     axis_list("ids_map", a.ids_map);
-                   },
-                   [&](const ScanAttr& a) {
-                     add(" slices={} carries={} length={}{}", a.slices, a.carries, wrapped(a.length),
-                         a.direction == Direction::reverse ? " reverse" : "");
-                     if (a.save_every != 0) add(" save_every={}", a.save_every);
-                     if (a.all_pieces != 0) add(" all_pieces={}", a.all_pieces);
-                   },
-                   [&](const ScanResultAttr& a) { add(" result={}", a.index); },
-                   [&](const CollectiveAttr& a) {
-                     add(" mesh={} fn={} gathered={} divided={}", a.mesh, to_string(a.fn), a.gathered, a.divided);
-                   },
-                   [&](const DropoutAttr& a) { add(" p={} stream={}", scalar(a.p), quoted(a.stream.str())); },
-               },
-               n.attr);
+    std::visit(
+        Overloaded{
+            [](std::monostate) {},
+            [&](const InputAttr& a) { add(" name={}", quoted(a.name.str())); },
+            [&](const ParamAttr& a) {
+              add(" path={}{}", quoted(a.path.str()), a.frozen ? " frozen" : "");
+              init(a.init);
+            },
+            [&](const StateAttr& a) {
+              add(" path={} role={}", quoted(a.path.str()), to_string(a.role));
+              init(a.init);
+            },
+            [&](const ConstantAttr& a) { add(" value={}", scalar(a.value)); },
+            [&](const RandomAttr& a) { add(" stream={} keep={}", quoted(a.stream.str()), scalar(a.keep)); },
+            [&](const MapAttr& a) { maps(n, a); },
+            [&](const ReduceAttr& a) { axis_list("axes", a.axes); },
+            [&](const CumulateAttr& a) { add(" axis={}{}", a.axis, a.direction == Direction::reverse ? " reverse" : ""); },
+            [&](const ArgReduceAttr& a) { add(" axis={}", a.axis); },
+            [&](const TopKAttr& a) { add(" axis={}", a.axis); },
+            [&](const ContractAttr& a) {
+              axis_list("left", a.left);
+              axis_list("right", a.right);
+            },
+            [&](const PermuteAttr& a) { axis_list("order", a.order); },
+            [&](const BroadcastAttr& a) { axis_list("map", a.map); },
+            [&](const SplitAttr& a) { axis_list("counts", a.counts); },
+            [&](const MergeAttr& a) { axis_list("counts", a.counts); },
+            [&](const SliceAttr& a) { add(" axis={} start={} step={}", a.axis, wrapped(a.start), a.step); },
+            [&](const DiagonalAttr& a) { axis_list("map", a.map); },
+            [&](const WindowAttr& a) {
+              add(" axis={}", a.axis);
+              polys("strides", a.strides);
+            },
+            [&](const PadAttr& a) {
+              polys("before", a.before);
+              polys("after", a.after);
+              add(" value={}", scalar(a.value));
+            },
+            [&](const ConcatAttr& a) { add(" axis={}", a.axis); },
+            [&](const GatherAttr& a) {
+              add(" axis={}", a.axis);
+              axis_list("table_map", a.table_map);
+              axis_list("ids_map", a.ids_map);
+            },
+            [&](const ScanAttr& a) {
+              add(" slices={} carries={} length={}{}", a.slices, a.carries, wrapped(a.length),
+                  a.direction == Direction::reverse ? " reverse" : "");
+              if (a.save_every != 0) add(" save_every={}", a.save_every);
+              if (a.all_pieces != 0) add(" all_pieces={}", a.all_pieces);
+            },
+            [&](const ScanResultAttr& a) { add(" result={}", a.index); },
+            [&](const CollectiveAttr& a) { add(" mesh={} fn={} gathered={} divided={}", a.mesh, to_string(a.fn), a.gathered, a.divided); },
+            [&](const DropoutAttr& a) { add(" p={} stream={}", scalar(a.p), quoted(a.stream.str())); },
+        },
+        n.attr);
   }
 
   void location(const SourceLocation& at) {

@@ -33,8 +33,9 @@ std::string scan_problem(const Graph& graph, const Node& node) {
   for (int k = 0; k < static_cast<int>(node.operands.size()); ++k) {
     const size_t at = static_cast<size_t>(k);
     const bool slice = k >= wholes && k < wholes + a.slices, initial = k >= wholes + a.slices;
-    const NodeId read = initial ? sources.states[at - static_cast<size_t>(wholes + a.slices)]
-                                : at < sources.inputs.size() ? sources.inputs[at] : NodeId{};
+    const NodeId read = initial                      ? sources.states[at - static_cast<size_t>(wholes + a.slices)]
+                        : at < sources.inputs.size() ? sources.inputs[at]
+                                                     : NodeId{};
     if (!read.valid()) continue;  // nothing reads it
     Type given = graph.type(node.operands[at]);
     if (slice) {

@@ -86,4 +86,18 @@ class Flattener {
 
 AxisId flatten(Kernel& kernel, const std::vector<AxisId>& axes) { return Flattener(kernel, axes).run(); }
 
+FlatContraction flatten_contraction(Kernel& kernel) {
+  Contraction& c = *kernel.contraction;
+  FlatContraction flat;
+  flat.row = flatten(kernel, c.rows);
+  flat.column = flatten(kernel, c.columns);
+  flat.depth = flatten(kernel, c.depth);
+  c.rows = {flat.row}, c.columns = {flat.column}, c.depth = {flat.depth};
+  kernel.outer = c.batch;
+  kernel.outer.insert(kernel.outer.end(), {flat.row, flat.column});
+  kernel.stages[0].axes = c.depth;
+  for (const AxisId a : c.batch) flat.batches *= kernel.extent(a);
+  return flat;
+}
+
 }  // namespace einc

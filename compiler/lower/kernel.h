@@ -201,9 +201,9 @@ struct Kernel {
   std::vector<Stage> stages;
   std::vector<BufferUse> buffers;
   std::optional<Contraction> contraction;
-  std::optional<Attention> attention;  // instead of stages; `outer` is empty
+  std::optional<Attention> attention;        // instead of stages; `outer` is empty
   std::shared_ptr<const ScanSchedule> scan;  // likewise (lower/scan_schedule.h)
-  int streams = 0, sites = 0;          // random streams, index checks
+  int streams = 0, sites = 0;                // random streams, index checks
 
   int64_t extent(AxisId axis) const { return axes[axis].extent; }
 };

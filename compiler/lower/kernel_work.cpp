@@ -87,11 +87,14 @@ KernelWork& KernelWork::operator+=(const KernelWork& more) {
 // All iterations. A slice's elements are read once in all, so are those of a whole operand that stays in a cache: bytes are the buffers'.
 static KernelCount count_scan(const Kernel& kernel) {
   KernelCount count;
-  for_each_launch(kernel.scan->list, [&](const GraphKernel& k, int64_t times) {
-    const KernelWork once = work_of(*k.kernel);
-    for (auto field : {&KernelWork::contraction, &KernelWork::elementwise, &KernelWork::reduction, &KernelWork::transcendental})
-      count.work.*field += times * once.*field;
-  }, kernel.scan->length);
+  for_each_launch(
+      kernel.scan->list,
+      [&](const GraphKernel& k, int64_t times) {
+        const KernelWork once = work_of(*k.kernel);
+        for (auto field : {&KernelWork::contraction, &KernelWork::elementwise, &KernelWork::reduction, &KernelWork::transcendental})
+          count.work.*field += times * once.*field;
+      },
+      kernel.scan->length);
   for (const BufferUse& b : kernel.buffers) {
     const int64_t bytes = b.count * bytes_of(b.dtype);
     count.traffic.push_back(b.access == BufferAccess::read ? BufferTraffic{bytes, 0} : BufferTraffic{0, bytes});
@@ -110,8 +113,8 @@ KernelWork work_of(const Kernel& kernel) { return count_kernel(kernel).work; }
 int64_t elements_visited(const Kernel& kernel) {
   int64_t points = 1, sum = 0;
   if (kernel.scan)
-    for_each_launch(kernel.scan->list, [&](const GraphKernel& k, int64_t times) { sum += times * elements_visited(*k.kernel); },
-                    kernel.scan->length);
+    for_each_launch(
+        kernel.scan->list, [&](const GraphKernel& k, int64_t times) { sum += times * elements_visited(*k.kernel); }, kernel.scan->length);
   if (kernel.attention)
     for (const LoopAxis& axis : kernel.axes) sum = std::max<int64_t>(sum, 1) * axis.extent;
   for (AxisId a : kernel.outer) points *= kernel.extent(a);

@@ -69,16 +69,6 @@ std::string text_of(const GraphKernel& k, size_t number) {
   return text + to_string(*k.kernel);
 }
 
-std::string as_comment(std::string_view lines) {
-  std::string text = "\n";
-  while (!lines.empty()) {
-    const size_t end = std::min(lines.find('\n'), lines.size());
-    text += fmt::format("# {}\n", lines.substr(0, end));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
-  }
-  return text;
-}
-
 std::string together(const std::vector<uint32_t>& runs_with) {
   std::string text;
   for (uint32_t leader = 0; leader < runs_with.size(); ++leader) {
@@ -106,10 +96,20 @@ std::string places(const BufferPlan& plan) {
 
 }  // namespace
 
+std::string prefix_lines(std::string_view lines, std::string_view prefix) {
+  std::string text;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    text += fmt::format("{}{}\n", prefix, lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return text;
+}
+
 std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes) {
   std::string text = fmt::format("schedule {}\n", kScheduleFormat);
   for (size_t i = 0; i < list.kernels.size(); ++i) {
-    if (notes) text += as_comment(notes(i));
+    if (notes) text += "\n" + prefix_lines(notes(i), "# ");
     text += text_of(list.kernels[i], i);
   }
   for (const Continued& c : list.continued) text += fmt::format("continued {} from {}\n", value_of(c.whole), value_of(c.base));

@@ -34,6 +34,8 @@ struct ScheduleText {
 
 // What else is known of a kernel, in lines that stand before it as a comment.
 using KernelNotes = std::function<std::string(size_t kernel)>;
+// Each of `lines` behind `prefix`, with a line's end behind the last one, too.
+std::string prefix_lines(std::string_view lines, std::string_view prefix);
 
 // `plan` may be null. Comments name nothing; calls of a plug-in's attention and bodies of scans are printed, but not read.
 std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes = {});

@@ -6,7 +6,6 @@
 
 #include "compiler/lower/flatten.h"
 #include "compiler/lower/kernel_target.h"
-#include "compiler/lower/scan_schedule.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/round_up.h"
 
@@ -78,16 +77,8 @@ class ContractionTiler {
   ValueId right() const { return t_.kernel.contraction->right; }
 
   void flatten_axes() {
-    Kernel& kernel = t_.kernel;
-    Contraction& c = *kernel.contraction;
-    t_.row = flatten(kernel, c.rows);
-    t_.column = flatten(kernel, c.columns);
-    t_.depth = flatten(kernel, c.depth);
-    c.rows = {t_.row}, c.columns = {t_.column}, c.depth = {t_.depth};
-    kernel.outer = c.batch;
-    kernel.outer.insert(kernel.outer.end(), {t_.row, t_.column});
-    kernel.stages[0].axes = c.depth;
-    for (AxisId a : c.batch) t_.batches *= kernel.extent(a);
+    const FlatContraction flat = flatten_contraction(t_.kernel);
+    t_.row = flat.row, t_.column = flat.column, t_.depth = flat.depth, t_.batches = flat.batches;
   }
 
   // Whether the result's transpose fills vectors that the result's rows are too short for. Its elements lie apart then, which short sums

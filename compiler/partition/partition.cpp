@@ -229,8 +229,7 @@ class Partitioner {
       if (target.partial_on(p.mesh) == nullptr) cost += 2 * bytes;
     for (int m = 0; m < static_cast<int>(in_.mesh.axes.size()); ++m) {
       const int axis = from.axis_on(m);
-      if (axis >= 0 && target.axis_on(m) != axis)
-        cost += bytes * values_.typical(in_.mesh.axes[static_cast<size_t>(m)].size, 2);
+      if (axis >= 0 && target.axis_on(m) != axis) cost += bytes * values_.typical(in_.mesh.axes[static_cast<size_t>(m)].size, 2);
     }
     return cost;
   }

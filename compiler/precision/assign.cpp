@@ -180,7 +180,8 @@ class Assigner {
     body = Assigner(body, policy_, Fp8Scaling::current, ParamStorage::masters, weights).run();
     for (size_t c = static_cast<size_t>(attr.carries); c < body.updates.size(); ++c) {
       Update& update = body.updates[c];
-      if (const Node& made = body[update.value]; made.op == Op::cast && is_floating(made.type.dtype) && !made.origin.pinned) update.value = made.operands[0];
+      if (const Node& made = body[update.value]; made.op == Op::cast && is_floating(made.type.dtype) && !made.origin.pinned)
+        update.value = made.operands[0];
       body[update.target].type.dtype = body.type(update.value).dtype;
     }
     attr.body = std::make_shared<const Graph>(std::move(body));
@@ -242,8 +243,8 @@ class Assigner {
     return emit(std::move(node), result, reason, pull_of(result));
   }
 
-  // Products of a linear layer: forward and data gradient read the param, the weight gradient is the param's. Those of activations alone, as
-  // attention's, lose more by 8 bits than they gain, and stay one kernel in bf16 (so does NVIDIA's Transformer Engine).
+  // Products of a linear layer: forward and data gradient read the param, the weight gradient is the param's. Those of activations alone,
+  // as attention's, lose more by 8 bits than they gain, and stay one kernel in bf16 (so does NVIDIA's Transformer Engine).
   bool is_of_weights(uint32_t i) const {
     const Node& node = in_.nodes[i];
     return gradient_[i] != DType::real || weight_[node.operands[0].index] || weight_[node.operands[1].index];

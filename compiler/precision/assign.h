@@ -3,8 +3,8 @@
 // accumulate in f32; reductions and what follows from them (softmax, normalisation), losses, masters, parameter gradients
 // and optimizer state stay f32; other elementwise nodes follow their operands, a chain of them at its end alone. A map computes in f32 (f64
 // with an f64 operand) and rounds to its own dtype, so it reads operands of any dtype; contractions get cast nodes, one per value and
-// dtype. Under fp8, operands of a param's products are divided by a scale first and the product is multiplied back; these are nodes too. Afterwards no type is `real`
-// and each node's `reason` says why it has the dtype it has.
+// dtype. Under fp8, operands of a param's products are divided by a scale first and the product is multiplied back; these are nodes too.
+// Afterwards no type is `real` and each node's `reason` says why it has the dtype it has.
 #pragma once
 #include "compiler/ir/graph.h"
 

@@ -109,27 +109,29 @@ class MeshReporter {
     return device_ ? ring_on(*device_, size, inside) : std::nullopt;
   }
 
+  static double seconds(const Ring& ring, CollectiveKind kind, double bytes, double count) {
+    const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
+    return bytes / ring.bandwidth + count * rounds * ring.latency_s;
+  }
+
   // Each alone: a ring's steps, then its bytes at its speed.
   void times(const std::vector<Collective>& list) {
+    std::vector<std::optional<Ring>> rings;
     double all = 0;
     bool whole = true;
     for (CommunicationRow& row : out_.rows) {
-      const std::optional<Ring> ring = ring_of(row.axis);
+      const std::optional<Ring>& ring = rings.emplace_back(ring_of(row.axis));
       if (ring && row.bytes.value) {
-        const double rounds = row.kind == CollectiveKind::all_reduce ? 2 : 1;
         row.link = ring->link->name;
-        row.time_s = row.bytes.value->to_double() / ring->bandwidth + static_cast<double>(row.count) * rounds * ring->latency_s;
+        row.time_s = seconds(*ring, row.kind, row.bytes.value->to_double(), static_cast<double>(row.count));
         all += *row.time_s;
       }
       whole = whole && row.time_s.has_value();
     }
     if (!whole || !device_) return;
     out_.time_s = all;
-    for (size_t i = 0; i < list.size(); ++i) {
-      const std::optional<Ring> ring = ring_of(out_.rows[out_.row_of[i]].axis);
-      const double rounds = list[i].kind == CollectiveKind::all_reduce ? 2 : 1, bytes = evaluate_(list[i].bytes)->to_double();
-      out_.collective_s.push_back(bytes / ring->bandwidth + rounds * ring->latency_s);
-    }
+    for (size_t i = 0; i < list.size(); ++i)
+      out_.collective_s.push_back(seconds(*rings[out_.row_of[i]], list[i].kind, evaluate_(list[i].bytes)->to_double(), 1));
   }
 
   Poly share(uint32_t node) const { return local_bytes(graph_.nodes[node].type, p_.layouts[node], mesh_); }

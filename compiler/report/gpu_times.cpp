@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "runtime/base/dtype.h"
+
 namespace einc {
 namespace {
 
@@ -24,17 +26,17 @@ struct BlockShape {
 constexpr std::array kBlocks{BlockShape{128, 256}, BlockShape{256, 128}, BlockShape{128, 128}, BlockShape{128, 64}, BlockShape{64, 64}};
 constexpr double kSmallBlock = 128 * 128;  // smaller ones read more than they multiply, and are no faster than their share of it
 
-// One warp instruction of tensor cores is 16 x 8 sums over 16 places of the depth. Counted in sm_90's machine code
-// (codegen/cuda/README.md): eight instructions for each in a product's tile with its copies; in attention 481, 520 and 623 for a turn of 16
-// x 64 pairs and 64, 96 and 128 such, which is 11 for a lane's share of the pairs and two for each.
-constexpr double kFlopsOfMma = 2 * 16 * 8 * 16, kInstructionsOfMma = 8;
+// One warp instruction of tensor cores is 16 x 8 sums over 32 bytes of the depth: 16 places of 16 bits, 8 of tf32. Counted in sm_90's
+// machine code (codegen/cuda/README.md): eight instructions for each in a product's tile with its copies; in attention 481, 520 and 623 for
+// a turn of 16 x 64 pairs and 64, 96 and 128 such, which is 11 for a lane's share of the pairs and two for each.
+constexpr double kFlopsOfMma = 2 * 16 * 8 * 32, kInstructionsOfMma = 8;  // FLOPs for an element of one byte
 constexpr double kInstructionsOfPair = 11, kInstructionsOfAttentionMma = 2;
 constexpr double kRowsOfWarp = 16;  // of attention: each operand of shared memory serves so many
 
 double waves(double blocks, double processors) { return std::ceil(blocks / processors) / (blocks / processors); }
 
-// The best of the shapes that a library has. What is deep and has few blocks it divides along the depth: half a wave is the least that is
-// left idle then.
+// The best of the shapes that a library has. What is deep and has few blocks it divides along the depth, into as many parts as there are
+// processors for.
 double library_slowdown(const LibraryProduct& p, double processors) {
   double best = 1e9;
   for (const BlockShape& block : kBlocks) {
@@ -59,6 +61,15 @@ double pairs_of(const Kernel& kernel, const KernelWork& work) {
   return per_pair > 0 ? static_cast<double>(work.contraction) / per_pair : 0;
 }
 
+// Of an element of what tensor cores multiply; 16 bits where the kernel doesn't say.
+double operand_bytes(const Kernel& kernel) {
+  if (kernel.contraction) return static_cast<double>(bytes_of(kernel.values[kernel.contraction->left].dtype));
+  if (kernel.attention)
+    for (const AttentionStep& step : kernel.attention->steps)
+      if (step.part == AttentionPart::scores) return static_cast<double>(bytes_of(kernel.values[step.left].dtype));
+  return 2;
+}
+
 // At the stated clock.
 GpuTimes times_at_peak(const Kernel& kernel, const KernelWork& work, const LibraryProduct* product, const Device& device, double peak,
                        double vector_peak) {
@@ -74,11 +85,12 @@ GpuTimes times_at_peak(const Kernel& kernel, const KernelWork& work, const Libra
   } else if (!tensor_cores) {
     t.products = products / peak;
   } else {
-    const double multiplied = products / (peak * device.warp_products), mma = products / kFlopsOfMma;
+    const double bytes = operand_bytes(kernel);
+    const double multiplied = products / (peak * device.warp_products), mma = products * bytes / kFlopsOfMma;
     const double issue_slots = kIssued / 32 * clocks;
     if (kernel.attention) {
-      // Operands of shared memory, 16 bits each, are read once for each of the warp's rows.
-      const double shared = products / kRowsOfWarp / (kSharedBytes * clocks);
+      // Elements of shared memory are read once for all of the warp's rows: one for two FLOPs of each.
+      const double shared = products / 2 * bytes / kRowsOfWarp / (kSharedBytes * clocks);
       t.products = std::max(multiplied, shared);
       t.vector = std::max(special / (kSpecial * clocks),
                           (kInstructionsOfPair * pairs_of(kernel, work) / 32 + kInstructionsOfAttentionMma * mma) / issue_slots);

@@ -74,15 +74,27 @@ double decode_float(DType dtype, uint16_t bits) {
 void store_number(DType dtype, double x, std::byte* out) {
   const auto put = [&](auto element) { std::memcpy(out, &element, sizeof element); };
   switch (dtype) {
-    case DType::f64: return put(x);
-    case DType::real: case DType::f32: return put(static_cast<float>(x));
-    case DType::bf16: case DType::f16: return put(encode_float(dtype, x));
-    case DType::f8e4m3: case DType::f8e5m2: return put(static_cast<uint8_t>(encode_float(dtype, x)));
-    case DType::i64: return put(static_cast<int64_t>(x));
-    case DType::i32: return put(static_cast<int32_t>(x));
-    case DType::u16: return put(static_cast<uint16_t>(x));
-    case DType::u8: return put(static_cast<uint8_t>(x));
-    case DType::boolean: return put(static_cast<uint8_t>(x != 0));
+    case DType::f64:
+      return put(x);
+    case DType::real:
+    case DType::f32:
+      return put(static_cast<float>(x));
+    case DType::bf16:
+    case DType::f16:
+      return put(encode_float(dtype, x));
+    case DType::f8e4m3:
+    case DType::f8e5m2:
+      return put(static_cast<uint8_t>(encode_float(dtype, x)));
+    case DType::i64:
+      return put(static_cast<int64_t>(x));
+    case DType::i32:
+      return put(static_cast<int32_t>(x));
+    case DType::u16:
+      return put(static_cast<uint16_t>(x));
+    case DType::u8:
+      return put(static_cast<uint8_t>(x));
+    case DType::boolean:
+      return put(static_cast<uint8_t>(x != 0));
   }
 }
 

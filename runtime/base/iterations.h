@@ -11,8 +11,8 @@ namespace einc {
 
 using Iterations = std::vector<int64_t>;
 
-// Iteration t of a scan of `length` inside others. `all_pieces`: it is a piece of a longer one that `save every` has cut, and counts on from
-// iteration to iteration of the scan around it; 0: it begins anew.
+// Iteration t of a scan of `length` inside others. `all_pieces`: it is a piece of a longer one that `save every` has cut, and counts on
+// from iteration to iteration of the scan around it; 0: it begins anew.
 inline Iterations iteration_inside(Iterations around, int64_t t, int64_t length, int64_t all_pieces) {
   if (all_pieces != 0)
     around.back() = around.back() * length + t;

@@ -29,7 +29,7 @@ std::shared_ptr<CudaMirror> CudaMirror::of(std::byte* host, int64_t bytes) {
   if (auto found = known.lock(); found) {
     if (&found->gpu_ == &cuda::Gpu::current()) return found;
     throw RuntimeFailure(FailureKind::data, fmt::format("a param or state that a session on GPU {} holds is bound on GPU {} too",
-                                                            found->gpu_.number(), cuda::Gpu::current().number()));
+                                                        found->gpu_.number(), cuda::Gpu::current().number()));
   }
   auto made = std::make_shared<CudaMirror>(host, bytes);
   known = made;

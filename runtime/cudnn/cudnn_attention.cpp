@@ -14,8 +14,8 @@
 #include <unordered_map>
 
 #include "runtime/base/failure.h"
-#include "runtime/program/attention_plugin.h"
 #include "runtime/cuda/open_library.h"
+#include "runtime/program/attention_plugin.h"
 
 namespace fe = cudnn_frontend;
 

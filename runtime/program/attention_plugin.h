@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Attention by a library of somebody else's, as a shared library that exports the functions below (tests and einc's own plug-in for cuDNN are
-   two). C, so that it may be built by any compiler, apart from einc.
+/* Attention by a library of somebody else's, as a shared library that exports the functions below (tests and einc's own plug-in for cuDNN
+   are two). C, so that it may be built by any compiler, apart from einc.
 
    For batch b, query head h, query i and key j, with key head n = h / (query_heads / key_heads):
      s[i][j] = scale * sum over d of q[b][h][i][d] * k[b][n][j][d], for EINC_ATTENTION_CAUSAL only where j <= i
@@ -30,13 +30,13 @@ enum { EINC_ATTENTION_NO_MASK, EINC_ATTENTION_CAUSAL };
 /* All fields are 8 bytes wide: two problems are the same when their bytes are. */
 typedef struct einc_attention_problem {
   int64_t direction, dtype, mask;
-  int64_t keeps_log_sum;                               /* a forward writes log_sum */
-  int64_t deterministic;                               /* a backward gives the same bits each time */
+  int64_t keeps_log_sum;                                /* a forward writes log_sum */
+  int64_t deterministic;                                /* a backward gives the same bits each time */
   int64_t batch, query_heads, key_heads, queries, keys; /* sizes */
-  int64_t head_size, value_size;                       /* of q and k, of v and o */
+  int64_t head_size, value_size;                        /* of q and k, of v and o */
   double scale;
-  einc_attention_steps q, k, v, o, log_sum;            /* log_sum is f32, the others of `dtype` */
-  einc_attention_steps d_o, d_q, d_k, d_v;             /* of a backward, which reads the five above and d_o */
+  einc_attention_steps q, k, v, o, log_sum; /* log_sum is f32, the others of `dtype` */
+  einc_attention_steps d_o, d_q, d_k, d_v;  /* of a backward, which reads the five above and d_o */
 } einc_attention_problem;
 
 /* Addresses in the GPU's memory, of the first elements. */

@@ -64,7 +64,7 @@ enum class LaunchWhen : uint8_t {
 };
 
 inline constexpr uint32_t kNoFunction = UINT32_MAX;  // of a launch that runs a scan
-inline constexpr int64_t kSmallLaunch = 8192;  // elements that are not worth a second thread
+inline constexpr int64_t kSmallLaunch = 8192;        // elements that are not worth a second thread
 
 struct Launch {
   LaunchWhen when = LaunchWhen::always;

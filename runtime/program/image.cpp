@@ -100,9 +100,9 @@ void fields(A& a, auto& x) requires requires {
 }
 { a(x.first, x.second); }
 
-static_assert(sizeof(ExecutableBuffer) == 120 && sizeof(SiteInfo) == 128 && sizeof(Launch) == 168 && sizeof(Executable) == 296 && sizeof(ScanBuffer) == 24 && sizeof(ScanProgram) == 368 &&
-                  sizeof(FiniteCheck) == 8 && sizeof(BoundOp) == 32 && sizeof(BoundedUpdate) == 16 && sizeof(ProgramInfo) == 208 &&
-                  sizeof(TensorInfo) == 88,
+static_assert(sizeof(ExecutableBuffer) == 120 && sizeof(SiteInfo) == 128 && sizeof(Launch) == 168 && sizeof(Executable) == 296 &&
+                  sizeof(ScanBuffer) == 24 && sizeof(ScanProgram) == 368 && sizeof(FiniteCheck) == 8 && sizeof(BoundOp) == 32 &&
+                  sizeof(BoundedUpdate) == 16 && sizeof(ProgramInfo) == 208 && sizeof(TensorInfo) == 88,
               "a field is new: list it above, and raise kObjectVersion");
 
 template <class T>

@@ -13,7 +13,7 @@ struct TrainingSeeds {
 };
 
 struct TrainingPosition {
-  uint64_t step = 0;  // steps done; the next batch is step * micro-batches per step
+  uint64_t step = 0;                                           // steps done; the next batch is step * micro-batches per step
   double best_loss = std::numeric_limits<double>::infinity();  // of the validation
   uint64_t best_step = 0;
   bool operator==(const TrainingPosition&) const = default;

@@ -7,10 +7,10 @@
 #include <variant>
 
 #include "compiler/driver/emit.h"
-#include "compiler/pipeline/pipeline.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/read.h"
 #include "compiler/ir/verify.h"
+#include "compiler/pipeline/pipeline.h"
 #include "compiler/report/json.h"
 #include "compiler/report/report.h"
 #include "compiler/report/text.h"

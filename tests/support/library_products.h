@@ -112,7 +112,8 @@ inline void check_batches() {
 }
 
 inline void check_formats() {
-  check_product({1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::bf16, 6, false), ProductSums::f32});
+  check_product(
+      {1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::bf16, 6, false), ProductSums::f32});
   check_product({1, 5, 6, 7, matrix(DType::bf16, 7, false), matrix(DType::bf16, 6, false), matrix(DType::f32, 6, false), ProductSums::f32});
   check_product({1, 5, 6, 7, matrix(DType::f16, 7, false), matrix(DType::f16, 6, false), matrix(DType::f16, 6, false), ProductSums::f32});
   check_product({1, 5, 6, 7, matrix(DType::f64, 7, false), matrix(DType::f64, 6, false), matrix(DType::f64, 6, false), ProductSums::f64});
@@ -136,8 +137,14 @@ inline double gelu_slope(double x) {
 // 24 x 32 x 16 of one format to another; the left operand transposed, as for the gradient of a weight.
 inline void check_epilogue(DType dtype, DType to, const EpilogueCase& which) {
   constexpr int64_t kRows = 24, kColumns = 32, kDepth = 16;
-  LibraryProduct gemm{
-      1, kRows, kColumns, kDepth, matrix(dtype, kRows, true), matrix(dtype, kColumns, false), matrix(to, kColumns, false), ProductSums::f32};
+  LibraryProduct gemm{1,
+                      kRows,
+                      kColumns,
+                      kDepth,
+                      matrix(dtype, kRows, true),
+                      matrix(dtype, kColumns, false),
+                      matrix(to, kColumns, false),
+                      ProductSums::f32};
   gemm.right.buffer = 1, gemm.result.buffer = 2;
   CudaExecutable executable = executable_of(gemm);
   Executable& program = executable.program;
@@ -184,7 +191,7 @@ inline void check_epilogue(DType dtype, DType to, const EpilogueCase& which) {
       if (which.keeps_input) CHECK(kept[static_cast<size_t>(at)] == doctest::Approx(sum).epsilon(close));
       const double wanted = which.activation == LibraryActivation::gelu         ? gelu(sum)
                             : which.activation == LibraryActivation::gelu_slope ? sum * gelu_slope(number(at))
-                                                                             : sum;
+                                                                                : sum;
       CHECK(y[static_cast<size_t>(at)] == doctest::Approx(wanted).epsilon(close));
     }
   for (int64_t i = 0; (which.left_sums && i < kRows) || (which.right_sums && i < kColumns); ++i) {

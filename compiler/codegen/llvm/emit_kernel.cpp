@@ -308,7 +308,7 @@ class KernelEmitter : ValueEmitter {
       const auto along = [&] {
         vector_loop(axis, i64(0), i64(extent), extent % plan_.lanes != 0, [&] { stage_loops(stage, loops, vector, level + 1); });
       };
-      plan_.whole_rows && stage.ordered ? if_then(is_own(stage.stores.front()), along) : along();
+      plan_.whole_rows&& stage.ordered ? if_then(is_own(stage.stores.front()), along) : along();
       return;
     }
     const bool rows = plan_.owns_rows && !stage.ordered;

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "compiler/codegen/llvm/emit_value.h"
-#include "compiler/lower/gelu_slope.h"
 #include "compiler/codegen/llvm/math.h"
 #include "compiler/codegen/llvm/random.h"
+#include "compiler/lower/gelu_slope.h"
 #include "compiler/lower/keep_rows.h"
 #include "runtime/base/check.h"
 #include "runtime/program/kernel_function.h"

@@ -78,7 +78,8 @@ TEST_CASE("reductions: segments are folded in one order, whatever the number of 
     int64_t width, nodes;
     bool owned;
   };
-  for (const Row row : {Row{5, 13, false}, Row{37, 13, true}, Row{37, 5000, true}, Row{130, 1, false}, Row{130, 1500, true}, Row{300, 13, true}})
+  for (const Row row :
+       {Row{5, 13, false}, Row{37, 13, true}, Row{37, 5000, true}, Row{130, 1, false}, Row{130, 1500, true}, Row{300, 13, true}})
     for (const char* folded : {"segment_sum(exp(v), ids, nodes)", "segment_max(v, ids, nodes)", "segment_min(v, at % nodes, nodes)"}) {
       CAPTURE(row.width);
       CAPTURE(row.nodes);
@@ -89,7 +90,8 @@ TEST_CASE("reductions: segments are folded in one order, whatever the number of 
       const Graph graph = assign_precision(simplify(expand(compile_text(text, {}), Roots::inference), Roots::inference), Policy::inherit);
       const TensorMap inputs = some_inputs(graph, {});
       const CpuProgram program = compiled(graph, {});
-      const auto owned = std::ranges::count_if(program.lowered().lowered.functions, [](const PlannedKernel& f) { return f.plan.owns_rows; });
+      const auto owned =
+          std::ranges::count_if(program.lowered().lowered.functions, [](const PlannedKernel& f) { return f.plan.owns_rows; });
       CHECK(owned == (row.owned ? 1 : 0));
       const auto values = [&](int threads) {
         Executor executor(program.program(), program.functions(), threads);

@@ -23,9 +23,8 @@ TEST_CASE("save every k changes no bit on processors, for any number of threads"
   for (const SavedProgram& program : saved_programs()) {
     CAPTURE(program.name);
     for (const int threads : {1, 2})
-      CHECK(changed_by_save_every(program, [&](const Wanted& w) {
-              return run_cpu(w.graph, {}, w.inputs, w.params, w.states, w.options, threads);
-            }) == "");
+      CHECK(changed_by_save_every(
+                program, [&](const Wanted& w) { return run_cpu(w.graph, {}, w.inputs, w.params, w.states, w.options, threads); }) == "");
   }
 }
 

@@ -10,7 +10,7 @@ using namespace einc;
 TEST_CASE("cuda: save every k changes no bit") {
   for (const SavedProgram& program : saved_programs()) {
     CAPTURE(program.name);
-    CHECK(changed_by_save_every(
-              program, [](const Wanted& w) { return run_cuda(w.graph, {}, w.inputs, w.params, w.states, w.options); }) == "");
+    CHECK(changed_by_save_every(program, [](const Wanted& w) { return run_cuda(w.graph, {}, w.inputs, w.params, w.states, w.options); }) ==
+          "");
   }
 }

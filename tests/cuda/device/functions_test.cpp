@@ -132,10 +132,11 @@ TEST_CASE("integers wrap") {
 
 TEST_CASE("integers are divided towards -infinity") {
   const std::vector<int32_t> x{7, -7, 7, -7, 6, -2147483647 - 1, 0, 5}, by{2, 2, -2, -2, -3, -1, 9, -8};
-  const auto results = for_each_element(
-      "divided",
-      "y0[i] = floor_divide(x0[i], x1[i]);\ny1[i] = floor_remainder(x0[i], x1[i]);\ny2[i] = floor_divide(i64(x0[i]) * (1 << 20), i64(x1[i]));",
-      {array_of(DType::i32, x), array_of(DType::i32, by)}, {{DType::i32, 8}, {DType::i32, 8}, {DType::i64, 8}});
+  const auto results =
+      for_each_element("divided",
+                       "y0[i] = floor_divide(x0[i], x1[i]);\ny1[i] = floor_remainder(x0[i], x1[i]);\ny2[i] = floor_divide(i64(x0[i]) * (1 "
+                       "<< 20), i64(x1[i]));",
+                       {array_of(DType::i32, x), array_of(DType::i32, by)}, {{DType::i32, 8}, {DType::i32, 8}, {DType::i64, 8}});
   const std::vector<int32_t> quotients{3, -4, -4, 3, -2, -2147483647 - 1, 0, -1}, rests{1, 1, -1, -1, 0, 0, 0, -3};
   CHECK(elements_of<int32_t>(results[0]) == quotients);
   CHECK(elements_of<int32_t>(results[1]) == rests);

@@ -26,8 +26,9 @@ inline double __hiloint2double(int high, int low) {
   X(exp10)                                                                                                                                 \
   X(expm1)                                                                                                                                 \
   X(log)                                                                                                                                   \
-  X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(sinh) X(cosh) X(tanh) X(asin) X(acos) X(atan) X(asinh) X(acosh) X(atanh) X(erf) X(erfc) \
-      X(sqrt) X(cbrt) X(fabs) X(floor) X(ceil) X(trunc) X(round) X(rint) X(nearbyint) X(lgamma) X(tgamma)
+  X(log2)                                                                                                                                  \
+  X(log10) X(log1p) X(sin) X(cos) X(tan) X(sinh) X(cosh) X(tanh) X(asin) X(acos) X(atan) X(asinh) X(acosh) X(atanh) X(erf) X(erfc) X(sqrt) \
+      X(cbrt) X(fabs) X(floor) X(ceil) X(trunc) X(round) X(rint) X(nearbyint) X(lgamma) X(tgamma)
 #define EMU_MATH_2(X) X(pow) X(atan2) X(fmod) X(hypot) X(fmin) X(fmax) X(copysign) X(fdim) X(remainder)
 #define EMU_DECLARE_1(name)                 \
   extern "C" double name(double) noexcept;  \

@@ -22,8 +22,8 @@ TEST_CASE("greedy text from the GPU is the processor's") {
   session.init(1);
   session.save(weights);
   for (const auto& [program, length] : {std::pair{"examples/nanogpt.ein", "seq=32"}, {"examples/nanogpt_sample.ein", "context=32"}}) {
-    std::vector<std::string> arguments{"sample", program, "-D", length, "--weights", weights, "--prompt", "One day", "-n", "12",
-                                       "--greedy", "--quiet"};
+    std::vector<std::string> arguments{"sample",   program,   "-D", length, "--weights", weights,
+                                       "--prompt", "One day", "-n", "12",   "--greedy",  "--quiet"};
     arguments.insert(arguments.end(), sizes.begin(), sizes.end());
     const Ran cpu = run_einc(arguments);
     arguments.emplace_back("--target=cuda");

@@ -97,7 +97,8 @@ ShownPage show_page(const std::string& browser, const std::string& page, int wid
   const fs::path folder = fs::temp_directory_path() / fmt::format("einc_page_{}", getpid());
   fs::create_directories(folder);
   const auto at = [&](const char* name) { return (folder / name).string(); };
-  std::ofstream(at("probe.html"), std::ios::binary) << replaced(replaced(kProbe, "{WIDTH}", std::to_string(width)), "{PAGE}", literal(page));
+  std::ofstream(at("probe.html"), std::ios::binary)
+      << replaced(replaced(kProbe, "{WIDTH}", std::to_string(width)), "{PAGE}", literal(page));
   // As root it needs --no-sandbox; the budget is of the page's clock, which runs ahead while nothing loads.
   const std::string command = fmt::format(
       "timeout 120 {} --headless --no-sandbox --disable-gpu --user-data-dir={} --window-size=1600,1000 --virtual-time-budget=10000 "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTML report in a browser: the numbers it shows are those of the JSON report, nothing is cut off at a phone's or a desktop's width, every
-// link leads somewhere, and the console stays empty.
+// The HTML report in a browser: the numbers it shows are those of the JSON report, nothing is cut off at a phone's or a desktop's width,
+// every link leads somewhere, and the console stays empty.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "compiler/pipeline/pipeline.h"
 #include "compiler/ir/interpret.h"
+#include "compiler/pipeline/pipeline.h"
 #include "dsl/render.h"
 
 using namespace einc;

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "compiler/pipeline/pipeline.h"
 #include "compiler/ir/interpret.h"
+#include "compiler/pipeline/pipeline.h"
 #include "dsl/render.h"
 
 using namespace einc;

@@ -40,8 +40,8 @@ class Sysfs {
   void add(int processor, int index, const char* level, const char* type, const char* size, const std::string& sharers) {
     const fs::path cache = folder / ("cpu" + std::to_string(processor)) / "cache" / ("index" + std::to_string(index));
     fs::create_directories(cache);
-    for (const auto& [file, text] : {std::pair{"level", std::string(level)}, {"type", std::string(type)}, {"size", std::string(size)},
-                                     {"shared_cpu_list", sharers}})
+    for (const auto& [file, text] :
+         {std::pair{"level", std::string(level)}, {"type", std::string(type)}, {"size", std::string(size)}, {"shared_cpu_list", sharers}})
       std::ofstream(cache / file) << text << '\n';
   }
 

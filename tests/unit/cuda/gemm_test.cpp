@@ -101,13 +101,13 @@ TEST_CASE("a measured product leaves a state as it was") {
   constexpr int64_t kRows = 11, kColumns = 16, kDepth = 6;
   const auto runs = [&](bool accumulates) {
     LibraryProduct gemm{1,
-                  kRows,
-                  kColumns,
-                  kDepth,
-                  matrix(DType::f32, kDepth, false),
-                  {1, DType::f32, 0, kColumns},
-                  {2, DType::f32, 0, kColumns},
-                  ProductSums::f32};
+                        kRows,
+                        kColumns,
+                        kDepth,
+                        matrix(DType::f32, kDepth, false),
+                        {1, DType::f32, 0, kColumns},
+                        {2, DType::f32, 0, kColumns},
+                        ProductSums::f32};
     if (accumulates) gemm.epilogue.addend = 2;
     CudaExecutable executable = executable_of(gemm);
     executable.program.buffers[2].role = BufferRole::state;
@@ -144,13 +144,13 @@ TEST_CASE("a measured product leaves a state as it was") {
 TEST_CASE("measured epilogues leave sums and kept values as they were where somebody holds them") {
   constexpr int64_t kRows = 17, kColumns = 16, kDepth = 9;
   LibraryProduct gemm{1,
-                kRows,
-                kColumns,
-                kDepth,
-                matrix(DType::f32, kDepth, false),
-                {1, DType::f32, 0, kColumns},
-                {2, DType::f32, 0, kColumns},
-                ProductSums::f32};
+                      kRows,
+                      kColumns,
+                      kDepth,
+                      matrix(DType::f32, kDepth, false),
+                      {1, DType::f32, 0, kColumns},
+                      {2, DType::f32, 0, kColumns},
+                      ProductSums::f32};
   for (const bool sums : {true, false}) {
     CAPTURE(sums);
     if (sums) {

@@ -181,7 +181,8 @@ TEST_CASE("gradient blocks: in recurrences, as in the loop unrolled") {
   for (const std::string& fn : fns)
     for (const std::string& use : uses) {
       const auto program = [&](const std::string& loop) {
-        return fn + "r2 = sum(w, m)\ny: [t=4 n] = stack(x, v, x * v, r2, t)\nh = x\n" + loop + " { h = 0.7 * f(h, y[t = i]) as f + r2 }\n" + use;
+        return fn + "r2 = sum(w, m)\ny: [t=4 n] = stack(x, v, x * v, r2, t)\nh = x\n" + loop + " { h = 0.7 * f(h, y[t = i]) as f + r2 }\n" +
+               use;
       };
       CAPTURE(program("LOOP"));
       const bool has_param = fn.find("param") != std::string::npos;
@@ -201,7 +202,8 @@ TEST_CASE("gradient blocks: in recurrences, as in the loop unrolled") {
 }
 
 TEST_CASE("gradient blocks: in recurrences, of a param that all iterations read") {
-  const std::string scaled = "fn scaled(h: [n]) {\n  param p: f64[n] ~ ones\n  return h * p\n} gradient(dy) { return dy * p, p = 7 * dy * h }\n";
+  const std::string scaled =
+      "fn scaled(h: [n]) {\n  param p: f64[n] ~ ones\n  return h * p\n} gradient(dy) { return dy * p, p = 7 * dy * h }\n";
   const Compiled c(kTensors + scaled + "h = x\nscan i in steps=3 { h = scaled(h) }\nminimize sum(h * v) using sgd(lr = 1)\n");
   CAPTURE(c.said);
   REQUIRE(c.graph);
@@ -215,8 +217,9 @@ TEST_CASE("gradient blocks: in recurrences, of a param that all iterations read"
 }
 
 TEST_CASE("gradient blocks: in recurrences, none of which jvp goes through") {
-  const Compiled c(kTensors + "fn f(h: [n]) { return round(h) } gradient(dy) { return dy }\nh = x\nscan i in steps=3 { h = f(h) }\n"
-                              "output d = jvp(h, x, v)\n");
+  const Compiled c(kTensors +
+                   "fn f(h: [n]) { return round(h) } gradient(dy) { return dy }\nh = x\nscan i in steps=3 { h = f(h) }\n"
+                   "output d = jvp(h, x, v)\n");
   CHECK(c.said.find("E0") != std::string::npos);
 }
 

@@ -49,7 +49,8 @@ class Enumeration {
     for (const auto& [address, stores] : stores_)
       for (const Moment& store : stores)
         for (const Moment& load : loads_[address])
-          if (load.point != store.point || load.stage > store.stage || (load.stage == store.stage && load.element != store.element)) return true;
+          if (load.point != store.point || load.stage > store.stage || (load.stage == store.stage && load.element != store.element))
+            return true;
     return false;
   }
 

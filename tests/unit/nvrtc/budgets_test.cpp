@@ -43,9 +43,9 @@ const Model kModels[] = {
 
 // Kernels of launches that run after the first step only if gradients are huge may spill a little.
 constexpr int kRareSpill = 256;
-// Seen in the machine code (NVRTC 13.0): a register of the path that ptxas adds for diverged warps (BRA.DIV, behind the kernel's EXIT), which
-// no warp takes, in attention with heads of 32 for sm_90, whose loops hold no STL or LDL; and a pair of registers stored and loaded once a
-// row, in the norm of rows of 768 f32 for sm_80, which ptxas gives 72 registers a thread.
+// Seen in the machine code (NVRTC 13.0): a register of the path that ptxas adds for diverged warps (BRA.DIV, behind the kernel's EXIT),
+// which no warp takes, in attention with heads of 32 for sm_90, whose loops hold no STL or LDL; and a pair of registers stored and loaded
+// once a row, in the norm of rows of 768 f32 for sm_80, which ptxas gives 72 registers a thread.
 constexpr int kSpill = 8;
 
 std::string over_budget(const CudaExecutable& executable, const cuda::KernelUse& use, int64_t shared) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "compiler/lower/contraction.h"
 #include "tests/support/kernel_text.h"
 
 using namespace einc;
@@ -77,6 +78,30 @@ TEST_CASE("GPU: what warps multiply themselves, and special functions") {
   const auto vector = [&](const KernelWork& work) { return gpu_times(any_kernel(), work, nullptr, d, d.bf16, d.f32).vector; };
   CHECK(vector({.elementwise = n, .transcendental = n}) == doctest::Approx(8 * vector({.elementwise = n})).epsilon(0.2));
   CHECK(vector({.elementwise = 9 * n, .transcendental = n}) > 1.5 * vector({.elementwise = n, .transcendental = n}));
+}
+
+TEST_CASE("GPU: an instruction of tensor cores multiplies half as much tf32 as it does of 16 bits") {
+  const Device& d = h100();
+  Kernel tf32 = kernel_of(R"(
+axes a0=8 a1=16 a2=32
+outer a0 a1
+b0: read f32[256]
+b1: read f32[512]
+b2: write f32[128]
+v0: f32 = b0[32*a0 + a2]
+v1: f32 = b1[16*a2 + a1]
+v2: f32 = mul(v0, v1)
+v3: f32 = r0
+stage a2
+  r0: f32 = sum v2
+stage
+  b2[16*a0 + a1] = v3
+)");
+  find_contraction(tf32);
+  const KernelWork product{.contraction = int64_t{1} << 40};
+  const GpuTimes own = gpu_times(tf32, product, nullptr, d, d.tf32, d.f32);
+  // Eight instructions for 2048 FLOPs, four a clock on each processor.
+  CHECK(own.products == doctest::Approx(std::exp2(40) / 2048 * 8 / (4 * 132 * d.clock) / d.sustained_clock));
 }
 
 TEST_CASE("GPU: rates of a file are taken as they are") {

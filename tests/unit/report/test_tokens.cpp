@@ -45,8 +45,8 @@ TEST_CASE("tokens and examples of a step") {
        "loss = mean((einsum(dropout(x, 0.5), dropout(w, 0.1), \"batch n, n -> batch\") - k)^2)\n",
        false, "batch", "batch"},
       {"a graph that the program draws",
-       "dim n, e\nfrom = randint(0, n, e)\nparam w: [n] ~ normal(std = 1)\nloss = mean((w[n = from] - uniform(n)[n = from])^2)\n",
-       false, "e", "1"},
+       "dim n, e\nfrom = randint(0, n, e)\nparam w: [n] ~ normal(std = 1)\nloss = mean((w[n = from] - uniform(n)[n = from])^2)\n", false,
+       "e", "1"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.what);

@@ -139,12 +139,10 @@ TEST_CASE("constants fold exactly in the dims") {
 
 // mpmath: x*erfc(-x/sqrt(2))/2, 1/(1+exp(-x)), log1p(exp(x)), x/(1+exp(-x)).
 TEST_CASE("folded functions keep their digits where simple formulas cancel") {
-  const std::tuple<MapFn, double, double> rows[] = {{MapFn::gelu, -10, -7.619853024160526066e-23},
-                                                    {MapFn::gelu, -4, -0.00012668496733247968502},
-                                                    {MapFn::gelu, 3, 2.9959503059051097164},
-                                                    {MapFn::sigmoid, -40, 4.2483542552915889773e-18},
-                                                    {MapFn::softplus, -40, 4.2483542552915889863e-18},
-                                                    {MapFn::silu, -40, -1.6993417021166355909e-16}};
+  const std::tuple<MapFn, double, double> rows[] = {
+      {MapFn::gelu, -10, -7.619853024160526066e-23},     {MapFn::gelu, -4, -0.00012668496733247968502},
+      {MapFn::gelu, 3, 2.9959503059051097164},           {MapFn::sigmoid, -40, 4.2483542552915889773e-18},
+      {MapFn::softplus, -40, 4.2483542552915889863e-18}, {MapFn::silu, -40, -1.6993417021166355909e-16}};
   for (const auto& [fn, x, wanted] : rows) {
     CAPTURE(to_string(fn));
     const ScalarValue operand = x;
