@@ -69,9 +69,12 @@ AttentionGroups group_attention(const BoundGraph& graph, const std::vector<bool>
   AttentionSearch search = find_attention(graph, roots, free);
   groups.refusals = std::move(search.refusals);
   Grouper grouper(graph, roots, readers, in_memory);
-  for (const FoundAttention& found : search.found) {
+  for (FoundAttention& found : search.found) {
     const std::string refusal = grouper.run(found, groups.kernels);
-    if (!refusal.empty()) groups.refusals.push_back({found.scores, found.forward.results.front(), refusal});
+    if (refusal.empty())
+      groups.found.push_back(std::move(found));
+    else
+      groups.refusals.push_back({found.scores, found.forward.results.front(), refusal});
   }
   for (GraphKernel& k : groups.kernels) k.kernel = known.try_emplace(to_string(*k.kernel), k.kernel).first->second;
   return groups;

@@ -8,6 +8,7 @@ namespace einc {
 struct AttentionGroups {
   std::vector<GraphKernel> kernels;
   std::vector<FusionRefusal> refusals;
+  std::vector<FoundAttention> found;  // what the kernels are of
 };
 
 // `readers`: per node the computed nodes that read it, through views. Clears `in_memory` for values per row and key.

@@ -25,11 +25,13 @@ class Finder {
     for (size_t i = 0; i < graph_.shape(id).size(); ++i) own.push_back(static_cast<int>(i));
     if (!find_key(id, own)) return std::nullopt;
     add(id, own);
-    while (!pending_.empty() && found_.axes.size() < kMostNodes) {
-      const NodeId next = pending_.back();
-      pending_.pop_back();
-      visit(next);
-    }
+    do {
+      while (!pending_.empty() && found_.axes.size() < kMostNodes) {
+        const NodeId next = pending_.back();
+        pending_.pop_back();
+        visit(next);
+      }
+    } while (found_.axes.size() < kMostNodes && add_kept_rows());
     if (!pending_.empty()) refuse(id, "it holds too many nodes");
     if (!has_softmax_ || !mixes_) return std::nullopt;
     if (!refusal_) close_paths(found_.forward, Phase::forward);
@@ -169,6 +171,45 @@ class Finder {
     }
     auto there = axes_of_user(user, id, axes);
     if (there && kind_of(node.op) == OpKind::view) add(user, std::move(*there));
+  }
+
+  // What the backward's pairs read of a row that the forward makes of folds alone is the forward's to keep.
+  bool add_kept_rows() {
+    const std::vector<NodeId> pairs = found_.pairs;
+    for (NodeId id : pairs) {
+      const Node& node = graph_[id];
+      if (node.origin.phase != Phase::backward || node.op != Op::map) continue;
+      const std::vector<int> axes = found_.axes.at(id.index);
+      for (size_t k = 0; k < node.operands.size(); ++k) {
+        std::vector<int> there;
+        for (int position : node.as<MapAttr>().maps[k]) there.push_back(axes[static_cast<size_t>(position)]);
+        if (is_of_folds(node.operands[k])) add_row(node.operands[k], there);
+      }
+    }
+    return !pending_.empty();
+  }
+
+  bool is_row(NodeId x) const {
+    const auto known = found_.axes.find(x.index);
+    return known != found_.axes.end() && !has_key(known->second);
+  }
+
+  // A map in the forward of folds, single numbers and such maps that is no member yet.
+  bool is_of_folds(NodeId x) const {
+    const Node& node = graph_[x];
+    if (node.op != Op::map || node.origin.phase != Phase::forward || free_[x.index] || found_.axes.contains(x.index)) return false;
+    return std::ranges::all_of(node.operands, [&](NodeId y) { return is_row(y) || free_[y.index] || is_of_folds(y); });
+  }
+
+  void add_row(NodeId x, const std::vector<int>& axes) {
+    const Node& node = graph_[x];
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+      if (!is_of_folds(node.operands[k])) continue;
+      std::vector<int> there;
+      for (int position : node.as<MapAttr>().maps[k]) there.push_back(axes[static_cast<size_t>(position)]);
+      add_row(node.operands[k], there);
+    }
+    add(x, axes);
   }
 
   // What a value per row and key is made of, when that is a value per row and key too.

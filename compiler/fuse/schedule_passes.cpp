@@ -17,6 +17,7 @@
 #include "compiler/fuse/orient_scans.h"
 #include "compiler/fuse/padded_operands.h"
 #include "compiler/fuse/pullback_halves.h"
+#include "compiler/fuse/row_statistics.h"
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
 #include "compiler/gpu_plan/gpu_plan.h"
@@ -31,12 +32,10 @@
 #include "compiler/lower/each_kernel.h"
 #include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/join_launches.h"
-#include "compiler/lower/keep_log_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/own_parts.h"
 #include "compiler/lower/points_first.h"
 #include "compiler/lower/processor_plan.h"
-#include "compiler/lower/row_deltas.h"
 #include "compiler/lower/schedule_text.h"
 #include "compiler/lower/verify_plan.h"
 #include "compiler/lower/widen_lanes.h"
@@ -141,6 +140,15 @@ void cast_before_padding_of(Forming& f) {
   if (auto cast = cast_before_padding(f.bind(), roots_of(f.graph(), f.mode), f.target)) f.own = std::move(cast);
 }
 
+void use_row_statistics_of(Forming& f) {
+  if (f.options.leaves_out("attention")) return;
+  const auto late = [](const Node& node) { return node.op == Op::contract && node.origin.phase == Phase::backward; };
+  if (std::ranges::none_of(f.graph().nodes, late)) return;
+  const BoundGraph bound = f.bind();
+  RowStatistics kept = use_row_statistics(bound, ValuePlaces(bound, roots_of(f.graph(), f.mode)).find_attention().found);
+  if (kept.graph) f.move_to(std::move(kept.graph), std::move(kept.at));
+}
+
 void guard(Forming& f) {
   const GradientLooks looks = f.target.library_products ? GradientLooks::elements : GradientLooks::products;
   std::optional<GuardedGraph> guarded = guard_updates(f.bind(), f.mode, looks);
@@ -230,6 +238,9 @@ constexpr SchedulePass kMergeSortsPass{"merge_sorts", "long orders by merging ru
                                        "before anything counts on the nodes that it replaces", merge_sorts_of, true};
 constexpr SchedulePass kCutScansPass{"cut_scans", "recurrences that `save every` some carries, in pieces that the backward makes again",
                                      "once their operands lie as iterations read them; adds nodes, which are looked at", cut_scans_of};
+constexpr SchedulePass kRowStatisticsPass{
+    "row_statistics", "attention's backward reads one number of a row for its weights and one for what their gradient subtracts",
+    "replaces nodes; what is looked at is added behind it", use_row_statistics_of, true};
 constexpr SchedulePass kFiniteStatePass{"finite_state", "a look at updates before they are stored; train always looks",
                                         "once nodes have their final numbers: it adds behind them", guard, true};
 constexpr SchedulePass kBindPass{"bind", "numbers for dims, and which nodes the run needs", "last of what changes the graph", bind_dims};
@@ -275,6 +286,7 @@ constexpr SchedulePass kProcessorPasses[] = {
     {"orient_scans", "what iterations multiply from the right is turned once, before the scan", "adds nodes, which are looked at",
      orient_scans_of},
     kCutScansPass,
+    kRowStatisticsPass,
     kFiniteStatePass,
     kBindPass,
     kValuesPass,
@@ -314,6 +326,7 @@ constexpr SchedulePass kGpuPasses[] = {
     {"cast_before_padding", "images that are padded for products on tensor cores are rounded before",
      "before nodes are added that are looked at", cast_before_padding_of, true},
     kCutScansPass,
+    kRowStatisticsPass,
     kFiniteStatePass,
     kBindPass,
     {"pad_where_read", "products on tensor cores read images without their padding, and ask what lies inside",
@@ -347,10 +360,6 @@ constexpr SchedulePass kGpuPasses[] = {
      [](Forming& f) { for_each_kernel(f.list, store_points_first); }},
     {"divide_attention", "what attention sums over keys and what it sums over rows are two kernels", "kernels of attention are final",
      [](Forming& f) { divide_attention(f.list); }},
-    {"keep_log_sums", "attention keeps the logarithm of a row's sum for its backward, not a maximum and a sum",
-     "knows who reads them, in the divided kernels", [](Forming& f) { keep_log_sums(f.list, f.roots); }},
-    {"row_deltas", "what attention's gradient subtracts in each row is made once, of its result and that one's gradient",
-     "knows weights by what their forward keeps", [](Forming& f) { make_row_deltas(f.list); }},
     {"store_concatenated", "attention stores its results where they are put side by side", "knows the divided kernels",
      [](Forming& f) { store_concatenated(*f.bound, f.roots, f.list); }},
     {"own_parts", "parts of small sums have places of their own", "knows all parts; what follows moves launches past each other",

@@ -38,15 +38,10 @@ class AttentionFinder {
     return {list_.kernels[kernel].buffers[place.buffer], place.offset()};
   }
 
-  // Whether the kernel makes nothing but the number of each row that the next two read and nobody else.
+  // Whether the kernel makes nothing but the number of each row that the next two read.
   bool makes_delta(const GraphKernel& kernel, uint32_t rows, const AttentionBackward& match) const {
-    const auto offset = [](const GraphKernel& k, uint16_t buffer) {
-      const auto part = std::ranges::find_if(k.parts, [&](const Parts& p) { return p.buffer == buffer; });
-      return part == k.parts.end() ? std::nullopt : std::optional(part->offset);
-    };
-    const auto read = offset(list_.kernels[rows], match.rows_delta);
-    return !kernel.kernel->attention && kernel.parts.size() == 1 && read == kernel.parts[0].offset &&
-           read == offset(list_.kernels[rows + 1], match.delta.buffer);
+    const NodeId read = list_.kernels[rows].buffers[match.rows_delta];
+    return read.valid() && read == list_.kernels[rows + 1].buffers[match.delta.buffer] && kernel.group.stored == std::vector{read};
   }
 
   // Of the forward whose log_sum the backward reads.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention kernels that a library's attention does as well: softmax over the keys of scaled products, of all keys or of those up to the
-// query's position, times values; and its gradients, which two kernels make (divide_attention) after one of each row (row_deltas).
+// query's position, times values; and its gradients, which two kernels make (divide_attention) of two numbers of each row
+// (fuse/row_statistics).
 #pragma once
 #include <optional>
 
@@ -22,7 +23,7 @@ bool same(const einc_attention_steps& a, const einc_attention_steps& b);
 struct AttentionForward {
   einc_attention_problem problem{};
   AttentionPlace q, k, v, o;
-  std::optional<AttentionPlace> log_sum;  // of the rows, where a backward reads it (keep_log_sums)
+  std::optional<AttentionPlace> log_sum;  // of the rows, where a backward reads it
 };
 std::optional<AttentionForward> match_attention_forward(const Kernel& kernel);
 

@@ -31,7 +31,7 @@ class AttentionFormula {
     ValueId x = kNoValue, exponential = kNoValue, max = kNoValue, sum = kNoValue;
   };
   std::optional<Probability> probability(ValueId id) const;
-  // exp(x - max), the numerator alone or a weight whose denominator is in `max` (keep_log_sums).
+  // exp(x - max), the numerator alone or a weight whose denominator is in `max`.
   std::optional<Probability> exponential(ValueId id) const;
 
   std::optional<uint16_t> reduction(ValueId id) const;  // that the value is, rounded or not
