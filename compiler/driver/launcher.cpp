@@ -80,8 +80,10 @@ bool is_connected(const Launcher& launcher) {
 std::string meeting_place() {
   if (const char* given = std::getenv("NCCL_COMM_ID")) return given;
   const char *host = std::getenv("MASTER_ADDR"), *nodes = std::getenv("SLURM_STEP_NODELIST");
-  if (const auto port = variable("MASTER_PORT"); host != nullptr && port)
-    return fmt::format("{}:{}", host, *port < 65535 ? *port + 1 : *port - 1);
+  if (const auto port = variable("MASTER_PORT"); host != nullptr && port) {
+    const bool is_ipv6 = std::strchr(host, ':') != nullptr;
+    return fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", *port < 65535 ? *port + 1 : *port - 1);
+  }
   const auto job = variable("SLURM_JOB_ID");
   if (nodes == nullptr || !job) return "";
   return fmt::format("{}:{}", first_node(nodes), kFirstPort + *job % kPorts);

@@ -96,13 +96,12 @@ void NcclTeam::move(const std::vector<Message>& sends, const std::vector<Message
 }
 
 void NcclTeam::wait(Stream stream, const std::string& place) {
-  {
-    const std::lock_guard lock(mutex_);
-    waits_ = true;
-  }
+  std::unique_lock lock(mutex_);
+  const bool watched = waits_ = failure_.empty();
+  lock.unlock();
   changed_.notify_all();
-  const Result result = driver().cuStreamSynchronize(stream);
-  const std::lock_guard lock(mutex_);
+  const Result result = watched ? driver().cuStreamSynchronize(stream) : 0;
+  lock.lock();
   waits_ = false;
   changed_.notify_all();
   if (late_) throw LateProcess(LateProcess::kUnknown, place);
