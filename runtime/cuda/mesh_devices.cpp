@@ -42,9 +42,11 @@ CudaDevices::CudaDevices(const CudaMeshCode& code, std::shared_ptr<CudaMachine> 
     }
 }
 
+// A run that failed may have left work on both.
 CudaDevices::~CudaDevices() {
   const cuda::GpuScope scope(*machine_->gpu);
   cuda::driver().cuStreamSynchronize(compute());
+  cuda::driver().cuStreamSynchronize(machine_->collectives.get());
 }
 
 cuda::DevicePointer CudaDevices::at(int64_t d, uint32_t value) const {

@@ -71,9 +71,10 @@ std::string sum_text(ReduceKind reduce, DType dtype, size_t terms) {
 // x - x is 0 for numbers alone.
 std::string check_text(DType dtype) {
   const auto element = [&](const char* array) { return loaded_text(fmt::format("{}[i]", array), dtype); };
-  return fmt::format("extern \"C\" __global__ void {0}(const {1}* next, const {1}* old, i64 count, i32* found) {{\n"
-                     "  bool strange = false, refused = false;\n",
-                     check_function(dtype), storage_type(dtype)) +
+  return fmt::format(
+             "extern \"C\" __global__ void {0}(const {1}* next, const {1}* old, i64 count, i32* found) {{\n"
+             "  bool strange = false, refused = false;\n",
+             check_function(dtype), storage_type(dtype)) +
          loop_text(fmt::format("    const {0} x = {1}, y = {2};\n"
                                "    const bool finite = x - x == 0;\n"
                                "    strange = strange || !finite;\n"

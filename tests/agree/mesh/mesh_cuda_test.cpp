@@ -191,7 +191,8 @@ TEST_CASE("mesh on a GPU: sums have the bits of the processor's tree") {
       }
       std::vector<std::byte> wanted(static_cast<size_t>(count * element)), found(wanted.size());
       tree_reduce(pool, reduce, dtype, each, count, wanted.data());
-      MeshMoves(plan, mesh, helpers, kernels, {0, terms, memory.get()}).enqueue(0, stream.get());
+      const MeshMoves moves(plan, mesh, helpers, kernels, {0, terms, memory.get()});
+      moves.enqueue(0, stream.get());
       for (int64_t t = 0; t < terms; ++t) {
         EINC_CUDA(cuMemcpyDtoHAsync_v2, found.data(), memory.get() + static_cast<uint64_t>(t * plan.bytes + 1024), found.size(),
                   stream.get());
