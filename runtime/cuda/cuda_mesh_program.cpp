@@ -30,6 +30,22 @@ std::string_view reduce_name(ReduceKind reduce) {
   return kNames[static_cast<size_t>(reduce)];
 }
 
+// Of the values of a part, blocks that are packed or received: as MeshMoves lays them out.
+int64_t packed_bytes_of(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last) {
+  const auto holds = [&](int64_t device) { return device >= first && device < last; };
+  int64_t most = 0;
+  for (const MeshCollective& c : plan.collectives) {
+    const CollectiveSteps steps = collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]);
+    int64_t bytes = 0;
+    for (const Transfer& t : steps.terms)
+      if (holds(t.from) ? t.source.rows > 1 : holds(t.to)) bytes += t.source.bytes();
+    for (const Transfer& t : steps.moves)
+      if (holds(t.from) ? t.source.rows > 1 : holds(t.to) && t.target.rows > 1) bytes += t.source.bytes();
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 }  // namespace
 
 std::string sum_function(ReduceKind reduce, DType dtype, int64_t terms) {
@@ -70,9 +86,14 @@ CudaMeshProgram::CudaMeshProgram(ProgramInfo program, MeshShape mesh, PerPart<Me
 
 int64_t CudaMeshProgram::planned_bytes(int) const {
   int64_t bytes = working_bytes_of(cuda_);
-  for (const std::optional<MeshPlan>& plan : parts())
-    if (plan) bytes += plan->bytes;
-  return bytes * held() + workspace_bytes_of(cuda_);
+  int64_t packed = 0;
+  const int64_t first = held() * (transport() == nullptr ? 0 : transport()->rank);
+  for (const std::optional<MeshPlan>& plan : parts()) {
+    if (!plan) continue;
+    bytes += plan->bytes;
+    packed += packed_bytes_of(*plan, mesh(), first, first + held());
+  }
+  return bytes * held() + packed + workspace_bytes_of(cuda_);
 }
 
 PerPart<std::unique_ptr<PartDevices>> CudaMeshProgram::devices(MeshEngine& engine, LentPool&, std::shared_ptr<ThreadPool>) const {

@@ -409,6 +409,12 @@ TEST_CASE("processes with a GPU each: any number of them leaves the same checkpo
       CHECK(runs.checkpoint(name, steps) == runs.checkpoint("one" + row[0], steps));
       CHECK(count_of(ran.output, "trained ") == 1);
     }
+    if (!launches()) continue;
+    fs::remove_all(runs.folder().at("nccl"));
+    std::vector<std::string> options = row;
+    options.emplace_back("--target=cuda");
+    runs.MeshRuns::done(2, "mpi" + row[0], options);  // MPI hands out NCCL's id
+    CHECK(runs.checkpoint("mpi" + row[0], steps) == runs.checkpoint("one" + row[0], steps));
   }
 }
 
