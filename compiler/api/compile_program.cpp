@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "compiler/api/mesh_cuda.h"
 #include "compiler/api/mesh_native.h"
 #include "compiler/fuse/pullback_halves.h"
 #include "compiler/ir/init_arguments.h"
@@ -221,9 +222,13 @@ std::shared_ptr<const ProgramRep> whole_program(const ProgramGraphs& graphs, con
 }
 
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
-                                               Scheduling scheduling) {
-  if (!graphs.compilation.graph->mesh.empty())
-    throw Error(ErrorKind::usage, "a mesh is carried out by processors so far, not by GPUs: choose target cpu, or take the mesh away");
+                                               Scheduling scheduling, const EincTransport* transport) {
+  if (graphs.compilation.graph->mesh.empty()) return whole_cuda_program(graphs, cache_folder, scheduling);
+  return within<ProgramRep>(scheduling.memory_limit, cuda_mesh_program(graphs, cache_folder, scheduling, transport));
+}
+
+std::shared_ptr<const ProgramRep> whole_cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
+                                                     Scheduling scheduling) {
   const std::optional<MemoryLimit> limit = scheduling.memory_limit;
   PerPart<CudaExecutable> parts;
   for (size_t p = 0; p < kParts; ++p) {

@@ -53,9 +53,11 @@ std::shared_ptr<const ProgramRep> native_program(const ProgramGraphs& graphs, co
 // Without regard to a mesh.
 std::shared_ptr<const ProgramRep> whole_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
                                                 Scheduling scheduling = Scheduling::all);
-// Throws RuntimeFailure (resource) without a GPU, Error (usage) for a program with a mesh.
+// As native_program and whole_program. Throw RuntimeFailure (resource) without a GPU.
 std::shared_ptr<const ProgramRep> cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
-                                               Scheduling scheduling = Scheduling::all);
+                                               Scheduling scheduling = Scheduling::all, const EincTransport* transport = nullptr);
+std::shared_ptr<const ProgramRep> whole_cuda_program(const ProgramGraphs& graphs, const std::filesystem::path& cache,
+                                                     Scheduling scheduling = Scheduling::all);
 std::shared_ptr<const ProgramRep> reference_program(const ProgramGraphs& graphs);
 
 std::vector<Error::Diagnostic> to_public(const SourceMap& sources, const Diagnostics& diagnostics);

@@ -24,8 +24,9 @@ std::vector<uint32_t> values_read(const MeshStage& stage, const ValueOf& value_o
   const auto add = [&](uint32_t buffer) {
     if (const auto at = value_of.find(buffer); at != value_of.end()) values.push_back(at->second);
   };
-  for (uint32_t l = step.first; l < step.last; ++l)
-    for (const uint32_t buffer : stage.compute.program.launches[l].buffers) add(buffer);
+  const std::vector<Launch>& launches = stage.compute.program.launches;
+  for (uint32_t l = 0; l < launches.size(); ++l)
+    for (size_t b = 0; may_run(stage, step, l) && b < launches[l].buffers.size(); ++b) add(launches[l].buffers[b]);
   for (const StageMake& made : stage.makes)
     if (makes(step, made)) add(made.buffer);
   return values;

@@ -1,203 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of the program (forward, training, ...) becomes the graph of one device, that one's stages, and each stage machine code like any
-// program's. Stages meet in values: numbers of MeshPlan::values, by node of the device's graph. A source that is itself a result has a copy
-// taken before the first stage, since an update changes it before the result is asked for.
+// Stages as machine code.
 #include "compiler/api/mesh_native.h"
 
-#include <fmt/format.h>
-
-#include <unordered_map>
-
-#include "compiler/api/mesh_memory.h"
-#include "compiler/api/verify_mesh.h"
-#include "compiler/partition/localize.h"
+#include "compiler/api/mesh_parts.h"
 #include "compiler/pipeline/cpu_program.h"
-#include "compiler/report/planned_stage.h"
-#include "runtime/base/check.h"
-#include "runtime/base/debug.h"
 
 namespace einc {
 namespace {
-
-PartLayout to_runtime(const Layout& layout) {
-  PartLayout parts;
-  for (const AxisList& list : layout.axes) parts.over.emplace_back(list.begin(), list.end());
-  return parts;
-}
-
-ReduceKind to_runtime(ReduceFn fn) {
-  switch (fn) {
-    case ReduceFn::sum:
-      return ReduceKind::sum;
-    case ReduceFn::max:
-      return ReduceKind::max;
-    case ReduceFn::min:
-      return ReduceKind::min;
-    case ReduceFn::prod:
-      return ReduceKind::prod;
-    case ReduceFn::any:
-      return ReduceKind::any;
-    case ReduceFn::all:
-      return ReduceKind::all;
-    case ReduceFn::logsumexp:
-      break;
-  }
-  EINC_CHECK(false, "{} over devices", to_string(fn));
-  return ReduceKind::sum;
-}
-
-CollectiveKind kind_of_collective(Op op) {
-  return op == Op::all_reduce       ? CollectiveKind::all_reduce
-         : op == Op::reduce_scatter ? CollectiveKind::reduce_scatter
-         : op == Op::all_gather     ? CollectiveKind::all_gather
-                                    : CollectiveKind::all_to_all;
-}
-
-Localized device_graph(const Graph& graph, const Bindings& dims) {
-  auto made = partition(graph, dims);
-  if (const auto* problem = std::get_if<NoPartition>(&made))
-    throw Error(ErrorKind::program, fmt::format("`{}` cannot be split over mesh axis `{}`: {}", to_string(graph[problem->node].op),
-                                                graph.mesh.axes[static_cast<size_t>(problem->mesh_axis)].name.str(), problem->why));
-  const Partitioned& partitioned = std::get<Partitioned>(made);
-  auto local = localize(partitioned);
-  if (const auto* problem = std::get_if<NotLocal>(&local))
-    throw Error(ErrorKind::program, fmt::format("`{}` cannot be carried out by the devices of a mesh: {}",
-                                                to_string(partitioned.graph[problem->node].op), problem->why));
-  return std::move(std::get<Localized>(local));
-}
-
-class PlanMaker {
- public:
-  PlanMaker(const Graph& graph, const ProgramInfo& info, const Bindings& given)
-      : graph_(graph), info_(info), given_(given), dims_(graph.dims.bind(given).values), local_(device_graph(graph, given)) {}
-
-  MeshPlan make(const CpuOptions& options, FileCache& cache, std::vector<NativeCode>& code) {
-    sources();
-    const DeviceStages cut = cut_at_collectives(local_.graph, results_of(local_));
-    std::vector<PlannedStage> planned;
-    for (const DeviceStage& stage : cut.stages) plan_.stages.push_back(compile(stage, options, cache, code, planned.emplace_back()));
-    const DeviceSchedule schedule = schedule_device(local_.graph, cut, planned);
-    for (const NodeId id : schedule.collectives) collective(id);
-    plan_.steps = schedule.steps;
-    roots();
-    place_values(plan_);
-    if (debug_level() >= 1) {
-      const std::string problem = verify_mesh_plan(plan_);
-      EINC_CHECK(problem.empty(), "the plan of a mesh's device loses a value: {}", problem);
-    }
-    return std::move(plan_);
-  }
-
- private:
-  // The value that a node of the device's graph is, made when first asked for.
-  uint32_t value_of(NodeId id) {
-    const auto [at, is_new] = values_.try_emplace(id.index, static_cast<uint32_t>(plan_.values.size()));
-    if (is_new) {
-      const Type& type = local_.graph.type(id);
-      DeviceTensor value{type.dtype == DType::real ? DType::f32 : type.dtype, {}, 0};
-      for (const Axis& axis : type.axes) value.shape.push_back(axis.size.evaluate_integer(dims_).value());
-      value.bytes = TensorInfo{"", value.dtype, {}, value.shape}.bytes();
-      plan_.values.push_back(std::move(value));
-    }
-    return at->second;
-  }
-
-  void sources() {
-    for (const DeviceValue& declared : local_.declared) {
-      const Node& node = local_.graph[declared.node];
-      const SourceKind kind = node.op == Op::input ? SourceKind::input : node.op == Op::param ? SourceKind::param : SourceKind::state;
-      const std::vector<TensorInfo>& list = sources_of(info_, kind);
-      const std::string name = source_name(node);
-      for (uint32_t i = 0; i < list.size(); ++i)
-        if (list[i].name == name) {
-          source_index_[declared.node.index] = static_cast<uint32_t>(plan_.sources.size());
-          plan_.sources.push_back({{kind, i}, value_of(declared.node), to_runtime(declared.layout)});
-        }
-    }
-    for (size_t m = 0; m < local_.coordinates.size(); ++m)
-      if (local_.coordinates[m].valid()) plan_.coordinates.push_back({static_cast<int>(m), value_of(local_.coordinates[m])});
-  }
-
-  static std::string source_name(const Node& node) {
-    if (node.op == Op::input) return node.as<InputAttr>().name.str();
-    return node.op == Op::param ? node.as<ParamAttr>().path.str() : node.as<StateAttr>().path.str();
-  }
-
-  MeshStage compile(const DeviceStage& stage, CpuOptions options, FileCache& cache, std::vector<NativeCode>& code, PlannedStage& planned) {
-    options.mode = RunMode::inference;  // a stage stores nothing: what sources take is stored when all stages are done
-    MeshStage made;
-    const auto lowered = lower_graph(stage.graph, given_, options);
-    planned = planned_stage(stage, *lowered);
-    code.push_back(compile_native(lowered->lowered, cache));
-    made.compute = {std::move(lowered->lowered.program), code.back().functions};
-    const Executable& program = made.compute.program;
-    std::unordered_map<std::string, NodeId> inputs;
-    for (const NodeId id : stage.reads) inputs.emplace(value_name(id), id);
-    for (const NodeId id : local_.coordinates)
-      if (id.valid()) inputs.emplace(source_name(local_.graph[id]), id);
-    std::unordered_map<std::string, NodeId> declared[3];
-    for (const DeviceValue& d : local_.declared)
-      declared[role_of(local_.graph[d.node].op)].emplace(source_name(local_.graph[d.node]), d.node);
-    for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-      const ExecutableBuffer& buffer = program.buffers[b];
-      if (!is_source(buffer.role)) continue;
-      const auto input = inputs.find(buffer.name);
-      const bool passed = buffer.role == BufferRole::input && input != inputs.end();
-      made.reads.push_back({b, value_of(passed ? input->second : declared[static_cast<size_t>(buffer.role)].at(buffer.name))});
-    }
-    EINC_CHECK(program.launches.size() == planned.launches, "a stage has other launches than planned");
-    for (size_t i = 0; i < stage.makes.size(); ++i) {
-      EINC_CHECK(program.outputs[i].name == value_name(stage.makes[i]), "outputs of a stage stand in another order");
-      made.makes.push_back({program.outputs[i].buffer, value_of(stage.makes[i]), planned.makes[i]});
-    }
-    return made;
-  }
-
-  void collective(NodeId id) {
-    const Node& node = local_.graph[id];
-    const CollectiveAttr& a = node.as<CollectiveAttr>();
-    plan_.collectives.push_back(
-        {kind_of_collective(node.op), a.mesh, to_runtime(a.fn), a.gathered, a.divided, value_of(node.operands[0]), value_of(id)});
-  }
-
-  static size_t role_of(Op op) {
-    return static_cast<size_t>(op == Op::input ? BufferRole::input : op == Op::param ? BufferRole::param : BufferRole::state);
-  }
-
-  uint32_t result_of(NodeId id) {
-    const uint32_t value = value_of(id);
-    if (!source_index_.contains(id.index)) return value;
-    const auto [at, is_new] = snapshots_.try_emplace(value, static_cast<uint32_t>(plan_.values.size()));
-    if (is_new) {
-      plan_.values.push_back(DeviceTensor(plan_.values[value]));
-      plan_.snapshots.push_back({value, at->second});
-    }
-    return at->second;
-  }
-
-  void roots() {
-    const auto result = [&](const DeviceValue& value) { return MeshResult{result_of(value.node), to_runtime(value.layout)}; };
-    for (const DeviceValue& output : local_.outputs) plan_.outputs.push_back(result(output));
-    for (size_t i = 0; i < local_.updates.size(); ++i) {
-      const NodeId target = local_.graph.updates[i].target;
-      if (const auto source = source_index_.find(target.index); source != source_index_.end())
-        plan_.updates.push_back({source->second, result_of(local_.updates[i].node)});
-    }
-    for (size_t i = 0; i < local_.gradients.size(); ++i)
-      if (local_.gradients[i].node.valid())
-        plan_.gradients.emplace_back(source_name(graph_[graph_.gradients[i].target]), result(local_.gradients[i]));
-    if (local_.loss.node.valid()) plan_.loss = result_of(local_.loss.node);
-  }
-
-  const Graph& graph_;
-  const ProgramInfo& info_;
-  const Bindings& given_;
-  const Bindings dims_;
-  const Localized local_;
-  MeshPlan plan_;
-  std::unordered_map<uint32_t, uint32_t> values_, source_index_;  // by node of the device's graph
-  std::unordered_map<uint32_t, uint32_t> snapshots_;              // by value of a source
-};
 
 // Keeps the code that its functions lie in.
 class MeshCompiledHere : public MeshProgram {
@@ -217,28 +26,24 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
   FileCache cache(cache_folder);
   std::vector<NativeCode> code;
   PerPart<MeshPlan> parts;
-  MeshShape mesh;
   const ProgramInfo info = program_info(graphs);
-  for (size_t p = 0; p < kParts; ++p) {
-    const auto& graph = graphs.parts[static_cast<Part>(p)];
-    if (!graph) continue;
-    if (mesh.sizes.empty()) {
-      const Bindings dims = graph->dims.bind(graphs.dims).values;
-      for (const MeshAxis& axis : graph->mesh.axes) {
-        mesh.names.push_back(axis.name.str());
-        mesh.sizes.push_back(axis.size.evaluate_integer(dims).value());
-      }
-    }
-    CpuOptions options;
-    options.scheduling = scheduling;
-    options.scheduling.memory_limit.reset();  // stages keep what passes between them: a limit is only held against the whole
-    parts[static_cast<Part>(p)] = PlanMaker(*graph, info, graphs.dims).make(options, cache, code);
-  }
+  CpuOptions options;
+  options.mode = RunMode::inference;
+  options.scheduling = scheduling;
+  options.scheduling.memory_limit.reset();  // stages keep what passes between them: a limit is only held against the whole
+  const auto compile = [&](const DeviceStage& stage) {
+    const auto lowered = lower_graph(stage.graph, graphs.dims, options);
+    code.push_back(compile_native(lowered->lowered, cache));
+    PlannedStage planned = planned_stage(stage, *lowered);
+    return CompiledStage{{{std::move(lowered->lowered.program), code.back().functions}, {}, {}}, std::move(planned)};
+  };
+  for (size_t p = 0; p < kParts; ++p)
+    if (const auto& graph = graphs.parts[static_cast<Part>(p)]) parts[static_cast<Part>(p)] = plan_mesh(*graph, info, graphs.dims, compile);
   auto kept = std::make_shared<ProgramGraphs>();
   kept->parts = graphs.parts;
   kept->dims = graphs.dims;
   const auto whole = [kept, cache_folder] { return whole_program(*kept, cache_folder, Scheduling::unfused); };
-  return std::make_shared<MeshCompiledHere>(info, std::move(mesh), std::move(parts), transport, whole, std::move(code));
+  return std::make_shared<MeshCompiledHere>(info, mesh_shape(graphs), std::move(parts), transport, whole, std::move(code));
 }
 
 }  // namespace einc

@@ -63,9 +63,10 @@ class MeshVerifier {
     };
     if (step.first != computed_[step.index]) fail(fmt::format("stage {} goes on with launch {}", step.index, step.first));
     computed_[step.index] = step.last;
-    for (uint32_t l = step.first; l < step.last; ++l)
-      for (const uint32_t buffer : stage.compute.program.launches[l].buffers)
-        read(buffer, fmt::format("launch {} of stage {}", l, step.index));
+    const std::vector<Launch>& launches = stage.compute.program.launches;
+    for (uint32_t l = 0; l < launches.size(); ++l)
+      for (size_t b = 0; may_run(stage, step, l) && b < launches[l].buffers.size(); ++b)
+        read(launches[l].buffers[b], fmt::format("launch {} of stage {}", l, step.index));
     for (const StageMake& made : stage.makes)
       if (makes(step, made)) read(made.buffer, fmt::format("value {}", made.value)), take(made.value);
   }

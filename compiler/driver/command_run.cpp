@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "compiler/api/mesh_cuda.h"
 #include "compiler/api/mesh_native.h"
 #include "compiler/api/reference_fault.h"
 #include "compiler/driver/array_text.h"
@@ -184,7 +185,9 @@ RunValues run_over_mesh(const RunRequest& request, const Graph& graph, const Bin
   ProgramGraphs graphs;
   graphs.dims = dims;
   graphs.parts[part] = graph;
-  const auto program = mesh_program(graphs, FileCache::default_folder(), Scheduling::all);
+  const std::filesystem::path cache = FileCache::default_folder();
+  const std::shared_ptr<const MeshProgram> program =
+      request.target == "cuda" ? cuda_mesh_program(graphs, cache, Scheduling::all) : mesh_program(graphs, cache, Scheduling::all);
   SessionRep session(*program, threads_of(request));
   session.initialize(request.seed);
   const Bindings bound = bind_dims(graph, dims);
@@ -234,17 +237,15 @@ ExitStatus run_program(const RunRequest& request, Compilation& c, const Pipeline
   bind_from_shapes(graph, data->inputs(), dims);
   if (!dims_are_set(graph, dims)) return ExitStatus::wrong_usage;
   if (!graph.mesh.empty() && request.target != "reference") {
-    if (request.target != "cpu")
-      return fmt::print(stderr, "einc: --target={} does not carry out a mesh\n", request.target), ExitStatus::environment;
     if (!partition_program(c, dims)) {
       print_diagnostics(c.sources, c.diagnostics, DiagnosticsForm::text, Severity::error);
       return ExitStatus::wrong_program;
     }
   }
-  RunValues result = request.target == "cpu" && !graph.mesh.empty() ? run_over_mesh(request, graph, dims, *data)
-                     : request.target == "cpu"                      ? run_on_cpu(request, graph, dims, *data)
-                     : request.target == "cuda"                     ? run_on_gpu(request, graph, dims, *data)
-                                                                    : run_reference(request, c, options, dims, *data);
+  RunValues result = request.target != "reference" && !graph.mesh.empty() ? run_over_mesh(request, graph, dims, *data)
+                     : request.target == "cpu"                            ? run_on_cpu(request, graph, dims, *data)
+                     : request.target == "cuda"                           ? run_on_gpu(request, graph, dims, *data)
+                                                                          : run_reference(request, c, options, dims, *data);
   const bool loss_is_output =
       std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const Output& o) { return o.node == graph.loss; });
   if (result.loss && !loss_is_output) result.outputs.emplace_back(Name("loss"), std::move(*result.loss));

@@ -385,8 +385,8 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
 // A status to leave with where the target or an op of the program does not go with its mesh.
 std::optional<ExitStatus> refuse_mesh(Compilation& c, const Bindings& dims, const std::string& target, bool several) {
   if (c.graph->mesh.empty() || (target == "reference" && !several)) return std::nullopt;
-  if (target != "cpu") {
-    fmt::print(stderr, "einc: --target={} does not carry out a mesh{}\n", target, several ? " among several processes" : "");
+  if (target == "reference") {
+    fmt::print(stderr, "einc: --target=reference does not carry out a mesh among several processes\n");
     return ExitStatus::environment;
   }
   if (partition_program(c, dims)) return std::nullopt;
@@ -444,8 +444,8 @@ ExitStatus train_command(Arguments arguments) {
     pipeline.training.gradients = GradientUse::gather;
     add_micro_batches(graphs, compile_file(r.file, pipeline));
   }
-  if (const auto status = several ? refuse_launcher(*launcher, r.file) : std::nullopt) return *status;
-  const ProcessTeam team = several ? ProcessTeam(*launcher) : ProcessTeam();
+  if (const auto status = several && r.target != "cuda" ? refuse_launcher(*launcher, r.file) : std::nullopt) return *status;
+  const ProcessTeam team = several ? ProcessTeam(*launcher, r.target) : ProcessTeam();
   silence.reset();
   return team.run([&] { return train(r, std::move(graphs), data, validation, team); });
 }

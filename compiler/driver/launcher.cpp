@@ -30,6 +30,17 @@ std::optional<int64_t> variable(const char* name) {
   return error == std::errc() && *end == '\0' && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
+constexpr int64_t kFirstPort = 20000, kPorts = 10000;  // below those that the system gives out
+
+// Of "gpu[03-07,12],cpu1": gpu03.
+std::string first_node(const std::string& nodes) {
+  const size_t list = nodes.find('[');
+  const std::string first = nodes.substr(0, nodes.find_first_of("[,"));
+  if (list == std::string::npos || list > nodes.find(',')) return first;
+  const size_t end = nodes.find_first_of("-,]", list);
+  return first + nodes.substr(list + 1, end - list - 1);
+}
+
 // An axis to split in the advice: the first of an input.
 std::string first_axis(const Graph& graph) {
   for (const Node& node : graph.nodes)
@@ -52,12 +63,35 @@ int local_processes(int processes) {
   return processes;
 }
 
-std::optional<ExitStatus> refuse_launcher(const Launcher& launcher, const std::string& file) {
+int local_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
+    if (const auto rank = variable(name)) return static_cast<int>(*rank);
+  return 0;
+}
+
+bool is_connected(const Launcher& launcher) {
   const bool slurm = launcher.name == "srun";
-  const bool connected = !slurm && launcher.name != "torchrun";
   // A step of Slurm's has these where it runs processes of MPI.
   const bool by_slurm = slurm && (std::getenv("PMIX_RANK") != nullptr || std::getenv("PMI_FD") != nullptr);
-  if (connected || by_slurm || std::getenv(kPluginVariable) != nullptr) return std::nullopt;
+  return (!slurm && launcher.name != "torchrun") || by_slurm || std::getenv(kPluginVariable) != nullptr;
+}
+
+// torchrun itself listens at MASTER_PORT. Slurm's jobs that share a machine have other numbers.
+std::string meeting_place() {
+  if (const char* given = std::getenv("NCCL_COMM_ID")) return given;
+  const char *host = std::getenv("MASTER_ADDR"), *nodes = std::getenv("SLURM_STEP_NODELIST");
+  if (const auto port = variable("MASTER_PORT"); host != nullptr && port) {
+    const bool is_ipv6 = std::strchr(host, ':') != nullptr;
+    return fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", *port < 65535 ? *port + 1 : *port - 1);
+  }
+  const auto job = variable("SLURM_JOB_ID");
+  if (nodes == nullptr || !job) return "";
+  return fmt::format("{}:{}", first_node(nodes), kFirstPort + *job % kPorts);
+}
+
+std::optional<ExitStatus> refuse_launcher(const Launcher& launcher, const std::string& file) {
+  if (is_connected(launcher)) return std::nullopt;
+  const bool slurm = launcher.name == "srun";
   if (launcher.rank == 0)
     fmt::print(stderr, "einc: {0} started {1} processes that no MPI connects: start them by\n  {2} {1} einc train {3} ...\n", launcher.name,
                launcher.processes, slurm ? "srun --mpi=pmix -n" : "mpirun -np", file);

@@ -18,6 +18,13 @@ std::optional<Launcher> find_launcher();
 // Of so many processes those on this machine, as the launcher says; all of them where it does not.
 int local_processes(int processes);
 
+// Of this process among those on its machine, as the launcher says; 0 where it does not.
+int local_rank();
+// Whether the launcher's processes are connected by MPI or a plug-in named in its place.
+bool is_connected(const Launcher& launcher);
+// "host:port" where NCCL's processes meet: NCCL_COMM_ID, else as torchrun or srun tell where the first process is. Empty: nobody tells.
+std::string meeting_place();
+
 // A status to leave with where the launcher connects its processes to no MPI, and no other plug-in is named. The first of them says how to
 // start `einc train` instead.
 std::optional<ExitStatus> refuse_launcher(const Launcher& launcher, const std::string& file);

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "compiler/driver/standard_streams.h"
 #include "runtime/base/failure.h"
+#include "runtime/cuda/nccl_team.h"
 #include "runtime/mesh/processes.h"
 
 namespace einc {
@@ -33,7 +35,19 @@ Silence::~Silence() {
   if (before_ >= 0) dup2(before_, STDERR_FILENO), close(before_);
 }
 
-ProcessTeam::ProcessTeam(const Launcher& launcher) {
+ProcessTeam::ProcessTeam(const Launcher& launcher, const std::string& target) {
+  const bool gpus = target == "cuda";
+  if (gpus) cuda::Gpu::take_by_local_rank(local_rank());
+  const auto rank = static_cast<int>(launcher.rank), size = static_cast<int>(launcher.processes);
+  if (gpus && !is_connected(launcher)) {
+    const std::string place = meeting_place();
+    if (place.empty())
+      throw RuntimeFailure(FailureKind::resource,
+                           "nobody tells where the processes meet: set NCCL_COMM_ID=HOST:PORT, of the first one's machine");
+    setenv("NCCL_COMM_ID", place.c_str(), 1);
+    transport_ = cuda::NcclTeam::open(rank, size, nullptr).transport();
+    return;
+  }
   const EincTransport* opened = open_transport();
   if (opened->size != launcher.processes)
     throw RuntimeFailure(
@@ -42,12 +56,14 @@ ProcessTeam::ProcessTeam(const Launcher& launcher) {
                     "plug-in was built with",
                     launcher.name, launcher.processes, opened->size - 1));
   transport_ = opened;
+  if (gpus) cuda::NcclTeam::open(opened->rank, opened->size, opened);
 }
 
 int ProcessTeam::threads() const { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_processes(size())); }
 
 void ProcessTeam::limit_waits(double seconds) const {
   if (transport_ != nullptr) transport_->limit(transport_->context, seconds);
+  if (cuda::NcclTeam* gpus = cuda::NcclTeam::get()) gpus->limit(seconds);
 }
 
 bool ProcessTeam::any(bool here) const {

@@ -25,9 +25,9 @@ class Silence {
 class ProcessTeam {
  public:
   ProcessTeam() = default;  // this process alone
-  // Opens the plug-in that the others are reached by. Throws RuntimeFailure (resource): there is none, or it knows of other processes than
-  // the launcher.
-  explicit ProcessTeam(const Launcher& launcher);
+  // Opens the plug-in that the others are reached by, or, for GPUs, NCCL, and where MPI connects the processes both. Throws RuntimeFailure
+  // (resource): there is none, or it knows of other processes than the launcher.
+  ProcessTeam(const Launcher& launcher, const std::string& target);
 
   bool is_first() const { return transport_ == nullptr || transport_->rank == 0; }
   int size() const { return transport_ == nullptr ? 1 : transport_->size; }

@@ -23,7 +23,7 @@ std::shared_ptr<const ProgramRep> program_for(const std::string& target, const s
   Scheduling scheduling;
   scheduling.memory_limit = memory_limit;
   const std::filesystem::path cache = FileCache::default_folder();
-  return target == "cuda" ? cuda_program(*graphs, cache, scheduling) : native_program(*graphs, cache, scheduling, transport);
+  return target == "cuda" ? cuda_program(*graphs, cache, scheduling, transport) : native_program(*graphs, cache, scheduling, transport);
 }
 
 double gpu_peak_flops(Policy policy) {

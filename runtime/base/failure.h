@@ -26,8 +26,10 @@ class RuntimeFailure : public std::runtime_error {
 // Another process of the run that does not come to where this one waits for it. Who knows more of the place says so.
 class LateProcess : public RuntimeFailure {
  public:
+  static constexpr int64_t kUnknown = -1;  // which one it is
   LateProcess(int64_t rank, std::string place)
-      : RuntimeFailure(FailureKind::resource, "rank " + std::to_string(rank) + " has not reached " + place + " in time (--timeout)"),
+      : RuntimeFailure(FailureKind::resource, (rank == kUnknown ? std::string("a rank") : "rank " + std::to_string(rank)) +
+                                                  " has not reached " + place + " in time (--timeout)"),
         rank_(rank),
         place_(std::move(place)) {}
   LateProcess at(std::string place) const { return {rank_, std::move(place)}; }

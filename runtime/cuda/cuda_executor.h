@@ -87,6 +87,15 @@ class CudaExecutor {
   void plan_attention();
   // Of CudaExecutable::attention, those that run.
   std::vector<size_t> library_attention() const;
+  // A run in parts of a larger one, of a program that copies and looks at nothing: `begin_parts` before the first, outside of a capture;
+  // then, on the stream of the executor's place, what a run begins with, launches `first` to `last`, and what it ends with. Whoever has
+  // waited for all asks for faults, which throw as run.
+  void begin_parts(uint64_t seed, uint64_t step);
+  void enqueue_begin();
+  void enqueue_launches(size_t first, size_t last);
+  void enqueue_end();
+  void check_parts();
+  cuda::DevicePointer address(uint32_t buffer) const { return addresses_[buffer]; }
   // Until all runs are done. Throws as run.
   void wait();
   HostArray loss() const;  // of the last run
@@ -147,6 +156,7 @@ class CudaExecutor {
   void run_attention(const CudaAttention& call, const cuda::AttentionLibrary& library, const cuda::AttentionLibrary::Plan& plan);
   // As ColdTimer's.
   double seconds(const std::function<void()>& work) const;
+  bool uses_control() const;
   void copy_all(const std::vector<BufferCopy>& copies);
   void read_control(Control& to);
   void read_numbers(const std::vector<uint32_t>& buffers);

@@ -26,7 +26,13 @@ int count_gpus() {
   return count;
 }
 
+int local_rank = 0;
+
 int default_number() {
+  if (const int count = count_gpus(); local_rank > 0 && count > 1) {
+    if (local_rank < count) return local_rank;
+    throw RuntimeFailure(FailureKind::resource, fmt::format("process {} of this machine has no GPU: there are {}", local_rank, count));
+  }
   const char* text = std::getenv("EINC_CUDA_DEVICE");
   if (!text || !*text) return 0;
   char* end = nullptr;
@@ -81,6 +87,8 @@ const Gpu& Gpu::get() {
   static const Gpu& gpu = numbered(default_number());
   return gpu;
 }
+
+void Gpu::take_by_local_rank(int rank) { local_rank = rank; }
 
 const Gpu& Gpu::current() { return current_gpu ? *current_gpu : get(); }
 

@@ -17,6 +17,8 @@ class Gpu {
   static const Gpu& numbered(int number);
   // Where no number is given: $EINC_CUDA_DEVICE, or the first.
   static const Gpu& get();
+  // Before the first get() of a process among several: its number among those of this machine says which GPU it takes.
+  static void take_by_local_rank(int rank);
   // That this thread works on, by the innermost GpuScope; get() outside of all.
   static const Gpu& current();
 

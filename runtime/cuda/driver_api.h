@@ -19,6 +19,24 @@ using Graph = struct GraphObject*;
 using GraphExec = struct GraphExecObject*;
 using NvrtcProgram = struct NvrtcProgramObject*;
 
+// CUDA_MEMCPY2D: rows of bytes from one place to another.
+struct Copy2D {
+  size_t from_x = 0, from_row = 0;
+  int from_kind = 0;
+  const void* from_host = nullptr;
+  DevicePointer from = 0;
+  void* from_array = nullptr;
+  size_t from_pitch = 0;
+  size_t to_x = 0, to_row = 0;
+  int to_kind = 0;
+  void* to_host = nullptr;
+  DevicePointer to = 0;
+  void* to_array = nullptr;
+  size_t to_pitch = 0;
+  size_t width = 0, rows = 0;
+};
+inline constexpr int kDeviceMemory = 2;  // CUmemorytype
+
 inline constexpr Result kOutOfMemory = 2;
 inline constexpr int kMultiprocessors = 16, kCacheBytes = 38, kProcessorThreads = 39, kMajor = 75, kMinor = 76, kProcessorSharedBytes = 81,
                      kSharedBytesOptIn = 97;      // CUdevice_attribute
@@ -49,6 +67,7 @@ inline constexpr int kCaptureThreadLocal = 1;
   X(cuMemcpyHtoDAsync_v2, (DevicePointer to, const void* from, size_t bytes, Stream stream))                                         \
   X(cuMemcpyDtoHAsync_v2, (void* to, DevicePointer from, size_t bytes, Stream stream))                                               \
   X(cuMemcpyDtoDAsync_v2, (DevicePointer to, DevicePointer from, size_t bytes, Stream stream))                                       \
+  X(cuMemcpy2DAsync_v2, (const Copy2D* copy, Stream stream))                                                                         \
   X(cuMemsetD8Async, (DevicePointer to, unsigned char value, size_t bytes, Stream stream))                                           \
   X(cuMemsetD32Async, (DevicePointer to, unsigned value, size_t count, Stream stream))                                               \
   X(cuStreamCreate, (Stream * stream, unsigned flags))                                                                               \

@@ -10,6 +10,7 @@
 
 #include "runtime/mesh/collective_queue.h"
 #include "runtime/mesh/mesh_plan.h"
+#include "runtime/mesh/transfers.h"
 #include "runtime/mesh/transport.h"
 
 namespace einc {
@@ -29,30 +30,27 @@ class MeshEngine {
   // The bytes that all devices together send.
   int64_t carry_out(const MeshCollective& collective, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
                     const Memory& target);
+  using Held = std::function<const std::byte*(int64_t device)>;
   // Puts parts together in each process.
-  void gather(const PartLayout& layout, std::span<const int64_t> shape, int64_t element, const Memory& part, std::byte* whole);
+  void gather(const PartLayout& layout, std::span<const int64_t> shape, int64_t element, const Held& part, std::byte* whole);
   // The largest of the processes' numbers.
   uint8_t agree(uint8_t number);
   // This process fails: none waits for others any more. Of any thread.
   void give_up();
 
  private:
-  struct Transfer {
+  // Bytes of a device that another one is sent.
+  struct Message {
     int64_t from, to;
     const std::byte* data;  // of a sender here; then where it lies for a receiver here
     int64_t bytes;
   };
   int64_t process_of(int64_t device) const { return device / held_; }
-  int64_t move(std::vector<Transfer>& transfers);
-  int64_t reduce(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source, const Memory& target);
-  int64_t spread_blocks(const MeshCollective& c, const DeviceTensor& value, const Memory& target);
+  void move(std::vector<Message>& messages);
+  std::vector<Message> moved(const std::vector<Transfer>& transfers, const Memory& memory);
   void sum(ReduceKind reduce, DType dtype, std::vector<const std::byte*> terms, int64_t count, std::byte* result);
-  int64_t put_together(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
-                       const Memory& target);
-  template <class Visit>
-  void each_group(int axis, Visit visit) const;
-  // Where block k of n along an axis lies alone: in the value itself, or packed.
-  const std::byte* block(const DeviceTensor& value, int axis, int64_t k, int64_t n, const std::byte* memory);
+  // Where a strip lies alone: in the value itself, or packed.
+  const std::byte* packed(const Strip& strip, const std::byte* value);
 
   MeshShape mesh_;
   LentPool& pool_;

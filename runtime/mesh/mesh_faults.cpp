@@ -3,44 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "runtime/base/failure.h"
 #include "runtime/base/training_names.h"
-#include "runtime/mesh/finite.h"
 #include "runtime/mesh/mesh_runner.h"
 
 namespace einc {
-namespace {
-
-std::vector<double> numbers(const DeviceTensor& value, const std::byte* memory) {
-  return TensorView(value.dtype, value.shape, memory).to_doubles();
-}
-
-// No NaN, and no infinity where the old element is finite.
-bool may_store(const std::vector<double>& next, const std::vector<double>& old) {
-  for (size_t i = 0; i < next.size(); ++i)
-    if (std::isnan(next[i]) || (std::isinf(next[i]) && std::isfinite(old[i]))) return false;
-  return true;
-}
-
-}  // namespace
 
 // What is not finite first, as the interpreter decides it for the whole program.
-NonFinite MeshRunner::fault_of(const PartMemory& part) const {
+NonFinite MeshRunner::fault_of(const RunningPart& part) const {
   const MeshPlan& plan = part.plan;
   const auto& states = program_.info.states;
   const bool skips = std::ranges::any_of(states, [](const TensorInfo& state) { return state.name == kLossScale; });
-  const auto finite_on = [&](uint32_t value, int64_t d) {
-    const DeviceTensor& tensor = plan.values[value];
-    return holds_numbers(*pool_, tensor.dtype, tensor.bytes / bytes_of(tensor.dtype), part.memory.at(d, value));
-  };
-  const auto finite = [&](uint32_t value) {
-    for (int64_t d = 0; d < held(); ++d)
-      if (!finite_on(value, d)) return false;
-    return true;
-  };
+  const auto finite = [&](uint32_t value) { return part.devices->holds_numbers(value); };
   if (plan.loss >= 0 && !plan.gradients.empty() && !finite(static_cast<uint32_t>(plan.loss))) return NonFinite::loss;
   for (const auto& [path, gradient] : plan.gradients)
     if (!skips && !finite(gradient.value)) return NonFinite::gradient;
@@ -50,10 +26,7 @@ NonFinite MeshRunner::fault_of(const PartMemory& part) const {
       if (!skips && !finite(update.value)) return NonFinite::gradient;
       continue;
     }
-    for (int64_t d = 0; d < held(); ++d)
-      if (!finite_on(update.value, d) && !may_store(numbers(plan.values[update.value], part.memory.at(d, update.value)),
-                                                    numbers(plan.values[target.value], part.memory.at(d, target.value))))
-        return NonFinite::state;
+    if (!part.devices->may_store(update.value, target.value)) return NonFinite::state;
   }
   return NonFinite::nothing;
 }

@@ -43,11 +43,21 @@ inline bool makes(const DeviceStep& step, const StageMake& made) {
   return made.launches <= step.last && (made.launches > step.first || step.first == 0);
 }
 
+// Where a launch may run that runs together with others: in the place of the first of them, of the last, or between.
+struct LaunchPlaces {
+  uint32_t first = 0, last = 0;
+};
+
 struct MeshStage {
-  NativePart compute;
+  NativePart compute;  // of a GPU's stages the program alone
   std::vector<StageRead> reads;
   std::vector<StageMake> makes;
+  std::vector<LaunchPlaces> places{};  // by launch; empty: each in its own
 };
+inline bool may_run(const MeshStage& stage, const DeviceStep& step, uint32_t launch) {
+  const LaunchPlaces at = stage.places.empty() ? LaunchPlaces{launch, launch} : stage.places[launch];
+  return at.first < step.last && at.last >= step.first;
+}
 
 struct Coordinate {
   int mesh_axis = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/mesh/host_devices.h"
 #include "runtime/mesh/mesh_runner.h"
 
 namespace einc {
@@ -21,6 +22,17 @@ MeshProgram::MeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> 
 
 std::unique_ptr<Runner> MeshProgram::start(std::shared_ptr<ThreadPool> pool, int) const {
   return std::make_unique<MeshRunner>(*this, std::move(pool));
+}
+
+PerPart<std::unique_ptr<PartDevices>> MeshProgram::devices(MeshEngine& engine, LentPool& lent, std::shared_ptr<ThreadPool> pool) const {
+  int64_t bytes = 0;
+  for (const std::optional<MeshPlan>& plan : parts_)
+    if (plan) bytes = std::max(bytes, working_bytes(*plan, pool->size()));
+  const auto machine = std::make_shared<HostMachine>(engine, lent, std::move(pool), bytes);
+  PerPart<std::unique_ptr<PartDevices>> made;
+  for (size_t p = 0; p < kParts; ++p)
+    if (const auto& plan = parts_[static_cast<Part>(p)]) made[static_cast<Part>(p)] = std::make_unique<HostDevices>(*plan, machine);
+  return made;
 }
 
 int64_t MeshProgram::whole_bytes() const {
@@ -57,7 +69,7 @@ int64_t MeshProgram::staged_bytes(int64_t held) const {
 }
 
 int64_t MeshProgram::planned_bytes(int threads) const {
-  const int64_t held = mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size);
+  const int64_t held = this->held();
   int64_t bytes = whole_bytes(), working = 0;
   for (const std::optional<MeshPlan>& plan : parts_) {
     if (!plan) continue;
@@ -69,7 +81,7 @@ int64_t MeshProgram::planned_bytes(int threads) const {
   return __builtin_add_overflow(bytes, working, &bytes) ? INT64_MAX : bytes;
 }
 
-std::vector<SentBytes> bytes_sent(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).sent(part); }
-const MeshTimes& mesh_times(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).times(part); }
+std::vector<SentBytes> bytes_sent(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).devices(part).sent(); }
+const MeshTimes& mesh_times(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).devices(part).times(); }
 
 }  // namespace einc

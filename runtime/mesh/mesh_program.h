@@ -24,7 +24,9 @@ struct MeshTimes {
   double all_s = 0;
 };
 
-class MeshRunner;
+class LentPool;
+class MeshEngine;
+class PartDevices;
 
 class MeshProgram : public ProgramRep {
  public:
@@ -37,10 +39,16 @@ class MeshProgram : public ProgramRep {
   int64_t planned_bytes(int threads) const override;
   bool has(Part part) const override { return parts_[part].has_value(); }
 
+  // Of each part; what they are given outlives them.
+  virtual PerPart<std::unique_ptr<PartDevices>> devices(MeshEngine& engine, LentPool& lent, std::shared_ptr<ThreadPool> pool) const;
+
   const MeshShape& mesh() const { return mesh_; }
   const PerPart<MeshPlan>& parts() const { return parts_; }
   const EincTransport* transport() const { return transport_; }
   std::shared_ptr<const ProgramRep> whole() const { return whole_ ? whole_() : nullptr; }
+
+ protected:
+  int64_t held() const { return mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size); }
 
  private:
   int64_t whole_bytes() const;

@@ -18,7 +18,7 @@ void MeshRunner::bind(Source source, void* memory) {
 
 void MeshRunner::written(Source source) {
   whole(source).fresh = true;
-  for (std::optional<PartMemory>& part : parts_)
+  for (std::optional<RunningPart>& part : parts_)
     for (size_t i = 0; part && i < part->fresh.size(); ++i)
       if (const Source s = part->plan.sources[i].source; s.kind == source.kind && s.index == source.index) part->fresh[i] = false;
 }
@@ -31,21 +31,18 @@ void MeshRunner::forget(Source source) {
 void MeshRunner::fetch(Source source) {
   Whole& to = whole(source);
   if (to.fresh) return;
-  for (std::optional<PartMemory>& part : parts_)
+  for (std::optional<RunningPart>& part : parts_)
     for (size_t i = 0; part && i < part->fresh.size(); ++i) {
       const MeshSource& from = part->plan.sources[i];
       if (!part->fresh[i] || from.source.kind != source.kind || from.source.index != source.index) continue;
-      const TensorInfo& tensor = info(source);
-      engine_.gather(
-          from.layout, tensor.shape, bytes_of(tensor.dtype),
-          [&](int64_t device) { return part->memory.at(device - engine_.first(), from.value); }, to.memory);
+      gather(*part, from.value, from.layout, info(source), to.memory);
       to.fresh = true;
       return;
     }
   EINC_CHECK(false, "nobody has the newest '{}'", info(source).name);
 }
 
-void MeshRunner::cut_out(PartMemory& part) {
+void MeshRunner::cut_out(RunningPart& part) {
   for (size_t i = 0; i < part.fresh.size(); ++i) {
     if (part.fresh[i]) continue;
     const Source source = part.plan.sources[i].source;
@@ -55,19 +52,21 @@ void MeshRunner::cut_out(PartMemory& part) {
   }
 }
 
-void MeshRunner::cut_out(PartMemory& part, size_t source) {
+void MeshRunner::cut_out(RunningPart& part, size_t source) {
   const MeshSource& to = part.plan.sources[source];
   const TensorInfo& tensor = info(to.source);
-  for (int64_t d = 0; d < held(); ++d)
+  for (int64_t d = 0; d < held(); ++d) {
     copy_box(BoxCopy::out, tensor.shape, part_of(engine_.mesh(), to.layout, tensor.shape, engine_.first() + d), bytes_of(tensor.dtype),
-             whole(to.source).memory, part.memory.at(d, to.value));
+             whole(to.source).memory, part.devices->place(d, to.value));
+    part.devices->written(d, to.value);
+  }
   part.fresh[source] = true;
 }
 
 // Each part's devices have a copy of their own.
 void MeshRunner::release(Source source) {
   whole(source).released = true;
-  for (std::optional<PartMemory>& part : parts_)
+  for (std::optional<RunningPart>& part : parts_)
     for (size_t i = 0; part && whole(source).fresh && i < part->fresh.size(); ++i)
       if (const Source s = part->plan.sources[i].source; s.kind == source.kind && s.index == source.index) cut_out(*part, i);
   empty(source);
@@ -76,7 +75,7 @@ void MeshRunner::release(Source source) {
 void MeshRunner::empty(Source source) {
   Whole& from = whole(source);
   if (!from.released || from.shared) return;
-  const auto has = [&](const std::optional<PartMemory>& part) {
+  const auto has = [&](const std::optional<RunningPart>& part) {
     for (size_t i = 0; part && i < part->fresh.size(); ++i)
       if (const Source s = part->plan.sources[i].source; part->fresh[i] && s.kind == source.kind && s.index == source.index) return true;
     return false;

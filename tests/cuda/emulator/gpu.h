@@ -13,7 +13,7 @@ namespace emulator {
 using einc::cuda::Result;
 inline constexpr Result kInvalidValue = 1, kOutOfMemory = 2, kInvalidImage = 200, kInvalidContext = 201, kInvalidHandle = 400,
                         kNotFound = 500, kNotReady = 600, kLaunchFailed = 719, kWrongCapture = 900, kCaptureBroken = 901,
-                        kCaptureIsolated = 905, kWrongThread = 908;
+                        kCaptureUnjoined = 904, kCaptureIsolated = 905, kWrongThread = 908;
 
 using Work = std::function<Result()>;
 

@@ -17,8 +17,9 @@ namespace {
 std::recursive_mutex mutex;
 std::map<std::string, unsigned long long> counts;
 std::map<const unsigned char*, size_t> pinned;
-constexpr int kMostDevices = 4;
-int devices = 1;
+constexpr int kMostDevices = 8;
+// As many as a test, or the environment of a process, asks for.
+int devices = std::max(1, std::atoi(std::getenv("EINC_EMULATED_DEVICES") ? std::getenv("EINC_EMULATED_DEVICES") : "1"));
 char contexts[kMostDevices];  // one of each device, by address
 unsigned long long kernels[kMostDevices];
 thread_local einc::cuda::Context current = nullptr;
@@ -238,6 +239,20 @@ Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, 
   if (to < from + bytes && from < to + bytes) return emulator::fail(emulator::kInvalidValue, "a copy onto part of what it copies");
   return emulator::give(stream, [=] {
     std::memcpy(reinterpret_cast<void*>(to), emulator::pointer(from), bytes);
+    return 0;
+  });
+}
+
+Result cuMemcpy2DAsync_v2(const Copy2D* copy, Stream stream) {
+  const Call call("cuMemcpy2DAsync_v2");
+  if (copy->from_kind != kDeviceMemory || copy->to_kind != kDeviceMemory || copy->width > copy->from_pitch || copy->width > copy->to_pitch)
+    return emulator::fail(emulator::kInvalidValue, "a copy of rows that the emulator does not know");
+  const auto bytes = [&](size_t pitch) { return copy->rows == 0 ? 0 : (copy->rows - 1) * pitch + copy->width; };
+  if (const Result result = emulator::check_memory(copy->to, bytes(copy->to_pitch)); result != 0) return result;
+  if (const Result result = emulator::check_memory(copy->from, bytes(copy->from_pitch)); result != 0) return result;
+  return emulator::give(stream, [c = *copy] {
+    for (size_t r = 0; r < c.rows; ++r)
+      std::memcpy(reinterpret_cast<void*>(c.to + r * c.to_pitch), emulator::pointer(c.from + r * c.from_pitch), c.width);
     return 0;
   });
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/golden/train/folder.h"
 
@@ -63,7 +64,8 @@ class MeshRuns {
       all.push_back("--data=tokens=" + folder_.at("train.bin"));
     all.insert(all.end(), {"--checkpoint=" + folder_.at(name), "--log=" + folder_.at(name + ".jsonl")});
     all.insert(all.end(), more.begin(), more.end());
-    if (processes > 1) surroundings.launcher = {"timeout", "-k", "5", "60", "mpirun", "-np", std::to_string(processes)};
+    if (processes > 1 && surroundings.launcher.empty())
+      surroundings.launcher = {"timeout", "-k", "5", "60", "mpirun", "-np", std::to_string(processes)};
     return run_einc(all, surroundings);
   }
   void done(int processes, const std::string& name, const std::vector<std::string>& more) const {
@@ -139,6 +141,20 @@ TEST_CASE("processes: one process and any number of threads leave one checkpoint
   REQUIRE(whole.size() == 20);
   for (size_t i = 0; i < parts.size(); ++i) CHECK(parts[i] == doctest::Approx(whole[i]).epsilon(1e-5));
   CHECK(parts[19] < parts[0]);
+}
+
+TEST_CASE("processes: a mesh on a GPU trains near the processor's, and goes on to the same bits") {
+  const bool shared = share_kernel_cache();
+  CHECK(shared);
+  const MeshRuns runs;
+  runs.done(1, "cpu", {"--steps=8"});
+  runs.done(1, "straight", {"--steps=8", "--target=cuda"});
+  runs.done(1, "parts", {"--steps=3", "--target=cuda"});
+  runs.done(1, "parts", {"--steps=8", "--target=cuda", "--resume"});
+  CHECK(runs.checkpoint("parts", 8) == runs.checkpoint("straight", 8));
+  const std::vector<double> parts = runs.losses("straight"), processor = runs.losses("cpu");
+  REQUIRE(parts.size() == 8);
+  for (size_t i = 0; i < parts.size(); ++i) CHECK(parts[i] == doctest::Approx(processor[i]).epsilon(1e-4));
 }
 
 TEST_CASE("processes: a run goes on over another mesh, says so, and ends near") {
@@ -342,6 +358,107 @@ TEST_CASE("processes: without the plug-in it is named") {
   for (const char* name : {"EINC_MESH_PLUGIN", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}) unsetenv(name);
   CHECK(ran.status == 4);
   CHECK(ran.errors.find("no plug-in for processes in '/nowhere/libmesh.so'") != std::string::npos);
+}
+
+// ---- GPUs: NCCL between processes that a shell starts as torchrun does, but ends none for another
+
+namespace {
+
+class NcclRuns : public MeshRuns {
+ public:
+  NcclRuns() {
+    share_kernel_cache();
+    setenv("EINC_EMULATED_NCCL", folder().at("nccl").c_str(), 1);
+    setenv("EINC_EMULATED_DEVICES", "8", 1);
+  }
+  Ran run(int processes, const std::string& name, std::vector<std::string> more, Surroundings surroundings = {}) {
+    more.emplace_back("--target=cuda");
+    fs::remove_all(folder().at("nccl"));
+    surroundings.launcher = {"timeout", "-k", "5", "100", "sh", "-c", kTorchrun, std::to_string(processes)};
+    return MeshRuns::run(processes, name, more, surroundings);
+  }
+  void done(int processes, const std::string& name, const std::vector<std::string>& more) {
+    const Ran ran = run(processes, name, more);
+    CHECK_MESSAGE(ran.status == 0, ran.errors);
+  }
+
+ private:
+  static constexpr const char* kTorchrun =
+      "i=0; while [ $i -lt $0 ]; do RANK=$i LOCAL_RANK=$i WORLD_SIZE=$0 LOCAL_WORLD_SIZE=$0 MASTER_ADDR=localhost MASTER_PORT=29500 "
+      "\"$@\" & p=\"$p $!\"; i=$((i+1)); done; s=0; for q in $p; do wait $q || s=$?; done; exit $s";
+};
+
+}  // namespace
+
+TEST_CASE("processes with a GPU each: any number of them leaves the same checkpoint, and one speaks") {
+  NcclRuns runs;
+  for (const std::vector<std::string>& row : {std::vector<std::string>{"--steps=8"},
+                                              {"--steps=4", "--accumulate=2", "--precision=bf16",
+                                               "--shard=batch=data; heads,vocab=model; params=data", "--mesh=data=4,model=2"}}) {
+    runs.MeshRuns::done(1, "one" + row[0], [&] {
+      std::vector<std::string> options = row;
+      options.emplace_back("--target=cuda");
+      return options;
+    }());
+    const auto steps = static_cast<uint64_t>(std::atoi(row[0].c_str() + 8));
+    for (const int processes : {2, 4}) {
+      CAPTURE(processes);
+      const std::string name = fmt::format("of{}{}", processes, row[0]);
+      const Ran ran = runs.run(processes, name, row);
+      CHECK_MESSAGE(ran.status == 0, ran.errors);
+      CHECK(runs.checkpoint(name, steps) == runs.checkpoint("one" + row[0], steps));
+      CHECK(count_of(ran.output, "trained ") == 1);
+    }
+    if (!launches()) continue;
+    fs::remove_all(runs.folder().at("nccl"));
+    std::vector<std::string> options = row;
+    options.emplace_back("--target=cuda");
+    runs.MeshRuns::done(2, "mpi" + row[0], options);  // MPI hands out NCCL's id
+    CHECK(runs.checkpoint("mpi" + row[0], steps) == runs.checkpoint("one" + row[0], steps));
+  }
+}
+
+TEST_CASE("processes with a GPU each: one that is killed ends all, and the run goes on with another number") {
+  NcclRuns runs;
+  runs.done(2, "straight", {"--steps=40", "--every=10"});
+  Surroundings surroundings;
+  std::chrono::steady_clock::time_point killed;
+  surroundings.ready = [&] { return runs.logged_steps("killed") > 24; };
+  surroundings.act = [&](pid_t launcher) {
+    const std::vector<pid_t> ranks = einc_below(launcher);
+    REQUIRE(ranks.size() == 4);
+    kill(ranks[3], SIGKILL);
+    killed = std::chrono::steady_clock::now();
+  };
+  const Ran ran = runs.run(4, "killed", {"--steps=100000", "--every=10"}, surroundings);
+  CHECK(ran.status != 0);  // the shell's, of the last that failed: 4, or that of the killed one
+  CHECK(ran.errors.find("another process is lost: remote process exited or there was a network error") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(10));
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs.folder().at("killed"))) {
+    const std::string step = entry.path().filename().string();
+    if (step.rfind("step-", 0) == 0 && std::atoll(step.c_str() + 5) > 30) fs::remove_all(entry.path());
+  }
+  runs.done(2, "killed", {"--steps=40", "--every=10", "--resume"});
+  CHECK(runs.checkpoint("killed", 40) == runs.checkpoint("straight", 40));
+}
+
+TEST_CASE("processes with a GPU each: one that stands still ends all, where the others wait for it") {
+  NcclRuns runs;
+  Surroundings surroundings;
+  surroundings.ready = [&] { return runs.logged_steps("stopped") > 5; };
+  surroundings.act = [&](pid_t launcher) {
+    const std::vector<pid_t> ranks = einc_below(launcher);
+    REQUIRE(ranks.size() == 4);
+    kill(ranks[2], SIGSTOP);
+    std::thread([stopped = ranks[2]] {
+      std::this_thread::sleep_for(std::chrono::seconds(8));
+      kill(stopped, SIGKILL);
+    }).detach();
+  };
+  const Ran ran = runs.run(4, "stopped", {"--steps=100000", "--timeout=1.5"}, surroundings);
+  CAPTURE(ran.errors);
+  CHECK(ran.errors.find("a rank has not reached ") != std::string::npos);
+  CHECK(ran.errors.find(" in time (--timeout)") != std::string::npos);
 }
 
 }  // namespace einc::test

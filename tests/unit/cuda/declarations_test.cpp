@@ -7,8 +7,12 @@
 #if __has_include(<cublasLt.h>) && __has_include(<cuda.h>)
 #include <cublasLt.h>
 #include <cuda.h>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
 
 #include "runtime/cuda/cublaslt_api.h"
+#include "runtime/cuda/nccl_api.h"
 
 namespace einc::cuda {
 namespace {
@@ -35,6 +39,18 @@ EINC_CUDA_DRIVER(EINC_ALIKE)
 #define EINC_ALIKE(name, arguments) static_assert(alike<decltype(LtTable::name), decltype(&::name)>(), #name);
 EINC_CUBLASLT(EINC_ALIKE)
 #undef EINC_ALIKE
+
+static_assert(sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D) && offsetof(Copy2D, from) == offsetof(CUDA_MEMCPY2D, srcDevice));
+static_assert(offsetof(Copy2D, to) == offsetof(CUDA_MEMCPY2D, dstDevice) &&
+              offsetof(Copy2D, to_kind) == offsetof(CUDA_MEMCPY2D, dstMemoryType));
+static_assert(offsetof(Copy2D, from_pitch) == offsetof(CUDA_MEMCPY2D, srcPitch) &&
+              offsetof(Copy2D, rows) == offsetof(CUDA_MEMCPY2D, Height));
+#if __has_include(<nccl.h>)
+#define EINC_ALIKE(name, arguments) static_assert(alike<decltype(NcclTable::name), decltype(&::name)>(), #name);
+EINC_NCCL(EINC_ALIKE)
+#undef EINC_ALIKE
+static_assert(sizeof(NcclId) == sizeof(ncclUniqueId) && kNcclBytes == ncclUint8 && kNcclInProgress == ncclInProgress);
+#endif
 
 template <class A, class B>
 constexpr bool equal(A a, B b) {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program over a mesh whose devices are GPUs; those of one process share a GPU, each with memory of its own. What one device computes, in
+// which order, and what is summed how does not depend on that.
+#pragma once
+#include "runtime/cuda/cuda_executor.h"
+#include "runtime/mesh/mesh_program.h"
+
+namespace einc {
+
+// Beside a MeshPlan.
+struct CudaMeshPart {
+  std::vector<CudaExecutable> stages;  // by MeshPlan::stages
+  CudaExecutable helpers;              // functions of no launch: sums of collectives, and looks at what is to be stored
+};
+
+// "sum_f32_4": combines four terms. `extern "C" __global__ void NAME(const u64* terms, T* result, i64 count)`: where the terms lie, in the
+// order of the tree.
+std::string sum_function(ReduceKind reduce, DType dtype, int64_t terms);
+// "check_f32": `extern "C" __global__ void NAME(const T* next, const T* old, i64 count, i32* found)`: found[0] becomes 1 where an element
+// is no number, found[1] where one may not be stored in the place of the old one. Empty for dtypes that hold numbers only.
+std::string check_function(DType dtype);
+inline constexpr uint32_t kHelperThreads = 256;  // of a block
+
+class CudaMeshProgram : public MeshProgram {
+ public:
+  // Opens the GPU and compiles what the cache has not, on so many threads. `transport`: null where this process has all devices; else
+  // NcclTeam is open. Throws RuntimeFailure (resource).
+  CudaMeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> plans, PerPart<CudaMeshPart> parts, const EincTransport* transport,
+                  Whole whole, FileCache& cache, int threads);
+  int64_t planned_bytes(int threads) const override;  // of the GPU
+  PerPart<std::unique_ptr<PartDevices>> devices(MeshEngine& engine, LentPool& lent, std::shared_ptr<ThreadPool> pool) const override;
+
+  const PerPart<CudaMeshPart>& code() const { return cuda_; }
+
+ private:
+  PerPart<CudaMeshPart> cuda_;
+  PerPart<std::vector<CudaKernels>> stages_;
+  PerPart<CudaKernels> helpers_;
+};
+
+}  // namespace einc

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// All addresses are known beforehand, so that a captured graph holds them.
+#include "runtime/cuda/mesh_moves.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+constexpr int64_t kPackedAlignment = 256;
+constexpr int64_t kMostBlocks = 1024;  // eight of each multiprocessor of an H100: the rest goes in strides
+
+int64_t packed_room(int64_t bytes) { return (bytes + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment; }
+
+}  // namespace
+
+cuda::Kernel helper(const CudaExecutable& helpers, const CudaKernels& kernels, const std::string& name) {
+  const auto at = std::ranges::find(helpers.program.functions, name);
+  EINC_CHECK(at != helpers.program.functions.end(), "a mesh has no function {}", name);
+  return kernels.kernel(static_cast<uint32_t>(at - helpers.program.functions.begin()));
+}
+
+uint32_t helper_blocks(int64_t count) {
+  return static_cast<uint32_t>(std::clamp<int64_t>((count + kHelperThreads - 1) / kHelperThreads, 1, kMostBlocks));
+}
+
+MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExecutable& helpers, const CudaKernels& kernels,
+                     const Place& place)
+    : plan_(plan), helpers_(helpers), kernels_(kernels), place_(place) {
+  std::vector<uint64_t> table;
+  int64_t packed_bytes = 0;
+  for (const MeshCollective& c : plan.collectives) packed_bytes = std::max(packed_bytes, moves_of(plan, mesh, c, table).packed_bytes);
+  if (packed_bytes > 0) packed_ = cuda::allocate(packed_bytes, "blocks of a mesh's values");
+  table.clear();
+  for (const MeshCollective& c : plan.collectives) all_.push_back(moves_of(plan, mesh, c, table));
+  if (table.empty()) return;
+  const size_t bytes = table.size() * sizeof(uint64_t);
+  const cuda::OwnedStream stream = cuda::make_stream();
+  terms_ = cuda::allocate(static_cast<int64_t>(bytes), "the terms of a mesh's sums");
+  EINC_CUDA(cuMemcpyHtoDAsync_v2, terms_.get(), table.data(), bytes, stream.get());
+  EINC_CUDA(cuStreamSynchronize, stream.get());
+}
+
+cuda::DevicePointer MeshMoves::at(int64_t device, uint32_t value) const {
+  return place_.memory + static_cast<uint64_t>((device - place_.first) * plan_.bytes + plan_.values[value].offset);
+}
+
+MeshMoves::Moves MeshMoves::moves_of(const MeshPlan& plan, const MeshShape& mesh, const MeshCollective& c, std::vector<uint64_t>& table) {
+  const DeviceTensor &from = plan.values[c.from], &to = plan.values[c.to];
+  const CollectiveSteps steps = collective_steps(mesh, c, from, to);
+  Moves moves;
+  moves.sent_bytes = steps.sent_bytes();
+  const auto room = [&](int64_t bytes) {
+    return packed_.get() + static_cast<uint64_t>(std::exchange(moves.packed_bytes, moves.packed_bytes + packed_room(bytes)));
+  };
+  const auto without_gaps = [&](const Transfer& t, uint32_t value) {
+    const cuda::DevicePointer source = at(t.from, value) + static_cast<uint64_t>(t.source.offset);
+    if (t.source.rows == 1) return source;
+    moves.packs.push_back({source, room(t.source.bytes()), t.source.width, t.source.rows, t.source.pitch, t.source.width});
+    return moves.packs.back().to;
+  };
+  for (size_t t = 0; t < steps.terms.size(); ++t) {
+    const Transfer& term = steps.terms[t];
+    const int64_t bytes = term.source.bytes();
+    if (bytes == 0 || (!holds(term.from) && !holds(term.to))) continue;
+    if (t % steps.terms_of_sum == 0 && holds(term.to))
+      moves.sums.push_back({helper(helpers_, kernels_, sum_function(c.reduce, to.dtype, static_cast<int64_t>(steps.terms_of_sum))),
+                            table.size(), at(term.to, c.to) + static_cast<uint64_t>(term.target.offset), bytes / bytes_of(to.dtype)});
+    const cuda::DevicePointer block = holds(term.from) ? without_gaps(term, c.from) : room(bytes);
+    if (!holds(term.from)) moves.terms.receives.push_back({block, bytes, process_of(term.from)});
+    if (holds(term.to))
+      table.push_back(block);
+    else
+      moves.terms.sends.push_back({block, bytes, process_of(term.to)});
+  }
+  for (const Transfer& t : steps.moves) {
+    const int64_t bytes = t.source.bytes();
+    if (bytes == 0 || (!holds(t.from) && !holds(t.to))) continue;
+    const auto target = [&] { return at(t.to, c.to) + static_cast<uint64_t>(t.target.offset); };
+    const bool arrives_in_place = !holds(t.from) && t.target.rows == 1;
+    const cuda::DevicePointer block = holds(t.from)      ? without_gaps(t, steps.moved == MoveFrom::result ? c.to : c.from)
+                                      : arrives_in_place ? target()
+                                                         : room(bytes);
+    if (!holds(t.from)) moves.messages.receives.push_back({block, bytes, process_of(t.from)});
+    if (!holds(t.to)) moves.messages.sends.push_back({block, bytes, process_of(t.to)});
+    if (holds(t.to) && !arrives_in_place)
+      moves.copies.push_back({block, target(), t.target.width, t.target.rows, t.target.width, t.target.pitch});
+  }
+  return moves;
+}
+
+void MeshMoves::move(const Messages& messages, cuda::Stream stream) const {
+  if (place_.team != nullptr) place_.team->move(messages.sends, messages.receives, stream);
+}
+
+void MeshMoves::run(const Copy& copy, cuda::Stream stream) {
+  const auto bytes = [](int64_t count) { return static_cast<size_t>(count); };
+  if (copy.rows == 1) return void(EINC_CUDA(cuMemcpyDtoDAsync_v2, copy.to, copy.from, bytes(copy.width), stream));
+  cuda::Copy2D rows;
+  rows.from_kind = rows.to_kind = cuda::kDeviceMemory;
+  rows.from = copy.from, rows.from_pitch = bytes(copy.from_pitch);
+  rows.to = copy.to, rows.to_pitch = bytes(copy.to_pitch);
+  rows.width = bytes(copy.width), rows.rows = bytes(copy.rows);
+  EINC_CUDA(cuMemcpy2DAsync_v2, &rows, stream);
+}
+
+void MeshMoves::enqueue(uint32_t number, cuda::Stream stream) const {
+  const Moves& moves = all_[number];
+  for (const Copy& copy : moves.packs) run(copy, stream);
+  move(moves.terms, stream);
+  for (const Sum& sum : moves.sums) {
+    uint64_t terms = terms_.get() + sum.terms * sizeof(uint64_t), result = sum.result;
+    int64_t count = sum.count;
+    void* arguments[] = {&terms, &result, &count};
+    EINC_CUDA(cuLaunchKernel, sum.kernel, helper_blocks(count), 1, 1, kHelperThreads, 1, 1, 0, stream, arguments, nullptr);
+  }
+  move(moves.messages, stream);
+  for (const Copy& copy : moves.copies) run(copy, stream);
+}
+
+}  // namespace einc

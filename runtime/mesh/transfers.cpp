@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sum is a reduce-scatter (device k of a group gets block k of all, and adds them up), of an all_reduce with an all-gather behind it: the
+// bytes of a ring, but an order of additions that no engine decides.
+#include "runtime/mesh/transfers.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace einc {
+namespace {
+
+// Elements of a value that device k of n sums up for all: as even as they come.
+int64_t share(int64_t count, int64_t k, int64_t n) { return count / n * k + std::min(k, count % n); }
+
+// Block k of n along an axis.
+Strip block_of(const DeviceTensor& value, int axis, int64_t k, int64_t n) {
+  int64_t rows = 1;
+  for (int a = 0; a < axis; ++a) rows *= value.shape[static_cast<size_t>(a)];
+  if (value.bytes == 0) return {};
+  const int64_t pitch = value.bytes / rows, width = pitch / n;
+  return rows == 1 ? Strip{k * width, width, 1, width} : Strip{k * width, width, rows, pitch};
+}
+
+Strip share_of(const DeviceTensor& value, int64_t k, int64_t n) {
+  const int64_t element = bytes_of(value.dtype), count = value.bytes / element;
+  const int64_t begin = share(count, k, n) * element, bytes = share(count, k + 1, n) * element - begin;
+  return {begin, bytes, 1, bytes};
+}
+
+Strip all_of(const DeviceTensor& value) { return {0, value.bytes, 1, value.bytes}; }
+
+}  // namespace
+
+void copy_strip(const Strip& strip, const std::byte* value, std::byte* packed) {
+  for (int64_t r = 0; r < strip.rows; ++r)
+    std::memcpy(packed + r * strip.width, value + strip.offset + r * strip.pitch, static_cast<size_t>(strip.width));
+}
+
+void copy_strip(const std::byte* packed, const Strip& strip, std::byte* value) {
+  for (int64_t r = 0; r < strip.rows; ++r)
+    std::memcpy(value + strip.offset + r * strip.pitch, packed + r * strip.width, static_cast<size_t>(strip.width));
+}
+
+int64_t CollectiveSteps::sent_bytes() const {
+  int64_t bytes = 0;
+  for (const std::vector<Transfer>* list : {&terms, &moves})
+    for (const Transfer& t : *list) bytes += t.from == t.to ? 0 : t.source.bytes();
+  return bytes;
+}
+
+CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to) {
+  const int64_t n = mesh.sizes[static_cast<size_t>(c.mesh_axis)];
+  const bool sums = c.kind == CollectiveKind::all_reduce, scatters = c.kind == CollectiveKind::reduce_scatter;
+  CollectiveSteps steps;
+  steps.terms_of_sum = sums || scatters ? static_cast<size_t>(n) : 0;
+  steps.moved = sums ? MoveFrom::result : MoveFrom::operand;
+  const auto add = [&](const std::vector<int64_t>& group, int64_t sender, int64_t receiver) {
+    const int64_t device = group[static_cast<size_t>(sender)], other = group[static_cast<size_t>(receiver)];
+    if (sums) {
+      steps.terms.push_back({device, other, share_of(from, receiver, n), share_of(to, receiver, n)});
+      if (sender != receiver) steps.moves.push_back({other, device, share_of(to, receiver, n), share_of(to, receiver, n)});
+    } else if (scatters) {
+      steps.terms.push_back({device, other, block_of(from, c.divided, receiver, n), all_of(to)});
+    } else {
+      const Strip source = c.kind == CollectiveKind::all_to_all ? block_of(from, c.divided, receiver, n) : all_of(from);
+      steps.moves.push_back({device, other, source, block_of(to, c.gathered, sender, n)});
+    }
+  };
+  for (int64_t first = 0; first < mesh.devices(); ++first) {
+    if (mesh.coordinate(first, c.mesh_axis) != 0) continue;
+    const std::vector<int64_t> group = mesh.along(first, c.mesh_axis);
+    for (int64_t receiver = 0; receiver < n; ++receiver)
+      for (int64_t sender = 0; sender < n; ++sender) add(group, sender, receiver);
+  }
+  return steps;
+}
+
+}  // namespace einc

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective as plain data: which bytes go from which device to which, and what is summed where they arrive. The lists are the same in
+// all processes, and independent of how many there are; an engine only carries them out.
+#pragma once
+#include <vector>
+
+#include "runtime/mesh/mesh_plan.h"
+
+namespace einc {
+
+// A block of a value as it lies in memory: `rows` pieces of `width` bytes, of which each begins `pitch` bytes behind the one before.
+struct Strip {
+  int64_t offset = 0, width = 0, rows = 1, pitch = 0;
+  int64_t bytes() const { return width * rows; }
+};
+void copy_strip(const Strip& strip, const std::byte* value, std::byte* packed);
+void copy_strip(const std::byte* packed, const Strip& strip, std::byte* value);
+
+// Between two devices, or within one.
+struct Transfer {
+  int64_t from = 0, to = 0;
+  Strip source, target;  // of the same bytes
+};
+
+enum class MoveFrom : uint8_t { operand, result };
+struct CollectiveSteps {
+  // Blocks of the operand that device `to` combines to `target`, which is without gaps. Those of one sum stand together, by coordinate.
+  std::vector<Transfer> terms;
+  size_t terms_of_sum = 0;
+  // Behind that: blocks of the operand, or of the result so far, that go to their place in the result.
+  std::vector<Transfer> moves;
+  MoveFrom moved = MoveFrom::operand;
+
+  int64_t sent_bytes() const;  // by all devices together
+};
+CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to);
+
+}  // namespace einc
