@@ -187,6 +187,9 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
   auto report = target.glob
                     ? diagnostics_.report(Code::nothing_to_shard, target.span, "no tensor that \"" + target.glob->value + "\" names", axis)
                     : diagnostics_.report(Code::nothing_to_shard, target.span, "no input, param or state", axis);
+  const auto counts = [&](const Loop& loop) { return graph_.dims.find(axis) && loop.trip_count.contains(axis); };
+  if (!target.glob && std::ranges::any_of(graph_.loops, counts))
+    report.hint("iterations of a loop are not shared out: each device runs its part of all of them; there are no pipeline stages");
   std::vector<std::string> names{"states", "gradients", "params"};
   for (const auto& entry : declared_axes_)
     for (const DeclaredAxis& known : entry.second)
