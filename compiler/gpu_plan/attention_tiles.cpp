@@ -10,15 +10,13 @@ namespace {
 
 constexpr int64_t kWidest = 256;
 constexpr int64_t kWords = 144, kMostWords = 176;  // of scores and sums that a thread is to hold, and may
+constexpr int64_t kResidentBlocks = 2;             // on a processor
+constexpr int kShortStep = 32;
 
 class AttentionPlanner {
  public:
   AttentionPlanner(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products)
-      : kernel_(kernel),
-        most_shared_(gpu.block_shared_bytes),
-        f32_products_(f32_products),
-        a_(*kernel.attention),
-        axes_(axes_of_values(kernel)) {}
+      : kernel_(kernel), gpu_(gpu), f32_products_(f32_products), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
 
   std::optional<AttentionTiles> run() {
     const auto has = [&](AttentionPart part) {
@@ -35,8 +33,8 @@ class AttentionPlanner {
     if (t_.results.empty() && t_.folds.empty()) return std::nullopt;
     if (!find_online() && !folds_need_no_other()) return std::nullopt;
     for (AxisId b : a_.batch) t_.batches *= kernel_.extent(b);
-    t_.own_blocks = (kernel_.extent(t_.own) + AttentionTiles::kBlock - 1) / AttentionTiles::kBlock;
     if (!choose_step()) return std::nullopt;
+    choose_sets();
     return std::move(t_);
   }
 
@@ -147,16 +145,35 @@ class AttentionPlanner {
 
   // Scores and sums stay in registers.
   bool choose_step() {
+    while (t_.step > 16 && (words() > kWords || t_.shared_bytes() > gpu_.block_shared_bytes)) t_.step /= 2;
+    divide();
+    return words() <= kMostWords && t_.shared_bytes() <= gpu_.block_shared_bytes;
+  }
+
+  // Two sets of rows a warp halve what it reads of the other axis from shared memory, and a block's copies, for each row. Shorter steps
+  // cost little where no maximum is kept, but what remains of a turn of 16 is no gain (codegen/cuda/README.md has the counts). As many rows
+  // reside on a processor as before where two such blocks do; a grid that would leave processors without them stays as it is.
+  void choose_sets() {
+    const AttentionTiles one = t_;
+    t_.sets = 2;
+    if (!t_.online && words() > kMostWords) t_.step = std::min(t_.step, kShortStep);
+    divide();
+    const bool resident = t_.shared_bytes() <= gpu_.shared_bytes_of(kResidentBlocks);
+    if (words() > kMostWords || !resident || t_.blocks() < kResidentBlocks * gpu_.processors) t_ = one;
+  }
+
+  void divide() { t_.own_blocks = (kernel_.extent(t_.own) + t_.block() - 1) / t_.block(); }
+
+  // Of scores, sums, and what a product multiplies, rounded, that a thread holds.
+  int64_t words() const {
     int64_t sums = 0;
     for (const AttentionTiles::Product& p : t_.results) sums += kernel_.extent(p.inner) / 2;
-    const int64_t lefts = 8 / bytes_of(t_.dtype);  // of a word; what a product multiplies, rounded
-    const auto words = [&](int step) { return sums + static_cast<int64_t>(t_.scores.size()) * step / 2 + step / lefts; };
-    while (t_.step > 16 && (words(t_.step) > kWords || t_.shared_bytes() > most_shared_)) t_.step /= 2;
-    return words(t_.step) <= kMostWords && t_.shared_bytes() <= most_shared_;
+    const int64_t lefts = 8 / bytes_of(t_.dtype);  // of a word
+    return t_.sets * (sums + static_cast<int64_t>(t_.scores.size()) * t_.step / 2 + t_.step / lefts);
   }
 
   const Kernel& kernel_;
-  const int64_t most_shared_;  // bytes of a block
+  const GpuShape& gpu_;
   const ProductSums f32_products_;
   const Attention& a_;
   const std::vector<uint64_t> axes_;
@@ -167,7 +184,7 @@ class AttentionPlanner {
 
 int64_t AttentionTiles::shared_bytes() const {
   int64_t elements = 0;
-  for (const Tile& tile : tiles) elements += pitch(tile) * (tile.own ? kBlock : 2 * step);
+  for (const Tile& tile : tiles) elements += pitch(tile) * (tile.own ? block() : 2 * step);
   return elements * bytes_of(dtype);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on tensor cores, in the way of FlashAttention 2: a block keeps 64 rows (or keys, of a kernel that sums over rows), goes over
-// tiles of the others, makes scores in registers, and multiplies what it makes of them at once. A maximum and the sum of exponentials
+// Attention on tensor cores, in the way of FlashAttention 2: a block keeps 64 or 128 rows (or keys, of a kernel that sums over rows), goes
+// over tiles of the others, makes scores in registers, and multiplies what it makes of them at once. A maximum and the sum of exponentials
 // that follows it are folded together, what was summed before scaled as the maximum grows.
 #pragma once
 #include <optional>
@@ -13,7 +13,7 @@
 namespace einc {
 
 struct AttentionTiles {
-  static constexpr int kWarps = 4, kBlock = 16 * kWarps, kThreads = 32 * kWarps;
+  static constexpr int kWarps = 4, kThreads = 32 * kWarps, kSetRows = 16;
   // A tile in shared memory of elements side by side along `inner`, for each step of the block's own axis or of the other.
   struct Tile {
     ValueId load;
@@ -35,6 +35,7 @@ struct AttentionTiles {
   AxisId own = 0, other = 0;
   DType dtype = DType::bf16;  // f32: multiplied in tf32
   int step = 64;              // of the other axis at a time
+  int sets = 1;               // of 16 rows that a warp keeps
   std::vector<Tile> tiles;
   std::vector<Product> scores, results;
   std::optional<Online> online;
@@ -45,6 +46,8 @@ struct AttentionTiles {
 
   bool of_keys() const { return !results_over_keys; }
   bool results_over_keys = true;
+  int warp_rows() const { return kSetRows * sets; }
+  int block() const { return kWarps * warp_rows(); }  // rows of a block
   int64_t blocks() const { return batches * own_blocks; }
   int64_t vector() const { return 16 / bytes_of(dtype); }                  // elements of 16 bytes
   int64_t depth() const { return 2 * vector(); }                           // of one multiplication of tiles

@@ -20,8 +20,9 @@ class PlanText {
   explicit PlanText(const Kernel& kernel) : kernel_(kernel) {}
 
   void operator()(const AttentionTiles& t) {
-    line("{} of {} {} a block, tiles of {} {}; multiplied in {}", AttentionTiles::kBlock, kernel_.extent(t.own),
-         t.of_keys() ? "keys" : "rows", t.step, t.of_keys() ? "rows" : "keys", t.dtype == DType::f32 ? "tf32" : to_string(t.dtype));
+    line("{} of {} {} a block, {} a warp, tiles of {} {}; multiplied in {}", t.block(), kernel_.extent(t.own),
+         t.of_keys() ? "keys" : "rows", t.warp_rows(), t.step, t.of_keys() ? "rows" : "keys",
+         t.dtype == DType::f32 ? "tf32" : to_string(t.dtype));
     for (const AttentionTiles::Tile& tile : t.tiles)
       line("v{} in shared memory, {} elements for each {}", tile.load, tile.width, tile.own == t.of_keys() ? "key" : "row");
     if (t.online) line("maximum and sum of exponentials in one pass");

@@ -7,7 +7,8 @@
 namespace einc {
 namespace {
 
-// Lane 4 * group + quad of a warp holds, of each 16 x 8 tile of sums, rows group and group + 8 at columns 2 * quad and 2 * quad + 1.
+// Lane 4 * group + quad of a warp holds, of each 16 x 8 tile of sums, rows group and group + 8 at columns 2 * quad and 2 * quad + 1. A warp
+// of several sets of 16 rows multiplies each operand of the other axis by all of them when it has it; row 8 * h + group is in set h / 2.
 class TilesText : ValueText {
  public:
   TilesText(const Kernel& kernel, const AttentionTiles& tiles)
@@ -59,14 +60,14 @@ class TilesText : ValueText {
     int64_t at = 0;
     for (size_t k = 0; k < t_.tiles.size(); ++k) {
       line("{}* tile{} = memory + {};", element_, k, at);
-      at += t_.pitch(t_.tiles[k]) * (t_.tiles[k].own ? AttentionTiles::kBlock : 2 * t_.step);
+      at += t_.pitch(t_.tiles[k]) * (t_.tiles[k].own ? t_.block() : 2 * t_.step);
     }
     line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;");
   }
 
   void find_block() {
     std::string rest = fmt::format("{}(blockIdx.x)", index_);
-    line("const {} own0 = {} % {} * {};", index_, rest, t_.own_blocks, AttentionTiles::kBlock);
+    line("const {} own0 = {} % {} * {};", index_, rest, t_.own_blocks, t_.block());
     rest = fmt::format("({} / {})", rest, t_.own_blocks);
     for (size_t k = a_.batch.size(); k-- > 0;) {
       const AxisId a = a_.batch[k];
@@ -109,7 +110,7 @@ class TilesText : ValueText {
   void load_own() {
     if (!a_.turns.empty()) line("__syncthreads();");
     for (size_t k = 0; k < t_.tiles.size(); ++k)
-      if (t_.tiles[k].own) copy(k, "own0", AttentionTiles::kBlock, fmt::format("tile{}", k));
+      if (t_.tiles[k].own) copy(k, "own0", t_.block(), fmt::format("tile{}", k));
     line("cp_async_commit();");
   }
 
@@ -141,7 +142,10 @@ class TilesText : ValueText {
     line("cp_async_wait<0>();");
     close();
     line("__syncthreads();");
+    const std::string beyond = t_.block() > t_.step ? is_beyond() : "";
+    if (!beyond.empty()) open(fmt::format("if (!({}))", beyond));
     body();
+    if (!beyond.empty()) close();
     line("__syncthreads();");
     close();
     close();
@@ -158,7 +162,7 @@ class TilesText : ValueText {
   // What of the other axis counts for this block, in whole tiles.
   void find_range() {
     line("{0} first = 0, last = {1};", index_, extent(t_.other));
-    const std::string end = fmt::format("(own0 + {})", AttentionTiles::kBlock - 1);
+    const std::string end = fmt::format("(own0 + {})", t_.block() - 1);
     for (const KeyBound& b : a_.bounds) {
       if (t_.results_over_keys) {
         const bool at_first = (b.side == BoundSide::least) == (b.factor >= 0);
@@ -177,28 +181,54 @@ class TilesText : ValueText {
       line("if ({0} + 1 < last) last = {0} + 1;", at);
   }
 
+  std::string warp_first() const { return fmt::format("own0 + warp * {}", t_.warp_rows()); }
+  std::string warp_last() const { return fmt::format("{} + {}", warp_first(), t_.warp_rows() - 1); }
+  std::string other_last() const { return fmt::format("other0 + {}", t_.step - 1); }
+
+  // What counts for the block, but in none of a tile's pairs for the warp: no product is made of it.
+  std::string is_beyond() const {
+    std::string any;
+    const auto add = [&](const std::string& holds) { any += (any.empty() ? "" : " || ") + holds; };
+    for (const KeyBound& b : a_.bounds) {
+      const bool least = b.side == BoundSide::least;
+      if (t_.results_over_keys) {
+        const std::string row = least == (b.factor >= 0) ? warp_first() : warp_last();
+        add(fmt::format("{} {} {} * ({}) + {}", least ? other_last() : "other0", least ? "<" : ">", literal(b.factor), row,
+                        literal(b.limit)));
+      } else if (b.factor == 1) {
+        add(fmt::format("{} {} {} - {}", least ? "other0" : other_last(), least ? ">" : "<", least ? warp_last() : warp_first(),
+                        literal(b.limit)));
+      }
+    }
+    return any;
+  }
+
   // --- scores ---
 
   void scores(Pass pass) {
     for (const AttentionTiles::Product& p : t_.scores) {
       const uint16_t r = step_of(p).reduction;
       if (!is_needed(r, pass)) continue;
-      line("f32 s{}[{}][4] = {{}};", r, columns());
+      line("f32 s{}[{}][{}][4] = {{}};", r, t_.sets, columns());
       line("#pragma unroll");
       open(fmt::format("for (int k = 0; k < {}; ++k)", extent(p.inner) / t_.depth()));
       const auto &own = t_.tiles[static_cast<size_t>(p.own)], &other = t_.tiles[static_cast<size_t>(p.other)];
-      line("u32 x[4];");
-      line("ldmatrix_x4(x, tile{} + (warp * 16 + (lane & 15)) * {} + k * {} + (lane >> 4) * {});", p.own, t_.pitch(own), t_.depth(),
-           t_.vector());
-      round_to_tf32("x");
+      line("u32 x[{}][4];", t_.sets);
+      open_sets();
+      line("ldmatrix_x4(x[m], tile{} + (warp * {} + m * 16 + (lane & 15)) * {} + k * {} + (lane >> 4) * {});", p.own, t_.warp_rows(),
+           t_.pitch(own), t_.depth(), t_.vector());
+      round_to_tf32("x[m]");
+      close();
       line("#pragma unroll");
       open(fmt::format("for (int j = 0; j < {}; ++j)", t_.step / 16));
       line("u32 y[4];");
       line("ldmatrix_x4(y, tile{0} + (turn * {1} + j * 16 + (lane & 7) + (lane >> 4) * 8) * {2} + k * {3} + (lane >> 3 & 1) * {4});",
            p.other, t_.step, t_.pitch(other), t_.depth(), t_.vector());
       round_to_tf32("y");
-      line("{}(s{}[2 * j], x, y);", mma_, r);
-      line("{}(s{}[2 * j + 1], x, y + 2);", mma_, r);
+      open_sets();
+      line("{}(s{}[m][2 * j], x[m], y);", mma_, r);
+      line("{}(s{}[m][2 * j + 1], x[m], y + 2);", mma_, r);
+      close();
       close();
       close();
     }
@@ -213,17 +243,16 @@ class TilesText : ValueText {
 
   // --- the pairs of a tile ---
 
-  // In a tile that lies whole within the axis and every mask's bound, for the 16 own places of a warp, masks are constants.
+  // In a tile that lies whole within the axis and every mask's bound, for the own places of a warp, masks are constants.
   std::string is_whole() const {
     std::string all;
     const auto require = [&](const std::string& holds) { all += (all.empty() ? "" : " && ") + holds; };
     if (other_has_rest()) require(fmt::format("other0 + {} <= {}", t_.step, extent(t_.other)));
-    const std::string own = "own0 + warp * 16", own_last = "own0 + warp * 16 + 15", other_last = fmt::format("other0 + {}", t_.step - 1);
     for (const KeyMask& mask : masks_) {
       const KeyBound& b = mask.bound;
       const bool least = b.side == BoundSide::least, at_last = least == (b.factor >= 0);
-      const std::string row = t_.results_over_keys ? (at_last ? own_last : own) : (at_last ? other_last : "other0");
-      const std::string key = t_.results_over_keys ? (least ? "other0" : other_last) : (least ? own : own_last);
+      const std::string row = t_.results_over_keys ? (at_last ? warp_last() : warp_first()) : (at_last ? other_last() : "other0");
+      const std::string key = t_.results_over_keys ? (least ? "other0" : other_last()) : (least ? warp_first() : warp_last());
       require(fmt::format("{} {} {} * ({}) + {}", key, least ? ">=" : "<=", literal(b.factor), row, literal(b.limit)));
     }
     return all;
@@ -246,10 +275,19 @@ class TilesText : ValueText {
   }
   bool other_has_rest() const { return extent(t_.other) % t_.step != 0; }
 
+  void open_sets() {
+    line("#pragma unroll");
+    open(fmt::format("for (int m = 0; m < {}; ++m)", t_.sets));
+  }
+  int rows() const { return 2 * t_.sets; }  // of a lane
+  std::string own_row() const { return fmt::format("own0 + warp * {} + group + 8 * h", t_.warp_rows()); }
+  std::string of_rows(const std::string& start) const {
+    return fmt::format("[{}] = {{{}}}", rows(), fmt::join(std::vector<std::string>(static_cast<size_t>(rows()), start), ", "));
+  }
   void open_rows() {
     line("#pragma unroll");
-    open("for (int h = 0; h < 2; ++h)");
-    line("const {} own = {};", index_, clamped(t_.own, "(own0 + warp * 16 + group + 8 * h)", AttentionTiles::kBlock));
+    open(fmt::format("for (int h = 0; h < {}; ++h)", rows()));
+    line("const {} own = {};", index_, clamped(t_.own, "(" + own_row() + ")", t_.block()));
     axis_[t_.own] = "own";
   }
   void open_pairs() {
@@ -265,7 +303,7 @@ class TilesText : ValueText {
     if (whole_)
       for (const KeyMask& mask : masks_) scopes_.back()[mask.comparison] = mask.within ? "true" : "false";
     for (const AttentionTiles::Product& p : t_.scores)
-      results_[step_of(p).reduction] = fmt::format("s{}[j][2 * h + e]", step_of(p).reduction);
+      results_[step_of(p).reduction] = fmt::format("s{}[h / 2][j][h % 2 * 2 + e]", step_of(p).reduction);
   }
   std::string inside(const std::string& x, const std::string& otherwise) const {
     return other_has_rest() && !whole_ ? fmt::format("other_at < {} ? {} : {}", extent(t_.other), x, otherwise) : x;
@@ -274,7 +312,7 @@ class TilesText : ValueText {
   void declare_folds() {
     for (uint16_t r : t_.folds) {
       const std::string start = identity(kernel_.reductions[r].fold, DType::f32);
-      line("f32 r{}[2] = {{{}, {}}};", r, start, start);
+      line("f32 r{}{};", r, of_rows(start));
     }
   }
 
@@ -299,14 +337,14 @@ class TilesText : ValueText {
   void finish_folds(const std::vector<uint16_t>& folds, const std::string& name) {
     for (uint16_t r : folds) {
       const std::string own = name.empty() ? fmt::format("r{}[h]", r) : name + "[h]";
-      line("for (int h = 0; h < 2; ++h)");
+      line("for (int h = 0; h < {}; ++h)", rows());
       line("  for (int lanes = 1; lanes < 4; lanes *= 2) {} = {};", own,
            combine(kernel_.reductions[r].fold, DType::f32, own, fmt::format("__shfl_xor_sync(0xffffffffu, {}, lanes)", own)));
       results_[r] = own;
     }
   }
 
-  void declare_online() { line("f32 most[2] = {{-infinity(), -infinity()}}, sum[2] = {{0.0f, 0.0f}};"); }
+  void declare_online() { line("f32 most{}, sum{};", of_rows("-infinity()"), of_rows("0.0f")); }
 
   void product_tile() {
     scores(Pass::products);
@@ -315,7 +353,7 @@ class TilesText : ValueText {
       const ValueId left = t_.online ? t_.online->exponential : t_.lefts[k];
       if (std::find(made.begin(), made.end(), left) != made.end()) continue;
       made.push_back(left);
-      line("u32 left{}[{}][2]{};", left, columns(), short_ ? "" : "[2]");
+      line("u32 left{}[{}][{}][2]{};", left, t_.sets, columns(), short_ ? "" : "[2]");
     }
     for_whole_and_edge([&] { make_pairs(made); });
     for (size_t k = 0; k < t_.results.size(); ++k) multiply(t_.results[k], t_.online ? t_.online->exponential : t_.lefts[k]);
@@ -343,9 +381,9 @@ class TilesText : ValueText {
     close();
     for (ValueId left : made)
       if (short_)
-        line("left{0}[j][h] = pack_{1}x2(pair{0}[0], pair{0}[1]);", left, element_);
+        line("left{0}[h / 2][j][h % 2] = pack_{1}x2(pair{0}[0], pair{0}[1]);", left, element_);
       else
-        line("left{0}[j][h][0] = to_tf32(__float_as_uint(pair{0}[0])), left{0}[j][h][1] = to_tf32(__float_as_uint(pair{0}[1]));", left);
+        for (int e = 0; e < 2; ++e) line("left{0}[h / 2][j][h % 2][{1}] = to_tf32(__float_as_uint(pair{0}[{1}]));", left, e);
     close();
     close();
   }
@@ -367,8 +405,8 @@ class TilesText : ValueText {
     line("sum[h] *= shrink;");
     for (const AttentionTiles::Product& p : t_.results) {
       line("#pragma unroll");
-      line("for (int f = 0; f < {0}; ++f) o{1}[f][2 * h] *= shrink, o{1}[f][2 * h + 1] *= shrink;", extent(p.inner) / 8,
-           step_of(p).reduction);
+      line("for (int f = 0; f < {0}; ++f) o{1}[h / 2][f][h % 2 * 2] *= shrink, o{1}[h / 2][f][h % 2 * 2 + 1] *= shrink;",
+           extent(p.inner) / 8, step_of(p).reduction);
     }
   }
 
@@ -377,14 +415,16 @@ class TilesText : ValueText {
     const uint16_t r = step_of(p).reduction;
     line("#pragma unroll");
     open(fmt::format("for (int k = 0; k < {}; ++k)", t_.step / 16));
-    line("const u32 x[4] = {{left{0}[2 * k][0], left{0}[2 * k][1], left{0}[2 * k + 1][0], left{0}[2 * k + 1][1]}};", left);
     line("#pragma unroll");
     open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 16));
     line("u32 y[4];");
     line("ldmatrix_x4_trans(y, tile{0} + (turn * {1} + k * 16 + (lane & 15)) * {2} + f * 16 + (lane >> 4) * 8);", p.other, t_.step,
          t_.pitch(t_.tiles[static_cast<size_t>(p.other)]));
-    line("{}(o{}[2 * f], x, y);", mma_, r);
-    line("{}(o{}[2 * f + 1], x, y + 2);", mma_, r);
+    open_sets();
+    line("const u32 x[4] = {{left{0}[m][2 * k][0], left{0}[m][2 * k][1], left{0}[m][2 * k + 1][0], left{0}[m][2 * k + 1][1]}};", left);
+    line("{}(o{}[m][2 * f], x, y);", mma_, r);
+    line("{}(o{}[m][2 * f + 1], x, y + 2);", mma_, r);
+    close();
     close();
     close();
   }
@@ -395,12 +435,14 @@ class TilesText : ValueText {
     const int64_t pitch = t_.pitch(t_.tiles[static_cast<size_t>(p.other)]);
     line("#pragma unroll");
     open(fmt::format("for (int k = 0; k < {}; ++k)", columns()));
-    line("const u32 x[4] = {{left{0}[k][0][0], left{0}[k][1][0], left{0}[k][0][1], left{0}[k][1][1]}};", left);
     line("const f32* rows = tile{} + (turn * {} + k * 8 + quad * 2) * {} + group;", p.other, t_.step, pitch);
     line("#pragma unroll");
     open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 8));
     line("const u32 y[2] = {{to_tf32(__float_as_uint(rows[f * 8])), to_tf32(__float_as_uint(rows[f * 8 + {}]))}};", pitch);
-    line("{}(o{}[f], x, y);", mma_, r);
+    open_sets();
+    line("const u32 x[4] = {{left{0}[m][k][0][0], left{0}[m][k][1][0], left{0}[m][k][0][1], left{0}[m][k][1][1]}};", left);
+    line("{}(o{}[m][f], x, y);", mma_, r);
+    close();
     close();
     close();
   }
@@ -414,15 +456,16 @@ class TilesText : ValueText {
   // --- results ---
 
   void declare_results() {
-    for (const AttentionTiles::Product& p : t_.results) line("f32 o{}[{}][4] = {{}};", step_of(p).reduction, extent(p.inner) / 8);
+    for (const AttentionTiles::Product& p : t_.results)
+      line("f32 o{}[{}][{}][4] = {{}};", step_of(p).reduction, t_.sets, extent(p.inner) / 8);
   }
 
   void open_stores() {
     line("#pragma unroll");
-    open("for (int h = 0; h < 2; ++h)");
-    line("const {} own = own0 + warp * 16 + group + 8 * h;", index_);
+    open(fmt::format("for (int h = 0; h < {}; ++h)", rows()));
+    line("const {} own = {};", index_, own_row());
     axis_[t_.own] = "own";
-    if (extent(t_.own) % AttentionTiles::kBlock != 0) line("if (own >= {}) continue;", extent(t_.own));
+    if (extent(t_.own) % t_.block() != 0) line("if (own >= {}) continue;", extent(t_.own));
     if (t_.online) results_[t_.online->max] = "most[h]", results_[t_.online->sum] = "sum[h]";
   }
 
@@ -451,7 +494,7 @@ class TilesText : ValueText {
       open("for (int e = 0; e < 2; ++e)");
       line("const {} inner{} = f * 8 + quad * 2 + e;", index_, r);
       axis_[p.inner] = fmt::format("inner{}", r);
-      line("const f32 total{} = o{}[f][2 * h + e]{};", r, r, factor);
+      line("const f32 total{} = o{}[h / 2][f][h % 2 * 2 + e]{};", r, r, factor);
       results_[r] = fmt::format("total{}", r);
       for (const Store& s : step_of(p).stores) store(s);
       close(), close();

@@ -216,6 +216,77 @@ TEST_CASE("cuda: attention on tensor cores") {
   for (const char* mask : kMasks) check(program(kLayouts[1], mask, "f16"), sizes(80, 80, 16, 16), 0.006);
 }
 
+// A GPU of one processor, which few blocks keep busy: warps of 32 rows wherever registers and shared memory allow.
+CudaOptions planned_for_wide_warps() {
+  CudaOptions options;
+  options.gpu.processors = 1;
+  options.mode = RunMode::inference;
+  return options;
+}
+
+int64_t wide_warps(const CudaProgramText& program) {
+  return std::ranges::count_if(program.list.kernels, [](const GraphKernel& k) {
+    const auto* tiles = k.plan ? std::get_if<AttentionTiles>(&k.plan->how) : nullptr;
+    return tiles && tiles->sets == 2;
+  });
+}
+
+TEST_CASE("cuda: attention by warps of 32 rows has the bits of those of 16") {
+  struct Case {
+    const char *mask, *dtype;
+    int64_t rows, keys, head;
+    int64_t wide;  // of three kernels
+  };
+  const Case cases[] = {
+      // Bounds beside the edges of tiles: of a tile that one warp needs and its neighbour does not.
+      {"where(iota(k) <= iota(q) + 5, s, -inf)", "bf16", 200, 200, 32, 3},
+      {"where(iota(k) + 37 >= iota(q) and iota(k) <= iota(q) + 5, s, -inf)", "bf16", 200, 200, 32, 3},
+      {kCausal, "bf16", 200, 200, 64, 2},
+      {kCausal, "f16", 131, 131, 32, 3},
+      {"s", "bf16", 150, 70, 64, 2},
+      {kMasks[1], "bf16", 260, 260, 32, 3},
+      {kMasks[2], "f16", 140, 90, 16, 3},
+      {kMasks[7], "bf16", 200, 200, 64, 2},
+      {kCausal, "bf16", 130, 130, 128, 0},
+  };
+  use_test_gpu();
+  for (const Case& c : cases) {
+    const std::string text = step(kLayouts[1], c.mask, c.dtype);
+    CAPTURE(text);
+    const Bindings dims = sizes(c.rows, c.keys, c.head, c.head);
+    const Graph graph = finished(compile_text(text, dims), Roots::inference);
+    const TensorMap inputs = inputs_of(graph, dims);
+    InterpretOptions options;
+    options.mode = RunMode::inference;
+    const InterpretResult wanted = interpret(graph, dims, inputs, {}, {}, options);
+    CudaOptions narrow;
+    narrow.mode = RunMode::inference;
+    const auto of_16 = compile_for_cuda(graph, dims, narrow), of_32 = compile_for_cuda(graph, dims, planned_for_wide_warps());
+    CHECK(wide_warps(*of_16) == 0);
+    CHECK(wide_warps(*of_32) == c.wide);
+    const CpuRun before = run_compiled(of_16->executable, inputs, {}, {}, options, false);
+    const CpuRun run = run_compiled(of_32->executable, inputs, {}, {}, options, false);
+    for (size_t o = 0; o < run.outputs.size(); ++o) {
+      CHECK(difference(run.outputs[o].second, wanted.outputs[o].second, 0.03) == "");
+      CHECK(run.outputs[o].second.reals == before.outputs[o].second.reals);
+    }
+  }
+}
+
+TEST_CASE("cuda: attention in tf32 by warps of 32 rows") {
+  const Bindings dims = sizes(150, 150, 32, 32);
+  const Graph graph = finished(compile_text(program(kPlain, kCausal, "tf32"), dims), Roots::training);
+  const TensorMap inputs = inputs_of(graph, dims), params = initial_params(graph, dims, 1);
+  CudaOptions options = planned_for_wide_warps();
+  options.mode = RunMode::training;
+  const auto program = compile_for_cuda(graph, dims, options);
+  CHECK(wide_warps(*program) > 0);
+  use_test_gpu();
+  const InterpretResult wanted = interpret(graph, dims, inputs, params, {}, {});
+  const CpuRun run = run_compiled(program->executable, inputs, params, {}, {}, false);
+  for (const auto& [name, value] : run.gradients) CHECK(difference(value, wanted.gradients.at(name), 0.004) == "");
+}
+
 // What a plug-in may compute, too: with EINC_ATTENTION_PLUGIN and EINC_ATTENTION_ALWAYS it does.
 TEST_CASE("cuda: attention of 16-bit inputs and its gradients") {
   for (const Layout& layout : {kLayouts[0], kLayouts[1]})
