@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "compiler/library/attention_heads.h"
-#include "compiler/lower/attention_formula.h"
+#include "compiler/library/attention_formula.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {

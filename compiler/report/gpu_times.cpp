@@ -27,11 +27,11 @@ constexpr std::array kBlocks{BlockShape{128, 256}, BlockShape{256, 128}, BlockSh
 constexpr double kSmallBlock = 128 * 128;  // smaller ones read more than they multiply, and are no faster than their share of it
 
 // One warp instruction of tensor cores is 16 x 8 sums over 32 bytes of the depth: 16 places of 16 bits, 8 of tf32. Counted in sm_90's
-// machine code (codegen/cuda/README.md): eight instructions for each in a product's tile with its copies; in attention 481, 520 and 623 for
-// a turn of 16 x 64 pairs and 64, 96 and 128 such, which is 11 for a lane's share of the pairs and two for each.
+// machine code (codegen/cuda/README.md): eight instructions for each in a product's tile with its copies; in attention 443, 521 and 623 for
+// a turn of 16 x 64 pairs and 64, 96 and 128 such, which is 11 for each of a lane's pairs and two for each instruction to 8 %.
 constexpr double kFlopsOfMma = 2 * 16 * 8 * 32, kInstructionsOfMma = 8;  // FLOPs for an element of one byte
 constexpr double kInstructionsOfPair = 11, kInstructionsOfAttentionMma = 2;
-constexpr double kRowsOfWarp = 16;  // of attention: each operand of shared memory serves so many
+constexpr double kRowsOfWarp = 16;  // of attention, at least: each operand of shared memory serves so many
 
 double waves(double blocks, double processors) { return std::ceil(blocks / processors) / (blocks / processors); }
 

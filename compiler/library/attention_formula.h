@@ -31,7 +31,7 @@ class AttentionFormula {
     ValueId x = kNoValue, exponential = kNoValue, max = kNoValue, sum = kNoValue;
   };
   std::optional<Probability> probability(ValueId id) const;
-  // exp(x - max), the numerator alone or a weight whose denominator is in `max`.
+  // exp(x - max), the numerator alone or a weight whose denominator is in `max` (fuse/row_statistics).
   std::optional<Probability> exponential(ValueId id) const;
 
   std::optional<uint16_t> reduction(ValueId id) const;  // that the value is, rounded or not
@@ -54,8 +54,5 @@ class AttentionFormula {
 
   const Kernel& kernel_;
 };
-
-// Whether a kernel takes the numbers of these two of its buffers for nothing but exp(x - max) / sum.
-bool reads_only_probabilities(const Kernel& kernel, uint16_t max, uint16_t sum);
 
 }  // namespace einc

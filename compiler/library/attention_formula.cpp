@@ -1,42 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/lower/attention_formula.h"
+#include "compiler/library/attention_formula.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "compiler/ir/map_value.h"
 #include "runtime/base/float_format.h"
 
 namespace einc {
-namespace {
-
-// Who uses each value: other values, or (kNoValue) the kernel otherwise.
-std::vector<std::vector<ValueId>> users_of(const Kernel& kernel) {
-  std::vector<std::vector<ValueId>> users(kernel.values.size());
-  const auto add = [&](ValueId used, ValueId user) {
-    if (used != kNoValue) users[used].push_back(user);
-  };
-  const auto add_index = [&](const Subscript& index, ValueId user) {
-    for (const Subscript::Dynamic& d : index.dynamic) add(d.value, user);
-  };
-  const auto add_stores = [&](const std::vector<Store>& stores) {
-    for (const Store& s : stores) add(s.value, kNoValue), add_index(s.index, kNoValue);
-  };
-  for (ValueId id = 0; id < kernel.values.size(); ++id) {
-    for (const ValueId x : kernel.values[id].operands) add(x, id);
-    add_index(kernel.values[id].index, id);
-    for (const Range& guard : kernel.values[id].guards) add_index(guard.index, id);
-  }
-  for (const Accumulation& r : kernel.reductions) add(r.value, kNoValue), add(r.position, kNoValue);
-  for (const Stage& stage : kernel.stages) add_stores(stage.stores);
-  if (kernel.contraction) add(kernel.contraction->left, kNoValue), add(kernel.contraction->right, kNoValue);
-  if (kernel.attention)
-    for (const AttentionStep& step : kernel.attention->steps) add(step.left, kNoValue), add(step.right, kNoValue), add_stores(step.stores);
-  return users;
-}
-
-}  // namespace
-
 std::vector<const AttentionStep*> AttentionFormula::steps(AttentionPart part) const {
   std::vector<const AttentionStep*> found;
   for (const AttentionStep& step : kernel_.attention->steps)
@@ -146,37 +116,6 @@ std::optional<AttentionFormula::Probability> AttentionFormula::exponential(Value
   if (!is_map(difference, MapFn::sub)) return std::nullopt;
   const auto& x = kernel_.values[difference].operands;
   return Probability{x[0], id, x[1], kNoValue};
-}
-
-bool reads_only_probabilities(const Kernel& kernel, uint16_t max, uint16_t sum) {
-  const std::vector<std::vector<ValueId>> users = users_of(kernel);
-  const auto is_map = [&](ValueId id, MapFn fn) {
-    return id != kNoValue && kernel.values[id].kind == ScalarKind::map && kernel.values[id].fn == fn;
-  };
-  const auto is_load = [&](ValueId id, uint16_t slot) {
-    return kernel.values[id].kind == ScalarKind::load && kernel.values[id].slot == slot;
-  };
-  const auto is_weight = [&](ValueId id) {  // exp(x - max)
-    if (!is_map(id, MapFn::exp)) return false;
-    const ValueId difference = kernel.values[id].operands[0];
-    return is_map(difference, MapFn::sub) && is_load(kernel.values[difference].operands[1], max);
-  };
-  const auto is_inverse = [&](ValueId id) { return is_map(id, MapFn::div) && is_load(kernel.values[id].operands[1], sum); };
-  const auto is_probability = [&](ValueId id) {
-    if (is_inverse(id)) return is_weight(kernel.values[id].operands[0]);
-    if (!is_map(id, MapFn::mul)) return false;
-    const auto& x = kernel.values[id].operands;
-    return (is_weight(x[0]) && is_inverse(x[1])) || (is_weight(x[1]) && is_inverse(x[0]));
-  };
-  const auto all_users = [&](ValueId id, auto are) { return std::ranges::all_of(users[id], are); };
-  for (ValueId id = 0; id < kernel.values.size(); ++id) {
-    const auto subtracts = [&](ValueId user) { return is_map(user, MapFn::sub) && all_users(user, is_weight); };
-    if (is_load(id, max) && !all_users(id, subtracts)) return false;
-    if (is_load(id, sum) && !all_users(id, is_inverse)) return false;
-    if (is_weight(id) && !all_users(id, is_probability)) return false;
-    if (is_inverse(id) && !is_probability(id) && !all_users(id, is_probability)) return false;
-  }
-  return true;
 }
 
 }  // namespace einc
