@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "compiler/driver/real_format.h"
+
 namespace einc {
 namespace {
 
@@ -13,8 +15,9 @@ constexpr int64_t kMostElements = 1000, kEnds = 3;
 
 class ArrayText {
  public:
-  explicit ArrayText(const Tensor& tensor) : tensor_(tensor), shortened_(tensor.count() > kMostElements) {
-    walk(0, 0, [&](int64_t element) { width_ = std::max(width_, value(element).size()); });
+  explicit ArrayText(const Tensor& tensor)
+      : tensor_(tensor), shortened_(tensor.count() > kMostElements), reals_(shown_reals(), tensor.dtype) {
+    if (!tensor.is_real()) walk(0, 0, [&](int64_t element) { width_ = std::max(width_, value(element).size()); });
   }
 
   std::string text() {
@@ -26,10 +29,18 @@ class ArrayText {
   size_t rank() const { return tensor_.shape.size(); }
   bool cut(int64_t size) const { return shortened_ && size > 2 * kEnds; }
 
+  std::vector<double> shown_reals() const {
+    std::vector<double> shown;
+    if (tensor_.is_real()) walk(0, 0, [&](int64_t element) { shown.push_back(tensor_.reals[static_cast<size_t>(element)]); });
+    return shown;
+  }
+
+  // A row without brackets has no columns to line up.
   std::string value(int64_t element) const {
     const size_t i = static_cast<size_t>(element);
-    if (!tensor_.is_real()) return fmt::format("{}", tensor_.ints[i]);
-    return fmt::format("{:.8g}", tensor_.reals[i]);
+    if (!tensor_.is_real()) return fmt::format("{:>{}}", tensor_.ints[i], rank() > 1 ? width_ : 0);
+    if (rank() == 0) return fmt::format("{:.8g}", tensor_.reals[i]);
+    return rank() > 1 ? reals_.padded(tensor_.reals[i]) : reals_.text(tensor_.reals[i]);
   }
 
   // Every element shown below `first` elements of axis `axis`.
@@ -45,7 +56,7 @@ class ArrayText {
 
   void write(size_t axis, int64_t first) {
     if (axis == rank()) {
-      text_ += fmt::format("{:>{}}", value(first), rank() > 1 ? width_ : 0);
+      text_ += value(first);
       return;
     }
     const int64_t size = tensor_.shape[axis];
@@ -65,7 +76,8 @@ class ArrayText {
 
   const Tensor& tensor_;
   bool shortened_;
-  size_t width_ = 0;
+  RealFormat reals_;
+  size_t width_ = 0;  // of integers
   std::string text_;
 };
 

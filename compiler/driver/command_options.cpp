@@ -24,7 +24,7 @@ constexpr HelpExamples kHelpExamples[] = {
     {"einc train",
      "einc train model.ein --data tokens=train.bin --val tokens=val.bin --steps 2000 --log run.jsonl --save w.safetensors\n"
      "einc train model.ein --data tokens=train.bin --steps 10000 --checkpoint runs/a --every 500 --resume"},
-    {"einc plot", "einc plot a.jsonl b.jsonl -o loss.svg"},
+    {"einc plot", "einc plot a.jsonl b.jsonl -o loss.svg\neinc plot run.jsonl -o loss.html --x=tokens --log --smooth=20"},
     {"einc bench", "einc bench model.ein -D batch=8 --trace=step.json"},
     {"einc estimate", "einc estimate --params 70B --tokens 15T --device h100-sxm --devices 1024 --mfu 0.4"},
     {"einc tokenize", "einc tokenize input.txt -o train.bin --kind chars --split 0.9"},

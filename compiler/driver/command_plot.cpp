@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// `einc plot run.jsonl`: loss, validation loss, learning rate and throughput of one or several runs over their steps.
+// `einc plot run.jsonl`: loss, validation loss, learning rate and throughput of one or several runs over steps, time or tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <map>
 
 #include "compiler/driver/check_outputs.h"
 #include "compiler/driver/command_line.h"
-#include "compiler/driver/log_lines.h"
 #include "compiler/driver/plot.h"
+#include "compiler/driver/run_curves.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/file.h"
@@ -20,63 +18,76 @@ namespace {
 
 constexpr size_t kMaxRuns = 32;
 
-// By step: a log of several runs has some steps twice, and the later one counts.
-using Curve = std::map<double, double>;
+constexpr uint64_t kMostSmoothed = 1'000'000;  // values of a log
 
-struct RunCurves {
-  std::string name;
-  Curve loss, validation, rate, throughput;
-  bool of_examples = false;  // throughput in examples, not tokens
+struct PlotChoices {
+  PlotAxis x = PlotAxis::step;
+  YAxis loss = YAxis::logarithmic_where_wide;
+  size_t smooth = 1;  // logged values in a mean
 };
 
-void take(Curve& curve, const nlohmann::json& line, const char* field) {
-  const auto step = line.find("step"), value = line.find(field);
-  if (step == line.end() || value == line.end() || !step->is_number() || !value->is_number()) return;
-  const double y = value->get<double>();
-  if (std::isfinite(y)) curve[step->get<double>()] = y;
+// Over time, in the unit that the longest of the runs takes.
+struct AxisUnit {
+  const char* label;
+  double size;
+};
+
+AxisUnit unit_of(PlotAxis axis, const std::vector<RunCurves>& runs) {
+  if (axis != PlotAxis::time) return {axis == PlotAxis::step ? "step" : "tokens", 1};
+  double longest = 0;
+  for (const RunCurves& run : runs)
+    for (const Curve* curve : {&run.loss, &run.validation})
+      if (!curve->empty()) longest = std::max(longest, curve->rbegin()->second.x);
+  if (longest >= 2 * 86400) return {"days of training", 86400};
+  if (longest >= 2 * 3600) return {"hours of training", 3600};
+  return longest >= 120 ? AxisUnit{"minutes of training", 60} : AxisUnit{"seconds of training", 1};
 }
 
-RunCurves read_run(const std::string& path) {
-  RunCurves run;
-  run.name = std::filesystem::path(path).stem().string();
-  read_log(path, [&](const LogLine& line) {
-    take(run.loss, line.fields, "loss");
-    take(run.validation, line.fields, "validation_loss");
-    take(run.rate, line.fields, "learning_rate");
-    run.of_examples |= line.fields.contains("examples_per_second");
-    take(run.throughput, line.fields, run.of_examples ? "examples_per_second" : "tokens_per_second");
-    return true;
-  });
-  if (run.loss.empty() && run.validation.empty())
-    throw RuntimeFailure(FailureKind::data, fmt::format("{}: it holds no step and no evaluation", printable(path)));
-  return run;
+// A logarithmic axis has no place for zero and below.
+void check_positive(const RunCurves& run) {
+  for (const Curve* curve : {&run.loss, &run.validation})
+    for (const auto& [step, point] : *curve)
+      if (point.y <= 0)
+        throw RuntimeFailure(FailureKind::data, fmt::format("--log: the loss of {} at step {:.0f} is {:g}; its logarithm is not finite",
+                                                            printable(run.name), step, point.y));
 }
 
-PlotLine line_of(const Curve& curve, size_t color, LineStyle style) { return {{curve.begin(), curve.end()}, color, style}; }
+std::string key_text(const RunCurves& run) {
+  std::string text = run.name;
+  if (!run.loss.empty()) text += fmt::format(": loss {:.4f}", run.loss.rbegin()->second.y);
+  if (run.validation.empty()) return text;
+  const auto best =
+      std::min_element(run.validation.begin(), run.validation.end(), [](const auto& a, const auto& b) { return a.second.y < b.second.y; });
+  const char* between = run.loss.empty() ? ":" : ",";
+  return text + fmt::format("{} best validation loss {:.4f} at step {:.0f}", between, best->second.y, best->first);
+}
 
-Plot plot_of(const std::vector<RunCurves>& runs) {
+Plot plot_of(const std::vector<RunCurves>& runs, const PlotChoices& choices) {
+  const AxisUnit unit = unit_of(choices.x, runs);
+  const auto line_of = [&](const Curve& curve, size_t color, LineStyle style) {
+    PlotLine line{{}, color, style};
+    for (const auto& [step, point] : curve) line.points.emplace_back(point.x / unit.size, point.y);
+    return line;
+  };
   Plot plot;
-  plot.x_label = "step";
+  plot.x_label = unit.label;
   PlotPanel loss{"loss", 340, {}}, rate{"learning rate", 130, {}}, tokens{"tokens/s", 130, {}}, examples{"examples/s", 130, {}};
-  loss.may_be_logarithmic = true;
+  loss.y_axis = choices.loss;
+  const bool smoothed = choices.smooth > 1;
   bool validated = false;
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunCurves& run = runs[r];
-    std::string text = run.name;
-    if (!run.loss.empty()) text += fmt::format(": loss {:.4f}", run.loss.rbegin()->second);
-    if (!run.validation.empty()) {
-      const auto best =
-          std::min_element(run.validation.begin(), run.validation.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-      text += fmt::format("{} best validation loss {:.4f} at step {:.0f}", run.loss.empty() ? ":" : ",", best->second, best->first);
-      validated = true;
-    }
-    plot.keys.push_back({text, r});
-    if (!run.loss.empty()) loss.lines.push_back(line_of(run.loss, r, LineStyle::thin));
+    validated |= !run.validation.empty();
+    plot.keys.push_back({key_text(run), r});
+    if (!run.loss.empty()) loss.lines.push_back(line_of(run.loss, r, smoothed ? LineStyle::faint : LineStyle::thin));
     if (!run.rate.empty()) rate.lines.push_back(line_of(run.rate, r, LineStyle::thin));
     if (!run.throughput.empty()) (run.of_examples ? examples : tokens).lines.push_back(line_of(run.throughput, r, LineStyle::thin));
   }
+  for (size_t r = 0; smoothed && r < runs.size(); ++r)
+    if (!runs[r].loss.empty()) loss.lines.push_back(line_of(running_mean(runs[r].loss, choices.smooth), r, LineStyle::thin));
   for (size_t r = 0; r < runs.size(); ++r)
     if (!runs[r].validation.empty()) loss.lines.push_back(line_of(runs[r].validation, r, LineStyle::dotted));
+  if (smoothed) plot.notes.push_back(fmt::format("training loss: means of the last {} values of the log, these faint", choices.smooth));
   if (validated) plot.notes.push_back("thin lines: training loss; thick lines with dots: validation loss");
   plot.panels.push_back(std::move(loss));
   if (!rate.lines.empty()) plot.panels.push_back(std::move(rate));
@@ -93,8 +104,24 @@ ExitStatus plot_command(Arguments arguments) {
   std::string output;
   app.add_option("LOG", logs, "logs of runs, each in a color of its own")->required();
   app.add_option("-o", output, "the drawing: an .svg or .html file")->required()->type_name("FILE");
+  PlotChoices choices;
+  std::string x = "step";
+  bool logarithmic = false;
+  app.add_option("--x", x, "what the drawing goes over: step (the default), time or tokens")->check(one_of({"step", "time", "tokens"}));
+  app.add_flag("--log", logarithmic, "the loss over a logarithmic axis, even where it spans less than two decades");
+  app.add_option("--smooth", choices.smooth, "the training loss as a running mean: of the last K values of the log, these faint behind it")
+      ->transform(count_between(1, kMostSmoothed))
+      ->type_name("K");
   if (auto status = parse_arguments(app, arguments)) return *status;
+  choices.x = x == "step" ? PlotAxis::step : x == "time" ? PlotAxis::time : PlotAxis::tokens;
+  if (logarithmic) choices.loss = YAxis::logarithmic;
   const std::string ending = std::filesystem::path(output).extension().string();
+  if (ending == ".png")
+    return fmt::print(stderr,
+                      "einc: -o {}: einc draws SVG; draw an .svg file and convert it: rsvg-convert -o loss.png loss.svg, or "
+                      "inkscape loss.svg -o loss.png\n",
+                      printable(output)),
+           ExitStatus::wrong_usage;
   if (ending != ".svg" && ending != ".html")
     return fmt::print(stderr, "einc: -o {}: a drawing ends in .svg or .html\n", printable(output)), ExitStatus::wrong_usage;
   if (logs.size() > kMaxRuns)
@@ -103,8 +130,9 @@ ExitStatus plot_command(Arguments arguments) {
   for (const std::string& log : logs) inputs.emplace_back("the log", log);
   if (!check_outputs({{"-o", output}}, inputs)) return ExitStatus::wrong_usage;
   std::vector<RunCurves> runs;
-  for (const std::string& log : logs) runs.push_back(read_run(log));
-  std::string text = plot_svg(plot_of(runs));
+  for (const std::string& log : logs) runs.push_back(read_curves(log, choices.x));
+  if (choices.loss == YAxis::logarithmic) std::for_each(runs.begin(), runs.end(), check_positive);
+  std::string text = plot_svg(plot_of(runs, choices));
   if (ending == ".html")
     text =
         "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>einc plot</title></head>\n<body "

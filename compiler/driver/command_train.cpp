@@ -242,7 +242,7 @@ class Watcher : public TrainingWatcher {
   }
 
   void evaluated(const EvaluationRecord& record) override {
-    for (const auto& view : views_) view->evaluated(record);
+    for (const auto& view : views_) view->evaluated(record, elapsed());
   }
 
   Next between_steps(const TrainingPosition& position) override {

@@ -25,10 +25,13 @@ struct Range {
 // Where a panel's values stand between its bottom, 0, and its top, 1.
 class Scale {
  public:
-  Scale(Range values, bool may_be_logarithmic) : range_(values.empty() ? Range{0, 1} : values) {
-    logarithmic_ = may_be_logarithmic && range_.low > 0 && range_.high >= kWorthLogarithms * range_.low;
+  Scale(Range values, YAxis axis) : range_(values.empty() ? Range{0, 1} : values) {
+    const bool wide = range_.low > 0 && range_.high >= kWorthLogarithms * range_.low;
+    logarithmic_ = axis == YAxis::logarithmic || (axis == YAxis::logarithmic_where_wide && wide);
     if (logarithmic_) range_ = {std::log10(range_.low), std::log10(range_.high)};
-    const double margin = range_.low == range_.high ? std::max(std::abs(range_.low) * 0.1, 1e-9) : 0.05 * (range_.high - range_.low);
+    // A single value of a logarithmic axis stands between its half and its double, be it 1 or not.
+    const double margin = range_.low == range_.high ? (logarithmic_ ? std::log10(2) : std::max(std::abs(range_.low) * 0.1, 1e-9))
+                                                    : 0.05 * (range_.high - range_.low);
     const bool from_zero = !logarithmic_ && range_.low >= 0 && range_.low < 0.35 * range_.high;
     range_.high += margin;
     range_.low = from_zero ? 0 : range_.low - margin;
@@ -131,7 +134,7 @@ class Drawing {
     Range range;
     for (const PlotLine& line : panel.lines)
       for (const auto& point : line.points) range.take(point.second);
-    const Scale scale(range, panel.may_be_logarithmic);
+    const Scale scale(range, panel.y_axis);
     const double bottom = top + panel.height, right = kWidth - kRight;
     const auto at_y = [&](double value) { return bottom - scale.at(value) * panel.height; };
     const std::vector<double> y_ticks = scale.ticks(panel.height > 200 ? 7 : 4), x_ticks = plot_ticks(x_.low, x_.high, 9);
@@ -154,7 +157,10 @@ class Drawing {
       std::string path;
       for (const auto& [x, y] : thinned(line.points)) path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", at_x(x), at_y(y));
       add("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n", path, color(line.color),
-          dotted ? "2.2" : "1.2", dotted ? "" : " stroke-opacity=\"0.75\"");
+          dotted ? "2.2" : "1.2",
+          dotted                           ? ""
+          : line.style == LineStyle::faint ? " stroke-opacity=\"0.3\""
+                                           : " stroke-opacity=\"0.75\"");
       if (dotted && line.points.size() <= 200)
         for (const auto& [x, y] : line.points)
           add("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", at_x(x), at_y(y), color(line.color));
@@ -185,7 +191,7 @@ std::vector<double> logarithmic_ticks(double low, double high) {
       const double tick = times * std::pow(10, decade);
       if ((times == 1 || few) && tick >= low && tick <= high) ticks.push_back(tick);
     }
-  return ticks;
+  return ticks.size() < 3 ? plot_ticks(low, high, 6) : ticks;
 }
 
 std::string plot_svg(const Plot& plot) { return Drawing(plot).run(); }

@@ -55,7 +55,7 @@ class RunView {
   virtual void begin(const RunFacts& facts, const TrainingPosition& from) = 0;
   virtual void stepped(const LogInterval& now) { (void)now; }  // after each step, with the interval's figures so far
   virtual void interval(const LogInterval& interval) = 0;
-  virtual void evaluated(const EvaluationRecord& record) = 0;
+  virtual void evaluated(const EvaluationRecord& record, double elapsed) = 0;  // as LogInterval's
   virtual void failed(const std::string& message) = 0;
   virtual void end(const RunResult& result) = 0;
 };

@@ -60,11 +60,12 @@ class JsonLog : public RunView {
     write(line);
   }
 
-  void evaluated(const EvaluationRecord& record) override {
+  void evaluated(const EvaluationRecord& record, double elapsed) override {
     write({{"kind", "evaluation"},
            {"step", record.step},
            {"validation_loss", record.loss},
            {"seconds", record.seconds},
+           {"elapsed", elapsed},
            {"best", record.best}});
   }
 

@@ -101,7 +101,7 @@ class PlainLines : public TextView {
  public:
   using TextView::TextView;
   void interval(const LogInterval& i) override { say(fmt::format("step {}  {}, {}\n", i.step, interval_text(i), left_text(i))); }
-  void evaluated(const EvaluationRecord& record) override { say(evaluation_text(record)); }
+  void evaluated(const EvaluationRecord& record, double) override { say(evaluation_text(record)); }
 };
 
 class ProgressBar : public TextView {
@@ -115,7 +115,7 @@ class ProgressBar : public TextView {
     draw(now);
   }
   void interval(const LogInterval&) override {}
-  void evaluated(const EvaluationRecord& record) override {
+  void evaluated(const EvaluationRecord& record, double) override {
     validation_ = fmt::format("  val {:.4f}", record.loss);
     say("\r\x1b[K" + evaluation_text(record));
     if (last_) draw(*last_);

@@ -9,6 +9,31 @@
 namespace einc {
 namespace {
 
+// Three digits are all that such an estimate is worth, whole numbers aside: 0.729, 72.9, 7,292. The exact values are those of
+// --report=json.
+std::string three_digits(double value) {
+  if (value >= 999.5) return grouped_digits(fmt::format("{:.0f}", value));
+  return fmt::format("{:.3g}", value);
+}
+
+// 4.38e22
+std::string short_power(double value) {
+  std::string text = fmt::format("{:.3g}", value);
+  for (const std::string_view zeros : {"e+0", "e+"})
+    if (const size_t at = text.find(zeros); at != std::string::npos) text.replace(at, zeros.size(), "e");
+  return text;
+}
+
+// As --params and --tokens take them: 7B, 1.5T.
+std::string short_count(double value) {
+  static constexpr std::pair<double, const char*> kLetters[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}};
+  for (const auto& [size, letter] : kLetters)
+    if (value >= 0.9995 * size && value < 999.5e12) return fmt::format("{:.3g}{}", value / size, letter);
+  return short_power(value);
+}
+
+std::string time_text(double days) { return days >= 2 ? three_digits(days) + " days" : human_seconds(86400 * days); }
+
 // Two more digits than a table of shares shows.
 std::string exact_percent(double share) { return fmt::format("{:.3f}%", 100 * share); }
 
@@ -17,11 +42,10 @@ void render_measured(const Estimate& e, Document& w) {
   const Measured& m = *e.measured;
   w.heading("Measured", "on each device");
   if (m.flops_per_second)
-    w.line(fmt::format("  {:.4g} FLOP/s{}", *m.flops_per_second, m.utilisation ? ", MFU " + exact_percent(*m.utilisation) : ""));
-  if (m.tokens_per_second) w.line(fmt::format("  {:.6g} tokens a second", *m.tokens_per_second));
-  const std::string days = m.days ? fmt::format("{:.2f} days, ", *m.days) : "";
-  if (m.device_hours)
-    w.line(fmt::format("  all tokens in {}{} device-hours", days, grouped_digits(fmt::format("{:.0f}", *m.device_hours))));
+    w.line(fmt::format("  {} FLOP/s{}", short_power(*m.flops_per_second), m.utilisation ? ", MFU " + exact_percent(*m.utilisation) : ""));
+  if (m.tokens_per_second) w.line(fmt::format("  {} tokens a second", three_digits(*m.tokens_per_second)));
+  const std::string days = m.days ? time_text(*m.days) + ", " : "";
+  if (m.device_hours) w.line(fmt::format("  all tokens in {}{} device-hours", days, three_digits(*m.device_hours)));
 }
 
 std::string digits(const Rational& value) {
@@ -63,7 +87,7 @@ void render_rules(const Estimate& e, Document& w) {
       rest.add({name, exact_percent(r.value.to_double()), "", formula});
     } else {
       rest.add(
-          {name, digits(r.value), kind == RuleKind::bytes ? human_bytes(r.value.to_double()) : human_count(r.value.to_double()), formula});
+          {name, digits(r.value), kind == RuleKind::bytes ? human_bytes(r.value.to_double()) : short_count(r.value.to_double()), formula});
     }
   }
   if (flops.row_count() > 1) {
@@ -82,15 +106,15 @@ Table fits_of_one(const Estimate& e) {
   table.add({"optimizer", "bytes each", e.request.device ? "parameters" : "", e.request.parameters ? "these" : "", "stored"});
   for (const FitRow& row : e.fits)
     table.add({row.optimizer, fmt::format("{:.4g}", row.bytes_per_parameter),
-               row.largest_parameters ? human_count(*row.largest_parameters) : "",
-               row.bytes ? fmt::format("{:.6g} GB", *row.bytes / 1e9) : "", std::string(describe(row.policy))});
+               row.largest_parameters ? short_count(*row.largest_parameters) : "", row.bytes ? human_bytes(*row.bytes) : "",
+               std::string(describe(row.policy))});
   return table;
 }
 
 std::string fit_text(const FitRow& row) {
   std::string text;
-  if (row.largest_parameters) text = human_count(*row.largest_parameters);
-  if (row.bytes) text += (text.empty() ? "" : ", ") + fmt::format("{:.6g} GB", *row.bytes / 1e9);
+  if (row.largest_parameters) text = short_count(*row.largest_parameters);
+  if (row.bytes) text += (text.empty() ? "" : ", ") + human_bytes(*row.bytes);
   return fmt::format("{} ({:.4g})", text, row.bytes_per_parameter);
 }
 
@@ -127,7 +151,7 @@ void render_fits(const Estimate& e, Document& w) {
   const auto& request = e.request;
   if (request.device)
     w.heading("Largest model that fits",
-              fmt::format("{:.6g} x {}, weights, gradients and optimizer state", request.devices.value_or(1), request.device->name));
+              fmt::format("{:.0f} x {}, weights, gradients and optimizer state", request.devices.value_or(1), request.device->name));
   else
     w.heading("Weights, gradients and optimizer state");
   w.table(request.optimizer.empty() ? fits_of_all(e) : fits_of_one(e), true);
@@ -135,8 +159,8 @@ void render_fits(const Estimate& e, Document& w) {
     w.line(fmt::format("  {}bytes a parameter in brackets; --optimizer adamw shows one optimizer",
                        request.device && request.parameters ? "parameters that fit, bytes of these; " : ""));
   if (request.parameters)
-    w.line(fmt::format("  the weights alone: {:.6g} GB in 16 bit, {:.6g} GB in f32", 2 * *request.parameters / 1e9,
-                       4 * *request.parameters / 1e9));
+    w.line(fmt::format("  the weights alone: {} in 16 bit, {} in f32", human_bytes(2 * *request.parameters),
+                       human_bytes(4 * *request.parameters)));
 }
 
 }  // namespace
@@ -146,22 +170,23 @@ std::string render_text(const Estimate& e, TextStyle style) {
   const double devices = e.request.devices.value_or(1);
   if (e.flops) {
     w.heading("Training");
-    w.line(fmt::format("  6 N D = 6 x {:.6g} x {:.6g} = {:.6g} FLOPs", *e.request.parameters, *e.request.tokens, *e.flops));
-    w.line(fmt::format("  {:.6g} petaFLOP/s-days", *e.petaflops_days));
+    w.line(fmt::format("  6 N D = 6 x {} x {} = {} FLOPs", short_count(*e.request.parameters), short_count(*e.request.tokens),
+                       short_power(*e.flops)));
+    w.line(fmt::format("  {} petaFLOP/s-days", three_digits(*e.petaflops_days)));
     if (e.time) {
       const std::string device = e.request.device ? e.request.device->name : "a device of this peak";
-      w.line(fmt::format("  {:.6g} x {} at MFU {:.4g}: {:.9g} FLOPs a day", devices, device, e.request.mfu.value_or(0.5),
-                         e.time->flops_per_day));
-      w.line(fmt::format("  {:.6f} days, {} device-hours", e.time->days, grouped_digits(fmt::format("{:.0f}", e.time->device_hours))));
+      w.line(fmt::format("  {:.0f} x {} at MFU {:.4g}: {} FLOPs a day", devices, device, e.request.mfu.value_or(0.5),
+                         short_power(e.time->flops_per_day)));
+      w.line(fmt::format("  {}, {} device-hours", time_text(e.time->days), three_digits(e.time->device_hours)));
     }
   }
   if (e.steps)
     w.line(fmt::format("  {} steps of {} tokens", grouped_digits(fmt::format("{:.0f}", std::ceil(*e.steps))),
-                       human_count(*e.request.batch_tokens)));
+                       short_count(*e.request.batch_tokens)));
   if (!e.shards.empty()) {
     w.heading("Mixed-precision Adam on each device", "2 + 2 + 12 bytes a parameter");
     for (const Estimate::Shard& shard : e.shards)
-      w.line(fmt::format("  {}  {:.6g} GB", shard.stage == 0 ? "replicated" : fmt::format("ZeRO {}    ", shard.stage), shard.bytes / 1e9));
+      w.line(fmt::format("  {}  {}", shard.stage == 0 ? "replicated" : fmt::format("ZeRO {}    ", shard.stage), human_bytes(shard.bytes)));
   }
   render_measured(e, w);
   render_rules(e, w);

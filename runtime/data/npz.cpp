@@ -78,7 +78,8 @@ class Archive {
 
   // The last end-of-directory record of the file; a comment may follow it.
   Directory find_directory() const {
-    if (file_.size() < kEndRecordSize) file_.fail(file_.size(), "too short for a .npz file");
+    const char* what = is_torch_name(file_.path()) ? "PyTorch checkpoint (a zip file)" : ".npz file";
+    if (file_.size() < kEndRecordSize) file_.fail(file_.size(), fmt::format("too short for a {}", what));
     const uint64_t tail = std::min(file_.size(), kEndRecordSize + kMaxComment);
     const Bytes last = bytes(file_.size() - tail, tail, "the end record");
     for (size_t at = static_cast<size_t>(tail - kEndRecordSize) + 1; at-- > 0;) {
@@ -89,7 +90,7 @@ class Archive {
       const bool wide = small.begin == UINT32_MAX || small.size == UINT32_MAX || small.count == UINT16_MAX;
       return wide ? find_zip64(last.origin + at) : small;
     }
-    file_.fail(file_.size(), "not a whole .npz file: the end of its directory is missing");
+    file_.fail(file_.size(), fmt::format("not a whole {}: the end of its directory is missing", what));
   }
 
   Directory find_zip64(uint64_t end_record) const {

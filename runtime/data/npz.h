@@ -19,6 +19,9 @@ inline constexpr std::string_view kTorchCheckpoint =
     "a PyTorch checkpoint, which holds Python objects: write its tensors with "
     "safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")";
 
+// torch.save writes a zip file since 1.6: only its name tells a damaged one from an archive of NumPy.
+inline bool is_torch_name(std::string_view path) { return path.ends_with(".pt") || path.ends_with(".pth"); }
+
 inline constexpr size_t kMaxNpzMembers = 65'535;
 // A deflated member may be this much larger than its bytes in the file, or be of kFreeNpzBytes whatever its bytes.
 inline constexpr uint64_t kMaxNpzExpansion = 64;

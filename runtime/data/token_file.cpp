@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/base/check.h"
+#include "runtime/data/npz.h"
 
 namespace einc {
 namespace {
@@ -30,9 +31,8 @@ uint32_t number_at(std::span<const std::byte> bytes, size_t offset) {
 
 // Any bytes can be tokens: name and content together tell.
 bool is_torch_file(std::string_view path, std::span<const std::byte> bytes) {
-  const bool named = path.ends_with(".pt") || path.ends_with(".pth");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4));
-  return named && (text == "PK\3\4" || text.starts_with("\x80\x02"));
+  return is_torch_name(path) && (text == "PK\3\4" || text.starts_with("\x80\x02"));
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ TEST_CASE("weights: left over, missing, not finite, or none of the program's") {
   };
   const Ran some = run({{"w", array(DType::f32, {2}, {2, 3})}, {"other", array(DType::f32, {}, {1})}});
   CHECK(some.status == 0);
-  CHECK(some.output == "y: f32[1 2]\n[[2 6]]\ntotal: f32[] 8\n");
+  CHECK(some.output == "y: f32[1 2]\n[[2. 6.]]\ntotal: f32[] 8\n");
   CHECK(says(some, "warning: 1 of the weights' arrays belong to no param: other\n"));
   CHECK(says(some, "warning: 1 params are not among the weights and start from their initialisers: b\n"));
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
@@ -157,7 +157,7 @@ TEST_CASE("weights of other names and axes by a file of renamings") {
     const Ran right = run_einc({"run", program, target, "--input", x, "--weights", weights, "--rename",
                                 folder.text("map.txt", "linear.weight -> w : out in -> in out\n")});
     CHECK(right.errors.empty());
-    CHECK(right.output == "y: f32[1 3]\n[[21 43 65]]\n");
+    CHECK(right.output == "y: f32[1 3]\n[[21. 43. 65.]]\n");
   }
   CHECK(run_einc({"run", program, "--input", x, "--rename", folder.at("map.txt")}).status == 2);
 }

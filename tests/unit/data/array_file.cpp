@@ -50,6 +50,11 @@ TEST_CASE("what is no file of arrays is told by the reader its name asks for") {
   CHECK(failure("x.safetensors", "abc").find("x.safetensors: byte 3: 3 bytes are too few") != std::string::npos);
   CHECK(failure("x.bin", "abc").find("x.bin: byte 0: neither a .npy, nor a .npz, nor a .safetensors file") != std::string::npos);
   CHECK(failure("old.pt", "\x80\x02\x8a\x0a").find("old.pt: byte 0: a PyTorch checkpoint") != std::string::npos);
+  const std::string cut_zip = "PK\3\4" + std::string(60, 'x');
+  CHECK(failure("w.pt", cut_zip).find("not a whole PyTorch checkpoint (a zip file): the end of its directory") != std::string::npos);
+  CHECK(failure("w.pth", "PK\3\4").find("too short for a PyTorch checkpoint") != std::string::npos);
+  CHECK(failure("w.npz", cut_zip).find("not a whole .npz file: the end of its directory") != std::string::npos);
+  CHECK(failure("w.bin", cut_zip).find("not a whole .npz file") != std::string::npos);
   CHECK(failure("x.bin", "").find("neither") != std::string::npos);
 }
 

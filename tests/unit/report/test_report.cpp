@@ -111,6 +111,32 @@ TEST_CASE("the text report") {
   CHECK(explain_memory(r, g).find("stored") != std::string::npos);
 }
 
+TEST_CASE("an estimate is rounded for readers, memory in the report's units") {
+  const auto text_of = [](double parameters, double tokens, double devices) {
+    EstimateRequest request;
+    request.device = *find_device("h100-sxm");
+    request.parameters = parameters;
+    request.tokens = tokens;
+    request.devices = devices;
+    request.mfu = 0.5;
+    request.batch_tokens = 4e6;
+    return render_text(estimate(request), TextStyle{100, Paint::off});
+  };
+  const std::string large = text_of(7e9, 15e12, 1024);
+  INFO(large);
+  // 6 * 7e9 * 15e12 = 6.3e23; 1024 * 989.4e12 / 2 * 86400 = 4.3768e22 a day; 14.394 days of 24 * 1024 hours.
+  for (const char* part :
+       {"6 N D = 6 x 7B x 15T = 6.3e23 FLOPs\n", "  7,292 petaFLOP/s-days\n", "1024 x h100-sxm at MFU 0.5: 4.38e22 FLOPs a day\n",
+        "  14.4 days, 353,750 device-hours\n", "  3,750,000 steps of 4M tokens\n", "replicated  104.3 GiB\n",
+        "the weights alone: 13.04 GiB in 16 bit, 26.08 GiB in f32"})
+    CHECK(large.find(part) != std::string::npos);
+  CHECK(large.find("GB") == std::string::npos);
+  const std::string small = text_of(124'439'808, 999.9e6, 1);
+  INFO(small);
+  CHECK(small.find("6 x 124M x 1B = 7.47e17 FLOPs") != std::string::npos);
+  CHECK(small.find("  25.15 min, 0.419 device-hours") != std::string::npos);
+}
+
 TEST_CASE("an estimate for every optimizer is one short table") {
   EstimateRequest request;
   request.device = *find_device("h100-sxm");
