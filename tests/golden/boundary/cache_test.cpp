@@ -37,7 +37,7 @@ class Cached : public Place {
   std::string folder() const { return at("cache/einc"); }
 };
 
-constexpr const char* kResult = "y: f32[4] 3 5 7 9\n";
+constexpr const char* kResult = "y: f32[4] 3. 5. 7. 9.\n";
 
 }  // namespace
 
