@@ -31,7 +31,8 @@ struct NumberParts {
 
 NumberParts number_parts(const std::string& digits) {
   const size_t power = std::min(digits.find('e'), digits.size()), point = std::min(digits.find('.'), power);
-  NumberParts parts{digits.substr(0, point), digits.substr(std::min(point + 1, power), power - std::min(point + 1, power)), digits.substr(power)};
+  NumberParts parts{digits.substr(0, point), digits.substr(std::min(point + 1, power), power - std::min(point + 1, power)),
+                    digits.substr(power)};
   while (!parts.behind.empty() && parts.behind.back() == '0') parts.behind.pop_back();
   return parts;
 }

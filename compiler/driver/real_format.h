@@ -8,8 +8,8 @@
 
 namespace einc {
 
-// NumPy's default print options: 8 digits behind the point at most, and no more than tell a number from its neighbours. Powers of ten for all
-// where the largest or the smallest asks for them, or they are more than a thousandfold apart.
+// NumPy's default print options: 8 digits behind the point at most, and no more than tell a number from its neighbours. Powers of ten for
+// all where the largest or the smallest asks for them, or they are more than a thousandfold apart.
 class RealFormat {
  public:
   RealFormat(std::span<const double> shown, DType dtype);

@@ -163,7 +163,8 @@ class StatisticsFinder {
     for (const int label : gradient) {
       const int v = values.find(label);
       const int at = label < rank ? place_in(delta, axes(of_values)[static_cast<size_t>(label)])
-                                  : v < 0 ? -1 : element_place(rows, values, v, rank);
+                     : v < 0      ? -1
+                                  : element_place(rows, values, v, rank);
       if (at < 0) return false;
       out.push_back(at);
     }

@@ -2,8 +2,8 @@
 // What the backward of attention knows of a row, as FlashAttention-2 has it (Dao 2023): the logarithm of the sum of its exponentials, L,
 // and D, which the softmax's gradient subtracts. For weights P = exp(x - max) / sum of a row, its result O = P V and the gradient dO:
 //   P = exp(x - L), L = max + log(sum);   D = sum over keys of P dP, dP = dO V^T, is the sum of dO O over a row's elements.
-// So the forward leaves one number of a row, not two, the backward divides nothing, and no loop over keys comes before D is known. The graph
-// that costs are told of has the plain form.
+// So the forward leaves one number of a row, not two, the backward divides nothing, and no loop over keys comes before D is known. The
+// graph that costs are told of has the plain form.
 #pragma once
 #include <memory>
 #include <vector>

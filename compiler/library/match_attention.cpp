@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "compiler/library/attention_heads.h"
 #include "compiler/library/attention_formula.h"
+#include "compiler/library/attention_heads.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
