@@ -44,6 +44,7 @@ ReduceKind to_runtime(ReduceFn fn) {
 }
 
 CollectiveKind kind_of_collective(Op op) {
+  EINC_CHECK(is_collective(op), "{} moves nothing between devices", to_string(op));
   return op == Op::all_reduce       ? CollectiveKind::all_reduce
          : op == Op::reduce_scatter ? CollectiveKind::reduce_scatter
          : op == Op::all_gather     ? CollectiveKind::all_gather

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// NumPy's rules (numpy.set_printoptions: floatmode maxprec, precision 8): shortest digits that tell a number from its neighbours, cut to 8,
+// then as many for all as the longest needs. tests/unit/driver/array_text_test.cpp holds what NumPy 2.4 printed.
 #include "compiler/driver/real_format.h"
 
 #include <fmt/format.h>

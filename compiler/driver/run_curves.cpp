@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A log is read line by line. Each run of it tells the step that it goes on from: what an earlier run did behind that is dropped, and x
+// goes on where the kept part ends.
 #include "compiler/driver/run_curves.h"
 
 #include <fmt/format.h>

@@ -180,11 +180,8 @@ class Finder {
       const Node& node = graph_[id];
       if (node.origin.phase != Phase::backward || node.op != Op::map) continue;
       const std::vector<int> axes = found_.axes.at(id.index);
-      for (size_t k = 0; k < node.operands.size(); ++k) {
-        std::vector<int> there;
-        for (int position : node.as<MapAttr>().maps[k]) there.push_back(axes[static_cast<size_t>(position)]);
-        if (is_of_folds(node.operands[k])) add_row(node.operands[k], there);
-      }
+      for (size_t k = 0; k < node.operands.size(); ++k)
+        if (is_of_folds(node.operands[k])) add_row(node.operands[k], axes_of_operand(node, k, axes));
     }
     return !pending_.empty();
   }
@@ -203,12 +200,8 @@ class Finder {
 
   void add_row(NodeId x, const std::vector<int>& axes) {
     const Node& node = graph_[x];
-    for (size_t k = 0; k < node.operands.size(); ++k) {
-      if (!is_of_folds(node.operands[k])) continue;
-      std::vector<int> there;
-      for (int position : node.as<MapAttr>().maps[k]) there.push_back(axes[static_cast<size_t>(position)]);
-      add_row(node.operands[k], there);
-    }
+    for (size_t k = 0; k < node.operands.size(); ++k)
+      if (is_of_folds(node.operands[k])) add_row(node.operands[k], axes_of_operand(node, k, axes));
     add(x, axes);
   }
 
@@ -219,15 +212,18 @@ class Finder {
     for (size_t k = 0; k < node.operands.size(); ++k) {
       const NodeId x = node.operands[k];
       if (free_[x.index] || found_.axes.count(x.index) > 0) continue;
-      std::vector<int> there = axes;
-      if (node.op == Op::map) {
-        const AxisList& map = node.as<MapAttr>().maps[k];
-        there.clear();
-        for (int position : map) there.push_back(axes[static_cast<size_t>(position)]);
-      }
+      std::vector<int> there = axes_of_operand(node, k, axes);
       const Op op = graph_[x].op;
       if (is_pair(there) && has_key(there) && (is_elementwise(op) || op == Op::contract || op == Op::random)) add(x, std::move(there));
     }
+  }
+
+  // The scores' axes along those of an elementwise node's operand.
+  static std::vector<int> axes_of_operand(const Node& node, size_t k, const std::vector<int>& axes) {
+    if (node.op != Op::map) return axes;
+    std::vector<int> there;
+    for (const int position : node.as<MapAttr>().maps[k]) there.push_back(axes[static_cast<size_t>(position)]);
+    return there;
   }
 
   // The scores' axes along the axes of a user that keeps them all.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What is read of the graph given is kept by its node ids; nodes are then copied one by one. L is made right behind its sum, with the
+// forward's nodes, since a kernel's turn follows from the numbers of its nodes. Values of pairs that the backward makes from weights
+// (rounded or dropped ones) are copied for it, so that it reads no weight of the forward.
 #include "compiler/fuse/row_statistics.h"
 
 #include <algorithm>
@@ -292,7 +295,7 @@ class StatisticsRewriter {
   Builder build_;
   std::vector<NodeId> at_;             // per node given
   std::map<NodeId, Weight> weights_;   // of the graph given, all that follow
-  std::map<NodeId, Weight> sums_;      // by their sums
+  std::map<NodeId, Weight> sums_;      // by their sums, where L is made
   std::map<NodeId, Delta> deltas_;     // by the sums over keys that they take the place of
   std::set<NodeId> dependents_;        // values of pairs in the forward that weights are in
   std::set<NodeId> kept_wide_;         // dP that D is subtracted from, not rounded before

@@ -7,6 +7,7 @@
 #include "runtime/base/float_format.h"
 
 namespace einc {
+
 std::vector<const AttentionStep*> AttentionFormula::steps(AttentionPart part) const {
   std::vector<const AttentionStep*> found;
   for (const AttentionStep& step : kernel_.attention->steps)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parts of a program run one after another: they share streams, working memory and workspace, of the largest one's size. Values are each
+// part's own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,47 +32,13 @@ std::string_view reduce_name(ReduceKind reduce) {
   return kNames[static_cast<size_t>(reduce)];
 }
 
-// Of the values of a part, blocks that are packed or received: as MeshMoves lays them out.
-int64_t packed_bytes_of(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last) {
-  const auto holds = [&](int64_t device) { return device >= first && device < last; };
-  int64_t most = 0;
-  for (const MeshCollective& c : plan.collectives) {
-    const CollectiveSteps steps = collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]);
-    int64_t bytes = 0;
-    for (const Transfer& t : steps.terms)
-      if (holds(t.from) ? t.source.rows > 1 : holds(t.to)) bytes += t.source.bytes();
-    for (const Transfer& t : steps.moves)
-      if (holds(t.from) ? t.source.rows > 1 : holds(t.to) && t.target.rows > 1) bytes += t.source.bytes();
-    most = std::max(most, bytes);
-  }
-  return most;
-}
-
 }  // namespace
 
 std::string sum_function(ReduceKind reduce, DType dtype, int64_t terms) {
   return fmt::format("{}_{}_{}", reduce_name(reduce), to_string(dtype), terms);
 }
 
-std::string check_function(DType dtype) {
-  switch (dtype) {
-    case DType::real:
-    case DType::f64:
-    case DType::f32:
-    case DType::bf16:
-    case DType::f16:
-    case DType::f8e4m3:
-    case DType::f8e5m2:
-      return fmt::format("check_{}", to_string(dtype));
-    case DType::i64:
-    case DType::i32:
-    case DType::u16:
-    case DType::u8:
-    case DType::boolean:
-      return "";
-  }
-  return "";
-}
+std::string check_function(DType dtype) { return is_floating(dtype) ? fmt::format("check_{}", to_string(dtype)) : ""; }
 
 CudaMeshProgram::CudaMeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> plans, PerPart<CudaMeshPart> parts,
                                  const EincTransport* transport, Whole whole, FileCache& cache, int threads)
@@ -91,7 +59,7 @@ int64_t CudaMeshProgram::planned_bytes(int) const {
   for (const std::optional<MeshPlan>& plan : parts()) {
     if (!plan) continue;
     bytes += plan->bytes;
-    packed += packed_bytes_of(*plan, mesh(), first, first + held());
+    packed += packed_bytes(*plan, mesh(), first, first + held());
   }
   return bytes * held() + packed + workspace_bytes_of(cuda_);
 }

@@ -27,14 +27,27 @@ uint32_t helper_blocks(int64_t count) {
   return static_cast<uint32_t>(std::clamp<int64_t>((count + kHelperThreads - 1) / kHelperThreads, 1, kMostBlocks));
 }
 
+int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last) {
+  const auto holds = [&](int64_t device) { return device >= first && device < last; };
+  int64_t most = 0;
+  for (const MeshCollective& c : plan.collectives) {
+    const CollectiveSteps steps = collective_steps(mesh, c, plan.values[c.from], plan.values[c.to]);
+    int64_t bytes = 0;
+    for (const Transfer& t : steps.terms)
+      if (holds(t.from) ? t.source.rows > 1 : holds(t.to)) bytes += packed_room(t.source.bytes());
+    for (const Transfer& t : steps.moves)
+      if (holds(t.from) ? t.source.rows > 1 : holds(t.to) && t.target.rows > 1) bytes += packed_room(t.source.bytes());
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 MeshMoves::MeshMoves(const MeshPlan& plan, const MeshShape& mesh, const CudaExecutable& helpers, const CudaKernels& kernels,
                      const Place& place)
     : plan_(plan), helpers_(helpers), kernels_(kernels), place_(place) {
+  packed_bytes_ = packed_bytes(plan, mesh, place.first, place.last);
+  if (packed_bytes_ > 0) packed_ = cuda::allocate(packed_bytes_, "blocks of a mesh's values");
   std::vector<uint64_t> table;
-  int64_t packed_bytes = 0;
-  for (const MeshCollective& c : plan.collectives) packed_bytes = std::max(packed_bytes, moves_of(plan, mesh, c, table).packed_bytes);
-  if (packed_bytes > 0) packed_ = cuda::allocate(packed_bytes, "blocks of a mesh's values");
-  table.clear();
   for (const MeshCollective& c : plan.collectives) all_.push_back(moves_of(plan, mesh, c, table));
   if (table.empty()) return;
   const size_t bytes = table.size() * sizeof(uint64_t);
@@ -53,8 +66,11 @@ MeshMoves::Moves MeshMoves::moves_of(const MeshPlan& plan, const MeshShape& mesh
   const CollectiveSteps steps = collective_steps(mesh, c, from, to);
   Moves moves;
   moves.sent_bytes = steps.sent_bytes();
+  int64_t packed = 0;
   const auto room = [&](int64_t bytes) {
-    return packed_.get() + static_cast<uint64_t>(std::exchange(moves.packed_bytes, moves.packed_bytes + packed_room(bytes)));
+    const int64_t at = std::exchange(packed, packed + packed_room(bytes));
+    EINC_CHECK(packed <= packed_bytes_, "a mesh's collective packs more than was counted");
+    return packed_.get() + static_cast<uint64_t>(at);
   };
   const auto without_gaps = [&](const Transfer& t, uint32_t value) {
     const cuda::DevicePointer source = at(t.from, value) + static_cast<uint64_t>(t.source.offset);

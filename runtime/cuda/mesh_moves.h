@@ -10,6 +10,9 @@
 
 namespace einc {
 
+// Blocks of one collective's values that devices `first` to `last` - 1 pack or receive: room for the collective of a plan that has most.
+int64_t packed_bytes(const MeshPlan& plan, const MeshShape& mesh, int64_t first, int64_t last);
+
 class MeshMoves {
  public:
   // The devices of this process, and where their values lie, one device after another. `team`: to the processes that have the others; null:
@@ -45,7 +48,7 @@ class MeshMoves {
     std::vector<Sum> sums;
     Messages messages;
     std::vector<Copy> copies;
-    int64_t sent_bytes = 0, packed_bytes = 0;
+    int64_t sent_bytes = 0;
   };
 
   Moves moves_of(const MeshPlan& plan, const MeshShape& mesh, const MeshCollective& c, std::vector<uint64_t>& table);
@@ -59,6 +62,7 @@ class MeshMoves {
   const CudaExecutable& helpers_;
   const CudaKernels& kernels_;
   const Place place_;
+  int64_t packed_bytes_ = 0;
   cuda::DeviceMemory packed_;  // of the collective in progress
   cuda::DeviceMemory terms_;   // addresses
   std::vector<Moves> all_;     // by collective

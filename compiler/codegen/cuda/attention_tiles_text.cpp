@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/cuda/attention_tiles_text.h"
+
 #include <algorithm>
 
-#include "compiler/codegen/cuda/attention_tiles_text.h"
+#include "compiler/codegen/cuda/attention_bounds_text.h"
 #include "compiler/codegen/cuda/value_text.h"
 
 namespace einc {
@@ -142,7 +144,7 @@ class TilesText : ValueText {
     line("cp_async_wait<0>();");
     close();
     line("__syncthreads();");
-    const std::string beyond = t_.block() > t_.step ? is_beyond() : "";
+    const std::string beyond = t_.block() > t_.step ? bounds_.is_beyond() : "";
     if (!beyond.empty()) open(fmt::format("if (!({}))", beyond));
     body();
     if (!beyond.empty()) close();
@@ -162,45 +164,7 @@ class TilesText : ValueText {
   // What of the other axis counts for this block, in whole tiles.
   void find_range() {
     line("{0} first = 0, last = {1};", index_, extent(t_.other));
-    const std::string end = fmt::format("(own0 + {})", t_.block() - 1);
-    for (const KeyBound& b : a_.bounds) {
-      if (t_.results_over_keys) {
-        const bool at_first = (b.side == BoundSide::least) == (b.factor >= 0);
-        limit(b.side == BoundSide::least, fmt::format("({} * {} + {})", literal(b.factor), at_first ? "own0" : end, literal(b.limit)));
-      } else if (b.factor == 1) {
-        // key <= row + limit: rows from key - limit; key >= row + limit: rows up to it.
-        const bool least = b.side == BoundSide::most;
-        limit(least, fmt::format("({} - {})", least ? "own0" : end, literal(b.limit)));
-      }
-    }
-  }
-  void limit(bool least, const std::string& at) {
-    if (least)
-      line("if ({0} > first) first = {0} / {1} * {1};", at, t_.step);
-    else
-      line("if ({0} + 1 < last) last = {0} + 1;", at);
-  }
-
-  std::string warp_first() const { return fmt::format("own0 + warp * {}", t_.warp_rows()); }
-  std::string warp_last() const { return fmt::format("{} + {}", warp_first(), t_.warp_rows() - 1); }
-  std::string other_last() const { return fmt::format("other0 + {}", t_.step - 1); }
-
-  // What counts for the block, but in none of a tile's pairs for the warp: no product is made of it.
-  std::string is_beyond() const {
-    std::string any;
-    const auto add = [&](const std::string& holds) { any += (any.empty() ? "" : " || ") + holds; };
-    for (const KeyBound& b : a_.bounds) {
-      const bool least = b.side == BoundSide::least;
-      if (t_.results_over_keys) {
-        const std::string row = least == (b.factor >= 0) ? warp_first() : warp_last();
-        add(fmt::format("{} {} {} * ({}) + {}", least ? other_last() : "other0", least ? "<" : ">", literal(b.factor), row,
-                        literal(b.limit)));
-      } else if (b.factor == 1) {
-        add(fmt::format("{} {} {} - {}", least ? "other0" : other_last(), least ? ">" : "<", least ? warp_last() : warp_first(),
-                        literal(b.limit)));
-      }
-    }
-    return any;
+    for (const std::string& limit : bounds_.limits()) line("{}", limit);
   }
 
   // --- scores ---
@@ -243,23 +207,8 @@ class TilesText : ValueText {
 
   // --- the pairs of a tile ---
 
-  // In a tile that lies whole within the axis and every mask's bound, for the own places of a warp, masks are constants.
-  std::string is_whole() const {
-    std::string all;
-    const auto require = [&](const std::string& holds) { all += (all.empty() ? "" : " && ") + holds; };
-    if (other_has_rest()) require(fmt::format("other0 + {} <= {}", t_.step, extent(t_.other)));
-    for (const KeyMask& mask : masks_) {
-      const KeyBound& b = mask.bound;
-      const bool least = b.side == BoundSide::least, at_last = least == (b.factor >= 0);
-      const std::string row = t_.results_over_keys ? (at_last ? warp_last() : warp_first()) : (at_last ? other_last() : "other0");
-      const std::string key = t_.results_over_keys ? (least ? "other0" : other_last()) : (least ? warp_first() : warp_last());
-      require(fmt::format("{} {} {} * ({}) + {}", key, least ? ">=" : "<=", literal(b.factor), row, literal(b.limit)));
-    }
-    return all;
-  }
-
   void for_whole_and_edge(const auto& body) {
-    const std::string whole = is_whole();
+    const std::string whole = bounds_.is_whole(masks_);
     if (!whole.empty()) open(fmt::format("if ({})", whole));
     whole_ = true;
     body();
@@ -273,7 +222,6 @@ class TilesText : ValueText {
   std::string clamped(AxisId axis, const std::string& at, int tile) const {
     return extent(axis) % tile == 0 ? at : fmt::format("({0} < {1} ? {0} : {2})", at, extent(axis), extent(axis) - 1);
   }
-  bool other_has_rest() const { return extent(t_.other) % t_.step != 0; }
 
   void open_sets() {
     line("#pragma unroll");
@@ -306,7 +254,7 @@ class TilesText : ValueText {
       results_[step_of(p).reduction] = fmt::format("s{}[h / 2][j][h % 2 * 2 + e]", step_of(p).reduction);
   }
   std::string inside(const std::string& x, const std::string& otherwise) const {
-    return other_has_rest() && !whole_ ? fmt::format("other_at < {} ? {} : {}", extent(t_.other), x, otherwise) : x;
+    return bounds_.other_has_rest() && !whole_ ? fmt::format("other_at < {} ? {} : {}", extent(t_.other), x, otherwise) : x;
   }
 
   void declare_folds() {
@@ -506,6 +454,7 @@ class TilesText : ValueText {
   const Attention& a_;
   const std::string element_;
   const bool short_;  // of 16 bits
+  const AttentionBoundsText bounds_{kernel_, t_};
   const std::vector<KeyMask> masks_ = find_key_masks(kernel_);
   bool whole_ = false;  // what is written now is for whole tiles
   const std::string mma_;

@@ -65,6 +65,13 @@ std::string_view storage_type(DType dtype) {
   return "";
 }
 
+std::string literal(int64_t value) {
+  if (value == INT64_MIN) return "(-0x7FFFFFFFFFFFFFFFll - 1)";
+  const bool fits = value >= -INT32_MAX && value <= INT32_MAX;
+  const std::string text = fits ? std::to_string(value) : fmt::format("{}ll", value);
+  return value < 0 ? "(" + text + ")" : text;
+}
+
 std::string literal_of(double value, DType dtype) {
   const bool wide = dtype == DType::f64;
   if (std::isnan(value)) return wide ? "f64(not_a_number())" : "not_a_number()";

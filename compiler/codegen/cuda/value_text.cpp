@@ -101,13 +101,6 @@ void ValueText::close() {
   line("}}");
 }
 
-std::string ValueText::literal(int64_t value) const {
-  if (value == INT64_MIN) return "(-0x7FFFFFFFFFFFFFFFll - 1)";
-  const bool fits = value >= -INT32_MAX && value <= INT32_MAX;
-  const std::string text = fits ? std::to_string(value) : fmt::format("{}ll", value);
-  return value < 0 ? "(" + text + ")" : text;
-}
-
 std::string ValueText::flat(const Affine& affine) {
   std::string text;
   for (const Affine::Term& t : affine.terms) {

@@ -59,7 +59,6 @@ class ValueText {
   // Statements that take one more element into the accumulator `sum` (and its position).
   void accumulate(uint16_t reduction, const std::string& sum, const std::string& position);
 
-  std::string literal(int64_t value) const;
   std::string_view index_type() const { return wide_ ? "i64" : "i32"; }
 
   const Kernel& kernel_;
@@ -86,6 +85,7 @@ class ValueText {
 
 // Numbers as C++ text.
 std::string literal_of(double value, DType dtype);
+std::string literal(int64_t value);  // with ll where it needs 64 bits, in brackets where negative
 std::string convert_text(std::string x, DType from, DType to);
 std::string round_text(std::string x, DType dtype);
 

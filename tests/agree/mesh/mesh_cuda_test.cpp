@@ -97,24 +97,7 @@ std::string captured_difference(const MeshProgram& program, const ProgramData& d
   }
 }
 
-std::string wrong_gpu_run(const std::string& text, uint64_t seed) {
-  std::string problem;
-  std::optional<Wanted> given = interpret_text(text, seed, problem, seed % 4 == 0 ? RunMode::inference : RunMode::training);
-  if (!given) return problem;
-  given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
-  if (std::holds_alternative<NoPartition>(partition(given->graph, {}))) return "";
-  std::shared_ptr<const CudaMeshProgram> program;
-  try {
-    program = compile_for_gpus(given->graph, {}, given->options.mode);
-  } catch (const Error& error) {
-    return std::string("program: ") + error.what();
-  }
-  const MeshRun run = run_on_mesh(*program, given->inputs, given->params, given->states, given->options, 1);
-  if (counted_bytes(run.sent) != foretold_bytes(given->graph, {})) return "bytes: not those foretold";
-  if (run.fault != NonFinite::nothing) return "";
-  const std::string certain = certain_difference(*given, run.values);
-  return certain.empty() ? "" : "value: " + certain;
-}
+std::string wrong_gpu_run(const std::string& text, uint64_t seed) { return wrong_run(text, seed, compile_for_gpus); }
 
 }  // namespace
 

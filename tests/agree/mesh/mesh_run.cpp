@@ -12,6 +12,8 @@
 #include "compiler/ir/verify.h"
 #include "compiler/partition/collectives.h"
 #include "compiler/partition/localize.h"
+#include "tests/fuzz/random_program.h"
+#include "tests/support/random_check.h"
 
 namespace einc {
 namespace {
@@ -123,6 +125,25 @@ std::string run_difference(const MeshProgram& program, const ProgramData& data, 
   const MeshRun run = run_on_mesh(program, data.inputs, data.params, data.states, data.options, 2);
   if (run.fault != NonFinite::nothing) return "not finite";
   return result_difference(as_result(run.values, wanted), wanted, tolerance);
+}
+
+std::string wrong_run(const std::string& text, uint64_t seed, const CompileForMesh& compile) {
+  std::string problem;
+  std::optional<Wanted> given = interpret_text(text, seed, problem, seed % 4 == 0 ? RunMode::inference : RunMode::training);
+  if (!given) return problem;
+  given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
+  if (std::holds_alternative<NoPartition>(partition(given->graph, {}))) return "";
+  std::shared_ptr<const MeshProgram> program;
+  try {
+    program = compile(given->graph, {}, given->options.mode);
+  } catch (const Error& error) {
+    return std::string("program: ") + error.what();
+  }
+  const MeshRun run = run_on_mesh(*program, given->inputs, given->params, given->states, given->options, 1);
+  if (counted_bytes(run.sent) != foretold_bytes(given->graph, {})) return "bytes: not those foretold";
+  if (run.fault != NonFinite::nothing) return "";
+  const std::string certain = certain_difference(*given, run.values);
+  return certain.empty() ? "" : "value: " + certain;
 }
 
 }  // namespace einc

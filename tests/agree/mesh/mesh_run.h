@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph with a mesh, carried out by its devices in this process.
 #pragma once
+#include <functional>
+
 #include "compiler/api/mesh_native.h"
 #include "tests/support/agree.h"
 #include "tests/support/mesh_examples.h"
@@ -38,5 +40,9 @@ InterpretResult interpreted(const Graph& graph, const ProgramData& data);
 InterpretResult as_result(CpuRun run, const InterpretResult& wanted);
 // "" or how a run of the devices differs from the interpreter's of the whole program.
 std::string run_difference(const MeshProgram& program, const ProgramData& data, const InterpretResult& wanted, double tolerance);
+
+using CompileForMesh = std::function<std::shared_ptr<const MeshProgram>(const Graph& graph, const Bindings& dims, RunMode mode)>;
+// "" or what is wrong with a random program on a random mesh: its values, or the bytes that its devices send.
+std::string wrong_run(const std::string& text, uint64_t seed, const CompileForMesh& compile);
 
 }  // namespace einc

@@ -20,15 +20,12 @@ inline double __hiloint2double(int high, int low) {
   return __longlong_as_double(static_cast<long long>(high) << 32 | static_cast<unsigned>(low));
 }
 
-#define EMU_MATH_1(X)                                                                                                                      \
-  X(exp)                                                                                                                                   \
-  X(exp2)                                                                                                                                  \
-  X(exp10)                                                                                                                                 \
-  X(expm1)                                                                                                                                 \
-  X(log)                                                                                                                                   \
-  X(log2)                                                                                                                                  \
-  X(log10) X(log1p) X(sin) X(cos) X(tan) X(sinh) X(cosh) X(tanh) X(asin) X(acos) X(atan) X(asinh) X(acosh) X(atanh) X(erf) X(erfc) X(sqrt) \
-      X(cbrt) X(fabs) X(floor) X(ceil) X(trunc) X(round) X(rint) X(nearbyint) X(lgamma) X(tgamma)
+// Formatted again it changes each time.
+// clang-format off
+#define EMU_MATH_1(X) \
+  X(exp) X(exp2) X(exp10) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(sinh) X(cosh) X(tanh) X(asin) X(acos) X(atan) \
+  X(asinh) X(acosh) X(atanh) X(erf) X(erfc) X(sqrt) X(cbrt) X(fabs) X(floor) X(ceil) X(trunc) X(round) X(rint) X(nearbyint) X(lgamma) X(tgamma)
+// clang-format on
 #define EMU_MATH_2(X) X(pow) X(atan2) X(fmod) X(hypot) X(fmin) X(fmax) X(copysign) X(fdim) X(remainder)
 #define EMU_DECLARE_1(name)                 \
   extern "C" double name(double) noexcept;  \

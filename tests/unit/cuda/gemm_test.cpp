@@ -14,6 +14,22 @@ namespace einc {
 
 using namespace library_products;
 
+namespace {
+
+// Row-major, neither operand transposed, no epilogue.
+LibraryProduct f32_product(int64_t rows, int64_t columns, int64_t depth) {
+  return {1,
+          rows,
+          columns,
+          depth,
+          matrix(DType::f32, depth, false),
+          {1, DType::f32, 0, columns},
+          {2, DType::f32, 0, columns},
+          ProductSums::f32};
+}
+
+}  // namespace
+
 TEST_CASE("row-major products of every orientation") { check_orientations(); }
 TEST_CASE("batches, offsets, and an operand that all of a batch share") { check_batches(); }
 TEST_CASE("products of every format") { check_formats(); }
@@ -82,9 +98,7 @@ TEST_CASE("a shape's algorithm is chosen once, and kept in the table") {
 }
 
 TEST_CASE("an algorithm that is offered and does not work is not taken") {
-  const auto product = [](int64_t rows) {
-    return LibraryProduct{1, rows, 8, 7, matrix(DType::f32, 7, false), {1, DType::f32, 0, 8}, {2, DType::f32, 0, 8}, ProductSums::f32};
-  };
+  const auto product = [](int64_t rows) { return f32_product(rows, 8, 7); };
   emulator::set_gemm_candidates(3);
   emulator::set_unusable_candidates(2);
   check_product(product(13));
@@ -100,14 +114,7 @@ TEST_CASE("an algorithm that is offered and does not work is not taken") {
 TEST_CASE("a measured product leaves a state as it was") {
   constexpr int64_t kRows = 11, kColumns = 16, kDepth = 6;
   const auto runs = [&](bool accumulates) {
-    LibraryProduct gemm{1,
-                        kRows,
-                        kColumns,
-                        kDepth,
-                        matrix(DType::f32, kDepth, false),
-                        {1, DType::f32, 0, kColumns},
-                        {2, DType::f32, 0, kColumns},
-                        ProductSums::f32};
+    LibraryProduct gemm = f32_product(kRows, kColumns, kDepth);
     if (accumulates) gemm.epilogue.addend = 2;
     CudaExecutable executable = executable_of(gemm);
     executable.program.buffers[2].role = BufferRole::state;
@@ -143,14 +150,7 @@ TEST_CASE("a measured product leaves a state as it was") {
 
 TEST_CASE("measured epilogues leave sums and kept values as they were where somebody holds them") {
   constexpr int64_t kRows = 17, kColumns = 16, kDepth = 9;
-  LibraryProduct gemm{1,
-                      kRows,
-                      kColumns,
-                      kDepth,
-                      matrix(DType::f32, kDepth, false),
-                      {1, DType::f32, 0, kColumns},
-                      {2, DType::f32, 0, kColumns},
-                      ProductSums::f32};
+  LibraryProduct gemm = f32_product(kRows, kColumns, kDepth);
   for (const bool sums : {true, false}) {
     CAPTURE(sums);
     if (sums) {

@@ -81,22 +81,7 @@ stage
 }
 
 TEST_CASE("contractions: rows, columns and depth") {
-  CHECK(holds(after(find_contraction, R"(
-axes a0=8 a1=16 a2=32
-outer a0 a1
-b0: read f32[256]
-b1: read f32[512]
-b2: write f32[128]
-v0: f32 = b0[32*a0 + a2]
-v1: f32 = b1[16*a2 + a1]
-v2: f32 = mul(v0, v1)
-v3: f32 = r0
-stage a2
-  r0: f32 = sum v2
-stage
-  b2[16*a0 + a1] = v3
-)"),
-              "contraction r0 = v0 * v1 batch  rows a0 columns a1 depth a2\n"));
+  CHECK(holds(after(find_contraction, kProductText), "contraction r0 = v0 * v1 batch  rows a0 columns a1 depth a2\n"));
 }
 
 TEST_CASE("keep_rows: exponentials that are summed and then divided are kept") {

@@ -82,21 +82,7 @@ TEST_CASE("GPU: what warps multiply themselves, and special functions") {
 
 TEST_CASE("GPU: an instruction of tensor cores multiplies half as much tf32 as it does of 16 bits") {
   const Device& d = h100();
-  Kernel tf32 = kernel_of(R"(
-axes a0=8 a1=16 a2=32
-outer a0 a1
-b0: read f32[256]
-b1: read f32[512]
-b2: write f32[128]
-v0: f32 = b0[32*a0 + a2]
-v1: f32 = b1[16*a2 + a1]
-v2: f32 = mul(v0, v1)
-v3: f32 = r0
-stage a2
-  r0: f32 = sum v2
-stage
-  b2[16*a0 + a1] = v3
-)");
+  Kernel tf32 = kernel_of(kProductText);
   find_contraction(tf32);
   const KernelWork product{.contraction = int64_t{1} << 40};
   const GpuTimes own = gpu_times(tf32, product, nullptr, d, d.tf32, d.f32);
