@@ -44,6 +44,7 @@ class KernelFormer::Former {
     joins_ = joins;
     rules_.find_transposes();
     rules_.find_gathering();
+    rules_.find_checks();
     for (const Turn& turn : order())
       if (turn.attention == nullptr)
         add(turn.node);

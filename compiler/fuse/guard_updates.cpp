@@ -16,6 +16,7 @@ namespace einc {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr uint32_t kNone = UINT32_MAX;
 
 class Guard {
  public:
@@ -266,20 +267,20 @@ class Guard {
   }
 
   // The expression made once more, beside the one that is stored.
-  NodeId again(NodeId id, std::unordered_map<uint32_t, NodeId>& made) {
+  NodeId again(NodeId id) {
     const Node& given = given_[id];
-    if (products_[id.index]) return again(id);
+    if (products_[id.index]) return product_again(id);
     if (given.operands.empty() || given.type.rank() == 0 || expressions_.is_leaf(id)) return id;
-    if (const auto known = made.find(id.index); known != made.end()) return known->second;
+    if (const auto known = again_.find(id.index); known != again_.end()) return known->second;
     Node node = given;
-    for (NodeId& x : node.operands) x = again(x, made);
+    for (NodeId& x : node.operands) x = again(x);
     node.origin.phase = Phase::optimizer;
     if (node.origin.label.empty()) node.origin.label = build_.origin.label;
-    return made.emplace(id.index, build_.append(std::move(node))).first->second;
+    return again_.emplace(id.index, build_.append(std::move(node))).first->second;
   }
 
   // A product that the update makes where it is stored. Both its reductions read one copy.
-  NodeId again(NodeId product) {
+  NodeId product_again(NodeId product) {
     const auto [known, is_new] = products_again_.try_emplace(product.index);
     if (!is_new) return known->second;
     known->second = copy(product);
@@ -288,24 +289,43 @@ class Guard {
   }
 
   NodeId dry_copy(NodeId value) {
-    std::unordered_map<uint32_t, NodeId> made;
-    const NodeId result = again(value, made);
+    const NodeId result = again(value);
     return result == value ? copy(value) : result;
   }
 
+  // Updates share what they are made of: m and v of Adam are parts of its params' new values. No element is stored (ValuePlaces). The
+  // magnitudes of one gradient's updates are joined first, so that one kernel may look at them (JoinRules::find_checks).
   void make_dry() {
     const uint32_t first = graph_->size();
+    std::vector<NodeId> largest;
+    std::unordered_map<uint32_t, size_t> of_gradient;
     for (const auto& [update, bound] : bounded_) {
       stand_for(update.value, "new " + name_of(update.target));
-      // Once for each: a large value that two reductions read would be stored.
-      const NodeId least = reduced(ReduceFn::min, dry_copy(update.value)), most = reduced(ReduceFn::max, dry_copy(update.value));
+      const NodeId value = dry_copy(update.value), least = reduced(ReduceFn::min, value), most = reduced(ReduceFn::max, value);
       guard_.bounded.push_back({update.target, bound, least, most});
-      for (NodeId end : {least, most}) join(guard_.verdict, build_.map(MapFn::sub, {end, end}));  // NaN unless it is finite
+      const size_t at = of_gradient.try_emplace(gradient_of(update.value), largest.size()).first->second;
+      if (at == largest.size()) largest.emplace_back();
+      join(largest[at], build_.map(MapFn::maximum, {most, build_.map(MapFn::neg, {least})}));
     }
-    if (!guard_.verdict.valid()) return;
+    NodeId all;
+    for (NodeId magnitude : largest) join(all, magnitude);
+    if (!all.valid()) return;
+    guard_.verdict = build_.map(MapFn::sub, {all, all});  // NaN unless it is finite
     guard_.checks.push_back({NonFinite::state, guard_.verdict});
     guard_.dry.resize(graph_->size(), false);
     std::fill(guard_.dry.begin() + first, guard_.dry.end(), true);
+  }
+
+  // What is no number and no element of params and states, of an expression; of several the first.
+  uint32_t gradient_of(NodeId id) {
+    if (const auto known = gradient_of_.find(id.index); known != gradient_of_.end()) return known->second;
+    const Node& node = given_[id];
+    uint32_t found = kNone;
+    if (node.type.rank() == 0 || is_source(node.op)) return kNone;
+    if (expressions_.is_leaf(id)) return id.index;
+    for (NodeId x : node.operands)
+      if (found == kNone) found = gradient_of(x);
+    return gradient_of_[id.index] = found;
   }
 
   // Of a single number's new value, whose other kernel runs before the checks or after them.
@@ -340,6 +360,8 @@ class Guard {
   std::vector<bool> late_;                                          // of the nodes given
   std::vector<bool> products_;                                      // of the nodes given: gradients that are bounded by their operands
   std::unordered_map<uint32_t, NodeId> operands_, products_again_;  // by node given: magnitudes; copies that dry kernels make
+  std::unordered_map<uint32_t, NodeId> again_;                      // by node given: the same of expressions
+  std::unordered_map<uint32_t, uint32_t> gradient_of_;              // by node given
 };
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace einc {
 namespace {
 
 constexpr size_t kLargestGroup = 64;
+constexpr uint32_t kSeveralGradients = UINT32_MAX;
 
 bool reduces(Op op) { return op == Op::reduce || op == Op::arg_reduce || op == Op::fold; }
 
@@ -64,6 +65,20 @@ void JoinRules::find_gathering() {
   }
 }
 
+void JoinRules::find_checks() {
+  const UpdateGuard& guard = graph_.guard;
+  looked_at_.assign(guard.dry.size(), 0);
+  for (uint32_t i = 0; i < looked_at_.size(); ++i) {
+    if (!guard.dry[i]) continue;
+    uint32_t& gradient = looked_at_[i];
+    for (const NodeId x : graph_.graph.nodes[i].operands) {
+      const bool old = is_source(graph_[x].op) || graph_.count(x) == 1;
+      const uint32_t of = guard.is_dry(x) ? looked_at_[x.index] : old ? 0 : x.index;
+      if (of != 0) gradient = gradient == 0 || gradient == of ? of : kSeveralGradients;
+    }
+  }
+}
+
 GroupWork JoinRules::work_of(NodeId id) const {
   GroupWork work{{{id}, {}}};
   const Op op = graph_[id].op;
@@ -83,6 +98,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
   work.tables = values_.is_table(id);
   work.reduces_whole = whole_[id.index] == id;
   work.gathers = gathers_[id.index];
+  if (id.index < looked_at_.size()) work.looked_at = looked_at_[id.index];
   return work;
 }
 
@@ -94,6 +110,7 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if (a.late != b.late) return "the backward makes it again, under the memory limit";
   if (a.pulled != b.pulled) return "the gradients of the outputs come later";
   if (a.dry != b.dry) return "a run may leave one of them out";
+  if (a.looked_at != b.looked_at) return "the updates of each gradient are looked at alone";
   if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
   if ((a.reduces_whole && b.gathers) || (a.gathers && b.reduces_whole)) return "numbers of several large values meet once all are there";

@@ -40,7 +40,8 @@ void ValuePlaces::find_free_but_tables() {
     const bool simple =
         node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
     free_[i] = simple && !tables_[i] && std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return free_[x.index]; });
-    made_where_read_[i] = !free_[i] && (is_cheap(NodeId{i}) || (!graph_.where_read.empty() && graph_.where_read[i]));
+    const bool asked = (!graph_.where_read.empty() && graph_.where_read[i]) || is_dry_element(NodeId{i});
+    made_where_read_[i] = !free_[i] && (asked || is_cheap(NodeId{i}));
   }
 }
 
@@ -56,6 +57,12 @@ void ValuePlaces::find_tables() {
     const int64_t made = free_[i] && !tables_[i] ? times[i] : own;
     for (NodeId x : node.operands) times[x.index] = std::max(times[x.index], made);
   }
+}
+
+// What an update's check alone makes of a param's elements, of which the check keeps the least and the largest.
+bool ValuePlaces::is_dry_element(NodeId id) const {
+  const Op op = graph_[id].op;
+  return graph_.guard.is_dry(id) && (op == Op::map || op == Op::cast) && graph_[id].type.rank() > 0;
 }
 
 // A little arithmetic on free values and single numbers: where it is read, that reads no array, as the mask of a cache that is filled to a

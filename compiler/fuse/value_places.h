@@ -48,6 +48,7 @@ class ValuePlaces {
   void find_free_but_tables();
   void find_tables();
   bool is_cheap(NodeId id) const;
+  bool is_dry_element(NodeId id) const;
   void find_readers();
   bool store_what_fails(const KernelTarget& target);
   std::vector<NodeId> recomputed_operands(NodeId id) const;
