@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages as CUDA. Launches of a GPU may run together, as one launch, one product with its epilogue or one call of a plug-in: what they read
-// must be there before the first of them, and what they make is there behind the last.
+// A device's program as CUDA. Launches of a GPU may run together, as one launch, one product with its epilogue or one call of a plug-in:
+// collectives start and are waited for by where each of them may run.
 #include "compiler/api/mesh_cuda.h"
 
 #include <algorithm>
@@ -13,32 +13,25 @@
 namespace einc {
 namespace {
 
+// Joined launches run in the place of the first of them; what an alternative does instead of several, in its own or in theirs.
 std::vector<LaunchPlaces> launch_places(const CudaExecutable& executable) {
   std::vector<LaunchPlaces> places;
   for (uint32_t l = 0; l < executable.calls.size(); ++l) places.push_back({l, l});
-  const auto together = [&](const std::vector<uint32_t>& launches) {
-    LaunchPlaces all{UINT32_MAX, 0};
-    for (const uint32_t l : launches) all = {std::min(all.first, places[l].first), std::max(all.last, places[l].last)};
-    for (const uint32_t l : launches) places[l] = all;
-  };
   for (uint32_t l = 0; l < executable.calls.size(); ++l)
-    for (const uint32_t other : executable.calls[l].together) together({l, other});
-  for (const CudaFusedProduct& fused : executable.fused) together(fused.parts);
-  for (const CudaAttention& attention : executable.attention) together(attention.parts);
+    for (const uint32_t other : executable.calls[l].together) places[other] = {l, l};
+  const auto instead = [&](const std::vector<uint32_t>& parts, uint32_t at) {
+    for (const uint32_t l : parts) places[l] = {std::min(l, at), std::max(l, at)};
+  };
+  for (const CudaFusedProduct& fused : executable.fused) instead(fused.parts, fused.at);
+  for (const CudaAttention& attention : executable.attention) instead(attention.parts, attention.at());
   return places;
 }
 
-// Reads from the first place of any launch between a value's readers on; what some launches make, behind the last place of any of them.
-PlannedStage in_places(PlannedStage planned, const std::vector<LaunchPlaces>& places) {
-  for (PlannedStage::Reading& reading : planned.reads) {
-    const uint32_t first = reading.first, last = reading.last;
-    for (uint32_t l = first; l <= last && l < places.size(); ++l)
-      reading = {std::min(reading.first, places[l].first), std::max(reading.last, places[l].last)};
-  }
-  for (uint32_t& made : planned.makes) {
-    const uint32_t launches = made;
-    for (uint32_t l = 0; l < launches; ++l) made = std::max(made, places[l].last + 1);
-  }
+PlannedDevice in_places(PlannedDevice planned, const std::vector<LaunchPlaces>& places) {
+  for (std::vector<uint32_t>& readers : planned.reads)
+    for (uint32_t& l : readers) l = places[l].first;
+  for (std::vector<uint32_t>& makers : planned.makes)
+    for (uint32_t& l : makers) l = places[l].last;
   return planned;
 }
 
@@ -60,12 +53,12 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
     const Part part = static_cast<Part>(p);
     if (!graphs.parts[part]) continue;
     CudaMeshPart& made = parts[part].emplace();
-    plans[part] = plan_mesh(*graphs.parts[part], info, graphs.dims, [&](const DeviceStage& stage) {
-      const auto text = compile_for_cuda(stage.graph, graphs.dims, options);
+    plans[part] = plan_mesh(*graphs.parts[part], info, graphs.dims, [&](const DeviceProgram& program) {
+      const auto text = compile_for_cuda(program.graph, graphs.dims, options);
       std::vector<LaunchPlaces> places = launch_places(text->executable);
-      PlannedStage planned = in_places(planned_stage(stage, *text), places);
-      made.stages.push_back(std::move(text->executable));
-      return CompiledStage{{{made.stages.back().program, {}}, {}, {}, std::move(places)}, std::move(planned)};
+      PlannedDevice planned = in_places(planned_device(program, *text), places);
+      made.device = std::move(text->executable);
+      return CompiledDevice{{{made.device.program, {}}, {}, std::move(places)}, std::move(planned)};
     });
     made.helpers = mesh_functions(*plans[part], mesh);
   }

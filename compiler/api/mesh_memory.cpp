@@ -10,49 +10,39 @@
 namespace einc {
 namespace {
 
-// By steps, both included: a value is needed from the one that makes it, or starts the collective that does, to the last that reads it, or
-// waits for the collective that does.
+// By steps, both included: a value is needed from the first that writes it, or starts the collective that does, to the last that reads it,
+// or waits for the collective that does.
+constexpr int64_t kBefore = -1;  // sources, coordinates and copies of sources are there before the first step
 struct Lifetime {
-  int64_t first = -1, last = -1;  // -1: sources, coordinates and copies of sources are there before the first step
+  int64_t first = INT64_MAX, last = kBefore;
 };
-
-using ValueOf = std::unordered_map<uint32_t, uint32_t>;  // by buffer of a stage
-
-// By the launches of a step, and by what it copies to another value.
-std::vector<uint32_t> values_read(const MeshStage& stage, const ValueOf& value_of, const DeviceStep& step) {
-  std::vector<uint32_t> values;
-  const auto add = [&](uint32_t buffer) {
-    if (const auto at = value_of.find(buffer); at != value_of.end()) values.push_back(at->second);
-  };
-  const std::vector<Launch>& launches = stage.compute.program.launches;
-  for (uint32_t l = 0; l < launches.size(); ++l)
-    for (size_t b = 0; may_run(stage, step, l) && b < launches[l].buffers.size(); ++b) add(launches[l].buffers[b]);
-  for (const StageMake& made : stage.makes)
-    if (makes(step, made)) add(made.buffer);
-  return values;
-}
 
 std::vector<Lifetime> lifetimes(const MeshPlan& plan) {
   const auto end = static_cast<int64_t>(plan.steps.size());
   std::vector<Lifetime> lives(plan.values.size());
-  std::vector<ValueOf> value_of(plan.stages.size());
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (const StageRead& read : plan.stages[s].reads) value_of[s].emplace(read.buffer, read.value);
+  const auto need = [&](uint32_t value, int64_t step) {
+    lives[value].first = std::min(lives[value].first, step);
+    lives[value].last = std::max(lives[value].last, step);
+  };
+  std::unordered_map<uint32_t, uint32_t> value_of;  // by buffer
+  for (const BoundValue& bound : plan.code.bound) value_of.emplace(bound.buffer, bound.value);
+  const std::vector<Launch>& launches = plan.code.compute.program.launches;
   for (int64_t t = 0; t < end; ++t) {
     const DeviceStep& step = plan.steps[static_cast<size_t>(t)];
-    if (step.act == DeviceAct::compute) {
-      const MeshStage& stage = plan.stages[step.index];
-      for (const uint32_t value : values_read(stage, value_of[step.index], step)) lives[value].last = t;
-      for (const StageMake& made : stage.makes)
-        if (makes(step, made)) lives[made.value] = {t, t};
+    if (step.act != DeviceAct::compute) {
+      need(plan.collectives[step.index].from, t);
+      need(plan.collectives[step.index].to, t);
       continue;
     }
-    const MeshCollective& c = plan.collectives[step.index];
-    lives[c.from].last = t;
-    if (step.act == DeviceAct::start) lives[c.to].first = t;
-    lives[c.to].last = t;
+    for (uint32_t l = 0; l < launches.size(); ++l)
+      for (size_t b = 0; may_run(plan.code, step, l) && b < launches[l].buffers.size(); ++b)
+        if (const auto at = value_of.find(launches[l].buffers[b]); at != value_of.end()) need(at->second, t);
   }
-  const auto keep = [&](uint32_t value) { lives[value].last = end; };
+  const auto give = [&](uint32_t value) { need(value, kBefore); };
+  for (const MeshSource& source : plan.sources) give(source.value);
+  for (const Coordinate& coordinate : plan.coordinates) give(coordinate.value);
+  for (const ValueCopy& copy : plan.snapshots) give(copy.to);
+  const auto keep = [&](uint32_t value) { need(value, end); };
   for (const MeshSource& source : plan.sources) keep(source.value);
   for (const Coordinate& coordinate : plan.coordinates) keep(coordinate.value);
   for (const ValueCopy& copy : plan.snapshots) keep(copy.to);

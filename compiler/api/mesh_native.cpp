@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages as machine code.
+// A device's program as machine code.
 #include "compiler/api/mesh_native.h"
 
 #include "compiler/api/mesh_parts.h"
@@ -30,12 +30,12 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
   CpuOptions options;
   options.mode = RunMode::inference;
   options.scheduling = scheduling;
-  options.scheduling.memory_limit.reset();  // stages keep what passes between them: a limit is only held against the whole
-  const auto compile = [&](const DeviceStage& stage) {
-    const auto lowered = lower_graph(stage.graph, graphs.dims, options);
+  options.scheduling.memory_limit.reset();  // nothing is made again: a limit is only held against the whole
+  const auto compile = [&](const DeviceProgram& program) {
+    const auto lowered = lower_graph(program.graph, graphs.dims, options);
     code.push_back(compile_native(lowered->lowered, cache));
-    PlannedStage planned = planned_stage(stage, *lowered);
-    return CompiledStage{{{std::move(lowered->lowered.program), code.back().functions}, {}, {}}, std::move(planned)};
+    PlannedDevice planned = planned_device(program, *lowered);
+    return CompiledDevice{{{std::move(lowered->lowered.program), code.back().functions}}, std::move(planned)};
   };
   for (size_t p = 0; p < kParts; ++p)
     if (const auto& graph = graphs.parts[static_cast<Part>(p)]) parts[static_cast<Part>(p)] = plan_mesh(*graph, info, graphs.dims, compile);

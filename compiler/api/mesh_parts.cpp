@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages meet in values: numbers of MeshPlan::values, by node of the device's graph. A source that is itself a result has a copy taken
-// before the first stage, since an update changes it before the result is asked for.
+// Launches and collectives meet in values: numbers of MeshPlan::values, by node of the device's graph. A source that is itself a result has
+// a copy taken before the first step, since an update changes it before the result is asked for.
 #include "compiler/api/mesh_parts.h"
 
 #include <fmt/format.h>
@@ -69,16 +69,13 @@ class PlanMaker {
   PlanMaker(const Graph& graph, const ProgramInfo& info, const Bindings& given)
       : graph_(graph), info_(info), given_(given), dims_(graph.dims.bind(given).values), local_(device_graph(graph, given)) {}
 
-  MeshPlan make(const CompileStage& compile_stage) {
+  MeshPlan make(const CompileDevice& compile_device) {
     sources();
-    const DeviceStages cut = cut_at_collectives(local_.graph, results_of(local_));
-    std::vector<PlannedStage> planned;
-    for (const DeviceStage& stage : cut.stages) {
-      CompiledStage compiled = compile_stage(stage);
-      planned.push_back(std::move(compiled.planned));
-      plan_.stages.push_back(connect(stage, std::move(compiled.stage), planned.back()));
-    }
-    const DeviceSchedule schedule = schedule_device(local_.graph, cut, planned);
+    const DeviceProgram program = device_program(local_.graph, results_of(local_));
+    CompiledDevice compiled = compile_device(program);
+    plan_.code = std::move(compiled.code);
+    connect(program, compiled.planned);
+    const DeviceSchedule schedule = schedule_device(local_.graph, program, compiled.planned);
     for (const NodeId id : schedule.collectives) collective(id);
     plan_.steps = schedule.steps;
     roots();
@@ -125,29 +122,30 @@ class PlanMaker {
     return node.op == Op::param ? node.as<ParamAttr>().path.str() : node.as<StateAttr>().path.str();
   }
 
-  // With the values that it reads and makes.
-  MeshStage connect(const DeviceStage& stage, MeshStage made, const PlannedStage& planned) {
-    const Executable& program = made.compute.program;
-    std::unordered_map<std::string, NodeId> inputs;
-    for (const NodeId id : stage.reads) inputs.emplace(value_name(id), id);
-    for (const NodeId id : local_.coordinates)
-      if (id.valid()) inputs.emplace(source_name(local_.graph[id]), id);
+  // Buffers are sources and outputs; of outputs that the schedule has found to be one value, there is one.
+  void connect(const DeviceProgram& program, const PlannedDevice& planned) {
+    const Executable& code = plan_.code.compute.program;
+    EINC_CHECK(code.launches.size() == planned.launches, "a device has other launches than planned");
+    std::unordered_map<uint32_t, uint32_t> known;  // values, by buffer
+    for (size_t i = 0; i < program.values.size(); ++i) {
+      const NodeId id = program.values[i];
+      EINC_CHECK(code.outputs[i].name == value_name(id), "outputs of a device stand in another order");
+      const uint32_t buffer = code.outputs[i].buffer;
+      if (const auto at = known.find(buffer); at != known.end()) {
+        values_.emplace(id.index, at->second);
+        continue;
+      }
+      known.emplace(buffer, value_of(id));
+      plan_.code.bound.push_back({buffer, value_of(id), planned.made_by(i)});
+    }
     std::unordered_map<std::string, NodeId> declared[3];
     for (const DeviceValue& d : local_.declared)
       declared[role_of(local_.graph[d.node].op)].emplace(source_name(local_.graph[d.node]), d.node);
-    for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-      const ExecutableBuffer& buffer = program.buffers[b];
-      if (!is_source(buffer.role)) continue;
-      const auto input = inputs.find(buffer.name);
-      const bool passed = buffer.role == BufferRole::input && input != inputs.end();
-      made.reads.push_back({b, value_of(passed ? input->second : declared[static_cast<size_t>(buffer.role)].at(buffer.name))});
-    }
-    EINC_CHECK(program.launches.size() == planned.launches, "a stage has other launches than planned");
-    for (size_t i = 0; i < stage.makes.size(); ++i) {
-      EINC_CHECK(program.outputs[i].name == value_name(stage.makes[i]), "outputs of a stage stand in another order");
-      made.makes.push_back({program.outputs[i].buffer, value_of(stage.makes[i]), planned.makes[i]});
-    }
-    return made;
+    for (const NodeId id : local_.coordinates)
+      if (id.valid()) declared[static_cast<size_t>(BufferRole::input)].emplace(source_name(local_.graph[id]), id);
+    for (uint32_t b = 0; b < code.buffers.size(); ++b)
+      if (const ExecutableBuffer& buffer = code.buffers[b]; is_source(buffer.role) && !known.contains(b))
+        plan_.code.bound.push_back({b, value_of(declared[static_cast<size_t>(buffer.role)].at(buffer.name))});
   }
 
   void collective(NodeId id) {
@@ -198,8 +196,8 @@ class PlanMaker {
 
 }  // namespace
 
-MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, const CompileStage& compile_stage) {
-  return PlanMaker(graph, info, given).make(compile_stage);
+MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device) {
+  return PlanMaker(graph, info, given).make(compile_device);
 }
 
 MeshShape mesh_shape(const ProgramGraphs& graphs) {

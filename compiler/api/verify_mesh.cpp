@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/lower/memory_owners.h"
@@ -13,7 +14,13 @@ namespace {
 
 class MeshVerifier {
  public:
-  explicit MeshVerifier(const MeshPlan& plan) : plan_(plan), in_flight_(plan.values.size(), false) {}
+  explicit MeshVerifier(const MeshPlan& plan)
+      : plan_(plan), in_flight_(plan.values.size(), false), there_(plan.values.size(), false), makers_(plan.values.size(), 0) {
+    for (const BoundValue& bound : plan.code.bound) {
+      value_of_.emplace(bound.buffer, bound.value);
+      makers_[bound.value] = std::max(makers_[bound.value], bound.launches);
+    }
+  }
 
   std::string run() {
     for (const MeshSource& source : plan_.sources) take(source.value);
@@ -40,6 +47,7 @@ class MeshVerifier {
     const DeviceTensor& v = plan_.values[value];
     if (v.offset < 0 || v.offset + v.bytes > plan_.bytes) fail(fmt::format("value {} lies outside of a device's memory", value));
     memory_.take(v.offset, v.offset + v.bytes, value);
+    there_[value] = true;
   }
 
   void find_bytes(uint32_t value, const std::string& reader) {
@@ -54,27 +62,27 @@ class MeshVerifier {
     find_bytes(value, reader);
   }
 
+  // A value that several launches make, part by part, is there from the first on.
   void compute(const DeviceStep& step) {
-    const MeshStage& stage = plan_.stages[step.index];
-    std::unordered_map<uint32_t, uint32_t> value_of;  // by buffer
-    for (const StageRead& read : stage.reads) value_of.emplace(read.buffer, read.value);
-    const auto read = [&](uint32_t buffer, const std::string& reader) {
-      if (const auto at = value_of.find(buffer); at != value_of.end()) find(at->second, reader);
-    };
-    if (step.first != computed_[step.index]) fail(fmt::format("stage {} goes on with launch {}", step.index, step.first));
-    computed_[step.index] = step.last;
-    const std::vector<Launch>& launches = stage.compute.program.launches;
+    if (step.first != computed_) fail(fmt::format("launches go on with {}", step.first));
+    computed_ = step.last;
+    const std::vector<Launch>& launches = plan_.code.compute.program.launches;
     for (uint32_t l = 0; l < launches.size(); ++l)
-      for (size_t b = 0; may_run(stage, step, l) && b < launches[l].buffers.size(); ++b)
-        read(launches[l].buffers[b], fmt::format("launch {} of stage {}", l, step.index));
-    for (const StageMake& made : stage.makes)
-      if (makes(step, made)) read(made.buffer, fmt::format("value {}", made.value)), take(made.value);
+      for (size_t b = 0; may_run(plan_.code, step, l) && b < launches[l].buffers.size(); ++b) {
+        const auto at = value_of_.find(launches[l].buffers[b]);
+        if (at == value_of_.end()) continue;
+        if (there_[at->second])
+          find(at->second, fmt::format("launch {}", l));
+        else
+          take(at->second);
+      }
   }
 
   // What an earlier collective makes is there when this one is carried out.
   void start(uint32_t c) {
     if (c != started_++) fail(fmt::format("{} starts as number {}", name(c), started_ - 1));
     const MeshCollective& collective = plan_.collectives[c];
+    if (makers_[collective.from] > computed_) fail(fmt::format("{} starts before value {} is made", name(c), collective.from));
     find_bytes(collective.from, name(c));
     take(collective.to);
     in_flight_[collective.to] = true;
@@ -90,8 +98,7 @@ class MeshVerifier {
 
   void finish() {
     if (started_ != plan_.collectives.size()) fail(fmt::format("{} of {} collectives start", started_, plan_.collectives.size()));
-    for (uint32_t s = 0; s < plan_.stages.size(); ++s)
-      if (computed_[s] != plan_.stages[s].compute.program.launches.size()) fail(fmt::format("stage {} is not computed whole", s));
+    if (computed_ != plan_.code.compute.program.launches.size()) fail("not all launches run");
     for (const MeshSource& source : plan_.sources) find(source.value, "the next run");
     for (const MeshResult& output : plan_.outputs) find(output.value, "an output");
     for (const auto& [path, gradient] : plan_.gradients) find(gradient.value, "a gradient");
@@ -101,8 +108,11 @@ class MeshVerifier {
 
   const MeshPlan& plan_;
   MemoryOwners memory_;
+  std::unordered_map<uint32_t, uint32_t> value_of_;  // by buffer
   std::vector<bool> in_flight_;                      // by value: the result of a collective that nobody has waited for
-  std::unordered_map<uint32_t, uint32_t> computed_;  // launches, by stage
+  std::vector<bool> there_;                          // by value: something has made it
+  std::vector<uint32_t> makers_;                     // by value: so many launches make it
+  uint32_t computed_ = 0;                            // launches
   uint32_t started_ = 0;
   std::string problem_;
 };

@@ -28,6 +28,8 @@ std::string place_text(const BufferPlan& plan, NodeId id, const std::vector<std:
       return ", a gradient";
     case BufferPlace::in_target:
       return ", in the place of " + names[plan.holder(id).index];
+    case BufferPlace::bound:
+      return ", a value of the mesh's";
     case BufferPlace::arena:
     case BufferPlace::shared:
       return fmt::format(", {} bytes at {} of the arena", b.bytes, b.offset);

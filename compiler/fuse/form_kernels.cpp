@@ -386,16 +386,19 @@ class KernelFormer::Former {
     find_stored(group);
     for (NodeId id : group.stored) list_.in_memory[id.index] = true;
     const LaunchWhen when = when_runs(group);
-    if (graph_[group.members.front()].op == Op::scan) return emit_scan(std::move(group), when);
+    const Op op = graph_[group.members.front()].op;
+    if (op == Op::scan || is_collective(op)) return emit_whole(std::move(group), when);
     for (GraphKernel& k : cache_.kernels(std::move(group))) {
       k.when = when;
       list_.kernels.push_back(std::move(k));
     }
   }
 
-  // Its buffers alone so far: what an iteration does is scheduled by a pass of its own (schedule_scans).
-  void emit_scan(Group group, LaunchWhen when) {
+  // Its buffers alone: what an iteration of a scan does is scheduled by a pass of its own (schedule_scans); what devices do together is the
+  // runtime's.
+  void emit_whole(Group group, LaunchWhen when) {
     auto kernel = std::make_shared<Kernel>();
+    kernel->collective = is_collective(graph_[group.members.front()].op);
     GraphKernel made;
     const auto add = [&](NodeId id, BufferAccess access) {
       made.buffers.push_back(id);

@@ -84,6 +84,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
   const Op op = graph_[id].op;
   work.simple = op == Op::map || op == Op::cast;
   work.ordered = is_ordered(graph_, id) || op == Op::scan || op == Op::scan_result;
+  work.collective = is_collective(op);
   work.largest = graph_.count(id);
   work.late = graph_.is_late(id);
   work.pulled = graph_.is_pulled(id);
@@ -104,6 +105,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
 
 std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const {
   if (a.attention || b.attention) return "attention is a kernel of its own";
+  if (a.collective || b.collective) return "devices meet there";
   if (a.ordered || b.ordered) return "its loops have an order of their own";
   if (a.goes_with_product || b.goes_with_product) return "a library sums it along with a product";
   if ((a.checked && b.guarded) || (a.guarded && b.checked)) return "a step that would store what is not finite ends between them";

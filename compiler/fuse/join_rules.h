@@ -16,6 +16,7 @@ struct GroupWork {
   // Of the members:
   bool checked = false, guarded = false, dry = false, ordered = false, for_library = false;
   bool transposes = false, reduces_rows = false, tables = false;
+  bool collective = false;         // devices of a mesh make it together
   bool late = false;               // of the forward, made again in the backward under a memory limit
   bool pulled = false;             // follows from gradients of outputs, in a pullback
   bool goes_with_product = false;  // a sum that a library makes beside its product

@@ -199,10 +199,10 @@ void find_attention(Forming& f) {
   f.list.no_attention = std::move(f.attention.refusals);
 }
 
-// What lies as the program says: for who reads it at the end, and for iterations of scans.
+// What lies as the program says: for who reads it at the end, for iterations of scans, and for other devices.
 std::vector<NodeId> row_major(const Forming& f) {
   std::vector<NodeId> values = f.roots;
-  for (NodeId id : f.bound->read_by_scans()) values.push_back(id);
+  for (NodeId id : f.bound->read_whole()) values.push_back(id);
   return values;
 }
 

@@ -20,7 +20,7 @@ ValuePlaces::ValuePlaces(const BoundGraph& graph, const std::vector<NodeId>& roo
       made_where_read_(graph.graph.size(), false),
       in_memory_(graph.graph.size(), false) {
   for (NodeId id : roots) is_root_[id.index] = true;
-  for (NodeId id : graph.read_by_scans()) is_root_[id.index] = true;
+  for (NodeId id : graph.read_whole()) is_root_[id.index] = true;
   find_free();
   find_readers();
   for (uint32_t i = 0; i < graph_.graph.size(); ++i)

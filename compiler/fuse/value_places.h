@@ -32,7 +32,8 @@ class ValuePlaces {
   const std::vector<NodeId>& readers(NodeId id) const { return readers_[id.index]; }
   // Computed nodes and sources that `id` reads, through the same.
   void for_each_read(NodeId id, const auto& visit) const {
-    if (graph_[id].op == Op::scan) return void(std::ranges::for_each(graph_[id].operands, visit));  // they lie in memory as they are
+    // They lie in memory as they are.
+    if (graph_[id].op == Op::scan || is_collective(graph_[id].op)) return void(std::ranges::for_each(graph_[id].operands, visit));
     for (NodeId x : graph_[id].operands) {
       x = below_views(x);
       if (made_where_read_[x.index])

@@ -74,7 +74,7 @@ GpuPlan plan_on_gpu(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_p
 void plan_threads_of(const BoundGraph& graph, const GpuShape& gpu, KernelList& list) {
   std::map<std::pair<const Kernel*, ProductSums>, std::shared_ptr<const GpuPlan>> known;
   for (GraphKernel& k : list.kernels) {
-    if (k.kernel->scan) continue;
+    if (k.kernel->scan || k.kernel->collective) continue;
     const ProductSums products = f32_products(graph, k);
     std::shared_ptr<const GpuPlan>& plan = known[{k.kernel.get(), products}];
     if (!plan) plan = std::make_shared<GpuPlan>(plan_on_gpu(*k.kernel, gpu, products));

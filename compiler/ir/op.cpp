@@ -143,6 +143,7 @@ OpKind kind_of(Op op) {
   return OpKind::compute;
 }
 
+bool is_collective(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all; }
 bool makes_table(Op op) { return op == Op::scatter_add || op == Op::scatter_max || op == Op::scatter_min; }
 
 int arity_of(MapFn fn) { return row(fn).arity; }

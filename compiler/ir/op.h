@@ -76,7 +76,8 @@ std::optional<RandomKind> parse_random_kind(std::string_view name);
 std::optional<Phase> parse_phase(std::string_view name);
 
 OpKind kind_of(Op op);
-bool makes_table(Op op);  // scatter_add, scatter_max, scatter_min: the result is the table
+bool is_collective(Op op);  // all_reduce, reduce_scatter, all_gather, all_to_all
+bool makes_table(Op op);    // scatter_add, scatter_max, scatter_min: the result is the table
 int arity_of(MapFn fn);
 enum class MapForm : uint8_t { infix, prefix, call };
 MapForm form_of(MapFn fn);

@@ -62,7 +62,8 @@ class ProductFinder {
   }
 
   bool is_kernel(uint32_t kernel) const {
-    return !taken_[kernel] && !makes_twice(kernel) && !list_.library.product(kernel) && !list_.kernels[kernel].kernel->scan;
+    return !taken_[kernel] && !makes_twice(kernel) && !list_.library.product(kernel) && !list_.kernels[kernel].kernel->scan &&
+           !list_.kernels[kernel].kernel->collective;
   }
 
   // What is made again must be made in the same way, which is not for a measurement to decide: an epilogue rounds once where kernels round

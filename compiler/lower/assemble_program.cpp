@@ -26,6 +26,8 @@ class Assembler {
 
   Executable run() {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) add_buffer(NodeId{i});
+    for (const Output& output : graph_.graph.outputs)
+      if (plan_.buffers[output.node.index].place == BufferPlace::bound) bind(buffer_of(output.node), output.name);
     for (const BufferPlan::Snapshot& snapshot : plan_.snapshots) add_snapshot(snapshot);
     for (const GraphKernel& k : list_.kernels) add_launch(k);
     add_roots();
@@ -53,6 +55,12 @@ class Assembler {
     if (node.op == Op::state) set_init(buffer, BufferRole::state, node.as<StateAttr>().path, node.as<StateAttr>().init);
     buffer_of_[id.index] = static_cast<uint32_t>(program_.buffers.size());
     program_.buffers.push_back(std::move(buffer));
+  }
+
+  // To be given an address, as inputs are.
+  void bind(uint32_t buffer, Name name) {
+    program_.buffers[buffer].role = BufferRole::input;
+    program_.buffers[buffer].name = name.str();
   }
 
   void add_snapshot(const BufferPlan::Snapshot& snapshot) {
@@ -111,7 +119,8 @@ class Assembler {
     launch.label = launch_label(graph_[k.group.members.back()]);
     const SourceLocation& at = origin.location;
     if (at.line > 0) launch.location = fmt::format("{}:{}:{}", at.file.str(), at.line, at.column);
-    if (k.kernel->scan) launch.function = kNoFunction, launch.scan = add_scan(k, launch);
+    if (k.kernel->scan || k.kernel->collective) launch.function = kNoFunction;
+    if (k.kernel->scan) launch.scan = add_scan(k, launch);
     choose_(graph_, k, program_, launch);
     program_.launches.push_back(std::move(launch));
   }

@@ -19,10 +19,10 @@ int64_t BoundGraph::count_in_memory(NodeId id) const {
   return more == 0 ? count(id) : count(id) / shape(id).back() * (shape(id).back() + more);
 }
 
-std::vector<NodeId> BoundGraph::read_by_scans() const {
+std::vector<NodeId> BoundGraph::read_whole() const {
   std::vector<NodeId> read;
   for (uint32_t i = 0; i < graph.size(); ++i)
-    if (live[i] && graph.nodes[i].op == Op::scan)
+    if (live[i] && (graph.nodes[i].op == Op::scan || is_collective(graph.nodes[i].op)))
       for (NodeId x : graph.nodes[i].operands)
         if (!is_source(graph[x].op)) read.push_back(x);
   return read;

@@ -39,8 +39,8 @@ struct BoundGraph {
   bool is_one_hot(NodeId id) const { return !one_hot.empty() && one_hot[id.index]; }
   int64_t count_in_memory(NodeId id) const;  // with what pads its rows
   int64_t value(const Poly& size) const;     // an integer formula's value
-  // Values in between that scans read: iterations find them row-major in memory.
-  std::vector<NodeId> read_by_scans() const;
+  // Values in between that scans and collectives read: iterations and other devices find them row-major in memory.
+  std::vector<NodeId> read_whole() const;
   double value(const ScalarValue& scalar) const;
 };
 

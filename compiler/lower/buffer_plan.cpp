@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/device_values.h"
 #include "compiler/lower/arena.h"
 #include "compiler/lower/divide_reductions.h"
 
@@ -105,6 +106,10 @@ class BufferPlanner {
         BufferPlan::Buffer& b = plan_.buffers[gradient.value.index];
         if (b.place == BufferPlace::arena) b.place = BufferPlace::gradient;
       }
+    for (const Output& output : graph_.graph.outputs) {
+      BufferPlan::Buffer& b = plan_.buffers[output.node.index];
+      if (is_device_value(output) && b.place == BufferPlace::arena) b.place = BufferPlace::bound;
+    }
     for (const Continued& c : list_.continued) continue_in_place(c);
     for (const auto& [dry, gradient] : graph_.guard.dry_products) lie_in_gradient(dry.index, gradient);
     place_updates();
@@ -277,6 +282,7 @@ class BufferPlanner {
     }
     plan_.own_bytes = plan_.total_bytes;
     place_all(BufferPlace::source);
+    place_all(BufferPlace::bound);
   }
 
   void place_all(BufferPlace place) {

@@ -13,8 +13,9 @@
 
 namespace einc {
 
-// `shared`: at the offset of another arena value that ends where this one is made.
-enum class BufferPlace : uint8_t { none, source, gradient, in_target, arena, shared };
+// `shared`: at the offset of another arena value that ends where this one is made. `bound`: a device's value, which lies where the caller
+// says (ir/device_values.h).
+enum class BufferPlace : uint8_t { none, source, gradient, in_target, arena, shared, bound };
 
 struct BufferPlan {
   struct Buffer {
@@ -31,7 +32,7 @@ struct BufferPlan {
   std::vector<Snapshot> snapshots;
   int64_t arena_bytes = 0;   // at the start of the mapping
   int64_t parts_offset = 0;  // of the place that parts of sums share, behind it
-  int64_t own_bytes = 0;     // the arena, parts, gradients and snapshots; inputs, params and states follow
+  int64_t own_bytes = 0;     // the arena, parts, gradients and snapshots; inputs, params, states and what is bound follow
   int64_t total_bytes = 0;
   int64_t saved_bytes = 0;  // arena values of the forward that backward kernels read, but casts of params
 

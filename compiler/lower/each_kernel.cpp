@@ -10,7 +10,7 @@ void for_each_kernel(KernelList& list, const std::function<void(Kernel&)>& chang
   std::unordered_map<const Kernel*, std::shared_ptr<const Kernel>> changed;
   std::vector<std::shared_ptr<const Kernel>> before;
   for (GraphKernel& k : list.kernels) {
-    if (k.kernel->attention || k.kernel->scan) continue;
+    if (k.kernel->attention || k.kernel->scan || k.kernel->collective) continue;
     const auto [known, fresh] = changed.try_emplace(k.kernel.get());
     if (fresh) {
       auto kernel = std::make_shared<Kernel>(*k.kernel);

@@ -85,7 +85,7 @@ class Joiner {
   void find_touched(uint32_t k) {
     const GraphKernel& launch = list_.kernels[k];
     const std::vector<BufferUse>& uses = launch.kernel->buffers;
-    alone_[k] = launch.kernel->scan || launch.kernel->attention || list_.library.product(k);
+    alone_[k] = launch.kernel->scan || launch.kernel->collective || launch.kernel->attention || list_.library.product(k);
     for (size_t b = 0; b < launch.buffers.size(); ++b)
       if (launch.buffers[b].valid()) touched_[k].push_back(at_place(launch.buffers[b], uses[b].access != BufferAccess::read));
     for (const Parts& parts : launch.parts) {

@@ -218,6 +218,7 @@ struct Kernel {
   std::optional<Contraction> contraction;
   std::optional<Attention> attention;        // instead of stages; `outer` is empty
   std::shared_ptr<const ScanSchedule> scan;  // likewise (lower/scan_schedule.h)
+  bool collective = false;                   // likewise: devices of a mesh make b1 of their b0 together
   int streams = 0, sites = 0;                // random streams, index checks
 
   int64_t extent(AxisId axis) const { return axes[axis].extent; }

@@ -132,6 +132,7 @@ std::string to_string(const Kernel& kernel) {
     }
     for (const Store& s : stage.stores) text += text_of(s);
   }
+  if (kernel.collective) text += "collective\n";
   if (kernel.attention) text += text_of(*kernel.attention, kernel);
   if (const auto& c = kernel.contraction)
     text += fmt::format("contraction r{} = v{} * v{} batch {} rows {} columns {} depth {}\n", c->reduction, c->left, c->right,

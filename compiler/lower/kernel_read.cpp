@@ -32,6 +32,7 @@ class KernelReader {
     if (c.accept_word("part")) return void(kernel_.part = axis(c));
     if (c.accept_word("stage")) return stage(c, false);
     if (c.accept_word("ordered")) return c.expect("stage"), stage(c, true);
+    if (c.accept_word("collective")) return void(kernel_.collective = true);
     if (c.accept_word("attention")) return attention(c);
     if (c.accept_word("contraction")) return contraction(c);
     if (c.accept_word("keys")) return key_bound(c);

@@ -56,7 +56,7 @@ LoweredProgram make_program(const BoundGraph& graph, const KernelList& list, con
   Maker maker;
   LoweredProgram out;
   out.program = assemble_program(graph, list, plan, [&](const BoundGraph&, const GraphKernel& k, const Executable&, Launch& launch) {
-    if (launch.scan < 0) maker.choose(k, launch);
+    if (launch.function != kNoFunction) maker.choose(k, launch);
   });
   out.program.scratch_bytes = panel_bytes(list);
   out.functions = std::move(maker.functions);

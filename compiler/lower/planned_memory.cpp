@@ -21,9 +21,10 @@ PlannedMemory planned_memory(const BoundGraph& graph, const KernelList& list, co
     const BufferPlan::Buffer& b = plan.buffers[i];
     if (b.place == BufferPlace::source) row_of(memory, graph.graph.nodes[i]) += b.bytes;
     if (b.place == BufferPlace::gradient) memory.gradients += b.bytes;
+    if (b.place == BufferPlace::bound) memory.workspace += b.bytes;
   }
   memory.saved = plan.fullest.saved;
-  memory.workspace = plan.fullest.others + parts_bytes(list) + besides;
+  memory.workspace += plan.fullest.others + parts_bytes(list) + besides;
   for (const BufferPlan::Snapshot& snapshot : plan.snapshots) memory.workspace += plan.buffers[snapshot.source.index].bytes;
   memory.per_thread = per_thread;
   memory.fragmentation = plan.total_bytes + besides - memory.total();

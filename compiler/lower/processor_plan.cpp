@@ -55,7 +55,7 @@ ProcessorPlan plan_on_processor(const Kernel& kernel, const Processor& processor
 void plan_loops_of(const BoundGraph& graph, const BufferPlan& places, const Processor& processor, KernelList& list) {
   std::map<std::pair<const Kernel*, std::vector<bool>>, std::shared_ptr<const ProcessorPlan>> known;
   for (GraphKernel& k : list.kernels) {
-    if (k.kernel->scan) continue;
+    if (k.kernel->scan || k.kernel->collective) continue;
     std::vector<bool> unshared = unshared_buffers(graph, places, k);
     std::shared_ptr<const ProcessorPlan>& plan = known[{k.kernel.get(), unshared}];
     if (!plan) plan = std::make_shared<ProcessorPlan>(plan_on_processor(*k.kernel, processor, unshared));
@@ -66,7 +66,7 @@ void plan_loops_of(const BoundGraph& graph, const BufferPlan& places, const Proc
 int64_t panel_bytes(const KernelList& list) {
   int64_t most = 0;
   for (const GraphKernel& k : list.kernels)
-    most = std::max(most, k.kernel->scan ? panel_bytes(k.kernel->scan->list) : k.loops->scratch_bytes);
+    if (!k.kernel->collective) most = std::max(most, k.kernel->scan ? panel_bytes(k.kernel->scan->list) : k.loops->scratch_bytes);
   return round_up(most, kCacheLine);
 }
 

@@ -51,6 +51,8 @@ std::string_view name_of(BufferPlace place) {
       return "in_target";
     case BufferPlace::arena:
       return "arena";
+    case BufferPlace::bound:
+      return "bound";
     case BufferPlace::shared:
       return "shared";
   }

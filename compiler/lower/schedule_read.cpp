@@ -218,7 +218,7 @@ class ScheduleReader {
     made_.plan.buffers.resize(nodes_);
     BufferPlan::Buffer made;
     const NodeId id = value(c);
-    made.place = c.word_of([](std::string_view word) { return named(word, BufferPlace::shared); }, "place");
+    made.place = c.word_of([](std::string_view word) { return named(word, BufferPlace::bound); }, "place");
     if (made.place == BufferPlace::in_target) {
       made.target = value(c);
     } else {

@@ -50,6 +50,7 @@ class OverlapVerifier {
     const auto fail = [&](std::string_view why) { problem_ = fmt::format("b{} overlaps b{}: {}", written, other, why); };
     if (access(other) != BufferAccess::read) return write_apart(written, other) ? void() : fail("both are written");
     if (kernel_.attention) return fail("attention reads rows that others have stored");
+    if (kernel_.collective) return fail("devices read what others have sent");
     if (kernel_.scan) return fail("iterations read what earlier ones have stored");
     if (kernel_.sequence) return fail("a later round reads what an earlier one has stored");
     if (offsets_[written] != offsets_[other]) return fail("they begin at different places");

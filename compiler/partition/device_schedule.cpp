@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places are counted through all stages: place p is before launch p, and each stage has one more behind its last launch. All that decides
-// is the graph and the plan, which are the same for all devices, so that all start their collectives in one order and none waits for ever.
+// Place p is before launch p. All that decides is the graph and the plan, which are the same for all devices, so that all start their
+// collectives in one order and none waits for ever.
 #include "compiler/partition/device_schedule.h"
 
 #include <algorithm>
@@ -22,10 +22,9 @@ struct Moved {
 
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, const DeviceStages& cut, std::span<const PlannedStage> planned)
-      : graph_(graph), cut_(cut), planned_(planned), moved_(cut.collectives.size()) {
-    for (uint32_t c = 0; c < moved_.size(); ++c) number_.emplace(cut.collectives[c].index, c);
-    for (const PlannedStage& stage : planned) base_.push_back(end_), end_ += stage.launches + 1;
+  Scheduler(const Graph& graph, const DeviceProgram& program, const PlannedDevice& planned)
+      : graph_(graph), program_(program), planned_(planned), moved_(program.collectives.size()), end_(planned.launches) {
+    for (uint32_t c = 0; c < moved_.size(); ++c) number_.emplace(node(c).index, c);
   }
 
   DeviceSchedule run() {
@@ -39,11 +38,7 @@ class Scheduler {
  private:
   // Of a collective that only another one reads: where that one's result is read.
   void find_needs() {
-    for (Moved& m : moved_) m.need = end_;
-    for (size_t s = 0; s < planned_.size(); ++s)
-      for (size_t r = 0; r < planned_[s].reads.size(); ++r)
-        if (const auto c = number_.find(cut_.stages[s].reads[r].index); c != number_.end())
-          moved_[c->second].need = std::min(moved_[c->second].need, base_[s] + planned_[s].reads[r].first);
+    for (uint32_t c = 0; c < moved_.size(); ++c) moved_[c].need = planned_.reads[c].empty() ? end_ : std::ranges::min(planned_.reads[c]);
     for (uint32_t c = static_cast<uint32_t>(moved_.size()); c-- > 0;)
       if (const auto from = number_.find(operand(c).index); from != number_.end())
         moved_[from->second].need = std::min(moved_[from->second].need, moved_[c].need);
@@ -52,19 +47,19 @@ class Scheduler {
   // What is given, or made by an earlier collective, is there at once: collectives are carried out in order.
   void find_ready() {
     std::unordered_map<uint32_t, uint32_t> made;
-    for (size_t s = 0; s < planned_.size(); ++s)
-      for (size_t m = 0; m < planned_[s].makes.size(); ++m) made[cut_.stages[s].makes[m].index] = base_[s] + planned_[s].makes[m];
+    for (size_t v = 0; v < program_.values.size(); ++v) made[program_.values[v].index] = planned_.made_by(v);
     for (uint32_t c = 0; c < moved_.size(); ++c)
       if (const auto at = made.find(operand(c).index); at != made.end()) moved_[c].ready = at->second;
   }
 
-  NodeId operand(uint32_t c) const { return graph_[cut_.collectives[c]].operands[0]; }
-  bool gathers(uint32_t c) const { return graph_[cut_.collectives[c]].op == Op::all_gather && moved_[c].need < end_; }
+  NodeId node(uint32_t c) const { return program_.collectives[c].node; }
+  NodeId operand(uint32_t c) const { return graph_[node(c)].operands[0]; }
+  bool gathers(uint32_t c) const { return graph_[node(c)].op == Op::all_gather && moved_[c].need < end_; }
 
   // What is put together for one iteration of a loop, or without a loop for one module, is wanted together.
   using Layer = std::pair<uint32_t, Name>;
   Layer layer_of(uint32_t c) const {
-    const Origin& origin = graph_[cut_.collectives[c]].origin;
+    const Origin& origin = graph_[node(c)].origin;
     return origin.loop_context != 0 ? Layer(origin.loop_context, {}) : Layer(0, origin.module);
   }
 
@@ -87,22 +82,20 @@ class Scheduler {
     }
   }
 
-  // A sum that nobody reads soon lets the next one pass that the next stage waits for, if that starts in the same stage.
+  // A sum that nobody reads soon lets the next one of its level pass that the next level waits for.
   void let_urgent_pass() {
-    std::vector<size_t> stage_of(end_ + 1, planned_.size());
-    for (size_t s = 0; s < planned_.size(); ++s)
-      for (uint32_t place = base_[s]; place <= base_[s] + planned_[s].launches; ++place) stage_of[place] = s;
-    std::vector<uint32_t> urgent;  // places
+    std::vector<std::pair<uint32_t, uint32_t>> urgent;  // level and place
     for (uint32_t c = 0; c < moved_.size(); ++c)
-      if (!gathers(c) && stage_of[moved_[c].need] == stage_of[moved_[c].start] + 1) urgent.push_back(moved_[c].start);
+      if (!gathers(c) && program_.collectives[c].urgent) urgent.emplace_back(program_.collectives[c].level, moved_[c].start);
     std::ranges::sort(urgent);
     for (uint32_t c = 0; c < moved_.size(); ++c) {
-      const size_t stage = stage_of[moved_[c].start];
+      const uint32_t level = program_.collectives[c].level;
       if (const auto from = number_.find(operand(c).index); from != number_.end() && moved_[from->second].late)
         moved_[c].start = moved_[from->second].start, moved_[c].late = true;
-      if (moved_[c].late || gathers(c) || stage_of[moved_[c].need] <= stage + 1) continue;
-      const auto next = std::ranges::upper_bound(urgent, moved_[c].start);
-      if (next != urgent.end() && stage_of[*next] == stage) moved_[c].start = *next, moved_[c].late = true;
+      if (moved_[c].late || gathers(c) || program_.collectives[c].urgent) continue;
+      const auto next = std::ranges::upper_bound(urgent, std::pair(level, moved_[c].start));
+      if (next != urgent.end() && next->first == level && next->second <= moved_[c].need)
+        moved_[c].start = next->second, moved_[c].late = true;
     }
   }
 
@@ -111,7 +104,7 @@ class Scheduler {
     std::vector<uint32_t> starts(moved_.size());
     std::iota(starts.begin(), starts.end(), 0U);
     std::ranges::stable_sort(starts, {}, [&](uint32_t c) { return std::pair(moved_[c].start, moved_[c].late); });
-    for (const uint32_t c : starts) out.collectives.push_back(cut_.collectives[c]);
+    for (const uint32_t c : starts) out.collectives.push_back(node(c));
     std::vector<uint32_t> waits(moved_.size());  // by the numbers that collectives have by now
     std::iota(waits.begin(), waits.end(), 0U);
     std::ranges::stable_sort(waits, {}, [&](uint32_t n) { return moved_[starts[n]].need; });
@@ -127,33 +120,28 @@ class Scheduler {
       if (waited < waits.size()) limit = std::min(limit, moved_[starts[waits[waited]]].need);
       return limit;
     };
-    for (uint32_t s = 0; s < planned_.size(); ++s) {
-      uint32_t at = 0;
-      do {
-        meet(base_[s] + at);
-        const uint32_t last = next(base_[s] + planned_[s].launches) - base_[s];
-        out.steps.push_back({DeviceAct::compute, s, at, last});
-        at = last;
-      } while (at < planned_[s].launches);
-      meet(base_[s] + at);
+    for (uint32_t at = 0; at < end_;) {
+      meet(at);
+      const uint32_t last = next(end_);
+      out.steps.push_back({DeviceAct::compute, 0, at, last});
+      at = last;
     }
     meet(end_);
     return out;
   }
 
   const Graph& graph_;
-  const DeviceStages& cut_;
-  std::span<const PlannedStage> planned_;
-  std::vector<Moved> moved_;                       // by DeviceStages::collectives
+  const DeviceProgram& program_;
+  const PlannedDevice& planned_;
+  std::vector<Moved> moved_;                       // by DeviceProgram::collectives
   std::unordered_map<uint32_t, uint32_t> number_;  // of those, by node
-  std::vector<uint32_t> base_;                     // by stage: the place before its first launch
-  uint32_t end_ = 0;                               // the place behind all
+  const uint32_t end_;                             // the place behind all
 };
 
 }  // namespace
 
-DeviceSchedule schedule_device(const Graph& graph, const DeviceStages& cut, std::span<const PlannedStage> planned) {
-  return Scheduler(graph, cut, planned).run();
+DeviceSchedule schedule_device(const Graph& graph, const DeviceProgram& program, const PlannedDevice& planned) {
+  return Scheduler(graph, program, planned).run();
 }
 
 }  // namespace einc

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The static schedule of one device: in which order it computes its stages, starts collectives and waits for them. A collective starts as
-// soon as what it reads is made, and is waited for where its result is first read. A gather starts later, since the whole that it makes is
-// larger than the parts: when the layer before the one that reads it begins, so that no more than two layers are whole at once.
+// The static schedule of one device: between which of its launches it starts collectives and waits for them. A collective starts as soon as
+// what it reads is made, and is waited for where its result is first read. A gather starts later, since the whole that it makes is larger
+// than the parts: when the layer before the one that reads it begins, so that no more than two layers are whole at once.
 #pragma once
-#include <span>
+#include <algorithm>
 #include <vector>
 
-#include "compiler/partition/stages.h"
+#include "compiler/partition/device_program.h"
 #include "runtime/base/collective.h"
 
 namespace einc {
 
-// A stage as it was planned.
-struct PlannedStage {
-  struct Reading {
-    uint32_t first = 0, last = 0;  // launches that read it
-  };
-  uint32_t launches = 0;
-  std::vector<Reading> reads;   // by DeviceStage::reads
-  std::vector<uint32_t> makes;  // by DeviceStage::makes: so many launches make it
+// The program as it was planned.
+struct PlannedDevice {
+  uint32_t launches = 0;                     // collectives among them
+  std::vector<std::vector<uint32_t>> reads;  // by DeviceProgram::collectives: launches that read their results
+  std::vector<std::vector<uint32_t>> makes;  // by DeviceProgram::values: launches that write them; none: a collective makes it
+  // So many launches make the value of this number.
+  uint32_t made_by(size_t value) const { return makes[value].empty() ? 0 : std::ranges::max(makes[value]) + 1; }
 };
 
 struct DeviceSchedule {
@@ -26,7 +25,7 @@ struct DeviceSchedule {
   std::vector<DeviceStep> steps;
 };
 
-// `graph` is what was cut into the stages. A value is taken out of its stage behind the steps that make it.
-DeviceSchedule schedule_device(const Graph& graph, const DeviceStages& cut, std::span<const PlannedStage> planned);
+// `graph` is what the program was made of.
+DeviceSchedule schedule_device(const Graph& graph, const DeviceProgram& program, const PlannedDevice& planned);
 
 }  // namespace einc

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/report/like_stages.h"
+#include "compiler/report/like_graphs.h"
 
 namespace einc {
 namespace {

@@ -50,8 +50,10 @@ class Schedule {
 
   std::vector<LaunchReport> run() {
     row_of_.assign(list_.kernels.size(), kNoRow);
-    for (uint32_t i = 0; i < list_.kernels.size(); ++i)
-      if (list_.kernels[i].when != LaunchWhen::unbounded && (!done_by_[i] || done_by_[i]->at == i)) add(i);
+    for (uint32_t i = 0; i < list_.kernels.size(); ++i) {
+      const GraphKernel& k = list_.kernels[i];
+      if (k.when != LaunchWhen::unbounded && !k.kernel->collective && (!done_by_[i] || done_by_[i]->at == i)) add(i);
+    }
     for (size_t row = 0; row < result_.size(); ++row) {
       LaunchReport& launch = result_[row];
       launch.traffic.from_memory /= launch.count;

@@ -15,12 +15,12 @@ inline std::string_view to_string(CollectiveKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-// What a device does next: launches of a stage, and collectives that go on beside them from where they are started to where somebody waits
+// What a device does next: launches, and collectives that go on beside them from where they are started to where somebody waits
 // for them. They are carried out one after another, in the order of their numbers, on all devices alike.
 enum class DeviceAct : uint8_t { compute, start, wait };
 struct DeviceStep {
   DeviceAct act = DeviceAct::compute;
-  uint32_t index = 0;            // of the stage, or the collective's number
+  uint32_t index = 0;            // the collective's number
   uint32_t first = 0, last = 0;  // launches, the last one excluded
 };
 

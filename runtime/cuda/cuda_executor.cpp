@@ -232,7 +232,9 @@ void CudaExecutor::upload_tables() {
   std::map<size_t, size_t> begins;
   for (size_t l = 0; l < executable_.calls.size(); ++l) {
     const CudaCall& call = executable_.calls[l];
-    if (call.gemm || call.done_before || program().launches[l].scan >= 0 || !executable_.by_table[program().launches[l].function]) continue;
+    if (call.gemm || call.done_before || program().launches[l].function == kNoFunction ||
+        !executable_.by_table[program().launches[l].function])
+      continue;
     begins[l] = rows.size();
     const auto add = [&](size_t launch) {
       for (const uint32_t b : program().launches[launch].buffers) rows.push_back(addresses_[b]);

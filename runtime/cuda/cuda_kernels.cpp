@@ -23,7 +23,7 @@ CudaKernels::CudaKernels(const CudaExecutable& executable, FileCache& cache, int
     EINC_CUDA(cuLibraryGetKernel, &kernels_[f], libraries_[f / cuda::kFunctionsPerCubin].get(), executable.program.functions[f].c_str());
   shared_bytes_.resize(kernels_.size());
   for (size_t l = 0; l < executable.calls.size(); ++l)
-    if (!executable.calls[l].gemm && executable.program.launches[l].scan < 0) {
+    if (!executable.calls[l].gemm && executable.program.launches[l].function != kNoFunction) {
       uint32_t& most = shared_bytes_[executable.program.launches[l].function];
       most = std::max(most, executable.calls[l].grid.shared_bytes);
     }

@@ -9,8 +9,8 @@ namespace einc {
 
 // Beside a MeshPlan.
 struct CudaMeshPart {
-  std::vector<CudaExecutable> stages;  // by MeshPlan::stages
-  CudaExecutable helpers;              // functions of no launch: sums of collectives, and looks at what is to be stored
+  CudaExecutable device;   // whose program is MeshPlan::code's
+  CudaExecutable helpers;  // functions of no launch: sums of collectives, and looks at what is to be stored
 };
 
 // "sum_f32_4": combines four terms. `extern "C" __global__ void NAME(const u64* terms, T* result, i64 count)`: where the terms lie, in the
@@ -34,8 +34,7 @@ class CudaMeshProgram : public MeshProgram {
 
  private:
   PerPart<CudaMeshPart> cuda_;
-  PerPart<std::vector<CudaKernels>> stages_;
-  PerPart<CudaKernels> helpers_;
+  PerPart<CudaKernels> kernels_, helpers_;
 };
 
 }  // namespace einc

@@ -12,18 +12,18 @@
 namespace einc {
 namespace {
 
-// What stages run in on a device: one after another, of all parts.
+// What launches work in on a device; parts run one after another.
 int64_t working_bytes_of(const PerPart<CudaMeshPart>& parts) {
   int64_t bytes = 0;
   for (const std::optional<CudaMeshPart>& part : parts)
-    for (size_t s = 0; part && s < part->stages.size(); ++s) bytes = std::max(bytes, part->stages[s].program.own_bytes);
+    if (part) bytes = std::max(bytes, part->device.program.own_bytes);
   return bytes;
 }
 
 int64_t workspace_bytes_of(const PerPart<CudaMeshPart>& parts) {
   int64_t bytes = 0;
   for (const std::optional<CudaMeshPart>& part : parts)
-    for (size_t s = 0; part && s < part->stages.size(); ++s) bytes = std::max(bytes, part->stages[s].workspace_bytes);
+    if (part) bytes = std::max(bytes, part->device.workspace_bytes);
   return bytes;
 }
 
@@ -46,8 +46,7 @@ CudaMeshProgram::CudaMeshProgram(ProgramInfo program, MeshShape mesh, PerPart<Me
   for (size_t p = 0; p < kParts; ++p) {
     const Part part = static_cast<Part>(p);
     if (!cuda_[part]) continue;
-    stages_[part].emplace();
-    for (const CudaExecutable& stage : cuda_[part]->stages) stages_[part]->emplace_back(stage, cache, threads);
+    kernels_[part].emplace(cuda_[part]->device, cache, threads);
     helpers_[part].emplace(cuda_[part]->helpers, cache, threads);
   }
 }
@@ -78,12 +77,12 @@ PerPart<std::unique_ptr<PartDevices>> CudaMeshProgram::devices(MeshEngine& engin
                                                            transport() == nullptr ? nullptr : cuda::NcclTeam::get()});
   for (int64_t d = engine.first(); d < engine.last(); ++d)
     machine->working.push_back(
-        std::make_shared<const cuda::DeviceMemory>(cuda::allocate(working_bytes_of(cuda_), "the memory that a mesh's stages run in")));
+        std::make_shared<const cuda::DeviceMemory>(cuda::allocate(working_bytes_of(cuda_), "the memory that a mesh's launches work in")));
   PerPart<std::unique_ptr<PartDevices>> made;
   for (size_t p = 0; p < kParts; ++p) {
     const Part part = static_cast<Part>(p);
     if (const auto& plan = parts()[part])
-      made[part] = std::make_unique<CudaDevices>(CudaMeshCode{*plan, *cuda_[part], *stages_[part], *helpers_[part]}, machine);
+      made[part] = std::make_unique<CudaDevices>(CudaMeshCode{*plan, *cuda_[part], *kernels_[part], *helpers_[part]}, machine);
   }
   return made;
 }

@@ -20,7 +20,8 @@ void CudaExecutor::enqueue_begin() {
 }
 
 void CudaExecutor::enqueue_launches(size_t first, size_t last) {
-  for (size_t l = first; l < last; ++l) launch(l);
+  for (size_t l = first; l < last; ++l)
+    if (!is_collective(program().launches[l])) launch(l);
 }
 
 void CudaExecutor::enqueue_end() {

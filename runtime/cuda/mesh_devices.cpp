@@ -54,13 +54,12 @@ cuda::DevicePointer CudaDevices::at(int64_t d, uint32_t value) const {
 }
 
 void CudaDevices::add_executors() {
-  for (size_t s = 0; s < code_.plan.stages.size(); ++s)
-    for (int64_t d = 0; d < held(); ++d) {
-      CudaExecutor& executor = executors_.emplace_back(
-          code_.part.stages[s], code_.stages[s],
-          CudaPlace{machine_->gpu, machine_->compute, machine_->working[static_cast<size_t>(d)], machine_->workspace});
-      for (const StageRead& read : code_.plan.stages[s].reads) executor.bind(read.buffer, at(d, read.value));
-    }
+  for (int64_t d = 0; d < held(); ++d) {
+    CudaExecutor& executor = executors_.emplace_back(
+        code_.part.device, code_.kernels,
+        CudaPlace{machine_->gpu, machine_->compute, machine_->working[static_cast<size_t>(d)], machine_->workspace});
+    for (const BoundValue& bound : code_.plan.code.bound) executor.bind(bound.buffer, at(d, bound.value));
+  }
 }
 
 // The loss, gradients and updates; each value once.
@@ -198,13 +197,7 @@ void CudaDevices::enqueue(const DeviceStep& step) {
   } else if (step.act == DeviceAct::wait) {
     EINC_CUDA(cuStreamWaitEvent, compute(), events_[step.index].done.get(), 0);
   } else {
-    for (int64_t d = 0; d < held(); ++d) {
-      CudaExecutor& runs = executor(step.index, d);
-      runs.enqueue_launches(step.first, step.last);
-      for (const StageMake& made : code_.plan.stages[step.index].makes)
-        if (const auto bytes = static_cast<size_t>(code_.plan.values[made.value].bytes); makes(step, made) && bytes > 0)
-          EINC_CUDA(cuMemcpyDtoDAsync_v2, at(d, made.value), runs.address(made.buffer), bytes, compute());
-    }
+    for (CudaExecutor& executor : executors_) executor.enqueue_launches(step.first, step.last);
   }
 }
 

@@ -28,7 +28,7 @@ struct CudaMachine {
 struct CudaMeshCode {
   const MeshPlan& plan;
   const CudaMeshPart& part;
-  const std::vector<CudaKernels>& stages;
+  const CudaKernels& kernels;
   const CudaKernels& helpers;
 };
 
@@ -59,7 +59,6 @@ class CudaDevices : public PartDevices {
   int64_t held() const { return machine_->last - machine_->first; }
   cuda::Stream compute() const { return machine_->compute->get(); }
   cuda::DevicePointer at(int64_t d, uint32_t value) const;
-  CudaExecutor& executor(size_t stage, int64_t d) { return executors_[stage * static_cast<size_t>(held()) + static_cast<size_t>(d)]; }
   void add_executors();
   void add_checks();
   void add_numbers();
@@ -75,7 +74,7 @@ class CudaDevices : public PartDevices {
   const CudaMeshCode code_;
   std::shared_ptr<CudaMachine> machine_;
   cuda::DeviceMemory memory_;
-  std::deque<CudaExecutor> executors_;  // by stage, and in it by device
+  std::deque<CudaExecutor> executors_;  // by device
   MeshMoves moves_;
   std::vector<Events> events_;  // by collective
   std::vector<Check> checks_;

@@ -140,7 +140,8 @@ void Executor::run(uint64_t seed, uint64_t step) {
 
 void Executor::run_launches(size_t first, size_t last, uint64_t seed, uint64_t step) {
   EINC_CHECK(program_.snapshots.empty() && program_.copies.empty(), "a run in parts that copies");
-  for (size_t l = first; l < last; ++l) launch(l, seed, step, [](int, const auto& work) { work(); });
+  for (size_t l = first; l < last; ++l)
+    if (!is_collective(program_.launches[l])) launch(l, seed, step, [](int, const auto& work) { work(); });
 }
 
 double Executor::number(uint32_t buffer) const {

@@ -44,12 +44,12 @@ HostMachine::HostMachine(MeshEngine& engine_, LentPool& lent_, std::shared_ptr<T
 HostDevices::HostDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> machine)
     : plan_(plan), machine_(std::move(machine)), memory_(plan, held()) {
   const MeshEngine& engine = machine_->engine;
-  for (const MeshStage& stage : plan.stages)
-    for (int64_t d = 0; d < held(); ++d) {
-      Executor& executor = executors_.emplace_back(stage.compute.program, stage.compute.functions, machine_->pool, Sources::bound,
-                                                   machine_->working[static_cast<size_t>(d)]);
-      for (const StageRead& read : stage.reads) executor.bind(read.buffer, memory_.at(d, read.value));
-    }
+  for (int64_t d = 0; d < held(); ++d) {
+    const NativePart& compute = plan.code.compute;
+    Executor& executor = executors_.emplace_back(compute.program, compute.functions, machine_->pool, Sources::bound,
+                                                 machine_->working[static_cast<size_t>(d)]);
+    for (const BoundValue& bound : plan.code.bound) executor.bind(bound.buffer, memory_.at(d, bound.value));
+  }
   for (const Coordinate& c : plan.coordinates)
     for (int64_t d = 0; d < held(); ++d) {
       const auto at = static_cast<int32_t>(engine.mesh().coordinate(engine.first() + d, c.mesh_axis));
@@ -92,14 +92,9 @@ void HostDevices::run(uint64_t seed, uint64_t step) {
 }
 
 void HostDevices::compute(const DeviceStep& step, uint64_t seed, uint64_t number) {
-  const MeshStage& stage = plan_.stages[step.index];
   for (int64_t d = 0; d < held(); ++d) {
     working_ = machine_->engine.first() + d;
-    Executor& executor = executors_[step.index * static_cast<size_t>(held()) + static_cast<size_t>(d)];
-    executor.run_launches(step.first, step.last, seed, number);
-    for (const StageMake& made : stage.makes)
-      if (makes(step, made))
-        std::memcpy(memory_.at(d, made.value), executor.address(made.buffer), static_cast<size_t>(plan_.values[made.value].bytes));
+    executors_[static_cast<size_t>(d)].run_launches(step.first, step.last, seed, number);
   }
 }
 

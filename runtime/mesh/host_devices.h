@@ -24,7 +24,7 @@ class DeviceMemory {
   Mapping mapping_;
 };
 
-// What the stages of a part run in on a device, one after another.
+// What the launches of a part work in on a device.
 int64_t working_bytes(const MeshPlan& plan, int threads);
 
 class HostDevices;
@@ -62,7 +62,7 @@ class HostDevices : public PartDevices {
   const MeshPlan& plan_;
   std::shared_ptr<HostMachine> machine_;
   DeviceMemory memory_;
-  std::deque<Executor> executors_;  // by stage, and in it by device
+  std::deque<Executor> executors_;  // by device
   int64_t working_ = 0;             // the device that a step is computed for
 };
 

@@ -30,32 +30,25 @@ struct MeshCollective {
   uint32_t from = 0, to = 0;
 };
 
-// Of an executable's inputs, params and states.
-struct StageRead {
-  uint32_t buffer = 0, value = 0;
-};
-// Of its outputs: so many launches make it. It is copied to the value behind the step that has carried them out.
-struct StageMake {
+// A buffer of the executable that lies where a value does. So many launches make it; 0: it is given, or a collective's result.
+struct BoundValue {
   uint32_t buffer = 0, value = 0, launches = 0;
 };
-// Whether a step of these launches makes it.
-inline bool makes(const DeviceStep& step, const StageMake& made) {
-  return made.launches <= step.last && (made.launches > step.first || step.first == 0);
-}
 
-// Where a launch may run that runs together with others: in the place of the first of them, of the last, or between.
+// Where a launch may run that runs together with others.
 struct LaunchPlaces {
   uint32_t first = 0, last = 0;
 };
 
-struct MeshStage {
-  NativePart compute;  // of a GPU's stages the program alone
-  std::vector<StageRead> reads;
-  std::vector<StageMake> makes;
+// What a device computes in a run. Collectives are launches among the others, in whose place nothing runs: the steps say when.
+struct DeviceCode {
+  NativePart compute;  // of a GPU the program alone
+  std::vector<BoundValue> bound{};
   std::vector<LaunchPlaces> places{};  // by launch; empty: each in its own
 };
-inline bool may_run(const MeshStage& stage, const DeviceStep& step, uint32_t launch) {
-  const LaunchPlaces at = stage.places.empty() ? LaunchPlaces{launch, launch} : stage.places[launch];
+inline bool may_run(const DeviceCode& code, const DeviceStep& step, uint32_t launch) {
+  if (is_collective(code.compute.program.launches[launch])) return false;
+  const LaunchPlaces at = code.places.empty() ? LaunchPlaces{launch, launch} : code.places[launch];
   return at.first < step.last && at.last >= step.first;
 }
 
@@ -88,8 +81,8 @@ struct MeshPlan {
   int64_t bytes = 0;  // that they take on a device
   std::vector<MeshSource> sources;
   std::vector<Coordinate> coordinates;
-  std::vector<ValueCopy> snapshots;  // of sources that are results, too: taken before the first stage, since updates change them
-  std::vector<MeshStage> stages;
+  std::vector<ValueCopy> snapshots;  // of sources that are results, too: taken before the first step, since updates change them
+  DeviceCode code;
   std::vector<MeshCollective> collectives;  // in the order of their starts
   std::vector<DeviceStep> steps;
   std::vector<MeshResult> outputs;

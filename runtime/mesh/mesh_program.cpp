@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process takes: of each of its devices the values and the memory that its stages run in, the whole inputs, and the whole params and
-// states where they are put together: in the first process all of them, for a checkpoint, in others one after another; and what is on its
-// way between processes.
+// What a process takes: of each of its devices the values and the memory that its launches work in, the whole inputs, and the whole params
+// and states where they are put together: in the first process all of them, for a checkpoint, in others one after another; and what is on
+// its way between processes.
 #include "runtime/mesh/mesh_program.h"
 
 #include <algorithm>
@@ -11,11 +11,7 @@
 
 namespace einc {
 
-int64_t working_bytes(const MeshPlan& plan, int threads) {
-  int64_t bytes = 0;
-  for (const MeshStage& stage : plan.stages) bytes = std::max(bytes, memory_of(stage.compute.program, Sources::bound, threads));
-  return bytes;
-}
+int64_t working_bytes(const MeshPlan& plan, int threads) { return memory_of(plan.code.compute.program, Sources::bound, threads); }
 
 MeshProgram::MeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport, Whole whole)
     : ProgramRep(std::move(program)), mesh_(std::move(mesh)), parts_(std::move(parts)), transport_(transport), whole_(std::move(whole)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program carried out by the devices of a mesh: those of this process one after another, stage by stage, each with memory of its own.
+// A program carried out by the devices of a mesh: those of this process one after another, step by step, each with memory of its own.
 // From outside it is as any other program: sources and results are whole.
 #pragma once
 #include <functional>

@@ -63,7 +63,7 @@ enum class LaunchWhen : uint8_t {
   checked,    // when all numbers that were made before are as they must be
 };
 
-inline constexpr uint32_t kNoFunction = UINT32_MAX;  // of a launch that runs a scan
+inline constexpr uint32_t kNoFunction = UINT32_MAX;  // of a launch that runs a scan, or that devices carry out together
 inline constexpr int64_t kSmallLaunch = 8192;        // elements that are not worth a second thread
 
 struct Launch {
@@ -78,6 +78,9 @@ struct Launch {
   std::string label;     // for people: "h.0.attn softmax"
   std::string location;  // of that: "model.ein:12:8"; empty: unknown
 };
+
+// Nothing runs in its place: what carries the program out over a mesh starts it, and waits.
+inline bool is_collective(const Launch& launch) { return launch.scan < 0 && launch.function == kNoFunction; }
 
 struct ExecutableOutput {
   std::string name;

@@ -29,7 +29,7 @@ class Maker {
     if (&graph != &graph_) return choose_in_body(k, launch);
     for (size_t i = 0; i < k.buffers.size(); ++i)
       if (k.buffers[i].valid()) buffer_of_[k.buffers[i].index] = launch.buffers[i];
-    if (launch.scan >= 0) return void(out_.calls.emplace_back());
+    if (launch.function == kNoFunction) return void(out_.calls.emplace_back());
     note_orders(k, launch);
     if (const LibraryProduct* product = list_.library.product(out_.calls.size())) {
       out_.workspace_bytes = kWorkspaceBytes;
@@ -74,7 +74,8 @@ class Maker {
     program.buffers.push_back(std::move(buffer));
     for (size_t i = 0; i < program.launches.size(); ++i) {
       Launch& launch = program.launches[i];
-      if (launch.scan < 0 && !out_.calls[i].gemm && functions_[launch.function].scratch_bytes > 0) launch.buffers.push_back(scratch);
+      if (launch.function != kNoFunction && !out_.calls[i].gemm && functions_[launch.function].scratch_bytes > 0)
+        launch.buffers.push_back(scratch);
     }
     for (size_t i = 0; i < program.launches.size(); ++i)
       if (Launch& launch = program.launches[i]; launch.scan >= 0) {

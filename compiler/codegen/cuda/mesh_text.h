@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mesh's devices do besides their stages, as CUDA C++: sums of collectives in the order of runtime/mesh/tree_sum.h, and looks at
+// What a mesh's devices do besides their launches, as CUDA C++: sums of collectives in the order of runtime/mesh/tree_sum.h, and looks at
 // what is to be stored (runtime/cuda/cuda_mesh.h has the names and arguments).
 #pragma once
 #include "runtime/cuda/cuda_mesh.h"

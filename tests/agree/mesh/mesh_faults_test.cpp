@@ -58,7 +58,8 @@ bool sum_of_a_stale_value(MeshPlan& plan) {
   MeshCollective* first = nullptr;
   for (MeshCollective& c : plan.collectives) {
     if (c.kind != CollectiveKind::all_reduce || !of_axes(plan, c)) continue;
-    if (first && plan.values[first->from].shape == plan.values[c.from].shape) return c.from = first->from, true;
+    const bool elsewhere = first && plan.values[first->from].offset != plan.values[c.from].offset;
+    if (elsewhere && plan.values[first->from].shape == plan.values[c.from].shape) return c.from = first->from, true;
     if (!first) first = &c;
   }
   return false;
@@ -135,9 +136,10 @@ bool reused_place(MeshPlan& plan, uint32_t MeshCollective::*side) {
     if (!starts(*start)) continue;
     for (auto step = start; !waits(*step) || step->index != start->index; ++step)
       if (computes(*step))
-        for (const StageMake& made : plan.stages[step->index].makes) {
+        for (const BoundValue& made : plan.code.bound) {
           const uint32_t value = plan.collectives[start->index].*side;
-          if (makes(*step, made) && plan.values[made.value].bytes > 0 && plan.values[value].bytes > 0)
+          if (made.launches > step->first && made.launches <= step->last && plan.values[made.value].bytes > 0 &&
+              plan.values[value].bytes > 0)
             return plan.values[made.value].offset = plan.values[value].offset, true;
         }
   }
@@ -166,7 +168,7 @@ TEST_CASE("mesh: faults of a plan are found") {
                                                       {"an output put together wrongly", parts_of_an_output_exchanged}};
   for (const auto& [name, fault] : faults) {
     PerPart<MeshPlan> parts = program->parts();
-    INFO(name);
+    INFO(std::string(name));
     REQUIRE(fault(*parts[Part::training]));
     const MeshProgram spoilt(program->info, program->mesh(), std::move(parts), nullptr);
     CHECK(run_difference(spoilt, data, wanted, 2e-4) != "");

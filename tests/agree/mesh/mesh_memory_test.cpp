@@ -89,9 +89,10 @@ int64_t most_gathered(const MeshPlan& plan) {
     size_t last = t;
     for (size_t u = t; u < plan.steps.size(); ++u)
       if (const DeviceStep& step = plan.steps[u]; step.act == DeviceAct::compute)
-        for (const StageRead& read : plan.stages[step.index].reads)
+        for (const BoundValue& bound : plan.code.bound)
           for (uint32_t l = step.first; l < step.last; ++l)
-            if (read.value == value && std::ranges::count(plan.stages[step.index].compute.program.launches[l].buffers, read.buffer) > 0)
+            if (const Launch& launch = plan.code.compute.program.launches[l];
+                bound.value == value && !is_collective(launch) && std::ranges::count(launch.buffers, bound.buffer) > 0)
               last = u;
     change[t] += plan.values[value].bytes;
     change[last + 1] -= plan.values[value].bytes;
@@ -119,7 +120,7 @@ TEST_CASE("mesh: gradients are summed as the backward makes them, behind which t
   const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=4 heads=4 head=4", "data=2", "batch=data"};
   const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
   const MeshPlan& plan = *program->parts()[Part::training];
-  size_t started = 0, beside = 0;  // sums of whole params, and those that launches of the same stage go on beside
+  size_t started = 0, beside = 0;  // sums of whole params, and those that launches go on beside
   for (size_t t = 0; t < plan.steps.size(); ++t) {
     const DeviceStep& start = plan.steps[t];
     if (start.act != DeviceAct::start || plan.values[plan.collectives[start.index].from].shape.empty()) continue;
@@ -147,11 +148,40 @@ TEST_CASE("mesh: gradients of weights are made beside the sum that the next laye
     for (size_t u = t; u < end; ++u) {
       const DeviceStep& step = plan.steps[u];
       for (uint32_t l = step.first; step.act == DeviceAct::compute && l < step.last; ++l)
-        beside += plan.stages[step.index].compute.program.launches[l].label.find(" d w_") != std::string::npos;
+        if (const Launch& launch = plan.code.compute.program.launches[l]; !is_collective(launch))
+          beside += launch.label.find(" d w_") != std::string::npos;
     }
-    // Sums over data that started in the stage before this one are behind it.
+    // Sums over data that started before this one at the same place are behind it.
     if (t > 0 && plan.steps[t - 1].act == DeviceAct::start) CHECK(plan.collectives[plan.steps[t - 1].index].mesh_axis == 1);
   }
   CHECK(over_model == 4 * 3 + 1);  // and the squares of all gradients
   CHECK(beside == 4 * 3);          // w_qkv, w_out, w_up and w_down of each layer
+}
+
+namespace {
+
+struct TakenBytes {
+  int64_t planned = 0;  // by all devices and their process
+  int64_t largest = 0;  // of what a device computes, the largest value in memory
+};
+
+TakenBytes taken_by_gpt2(int seq, const char* mesh, const char* shard) {
+  const std::string dims = fmt::format("batch=2 seq={} vocab=16 layers=2 heads=2 head=8", seq);
+  const auto program = compile_for_mesh(*compiled({"gpt2.ein", dims.c_str(), mesh, shard}).graph, dims_of(dims), RunMode::training);
+  TakenBytes taken{program->planned_bytes(1), 0};
+  for (const ExecutableBuffer& buffer : program->parts()[Part::training]->code.compute.program.buffers)
+    taken.largest = std::max(taken.largest, buffer.bytes);
+  return taken;
+}
+
+}  // namespace
+
+// Where the forward of a layer holds collectives, its attention's backward still makes the weights again.
+TEST_CASE("mesh: attention whose heads are split stores no weights: memory grows with the sequence, not with its square") {
+  for (const auto& [mesh, shard] : {std::pair("model=2", "heads,hidden=model"), std::pair("data=2", "batch=data")}) {
+    INFO(shard);
+    const TakenBytes half = taken_by_gpt2(512, mesh, shard), whole = taken_by_gpt2(1024, mesh, shard);
+    CHECK(static_cast<double>(whole.planned) < 2.1 * static_cast<double>(half.planned));
+    CHECK(whole.largest < int64_t{1024} * 1024 * 4);  // weights of one head
+  }
 }

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 
+#include "compiler/fuse/form_graph.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/read.h"
 #include "compiler/ir/verify.h"
+#include "compiler/lower/schedule_text.h"
 #include "compiler/partition/collectives.h"
-#include "compiler/partition/localize.h"
+#include "compiler/partition/device_program.h"
 #include "tests/fuzz/random_program.h"
 #include "tests/support/random_check.h"
 
@@ -23,6 +25,20 @@ Part part_of_mode(RunMode mode) { return mode == RunMode::training ? Part::train
 Tensor tensor_of(const TensorView& view) {
   const auto* bytes = static_cast<const std::byte*>(view.data());
   return from_host({view.dtype(), view.shape(), std::vector<std::byte>(bytes, bytes + view.bytes())});
+}
+
+// Collectives are launches of the schedule, which reads back with them.
+std::string device_schedule_problem(const Localized& local, const Bindings& dims) {
+  const DeviceProgram program = device_program(local.graph, results_of(local));
+  if (const auto problems = verify(program.graph); !problems.empty()) return problems.front();
+  const FormedGraph formed = form_graph(program.graph, dims, RunMode::inference);
+  const auto meetings = std::ranges::count_if(formed.list.kernels, [](const GraphKernel& k) { return k.kernel->collective; });
+  if (static_cast<size_t>(meetings) != program.collectives.size()) return "a collective is no launch";
+  const std::string text = print_schedule(formed.list, &formed.plan);
+  const auto read = read_schedule(text, static_cast<uint32_t>(formed.bound.graph.size()));
+  if (const auto* error = std::get_if<LineError>(&read)) return error->message;
+  const auto& again = std::get<ScheduleText>(read);
+  return print_schedule(again.list, &again.plan) == text ? "" : "it reads back as another schedule";
 }
 
 std::string sorted_lines(std::vector<std::string> lines) {
@@ -103,7 +119,8 @@ std::string device_graph_problem(const Graph& graph, const Bindings& dims) {
   const std::string text = print_graph(device);
   const auto again = read_graph(text);
   if (const auto* error = std::get_if<GraphReadError>(&again)) return error->message;
-  return print_graph(std::get<Graph>(again)) == text ? "" : "it reads back as another graph";
+  if (print_graph(std::get<Graph>(again)) != text) return "it reads back as another graph";
+  return device_schedule_problem(std::get<Localized>(made), dims);
 }
 
 InterpretResult interpreted(const Graph& graph, const ProgramData& data) {

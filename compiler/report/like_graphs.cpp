@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/report/like_stages.h"
+#include "compiler/report/like_graphs.h"
 
 #include <algorithm>
 
 #include "compiler/ir/attr_hash.h"
-#include "compiler/partition/stages.h"
 
 namespace einc {
 namespace {
-
-bool is_value(Name input) { return input.str().starts_with(kValuePrefix); }
 
 bool plan_alike(const Node& a, const Node& b) {
   if (a.op != b.op || !std::ranges::equal(a.operands, b.operands) || a.type.dtype != b.type.dtype) return false;
   if (a.origin.phase != b.origin.phase || a.origin.policy != b.origin.policy) return false;
   if (!std::ranges::equal(a.type.axes, b.type.axes, {}, &Axis::size, &Axis::size)) return false;
-  if (a.op == Op::input) return is_value(a.as<InputAttr>().name) == is_value(b.as<InputAttr>().name);
   return is_source(a.op) || a.attr == b.attr;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs of stages that are planned alike: equal but for the names of what is given to them and where they stand in the source. Layers have
-// such stages.
+// Graphs that are planned alike: equal but for the names of what is given to them and where they stand in the source. Ways to split a
+// program that differ in the names of mesh axes have such graphs of a device.
 #pragma once
 #include <cstddef>
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels run in the order of their nodes where nothing else decides, so the nodes' order is that of the overlap: by levels, a node's being
+// the number of collectives on the longest way to it. In a level stands first what a collective waits for whose result the next one reads:
+// launches of the others go on beside it. The optimizer's come after all of the backward, so that no update waits for a sum while there is
+// other work.
+#include "compiler/partition/device_program.h"
+
+#include <algorithm>
+
+#include "compiler/ir/build.h"
+
+namespace einc {
+namespace {
+
+bool is_declaration(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
+
+class Orderer {
+ public:
+  Orderer(const Graph& graph, std::span<const NodeId> results) : graph_(graph), level_(graph.size(), 0), at_(graph.size()) {
+    find_live(results);
+    find_constant();
+    find_levels();
+  }
+
+  DeviceProgram run(std::span<const NodeId> results) {
+    Graph& g = out_.graph;
+    g.name = graph_.name, g.dims = graph_.dims, g.mesh = graph_.mesh, g.policy = graph_.policy, g.loops = graph_.loops;
+    g.loop_contexts = graph_.loop_contexts, g.chosen_by = graph_.chosen_by;
+    for (uint32_t level = 0; level <= last_; ++level) {
+      const std::vector<bool> first = wanted_first(level);
+      for (const bool now : {true, false})
+        for (uint32_t i = 0; i < graph_.size(); ++i)
+          if (level_[i] == level && is_computed(i) && first[i] == now) place(NodeId{i});
+      for (uint32_t i = 0; i < graph_.size(); ++i)
+        if (level_[i] == level && live_[i] && is_collective(graph_.nodes[i].op)) place(NodeId{i});
+    }
+    find_meetings();
+    find_values(results);
+    return std::move(out_);
+  }
+
+ private:
+  void find_live(std::span<const NodeId> results) {
+    live_.resize(graph_.size(), false);
+    for (const NodeId id : results) live_[id.index] = true;
+    for (uint32_t i = graph_.size(); i-- > 0;)
+      if (live_[i])
+        for (const NodeId operand : graph_.nodes[i].operands) live_[operand.index] = true;
+  }
+
+  // What follows from constants alone stands where it is first read.
+  void find_constant() {
+    for (const Node& node : graph_.nodes) {
+      const bool source = node.op == Op::constant || node.op == Op::iota;
+      const bool follows = !node.operands.empty() && !is_collective(node.op) && node.op != Op::scan && node.op != Op::scan_result &&
+                           std::ranges::all_of(node.operands, [&](NodeId x) { return constant_[x.index]; });
+      constant_.push_back(source || follows);
+    }
+  }
+
+  void find_levels() {
+    uint32_t backward = 0;
+    for (const bool optimizer : {false, true})
+      for (uint32_t i = 0; i < graph_.size(); ++i) {
+        const Node& node = graph_.nodes[i];
+        if (!live_[i]) continue;
+        if (optimizer && node.origin.phase == Phase::optimizer && is_computed(i)) level_[i] = backward;
+        for (const NodeId operand : node.operands)
+          level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
+        if (node.origin.phase != Phase::optimizer) backward = std::max(backward, level_[i]);
+        last_ = std::max(last_, level_[i]);
+      }
+  }
+
+  bool is_computed(uint32_t i) const {
+    return live_[i] && !constant_[i] && !is_declaration(graph_.nodes[i].op) && !is_collective(graph_.nodes[i].op);
+  }
+
+  // Whether node i waits for the collective at the level before its own.
+  bool follows_at_once(uint32_t i, NodeId collective) const {
+    return is_computed(i) && graph_.nodes[i].origin.phase != Phase::optimizer && level_[i] == level_[collective.index] + 1;
+  }
+
+  // Nodes of the level that lead to a collective whose result the next one reads.
+  std::vector<bool> wanted_first(uint32_t level) const {
+    std::vector<bool> wanted(graph_.size(), false);
+    for (uint32_t i = graph_.size(); i-- > 0;) {
+      if (!live_[i]) continue;
+      const bool reads = wanted[i] && level_[i] == level;
+      for (const NodeId operand : graph_.nodes[i].operands) {
+        const bool waits = is_collective(graph_[operand].op) && level_[operand.index] == level && follows_at_once(i, operand);
+        if (reads || waits) wanted[operand.index] = true;
+      }
+    }
+    return wanted;
+  }
+
+  NodeId place(NodeId id) {
+    if (at_[id.index].valid()) return at_[id.index];
+    Node node = graph_[id];
+    for (NodeId& operand : node.operands) operand = place(operand);
+    return at_[id.index] = Builder(out_.graph).append(std::move(node));
+  }
+
+  void find_meetings() {
+    std::vector<bool> urgent(graph_.size(), false);
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      for (const NodeId operand : graph_.nodes[i].operands)
+        if (is_collective(graph_[operand].op) && follows_at_once(i, operand)) urgent[operand.index] = true;
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      if (live_[i] && is_collective(graph_.nodes[i].op)) out_.collectives.push_back({NodeId{i}, at_[i], level_[i], urgent[i]});
+  }
+
+  void find_values(std::span<const NodeId> results) {
+    std::vector<bool> wanted(graph_.size(), false);
+    for (const NodeId id : results) wanted[id.index] = true;
+    for (const DeviceProgram::Meeting& c : out_.collectives) wanted[c.node.index] = wanted[graph_[c.node].operands[0].index] = true;
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      if (!wanted[i] || is_declaration(graph_.nodes[i].op)) continue;
+      out_.values.push_back(NodeId{i});
+      out_.graph.outputs.push_back({Name(value_name(NodeId{i})), place(NodeId{i})});
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<bool> live_, constant_;
+  std::vector<uint32_t> level_;
+  uint32_t last_ = 0;
+  std::vector<NodeId> at_;
+  DeviceProgram out_;
+};
+
+}  // namespace
+
+std::vector<NodeId> results_of(const Localized& local) {
+  std::vector<NodeId> results;
+  for (const auto* list : {&local.outputs, &local.updates, &local.gradients})
+    for (const DeviceValue& value : *list)
+      if (value.node.valid()) results.push_back(value.node);
+  if (local.loss.node.valid()) results.push_back(local.loss.node);
+  return results;
+}
+
+DeviceProgram device_program(const Graph& graph, std::span<const NodeId> results) { return Orderer(graph, results).run(results); }
+
+}  // namespace einc
