@@ -9,6 +9,7 @@
 
 #include "compiler/api/mesh_memory.h"
 #include "compiler/api/verify_mesh.h"
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/partition/localize.h"
 #include "runtime/base/check.h"
 #include "runtime/base/debug.h"
@@ -52,7 +53,7 @@ CollectiveKind kind_of_collective(Op op) {
 }
 
 Localized device_graph(const Graph& graph, const Bindings& dims) {
-  auto made = partition(graph, dims);
+  auto made = partition_for_mesh(graph, dims);
   if (const auto* problem = std::get_if<NoPartition>(&made))
     throw Error(ErrorKind::program, fmt::format("`{}` cannot be split over mesh axis `{}`: {}", to_string(graph[problem->node].op),
                                                 graph.mesh.axes[static_cast<size_t>(problem->mesh_axis)].name.str(), problem->why));
