@@ -5,6 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "compiler/fuse/softmax_attention.h"
+
 namespace einc {
 namespace {
 
@@ -70,6 +72,7 @@ AttentionGroups group_attention(const BoundGraph& graph, const std::vector<bool>
   groups.refusals = std::move(search.refusals);
   Grouper grouper(graph, roots, readers, in_memory);
   for (FoundAttention& found : search.found) {
+    found.softmax = find_softmax(graph, found);
     const std::string refusal = grouper.run(found, groups.kernels);
     if (refusal.empty())
       groups.found.push_back(std::move(found));

@@ -38,6 +38,7 @@ class AttentionBuilder {
     }
     sort_axes();
     for (Store& s : stores) put(std::move(s));
+    if (found_.softmax) label(*found_.softmax);
     kernel_.streams = static_cast<int>(out_.streams.size());
     kernel_.sites = static_cast<int>(out_.sites.size());
     divide_by_multiplying(kernel_);
@@ -223,6 +224,42 @@ class AttentionBuilder {
     const uint64_t wanted = points & ~row & ~(last->part == AttentionPart::gather ? bit(a.row) | bits(a.turns) : bit(a.key));
     if (!store.index.dynamic.empty() || place != wanted) throw Refused{"a stored value has other axes than its reduction"};
     last->stores.push_back(std::move(store));
+  }
+
+  // --- what of softmax it is ---
+
+  void label(const SoftmaxNodes& s) {
+    const bool backward = &nodes_ == &found_.backward;
+    if (backward && !s.backward) return;
+    Attention a = *kernel_.attention;
+    if (s.causal_row && unit(*s.causal_row) != Subscript(Affine::of_axis(a.row))) return;
+    SoftmaxAttention made{s.scale, s.causal_row.has_value(), buffer_of(s.log_sum), {}};
+    if (backward) made.deltas = buffer_of(s.backward->delta);
+    if (backward && (!made.log_sums || !made.deltas)) return;
+    for (AttentionStep& step : a.steps) {
+      const auto p = std::ranges::find(evaluator_.products, step.reduction, &KernelEvaluator::Product::reduction);
+      if (p == evaluator_.products.end()) continue;
+      step.pair = pair_of(p->node, s);
+      if (step.pair == PairValue::other) return;
+    }
+    a.softmax = made;
+    kernel_.attention = std::move(a);
+  }
+
+  // What a product makes or reads per row and key.
+  PairValue pair_of(NodeId product, const SoftmaxNodes& s) const {
+    if (product == found_.scores) return PairValue::scores;
+    if (product == s.output) return PairValue::weights;
+    if (!s.backward) return PairValue::other;
+    if (product == s.backward->weight_gradient) return PairValue::weight_gradient;
+    if (product == s.backward->d_values) return PairValue::weights;
+    const bool of_scores = product == s.backward->d_queries || product == s.backward->d_keys;
+    return of_scores ? PairValue::score_gradient : PairValue::other;
+  }
+
+  std::optional<uint16_t> buffer_of(NodeId value) const {
+    const auto at = value.valid() ? std::ranges::find(out_.buffers, value) : out_.buffers.end();
+    return at == out_.buffers.end() ? std::nullopt : std::optional(static_cast<uint16_t>(at - out_.buffers.begin()));
   }
 
   const BoundGraph& graph_;

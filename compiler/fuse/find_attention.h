@@ -3,6 +3,7 @@
 // them, and contractions that take the keys (or the rows) away again; in the backward the same over the gradients. Found by
 // following axes, not names or an order of ops, so any layout, mask, scale or grouping of heads will do.
 #pragma once
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +19,17 @@ struct AttentionNodes {
   std::vector<NodeId> results;  // those of them that are contractions over keys or rows
 };
 
+// Nodes of softmax's attention (softmax_attention.h).
+struct SoftmaxNodes {
+  double scale = 1;
+  std::optional<int> causal_row;  // the axis of the scores whose number is that of the last key that counts
+  NodeId output, log_sum;         // of the forward; no `log_sum`: nothing in the graph is L
+  struct Backward {
+    NodeId weight_gradient, delta, d_queries, d_keys, d_values;
+  };
+  std::optional<Backward> backward;
+};
+
 struct FoundAttention {
   NodeId scores;  // the contraction whose axes count
   int key = 0;    // the one of them that is folded
@@ -25,6 +37,7 @@ struct FoundAttention {
   std::vector<NodeId> pairs;  // values per row and key: stored nowhere, made again in the backward
   // For each node made of the scores: which axis of the scores each of its own is; -1 for one of size 1.
   std::unordered_map<uint32_t, std::vector<int>> axes;
+  std::optional<SoftmaxNodes> softmax;  // where it is nothing else
 };
 
 struct AttentionSearch {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "compiler/fuse/softmax_attention.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/remap.h"
 
@@ -17,11 +18,6 @@ namespace {
 
 bool is_map(const Node& node, MapFn fn) { return node.op == Op::map && node.as<MapAttr>().fn == fn; }
 bool is_reduce(const Node& node, ReduceFn fn) { return node.op == Op::reduce && node.as<ReduceAttr>().fn == fn; }
-
-// exp(x - max) / sum, of a pair of row and key.
-struct Weight {
-  NodeId difference, exponential, max, sum;
-};
 
 // D as a sum over the elements of dO and O: where each one's axes lie among D's, then the elements' own.
 struct Delta {
@@ -35,15 +31,15 @@ class StatisticsFinder {
  public:
   StatisticsFinder(const BoundGraph& graph, const FoundAttention& found) : graph_(graph), found_(found) {}
 
-  std::map<NodeId, Weight> weights() const {
-    std::map<NodeId, Weight> weights;
+  std::map<NodeId, SoftmaxWeight> weights() const {
+    std::map<NodeId, SoftmaxWeight> weights;
     for (NodeId id : found_.pairs)
       if (const auto weight = weight_of(id)) weights.emplace(id, *weight);
     return weights;
   }
 
   // Of the weights: the sums over keys of P dP.
-  std::map<NodeId, Delta> deltas(const std::map<NodeId, Weight>& weights) const {
+  std::map<NodeId, Delta> deltas(const std::map<NodeId, SoftmaxWeight>& weights) const {
     std::map<NodeId, Delta> deltas;
     for (NodeId id : found_.backward.members)
       if (const auto delta = delta_of(id, weights)) deltas.emplace(id, *delta);
@@ -79,40 +75,23 @@ class StatisticsFinder {
            axes(node.operands[0])[static_cast<size_t>(over[0])] == found_.key;
   }
 
-  std::optional<Weight> weight_of(NodeId id) const {
-    const Node& quotient = graph_[id];
-    if (!is_map(quotient, MapFn::div) || quotient.origin.phase != Phase::forward) return std::nullopt;
-    const NodeId exponential = quotient.operands[0], sum = quotient.operands[1];
-    const MapAttr& attr = quotient.as<MapAttr>();
-    if (!is_map(graph_[exponential], MapFn::exp) || !is_reduce(graph_[sum], ReduceFn::sum) || graph_[sum].operands[0] != exponential)
-      return std::nullopt;
-    const NodeId difference = graph_[exponential].operands[0];
-    if (!is_map(graph_[difference], MapFn::sub)) return std::nullopt;
-    const NodeId x = graph_[difference].operands[0], max = graph_[difference].operands[1];
-    if (!is_reduce(graph_[max], ReduceFn::max) || graph_[max].operands[0] != x || !is_over_keys(max) || !is_over_keys(sum))
-      return std::nullopt;
-    if (bytes_of(graph_[max].type.dtype) < 4 || bytes_of(graph_[sum].type.dtype) < 4) return std::nullopt;
-    // L takes the place of both: their axes are the same, in one order, and so are those of the values per pair.
-    if (graph_[max].type.axes != graph_[sum].type.axes || axes(max) != axes(sum)) return std::nullopt;
-    if (attr.maps[1] != graph_[difference].as<MapAttr>().maps[1] || axes(id) != axes(x)) return std::nullopt;
-    const Weight weight{difference, exponential, max, sum};
-    return is_read_as_quotient(weight) ? std::optional(weight) : std::nullopt;
+  std::optional<SoftmaxWeight> weight_of(NodeId id) const {
+    if (graph_[id].origin.phase != Phase::forward) return std::nullopt;
+    const auto weight = softmax_weight(graph_, found_, id);
+    return weight && is_read_as_quotient(*weight) ? weight : std::nullopt;
   }
 
   // No part of it is read in the backward: that would be made of a maximum and a sum all the same.
-  bool is_read_as_quotient(const Weight& weight) const {
+  bool is_read_as_quotient(const SoftmaxWeight& weight) const {
     for (NodeId id : found_.backward.members)
       for (NodeId x : graph_[id].operands)
         if (x == weight.difference || x == weight.exponential || x == weight.max || x == weight.sum) return false;
     return true;
   }
 
-  NodeId unrounded(NodeId id) const {
-    while (graph_[id].op == Op::cast) id = graph_[id].operands[0];
-    return id;
-  }
+  NodeId unrounded(NodeId id) const { return before_rounding(graph_, id); }
 
-  std::optional<Delta> delta_of(NodeId id, const std::map<NodeId, Weight>& weights) const {
+  std::optional<Delta> delta_of(NodeId id, const std::map<NodeId, SoftmaxWeight>& weights) const {
     if (!is_reduce(graph_[id], ReduceFn::sum) || !is_over_keys(id) || bytes_of(graph_[id].type.dtype) < 4) return std::nullopt;
     const Node& product = graph_[graph_[id].operands[0]];
     if (!is_map(product, MapFn::mul)) return std::nullopt;
@@ -203,7 +182,7 @@ class StatisticsRewriter {
   void add(const FoundAttention& found) {
     if (found.backward.members.empty()) return;
     const StatisticsFinder finder(given_, found);
-    const std::map<NodeId, Weight> weights = finder.weights();
+    const std::map<NodeId, SoftmaxWeight> weights = finder.weights();
     for (const auto& [id, weight] : weights) sums_[weight.sum] = weight;
     weights_.insert(weights.begin(), weights.end());
     for (const auto& [id, delta] : finder.deltas(weights)) {
@@ -246,7 +225,7 @@ class StatisticsRewriter {
     return made;
   }
 
-  NodeId log_sum(NodeId sum, const Weight& weight) {
+  NodeId log_sum(NodeId sum, const SoftmaxWeight& weight) {
     build_.origin = graph_->nodes[sum.index].origin;
     return build_.map(MapFn::add, {at_[weight.max.index], build_.map(MapFn::log, {sum})});
   }
@@ -293,13 +272,13 @@ class StatisticsRewriter {
   const BoundGraph& given_;
   std::unique_ptr<Graph> graph_;
   Builder build_;
-  std::vector<NodeId> at_;             // per node given
-  std::map<NodeId, Weight> weights_;   // of the graph given, all that follow
-  std::map<NodeId, Weight> sums_;      // by their sums, where L is made
-  std::map<NodeId, Delta> deltas_;     // by the sums over keys that they take the place of
-  std::set<NodeId> dependents_;        // values of pairs in the forward that weights are in
-  std::set<NodeId> kept_wide_;         // dP that D is subtracted from, not rounded before
-  std::map<NodeId, NodeId> log_sums_;  // made, by sum
+  std::vector<NodeId> at_;                   // per node given
+  std::map<NodeId, SoftmaxWeight> weights_;  // of the graph given, all that follow
+  std::map<NodeId, SoftmaxWeight> sums_;     // by their sums, where L is made
+  std::map<NodeId, Delta> deltas_;           // by the sums over keys that they take the place of
+  std::set<NodeId> dependents_;              // values of pairs in the forward that weights are in
+  std::set<NodeId> kept_wide_;               // dP that D is subtracted from, not rounded before
+  std::map<NodeId, NodeId> log_sums_;        // made, by sum
   std::map<NodeId, NodeId> of_backward_;
 };
 

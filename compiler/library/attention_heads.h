@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/library/match_attention.h"
+#include "compiler/library/attention_problem.h"
 
 namespace einc {
 
-// A tensor of a match: where it lies, the axis of its rows and that of its head's elements (none: of one number for each row), and where
+// A tensor of a problem: where it lies, the axis of its rows and that of its head's elements (none: of one number for each row), and where
 // its steps go.
 struct AttentionTensor {
   AttentionPlace place;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwards and backwards are told by their kernels' formulas; a backward is the plug-in's where it is that of a forward of the list, whose
-// result it reads, and where what our two kernels subtract in each row is made for them alone.
+// A backward is the plug-in's where it is that of a forward of the list, whose result it reads, and where what our two kernels subtract in
+// each row is made for them alone.
 #include "compiler/library/library_attention.h"
 
 #include <algorithm>
 #include <set>
 
-#include "compiler/library/match_attention.h"
+#include "compiler/library/attention_problem.h"
 
 namespace einc {
 namespace {
@@ -20,11 +20,11 @@ class AttentionFinder {
   void run() {
     const auto count = static_cast<uint32_t>(list_.kernels.size());
     for (uint32_t k = 0; k < count; ++k)
-      if (auto match = match_attention_forward(*list_.kernels[k].kernel)) forwards_.push_back({k, std::move(*match)});
+      if (auto match = attention_forward(*list_.kernels[k].kernel)) forwards_.push_back({k, std::move(*match)});
     for (const Forward& forward : forwards_) add(forward);
     for (uint32_t k = 1; k + 1 < count; ++k) {
-      auto match = match_attention_backward(*list_.kernels[k].kernel, *list_.kernels[k + 1].kernel);
-      if (match && makes_delta(list_.kernels[k - 1], k, *match)) add(*match, k);
+      auto match = attention_backward(*list_.kernels[k].kernel, *list_.kernels[k + 1].kernel);
+      if (match && makes_delta(list_.kernels[k - 1], k)) add(*match, k);
     }
   }
 
@@ -39,9 +39,9 @@ class AttentionFinder {
   }
 
   // Whether the kernel makes nothing but the number of each row that the next two read.
-  bool makes_delta(const GraphKernel& kernel, uint32_t rows, const AttentionBackward& match) const {
-    const NodeId read = list_.kernels[rows].buffers[match.rows_delta];
-    return read.valid() && read == list_.kernels[rows + 1].buffers[match.delta.buffer] && kernel.group.stored == std::vector{read};
+  bool makes_delta(const GraphKernel& kernel, uint32_t rows) const {
+    const auto delta = [&](uint32_t k) { return list_.kernels[k].buffers[*list_.kernels[k].kernel->attention->softmax->deltas]; };
+    return delta(rows).valid() && delta(rows) == delta(rows + 1) && kernel.group.stored == std::vector{delta(rows)};
   }
 
   // Of the forward whose log_sum the backward reads.

@@ -18,7 +18,10 @@ class AttentionVerifier {
     if (!kernel_.stages.empty() || !kernel_.outer.empty() || kernel_.sequence) return "an attention kernel has no stages";
     const uint64_t needs_all = kernel_.reductions.size() == 64 ? ~uint64_t{0} : (uint64_t{1} << kernel_.reductions.size()) - 1;
     needs_ = reductions_of_values(kernel_);
-    for (const AttentionStep& step : a_.steps) check(step);
+    for (const AttentionStep& step : a_.steps) check(step), check_pair(step);
+    if (a_.softmax)
+      for (const auto& buffer : {a_.softmax->log_sums, a_.softmax->deltas})
+        if (buffer && *buffer >= kernel_.buffers.size() && problem_.empty()) problem_ = "softmax names no buffer";
     if (ready_ != needs_all && problem_.empty()) return "a reduction belongs to no step";
     return problem_;
   }
@@ -52,6 +55,16 @@ class AttentionVerifier {
       const uint64_t kept = step.part == AttentionPart::gather ? bits(a_.batch) | key | free : points | row | free;
       require(s.buffer < kernel_.buffers.size() && within(s.value, kept), step, "is stored outside its loops");
     }
+  }
+
+  // Products of softmax's attention say what of it they make or read, others say nothing.
+  void check_pair(const AttentionStep& step) {
+    const auto is = [&](PairValue a, PairValue b) { return step.pair == a || step.pair == b; };
+    if (!a_.softmax || step.part == AttentionPart::fold)
+      return require(step.pair == PairValue::other, step, "is of a softmax that is none");
+    require(step.part == AttentionPart::scores ? is(PairValue::scores, PairValue::weight_gradient)
+                                               : is(PairValue::weights, PairValue::score_gradient),
+            step, "is of no such value of softmax");
   }
 
   const Kernel& kernel_;

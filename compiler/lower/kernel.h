@@ -159,9 +159,14 @@ struct Contraction {
 // per row, which sum over all rows (gather).
 enum class AttentionPart : uint8_t { scores, fold, mix, gather };
 
+// What softmax's attention has of each row and key: the scores S = Q K^T, its weights P, and the gradients of both. A product makes it
+// (scores) or reads it (mix, gather).
+enum class PairValue : uint8_t { other, scores, weights, weight_gradient, score_gradient };
+
 // One reduction of an attention kernel. Of a product, `left` depends on the row (scores) or on row and key (mix, gather).
 struct AttentionStep {
   AttentionPart part = AttentionPart::scores;
+  PairValue pair = PairValue::other;
   uint16_t reduction = 0;
   ValueId left = kNoValue, right = kNoValue;
   std::vector<AxisId> over;   // its loops
@@ -179,6 +184,15 @@ struct KeyBound {
   friend bool operator==(const KeyBound&, const KeyBound&) = default;
 };
 
+// What the kernel computes where that is softmax's attention and nothing else: P = softmax(scale S), of keys up to the row's own number
+// where `causal`. Buffers, if any: of L = max + log(sum), written by a forward, and of D = sum of dO O, which a backward reads.
+struct SoftmaxAttention {
+  double scale = 1;
+  bool causal = false;
+  std::optional<uint16_t> log_sums, deltas;
+  friend bool operator==(const SoftmaxAttention&, const SoftmaxAttention&) = default;
+};
+
 // Rows against keys without a tensor of all pairs: a block of rows at a time, at each point of the batch axes.
 struct Attention {
   std::vector<AxisId> batch;  // points that threads divide
@@ -187,6 +201,7 @@ struct Attention {
   int64_t block_rows = 1, block_keys = 1;  // keys are skipped in whole blocks
   std::vector<AttentionStep> steps;
   std::vector<KeyBound> bounds;
+  std::optional<SoftmaxAttention> softmax;
 };
 
 struct ScanSchedule;

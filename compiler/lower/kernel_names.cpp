@@ -55,4 +55,20 @@ std::string_view name_of(AttentionPart part) {
   return "";
 }
 
+std::string_view name_of(PairValue pair) {
+  switch (pair) {
+    case PairValue::other:
+      return "";
+    case PairValue::scores:
+      return "scores";
+    case PairValue::weights:
+      return "weights";
+    case PairValue::weight_gradient:
+      return "weight_gradient";
+    case PairValue::score_gradient:
+      return "score_gradient";
+  }
+  return "";
+}
+
 }  // namespace einc

@@ -11,6 +11,7 @@ namespace einc {
 std::string_view name_of(Fold fold);
 std::string_view name_of(BufferAccess access);
 std::string_view name_of(AttentionPart part);
+std::string_view name_of(PairValue pair);
 
 // The value of an enumeration that a word names; `last` is its last value.
 template <class E>

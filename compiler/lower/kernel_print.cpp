@@ -80,6 +80,13 @@ std::string_view name_of(StoreMode mode) {
 
 std::string text_of(const Store& s) { return fmt::format("  b{}[{}] {} v{}\n", s.buffer, text_of(s.index), name_of(s.mode), s.value); }
 
+std::string text_of(const SoftmaxAttention& s) {
+  std::string text = fmt::format("softmax scale {:a}{}", s.scale, s.causal ? " causal" : "");
+  if (s.log_sums) text += fmt::format(" log_sums b{}", *s.log_sums);
+  if (s.deltas) text += fmt::format(" deltas b{}", *s.deltas);
+  return text + "\n";
+}
+
 std::string text_of(const Attention& a, const Kernel& kernel) {
   std::string text = fmt::format("attention batch {} turns {} row a{} key a{} in blocks of {} rows and {} keys\n", axis_list(a.batch),
                                  axis_list(a.turns), a.row, a.key, a.block_rows, a.block_keys);
@@ -87,10 +94,12 @@ std::string text_of(const Attention& a, const Kernel& kernel) {
     text +=
         fmt::format("  keys a{} {} {}\n", a.key,
                     b.side == BoundSide::least ? ">=" : "<=", text_of(Subscript(Affine::of_axis(a.row, b.factor) + Affine{b.limit, {}})));
+  if (a.softmax) text += text_of(*a.softmax);
   for (const AttentionStep& step : a.steps) {
     const Accumulation& r = kernel.reductions[step.reduction];
-    text += fmt::format("{} over {}{}{}\n  r{}: {} = {} v{}", name_of(step.part), axis_list(step.over), step.free.empty() ? "" : " for ",
-                        axis_list(step.free), step.reduction, to_string(r.dtype), name_of(r.fold), r.value);
+    text += fmt::format("{} over {}{}{}", name_of(step.part), axis_list(step.over), step.free.empty() ? "" : " for ", axis_list(step.free));
+    if (step.pair != PairValue::other) text += fmt::format(" of {}", name_of(step.pair));
+    text += fmt::format("\n  r{}: {} = {} v{}", step.reduction, to_string(r.dtype), name_of(r.fold), r.value);
     text += step.left == kNoValue ? "\n" : fmt::format(" = v{} * v{}\n", step.left, step.right);
     for (const Store& s : step.stores) text += text_of(s);
   }

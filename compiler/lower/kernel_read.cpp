@@ -35,6 +35,7 @@ class KernelReader {
     if (c.accept_word("attention")) return attention(c);
     if (c.accept_word("contraction")) return contraction(c);
     if (c.accept_word("keys")) return key_bound(c);
+    if (c.accept_word("softmax")) return softmax(c);
     if (c.accept("v")) return value(c);
     if (c.accept("r")) return reduction(c);
     if (c.accept("b")) return buffer_or_store(c);
@@ -149,6 +150,20 @@ class KernelReader {
     kernel_.attention->bounds.push_back(bound);
   }
 
+  void softmax(Cursor& c) {
+    if (!kernel_.attention) return c.fail("softmax outside attention");
+    SoftmaxAttention made;
+    c.expect("scale");
+    made.scale = c.hexadecimal();
+    made.causal = c.accept_word("causal");
+    const auto buffer_after = [&](std::string_view word) {
+      return c.accept_word(word) ? (c.expect("b"), std::optional(number(c, kMostBuffers))) : std::nullopt;
+    };
+    made.log_sums = buffer_after("log_sums");
+    made.deltas = buffer_after("deltas");
+    kernel_.attention->softmax = made;
+  }
+
   void step(Cursor& c) {
     const auto part = [](std::string_view word) { return named(word, AttentionPart::gather); };
     AttentionStep made;
@@ -157,6 +172,8 @@ class KernelReader {
     if (!kernel_.attention) return c.fail("a step of attention outside it");
     made.over = axes_after(c, "over");
     if (c.accept_word("for")) made.free = axis_list(c);
+    if (c.accept_word("of"))
+      made.pair = c.word_of([](std::string_view word) { return named(word, PairValue::score_gradient); }, "value per row and key");
     kernel_.attention->steps.push_back(std::move(made));
     stores_ = [this]() -> std::vector<Store>& { return kernel_.attention->steps.back().stores; };
   }

@@ -107,6 +107,9 @@ class Pruner {
   void rewrite(Attention& a) const {
     rewrite(a.batch), rewrite(a.turns);
     a.row = static_cast<AxisId>(axis_number_[a.row]), a.key = static_cast<AxisId>(axis_number_[a.key]);
+    if (a.softmax)
+      for (std::optional<uint16_t>* buffer : {&a.softmax->log_sums, &a.softmax->deltas})
+        if (*buffer) *buffer = buffers_[**buffer] ? std::optional(static_cast<uint16_t>(buffer_number_[**buffer])) : std::nullopt;
     for (AttentionStep& step : a.steps) {
       step.reduction = static_cast<uint16_t>(reduction_number_[step.reduction]);
       for (ValueId* id : {&step.left, &step.right})

@@ -58,7 +58,7 @@ TEST_CASE("kernels read back") {
   const std::map<std::string, Kernel> kernels = many_kernels();
   CHECK(kernels.size() > 500);
   std::set<ScalarKind> kinds;
-  int attention = 0, contractions = 0, parts = 0;
+  int attention = 0, softmax = 0, contractions = 0, parts = 0;
   for (const auto& [text, kernel] : kernels) {
     CAPTURE(text);
     const Kernel read = kernel_of(text);
@@ -70,10 +70,13 @@ TEST_CASE("kernels read back") {
     CHECK(read.reductions == kernel.reductions);
     CHECK(read.buffers == kernel.buffers);
     for (const Scalar& v : kernel.values) kinds.insert(v.kind);
+    if (kernel.attention) CHECK(read.attention->softmax == kernel.attention->softmax);
+    softmax += kernel.attention && kernel.attention->softmax;
     attention += kernel.attention.has_value(), contractions += kernel.contraction.has_value(), parts += kernel.part.has_value();
   }
   for (int k = 0; k <= static_cast<int>(ScalarKind::running); ++k) CHECK_MESSAGE(kinds.contains(static_cast<ScalarKind>(k)), k);
   CHECK(attention > 5);
+  CHECK(softmax > 5);
   CHECK(contractions > 50);
   CHECK(parts > 3);
 }
@@ -92,6 +95,7 @@ TEST_CASE("kernels that are none") {
       {"v1: f32 = exp(v0, v0)\n", "6: v1 has 2 operands"},
       {"v1: f32 = expo(v0)\n", "6: expected a number at column 11"},
       {"scores over a0\n", "6: a step of attention outside it"},
+      {"softmax scale 0x1p+0\n", "6: softmax outside attention"},
       {"nonsense\n", "6: 'nonsense' is no line of a kernel"},
       {"v1: f32 = b7[a0]\nstage \n  b1[a0] = v1\n", "8: v1 reads buffer b7"},
   };

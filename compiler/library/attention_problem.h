@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention kernels that a library's attention does as well: softmax over the keys of scaled products, of all keys or of those up to the
-// query's position, times values; and its gradients, which two kernels make (divide_attention) of two numbers of each row
-// (fuse/row_statistics).
+// Kernels of softmax's attention (lower/kernel.h, SoftmaxAttention) as the problems of a library: forwards, and backwards, which two
+// kernels make (divide_attention). Of 16-bit floats whose rows lie whole, at multiples of 16 bytes.
 #pragma once
 #include <optional>
 
@@ -19,22 +18,19 @@ struct AttentionPlace {
 
 bool same(const einc_attention_steps& a, const einc_attention_steps& b);
 
-// Of 16-bit floats whose rows lie whole, at multiples of 16 bytes.
 struct AttentionForward {
   einc_attention_problem problem{};
   AttentionPlace q, k, v, o;
   std::optional<AttentionPlace> log_sum;  // of the rows, where a backward reads it
 };
-std::optional<AttentionForward> match_attention_forward(const Kernel& kernel);
+std::optional<AttentionForward> attention_forward(const Kernel& kernel);
 
 // `rows` stores the gradient of the queries, `keys` those of keys and values. The problem's `o` is the forward's to tell.
 struct AttentionBackward {
   einc_attention_problem problem{};
   AttentionPlace q, k, v, d_o, log_sum, d_k, d_v;  // in the buffers of `keys`
-  AttentionPlace delta;                            // that both kernels read of each row: likewise
   AttentionPlace d_q;                              // of `rows`
-  uint16_t rows_delta = 0;                         // the buffer of `delta` in `rows`
 };
-std::optional<AttentionBackward> match_attention_backward(const Kernel& rows, const Kernel& keys);
+std::optional<AttentionBackward> attention_backward(const Kernel& rows, const Kernel& keys);
 
 }  // namespace einc
