@@ -49,6 +49,7 @@ CollectiveKind kind_of_collective(Op op) {
   return op == Op::all_reduce       ? CollectiveKind::all_reduce
          : op == Op::reduce_scatter ? CollectiveKind::reduce_scatter
          : op == Op::all_gather     ? CollectiveKind::all_gather
+         : op == Op::shift          ? CollectiveKind::shift
                                     : CollectiveKind::all_to_all;
 }
 
@@ -153,6 +154,10 @@ class PlanMaker {
 
   void collective(NodeId id) {
     const Node& node = local_.graph[id];
+    if (const auto* a = std::get_if<ShiftAttr>(&node.attr)) {
+      plan_.collectives.push_back({CollectiveKind::shift, a->mesh, ReduceKind::sum, 0, 0, value_of(node.operands[0]), value_of(id), a->by});
+      return;
+    }
     const CollectiveAttr& a = node.as<CollectiveAttr>();
     plan_.collectives.push_back(
         {kind_of_collective(node.op), a.mesh, to_runtime(a.fn), a.gathered, a.divided, value_of(node.operands[0]), value_of(id)});

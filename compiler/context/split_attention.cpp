@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/context/free_nodes.h"
 #include "compiler/ir/remap.h"
 #include "compiler/partition/factors.h"
 
@@ -29,24 +30,12 @@ std::optional<Conflict> conflict_at(const Graph& graph, NodeId id, const std::ve
   return std::nullopt;
 }
 
-BoundGraph bound(const Graph& graph, const Bindings& given, const std::vector<bool>& roots) {
-  std::vector<bool> live = roots;
-  for (uint32_t i = graph.size(); i-- > 0;)
-    if (live[i])
-      for (const NodeId operand : graph.nodes[i].operands) live[operand.index] = true;
-  return bind_graph(graph, given, std::move(live));
-}
-
-// Made of constants and indices alone.
-std::vector<bool> free_nodes(const Graph& graph) {
-  std::vector<bool> free(graph.size());
-  for (uint32_t i = 0; i < graph.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    const bool simple =
-        node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
-    free[i] = simple && std::ranges::all_of(node.operands, [&](NodeId x) { return free[x.index]; });
-  }
-  return free;
+std::vector<bool> root_nodes(const Graph& graph) {
+  std::vector<bool> roots(graph.size(), false);
+  for_each_root(graph, [&](NodeId id) {
+    if (id.valid()) roots[id.index] = true;
+  });
+  return roots;
 }
 
 // Of a factor's labels, the scores' axis that each one is; -1: none of them.
@@ -65,6 +54,25 @@ std::vector<int> axes_of_labels(const Node& node, uint32_t index, const Factors&
 
 }  // namespace
 
+std::vector<bool> free_nodes(const Graph& graph) {
+  std::vector<bool> free(graph.size());
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const bool simple =
+        node.op == Op::constant || node.op == Op::iota || node.op == Op::map || node.op == Op::cast || kind_of(node.op) == OpKind::view;
+    free[i] = simple && std::ranges::all_of(node.operands, [&](NodeId x) { return free[x.index]; });
+  }
+  return free;
+}
+
+BoundGraph bound_by_roots(const Graph& graph, const Bindings& given) {
+  std::vector<bool> live = root_nodes(graph);
+  for (uint32_t i = graph.size(); i-- > 0;)
+    if (live[i])
+      for (const NodeId operand : graph.nodes[i].operands) live[operand.index] = true;
+  return bind_graph(graph, given, std::move(live));
+}
+
 std::vector<SplitAttention> split_attention(const Graph& graph, const Partitioned& first, const Bindings& given) {
   std::vector<std::pair<NodeId, Conflict>> conflicts;
   for (uint32_t i = 0; i < graph.size(); ++i)
@@ -72,21 +80,18 @@ std::vector<SplitAttention> split_attention(const Graph& graph, const Partitione
       if (const auto conflict = conflict_at(graph, NodeId{i}, first.layouts)) conflicts.emplace_back(i, *conflict);
   const BindResult dims = graph.dims.bind(given);
   if (conflicts.empty() || !dims.ok() || !dims.unset.empty()) return {};
-  std::vector<bool> roots(graph.size(), false);
-  for_each_root(graph, [&](NodeId id) {
-    if (id.valid()) roots[id.index] = true;
-  });
   std::vector<SplitAttention> out;
-  for (FoundAttention& found : find_attention(bound(graph, given, roots), roots, free_nodes(graph)).found) {
+  for (FoundAttention& found : find_attention(bound_by_roots(graph, given), root_nodes(graph), free_nodes(graph)).found) {
     const auto at = std::ranges::find(conflicts, found.scores, &std::pair<NodeId, Conflict>::first);
     if (at == conflicts.end()) continue;
     const auto& [m, a, b] = at->second;
     if (found.key != a && found.key != b) continue;
     const Node& scores = graph[found.scores];
     const bool keys_left = scores.as<ContractAttr>().left.contains(found.key);
-    const Layout& keys = first.layouts[scores.operands[keys_left ? 0 : 1].index];
-    const AxisList over = keys.over(keys.axis_on(m));
-    out.push_back({std::move(found), m, found.key == a ? b : a, over});
+    const Layout &rows = first.layouts[scores.operands[keys_left ? 1 : 0].index],
+                 &keys = first.layouts[scores.operands[keys_left ? 0 : 1].index];
+    const int row = found.key == a ? b : a;
+    out.push_back({std::move(found), m, row, rows.over(rows.axis_on(m)), keys.over(keys.axis_on(m))});
   }
   return out;
 }

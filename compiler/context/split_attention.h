@@ -12,9 +12,12 @@ namespace einc {
 struct SplitAttention {
   FoundAttention attention;  // nodes are those of the graph that was partitioned
   int mesh_axis = 0;
-  int row = 0;        // the scores' axis whose parts lie on other devices than those of their keys
-  AxisList key_over;  // mesh axes that split the keys
+  int row = 0;                  // the scores' axis whose parts lie on other devices than those of their keys
+  AxisList row_over, key_over;  // mesh axes that split rows and keys
 };
+
+// With numbers for dims, which `given` and defaults set, and what its roots need.
+BoundGraph bound_by_roots(const Graph& graph, const Bindings& given);
 
 // Without dims that have no value nothing is found.
 std::vector<SplitAttention> split_attention(const Graph& graph, const Partitioned& first, const Bindings& given);

@@ -124,6 +124,7 @@ OpKind kind_of(Op op) {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
       return OpKind::compute;
     case Op::permute:
     case Op::broadcast:

@@ -18,7 +18,7 @@ namespace einc {
   X(permute) X(broadcast) X(split) X(merge) X(slice) X(diagonal) X(window) X(fold) X(pad) X(concat) \
   X(gather) X(scatter_add) X(scatter_max) X(scatter_min) X(scatter_set) \
   X(cast) X(stop_gradient) X(scan) X(scan_result) \
-  X(all_reduce) X(reduce_scatter) X(all_gather) X(all_to_all) \
+  X(all_reduce) X(reduce_scatter) X(all_gather) X(all_to_all) X(shift) \
   X(softmax) X(logsumexp) X(dropout) X(training)
 // clang-format on
 

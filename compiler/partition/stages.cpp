@@ -139,7 +139,9 @@ class Cutter {
 
 }  // namespace
 
-bool is_collective(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all; }
+bool is_collective(Op op) {
+  return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all || op == Op::shift;
+}
 
 std::string value_name(NodeId id) { return fmt::format("{}{}", kValuePrefix, id.index); }
 

@@ -68,4 +68,10 @@ Compilation compiled_text(const std::string& text, Roots roots) {
   return c;
 }
 
+Partitioned parts_of(const Graph& graph) {
+  auto made = partition_for_mesh(graph, {});
+  REQUIRE(std::holds_alternative<Partitioned>(made));
+  return std::get<Partitioned>(std::move(made));
+}
+
 }  // namespace einc

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/pipeline/pipeline.h"
 
 namespace einc {
@@ -20,5 +21,6 @@ std::span<const ContextProgram> context_programs();
 // A training step of one block of attention and a loss; `mesh` has an axis `context`.
 std::string text_of(const ContextProgram& program, const std::string& mesh, const std::string& shard);
 Compilation compiled_text(const std::string& text, Roots roots = Roots::training);
+Partitioned parts_of(const Graph& graph);
 
 }  // namespace einc

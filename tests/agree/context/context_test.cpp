@@ -7,19 +7,12 @@
 #include <map>
 #include <string>
 
-#include "compiler/context/partition_for_mesh.h"
 #include "tests/support/context_programs.h"
 #include "tests/support/mesh_examples.h"
 
 using namespace einc;
 
 namespace {
-
-Partitioned parts_of(const Graph& graph) {
-  auto made = partition_for_mesh(graph, {});
-  REQUIRE(std::holds_alternative<Partitioned>(made));
-  return std::get<Partitioned>(std::move(made));
-}
 
 // Tensors that cross devices, by collective; single numbers and gradients of params are not counted.
 std::string sequence_moves(const Partitioned& p, Phase phase) {
