@@ -23,7 +23,7 @@ endfunction()
 
 einc_package(einc_package_runtime runtime einc_runtime einc_base einc_runtime einc_data)
 target_link_libraries(einc_package_runtime INTERFACE fmt::fmt utf8proc xxhash Threads::Threads ZLIB::ZLIB pcre2-8 ${CMAKE_DL_LIBS})
-einc_package(einc_package_einc einc einc einc_dsl einc_symbolic einc_ir einc_passes einc_elaborate einc_kernels einc_cost einc_llvm
+einc_package(einc_package_einc einc einc einc_dsl einc_symbolic einc_ir einc_passes einc_elaborate einc_kernels einc_context einc_cost einc_llvm
              einc_codegen_cuda einc_pipeline einc_api)
 target_link_libraries(einc_package_einc INTERFACE einc_package_runtime)
 

@@ -9,6 +9,7 @@
 
 #include "compiler/api/mesh_memory.h"
 #include "compiler/api/verify_mesh.h"
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/partition/localize.h"
 #include "runtime/base/check.h"
 #include "runtime/base/debug.h"
@@ -48,11 +49,12 @@ CollectiveKind kind_of_collective(Op op) {
   return op == Op::all_reduce       ? CollectiveKind::all_reduce
          : op == Op::reduce_scatter ? CollectiveKind::reduce_scatter
          : op == Op::all_gather     ? CollectiveKind::all_gather
+         : op == Op::shift          ? CollectiveKind::shift
                                     : CollectiveKind::all_to_all;
 }
 
 Localized device_graph(const Graph& graph, const Bindings& dims) {
-  auto made = partition(graph, dims);
+  auto made = partition_for_mesh(graph, dims);
   if (const auto* problem = std::get_if<NoPartition>(&made))
     throw Error(ErrorKind::program, fmt::format("`{}` cannot be split over mesh axis `{}`: {}", to_string(graph[problem->node].op),
                                                 graph.mesh.axes[static_cast<size_t>(problem->mesh_axis)].name.str(), problem->why));
@@ -150,6 +152,10 @@ class PlanMaker {
 
   void collective(NodeId id) {
     const Node& node = local_.graph[id];
+    if (const auto* a = std::get_if<ShiftAttr>(&node.attr)) {
+      plan_.collectives.push_back({CollectiveKind::shift, a->mesh, ReduceKind::sum, 0, 0, value_of(node.operands[0]), value_of(id), a->by});
+      return;
+    }
     const CollectiveAttr& a = node.as<CollectiveAttr>();
     plan_.collectives.push_back(
         {kind_of_collective(node.op), a.mesh, to_runtime(a.fn), a.gathered, a.divided, value_of(node.operands[0]), value_of(id)});

@@ -9,6 +9,7 @@
 
 #include "compiler/api/compile_program.h"
 #include "compiler/api/render_report.h"
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/partition/partition.h"
 #include "compiler/report/hold_formulas.h"
 #include "runtime/api/guard.h"
@@ -81,7 +82,7 @@ Report make_report(const ProgramGraphs& graphs, const PipelineOptions& pipeline,
   options.plan = plan_for_device(Scheduling::all, options.device);
   const Graph& graph = *graphs.compilation.graph;
   std::variant<Partitioned, NoPartition> over_mesh;
-  if (!graph.mesh.empty()) over_mesh = partition(graph, graphs.dims);
+  if (!graph.mesh.empty()) over_mesh = partition_for_mesh(graph, graphs.dims);
   if (!graph.mesh.empty()) options.partitioned = std::get_if<Partitioned>(&over_mesh);
   Report report = build_report(graph, options);
   if (!graph.mesh.empty() && !options.partitioned)

@@ -73,6 +73,7 @@ std::optional<Partial> gradient_of_operand(const Backward& b, int k) {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
       return std::nullopt;
   }
   return std::nullopt;

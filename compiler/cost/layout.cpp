@@ -125,6 +125,7 @@ std::optional<Strides> view_strides(const Graph& graph, const Node& node, const 
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:

@@ -89,6 +89,7 @@ FlopCost flop_cost(const Graph& graph, const Sizes& sizes, NodeId id) {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
       return {FlopClass::other, false, Poly(0)};
     case Op::softmax:
     case Op::logsumexp:
@@ -148,6 +149,7 @@ NodeId ByteCounter::elements_read(NodeId id) const {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:
@@ -188,6 +190,7 @@ ByteCost ByteCounter::operator()(NodeId id) const {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
     case Op::scan_result:  // made by the scan's iterations
       return {Poly(0), sizes_.bytes(id)};
     case Op::permute:

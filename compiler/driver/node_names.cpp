@@ -184,6 +184,9 @@ std::string node_expression(const Graph& graph, NodeId id, const std::vector<std
     case Op::all_gather:
     case Op::all_to_all:
       return fmt::format("{}({}, mesh axis {})", to_string(node.op), operand(0), node.as<CollectiveAttr>().mesh);
+    case Op::shift:
+      return fmt::format("shift({}, {} along {}axis {})", operand(0), node.as<ShiftAttr>().by, node.as<ShiftAttr>().mesh < 0 ? "" : "mesh ",
+                         std::max(node.as<ShiftAttr>().mesh, node.as<ShiftAttr>().axis));
     case Op::dropout:
       return fmt::format("dropout({}, {})", operand(0), node.as<DropoutAttr>().p);
     case Op::training:

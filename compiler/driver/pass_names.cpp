@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/pipeline/pipeline.h"
 #include "runtime/base/printable.h"
 
@@ -43,6 +44,8 @@ std::string list_text(std::span<const SchedulePass> passes) {
 std::string list_passes_text() {
   std::string text = "of the graph, for all sizes\n";
   for (const Pass& p : passes()) text += row(p.name, p.optional, p.description);
+  text += "\nof a graph over a mesh, for given sizes (in brackets: why there)\n";
+  for (const MeshPass& p : mesh_passes()) text += row(p.name, false, fmt::format("{} ({})", p.description, p.reason));
   text += "\nof a schedule, for given sizes, on a processor (in brackets: why there)\n" + list_text(processor_passes());
   text += "\nof a schedule on an NVIDIA GPU\n" + list_text(gpu_passes());
   return text + "\n* may be left out: --disable=PASS. --dump-after=PASS prints what a pass made, --time-passes what each took.\n";

@@ -50,6 +50,7 @@ bool computes(const Node& node) {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
     case Op::dropout:
     case Op::training:
       return false;

@@ -165,6 +165,7 @@ ValueId KernelEvaluator::compute(NodeId id, const Indices& at) {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
       throw Refused{std::string(to_string(node.op)) + " is a kernel of its own"};
     case Op::input:
     case Op::param:

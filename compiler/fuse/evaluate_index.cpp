@@ -84,6 +84,7 @@ Indices KernelEvaluator::operand_index(NodeId id, size_t k, const Indices& at) {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
     case Op::softmax:
     case Op::logsumexp:
     case Op::dropout:

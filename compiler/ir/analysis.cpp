@@ -56,6 +56,7 @@ std::vector<bool> constant_nodes(const Graph& graph) {
       case Op::reduce_scatter:
       case Op::all_gather:
       case Op::all_to_all:
+      case Op::shift:
       case Op::softmax:
       case Op::logsumexp:
         break;

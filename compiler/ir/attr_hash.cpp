@@ -51,6 +51,7 @@ struct HashAttr {
   size_t operator()(const ScanAttr& a) const { return std::hash<const void*>()(a.body.get()); }
   size_t operator()(const ScanResultAttr& a) const { return static_cast<size_t>(a.index); }
   size_t operator()(const CollectiveAttr& a) const { return mix(static_cast<size_t>(a.mesh), static_cast<size_t>(a.fn)); }
+  size_t operator()(const ShiftAttr& a) const { return mix(static_cast<size_t>(a.axis), static_cast<size_t>(a.by)); }
   size_t operator()(const DropoutAttr& a) const { return a.stream.id(); }
 };
 

@@ -375,6 +375,11 @@ NodeId Builder::collective(Op op, NodeId x, CollectiveAttr attr) {
   return emit(op, std::move(type), operands, attr);
 }
 
+NodeId Builder::shift(NodeId x, int axis, int64_t by) {
+  const NodeId operands[] = {x};
+  return emit(Op::shift, type(x), operands, ShiftAttr{axis, by, -1});
+}
+
 NodeId Builder::softmax(NodeId x, int axis) {
   const NodeId operands[] = {x};
   return emit(Op::softmax, type(x), operands, ReduceAttr{ReduceFn::sum, {axis}});

@@ -68,6 +68,8 @@ class Builder {
   // all_reduce, reduce_scatter, all_gather or all_to_all; the graph has the mesh.
   NodeId collective(Op op, NodeId x, CollectiveAttr attr);
 
+  NodeId shift(NodeId x, int axis, int64_t by);
+
   NodeId softmax(NodeId x, int axis);
   NodeId logsumexp(NodeId x, AxisList axes);
   NodeId dropout(NodeId x, double p, Name stream);

@@ -191,6 +191,14 @@ struct CollectiveAttr {
   int gathered = 0, divided = 0;
   friend bool operator==(const CollectiveAttr&, const CollectiveAttr&) = default;
 };
+// What stands `by` places further along `axis`, in a ring: out[.., i, ..] = x[.., (i + by) mod n, ..]. Of a program for one device, where
+// `mesh` is an axis of the mesh: the operand of the device so many places further along it; `axis` is 0 then.
+struct ShiftAttr {
+  int axis = 0;
+  int64_t by = 1;
+  int mesh = -1;
+  friend bool operator==(const ShiftAttr&, const ShiftAttr&) = default;
+};
 struct DropoutAttr {
   double p;
   Name stream;
@@ -199,7 +207,7 @@ struct DropoutAttr {
 
 using Attr = std::variant<std::monostate, InputAttr, ParamAttr, StateAttr, ConstantAttr, RandomAttr, MapAttr, ReduceAttr, CumulateAttr,
                           ArgReduceAttr, TopKAttr, ContractAttr, PermuteAttr, BroadcastAttr, SplitAttr, MergeAttr, SliceAttr, DiagonalAttr,
-                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr, ScanAttr, ScanResultAttr, CollectiveAttr>;
+                          WindowAttr, PadAttr, ConcatAttr, GatherAttr, DropoutAttr, ScanAttr, ScanResultAttr, CollectiveAttr, ShiftAttr>;
 
 // tf32: f32 in memory, in whose products a GPU keeps 10 bits behind the point of each factor; elsewhere the same as f32.
 enum class Policy : uint8_t { inherit, f32, tf32, bf16, f16, fp8 };

@@ -114,6 +114,8 @@ class Interpreter {
       case Op::all_to_all:
         EINC_CHECK(false, "{} is carried out by several devices", to_string(e.node.op));
         return;
+      case Op::shift:
+        return evaluate_shift(e);
       case Op::constant:
         return constant(e);
       case Op::iota:

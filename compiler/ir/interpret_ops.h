@@ -27,6 +27,7 @@ struct Evaluation {
 void evaluate_map(Evaluation& e);
 void evaluate_reduce(Evaluation& e);
 void evaluate_cumulate(Evaluation& e);
+void evaluate_shift(Evaluation& e);
 void evaluate_arg_reduce(Evaluation& e);
 void evaluate_top_k(Evaluation& e);
 void evaluate_softmax(Evaluation& e);

@@ -176,6 +176,19 @@ void evaluate_cumulate(Evaluation& e) {
   for (int64_t& x : e.out.ints) x = wrap_integer(e.out.dtype, x);
 }
 
+void evaluate_shift(Evaluation& e) {
+  const ShiftAttr& attr = e.node.as<ShiftAttr>();
+  EINC_CHECK(attr.mesh < 0, "a shift along the mesh is carried out by several devices");
+  const auto move = [&](const auto& x, auto& y) {
+    each_line(*e.in[0], attr.axis, [&](int64_t start, int64_t step, int64_t size, int64_t) {
+      for (int64_t i = 0; i < size; ++i)
+        y[static_cast<size_t>(start + i * step)] = x[static_cast<size_t>(start + (i + attr.by) % size * step)];
+    });
+  };
+  if (e.in[0]->is_real()) return move(e.in[0]->reals, e.out.reals);
+  move(e.in[0]->ints, e.out.ints);
+}
+
 void evaluate_arg_reduce(Evaluation& e) {
   if (e.in[0]->is_real()) return arg_reduce_of(e, e.in[0]->reals);
   arg_reduce_of(e, e.in[0]->ints);

@@ -30,6 +30,8 @@ struct Mesh {
   std::vector<ShardRequest> requests;
   // Mesh axes along which the optimizer's states, with them the gradients, and the params themselves are spread besides (ZeRO 1 to 3).
   AxisList states, gradients, params;
+  // Along which attention leaves keys and values in parts, which go round (context/ring_attention.h).
+  AxisList keys;
 
   bool empty() const { return axes.empty(); }
   Poly devices() const {

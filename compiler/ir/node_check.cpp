@@ -73,6 +73,7 @@ class NodeCheck {
       case Op::reduce_scatter:
       case Op::all_gather:
       case Op::all_to_all:
+      case Op::shift:
         return 1;
       case Op::scan: {
         const auto* a = std::get_if<ScanAttr>(&node_.attr);
@@ -172,6 +173,8 @@ class NodeCheck {
       case Op::all_gather:
       case Op::all_to_all:
         return collective();
+      case Op::shift:
+        return shift();
       case Op::dropout:
         if (const auto* a = attr<DropoutAttr>(); a != nullptr && !(a->p >= 0 && a->p < 1)) fail("p is not in [0, 1)");
         same_sizes();
@@ -297,6 +300,16 @@ class NodeCheck {
     if (!blocks) rank_is(state.rank() + front);
     if (front == 1 && !blocks) size_is(0, of->length);
     for (int i = blocks ? 1 : 0; i < state.rank(); ++i) size_is(i + (blocks ? 0 : front), state.axis(i).size);
+  }
+
+  void shift() {
+    const auto* a = attr<ShiftAttr>();
+    if (a == nullptr) return;
+    if (a->mesh >= 0 && static_cast<size_t>(a->mesh) >= graph_.mesh.axes.size()) return fail("the mesh has no axis {}", a->mesh);
+    if (a->mesh < 0 && !has_axis(in(0), a->axis)) return fail("no axis {}", a->axis);
+    if (a->by < 0) fail("it goes {} places", a->by);
+    same_sizes();
+    same_dtype();
   }
 
   // A device's part of what the devices along a mesh axis make together.

@@ -124,6 +124,7 @@ OpKind kind_of(Op op) {
     case Op::reduce_scatter:
     case Op::all_gather:
     case Op::all_to_all:
+    case Op::shift:
       return OpKind::compute;
     case Op::permute:
     case Op::broadcast:
@@ -143,7 +144,9 @@ OpKind kind_of(Op op) {
   return OpKind::compute;
 }
 
-bool is_collective(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all; }
+bool is_collective(Op op) {
+  return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all || op == Op::shift;
+}
 bool makes_table(Op op) { return op == Op::scatter_add || op == Op::scatter_max || op == Op::scatter_min; }
 
 int arity_of(MapFn fn) { return row(fn).arity; }

@@ -18,7 +18,7 @@ namespace einc {
   X(permute) X(broadcast) X(split) X(merge) X(slice) X(diagonal) X(window) X(fold) X(pad) X(concat) \
   X(gather) X(scatter_add) X(scatter_max) X(scatter_min) X(scatter_set) \
   X(cast) X(stop_gradient) X(scan) X(scan_result) \
-  X(all_reduce) X(reduce_scatter) X(all_gather) X(all_to_all) \
+  X(all_reduce) X(reduce_scatter) X(all_gather) X(all_to_all) X(shift) \
   X(softmax) X(logsumexp) X(dropout) X(training)
 // clang-format on
 
@@ -76,7 +76,7 @@ std::optional<RandomKind> parse_random_kind(std::string_view name);
 std::optional<Phase> parse_phase(std::string_view name);
 
 OpKind kind_of(Op op);
-bool is_collective(Op op);  // all_reduce, reduce_scatter, all_gather, all_to_all
+bool is_collective(Op op);  // all_reduce, reduce_scatter, all_gather, all_to_all, shift
 bool makes_table(Op op);    // scatter_add, scatter_max, scatter_min: the result is the table
 int arity_of(MapFn fn);
 enum class MapForm : uint8_t { infix, prefix, call };

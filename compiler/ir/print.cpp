@@ -58,6 +58,7 @@ class Printer {
     axis_list("states", graph_.mesh.states);
     axis_list("gradients", graph_.mesh.gradients);
     axis_list("params", graph_.mesh.params);
+    axis_list("keys", graph_.mesh.keys);
     out_ += '\n';
   }
 
@@ -249,6 +250,10 @@ class Printer {
             },
             [&](const ScanResultAttr& a) { add(" result={}", a.index); },
             [&](const CollectiveAttr& a) { add(" mesh={} fn={} gathered={} divided={}", a.mesh, to_string(a.fn), a.gathered, a.divided); },
+            [&](const ShiftAttr& a) {
+              add(" axis={} by={}", a.axis, a.by);
+              if (a.mesh >= 0) add(" mesh={}", a.mesh);
+            },
             [&](const DropoutAttr& a) { add(" p={} stream={}", scalar(a.p), quoted(a.stream.str())); },
         },
         n.attr);

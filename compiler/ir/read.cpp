@@ -47,6 +47,7 @@ class Reader {
       graph_.mesh.states = mesh_axes(c, "states=");
       graph_.mesh.gradients = mesh_axes(c, "gradients=");
       graph_.mesh.params = mesh_axes(c, "params=");
+      graph_.mesh.keys = mesh_axes(c, "keys=");
       return;
     }
     if (kind == "output") return output(c);
@@ -245,6 +246,7 @@ class Reader {
       case Op::reduce_scatter:
       case Op::all_gather:
       case Op::all_to_all:
+      case Op::shift:
       case Op::dropout:
       case Op::training:
         return;
@@ -417,6 +419,16 @@ class Reader {
       case Op::all_to_all:
         n.attr = collective(c);
         return;
+      case Op::shift: {
+        ShiftAttr attr;
+        c.expect("axis=");
+        attr.axis = static_cast<int>(c.integer(0, kMaxRank - 1));
+        c.expect("by=");
+        attr.by = c.integer(0, INT32_MAX);
+        if (c.accept("mesh=")) attr.mesh = static_cast<int>(c.integer(0, INT32_MAX));
+        n.attr = attr;
+        return;
+      }
       case Op::dropout: {
         c.expect("p=");
         const double p = c.number();

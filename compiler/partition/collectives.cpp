@@ -21,6 +21,8 @@ class Listing {
         add_reduce(i, node);
       else if (node.op == Op::merge && merged_mesh_axis(node) >= 0)
         add_gather(i, node);
+      else if (node.op == Op::shift && at(NodeId{i})[static_cast<size_t>(node.as<ShiftAttr>().axis)] != kNoMesh)
+        add_shift(i, node);
       else
         check_carried(i, node);
     }
@@ -94,6 +96,12 @@ class Listing {
       add(CollectiveKind::all_gather, m, ReduceFn::sum, i, device_bytes(NodeId{i}), 1);
   }
 
+  void add_shift(uint32_t i, const Node& node) {
+    check_carried(i, node);
+    const int m = at(NodeId{i})[static_cast<size_t>(node.as<ShiftAttr>().axis)];
+    out_.push_back({CollectiveKind::shift, m, ReduceFn::sum, NodeId{i}, device_bytes(NodeId{i})});
+  }
+
   // The result's axis that an operand's axis is, or -1: by the ops' own attributes, apart from how they were shifted.
   int carried_to(const Node& node, size_t k, int axis) const {
     switch (node.op) {
@@ -153,6 +161,7 @@ class Listing {
       case Op::softmax:
       case Op::cast:
       case Op::stop_gradient:
+      case Op::shift:
       case Op::dropout:
         return axis;
       case Op::input:

@@ -3,8 +3,9 @@
 // list does not show. Of any node that is no collective it is checked that each mesh axis of an operand is the same axis of the result.
 //   a reduce over a mesh axis:    all_reduce; where its one reader is a split by that axis, reduce_scatter
 //   a merge of a mesh axis:       all_gather; where its one reader is a split by that axis, all_to_all
+//   a shift along a mesh axis:    shift
 // Bytes are those that one device sends (and receives) by the ring's count, of a tensor of V bytes on n devices: all_reduce 2(n-1)/n V,
-// reduce_scatter and all_gather (n-1)/n V, V whole on each device, all_to_all (n-1)/n V, V on each device.
+// reduce_scatter and all_gather (n-1)/n V, V whole on each device, all_to_all (n-1)/n V, V on each device, shift V.
 #pragma once
 #include <string>
 #include <vector>

@@ -36,13 +36,17 @@ class Deciding {
     double least = std::numeric_limits<double>::infinity();
     int best = -1;
     const bool agreed = one_label(m);
-    for (size_t k = 0; k < given_.size(); ++k) {
-      const int axis = given_[k].axis_on(m);
-      if (axis < 0) continue;
-      const int label = factors_.operands[k][static_cast<size_t>(axis)];
-      if (factors_.labels[static_cast<size_t>(label)].kind == LabelKind::whole || !fits(label, m)) continue;
-      const double cost = agreed ? 0 : moved_bytes(m, label);
-      if (cost < least || (cost == least && label < best)) least = cost, best = label;
+    for (const bool yields : {false, true}) {
+      if (best >= 0) break;
+      for (size_t k = 0; k < given_.size(); ++k) {
+        const int axis = given_[k].axis_on(m);
+        if (axis < 0) continue;
+        const int label = factors_.operands[k][static_cast<size_t>(axis)];
+        const FactorLabel& kind = factors_.labels[static_cast<size_t>(label)];
+        if (kind.kind == LabelKind::whole || kind.yields != yields || !fits(label, m)) continue;
+        const double cost = agreed ? 0 : moved_bytes(m, label);
+        if (cost < least || (cost == least && label < best)) least = cost, best = label;
+      }
     }
     if (best < 0) best = wanted_rows(m);
     if (best >= 0) over_[static_cast<size_t>(best)].push_back(m);

@@ -56,6 +56,11 @@ class Scheduler {
   NodeId operand(uint32_t c) const { return graph_[node(c)].operands[0]; }
   bool gathers(uint32_t c) const { return graph_[node(c)].op == Op::all_gather && moved_[c].need < end_; }
 
+  // A block that goes round leaves a device for the next one when that device begins to read it: two are there at once, not all.
+  bool goes_on(uint32_t c, uint32_t from) const {
+    return graph_[node(c)].op == Op::shift && graph_[node(from)].op == Op::shift;
+  }
+
   // What is put together for one iteration of a loop, or without a loop for one module, is wanted together.
   using Layer = std::pair<uint32_t, Name>;
   Layer layer_of(uint32_t c) const {
@@ -77,7 +82,8 @@ class Scheduler {
     for (uint32_t c = 0; c < moved_.size(); ++c) {
       Moved& m = moved_[c];
       m.start = std::max(m.start, m.ready);
-      if (const auto from = number_.find(operand(c).index); from != number_.end()) m.start = std::max(m.start, moved_[from->second].start);
+      if (const auto from = number_.find(operand(c).index); from != number_.end())
+        m.start = std::max(m.start, goes_on(c, from->second) ? moved_[from->second].need : moved_[from->second].start);
       EINC_CHECK(m.start <= m.need, "a collective is read before it can start");
     }
   }

@@ -56,6 +56,7 @@ class FactorBuilder {
       case Op::dropout:
         return all_but(-1);
       case Op::stop_gradient:
+      case Op::shift:
         linear(Linearity::each);
         return all_but(-1);
       case Op::reduce:

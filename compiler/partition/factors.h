@@ -17,6 +17,8 @@ enum class LabelKind : uint8_t { keep, combine, rows, whole };
 struct FactorLabel {
   LabelKind kind = LabelKind::whole;
   ReduceFn fn = ReduceFn::sum;  // of combine and rows
+  // A mesh axis splits it only where it splits no other label of the operands.
+  bool yields = false;
 };
 
 // What becomes of an operand that is a sum still to be taken.

@@ -175,6 +175,11 @@ class Localizer {
   }
 
   NodeId collective(const Collective& c, int divided) {
+    if (c.kind == CollectiveKind::shift) {
+      Node node = copy_of(c.node);
+      node.attr = ShiftAttr{0, in_[c.node].as<ShiftAttr>().by, c.mesh_axis};
+      return build_.append(std::move(node));
+    }
     static constexpr Op kOps[] = {Op::all_reduce, Op::reduce_scatter, Op::all_gather, Op::all_to_all};
     const int gathered = in_[c.node].op == Op::merge ? gathered_axis(c.node) : 0;
     build_.origin = in_[c.node].origin;
@@ -222,6 +227,8 @@ class Localizer {
     AxisList counts;
     std::vector<Axis> axes = part.axes;
     for (int i = 0; i < rank; ++i) counts.push_back(i == axis ? 2 : 1);
+    if (part.rank() == 1 && in_[in_[id].operands[0]].op == Op::iota && part.axis(0).size == Poly(1))
+      return build_.broadcast(coordinate(m, part.dtype), {}, part.axes);
     const MeshAxis& mesh = in_.mesh.axes[static_cast<size_t>(m)];
     axes.insert(axes.begin() + axis, Axis{mesh.name, mesh.size});
     const NodeId parts = build_.split(x, counts, axes);

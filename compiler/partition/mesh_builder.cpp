@@ -90,6 +90,12 @@ void MeshBuilder::shift_attributes(Node& node, std::span<const MeshValue> operan
     a->after.insert(a->after.begin(), static_cast<size_t>(by), Poly(0));
   }
   if (auto* a = std::get_if<ConcatAttr>(&node.attr)) a->axis += by;
+  // Along an axis of which each device has one place, it goes from device to device.
+  if (auto* a = std::get_if<ShiftAttr>(&node.attr)) {
+    const AxisList& over = result.over(a->axis);
+    EINC_CHECK(over.size() < 2, "a shift along an axis that several axes of the mesh split");
+    a->axis = over.empty() ? a->axis + by : to.find(over[0]);
+  }
   auto* a = std::get_if<GatherAttr>(&node.attr);
   if (a == nullptr) return;
   if (node.op == Op::gather) {

@@ -24,8 +24,9 @@ struct Version {
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const Bindings& given)
+  Partitioner(const Graph& graph, const Bindings& given, const PartitionHints& hints)
       : in_(graph),
+        hints_(hints),
         values_{graph.dims.bind(given).values, graph.dims.values_or(given, 1024)},
         builder_(graph, out_.graph),
         versions_(graph.size()),
@@ -81,6 +82,8 @@ class Partitioner {
       }
       if (auto factors = factors_of(in_, NodeId{i})) {
         factors_[i] = std::move(*factors);
+        if (const auto yielding = hints_.yielding.find(i); yielding != hints_.yielding.end())
+          for (size_t label = 0; label < factors_[i].labels.size(); ++label) factors_[i].labels[label].yields = yielding->second[label];
         continue;
       }
       without_rule_[i] = true;
@@ -103,12 +106,13 @@ class Partitioner {
     return true;
   }
 
-  // From what states and params take, backwards along axes that elementwise ops and views keep.
+  // From what states and params take, and hints, backwards along axes that elementwise ops and views keep.
   void find_wants() {
     for (const Node& node : in_.nodes) wants_.emplace_back(node.type.rank());
     for (const Update& update : in_.updates) add_wish(wants_[update.value.index], declared_[update.target.index].stored);
     for (const Update& gradient : in_.gradients)
       if (gradient.value.valid()) add_wish(wants_[gradient.value.index], declared_[gradient.target.index].stored);
+    for (const auto& [node, wish] : hints_.wishes) add_wish(wants_[node.index], wish);
     carry_back(wants_);
   }
 
@@ -265,6 +269,7 @@ class Partitioner {
   }
 
   const Graph& in_;
+  const PartitionHints& hints_;
   const LayoutValues values_;
   Partitioned out_;
   MeshBuilder builder_;
@@ -282,7 +287,9 @@ class Partitioner {
 
 }  // namespace
 
-std::variant<Partitioned, NoPartition> partition(const Graph& graph, const Bindings& given) { return Partitioner(graph, given).run(); }
+std::variant<Partitioned, NoPartition> partition(const Graph& graph, const Bindings& given, const PartitionHints& hints) {
+  return Partitioner(graph, given, hints).run();
+}
 
 std::string describe_layout(const Type& type, const Layout& layout, const Mesh& mesh) {
   const auto name = [&](int m) { return mesh.axes[static_cast<size_t>(m)].name.str(); };

@@ -6,6 +6,8 @@
 // must lie otherwise than it does, the steps of mesh_builder.h are put in.
 #pragma once
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -38,7 +40,13 @@ struct NoPartition {
   std::string why;
 };
 
+// What is known of nodes beyond their ops, by who sees several of them at once.
+struct PartitionHints {
+  std::unordered_map<uint32_t, std::vector<bool>> yielding;  // by node: labels of its factors that yield (FactorLabel)
+  std::vector<std::pair<NodeId, Layout>> wishes;             // how the value is read
+};
+
 // `given` sets dims: layouts are chosen for the values in use. The graph is a final one (composites expanded, dtypes assigned) with a mesh.
-std::variant<Partitioned, NoPartition> partition(const Graph& graph, const Bindings& given);
+std::variant<Partitioned, NoPartition> partition(const Graph& graph, const Bindings& given, const PartitionHints& hints = {});
 
 }  // namespace einc

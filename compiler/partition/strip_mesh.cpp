@@ -40,6 +40,7 @@ class Stripper {
   void operator()(ScanAttr&) const {}
   void operator()(ScanResultAttr&) const {}
   void operator()(CollectiveAttr&) const {}
+  void operator()(ShiftAttr& a) const { a.axis = own(a.axis); }
 
   void operator()(MapAttr& a) const {
     for (size_t k = 0; k < from_.size(); ++k) a.maps[k] = positions(a.maps[k], from_[k], to_);

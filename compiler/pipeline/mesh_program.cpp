@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/pipeline/mesh_program.h"
 
+#include "compiler/context/partition_for_mesh.h"
+
 namespace einc {
 namespace {
 
@@ -25,7 +27,7 @@ Span span_of(const SourceMap& sources, const SourceLocation& at) {
 std::optional<Partitioned> partition_program(Compilation& compilation, const Bindings& dims) {
   if (!compilation.graph || compilation.graph->mesh.empty()) return std::nullopt;
   const Graph& graph = *compilation.graph;
-  auto made = partition(graph, dims);
+  auto made = partition_for_mesh(graph, dims);
   if (auto* partitioned = std::get_if<Partitioned>(&made)) return std::move(*partitioned);
   const NoPartition& problem = std::get<NoPartition>(made);
   const Node& node = graph[problem.node];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/report/communication.h"
 #include "compiler/report/mesh_step.h"
 
@@ -21,7 +22,7 @@ SentKind& of_kind(std::vector<SentKind>& list, const SentKind& like) {
 std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t sample, const MeshWay& way) {
   const Graph& graph = programs_.graph(micro, sample, way);
   const Bindings given = programs_.dims(sample, way);
-  const auto made = partition(graph, given);
+  const auto made = partition_for_mesh(graph, given);
   const auto* partitioned = std::get_if<Partitioned>(&made);
   if (!partitioned) return std::nullopt;
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
@@ -39,7 +40,7 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
 HeldBytes WayScheduler::held_by(const MeshWay& way) {
   const size_t folding = programs_.count();
   const Graph& graph = programs_.graph(Micro::whole, folding, way);
-  const auto made = partition(graph, programs_.dims(folding, way));
+  const auto made = partition_for_mesh(graph, programs_.dims(folding, way));
   Bindings dims = graph.dims.bind(programs_.dims(folding, way)).values;
   for (const auto& [name, value] : programs_.whole_dims()) dims[name] = value;
   const StepFormulas formulas(graph, std::get<Partitioned>(made), placed_, device_, dims, programs_.batch());

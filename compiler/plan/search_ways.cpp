@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/plan/search_ways.h"
 
+#include "compiler/context/partition_for_mesh.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -188,7 +190,7 @@ std::vector<int64_t> WaySearch::micro_batches_of(const MeshWay& way) const {
 std::unique_ptr<StepFormulas> WaySearch::made_for(Graph& graph, const MeshWay& way) const {
   set_mesh(graph, way, names_);
   const Bindings given = programs_.dims(programs_.count(), way);
-  const auto made = partition(graph, given);
+  const auto made = partition_for_mesh(graph, given);
   const auto* partitioned = std::get_if<Partitioned>(&made);
   if (!partitioned) return nullptr;
   Bindings dims = graph.dims.bind(given).values;

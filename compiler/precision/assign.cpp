@@ -153,6 +153,7 @@ class Assigner {
       case Op::reduce_scatter:
       case Op::all_gather:
       case Op::all_to_all:
+      case Op::shift:
         break;
     }
     EINC_CHECK(false, "{} is never floating", to_string(node.op));

@@ -37,6 +37,8 @@ std::string reason_of(const Collective& c, const Mesh& mesh) {
       return fmt::format("{} splits it, and it is wanted whole", axis);
     case CollectiveKind::all_to_all:
       return fmt::format("{} splits one axis of it, and is to split another", axis);
+    case CollectiveKind::shift:
+      return fmt::format("keys of {} go round: to the next of its devices", axis);
   }
   return "";
 }
@@ -110,6 +112,7 @@ class MeshReporter {
   }
 
   static double seconds(const Ring& ring, CollectiveKind kind, double bytes, double count) {
+    if (kind == CollectiveKind::shift) return bytes / ring.bandwidth + count * ring.step_s;
     const double rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
     return bytes / ring.bandwidth + count * rounds * ring.latency_s;
   }
@@ -212,6 +215,7 @@ std::string explain_sharding(const Graph& graph, const Partitioned& partitioned,
     const bool declared = node.op == Op::input || node.op == Op::param || node.op == Op::state;
     if (node.op == Op::constant || (!declared && node.origin.label.empty())) continue;
     const std::string what = declared ? starred(describe_node(graph, NodeId{i})) : moved_value(graph, NodeId{i});
+    if (partitioned.layouts[i].axes.size() != node.type.axes.size()) continue;  // a value per row and key of a ring: nowhere whole
     const std::string layout = describe_layout(node.type, partitioned.layouts[i], graph.mesh);
     const auto [at, fresh] = seen.try_emplace({what, layout, node.origin.location.line}, rows.size());
     if (fresh) {

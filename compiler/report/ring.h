@@ -15,6 +15,7 @@ struct Ring {
   const DeviceLink* link = nullptr;  // that the slowest bytes cross
   double bandwidth = 0;              // bytes per second that each device sends and receives
   double latency_s = 0;              // of all steps
+  double step_s = 0;                 // of one step, between neighbours along the axis
 };
 
 // Of an axis of `size` devices; `inside`: the product of the axes behind it. Nothing where no link is so wide.

@@ -7,11 +7,11 @@
 
 namespace einc {
 
-enum class CollectiveKind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all };
-inline constexpr size_t kCollectiveKinds = 4;
+enum class CollectiveKind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, shift };
+inline constexpr size_t kCollectiveKinds = 5;
 
 inline std::string_view to_string(CollectiveKind kind) {
-  static constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all"};
+  static constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "shift"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -21,13 +21,14 @@ struct DeviceTensor {
   int64_t offset = 0;  // in the memory of a device, which values share that are not needed at the same time
 };
 
-// As the op of the graph (CollectiveAttr). Axes are those of the values.
+// As the op of the graph (CollectiveAttr, ShiftAttr). Axes are those of the values.
 struct MeshCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   int mesh_axis = 0;
   ReduceKind reduce = ReduceKind::sum;
   int gathered = 0, divided = 0;
   uint32_t from = 0, to = 0;
+  int64_t by = 0;  // of a shift: from the device so many places further, in a ring
 };
 
 // A buffer of the executable that lies where a value does. So many launches make it; 0: it is given, or a collective's result.

@@ -61,6 +61,8 @@ CollectiveSteps collective_steps(const MeshShape& mesh, const MeshCollective& c,
       if (sender != receiver) steps.moves.push_back({other, device, share_of(to, receiver, n), share_of(to, receiver, n)});
     } else if (scatters) {
       steps.terms.push_back({device, other, block_of(from, c.divided, receiver, n), all_of(to)});
+    } else if (c.kind == CollectiveKind::shift) {
+      if (sender == (receiver + c.by) % n) steps.moves.push_back({device, other, all_of(from), all_of(to)});
     } else {
       const Strip source = c.kind == CollectiveKind::all_to_all ? block_of(from, c.divided, receiver, n) : all_of(from);
       steps.moves.push_back({device, other, source, block_of(to, c.gathered, sender, n)});

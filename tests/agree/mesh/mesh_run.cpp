@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/fuse/form_graph.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/read.h"
@@ -97,7 +98,7 @@ MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const T
 }
 
 std::string foretold_bytes(const Graph& graph, const Bindings& dims) {
-  const auto made = partition(graph, dims);
+  const auto made = partition_for_mesh(graph, dims);
   const Bindings values = graph.dims.bind(dims).values;
   std::vector<std::string> lines;
   for (const Collective& c : collectives_of(std::get<Partitioned>(made)))
@@ -113,7 +114,7 @@ std::string counted_bytes(const std::vector<SentBytes>& sent) {
 }
 
 std::string device_graph_problem(const Graph& graph, const Bindings& dims) {
-  const auto made = localize(std::get<Partitioned>(partition(graph, dims)));
+  const auto made = localize(std::get<Partitioned>(partition_for_mesh(graph, dims)));
   const Graph& device = std::get<Localized>(made).graph;
   if (const auto problems = verify(device); !problems.empty()) return problems.front();
   const std::string text = print_graph(device);
@@ -149,7 +150,7 @@ std::string wrong_run(const std::string& text, uint64_t seed, const CompileForMe
   std::optional<Wanted> given = interpret_text(text, seed, problem, seed % 4 == 0 ? RunMode::inference : RunMode::training);
   if (!given) return problem;
   given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
-  if (std::holds_alternative<NoPartition>(partition(given->graph, {}))) return "";
+  if (std::holds_alternative<NoPartition>(partition_for_mesh(given->graph, {}))) return "";
   std::shared_ptr<const MeshProgram> program;
   try {
     program = compile(given->graph, {}, given->options.mode);

@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/ir/text.h"
 #include "compiler/pipeline/mesh_program.h"
 #include "compiler/pipeline/pipeline.h"
@@ -32,7 +33,7 @@ std::string wrong_partition(const std::string& text, uint64_t seed) {
   std::optional<Wanted> given = interpret_text(text, seed, problem, seed % 4 == 0 ? RunMode::inference : RunMode::training);
   if (!given) return problem;
   given->graph.mesh = random_mesh(given->graph, given->graph.dims.bind({}).values, seed);
-  auto made = partition(given->graph, {});
+  auto made = partition_for_mesh(given->graph, {});
   ++coverage.programs;
   if (std::holds_alternative<NoPartition>(made)) return "";
   ++coverage.partitioned;
@@ -54,7 +55,7 @@ std::string wrong_partition(const std::string& text, uint64_t seed) {
 }
 
 Partitioned over_mesh(const Graph& graph, const Bindings& dims) {
-  auto made = partition(graph, dims);
+  auto made = partition_for_mesh(graph, dims);
   if (const auto* problem = std::get_if<NoPartition>(&made)) FAIL(to_string(graph[problem->node].op), ": ", problem->why);
   return std::get<Partitioned>(std::move(made));
 }

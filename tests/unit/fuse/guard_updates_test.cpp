@@ -2,7 +2,10 @@
 // What keeps a step from storing what is not finite: which updates have bounds, when kernels run, and what the checks cost.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 
 #include "compiler/fuse/form_graph.h"
 #include "compiler/pipeline/pipeline.h"
@@ -54,6 +57,33 @@ TEST_CASE("updates of the bundled optimizers have bounds") {
   }
   // A root of what may be negative: then what it is made of cannot wait for it, either.
   CHECK(trained("rmsprop(lr = 0.1, centered = true)").graph.bound.guard.bounded.empty());
+}
+
+TEST_CASE("checks of equal layers are equal kernels, one for each gradient") {
+  const auto kernels = [](int layers) {
+    const GuardedGraph f = formed(fmt::format(R"(
+dim b = 4, d = 32, e = 48, layers = {}
+input x: [b d]
+fn layer(x: [b d]) {{
+  param up: [d e] ~ normal(std = 0.1)
+  param bias: [e] ~ zeros
+  param down: [e d] ~ normal(std = 0.1)
+  return einsum(tanh(einsum(x, up, "b d, d e -> b e") + bias), down, "b e, e d -> b d")
+}}
+for i in layers {{ x = layer(x) as h }}
+loss = mean(x^2)
+minimize loss using adamw(lr = 0.1)
+)",
+                                              layers));
+    std::set<const Kernel*> different;
+    size_t all = 0;
+    for (const GraphKernel& k : f.graph.list.kernels)
+      if (k.when == LaunchWhen::unbounded && k.group.members.size() > 2) different.insert(k.kernel.get()), ++all;
+    return std::pair(different.size(), all);
+  };
+  const auto [different, all] = kernels(8);
+  CHECK(different <= 5);  // of both weights, the bias, and verdicts
+  CHECK(all >= 24);
 }
 
 TEST_CASE("kernels that store come after all others, and nothing large but a gradient's own is stored to look at updates") {

@@ -53,6 +53,15 @@ TEST_CASE("interpret cumulate and top_k_index") {
   CHECK(bench.run(bench.build.top_k_index(x, 1, Poly(3), ReduceFn::min)).ints == Ints{0, 1, 2, 0, 1, 2});
 }
 
+TEST_CASE("interpret shift: a ring along an axis") {
+  Bench bench;
+  const NodeId x = bench.matrix("x", 2, 3, {1, 2, 3, 4, 5, 6});
+  CHECK(bench.run(bench.build.shift(x, 1, 1)).reals == Reals{2, 3, 1, 5, 6, 4});
+  CHECK(bench.run(bench.build.shift(x, 1, 2)).reals == Reals{3, 1, 2, 6, 4, 5});
+  CHECK(bench.run(bench.build.shift(x, 0, 1)).reals == Reals{4, 5, 6, 1, 2, 3});
+  CHECK(bench.run(bench.build.shift(bench.build.cast(x, DType::i32), 1, 4)).ints == Ints{2, 3, 1, 5, 6, 4});
+}
+
 TEST_CASE("interpret top_k_index: NaN is the greatest in either order, and equal elements keep their order") {
   Bench bench;
   const NodeId x = bench.reals("x", {2, kNotANumber, -kInfinite, 2, kNotANumber, kInfinite});

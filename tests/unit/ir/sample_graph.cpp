@@ -135,6 +135,12 @@ Graph sample_graph() {
   b.collective(Op::reduce_scatter, chosen, {0, ReduceFn::sum, 0, 2});
   b.collective(Op::all_gather, chosen, {0, ReduceFn::sum, 1, 0});
   b.collective(Op::all_to_all, chosen, {0, ReduceFn::sum, 2, 0});
+  b.shift(chosen, 1, 2);
+  b.append([&] {
+    Node node = g[b.shift(chosen, 0, 1)];
+    node.attr = ShiftAttr{0, 1, 0};
+    return node;
+  }());
   g.chosen_by = {"batch"};
   const NodeId loss = b.reduce(ReduceFn::sum, total, list({0}));
   const NodeId one = b.constant(Poly(1), DType::i64);

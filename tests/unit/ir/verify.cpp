@@ -132,6 +132,10 @@ TEST_CASE("verify: each broken rule is found") {
       {Op::reduce_scatter, [](Graph&, Node& n) { std::get<CollectiveAttr>(n.attr).divided = 1; }, "has size"},
       {Op::all_gather, [](Graph&, Node& n) { std::get<CollectiveAttr>(n.attr).gathered = 3; }, "an axis is missing"},
       {Op::all_to_all, [](Graph&, Node& n) { std::get<CollectiveAttr>(n.attr).divided = 2; }, "axis 2 is put together and divided"},
+      {Op::shift, [](Graph&, Node& n) { std::get<ShiftAttr>(n.attr).axis = 7; }, "no axis 7"},
+      {Op::shift, [](Graph&, Node& n) { std::get<ShiftAttr>(n.attr).mesh = 1; }, "the mesh has no axis 1"},
+      {Op::shift, [](Graph&, Node& n) { std::get<ShiftAttr>(n.attr).by = -1; }, "it goes -1 places"},
+      {Op::shift, resize, "sizes differ"},
       {Op::random, [](Graph&, Node& n) { n.type.dtype = DType::i32; }, "numbers of dtype"},
       {Op::constant,
        [](Graph&, Node& n) {

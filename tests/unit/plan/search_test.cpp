@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "compiler/api/render_report.h"
+#include "compiler/context/partition_for_mesh.h"
 #include "compiler/pipeline/mesh_program.h"
 #include "compiler/plan/mesh_advice.h"
 #include "compiler/report/communication.h"
@@ -195,7 +196,7 @@ class BruteForce {
     const std::string key = way.mesh() + way.shard() + std::to_string(dims[batch()]);
     const Compilation c = compile_again(p_.whole, options, dims);
     if (!c.graph) return;  // the micro-batch is not divided
-    const auto made = partition(*c.graph, dims);
+    const auto made = partition_for_mesh(*c.graph, dims);
     if (!std::holds_alternative<Partitioned>(made)) return;
     ++tried;
     Bindings all = c.graph->dims.bind(dims).values;
