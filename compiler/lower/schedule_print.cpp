@@ -46,13 +46,17 @@ std::string text_of(const LibraryProduct& p) {
 }
 
 std::string text_of(const AttentionCall& call) {
-  std::string text = fmt::format("plugin {} {} workspace {}", call.is_backward() ? "backward" : "forward", fmt::join(call.parts, " "),
-                                 call.workspace_bytes);
-  const auto operand = [&](std::string_view word, const AttentionCall::Operand& o) {
-    if (o.value.valid()) text += fmt::format(" {} {} from {}", word, value_of(o.value), o.offset);
-  };
-  operand("q", call.q), operand("k", call.k), operand("v", call.v), operand("o", call.o), operand("log_sum", call.log_sum);
-  operand("d_o", call.d_o), operand("d_q", call.d_q), operand("d_k", call.d_k), operand("d_v", call.d_v);
+  const einc_attention_problem& p = call.problem;
+  std::string text = fmt::format("plugin {} {}{}{}{} scale {:a} of {} x {} per {} x {} x {} x {} x {} workspace {} instead of {} with",
+                                 call.is_backward() ? "backward" : "forward", p.dtype == EINC_ATTENTION_BF16 ? "bf16" : "f16",
+                                 p.mask == EINC_ATTENTION_CAUSAL ? " causal" : "", p.keeps_log_sum ? " keeps_log_sum" : "",
+                                 p.deterministic ? " deterministic" : "", p.scale, p.batch, p.query_heads, p.key_heads, p.queries, p.keys,
+                                 p.head_size, p.value_size, call.workspace_bytes, fmt::join(call.parts, " "));
+  for (const auto& [name, operand, steps] : kAttentionOperands) {
+    const AttentionCall::Operand& o = call.*operand;
+    const einc_attention_steps& s = p.*steps;
+    if (o.value.valid()) text += fmt::format(" {} {} from {} steps {} {} {}", name, value_of(o.value), o.offset, s.batch, s.head, s.row);
+  }
   return text + "\n";
 }
 

@@ -193,7 +193,43 @@ class ScheduleReader {
     made.product = product_of(c);
     list().library.fused.push_back(std::move(made));
   }
-  void plugin(Cursor& c) { c.fail("calls of a plug-in are not read"); }
+  void plugin(Cursor& c) {
+    AttentionCall made;
+    einc_attention_problem& p = made.problem;
+    const bool backward = c.accept_word("backward");
+    if (!backward) c.expect("forward");
+    p.direction = backward ? EINC_ATTENTION_BACKWARD : EINC_ATTENTION_FORWARD;
+    const bool f16 = c.accept_word("f16");
+    if (!f16) c.expect("bf16");
+    p.dtype = f16 ? EINC_ATTENTION_F16 : EINC_ATTENTION_BF16;
+    p.mask = c.accept_word("causal") ? EINC_ATTENTION_CAUSAL : EINC_ATTENTION_NO_MASK;
+    p.keeps_log_sum = c.accept_word("keeps_log_sum") ? 1 : 0;
+    p.deterministic = c.accept_word("deterministic") ? 1 : 0;
+    c.expect("scale");
+    p.scale = c.hexadecimal();
+    c.expect("of");
+    p.batch = c.integer(1, INT64_MAX);
+    c.expect("x");
+    p.query_heads = c.integer(1, INT64_MAX);
+    c.expect("per");
+    p.key_heads = c.integer(1, INT64_MAX);
+    for (int64_t* size : {&p.queries, &p.keys, &p.head_size, &p.value_size}) c.expect("x"), *size = c.integer(1, INT64_MAX);
+    c.expect("workspace");
+    made.workspace_bytes = c.integer(0, INT64_MAX);
+    c.expect("instead of");
+    do made.parts.push_back(kernel_number(c));
+    while (!c.accept_word("with") && !c.failed());
+    for (const auto& [name, operand, steps] : kAttentionOperands)
+      if (c.accept_word(name)) read_operand(c, made.*operand, p.*steps);
+    list().library.attention.push_back(std::move(made));
+  }
+  void read_operand(Cursor& c, AttentionCall::Operand& operand, einc_attention_steps& steps) {
+    operand.value = value(c);
+    c.expect("from");
+    operand.offset = c.integer();
+    c.expect("steps");
+    for (int64_t* step : {&steps.batch, &steps.head, &steps.row}) *step = c.integer();
+  }
   void held(Cursor& c) {
     HeldValue made;
     made.value = value(c);

@@ -11,6 +11,7 @@
 //   continued %7 from %3
 //   product 4 of 1 x 128 x 512 x 64 sums f32 left %4 bf16 from 0 leading 64 batch 0 right ... result ...    instead of kernel 4
 //   fused 4 5 at 5 plain 4 of ...                                                                           or instead of both
+//   plugin forward bf16 causal scale 0x1p-3 of 2 x 4 per 2 x 33 x 33 x 64 x 64 workspace 0 instead of 7 with q %4 from 0 steps 64 16 8 ...
 //   held %4 until 5
 //   together 6 9
 //   place %4 arena at 128 of 64
@@ -37,7 +38,7 @@ using KernelNotes = std::function<std::string(size_t kernel)>;
 // Each of `lines` behind `prefix`, with a line's end behind the last one, too.
 std::string prefix_lines(std::string_view lines, std::string_view prefix);
 
-// `plan` may be null. Comments name nothing; calls of a plug-in's attention and bodies of scans are printed, but not read.
+// `plan` may be null. Comments name nothing; bodies of scans are schedules of their own and not read.
 std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes = {});
 
 // Nodes are numbers below `nodes`. Equal kernels are one object.

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "compiler/codegen/cuda/cuda_code.h"
 #include "compiler/fuse/form_graph.h"
 #include "compiler/lower/join_launches.h"
@@ -17,7 +19,7 @@ using namespace einc;
 namespace {
 
 struct Seen {
-  int schedules = 0, products = 0, fused = 0, together = 0, continued = 0, parts = 0;
+  int schedules = 0, products = 0, fused = 0, together = 0, continued = 0, parts = 0, attention = 0;
 };
 
 bool has_scan(const KernelList& list) {
@@ -42,6 +44,10 @@ void check(const Graph& graph, const ScheduleTarget& target, Seen& seen) {
   ++seen.schedules;
   for (const auto& product : formed.list.library.products) seen.products += product.has_value();
   seen.fused += static_cast<int>(formed.list.library.fused.size());
+  for (size_t i = 0; i < formed.list.library.attention.size(); ++i)
+    CHECK(std::memcmp(&made.list.library.attention[i].problem, &formed.list.library.attention[i].problem, sizeof(einc_attention_problem)) ==
+          0);
+  seen.attention += static_cast<int>(made.list.library.attention.size());
   seen.continued += static_cast<int>(formed.list.continued.size());
   for (uint32_t k = 0; k < runs_with.size(); ++k) seen.together += runs_with[k] != k;
   for (const GraphKernel& k : formed.list.kernels) seen.parts += static_cast<int>(k.parts.size());
@@ -64,7 +70,8 @@ TEST_CASE("schedules read back") {
     const Compilation c = compile_file(std::string(EINC_SOURCE_DIR "/") + file, options);
     REQUIRE(c.graph.has_value());
     check(*c.graph, processor_target(), seen);
-    check(*c.graph, {gpu_passes(), cuda_target({}, 1 << 16), {}}, seen);
+    const AskLibrary any = [](const einc_attention_problem& p) { return AttentionAnswer{{}, 16 * p.queries}; };
+    check(*c.graph, {gpu_passes(), cuda_target({}, 1 << 16), any}, seen);
   };
   for (const char* name : {"shakespeare_char", "mlp", "cnn", "lora"}) add(std::string("examples/") + name + ".ein", Policy::inherit);
   for (const char* name : {"shakespeare_char", "gpt2"}) add(std::string("examples/") + name + ".ein", Policy::bf16);
@@ -75,6 +82,7 @@ TEST_CASE("schedules read back") {
   CHECK(seen.together > 50);
   CHECK(seen.continued > 0);
   CHECK(seen.parts > 20);
+  CHECK(seen.attention > 20);
 }
 
 TEST_CASE("schedules that are none") {
@@ -94,6 +102,9 @@ TEST_CASE("schedules that are none") {
       {kernel + "product 0 of 1 x 2 x 2 x 2 sums bf16 left " + matrix + "\n", "12: 'bf16' is no format of sums"},
       {"schedule 2\n" + kernel, "1: a schedule of format 1 is read"},
       {kernel + "schedule 1\n", "12: the format's number stands first"},
+      {kernel + "plugin forward bf16 scale 0x1p+0 of 1 x 1 per 1 x 4 x 4 x 8 x 8 workspace 0 instead of 3 with\n",
+       "12: 3 is not from 0 to 0"},
+      {kernel + "plugin sideways bf16\n", "12: expected 'forward' at column 8"},
       {"members %2\n", "1: 'members' stands before a kernel's loops"},
       {"kernel 0 later\n", "1: 'later' is no time of a launch"},
   };
