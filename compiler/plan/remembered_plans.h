@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of graphs that are alike are made once: programs with one layer more have the stages that they have.
+// Plans of graphs that are alike are made once: some ways to split a program give a device the same to compute.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A way to split a program with its step as scheduled: partitioned at its own sizes, its stages planned for the device and its collectives
+// A way to split a program with its step as scheduled: partitioned at its own sizes, its program planned for the device and its collectives
 // timed one by one, as the report of the same program with these lines has it (report/communication.h, mesh_step.h). Done for few
 // iterations of the loops, and told for all.
 #pragma once
