@@ -17,7 +17,8 @@ struct Moved {
   uint32_t ready = 0;  // place from which its operand is there
   uint32_t need = 0;   // place at which its result is first read
   uint32_t start = 0;
-  bool late = false;  // behind all others that start there
+  bool late = false;                   // behind all others that start there
+  uint32_t stage_before = UINT32_MAX;  // the place where the stage before the first reader's begins
 };
 
 class Scheduler {
@@ -43,10 +44,15 @@ class Scheduler {
     for (size_t s = 0; s < planned_.size(); ++s)
       for (size_t r = 0; r < planned_[s].reads.size(); ++r)
         if (const auto c = number_.find(cut_.stages[s].reads[r].index); c != number_.end())
-          moved_[c->second].need = std::min(moved_[c->second].need, base_[s] + planned_[s].reads[r].first);
+          needed_in(moved_[c->second], s, base_[s] + planned_[s].reads[r].first);
     for (uint32_t c = static_cast<uint32_t>(moved_.size()); c-- > 0;)
       if (const auto from = number_.find(operand(c).index); from != number_.end())
         moved_[from->second].need = std::min(moved_[from->second].need, moved_[c].need);
+  }
+
+  void needed_in(Moved& m, size_t stage, uint32_t place) {
+    m.need = std::min(m.need, place);
+    if (m.stage_before == UINT32_MAX) m.stage_before = stage == 0 ? 0 : base_[stage - 1];
   }
 
   // What is given, or made by an earlier collective, is there at once: collectives are carried out in order.
@@ -89,6 +95,7 @@ class Scheduler {
       m.start = std::max(m.start, m.ready);
       if (const auto from = number_.find(operand(c).index); from != number_.end())
         m.start = std::max(m.start, goes_on(c, from->second) ? moved_[from->second].need : moved_[from->second].start);
+      if (graph_[cut_.collectives[c]].op == Op::shift && m.stage_before != UINT32_MAX) m.start = std::max(m.start, m.stage_before);
       EINC_CHECK(m.start <= m.need, "a collective is read before it can start");
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node's stage is the number of collectives on the longest way to it; the optimizer's come after all of the backward, so that no update
 // waits for a sum while there is other work. Constants and what follows from them are made again in each stage: they cost less than memory
-// that is kept. In a stage stands first what a collective waits for whose result the next one reads.
+// that is kept. A shift is in the stage of what stands before it in the graph, at least. In a stage stands first what a collective waits
+// for whose result the next one reads.
 #include "compiler/partition/stages.h"
 
 #include <fmt/format.h>
@@ -48,7 +49,7 @@ class Cutter {
   }
 
   void find_levels() {
-    uint32_t backward = 0, last = 0;
+    uint32_t backward = 0, last = 0, beside = 0;
     for (const bool optimizer : {false, true})
       for (uint32_t i = 0; i < graph_.size(); ++i) {
         const Node& node = graph_.nodes[i];
@@ -56,6 +57,9 @@ class Cutter {
         if (optimizer && node.origin.phase == Phase::optimizer && is_computed(i)) level_[i] = backward;
         for (const NodeId operand : node.operands)
           level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
+        // A block goes round beside the launches that stand before it: keys do not come back while the forward still goes on.
+        if (node.op == Op::shift) level_[i] = std::max(level_[i], beside);
+        if (is_computed(i) && node.origin.phase != Phase::optimizer) beside = level_[i];
         if (node.origin.phase != Phase::optimizer) backward = std::max(backward, level_[i]);
         last = std::max(last, level_[i]);
       }
