@@ -50,6 +50,7 @@ class RingWriter {
     std::vector<Placed> results(form_.forward.size());
     for (int c = 0; c < form_.devices; ++c) {
       const Placed before = max;
+      meet(c);
       const Placed logits = step(graph_[form_.max].operands[0], c);
       const Placed most = folded(form_.max, logits);
       at_origin(form_.max);
@@ -85,22 +86,26 @@ class RingWriter {
   std::vector<std::pair<NodeId, NodeId>> backward() {
     phase_ = Phase::backward;
     std::vector<Placed> results(form_.backward.size());
-    for (int c = 0; c < form_.devices; ++c)
+    const auto send_on = [&] {
+      for (size_t r = 0; r < results.size(); ++r) {
+        if (!goes_round(form_.backward[r])) continue;
+        at_origin(form_.backward[r]);
+        results[r].node = build_.shift(results[r].node, results[r].ring, 1);
+      }
+    };
+    for (int c = 0; c < form_.devices; ++c) {
+      meet(c);
+      if (c > 0) send_on();
       for (size_t r = 0; r < results.size(); ++r) {
         const NodeId id = form_.backward[r];
         const Placed product = contraction(id, c);
         at_origin(id);
-        Placed& result = results[r];
-        if (c > 0 && goes_round(id)) result.node = build_.shift(result.node, result.ring, 1);
-        result = {c == 0 ? product.node : build_.map(MapFn::add, {result.node, product.node}), product.ring};
+        results[r] = {c == 0 ? product.node : build_.map(MapFn::add, {results[r].node, product.node}), product.ring};
       }
-    std::vector<std::pair<NodeId, NodeId>> made;
-    for (size_t r = 0; r < results.size(); ++r) {
-      const NodeId id = form_.backward[r];
-      at_origin(id);
-      if (goes_round(id)) results[r].node = build_.shift(results[r].node, results[r].ring, 1);  // home
-      made.emplace_back(id, merged(id, results[r]));
     }
+    send_on();  // home
+    std::vector<std::pair<NodeId, NodeId>> made;
+    for (size_t r = 0; r < results.size(); ++r) made.emplace_back(form_.backward[r], merged(form_.backward[r], results[r]));
     return made;
   }
 
@@ -287,10 +292,20 @@ class RingWriter {
   // Of keys or values: the block that a device has after c steps from neighbour to neighbour.
   Placed met(NodeId id, const ScoreAxes& axes, int c) {
     const int axis = find(axes, key());
-    if (c == 0) return divided(id, axis);
+    if (c == 0) {
+      met_.emplace_back(id, axes, phase_);
+      return divided(id, axis);
+    }
     const Placed before = operand(id, axes, c - 1);
     at_origin(id);
     return {build_.shift(before.node, axis, 1), axis};
+  }
+
+  // What each step reads of others stands before the step, so that it comes beside the one before.
+  void meet(int c) {
+    if (c == 0) return;
+    for (size_t i = 0; i < met_.size(); ++i)
+      if (const auto [id, axes, phase] = met_[i]; phase == phase_) operand(id, axes, c);
   }
 
   // The device whose keys each one meets at step c: (r + c) mod n.
@@ -369,6 +384,7 @@ class RingWriter {
   Axis devices_;
   Phase phase_ = Phase::forward;
   Placed running_max_;
+  std::vector<std::tuple<NodeId, ScoreAxes, Phase>> met_;             // what goes round
   std::map<std::tuple<NodeId, int, Phase>, Placed> made_;             // of pairs, by step
   std::map<std::tuple<NodeId, int, int, Phase, int>, Placed> parts_;  // of others, by where rows and keys lie
 };

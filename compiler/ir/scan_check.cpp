@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "compiler/ir/print.h"
 #include "compiler/ir/scan.h"
@@ -16,6 +17,18 @@ bool runs_pieces(const Graph& body) {
   return std::ranges::any_of(body.nodes, [](const Node& n) { return n.op == Op::scan && n.as<ScanAttr>().all_pieces > 0; });
 }
 
+namespace {
+
+// Whether a source of a body is called by the number of one of `count`.
+bool is_one_of(const Name& name, size_t count) {
+  size_t index = 0;
+  const std::string& text = name.str();
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc() && end == text.data() + text.size() && index < count;
+}
+
+}  // namespace
+
 std::string scan_problem(const Graph& graph, const Node& node) {
   const auto& a = node.as<ScanAttr>();
   if (a.body == nullptr) return fmt::format("no body");
@@ -25,6 +38,12 @@ std::string scan_problem(const Graph& graph, const Node& node) {
   if (const std::vector<std::string> problems = verify(body); !problems.empty()) return fmt::format("in its body: {}", problems.front());
   for (const Node& inner : body.nodes)
     if (inner.op == Op::param) return fmt::format("a param in its body");
+  for (const Node& inner : body.nodes) {
+    if (inner.op == Op::input && !is_one_of(inner.as<InputAttr>().name, node.operands.size()))
+      return fmt::format("its body's input '{}' is no operand", inner.as<InputAttr>().name.str());
+    if (inner.op == Op::state && !is_one_of(inner.as<StateAttr>().path, body.size()))
+      return fmt::format("its body's state '{}' is no result", inner.as<StateAttr>().path.str());
+  }
   const ScanSources sources = scan_sources(body);
   if (body.updates.size() != sources.states.size() || static_cast<int>(sources.states.size()) < a.carries)
     return fmt::format("{} updates of {} states", body.updates.size(), sources.states.size());

@@ -59,7 +59,7 @@ class Orderer {
   }
 
   void find_levels() {
-    uint32_t backward = 0;
+    uint32_t backward = 0, beside = 0;
     for (const bool optimizer : {false, true})
       for (uint32_t i = 0; i < graph_.size(); ++i) {
         const Node& node = graph_.nodes[i];
@@ -67,6 +67,9 @@ class Orderer {
         if (optimizer && node.origin.phase == Phase::optimizer && is_computed(i)) level_[i] = backward;
         for (const NodeId operand : node.operands)
           level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
+        // A block goes round beside the launches that stand before it: keys do not come back while the forward still goes on.
+        if (node.op == Op::shift) level_[i] = std::max(level_[i], beside);
+        if (is_computed(i) && node.origin.phase != Phase::optimizer) beside = level_[i];
         if (node.origin.phase != Phase::optimizer) backward = std::max(backward, level_[i]);
         last_ = std::max(last_, level_[i]);
       }

@@ -44,6 +44,14 @@ class Scheduler {
         moved_[from->second].need = std::min(moved_[from->second].need, moved_[c].need);
   }
 
+  // The launch behind which what follows the collectives of the level before stands.
+  uint32_t begin_of(uint32_t level) const {
+    uint32_t begin = end_;
+    for (uint32_t c = 0; c < moved_.size(); ++c)
+      if (program_.collectives[c].level + 1 == level) begin = std::min(begin, planned_.stands[c]);
+    return begin == end_ ? 0 : begin;
+  }
+
   // What is given, or made by an earlier collective, is there at once: collectives are carried out in order.
   void find_ready() {
     std::unordered_map<uint32_t, uint32_t> made;
@@ -57,9 +65,7 @@ class Scheduler {
   bool gathers(uint32_t c) const { return graph_[node(c)].op == Op::all_gather && moved_[c].need < end_; }
 
   // A block that goes round leaves a device for the next one when that device begins to read it: two are there at once, not all.
-  bool goes_on(uint32_t c, uint32_t from) const {
-    return graph_[node(c)].op == Op::shift && graph_[node(from)].op == Op::shift;
-  }
+  bool goes_on(uint32_t c, uint32_t from) const { return graph_[node(c)].op == Op::shift && graph_[node(from)].op == Op::shift; }
 
   // What is put together for one iteration of a loop, or without a loop for one module, is wanted together.
   using Layer = std::pair<uint32_t, Name>;
@@ -84,6 +90,7 @@ class Scheduler {
       m.start = std::max(m.start, m.ready);
       if (const auto from = number_.find(operand(c).index); from != number_.end())
         m.start = std::max(m.start, goes_on(c, from->second) ? moved_[from->second].need : moved_[from->second].start);
+      if (graph_[node(c)].op == Op::shift) m.start = std::max(m.start, std::min(m.need, begin_of(program_.collectives[c].level)));
       EINC_CHECK(m.start <= m.need, "a collective is read before it can start");
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The static schedule of one device: between which of its launches it starts collectives and waits for them. A collective starts as soon as
 // what it reads is made, and is waited for where its result is first read. A gather starts later, since the whole that it makes is larger
-// than the parts: when the layer before the one that reads it begins, so that no more than two layers are whole at once.
+// than the parts: when the layer before the one that reads it begins, so that no more than two layers are whole at once. A block of a ring
+// goes on when what stands before it in the graph begins, so that a device holds as many blocks for any number of devices.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -15,6 +16,7 @@ namespace einc {
 struct PlannedDevice {
   uint32_t launches = 0;                     // collectives among them
   std::vector<std::vector<uint32_t>> reads;  // by DeviceProgram::collectives: launches that read their results
+  std::vector<uint32_t> stands;              // by DeviceProgram::collectives: launches that they are themselves
   std::vector<std::vector<uint32_t>> makes;  // by DeviceProgram::values: launches that write them; none: a collective makes it
   // So many launches make the value of this number.
   uint32_t made_by(size_t value) const { return makes[value].empty() ? 0 : std::ranges::max(makes[value]) + 1; }

@@ -38,7 +38,7 @@ std::string reason_of(const Collective& c, const Mesh& mesh) {
     case CollectiveKind::all_to_all:
       return fmt::format("{} splits one axis of it, and is to split another", axis);
     case CollectiveKind::shift:
-      return fmt::format("keys of {} go round: to the next of its devices", axis);
+      return fmt::format("what {} splits goes round: to the next device", axis);
   }
   return "";
 }

@@ -48,9 +48,10 @@ int64_t most_met(const MeshPlan& plan) {
       const DeviceStep& step = plan.steps[u];
       if (step.act == DeviceAct::start && plan.collectives[step.index].from == value) last = u;
       if (step.act != DeviceAct::compute) continue;
-      for (const StageRead& read : plan.stages[step.index].reads)
+      for (const BoundValue& bound : plan.code.bound)
         for (uint32_t l = step.first; l < step.last; ++l)
-          if (read.value == value && std::ranges::count(plan.stages[step.index].compute.program.launches[l].buffers, read.buffer) > 0)
+          if (bound.value == value && may_run(plan.code, step, l) &&
+              std::ranges::count(plan.code.compute.program.launches[l].buffers, bound.buffer) > 0)
             last = u;
     }
     change[t] += plan.values[value].bytes;
