@@ -38,7 +38,7 @@ struct Habit {
 
 constexpr auto kHabits = std::to_array<Habit>({
     {"**", "a power is written `^`", TokenKind::caret, "^"},
-    {"->", "an arrow stands inside a pattern string only", TokenKind::invalid, ""},
+    {"->", "a pattern stands in double quotes: \"a b -> b a\"", TokenKind::invalid, ""},
     {"=>", "an arrow stands inside a pattern string only, as `->`", TokenKind::invalid, ""},
     {"&&", "write `and`", TokenKind::kw_and, "and"},
     {"||", "write `or`", TokenKind::kw_or, "or"},
@@ -208,6 +208,7 @@ class Lexer {
           .hint(other_base ? "numbers are written in decimal"
                 : text.size() > 1 && (text.back() == 'f' || text.back() == 'L')
                     ? "a number has no letter behind it: its dtype is that of its neighbour"
+                : text.back() == 'e' || text.back() == 'E' ? "an exponent has digits: 1e3"
                 : !underscores && is_digit(text[0]) ? "a product is written with `*`, as in 2*x, and a name cannot begin with a digit"
                                                     : "`_` stands between digits only");
       return;

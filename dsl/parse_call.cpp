@@ -33,7 +33,15 @@ bool Parser::arguments(std::vector<ast::Argument>& out, int& height) {
     if (!argument(out, height)) return false;
     if (!accept(TokenKind::comma)) break;
   }
+  if (at(TokenKind::name) && is_bare_pattern()) panic_ = true;
   return expect_close(TokenKind::right_paren, open);
+}
+
+// `rearrange(x, b d -> d b)`: the lexer has said of the arrow that a pattern stands in quotes.
+bool Parser::is_bare_pattern() const {
+  size_t i = at_;
+  while (tokens_[i].kind == TokenKind::name || tokens_[i].kind == TokenKind::comma) ++i;
+  return tokens_[i].kind == TokenKind::invalid && text(tokens_[i]) == "->";
 }
 
 bool Parser::argument(std::vector<ast::Argument>& out, int& height) {

@@ -89,22 +89,16 @@ std::optional<ast::Type> Parser::type() {
   const uint32_t begin = token().begin;
   if (at(TokenKind::name)) {
     type.dtype = parse_dtype(text(token()));
-    if (const WordHabit* habit = find_habit(text(token())); !type.dtype && habit && !habit->replacement.empty()) {
-      fail(Code::expected, here(), "a type such as f32[batch seq]", describe(token()))
-          .hint("{}", habit->hint)
-          .replace(here(), habit->replacement);
-      return std::nullopt;
-    }
     if (!type.dtype) {
-      fail_expected("a type such as f32[batch seq]",
-                    "a type is a dtype (f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool) and axes in brackets");
+      fail_at_foreign_dtype();
       return std::nullopt;
     }
     type.dtype_span = here();
     ++at_;
   }
   const Token open = token();
-  if (!expect(TokenKind::left_bracket, "`[` and axes", "a scalar's type is []")) return std::nullopt;
+  const std::string_view hint = at(TokenKind::left_paren) ? "axes stand in brackets: f32[batch seq]" : "a scalar's type is []";
+  if (!expect(TokenKind::left_bracket, "`[` and axes", hint)) return std::nullopt;
   while (!panic_ && !at(TokenKind::right_bracket)) {
     if (!type_axis(type)) break;
     accept(TokenKind::comma);
@@ -198,6 +192,8 @@ bool Parser::dim_item(std::vector<ast::DimItem>& out) {
     bool names_dim = false;
     item.value = dim_expression(names_dim);
     item.kind = names_dim ? ast::DimKind::derived : ast::DimKind::defaulted;
+  } else if (at(TokenKind::colon)) {
+    fail(Code::expected, here(), "`=` and a size", "`:`").hint("a dim has no type: dim {} = 8", item.name.name).replace(here(), " =");
   }
   item.span = from(begin);
   if (panic_) return false;

@@ -302,7 +302,7 @@ ast::ExprPtr Parser::primary() {
       fail_expected("a value", "a declaration is a statement of its own: param w: [d] ~ zeros");
       break;
     case TokenKind::left_bracket:
-      fail_expected("a value", "stack builds a tensor from others: stack(a, b, axis)");
+      fail_at_list();
       break;
     case TokenKind::kw_not:
     case TokenKind::minus:

@@ -104,4 +104,58 @@ void Parser::count_of_range(ast::ExprPtr& count) {
   count = std::move(size);
 }
 
+// `for i in 0:n { ... }`. A block that a colon opens is another mistake.
+bool Parser::fail_at_range() {
+  if (!at(TokenKind::colon) || !opens_block_on_this_line()) return false;
+  const size_t low = at_ - 1;
+  const bool counts = tokens_[low - 1].kind == TokenKind::kw_in && text(tokens_[low]) == "0";
+  auto report = fail(Code::expected, here(), "`{`", "`:`");
+  report.hint("a loop counts from 0 by itself: for i in layers { ... }");
+  if (counts) report.replace({file_, tokens_[low].begin, tokens_[at_ + 1].begin}, "");
+  return true;
+}
+
+// `[a, b]` where a value is wanted: there are no lists, and what stands for one depends on what was to hold it.
+void Parser::fail_at_list() {
+  size_t end = at_ + 1;
+  bool numbers = true;
+  for (int depth = 1; depth > 0 && tokens_[end].kind != TokenKind::newline && tokens_[end].kind != TokenKind::end_of_file; ++end) {
+    const TokenKind k = tokens_[end].kind;
+    depth += (k == TokenKind::left_bracket) - (k == TokenKind::right_bracket);
+    numbers = numbers && (k == TokenKind::integer || k == TokenKind::real || k == TokenKind::minus || k == TokenKind::comma || depth == 0);
+  }
+  const Token &before = tokens_[at_ - (at_ > 0)], &open = token(), &close = tokens_[end - 1];
+  const bool empty = end == at_ + 2, closed = close.kind == TokenKind::right_bracket;
+  auto report = fail(Code::expected, here(), "a value", "`[`");
+  if (at_ >= 2 && before.kind == TokenKind::assign && text(tokens_[at_ - 2]) == "mesh") {
+    report.hint("a mesh is a statement that names its axes: mesh data = 4, model = 2");
+  } else if (empty) {
+    report.hint("there are no lists: in a scan, `collect ys = e` stacks values; stack(a, b, axis) joins tensors");
+  } else if (numbers && closed && before.kind == TokenKind::assign) {
+    report.hint("several numbers stand in parentheses: (0.9, 0.95)").replace(span_of(open), "(").replace(span_of(close), ")");
+  } else if (closed && before.kind == TokenKind::left_paren) {
+    report.hint("several arguments need no brackets: concat(a, b, axis)").replace(span_of(open), "").replace(span_of(close), "");
+  } else {
+    report.hint("stack builds a tensor from others: stack(a, b, axis)");
+  }
+}
+
+// `x: int[n]`, `p: float = 1.0`, `x: float32[n]`.
+void Parser::fail_at_foreign_dtype() {
+  const std::string_view word = text(token());
+  const WordHabit* habit = find_habit(word);
+  const std::string_view dtype = word == "float" ? "f32" : word == "int" ? "i32" : habit ? habit->replacement : std::string_view();
+  if (!dtype.empty() && next_kind() == TokenKind::left_bracket) {
+    fail(Code::expected, here(), "a type such as f32[batch seq]", describe(token())).hint("write `{}`", dtype).replace(here(), dtype);
+  } else if (next_kind() == TokenKind::assign || next_kind() == TokenKind::right_paren || next_kind() == TokenKind::comma) {
+    const bool known = !dtype.empty() || word == "bool" || word == "str";
+    fail_expected("a type such as f32[batch seq]",
+                  known ? "a number or flag as a parameter has no type: leave it out, as in fn f(x, p = 1.0); a tensor's is f32[batch seq]"
+                        : "a type is a dtype (f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool) and axes in brackets");
+  } else {
+    fail_expected("a type such as f32[batch seq]",
+                  "a type is a dtype (f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool) and axes in brackets");
+  }
+}
+
 }  // namespace einc

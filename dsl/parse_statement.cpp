@@ -60,8 +60,12 @@ void Parser::statement(std::vector<ast::Stmt>& out) {
   static constexpr std::string_view kEnd = "the end of the statement";
   if (at(TokenKind::right_paren) || at(TokenKind::right_bracket)) {
     fail(Code::stray_bracket, here(), text(token()));
+  } else if (at(TokenKind::comma) && first.kind == TokenKind::kw_output && next_kind() == TokenKind::name) {
+    fail(Code::expected, here(), kEnd, "`,`").hint("each output is a statement of its own: output a; output b").replace(here(), "; output");
   } else if (at(TokenKind::comma)) {
     fail_expected(kEnd, "a tuple stands in parentheses: (a, b)");
+  } else if (parse_dtype(text(token())) && tokens_[at_ - 1].kind == TokenKind::right_bracket) {
+    fail_expected(kEnd, "a dtype stands before the axes: f32[batch seq]");
   } else if (at(TokenKind::arrow_left)) {
     fail_expected(kEnd, "`<-` updates a state; a comparison with a negative number is written `< -`");
   } else if (at(TokenKind::colon) || at(TokenKind::assign)) {
@@ -261,7 +265,7 @@ std::optional<ast::Stmt::Node> Parser::for_statement() {
   ++at_;
   out.variable = identifier(NameUse::loop_variable);
   if (expect(TokenKind::kw_in, "`in`", "for i in layers { ... }")) out.count = expression();
-  if (!panic_ && at(TokenKind::left_brace)) count_of_range(out.count);
+  if (!panic_ && !fail_at_range() && at(TokenKind::left_brace)) count_of_range(out.count);
   const bool header_ok = !panic_;
   if (!header_ok && !recover_at_brace()) return std::nullopt;
   ++loop_depth_;
@@ -282,7 +286,15 @@ std::optional<ast::Stmt::Node> Parser::precision_statement() {
     if (!at(TokenKind::name)) {
       fail_expected("a precision policy", "f32, tf32, bf16, f16 or fp8");
     } else {
-      fail(Code::unknown_precision, here(), text(token())).hint("the policies are f32, tf32, bf16, f16 and fp8");
+      auto report = fail(Code::unknown_precision, here(), text(token()));
+      const WordHabit* habit = find_habit(text(token()));
+      const auto near = near_name(text(token()), {kPolicies.begin(), kPolicies.end()});
+      if (habit && !habit->replacement.empty())
+        report.did_you_mean(here(), habit->replacement);
+      else if (near)
+        report.did_you_mean(here(), *near);
+      else
+        report.hint("the policies are f32, tf32, bf16, f16 and fp8");
     }
     if (!recover_at_brace()) return std::nullopt;
     out.body = block();

@@ -34,6 +34,11 @@ std::optional<ast::Stmt::Node> Parser::word_statement() {
   if (begins_with_word("scan")) return scan_statement();
   if (begins_with_word("collect")) return collect_statement();
   if (begins_with_word("mesh") && next_kind() == TokenKind::name) return mesh_statement();
+  if (begins_with_word("mesh") && next_kind() == TokenKind::integer) {
+    ++at_;
+    fail_expected("the name of an axis of the mesh", "a mesh names its axes: mesh data = 4, model = 2");
+    return std::nullopt;
+  }
   if (begins_with_word("shard") && (next_kind() == TokenKind::name || next_kind() == TokenKind::string)) return shard_statement();
   const bool opens = next_kind() == TokenKind::left_brace || (next_kind() == TokenKind::name && opens_block_on_this_line());
   if (!at_word("else") || !opens) return simple_statement();

@@ -98,6 +98,7 @@ class Parser {
   // calls and indices (parse_call.cpp)
   ast::ExprPtr call(uint32_t begin);
   bool arguments(std::vector<ast::Argument>& out, int& height);
+  bool is_bare_pattern() const;
   bool argument(std::vector<ast::Argument>& out, int& height);
   bool index_items(std::vector<ast::IndexItem>& out, int& height);
   bool index_item(std::vector<ast::IndexItem>& out, int& height);
@@ -134,6 +135,9 @@ class Parser {
   bool continues_below(uint32_t header) const;
   size_t indentation(uint32_t offset) const;
   void count_of_range(ast::ExprPtr& count);
+  bool fail_at_range();
+  void fail_at_list();
+  void fail_at_foreign_dtype();
   // parse_words.cpp: statements whose words are names elsewhere
   bool at_word(std::string_view word) const { return at(TokenKind::name) && text(token()) == word; }
   bool begins_with_word(std::string_view word) const;

@@ -279,6 +279,8 @@ class PatternParser {
     auto report = diagnostics_.report(Code::pattern_character, span(at_, end), character);
     if (character == "+" || character == "*")
       report.hint("a window stands in parentheses: (2*h + kh)");
+    else if (character == ";")
+      report.hint("operands are separated by commas").replace(span(at_, end), ",");
     else if (character == "[" || character == "{")
       report.hint("a group stands in parentheses: (h d)");
     else

@@ -145,14 +145,16 @@ class Checker {
     }
   }
 
+  // One mistake: what lacks names on the left lacks them on the right too.
   void integers() {
     const auto refuse = [&](Span span, std::string_view message, std::string_view hint) {
       diagnostics_.report(Code::pattern_integer, span, message).hint(hint);
     };
     const bool left_ok = op_ == PatternOp::reduce || op_ == PatternOp::einsum;
     for (const Contents& input : inputs_)
-      for (const Span span : input.integers)
-        if (!left_ok) refuse(span, "an axis without a name on the left would be lost", "name it, or use reduce");
+      if (!left_ok && !input.integers.empty())
+        return refuse(input.integers[0], "an axis without a name on the left would be lost",
+                      "name each axis, as in \"h w -> w h\", or use reduce");
     for (const Span span : output_.integers)
       if (op_ != PatternOp::repeat)
         refuse(span, "an axis without a name on the right stands for nothing on the left", "a new axis is made by repeat");
@@ -170,6 +172,7 @@ class Checker {
     for (const Contents& input : inputs_)
       for (const Place& place : input.names) left.emplace(place.name, place.span);
     for (const Place& place : output_.names) right.emplace(place.name, place.span);
+    if (op_ == PatternOp::rearrange && one_axis_of_two_names(left, right)) return;
     if (op_ == PatternOp::rearrange || op_ == PatternOp::repeat)
       for (const Contents& input : inputs_)
         for (const Place& place : input.names)
@@ -189,6 +192,23 @@ class Checker {
         report.hint(op_ == PatternOp::einsum ? "every name on the right of an einsum stands in an operand; a new axis is made by repeat"
                                              : "a new axis is made by repeat");
     }
+  }
+
+  // One name that the right lacks and one that the left lacks: one axis, misnamed.
+  bool one_axis_of_two_names(const std::unordered_map<Name, Span>& left, const std::unordered_map<Name, Span>& right) {
+    const auto lacking = [](const std::vector<Place>& places, const std::unordered_map<Name, Span>& other) {
+      std::vector<const Place*> found;
+      for (const Place& place : places)
+        if (!other.contains(place.name)) found.push_back(&place);
+      return found;
+    };
+    const auto lost = lacking(inputs_[0].names, right), made = lacking(output_.names, left);
+    if (lost.size() != 1 || made.size() != 1 || apart_) return false;
+    diagnostics_.report(Code::pattern_one_sided, made[0]->span, made[0]->name, "right", to_string(op_))
+        .label(lost[0]->span, "and this one only on the left")
+        .hint("an axis has one name on both sides: did you mean `{}`?", lost[0]->name)
+        .replace(made[0]->span, lost[0]->name.str());
+    return true;
   }
 
   // Two operands each with an axis that no other term has: by names that are one slip apart, one axis was meant.

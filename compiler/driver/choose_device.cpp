@@ -25,7 +25,10 @@ std::optional<Device> choose_device(const std::string& name, std::string_view co
     return file.devices.front();
   }
   std::string hint;
-  for (const std::string& near : near_devices(name)) hint += (hint.empty() ? "; did you mean " : " or ") + near;
+  if (name == "gpu" || name == "cuda")
+    hint = "; a GPU has its name, such as h200";
+  else
+    for (const std::string& near : near_devices(name)) hint += (hint.empty() ? "; did you mean " : " or ") + near;
   fmt::print(stderr, "{}: no device `{}`{} (einc --list-devices names them; a JSON file describes one of your own)\n", command,
              printable(name), hint);
   return std::nullopt;

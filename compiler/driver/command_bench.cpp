@@ -34,20 +34,20 @@ ExitStatus bench_command(Arguments arguments) {
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   add_import_folders(app, r.import_folders);
   app.add_option("--mode", r.mode, "training: a whole step; inference: the outputs")->check(one_of({"inference", "training"}));
-  app.add_flag("--discard-outputs", r.discard_outputs, "in training: the step that einc train runs, whose outputs nobody reads");
+  app.add_flag("--discard-outputs", r.discard_outputs, "in training: leave out the program's outputs, as einc train does");
   add_precision(app, r.precision);
   add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(one_of({"cpu", "cuda"}));
-  app.add_option("--threads", r.threads, "of the processor; all when not given")->check(whole_number(1, kMaxInt));
-  app.add_option("--steps", r.steps, "steps to time, after one that is not, on a GPU two")->transform(count_between(1, kMaxInt));
-  app.add_option("--kernels", r.kernels, "rows of the table of kernels")->check(whole_number(0, kMaxInt));
-  app.add_option("--trace", r.trace, "writes when each thread worked on what, for Perfetto or chrome://tracing")->type_name("FILE");
-  app.add_flag("--json", r.json, "all of it as JSON");
+  app.add_option("--threads", r.threads, "threads of the processor; all by default")->check(whole_number(1, kMaxInt));
+  app.add_option("--steps", r.steps, "steps to time, after one warm-up step (two on a GPU)")->transform(count_between(1, kMaxInt));
+  app.add_option("--kernels", r.kernels, "how many kernels the table shows")->check(whole_number(0, kMaxInt));
+  app.add_option("--trace", r.trace, "write a trace of what each thread did, for Perfetto or chrome://tracing")->type_name("FILE");
+  app.add_flag("--json", r.json, "print everything as JSON");
   std::vector<std::string> steps;
   for (const SchedulePass& p : processor_passes())
     if (p.optional) steps.emplace_back(p.name);
   app.add_option("--disable", r.disable, "leave out a pass of the schedule (einc --passes lists them)")->check(one_of(steps));
-  app.add_flag("--no-cache", r.no_cache, "compile anew, whatever was compiled before");
+  app.add_flag("--no-cache", r.no_cache, "compile anew, without the cache of compiled code");
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);
   if (!dims) return ExitStatus::wrong_usage;

@@ -47,23 +47,24 @@ void add_options(CLI::App& app, CompileRequest& r) {
       ->expected(0, 1)
       ->default_str("text")
       ->check(one_of({"text", "json", "md", "csv", "html"}));
-  app.add_option("--diff", r.other,
-                 "the numbers in which the report of another program, OTHER.ein, differs; or, where a dim is set twice, that of the second "
-                 "value: --diff -D batch=8 -D batch=16")
+  app.add_option(
+         "--diff", r.other,
+         "the numbers in which the report of another program, OTHER.ein, differs; or, where a dim is set twice, those that change with its "
+         "second value: --diff -D batch=8 -D batch=16")
       ->expected(0, 1)
       ->type_name("OTHER");
   app.add_option("--emit", r.emit,
                  "print a level of the whole program: ast, graph, grad, shapes, kernels, schedule (how they run on this processor, or on "
                  "the GPU of --device), llvm, "
                  "asm, cuda, ptx, launches (what an NVIDIA "
-                 "GPU is given to do), dot or json; obj: write an object "
+                 "GPU executes), dot or json; obj: write an object "
                  "file and a header to link into C++ programs; cubin: write machine code of NVIDIA GPUs and print what its kernels take")
       ->check(one_of(std::vector<std::string>(std::begin(kEmitKinds), std::end(kEmitKinds))));
   app.add_option(
       "-o", r.object.path,
       "where to write what --emit=obj makes: model.o, and model.h beside it; or what --emit=cubin or --report=html, md, csv make");
-  app.add_option("--arch", r.arch, "GPU that --emit=cuda, ptx, cubin and launches plan and make code for: " + known_archs());
-  app.add_option("--cpu", r.object.cpu, "processor that --emit=obj makes code for: host, x86-64-v3, x86-64-v4 or LLVM's name of one");
+  app.add_option("--arch", r.arch, "GPU architecture for --emit=cuda, ptx, cubin and launches: " + known_archs());
+  app.add_option("--cpu", r.object.cpu, "processor for --emit=obj: host, x86-64-v3, x86-64-v4 or another name that LLVM knows");
   app.add_option("--mode", r.object.mode, "what --emit=obj holds: training (a step, and the forward alone) or inference")
       ->check(one_of({"training", "inference"}));
   app.add_option("--explain", r.explain,
@@ -73,29 +74,28 @@ void add_options(CLI::App& app, CompileRequest& r) {
   add_precision(app, r.precision);
   add_mesh(app, r.mesh, r.shard);
   add_memory_limit(app, r.memory_limit);
-  app.add_flag("--discard-outputs", r.discard_outputs,
-               "leave out what only the program's outputs need: the step that einc train runs, where nobody reads them");
+  app.add_flag("--discard-outputs", r.discard_outputs, "leave out what only the program's outputs need, as einc train does");
   app.add_option("--device", r.device,
-                 "machine to plan for and to state times and memory of: a name of --list-devices, `here` for this one as measured, or a "
+                 "machine to plan for and to report times and memory of: a name of --list-devices, `here` for this one as measured, or a "
                  "JSON file (\"target\": \"cuda\" for GPUs)");
   app.add_option("--threads", r.threads,
-                 "of this machine's processor, that memory is stated for and `--device=here` is measured with; all for `here`, else one")
+                 "threads of this machine's processor, for the memory reported and for measuring `--device=here`; all for `here`, else one")
       ->transform(count_between(1, kMaxInt));
-  app.add_option("--devices", r.devices, "how many devices train")->transform(count_between(1, kMaxCount));
-  app.add_option("--tokens", r.tokens, "how many tokens the training reads, 15e12 or 15T")->transform(quantity());
+  app.add_option("--devices", r.devices, "number of devices to train on")->transform(count_between(1, kMaxCount));
+  app.add_option("--tokens", r.tokens, "number of training tokens, 15e12 or 15T")->transform(quantity());
   app.add_option("--mfu", r.mfu, "model FLOPs utilisation to assume, in (0, 1]")->check(number_between(1e-9, 1));
   app.add_option("--fit", r.fit, "the largest value of this dim whose training step fits the device's memory")->type_name("DIM");
-  app.add_option(
-         "--plan", r.plan,
-         "the ten fastest ways to split the program over so many devices, 64xh100-sxm, with the mesh and shard lines that ask for them")
+  app.add_option("--plan", r.plan,
+                 "the ten fastest ways to split the program over that many devices, 64xh100-sxm, with their mesh and shard lines")
       ->type_name("NxDEVICE");
   app.add_option("--diagnostics", r.diagnostics, "form of error messages: text or json")->check(one_of({"text", "json"}));
-  app.add_option("--dump-after", r.passes.dump_after, "print what a pass made, a graph or kernels, on standard error")->type_name("PASS");
-  app.add_option("--disable", r.disable, "leave a pass out")->type_name("PASS");
+  app.add_option("--dump-after", r.passes.dump_after, "print the result of a pass, a graph or kernels, on standard error")
+      ->type_name("PASS");
+  app.add_option("--disable", r.disable, "skip a pass")->type_name("PASS");
   app.add_flag("--time-passes", r.passes.times, "seconds of each pass, on standard error");
   app.add_flag("--passes", r.show_passes, "list the passes");
-  app.add_flag("--list-devices", r.list_devices, "the table of machines");
-  app.add_flag("--quiet,-q", r.quiet, "no warnings");
+  app.add_flag("--list-devices", r.list_devices, "list the machines that --device knows");
+  app.add_flag("--quiet,-q", r.quiet, "print no warnings");
   app.add_flag("--version", r.version, "print the version");
   std::string list = "Subcommands (einc NAME --help tells more):";
   for (const Command& c : commands()) list += fmt::format("\n  {:<10} {}", c.name, c.summary);
@@ -119,15 +119,18 @@ bool check_answers(const CompileRequest& request) {
   return true;
 }
 
-// A word that is neither a file nor a command, but near a command: `einc trian model.ein`.
-bool is_misspelled_command(Arguments arguments) {
+// A word that is neither a file nor a command, but near a command or before a program: `einc trian model.ein`, `einc export model.ein`.
+bool is_misspelled_command(const CLI::App& app, Arguments arguments) {
   const bool is_word =
       !arguments.empty() && !arguments.front().starts_with('-') && arguments.front().find_first_of("./") == std::string::npos;
   std::error_code error;  // a name too long is none of a file
   if (!is_word || std::filesystem::exists(arguments.front(), error)) return false;
   std::vector<std::string> names;
   for (const Command& c : commands()) names.emplace_back(c.name);
-  const std::string meant = did_you_mean(arguments.front(), names);
+  std::string meant = did_you_mean(arguments.front(), names);
+  const bool is_option = app.get_option_no_throw("--" + arguments.front()) != nullptr;
+  if (meant.empty() && !is_option && arguments.size() > 1 && arguments[1].ends_with(".ein"))
+    meant = fmt::format("; `einc {}` compiles it and says what it costs, einc --help lists the commands", printable(arguments[1]));
   if (!meant.empty()) fmt::print(stderr, "einc: no command `{}`, and no file of that name{}\n", printable(arguments.front()), meant);
   return !meant.empty();
 }
@@ -142,8 +145,9 @@ bool check_fit(const CompileRequest& request, const Graph& graph, const std::opt
     std::vector<std::string> names;
     for (const Dim& d : graph.dims.dims())
       if (d.kind != DimKind::derived) names.push_back(d.name.str());
+    const std::string near = did_you_mean(request.fit, names);
     fmt::print(stderr, "einc: --fit={} names no {} of {}{}\n", printable(request.fit), dim == nullptr ? "dim" : "free or defaulted dim",
-               request.file, did_you_mean(request.fit, names));
+               request.file, near.empty() && !names.empty() ? fmt::format("; it has {}", fmt::join(names, ", ")) : near);
     return false;
   }
   return true;
@@ -279,10 +283,10 @@ Scheduling CompileRequest::scheduling() const {
 }
 
 ExitStatus compile_command(Arguments arguments) {
-  CLI::App app("Compiles a tensor program and tells what it costs.", "einc");
+  CLI::App app("Compiles a tensor program and says what it costs.", "einc");
   CompileRequest request;
   add_options(app, request);
-  if (is_misspelled_command(arguments)) return ExitStatus::wrong_usage;
+  if (is_misspelled_command(app, arguments)) return ExitStatus::wrong_usage;
   if (auto status = parse_arguments(app, arguments)) return *status;
   if (request.version) return fmt::print("einc {}\n", EINC_VERSION), ExitStatus::done;
   if (request.list_devices) return fmt::print("{}", list_devices_text()), ExitStatus::done;

@@ -46,13 +46,13 @@ ExitStatus estimate_command(Arguments arguments) {
   app.add_option("--params", request.parameters, "parameters, 70e9 or 70B")->transform(quantity());
   app.add_option("--tokens", request.tokens, "training tokens, 15e12 or 15T")->transform(quantity());
   app.add_option("--device", device, "a name of einc --list-devices, or a JSON file");
-  app.add_option("--devices", request.devices, "how many")->transform(count_between(1, uint64_t{1} << 30));
+  app.add_option("--devices", request.devices, "number of devices")->transform(count_between(1, uint64_t{1} << 30));
   app.add_option("--peak", request.peak, "FLOP/s of one device, in place of the table's")->transform(quantity());
   app.add_option("--mfu", request.mfu, "model FLOPs utilisation, in (0, 1]")->check(positive_number());
-  app.add_option("--precision", request.precision, "bf16, f16, fp8, tf32 or f32: which peak counts")
+  app.add_option("--precision", request.precision, "bf16, f16, fp8, tf32 or f32: whose peak to take")
       ->check(one_of({"bf16", "f16", "fp8", "tf32", "f32"}));
   app.add_option("--optimizer", request.optimizer, "adamw, adam, adam8bit, adagrad, rmsprop, momentum or sgd: the largest model that fits");
-  app.add_option("--batch-tokens", request.batch_tokens, "tokens a step, for the number of steps")->transform(quantity());
+  app.add_option("--batch-tokens", request.batch_tokens, "tokens per step, to find the number of steps")->transform(quantity());
   app.add_option("--report", report, "text or json")->check(one_of({"text", "json"}));
   add_sizes(app, request.sizes);
   constexpr const char* kMeasured = "Measured, for the utilisation";
@@ -62,8 +62,10 @@ ExitStatus estimate_command(Arguments arguments) {
   app.add_option("--flops", request.flops, "the work done in --seconds by all devices, such as the report's exact count")
       ->transform(quantity())
       ->group(kMeasured);
-  app.add_option("--tokens-per-second", request.tokens_per_second, "rate of one device")->check(positive_number())->group(kMeasured);
-  app.add_option("--device-hours", request.device_hours, "what all --tokens took")->check(positive_number())->group(kMeasured);
+  app.add_option("--tokens-per-second", request.tokens_per_second, "measured rate of one device")
+      ->check(positive_number())
+      ->group(kMeasured);
+  app.add_option("--device-hours", request.device_hours, "device-hours that all --tokens took")->check(positive_number())->group(kMeasured);
   if (auto status = parse_arguments(app, arguments)) return *status;
   if (!device.empty() && !(request.device = choose_device(device, "einc estimate"))) return ExitStatus::wrong_usage;
   const std::vector<std::string> problems = check_estimate(request);

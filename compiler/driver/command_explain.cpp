@@ -8,7 +8,7 @@
 namespace einc {
 
 ExitStatus explain_command(Arguments arguments) {
-  CLI::App app("What the code of an error or warning means, with an example and its cure. Without a code: the list of all.",
+  CLI::App app("Says what the code of an error or warning means, with an example and its cure. Without a code, lists all codes.",
                "einc explain");
   std::vector<std::string> codes;
   app.add_option("CODE", codes, "such as E0322");
@@ -20,7 +20,9 @@ ExitStatus explain_command(Arguments arguments) {
     if (!found) {
       std::vector<std::string> names;
       for (const Explanation& e : explanations()) names.insert(names.end(), {e.code, e.identifier});
-      fmt::print(stderr, "einc: no code `{}`{}\neinc explain lists all of them\n", printable(codes[i]), did_you_mean(codes[i], names));
+      const bool digits = !codes[i].empty() && codes[i].size() <= 4 && codes[i].find_first_not_of("0123456789") == std::string::npos;
+      const std::string meant = digits ? "E" + std::string(4 - codes[i].size(), '0') + codes[i] : codes[i];
+      fmt::print(stderr, "einc: no code `{}`{}\neinc explain lists all of them\n", printable(codes[i]), did_you_mean(meant, names));
       return ExitStatus::wrong_usage;
     }
     fmt::print("{}{}", i == 0 ? "" : "\n", render(*found));

@@ -40,8 +40,9 @@ int64_t usual_elements(const Graph& graph, const Bindings& dims) {
 
 ExitStatus gradcheck_command(Arguments arguments) {
   CLI::App app(
-      "Compares symbolic gradients with finite differences in f64. The loss is computed six times for each element: without --max-elements "
-      "as many are checked as take some seconds, and more with small dims (-D).",
+      "Compares symbolic gradients with finite differences in f64. The loss is computed six times per element: without --max-elements, "
+      "only "
+      "as many are checked as a few seconds allow, which is more with small dims (-D).",
       "einc gradcheck");
   std::string file;
   std::vector<std::string> settings, import_folders;
@@ -50,10 +51,11 @@ ExitStatus gradcheck_command(Arguments arguments) {
   app.add_option("FILE", file, "the program")->required();
   app.add_option("-D", settings, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   add_import_folders(app, import_folders);
-  app.add_option("--seed", options.seed, "of params, inputs and the choice of elements")->check(seed_check());
-  app.add_option("--elements", options.elements, "at most so many elements of each param")->transform(count_between(1, kMaxCount));
-  auto* most = app.add_option("--max-elements", options.max_elements, "at most so many of all params together, but one of each at least")
-                   ->transform(count_between(1, kMaxCount));
+  app.add_option("--seed", options.seed, "seed of params, inputs and the choice of elements")->check(seed_check());
+  app.add_option("--elements", options.elements, "check at most this many elements of each param")->transform(count_between(1, kMaxCount));
+  auto* most =
+      app.add_option("--max-elements", options.max_elements, "check at most this many elements in all, but at least one of each param")
+          ->transform(count_between(1, kMaxCount));
   app.add_option("--tolerance", tolerance, "largest relative error allowed")->check(positive_number());
   if (auto status = parse_arguments(app, arguments)) return *status;
   const std::optional<Bindings> dims = parse_dim_settings(settings);

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "compiler/driver/command_options.h"
+#include "compiler/driver/foreign_options.h"
 #include "dsl/near_name.h"
 
 namespace einc {
@@ -47,12 +48,22 @@ std::vector<std::string> option_names(const CLI::App& app) {
 std::string instead_of_option(const CLI::App& app, const std::string& unknown) {
   if (unknown == "--device" && app.get_option_no_throw("--target") != nullptr)
     return ": it runs here, on --target; `einc FILE --device NAME` tells what another machine would take";
+  for (const ForeignOption& option : foreign_options())
+    if (option.theirs == unknown && (option.ours.empty() || app.get_option_no_throw(std::string(option.ours)) != nullptr))
+      return fmt::format(": {}", option.write);
   return did_you_mean(unknown, option_names(app));
 }
 
 // What was meant by a word that has no place: an option without its dashes, NAME=FILE with a blank for the sign, a second program.
 std::string instead_of_extra(const CLI::App& app, Arguments arguments) {
   const std::string extra = app.remaining().front();
+  for (size_t i = 1; extra == "=" && i + 1 < arguments.size(); ++i)
+    if (arguments[i] == "=")
+      return fmt::format("; a setting has no blanks: did you mean `{}={}`?", printable(arguments[i - 1]), printable(arguments[i + 1]));
+  if (const size_t equals = extra.find('='); equals != 0 && equals != std::string::npos)
+    for (const char* option : {"--input", "--data"})
+      if (app.get_option_no_throw(option) != nullptr && extra.find('.', equals) != std::string::npos)
+        return fmt::format("; did you mean `{} {}`?", option, printable(extra));
   if (app.get_option_no_throw("--" + extra) != nullptr) return fmt::format("; did you mean `--{}`?", printable(extra));
   if (!arguments.empty() && app.get_option_no_throw("--" + arguments.front()) != nullptr)
     return fmt::format("; did you mean `--{}`?", printable(arguments.front()));
@@ -74,6 +85,10 @@ std::string usage_error(const CLI::App& app, Arguments arguments, const CLI::Par
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
     return fmt::format("`{}` is one argument too many{}", printable(app.remaining().front()), instead_of_extra(app, arguments));
   std::string text = printable(error.what());
+  const size_t wants_value = text.find(": 1 required ");
+  if (const CLI::Option* option = app.get_option_no_throw(text.substr(0, wants_value));
+      wants_value != std::string::npos && option != nullptr)
+    return fmt::format("{} takes a value: {}", option->get_name(), option->get_description());
   if (const size_t at = text.find(": takes "); at != std::string::npos) text.erase(at, 1);  // "--steps takes a whole number ..."
   return text;
 }
@@ -167,14 +182,14 @@ void add_import_folders(CLI::App& app, std::vector<std::string>& folders) {
 
 void add_precision(CLI::App& app, std::string& precision) {
   app.add_option("--precision", precision,
-                 "f32, bf16, f16 or fp8: overrides the file's policy; tf32: f32, with NVIDIA GPUs' products in tf32")
+                 "f32, bf16, f16 or fp8, in place of the file's policy; tf32: f32, with matrix products of NVIDIA GPUs in tf32")
       ->check(one_of({"f32", "tf32", "bf16", "f16", "fp8"}));
 }
 
 void add_mesh(CLI::App& app, std::string& mesh, std::string& shard) {
-  app.add_option("--mesh", mesh, "the devices of the program, data=4,model=2: stands for its `mesh` line");
+  app.add_option("--mesh", mesh, "the devices of the program, data=4,model=2, in place of its `mesh` line");
   app.add_option("--shard", shard,
-                 "what is split over them, \"batch=data; heads,hidden=model; states=data\": stands for its `shard` lines");
+                 "what is split over them, \"batch=data; heads,hidden=model; states=data\", in place of its `shard` lines");
 }
 
 namespace {
@@ -267,7 +282,8 @@ CLI::Validator byte_count() {
 }
 
 void add_memory_limit(CLI::App& app, std::optional<int64_t>& bytes) {
-  app.add_option("--memory-limit", bytes, "bytes that a training step may take: what it saves for the backward is made again there instead")
+  app.add_option("--memory-limit", bytes,
+                 "most memory that a training step may take: values saved for the backward are recomputed to stay below it")
       ->transform(byte_count())
       ->type_name("BYTES");
 }
@@ -278,6 +294,8 @@ CLI::Validator one_of(std::vector<std::string> choices) {
         if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string();
         std::string list;
         for (size_t i = 0; i < choices.size(); ++i) list += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " or ") + choices[i];
+        if (text == "gpu" && std::find(choices.begin(), choices.end(), "cuda") != choices.end())
+          return wants(list, text) + "; did you mean `cuda`?";  // by its letters it is near to `cpu`
         return wants(list, text) + did_you_mean(text, choices);
       },
       "");

@@ -34,7 +34,7 @@ std::vector<LineCost> costs_of(const std::string& path, const std::string& text)
 ExitStatus lsp_command(Arguments arguments) {
   CLI::App app("The language server, for editors: JSON-RPC on standard input and output. dsl/editors says how to set one up.", "einc lsp");
   bool stdio = false;
-  app.add_flag("--stdio", stdio, "taken for editors that pass it: there is no other way");
+  app.add_flag("--stdio", stdio, "accepted for editors that pass it; there is no other way");
   if (auto status = parse_arguments(app, arguments)) return *status;
   JsonRpc rpc(STDIN_FILENO, STDOUT_FILENO);
   return LanguageServer(rpc, costs_of).run() == 0 ? ExitStatus::done : ExitStatus::wrong_usage;

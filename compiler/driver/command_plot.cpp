@@ -107,9 +107,10 @@ ExitStatus plot_command(Arguments arguments) {
   PlotChoices choices;
   std::string x = "step";
   bool logarithmic = false;
-  app.add_option("--x", x, "what the drawing goes over: step (the default), time or tokens")->check(one_of({"step", "time", "tokens"}));
-  app.add_flag("--log", logarithmic, "the loss over a logarithmic axis, even where it spans less than two decades");
-  app.add_option("--smooth", choices.smooth, "the training loss as a running mean: of the last K values of the log, these faint behind it")
+  app.add_option("--x", x, "the horizontal axis: step (the default), time or tokens")->check(one_of({"step", "time", "tokens"}));
+  app.add_flag("--log", logarithmic, "draw the loss on a logarithmic axis, even where it spans less than two decades");
+  app.add_option("--smooth", choices.smooth,
+                 "draw the training loss as a running mean of the last K logged values, with these faint behind it")
       ->transform(count_between(1, kMostSmoothed))
       ->type_name("K");
   if (auto status = parse_arguments(app, arguments)) return *status;

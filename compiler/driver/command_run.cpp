@@ -275,20 +275,20 @@ ExitStatus run_command(Arguments arguments) {
   app.add_option("--weights", r.weights, "params' and states' values by path: a .safetensors or .npz file")
       ->allow_extra_args(false)
       ->type_name("FILE");
-  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
+  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see runtime/training.md")
       ->type_name("FILE")
       ->needs("--weights");
   app.add_option("--output", r.outputs, "where to write an output: name=y.npy (or .npz, .safetensors); others are summarised")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
   app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
-  app.add_option("--arithmetic", r.arithmetic, "of the reference: f64, or stored, every result rounded to its dtype")
+  app.add_option("--arithmetic", r.arithmetic, "arithmetic of the reference: f64, or stored, which rounds every result to its dtype")
       ->check(one_of({"f64", "stored"}));
   app.add_option("--mode", r.mode, "inference, or training: dropout on, params updated")->check(one_of({"inference", "training"}));
   add_precision(app, r.precision);
   add_mesh(app, r.mesh, r.shard);
-  app.add_option("--seed", r.seed, "of initial values and random draws")->check(seed_check());
-  app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
+  app.add_option("--seed", r.seed, "seed of initial values and random draws")->check(seed_check());
+  app.add_option("--threads", r.threads, "threads of the processor; all by default. The result is the same for any number")
       ->check(whole_number(1, kMaxInt));
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);

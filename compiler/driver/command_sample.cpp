@@ -43,27 +43,30 @@ void add_options(CLI::App& app, SampleRequest& r) {
   add_import_folders(app, r.import_folders);
   app.add_option("--weights", r.weights, "the params: a .safetensors or .npz file, such as einc train --save or a checkpoint holds")
       ->required();
-  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
+  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see runtime/training.md")
       ->type_name("FILE");
   add_vocabulary_options(app, r.vocabulary);
-  auto* prompt = app.add_option("--prompt", r.prompt, "what the text begins with; a line's end when not given");
-  app.add_option("--prompt-file", r.prompt_file, "the same from a file")->excludes(prompt);
-  app.add_option("-n,--tokens", r.generation.count, "to make")->transform(count_between(1, kMaxCount))->capture_default_str();
-  app.add_option("--temperature", r.generation.rule.temperature, "divides the logits: below 1 the likely gets likelier; 0 is --greedy")
+  auto* prompt = app.add_option("--prompt", r.prompt, "what the text begins with; a newline by default");
+  app.add_option("--prompt-file", r.prompt_file, "a file that holds the prompt")->excludes(prompt);
+  app.add_option("-n,--tokens", r.generation.count, "number of tokens to generate")
+      ->transform(count_between(1, kMaxCount))
+      ->capture_default_str();
+  app.add_option("--temperature", r.generation.rule.temperature,
+                 "divides the logits: below 1, likely tokens become likelier; 0 is --greedy")
       ->check(number_between(0, 1e6))
       ->capture_default_str();
-  app.add_option("--top-k", r.generation.rule.top_k, "draw among the k most likely tokens only")->transform(count_between(1, kMaxCount));
-  app.add_option("--top-p", r.generation.rule.top_p, "draw among the most likely ones that reach this probability together")
+  app.add_option("--top-k", r.generation.rule.top_k, "draw from the k most likely tokens only")->transform(count_between(1, kMaxCount));
+  app.add_option("--top-p", r.generation.rule.top_p, "draw from the most likely tokens that together reach this probability")
       ->check(number_between(1e-9, 1));
   app.add_flag("--greedy", r.greedy, "always the most likely token");
-  app.add_option("--seed", r.generation.seed, "of the draws")->check(seed_check());
+  app.add_option("--seed", r.generation.seed, "seed of the draws")->check(seed_check());
   add_precision(app, r.precision);
   app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
-  app.add_option("--tokens-input", r.tensors.tokens, "the input of tokens, where several could be it")->type_name("NAME");
-  app.add_option("--position-input", r.tensors.position, "the input that says where they stand")->type_name("NAME");
-  app.add_option("--logits", r.tensors.logits, "the output")->type_name("NAME");
-  app.add_option("--threads", r.threads, "of the processor; all when not given")->check(whole_number(1, kMaxInt));
-  app.add_flag("--quiet", r.quiet, "the text and nothing else");
+  app.add_option("--tokens-input", r.tensors.tokens, "the input that takes the tokens, where several could")->type_name("NAME");
+  app.add_option("--position-input", r.tensors.position, "the input that takes their position")->type_name("NAME");
+  app.add_option("--logits", r.tensors.logits, "the output that holds the logits")->type_name("NAME");
+  app.add_option("--threads", r.threads, "threads of the processor; all by default")->check(whole_number(1, kMaxInt));
+  app.add_flag("--quiet", r.quiet, "print the text and nothing else");
 }
 
 // The program compiled for sequences of one length.
@@ -167,7 +170,7 @@ ExitStatus sample(const SampleRequest& r, Bindings dims, const Graph& graph) {
 
 ExitStatus sample_command(Arguments arguments) {
   SampleRequest r;
-  CLI::App app("Draws text from a language model, token by token.", "einc sample");
+  CLI::App app("Generates text with a language model, token by token.", "einc sample");
   add_options(app, r);
   if (auto status = parse_arguments(app, arguments)) return *status;
   const auto dims = parse_dim_settings(r.dims);

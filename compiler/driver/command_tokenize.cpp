@@ -148,9 +148,8 @@ ExitStatus detokenize(const TokenizeRequest& request) {
 
 ExitStatus tokenize_command(Arguments arguments) {
   TokenizeRequest request;
-  CLI::App app("Turns text into a file of tokens for einc train: numbers of 16 bits one after the other, and nothing else.",
-               "einc tokenize");
-  app.add_option("TEXT", request.input, "a file; UTF-8, but for --kind bytes, gpt2 and sentencepiece any bytes do")->required();
+  CLI::App app("Turns text into a file of tokens for einc train: 16-bit numbers, one after the other, and nothing else.", "einc tokenize");
+  app.add_option("TEXT", request.input, "a text file in UTF-8; for --kind bytes, gpt2 and sentencepiece, any file")->required();
   app.add_option("-o,--output", request.output, "the file of tokens, such as train.bin; one named *.u32 or *.u32.bin has 32 bits a token")
       ->required();
   add_vocabulary_options(app, request.vocabulary);
@@ -167,10 +166,10 @@ ExitStatus tokenize_command(Arguments arguments) {
 ExitStatus detokenize_command(Arguments arguments) {
   TokenizeRequest request;
   CLI::App app("Turns a file of tokens back into text: byte for byte, unless the vocabulary normalizes texts.", "einc detokenize");
-  app.add_option("TOKENS", request.input, "a file that einc tokenize wrote, or of llm.c's form")->required();
-  app.add_option("-o,--output", request.output, "the file of text; without: standard output");
+  app.add_option("TOKENS", request.input, "a file that einc tokenize wrote, or one in llm.c's format")->required();
+  app.add_option("-o,--output", request.output, "the file of text; standard output by default");
   add_vocabulary_options(app, request.vocabulary);
-  app.add_option("--dtype", request.dtype, "of the tokens, where neither the file's header nor its name says it")
+  app.add_option("--dtype", request.dtype, "dtype of the tokens, where neither the file's header nor its name says it")
       ->check(one_of({"u16", "u32"}));
   if (auto status = parse_arguments(app, arguments)) return *status;
   if (const auto problem = contradiction(request.vocabulary)) return wrong_usage(*problem);

@@ -54,52 +54,54 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("-D", r.dims, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   add_import_folders(app, r.import_folders);
   app.add_option("--data", r.data,
-                 "an input's data: name=train.bin, tokens of 16 or 32 bits, those that follow them for the other input of that shape; or "
-                 "name=x.npy, rows of an array, one for each input")
+                 "an input's data: name=train.bin, tokens of 16 or 32 bits, whose successors go to the other input of that shape; or "
+                 "name=x.npy, an array with one row per example, one array for each input")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
   app.add_option("--val", r.validation, "the same for the validation loss")->allow_extra_args(false)->type_name("NAME=FILE");
-  app.add_option("--val-fraction", r.validation_fraction, "without --val: the tail of the data that is kept back for it")
+  app.add_option("--val-fraction", r.validation_fraction, "without --val: the share of the data, at its end, that is kept for validation")
       ->check(number_between(0, 0.999));
   app.add_option("--next", r.next, "the input that gets the tokens that follow")->type_name("NAME");
-  app.add_option("--dtype", r.token_format, "of token files that do not say it: u16 or u32")->check(one_of({"u16", "u32"}));
-  app.add_option("--order", r.order, "random: each window drawn among all; epochs: each once, in an order of its own for every epoch")
+  app.add_option("--dtype", r.token_format, "dtype of token files that do not say it: u16 or u32")->check(one_of({"u16", "u32"}));
+  app.add_option("--order", r.order,
+                 "random: each window is drawn from all; epochs: each is taken once per epoch, in a new order each time")
       ->check(one_of({"random", "epochs"}));
   app.add_option("--steps", r.steps, "training steps; with 0, --save writes the initial params")
       ->required()
       ->transform(count_between(0, kMaxCount));
-  app.add_option("--accumulate", r.micro_batches, "batches of a step: their gradients are summed, so that a step takes one batch's memory")
+  app.add_option("--accumulate", r.micro_batches,
+                 "batches per step: their gradients are summed, so that a step takes the memory of one batch")
       ->transform(count_between(1, uint64_t{1} << 20));
-  app.add_option("--lr", r.learning_rate, "a number or a schedule in the place of the file's: 3e-4, \"cosine(3e-4, total = 1000)\"");
-  app.add_option("--optimizer", r.optimizer, "what minimizes in the place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
+  app.add_option("--lr", r.learning_rate, "a number or schedule in place of the file's: 3e-4, \"cosine(3e-4, total = 1000)\"");
+  app.add_option("--optimizer", r.optimizer, "the optimizer in place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
   app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
       ->transform(count_between(0, kMaxCount));
   app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time")
       ->transform(count_between(1, kMaxCount));
-  app.add_option("--log", r.log, "writes one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
-  app.add_option("--log-every", r.log_every, "steps of a log interval")->transform(count_between(1, kMaxCount));
+  app.add_option("--log", r.log, "write one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
+  app.add_option("--log-every", r.log_every, "steps per log interval")->transform(count_between(1, kMaxCount));
   add_checkpoint_options(app, r.checkpoint);
   auto* weights = app.add_option("--weights", r.weights, "params to begin with: a .safetensors or .npz file")->type_name("FILE");
-  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see README.md")
+  app.add_option("--rename", r.names, "a file of lines `their.name -> our.name`, for weights from elsewhere: see runtime/training.md")
       ->type_name("FILE")
       ->needs(weights);
-  app.add_option("--save", r.save, "where the params go at the end, with running statistics: a .safetensors file")->type_name("FILE");
+  app.add_option("--save", r.save, "where to write the params at the end, with running statistics: a .safetensors file")->type_name("FILE");
   app.add_option("--record-batches", r.record,
-                 "writes what the inputs hold in each batch, one array of each input: to train elsewhere on the same")
+                 "write what the inputs hold in each batch, one array per input, to train elsewhere on the same data")
       ->type_name("FILE.npz");
   add_precision(app, r.precision);
   add_mesh(app, r.mesh, r.shard);
-  app.add_option("--timeout", r.timeout, "of several processes: seconds that one waits for another before all end; 0: for ever")
+  app.add_option("--timeout", r.timeout, "with several processes: seconds that one waits for another before all end; 0: forever")
       ->check(number_between(0, 1e9));
   add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, kTargetHelp)->check(one_of(kTargets));
-  app.add_option("--seed", r.seed, "of what has no seed of its own")->check(seed_check());
-  app.add_option("--init-seed", r.init_seed, "of initial values")->check(seed_check());
-  app.add_option("--data-seed", r.data_seed, "of the order of the data")->check(seed_check());
-  app.add_option("--dropout-seed", r.dropout_seed, "of what a step draws")->check(seed_check());
-  app.add_option("--threads", r.threads, "of the processor; all when not given. The result is the same for any number")
+  app.add_option("--seed", r.seed, "seed of everything that has none of its own")->check(seed_check());
+  app.add_option("--init-seed", r.init_seed, "seed of initial values")->check(seed_check());
+  app.add_option("--data-seed", r.data_seed, "seed of the order of the data")->check(seed_check());
+  app.add_option("--dropout-seed", r.dropout_seed, "seed of what a step draws, as for dropout")->check(seed_check());
+  app.add_option("--threads", r.threads, "threads of the processor; all by default. The result is the same for any number")
       ->check(whole_number(1, kMaxInt));
-  app.add_flag("--quiet", r.quiet, "say nothing unless something is wrong");
+  app.add_flag("--quiet", r.quiet, "print nothing unless something is wrong");
 }
 
 double value_of(const Amount& amount) { return amount.value ? amount.value->to_double() : 0; }
@@ -397,7 +399,7 @@ std::optional<ExitStatus> refuse_mesh(Compilation& c, const Bindings& dims, cons
 }  // namespace
 
 ExitStatus train_command(Arguments arguments) {
-  CLI::App app("Trains a program on data, from initial weights to trained ones.", "einc train");
+  CLI::App app("Trains a program on data.", "einc train");
   TrainRequest r;
   add_options(app, r);
   const std::optional<Launcher> launcher = find_launcher();
@@ -423,6 +425,13 @@ ExitStatus train_command(Arguments arguments) {
   for (const auto& [name, path] : *files) inputs.emplace_back("--data " + name, path);
   for (const auto& [name, path] : *validation_files) inputs.emplace_back("--val " + name, path);
   if (!check_outputs({{"--log", r.log}, {"--save", r.save}, {"--record-batches", r.record}}, inputs)) return ExitStatus::wrong_usage;
+  for (const char* ending : {".pt", ".pth", ".npz", ".npy", ".ckpt", ".h5"})
+    if (r.save.ends_with(ending))
+      return fmt::print(stderr,
+                        "einc: --save {}: einc writes .safetensors, which safetensors.torch.load_file and safetensors.numpy.load_file "
+                        "read: name the file so\n",
+                        printable(r.save)),
+             ExitStatus::wrong_usage;
   if (!c.graph->loss.valid())
     return fmt::print(stderr, "einc: {} minimizes nothing: end it with `minimize loss using adamw(lr = 1e-3)`\n", printable(r.file)),
            ExitStatus::wrong_program;

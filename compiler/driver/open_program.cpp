@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 
 std::string near_file(const fs::path& path) {
   std::error_code error;
+  if (fs::path whole = path; fs::is_regular_file(whole += ".ein", error))
+    return fmt::format("; did you mean {}?", printable(whole.string()));
   std::vector<std::string> names;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (fs::directory_iterator it(folder, error), end; !error && it != end && names.size() < 10'000; it.increment(error))

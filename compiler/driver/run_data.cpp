@@ -13,6 +13,7 @@
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/text.h"
 #include "runtime/base/failure.h"
+#include "runtime/base/first_names.h"
 #include "runtime/base/float_format.h"
 #include "runtime/base/printable.h"
 
@@ -24,14 +25,6 @@ std::optional<Name> name_of(const Node& node) {
   if (node.op == Op::param) return node.as<ParamAttr>().path;
   if (node.op == Op::state) return node.as<StateAttr>().path;
   return std::nullopt;
-}
-
-// "a, b, c, ..." of at most eight.
-std::string listed(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 8;
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + printable(names[i]);
-  return names.empty() ? "none" : text + (names.size() > kShown ? ", ..." : "");
 }
 
 std::vector<std::string> names_of(const Graph& graph, Op op) {
@@ -46,7 +39,7 @@ bool read_named(const Graph& graph, Op op, const char* option, const Assignments
   for (const auto& [name, path] : paths) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       fmt::print(stderr, "einc: {} {}: the program has no {} of that name; it has {}\n", option, printable(name), to_string(op),
-                 listed(names));
+                 first_names(names));
       return false;
     }
     into[Name(name)] = ArrayFile(path).pick(name);
@@ -131,22 +124,29 @@ void RunData::check_weights(const Graph& graph) const {
         fmt::print(stderr, "einc: warning: {}: '{}' has {} values that are NaN or infinite\n", printable(file->path()), printable(name),
                    count);
     }
+    if (names.size() == 1 && names[0].empty())
+      throw RuntimeFailure(FailureKind::data,
+                           fmt::format("{}: a .npy file holds one array without a name: give it by --param NAME=FILE, or weights with "
+                                       "their names, as .safetensors or .npz",
+                                       printable(file->path())));
     if (used == 0)
-      throw RuntimeFailure(FailureKind::data, fmt::format("{}: none of its arrays ({}) is a param of the program, which has {}",
-                                                          printable(file->path()), listed(names), listed(params)));
+      throw RuntimeFailure(
+          FailureKind::data,
+          fmt::format("{}: none of its arrays ({}) is a param of the program, which has {}; --rename FILE says which is which",
+                      printable(file->path()), first_names(names), first_names(params)));
   }
   for (const std::string& name : params)
     if (params_.count(Name(name)) == 0 &&
         std::none_of(weights_.begin(), weights_.end(), [&](const auto& file) { return file->contains(names_.theirs(name)); }))
       missing.push_back(name);
   if (!left_over.empty())
-    fmt::print(stderr, "einc: warning: {} of the weights' arrays belong to no param: {}\n", left_over.size(), listed(left_over));
+    fmt::print(stderr, "einc: warning: {} of the weights' arrays belong to no param: {}\n", left_over.size(), first_names(left_over));
   note_missing_states(graph, [&](const std::string& state) {
     return std::ranges::any_of(weights_, [&](const auto& file) { return file->contains(names_.theirs(state)); });
   });
   if (!missing.empty())
     fmt::print(stderr, "einc: warning: {} params are not among the weights and start from their initialisers: {}\n", missing.size(),
-               listed(missing));
+               first_names(missing));
 }
 
 std::optional<HostArray> RunData::given(const Graph& graph, NodeId id, const std::vector<int64_t>& shape) const {
@@ -176,7 +176,7 @@ std::optional<OutputFiles> OutputFiles::open(const Graph& graph, const Assignmen
     if (!is_output(graph, name) && !(name == "loss" && graph.loss.valid())) {
       std::vector<std::string> names;
       for (const Output& o : graph.outputs) names.push_back(o.name.str());
-      fmt::print(stderr, "einc: --output {}: the program has no output of that name; it has {}\n", printable(name), listed(names));
+      fmt::print(stderr, "einc: --output {}: the program has no output of that name; it has {}\n", printable(name), first_names(names));
       return std::nullopt;
     }
     const std::optional<ArrayFormat> format = array_format(path);

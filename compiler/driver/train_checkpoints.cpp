@@ -11,18 +11,18 @@
 namespace einc {
 
 void add_checkpoint_options(CLI::App& app, CheckpointRequest& request) {
-  auto* folder = app.add_option("--checkpoint", request.folder,
-                                "a folder for checkpoints: params, optimizer state, position; each is whole or not there")
+  auto* folder = app.add_option("--checkpoint", request.folder, "a folder for checkpoints: params, optimizer state, position in the data")
                      ->type_name("DIR");
-  app.add_option("--every", request.every, "steps between checkpoints; the last step and the best validation loss have theirs too")
+  app.add_option("--every", request.every, "steps between checkpoints; the last step and the best validation loss get one too")
       ->transform(count_between(1, kMaxCount))
       ->needs(folder);
-  app.add_option("--keep", request.keep, "checkpoints that stay: the newest ones, and the best one besides")
+  app.add_option("--keep", request.keep, "number of checkpoints to keep: the newest ones, and the best one besides")
       ->transform(count_between(1, kMaxCount))
       ->needs(folder);
-  auto* resume = app.add_flag("--resume", request.resume, "go on from the newest whole checkpoint, to the bit; begin where there is none")
+  auto* resume = app.add_flag("--resume", request.resume,
+                              "continue from the newest intact checkpoint, bit for bit; start from scratch if there is none")
                      ->needs(folder);
-  app.add_flag("--partial", request.partial, "with --resume: of a checkpoint of another model or run, take what fits")->needs(resume);
+  app.add_flag("--partial", request.partial, "with --resume: take what fits from the checkpoint of another model or run")->needs(resume);
 }
 
 RunCheckpoints::RunCheckpoints(const CheckpointRequest& request, Keeper keeper)

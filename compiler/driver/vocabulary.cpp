@@ -10,13 +10,13 @@ namespace einc {
 void add_vocabulary_options(CLI::App& app, VocabularyRequest& request) {
   app.add_option("--kind", request.kind,
                  "what a token is: a byte (bytes, when there is no --vocab), a character (chars), GPT-2's byte pairs (gpt2), or what the "
-                 "file of another vocabulary says (sentencepiece, huggingface); without: what --vocab shows itself to be")
+                 "file of another vocabulary says (sentencepiece, huggingface); by default, found from --vocab")
       ->check(one_of({"bytes", "chars", "gpt2", "sentencepiece", "huggingface"}));
   app.add_option(
       "--vocab", request.files.vocabulary,
       "the vocabulary: chars.json as tokenize writes it, GPT-2's encoder.json (vocab.json), its ranks as tiktoken keeps them, a .model of "
       "sentencepiece, or a tokenizer.json of Hugging Face");
-  app.add_option("--merges", request.files.merges, "vocab.bpe (merges.txt) for encoder.json; without: one of these names beside it");
+  app.add_option("--merges", request.files.merges, "vocab.bpe (merges.txt) for encoder.json; by default, one of these beside it");
 }
 
 std::optional<TokenizerKind> kind_of(const VocabularyRequest& request) {

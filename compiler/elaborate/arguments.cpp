@@ -120,6 +120,8 @@ std::optional<int> find_axis(Context& context, const Type& type, Name name, Span
     if (axis.is_named()) names.push_back(without_marks(axis.name).str());
   if (const auto near = near_name(name.str(), names))
     report.did_you_mean(span, *near);
+  else if (context.is_value(name))
+    report.hint("`{}` is a value, no axis: axes come last, and those here are {}", name, fmt::format("{}", fmt::join(names, ", ")));
   else if (names.empty())
     report.hint(type.axes.empty() ? "it is a scalar and has no axes" : "name its axes first: `y: {} = ...`", suggest_annotation(type.axes));
   else

@@ -58,6 +58,8 @@ class Context {
   virtual void introduce_local(Name name, const Poly& size, Span where) = 0;
   // Names a user may have meant, for near-name hints.
   virtual std::vector<std::string> visible_axis_names() const = 0;
+  // Whether a value of that name is bound here.
+  virtual bool is_value(Name name) const = 0;
   // "seq (declared at gpt2.ein:2)", "3 (written here)": where a size came from, for messages.
   virtual std::string describe_size(const Poly& size) const = 0;
   // The source text of a value when it is short, else "..."; in a bundled fn, of the argument that the caller gave.

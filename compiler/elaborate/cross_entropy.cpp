@@ -56,6 +56,22 @@ bool refuse_crossed(Context& context, const Type& logits, int class_axis, const 
   return false;
 }
 
+// cross_entropy(targets, logits, axis): integers before a tensor that has the axis.
+bool refuse_exchanged(Context& context, const std::vector<const ast::Argument*>& arguments) {
+  const auto* axis = arguments[2]->value->as<ast::NameRef>();
+  const auto* first = arguments[0]->value->as<ast::NameRef>();
+  if (axis == nullptr || first == nullptr) return false;
+  const auto targets = context.evaluate_tensor(*arguments[0]->value);
+  if (!targets || !is_integer(context.build().type(*targets).dtype)) return false;
+  const Type type = context.build().type(*targets);
+  if (std::any_of(type.axes.begin(), type.axes.end(), [&](const Axis& a) { return a.name == axis->name; })) return false;
+  context.diagnostics()
+      .report(Code::no_such_axis, arguments[0]->value->span, context.show(type), axis->name)
+      .hint("the logits come first: cross_entropy({}, {}, {})", context.quote(arguments[1]->value->span),
+            context.quote(arguments[0]->value->span), axis->name);
+  return true;
+}
+
 struct Options {
   std::optional<int64_t> ignored;  // a target that is no class and has no loss
   double smoothing = 0;
@@ -93,6 +109,7 @@ std::optional<Value> call_cross_entropy(Context& context, const ast::Call& call)
   const std::string_view usage = "`cross_entropy(logits, targets, axis)`";
   if (!check_arguments(context, call, 3, 3, usage, {"ignore", "smoothing"})) return std::nullopt;
   const auto arguments = positional_arguments(call);
+  if (refuse_exchanged(context, arguments)) return std::nullopt;
   const auto along = read_along_axis(context, arguments, 2);
   const auto given = context.evaluate_tensor(*arguments[1]->value);
   const auto options = read_options(context, call);

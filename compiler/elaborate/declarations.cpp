@@ -106,7 +106,7 @@ void Elaborator::declare_output(const ast::Output& output) {
     const auto value = evaluate_name(name, output.name.span);
     if (value) {
       if (const auto* tuple = std::get_if<Tuple>(&value->data))
-        diagnostics_.report(Code::several_values, output.name.span, tuple->items.size());
+        report_several(output.name.span, tuple->items.size());
       else
         node = to_tensor_alone(*this, *value, output.name.span);
     }
@@ -161,7 +161,7 @@ std::optional<NodeId> Elaborator::fit_update(NodeId state, const ast::StateUpdat
   const auto given = evaluate(*update.value);
   if (!given) return std::nullopt;
   if (std::holds_alternative<Tuple>(given->data)) {
-    diagnostics_.report(Code::several_values, update.value->span, std::get<Tuple>(given->data).items.size());
+    report_several(update.value->span, std::get<Tuple>(given->data).items.size());
     return std::nullopt;
   }
   const Type type = build_.type(state);

@@ -61,6 +61,7 @@ class Elaborator final : public Context {
   bool report_two_sizes(Name name, Span where) override;
   void introduce_local(Name name, const Poly& size, Span where) override;
   std::vector<std::string> visible_axis_names() const override;
+  bool is_value(Name name) const override { return frame().scope->find(name) != nullptr; }
   std::string describe_size(const Poly& size) const override;
   std::string quote(Span span) const override;
   Name known_name(Name axis) const override;
@@ -96,6 +97,7 @@ class Elaborator final : public Context {
   bool report_no_return(const FnRef& ref, const ast::Call& call);
   std::optional<Value> evaluate_index(const ast::Expr& expr);
   void report_unknown_name(Name name, Span span);
+  void report_several(Span span, size_t count);
   bool may_be_defined(Name name) const;
   Span bound_later(Name name) const;
   bool within_limits(Span span);
@@ -221,6 +223,7 @@ class Elaborator final : public Context {
   bool check_warm_up(const ast::Fn& fn, const std::vector<BoundArgument>& arguments);
   bool check_settings(const ast::Fn& fn, const std::vector<BoundArgument>& arguments);
   Name axis_named(const ast::Expr& argument) const;
+  bool is_size_for_real(FnRef ref, const ast::FnParam& param, const ast::Argument& argument) const;
   void bind_axis_parameter(Frame& callee, const ast::FnParam& param, const BoundArgument& argument);
   bool check_recursion(const ast::Fn& fn, Span span);
   void explain_errors(size_t first, const Frame& callee, const std::vector<BoundArgument>& arguments);

@@ -285,10 +285,14 @@ std::optional<Value> cast_value(Context& context, const ast::Call& call) {
   const auto value = context.evaluate_operand(*arguments[0]->value);
   const auto* name = arguments[1]->value->as<ast::NameRef>();
   const auto dtype = name == nullptr ? std::nullopt : parse_dtype(name->name.str());
-  if (!dtype && arguments[1]->value->kind() != ast::ExprKind::invalid)
-    context.diagnostics()
-        .report(Code::dtype_expected, arguments[1]->value->span)
-        .hint("dtypes are f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool");
+  if (!dtype && arguments[1]->value->kind() != ast::ExprKind::invalid) {
+    auto report = context.diagnostics().report(Code::dtype_expected, arguments[1]->value->span);
+    const auto* quoted = arguments[1]->value->as<ast::String>();
+    if (quoted != nullptr && parse_dtype(quoted->value))
+      report.hint("a dtype is a bare word: {}", quoted->value).replace(arguments[1]->value->span, quoted->value);
+    else
+      report.hint("dtypes are f64 f32 bf16 f16 f8e4m3 f8e5m2 i64 i32 u16 u8 bool");
+  }
   if (!value || !dtype) return std::nullopt;
   const NodesFrom nodes_from(context, span_of(call));
   Builder& build = context.build();

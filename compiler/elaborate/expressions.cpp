@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions: literals, names, operators, calls and indexing.
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "compiler/elaborate/builtins.h"
@@ -239,6 +240,13 @@ void Elaborator::report_unknown_name(Name name, Span span) {
       report.label(hidden->second.span, "{}", hidden->second.reason).hint("bind it before the `if`, or in every branch with one type");
       return;
     }
+  if (collecting_ != nullptr)
+    for (const auto& [collected, node] : collecting_->values)
+      if (collected.name == name) {
+        report.label(collected.span, "collected here")
+            .hint("`{}` is there behind the scan; what the next iteration needs is carried", name);
+        return;
+      }
   if (const WordHabit* habit = find_habit(name.str())) {
     report.hint("{}", habit->hint);
     if (!habit->replacement.empty()) report.replace(span, habit->replacement);
@@ -329,7 +337,13 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
   } else if (!frame().unit->import_failed && !may_be_defined(call.callee.name)) {
     auto report = diagnostics_.report(Code::unknown_function, call.callee.span, call.callee.name);
     const auto nn = bundled_library("nn");
-    if (nn && nn->find(fmt::format("fn {}(", call.callee.name.str())) != std::string_view::npos)
+    const Binding* bound = frame().scope->find(call.callee.name);
+    const auto* tensor = bound && bound->value ? std::get_if<NodeId>(&bound->value->data) : nullptr;
+    if (tensor != nullptr && !build_.type(*tensor).axes.empty() && build_.type(*tensor).axis(0).is_named())
+      report.label(bound->span, "a value, {}", show(build_.type(*tensor)))
+          .hint("a value is no function: `{}[{} = ...]` picks by index, `*` multiplies", call.callee.name,
+                without_marks(build_.type(*tensor).axis(0).name));
+    else if (nn && nn->find(fmt::format("fn {}(", call.callee.name.str())) != std::string_view::npos)
       report.hint("`{}` is in the bundled library: `import nn`", call.callee.name).replace({frame().unit->file, 0, 0}, "import nn\n");
     else if (const std::string foreign = foreign_function_hint(call.callee.name.str()); !foreign.empty())
       report.hint("{}", foreign);
@@ -386,8 +400,21 @@ std::optional<NodeId> Elaborator::evaluate_tensor(const ast::Expr& expr) {
   const auto value = evaluate(expr);
   if (!value) return std::nullopt;
   if (!std::holds_alternative<Tuple>(value->data)) return to_tensor_alone(*this, *value, expr.span);
-  diagnostics_.report(Code::several_values, expr.span, std::get<Tuple>(value->data).items.size());
+  report_several(expr.span, std::get<Tuple>(value->data).items.size());
   return std::nullopt;
+}
+
+// Several values where one is needed: what to write stands where they are bound.
+void Elaborator::report_several(Span span, size_t count) {
+  auto report = diagnostics_.report(Code::several_values, span, count);
+  if (count < 2) return;
+  const Name name(sources_.text(span));
+  const Binding* binding = frame().scope->find(name);
+  std::string names = binding ? name.str() : "first";
+  for (size_t i = 1; i < count && i < 4; ++i) names += fmt::format(", {}", std::array{"second", "third", "fourth"}[i - 1]);
+  if (count > 4) names += ", ...";
+  if (binding) report.label(binding->span, "bound here");
+  report.hint("each has a name: {} = ...", names);
 }
 
 SourceLocation Elaborator::locate(Span span) const {

@@ -95,6 +95,12 @@ std::optional<std::vector<BoundArgument>> Elaborator::bind_arguments(FnRef ref, 
   for (const ast::Argument* argument : given) {
     const size_t index = parameter_of(ref, *argument, arguments, next);
     if (!argument->name && index == params.size() && !superfluous) superfluous = argument;
+    if (index < params.size() && is_size_for_real(ref, params[index], *argument)) {
+      diagnostics_.report(Code::too_many_arguments, argument->span, ref.fn->name.name, counted(index, "argument"), given.size())
+          .label(params[index].span, "a number")
+          .hint("a layer works along the last axis, without being told its size; `{}` is given by its name", params[index].name.name);
+      matched = false;
+    }
     auto value = evaluate(*argument->value);
     matched = matched && index < params.size();
     whole = whole && value && matched;
@@ -110,6 +116,13 @@ std::optional<std::vector<BoundArgument>> Elaborator::bind_arguments(FnRef ref, 
   }
   if (whole && ref.unit == schedules_) whole = check_settings(*ref.fn, arguments);
   return whole ? std::optional(std::move(arguments)) : std::nullopt;
+}
+
+// `layer_norm(x, embed)`, as in PyTorch: in a bundled fn, a dim in the place of a small number such as epsilon.
+bool Elaborator::is_size_for_real(FnRef ref, const ast::FnParam& param, const ast::Argument& argument) const {
+  const auto* number = param.default_value ? param.default_value->as<ast::Number>() : nullptr;
+  if (!ref.unit->bundled || argument.name || !number || number->kind != ast::NumberKind::real || number->value >= 1) return false;
+  return !axis_named(*argument.value).empty();
 }
 
 // The dim or axis that an argument names, alone; empty for any other size and for what is none.
@@ -251,7 +264,7 @@ Value Elaborator::take_in(const Frame& callee, const Value& value) {
 std::optional<Value> Elaborator::bind_typed(Frame& callee, const ast::FnParam& param, const Value& value, Span span) {
   const ast::Type& written = *param.type;
   if (std::holds_alternative<Tuple>(value.data)) {
-    diagnostics_.report(Code::several_values, span, std::get<Tuple>(value.data).items.size());
+    report_several(span, std::get<Tuple>(value.data).items.size());
     return std::nullopt;
   }
   const auto tensor = to_tensor(*this, value, written.dtype.value_or(DType::real), span);

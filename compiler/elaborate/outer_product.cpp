@@ -108,7 +108,7 @@ bool Elaborator::refuse_outer_product(NodeId result, const ast::Type* annotation
 // An annotation on a whole expression: it renames the axes of a value by their places, but orders those of an outer product.
 std::optional<Value> Elaborator::annotate_whole(const Value& value, const ast::Type& written, Span span, uint32_t first_new_node) {
   if (const auto* tuple = std::get_if<Tuple>(&value.data)) {
-    diagnostics_.report(Code::several_values, span, tuple->items.size());
+    report_several(span, tuple->items.size());
     return std::nullopt;
   }
   std::optional<NodeId> node = to_tensor(*this, value, written.dtype.value_or(DType::real), span);

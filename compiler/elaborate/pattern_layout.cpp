@@ -123,8 +123,27 @@ class LayoutReader {
           .hint("one part between commas for each tensor");
       return false;
     }
+    if (exchanged()) return false;
     for (size_t t = 0; t < operands_.size(); ++t) collect_operand(t);
     return !failed_;
+  }
+
+  // Two operands of other ranks than their parts of the pattern, which fit when they change places.
+  bool exchanged() {
+    if (operands_.size() != 2) return false;
+    size_t ranks[2];
+    for (size_t t = 0; t < 2; ++t) {
+      for (const Atom& atom : pattern_.inputs[t].atoms)
+        if (atom.kind == AtomKind::ellipsis) return false;
+      ranks[t] = pattern_.inputs[t].atoms.size();
+    }
+    const auto rank = [&](size_t t) { return operands_[t].type.axes.size(); };
+    if (ranks[0] == ranks[1] || ranks[0] != rank(1) || ranks[1] != rank(0)) return false;
+    auto report = diagnostics().report(Code::pattern_rank, pattern_.inputs[0].span, count_of(ranks[0], "axis"), operands_[0].text,
+                                       count_of(rank(0), "axis"), shown(operands_[0].type));
+    for (const PatternOperand& operand : operands_) report.label(operand.where, "{} is `{}`", operand.text, shown(operand.type));
+    report.hint("the tensors stand in the order of the pattern's parts: exchange {} and {}", operands_[0].text, operands_[1].text);
+    return true;
   }
 
   void collect_operand(size_t t) {

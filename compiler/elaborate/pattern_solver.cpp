@@ -293,6 +293,10 @@ class Solver {
     auto report = diagnostics().report(Code::pattern_group, e.where, ordinal(e.axis), operands_[e.operand].text, shown(axis.size), e.text,
                                        shown(product));
     label_sources(report, e);
+    if (!pattern_.output.atoms.empty() && e.leaf_count == 2 && label(leaf_at(e, 0).labels[0]).size &&
+        *label(leaf_at(e, 0).labels[0]).size == axis.size)
+      report.hint("a group splits an axis into its factors; a window, as of a convolution, is written with `+`: ({} + {})",
+                  leaf_at(e, 0).text, leaf_at(e, 1).text);
   }
 
   void label_sources(Diagnostics::Builder& report, const AxisEquation& e) {

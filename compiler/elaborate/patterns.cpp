@@ -84,7 +84,9 @@ std::optional<Reduction> read_reduction(Context& context, const ast::Expr& expr)
   }
   if (const auto reduction = parse_reduction(text->value)) return reduction;
   auto report = context.diagnostics().report(Code::unknown_reduction, text->contents, text->value);
-  if (const std::string foreign = foreign_function_hint(text->value); !foreign.empty())
+  if (text->value == "avg" || text->value == "average")
+    report.hint("did you mean \"mean\"?").replace(text->contents, "mean");
+  else if (const std::string foreign = foreign_function_hint(text->value); !foreign.empty())
     report.hint("{}", foreign);
   else if (const auto near = near_name(text->value, reduction_names()))
     report.hint("did you mean \"{}\"?", *near).replace(text->contents, *near);

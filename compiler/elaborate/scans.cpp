@@ -52,6 +52,18 @@ struct Elaborator::Iteration {
 
 // An axis or dim that is there, or a new axis with its size.
 std::optional<Axis> Elaborator::scanned_axis(const ast::Scan& loop) {
+  const Binding* value = loop.size || visible_size(loop.axis.name) ? nullptr : frame().scope->find(loop.axis.name);
+  if (const auto* tensor = value && value->value ? std::get_if<NodeId>(&value->value->data) : nullptr) {
+    auto report = diagnostics_.report(Code::unknown_axis, loop.axis.span, loop.axis.name);
+    report.label(value->span, "a value, {}", show(build_.type(*tensor)));
+    const std::vector<Axis>& axes = build_.type(*tensor).axes;
+    if (!axes.empty() && axes[0].is_named())
+      report.hint("a scan runs along an axis and reads the value by its index: scan {0} in {1} {{ ... {2}[{1} = {0}] ... }}",
+                  loop.variable.name, without_marks(axes[0].name), loop.axis.name);
+    else
+      report.hint("a scan runs along a whole axis: for a length known only at run time, keep old values where(t < n, new, old)");
+    return std::nullopt;
+  }
   const auto size = loop.size ? axis_size(*loop.size) : size_of_name(loop.axis.name, loop.axis.span);
   if (!size) return std::nullopt;
   if (loop.size) introduce_local(loop.axis.name, *size, loop.axis.span);

@@ -131,8 +131,11 @@ void Elaborator::report_bind_problems(const BindResult& bound) {
         break;
       case BindProblemKind::below_one:
       case BindProblemKind::too_large:
-      case BindProblemKind::not_integer:
         diagnostics_.report(Code::dim_out_of_range, where, problem.message);
+        break;
+      case BindProblemKind::not_integer:
+        diagnostics_.report(Code::dim_out_of_range, where, problem.message)
+            .hint("choose sizes that divide, here or by -D; `//` takes the floor");
         break;
       case BindProblemKind::condition:
         report_condition(problem);
@@ -153,8 +156,15 @@ void Elaborator::report_condition(const BindProblem& problem) {
     where = calls.front();
     calls.erase(calls.begin());
   }
+  // One call of a bundled fn, one mistake: the rows of an image that are too few, and its columns.
+  const auto same = [&](const Diagnostic& d) { return d.code == Code::condition_fails && d.span == where; };
+  if (!(where == inside) && std::ranges::any_of(diagnostics_.list(), same)) return;
   auto report = diagnostics_.report(Code::condition_fails, where, problem.message);
   if (!(where == inside)) report.label(inside, "inside the bundled fn");
+  if (problem.message.starts_with("window"))
+    report.hint("pad the input, or take a smaller kernel or dilation");
+  else if (problem.message.starts_with("an index"))
+    report.hint("indices count from 0, and from the end as -1, -2, ...");
   for (size_t i = 0; i < std::min(calls.size(), kShownCalls); ++i) report.label(calls[i], "in this call");
 }
 
@@ -249,7 +259,13 @@ std::optional<Poly> Elaborator::evaluate_size(const ast::Expr& expr) {
     return size ? std::optional(-*size) : std::nullopt;
   }
   if (const auto* binary = expr.as<ast::Binary>(); binary && binary->op <= ast::BinaryOp::remainder) return combine_sizes(expr, *binary);
-  if (expr.kind() != ast::ExprKind::invalid) diagnostics_.report(Code::not_a_dim_expression, expr.span, describe(expr));
+  if (expr.kind() == ast::ExprKind::invalid) return std::nullopt;
+  auto report = diagnostics_.report(Code::not_a_dim_expression, expr.span, describe(expr));
+  const auto* call = expr.as<ast::Call>();
+  if (call != nullptr && call->callee.name == Name("len"))
+    report.hint("the name of an axis is its size: for i in layers { ... }");
+  else
+    report.hint("a size is made of whole numbers, dims and names of axes by + - * / // % and parentheses");
   return std::nullopt;
 }
 

@@ -83,7 +83,13 @@ void Elaborator::assign(const ast::Assign& statement) {
   if (statement.targets.size() == 1) return bind(statement.targets[0], std::move(value), first_new);
   const Tuple* tuple = value ? std::get_if<Tuple>(&value->data) : nullptr;
   if (value && (!tuple || tuple->items.size() != statement.targets.size())) {
-    diagnostics_.report(Code::target_count, statement.value->span, statement.targets.size(), tuple ? tuple->items.size() : 1);
+    auto report = diagnostics_.report(Code::target_count, statement.value->span, statement.targets.size(), tuple ? tuple->items.size() : 1);
+    const auto* call = statement.value->as<ast::Call>();
+    const std::string callee = call != nullptr ? call->callee.name.str() : "";
+    if (callee == "max" || callee == "min" || callee == "sort")
+      report.hint("it gives the values alone; their places are arg{}(...)", callee);
+    else if (callee == "top_k")
+      report.hint("it gives the values alone; their places are top_k_index(...)");
     tuple = nullptr;
   }
   for (size_t i = 0; i < statement.targets.size(); ++i)

@@ -47,7 +47,15 @@ std::optional<Value> Elaborator::gradient(const ast::Call& call, Span whole) {
   const ast::Expr &y_expr = *call.arguments[0].value, &x_expr = *call.arguments[1].value;
   const auto y = evaluate_tensor(y_expr);
   const auto x = evaluate_tensor(x_expr);
-  if (!y || !x || !check_scalar(*y, y_expr.span, "grad")) return std::nullopt;
+  if (!y || !x) return std::nullopt;
+  if (build_.type(*y).rank() > 0 && build_.type(*x).rank() == 0) {
+    diagnostics_.report(Code::loss_has_axes, y_expr.span, "grad", show(build_.type(*y)))
+        .hint("the scalar comes first: grad({}, {})", quote(x_expr.span), quote(y_expr.span))
+        .replace(y_expr.span, sources_.text(x_expr.span))
+        .replace(x_expr.span, sources_.text(y_expr.span));
+    return std::nullopt;
+  }
+  if (!check_scalar(*y, y_expr.span, "grad")) return std::nullopt;
   if (!is_floating(build_.type(*x).dtype)) {
     diagnostics_.report(Code::grad_not_floating, x_expr.span, show(build_.type(*x)));
     return std::nullopt;

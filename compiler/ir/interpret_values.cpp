@@ -2,6 +2,8 @@
 // Shapes, rounding and initial values: what the interpreter needs before it runs.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "compiler/ir/init_arguments.h"
 #include "compiler/ir/interpret_ops.h"
 #include "compiler/ir/print.h"
@@ -47,6 +49,22 @@ TensorMap initial_values(const Graph& graph, const Bindings& given, uint64_t see
   return values;
 }
 
+// What makes room for a tensor of another shape: dims that can be set, or for a transposed weight a renaming that turns it.
+std::string how_to_fit(const Graph& graph, const Node& node, const std::vector<int64_t>& given, const std::vector<int64_t>& wanted) {
+  if (given.size() != wanted.size()) return "";
+  if (node.op == Op::param && given.size() == 2 && given[0] == wanted[1] && given[1] == wanted[0])
+    return "; if it is transposed, a line of --rename's file turns it: name -> name : b a -> a b";
+  std::string settings;
+  for (size_t i = 0; i < wanted.size() && node.op == Op::input; ++i) {
+    if (given[i] == wanted[i]) continue;
+    const auto dim = std::ranges::find_if(
+        graph.dims.dims(), [&](const Dim& d) { return d.kind != DimKind::derived && Poly::dim(d.name) == node.type.axes[i].size; });
+    if (given[i] < 1 || dim == graph.dims.dims().end()) return "";
+    settings += fmt::format(" -D {}={}", dim->name.str(), given[i]);
+  }
+  return settings.empty() ? "" : fmt::format(": give{} to the program", settings);
+}
+
 }  // namespace
 
 Bindings bind_dims(const Graph& graph, const Bindings& given) {
@@ -63,8 +81,8 @@ Tensor given_value(const Graph& graph, NodeId id, const std::vector<int64_t>& sh
   if (found == given.end()) fail(FailureKind::data, fmt::format("no value given for {} '{}'", to_string(node.op), name.str()));
   const Tensor& tensor = found->second;
   if (tensor.shape != shape)
-    fail(FailureKind::data, fmt::format("{} '{}' has shape {}, but {} is {}", to_string(node.op), name.str(), shape_text(tensor.shape),
-                                        to_string(node.type), shape_text(shape)));
+    fail(FailureKind::data, fmt::format("{} '{}' has shape {}, but {} is {}{}", to_string(node.op), name.str(), shape_text(tensor.shape),
+                                        to_string(node.type), shape_text(shape), how_to_fit(graph, node, tensor.shape, shape)));
   if (tensor.is_real() && !is_floating(node.type.dtype))
     fail(FailureKind::data, fmt::format("{} '{}' is {}, but given as {}", to_string(node.op), name.str(), to_string(node.type.dtype),
                                         to_string(tensor.dtype)));

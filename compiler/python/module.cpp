@@ -153,6 +153,8 @@ void add_session(nb::module_& m) {
       .def("seed", &S::seed)
       .def("set", &S::set, nb::arg("name"), nb::arg("array").none())
       .def("bind", &S::bind, nb::arg("name"), nb::arg("array").none())
+      .def("bind_output", &S::bind_output, nb::arg("name"), nb::arg("array"))
+      .def("release_outputs", &S::release_outputs)
       .def("load",
            [](S& s, const std::string& path, const std::string& names) {
              const LoadedWeights loaded = s.load(path, names);

@@ -65,6 +65,20 @@ void PythonSession::bind(const std::string& name, nb::handle object) {
   held_.insert_or_assign(name, std::move(array));
 }
 
+void PythonSession::bind_output(const std::string& name, nb::handle object) {
+  ReadArray array = array_of(object, name, Access::write);
+  if (!is_row_major(array)) throw Error(ErrorKind::usage, fmt::format("the array for '{}' is not row-major without gaps", name));
+  const Turn turn(busy_);
+  session_.bind_output(name, dtype_of(array, name), shape_of(array), const_cast<void*>(array.data()));
+  outputs_.insert_or_assign(name, std::move(array));
+}
+
+void PythonSession::release_outputs() {
+  const Turn turn(busy_);
+  for (const auto& [name, array] : outputs_) session_.bind_output(name, dtype_of(array, name), shape_of(array), nullptr);
+  outputs_.clear();
+}
+
 LoadedWeights PythonSession::load(const std::string& path, const std::string& names) {
   return alone([&] { return session_.load(path, names); });
 }

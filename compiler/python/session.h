@@ -23,6 +23,9 @@ class PythonSession {
   // The tensor lies in the array from now on, as long as it is row-major. An input's array that is not, or that is a view of this session's
   // own memory, is copied: a run would read what it overwrites.
   void bind(const std::string& name, nb::handle array);
+  // The output is made in the array, or copied there, in each run until release_outputs.
+  void bind_output(const std::string& name, nb::handle array);
+  void release_outputs();
   LoadedWeights load(const std::string& path, const std::string& names);
   void save(const std::string& path, Saved what);
   void save_checkpoint(const std::string& folder, int keep);
@@ -47,6 +50,7 @@ class PythonSession {
   nb::object owner_of(const TensorView& tensor);
 
   std::map<std::string, ReadArray> held_;          // arrays that tensors lie in: they outlive the session
+  std::map<std::string, ReadArray> outputs_;       // that bound outputs lie in
   std::map<const std::byte*, size_t> handed_out_;  // views of this session's memory: where they begin, and their bytes
   Session session_;
   Handing handing_;

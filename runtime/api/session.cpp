@@ -207,6 +207,14 @@ void Session::bind(std::string_view name, DLManagedTensor* tensor) {
   });
 }
 
+void Session::bind_output(std::string_view name, DType dtype, const std::vector<int64_t>& shape, void* memory) {
+  const uint32_t index = index_of(program_.outputs(), name, "output");
+  const TensorInfo& tensor = program_.outputs()[index];
+  check(tensor, dtype, shape);
+  if (memory != nullptr) check_alignment(tensor, memory);
+  guarded([&] { rep().bind_output(index, memory); });
+}
+
 void Session::share(Session& other) {
   const ProgramInfo &mine = program_.rep().info, &theirs = other.program_.rep().info;
   std::vector<std::pair<Source, Source>> places;

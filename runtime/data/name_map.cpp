@@ -111,9 +111,13 @@ void NameMap::check_used(const std::vector<std::string>& ours, const std::vector
     if (std::any_of(files.begin(), files.end(), [&](const ArrayFile* file) { return file->contains(theirs(name)); }))
       used.push_back(line_for(name));
   for (const Line& line : lines_)
-    if (std::find(used.begin(), used.end(), &line) == used.end())
-      throw RuntimeFailure(FailureKind::data, fmt::format("{}: line {}: no tensor of the weights and param of the program are `{} -> {}`",
-                                                          printable(path_), line.number, printable(line.theirs), printable(line.ours)));
+    if (std::find(used.begin(), used.end(), &line) == used.end()) {
+      const bool known = std::any_of(ours.begin(), ours.end(), [&](const std::string& name) { return match(line.ours, name).has_value(); });
+      throw RuntimeFailure(
+          FailureKind::data,
+          fmt::format("{}: line {}: `{} -> {}` fits nothing: {} has no tensor `{}`", printable(path_), line.number, printable(line.theirs),
+                      printable(line.ours), known ? "the file of weights" : "the program", printable(known ? line.theirs : line.ours)));
+    }
 }
 
 }  // namespace einc

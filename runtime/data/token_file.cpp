@@ -35,6 +35,27 @@ bool is_torch_file(std::string_view path, std::span<const std::byte> bytes) {
   return is_torch_name(path) && (text == "PK\3\4" || text.starts_with("\x80\x02"));
 }
 
+// A start of printable ASCII alone: of 16-bit tokens of a vocabulary of 50,257, less than one in five has two such bytes.
+bool is_text(std::span<const std::byte> bytes) {
+  constexpr size_t kLeast = 64, kMost = 4096;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kMost));
+  return text.size() >= kLeast &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= ' ' && c <= '~') || (c >= '\t' && c <= '\r'); });
+}
+
+// The upper halves of 32-bit tokens below 65,536.
+bool looks_like_u32(std::span<const std::byte> bytes) {
+  constexpr size_t kLeast = 256, kMost = 4096;
+  const auto start = bytes.first(std::min(bytes.size(), kMost) / 4 * 4);
+  if (start.size() < kLeast) return false;
+  bool lower = false;
+  for (size_t i = 0; i < start.size(); ++i) {
+    if (i % 4 >= 2 && start[i] != std::byte{}) return false;
+    lower = lower || start[i] != std::byte{};
+  }
+  return lower;
+}
+
 }  // namespace
 
 TokenFormat token_format_of(std::string_view path) {
@@ -45,8 +66,11 @@ TokenFile::TokenFile(std::string path, std::optional<TokenFormat> asked) : file_
   if (is_torch_file(file_.path(), file_.bytes()))
     file_.fail(
         0, "a PyTorch file, which holds Python objects: numpy.asarray(tokens, dtype=\"uint16\").tofile(\"train.bin\") writes its tokens");
+  if (is_text(file_.bytes())) file_.fail(0, "it is text: `einc tokenize FILE -o train.bin` writes its tokens");
   format_ = asked.value_or(token_format_of(file_.path()));
   read_header(asked);
+  if (!asked && begin_ == 0 && format_ == TokenFormat::u16 && looks_like_u32(file_.bytes()))
+    file_.fail(2, "every second number of 16 bits is 0, as where tokens have 32: --dtype u32 reads them so, --dtype u16 as they are");
   const uint64_t bytes = file_.size() - begin_;
   if (bytes % bytes_of(format_) != 0)
     file_.fail(file_.size(), fmt::format("{} bytes of tokens are no whole number of {}", bytes, to_string(format_)));

@@ -42,8 +42,10 @@ class Executor {
 
   // Params and states as their initialisers say.
   void initialize(uint64_t seed);
-  // An input, param or state lies there from now on; the memory outlives the executor or the next bind.
+  // An input, param or state, or a buffer of the arena, lies there from now on; the memory outlives the executor or the next bind.
   void bind(uint32_t buffer, std::byte* memory) { buffers_[buffer] = memory; }
+  // A buffer of the arena lies in its own place again.
+  void bind_to_own(uint32_t buffer) { buffers_[buffer] = memory_->base() + program_.buffers[buffer].offset; }
   const std::byte* address(uint32_t buffer) const { return buffers_[buffer]; }
   // Row-major elements in the buffer's dtype; the index of an input, param or state is found by name.
   std::span<std::byte> bytes(uint32_t buffer);

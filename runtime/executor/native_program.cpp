@@ -21,6 +21,21 @@ int64_t training_bytes(const PerPart<NativePart>& parts, int threads) {
   return bytes;
 }
 
+// Whether output i may lie outside the arena. Not where it is an input, param or state, or another output too, or where the second half
+// of a pullback reads it: the caller may have changed it by then. Vectors may be stored to an arena's buffer by whole lines of the cache.
+bool is_movable(const NativePart& part, uint32_t index) {
+  const Executable& program = part.program;
+  const uint32_t buffer = program.outputs[index].buffer;
+  const ExecutableBuffer& b = program.buffers[buffer];
+  if (b.role != BufferRole::arena || b.padding != 0) return false;
+  for (uint32_t other = 0; other < program.outputs.size(); ++other)
+    if (other != index && program.outputs[other].buffer == buffer) return false;
+  const size_t cut = part.first_half.value_or(program.launches.size());
+  const auto uses = [&](const Launch& launch) { return std::ranges::find(launch.buffers, buffer) != launch.buffers.end(); };
+  const auto half = program.launches.begin() + static_cast<std::ptrdiff_t>(cut);
+  return std::none_of(program.launches.begin(), half, uses) || std::none_of(half, program.launches.end(), uses);
+}
+
 class NativeRunner : public Runner {
  public:
   NativeRunner(const ProgramInfo& info, const PerPart<NativePart>& parts, const std::shared_ptr<ThreadPool>& pool)
@@ -44,6 +59,19 @@ class NativeRunner : public Runner {
       const int buffer = executor ? executor->find(buffer_role(source.kind), name) : -1;
       if (buffer >= 0) executor->bind(static_cast<uint32_t>(buffer), static_cast<std::byte*>(memory));
     }
+  }
+
+  bool bind_output(uint32_t index, void* memory) override {
+    constexpr uintptr_t kLine = 64;
+    if (!parts_[Part::forward] || !is_movable(*parts_[Part::forward], index)) return false;
+    const uint32_t buffer = parts_[Part::forward]->program.outputs[index].buffer;
+    Executor& executor = *executors_[Part::forward];
+    const bool moves = memory != nullptr && reinterpret_cast<uintptr_t>(memory) % kLine == 0;
+    if (moves)
+      executor.bind(buffer, static_cast<std::byte*>(memory));
+    else
+      executor.bind_to_own(buffer);
+    return moves;
   }
 
   void written(Source source) override { forget(source); }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/failure.h"
+#include "runtime/base/pullback_names.h"
 #include "runtime/base/training_names.h"
 #include "runtime/executor/dlpack.h"
 #include "runtime/executor/initialize.h"
@@ -57,6 +58,7 @@ SessionRep::SessionRep(const ProgramRep& program, int threads, int device, const
       at += aligned(sources_of(program.info, kind)[i].bytes());
     }
   shared_.assign(places_.size(), false);
+  output_places_.assign(program.info.outputs.size(), nullptr);
 }
 
 SessionRep::~SessionRep() {
@@ -109,6 +111,20 @@ void SessionRep::release_own(Source source) const {
 
 void SessionRep::bind(Source source, void* memory, DLManagedTensor* owner) {
   place_at(source, {places_[slot(source)].own, memory, Holder::caller, owner});
+}
+
+void SessionRep::bind_output(uint32_t index, void* memory) {
+  output_places_[index] = memory;
+  runner_->bind_output(index, memory);
+}
+
+void SessionRep::hand_over_outputs() {
+  for (uint32_t i = 0; i < output_places_.size(); ++i) {
+    const bool later = waits_for_second_half_ && program_.info.outputs[i].name.starts_with(kPulledBack);
+    if (output_places_[i] == nullptr || later) continue;
+    const TensorView made = runner_->output(i);
+    if (made.data() != output_places_[i]) std::memcpy(output_places_[i], made.data(), static_cast<size_t>(made.bytes()));
+  }
 }
 
 void SessionRep::share(Source source, SessionRep& other, Source theirs) {
@@ -183,6 +199,7 @@ void SessionRep::run() {
   ++runs_;
   ran_ = true;
   last_was_step_ = false;
+  hand_over_outputs();
 }
 
 void SessionRep::run_half(Half half) {
@@ -194,6 +211,7 @@ void SessionRep::run_half(Half half) {
   waits_for_second_half_ = half == Half::outputs;
   ran_ = true;
   last_was_step_ = false;
+  hand_over_outputs();
 }
 
 double SessionRep::evaluate(uint64_t draw) {
@@ -227,6 +245,7 @@ void SessionRep::clear_sums() {
 
 void SessionRep::end_step() {
   stepped_ = step_stands_ = last_was_step_ = true;
+  hand_over_outputs();
   step_loss_ = runner_->loss(Part::training).to_doubles().front();
 }
 

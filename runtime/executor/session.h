@@ -44,6 +44,9 @@ class Runner {
   virtual std::string find_fault(Part part, NonFinite what, uint64_t seed, uint64_t step) = 0;
   // What the bits of a part's results depend on besides the program, where that is not this machine's processor; empty: nothing.
   virtual std::string numerics(Part) { return ""; }
+  // Output i of a forward lies there from the next run on; null: in its own place again. False: it lies in its own place, and is copied by
+  // whoever wants it elsewhere.
+  virtual bool bind_output(uint32_t, void*) { return false; }
   // Of the last forward or training run; output i of the program. What training made lasts until an evaluation or the next step.
   virtual TensorView output(uint32_t index) const = 0;
   virtual TensorView gradient(uint32_t param) const = 0;  // of the last training run
@@ -84,6 +87,8 @@ class SessionRep {
   void bind(Source source, void* memory, DLManagedTensor* owner);
   // The source lies in the session's own memory again, with what that held.
   void unbind(Source source) { place_at(source, {places_[slot(source)].own, places_[slot(source)].own}); }
+  // Output i is there after each run or step, until another place or null is bound. Copied only where the runner cannot make it there.
+  void bind_output(uint32_t index, void* memory);
   // The source lies where the other session's does, which outlives this one.
   void share(Source source, SessionRep& other, Source theirs);
   // Binds a runner of a program with the same tensors to where this session's lie.
@@ -140,6 +145,7 @@ class SessionRep {
   void place_at(Source source, Place place);
   template <class Visit>
   void each_of_caller(Visit visit);
+  void hand_over_outputs();
   void end_step();
   void clear_sums();
   // Throws RuntimeFailure (numeric), which tells where the fault of a run that stored nothing comes from.
@@ -150,9 +156,10 @@ class SessionRep {
 
   const ProgramRep& program_;
   std::shared_ptr<ThreadPool> pool_;
-  Mapping mapping_;            // of the sources that are not bound elsewhere
-  std::vector<Place> places_;  // inputs, params, states
-  std::vector<bool> shared_;   // of places_: other sessions' sources lie there, or this one's in theirs
+  Mapping mapping_;                   // of the sources that are not bound elsewhere
+  std::vector<Place> places_;         // inputs, params, states
+  std::vector<void*> output_places_;  // of the caller; null: none
+  std::vector<bool> shared_;          // of places_: other sessions' sources lie there, or this one's in theirs
   std::unique_ptr<Runner> runner_;
   uint64_t seed_ = 0, runs_ = 0, draws_ = 0;
   uint64_t half_seed_ = 0, half_run_ = 0;  // of the run whose first half was the last

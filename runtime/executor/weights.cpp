@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "runtime/base/failure.h"
+#include "runtime/base/first_names.h"
 #include "runtime/base/float_format.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/array_file.h"
@@ -80,7 +81,8 @@ LoadedWeights load_weights(const std::string& path, const NameMap& names, const 
   misfits.refuse(path);
   names.check_used(ours, {&file});
   if (values.empty())
-    throw RuntimeFailure(FailureKind::data, fmt::format("{}: none of its tensors is a param or state of the program", printable(path)));
+    throw RuntimeFailure(FailureKind::data, fmt::format("{}: none of its tensors ({}) is a param or state of the program, which has {}",
+                                                        printable(path), first_names(file.names()), first_names(ours)));
   for (const std::string& name : file.names())
     if (used.count(name) == 0) result.unused.push_back(name);
   for (const auto& [source, array] : values) session.set(source, array.bytes.data());

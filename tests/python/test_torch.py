@@ -165,6 +165,95 @@ def test_arrays_are_read_where_they_lie(block):
         y.sum().backward()
 
 
+class Watched:
+    """Notes where a session's outputs lie when they are released."""
+
+    def __init__(self, session, outputs):
+        self._session, self._outputs, self.places = session, outputs, {}
+
+    def __getattr__(self, name):
+        return getattr(self._session, name)
+
+    def release_outputs(self):
+        for tensor in self._outputs:
+            try:
+                array = self._session.read(einc._einc.Role.output, tensor.name)
+            except einc.UsageError:  # made by the other half
+                continue
+            self.places.setdefault(tensor.name, []).append(array.__array_interface__["data"][0])
+        self._session.release_outputs()
+
+
+@pytest.fixture
+def watched(block):
+    """The block, and where the outputs of its sessions have been."""
+    block(torch.zeros(2, 3, 8, dtype=torch.float64, requires_grad=True)).sum().backward()
+    with torch.no_grad():
+        block(torch.zeros(2, 3, 8, dtype=torch.float64))
+    (runner,) = block._runners.values()
+    sessions = {}
+    for purpose, (session,) in runner._idle.items():
+        session._session = sessions[purpose] = Watched(session._session, session.model.outputs)
+    return block, sessions
+
+
+def test_outputs_and_gradients_are_made_where_torch_has_them(watched):
+    block, sessions = watched
+    block.zero_grad()  # else the new gradients are added to those
+    x = torch.randn(2, 3, 8, dtype=torch.float64, requires_grad=True)
+    y = block(x)
+    assert sessions["pullback"].places["y"] == [y.data_ptr()]
+    y.sum().backward()
+    for name, tensor in {"x": x, **dict(block.named_parameters())}.items():
+        assert sessions["pullback"].places[f"gradient.{name}"][-1] == tensor.grad.data_ptr()
+    with torch.no_grad():
+        again = block(x)
+    assert sessions["inference"].places["y"] == [again.data_ptr()] and torch.equal(again, y)
+
+
+def test_what_the_backward_reads_again_is_a_copy():
+    """Else the caller could change it before."""
+    module = einc.torch.Module("dim n\ninput x: f64[n]\noutput y = exp(x)\n")
+    x = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    y = module(x)
+    expected = y.detach().clone()
+    with torch.no_grad():
+        y.zero_()
+    y.sum().backward()
+    assert torch.equal(x.grad, expected)
+
+
+def test_an_output_that_is_an_input_or_another_output_is_a_copy():
+    module = einc.torch.Module("dim n\ninput x: f64[n]\ny = x * 2\noutput a = x\noutput b = y\noutput c = y\n")
+    x = torch.randn(7, dtype=torch.float64)
+    for given in (x, x.clone().requires_grad_()):
+        a, b, c = module(given)
+        assert torch.equal(a, x) and torch.equal(b, 2 * x) and torch.equal(c, 2 * x)
+        assert len({tensor.data_ptr() for tensor in (given, a, b, c)}) == 4
+
+
+def test_an_output_is_made_within_its_own_memory():
+    session = einc.Session(einc.compile("dim n = 37\ninput x: f32[n]\noutput y = tanh(x) * 2\n", purpose="inference"))
+    memory = torch.full((128,), 5.0)
+    x = torch.randn(37)
+    session._session.bind_output("y", memory[32:69])
+    session.run(x=x)
+    torch.testing.assert_close(memory[32:69], x.tanh() * 2)
+    assert (memory[:32] == 5).all() and (memory[69:] == 5).all()
+    session._session.release_outputs()
+    assert session.run(x=torch.zeros(37))["y"].sum() == 0 and memory[32:69].abs().sum() > 0
+    with pytest.raises(einc.UsageError, match="'y'"):
+        session._session.bind_output("y", torch.zeros(36))
+
+
+def test_a_second_backward(block):
+    x = torch.randn(1, 2, 8, dtype=torch.float64, requires_grad=True)
+    y = block(x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.backward()
+
+
 def test_results_are_their_own(block):
     x = torch.randn(1, 2, 8, dtype=torch.float64)
     first = block(x)
@@ -245,7 +334,9 @@ def test_the_backward_is_no_more_differentiable(block):
     x = torch.randn(1, 2, 8, dtype=torch.float64, requires_grad=True)
     cotangent = torch.ones(1, 2, 8, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(block(x), x, cotangent, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    expected = torch.autograd.grad(block(x), x, cotangent.detach())[0]
+    assert torch.equal(gradient, expected) and gradient.requires_grad
+    with pytest.raises(einc.UsageError, match="cannot be differentiated again: write it into the program"):
         gradient.sum().backward()
 
 

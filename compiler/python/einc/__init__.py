@@ -6,7 +6,7 @@
     model = einc.compile("mlp.ein", dims={"batch": 32})
     session = einc.Session(model)
     session.init(seed=1)
-    loss = session.step(x=x, label=label)          # arrays of numpy, torch or jax, used where they lie
+    loss = session.step(x=x, label=label)          # arrays of numpy, torch or jax, used in place
     logits = session.run(x=x, label=label)["logits"]
     print(model.report()["flops"]["step"])
 

@@ -5,10 +5,11 @@
     y = block(x)                # compiled for x's shape when it is first seen
     y.sum().backward()          # gradients of x and of block.parameters()
 
-A forward that a backward may follow keeps what that needs in a session of its own, of the size that the backward takes, until it has run;
-a second backward (retain_graph) makes the forward again. Tensors are the processor's, and inputs and params are read where they lie. It
-runs on torch's threads, as many as torch.get_num_threads() says. While the module trains (`train()`, `eval()`), dropout acts and `training` is
-true in the program; its random numbers follow from torch's generator (torch.manual_seed), one draw of that for each call.
+A forward that a backward may follow keeps what that needs in a session of its own until the backward has run. A second backward through the
+same graph (retain_graph) computes the forward again; a gradient cannot be differentiated again. Tensors lie in the processor's memory: inputs
+and params are read in place, outputs and gradients are written to torch's memory. The module runs on torch's threads, as many as
+torch.get_num_threads() says. While it trains (`train()`, `eval()`), dropout acts and `training` is true in the program; its random numbers
+follow from torch's generator (torch.manual_seed), one draw of that for each call.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,20 @@ _DTYPES = {
 # What outputs of a pullback begin with that are not the program's: gradients, and new values of states.
 _ADDED = _GRADIENT, _NEXT = "gradient.", "next."
 _NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def _made(session: Session, run: Callable[[], None], names: Callable[[str], bool]) -> dict[str, torch.Tensor]:
+    """The outputs of those names after the run, in memory of torch's that the session writes them to. One that is an input, a param or
+    another output too is copied there, as is one that the backward reads again."""
+    chosen = [tensor for tensor in session.model.outputs if names(tensor.name)]
+    made = {t.name: torch.empty(t.shape, dtype=_DTYPES[t.dtype]) for t in chosen if t.dtype in _DTYPES}
+    try:
+        for name, tensor in made.items():
+            session._session.bind_output(name, tensor)
+        run()
+        return {t.name: made[t.name] if t.name in made else _own(session.outputs[t.name]) for t in chosen}
+    finally:
+        session._session.release_outputs()
 
 
 def _own(array: Any) -> torch.Tensor:
@@ -81,8 +96,9 @@ class _Runner:
         try:
             if seed is not None:
                 session._session.seed(seed)
-            outputs = session.run(arrays)
-            return (*(_own(array) for array in outputs.values()), *(arrays[state.name] for state in session.model.states))
+            session._bind_all(arrays, {})
+            outputs = _made(session, session._session.run, lambda name: True)
+            return (*outputs.values(), *(arrays[state.name] for state in session.model.states))
         finally:
             self.give_back("inference", session)
 
@@ -101,10 +117,9 @@ class _Forward:
         session._bind_all({**arrays, **kept}, {})
         if self._seed is not None:
             session._session.seed(self._seed)
-        session._session.forward()
-        outputs = tuple(_own(session.outputs[tensor.name]) for tensor in session.model.outputs if not tensor.name.startswith(_ADDED))
-        states = (state.name for state in session.model.states)
-        return (*outputs, *(_own(session.outputs[_NEXT + s]) if _NEXT + s in session.outputs else arrays[s].clone() for s in states))
+        made = _made(session, session._session.forward, lambda name: not name.startswith(_GRADIENT))
+        outputs = (array for name, array in made.items() if not name.startswith(_ADDED))
+        return (*outputs, *(made[_NEXT + s.name] if _NEXT + s.name in made else arrays[s.name].clone() for s in session.model.states))
 
     def pull_back(self, arrays: dict[str, torch.Tensor], cotangents: list[torch.Tensor | None]) -> dict[str, torch.Tensor]:
         if self._session is None:  # used up by a backward before (retain_graph)
@@ -120,10 +135,9 @@ class _Forward:
             dtype = _DTYPES[like.dtype]
             given = torch.zeros(like.shape, dtype=dtype) if cotangent is None else cotangent.detach().to(dtype).contiguous()
             session._session.bind(like.name, given)
-        session._session.backward()
-        gradients = {name: _own(session.outputs[_GRADIENT + name]) for name in arrays if _GRADIENT + name in session.outputs}
+        made = _made(session, session._session.backward, lambda name: name.startswith(_GRADIENT))
         self.release()
-        return gradients
+        return {name.removeprefix(_GRADIENT): gradient for name, gradient in made.items()}
 
     def release(self) -> None:
         if self._session is not None:
@@ -132,6 +146,21 @@ class _Forward:
 
     def __del__(self) -> None:  # no backward came
         self.release()
+
+
+class _Once(torch.autograd.Function):
+    """A gradient that cannot be differentiated again, and says so when it is tried."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: torch.Tensor, *behind: torch.Tensor) -> torch.Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
+        raise UsageError(
+            "the gradient of an einc.torch.Module cannot be differentiated again: write it into the program, where grad(y, x) is a value "
+            "like any other, and return it as an output"
+        )
 
 
 class _Function(torch.autograd.Function):
@@ -146,10 +175,13 @@ class _Function(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[Any, ...]:
         arrays = dict(zip(ctx.names, (t.detach() for t in ctx.saved_tensors)))
-        gradients = ctx.left.pull_back(arrays, list(cotangents))
+        with torch.no_grad():
+            gradients = ctx.left.pull_back(arrays, list(cotangents))
+        if torch.is_grad_enabled():  # create_graph
+            behind = [t for t in (*ctx.saved_tensors, *cotangents) if t is not None and t.requires_grad]
+            gradients = {name: _Once.apply(gradient, *behind) for name, gradient in gradients.items()}
         wanted = zip(ctx.names, ctx.saved_tensors, ctx.needs_input_grad[3:])
         return (None, None, None, *(gradients[name].to(t.dtype) if needed and name in gradients else None for name, t, needed in wanted))
 

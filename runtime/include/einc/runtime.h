@@ -137,6 +137,11 @@ class Session {
   // deleter when it is done with it; on an Error it stays the caller's.
   void bind(std::string_view name, DLManagedTensor* tensor);
 
+  // The output is in the caller's memory after each run or step, which outlives the session or the next bind_output of this name: it is
+  // made there, or copied there where it is an input, param, state or another output too. Null: it is in the session's own memory again.
+  // Throws Error (usage): another dtype or shape.
+  void bind_output(std::string_view name, DType dtype, const std::vector<int64_t>& shape, void* memory);
+
   // Params and states that the other session has too lie in its memory from now on: two specialisations of one program, say for many
   // tokens and for one, work on the same values. The other session outlives this one, binds none of them anew, and does not run at the
   // same time. Throws Error (usage): one has another dtype or shape there, and nothing is changed.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""llm.c's GPT-2 124M step, batch 4 x 64, f32: llm_c.py FOLDER REPEATS, where FOLDER holds llm.c's built train_gpt2 (make train_gpt2).
-Starts it on random weights and tokens, in files of its own formats, and prints JSON: seconds of each repeat. It has no clipping."""
+"""llm.c's GPT-2 124M step on the processor, batch 4 x 64, f32: llm_c.py FOLDER REPEATS, where FOLDER is a checkout of llm.c
+(git clone https://github.com/karpathy/llm.c). Builds its train_gpt2 where that is not there yet, starts it on random weights and tokens, in
+files of its own formats, and prints JSON: seconds of each repeat, without the first two. Its step clips no gradients."""
 import json
 import pathlib
 import re
@@ -32,8 +33,17 @@ def write_model(path, random):
             file.write(tensor.tobytes())
 
 
+def built(folder):
+    program = folder / "train_gpt2"
+    if not program.exists():
+        if not (folder / "train_gpt2.c").exists():
+            sys.exit(f"{folder} holds no train_gpt2.c: LLMC names a checkout of https://github.com/karpathy/llm.c")
+        subprocess.run(["make", "-C", str(folder), "train_gpt2"], check=True, stdout=sys.stderr)
+    return program
+
+
 def main():
-    program, repeats = pathlib.Path(sys.argv[1]).resolve() / "train_gpt2", int(sys.argv[2])
+    program, repeats = built(pathlib.Path(sys.argv[1]).resolve()), int(sys.argv[2])
     random, seconds = numpy.random.default_rng(0), []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

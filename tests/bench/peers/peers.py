@@ -3,8 +3,8 @@
 
 Every candidate runs in processes of its own, one after the other, round by round; a row shows the median over rounds of a process'
 median, and how far rounds lay apart. Exported OPENBLAS_* halve a library's speed and are removed. PyTorch runs as it comes and "tuned":
-with huge pages and without giving memory back, which costs it page faults on each large tensor otherwise. LLMC names a folder where
-llm.c has been built (make train_gpt2)."""
+with huge pages and without giving memory back, which costs it page faults on each large tensor otherwise. LLMC names a checkout of llm.c,
+which has the case gpt2 alone."""
 import argparse
 import importlib.util
 import json
@@ -63,7 +63,7 @@ def installed():
     if "LLMC" in os.environ:
         names.append("llm.c")
     else:
-        print("missing: llm.c; LLMC=... names the folder where it is built")
+        print("missing: llm.c; LLMC=... names a checkout of https://github.com/karpathy/llm.c")
     return names
 
 

@@ -102,6 +102,41 @@ TEST_CASE("command lines of strangers are refused with the cure") {
          {{"p.ein", "lm.ein"}, 2, "`lm.ein` is one argument too many", "--diff compares two programs"}});
 }
 
+TEST_CASE("habits of other command lines are refused with what stands for them here") {
+  const StrangersFolder folder;
+  const std::vector<std::string> train = {"train", "p.ein", "--data", "x=p.npy", "--steps", "10"};
+  const auto more = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), train.begin(), train.end());
+    return arguments;
+  };
+  check({{{"p.ein", "-D", "batch", "=", "8"}, 2, "`=` is one argument too many", "did you mean `batch=8`?"},
+         {{"p.ein", "-D", "batch=4.5"}, 2, "found `batch=4.5`", "-D batch=16"},
+         {{"p.ein", "--report", "--device", "4090"}, 2, "no device `4090`", "did you mean rtx4090"},
+         {{"p.ein", "--report", "--device", "gpu"}, 2, "no device `gpu`", "such as h200"},
+         {{"p.ein", "--explain"}, 2, "--explain takes a value", "fusion"},
+         {{"p.ein", "--explain=speed"}, 2, "found `speed`", "fusion"},
+         {{"p.ein", "-o", "report.html"}, 2, "-o report.html", "--report=html"},
+         {{"p.ein", "--fit=n,k", "--device", "h200"}, 2, "--fit=n,k names no dim", "it has batch"},
+         {{"p.ein", "--memory-limit", "40G"}, 2, "found `40G`", "40GB"},
+         {{"p.ein", "--plan", "h200"}, 2, "--plan takes a number of devices", "64xh100-sxm"},
+         {{"p.ein", "--mesh", "4"}, 1, "expected the name of an axis of the mesh, found `4`", "mesh data = 4"},
+         {{"p", "--report"}, 4, "no file p", "did you mean p.ein?"},
+         {more({"--epochs", "3"}), 2, "no option `--epochs`", "--steps counts batches"},
+         {more({"--batch-size", "16"}), 2, "no option `--batch-size`", "-D batch=16"},
+         {more({"--learning-rate", "0.1"}), 2, "no option `--learning-rate`", "--lr 1e-3"},
+         {more({"--gpu"}), 2, "no option `--gpu`", "--target=cuda"},
+         {more({"--save", "w.pt"}), 2, "--save w.pt", ".safetensors"},
+         {{"run", "p.ein", "x=x.npy"}, 2, "`x=x.npy` is one argument too many", "did you mean `--input x=x.npy`?"},
+         {{"run", "p.ein", "--target", "gpu"}, 2, "found `gpu`", "did you mean `cuda`?"},
+         {{"run", "p.ein", "--weights"}, 2, "--weights takes a value", ".safetensors"},
+         {{"gradcheck", "p.ein", "--eps", "1e-3"}, 2, "no option `--eps`", "--tolerance"},
+         {{"estimate", "--params", "7B", "--gpus", "8"}, 2, "no option `--gpus`", "--devices N"},
+         {{"fmt", "--inplace", "p.ein"}, 2, "no option `--inplace`", "in place without an option"},
+         {{"explain", "322"}, 2, "no code `322`", "did you mean `E0322`?"},
+         {{"-v"}, 2, "no option `-v`", "--version"},
+         {{"export", "p.ein"}, 2, "no command `export`", "einc --help lists the commands"}});
+}
+
 TEST_CASE("data files of strangers are refused with the cure") {
   const StrangersFolder folder;
   const auto write = [](const char* name, const std::string& content) { StrangersFolder::write(name, content); };
@@ -123,6 +158,27 @@ TEST_CASE("data files of strangers are refused with the cure") {
   write("wide.safetensors", safetensors(R"({"w":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 16));
   write("short.safetensors", safetensors(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8));
   write("odd.bin", "abc");
+  write("text.txt", std::string(100, 'a') + "\n");
+  write("more.npy", npy("<f4", "5, 3", 60));
+  write("one.npy", npy("<f4", "3,", 12));
+  write("big_version.npy", std::string("\x93NUMPY\x09\0\x76\0", 10) + std::string(118, ' '));
+  write("no_descr.npy", std::string("\x93NUMPY\1\0\x0c\0{\"shape\": 4}", 22));
+  write("broken.safetensors", safetensors("{\"w\": oops}", 12));
+  write("turned.safetensors", safetensors(R"({"v":{"dtype":"F32","shape":[3,4],"data_offsets":[0,48]}})", 48));
+  write("above.bin", std::string("\1\0\2\0\3\0\1\0\2\0\3\0\1\0\2\0\x63\0\1\0", 20));
+  std::string wide;
+  for (char token = 0; token < 64; ++token) wide += std::string{static_cast<char>(token % 16), '\0', '\0', '\0'};
+  write("wide.bin", wide);
+  write("few.bin", std::string("\1\0\2\0", 4));
+  write("none.bin", "");
+  write("tokenizer.json", "{\"version\": \"1.0\", \"model\": {");
+  write("wordpiece.json", R"({"version":"1.0","model":{"type":"WordPiece","vocab":{"a":0}}})");
+  write("merges.txt", "#version: 0.2\nt h\n");
+  write("latin1.txt", "caf\xe9\n");
+  write("map.txt", "v -> w\n");
+  write("not_a_log.jsonl", "hello\n");
+  fs::create_directory("folder");
+  StrangersFolder::write("turned.ein", "dim n = 3, k = 4\nparam v: [k n] ~ ones\noutput y = sum(v)\n");
   const auto run = [](const char* file) { return std::vector<std::string>{"run", "p.ein", "--input", std::string("x=") + file}; };
   const auto weights = [](const char* file) { return std::vector<std::string>{"run", "p.ein", "--input", "x=ok.npy", "--weights", file}; };
   const std::string save = "numpy.save(\"x.npy\"";
@@ -147,6 +203,36 @@ TEST_CASE("data files of strangers are refused with the cure") {
           3,
           "a PyTorch file",
           "numpy.asarray(tokens, dtype=\"uint16\").tofile"}});
+  const auto tokens = [](const char* file) {
+    return std::vector<std::string>{"train", "lm.ein", "--data", std::string("tokens=") + file, "--steps", "200"};
+  };
+  const auto tokenize = [](const char* kind, const char* vocabulary) {
+    return std::vector<std::string>{"tokenize", "text.txt", "-o", "t.bin", "--kind", kind, "--vocab", vocabulary};
+  };
+  check({{run("more.npy"), 3, "input 'x' has shape [5 3]", "-D batch=5"},
+         {run("big_version.npy"), 3, "format version", "1.0, 2.0 and 3.0 are"},
+         {run("no_descr.npy"), 3, "no_descr.npy: byte ", ""},
+         {run("folder"), 4, "folder: cannot read: not a regular file", ""},
+         {weights("one.npy"), 3, "one array without a name", "--param NAME=FILE"},
+         {weights("broken.safetensors"), 3, "the header is not JSON", ""},
+         {weights("other.safetensors"), 3, "none of its arrays (weight)", "--rename FILE"},
+         {{"run", "turned.ein", "--weights", "turned.safetensors"}, 3, "param 'v' has shape [3 4]", "--rename's file turns it"},
+         {{"run", "p.ein", "--input", "x=ok.npy", "--weights", "other.safetensors", "--rename", "map.txt"},
+          3,
+          "map.txt: line 1: `v -> w` fits nothing",
+          "the file of weights has no tensor `v`"},
+         {tokens("text.txt"), 3, "text.txt: byte 0: it is text", "einc tokenize"},
+         {tokens("above.bin"), 3, "is 99, but axis 'vocab'", "token 8 of above.bin"},
+         {tokens("wide.bin"), 3, "every second number of 16 bits is 0", "--dtype u32"},
+         {tokens("few.bin"), 3, "2 tokens are too few for a window of 4", ""},
+         {tokens("none.bin"), 3, "0 tokens are too few", ""},
+         {tokens("folder"), 4, "folder: cannot read: not a regular file", ""},
+         {{"train", "lm.ein", "--data", "text=few.bin", "--steps", "1"}, 2, "no input of that name", "tokens and targets"},
+         {tokenize("huggingface", "tokenizer.json"), 3, "tokenizer.json: byte ", "not JSON"},
+         {tokenize("huggingface", "wordpiece.json"), 3, "'WordPiece'", "reads BPE and Unigram"},
+         {tokenize("gpt2", "merges.txt"), 3, "line 1: not a token in base64", "beside encoder.json"},
+         {{"tokenize", "latin1.txt", "-o", "t.bin", "--kind", "chars"}, 3, "byte 3 of the text: not UTF-8", "--kind bytes"},
+         {{"plot", "not_a_log.jsonl", "-o", "a.svg"}, 3, "line 1 is no line of a log", "einc train --log"}});
 }
 
 }  // namespace einc::test

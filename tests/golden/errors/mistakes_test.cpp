@@ -30,7 +30,8 @@ std::string whole_text(const fs::path& path) {
 }
 
 std::vector<Mistake> mistakes() {
-  std::istringstream in(whole_text(kErrors + "mistakes.txt") + whole_text(kErrors + "mistakes_of_strangers.txt"));
+  std::istringstream in(whole_text(kErrors + "mistakes.txt") + whole_text(kErrors + "mistakes_of_strangers.txt") +
+                        whole_text(kErrors + "mistakes_of_porters.txt"));
   std::vector<Mistake> all;
   for (std::string line; std::getline(in, line);) {
     if (!line.starts_with("### ")) {

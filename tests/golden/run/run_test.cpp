@@ -153,7 +153,7 @@ TEST_CASE("weights of other names and axes by a file of renamings") {
   for (const char* target : kTargets) {
     const Ran ran = run_einc({"run", program, target, "--input", x, "--weights", weights, "--rename",
                               folder.text("map.txt", "linear.* -> h.*eight : out in -> in out\nlinear.weight -> w : out in -> in out\n")});
-    check_fails(ran, 3, folder.at("map.txt") + ": line 1: no tensor of the weights and param of the program are `linear.* -> h.*eight`");
+    check_fails(ran, 3, folder.at("map.txt") + ": line 1: `linear.* -> h.*eight` fits nothing: the program has no tensor `h.*eight`");
     const Ran right = run_einc({"run", program, target, "--input", x, "--weights", weights, "--rename",
                                 folder.text("map.txt", "linear.weight -> w : out in -> in out\n")});
     CHECK(right.errors.empty());

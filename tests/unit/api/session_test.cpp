@@ -2,6 +2,7 @@
 // The library as an embedding program sees it: values in and out, runs and steps, bound memory, errors.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/unit/api/programs.h"
@@ -119,6 +120,35 @@ TEST_CASE("bound memory is read and written in place") {
     CHECK(w == trained);
     CHECK(copy(session.output("p")) == std::vector<float>(4, session.param("b").as<float>()[0]));
   }
+}
+
+TEST_CASE("a bound output is in the caller's memory after a run or a step, made there where that is a line of the cache") {
+  for (const Target target : kTargets)
+    for (const size_t offset : {size_t{0}, size_t{1}}) {
+      Session session(compile_text(kLinear, options(target)));
+      session.init(1);
+      session.set("x", numbers(12, 1));
+      session.set("y", numbers(4, 2));
+      session.run();
+      const std::vector<float> expected = copy(session.output("p"));
+      alignas(64) float memory[32] = {};
+      session.bind_output("p", DType::f32, {4}, memory + offset);
+      session.run();
+      CHECK(std::equal(expected.begin(), expected.end(), memory + offset));
+      const bool there = static_cast<const void*>(session.output("p").data()) == memory + offset;
+      CHECK(there == (target == Target::cpu && offset == 0));
+      CHECK(std::count(std::begin(memory), std::end(memory), 0.0F) == 28);
+      std::fill(std::begin(memory), std::end(memory), 0.0F);
+      session.step();
+      CHECK(copy(session.output("p")) == std::vector<float>(memory + offset, memory + offset + 4));
+      session.bind_output("p", DType::f32, {4}, nullptr);
+      std::fill(std::begin(memory), std::end(memory), 0.0F);
+      session.run();
+      CHECK(memory[offset] == 0);
+      CHECK(copy(session.output("p")) != expected);  // the step has changed w
+      CHECK(error_of([&] { session.bind_output("p", DType::f32, {5}, memory); }).kind() == ErrorKind::usage);
+      CHECK(error_of([&] { session.bind_output("x", DType::f32, {4}, memory); }).kind() == ErrorKind::usage);
+    }
 }
 
 TEST_CASE("sessions on two threads share a program and do not disturb each other") {

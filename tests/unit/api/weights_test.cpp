@@ -192,7 +192,7 @@ TEST_CASE("weights from elsewhere come in under their names and in their axes: H
     return std::string("nothing was thrown");
   };
   CHECK(failure("typo.txt", "wte.weight -> wte\nwpe.wieght -> wpe\n") ==
-        folder / "typo.txt" + ": line 2: no tensor of the weights and param of the program are `wpe.wieght -> wpe`");
+        folder / "typo.txt" + ": line 2: `wpe.wieght -> wpe` fits nothing: the file of weights has no tensor `wpe.wieght`");
   CHECK(failure("order.txt", "wte.weight -> wte : vocab embed -> embed vocab\n") ==
         folder / "order.txt" + ": line 1: 'wte.weight' for 'wte': `vocab embed -> embed vocab`: [7 6] does not become [7 6] by it");
 }
