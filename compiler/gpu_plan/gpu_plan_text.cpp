@@ -31,6 +31,7 @@ class PlanText {
   void operator()(const AttentionBlocks& b) {
     line("{} rows a block at a time, of {}{}", b.rows, kernel_.extent(kernel_.attention->row),
          b.gathers ? ", one range after another" : "");
+    if (b.key_blocks > 1) line("{} keys a block, of {}", b.keys, kernel_.extent(kernel_.attention->key));
     line("scores in {}", b.tiles_shared ? "shared memory" : "global memory");
   }
   void operator()(const ProductTiles& t) {

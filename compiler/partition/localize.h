@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a partitioned graph to the graph of one device: mesh axes are gone, declarations have the sizes of their parts, and what crosses
-// mesh axes is one of the ops all_reduce, reduce_scatter, all_gather, all_to_all and shift. All devices run the same graph: where one is, it
-// reads from scalar inputs, its coordinates, so that what is compiled once serves all.
+// mesh axes is one of the ops all_reduce, reduce_scatter, all_gather, all_to_all and shift. All devices run the same graph: where one is,
+// it reads from scalar inputs, its coordinates, so that what is compiled once serves all.
 #pragma once
 #include <string>
 #include <variant>

@@ -21,7 +21,7 @@ class AttentionText : ValueText {
     find_memory();
     find_block();
     for_each_gather([&](const AttentionStep& step, int64_t offset) {
-      line("for (int e = threadIdx.x; e < {}; e += {}) sums[{} + e] = 0;", keys() * free_count(step), AttentionBlocks::kThreads, offset);
+      line("for (int e = threadIdx.x; e < {}; e += {}) sums[{} + e] = 0;", p_.keys * free_count(step), AttentionBlocks::kThreads, offset);
     });
     if (p_.gathers) {
       line("__syncthreads();");
@@ -37,13 +37,15 @@ class AttentionText : ValueText {
   int64_t keys() const { return kernel_.extent(a_.key); }
   int64_t all_rows() const { return kernel_.extent(a_.row); }
   int64_t free_count(const AttentionStep& step) const { return trips(kernel_, bits(step.free)); }
-  std::string tile(int index) const { return fmt::format("tiles[{} + row * {} + key]", index * p_.rows * keys(), keys()); }
+  bool divides_keys() const { return p_.key_blocks > 1; }
+  std::string key_place() const { return divides_keys() ? "(key - key0)" : "key"; }  // among those of the block
+  std::string tile(int index) const { return fmt::format("tiles[{} + row * {} + {}]", index * p_.rows * p_.keys, p_.keys, key_place()); }
   std::string fold(uint16_t r) const { return fmt::format("folds[{} + row]", fold_place_.at(r) * p_.rows); }
 
   void for_each_gather(const auto& body) {
     int64_t offset = 0;
     for (const AttentionStep& step : a_.steps)
-      if (step.part == AttentionPart::gather) body(step, offset), offset += keys() * free_count(step);
+      if (step.part == AttentionPart::gather) body(step, offset), offset += p_.keys * free_count(step);
   }
 
   void find_memory() {
@@ -60,6 +62,10 @@ class AttentionText : ValueText {
     if (!p_.gathers) {
       line("const {0} first_row = {1} % {2} * {3};", index_type(), rest, p_.row_blocks, p_.rows);
       rest = fmt::format("({} / {})", rest, p_.row_blocks);
+    } else if (divides_keys()) {
+      line("const {0} key0 = {1} % {2} * {3};", index_type(), rest, p_.key_blocks, p_.keys);
+      line("const {0} key_end = key0 + {1} < {2} ? key0 + {1} : {2};", index_type(), p_.keys, keys());
+      rest = fmt::format("({} / {})", rest, p_.key_blocks);
     }
     for (size_t k = a_.batch.size(); k-- > 0;) {
       const AxisId a = a_.batch[k];
@@ -91,6 +97,7 @@ class AttentionText : ValueText {
     else
       line("const int count = first_row + {0} <= {1} ? {0} : int({1} - first_row);", p_.rows, all_rows());
     find_keys();
+    if (divides_keys() && !a_.bounds.empty()) line("if (key_count <= 0) continue;");
     for (const AttentionStep& step : a_.steps)
       if (step.part == AttentionPart::scores) scores(step);
     line("__syncthreads();");
@@ -104,9 +111,12 @@ class AttentionText : ValueText {
     if (p_.gathers) line("__syncthreads();");
   }
 
-  // As keys_of does.
+  // As keys_of does, of the block's keys.
   void find_keys() {
-    line("{0} first_key = 0, last_key = {1};", index_type(), keys());
+    if (divides_keys())
+      line("{0} first_key = key0, last_key = key_end;", index_type());
+    else
+      line("{0} first_key = 0, last_key = {1};", index_type(), keys());
     for (const KeyBound& b : a_.bounds) {
       const auto at = [&](const char* row) { return fmt::format("({} * ({}) + {})", literal(b.factor), row, literal(b.limit)); };
       const bool first = (b.side == BoundSide::least) == (b.factor >= 0);
@@ -244,19 +254,20 @@ class AttentionText : ValueText {
     open(fmt::format("for (int e = threadIdx.x; e < key_count * {}; e += {})", free, AttentionBlocks::kThreads));
     line("const {} key = first_key + e / {};", index_type(), free);
     decode_free(step, fmt::format("(e % {})", free));
-    line("f32 sum = sums[{} + key * {} + e % {}];", offset, free, free);
+    line("f32 sum = sums[{} + {} * {} + e % {}];", offset, key_place(), free, free);
     open("for (int row = 0; row < count; ++row)");
     enter_row("row");
     line("sum = add_product({}, {}, sum);", left_tile(step), as(step.right, DType::f32));
     close();
-    line("sums[{} + key * {} + e % {}] = sum;", offset, free, free);
+    line("sums[{} + {} * {} + e % {}] = sum;", offset, key_place(), free, free);
     close();
   }
 
   void store_gathered(const AttentionStep& step, int64_t offset) {
     const int64_t free = free_count(step);
-    open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", keys() * free, AttentionBlocks::kThreads));
-    line("const {} key = e / {};", index_type(), free);
+    const std::string count = divides_keys() ? fmt::format("(key_end - key0) * {}", free) : std::to_string(keys() * free);
+    open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", count, AttentionBlocks::kThreads));
+    line("const {} key = {}e / {};", index_type(), divides_keys() ? "key0 + " : "", free);
     axis_[a_.key] = "key";
     decode_free(step, fmt::format("(e % {})", free));
     line("const f32 sum = sums[{} + e];", offset);

@@ -133,6 +133,67 @@ TEST_CASE("cuda: attention of wide heads planned for GPUs with little shared mem
   CHECK(on_tensor_cores("sm_89") == 3);
 }
 
+namespace {
+
+// How the sums over rows of a program's gradients are divided.
+AttentionBlocks blocks_of_keys(const CudaProgramText& program) {
+  for (const GraphKernel& k : program.list.kernels)
+    if (k.kernel->attention)
+      if (const auto* blocks = std::get_if<AttentionBlocks>(&k.plan->how); blocks && blocks->gathers) return *blocks;
+  FAIL("no sums over rows");
+  return {};
+}
+
+}  // namespace
+
+// GPT-2 in plain f32, a sequence at a time: 12 heads; and keys that groups of heads share.
+TEST_CASE("cuda: sums over rows of few heads keep all processors busy") {
+  for (const auto& [groups, heads] : {std::pair{12, 1}, {4, 3}, {1, 1}})
+    for (const char* arch : {"sm_80", "sm_89", "sm_90", "sm_100"}) {
+      CAPTURE(groups);
+      CAPTURE(arch);
+      Bindings dims = sizes(4096, 4096, 64, 64);
+      dims["b"] = 1, dims["g"] = groups, dims["h"] = heads;
+      const CudaOptions options = planned_for(arch);
+      const Graph graph = finished(compile_text(program(kPlain, kCausal), dims));
+      const AttentionBlocks blocks = blocks_of_keys(*compile_for_cuda(graph, dims, options));
+      CHECK(blocks.blocks() >= std::min(options.gpu.processors, 128 * groups));
+      CHECK(blocks.key_blocks * blocks.keys >= 4096);
+    }
+  // As many heads as keep it busy: a block does all keys of its own.
+  Bindings dims = sizes(256, 256, 64, 64);
+  dims["b"] = 64, dims["g"] = 12, dims["h"] = 1;
+  const Graph graph = finished(compile_text(program(kPlain, kCausal), dims));
+  CHECK(blocks_of_keys(*compile_for_cuda(graph, dims, {})).blocks() == 64 * 12);
+}
+
+TEST_CASE("cuda: blocks of keys give the bits of one block") {
+  use_test_gpu();
+  for (const auto& [mask, rows, keys] :
+       {std::tuple{"s", 40, 70}, {kCausal, 100, 100}, {kMasks[1], 130, 130}, {kMasks[2], 90, 120}, {kMasks[7], 100, 100}}) {
+    const std::string text = step(kLayouts[1], mask, "f32");
+    CAPTURE(text);
+    const Bindings dims = sizes(rows, keys, 16, 24);
+    const Graph graph = finished(compile_text(text, dims), Roots::inference);
+    const TensorMap inputs = inputs_of(graph, dims);
+    InterpretOptions options;
+    options.mode = RunMode::inference;
+    const InterpretResult wanted = interpret(graph, dims, inputs, {}, {}, options);
+    CudaOptions one, many;
+    one.mode = many.mode = RunMode::inference;
+    one.gpu.processors = 1;
+    const auto whole = compile_for_cuda(graph, dims, one), divided = compile_for_cuda(graph, dims, many);
+    CHECK(blocks_of_keys(*whole).key_blocks == 1);
+    CHECK(blocks_of_keys(*divided).key_blocks == (keys + 31) / 32);
+    const CpuRun before = run_compiled(whole->executable, inputs, {}, {}, options, false);
+    const CpuRun run = run_compiled(divided->executable, inputs, {}, {}, options, false);
+    for (size_t o = 0; o < run.outputs.size(); ++o) {
+      CHECK(difference(run.outputs[o].second, wanted.outputs[o].second, 2e-5) == "");
+      CHECK(run.outputs[o].second.reals == before.outputs[o].second.reals);
+    }
+  }
+}
+
 TEST_CASE("cuda: a backward multiplies seven times, and reads one number of each row's softmax") {
   const char* window = "where(iota(k) <= iota(q) and iota(q) - iota(k) < 9, s, -inf)";
   const int64_t queries = 70, rows = 2 * 2 * 2 * queries;
