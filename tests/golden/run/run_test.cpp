@@ -138,7 +138,8 @@ TEST_CASE("weights: left over, missing, not finite, or none of the program's") {
   CHECK(says(odd, "w.safetensors: 'w' has 2 values that are NaN or infinite\n"));
   CHECK(says(odd, "w.safetensors: 'b' has 1 values that are NaN or infinite\n"));
   check_fails(run({{"other", array(DType::f32, {}, {1})}}), 3,
-              folder.at("w.safetensors") + ": none of its arrays (other) is a param of the program, which has w, b");
+              folder.at("w.safetensors") +
+                  ": none of its arrays (other) is a param of the program, which has w, b; --rename FILE says which is which");
   check_fails(run({{"w", array(DType::f32, {3}, {1, 2, 3})}, {"b", array(DType::f32, {2}, {1, 2})}}), 3,
               "param 'w' has shape [3], but f32[k] is [2]");
 }
@@ -226,7 +227,7 @@ TEST_CASE("data that does not fit the program") {
   for (const char* target : kTargets) {
     CAPTURE(target);
     check_fails(run_einc({"run", program, target, "--input", "x=" + given(array(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}))}), 3,
-                "input 'x' has shape [2 3], but f32[n k] is [2 2]");
+                "input 'x' has shape [2 3], but f32[n k] is [2 2]: give -D k=3 to the program");
     check_fails(run_einc({"run", program, target, "-D", "n=1"}), 2, "no value given for input 'x': --input x=FILE");
     check_fails(run_einc({"run", gather, target, "--input", "ids=" + given(array(DType::f32, {3}, {1, 2, 3}))}), 3,
                 "input 'ids' is i32, but given as f32");

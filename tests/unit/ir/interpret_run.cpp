@@ -43,7 +43,7 @@ TEST_CASE("interpret: what is given must fit") {
   const NodeId x = bench.build.input("x", {DType::i32, {{"n", dim("n")}}});
   CHECK(failure(bench, x) == "no value given for input 'x'");
   bench.inputs["x"] = Tensor::of_ints({3}, {1, 2, 3});
-  CHECK(failure(bench, x) == "input 'x' has shape [3], but i32[n] is [4]");
+  CHECK(failure(bench, x) == "input 'x' has shape [3], but i32[n] is [4]: give -D n=3 to the program");
   bench.inputs["x"] = Tensor::of_reals({4}, {1, 2, 3, 4});
   CHECK(failure(bench, x) == "input 'x' is i32, but given as real");
   bench.inputs["x"] = Tensor::of_ints({4}, {1, 2, 3, 1LL << 40}, DType::i64);

@@ -162,6 +162,6 @@ TEST_CASE("a token of a batch is found again in its file") {
         CHECK(batches->origin(3, input, i) == fmt::format("token {} of {}", values.at(input)[i], file.path()));
     CHECK(batches->origin(3, "other", 0).empty());
   }
-  CHECK(open(text.path(), ordered(RowOrder::in_order))->origin(0, "tokens", 2) ==
-        fmt::format("token 2 of {}, which looks like text: make tokens of it by einc tokenize", text.path()));
+  CHECK(failure_of([&] { open(text.path(), ordered(RowOrder::in_order)); }).find("it is text: `einc tokenize FILE -o train.bin`") !=
+        std::string::npos);
 }
