@@ -104,7 +104,7 @@ void KernelCache::finish(Entry& entry) {
     k.prune();
   }
   for (DividedKernel& k : kernels) {
-    Finished finished{std::make_shared<const Kernel>(std::move(k.kernel)), {}, std::move(k.parts)};
+    Finished finished{std::make_shared<Kernel>(std::move(k.kernel)), {}, std::move(k.parts)};
     for (uint16_t b : k.buffers) finished.buffers.push_back(b == DividedKernel::kParts ? kPartsNumber : entry.buffers[b]);
     entry.finished.push_back(std::move(finished));
   }

@@ -126,7 +126,7 @@ class ConcatStorer {
     for (auto& [k, kernel] : changed) {
       const std::string problem = verify(kernel);
       EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
-      list_.kernels[k].kernel = std::make_shared<const Kernel>(std::move(kernel));
+      list_.kernels[k].kernel = std::make_shared<Kernel>(std::move(kernel));
     }
     return true;
   }

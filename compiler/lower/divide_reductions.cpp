@@ -335,7 +335,7 @@ void divide_reductions(KernelList& list, const KernelTarget& target) {
   std::unordered_map<const Kernel*, Made> made;
   std::vector<GraphKernel> kernels;
   for (GraphKernel& whole : list.kernels) {
-    if (whole.kernel->attention || !whole.parts.empty()) {
+    if (whole.kernel->attention || whole.kernel->reductions.empty() || !whole.parts.empty()) {
       kernels.push_back(std::move(whole));
       continue;
     }
@@ -344,7 +344,7 @@ void divide_reductions(KernelList& list, const KernelTarget& target) {
     if (fresh) {
       m.of = whole.kernel;
       m.kernels = divide_reductions(*whole.kernel, target);
-      for (DividedKernel& k : m.kernels) m.shared.push_back(std::make_shared<const Kernel>(std::move(k.kernel)));
+      for (DividedKernel& k : m.kernels) m.shared.push_back(std::make_shared<Kernel>(std::move(k.kernel)));
     }
     for (size_t i = 0; i < m.kernels.size(); ++i) {
       GraphKernel& k = kernels.emplace_back(whole);

@@ -29,7 +29,7 @@ struct GpuPlan;        // gpu_plan/gpu_plan.h
 struct ProcessorPlan;  // lower/processor_plan.h
 
 struct GraphKernel {
-  std::shared_ptr<const Kernel> kernel;  // equal ones may be shared
+  std::shared_ptr<const Kernel> kernel;  // equal ones may be shared; made as `Kernel`, so that an only owner may change it
   std::vector<NodeId> buffers;           // per kernel buffer but scratch, which is the last; invalid for parts
   std::vector<NodeId> streams;           // random nodes, per stream
   std::vector<NodeId> sites;             // gather and scatter nodes, per index check

@@ -166,7 +166,7 @@ void replace_kernel(GraphKernel& k, Kernel kernel) {
   k.buffers = std::move(buffers), k.parts = std::move(parts);
   const std::string problem = verify(kernel);
   EINC_CHECK(problem.empty(), "{}\n{}", problem, to_string(kernel));
-  k.kernel = std::make_shared<const Kernel>(std::move(kernel));
+  k.kernel = std::make_shared<Kernel>(std::move(kernel));
 }
 
 void rename_values(Kernel& kernel, const std::vector<ValueId>& now) {
