@@ -165,7 +165,11 @@ std::optional<AxisList> Elaborator::mesh_axes_of(const ast::Shard& line) {
 
 void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& over) {
   const Name axis = target.axis.name;
-  if (AxisList* spread = spread_of(graph_.mesh, axis.str()); spread && !target.glob && !graph_.dims.find(axis)) {
+  // The program's own name for an axis comes before the language's word.
+  const bool is_taken = graph_.dims.find(axis) || std::ranges::any_of(declared_axes_, [&](const auto& entry) {
+                          return std::ranges::find(entry.second, axis, &DeclaredAxis::name) != entry.second.end();
+                        });
+  if (AxisList* spread = spread_of(graph_.mesh, axis.str()); spread && !target.glob && !is_taken) {
     *spread = over;
     return;
   }

@@ -15,7 +15,6 @@ class SoftmaxFinder {
   SoftmaxFinder(const BoundGraph& graph, const FoundAttention& found) : graph_(graph), found_(found) {}
 
   std::optional<SoftmaxNodes> run() {
-    const ContractAttr& scores = graph_[found_.scores].as<ContractAttr>();
     if (found_.forward.results.size() != 1) return std::nullopt;
     SoftmaxNodes nodes;
     nodes.output = found_.forward.results[0];
@@ -30,8 +29,8 @@ class SoftmaxFinder {
     nodes.log_sum = find_log_sum();
     values_ = mixed->other;
     // Of the scores' operands the keys' is the one with the key.
-    keys_ = graph_[found_.scores].operands[scores.right.contains(found_.key) ? 1 : 0];
-    queries_ = graph_[found_.scores].operands[scores.right.contains(found_.key) ? 0 : 1];
+    const size_t of_keys = graph_[found_.scores].as<ContractAttr>().right.contains(found_.key) ? 1 : 0;
+    keys_ = factor(found_.scores, of_keys), queries_ = factor(found_.scores, 1 - of_keys);
     if (nodes.log_sum.valid()) nodes.backward = backward(nodes);
     return nodes;
   }
@@ -51,9 +50,32 @@ class SoftmaxFinder {
     return there;
   }
 
+  // A value beside one per row and key in a contraction, and as what it is read: of each of its axes the scores' axis, or -1. The same
+  // value with heads and batches of one size interchanged is another operand.
+  struct Operand {
+    NodeId value;
+    std::vector<int> axes;
+    friend bool operator==(const Operand&, const Operand&) = default;
+  };
+  static std::vector<int> axes_beside(const AxisList& labels, const AxisList& pair_labels, const std::vector<int>& pair_axes) {
+    std::vector<int> there;
+    for (const int label : labels) {
+      const int at = pair_labels.find(label);
+      there.push_back(at < 0 ? -1 : pair_axes[static_cast<size_t>(at)]);
+    }
+    return there;
+  }
+  // What a value per row and key is a product of.
+  Operand factor(NodeId product, size_t k) const {
+    const Node& node = graph_[product];
+    const ContractAttr& attr = node.as<ContractAttr>();
+    return {node.operands[k], axes_beside(k == 0 ? attr.left : attr.right, AxisList::range(node.type.rank()), *axes(product))};
+  }
+
   // A contraction of a value per row and key with another value.
   struct Product {
-    NodeId pair, other;
+    NodeId pair;
+    Operand other;
     const AxisList *pair_labels, *other_labels;
     bool over_keys;
   };
@@ -62,9 +84,11 @@ class SoftmaxFinder {
     const ContractAttr& attr = node.as<ContractAttr>();
     if (is_pair(node.operands[0]) == is_pair(node.operands[1])) return std::nullopt;
     const size_t at = is_pair(node.operands[0]) ? 0 : 1;
-    Product p{node.operands[at], node.operands[1 - at], at == 0 ? &attr.left : &attr.right, at == 0 ? &attr.right : &attr.left, false};
-    for (int i = 0; i < p.pair_labels->size(); ++i)
-      p.over_keys = p.over_keys || ((*p.pair_labels)[i] >= node.type.rank() && (*axes(p.pair))[static_cast<size_t>(i)] == found_.key);
+    const AxisList &pair = at == 0 ? attr.left : attr.right, &other = at == 0 ? attr.right : attr.left;
+    const std::vector<int>& pair_axes = *axes(node.operands[at]);
+    Product p{node.operands[at], {node.operands[1 - at], axes_beside(other, pair, pair_axes)}, &pair, &other, false};
+    for (int i = 0; i < pair.size(); ++i)
+      p.over_keys = p.over_keys || (pair[i] >= node.type.rank() && pair_axes[static_cast<size_t>(i)] == found_.key);
     return p;
   }
 
@@ -131,7 +155,8 @@ class SoftmaxFinder {
     int sides[2];
     for (size_t k = 0; k < 2; ++k) {
       NodeId x = graph_[mask].operands[k];
-      while (graph_[x].op == Op::cast && !is_floating(graph_[x].type.dtype)) x = graph_[x].operands[0];
+      while (graph_[x].op == Op::cast && !is_floating(graph_[x].type.dtype) && bytes_of(graph_[x].type.dtype) >= 4)
+        x = graph_[x].operands[0];
       const AxisList& map = graph_[mask].as<MapAttr>().maps[k];
       if (graph_[x].op != Op::iota || map.size() != 1) return std::nullopt;
       sides[k] = there[static_cast<size_t>(map[0])];
@@ -160,7 +185,7 @@ class SoftmaxFinder {
   std::optional<SoftmaxNodes::Backward> backward(const SoftmaxNodes& nodes) const {
     Gradients made;
     auto& [weight_gradient, delta, d_queries, d_keys, d_values] = made.nodes;
-    NodeId d_output;
+    Operand d_output;
     for (const NodeId id : found_.backward.results) {
       const auto product = product_of_pair(id);
       if (!product) return std::nullopt;
@@ -207,19 +232,22 @@ class SoftmaxFinder {
   }
 
   // Whether D is the sum over V's elements of dO O, of O the forward's result and dO what dP and dV are made of.
-  bool is_delta(const Gradients& made, NodeId d_output, NodeId output) const {
-    const Node &weight_gradient = graph_[made.nodes.weight_gradient], &sum = graph_[made.nodes.delta];
-    const size_t v = weight_gradient.operands[0] == values_ ? 0 : 1;
-    if (weight_gradient.operands[v] != values_ || weight_gradient.operands[1 - v] != d_output) return false;
+  bool is_delta(const Gradients& made, const Operand& d_output, NodeId output) const {
+    const NodeId weight_gradient = made.nodes.weight_gradient;
+    const size_t v = factor(weight_gradient, 0) == values_ ? 0 : 1;
+    if (factor(weight_gradient, v) != values_ || factor(weight_gradient, 1 - v) != d_output) return false;
+    const Node& sum = graph_[made.nodes.delta];
     if (sum.op != Op::reduce || sum.as<ReduceAttr>().fn != ReduceFn::sum || !is_map(sum.operands[0], MapFn::mul)) return false;
     const Node& product = graph_[sum.operands[0]];
     const auto is = [&](size_t k, NodeId value) { return before_rounding(graph_, product.operands[k]) == before_rounding(graph_, value); };
-    const size_t of_gradient = is(0, d_output) ? 0 : 1;
-    if (!is(of_gradient, d_output) || !is(1 - of_gradient, output)) return false;
+    const size_t of_gradient = is(0, d_output.value) ? 0 : 1;
+    if (!is(of_gradient, d_output.value) || !is(1 - of_gradient, output)) return false;
     const auto& maps = product.as<MapAttr>().maps;
     const std::vector<int> rows = rows_of_terms(sum, made.delta_axes);
     const auto elements = elements_of_output(output, maps[1 - of_gradient], rows);
-    return elements && lies_alike(made.nodes.weight_gradient, v, maps[of_gradient], rows, *elements);
+    const ContractAttr& attr = graph_[weight_gradient].as<ContractAttr>();
+    return elements &&
+           lies_alike(d_output, v == 0 ? attr.right : attr.left, v == 0 ? attr.left : attr.right, maps[of_gradient], rows, *elements);
   }
 
   // Of each axis of the products that D sums: the scores' axis, or that it is summed over.
@@ -248,17 +276,13 @@ class SoftmaxFinder {
     return elements;
   }
 
-  // Whether dO's rows and elements are there what they are in dP, the product with V, its operand `v`.
-  bool lies_alike(NodeId weight_gradient, size_t v, const AxisList& map, const std::vector<int>& rows,
-                  const std::vector<int>& elements) const {
-    const Node& node = graph_[weight_gradient];
-    const ContractAttr& attr = node.as<ContractAttr>();
-    const AxisList &of_values = v == 0 ? attr.left : attr.right, &of_gradient = v == 0 ? attr.right : attr.left;
+  // Whether dO's rows and elements are in D's terms what they are in dP, by whose labels elements of dO and V meet.
+  static bool lies_alike(const Operand& d_output, const AxisList& labels, const AxisList& value_labels, const AxisList& map,
+                         const std::vector<int>& rows, const std::vector<int>& elements) {
     for (int i = 0; i < map.size(); ++i) {
-      const int label = of_gradient[i], shared = of_values.find(label);
-      const bool alike = label < node.type.rank()
-                             ? rows[static_cast<size_t>(map[i])] == (*axes(weight_gradient))[static_cast<size_t>(label)]
-                             : shared >= 0 && map[i] == elements[static_cast<size_t>(shared)];
+      const int row = d_output.axes[static_cast<size_t>(i)], shared = value_labels.find(labels[i]);
+      const bool alike =
+          row >= 0 ? rows[static_cast<size_t>(map[i])] == row : shared >= 0 && map[i] == elements[static_cast<size_t>(shared)];
       if (!alike) return false;
     }
     return true;
@@ -267,7 +291,8 @@ class SoftmaxFinder {
   const BoundGraph& graph_;
   const FoundAttention& found_;
   std::optional<SoftmaxWeight> weight_;
-  NodeId scaled_, values_, keys_, queries_;  // `scaled_`: what the weights are exponentials of
+  NodeId scaled_;  // what the weights are exponentials of
+  Operand values_, keys_, queries_;
   Peeled scale_;
 };
 

@@ -117,9 +117,13 @@ TEST_CASE("what a plug-in's attention is not") {
 }
 
 TEST_CASE("a gradient of its own is the plug-in's where it is softmax's") {
-  const auto problems = [](std::string_view delta, std::string_view scale, std::string_view d_values, std::string_view d_queries) {
+  struct Gradient {
+    const char *delta = "sum(r * o, c)", *scale = "rsqrt(d)", *of_weights = "r", *of_keys = "ds";
+    const char *keys = "b g k d", *queries = "b g h q d", *outputs = "b g h q c";  // by which axes the products read them
+  };
+  const auto problems = [](const Gradient& g) {
     const std::string text = fmt::format(R"(
-dim b = 2, g = 2, h = 2, q = 24, k = 24, d = 16, c = 16
+dim b = 2, g = b, h = 2, q = 24, k = 24, d = 16, c = 16
 input query: bf16[b g h q d]
 input keys: bf16[b g k d]
 input values: bf16[b g k c]
@@ -133,9 +137,9 @@ fn attend(x, y, z) {{
   delta = {}
   dp = einsum(r, z, "b g h q c, b g k c -> b g h q k")
   ds = where(iota(k) <= iota(q), p * (dp - delta) * {}, 0)
-  dx = einsum({}, y, "b g h q k, b g k d -> b g h q d")
-  dz = einsum(p, {}, "b g h q k, b g h q c -> b g k c")
-  return dx, einsum(ds, x, "b g h q k, b g h q d -> b g k d"), dz
+  dx = einsum({}, y, "b g h q k, {} -> b g h q d")
+  dz = einsum(p, {}, "b g h q k, {} -> b g k c")
+  return dx, einsum(ds, x, "b g h q k, {} -> b g k d"), dz
 }}
 y = attend(query, keys, values)
 output most = max(y)
@@ -144,20 +148,22 @@ output dq: bf16[b g h q d] = cast(grad(total, query), bf16)
 output dk: bf16[b g k d] = cast(grad(total, keys), bf16)
 output dv: bf16[b g k c] = cast(grad(total, values), bf16)
 )",
-                                         delta, scale, d_queries, d_values);
+                                         g.delta, g.scale, g.of_keys, g.keys, g.of_weights, g.outputs, g.queries);
     return check(text, {}, 0.03, RunMode::inference).problems;
   };
   const std::string forward = "forward bf16 2 x 4:2 heads, 24 queries, 24 keys, 16:16 wide, causal; ";
-  const std::string right = "sum(r * o, c)";
-  CHECK(problems(right, "rsqrt(d)", "r", "ds") == both("bf16 2 x 4:2 heads, 24 queries, 24 keys, 16:16 wide, causal"));
-  CHECK(problems("2 * sum(r * o, c)", "rsqrt(d)", "r", "ds") == forward);
-  CHECK(problems("sum(r * r, c)", "rsqrt(d)", "r", "ds") == forward);
-  CHECK(problems("max(r * o, c)", "rsqrt(d)", "r", "ds") == forward);
-  CHECK(problems("sum(r * o, c, h)", "rsqrt(d)", "r", "ds") == forward);
-  CHECK(problems("sum(r * flip(o, c), c)", "rsqrt(d)", "r", "ds") == forward);
-  CHECK(problems(right, "0.5", "r", "ds") == forward);
-  CHECK(problems(right, "rsqrt(d)", "o", "ds") == forward);
-  CHECK(problems(right, "rsqrt(d)", "r", "p") == forward);
+  CHECK(problems({}) == both("bf16 2 x 4:2 heads, 24 queries, 24 keys, 16:16 wide, causal"));
+  CHECK(problems({.delta = "2 * sum(r * o, c)"}) == forward);
+  CHECK(problems({.delta = "sum(r * r, c)"}) == forward);
+  CHECK(problems({.delta = "max(r * o, c)"}) == forward);
+  CHECK(problems({.delta = "sum(r * o, c, h)"}) == forward);
+  CHECK(problems({.delta = "sum(r * flip(o, c), c)"}) == forward);
+  CHECK(problems({.scale = "0.5"}) == forward);
+  CHECK(problems({.of_weights = "o"}) == forward);
+  CHECK(problems({.of_keys = "p"}) == forward);
+  CHECK(problems({.keys = "g b k d"}) == forward);
+  CHECK(problems({.queries = "g b h q d"}) == forward);
+  CHECK(problems({.outputs = "g b h q c"}) == forward);
 }
 
 TEST_CASE("where others read a row's sums the forward is our own") {

@@ -137,12 +137,13 @@ TEST_CASE("mesh: what is not finite on one device is stored on none") {
   }
 }
 
-// Kernels must not hold both what a collective reads and what follows from its result: the maxima and sums of a softmax over columns that
-// are split cross devices in the middle of it; one kernel of both ends of the chain below would wait for itself.
+// Kernels must not hold both what a collective reads and what follows from its result: the maxima and sums of a softmax over keys that are
+// split cross devices in the middle of what would be attention; one kernel of both ends of the chain below would wait for itself.
 TEST_CASE("mesh: no kernel waits for a collective that waits for it") {
   for (const char* text :
-       {"mesh model = 2\nshard cols over model\ninput q: f32[rows=6 d=8]\nparam k: [cols=8 d] ~ normal(std = 1)\n"
-        "scores = einsum(q, k, \"rows d, cols d -> rows cols\")\ny = softmax(scores, cols)\noutput y\nloss = mean(y^2)\n"
+       {"mesh model = 2\nshard keys over model\ninput q: f32[rows=6 d=8]\nparam k: [keys=8 d] ~ normal(std = 1)\n"
+        "param v: [keys d] ~ normal(std = 1)\nscores = einsum(q, k, \"rows d, keys d -> rows keys\")\n"
+        "y = einsum(softmax(scores, keys), v, \"rows keys, keys d -> rows d\")\noutput y\nloss = mean(y^2)\n"
         "minimize loss using sgd(lr = 0.1)\n",
         "mesh data = 2\nshard n over data\ninput x: f32[n=8 m=6]\nparam w: [m] ~ normal(std = 1)\na = tanh(x * w)\n"
         "b = a - mean(a, n)\nc = b / sqrt(mean(b^2, n) + 1e-3)\noutput c\nloss = mean((c - a)^4)\nminimize loss using sgd(lr = 0.1)\n"}) {
