@@ -44,7 +44,6 @@ class KernelFormer::Former {
     joins_ = joins;
     rules_.find_transposes();
     rules_.find_gathering();
-    rules_.find_checks();
     for (const Turn& turn : order())
       if (turn.attention == nullptr)
         add(turn.node);
@@ -141,7 +140,7 @@ class KernelFormer::Former {
     work_.push_back(rules_.work_of(id));
     work_.back().checked = checked_[id.index] || id == graph_.guard.verdict;
     work_.back().guarded = graph_.guard.is_guarded(id);
-    work_.back().dry = graph_.guard.is_dry(id);
+    work_.back().dry = graph_.guard.dry_number(id);
     group_of_[id.index] = own;
     if (const NodeId base = state_below(id); base.valid()) {
       work_[own].group.base = base;
@@ -362,7 +361,7 @@ class KernelFormer::Former {
     for (NodeId check : checks_)
       if (values_.is_computed(check)) run_before(group_of_[check.index], group);
     const NodeId verdict = graph_.guard.verdict;
-    if (verdict.valid() && !work_[group].dry) run_before(group_of_[verdict.index], group);
+    if (verdict.valid() && work_[group].dry == 0) run_before(group_of_[verdict.index], group);
   }
 
   void run_before(uint32_t first, uint32_t second) {

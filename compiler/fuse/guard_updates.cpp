@@ -47,7 +47,7 @@ class Guard {
     if (largest_.valid() && skips_) guard_.numbers.push_back(largest_);
     make_dry();
     guard_.bounds = bounds_.ops();
-    guard_.dry.resize(graph_->size(), false);
+    guard_.dry.resize(graph_->size(), 0);
     guard_.guarded.resize(graph_->size(), false);
     for (uint32_t i = 0; i < late_.size(); ++i) guard_.guarded[i] = late_[i];
     for (NodeId id : stored_) guard_.guarded[id.index] = true;
@@ -294,9 +294,9 @@ class Guard {
   }
 
   // Updates share what they are made of: m and v of Adam are parts of its params' new values. No element is stored (ValuePlaces). The
-  // magnitudes of one gradient's updates are joined first, so that one kernel may look at them (JoinRules::find_checks).
+  // magnitudes of one gradient's updates are joined first, so that one kernel may look at them.
   void make_dry() {
-    const uint32_t first = graph_->size();
+    guard_.dry.resize(graph_->size(), 0);
     std::vector<NodeId> largest;
     std::unordered_map<uint32_t, size_t> of_gradient;
     for (const auto& [update, bound] : bounded_) {
@@ -306,14 +306,14 @@ class Guard {
       const size_t at = of_gradient.try_emplace(gradient_of(update.value), largest.size()).first->second;
       if (at == largest.size()) largest.emplace_back();
       join(largest[at], build_.map(MapFn::maximum, {most, build_.map(MapFn::neg, {least})}));
+      guard_.dry.resize(graph_->size(), static_cast<uint32_t>(at) + 1);
     }
     NodeId all;
     for (NodeId magnitude : largest) join(all, magnitude);
     if (!all.valid()) return;
     guard_.verdict = build_.map(MapFn::sub, {all, all});  // NaN unless it is finite
     guard_.checks.push_back({NonFinite::state, guard_.verdict});
-    guard_.dry.resize(graph_->size(), false);
-    std::fill(guard_.dry.begin() + first, guard_.dry.end(), true);
+    guard_.dry.resize(graph_->size(), static_cast<uint32_t>(largest.size()) + 1);
   }
 
   // What is no number and no element of params and states, of an expression; of several the first.

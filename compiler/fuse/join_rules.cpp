@@ -11,7 +11,6 @@ namespace einc {
 namespace {
 
 constexpr size_t kLargestGroup = 64;
-constexpr uint32_t kSeveralGradients = UINT32_MAX;
 
 bool reduces(Op op) { return op == Op::reduce || op == Op::arg_reduce || op == Op::fold; }
 
@@ -20,7 +19,7 @@ bool reduces(Op op) { return op == Op::reduce || op == Op::arg_reduce || op == O
 void GroupWork::take(const GroupWork& other) {
   checked |= other.checked;
   guarded |= other.guarded;
-  dry |= other.dry;
+  dry = std::max(dry, other.dry);
   for_library |= other.for_library;
   transposes |= other.transposes;
   reduces_rows |= other.reduces_rows;
@@ -65,20 +64,6 @@ void JoinRules::find_gathering() {
   }
 }
 
-void JoinRules::find_checks() {
-  const UpdateGuard& guard = graph_.guard;
-  looked_at_.assign(guard.dry.size(), 0);
-  for (uint32_t i = 0; i < looked_at_.size(); ++i) {
-    if (!guard.dry[i]) continue;
-    uint32_t& gradient = looked_at_[i];
-    for (const NodeId x : graph_.graph.nodes[i].operands) {
-      const bool old = is_source(graph_[x].op) || graph_.count(x) == 1;
-      const uint32_t of = guard.is_dry(x) ? looked_at_[x.index] : old ? 0 : x.index;
-      if (of != 0) gradient = gradient == 0 || gradient == of ? of : kSeveralGradients;
-    }
-  }
-}
-
 GroupWork JoinRules::work_of(NodeId id) const {
   GroupWork work{{{id}, {}}};
   const Op op = graph_[id].op;
@@ -99,7 +84,6 @@ GroupWork JoinRules::work_of(NodeId id) const {
   work.tables = values_.is_table(id);
   work.reduces_whole = whole_[id.index] == id;
   work.gathers = gathers_[id.index];
-  if (id.index < looked_at_.size()) work.looked_at = looked_at_[id.index];
   return work;
 }
 
@@ -111,8 +95,9 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if ((a.checked && b.guarded) || (a.guarded && b.checked)) return "a step that would store what is not finite ends between them";
   if (a.late != b.late) return "the backward makes it again, under the memory limit";
   if (a.pulled != b.pulled) return "the gradients of the outputs come later";
-  if (a.dry != b.dry) return "a run may leave one of them out";
-  if (a.looked_at != b.looked_at) return "the updates of each gradient are looked at alone";
+  if ((a.dry == 0) != (b.dry == 0)) return "a run may leave one of them out";
+  // The layers of a model are alike, and so are the kernels of each gradient's checks, as long as these are not joined to others'.
+  if (a.dry != b.dry) return "the updates of each gradient are looked at alone";
   if (a.group.members.size() + b.group.members.size() > kLargestGroup) return "the kernel would hold more than 64 nodes";
   if ((a.transposes && b.reduces_rows) || (a.reduces_rows && b.transposes)) return "what is stored transposed is made in tiles";
   if ((a.reduces_whole && b.gathers) || (a.gathers && b.reduces_whole)) return "numbers of several large values meet once all are there";
@@ -131,7 +116,7 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
   if (a.reductions + b.reductions > 0) return "a reduction needs whole rows of the contraction";
   if (std::max(a.largest, b.largest) != a.contracted + b.contracted) return "the contraction's result is read more than once per element";
   // A dry product's readers too: joined, they would store each new value that the looks at its least and most read.
-  if (a.dry || only_reduced(first)) return "what is only summed is computed where it is summed";
+  if (a.dry != 0 || only_reduced(first)) return "what is only summed is computed where it is summed";
   if (graph_[first].op == Op::contract) return "what a contraction reads more than once is stored";
   return {};
 }

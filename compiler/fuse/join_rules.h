@@ -14,7 +14,7 @@ struct GroupWork {
   GraphKernel* attention = nullptr;  // already a kernel, joined to no other
   bool simple = false;               // elementwise nodes of one shape that read each other element by element
   // Of the members:
-  bool checked = false, guarded = false, dry = false, ordered = false, for_library = false;
+  bool checked = false, guarded = false, ordered = false, for_library = false;
   bool transposes = false, reduces_rows = false, tables = false;
   bool collective = false;         // devices of a mesh make it together
   bool late = false;               // of the forward, made again in the backward under a memory limit
@@ -22,7 +22,7 @@ struct GroupWork {
   bool goes_with_product = false;  // a sum that a library makes beside its product
   // Where what reduces a whole value joins the kernel that goes over it: such a number of a large value, and numbers made of several such.
   bool reduces_whole = false, gathers = false;
-  uint32_t looked_at = 0;  // of an update's check: the gradient that it follows from
+  uint32_t dry = 0;  // of an update's check: the number of what is looked at together
   int contractions = 0, reductions = 0;
   AxisList reduced{};  // axes that the first reduction sums over
   int64_t contracted = 0, largest = 0;
@@ -41,9 +41,6 @@ class JoinRules {
   void find_transposes();
   // Numbers made of those that whole large values are reduced to.
   void find_gathering();
-  // The gradients that updates' checks follow from. The layers of a model are alike, and so are the kernels of each gradient's checks, as
-  // long as these are not joined to others'.
-  void find_checks();
   GroupWork work_of(NodeId id) const;
   // Why two groups, the first of which the second reads, are not tried; empty when they are.
   std::string unsuitable(const GroupWork& a, const GroupWork& b) const;
@@ -58,7 +55,6 @@ class JoinRules {
   std::vector<bool> transposes_;
   std::vector<NodeId> whole_;  // per number: the reduction of a large value that it is made of; invalid: none
   std::vector<bool> gathers_;  // per number: of several
-  std::vector<uint32_t> looked_at_;
 };
 
 }  // namespace einc

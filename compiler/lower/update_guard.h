@@ -28,9 +28,12 @@ struct UpdateGuard {
   NodeId verdict;                                       // NaN where some `least` is; among the checks
   std::vector<std::pair<NodeId, NodeId>> before;        // a check and the elements of a state that are replaced where it lies, after it
   std::vector<std::pair<NodeId, NodeId>> dry_products;  // a dry copy of a gradient's product, and the gradient, which is made after it
-  std::vector<bool> dry, guarded;                       // per node: of a bounded update's check alone; stored after all checks
+  // Per node of a bounded update's check alone: a number, the same for the updates of one gradient, another for the verdict; 0: no such.
+  std::vector<uint32_t> dry;
+  std::vector<bool> guarded;  // per node: stored after all checks
 
-  bool is_dry(NodeId id) const { return id.index < dry.size() && dry[id.index]; }
+  uint32_t dry_number(NodeId id) const { return id.index < dry.size() ? dry[id.index] : 0; }
+  bool is_dry(NodeId id) const { return dry_number(id) != 0; }
   bool is_guarded(NodeId id) const { return id.index < guarded.size() && guarded[id.index]; }
   // Values that a run looks at besides its results.
   std::vector<NodeId> roots() const;

@@ -83,7 +83,7 @@ minimize loss using adamw(lr = 0.1)
   };
   const auto [different, all] = kernels(8);
   CHECK(different <= 5);  // of both weights, the bias, and verdicts
-  CHECK(all > 20);
+  CHECK(all >= 24);
 }
 
 TEST_CASE("kernels that store come after all others, and nothing large but a gradient's own is stored to look at updates") {
