@@ -11,7 +11,6 @@
 #include <tuple>
 #include <utility>
 
-#include "compiler/context/free_nodes.h"
 #include "compiler/context/ring_form.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/remap.h"
@@ -414,7 +413,7 @@ class RingCopier {
     for (const RingForm& form : forms_) writers_.emplace_back(graph_, form, free_, build_, [this](NodeId id) { return whole(id); });
     for (uint32_t i = 0; i < forms_.size(); ++i) claim(i);
     for (uint32_t i = 0; i < graph_.size(); ++i)
-      if (const Op op = graph_.nodes[i].op; op == Op::input || op == Op::param || op == Op::state) whole(NodeId{i});
+      if (is_source(graph_.nodes[i].op)) whole(NodeId{i});
     for (uint32_t i = 0; i < graph_.size(); ++i)
       if (stays_whole(i)) whole(NodeId{i});
     for_each_root(g, [&](NodeId& id) {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <set>
 
+#include "compiler/fuse/softmax_attention.h"
+
 namespace einc {
 namespace {
 
@@ -49,20 +51,15 @@ class Reader {
     for (const NodeId id : found_.backward.members)
       if (is_fold(id)) return refuse(id, "its backward sums over keys before it knows what the softmax's gradient subtracts");
     if (!form_.max.valid() || !form_.sum.valid()) return refuse(found_.scores, "it has no softmax");
-    form_.exponential = graph_[form_.sum].operands[0];
-    const Node& exponential = graph_[form_.exponential];
-    if (is_map(exponential, MapFn::exp)) form_.difference = exponential.operands[0];
-    if (!form_.difference.valid() || !is_map(graph_[form_.difference], MapFn::sub) ||
-        graph_[form_.difference].operands[0] != graph_[form_.max].operands[0] || graph_[form_.difference].operands[1] != form_.max)
-      return refuse(form_.sum, "its softmax has another form");
     for (const NodeId id : found_.pairs)
-      if (is_map(graph_[id], MapFn::div) && graph_[id].operands[0] == form_.exponential && graph_[id].operands[1] == form_.sum)
+      if (const auto weight = softmax_weight(graph_, found_, id)) {
         form_.weight = id;
-    const DType dtype = graph_[form_.max].type.dtype;
-    if (!form_.weight.valid() || bytes_of(dtype) < 4 || graph_[form_.sum].type.dtype != dtype)
+        form_.exponential = weight->exponential;
+        form_.difference = weight->difference;
+      }
+    if (!form_.weight.valid() || graph_[form_.sum].type.dtype != graph_[form_.max].type.dtype)
       return refuse(form_.sum, "its softmax has another form");
     const std::vector<int>& axes = found_.axes.at(form_.max.index);
-    if (axes != found_.axes.at(form_.sum.index)) return refuse(form_.sum, "its softmax has another form");
     if (std::ranges::find(axes, -1) != axes.end()) refuse(form_.max, "its rows have an axis of size 1 more than its scores");
   }
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "compiler/context/free_nodes.h"
 #include "compiler/ir/remap.h"
 #include "compiler/partition/factors.h"
 

@@ -16,6 +16,9 @@ struct SplitAttention {
   AxisList row_over, key_over;  // mesh axes that split rows and keys
 };
 
+// By node: whether it is made of constants and indices alone.
+std::vector<bool> free_nodes(const Graph& graph);
+
 // With numbers for dims, which `given` and defaults set, and what its roots need.
 BoundGraph bound_by_roots(const Graph& graph, const Bindings& given);
 

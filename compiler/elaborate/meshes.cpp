@@ -29,10 +29,8 @@ std::optional<std::string> shard_lines(std::string_view text) {
 }
 
 AxisList* spread_of(Mesh& mesh, std::string_view word) {
-  if (word == "states") return &mesh.states;
-  if (word == "gradients") return &mesh.gradients;
-  if (word == "params") return &mesh.params;
-  return word == "keys" ? &mesh.keys : nullptr;
+  const auto* spread = std::ranges::find(kMeshSpreads, word, &MeshSpread::word);
+  return spread == std::end(kMeshSpreads) ? nullptr : &(mesh.*spread->over);
 }
 
 std::string declaration_key(Op op, Name path) { return std::string(to_string(op)) + " " + path.str(); }
@@ -195,7 +193,8 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
   const auto counts = [&](const Loop& loop) { return graph_.dims.find(axis) && loop.trip_count.contains(axis); };
   if (!target.glob && std::ranges::any_of(graph_.loops, counts))
     report.hint("iterations of a loop are not shared out: each device runs its part of all of them; there are no pipeline stages");
-  std::vector<std::string> names{"states", "gradients", "params", "keys"};
+  std::vector<std::string> names;
+  for (const MeshSpread& spread : kMeshSpreads) names.emplace_back(spread.word);
   for (const auto& entry : declared_axes_)
     for (const DeclaredAxis& known : entry.second)
       for (const Name name : {known.name, known.size})

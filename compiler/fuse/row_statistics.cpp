@@ -77,7 +77,7 @@ class StatisticsFinder {
 
   std::optional<SoftmaxWeight> weight_of(NodeId id) const {
     if (graph_[id].origin.phase != Phase::forward) return std::nullopt;
-    const auto weight = softmax_weight(graph_, found_, id);
+    const auto weight = softmax_weight(graph_.graph, found_, id);
     return weight && is_read_as_quotient(*weight) ? weight : std::nullopt;
   }
 
@@ -89,7 +89,7 @@ class StatisticsFinder {
     return true;
   }
 
-  NodeId unrounded(NodeId id) const { return before_rounding(graph_, id); }
+  NodeId unrounded(NodeId id) const { return before_rounding(graph_.graph, id); }
 
   std::optional<Delta> delta_of(NodeId id, const std::map<NodeId, SoftmaxWeight>& weights) const {
     if (!is_reduce(graph_[id], ReduceFn::sum) || !is_over_keys(id) || bytes_of(graph_[id].type.dtype) < 4) return std::nullopt;

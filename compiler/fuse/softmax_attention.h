@@ -10,16 +10,16 @@
 
 namespace einc {
 
-// exp(x - max) / sum, of a pair of row and key.
+// exp(x - max) / sum of a pair of row and key, x = difference + max.
 struct SoftmaxWeight {
   NodeId difference, exponential, max, sum;
 };
 // Of a quotient whose maximum and sum are folds over the keys.
-std::optional<SoftmaxWeight> softmax_weight(const BoundGraph& graph, const FoundAttention& found, NodeId quotient);
+std::optional<SoftmaxWeight> softmax_weight(const Graph& graph, const FoundAttention& found, NodeId quotient);
 
 std::optional<SoftmaxNodes> find_softmax(const BoundGraph& graph, const FoundAttention& found);
 
 // The value that was rounded to `id`, if any was.
-NodeId before_rounding(const BoundGraph& graph, NodeId id);
+NodeId before_rounding(const Graph& graph, NodeId id);
 
 }  // namespace einc

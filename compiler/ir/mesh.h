@@ -2,6 +2,7 @@
 // The devices that a program is written for, a grid with named axes, and what is split over them. Sizes are dims. A graph only carries
 // this: nothing is split before compiler/partition does it. Requests name declarations by path, so that passes may renumber nodes.
 #pragma once
+#include <string_view>
 #include <vector>
 
 #include "compiler/ir/axis_list.h"
@@ -41,5 +42,13 @@ struct Mesh {
   }
   friend bool operator==(const Mesh&, const Mesh&) = default;
 };
+
+// What is spread besides what requests name, and its word in programs: `shard states over data`.
+struct MeshSpread {
+  std::string_view word;
+  AxisList Mesh::*over;
+};
+inline constexpr MeshSpread kMeshSpreads[] = {
+    {"states", &Mesh::states}, {"gradients", &Mesh::gradients}, {"params", &Mesh::params}, {"keys", &Mesh::keys}};
 
 }  // namespace einc

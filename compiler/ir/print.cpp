@@ -55,10 +55,7 @@ class Printer {
     }
     if (graph_.mesh.empty()) return;
     out_ += "spread";
-    axis_list("states", graph_.mesh.states);
-    axis_list("gradients", graph_.mesh.gradients);
-    axis_list("params", graph_.mesh.params);
-    axis_list("keys", graph_.mesh.keys);
+    for (const MeshSpread& spread : kMeshSpreads) axis_list(spread.word, graph_.mesh.*spread.over);
     out_ += '\n';
   }
 

@@ -44,10 +44,7 @@ class Reader {
     }
     if (kind == "shard") return shard(c);
     if (kind == "spread") {
-      graph_.mesh.states = mesh_axes(c, "states=");
-      graph_.mesh.gradients = mesh_axes(c, "gradients=");
-      graph_.mesh.params = mesh_axes(c, "params=");
-      graph_.mesh.keys = mesh_axes(c, "keys=");
+      for (const MeshSpread& spread : kMeshSpreads) graph_.mesh.*spread.over = mesh_axes(c, std::string(spread.word) + "=");
       return;
     }
     if (kind == "output") return output(c);

@@ -60,7 +60,7 @@ std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& decla
   for (const auto& entry : declared)
     for (const DeclaredAxis& axis : entry.second)
       for (const Name name : {axis.size, axis.name}) {
-        if (name.empty() || name.str() == "states" || name.str() == "gradients" || name.str() == "params" || name.str() == "keys") continue;
+        if (name.empty()) continue;
         index.try_emplace(name, 0);
         if (!axis.size.empty()) break;  // kv=kv_heads answers to its size's name
       }

@@ -99,17 +99,6 @@ void TokenFile::fetch(uint64_t begin, uint64_t count) const {
   file_.fetch(file_.bytes().subspan(begin_ + begin * bytes_of(format_), count * bytes_of(format_)));
 }
 
-bool TokenFile::looks_like_text() const {
-  constexpr uint64_t kLooked = 256;
-  const auto bytes = file_.bytes().first(std::min<uint64_t>(file_.size(), kLooked));
-  const bool text = std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) {
-    const auto c = static_cast<unsigned char>(byte);
-    return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t';
-  });
-  file_.check_whole();
-  return text;
-}
-
 void TokenFile::read(uint64_t begin, std::span<int32_t> out) const {
   EINC_CHECK(begin <= count_ && out.size() <= count_ - begin, "tokens {} to {} of {}", begin, begin + out.size(), count_);
   const uint64_t offset = begin_ + begin * bytes_of(format_);

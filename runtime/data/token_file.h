@@ -34,8 +34,6 @@ class TokenFile {
   // Has the system start to read `count` tokens from `begin` on, which read() will want soon.
   void fetch(uint64_t begin, uint64_t count) const;
   uint64_t sample_hash() const { return file_.sample_hash(); }
-  // Its first bytes are printable ASCII and ends of lines: somebody's text rather than tokens.
-  bool looks_like_text() const;
 
  private:
   void read_header(std::optional<TokenFormat> asked);

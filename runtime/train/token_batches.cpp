@@ -94,8 +94,7 @@ std::string TokenBatches::origin(uint64_t batch, std::string_view input, uint64_
   const bool is_next = !inputs_.next.empty() && input == inputs_.next;
   if (!is_next && input != inputs_.tokens) return "";
   const uint64_t token = window(batch, element / shape_.seq) + element % shape_.seq + (is_next ? 1 : 0);
-  return fmt::format("token {} of {}{}", token, printable(file_->path()),
-                     file_->looks_like_text() ? ", which looks like text: make tokens of it by einc tokenize" : "");
+  return fmt::format("token {} of {}", token, printable(file_->path()));
 }
 
 std::string TokenBatches::description() const {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "dsl/render.h"
+#include "tests/support/mesh_examples.h"
 
 namespace einc {
 namespace {
@@ -72,6 +73,31 @@ Partitioned parts_of(const Graph& graph) {
   auto made = partition_for_mesh(graph, {});
   REQUIRE(std::holds_alternative<Partitioned>(made));
   return std::get<Partitioned>(std::move(made));
+}
+
+std::string shard_lines(const std::string& mesh, bool keys) {
+  std::string lines = "shard seq over context\n";
+  if (keys) lines += "shard keys over context\n";
+  if (mesh.starts_with("data")) lines += "shard batch over data\n";
+  if (mesh.ends_with("model = 2")) lines += "shard heads over model\n";
+  return lines;
+}
+
+void check_on_meshes(const std::vector<std::string>& meshes, bool keys,
+                     const std::function<void(const ContextProgram&, const std::string&, Roots, const Partitioned&)>& look) {
+  for (const ContextProgram& program : context_programs())
+    for (const std::string& mesh : meshes) {
+      CAPTURE(program.name);
+      CAPTURE(mesh);
+      for (const Roots roots : {Roots::training, Roots::inference}) {
+        const Compilation c = compiled_text(text_of(program, mesh, shard_lines(mesh, keys)), roots);
+        const Partitioned parts = parts_of(*c.graph);
+        ProgramData data = data_for(*c.graph, {});
+        if (roots == Roots::inference) data.options.mode = RunMode::inference;
+        CHECK(partition_problem(*c.graph, parts, data, 1e-12) == "");
+        look(program, mesh, roots, parts);
+      }
+    }
 }
 
 }  // namespace einc

@@ -30,22 +30,10 @@ std::string sequence_moves(const Partitioned& p, Phase phase) {
 }  // namespace
 
 TEST_CASE("context: keys and values are gathered, their gradients scattered, results those of the whole program") {
-  for (const ContextProgram& program : context_programs())
-    for (const std::string mesh : {"context = 2", "context = 4", "data = 2, context = 2", "context = 2, model = 2"}) {
-      std::string shard = "shard seq over context\n";
-      if (mesh.starts_with("data")) shard += "shard batch over data\n";
-      if (mesh.ends_with("model = 2")) shard += "shard heads over model\n";
-      CAPTURE(program.name);
-      CAPTURE(mesh);
-      for (const Roots roots : {Roots::training, Roots::inference}) {
-        const Compilation c = compiled_text(text_of(program, mesh, shard), roots);
-        const Partitioned parts = parts_of(*c.graph);
-        ProgramData data = data_for(*c.graph, {});
-        if (roots == Roots::inference) data.options.mode = RunMode::inference;
-        CHECK(partition_problem(*c.graph, parts, data, 1e-12) == "");
-        const bool masked = std::string(program.scores).find("keep") != std::string::npos;  // one number of a key besides
-        CHECK(sequence_moves(parts, Phase::forward) == (masked ? "all_gather 3" : "all_gather 2"));
-        CHECK(sequence_moves(parts, Phase::backward) == (roots == Roots::training ? "reduce_scatter 2" : ""));
-      }
-    }
+  check_on_meshes({"context = 2", "context = 4", "data = 2, context = 2", "context = 2, model = 2"}, false,
+                  [](const ContextProgram& program, const std::string&, Roots roots, const Partitioned& parts) {
+                    const bool masked = std::string(program.scores).find("keep") != std::string::npos;  // one number of a key besides
+                    CHECK(sequence_moves(parts, Phase::forward) == (masked ? "all_gather 3" : "all_gather 2"));
+                    CHECK(sequence_moves(parts, Phase::backward) == (roots == Roots::training ? "reduce_scatter 2" : ""));
+                  });
 }

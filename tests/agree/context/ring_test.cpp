@@ -33,29 +33,17 @@ int count_of(const Partitioned& p, CollectiveKind kind) {
 }  // namespace
 
 TEST_CASE("ring: results are those of the whole program, and blocks alone go from neighbour to neighbour") {
-  for (const ContextProgram& program : context_programs())
-    for (const std::string mesh : {"context = 2", "context = 4", "context = 8", "data = 2, context = 2", "context = 2, model = 2"}) {
-      std::string shard = "shard seq over context\nshard keys over context\n";
-      if (mesh.starts_with("data")) shard += "shard batch over data\n";
-      if (mesh.ends_with("model = 2")) shard += "shard heads over model\n";
-      CAPTURE(program.name);
-      CAPTURE(mesh);
-      for (const Roots roots : {Roots::training, Roots::inference}) {
-        const Compilation c = compiled_text(text_of(program, mesh, shard), roots);
-        const Partitioned parts = parts_of(*c.graph);
-        ProgramData data = data_for(*c.graph, {});
-        if (roots == Roots::inference) data.options.mode = RunMode::inference;
-        CHECK(partition_problem(*c.graph, parts, data, kAllowed) == "");
-        CHECK(count_of(parts, CollectiveKind::all_gather) == 0);
-        CHECK(count_of(parts, CollectiveKind::reduce_scatter) == 0);
-        const int n = mesh.find('8') != std::string::npos ? 8 : mesh.find('4') != std::string::npos ? 4 : 2;
-        const int apart = mesh.find(',') == std::string::npos ? n : 2 * n;
-        const double block = 2.0 * 2 * 8 * 4 / apart;                                 // batch heads seq head
-        if (std::string(program.scores).find("keep") != std::string::npos) continue;  // one number of a key besides
-        CHECK(shifted_elements(parts, Phase::forward) == 2 * (n - 1) * block);
-        CHECK(shifted_elements(parts, Phase::backward) == (roots == Roots::training ? (2 * (n - 1) + 2 * n) * block : 0));
-      }
-    }
+  check_on_meshes({"context = 2", "context = 4", "context = 8", "data = 2, context = 2", "context = 2, model = 2"}, true,
+                  [](const ContextProgram& program, const std::string& mesh, Roots roots, const Partitioned& parts) {
+                    CHECK(count_of(parts, CollectiveKind::all_gather) == 0);
+                    CHECK(count_of(parts, CollectiveKind::reduce_scatter) == 0);
+                    const int n = mesh.find('8') != std::string::npos ? 8 : mesh.find('4') != std::string::npos ? 4 : 2;
+                    const int apart = mesh.find(',') == std::string::npos ? n : 2 * n;
+                    const double block = 2.0 * 2 * 8 * 4 / apart;                               // batch heads seq head
+                    if (std::string(program.scores).find("keep") != std::string::npos) return;  // one number of a key besides
+                    CHECK(shifted_elements(parts, Phase::forward) == 2 * (n - 1) * block);
+                    CHECK(shifted_elements(parts, Phase::backward) == (roots == Roots::training ? (2 * (n - 1) + 2 * n) * block : 0));
+                  });
 }
 
 namespace {

@@ -14,13 +14,15 @@
 
 using namespace einc;
 
-TEST_CASE("context: devices give what the program gives whole, and send what the report says") {
+namespace {
+
+// Each program with its keys gathered or, `keys`, going round: results of the whole program, bytes as foretold, bits of any thread count.
+void check_devices(bool keys) {
   for (const ContextProgram& program : context_programs())
     for (const std::string mesh : {"context = 4", "data = 2, context = 2"}) {
       CAPTURE(program.name);
       CAPTURE(mesh);
-      const std::string shard = mesh.starts_with("data") ? "shard batch over data\nshard seq over context\n" : "shard seq over context\n";
-      const Compilation c = compiled_text(text_of(program, mesh, shard));
+      const Compilation c = compiled_text(text_of(program, mesh, shard_lines(mesh, keys)));
       const auto compiled = compile_for_mesh(*c.graph, {}, RunMode::training);
       const ProgramData data = data_for(*c.graph, {});
       const MeshRun run = run_on_mesh(*compiled, data.inputs, data.params, data.states, data.options, 1);
@@ -29,37 +31,21 @@ TEST_CASE("context: devices give what the program gives whole, and send what the
       CHECK(result_difference(as_result(run.values, wanted), wanted, 2e-4) == "");
       CHECK(counted_bytes(run.sent) == foretold_bytes(*c.graph, {}));
       CHECK(device_graph_problem(*c.graph, {}) == "");
+      const MeshRun again = run_on_mesh(*compiled, data.inputs, data.params, data.states, data.options, 3);
+      CHECK(same_bits(again.values, run.values));
     }
 }
 
+}  // namespace
+
+TEST_CASE("context: devices give what the program gives whole, and send what the report says") { check_devices(false); }
+TEST_CASE("ring: devices give what the program gives whole, and send what the report says") { check_devices(true); }
+
 namespace {
 
-constexpr const char* kRing = "shard seq over context\nshard keys over context\n";
-
-// The most bytes of blocks from neighbours that are there at once, from the start of a shift to the last launch that reads its result.
-int64_t most_met(const MeshPlan& plan) {
-  std::vector<int64_t> change(plan.steps.size() + 1, 0);
-  for (size_t t = 0; t < plan.steps.size(); ++t) {
-    const DeviceStep& start = plan.steps[t];
-    if (start.act != DeviceAct::start || plan.collectives[start.index].kind != CollectiveKind::shift) continue;
-    const uint32_t value = plan.collectives[start.index].to;
-    size_t last = t;
-    for (size_t u = t; u < plan.steps.size(); ++u) {
-      const DeviceStep& step = plan.steps[u];
-      if (step.act == DeviceAct::start && plan.collectives[step.index].from == value) last = u;
-      if (step.act != DeviceAct::compute) continue;
-      for (const BoundValue& bound : plan.code.bound)
-        for (uint32_t l = step.first; l < step.last; ++l)
-          if (bound.value == value && may_run(plan.code, step, l) &&
-              std::ranges::count(plan.code.compute.program.launches[l].buffers, bound.buffer) > 0)
-            last = u;
-    }
-    change[t] += plan.values[value].bytes;
-    change[last + 1] -= plan.values[value].bytes;
-  }
-  int64_t now = 0, most = 0;
-  for (const int64_t by : change) most = std::max(most, now += by);
-  return most;
+std::string ring_of(int devices) {
+  const std::string mesh = "context = " + std::to_string(devices);
+  return text_of(context_programs()[1], mesh, shard_lines(mesh, true));
 }
 
 std::string ring_run_problem(const std::string& text, const std::function<bool(MeshPlan&)>& fault) {
@@ -74,28 +60,8 @@ std::string ring_run_problem(const std::string& text, const std::function<bool(M
 
 }  // namespace
 
-TEST_CASE("ring: devices give what the program gives whole, and send what the report says") {
-  for (const ContextProgram& program : context_programs())
-    for (const std::string mesh : {"context = 4", "data = 2, context = 2"}) {
-      CAPTURE(program.name);
-      CAPTURE(mesh);
-      const Compilation c =
-          compiled_text(text_of(program, mesh, mesh.starts_with("data") ? std::string("shard batch over data\n") + kRing : kRing));
-      const auto compiled = compile_for_mesh(*c.graph, {}, RunMode::training);
-      const ProgramData data = data_for(*c.graph, {});
-      const MeshRun run = run_on_mesh(*compiled, data.inputs, data.params, data.states, data.options, 1);
-      REQUIRE(run.fault == NonFinite::nothing);
-      const InterpretResult wanted = interpreted(*c.graph, data);
-      CHECK(result_difference(as_result(run.values, wanted), wanted, 2e-4) == "");
-      CHECK(counted_bytes(run.sent) == foretold_bytes(*c.graph, {}));
-      CHECK(device_graph_problem(*c.graph, {}) == "");
-      const MeshRun again = run_on_mesh(*compiled, data.inputs, data.params, data.states, data.options, 3);
-      CHECK(same_bits(again.values, run.values));
-    }
-}
-
 TEST_CASE("ring: devices in several processes make the same bits, and the same is sent") {
-  const Compilation c = compiled_text(text_of(context_programs()[1], "context = 4", kRing));
+  const Compilation c = compiled_text(ring_of(4));
   const auto compiled = compile_for_mesh(*c.graph, {}, RunMode::training);
   const ProgramData data = data_for(*c.graph, {});
   const MeshRun alone = run_on_mesh(*compiled, data.inputs, data.params, data.states, data.options, 1);
@@ -119,10 +85,10 @@ TEST_CASE("ring: devices in several processes make the same bits, and the same i
 TEST_CASE("ring: a device holds as many blocks of others for any number of devices") {
   std::vector<int64_t> blocks;
   for (const int n : {4, 8}) {
-    const Compilation c = compiled_text(text_of(context_programs()[1], "context = " + std::to_string(n), kRing));
+    const Compilation c = compiled_text(ring_of(n));
     const auto compiled = compile_for_mesh(*c.graph, {}, RunMode::training);
     const int64_t block = 2 * 2 * 8 * 4 * 4 / n;  // f32[batch heads seq/n head]
-    const int64_t most = most_met(*compiled->parts()[Part::training]);
+    const int64_t most = most_held(*compiled->parts()[Part::training], CollectiveKind::shift);
     CHECK(most % block == 0);
     blocks.push_back(most / block);
   }
@@ -131,7 +97,7 @@ TEST_CASE("ring: a device holds as many blocks of others for any number of devic
 }
 
 TEST_CASE("ring: faults of a plan are found") {
-  const std::string text = text_of(context_programs()[1], "context = 4", kRing);
+  const std::string text = ring_of(4);
   CHECK(ring_run_problem(text, {}) == "");
   const auto stale = [](MeshPlan& plan) {
     for (MeshCollective& c : plan.collectives)

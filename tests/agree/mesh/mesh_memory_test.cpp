@@ -77,38 +77,12 @@ TEST_CASE("mesh: values that are not needed at once lie in one place") {
   CHECK(plan.bytes < apart * 4 / 5);
 }
 
-namespace {
-
-// The most bytes that results of gathers hold at once, from the start of one to the last launch that reads it.
-int64_t most_gathered(const MeshPlan& plan) {
-  std::vector<int64_t> change(plan.steps.size() + 1, 0);
-  for (size_t t = 0; t < plan.steps.size(); ++t) {
-    const DeviceStep& start = plan.steps[t];
-    if (start.act != DeviceAct::start || plan.collectives[start.index].kind != CollectiveKind::all_gather) continue;
-    const uint32_t value = plan.collectives[start.index].to;
-    size_t last = t;
-    for (size_t u = t; u < plan.steps.size(); ++u)
-      if (const DeviceStep& step = plan.steps[u]; step.act == DeviceAct::compute)
-        for (const BoundValue& bound : plan.code.bound)
-          for (uint32_t l = step.first; l < step.last; ++l)
-            if (const Launch& launch = plan.code.compute.program.launches[l];
-                bound.value == value && !is_collective(launch) && std::ranges::count(launch.buffers, bound.buffer) > 0)
-              last = u;
-    change[t] += plan.values[value].bytes;
-    change[last + 1] -= plan.values[value].bytes;
-  }
-  int64_t now = 0, most = 0;
-  for (const int64_t by : change) most = std::max(most, now += by);
-  return most;
-}
-
-}  // namespace
-
 TEST_CASE("mesh: of a model whose params are spread no more than two layers are whole at once") {
   const auto gathered = [](int layers) {
     const std::string dims = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=4", layers);
     const MeshExample example{"gpt2.ein", dims.c_str(), "data=2", "batch=data; params=data"};
-    return most_gathered(*compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training)->parts()[Part::training]);
+    const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+    return most_held(*program->parts()[Part::training], CollectiveKind::all_gather);
   };
   const int64_t embed = 16, layer = (12 * embed * embed + 13 * embed) * 4, table = (16 + 6) * embed * 4;
   CHECK(gathered(6) == gathered(3));

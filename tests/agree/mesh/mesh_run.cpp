@@ -113,6 +113,31 @@ std::string counted_bytes(const std::vector<SentBytes>& sent) {
   return sorted_lines(std::move(lines));
 }
 
+int64_t most_held(const MeshPlan& plan, CollectiveKind kind) {
+  std::vector<int64_t> change(plan.steps.size() + 1, 0);
+  for (size_t t = 0; t < plan.steps.size(); ++t) {
+    const DeviceStep& start = plan.steps[t];
+    if (start.act != DeviceAct::start || plan.collectives[start.index].kind != kind) continue;
+    const uint32_t value = plan.collectives[start.index].to;
+    size_t last = t;
+    for (size_t u = t; u < plan.steps.size(); ++u) {
+      const DeviceStep& step = plan.steps[u];
+      if (step.act == DeviceAct::start && plan.collectives[step.index].from == value) last = u;
+      if (step.act != DeviceAct::compute) continue;
+      for (const BoundValue& bound : plan.code.bound)
+        for (uint32_t l = step.first; l < step.last; ++l)
+          if (bound.value == value && may_run(plan.code, step, l) &&
+              std::ranges::count(plan.code.compute.program.launches[l].buffers, bound.buffer) > 0)
+            last = u;
+    }
+    change[t] += plan.values[value].bytes;
+    change[last + 1] -= plan.values[value].bytes;
+  }
+  int64_t now = 0, most = 0;
+  for (const int64_t by : change) most = std::max(most, now += by);
+  return most;
+}
+
 std::string device_graph_problem(const Graph& graph, const Bindings& dims) {
   const auto made = localize(std::get<Partitioned>(partition_for_mesh(graph, dims)));
   const Graph& device = std::get<Localized>(made).graph;

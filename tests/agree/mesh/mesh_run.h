@@ -32,6 +32,9 @@ MeshRun run_on_mesh(const MeshProgram& program, const TensorMap& inputs, const T
 std::string foretold_bytes(const Graph& graph, const Bindings& dims);
 std::string counted_bytes(const std::vector<SentBytes>& sent);
 
+// The most bytes that results of collectives of a kind hold at once, each from its start to the last launch or collective that reads it.
+int64_t most_held(const MeshPlan& plan, CollectiveKind kind);
+
 // "" or what is wrong with the graph of one device: it is well formed, and what is printed of it reads back.
 std::string device_graph_problem(const Graph& graph, const Bindings& dims);
 
