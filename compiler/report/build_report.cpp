@@ -16,6 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/assemble_program.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/report/like_graphs.h"
 #include "compiler/report/lower_bound.h"
 #include "compiler/report/mesh_step.h"
 #include "compiler/report/report.h"
@@ -41,6 +42,9 @@ std::optional<double> contraction_peak(const Device& device, Policy policy) {
 
 namespace {
 
+// Without a loss a step is a run.
+RunMode mode_of_step(const Graph& graph) { return graph.loss.valid() ? RunMode::training : RunMode::inference; }
+
 std::optional<double> as_double(const Amount& amount) { return amount.value ? std::optional(amount.value->to_double()) : std::nullopt; }
 
 class ReportBuilder {
@@ -60,7 +64,7 @@ class ReportBuilder {
 
   Report run() {
     if (options_.plan && bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
-      step_ = options_.plan(graph_, options_.given, RunMode::training);
+      step_ = options_.plan(graph_, options_.given, mode_of_step(graph_));
     describe_program();
     list_tensors();
     count_all_flops();
@@ -232,12 +236,10 @@ class ReportBuilder {
     for (NodeId id : step_->formed->recomputation.values) memory.recomputed.push_back(launch_label(graph_[id]));
     hold_over_step(*step_);
     const Graph& inference = options_.inference ? *options_.inference : graph_;
-    if (!sizes_fit(inference, bound_.values)) return;
-    const PlannedStep forward = options_.plan(inference, options_.given, RunMode::inference);
-    memory.peak_inference = planned(Rational(forward.memory.total()));
-    if (graph_.loss.valid()) return;
-    memory.at_peak = forward.memory;
-    hold_over_step(forward);
+    if (!graph_.loss.valid() && plan_alike(inference, graph_))
+      memory.peak_inference = memory.peak_training;
+    else if (sizes_fit(inference, bound_.values))
+      memory.peak_inference = planned(Rational(options_.plan(inference, options_.given, RunMode::inference).memory.total()));
   }
 
   void hold_over_step(const PlannedStep& planned) {
@@ -376,7 +378,7 @@ Report build_report(const Graph& graph, const ReportOptions& options) { return R
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const PlanStep& plan) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
-  return Rational(plan(graph, given, RunMode::training).memory.total());
+  return Rational(plan(graph, given, mode_of_step(graph)).memory.total());
 }
 
 }  // namespace einc

@@ -214,3 +214,12 @@ output y = einsum(softmax(scores, keys), v, "batch heads rows keys, batch heads 
   const double shared = pairs * 2 * 64 * 2 / 16 / (128 * clocks), issue = (11 * pairs / 32 + 2 * mma) / (4 * clocks);
   CHECK(*attention->time_s == doctest::Approx((shared + issue) / d.sustained_clock + d.launch_s).epsilon(0.001));
 }
+
+TEST_CASE("without a loss a step is a run, and takes what that takes") {
+  const char* const text = "input x: f32[n=1024]\nstate s: f32[n] ~ zeros\ns <- s * 0.9 + tanh(x)\noutput y = s + x\n";
+  for (const char* device : {"cpu", "a100-80gb"}) {
+    CAPTURE(device);
+    const Report report = report_of(text, device);
+    CHECK(*report.memory.peak_training.value == *report.memory.peak_inference.value);
+  }
+}
