@@ -42,8 +42,6 @@ class KernelFormer::Former {
   enum class Joins : uint8_t { nothing, operands };
   void group(Joins joins) {
     joins_ = joins;
-    rules_.find_transposes();
-    rules_.find_gathering();
     for (const Turn& turn : order())
       if (turn.attention == nullptr)
         add(turn.node);
@@ -267,10 +265,10 @@ class KernelFormer::Former {
       const uint32_t other = group_of_[reader.index];
       const GroupWork& work = work_[other];
       if (other == own || work.attention || work.contractions > 0 || work.largest != elements) continue;
-      // Where one sums both do: over the same, or one along rows and the other over all rows.
-      const bool sums = work.reductions > 0 || work_[own].reduces_rows;
-      if (sums && (!work.reduces_rows || !work_[own].reduces_rows)) continue;
-      if (sums && target_.column_sums == 0 && work.reduced != work_[own].reduced) continue;
+      // Where one sums both do: over all elements, over the same, or one along rows and the other over all rows.
+      const bool sums = work.reductions > 0 || work_[own].reduces_rows, whole = !work.reduces_rows && !work_[own].reduces_rows;
+      if (sums && !whole && (!work.reduces_rows || !work_[own].reduces_rows)) continue;
+      if (sums && !whole && target_.column_sums == 0 && work.reduced != work_[own].reduced) continue;
       if (try_join(other, own, Meeting::in_what_they_read).empty()) return;
     }
   }

@@ -35,6 +35,12 @@ void GroupWork::take(const GroupWork& other) {
   largest = std::max(largest, other.largest);
 }
 
+JoinRules::JoinRules(const BoundGraph& graph, const ValuePlaces& values, const KernelTarget& target)
+    : graph_(graph), values_(values), target_(target) {
+  find_transposes();
+  find_gathering();
+}
+
 void JoinRules::find_transposes() {
   transposes_.assign(graph_.graph.size(), false);
   for (uint32_t i = graph_.graph.size(); i-- > 0;) {

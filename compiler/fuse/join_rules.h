@@ -33,19 +33,18 @@ struct GroupWork {
 
 class JoinRules {
  public:
-  JoinRules(const BoundGraph& graph, const ValuePlaces& values, const KernelTarget& target)
-      : graph_(graph), values_(values), target_(target) {}
+  // Once it is known where values are made.
+  JoinRules(const BoundGraph& graph, const ValuePlaces& values, const KernelTarget& target);
 
-  // Once it is known where values are made: finds values whose neighbours in memory lie along another axis than those of what they are made
-  // of, and what is made for those alone.
-  void find_transposes();
-  // Numbers made of those that whole large values are reduced to.
-  void find_gathering();
   GroupWork work_of(NodeId id) const;
   // Why two groups, the first of which the second reads, are not tried; empty when they are.
   std::string unsuitable(const GroupWork& a, const GroupWork& b) const;
 
  private:
+  // Values whose neighbours in memory lie along another axis than those of what they are made of, and what is made for those alone.
+  void find_transposes();
+  // Numbers made of those that whole large values are reduced to.
+  void find_gathering();
   bool only_reduced(NodeId id) const;
   bool is_reduced_otherwise(NodeId id, const AxisList& axes) const;
 

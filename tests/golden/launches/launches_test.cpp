@@ -96,6 +96,14 @@ TEST_CASE("an operand of fp8 is read once") {
   CHECK(passes == 0);
 }
 
+// Attention's loss is the sum, and an operand of fp8 the largest element, of what is made of the same two values.
+TEST_CASE("a sum and the largest element of a value are made in one pass") {
+  const std::string plan = plan_of({"", "attention", {}, Policy::fp8});
+  int readers = 0;
+  for (size_t at = 0; (at = plan.find("input target", at)) != std::string::npos; ++at) ++readers;
+  CHECK(readers == 1);
+}
+
 TEST_CASE("the same plan every time") {
   const Planned again = planned()[4];
   CHECK(plan_of(again) == plan_of(again));
