@@ -52,7 +52,7 @@ class Reader {
       if (is_fold(id)) return refuse(id, "its backward sums over keys before it knows what the softmax's gradient subtracts");
     if (!form_.max.valid() || !form_.sum.valid()) return refuse(found_.scores, "it has no softmax");
     for (const NodeId id : found_.pairs)
-      if (const auto weight = softmax_weight(graph_, found_, id)) {
+      if (const auto weight = softmax_weight(graph_, found_, id); weight && weight->max == form_.max && weight->sum == form_.sum) {
         form_.weight = id;
         form_.exponential = weight->exponential;
         form_.difference = weight->difference;

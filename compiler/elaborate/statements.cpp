@@ -83,7 +83,8 @@ void Elaborator::assign(const ast::Assign& statement) {
   if (statement.targets.size() == 1) return bind(statement.targets[0], std::move(value), first_new);
   const Tuple* tuple = value ? std::get_if<Tuple>(&value->data) : nullptr;
   if (value && (!tuple || tuple->items.size() != statement.targets.size())) {
-    auto report = diagnostics_.report(Code::target_count, statement.value->span, statement.targets.size(), tuple ? tuple->items.size() : 1);
+    const std::string values = counted(tuple ? tuple->items.size() : 1, "value");
+    auto report = diagnostics_.report(Code::target_count, statement.value->span, statement.targets.size(), values);
     const auto* call = statement.value->as<ast::Call>();
     const std::string callee = call != nullptr ? call->callee.name.str() : "";
     if (callee == "max" || callee == "min" || callee == "sort")

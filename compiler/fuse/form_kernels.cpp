@@ -265,10 +265,10 @@ class KernelFormer::Former {
       const uint32_t other = group_of_[reader.index];
       const GroupWork& work = work_[other];
       if (other == own || work.attention || work.contractions > 0 || work.largest != elements) continue;
-      // Where one sums both do: over all elements, over the same, or one along rows and the other over all rows.
-      const bool sums = work.reductions > 0 || work_[own].reduces_rows, whole = !work.reduces_rows && !work_[own].reduces_rows;
-      if (sums && !whole && (!work.reduces_rows || !work_[own].reduces_rows)) continue;
-      if (sums && !whole && target_.column_sums == 0 && work.reduced != work_[own].reduced) continue;
+      // Where one sums along rows both do: over the same, or the other over all rows.
+      const bool sums_rows = work_[own].reduces_rows;
+      if (work.reduces_rows != sums_rows) continue;
+      if (sums_rows && target_.column_sums == 0 && work.reduced != work_[own].reduced) continue;
       if (try_join(other, own, Meeting::in_what_they_read).empty()) return;
     }
   }

@@ -20,9 +20,9 @@ class SoftmaxFinder {
     nodes.output = found_.forward.results[0];
     const auto mixed = product_of_pair(nodes.output);
     if (!mixed || !mixed->over_keys) return std::nullopt;
-    weight_ = softmax_weight(graph_.graph, found_, before_rounding(graph_.graph, mixed->pair));
+    weight_ = softmax_weight(graph_.graph, found_, unrounded(mixed->pair));
     if (!weight_) return std::nullopt;
-    scaled_ = before_rounding(graph_.graph, graph_[weight_->difference].operands[0]);
+    scaled_ = unrounded(graph_[weight_->difference].operands[0]);
     scale_ = peel(scaled_, -std::numeric_limits<double>::infinity());
     if (scale_.value != found_.scores || scale_.factor <= 0) return std::nullopt;
     nodes.scale = scale_.factor, nodes.causal_row = scale_.causal_row;
@@ -42,6 +42,8 @@ class SoftmaxFinder {
   }
   bool is_pair(NodeId id) const { return axes(id) != nullptr && std::ranges::find(*axes(id), found_.key) != axes(id)->end(); }
   bool is_map(NodeId id, MapFn fn) const { return graph_[id].op == Op::map && graph_[id].as<MapAttr>().fn == fn; }
+
+  NodeId unrounded(NodeId id) const { return before_rounding(graph_.graph, id); }
 
   // The scores' axes along those of a map's operand.
   std::vector<int> axes_of_operand(NodeId map, size_t k) const {
@@ -121,7 +123,7 @@ class SoftmaxFinder {
   Peeled peel(NodeId id, double fill) const {
     Peeled peeled;
     for (;;) {
-      peeled.value = id = before_rounding(graph_.graph, id);
+      peeled.value = id = unrounded(id);
       if (graph_[id].op != Op::map) return peeled;
       const auto& x = graph_[id].operands;
       if (is_map(id, MapFn::where)) {
@@ -207,12 +209,12 @@ class SoftmaxFinder {
 
   // exp(x - L) of the forward's x.
   bool is_weight(NodeId id, NodeId log_sum) const {
-    id = before_rounding(graph_.graph, id);
+    id = unrounded(id);
     if (!is_map(id, MapFn::exp)) return false;
     const NodeId difference = graph_[id].operands[0];
     if (!is_map(difference, MapFn::sub) || axes(difference) == nullptr) return false;
     const auto& x = graph_[difference].operands;
-    return before_rounding(graph_.graph, x[0]) == scaled_ && x[1] == log_sum && axes_of_operand(difference, 1) == *axes(log_sum);
+    return unrounded(x[0]) == scaled_ && x[1] == log_sum && axes_of_operand(difference, 1) == *axes(log_sum);
   }
 
   // scale P (dP - D); all of them of one dP and one D.
@@ -221,9 +223,9 @@ class SoftmaxFinder {
     if (!is_map(outer.value, MapFn::mul) || outer.factor != scale_.factor || outer.causal_row != scale_.causal_row) return false;
     const auto& x = graph_[outer.value].operands;
     const size_t weight = is_weight(x[0], nodes.log_sum) ? 0 : 1;
-    const NodeId difference = before_rounding(graph_.graph, x[1 - weight]);
+    const NodeId difference = unrounded(x[1 - weight]);
     if (!is_weight(x[weight], nodes.log_sum) || !is_map(difference, MapFn::sub) || axes(difference) == nullptr) return false;
-    const NodeId of_values = before_rounding(graph_.graph, graph_[difference].operands[0]), delta = graph_[difference].operands[1];
+    const NodeId of_values = unrounded(graph_[difference].operands[0]), delta = graph_[difference].operands[1];
     if (graph_[of_values].op != Op::contract || !is_pair(of_values)) return false;
     if (made.nodes.weight_gradient.valid() && (made.nodes.weight_gradient != of_values || made.nodes.delta != delta)) return false;
     made.nodes.weight_gradient = of_values, made.nodes.delta = delta;
@@ -239,7 +241,7 @@ class SoftmaxFinder {
     const Node& sum = graph_[made.nodes.delta];
     if (sum.op != Op::reduce || sum.as<ReduceAttr>().fn != ReduceFn::sum || !is_map(sum.operands[0], MapFn::mul)) return false;
     const Node& product = graph_[sum.operands[0]];
-    const auto is = [&](size_t k, NodeId value) { return before_rounding(graph_.graph, product.operands[k]) == before_rounding(graph_.graph, value); };
+    const auto is = [&](size_t k, NodeId value) { return unrounded(product.operands[k]) == unrounded(value); };
     const size_t of_gradient = is(0, d_output.value) ? 0 : 1;
     if (!is(of_gradient, d_output.value) || !is(1 - of_gradient, output)) return false;
     const auto& maps = product.as<MapAttr>().maps;

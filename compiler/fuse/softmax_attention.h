@@ -10,7 +10,7 @@
 
 namespace einc {
 
-// exp(x - max) / sum of a pair of row and key, x = difference + max.
+// exp(x - max) / sum, of a pair of row and key.
 struct SoftmaxWeight {
   NodeId difference, exponential, max, sum;
 };

@@ -86,8 +86,8 @@ bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& 
   return way_a.mesh() + way_a.shard() < way_b.mesh() + way_b.shard();
 }
 
-WaySearch::WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device)
-    : programs_(programs), names_(programs.names()), placed_(placed), device_(device) {
+WaySearch::WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device, std::vector<Spread> spreads)
+    : programs_(programs), names_(programs.names()), placed_(placed), device_(device), spreads_(std::move(spreads)) {
   find_roles();
 }
 
@@ -167,8 +167,8 @@ std::vector<Spread> WaySearch::spreads_of(const MeshWay& way) const {
     return !axis.spreads && std::ranges::any_of(way.axes, [&](const WayAxis& other) { return other.spreads && other.split == axis.split; });
   });
   if (!along) return {Spread::nothing};
-  std::vector<Spread> spreads(std::begin(kSpreads), std::end(kSpreads));
-  if (apart) spreads.erase(spreads.begin());
+  std::vector<Spread> spreads = spreads_;
+  if (apart) std::erase(spreads, Spread::nothing);
   return spreads;
 }
 

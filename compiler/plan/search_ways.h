@@ -36,7 +36,9 @@ StepSeconds estimated_seconds(const MeshWay& way, double work, const SecondsByAx
 
 class WaySearch {
  public:
-  WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device);
+  // `spreads`: those that may be asked for.
+  WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device,
+            std::vector<Spread> spreads = {std::begin(kSpreads), std::end(kSpreads)});
 
   // `count` of each list.
   FoundWays search(int64_t devices, size_t count);
@@ -66,6 +68,7 @@ class WaySearch {
   const std::vector<SplitName>& names_;
   const PlacedValues& placed_;
   const Device& device_;
+  const std::vector<Spread> spreads_;
   std::vector<Role> roles_;
   std::map<std::string, std::unique_ptr<StepFormulas>> formulas_;  // by what is split and spread; null: it cannot be
 };

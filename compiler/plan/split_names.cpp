@@ -96,6 +96,17 @@ std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& decla
   return names;
 }
 
+std::vector<Spread> spreads_of(const Graph& graph, const DeclaredAxes& declared) {
+  std::vector<Spread> spreads(std::begin(kSpreads), std::end(kSpreads));
+  std::erase_if(spreads, [&](Spread spread) {
+    const Name word(to_string(spread));
+    return spread != Spread::nothing && (graph.dims.find(word) || std::ranges::any_of(declared, [&](const auto& entry) {
+                                           return std::ranges::find(entry.second, word, &DeclaredAxis::name) != entry.second.end();
+                                         }));
+  });
+  return spreads;
+}
+
 std::vector<std::vector<size_t>> sets_of_params(const std::vector<SplitName>& names) {
   const size_t count = std::min(names.size(), kMaxNames);
   uint64_t all = 0;

@@ -8,6 +8,7 @@
 
 #include "compiler/elaborate/elaborate.h"
 #include "compiler/ir/graph.h"
+#include "compiler/plan/mesh_way.h"
 
 namespace einc {
 
@@ -27,9 +28,11 @@ struct SplitName {
   std::vector<SplitPlace> places;
 };
 
-// In the order of their first places in the graph. A name that stands for two axes of one tensor is left out, and so is one that a shard
-// line means something else by.
+// In the order of their first places in the graph. A name that stands for two axes of one tensor is left out.
 std::vector<SplitName> split_names(const Graph& graph, const DeclaredAxes& declared);
+
+// What shard lines can ask to be spread: a program's own name for a dim or an axis comes before the language's word.
+std::vector<Spread> spreads_of(const Graph& graph, const DeclaredAxes& declared);
 
 // Sets of names as large as can be that are not of data and no tensor has two of: `heads, hidden, vocab` of a transformer, its `embed`.
 // Those of the most names first, then those that split the most tensors.

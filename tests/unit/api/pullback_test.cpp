@@ -122,6 +122,24 @@ TEST_CASE("the halves of a pullback give the bits of the whole, and the first on
   }
 }
 
+TEST_CASE("a bound output that the second half reads is a copy: the caller may change it in between") {
+  for (const Target target : kTargets) {
+    CompileOptions asked = pullback_options(target);
+    asked.dims.clear();
+    Session session(compile_text("input x: f32[n=16]\noutput y = exp(x)\n", asked));
+    session.set("x", numbers(16, 1));
+    session.set("cotangent.y", std::vector<float>(16, 1));
+    alignas(64) float memory[16] = {};
+    session.bind_output("y", DType::f32, {16}, memory);
+    session.forward();
+    const std::vector<double> y(std::begin(memory), std::end(memory));
+    CHECK(y == session.output("y").to_doubles());
+    std::fill(std::begin(memory), std::end(memory), 0.0F);
+    session.backward();
+    CHECK(session.output("gradient.x").to_doubles() == y);
+  }
+}
+
 TEST_CASE("other programs have no halves") {
   Session plain(compile_text(kLinear, options(kTargets[0])));
   CHECK_THROWS_WITH_AS(plain.forward(), "the program was not compiled for Purpose::pullback", Error);

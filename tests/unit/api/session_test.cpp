@@ -151,6 +151,36 @@ TEST_CASE("a bound output is in the caller's memory after a run or a step, made 
     }
 }
 
+// Made in the caller's memory, these would be what another name means as well.
+TEST_CASE("a bound output that is an input, a param, a state or another output is a copy") {
+  for (const Target target : kTargets) {
+    CompileOptions asked = options(target);
+    asked.dims.clear();
+    Session session(
+        compile_text("input x: f32[n=16]\nparam w: [n] ~ normal(0, 1)\nstate s: f32[n] ~ zeros\ny = x * w\ns <- s + 1\n"
+                     "output a = x\noutput b = w\noutput c = s\noutput d = y\noutput e = y\n",
+                     asked));
+    session.init(1);
+    session.set("x", numbers(16, 1));
+    session.run();
+    const std::vector<float> x = copy(session.input("x")), w = copy(session.param("w")), y = copy(session.output("d"));
+    alignas(64) float memory[4][16] = {};
+    const char* const names[] = {"a", "b", "c", "e"};
+    for (size_t i = 0; i < 4; ++i) session.bind_output(names[i], DType::f32, {16}, memory[i]);
+    session.run();
+    const std::vector<float> expected[] = {x, w, std::vector<float>(16, 1), y};
+    for (size_t i = 0; i < 4; ++i) {
+      CAPTURE(names[i]);
+      CHECK(std::equal(expected[i].begin(), expected[i].end(), memory[i]));
+      std::fill(std::begin(memory[i]), std::end(memory[i]), -5.0F);
+    }
+    CHECK(copy(session.input("x")) == x);
+    CHECK(copy(session.param("w")) == w);
+    CHECK(copy(session.state("s")) == std::vector<float>(16, 2));
+    CHECK(copy(session.output("d")) == y);
+  }
+}
+
 TEST_CASE("sessions on two threads share a program and do not disturb each other") {
   const Model model = compile_text(kLinear, options(kTargets[0], 64));
   const auto train = [&model](uint64_t seed, int threads, std::vector<float>& w) {

@@ -274,6 +274,32 @@ TEST_CASE("plans: names and sets come from the program") {
   CHECK(sets_of("gpt2.ein", kTinyGpt) == "batch; seq; vocab heads hidden | vocab head hidden | vocab three hidden | embed | ");
 }
 
+TEST_CASE("plans: what a program calls its own is not asked to be spread") {
+  const std::string text =
+      "dim batch = 8, states = 16, n = 8\ninput x: [batch states]\nparam w: [states gradients=n] ~ normal(std = 0.1)\n"
+      "loss = mean(einsum(x, w, \"batch states, states n -> batch n\")^2)\nminimize loss using adam(lr = 0.1)\n";
+  PipelineOptions options;
+  DeclaredAxes declared;
+  options.declared = [&](Op op, Name path, const std::vector<DeclaredAxis>& axes) { declared[{op, path.str()}] = axes; };
+  const Compilation c = compile_text("own.ein", text, options);
+  REQUIRE_MESSAGE(c.graph.has_value(), render_text(c.sources, c.diagnostics));
+  CHECK(spreads_of(*c.graph, declared) == std::vector{Spread::nothing, Spread::params});
+  // The lines of a plan mean what it has estimated.
+  const Device device = small_device(80e9);
+  const MeshAdvice advice = advise(c, {}, declared, plan_for_device({}, device), device, 4);
+  REQUIRE(!advice.ways.empty());
+  for (const AdvisedWay& way : advice.ways) {
+    const MeshWay& asked = way.scheduled.way;
+    CHECK((asked.spread == Spread::nothing || asked.spread == Spread::params));
+    PipelineOptions meshed;
+    meshed.mesh = asked.mesh(), meshed.shard = asked.shard();
+    const Compilation again = compile_text("own.ein", text, meshed);
+    REQUIRE_MESSAGE(again.graph.has_value(), render_text(again.sources, again.diagnostics));
+    CHECK(again.graph->mesh.states.empty());
+    CHECK(again.graph->mesh.params.empty() == (asked.spread == Spread::nothing));
+  }
+}
+
 TEST_CASE("plans: few iterations tell of all") {
   const Planned p({"gpt2.ein", kTinyGpt, 4, 80e9});
   SamplePrograms programs(p.whole, p.options, p.dims(), split_names(*p.whole.graph, p.declared));
