@@ -140,19 +140,23 @@ void Sweep::visit(NodeId id) {
   const std::vector<Axis> frame = build_.type(id).axes;
   const Partial total = accumulate(build_, std::move(arrived), frame);
   arrived.clear();
-  if (const Node& node = build_.graph()[id]; node.op == Op::scan_result && !wanted_[id.index]) {
-    std::vector<NodeId>& all = of_results_[node.operands[0].index];
-    const auto index = static_cast<size_t>(node.as<ScanResultAttr>().index);
-    if (all.size() <= index) all.resize(index + 1);
-    const NodeId whole = Backward(build_, id, total).full(total, frame);
-    // A result that stands twice in the graph.
-    all[index] = all[index].valid() ? build_.map(MapFn::add, {all[index], whole}) : whole;
-    return;
-  }
-  propagate(Backward(build_, id, total));
+  if (build_.graph()[id].op == Op::scan_result)
+    hand_to_scan(id, Backward(build_, id, total).full(total, frame));
+  else
+    propagate(Backward(build_, id, total));
   if (!wanted_[id.index]) return;
   build_.origin = backward_origin(build_.graph(), id, id);
   arrived.push_back({build_.rename(Backward(build_, id, total).full(total, frame), frame), {}});
+}
+
+void Sweep::hand_to_scan(NodeId result, NodeId gradient) {
+  const Node& node = build_.graph()[result];
+  if (!depends_[node.operands[0].index]) return;
+  std::vector<NodeId>& all = of_results_[node.operands[0].index];
+  const auto index = static_cast<size_t>(node.as<ScanResultAttr>().index);
+  if (all.size() <= index) all.resize(index + 1);
+  // A result that stands twice in the graph.
+  all[index] = all[index].valid() ? build_.map(MapFn::add, {all[index], gradient}) : gradient;
 }
 
 void Sweep::visit_scan(NodeId id) {

@@ -31,6 +31,7 @@ class Sweep {
 
  private:
   void visit(NodeId id);
+  void hand_to_scan(NodeId result, NodeId gradient);  // of its shape
   void visit_scan(NodeId id);
   bool through_custom(NodeId id);
   NodeId cotangent_of(NodeId result);

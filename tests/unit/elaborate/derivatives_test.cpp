@@ -238,6 +238,23 @@ TEST_CASE("grad: calls by several values share what goes back through a recurren
   }
 }
 
+// What is asked of a recurrence's results does not keep their gradients from what it is made of.
+TEST_CASE("grad: by the results of a recurrence, beside what it reads") {
+  const std::string loop =
+      "h = x\nscan i in steps=4 {\n  h = tanh(h * v + einsum(w, r, \"n m, m -> n\"))\n  collect z = h * v\n}\ny = sum(h^2) + sum(z^3)\n";
+  const auto scans = [](const Graph& graph) { return std::ranges::count(graph.nodes, Op::scan, &Node::op); };
+  const std::string names[] = {"h", "z", "v", "x", "w"};
+  std::string all = loop;
+  for (const std::string& name : names) all += "output d_" + name + " = grad(y, " + name + ")\n";
+  const InterpretResult made = interpret(graph_of(all), {}, inputs(), {}, {});
+  for (size_t i = 0; i < std::size(names); ++i) {
+    CAPTURE(names[i]);
+    const Graph alone = graph_of(loop + "output d = grad(y, " + names[i] + ")\n");
+    CHECK(scans(alone) == (i < 2 ? 1 : 2));  // by a result: nothing goes back through the recurrence
+    check_close(made.outputs.at(i).second.reals, values(alone), 1e-14);
+  }
+}
+
 TEST_CASE("gradient blocks: gradcheck compares them with the fn") {
   for (const char* factor : {"2", "2.001"}) {
     const Compiled c(std::string("dim n = 3\nparam w: f64[n] ~ normal(std = 1)\nfn square(x: [n]) { return x^2 } gradient(dy) { return ") +
