@@ -197,6 +197,7 @@ std::optional<NodeId> Elaborator::annotate(NodeId value, const ast::Type& writte
                                         describe_size(*expected));
       report.label(span, "this is {}", show(found));
       if (axis.kind == ast::AxisKind::named) report.hint("give the axis a name of its own, such as `{}_2`", axis.name.name);
+      if (axis.kind == ast::AxisKind::sized) report.hint("for all values of the dims it is `{}`", show(Axis{axis.name.name, target.size}));
       whole = false;
       continue;
     }
