@@ -55,50 +55,108 @@ std::optional<nlohmann::json> parse_bounded(std::string_view text) {
   return json;
 }
 
-void read_device(const nlohmann::json& json, std::string_view file, DeviceFile& out) {
-  Device device;
-  if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) {
-    out.problems.push_back(fmt::format("{}: a device is an object with a \"name\"", file));
-    return;
-  }
-  device.name = json["name"].get<std::string>();
-  device.description =
-      json.contains("description") && json["description"].is_string() ? json["description"].get<std::string>() : device.name;
-  device.source = std::string(file);
-  for (const Field& field : kFields) {
-    if (!json.contains(field.key)) {
-      if (field.kind == FieldKind::needed)
-        out.problems.push_back(fmt::format("{}: device {}: \"{}\" is missing", file, device.name, field.key));
-      continue;
+// Reads one device of a file and says what is wrong with it.
+class DeviceReader {
+ public:
+  DeviceReader(const nlohmann::json& json, std::string_view file, DeviceFile& out) : json_(json), file_(file), out_(out) {}
+
+  void read() {
+    if (!json_.is_object() || !json_.contains("name") || !json_["name"].is_string()) {
+      out_.problems.push_back(fmt::format("{}: a device is an object with a \"name\"", file_));
+      return;
     }
-    const nlohmann::json& value = json[field.key];
-    if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() <= 0) {
-      out.problems.push_back(fmt::format("{}: device {}: \"{}\" is a positive number", file, device.name, field.key));
-      continue;
+    name_ = json_["name"].get<std::string>();
+    if (json_.contains("like")) start_like(json_["like"]);
+    device_.name = name_;
+    if (json_.contains("description") && json_["description"].is_string()) device_.description = json_["description"].get<std::string>();
+    if (device_.description.empty()) device_.description = name_;
+    device_.source = std::string(file_);
+    for (const Field& field : kFields) read_number(field);
+    if (json_.contains("target")) read_target(json_["target"]);
+    if (json_.contains("links")) read_links(json_["links"]);
+    if (json_.contains("reserve_bytes")) device_.reserve_source = std::string(file_);
+    set_usual_reserve(device_);
+    for (const auto& item : json_.items()) {
+      constexpr std::array kOthers{"name", "description", "target", "like", "links"};
+      const bool expected = std::ranges::find(kOthers, item.key()) != kOthers.end() ||
+                            std::ranges::any_of(kFields, [&](const Field& f) { return item.key() == f.key; });
+      if (!expected) problem("unknown field \"{}\"", item.key());
     }
-    if (field.kind == FieldKind::share && value.get<double>() > 1) {
-      out.problems.push_back(fmt::format("{}: device {}: \"{}\" is a share of a rate, at most 1", file, device.name, field.key));
-      continue;
+    if (auto warning = sparse_peak_warning(device_)) out_.warnings.push_back(*warning);
+    out_.devices.push_back(std::move(device_));
+  }
+
+ private:
+  template <class... Values>
+  void problem(fmt::format_string<Values...> what, Values&&... values) {
+    out_.problems.push_back(fmt::format("{}: device {}: {}", file_, name_, fmt::format(what, std::forward<Values>(values)...)));
+  }
+
+  void start_like(const nlohmann::json& like) {
+    if (!like.is_string()) return problem("\"like\" is the name of a device of the table");
+    const auto row = like.get<std::string>();
+    if (const Device* known = find_device(row)) {
+      device_ = *known;
+      return;
     }
-    device.*field.member = value.get<double>();
+    const std::vector<std::string> near = near_devices(row);
+    problem("no device is called \"{}\"{}", row, near.empty() ? "" : "; " + near.front() + " is one");
   }
-  if (json.contains("target")) {
-    const bool cuda = json["target"] == "cuda";
-    if (!cuda && json["target"] != "cpu")
-      out.problems.push_back(fmt::format("{}: device {}: \"target\" is \"cpu\" or \"cuda\"", file, device.name));
-    device.target = cuda ? DeviceTarget::cuda : DeviceTarget::cpu;
+
+  void read_number(const Field& field) {
+    if (!json_.contains(field.key)) {
+      if (field.kind == FieldKind::needed && !json_.contains("like")) problem("\"{}\" is missing", field.key);
+      return;
+    }
+    const std::optional<double> value = number(json_[field.key]);
+    if (!value || *value <= 0) return problem("\"{}\" is a positive number", field.key);
+    if (field.kind == FieldKind::share && *value > 1) return problem("\"{}\" is a share of a rate, at most 1", field.key);
+    device_.*field.member = *value;
   }
-  if (device.reserve_bytes > 0) device.reserve_source = std::string(file);
-  set_usual_reserve(device);
-  for (const auto& item : json.items()) {
-    const std::string& key = item.key();
-    const bool expected = key == "name" || key == "description" || key == "target" ||
-                          std::any_of(kFields.begin(), kFields.end(), [&](const Field& f) { return key == f.key; });
-    if (!expected) out.problems.push_back(fmt::format("{}: device {}: unknown field \"{}\"", file, device.name, key));
+
+  void read_target(const nlohmann::json& target) {
+    const bool cuda = target == "cuda";
+    if (!cuda && target != "cpu") problem("\"target\" is \"cpu\" or \"cuda\"");
+    device_.target = cuda ? DeviceTarget::cuda : DeviceTarget::cpu;
   }
-  if (auto warning = sparse_peak_warning(device)) out.warnings.push_back(*warning);
-  out.devices.push_back(std::move(device));
-}
+
+  void read_links(const nlohmann::json& links) {
+    device_.links.clear();
+    const auto is_object = [](const nlohmann::json& link) { return link.is_object(); };
+    if (!links.is_array() || !std::ranges::all_of(links, is_object)) return problem("\"links\" is a list of objects, the nearest first");
+    int64_t devices = 1;
+    for (const nlohmann::json& json : links) {
+      DeviceLink link;
+      if (json.contains("name") && json["name"].is_string()) link.name = json["name"].get<std::string>();
+      link.bandwidth = json.contains("bandwidth") ? number(json["bandwidth"]).value_or(0) : 0;
+      if (link.name.empty() || link.bandwidth <= 0) return problem("a link has a \"name\" and a positive \"bandwidth\"");
+      const nlohmann::json given = json.value("devices", nlohmann::json(kAnyNumberOfDevices));
+      link.devices = given.is_number_integer() ? given.get<int64_t>() : 0;
+      if (link.devices <= devices)
+        return problem("\"devices\" of link {} is a whole number above that of the link before it, at least 2", link.name);
+      devices = link.devices;
+      link.latency_s = number(json.value("latency_s", nlohmann::json(0.0))).value_or(-1);
+      if (link.latency_s < 0) return problem("\"latency_s\" of link {} is a number of seconds, at least 0", link.name);
+      for (const auto& item : json.items()) {
+        constexpr std::array kLinkFields{"name", "devices", "bandwidth", "latency_s"};
+        if (std::ranges::find(kLinkFields, item.key()) == kLinkFields.end())
+          problem("link {}: unknown field \"{}\"", link.name, item.key());
+      }
+      device_.links.push_back(std::move(link));
+    }
+  }
+
+  static std::optional<double> number(const nlohmann::json& value) {
+    if (!value.is_number() || !std::isfinite(value.get<double>())) return std::nullopt;
+    return value.get<double>();
+  }
+
+  const nlohmann::json& json_;
+  const std::string_view file_;
+  DeviceFile& out_;
+  std::string name_;
+  Device device_;
+};
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -181,9 +239,9 @@ DeviceFile read_device_file(std::string_view json_text, std::string_view file_na
     return out;
   }
   if (json->is_array())
-    for (const nlohmann::json& entry : *json) read_device(entry, file_name, out);
+    for (const nlohmann::json& entry : *json) DeviceReader(entry, file_name, out).read();
   else
-    read_device(*json, file_name, out);
+    DeviceReader(*json, file_name, out).read();
   if (out.devices.empty() && out.problems.empty()) out.problems.push_back(fmt::format("{}: no device in the file", file_name));
   return out;
 }

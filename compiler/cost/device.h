@@ -18,6 +18,7 @@ namespace einc {
 // What einc compiles for on such a machine; none: it makes no code for it.
 enum class DeviceTarget : uint8_t { cpu, cuda, none };
 
+inline constexpr int64_t kAnyNumberOfDevices = int64_t{1} << 40;
 // What connects devices: each sends and receives `bandwidth` bytes per second to and from others of the same group of `devices`.
 struct DeviceLink {
   std::string name;  // "NVLink"

@@ -27,20 +27,19 @@ struct LinkRow {
   int64_t devices;
   double gb, latency_us;
 };
-constexpr int64_t kAnyNumber = int64_t{1} << 40;
 constexpr LinkRow kLinks[] = {
     {"h100-sxm", "NVLink", 8, 450, 3.4},
-    {"h100-sxm", "network", kAnyNumber, 50, 9.6},
+    {"h100-sxm", "network", kAnyNumberOfDevices, 50, 9.6},
     {"h100-pcie", "PCI Express", 8, 64, 5.7},
-    {"h100-pcie", "network", kAnyNumber, 50, 9.6},
+    {"h100-pcie", "network", kAnyNumberOfDevices, 50, 9.6},
     {"h200", "NVLink", 8, 450, 3.4},
-    {"h200", "network", kAnyNumber, 50, 9.6},
+    {"h200", "network", kAnyNumberOfDevices, 50, 9.6},
     {"b200", "NVLink", 8, 900, 3.4},
-    {"b200", "network", kAnyNumber, 50, 9.6},
+    {"b200", "network", kAnyNumberOfDevices, 50, 9.6},
     {"a100-80gb", "NVLink", 8, 300, 3.4},
-    {"a100-80gb", "network", kAnyNumber, 25, 9.6},
+    {"a100-80gb", "network", kAnyNumberOfDevices, 25, 9.6},
     {"a100-40gb", "NVLink", 8, 300, 3.4},
-    {"a100-40gb", "network", kAnyNumber, 25, 9.6},
+    {"a100-40gb", "network", kAnyNumberOfDevices, 25, 9.6},
     {"l40s", "PCI Express", 8, 32, 5.7},
     {"rtx4090", "PCI Express", 8, 32, 5.7},
     {"mi300x", "Infinity Fabric", 8, 448, 3.4},

@@ -153,6 +153,51 @@ TEST_CASE("device files") {
   for (const Device& device : known_devices()) CHECK(device.has_sustained_rates() == (device.target == DeviceTarget::cuda));
 }
 
+TEST_CASE("device files: like a row of the table, with links of one's own") {
+  const DeviceFile file = read_device_file(R"({"name": "ours", "like": "a100-80gb", "bandwidth": 1.9e12,
+      "links": [{"name": "NVLink", "devices": 8, "bandwidth": 3e11, "latency_s": 3e-6}, {"name": "Omni-Path", "bandwidth": 6.25e9}]})",
+                                           "ours.json");
+  REQUIRE(file.problems.empty());
+  const Device& ours = file.devices.at(0);
+  const Device& like = *find_device("a100-80gb");
+  CHECK(ours.name == "ours");
+  CHECK(ours.description == like.description);
+  CHECK(ours.source == "ours.json");
+  CHECK(ours.bandwidth == 1.9e12);
+  CHECK(ours.bf16 == like.bf16);
+  CHECK(ours.sustained_clock == like.sustained_clock);
+  CHECK(ours.reserve_source == like.reserve_source);
+  REQUIRE(ours.gpu);
+  CHECK(ours.gpu->processors == like.gpu->processors);
+  REQUIRE(ours.links.size() == 2);
+  CHECK(ours.links[0].name == "NVLink");
+  CHECK(ours.links[0].devices == 8);
+  CHECK(ours.links[0].latency_s == 3e-6);
+  CHECK(ours.links[1].bandwidth == 6.25e9);
+  CHECK(ours.links[1].devices > int64_t{1} << 30);  // any number
+  CHECK(read_device_file(R"({"name": "ours", "like": "a100-80gb"})", "f").devices.at(0).links.size() == like.links.size());
+
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("like": "a100-80g")", "f: device x: no device is called \"a100-80g\"; a100-80gb is one"},
+      {R"("like": 3)", "f: device x: \"like\" is the name of a device of the table"},
+      {R"("like": "h200", "links": 3)", "f: device x: \"links\" is a list of objects, the nearest first"},
+      {R"("like": "h200", "links": [{"name": "a"}])", "f: device x: a link has a \"name\" and a positive \"bandwidth\""},
+      {R"("like": "h200", "links": [{"name": "a", "bandwidth": 1, "devices": 1}])",
+       "f: device x: \"devices\" of link a is a whole number above that of the link before it, at least 2"},
+      {R"("like": "h200", "links": [{"name": "a", "bandwidth": 1, "devices": 8}, {"name": "b", "bandwidth": 1, "devices": 8}])",
+       "f: device x: \"devices\" of link b is a whole number above that of the link before it, at least 2"},
+      {R"("like": "h200", "links": [{"name": "a", "bandwidth": 1}, {"name": "b", "bandwidth": 1, "devices": 8}])",
+       "f: device x: \"devices\" of link b is a whole number above that of the link before it, at least 2"},
+      {R"("like": "h200", "links": [{"name": "a", "bandwidth": 1, "latency_s": -1}])",
+       "f: device x: \"latency_s\" of link a is a number of seconds, at least 0"},
+      {R"("like": "h200", "links": [{"name": "a", "bandwidth": 1, "width": 2}])", "f: device x: link a: unknown field \"width\""}};
+  for (const auto& [fields, problem] : wrong) {
+    const DeviceFile read = read_device_file(fmt::format(R"({{"name": "x", {}}})", fields), "f");
+    REQUIRE_MESSAGE(!read.problems.empty(), fields);
+    CHECK(read.problems[0] == problem);
+  }
+}
+
 TEST_CASE("--device takes a name of the table or a file") {
   CHECK(choose_device("a100-80gb", "einc")->bf16 == 312e12);
   const std::string path = (std::filesystem::temp_directory_path() / "einc_test_device_").string() + std::to_string(getpid()) + ".json";
