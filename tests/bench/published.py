@@ -5,16 +5,28 @@
     scripts/bench published [--rows=REGEX]
 
 Runs nothing but reports. Of a row the prediction is made of
-  micro     forward and backward of one device's sequences, by the report's schedule for that device
-  again     the forward's time once more where the run recomputes all activations
+  micro     forward and backward of one device's sequences, by the report's schedule for that device, with what crosses devices of its
+            model (or of its sequence) and no work hides
+  again     the forward's part of that once more, where the run recomputes all activations
   update    the optimizer's launches, on a device's part of the params where the moments are split
-  sent      the collectives of the mesh, each micro-batch's where params are split (ZeRO-3), else once a step
+  sent      the collectives along the data, each micro-batch's where params are split (ZeRO-3), else once a step
   exposed   what of them the report's schedule does not hide; what it hides grows with the work that it is hidden behind
   step      accumulation * (micro + again) + update + exposed, of each micro-batch where params are split
-Rates are those of the device table. One of them, the share of the clock that a long run keeps, was chosen from rows whose id hashes even
-(FNV-1a, 64 bits); odd rows test it. What is predicted is einc's own step (its fused kernels, its collectives one by one); what was
-published ran other programs: kernels apart, collectives of a block's params together. An error says how far such a prediction is off, not
-which of the two is slow. Runs of 2021 stored the scores of attention, and so does their prediction.
+Of pipeline stages, which einc does not run, the report is that of a stage's layers with embedding and logits, as the last stage has them:
+  stage     micro + again of the slowest stage, and its activations sent on and their gradients sent back, over the network, split over the
+            devices of the model ("scatter and gather", arXiv 2104.04473)
+  step      accumulation * stage + bubble + update + exposed: the bubble is what the other stages take for one micro-batch, less by the
+            number of pieces of layers that each has (interleaved stages)
+Rates are those of the device table, links those of the row. One rate, the share of the clock that a long run keeps, was chosen from rows
+whose id hashes even (FNV-1a, 64 bits); odd rows test it. What is predicted is einc's own step (its fused kernels, its collectives one by
+one); what was published ran other programs: kernels apart, collectives of a block's params together. An error says how far such a
+prediction is off, not which of the two is slow. Megatron's runs of 2021 and 2022 stored the scores of attention, and so does their
+prediction.
+
+Rows are those of a list of published runs that state device, mesh, batch and recomputation and whose figures agree with one another, all of
+them, and two more (`told in part`) that do not state their micro-batch and are not in the sums. Left out: PaLM (TPUs, which einc does not
+compile for), runs that are known by their memory alone, those that do not state what decides their time (Megatron-Core's 177B, MegaScale's
+two, Llama 3's 405B, torchtitan's 405B, PaxML's 175B, Megatron-Bridge's 70B), and fms-fsdp's 70B, whose figures disagree.
 """
 import argparse
 import json
@@ -22,6 +34,8 @@ import pathlib
 import re
 import statistics
 import subprocess
+import tempfile
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EINC = ROOT / "build/release/einc"
@@ -34,35 +48,91 @@ def llama(layers, embed, heads, kv_heads, ffn, seq, vocab):
     return "llama.ein", dict(layers=layers, embed=embed, heads=heads, kv_heads=kv_heads, ffn=ffn, seq=seq, vocab=vocab)
 
 
-# id, model, device, devices, sequences a device and micro-batch, accumulation, what is split over data, recompute, precision,
-# seconds a step as published (or FLOPs and tokens over the published rate), source
+class Run(NamedTuple):
+    name: str
+    model: tuple
+    device: str
+    data: int  # devices along that axis
+    sequences: int  # of a micro-batch on one device, or on those that share a model
+    seconds: float  # a step as published, or FLOPs or tokens over the published rate
+    source: str
+    tensor: int = 1  # heads, hidden and vocab
+    sequence_parallel: bool = False
+    context: int = 1  # the sequence, for attention alone
+    stages: int = 1
+    pieces: int = 1  # of layers on each stage
+    layers: tuple = ()  # of a middle stage and of the last one, where that is not all layers over all stages
+    accumulate: int = 1
+    split: str = ""  # over data
+    recompute: str = "none"
+    precision: str = "bf16"
+    stores_scores: bool = False
+    network: float = 0  # bytes per second of a device, where it is not that of the device table
+    told: bool = True  # all that decides the time
+
+
+OMNI_PATH = ROCE = 6.25e9
+SC21, K22, BLOOM = "arXiv 2104.04473", "arXiv 2205.05198", "bigscience train/tr11-176B-ml"
 RUNS = [
-    ("llmc-124M-8a100", gpt(12, 768, 12, 1024, 50304), "a100-80gb", 8, 64, 1, "states", "none", "bf16", 0.300,
-     "llm.c scripts/run_gpt2_124M.sh"),
-    ("flash-gpt3-2.7B", gpt(32, 2560, 20, 2048, 50264), "a100-80gb", 8, 8, 8, "", "none", "bf16", 512 * 2048 / 85e3,
-     "flash-attention training/README.md"),
-    ("mpt-13b-a100_80-8-s2048", gpt(40, 5120, 40, 2048, 50368), "a100-80gb", 8, 2, 3, "params", "none", "bf16", 5.43,
-     "llm-foundry benchmarking/README.md"),
-    ("tt-a100-13B-noac", llama(40, 5120, 40, 40, 13824, 4096, 32000), "a100-80gb", 64, 2, 1, "params", "none", "bf16", 3.79,
-     "torchtitan docs/performance.md, 2024-08"),
-    ("internevo-7B-1024-nock", llama(32, 4096, 32, 32, 11008, 2048, 103168), "a100-80gb", 1024, 2, 4, "states", "none", "bf16", 4.52,
-     "InternEvo train_performance.md"),
-    ("tt-a100-l3-70B-full", llama(80, 8192, 64, 8, 28672, 8192, 128256), "a100-80gb", 64, 1, 1, "params", "full", "bf16", 24.75,
-     "torchtitan docs/performance.md, 2024-08"),
-    ("sc21-t1-1.7B", gpt(24, 2304, 24, 2048, 51200), "a100-80gb", 32, 16, 1, "", "full", "bf16", 3.53, "arXiv 2104.04473 table 1, scores stored"),
-    ("sc21-t2-z3-175B-384", gpt(96, 12288, 96, 2048, 51200), "a100-80gb", 384, 4, 1, "params", "full", "bf16", 81.6, "arXiv 2104.04473 table 2, scores stored"),
-    ("mcore-h100-1.7B", gpt(24, 2048, 16, 4096, 131072), "h100-sxm", 48, 4, 1, "states", "none", "bf16", 0.452,
-     "Megatron-LM README (micro-batch and recompute not said)"),
-    ("mpt-7b-h100-512-s2048", gpt(32, 4096, 32, 2048, 50368), "h100-sxm", 512, 6, 1, "params", "none", "bf16", 1.27,
-     "llm-foundry benchmarking/README.md"),
-    ("mpt-70b-h100-512-s2048", gpt(80, 8192, 64, 2048, 50368), "h100-sxm", 512, 8, 1, "params", "full", "bf16", 16.27,
-     "llm-foundry benchmarking/README.md"),
-    ("mpt-7b-h100-8-s65536", gpt(32, 4096, 32, 65536, 50368), "h100-sxm", 8, 1, 2, "params", "full", "bf16", 66.98,
-     "llm-foundry benchmarking/README.md"),
-    ("mpt-3b-h100-8-s2048-fp8", gpt(32, 2560, 20, 2048, 50368), "h100-sxm", 8, 10, 6, "params", "none", "fp8", 4.02,
-     "llm-foundry benchmarking/README.md"),
-    ("tt-h100-8B-8-compile", llama(32, 4096, 32, 8, 14336, 8192, 128256), "h100-sxm", 8, 2, 1, "params", "none", "bf16", 2.46,
-     "torchtitan llama3_h100_202412 (500 W, HBM2e; recomputes a part)"),
+    Run("llmc-124M-8a100", gpt(12, 768, 12, 1024, 50304), "a100-80gb", 8, 64, 0.300, "llm.c scripts/run_gpt2_124M.sh", split="states"),
+    Run("nanogpt-124M-8a100", gpt(12, 768, 12, 1024, 50257), "a100-80gb", 8, 12, 0.562, "nanoGPT issue 110", accumulate=5,
+        stores_scores=True),
+    Run("flash-gpt3-2.7B", gpt(32, 2560, 20, 2048, 50264), "a100-80gb", 8, 8, 512 * 2048 / 85e3, "flash-attention training/README.md",
+        accumulate=8, told=False),
+    Run("mpt-13b-a100_80-8-s2048", gpt(40, 5120, 40, 2048, 50368), "a100-80gb", 8, 2, 5.43, "llm-foundry benchmarking/README.md",
+        accumulate=3, split="params"),
+    Run("tt-a100-13B-noac", llama(40, 5120, 40, 40, 13824, 4096, 32000), "a100-80gb", 64, 2, 3.79,
+        "torchtitan docs/performance.md, 2024-08", split="params"),
+    Run("tt-a100-l3-70B-full", llama(80, 8192, 64, 8, 28672, 8192, 128256), "a100-80gb", 64, 1, 24.75,
+        "torchtitan docs/performance.md, 2024-08", split="params", recompute="full"),
+    Run("internevo-7B-1024-nock", llama(32, 4096, 32, 32, 11008, 2048, 103168), "a100-80gb", 1024, 2, 4.52,
+        "InternEvo train_performance.md", accumulate=4, split="states", network=ROCE),
+    Run("sc21-t1-1.7B", gpt(24, 2304, 24, 2048, 51200), "a100-80gb", 32, 16, 3.53, f"{SC21} table 1", recompute="full",
+        stores_scores=True),
+    Run("sc21-t1-7.5B", gpt(36, 4096, 32, 2048, 51200), "a100-80gb", 32, 16, 3.70, f"{SC21} table 1", tensor=4, recompute="full",
+        stores_scores=True),
+    Run("sc21-t1-39B", gpt(48, 8192, 64, 2048, 51200), "a100-80gb", 32, 4, 14.45, f"{SC21} table 1", tensor=8, stages=2, accumulate=12,
+        recompute="full", stores_scores=True),
+    Run("sc21-t1-145B", gpt(80, 12288, 96, 2048, 51200), "a100-80gb", 24, 2, 24.82, f"{SC21} table 1", tensor=8, stages=8, pieces=2,
+        accumulate=48, recompute="full", stores_scores=True),
+    Run("sc21-t1-530B", gpt(105, 20480, 128, 2048, 51200), "a100-80gb", 9, 1, 54.08, f"{SC21} table 1", tensor=8, stages=35, pieces=3,
+        accumulate=280, recompute="full", stores_scores=True),
+    Run("sc21-t2-ptd-175B-384", gpt(96, 12288, 96, 2048, 51200), "a100-80gb", 4, 1, 76.8, f"{SC21} table 2", tensor=8, stages=12,
+        accumulate=384, recompute="full", stores_scores=True),
+    Run("sc21-t2-z3-175B-384", gpt(96, 12288, 96, 2048, 51200), "a100-80gb", 384, 4, 81.6, f"{SC21} table 2", split="params",
+        recompute="full", stores_scores=True),
+    Run("k22-22B-full", gpt(48, 6144, 64, 2048, 51200), "a100-80gb", 1, 4, 1.42, f"{K22} tables 3, 5", tensor=8, recompute="full",
+        stores_scores=True),
+    Run("k22-175B-full", gpt(96, 12288, 96, 2048, 51200), "a100-80gb", 1, 1, 18.13, f"{K22} tables 3, 5", tensor=8, stages=8, pieces=3,
+        accumulate=64, recompute="full", stores_scores=True),
+    Run("k22-530B-full", gpt(105, 20480, 128, 2048, 51200), "a100-80gb", 1, 1, 49.05, f"{K22} tables 3, 5", tensor=8, stages=35, pieces=3,
+        accumulate=280, recompute="full", stores_scores=True),
+    Run("k22-1T-full", gpt(128, 25600, 160, 2048, 51200), "a100-80gb", 1, 1, 94.42, f"{K22} tables 3, 5", tensor=8, stages=64,
+        accumulate=512, recompute="full", stores_scores=True),
+    # Recomputes attention's scores and weights alone, which a fused attention does as well.
+    Run("k22-530B-dp8", gpt(105, 20480, 128, 2048, 51200), "a100-80gb", 8, 1, 39.15, f"{K22} section 6.3", tensor=8,
+        sequence_parallel=True, stages=35, pieces=3, accumulate=280),
+    Run("bloom-176B-prod", gpt(70, 14336, 112, 2048, 250880), "a100-80gb", 8, 2, 104.7, f"{BLOOM}/README.md", tensor=4, stages=12,
+        layers=(6, 5), accumulate=128, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
+    Run("bloom-176B-tp8pp12", gpt(70, 14336, 64, 2048, 250880), "a100-80gb", 4, 2, 121.63, f"{BLOOM}/chronicles-prequel.md", tensor=8,
+        stages=12, layers=(6, 5), accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
+    Run("bloom-177B-pp48", gpt(96, 12288, 64, 2048, 250880), "a100-80gb", 8, 1, 142.17, f"{BLOOM}/chronicles-prequel.md", stages=48,
+        accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
+    Run("mcore-h100-1.7B", gpt(24, 2048, 16, 4096, 131072), "h100-sxm", 48, 4, 0.452, "Megatron-LM README", split="states", told=False),
+    Run("mpt-7b-h100-512-s2048", gpt(32, 4096, 32, 2048, 50368), "h100-sxm", 512, 6, 1.27, "llm-foundry benchmarking/README.md",
+        split="params"),
+    Run("mpt-70b-h100-512-s2048", gpt(80, 8192, 64, 2048, 50368), "h100-sxm", 512, 8, 16.27, "llm-foundry benchmarking/README.md",
+        split="params", recompute="full"),
+    Run("mpt-7b-h100-8-s65536", gpt(32, 4096, 32, 65536, 50368), "h100-sxm", 8, 1, 66.98, "llm-foundry benchmarking/README.md",
+        accumulate=2, split="params", recompute="full"),
+    Run("mpt-3b-h100-8-s2048-fp8", gpt(32, 2560, 20, 2048, 50368), "h100-sxm", 8, 10, 4.02, "llm-foundry benchmarking/README.md",
+        accumulate=6, split="params", precision="fp8"),
+    Run("tt-h100-8B-8-compile", llama(32, 4096, 32, 8, 14336, 8192, 128256), "h100-sxm", 8, 2, 2.46,
+        "torchtitan llama3_h100_202412 (500 W, HBM2e; recomputes a part)", split="params"),
+    Run("tt-h100-8B-cp8", llama(32, 4096, 32, 8, 14336, 262144, 128256), "h100-sxm", 1, 1, 59.80,
+        "torchtitan llama3_h100_202412 (500 W, HBM2e)", context=8, split="params", recompute="full", precision="fp8"),
+    Run("automodel-70B-64", llama(80, 8192, 64, 8, 28672, 8192, 128256), "h100-sxm", 32, 1, 18.90, "Automodel docs/performance-summary",
+        context=2, accumulate=4, split="params", recompute="full"),
 ]
 
 
@@ -73,50 +143,110 @@ def is_even(name):
     return value % 2 == 0
 
 
-def report(model, dims, batch, device, precision, *more):
-    file, sizes = model
-    given = [f"-D{name}={value}" for name, value in {**sizes, **dims, "batch": batch}.items()]
-    command = [EINC, ROOT / "examples" / file, *given, "--device", device, "--precision", precision, "--report=json", *more]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+NEAR = {"a100-80gb": 300e9, "h100-sxm": 450e9}
+NETWORK = {"a100-80gb": 25e9, "h100-sxm": 50e9}
+NEAR_STEP, NETWORK_STEP = 3.4e-6, 9.6e-6
 
 
-def phases(schedule):
-    """Seconds of forward, backward and optimizer."""
-    seconds = {"forward": 0.0, "backward": 0.0, "optimizer": 0.0}
-    for launch in schedule:
-        seconds[launch["phase"]] += launch["count"] * launch["time_s"]
-    return seconds
+def device_of(run, folder):
+    """The row of the table, or a file like it with the run's own network."""
+    if not run.network:
+        return run.device
+    links = [{"name": "NVLink", "devices": 8, "bandwidth": NEAR[run.device], "latency_s": NEAR_STEP},
+             {"name": "network", "bandwidth": run.network, "latency_s": NETWORK_STEP}]
+    file = pathlib.Path(folder) / f"{run.device}-{run.network:.0f}.json"
+    file.write_text(json.dumps({"name": run.device, "like": run.device, "links": links}))
+    return file
 
 
-def predict(run):
-    _, model, device, devices, batch, accumulate, split, recompute, precision, _, source = run
-    stored = ["--disable=attention"] if source.endswith("scores stored") else []
-    one = report(model, {}, batch, device, precision, *stored)
-    shards = "batch=data" + (f"; {split}=data" if split else "")
-    mesh = report(model, {}, batch * devices, device, precision, "--mesh", f"data={devices}", "--shard", shards)
-    time = phases(one["schedule"])
-    sent = sum(row["time_s"] for row in mesh["communication"])
-    micro = time["forward"] + time["backward"] + (time["forward"] if recompute == "full" else 0)
-    update = time["optimizer"] / (devices if split else 1)
-    hidden = (sent - mesh["per_device"]["exposed_s"]) * micro / (time["forward"] + time["backward"])
-    exposed = max(0, sent - hidden)
-    return accumulate * micro + update + exposed * (accumulate if split == "params" else 1), micro, sent, exposed
+def report(run, layers, folder):
+    """One stage with `layers` layers, on all devices that hold such a stage."""
+    file, sizes = run.model
+    sizes = {**sizes, "layers": layers, "batch": run.sequences * run.data}
+    axes = [("data", run.data), ("context", run.context), ("model", run.tensor)]
+    axes = [(axis, size) for axis, size in axes if size > 1]
+    # What is split over data is, in FSDP, split over the devices of a sequence as well.
+    spread = "data" if run.data > 1 else "context"
+    shards = ["batch=data"] * (run.data > 1) + ["seq=context"] * (run.context > 1) + ["heads,hidden,vocab=model"] * (run.tensor > 1)
+    shards += ["seq=model"] * run.sequence_parallel + [f"{run.split}={spread}"] * bool(run.split)
+    command = [EINC, ROOT / "examples" / file, *[f"-D{name}={value}" for name, value in sizes.items()], "--device", device_of(run, folder),
+               "--precision", run.precision, "--report=json", "--mesh", ",".join(f"{axis}={size}" for axis, size in axes), "--shard",
+               "; ".join(shards), *["--disable=attention"] * run.stores_scores]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{run.name}: {' '.join(str(word) for word in command)}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+class Stage(NamedTuple):
+    forward: float  # seconds of a micro-batch, with what crosses devices of one model
+    backward: float
+    update: float
+    sent: float  # along the data
+    exposed: float
+
+    def micro(self, run):
+        return self.forward * (2 if run.recompute == "full" else 1) + self.backward
+
+
+def stage_of(run, layers, folder):
+    r = report(run, layers, folder)
+    # The schedule is the whole program's on one device. A device of the mesh does the same share of each phase.
+    phases = {"forward": 0.0, "backward": 0.0, "optimizer": 0.0}
+    for launch in r["schedule"]:
+        phases[launch["phase"]] += launch["count"] * launch["time_s"]
+    update = phases["optimizer"] / run.tensor / (max(run.data, run.context) if run.split else 1)
+    work = r["per_device"]["compute_s"] - update
+    forward = work * phases["forward"] / (phases["forward"] + phases["backward"])
+    along = {"forward": 0.0, "backward": 0.0}
+    sent = exposed = 0.0
+    for row in r["communication"]:
+        if row["axis"] == "data" or (run.data == 1 and "params" in row["value"]):
+            sent, exposed = sent + row["time_s"], exposed + row["exposed_s"]
+        elif row["phase"] in along:
+            along[row["phase"]] += row["exposed_s"]
+    return Stage(forward + along["forward"], work - forward + along["backward"], update, sent, exposed)
+
+
+def predict(run, folder):
+    middle, last = run.layers or (run.model[1]["layers"] // run.stages,) * 2
+    end = stage_of(run, last, folder)
+    hidden = (end.sent - end.exposed) * end.micro(run) / (end.forward + end.backward)
+    exposed = max(0.0, end.sent - hidden)
+    step = run.accumulate * end.micro(run) + end.update + exposed * (run.accumulate if run.split == "params" else 1)
+    if run.stages > 1:
+        more = stage_of(run, last + 1, folder)
+        within = middle * (more.micro(run) - end.micro(run))
+        sizes = run.model[1]
+        bytes_sent = 2 * run.sequences * sizes["seq"] * sizes["heads"] * sizes["head"] / run.tensor
+        send = bytes_sent / (run.network or NETWORK[run.device]) + NETWORK_STEP
+        slowest = max(end.micro(run), within) + 2 * run.pieces * send
+        others = (run.stages - 2) * (within + 2 * run.pieces * send) + min(end.micro(run), within) + 2 * run.pieces * send
+        step += run.accumulate * (slowest - end.micro(run)) + others / run.pieces
+    return step, end, exposed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="", help="those whose name matches")
-    rows = [run for run in RUNS if re.search(parser.parse_args().rows, run[0])]
+    rows = [run for run in RUNS if re.search(parser.parse_args().rows, run.name)]
     print(f"{'run':24} {'hash':4} {'devices':>17}  {'published':>9}  {'predicted':>9} {'error':>6}   micro    sent exposed  source")
-    errors = []
-    for run in rows:
-        measured = run[9]
-        predicted, micro, sent, exposed = predict(run)
-        errors.append(predicted / measured - 1)
-        print(f"{run[0]:24} {'even' if is_even(run[0]) else 'odd':4} {run[3]:5} {run[2]:>11}  {measured:8.3f}s  {predicted:8.3f}s"
-              f" {errors[-1]:+6.0%}  {micro:6.3f}s {sent:6.3f}s {exposed:6.3f}s  {run[10]}", flush=True)
-    for kind, chosen in (("all", rows), ("odd", [run for run in rows if not is_even(run[0])])):
-        sizes = [abs(e) for run, e in zip(rows, errors) if run in chosen]
+    errors = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for run in rows:
+            predicted, stage, exposed = predict(run, folder)
+            errors[run.name] = predicted / run.seconds - 1
+            devices = run.data * run.context * run.tensor * run.stages
+            told = "" if run.told else ", told in part"
+            print(f"{run.name:24} {'even' if is_even(run.name) else 'odd':4} {devices:5} {run.device:>11}  {run.seconds:8.3f}s"
+                  f"  {predicted:8.3f}s {errors[run.name]:+6.0%}  {stage.micro(run):6.3f}s {stage.sent:6.3f}s {exposed:6.3f}s"
+                  f"  {run.source}{', scores stored' * run.stores_scores}{told}", flush=True)
+    judged = [run for run in rows if run.told]
+    kinds = {"all": judged, "odd": [run for run in judged if not is_even(run.name)],
+             "one stage": [run for run in judged if run.stages == 1],
+             "several stages, which einc does not run": [run for run in judged if run.stages > 1]}
+    for kind, chosen in kinds.items():
+        sizes = [abs(errors[run.name]) for run in chosen]
         if sizes:
             print(f"{kind}: median error {statistics.median(sizes):.0%}, {sum(e <= 0.2 for e in sizes)} of {len(sizes)} within 20 %")
 
