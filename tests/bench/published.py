@@ -57,7 +57,6 @@ class Run(NamedTuple):
     seconds: float  # a step as published, or FLOPs or tokens over the published rate
     source: str
     tensor: int = 1  # heads, hidden and vocab
-    sequence_parallel: bool = False
     context: int = 1  # the sequence, for attention alone
     stages: int = 1
     pieces: int = 1  # of layers on each stage
@@ -109,9 +108,9 @@ RUNS = [
         accumulate=280, recompute="full", stores_scores=True),
     Run("k22-1T-full", gpt(128, 25600, 160, 2048, 51200), "a100-80gb", 1, 1, 94.42, f"{K22} tables 3, 5", tensor=8, stages=64,
         accumulate=512, recompute="full", stores_scores=True),
-    # Recomputes attention's scores and weights alone, which a fused attention does as well.
-    Run("k22-530B-dp8", gpt(105, 20480, 128, 2048, 51200), "a100-80gb", 8, 1, 39.15, f"{K22} section 6.3", tensor=8,
-        sequence_parallel=True, stages=35, pieces=3, accumulate=280),
+    # Recomputes attention's scores and weights alone, which a fused attention does as well. Sequence parallelism sends the same bytes.
+    Run("k22-530B-dp8", gpt(105, 20480, 128, 2048, 51200), "a100-80gb", 8, 1, 39.15, f"{K22} section 6.3", tensor=8, stages=35, pieces=3,
+        accumulate=280),
     Run("bloom-176B-prod", gpt(70, 14336, 112, 2048, 250880), "a100-80gb", 8, 2, 104.7, f"{BLOOM}/README.md", tensor=4, stages=12,
         layers=(6, 5), accumulate=128, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
     Run("bloom-176B-tp8pp12", gpt(70, 14336, 64, 2048, 250880), "a100-80gb", 4, 2, 121.63, f"{BLOOM}/chronicles-prequel.md", tensor=8,
@@ -168,7 +167,7 @@ def report(run, layers, folder):
     # What is split over data is, in FSDP, split over the devices of a sequence as well.
     spread = "data" if run.data > 1 else "context"
     shards = ["batch=data"] * (run.data > 1) + ["seq=context"] * (run.context > 1) + ["heads,hidden,vocab=model"] * (run.tensor > 1)
-    shards += ["seq=model"] * run.sequence_parallel + [f"{run.split}={spread}"] * bool(run.split)
+    shards += [f"{run.split}={spread}"] * bool(run.split)
     command = [EINC, ROOT / "examples" / file, *[f"-D{name}={value}" for name, value in sizes.items()], "--device", device_of(run, folder),
                "--precision", run.precision, "--report=json", "--mesh", ",".join(f"{axis}={size}" for axis, size in axes), "--shard",
                "; ".join(shards), *["--disable=attention"] * run.stores_scores]
@@ -201,7 +200,7 @@ def stage_of(run, layers, folder):
     along = {"forward": 0.0, "backward": 0.0}
     sent = exposed = 0.0
     for row in r["communication"]:
-        if row["axis"] == "data" or (run.data == 1 and "params" in row["value"]):
+        if row["axis"] == "data":
             sent, exposed = sent + row["time_s"], exposed + row["exposed_s"]
         elif row["phase"] in along:
             along[row["phase"]] += row["exposed_s"]
