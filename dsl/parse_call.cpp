@@ -8,6 +8,7 @@ namespace einc {
 namespace {
 
 constexpr size_t kMaxKeywords = 256;  // of one call or index: they are compared with each other
+constexpr std::string_view kSegmentOps[] = {"segment_sum", "segment_mean", "segment_max", "segment_min"};
 
 }  // namespace
 
@@ -16,7 +17,8 @@ ast::ExprPtr Parser::call(uint32_t begin) {
   call.callee = {Name(text(token())), here()};
   ++at_;
   int height = 0;
-  if (!arguments(call.arguments, height)) return invalid(from(begin));
+  const bool segments = std::ranges::find(kSegmentOps, call.callee.name.str()) != std::end(kSegmentOps);
+  if (!arguments(call.arguments, height, segments ? KeywordPlace::anywhere : KeywordPlace::last)) return invalid(from(begin));
   const Span span = from(begin);
   if (!attach_pattern(call, span)) return make(span, ast::Invalid{}, 0, span);
   const Span blame = call.callee.span;
@@ -24,13 +26,13 @@ ast::ExprPtr Parser::call(uint32_t begin) {
 }
 
 // `(` arguments `)`, the token at hand being `(`.
-bool Parser::arguments(std::vector<ast::Argument>& out, int& height) {
+bool Parser::arguments(std::vector<ast::Argument>& out, int& height, KeywordPlace keywords) {
   const Token open = token();
   const Nest nest(*this);
   if (!nest.ok()) return false;
   ++at_;
   while (!panic_ && !at(TokenKind::right_paren) && !at_line_end()) {
-    if (!argument(out, height)) return false;
+    if (!argument(out, height, keywords)) return false;
     if (!accept(TokenKind::comma)) break;
   }
   if (at(TokenKind::name) && is_bare_pattern()) panic_ = true;
@@ -44,23 +46,23 @@ bool Parser::is_bare_pattern() const {
   return tokens_[i].kind == TokenKind::invalid && text(tokens_[i]) == "->";
 }
 
-bool Parser::argument(std::vector<ast::Argument>& out, int& height) {
+bool Parser::argument(std::vector<ast::Argument>& out, int& height, KeywordPlace keywords) {
   const uint32_t begin = token().begin;
   ast::Argument arg;
   if (next_kind() == TokenKind::assign && (at(TokenKind::name) || is_keyword(kind()))) {
     arg.name = any_word(NameUse::parameter);
     ++at_;
-    size_t keywords = 1;
-    for (auto other = out.rbegin(); other != out.rend() && other->name; ++other, ++keywords)
+    size_t before = 1;
+    for (auto other = out.rbegin(); other != out.rend() && other->name; ++other, ++before)
       if (other->name.name == arg.name.name) {
         fail(Code::duplicate_argument, arg.name.span, arg.name.name).label(other->name.span, "the first stands here");
         return false;
       }
-    if (keywords > kMaxKeywords) {
+    if (before > kMaxKeywords) {
       fail(Code::too_many_keywords, arg.name.span);
       return false;
     }
-  } else if (!out.empty() && out.back().name) {
+  } else if (keywords == KeywordPlace::last && !out.empty() && out.back().name) {
     const ast::Argument& before = out.back();
     fail(Code::positional_after_keyword, here())
         .label(before.span, "the keyword argument")

@@ -97,9 +97,11 @@ class Parser {
   ast::String string_literal();
   // calls and indices (parse_call.cpp)
   ast::ExprPtr call(uint32_t begin);
-  bool arguments(std::vector<ast::Argument>& out, int& height);
+  // Of segment_sum(values, ids, nodes = 8, axis, ...) and its like a new axis stands before others.
+  enum class KeywordPlace : uint8_t { last, anywhere };
+  bool arguments(std::vector<ast::Argument>& out, int& height, KeywordPlace keywords = KeywordPlace::last);
   bool is_bare_pattern() const;
-  bool argument(std::vector<ast::Argument>& out, int& height);
+  bool argument(std::vector<ast::Argument>& out, int& height, KeywordPlace keywords);
   bool index_items(std::vector<ast::IndexItem>& out, int& height);
   bool index_item(std::vector<ast::IndexItem>& out, int& height);
   bool attach_pattern(ast::Call& call, Span span);

@@ -38,7 +38,7 @@ class SegmentCall {
   }
 
  private:
-  // values, ids, then the new axis: `name = size`, or the third positional argument; axes of the ids behind it.
+  // values, ids, then the new axis: `name = size`, there or at the end, or the third positional argument; axes of the ids behind it.
   bool read() {
     const auto positional = positional_arguments(call_);
     const size_t keywords = call_.arguments.size() - positional.size();
@@ -49,7 +49,8 @@ class SegmentCall {
       return false;
     }
     const auto values = context_.evaluate_tensor(*positional[0]->value), ids = context_.evaluate_tensor(*positional[1]->value);
-    const auto nodes = new_axis(context_, keywords > 0 ? call_.arguments.back() : *positional[2]);
+    const auto made = std::ranges::find_if(call_.arguments, [](const ast::Argument& argument) { return static_cast<bool>(argument.name); });
+    const auto nodes = new_axis(context_, keywords > 0 ? *made : *positional[2]);
     if (!values || !ids || !nodes || !check_ids(context_, *ids, positional[1]->value->span)) return false;
     values_ = *values, ids_ = *ids, nodes_ = *nodes;
     spans_ = {positional[0]->value->span, positional[1]->value->span};

@@ -348,7 +348,7 @@ batch_ids = torch.tensor([[3, 0, 1], [0, 0, 1]], dtype=torch.int32)
 v3 = normal(2, 4, 3)
 each = torch.stack([segments(v3[b].T.contiguous(), batch_ids[b], 4, "sum").T for b in range(2)])
 both = segments(v3.permute(0, 2, 1).reshape(6, 4), batch_ids.reshape(6), 4, "sum")
-case("segments: aligned axes, several axes, one number", "dim b = 2, d = 4, e = 3\ninput v: f64[b d e]\ninput i: i32[b e]\noutput r = segment_sum(v, i, n = 4, e)\n".replace("i, n = 4, e", "i, e, n = 4")
+case("segments: aligned axes, several axes, one number", "dim b = 2, d = 4, e = 3\ninput v: f64[b d e]\ninput i: i32[b e]\noutput r = segment_sum(v, i, n = 4, e)\n"
      + "output s = segment_sum(v, i, n = 4)\noutput t = segment_sum(1, i, n = 5)\noutput u = segment_max(i, i, n = 5)\noutput m = segment_mean(v, i, e, n = 4)\noutput k = segment_min(cast(i, u8), i, n = 5)\n",
      {"v": v3, "i": batch_ids}, {"r": ("f64[b=2 d=4 n=4]", each), "s": ("f64[n=4 d=4]", both), "t": ("i64[n=5]", torch.tensor([3, 2, 0, 1, 0])),
       "u": ("i32[n=5]", torch.tensor([0, 1, -2**31, 3, -2**31], dtype=torch.int32)),
