@@ -127,8 +127,8 @@ std::optional<Value> binary(MapFn fn, Value a, Value b, Value y, Value g, int k)
       return k == 0 ? share_of_extreme(a, b, g) : share_of_extreme(b, a, g);
     case MapFn::minimum:
       return k == 0 ? share_of_extreme(b, a, g) : share_of_extreme(a, b, g);
-    case MapFn::atan2: {  // the angle of (b, a): da = g b / (a^2 + b^2), db = -g a / (a^2 + b^2)
-      const Value by_square = g / (a * a + b * b);
+    case MapFn::atan2: {  // the angle of (b, a): da = g b / (a^2 + b^2), db = -g a / (a^2 + b^2); at the origin 0
+      const Value square = a * a + b * b, by_square = g / where(equal(square, zero(square)), number(square, 1), square);
       return k == 0 ? by_square * b : -(by_square * a);
     }
     case MapFn::equal:

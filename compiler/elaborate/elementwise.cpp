@@ -370,7 +370,7 @@ constexpr Builtin kElementwise[] = {
     {"asin", named_function, "asin(x)", "radians"},
     {"acos", named_function, "acos(x)", "radians"},
     {"atan", named_function, "atan(x)", "radians"},
-    {"atan2", named_function, "atan2(y, x)", "the angle of the point x, y"},
+    {"atan2", named_function, "atan2(y, x)", "the angle of the point x, y; slope 0 at 0, 0"},
     {"sinh", named_function, "sinh(x)", "hyperbolic sine"},
     {"cosh", named_function, "cosh(x)", "hyperbolic cosine"},
     {"tanh", named_function, "tanh(x)", "hyperbolic tangent"},

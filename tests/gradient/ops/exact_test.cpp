@@ -45,6 +45,11 @@ void check(const std::string& text, const Reals& x, const Reals& expected) {
 
 }  // namespace
 
+TEST_CASE("the angle of the origin has no slope") {
+  check("output d = grad(sum(atan2(x, x^2)), x)", {0, 1}, {0, -0.5});
+  check("output d = grad(sum(atan2(x^2, x)), x)", {0, -1}, {0, 0.5});
+}
+
 TEST_CASE("the branch not taken gets an exact 0 all the way down") {
   const Reals x{0, 4, -1};
   check("output d = grad(sum(where(x > 0, sqrt(x), 0)), x)", x, {0, 0.25, 0});
