@@ -60,6 +60,17 @@ std::string text_of(const AttentionCall& call) {
   return text + "\n";
 }
 
+std::string text_of(const ScanSchedule& scan) {
+  std::string text = fmt::format("scan of {} iterations{} pieces {} wholes {} slices {} carries {} workspace {}\n", scan.length,
+                                 scan.direction == Direction::reverse ? " reverse" : "", scan.all_pieces, scan.wholes, scan.slices,
+                                 scan.carries, scan.workspace_bytes);
+  for (const ScanSchedule::Place& place : scan.places)
+    text += place.buffer >= 0 ? fmt::format("state b{}\n", place.buffer) : fmt::format("state at {}\n", place.offset);
+  return text;
+}
+
+std::string text_of(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes);
+
 std::string text_of(const GraphKernel& k, size_t number) {
   std::string text = fmt::format("kernel {} {}\n", number, name_of(k.when));
   text += values_of("members", k.group.members) + values_of("stored", k.group.stored);
@@ -69,8 +80,9 @@ std::string text_of(const GraphKernel& k, size_t number) {
   for (const Parts& p : k.parts) text += fmt::format("parts b{} at {}\n", p.buffer, p.offset);
   if (!k.streams.empty()) text += values_of("streams", k.streams);
   if (!k.sites.empty()) text += values_of("sites", k.sites);
-  if (k.kernel->scan) return text + fmt::format("scan of {} iterations\n", k.kernel->scan->length);
-  return text + to_string(*k.kernel);
+  const ScanSchedule* scan = k.kernel->scan.get();
+  if (scan == nullptr) return text + to_string(*k.kernel);
+  return text + text_of(*scan) + to_string(*k.kernel) + "body\n" + prefix_lines(text_of(scan->list, &scan->plan, {}), "  ") + "end\n";
 }
 
 std::string together(const std::vector<uint32_t>& runs_with) {
@@ -98,20 +110,8 @@ std::string places(const BufferPlan& plan) {
          fmt::format("memory arena {} parts at {} own {} of {}\n", plan.arena_bytes, plan.parts_offset, plan.own_bytes, plan.total_bytes);
 }
 
-}  // namespace
-
-std::string prefix_lines(std::string_view lines, std::string_view prefix) {
+std::string text_of(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes) {
   std::string text;
-  while (!lines.empty()) {
-    const size_t end = std::min(lines.find('\n'), lines.size());
-    text += fmt::format("{}{}\n", prefix, lines.substr(0, end));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
-  }
-  return text;
-}
-
-std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes) {
-  std::string text = fmt::format("schedule {}\n", kScheduleFormat);
   for (size_t i = 0; i < list.kernels.size(); ++i) {
     if (notes) text += "\n" + prefix_lines(notes(i), "# ");
     text += text_of(list.kernels[i], i);
@@ -128,6 +128,22 @@ std::string print_schedule(const KernelList& list, const BufferPlan* plan, const
     text += fmt::format("held {} until {}{}\n", value_of(h.value), h.until, h.from == UINT32_MAX ? "" : fmt::format(" from {}", h.from));
   text += together(list.runs_with);
   return plan ? text + places(*plan) : text;
+}
+
+}  // namespace
+
+std::string prefix_lines(std::string_view lines, std::string_view prefix) {
+  std::string text;
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    text += fmt::format("{}{}\n", prefix, lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return text;
+}
+
+std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes) {
+  return fmt::format("schedule {}\n", kScheduleFormat) + text_of(list, plan, notes);
 }
 
 }  // namespace einc

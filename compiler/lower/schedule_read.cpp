@@ -2,9 +2,13 @@
 // Line by line; lines that are no heading belong to the loops of the kernel before them, whose text is read when it ends.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "compiler/lower/kernel_read.h"
+#include "compiler/lower/scan_schedule.h"
 #include "compiler/lower/schedule_names.h"
 #include "compiler/lower/schedule_text.h"
 
@@ -13,9 +17,12 @@ namespace {
 
 constexpr int64_t kMostKernels = 1 << 24;
 
+using Bodies = std::span<const std::shared_ptr<const ScanSchedule>>;
+
 class ScheduleReader {
  public:
-  explicit ScheduleReader(uint32_t nodes) : nodes_(nodes) {}
+  // Takes from `bodies` those of its scans.
+  ScheduleReader(uint32_t nodes, Bodies& bodies) : nodes_(nodes), bodies_(bodies) {}
 
   std::variant<ScheduleText, LineError> read(std::string_view text) {
     int number = 0;
@@ -26,6 +33,11 @@ class ScheduleReader {
       text.remove_prefix(std::min(end + 1, text.size()));
       Cursor c(written);
       if (c.at_end()) continue;
+      if (body_depth_ > 0) {
+        body_line(written, c.peek_word());
+        if (error_) return *error_;
+        continue;
+      }
       if (!heading(c, number)) {
         loops_ += std::string(written) + "\n";
         continue;
@@ -34,6 +46,7 @@ class ScheduleReader {
       if (error_) return *error_;
       if (c.failed()) return LineError{number, c.error()};
     }
+    if (body_depth_ > 0) return LineError{body_line_, "the body of a scan has no end"};
     end_kernel();
     if (error_) return *error_;
     find_in_memory();
@@ -47,6 +60,7 @@ class ScheduleReader {
   // False for a line of a kernel's loops.
   bool heading(Cursor& c, int number) {
     const std::string word = c.peek_word();
+    if (word == "body") return c.accept_word(word), begin_body(c, number), true;
     const auto known = kHeadings.find(word);
     if (known == kHeadings.end()) return false;
     c.accept_word(word);
@@ -91,7 +105,64 @@ class ScheduleReader {
     c.expect("at");
     last().parts.push_back({buffer, c.integer(0, INT64_MAX)});
   }
-  void scan(Cursor& c) { c.fail("the body of a scan is a schedule of its own, which is not read"); }
+
+  // ---- a scan
+
+  void scan(Cursor& c) {
+    if (bodies_.empty()) return c.fail("the graph of this scan's body is not given");
+    const ScanSchedule& given = *bodies_.front();
+    bodies_ = bodies_.subspan(1);
+    const auto count_after = [&](std::string_view word, int64_t most) {
+      c.expect(word);
+      return c.integer(0, most);
+    };
+    const int64_t length = count_after("of", INT64_MAX);
+    c.expect("iterations");
+    const Direction direction = c.accept_word("reverse") ? Direction::reverse : Direction::forward;
+    const int64_t pieces = count_after("pieces", INT64_MAX);
+    const auto wholes = static_cast<int>(count_after("wholes", INT32_MAX)), slices = static_cast<int>(count_after("slices", INT32_MAX)),
+               carries = static_cast<int>(count_after("carries", INT32_MAX));
+    const int64_t workspace = count_after("workspace", INT64_MAX);
+    scan_ = std::make_shared<ScanSchedule>(
+        ScanSchedule{given.body, nullptr, given.bound, {}, {}, length, direction, pieces, wholes, slices, carries, {}, workspace});
+    states_ = given.places.size();
+  }
+
+  void state(Cursor& c) {
+    if (!scan_) return c.fail("a state outside a scan");
+    ScanSchedule::Place place;
+    if (c.accept("b")) {
+      place.buffer = static_cast<int>(c.integer(0, UINT16_MAX));
+    } else {
+      c.expect("at");
+      place.offset = c.integer(0, INT64_MAX);
+    }
+    scan_->places.push_back(place);
+  }
+
+  void begin_body(Cursor& c, int number) {
+    if (!scan_ || loops_.empty()) return c.fail("a body stands behind the lines of a scan");
+    body_depth_ = 1, body_line_ = number;
+  }
+
+  void body_line(std::string_view written, std::string_view word) {
+    body_depth_ += word == "body" ? 1 : word == "end" ? -1 : 0;
+    if (body_depth_ > 0) return void(body_ += std::string(written) + "\n");
+    auto read = ScheduleReader(static_cast<uint32_t>(scan_->bound.graph.size()), bodies_).read(std::exchange(body_, {}));
+    if (auto* wrong = std::get_if<LineError>(&read)) return void(error_ = LineError{body_line_ + wrong->line, std::move(wrong->message)});
+    auto& made = std::get<ScheduleText>(read);
+    scan_->list = std::move(made.list), scan_->plan = std::move(made.plan);
+    has_body_ = true;
+  }
+
+  void end_scan(Kernel& kernel) {
+    const auto beyond = [&](const ScanSchedule::Place& place) { return place.buffer >= static_cast<int>(kernel.buffers.size()); };
+    if (!has_body_) error_ = LineError{first_line_, "a scan without a body"};
+    if (scan_->places.size() != states_) error_ = LineError{first_line_, fmt::format("{} states of {}", scan_->places.size(), states_)};
+    if (std::ranges::any_of(scan_->places, beyond)) error_ = LineError{first_line_, "a state in a buffer that the kernel has not"};
+    kernel.scan = std::exchange(scan_, nullptr);
+    has_body_ = false;
+  }
 
   void end_kernel() {
     if (list().kernels.empty() || last().kernel || error_) return;
@@ -106,9 +177,14 @@ class ScheduleReader {
     for (const Parts& p : last().parts)
       if (p.buffer >= in_memory || last().buffers[p.buffer].valid())
         return void(error_ = LineError{first_line_, fmt::format("parts in b{}, which is no buffer of parts", p.buffer)});
-    std::shared_ptr<const Kernel>& kernel = kernels_[loops_];
-    if (!kernel) kernel = std::make_shared<Kernel>(std::move(made));
-    last().kernel = kernel;
+    if (scan_) {
+      end_scan(made);
+      last().kernel = std::make_shared<Kernel>(std::move(made));
+    } else {
+      std::shared_ptr<const Kernel>& kernel = kernels_[loops_];
+      if (!kernel) kernel = std::make_shared<Kernel>(std::move(made));
+      last().kernel = kernel;
+    }
     loops_.clear();
   }
 
@@ -286,9 +362,15 @@ class ScheduleReader {
   }
 
   const uint32_t nodes_;
+  Bodies& bodies_;
   ScheduleText made_;
   std::string loops_;  // of the last kernel
   int first_line_ = 0;
+  std::shared_ptr<ScanSchedule> scan_;  // of the last kernel
+  size_t states_ = 0;                   // that it has
+  std::string body_;
+  int body_depth_ = 0, body_line_ = 0;  // 0: outside bodies
+  bool has_body_ = false;
   std::map<std::string, std::shared_ptr<const Kernel>> kernels_;  // by their text
   std::optional<LineError> error_;
 };
@@ -305,6 +387,7 @@ const std::map<std::string, ScheduleReader::Heading, std::less<>> ScheduleReader
     {"streams", {&ScheduleReader::streams, true}},
     {"sites", {&ScheduleReader::sites, true}},
     {"scan", {&ScheduleReader::scan, true}},
+    {"state", {&ScheduleReader::state, true}},
     {"continued", {&ScheduleReader::continued}},
     {"in_place", {&ScheduleReader::in_place}},
     {"product", {&ScheduleReader::product}},
@@ -320,6 +403,18 @@ const std::map<std::string, ScheduleReader::Heading, std::less<>> ScheduleReader
 
 }  // namespace
 
-std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes) { return ScheduleReader(nodes).read(text); }
+std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes, Bodies bodies) {
+  return ScheduleReader(nodes, bodies).read(text);
+}
+
+std::vector<std::shared_ptr<const ScanSchedule>> scans_of(const KernelList& list) {
+  std::vector<std::shared_ptr<const ScanSchedule>> scans;
+  for (const GraphKernel& k : list.kernels) {
+    if (!k.kernel->scan) continue;
+    scans.push_back(k.kernel->scan);
+    std::ranges::move(scans_of(k.kernel->scan->list), std::back_inserter(scans));
+  }
+  return scans;
+}
 
 }  // namespace einc

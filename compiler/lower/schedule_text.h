@@ -7,6 +7,9 @@
 //   members %4 %5                      nodes computed; then stored, siblings, base, streams, sites where it has them
 //   buffers %1 - %5                    the values behind its buffers; - for parts of sums
 //   parts b1 at 128
+//   scan of 8 iterations pieces 0 wholes 1 slices 1 carries 1 workspace 64     of a recurrence, before its lines; `reverse` where it goes
+//   back state b3                           where each state lies: a buffer of the kernel, or a place in the workspace (`at 0`) body behind
+//   its lines: the schedule of an iteration, up to `end` end
 //   ...
 //   continued %7 from %3
 //   product 4 of 1 x 128 x 512 x 64 sums f32 left %4 bf16 from 0 leading 64 batch 0 right ... result ...    instead of kernel 4
@@ -17,9 +20,12 @@
 //   place %4 arena at 128 of 64
 #pragma once
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "compiler/ir/cursor.h"
 #include "compiler/lower/buffer_plan.h"
@@ -38,10 +44,13 @@ using KernelNotes = std::function<std::string(size_t kernel)>;
 // Each of `lines` behind `prefix`, with a line's end behind the last one, too.
 std::string prefix_lines(std::string_view lines, std::string_view prefix);
 
-// `plan` may be null. Comments name nothing; bodies of scans are schedules of their own and not read.
+// `plan` may be null. Comments name nothing.
 std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes = {});
 
-// Nodes are numbers below `nodes`. Equal kernels are one object.
-std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes);
+// Nodes are numbers below `nodes`. Equal kernels are one object. `bodies`: the scans in the order of the text, a scan before those of its
+// body (scans_of), for the graphs that numbers within bodies mean; they must outlive what is read.
+std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes,
+                                                    std::span<const std::shared_ptr<const ScanSchedule>> bodies = {});
+std::vector<std::shared_ptr<const ScanSchedule>> scans_of(const KernelList& list);
 
 }  // namespace einc

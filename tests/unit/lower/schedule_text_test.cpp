@@ -6,12 +6,17 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <map>
 
 #include "compiler/codegen/cuda/cuda_code.h"
 #include "compiler/fuse/form_graph.h"
+#include "compiler/lower/assemble_program.h"
 #include "compiler/lower/join_launches.h"
+#include "compiler/lower/scan_schedule.h"
 #include "compiler/lower/verify_plan.h"
 #include "compiler/pipeline/pipeline.h"
+#include "runtime/program/image.h"
+#include "tests/support/recurrences.h"
 #include "tests/support/zoo.h"
 
 using namespace einc;
@@ -19,23 +24,32 @@ using namespace einc;
 namespace {
 
 struct Seen {
-  int schedules = 0, products = 0, fused = 0, together = 0, continued = 0, parts = 0, attention = 0;
+  int schedules = 0, scans = 0, products = 0, fused = 0, together = 0, continued = 0, parts = 0, attention = 0;
 };
 
-bool has_scan(const KernelList& list) {
-  return std::ranges::any_of(list.kernels, [](const GraphKernel& k) { return k.kernel->scan != nullptr; });
+// The program of a schedule, for no target: functions are numbered by their text.
+std::string program_of(const FormedGraph& formed, const KernelList& list, const BufferPlan& plan) {
+  std::map<std::string, uint32_t> functions;
+  ProgramImage image;
+  image.parts[Part::training] =
+      assemble_program(formed.bound, list, plan, [&](const BoundGraph&, const GraphKernel& k, const Executable&, Launch& launch) {
+        launch.function = functions.emplace(to_string(*k.kernel), static_cast<uint32_t>(functions.size())).first->second;
+      });
+  return to_bytes(image);
 }
 
 void check(const Graph& graph, const ScheduleTarget& target, Seen& seen) {
   const FormedGraph formed = form_graph(graph, {}, RunMode::training, Scheduling::all, target);
-  if (has_scan(formed.list)) return;
   const std::string text = print_schedule(formed.list, &formed.plan);
-  auto read = read_schedule(text, formed.bound.graph.size());
+  const std::vector<std::shared_ptr<const ScanSchedule>> scans = scans_of(formed.list);
+  auto read = read_schedule(text, formed.bound.graph.size(), scans);
   const auto* wrong = std::get_if<LineError>(&read);
   REQUIRE_MESSAGE(!wrong, (wrong ? std::to_string(wrong->line) + ": " + wrong->message : ""));
   ScheduleText& made = std::get<ScheduleText>(read);
   CHECK(print_schedule(made.list, &made.plan) == text);
   CHECK(verify_plan(formed.bound, made.list, made.plan, formed.roots) == "");
+  CHECK(program_of(formed, made.list, made.plan) == program_of(formed, formed.list, formed.plan));
+  seen.scans += static_cast<int>(scans.size());
   const std::vector<uint32_t> runs_with = made.list.runs_with;
   if (!runs_with.empty()) {
     join_launches(formed.bound, made.plan, made.list);
@@ -76,7 +90,15 @@ TEST_CASE("schedules read back") {
   for (const char* name : {"shakespeare_char", "mlp", "cnn", "lora"}) add(std::string("examples/") + name + ".ein", Policy::inherit);
   for (const char* name : {"shakespeare_char", "gpt2"}) add(std::string("examples/") + name + ".ein", Policy::bf16);
   for (const std::string& name : zoo_models()) add("tests/zoo/models/" + name + ".ein", Policy::inherit);
+  for (const Recurrence& recurrence : kRecurrences) {
+    CAPTURE(recurrence.name);
+    const Compilation c = compile_text("scan.ein", written(recurrence, recurrence.scan, true), {});
+    REQUIRE(c.graph.has_value());
+    check(*c.graph, processor_target(), seen);
+    check(*c.graph, {gpu_passes(), cuda_target({}, 1 << 16), {}}, seen);
+  }
   CHECK(seen.schedules > 40);
+  CHECK(seen.scans > 40);
   CHECK(seen.products > 150);
   CHECK(seen.fused > 30);
   CHECK(seen.together > 50);
@@ -105,6 +127,8 @@ TEST_CASE("schedules that are none") {
       {kernel + "plugin forward bf16 scale 0x1p+0 of 1 x 1 per 1 x 4 x 4 x 8 x 8 workspace 0 instead of 3 with\n",
        "12: 3 is not from 0 to 0"},
       {kernel + "plugin sideways bf16\n", "12: expected 'forward' at column 8"},
+      {"kernel 0 always\nmembers %2\nbuffers\nscan of 2 iterations\n", "4: the graph of this scan's body is not given"},
+      {kernel + "body\nend\n", "12: a body stands behind the lines of a scan"},
       {"members %2\n", "1: 'members' stands before a kernel's loops"},
       {"kernel 0 later\n", "1: 'later' is no time of a launch"},
   };
@@ -116,4 +140,33 @@ TEST_CASE("schedules that are none") {
   std::string few = kernel;
   few.replace(few.find("buffers %1 %2"), 13, "buffers %1");
   CHECK(error_of(few).ends_with("1 values for 2 buffers"));
+}
+
+TEST_CASE("schedules of scans that are none") {
+  const Compilation c = compile_text("scan.ein", written(kRecurrences[0], kRecurrences[0].scan, true), {});
+  REQUIRE(c.graph.has_value());
+  const FormedGraph formed = form_graph(*c.graph, {}, RunMode::training, Scheduling::all, processor_target());
+  const std::string text = print_schedule(formed.list, &formed.plan);
+  const auto scans = scans_of(formed.list);
+  // `word`, where it first stands in a body, replaced.
+  const auto error = [&](const std::string& word, const std::string& by) {
+    std::string changed = text;
+    const size_t at = text.find(word, text.find("\nbody\n"));
+    REQUIRE(at != std::string::npos);
+    changed.replace(at, word.size(), by);
+    const auto read = read_schedule(changed, formed.bound.graph.size(), scans);
+    const auto* wrong = std::get_if<LineError>(&read);
+    REQUIRE(wrong);
+    CHECK((wrong->line == 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') || by.empty()));
+    return wrong->message;
+  };
+  CHECK(error("kernel 0 always", "kernel 0 later") == "'later' is no time of a launch");
+  CHECK(error("members %", "members %9999").ends_with("does not exist here"));
+  CHECK(error("\nend\n", "") == "the body of a scan has no end");
+  std::string stateless = text;
+  const size_t state = text.find("\nstate ");
+  stateless.erase(state, text.find('\n', state + 1) - state);
+  const auto read = read_schedule(stateless, formed.bound.graph.size(), scans);
+  REQUIRE(std::holds_alternative<LineError>(read));
+  CHECK(std::get<LineError>(read).message.find(" states of ") != std::string::npos);
 }
