@@ -85,7 +85,7 @@ class Lexer {
         number();
       } else if (c == '"' || (c == '\'' && closes_on_this_line())) {
         string();
-      } else if (!foreign_comment() && !update() && !habit() && !dot() && !sign()) {
+      } else if (!foreign_comment() && !decorator() && !update() && !habit() && !dot() && !sign()) {
         unknown();
       }
     }
@@ -313,6 +313,17 @@ class Lexer {
     if (tokens_.empty()) return true;
     const TokenKind last = tokens_.back().kind;
     return last == TokenKind::newline || last == TokenKind::left_brace || last == TokenKind::right_brace;
+  }
+
+  // `@jit` on a line of its own, as in Python.
+  bool decorator() {
+    if (text_[at_] != '@' || !line_start_) return false;
+    const size_t end = std::min(text_.find('\n', at_), text_.size());
+    diagnostics_.report(Code::unknown_character, span(at_, at_ + 1), "@")
+        .hint("there are no decorators: every fn is compiled. Leave the line out")
+        .replace(span(at_, end), "");
+    at_ = end;
+    return true;
   }
 
   bool habit() {

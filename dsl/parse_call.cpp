@@ -113,7 +113,11 @@ bool Parser::index_item(std::vector<ast::IndexItem>& out, int& height) {
   const uint32_t begin = token().begin;
   ast::IndexItem item;
   if (next_kind() != TokenKind::assign) {
-    fail_expected("an axis and its index", "axes have names: x[axis = 3], x[axis = 0:8]");
+    const size_t close = at_ + 1;  // `blocks[i](x)`, a list of layers
+    const bool called = at(TokenKind::name) && close + 1 < tokens_.size() && tokens_[close].kind == TokenKind::right_bracket &&
+                        tokens_[close + 1].kind == TokenKind::left_paren;
+    fail_expected("an axis and its index", called ? "a layer is a fn, and its params are new in each iteration: x = block(x) as blocks"
+                                                  : "axes have names: x[axis = 3], x[axis = 0:8]");
     return false;
   }
   item.axis = any_word(NameUse::axis);

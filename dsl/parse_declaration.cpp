@@ -234,7 +234,11 @@ std::optional<ast::Stmt::Node> Parser::tensor_statement() {
   out.name = identifier(NameUse::tensor);
   if (panic_) return std::nullopt;
   declare(out.name);
-  if (!expect(TokenKind::colon, "`:` and a type", "such as x: f32[batch seq]")) return std::nullopt;
+  const bool learned = out.role == ast::Role::param || out.role == ast::Role::frozen_param;
+  const std::string_view example = learned                        ? "such as param w: [d k] ~ normal(std = 0.02)"
+                                   : out.role == ast::Role::state ? "such as state s: [d] ~ zeros"
+                                                                  : "such as x: f32[batch seq]";
+  if (!expect(TokenKind::colon, "`:` and a type", example)) return std::nullopt;
   std::optional<ast::Type> declared = type();
   if (panic_) return std::nullopt;
   out.type = std::move(*declared);

@@ -194,7 +194,9 @@ ast::ExprPtr Parser::postfix() {
       e = dotted(std::move(e), begin);
       is_call = is_parenthesized = false;
     } else if (at(TokenKind::left_paren)) {
-      fail(Code::not_callable, here()).hint("a product is written with `*`");
+      const auto* call = e->as<ast::Call>();
+      const std::string foreign = call ? foreign_function_hint(call->callee.name.str()) : std::string();
+      fail(Code::not_callable, here()).hint("{}", foreign.empty() ? "a product is written with `*`" : foreign);
     } else {
       break;
     }

@@ -134,7 +134,9 @@ void Parser::fail_at_list() {
   } else if (numbers && closed && before.kind == TokenKind::assign) {
     report.hint("several numbers stand in parentheses: (0.9, 0.95)").replace(span_of(open), "(").replace(span_of(close), ")");
   } else if (closed && before.kind == TokenKind::left_paren) {
-    report.hint("several arguments need no brackets: concat(a, b, axis)").replace(span_of(open), "").replace(span_of(close), "");
+    report.hint("several arguments need no brackets: concat(a, b, axis) joins along an axis, stack(a, b, axis) along a new one")
+        .replace(span_of(open), "")
+        .replace(span_of(close), "");
   } else {
     report.hint("stack builds a tensor from others: stack(a, b, axis)");
   }

@@ -99,8 +99,11 @@ class PatternParser {
   }
 
   bool no_arrow() {
-    diagnostics_.report(Code::pattern_arrow, contents_, "the pattern has no arrow")
-        .hint("write the result's axes behind it: \"{} -> ...\"", text_);
+    auto report = diagnostics_.report(Code::pattern_arrow, contents_, "the pattern has no arrow");
+    if (op_ == PatternOp::reduce && !text_.empty() && text_.find_first_of(" ():") == std::string_view::npos)
+      report.hint("the pattern comes before the reduction: reduce(x, \"a b -> a\", \"{}\")", text_);
+    else
+      report.hint("write the result's axes behind it: \"{} -> ...\"", text_);
     return false;
   }
 

@@ -110,6 +110,13 @@ class Checker {
         if (output_.ellipses[k].name == output_.ellipses[i].name) two_ellipses(output_.ellipses[k], output_.ellipses[i]);
   }
 
+  // `...k` where `k` is an axis of an operand: PyTorch's spelling.
+  bool names_axis(Name name) const {
+    return !name.empty() && std::ranges::any_of(inputs_, [&](const Contents& input) {
+      return std::ranges::any_of(input.names, [&](const Place& place) { return place.name == name; });
+    });
+  }
+
   static const Place* find_ellipsis(const Contents& term, Name name) {
     for (const Place& place : term.ellipses)
       if (place.name == name) return &place;
@@ -124,8 +131,9 @@ class Checker {
     for (const Place& place : output_.ellipses)
       if (std::ranges::none_of(inputs_, [&](const Contents& input) { return find_ellipsis(input, place.name) != nullptr; }))
         diagnostics_.report(Code::pattern_ellipsis, place.span, "the ellipsis on the right stands for nothing: the left has none")
-            .hint(apart_ ? fmt::format("names of axes are words, separated by blanks: \"{}\"", *apart_)
-                         : fmt::format("write `...{}` on the left too", place.name.str()));
+            .hint(apart_                   ? fmt::format("names of axes are words, separated by blanks: \"{}\"", *apart_)
+                  : names_axis(place.name) ? fmt::format("a blank separates an ellipsis from an axis: `... {}`", place.name.str())
+                                           : fmt::format("write `...{}` on the left too", place.name.str()));
     if (op_ != PatternOp::rearrange && op_ != PatternOp::repeat) return;
     for (const Contents& input : inputs_)
       for (const Place& place : input.ellipses)
