@@ -137,6 +137,28 @@ TEST_CASE("habits of other command lines are refused with what stands for them h
          {{"export", "p.ein"}, 2, "no command `export`", "einc --help lists the commands"}});
 }
 
+TEST_CASE("settings in other spellings are refused with einc's") {
+  const StrangersFolder folder;
+  check({{{"p.ein", "-D", "batch", "16"}, 2, "`16` is one argument too many", "did you mean `-D batch=16`?"},
+         {{"p.ein", "--seq", "512"}, 2, "no option `--seq`", "-D seq=512"},
+         {{"p.ein", "--layers=24"}, 2, "no option `--layers`", "-D layers=24"},
+         {{"p.ein", "--flops"}, 2, "no option `--flops`", "--report"},
+         {{"p.ein", "--fit", "batch", "32", "--device", "h200"}, 2, "`32` is one argument too many", "finds the largest value by itself"},
+         {{"p.ein", "--report", "--tokens", "3B", "--mfu", "40"}, 2, "found `40`", "40 % is 0.4"},
+         {{"p.ein", "--report", "--tokens", "3B", "--mfu", "40%"}, 2, "found `40%`", "40 % is 0.4"},
+         {{"p.py"}, 4, "no file p.py", "did you mean p.ein?"},
+         {{"run", "p.ein", "--x", "x.npy"}, 2, "no option `--x`", "did you mean `--input x=x.npy`?"},
+         {{"run", "p.ein", "-i", "x=x.npy"}, 2, "no option `-i`", "--input NAME=FILE"},
+         {{"train", "p.ein", "--steps", "9", "--data", "x=x.npy,y=y.npy"},
+          2,
+          "each file has a --data of its own",
+          "--data x=x.npy --data y=y.npy"},
+         {{"estimate", "--params", "7", "B"}, 2, "`B` is one argument too many", "did you mean `--params 7B`?"},
+         {{"gradcheck", "p.ein", "--rtol", "1e-3"}, 2, "no option `--rtol`", "--tolerance"},
+         {{"tokenize", "p.ein", "-o", "t.bin", "--encoding", "gpt2"}, 2, "no option `--encoding`", "--kind gpt2"},
+         {{"fmt", "--diff", "p.ein"}, 2, "no option `--diff`", "--check"}});
+}
+
 TEST_CASE("data files of strangers are refused with the cure") {
   const StrangersFolder folder;
   const auto write = [](const char* name, const std::string& content) { StrangersFolder::write(name, content); };
