@@ -165,6 +165,10 @@ TEST_CASE("data files of strangers are refused with the cure") {
   write("ok.npy", npy("<f4", "4, 3", 48));
   write("turned.npy", npy("<f4", "3, 4", 48));
   write("flat.npy", npy("<f4", "12,", 48));
+  write("unit.npy", npy("<f4", "4, 1, 3", 48));
+  write("channels_first.npy", npy("<f4", "2, 3, 4, 5", 480));
+  write("image.ein", "dim n = 2, height = 4, width = 5, c = 3\ninput x: f32[n height width c]\noutput y = x\n");
+  write("rows.json", "[[1, 2, 3]]\n");
   write("complex.npy", npy("<c8", "4, 3", 96));
   write("object.npy", npy("|O", "4, 3", 96));
   write("cut.npy", npy("<f4", "4, 3", 43));
@@ -205,6 +209,9 @@ TEST_CASE("data files of strangers are refused with the cure") {
   const auto weights = [](const char* file) { return std::vector<std::string>{"run", "p.ein", "--input", "x=ok.npy", "--weights", file}; };
   const std::string save = "numpy.save(\"x.npy\"";
   check({{run("turned.npy"), 3, "input 'x' has shape [3 4]", "is [4 3]"},
+         {run("unit.npy"), 3, "input 'x' has shape [4 1 3]", "numpy.squeeze(array)"},
+         {{"run", "image.ein", "--input", "x=channels_first.npy"}, 3, "shape [2 3 4 5]", "numpy.transpose(array, (0, 2, 3, 1))"},
+         {run("rows.json"), 3, "if it is JSON", save},
          {run("flat.npy"), 3, "input 'x' has shape [12]", "is [4 3]"},
          {run("complex.npy"), 3, "dtype '<c8' is not supported", "save the array as float64, float32"},
          {run("object.npy"), 3, "dtype '|O' is not supported", "save the array as float64, float32"},
