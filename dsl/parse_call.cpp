@@ -53,7 +53,7 @@ bool Parser::argument(std::vector<ast::Argument>& out, int& height) {
     size_t keywords = 1;
     for (auto other = out.rbegin(); other != out.rend() && other->name; ++other, ++keywords)
       if (other->name.name == arg.name.name) {
-        fail(Code::duplicate_argument, arg.name.span, arg.name.name).label(other->name.span, "the first stands here");
+        fail(Code::duplicate_argument, arg.name.span, arg.name.name).label(other->name.span, "the first is here");
         return false;
       }
     if (keywords > kMaxKeywords) {
@@ -128,7 +128,7 @@ bool Parser::index_item(std::vector<ast::IndexItem>& out, int& height) {
   if (!expect(TokenKind::assign, "`=`")) return false;
   for (const ast::IndexItem& other : out)
     if (other.axis.name == item.axis.name) {
-      fail(Code::duplicate_argument, item.axis.span, item.axis.name).label(other.axis.span, "the first stands here");
+      fail(Code::duplicate_argument, item.axis.span, item.axis.name).label(other.axis.span, "the first is here");
       return false;
     }
   const auto bound = [&]() -> ast::ExprPtr {

@@ -182,7 +182,7 @@ ast::ExprPtr Parser::postfix() {
     } else if (at(TokenKind::kw_as)) {
       if (!is_call && !e->as<ast::Invalid>()) {
         fail(Code::misplaced_as, here(), e->as<ast::NameRef>() ? "a name" : "this expression")
-            .hint("`as` stands right behind a call: f(x) as name");
+            .hint("`as` follows a call directly: f(x) as name");
         break;
       }
       ++at_;

@@ -77,7 +77,7 @@ std::string instead_of_extra(const CLI::App& app, Arguments arguments) {
   const std::string extra = app.remaining().front();
   for (size_t i = 1; extra == "=" && i + 1 < arguments.size(); ++i)
     if (arguments[i] == "=")
-      return fmt::format("; a setting has no blanks: did you mean `{}={}`?", printable(arguments[i - 1]), printable(arguments[i + 1]));
+      return fmt::format("; a setting has no spaces: did you mean `{}={}`?", printable(arguments[i - 1]), printable(arguments[i + 1]));
   if (const size_t equals = extra.find('='); equals != 0 && equals != std::string::npos)
     for (const char* option : {"--input", "--data"})
       if (app.get_option_no_throw(option) != nullptr && extra.find('.', equals) != std::string::npos)
@@ -93,7 +93,7 @@ std::string instead_of_extra(const CLI::App& app, Arguments arguments) {
     if (option == "-D" && number) return fmt::format("; did you mean `-D {}={}`?", printable(name), extra);
     const bool unit = !name.empty() && name.find_first_not_of("0123456789.") == std::string::npos;  // `--params 7 B`
     if (unit && extra.size() <= 3)
-      return fmt::format("; a unit has no blank before it: did you mean `{} {}{}`?", printable(option), printable(name), printable(extra));
+      return fmt::format("; a unit has no space before it: did you mean `{} {}{}`?", printable(option), printable(name), printable(extra));
     static constexpr std::string_view kPairs[] = {"--input", "--output", "--param", "--data", "--val"};
     const bool takes_pair =
         std::find(std::begin(kPairs), std::end(kPairs), option) != std::end(kPairs) && name.find_first_of("=-/.") == std::string::npos;

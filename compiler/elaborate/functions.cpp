@@ -21,7 +21,7 @@ std::optional<FnRef> Elaborator::find_fn(Name name, Span span) {
   const std::vector<FnRef>& candidates = imported->second;
   if (candidates.size() == 1) return candidates[0];
   auto report = diagnostics_.report(Code::ambiguous_fn, span, name);
-  for (const FnRef& candidate : candidates) report.label(candidate.fn->name.span, "one stands here");
+  for (const FnRef& candidate : candidates) report.label(candidate.fn->name.span, "one is here");
   report.hint("define `{}` in this file, or import one of the files only", name);
   return FnRef{};
 }
