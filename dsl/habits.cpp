@@ -10,7 +10,7 @@ namespace einc {
 namespace {
 
 constexpr auto kWordHabits = std::to_array<WordHabit>({
-    {"def", HabitKind::block, "a function is `fn`, its body stands in braces: fn act(x) { return relu(x) }"},
+    {"def", HabitKind::block, "a function is `fn`, with its body in braces: fn act(x) { return relu(x) }"},
     {"function", HabitKind::block, "a function is `fn`: fn act(x) { return relu(x) }"},
     {"func", HabitKind::block, "a function is `fn`: fn act(x) { return relu(x) }"},
     {"class", HabitKind::block,
@@ -18,7 +18,7 @@ constexpr auto kWordHabits = std::to_array<WordHabit>({
     {"struct", HabitKind::block, "there are no structs: a fn hands over several values by `return a, b`"},
     {"while", HabitKind::block,
      "a loop has a count known while compiling, `for i in 3 { ... }`, or runs along an axis, `scan t in time { ... }`"},
-    {"with", HabitKind::block, "there are no contexts: stop_gradient(x) stands for no_grad, `precision bf16 { ... }` for autocast"},
+    {"with", HabitKind::block, "there are no contexts: stop_gradient(x) replaces no_grad, `precision bf16 { ... }` autocast"},
     {"try", HabitKind::block, "there are no exceptions: what can go wrong is said before the program runs"},
     {"elif", HabitKind::block, "write `else if`, on the line of the `}` before it", "else if"},
     {"switch", HabitKind::block, "write if ... { } else if ... { }"},
@@ -29,7 +29,7 @@ constexpr auto kWordHabits = std::to_array<WordHabit>({
     {"auto", HabitKind::binding, "a binding has no word before it: y = ..."},
     {"const", HabitKind::line, "a size is declared by `dim n = 8`, a value bound by `y = ...`"},
     {"int", HabitKind::line, "a size is declared by `dim n = 8`, a value bound by `y = ...`"},
-    {"float", HabitKind::line, "a value is bound by `y = ...`, a dtype stands in a type: input x: f32[n]"},
+    {"float", HabitKind::line, "a value is bound by `y = ...`, a dtype is part of a type: input x: f32[n]"},
     {"from", HabitKind::line, "ops are words of the language; `import nn` brings in the bundled layers"},
     {"assert", HabitKind::line, "shapes are proved while compiling: an annotation states them, y: [a b] = x"},
     {"global", HabitKind::line, "a fn sees no outside values: pass them as arguments"},

@@ -38,8 +38,8 @@ struct Habit {
 
 constexpr auto kHabits = std::to_array<Habit>({
     {"**", "a power is written `^`", TokenKind::caret, "^"},
-    {"->", "a pattern stands in double quotes: \"a b -> b a\"", TokenKind::invalid, ""},
-    {"=>", "an arrow stands inside a pattern string only, as `->`", TokenKind::invalid, ""},
+    {"->", "a pattern is written in double quotes: \"a b -> b a\"", TokenKind::invalid, ""},
+    {"=>", "an arrow is allowed only inside a pattern string, as `->`", TokenKind::invalid, ""},
     {"&&", "write `and`", TokenKind::kw_and, "and"},
     {"||", "write `or`", TokenKind::kw_or, "or"},
     {"&", "write `and`", TokenKind::kw_and, "and"},
@@ -51,7 +51,7 @@ constexpr auto kHabits = std::to_array<Habit>({
     {"<<", "a shift is a product: x * 2^n", TokenKind::invalid, ""},
     {">>", "a shift is a quotient: x // 2^n", TokenKind::invalid, ""},
     {"\\", "a statement goes on behind an operator, a comma and inside parentheses", TokenKind::invalid, ""},
-    {"'", "strings stand in double quotes", TokenKind::invalid, ""},
+    {"'", "strings are written in double quotes", TokenKind::invalid, ""},
     {"\xE2\x80\xA6", "an ellipsis is three dots: ...", TokenKind::ellipsis, "..."},
     {"\xE2\x88\x92", "a minus is the sign `-`", TokenKind::minus, "-"},
     {"\xE2\x89\xA4", "write `<=`", TokenKind::less_equal, "<="},
@@ -59,9 +59,9 @@ constexpr auto kHabits = std::to_array<Habit>({
     {"\xE2\x89\xA0", "write `!=`", TokenKind::not_equal, "!="},
     {"\xC3\x97", "a product is written `*`", TokenKind::star, "*"},
     {"\xC2\xB7", "a product is written `*`", TokenKind::star, "*"},
-    {"\xE2\x86\x92", "an arrow stands inside a pattern string only, as `->`", TokenKind::invalid, ""},
-    {"\xE2\x80\x9C", "strings stand in straight double quotes", TokenKind::invalid, ""},
-    {"\xE2\x80\x9D", "strings stand in straight double quotes", TokenKind::invalid, ""},
+    {"\xE2\x86\x92", "an arrow is allowed only inside a pattern string, as `->`", TokenKind::invalid, ""},
+    {"\xE2\x80\x9C", "strings are written in straight double quotes", TokenKind::invalid, ""},
+    {"\xE2\x80\x9D", "strings are written in straight double quotes", TokenKind::invalid, ""},
 });
 
 constexpr auto kUpdates = std::to_array<std::string_view>({"**=", "//=", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "@="});
@@ -85,7 +85,7 @@ class Lexer {
         number();
       } else if (c == '"' || (c == '\'' && closes_on_this_line())) {
         string();
-      } else if (!foreign_comment() && !update() && !habit() && !dot() && !sign()) {
+      } else if (!foreign_comment() && !decorator() && !update() && !habit() && !dot() && !sign()) {
         unknown();
       }
     }
@@ -128,7 +128,7 @@ class Lexer {
     line_start_ = false;
     if (end < text_.size() && text_[end] == '"' && end - at_ <= 2 && prefixes_string(text_.substr(at_, end - at_))) {
       diagnostics_.report(Code::unknown_character, span(at_, end), text_.substr(at_, end - at_))
-          .hint("a string stands as it is, without a letter before it; sizes are given beside a pattern: (x, \"(h d) -> h d\", h=8)")
+          .hint("a string has no letter before it; sizes are given after a pattern: (x, \"(h d) -> h d\", h=8)")
           .replace(span(at_, end), "");
       at_ = end;
       return;
@@ -210,7 +210,7 @@ class Lexer {
                     ? "a number has no letter behind it: its dtype is that of its neighbour"
                 : text.back() == 'e' || text.back() == 'E' ? "an exponent has digits: 1e3"
                 : !underscores && is_digit(text[0]) ? "a product is written with `*`, as in 2*x, and a name cannot begin with a digit"
-                                                    : "`_` stands between digits only");
+                                                    : "`_` is allowed only between digits");
       return;
     }
     std::string digits;
@@ -240,7 +240,7 @@ class Lexer {
     const size_t end = closed ? stop + 1 : std::min(stop, text_.size());
     if (quote == '\'') {
       diagnostics_.report(Code::unknown_character, span(at_, at_ + 1), "'")
-          .hint("strings stand in double quotes")
+          .hint("strings are written in double quotes")
           .replace(span(at_, at_ + 1), "\"")
           .replace(span(end - 1, end), "\"");
     }
@@ -258,7 +258,7 @@ class Lexer {
     const size_t stop = text_.find("\"\"\"", at_ + 3);
     const size_t end = stop == std::string_view::npos ? std::min(text_.find('\n', at_), text_.size()) : stop + 3;
     auto report = diagnostics_.report(Code::unknown_character, span(at_, at_ + 3), "\"\"\"");
-    report.hint("a comment begins with `#` on each of its lines; a string stands on one line in double quotes");
+    report.hint("a comment begins with `#` on each of its lines; a string is one line in double quotes");
     if (stop != std::string_view::npos && begins_a_statement()) report.replace(span(at_, end), as_comment(at_, end));
     if (!begins_a_statement()) return push(TokenKind::invalid, end);
     at_ = end;
@@ -315,6 +315,17 @@ class Lexer {
     return last == TokenKind::newline || last == TokenKind::left_brace || last == TokenKind::right_brace;
   }
 
+  // `@jit` on a line of its own, as in Python.
+  bool decorator() {
+    if (text_[at_] != '@' || !line_start_) return false;
+    const size_t end = std::min(text_.find('\n', at_), text_.size());
+    diagnostics_.report(Code::unknown_character, span(at_, at_ + 1), "@")
+        .hint("there are no decorators: every fn is compiled. Leave the line out")
+        .replace(span(at_, end), "");
+    at_ = end;
+    return true;
+  }
+
   bool habit() {
     const std::string_view rest = text_.substr(at_);
     if (rest.starts_with("!=")) return false;
@@ -323,7 +334,7 @@ class Lexer {
       const size_t end = at_ + h.text.size();
       const bool of_fn = h.text == "->" && !tokens_.empty() && tokens_.back().kind == TokenKind::right_paren;
       auto report = diagnostics_.report(Code::unknown_character, span(at_, end), h.text);
-      report.hint(of_fn ? "a fn's result has no type of its own; an annotation stands on what is returned: return y: [a b]" : h.hint);
+      report.hint(of_fn ? "a fn's result has no type of its own; annotate what is returned instead: return y: [a b]" : h.hint);
       if (!h.replacement.empty()) report.replace(span(at_, end), h.replacement);
       line_start_ = false;
       push(h.stands_for, end);

@@ -55,7 +55,7 @@ bool Parser::argument(std::vector<ast::Argument>& out, int& height, KeywordPlace
     size_t before = 1;
     for (auto other = out.rbegin(); other != out.rend() && other->name; ++other, ++before)
       if (other->name.name == arg.name.name) {
-        fail(Code::duplicate_argument, arg.name.span, arg.name.name).label(other->name.span, "the first stands here");
+        fail(Code::duplicate_argument, arg.name.span, arg.name.name).label(other->name.span, "the first is here");
         return false;
       }
     if (before > kMaxKeywords) {
@@ -115,7 +115,11 @@ bool Parser::index_item(std::vector<ast::IndexItem>& out, int& height) {
   const uint32_t begin = token().begin;
   ast::IndexItem item;
   if (next_kind() != TokenKind::assign) {
-    fail_expected("an axis and its index", "axes have names: x[axis = 3], x[axis = 0:8]");
+    const size_t close = at_ + 1;  // `blocks[i](x)`, a list of layers
+    const bool called = at(TokenKind::name) && close + 1 < tokens_.size() && tokens_[close].kind == TokenKind::right_bracket &&
+                        tokens_[close + 1].kind == TokenKind::left_paren;
+    fail_expected("an axis and its index", called ? "a layer is a fn, and its params are new in each iteration: x = block(x) as blocks"
+                                                  : "axes have names: x[axis = 3], x[axis = 0:8]");
     return false;
   }
   item.axis = any_word(NameUse::axis);
@@ -126,7 +130,7 @@ bool Parser::index_item(std::vector<ast::IndexItem>& out, int& height) {
   if (!expect(TokenKind::assign, "`=`")) return false;
   for (const ast::IndexItem& other : out)
     if (other.axis.name == item.axis.name) {
-      fail(Code::duplicate_argument, item.axis.span, item.axis.name).label(other.axis.span, "the first stands here");
+      fail(Code::duplicate_argument, item.axis.span, item.axis.name).label(other.axis.span, "the first is here");
       return false;
     }
   const auto bound = [&]() -> ast::ExprPtr {

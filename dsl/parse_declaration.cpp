@@ -97,7 +97,7 @@ std::optional<ast::Type> Parser::type() {
     ++at_;
   }
   const Token open = token();
-  const std::string_view hint = at(TokenKind::left_paren) ? "axes stand in brackets: f32[batch seq]" : "a scalar's type is []";
+  const std::string_view hint = at(TokenKind::left_paren) ? "axes are written in brackets: f32[batch seq]" : "a scalar's type is []";
   if (!expect(TokenKind::left_bracket, "`[` and axes", hint)) return std::nullopt;
   while (!panic_ && !at(TokenKind::right_bracket)) {
     if (!type_axis(type)) break;
@@ -131,8 +131,7 @@ bool Parser::type_axis(ast::Type& type) {
   if (at(TokenKind::ellipsis)) {
     axis.kind = ast::AxisKind::ellipsis;
     for (const ast::Axis& other : type.axes)
-      if (other.kind == ast::AxisKind::ellipsis && !panic_)
-        fail(Code::two_ellipses_in_type, here()).label(other.span, "the first stands here");
+      if (other.kind == ast::AxisKind::ellipsis && !panic_) fail(Code::two_ellipses_in_type, here()).label(other.span, "the first is here");
     ++at_;
   } else if (at(TokenKind::integer)) {
     axis.kind = ast::AxisKind::number;
@@ -234,7 +233,11 @@ std::optional<ast::Stmt::Node> Parser::tensor_statement() {
   out.name = identifier(NameUse::tensor);
   if (panic_) return std::nullopt;
   declare(out.name);
-  if (!expect(TokenKind::colon, "`:` and a type", "such as x: f32[batch seq]")) return std::nullopt;
+  const bool learned = out.role == ast::Role::param || out.role == ast::Role::frozen_param;
+  const std::string_view example = learned                        ? "such as param w: [d k] ~ normal(std = 0.02)"
+                                   : out.role == ast::Role::state ? "such as state s: [d] ~ zeros"
+                                                                  : "such as x: f32[batch seq]";
+  if (!expect(TokenKind::colon, "`:` and a type", example)) return std::nullopt;
   std::optional<ast::Type> declared = type();
   if (panic_) return std::nullopt;
   out.type = std::move(*declared);
@@ -247,7 +250,7 @@ std::optional<ast::Stmt::Node> Parser::tensor_statement() {
     fail(Code::initializer_on_input, from(begin), out.name.name).hint("a learned tensor is a `param`");
   } else if (out.role != ast::Role::input && !out.initializer && at(TokenKind::assign)) {
     fail(Code::missing_initializer, here(), out.role == ast::Role::state ? "state" : "param", out.name.name)
-        .hint("an initialiser stands behind `~`: ~ zeros")
+        .hint("an initialiser follows `~`: ~ zeros")
         .replace(here(), "~");
   } else if (out.role != ast::Role::input && !out.initializer) {
     fail(Code::missing_initializer, out.name.span, out.role == ast::Role::state ? "state" : "param", out.name.name)

@@ -182,7 +182,7 @@ ast::ExprPtr Parser::postfix() {
     } else if (at(TokenKind::kw_as)) {
       if (!is_call && !e->as<ast::Invalid>()) {
         fail(Code::misplaced_as, here(), e->as<ast::NameRef>() ? "a name" : "this expression")
-            .hint("`as` stands right behind a call: f(x) as name");
+            .hint("`as` follows a call directly: f(x) as name");
         break;
       }
       ++at_;
@@ -194,7 +194,9 @@ ast::ExprPtr Parser::postfix() {
       e = dotted(std::move(e), begin);
       is_call = is_parenthesized = false;
     } else if (at(TokenKind::left_paren)) {
-      fail(Code::not_callable, here()).hint("a product is written with `*`");
+      const auto* call = e->as<ast::Call>();
+      const std::string foreign = call ? foreign_function_hint(call->callee.name.str()) : std::string();
+      fail(Code::not_callable, here()).hint("{}", foreign.empty() ? "a product is written with `*`" : foreign);
     } else {
       break;
     }

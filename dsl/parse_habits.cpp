@@ -42,7 +42,7 @@ std::optional<ast::Stmt::Node> Parser::foreign_statement(const WordHabit& habit)
 void Parser::fail_at_colon() {
   const Span colon = here();
   auto report = diagnostics_.report(Code::expected, colon, "`{`", "`:`");
-  report.hint("a block stands in braces, and opens on the line of its header: for i in 3 { ... }");
+  report.hint("a block is written in braces, which open on the line of its header: for i in 3 { ... }");
   skip_indented(colon.begin);
   const uint32_t end = std::max(colon.end, tokens_[at_ - 1].end);
   const bool one_line = text_.substr(colon.begin, end - colon.begin).find('\n') == std::string_view::npos;
@@ -132,9 +132,11 @@ void Parser::fail_at_list() {
   } else if (empty) {
     report.hint("there are no lists: in a scan, `collect ys = e` stacks values; stack(a, b, axis) joins tensors");
   } else if (numbers && closed && before.kind == TokenKind::assign) {
-    report.hint("several numbers stand in parentheses: (0.9, 0.95)").replace(span_of(open), "(").replace(span_of(close), ")");
+    report.hint("several numbers are written in parentheses: (0.9, 0.95)").replace(span_of(open), "(").replace(span_of(close), ")");
   } else if (closed && before.kind == TokenKind::left_paren) {
-    report.hint("several arguments need no brackets: concat(a, b, axis)").replace(span_of(open), "").replace(span_of(close), "");
+    report.hint("several arguments need no brackets: concat(a, b, axis) joins along an axis, stack(a, b, axis) along a new one")
+        .replace(span_of(open), "")
+        .replace(span_of(close), "");
   } else {
     report.hint("stack builds a tensor from others: stack(a, b, axis)");
   }

@@ -63,13 +63,13 @@ void Parser::statement(std::vector<ast::Stmt>& out) {
   } else if (at(TokenKind::comma) && first.kind == TokenKind::kw_output && next_kind() == TokenKind::name) {
     fail(Code::expected, here(), kEnd, "`,`").hint("each output is a statement of its own: output a; output b").replace(here(), "; output");
   } else if (at(TokenKind::comma)) {
-    fail_expected(kEnd, "a tuple stands in parentheses: (a, b)");
+    fail_expected(kEnd, "a tuple is written in parentheses: (a, b)");
   } else if (parse_dtype(text(token())) && tokens_[at_ - 1].kind == TokenKind::right_bracket) {
-    fail_expected(kEnd, "a dtype stands before the axes: f32[batch seq]");
+    fail_expected(kEnd, "a dtype comes before the axes: f32[batch seq]");
   } else if (at(TokenKind::arrow_left)) {
     fail_expected(kEnd, "`<-` updates a state; a comparison with a negative number is written `< -`");
   } else if (at(TokenKind::colon) || at(TokenKind::assign)) {
-    fail_expected(kEnd, "`==` compares; `=` stands once in a statement");
+    fail_expected(kEnd, "`==` compares; a statement has one `=`");
   } else if (at_word("if")) {
     fail_expected(kEnd, kChoiceByValue);
   } else if (at_word("is")) {
@@ -221,7 +221,7 @@ bool Parser::fn_params(std::vector<ast::FnParam>& out) {
     param.name = identifier(NameUse::parameter);
     for (const ast::FnParam& other : out)
       if (!panic_ && other.name.name == param.name.name)
-        fail(Code::duplicate_in_statement, param.name.span, param.name.name).label(other.name.span, "the first stands here");
+        fail(Code::duplicate_in_statement, param.name.span, param.name.name).label(other.name.span, "the first is here");
     if (!panic_ && out.size() == kMaxParameters) fail(Code::too_many_keywords, param.name.span);
     if (!panic_ && accept(TokenKind::colon)) param.type = type();
     if (!panic_ && accept(TokenKind::assign)) param.default_value = expression();

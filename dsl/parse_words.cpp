@@ -42,7 +42,7 @@ std::optional<ast::Stmt::Node> Parser::word_statement() {
   if (begins_with_word("shard") && (next_kind() == TokenKind::name || next_kind() == TokenKind::string)) return shard_statement();
   const bool opens = next_kind() == TokenKind::left_brace || (next_kind() == TokenKind::name && opens_block_on_this_line());
   if (!at_word("else") || !opens) return simple_statement();
-  fail(Code::else_without_if, here()).hint("`else` stands on the line of the `}` before it: } else {");
+  fail(Code::else_without_if, here()).hint("`else` goes on the line of the `}` before it: } else {");
   if (recover_at_brace()) block();
   return std::nullopt;
 }
@@ -206,7 +206,7 @@ bool Parser::gradient_block(ast::Fn& fn) {
     const ast::Identifier name = identifier(NameUse::parameter);
     for (const ast::Identifier& other : out.cotangents)
       if (!panic_ && other.name == name.name)
-        fail(Code::duplicate_in_statement, name.span, name.name).label(other.span, "the first stands here");
+        fail(Code::duplicate_in_statement, name.span, name.name).label(other.span, "the first is here");
     if (!panic_ && out.cotangents.size() == kMaxParameters) fail(Code::too_many_keywords, name.span);
     out.cotangents.push_back(name);
     if (panic_ || !accept(TokenKind::comma)) break;

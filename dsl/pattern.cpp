@@ -93,14 +93,17 @@ class PatternParser {
     if (at_end()) return true;
     if (next_is(",")) return comma();
     diagnostics_.report(Code::pattern_arrow, span(at_, at_ + 2), "a pattern has one arrow, and this is its second")
-        .label(pattern.arrow, "the first stands here")
+        .label(pattern.arrow, "the first is here")
         .hint("\"{}\"", text_.substr(0, text_.find_last_not_of(' ', at_ - 1) + 1));
     return false;
   }
 
   bool no_arrow() {
-    diagnostics_.report(Code::pattern_arrow, contents_, "the pattern has no arrow")
-        .hint("write the result's axes behind it: \"{} -> ...\"", text_);
+    auto report = diagnostics_.report(Code::pattern_arrow, contents_, "the pattern has no arrow");
+    if (op_ == PatternOp::reduce && !text_.empty() && text_.find_first_of(" ():") == std::string_view::npos)
+      report.hint("the pattern comes before the reduction: reduce(x, \"a b -> a\", \"{}\")", text_);
+    else
+      report.hint("write the result's axes after it: \"{} -> ...\"", text_);
     return false;
   }
 
@@ -108,7 +111,7 @@ class PatternParser {
     hint_repair(diagnostics_.report(Code::pattern_terms, span(at_, at_ + 1),
                                     op_ == PatternOp::einsum ? "an einsum has one result: `,` separates operands on the left"
                                                              : "`,` separates the operands of an einsum; here is one operand"),
-                at_, 1, next_is(", ") ? "" : " ", "axes are separated by blanks");
+                at_, 1, next_is(", ") ? "" : " ", "axes are separated by spaces");
     return false;
   }
 
@@ -130,12 +133,12 @@ class PatternParser {
       if (atom.kind == AtomKind::star) ++stars;
       if (atom.kind == AtomKind::name || (atom.kind == AtomKind::star && stars == 1)) continue;
       diagnostics_.report(Code::pattern_star, atom.span,
-                          stars > 1 ? "the pattern has a second `*`" : "only names and one `*` stand in a pattern of pack or unpack");
+                          stars > 1 ? "the pattern has a second `*`" : "a pattern of pack or unpack has only names and one `*`");
       return false;
     }
     if (stars == 1) return true;
     diagnostics_.report(Code::pattern_star, contents_, "the pattern has no `*`")
-        .hint("`*` stands where the packed axes are: \"{} *\"", text_);
+        .hint("`*` marks the place of the packed axes: \"{} *\"", text_);
     return false;
   }
 
@@ -278,11 +281,11 @@ class PatternParser {
     const std::string_view character = text_.substr(at_, end - at_);
     auto report = diagnostics_.report(Code::pattern_character, span(at_, end), character);
     if (character == "+" || character == "*")
-      report.hint("a window stands in parentheses: (2*h + kh)");
+      report.hint("a window is written in parentheses: (2*h + kh)");
     else if (character == ";")
       report.hint("operands are separated by commas").replace(span(at_, end), ",");
     else if (character == "[" || character == "{")
-      report.hint("a group stands in parentheses: (h d)");
+      report.hint("a group is written in parentheses: (h d)");
     else
       report.hint("a pattern holds axis names, `...`, groups in parentheses, integers and one `->`");
     return false;
@@ -332,7 +335,7 @@ class PatternParser {
       if (!window_term(atom.terms.emplace_back()) || !count_leaf(atom.terms.back().axis_span)) return false;
       for (size_t i = 0; i + 1 < atom.terms.size(); ++i)
         if (atom.terms[i].axis == atom.terms.back().axis)
-          return bad_window(atom.terms.back().axis_span, "an axis stands twice in one window");
+          return bad_window(atom.terms.back().axis_span, "an axis appears twice in one window");
       skip_blanks();
       if (!next_is("+")) break;
       ++at_;
@@ -341,7 +344,7 @@ class PatternParser {
     if (!at_end() && text_[at_] != ')') return bad_window(span(at_, at_ + 1), "expected `+`, `*` or `)` in a window");
     if (!close(open)) return false;
     atom.span = span(open, at_);
-    if (depth > 1) return bad_window(atom.span, "a window is an axis of its own and cannot stand inside a group");
+    if (depth > 1) return bad_window(atom.span, "a window is an axis of its own and is not allowed inside a group");
     out.push_back(std::move(atom));
     return true;
   }

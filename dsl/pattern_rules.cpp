@@ -99,7 +99,7 @@ class Checker {
  private:
   void two_ellipses(const Place& first, const Place& second) {
     diagnostics_.report(Code::pattern_ellipsis, second.span, "one operand has two ellipses")
-        .label(first.span, "the first stands here")
+        .label(first.span, "the first is here")
         .hint("keep one `...` and name the other axes");
   }
 
@@ -108,6 +108,13 @@ class Checker {
     for (size_t i = 0; i < output_.ellipses.size(); ++i)
       for (size_t k = 0; k < i; ++k)
         if (output_.ellipses[k].name == output_.ellipses[i].name) two_ellipses(output_.ellipses[k], output_.ellipses[i]);
+  }
+
+  // `...k` where `k` is an axis of an operand: PyTorch's spelling.
+  bool names_axis(Name name) const {
+    return !name.empty() && std::ranges::any_of(inputs_, [&](const Contents& input) {
+      return std::ranges::any_of(input.names, [&](const Place& place) { return place.name == name; });
+    });
   }
 
   static const Place* find_ellipsis(const Contents& term, Name name) {
@@ -119,13 +126,14 @@ class Checker {
   void ellipsis_sides() {
     for (const Contents& input : inputs_)
       for (const Span span : input.grouped_ellipses)
-        diagnostics_.report(Code::pattern_ellipsis, span, "an ellipsis cannot stand in a group on the left")
-            .hint("on the left `...` stands by itself; on the right `(...)` joins its axes");
+        diagnostics_.report(Code::pattern_ellipsis, span, "an ellipsis is not allowed in a group on the left")
+            .hint("on the left `...` is an axis list of its own; on the right `(...)` joins its axes");
     for (const Place& place : output_.ellipses)
       if (std::ranges::none_of(inputs_, [&](const Contents& input) { return find_ellipsis(input, place.name) != nullptr; }))
         diagnostics_.report(Code::pattern_ellipsis, place.span, "the ellipsis on the right stands for nothing: the left has none")
-            .hint(apart_ ? fmt::format("names of axes are words, separated by blanks: \"{}\"", *apart_)
-                         : fmt::format("write `...{}` on the left too", place.name.str()));
+            .hint(apart_                   ? fmt::format("names of axes are words, separated by spaces: \"{}\"", *apart_)
+                  : names_axis(place.name) ? fmt::format("a space separates an ellipsis from an axis: `... {}`", place.name.str())
+                                           : fmt::format("write `...{}` on the left too", place.name.str()));
     if (op_ != PatternOp::rearrange && op_ != PatternOp::repeat) return;
     for (const Contents& input : inputs_)
       for (const Place& place : input.ellipses)
@@ -140,7 +148,7 @@ class Checker {
       const auto [first, is_new] = seen.emplace(place.name, place.span);
       if (is_new) continue;
       auto report = diagnostics_.report(Code::pattern_duplicate, place.span, place.name, where);
-      report.label(first->second, "the first stands here");
+      report.label(first->second, "the first is here");
       if (op_ != PatternOp::einsum) report.hint("a diagonal is an einsum: einsum(x, \"i i -> i\"); else give each axis its own name");
     }
   }
@@ -163,7 +171,7 @@ class Checker {
   void windows() {
     if (op_ == PatternOp::einsum) return;
     for (const Span span : output_.windows)
-      diagnostics_.report(Code::pattern_window, span, "a window `(2*h + kh)` stands on the right of an einsum only")
+      diagnostics_.report(Code::pattern_window, span, "a window `(2*h + kh)` is allowed only on the right of an einsum")
           .hint("here windows read an input axis; write `(h kh)` for a composed axis");
   }
 
@@ -187,9 +195,9 @@ class Checker {
       if (const auto near = apart_ ? std::nullopt : near_left(place.name, right))
         report.did_you_mean(place.span, *near);
       else if (apart_)
-        report.hint("names of axes are words, separated by blanks: \"{}\"", *apart_).replace(pattern_span_, *apart_);
+        report.hint("names of axes are words, separated by spaces: \"{}\"", *apart_).replace(pattern_span_, *apart_);
       else
-        report.hint(op_ == PatternOp::einsum ? "every name on the right of an einsum stands in an operand; a new axis is made by repeat"
+        report.hint(op_ == PatternOp::einsum ? "every name on the right of an einsum must be in an operand; a new axis is made by repeat"
                                              : "a new axis is made by repeat");
     }
   }

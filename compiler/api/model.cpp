@@ -123,7 +123,7 @@ Model Model::Details::compile(const Open& open, const CompileOptions& options) {
     const std::filesystem::path cache = options.code_cache ? *options.code_cache : FileCache::default_folder();
     Scheduling scheduling;
     if (options.memory_limit) {
-      if (*options.memory_limit <= 0) throw Error(ErrorKind::usage, "CompileOptions::memory_limit is no positive number of bytes");
+      if (*options.memory_limit <= 0) throw Error(ErrorKind::usage, "CompileOptions::memory_limit is not a positive number of bytes");
       scheduling.memory_limit = {*options.memory_limit, 0, static_cast<int>(std::thread::hardware_concurrency())};
     }
     auto program = options.target == Target::reference ? reference_program(*graphs)

@@ -3,7 +3,11 @@
 // then summed over those that the operand lacks. Formulas read the result where that saves keeping an operand.
 #include <cmath>
 #include <initializer_list>
+#include <memory>
 #include <numbers>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "compiler/autodiff/masked.h"
 #include "compiler/autodiff/rules.h"
@@ -11,37 +15,70 @@
 namespace einc {
 namespace {
 
-// A value inside one elementwise rule, so that formulas read as formulas.
-struct Value {
-  const Backward* at;
-  Partial partial;
+// A value inside one elementwise rule, so that formulas read as formulas. Operators only note what is to be made. Its nodes are made, in an
+// order that is written here, when the value is asked for: C++ leaves open which operand of a call comes first, and node ids must not
+// depend on the compiler.
+class Value {
+ public:
+  enum class Order : uint8_t { first_to_last, last_to_first };
+
+  Value(const Backward* at, Partial partial) : at_(at), term_(std::make_shared<Term>(Term{.made = std::move(partial)})) {}
+  Value(MapFn fn, std::vector<Value> operands, Order order)
+      : at_(operands.front().at_), term_(std::make_shared<Term>(Term{.fn = fn, .order = order, .operands = std::move(operands)})) {}
+  Value(const Value& beside, ScalarValue number)
+      : at_(beside.at_), term_(std::make_shared<Term>(Term{.number = std::move(number), .operands = {beside}})) {}
+
+  const Backward& at() const { return *at_; }
+
+  const Partial& partial() const {
+    Term& t = *term_;
+    if (t.made) return *t.made;
+    if (t.order == Order::last_to_first)
+      for (size_t i = t.operands.size(); i-- > 0;) t.operands[i].partial();
+    std::vector<Partial> partials;
+    for (const Value& v : t.operands) partials.push_back(v.partial());
+    t.made =
+        t.number ? Partial{at_->constant(*t.number, partials[0].value), {}} : apply_elementwise(at_->build, t.fn, partials, at_->axes());
+    return *t.made;
+  }
+
+ private:
+  struct Term {
+    MapFn fn = MapFn::add;
+    std::optional<ScalarValue> number = std::nullopt;  // in place of fn: a constant of the operand's dtype
+    Order order = Order::first_to_last;
+    std::vector<Value> operands = {};
+    std::optional<Partial> made = std::nullopt;
+  };
+
+  const Backward* at_;
+  std::shared_ptr<Term> term_;
 };
 
-Value apply(MapFn fn, std::initializer_list<Value> operands) {
-  std::vector<Partial> partials;
-  for (const Value& v : operands) partials.push_back(v.partial);
-  const Backward* at = operands.begin()->at;
-  return {at, apply_elementwise(at->build, fn, partials, at->axes())};
+Value apply(MapFn fn, std::initializer_list<Value> operands) { return {fn, operands, Value::Order::first_to_last}; }
+Value apply_last_first(MapFn fn, std::initializer_list<Value> operands) { return {fn, operands, Value::Order::last_to_first}; }
+// A value with a name is made where it gets it.
+Value made(const Value& value) {
+  value.partial();
+  return value;
 }
 // A number beside a value has the value's dtype.
-Value number(const Value& beside, ScalarValue value) {
-  return {beside.at, {beside.at->constant(std::move(value), beside.partial.value), {}}};
-}
+Value number(const Value& beside, ScalarValue value) { return {beside, std::move(value)}; }
 Value number(const Value& beside, int value) { return number(beside, ScalarValue(Poly(value))); }
 Value half(const Value& beside) { return number(beside, ScalarValue(Poly(Rational(1, 2)))); }
 
-Value operator+(Value a, Value b) { return apply(MapFn::add, {a, b}); }
-Value operator-(Value a, Value b) { return apply(MapFn::sub, {a, b}); }
-Value operator*(Value a, Value b) { return apply(MapFn::mul, {a, b}); }
-Value operator/(Value a, Value b) { return apply(MapFn::div, {a, b}); }
+Value operator+(Value a, Value b) { return apply_last_first(MapFn::add, {a, b}); }
+Value operator-(Value a, Value b) { return apply_last_first(MapFn::sub, {a, b}); }
+Value operator*(Value a, Value b) { return apply_last_first(MapFn::mul, {a, b}); }
+Value operator/(Value a, Value b) { return apply_last_first(MapFn::div, {a, b}); }
 Value operator-(Value a) { return apply(MapFn::neg, {a}); }
-Value operator+(Value a, int n) { return a + number(a, n); }
-Value operator*(Value a, double n) { return a * number(a, ScalarValue(n)); }
-Value operator-(Value a, int n) { return a - number(a, n); }
-Value operator-(int n, Value a) { return number(a, n) - a; }
-Value equal(Value a, Value b) { return apply(MapFn::equal, {a, b}); }
-Value greater(Value a, Value b) { return apply(MapFn::greater, {a, b}); }
-Value where(Value c, Value a, Value b) { return apply(MapFn::where, {c, a, b}); }
+Value operator+(Value a, int n) { return apply(MapFn::add, {a, number(a, n)}); }
+Value operator*(Value a, double n) { return apply(MapFn::mul, {a, number(a, ScalarValue(n))}); }
+Value operator-(Value a, int n) { return apply(MapFn::sub, {a, number(a, n)}); }
+Value operator-(int n, Value a) { return apply_last_first(MapFn::sub, {number(a, n), a}); }
+Value equal(Value a, Value b) { return apply_last_first(MapFn::equal, {a, b}); }
+Value greater(Value a, Value b) { return apply_last_first(MapFn::greater, {a, b}); }
+Value where(Value c, Value a, Value b) { return apply_last_first(MapFn::where, {c, a, b}); }
 Value zero(Value beside) { return number(beside, 0); }
 
 // y = x^c for a number c: dx = c x^(c-1) g. x^0 is 1 everywhere: no gradient, at 0 neither.
@@ -49,7 +86,7 @@ std::optional<Value> power_of_constant(Value x, ScalarValue exponent, Value g) {
   if (const Poly* c = std::get_if<Poly>(&exponent)) {
     if (c->is_zero()) return std::nullopt;
     if (c->is_one()) return g;
-    const Value scaled = g * number(g, *c);
+    const Value scaled = made(g * number(g, *c));
     if (*c == Poly(2)) return scaled * x;
     return scaled * apply(MapFn::pow, {x, number(x, *c - Poly(1))});
   }
@@ -61,13 +98,13 @@ std::optional<Value> power_of_constant(Value x, ScalarValue exponent, Value g) {
 // y = a^b. da = b a^(b-1) g, 0 where b = 0. db = g y log(a) where a > 0, else 0 (y is 0 or has no real derivative there).
 std::optional<Value> power(Value a, Value b, Value y, Value g, int k) {
   if (k == 1) {
-    const Value positive = greater(a, zero(a));
-    const Value log = apply(MapFn::log, {where(positive, a, number(a, 1))});  // second derivatives stay finite
+    const Value positive = made(greater(a, zero(a)));
+    const Value log = made(apply(MapFn::log, {where(positive, a, number(a, 1))}));  // second derivatives stay finite
     return where(positive, g * y * log, zero(g));
   }
-  const Node& exponent = g.at->build.graph()[b.partial.value];
+  const Node& exponent = g.at().build.graph()[b.partial().value];
   if (exponent.op == Op::constant) return power_of_constant(a, exponent.as<ConstantAttr>().value, g);
-  const Value none = equal(b, zero(b));
+  const Value none = made(equal(b, zero(b)));
   return where(none, zero(g), g * b * apply(MapFn::pow, {a, where(none, number(b, 1), b - 1)}));
 }
 
@@ -85,8 +122,8 @@ Value normal_density(Value x) {
 // gelu_tanh = x/2 (1 + tanh(u)) = x s with s = sigmoid(2u), u = c (x + k x^3): derivative s (1 + x (1 - s) 2u').
 Value gelu_tanh_slope(Value x) {
   const double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, k = 0.044715;
-  const Value square = x * x, linear = number(x, ScalarValue(c));
-  const Value s = apply(MapFn::sigmoid, {x * (square * (c * k) + linear)});
+  const Value square = made(x * x), linear = made(number(x, ScalarValue(c)));
+  const Value s = made(apply(MapFn::sigmoid, {x * (square * (c * k) + linear)}));
   return s * (x * (1 - s) * (square * (3 * c * k) + linear) + 1);
 }
 
@@ -94,17 +131,17 @@ Value gelu_tanh_slope(Value x) {
 // series from 8.5 on (Abramowitz and Stegun 6.3.18; 6e-16 there), and psi(x) = psi(1 - x) - pi / tan(pi x) below 1/2.
 Value digamma(Value x) {
   const auto fraction = [&](int64_t a, int64_t b) { return number(x, ScalarValue(Poly(Rational(a, b)))); };
-  const Value reflected = greater(half(x), x), z = where(reflected, 1 - x, x), w = z + 8;
-  Value shifts = number(x, 1) / z;
-  for (int k = 1; k < 8; ++k) shifts = shifts + number(x, 1) / (z + k);
-  const Value v = number(x, 1) / (w * w);
-  Value series = fraction(1, 12);  // B_2k / (2k) for k = 7 down to 1
+  const Value reflected = made(greater(half(x), x)), z = made(where(reflected, 1 - x, x)), w = made(z + 8);
+  Value shifts = made(number(x, 1) / z);
+  for (int k = 1; k < 8; ++k) shifts = made(shifts + number(x, 1) / (z + k));
+  const Value v = made(number(x, 1) / (w * w));
+  Value series = made(fraction(1, 12));  // B_2k / (2k) for k = 7 down to 1
   for (const auto& [a, b] : {std::pair{-691, 32760}, {1, 132}, {-1, 240}, {1, 252}, {-1, 120}, {1, 12}})
-    series = series * v + fraction(a, b);
-  const Value above = apply(MapFn::log, {w}) - half(x) / w - series * v - shifts;
+    series = made(series * v + fraction(a, b));
+  const Value above = made(apply(MapFn::log, {w}) - half(x) / w - series * v - shifts);
   // A quarter where it is not asked for: the tangent stays finite in all derivatives.
-  const Value turn = where(reflected, x - apply(MapFn::round, {x}), fraction(1, 4));
-  const Value tangent = apply(MapFn::tan, {turn * std::numbers::pi});
+  const Value turn = made(where(reflected, x - apply(MapFn::round, {x}), fraction(1, 4)));
+  const Value tangent = made(apply(MapFn::tan, {turn * std::numbers::pi}));
   return where(reflected, above - number(x, ScalarValue(std::numbers::pi)) / tangent, above);
 }
 
@@ -128,7 +165,8 @@ std::optional<Value> binary(MapFn fn, Value a, Value b, Value y, Value g, int k)
     case MapFn::minimum:
       return k == 0 ? share_of_extreme(b, a, g) : share_of_extreme(a, b, g);
     case MapFn::atan2: {  // the angle of (b, a): da = g b / (a^2 + b^2), db = -g a / (a^2 + b^2); at the origin 0
-      const Value square = a * a + b * b, by_square = g / where(equal(square, zero(square)), number(square, 1), square);
+      const Value square = made(a * a + b * b);
+      const Value by_square = made(g / where(equal(square, zero(square)), number(square, 1), square));
       return k == 0 ? by_square * b : -(by_square * a);
     }
     case MapFn::equal:
@@ -216,7 +254,7 @@ std::optional<Value> unary(MapFn fn, Value x, Value y, Value g) {
     case MapFn::gelu_tanh:
       return g * gelu_tanh_slope(x);
     case MapFn::silu: {  // (x s)' = s + x s (1 - s) = s (1 + x (1 - s))
-      const Value s = apply(MapFn::sigmoid, {x});
+      const Value s = made(apply(MapFn::sigmoid, {x}));
       return g * (s * (x * (1 - s) + 1));
     }
     case MapFn::softplus:
@@ -272,8 +310,8 @@ std::optional<Value> unary(MapFn fn, Value x, Value y, Value g) {
 
 // y = min(max(x, low), high): x has slope 1 within and at the bounds, a bound where it is y and x lies beyond.
 std::optional<Value> clamped(Value x, Value low, Value high, Value g, int k) {
-  const auto either = [](Value a, Value b) { return apply(MapFn::logical_or, {a, b}); };
-  const Value below = greater(low, x), above = greater(x, high), crossed = greater(low, high);
+  const auto either = [](Value a, Value b) { return apply_last_first(MapFn::logical_or, {a, b}); };
+  const Value below = made(greater(low, x)), above = made(greater(x, high)), crossed = made(greater(low, high));
   if (k == 0) return where(either(below, above), zero(g), g);
   if (k == 1) return where(crossed, zero(g), where(below, g, zero(g)));
   return where(either(above, crossed), g, zero(g));
@@ -318,16 +356,16 @@ std::optional<Partial> gradient_of_map(const Backward& b, int k) {
   if (attr.fn != MapFn::where) masked = take_off_masks(b.build.graph(), b.gradient);
   const auto result = formula(b, Value{&b, masked.value}, k);
   if (!result) return std::nullopt;
-  if (masked.masks.empty()) return finish(result->partial);
-  const bool passed_on = result->partial.value == masked.value.value && !is_negated(attr.fn, k);
+  if (masked.masks.empty()) return finish(result->partial());
+  const bool passed_on = result->partial().value == masked.value.value && !is_negated(attr.fn, k);
   if (passed_on && map.size() == static_cast<int>(b.axes().size())) return finish(b.gradient);
-  if (!lie_within(masked.masks, map)) return finish(put_on_masks(b.build, result->partial, masked.masks, b.axes()));
+  if (!lie_within(masked.masks, map)) return finish(put_on_masks(b.build, result->partial(), masked.masks, b.axes()));
   for (GradientMask& mask : masked.masks) {
     AxisList axes;
     for (int axis : mask.condition.axes) axes.push_back(map.find(axis));
     mask.condition.axes = axes;
   }
-  return put_on_masks(b.build, finish(result->partial), masked.masks, frame);
+  return put_on_masks(b.build, finish(result->partial()), masked.masks, frame);
 }
 
 }  // namespace einc

@@ -187,7 +187,7 @@ ExitStatus show_cuda(const CompileRequest& request, const Graph& graph, const Bi
   CudaOptions cuda;
   const std::optional<GpuShape> gpu = device ? device->gpu.value_or(GpuShape{}) : gpu_shape_of_arch(request.arch);
   if (!gpu) {
-    fmt::print(stderr, "einc: --arch={} is no GPU that einc makes code for; it knows {}\n", printable(request.arch), known_archs());
+    fmt::print(stderr, "einc: --arch={} is not a GPU that einc makes code for; it knows {}\n", printable(request.arch), known_archs());
     return ExitStatus::wrong_usage;
   }
   cuda.gpu = *gpu;

@@ -45,13 +45,31 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-std::string instead_of_option(const CLI::App& app, const std::string& unknown) {
+// A dim of the program, `--seq 512`, or an input, `--x x.npy`, taken for an option.
+std::string instead_of_setting(const CLI::App& app, Arguments arguments, const std::string& unknown) {
+  if (!unknown.starts_with("--")) return "";
+  const std::string name = unknown.substr(2);
+  std::string value;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with(unknown + "=")) value = arguments[i].substr(unknown.size() + 1);
+    if (arguments[i] == unknown && i + 1 < arguments.size()) value = arguments[i + 1];
+  }
+  const bool whole = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+  if (whole && app.get_option_no_throw("-D") != nullptr) return fmt::format("; a dim is set by -D {}={}", printable(name), value);
+  for (const char* option : {"--input", "--data"})
+    if (app.get_option_no_throw(option) != nullptr && value.find('.') != std::string::npos)
+      return fmt::format("; did you mean `{} {}={}`?", option, printable(name), printable(value));
+  return "";
+}
+
+std::string instead_of_option(const CLI::App& app, Arguments arguments, const std::string& unknown) {
   if (unknown == "--device" && app.get_option_no_throw("--target") != nullptr)
     return ": it runs here, on --target; `einc FILE --device NAME` tells what another machine would take";
   for (const ForeignOption& option : foreign_options())
     if (option.theirs == unknown && (option.ours.empty() || app.get_option_no_throw(std::string(option.ours)) != nullptr))
       return fmt::format(": {}", option.write);
-  return did_you_mean(unknown, option_names(app));
+  const std::string near = did_you_mean(unknown, option_names(app));
+  return near.empty() ? instead_of_setting(app, arguments, unknown) : near;
 }
 
 // What was meant by a word that has no place: an option without its dashes, NAME=FILE with a blank for the sign, a second program.
@@ -59,7 +77,7 @@ std::string instead_of_extra(const CLI::App& app, Arguments arguments) {
   const std::string extra = app.remaining().front();
   for (size_t i = 1; extra == "=" && i + 1 < arguments.size(); ++i)
     if (arguments[i] == "=")
-      return fmt::format("; a setting has no blanks: did you mean `{}={}`?", printable(arguments[i - 1]), printable(arguments[i + 1]));
+      return fmt::format("; a setting has no spaces: did you mean `{}={}`?", printable(arguments[i - 1]), printable(arguments[i + 1]));
   if (const size_t equals = extra.find('='); equals != 0 && equals != std::string::npos)
     for (const char* option : {"--input", "--data"})
       if (app.get_option_no_throw(option) != nullptr && extra.find('.', equals) != std::string::npos)
@@ -69,10 +87,17 @@ std::string instead_of_extra(const CLI::App& app, Arguments arguments) {
     return fmt::format("; did you mean `--{}`?", printable(arguments.front()));
   for (size_t i = 2; i < arguments.size(); ++i) {
     const std::string &option = arguments[i - 2], &name = arguments[i - 1];
+    if (arguments[i] != extra) continue;
+    const bool number = !extra.empty() && extra.find_first_not_of("0123456789") == std::string::npos;
+    if (option == "--fit") return fmt::format("; --fit {} finds the largest value by itself", printable(name));
+    if (option == "-D" && number) return fmt::format("; did you mean `-D {}={}`?", printable(name), extra);
+    const bool unit = !name.empty() && name.find_first_not_of("0123456789.") == std::string::npos;  // `--params 7 B`
+    if (unit && extra.size() <= 3)
+      return fmt::format("; a unit has no space before it: did you mean `{} {}{}`?", printable(option), printable(name), printable(extra));
+    static constexpr std::string_view kPairs[] = {"--input", "--output", "--param", "--data", "--val"};
     const bool takes_pair =
-        option.starts_with("--") && option.find('=') == std::string::npos && name.find_first_of("=-/.") == std::string::npos;
-    if (arguments[i] == extra && takes_pair)
-      return fmt::format("; did you mean `{} {}={}`?", printable(option), printable(name), printable(extra));
+        std::find(std::begin(kPairs), std::end(kPairs), option) != std::end(kPairs) && name.find_first_of("=-/.") == std::string::npos;
+    if (takes_pair) return fmt::format("; did you mean `{} {}={}`?", printable(option), printable(name), printable(extra));
   }
   if (extra.ends_with(".ein") && app.get_option_no_throw("--diff") != nullptr) return "; --diff compares two programs";
   return "";
@@ -81,7 +106,7 @@ std::string instead_of_extra(const CLI::App& app, Arguments arguments) {
 // An option that is spelled wrong comes first: an option that it should have been may be missing because of it.
 std::string usage_error(const CLI::App& app, Arguments arguments, const CLI::ParseError& error) {
   if (const auto unknown = unknown_option(app, arguments))
-    return fmt::format("no option `{}`{}", printable(*unknown), instead_of_option(app, *unknown));
+    return fmt::format("no option `{}`{}", printable(*unknown), instead_of_option(app, arguments, *unknown));
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
     return fmt::format("`{}` is one argument too many{}", printable(app.remaining().front()), instead_of_extra(app, arguments));
   std::string text = printable(error.what());
@@ -247,7 +272,11 @@ CLI::Validator number_between(double low, double high) {
   return CLI::Validator(
       [low, high](const std::string& text) {
         const auto value = to_number(text);
-        return value && *value >= low && *value <= high ? std::string() : wants(fmt::format("a number from {} to {}", low, high), text);
+        if (value && *value >= low && *value <= high) return std::string();
+        std::string message = wants(fmt::format("a number from {} to {}", low, high), text);
+        const auto percent = to_number(text.ends_with('%') ? text.substr(0, text.size() - 1) : text).value_or(0);
+        if (high == 1 && percent > 1 && percent <= 100) message += fmt::format("; {} % is {:g}", percent, percent / 100);
+        return message;
       },
       "");
 }
@@ -310,7 +339,13 @@ std::optional<std::vector<std::pair<std::string, std::string>>> parse_assignment
       fmt::print(stderr, "einc: {} takes name=path, such as {} x=x.npy; found `{}`\n", option, option, printable(setting));
       return std::nullopt;
     }
-    result.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+    const std::string path = setting.substr(equals + 1);
+    if (const size_t comma = path.find(','); comma != std::string::npos && path.find('=', comma) != std::string::npos) {
+      fmt::print(stderr, "einc: each file has a {} of its own: {} {}={} {} {}\n", option, option, printable(setting.substr(0, equals)),
+                 printable(path.substr(0, comma)), option, printable(path.substr(comma + 1)));
+      return std::nullopt;
+    }
+    result.emplace_back(setting.substr(0, equals), path);
   }
   return result;
 }

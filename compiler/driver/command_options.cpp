@@ -26,9 +26,13 @@ constexpr HelpExamples kHelpExamples[] = {
      "einc train model.ein --data tokens=train.bin --steps 10000 --checkpoint runs/a --every 500 --resume"},
     {"einc plot", "einc plot a.jsonl b.jsonl -o loss.svg\neinc plot run.jsonl -o loss.html --x=tokens --log --smooth=20"},
     {"einc bench", "einc bench model.ein -D batch=8 --trace=step.json"},
+    {"einc gradcheck", "einc gradcheck model.ein -D batch=2 -D embed=8"},
     {"einc estimate", "einc estimate --params 70B --tokens 15T --device h100-sxm --devices 1024 --mfu 0.4"},
     {"einc tokenize", "einc tokenize input.txt -o train.bin --kind chars --split 0.9"},
     {"einc sample", "einc sample model.ein --weights w.safetensors --vocab chars.json --prompt \"ROMEO:\""},
+    {"einc detokenize", "einc detokenize train.bin --vocab chars.json | head"},
+    {"einc fmt", "einc fmt model.ein\neinc fmt --check *.ein"},
+    {"einc explain", "einc explain E0322"},
     {"einc completions",
      "einc completions bash > ~/.local/share/bash-completion/completions/einc\n"
      "einc completions zsh > \"${fpath[1]}/_einc\"\neinc completions fish > ~/.config/fish/completions/einc.fish\n"
@@ -43,15 +47,57 @@ struct HelpGroup {
 const std::vector<HelpGroup>& help_groups() {
   static const auto* const groups = new std::vector<HelpGroup>{
       {"The program", {"-D", "-I", "--precision", "--mesh", "--shard", "--optimizer", "--lr", "--rename", "--arch", "--cpu"}},
-      {"Data", {"--input", "--param", "--weights", "--output", "--data", "--val", "--dtype", "--vocab", "--prompt"}},
+      {"The model",
+       {"--params", "--layers", "--embed", "--heads", "--kv-heads", "--head", "--ffn", "--experts", "--used-experts", "--seq"}},
+      {"Data",
+       {"--input", "--param", "--weights", "--output", "--data", "--val", "--val-fraction", "--next", "--order", "--dtype", "--kind",
+        "--vocab", "--merges", "--split", "--prompt", "--prompt-file", "--record-batches"}},
+      {"The text", {"--temperature", "--top-k", "--top-p", "--greedy"}},
+      {"Inputs and outputs", {"--tokens-input", "--position-input", "--logits"}},
+      {"What to check", {"--elements", "--max-elements", "--tolerance"}},
       {"What to show",
-       {"--report", "--emit", "--explain", "--diff", "--diagnostics", "--passes", "--list-devices", "--quiet", "--version", "-o"}},
-      {"The machine", {"--device", "--devices", "--target", "--threads", "--fit", "--memory-limit", "--plan", "--tokens", "--mfu"}},
+       {"--report", "--emit", "--explain", "--diff", "--diagnostics", "--passes", "--list-devices", "--quiet", "--version", "-o", "--json",
+        "--kernels", "--x", "--smooth", "--check", "--stdout"}},
+      {"The machine",
+       {"--device", "--devices", "--target", "--threads", "--fit", "--memory-limit", "--plan", "--tokens", "--mfu", "--peak"}},
       {"The run",
-       {"--steps", "--accumulate", "--seed", "--init-seed", "--data-seed", "--dropout-seed", "--mode", "--save", "--resume", "--timeout"}},
+       {"--steps", "--accumulate", "--batch", "--batch-tokens", "--seed", "--init-seed", "--data-seed", "--dropout-seed", "--mode",
+        "--save", "--resume", "--partial", "--timeout", "--tensor-parallel", "--pipeline-parallel", "--interleave"}},
+      {"What was measured", {"--seconds", "--flops", "--tokens-per-second", "--device-hours"}},
       {"Checkpoints and logs", {"--checkpoint", "--every", "--keep", "--log", "--log-every", "--eval-every", "--eval-batches", "--trace"}},
-      {"For work on einc", {"--dump-after", "--disable", "--time-passes", "--discard-outputs", "--arithmetic"}}};
+      {"For work on einc", {"--dump-after", "--disable", "--time-passes", "--discard-outputs", "--arithmetic", "--no-cache"}}};
   return *groups;
+}
+
+// What an option takes, in a word; numbers are N.
+std::string value_name(const std::string& option, const std::string& type) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"--arch", "ARCH"},     {"--cpu", "CPU"},         {"--device", "NAME"},      {"--diagnostics", "FORM"}, {"--disable", "PASS"},
+      {"--dtype", "DTYPE"},   {"--emit", "LEVEL"},      {"--explain", "TOPIC"},    {"--kind", "KIND"},        {"--lr", "RATE"},
+      {"--merges", "FILE"},   {"--mesh", "AXES"},       {"--mode", "MODE"},        {"--optimizer", "NAME"},   {"--order", "ORDER"},
+      {"--output", "FILE"},   {"--precision", "DTYPE"}, {"--prompt-file", "FILE"}, {"--report", "FORM"},      {"--shard", "RULES"},
+      {"--target", "TARGET"}, {"--vocab", "FILE"},      {"--weights", "FILE"},     {"--x", "AXIS"},           {"-o", "FILE"},
+  };
+  if (type == "UINT" || type == "INT" || type == "FLOAT" || type == "COUNT") return "N";
+  if (type != "TEXT") return type;
+  const auto* found = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& row) { return row.first == option; });
+  return found == std::end(kNames) ? type : std::string(found->second);
+}
+
+// A command line, broken before an option where it is longer than the terminal is wide.
+std::string wrapped_command(std::string_view command, size_t columns) {
+  std::string out, line = "  ";
+  while (!command.empty()) {
+    const size_t next = std::min(command.find(" -", 1), command.size());
+    const std::string_view piece = command.substr(0, next);
+    if (line.size() + piece.size() + 2 > columns && line.size() > 6) {
+      out += line + " \\\n";
+      line = "     ";
+    }
+    line += piece;
+    command.remove_prefix(next);
+  }
+  return out + line + "\n";
 }
 
 // Words of the text in lines of so many columns, all but the first behind `indent` blanks.
@@ -94,6 +140,7 @@ OptionText option_text(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
   if (option.get_items_expected_max() > 0) text.value = option.get_positional() ? option.get_name(true, false) : option.get_type_name();
   if (!option.get_positional() && text.value.empty() && option.get_items_expected_max() > 0) text.value = "VALUE";
+  if (!option.get_positional()) text.value = value_name(text.names.back(), text.value);
   text.description = option.get_description();
   text.required = option.get_required();
   return text;
@@ -160,9 +207,13 @@ std::string help_text(const CLI::App& app, int columns) {
   group("Other options", nullptr);
   for (const HelpExamples& row_of_examples : kHelpExamples) {
     if (row_of_examples.command != app.get_name()) continue;
-    out += "\nExamples:\n  ";
-    for (const char c : row_of_examples.examples) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
-    out += "\n";
+    out += "\nExamples:\n";
+    std::string_view rest = row_of_examples.examples;
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      out += wrapped_command(rest.substr(0, end), width);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
   }
   return out;
 }

@@ -21,7 +21,7 @@ class Finder {
     found.tensors.tokens = tokens->as<InputAttr>().name.str();
     const Poly length = tokens->type.axes.back().size;
     const std::optional<Name> sequence = dim_of(length);
-    if (!sequence) return fail(fmt::format("the last axis of input '{}' is no dim that -D can set", found.tensors.tokens));
+    if (!sequence) return fail(fmt::format("the last axis of input '{}' is not a dim that -D can set", found.tensors.tokens));
     found.sequence = *sequence;
     for (size_t axis = 0; axis + 1 < tokens->type.axes.size(); ++axis)
       if (const auto dim = dim_of(tokens->type.axes[axis].size)) found.texts.push_back(*dim);

@@ -51,7 +51,7 @@ void read_log(const std::string& path, const std::function<bool(const LogLine& l
     if (text.size() > kMaxLine) fail("is longer than a log's");
     if (deepest(text) > kMaxDepth) fail("is nested too deeply");
     nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("kind")) fail("is no line of a log that `einc train --log` writes");
+    if (!line.is_object() || !line.contains("kind")) fail("is not a line of a log that `einc train --log` writes");
     if (!take({std::move(line), end})) return;
   }
 }

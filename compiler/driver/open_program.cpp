@@ -28,6 +28,8 @@ std::string near_file(const fs::path& path) {
   std::error_code error;
   if (fs::path whole = path; fs::is_regular_file(whole += ".ein", error))
     return fmt::format("; did you mean {}?", printable(whole.string()));
+  if (fs::path other = path; path.extension() != ".ein" && fs::is_regular_file(other.replace_extension(".ein"), error))
+    return fmt::format("; did you mean {}?", printable(other.string()));
   std::vector<std::string> names;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (fs::directory_iterator it(folder, error), end; !error && it != end && names.size() < 10'000; it.increment(error))

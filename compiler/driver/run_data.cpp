@@ -145,8 +145,9 @@ void RunData::check_weights(const Graph& graph) const {
     return std::ranges::any_of(weights_, [&](const auto& file) { return file->contains(names_.theirs(state)); });
   });
   if (!missing.empty())
-    fmt::print(stderr, "einc: warning: {} params are not among the weights and start from their initialisers: {}\n", missing.size(),
-               first_names(missing));
+    fmt::print(stderr, "einc: warning: {} not among the weights and start{} from {}: {}\n",
+               missing.size() == 1 ? "1 param is" : fmt::format("{} params are", missing.size()), missing.size() == 1 ? "s" : "",
+               missing.size() == 1 ? "its initialiser" : "their initialisers", first_names(missing));
 }
 
 std::optional<HostArray> RunData::given(const Graph& graph, NodeId id, const std::vector<int64_t>& shape) const {

@@ -30,10 +30,14 @@ struct ForeignKeyword {
 };
 constexpr ForeignKeyword kForeignKeywords[] = {
     {"axis", "an axis is given by its bare name"},
+    {"correction", "var and std divide by n"},
+    {"ddof", "var and std divide by n"},
     {"dim", "an axis is given by its bare name"},
     {"dtype", "cast the result: cast(x, f32)"},
     {"keepdim", "no axis need be kept: a result lines up with its operand by the names of its axes"},
     {"keepdims", "no axis need be kept: a result lines up with its operand by the names of its axes"},
+    {"reduction", "it gives one loss per element, of which the mean is mean(...)"},
+    {"unbiased", "var and std divide by n"},
 };
 
 void report_keyword(Context& context, const ast::Call& call, const ast::Argument& argument, std::string_view usage,

@@ -211,6 +211,7 @@ class Elaborator final : public Context {
   std::optional<std::vector<BoundArgument>> bind_arguments(FnRef ref, const ast::Identifier& callee,
                                                            std::span<const ast::Argument* const> given,
                                                            std::vector<BoundArgument> arguments);
+  std::vector<std::string> parameter_names(FnRef ref) const;
   void suggest_parameter(Diagnostics::Builder& report, FnRef ref, const ast::Argument& argument) const;
   size_t parameter_of(FnRef ref, const ast::Argument& argument, const std::vector<BoundArgument>& arguments, size_t& next);
   std::optional<Value> instantiate(FnRef ref, std::vector<BoundArgument> arguments, const Instance& instance, Span span);

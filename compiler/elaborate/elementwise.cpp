@@ -31,7 +31,8 @@ void report_problem(Context& context, const AlignProblem& problem, std::span<con
     case AlignFault::nameless:
       context.diagnostics()
           .report(Code::axis_nameless, spans[problem.operand], axis.name.empty() ? axis.size.str() : without_marks(axis.name).str(), text)
-          .hint("name its axes first: `y: {} = ...`", suggest_annotation(type.axes));
+          .hint(axis.size.is_one() ? "an axis of size 1 does not broadcast: drop it, as in rearrange(x, \"a 1 -> a\")"
+                                   : fmt::format("name its axes first: `y: {} = ...`", suggest_annotation(type.axes)));
       return;
     case AlignFault::repeated:
       context.diagnostics()

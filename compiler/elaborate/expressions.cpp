@@ -341,10 +341,12 @@ std::optional<Value> Elaborator::evaluate_call(const ast::Expr& expr) {
     const auto* tensor = bound && bound->value ? std::get_if<NodeId>(&bound->value->data) : nullptr;
     if (tensor != nullptr && !build_.type(*tensor).axes.empty() && build_.type(*tensor).axis(0).is_named())
       report.label(bound->span, "a value, {}", show(build_.type(*tensor)))
-          .hint("a value is no function: `{}[{} = ...]` picks by index, `*` multiplies", call.callee.name,
+          .hint("a value is not a function: `{}[{} = ...]` picks by index, `*` multiplies", call.callee.name,
                 without_marks(build_.type(*tensor).axis(0).name));
     else if (nn && nn->find(fmt::format("fn {}(", call.callee.name.str())) != std::string_view::npos)
       report.hint("`{}` is in the bundled library: `import nn`", call.callee.name).replace({frame().unit->file, 0, 0}, "import nn\n");
+    else if (call.callee.name == Name("float") && call.arguments.size() == 1 && call.arguments[0].value->as<ast::String>())
+      report.hint("`inf`, `-inf` and `nan` are numbers, written without quotes");
     else if (const std::string foreign = foreign_function_hint(call.callee.name.str()); !foreign.empty())
       report.hint("{}", foreign);
     else if (const auto near = near_name(call.callee.name.str(), callable_names()))

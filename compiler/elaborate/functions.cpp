@@ -21,7 +21,7 @@ std::optional<FnRef> Elaborator::find_fn(Name name, Span span) {
   const std::vector<FnRef>& candidates = imported->second;
   if (candidates.size() == 1) return candidates[0];
   auto report = diagnostics_.report(Code::ambiguous_fn, span, name);
-  for (const FnRef& candidate : candidates) report.label(candidate.fn->name.span, "one stands here");
+  for (const FnRef& candidate : candidates) report.label(candidate.fn->name.span, "one is here");
   report.hint("define `{}` in this file, or import one of the files only", name);
   return FnRef{};
 }
@@ -43,15 +43,24 @@ std::optional<Value> Elaborator::call_fn(FnRef ref, const ast::Call& call, Span 
 }
 
 // Of an optimizer p, g and t are einc's to give, and the settings that all have are the user's, too.
-void Elaborator::suggest_parameter(Diagnostics::Builder& report, FnRef ref, const ast::Argument& argument) const {
+std::vector<std::string> Elaborator::parameter_names(FnRef ref) const {
   std::vector<std::string> names;
   for (const ast::FnParam& param : ref.fn->params) names.push_back(param.name.name.str());
   const bool bundled = schedules_ && ref.unit == schedules_;
   if (bundled) std::erase_if(names, [](const std::string& name) { return name == "p" || name == "g" || name == "t"; });
   if (bundled && ref.fn->params[0].name.name == Name("p")) names.insert(names.end(), {"weight_decay", "clip_norm", "decay_all"});
+  return names;
+}
+
+void Elaborator::suggest_parameter(Diagnostics::Builder& report, FnRef ref, const ast::Argument& argument) const {
+  const std::vector<std::string> names = parameter_names(ref);
+  const bool bundled = schedules_ && ref.unit == schedules_;
   const std::string& name = argument.name.name.str();
+  const std::string with_bias = ref.fn->name.name.str() + "_bias";
   if (bundled && (name == "learning_rate" || name == "rate")) {
     report.did_you_mean(argument.name.span, "lr");
+  } else if (name == "bias" && ref.unit->bundled && ref.unit->fns.contains(Name(with_bias))) {
+    report.hint("it has no bias; `{}` has one", with_bias);
   } else if (const auto near = near_name(name, names)) {
     report.did_you_mean(argument.name.span, *near);
   } else if (!names.empty()) {
@@ -106,12 +115,20 @@ std::optional<std::vector<BoundArgument>> Elaborator::bind_arguments(FnRef ref, 
     whole = whole && value && matched;
     if (index < params.size()) arguments[index] = {std::move(value), argument->value->span, State::given, axis_named(*argument->value)};
   }
+  std::vector<std::string> usage = parameter_names(ref);
+  for (std::string& name : usage)
+    for (const ast::FnParam& param : params)
+      if (param.default_value && param.name.name == Name(name)) name += " = ...";
+  const auto signature = [&] { return fmt::format("write {}({})", ref.fn->name.name.str(), fmt::join(usage, ", ")); };
   if (superfluous)
     diagnostics_.report(Code::too_many_arguments, superfluous->span, ref.fn->name.name, counted(wanted, "argument"), given.size())
-        .label(ref.fn->name.span, "the fn");
+        .label(ref.fn->name.span, "the fn")
+        .hint("{}", signature());
   for (size_t i = 0; i < params.size() && matched; ++i) {
     if (arguments[i].state != State::missing || params[i].default_value) continue;
-    diagnostics_.report(Code::missing_argument, callee.span, ref.fn->name.name, params[i].name.name).label(params[i].span, "declared here");
+    diagnostics_.report(Code::missing_argument, callee.span, ref.fn->name.name, params[i].name.name)
+        .label(params[i].span, "declared here")
+        .hint("{}", signature());
     whole = false;
   }
   if (whole && ref.unit == schedules_) whole = check_settings(*ref.fn, arguments);

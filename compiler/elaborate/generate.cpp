@@ -62,7 +62,8 @@ std::optional<Value> call_one_hot(Context& context, const ast::Call& call) {
   axes.push_back(*axis);
   GatherAttr attr{type.rank(), AxisList::range(type.rank()), AxisList::range(type.rank())};
   attr.table_map.push_back(kNoAxis);
-  return Value{build.scatter_set(filled(build, 0, axes), filled(build, 1, type.axes), *ids, attr)};
+  const NodeId ones = filled(build, 1, type.axes), zeros = filled(build, 0, axes);
+  return Value{build.scatter_set(zeros, ones, *ids, attr)};
 }
 
 std::optional<Value> call_dropout(Context& context, const ast::Call& call) {

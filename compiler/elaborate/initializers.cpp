@@ -294,6 +294,29 @@ bool check_dtype(Context& context, const ast::Initializer& initializer, const In
   return false;
 }
 
+// Of PyTorch, JAX and Keras, by their formulas.
+constexpr std::pair<std::string_view, std::string_view> kForeignInitializers[] = {
+    {"glorot_normal", "~ xavier(fan_in = d, fan_out = k)"},
+    {"glorot_uniform", "~ uniform(-sqrt(6/(d + k)), sqrt(6/(d + k)))"},
+    {"he_normal", "~ normal(std = sqrt(2/d)), d being the fan-in"},
+    {"he_uniform", "~ uniform(-sqrt(6/d), sqrt(6/d)), d being the fan-in"},
+    {"kaiming_normal", "~ normal(std = sqrt(2/d)), d being the fan-in"},
+    {"kaiming_uniform", "~ uniform(-sqrt(6/d), sqrt(6/d)), d being the fan-in"},
+    {"lecun_normal", "~ xavier(fan_in = d)"},
+    {"orthogonal", "~ xavier(fan_in = d), which keeps the variance as well"},
+    {"rand", "~ uniform(0, 1)"},
+    {"randn", "~ normal(std = 1)"},
+    {"truncated_normal", "~ trunc_normal(std = 0.02)"},
+    {"xavier_normal", "~ xavier(fan_in = d, fan_out = k)"},
+    {"xavier_uniform", "~ uniform(-sqrt(6/(d + k)), sqrt(6/(d + k)))"},
+};
+
+std::string_view foreign_initializer_hint(std::string name) {
+  if (name.ends_with('_')) name.pop_back();  // torch.nn.init.normal_
+  const auto* found = std::ranges::find_if(kForeignInitializers, [&](const auto& row) { return row.first == name; });
+  return found == std::end(kForeignInitializers) ? std::string_view() : found->second;
+}
+
 }  // namespace
 
 std::optional<Init> elaborate_initializer(Context& context, const ast::Initializer& initializer, DType dtype) {
@@ -302,7 +325,9 @@ std::optional<Init> elaborate_initializer(Context& context, const ast::Initializ
     std::vector<std::string_view> names;
     for (const Row& r : rows()) names.push_back(r.name);
     auto report = context.diagnostics().report(Code::unknown_initializer, initializer.name.span, initializer.name.name);
-    if (const auto near = near_name(initializer.name.name.str(), names))
+    if (const std::string_view foreign = foreign_initializer_hint(initializer.name.name.str()); !foreign.empty())
+      report.hint("write {}", foreign);
+    else if (const auto near = near_name(initializer.name.name.str(), names))
       report.did_you_mean(initializer.name.span, *near);
     else
       report.hint("there are {}", fmt::format("{}", fmt::join(names, ", ")));

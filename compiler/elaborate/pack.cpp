@@ -299,7 +299,7 @@ std::optional<Value> elaborate_unpack(Context& context, const ast::Call& call) {
 
 std::optional<Value> elaborate_like(Context& context, const ast::Call& call) {
   context.diagnostics()
-      .report(Code::pattern_pieces, call.callee.span, "`like` stands only among the pieces of unpack")
+      .report(Code::pattern_pieces, call.callee.span, "`like` is allowed only among the pieces of unpack")
       .hint("as in unpack(p, like(a), like(b), \"* c\")");
   return std::nullopt;
 }

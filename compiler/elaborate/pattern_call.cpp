@@ -77,7 +77,7 @@ std::optional<PatternCall> read_pattern_call(Context& context, const ast::Call& 
   if (failed) return std::nullopt;
   if (result.text == nullptr || result.tensors.empty() || result.after.size() != wanted_after) {
     auto report = context.diagnostics().report(Code::pattern_call, result.span, to_string(op), usage(op));
-    if (result.text != nullptr && result.tensors.empty() && !result.after.empty()) report.hint("the pattern stands behind the tensors");
+    if (result.text != nullptr && result.tensors.empty() && !result.after.empty()) report.hint("the pattern comes after the tensors");
     return std::nullopt;
   }
   return result;

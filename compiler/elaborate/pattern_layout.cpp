@@ -142,7 +142,7 @@ class LayoutReader {
     auto report = diagnostics().report(Code::pattern_rank, pattern_.inputs[0].span, count_of(ranks[0], "axis"), operands_[0].text,
                                        count_of(rank(0), "axis"), shown(operands_[0].type));
     for (const PatternOperand& operand : operands_) report.label(operand.where, "{} is `{}`", operand.text, shown(operand.type));
-    report.hint("the tensors stand in the order of the pattern's parts: exchange {} and {}", operands_[0].text, operands_[1].text);
+    report.hint("the tensors come in the order of the pattern's parts: exchange {} and {}", operands_[0].text, operands_[1].text);
     return true;
   }
 
@@ -161,7 +161,7 @@ class LayoutReader {
       report.label(operand.where, "{} is `{}`", operand.text, shown(operand.type));
       const auto apart = spell_apart(pattern_);
       if (apart && term.atoms.size() == 1 && term.atoms[0].name.str().size() == rank)
-        report.hint("names of axes are words, separated by blanks: \"{}\"", *apart);
+        report.hint("names of axes are words, separated by spaces: \"{}\"", *apart);
       else if (fixed < rank)
         report.hint("name every axis, or let `...` stand for the others");
       failed_ = true;

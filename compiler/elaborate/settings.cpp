@@ -146,6 +146,13 @@ bool Training::read_settings(const ast::ParamGroup& group, const FnRef& optimize
   for (const ast::Argument& argument : group.arguments) {
     const Name name = argument.name.name;
     if (rate_ && name == Name("lr")) continue;
+    const auto* word = argument.name ? nullptr : argument.value->as<ast::NameRef>();  // PyTorch's Adam(params, lr = 1e-3)
+    if (word && (word->name == Name("params") || word->name == Name("parameters") || word->name == Name("model"))) {
+      e_.diagnostics_.report(Code::unknown_argument, argument.span, group.optimizer.name, word->name)
+          .hint("all params are trained; `minimize loss over \"h.*\" using ...` chooses some");
+      whole = false;
+      continue;
+    }
     const bool parameter =
         std::any_of(optimizer.fn->params.begin(), optimizer.fn->params.end(), [&](const ast::FnParam& p) { return p.name.name == name; });
     if (parameter || (name != Name("weight_decay") && name != Name("clip_norm") && name != Name("decay_all"))) {

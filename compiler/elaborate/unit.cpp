@@ -130,7 +130,7 @@ SourceUnit* Units::import(const SourceUnit& importer, const ast::Import& import)
       report.hint("ops are words of the language, no import is needed; `import nn` brings in the bundled layers");
       return nullptr;
     }
-    report.hint("`import nn` is the bundled library; a file of your own stands in quotes: import \"{}.ein\"", import.path);
+    report.hint("`import nn` is the bundled library; a file of your own is written in quotes: import \"{}.ein\"", import.path);
     return nullptr;
   }
   return import_file(importer, import);
@@ -155,7 +155,7 @@ SourceUnit* Units::import_file(const SourceUnit& importer, const ast::Import& im
     break;
   }
   if (path.empty()) {
-    if (there) return fail("it is no file of text"), nullptr;
+    if (there) return fail("it is not a text file"), nullptr;
     if (outside) return fail("it lies outside of this file's folder").hint("name a folder to import from: -I FOLDER"), nullptr;
     auto report = fail("there is no such file");
     const std::vector<std::string> names = ein_files(folder_of(importer.folder + import.path));

@@ -182,8 +182,8 @@ class LimitedStep {
 
   [[noreturn]] void refuse() const {
     throw RuntimeFailure(FailureKind::resource,
-                         fmt::format("a training step takes {} bytes, and {} where the backward makes again all that it may: more than the "
-                                     "limit of {} bytes; a smaller batch takes less",
+                         fmt::format("a training step takes {} bytes, and {} bytes if the backward recomputes all that it can: more than "
+                                     "the limit of {} bytes; a smaller batch takes less",
                                      step_.bytes_as_is() + asked_.taken, least_ + asked_.taken, asked_.bytes));
   }
 

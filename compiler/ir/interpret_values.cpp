@@ -49,11 +49,30 @@ TensorMap initial_values(const Graph& graph, const Bindings& given, uint64_t see
   return values;
 }
 
+// `2, 0, 1`: the order of the given axes in which their sizes are those wanted; empty where there is none.
+std::string transposition(const std::vector<int64_t>& given, const std::vector<int64_t>& wanted) {
+  std::vector<size_t> order;
+  for (const int64_t size : wanted) {
+    size_t at = 0;
+    while (at < given.size() && (given[at] != size || std::ranges::find(order, at) != order.end())) ++at;
+    if (at == given.size()) return "";
+    order.push_back(at);
+  }
+  return fmt::format("{}", fmt::join(order, ", "));
+}
+
 // What makes room for a tensor of another shape: dims that can be set, or for a transposed weight a renaming that turns it.
 std::string how_to_fit(const Graph& graph, const Node& node, const std::vector<int64_t>& given, const std::vector<int64_t>& wanted) {
+  if (node.op == Op::input && given.size() > wanted.size()) {
+    std::vector<int64_t> squeezed = given;
+    std::erase(squeezed, 1);
+    return squeezed == wanted ? "; drop the axes of size 1: numpy.squeeze(array)" : "";
+  }
   if (given.size() != wanted.size()) return "";
   if (node.op == Op::param && given.size() == 2 && given[0] == wanted[1] && given[1] == wanted[0])
     return "; if it is transposed, a line of --rename's file turns it: name -> name : b a -> a b";
+  if (const std::string order = transposition(given, wanted); node.op == Op::input && given.size() > 2 && !order.empty())
+    return fmt::format("; if its axes are in another order: numpy.transpose(array, ({}))", order);
   std::string settings;
   for (size_t i = 0; i < wanted.size() && node.op == Op::input; ++i) {
     if (given[i] == wanted[i]) continue;

@@ -39,13 +39,16 @@ void append_markdown(std::string& out, const Table& table, bool titled) {
 }
 
 void append_html(std::string& out, const Table& table, bool titled) {
-  out += "<div class=\"scroll\"><table>\n";
+  // A table without a head has a formula at the end of its rows, which a narrow page shows below them.
+  out += titled ? "<div class=\"scroll\"><table>\n" : "<div class=\"scroll\"><table class=\"rows\">\n";
   for (size_t r = 0; r < table.rows().size(); ++r) {
     const char* cell = titled && r == 0 ? "th" : "td";
     out += "<tr>";
-    for (size_t c = 0; c < table.rows()[r].size(); ++c)
-      out += fmt::format("<{0}{1}>{2}</{0}>", cell, table.columns()[c] == Align::right ? " class=\"n\"" : "",
-                         html_text(trimmed(table.rows()[r][c])));
+    const std::vector<std::string>& row = table.rows()[r];
+    for (size_t c = 0; c < row.size(); ++c) {
+      const bool right = table.columns()[c] == Align::right, formula = !titled && c > 0 && c + 1 == row.size() && !right;
+      out += fmt::format("<{0}{1}>{2}</{0}>", cell, right ? " class=\"n\"" : formula ? " class=\"f\"" : "", html_text(trimmed(row[c])));
+    }
     out += "</tr>\n";
   }
   out += "</table></div>\n";

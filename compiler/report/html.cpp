@@ -15,7 +15,8 @@ namespace einc {
 namespace {
 
 constexpr const char* kStyle = R"(
-:root { color-scheme: light; --ink: #1d2430; --dim: #667085; --rule: #e4e7ec; --forward: #3b6fb6; --backward: #c8642b; --optimizer: #3d8a5f; }
+:root { color-scheme: light; --ink: #1d2430; --dim: #667085; --rule: #e4e7ec;
+        --forward: #3b6fb6; --backward: #c8642b; --optimizer: #3d8a5f; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1080px; padding: 16px; color: var(--ink); background: #fff;
        font: 15px/1.5 system-ui, "DejaVu Sans", Helvetica, Arial, sans-serif; overflow-wrap: anywhere; }
@@ -24,16 +25,24 @@ small { color: var(--dim); font-weight: normal; }
 p { margin: 4px 0; } .summary p { font-size: 1.05em; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
-td, th { padding: 2px 12px 2px 0; text-align: left; vertical-align: top; overflow-wrap: normal; } th { color: var(--dim); font-weight: 600; }
+td, th { padding: 2px 12px 2px 0; text-align: left; vertical-align: top; overflow-wrap: normal; }
+th { color: var(--dim); font-weight: 600; }
 .n { text-align: right; white-space: nowrap; }
-svg { width: 100%; height: auto; display: block; font-size: 12px; } svg a:focus rect { stroke: #000; stroke-width: 2; }
+svg { width: 100%; min-width: 680px; height: auto; display: block; font-size: 12px; } svg a:focus rect { stroke: #000; stroke-width: 2; }
 .forward { fill: var(--forward); } .backward { fill: var(--backward); } .optimizer { fill: var(--optimizer); }
 .key span { display: inline-block; width: 12px; height: 12px; margin: 0 6px 0 14px; vertical-align: -1px; }
 pre { overflow-x: auto; font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; background: #f8f9fb; padding: 8px; }
-pre span { display: block; white-space: pre; } pre span::before { content: attr(data-line); display: inline-block; width: 3.5em; color: var(--dim); }
+pre span { display: block; white-space: pre; }
+pre span::before { content: attr(data-line); display: inline-block; width: 3.5em; color: var(--dim); }
 pre span:target { background: #ffe9a8; }
-@media print { body { max-width: none; padding: 0; font-size: 11px; } .scroll, pre { overflow: visible; } pre span { white-space: pre-wrap; }
-               section { break-inside: avoid-page; } }
+@media (max-width: 640px) {  /* a phone: formulas below their numbers */
+  table:not(.rows) td { white-space: nowrap; } table.rows, .rows tbody { display: block; }
+  .rows tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--rule); }
+  .rows td { flex: 1 0 4em; padding-right: 6px; white-space: normal; } .rows td:first-child { flex-basis: 5.5em; }
+  .rows td.f { flex: 1 0 100%; color: var(--dim); }
+}
+@media print { body { max-width: none; padding: 0; font-size: 11px; } .scroll, pre { overflow: visible; } svg { min-width: 0; }
+               pre span { white-space: pre-wrap; } section { break-inside: avoid-page; } }
 )";
 
 constexpr double kWidth = 1000;
@@ -104,9 +113,9 @@ class Page {
     return html_text(text);
   }
 
-  // As much of a text as fits a width, at 6.6 units a character.
-  static std::string fitted(const std::string& text, double width) {
-    const auto room = static_cast<size_t>(std::max(0.0, (width - 8) / 6.6));
+  // As much of a text as fits a width, at so many units a character.
+  static std::string fitted(const std::string& text, double width, double character = 6.6) {
+    const auto room = static_cast<size_t>(std::max(0.0, (width - 8) / character));
     if (text.size() <= room) return html_text(text);
     return room < 4 ? "" : html_text(text.substr(0, room - 1)) + "…";
   }
@@ -115,7 +124,7 @@ class Page {
 
   void work() {
     constexpr double kHeight = 460, kHead = 17;
-    add("<section>\n<h2>{} <small>modules, and the kernels in them; a click leads to the line</small></h2>\n",
+    add("<section>\n<h2>{} <small>modules, and the kernels in them; click one to see its line of the program</small></h2>\n",
         timed_ ? "Where the time goes" : "Where the work is, by FLOPs");
     out_ += "<p class=\"key\">";
     for (const Phase phase : {Phase::forward, Phase::backward, Phase::optimizer})
@@ -130,7 +139,7 @@ class Page {
       for (const LaunchReport* l : launches) sum += l->share;
       weights.push_back(sum);
     }
-    add("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"treemap of kernels\">\n", kWidth, kHeight);
+    add("<div class=\"scroll\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"treemap of kernels\">\n", kWidth, kHeight);
     // A treemap of modules, and in each box one of its kernels: a module's share can be read off, and what in it takes the time.
     const std::vector<Rectangle> boxes = treemap(weights, {0, 0, kWidth, kHeight});
     size_t m = 0;
@@ -144,12 +153,12 @@ class Page {
       for (size_t i = 0; i < launches.size(); ++i) kernel(*launches[i], parts[i]);
       if (named)
         add("<text x=\"{:.1f}\" y=\"{:.1f}\" font-weight=\"600\">{}</text>\n", box.x + 4, box.y + 13,
-            fitted(fmt::format("{} {}", name.empty() ? "(program)" : name, percent(weights[m])), box.width));
+            fitted(fmt::format("{} {}", name.empty() ? "(program)" : name, percent(weights[m])), box.width, 7.3));
       add("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" stroke=\"#1d2430\"/>\n", box.x, box.y,
           box.width, box.height);
       ++m;
     }
-    out_ += "</svg>\n</section>\n";
+    out_ += "</svg></div>\n</section>\n";
   }
 
   void kernel(const LaunchReport& l, const Rectangle& r) {
@@ -179,9 +188,9 @@ class Page {
     }
     const auto at_x = [&](size_t launch) { return kLeft + (kWidth - kLeft - 8) * starts[launch] / starts.back(); };
     const auto at_y = [&](double bytes) { return kHeight - kBottom - (kHeight - kBottom - kTop) * bytes / (peak * 1.02); };
-    add("<section>\n<h2>Memory over the step <small>bytes in use {} {} launches; the most at {}</small></h2>\n",
+    add("<section>\n<h2>Memory over the step <small>bytes in use {} {} launches; the peak is at {}</small></h2>\n",
         by_time ? "over the predicted time of" : "at each of", m.over_step.size(), html_text(m.at_peak->launch));
-    add("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"memory at each launch\">\n", kWidth, kHeight);
+    add("<div class=\"scroll\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"memory at each launch\">\n", kWidth, kHeight);
     // Params, moments and inputs are there all the time.
     const PlannedMemory& at = *m.at_peak;
     const auto always = static_cast<double>(at.parameters + at.gradients + at.optimizer_state + at.state + at.inputs);
@@ -200,9 +209,10 @@ class Page {
           "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
           kLeft, kWidth - 8, at_y(mark), kLeft - 6, at_y(mark) + 4, human_bytes(mark));
     }
-    add("<text x=\"{}\" y=\"{}\">grey: there all the time; blue: values in use; the upper line: what is reserved</text>\n", kLeft,
-        kHeight - 6);
-    out_ += "</svg>\n</section>\n";
+    add("<text x=\"{}\" y=\"{}\">grey: parameters, optimizer state and inputs, throughout; blue: other values in use; upper line: "
+        "reserved</text>\n",
+        kLeft, kHeight - 6);
+    out_ += "</svg></div>\n</section>\n";
   }
 
   // ---- FLOPs a second against FLOPs a byte
@@ -225,15 +235,17 @@ class Page {
     double low = 0.01, high = r_.device->peak_flops / d.bandwidth * 10, bottom = r_.device->peak_flops;
     for (const Point& p : points) low = std::min(low, p.intensity), high = std::max(high, p.intensity), bottom = std::min(bottom, p.rate);
     constexpr double kHeight = 360, kLeft = 84, kBottom = 40, kTop = 16;
+    high *= 1.6;  // room for the circles
     const double top = r_.device->peak_flops * 3;
     bottom /= 2;
     const auto scaled = [](double value, double from, double to) { return std::log(value / from) / std::log(to / from); };
     const auto at_x = [&](double intensity) { return kLeft + (kWidth - kLeft - 8) * scaled(intensity, low, high); };
     const auto at_y = [&](double rate) { return kHeight - kBottom - (kHeight - kBottom - kTop) * scaled(rate, bottom, top); };
-    add("<section>\n<h2>Roofline <small>{}: FLOPs a second that each kernel is predicted to reach; the line: peaks of contractions and of "
-        "memory, above it is what the cache gives</small></h2>\n",
+    add("<section>\n<h2>Roofline <small>{}: FLOPs a second that each kernel is predicted to reach, and the peaks of contractions and of "
+        "memory; "
+        "kernels above the line read from the cache</small></h2>\n",
         html_text(d.name));
-    add("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"roofline\">\n", kWidth, kHeight);
+    add("<div class=\"scroll\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"roofline\">\n", kWidth, kHeight);
     for (double tick = std::pow(10, std::ceil(std::log10(low))); tick <= high; tick *= 10)
       add("<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#e4e7ec\"/><text x=\"{0:.1f}\" y=\"{3}\" "
           "text-anchor=\"middle\">{4:g}</text>\n",
@@ -253,7 +265,7 @@ class Page {
                          to_string(p.launch->phase), at_x(p.intensity), at_y(p.rate), 3 + 40 * std::sqrt(p.launch->share),
                          described(*p.launch))) +
               "\n";
-    out_ += "</svg>\n</section>\n";
+    out_ += "</svg></div>\n</section>\n";
   }
 
   void source() {

@@ -98,7 +98,7 @@ class TextRenderer {
 
   std::string planned_for() const {
     if (r_.target == "cpu") return fmt::format("this machine's processor, memory with {} thread{}", r_.threads, r_.threads == 1 ? "" : "s");
-    return (r_.device ? r_.device->device.name : std::string("NVIDIA GPUs")) + ", without it";
+    return (r_.device ? r_.device->device.name : std::string("NVIDIA GPUs")) + ", not measured on it";
   }
 
   void title() {
@@ -236,7 +236,7 @@ class TextRenderer {
     w_.table(table, false);
     if (!m.recomputed.empty()) w_.line(fmt::format("  under the memory limit the backward makes again: {}", alike(m.recomputed)));
     if (trains && m.peak_inference.value)
-      w_.line(fmt::format("  peak of inference, which is no part of it: {}", bytes_text(m.peak_inference)));
+      w_.line(fmt::format("  peak of inference (not part of the sum): {}", bytes_text(m.peak_inference)));
     if (!is_zero(m.saved_activations))
       w_.line(fmt::format("  unfused, without recomputation, the backward would keep {}: {}", bytes_text(m.saved_activations),
                           formula(m.saved_activations)));

@@ -66,7 +66,7 @@ std::string with_value(const Poly& size, const Bindings& values) {
   return value && value->str() != text ? text + " = " + value->str() : text;
 }
 
-// What is wrong with the values: "d = 7 is no multiple of 2".
+// What is wrong with the values: "d = 7 is not a multiple of 2".
 std::string broken(const Condition& c, const Bindings& values) {
   const std::string left = with_value(c.left, values), right = with_value(c.right, values);
   const auto is_short = [](const Poly& size) { return size.str().find_first_of(" */^-") == std::string::npos; };
@@ -74,7 +74,7 @@ std::string broken(const Condition& c, const Bindings& values) {
   const std::string with = names.empty() ? "" : " (" + names + ")";
   switch (c.kind) {
     case ConditionKind::divides:
-      return fmt::format("{} is no multiple of {}{}", left, right, with);
+      return fmt::format("{} is not a multiple of {}{}", left, right, with);
     case ConditionKind::at_least:
       return fmt::format("{} is less than {}{}", left, right, with);
     case ConditionKind::less:

@@ -22,12 +22,15 @@ std::string how_to_convert(std::string_view start) {
   static constexpr std::pair<std::string_view, const char*> kKinds[] = {
       {"\x1F\x8B", "it is compressed: gunzip it"},
       {"\x89HDF", "it is HDF5: with h5py, numpy.save(\"x.npy\", file[\"name\"][:])"},
+      {"PAR1", "it is Parquet: numpy.save(\"x.npy\", pandas.read_parquet(...).to_numpy())"},
       {"GGUF", "it is GGUF, whose tensors are in blocks: take the model's .safetensors"},
       {"\xFF\xD8\xFF", "it is a picture: numpy.save(\"x.npy\", numpy.asarray(PIL.Image.open(...)))"},
       {"\x89PNG", "it is a picture: numpy.save(\"x.npy\", numpy.asarray(PIL.Image.open(...)))"},
       {"\x80", "it is Python's pickle: numpy.save(\"x.npy\", numpy.asarray(pickle.load(...)))"}};
   for (const auto& [magic, cure] : kKinds)
     if (start.starts_with(magic)) return cure;
+  if (start.starts_with('{') || start.starts_with('['))
+    return "if it is JSON: numpy.save(\"x.npy\", numpy.asarray(json.load(...))); of an index of weights take the files that it names";
   const bool is_text =
       std::all_of(start.begin(), start.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t' || (c >= ' ' && c <= '~'); });
   if (is_text && !start.empty()) return "it is text: numpy.save(\"x.npy\", numpy.loadtxt(\"FILE\", delimiter=\",\")) converts a table";

@@ -70,7 +70,7 @@ NameMap NameMap::parse(std::string_view text, const std::string& path) {
     Line entry{number, std::string(trimmed(line.substr(0, arrow))), std::string(trimmed(right.substr(0, colon))), {}};
     const auto stars = [](const std::string& name) { return std::count(name.begin(), name.end(), '*'); };
     for (const std::string& name : {entry.theirs, entry.ours})
-      if (name.empty() || name.find_first_of(" \t") != std::string::npos) fail(fmt::format("'{}' is no name", printable(name)));
+      if (name.empty() || name.find_first_of(" \t") != std::string::npos) fail(fmt::format("'{}' is not a name", printable(name)));
     if (stars(entry.theirs) != stars(entry.ours)) fail("the two names have different numbers of `*`");
     if (static_cast<size_t>(stars(entry.ours)) > kMaxStars) fail(fmt::format("more than {} `*`", kMaxStars));
     try {

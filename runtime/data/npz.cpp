@@ -173,7 +173,7 @@ class Archive {
     const bool plain = name.size() > kNpzSuffix.size() && name.ends_with(kNpzSuffix) && name[0] != '/' &&
                        name.find('\\') == std::string::npos && name.find("..") == std::string::npos && name.find('\0') == std::string::npos;
     if (name.ends_with("/data.pkl")) file_.fail(member.entry, std::string(kTorchCheckpoint));
-    if (!plain) file_.fail(member.entry, fmt::format("{} is no name of an array (expected name.npy)", quoted_name(name)));
+    if (!plain) file_.fail(member.entry, fmt::format("{} is not the name of an array (expected name.npy)", quoted_name(name)));
   }
 
   MemberExtent extent_of(const Member& member) const {

@@ -26,10 +26,10 @@ Rearrangement::Rearrangement(std::string_view pattern) : pattern_(pattern) {
   left_ = parse_side(pattern.substr(0, arrow));
   const size_t known = names_.size();
   right_ = parse_side(pattern.substr(arrow + kArrow.size()));
-  if (names_.size() > known) fail(fmt::format("'{}' stands on the right alone", names_.back()));
+  if (names_.size() > known) fail(fmt::format("'{}' is on the right only", names_.back()));
   size_t used = 0;
   for (const std::vector<size_t>& axis : right_) used += axis.size();
-  if (used < known) fail("a name stands on the left alone");
+  if (used < known) fail("a name is on the left only");
 }
 
 void Rearrangement::fail(const std::string& what) const {
@@ -62,7 +62,7 @@ Rearrangement::Side Rearrangement::parse_side(std::string_view text) {
       const auto index = static_cast<size_t>(found - names_.begin());
       if (found == names_.end()) names_.push_back(name);
       if (names_.size() > kMaxNames) fail(fmt::format("it has more than {} names", kMaxNames));
-      if (std::find(seen.begin(), seen.end(), index) != seen.end()) fail(fmt::format("'{}' stands twice on one side", printable(name)));
+      if (std::find(seen.begin(), seen.end(), index) != seen.end()) fail(fmt::format("'{}' appears twice on one side", printable(name)));
       seen.push_back(index);
       axes.back().push_back(index);
     } else {

@@ -91,7 +91,7 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_integer(number_integer_t value) override { fail(fmt::format("{}: {} is negative", field_, value)); }
   bool number_float(number_float_t, const string_t& text) override {
-    fail(fmt::format("{}: {} is no whole number", field_, printable(std::string_view(text).substr(0, kMaxShownIdentifier))));
+    fail(fmt::format("{}: {} is not a whole number", field_, printable(std::string_view(text).substr(0, kMaxShownIdentifier))));
   }
   bool boolean(bool) override { fail("true or false where none may be"); }
   bool null() override { fail("null where none may be"); }
@@ -154,7 +154,7 @@ const SafetensorsCode* safetensors_code(std::string_view text) {
 }
 
 SafetensorsHeader parse_safetensors_header(const InputFile& file, std::string_view text) {
-  if (text.empty() || text.front() != '{') file.fail(kHeaderOffset, "the header is no JSON object");
+  if (text.empty() || text.front() != '{') file.fail(kHeaderOffset, "the header is not a JSON object");
   Events events(file);
   nlohmann::json::sax_parse(text.begin(), text.end(), &events);
   return events.take();

@@ -7,6 +7,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
+#include "runtime/base/pullback_names.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/find_fault.h"
 
@@ -21,19 +22,21 @@ int64_t training_bytes(const PerPart<NativePart>& parts, int threads) {
   return bytes;
 }
 
-// Whether output i may lie outside the arena. Not where it is an input, param or state, or another output too, or where the second half
-// of a pullback reads it: the caller may have changed it by then. Vectors may be stored to an arena's buffer by whole lines of the cache.
+// Whether output i may lie outside the arena. Not where it is an input, param or state, or another output too. Of a pullback in halves, not
+// where the half that it does not belong to uses it: the caller binds it for its own half alone, and may have changed it by the second.
+// Vectors may be stored to an arena's buffer by whole lines of the cache.
 bool is_movable(const NativePart& part, uint32_t index) {
   const Executable& program = part.program;
-  const uint32_t buffer = program.outputs[index].buffer;
+  const auto& [name, buffer] = program.outputs[index];
   const ExecutableBuffer& b = program.buffers[buffer];
   if (b.role != BufferRole::arena || b.padding != 0) return false;
   for (uint32_t other = 0; other < program.outputs.size(); ++other)
     if (other != index && program.outputs[other].buffer == buffer) return false;
-  const size_t cut = part.first_half.value_or(program.launches.size());
+  if (!part.first_half) return true;
   const auto uses = [&](const Launch& launch) { return std::ranges::find(launch.buffers, buffer) != launch.buffers.end(); };
-  const auto half = program.launches.begin() + static_cast<std::ptrdiff_t>(cut);
-  return std::none_of(program.launches.begin(), half, uses) || std::none_of(half, program.launches.end(), uses);
+  const auto half = program.launches.begin() + static_cast<std::ptrdiff_t>(*part.first_half);
+  return name.starts_with(kPulledBack) ? std::none_of(program.launches.begin(), half, uses)
+                                       : std::none_of(half, program.launches.end(), uses);
 }
 
 class NativeRunner : public Runner {

@@ -19,7 +19,7 @@ inline const nlohmann::json* find_field(const nlohmann::json& object, const char
 
 inline std::string text_field(const nlohmann::json& object, const char* name, const std::string& otherwise = "") {
   const nlohmann::json* field = find_field(object, name);
-  if (field && !field->is_string()) refuse(fmt::format("'{}' is no string", name));
+  if (field && !field->is_string()) refuse(fmt::format("'{}' is not a string", name));
   return field ? field->get<std::string>() : otherwise;
 }
 
@@ -34,7 +34,7 @@ inline bool flag_field(const nlohmann::json& object, const char* name, Absent ab
 inline const nlohmann::json& list_field(const nlohmann::json& object, const char* name) {
   static const nlohmann::json kNone = nlohmann::json::array();
   const nlohmann::json* field = find_field(object, name);
-  if (field && !field->is_array()) refuse(fmt::format("'{}' is no list", name));
+  if (field && !field->is_array()) refuse(fmt::format("'{}' is not a list", name));
   return field ? *field : kNone;
 }
 

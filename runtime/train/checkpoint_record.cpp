@@ -45,11 +45,11 @@ class RecordReader {
   T get(const Json& object, const char* name) const {
     const Json& value = field(object, name);
     if constexpr (std::same_as<T, std::string>) {
-      if (!value.is_string()) fail(fmt::format("'{}' is no string", name));
+      if (!value.is_string()) fail(fmt::format("'{}' is not a string", name));
     } else if constexpr (std::same_as<T, double>) {
-      if (!value.is_number()) fail(fmt::format("'{}' is no number", name));
+      if (!value.is_number()) fail(fmt::format("'{}' is not a number", name));
     } else {
-      if (!value.is_number_unsigned()) fail(fmt::format("'{}' is no whole number", name));
+      if (!value.is_number_unsigned()) fail(fmt::format("'{}' is not a whole number", name));
     }
     return value.get<T>();
   }
@@ -64,9 +64,9 @@ class RecordReader {
   std::map<std::string, std::string> settings(const Json& object, const char* name) const {
     std::map<std::string, std::string> result;
     const Json& values = field(object, name);
-    if (!values.is_object()) fail(fmt::format("'{}' is no object", name));
+    if (!values.is_object()) fail(fmt::format("'{}' is not an object", name));
     for (const auto& [key, value] : values.items()) {
-      if (!value.is_string()) fail(fmt::format("'{}' is no string", printable(key)));
+      if (!value.is_string()) fail(fmt::format("'{}' is not a string", printable(key)));
       result[key] = value.get<std::string>();
     }
     return result;
@@ -79,7 +79,7 @@ class RecordReader {
     CheckpointRecord record;
     record.program = get<std::string>(json, "program");
     const Json& dims = field(json, "dims");
-    if (!dims.is_array()) fail("'dims' is no list");
+    if (!dims.is_array()) fail("'dims' is not a list");
     for (const Json& dim : dims) record.dims.emplace_back(get<std::string>(dim, "name"), static_cast<int64_t>(get<uint64_t>(dim, "size")));
     TrainingPosition& position = record.position;
     position.step = get<uint64_t>(json, "step");

@@ -373,7 +373,7 @@ TEST_CASE("a memory limit: what it takes, and what is too little") {
   CHECK(holds(enough.output, "\"recomputed\": []"));
   CHECK(little.status == 4);
   CHECK(little.output.empty());
-  CHECK(holds(little.errors, "where the backward makes again all that it may: more than the limit of 1000000 bytes"));
+  CHECK(holds(little.errors, "if the backward recomputes all that it can: more than the limit of 1000000 bytes"));
 }
 
 TEST_CASE("a memory limit lets a larger batch fit, and never one that it refuses") {

@@ -137,12 +137,38 @@ TEST_CASE("habits of other command lines are refused with what stands for them h
          {{"export", "p.ein"}, 2, "no command `export`", "einc --help lists the commands"}});
 }
 
+TEST_CASE("settings in other spellings are refused with einc's") {
+  const StrangersFolder folder;
+  check({{{"p.ein", "-D", "batch", "16"}, 2, "`16` is one argument too many", "did you mean `-D batch=16`?"},
+         {{"p.ein", "--seq", "512"}, 2, "no option `--seq`", "-D seq=512"},
+         {{"p.ein", "--layers=24"}, 2, "no option `--layers`", "-D layers=24"},
+         {{"p.ein", "--flops"}, 2, "no option `--flops`", "--report"},
+         {{"p.ein", "--fit", "batch", "32", "--device", "h200"}, 2, "`32` is one argument too many", "finds the largest value by itself"},
+         {{"p.ein", "--report", "--tokens", "3B", "--mfu", "40"}, 2, "found `40`", "40 % is 0.4"},
+         {{"p.ein", "--report", "--tokens", "3B", "--mfu", "40%"}, 2, "found `40%`", "40 % is 0.4"},
+         {{"p.py"}, 4, "no file p.py", "did you mean p.ein?"},
+         {{"run", "p.ein", "--x", "x.npy"}, 2, "no option `--x`", "did you mean `--input x=x.npy`?"},
+         {{"run", "p.ein", "-i", "x=x.npy"}, 2, "no option `-i`", "--input NAME=FILE"},
+         {{"train", "p.ein", "--steps", "9", "--data", "x=x.npy,y=y.npy"},
+          2,
+          "each file has a --data of its own",
+          "--data x=x.npy --data y=y.npy"},
+         {{"estimate", "--params", "7", "B"}, 2, "`B` is one argument too many", "did you mean `--params 7B`?"},
+         {{"gradcheck", "p.ein", "--rtol", "1e-3"}, 2, "no option `--rtol`", "--tolerance"},
+         {{"tokenize", "p.ein", "-o", "t.bin", "--encoding", "gpt2"}, 2, "no option `--encoding`", "--kind gpt2"},
+         {{"fmt", "--diff", "p.ein"}, 2, "no option `--diff`", "--check"}});
+}
+
 TEST_CASE("data files of strangers are refused with the cure") {
   const StrangersFolder folder;
   const auto write = [](const char* name, const std::string& content) { StrangersFolder::write(name, content); };
   write("ok.npy", npy("<f4", "4, 3", 48));
   write("turned.npy", npy("<f4", "3, 4", 48));
   write("flat.npy", npy("<f4", "12,", 48));
+  write("unit.npy", npy("<f4", "4, 1, 3", 48));
+  write("channels_first.npy", npy("<f4", "2, 3, 4, 5", 480));
+  write("image.ein", "dim n = 2, height = 4, width = 5, c = 3\ninput x: f32[n height width c]\noutput y = x\n");
+  write("rows.json", "[[1, 2, 3]]\n");
   write("complex.npy", npy("<c8", "4, 3", 96));
   write("object.npy", npy("|O", "4, 3", 96));
   write("cut.npy", npy("<f4", "4, 3", 43));
@@ -183,6 +209,9 @@ TEST_CASE("data files of strangers are refused with the cure") {
   const auto weights = [](const char* file) { return std::vector<std::string>{"run", "p.ein", "--input", "x=ok.npy", "--weights", file}; };
   const std::string save = "numpy.save(\"x.npy\"";
   check({{run("turned.npy"), 3, "input 'x' has shape [3 4]", "is [4 3]"},
+         {run("unit.npy"), 3, "input 'x' has shape [4 1 3]", "numpy.squeeze(array)"},
+         {{"run", "image.ein", "--input", "x=channels_first.npy"}, 3, "shape [2 3 4 5]", "numpy.transpose(array, (0, 2, 3, 1))"},
+         {run("rows.json"), 3, "if it is JSON", save},
          {run("flat.npy"), 3, "input 'x' has shape [12]", "is [4 3]"},
          {run("complex.npy"), 3, "dtype '<c8' is not supported", "save the array as float64, float32"},
          {run("object.npy"), 3, "dtype '|O' is not supported", "save the array as float64, float32"},

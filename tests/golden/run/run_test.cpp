@@ -131,7 +131,7 @@ TEST_CASE("weights: left over, missing, not finite, or none of the program's") {
   CHECK(some.status == 0);
   CHECK(some.output == "y: f32[1 2]\n[[2. 6.]]\ntotal: f32[] 8\n");
   CHECK(says(some, "warning: 1 of the weights' arrays belong to no param: other\n"));
-  CHECK(says(some, "warning: 1 params are not among the weights and start from their initialisers: b\n"));
+  CHECK(says(some, "warning: 1 param is not among the weights and starts from its initialiser: b\n"));
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const Ran odd = run({{"w", array(DType::f32, {2}, {inf, nan})}, {"b", array(DType::bf16, {2}, {-inf, 0})}});
   CHECK(odd.status == 0);

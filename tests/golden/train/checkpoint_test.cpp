@@ -166,7 +166,7 @@ TEST_CASE("the log of a resumed run has each step once, with the undisturbed run
   const std::string letter = runs.folder().text("letter.txt", "Dear reader,\n");
   const Ran refused = runs.run({"--steps=50", "--resume", validation, runs.checkpoint("killed"), "--log=" + letter});
   CHECK(refused.status == 3);
-  CHECK(refused.errors == "einc: " + letter + ": line 1 is no line of a log that `einc train --log` writes\n");
+  CHECK(refused.errors == "einc: " + letter + ": line 1 is not a line of a log that `einc train --log` writes\n");
   CHECK(runs.folder().content("letter.txt") == "Dear reader,\n");
 }
 

@@ -2,6 +2,7 @@
 // Purpose::pullback: what it gives is what vjp, written into the program, gives.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/unit/api/programs.h"
@@ -218,6 +219,30 @@ TEST_CASE("a gradient that nothing reaches is zero") {
   session.run();
   CHECK(session.output("gradient.x").to_doubles() == std::vector<double>{2, 4, 6});
   CHECK(session.output("gradient.z").to_doubles() == std::vector<double>{0, 0, 0});
+}
+
+TEST_CASE("a gradient bound between the halves is written, though the first half has made it") {
+  for (const Target target : kTargets) {
+    CAPTURE(static_cast<int>(target));
+    CompileOptions asked = pullback_options(target);
+    asked.dims.clear();
+    Session session(compile_text("input x: f32[n=16]\ninput z: f32[n=16]\noutput y = 2 * x\noutput one = ones(n=16)\n", asked));
+    session.init(0);
+    alignas(64) float x[16] = {1}, z[16] = {}, dy[16] = {3}, gradient[2][16], one[16] = {7};
+    std::fill_n(gradient[0], 32, 7.0f);
+    session.bind("x", DType::f32, {16}, x);
+    session.bind("z", DType::f32, {16}, z);
+    session.bind("cotangent.y", DType::f32, {16}, dy);
+    session.bind_output("one", DType::f32, {16}, one);
+    session.forward();
+    session.bind_output("gradient.x", DType::f32, {16}, gradient[0]);
+    session.bind_output("gradient.z", DType::f32, {16}, gradient[1]);
+    session.backward();
+    CHECK(gradient[0][0] == 6);
+    CHECK(gradient[1][0] == 0);
+    CHECK(std::count(gradient[1], gradient[1] + 16, 0.0f) == 16);
+    CHECK(std::count(one, one + 16, 1.0f) == 16);
+  }
 }
 
 TEST_CASE("reports come in three forms, and speak of the device asked for") {

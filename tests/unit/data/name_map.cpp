@@ -59,8 +59,8 @@ TEST_CASE("patterns that are wrong, and shapes that do not fit") {
   CHECK(pattern_failure("a b -> b a").empty());
   CHECK(pattern_failure("a b") == "`a b`: it has no `->`, or several");
   CHECK(pattern_failure("a b -> b c") == "`a b -> b c`: 'c' stands on the right alone");
-  CHECK(pattern_failure("a b -> b") == "`a b -> b`: a name stands on the left alone");
-  CHECK(pattern_failure("a a -> a") == "`a a -> a`: 'a' stands twice on one side");
+  CHECK(pattern_failure("a b -> b") == "`a b -> b`: a name is on the left only");
+  CHECK(pattern_failure("a a -> a") == "`a a -> a`: 'a' appears twice on one side");
   CHECK(pattern_failure("(a (b) -> b a") == "`(a (b) -> b a`: '(' is out of place");
   CHECK(pattern_failure("(a b -> b a") == "`(a b -> b a`: a group is not closed");
   CHECK(pattern_failure("a b -> b a)") == "`a b -> b a)`: ')' is out of place");
@@ -100,7 +100,7 @@ TEST_CASE("lines that are wrong are told by their number") {
   CHECK(map_failure("a -> ") == "map.txt: line 1: '' is no name");
   CHECK(map_failure("a.* -> b") == "map.txt: line 1: the two names have different numbers of `*`");
   CHECK(map_failure("*.*.*.*.* -> *.*.*.*.*") == "map.txt: line 1: more than 4 `*`");
-  CHECK(map_failure("a -> b : x y -> y") == "map.txt: line 1: `x y -> y`: a name stands on the left alone");
+  CHECK(map_failure("a -> b : x y -> y") == "map.txt: line 1: `x y -> y`: a name is on the left only");
   CHECK(map_failure(std::string(100, '\0')) ==
         "map.txt: line 1: a line is `their.name -> our.name`, or `their.name -> our.name : their axes -> our axes`");
 }

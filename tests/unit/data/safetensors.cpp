@@ -139,7 +139,7 @@ TEST_CASE("safetensors: hostile files (G01 to G11) fail with a byte offset and a
   const std::pair<std::string, std::string> cases[] = {
       {"", "byte 0: 0 bytes are too few"},
       {"1234567", "byte 7: 7 bytes are too few"},
-      {length_only(0), "byte 8: the header is no JSON object"},
+      {length_only(0), "byte 8: the header is not a JSON object"},
       {length_only(1) + "{", "the header is not JSON"},
       {length_only(5) + "{}", "byte 0: a header of 5 bytes, but only 2 follow"},
       {length_only(kMaxSafetensorsHeader), "a header of 100000000 bytes, but only 0 follow"},

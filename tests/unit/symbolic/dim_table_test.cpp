@@ -183,7 +183,7 @@ TEST_CASE("conditions are checked at binding, once, and only when their values a
   CHECK(t.bind({{"batch", 8}}).ok());
   const BindResult r = t.bind({{"batch", 5}});
   REQUIRE(r.problems.size() == 1);
-  CHECK(r.problems[0].message == "axis (b k): embed = 768 is no multiple of batch = 5");
+  CHECK(r.problems[0].message == "axis (b k): embed = 768 is not a multiple of batch = 5");
   CHECK(r.problems[0].source == 42);
 }
 

@@ -122,8 +122,8 @@ TEST_CASE("hostile vocabularies of byte pairs are refused with a reason") {
   has(failure(encoder(", \"ab\": 258")), "token 258 of 257: they are not numbered from 0 on");
   has(failure(encoder(", \"ab\": 18446744073709551615")), "token 18446744073709551615 of 257");
   has(failure(encoder(", \"ab\": 256, \"ab\": 257")), "the key 'ab' is there twice");
-  has(failure(encoder(", \"ab\": -1")), "'ab' is no number of a token");
-  has(failure(encoder(", \"ab\": \"256\"")), "'ab' is no number of a token");
+  has(failure(encoder(", \"ab\": -1")), "'ab' is not the number of a token");
+  has(failure(encoder(", \"ab\": \"256\"")), "'ab' is not the number of a token");
   has(failure(encoder(", \"\": 256")), "token 256 has 0 bytes; 1 to 256 are possible");
   has(failure(encoder(", \"" + std::string(257, 'a') + "\": 256")), "token 256 has 257 bytes");
   has(failure("{}"), "no token is the single byte 0x00");

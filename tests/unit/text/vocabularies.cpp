@@ -169,7 +169,7 @@ TEST_CASE("what einc does not understand of a tokenizer.json is named") {
   holds(library_failure(json_of(R"(,"added_tokens":[{"id":1,"content":"x"}])")), "token 1 is 'b' and 'x'");
   holds(library_failure(json_of(R"(,"added_tokens":[{"content":"x"}])")), "the added token 'x' has no number");
   holds(library_failure(json_of("", R"({"a":0,"b":0})")), "token 0 is there twice");
-  holds(library_failure(json_of("", R"({"a":4000000000})")), "'a' is no number of a token");
+  holds(library_failure(json_of("", R"({"a":4000000000})")), "'a' is not the number of a token");
   holds(library_failure(json_of("", R"({"a":0,"b":1})")), "what a merge makes, 'ab' is no token");
   holds(library_failure(json_of("", R"({"a":0})", "[1]")), "merge 0 is not two tokens");
   holds(library_failure(json_of("", "3")), "without its 'vocab'");
