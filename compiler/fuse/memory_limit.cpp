@@ -197,7 +197,7 @@ class LimitedStep {
 }  // namespace
 
 void recompute_within_limit(Forming& f) {
-  if (!f.options.memory_limit || f.mode != RunMode::training) return;
+  if (!f.options.memory_limit || (f.mode != RunMode::training && !f.options.memory_limit->of_device)) return;
   const MemoryLimit& limit = *f.options.memory_limit;
   const auto own = std::ranges::find(f.passes, "memory_limit", &SchedulePass::name);
   RemadeStep step(f, f.passes.subspan(static_cast<size_t>(own - f.passes.begin()) + 1));

@@ -89,7 +89,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
   Bindings one = programs.dims(programs.count(), MeshWay{});
   if (!programs.batch().empty()) one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / devices);
-  const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training));
+  const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training, {}));
   WaySearch search(programs, placed, device, spreads_of(*whole.graph, declared));
   FoundWays found = search.search(devices, kShown);
   advice.estimated = found.estimated, advice.fitting = found.fitting;

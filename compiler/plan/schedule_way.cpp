@@ -26,9 +26,10 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   const auto* partitioned = std::get_if<Partitioned>(&made);
   if (!partitioned) return std::nullopt;
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
-  const auto line = mesh_step(*partitioned, given, plan_, device_, report.collective_s);
-  if (!line || !report.time_s || !report.bytes.value) return std::nullopt;
-  Part part{line->compute_s, line->end_s - line->compute_s, *report.bytes.value, report.flops.value.value_or(Rational(0)), {}};
+  const auto step = mesh_step(*partitioned, given, plan_, {}, &device_, report.collective_s);
+  if (!step || !step->line || !report.time_s || !report.bytes.value) return std::nullopt;
+  Part part{
+      step->line->compute_s, step->line->end_s - step->line->compute_s, *report.bytes.value, report.flops.value.value_or(Rational(0)), {}};
   for (const CommunicationRow& row : report.rows) {
     SentKind& kind = of_kind(part.sent, {row.kind, row.axis.str(), row.link, Rational(0), 0});
     kind.bytes = kind.bytes + *row.bytes.value;

@@ -118,7 +118,7 @@ class BruteForce {
     const Compilation one = compile_again(p_.whole, options, few_.folding());
     Bindings dims = few_.folding();
     dims[batch()] = std::max<int64_t>(1, p_.dims().at(batch()) / p_.given.devices);
-    placed_ = placed_values(*one.graph, plan_for_device({}, p_.device)(*one.graph, dims, RunMode::training));
+    placed_ = placed_values(*one.graph, plan_for_device({}, p_.device)(*one.graph, dims, RunMode::training, {}));
   }
 
   void run() {
@@ -239,7 +239,7 @@ TEST_CASE("plans: the best way is that of brute force") {
     const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
     Bindings one = programs.dims(programs.count(), MeshWay{});
     one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / c.devices);
-    const PlacedValues placed = placed_values(plain, plan_for_device({}, p.device)(plain, one, RunMode::training));
+    const PlacedValues placed = placed_values(plain, plan_for_device({}, p.device)(plain, one, RunMode::training, {}));
     const FoundWays found = WaySearch(programs, placed, p.device).search(c.devices, 10);
     REQUIRE(brute.tried > 0);
     INFO("brute force: ", brute.fastest, " of ", brute.tried);
@@ -306,7 +306,7 @@ TEST_CASE("plans: few iterations tell of all") {
   REQUIRE(programs.count() == 2);
   const PlanStep plan = plan_for_device({}, p.device);
   const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
-  const PlacedValues placed = placed_values(plain, plan(plain, programs.dims(programs.count(), MeshWay{}), RunMode::training));
+  const PlacedValues placed = placed_values(plain, plan(plain, programs.dims(programs.count(), MeshWay{}), RunMode::training, {}));
   for (const Spread spread : kSpreads) {
     const MeshWay way{{{"data", 2, {Name("batch")}, true}, {"model", 2, {Name("heads"), Name("hidden"), Name("vocab")}, false}}, spread, 1};
     const auto scheduled = WayScheduler(programs, placed, plan, p.device).schedule(way);
@@ -323,7 +323,7 @@ TEST_CASE("plans: few iterations tell of all") {
     CHECK(scheduled->flops == *report.flops.value);
     CHECK(scheduled->seconds.sent == doctest::Approx(*report.time_s).epsilon(1e-9));
     // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
-    const auto line = mesh_step(*partitioned, dims_of(kTinyGpt), plan, p.device, report.collective_s);
+    const auto line = mesh_step(*partitioned, dims_of(kTinyGpt), plan, {}, &p.device, report.collective_s)->line;
     REQUIRE(line.has_value());
     CHECK(scheduled->seconds.work == doctest::Approx(line->compute_s).epsilon(0.03));
     CHECK(scheduled->seconds.total() == doctest::Approx(line->end_s).epsilon(0.03));
@@ -342,13 +342,13 @@ TEST_CASE("plans: of one device, memory is what a plan holds") {
     const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
     Bindings one = programs.dims(programs.count(), MeshWay{});
     one[programs.batch()] = 1;
-    const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training));
+    const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training, {}));
     WaySearch search(programs, placed, h100);
     const auto estimated = search.estimate({{{"data", 8, {Name("batch")}, true}}, Spread::nothing, 1});
     REQUIRE(estimated.has_value());
     Bindings alone = p.options.dims;
     alone[Name("batch")] = 1;
-    const double planned = static_cast<double>(plan(*p.whole.graph, alone, RunMode::training).memory.total());
+    const double planned = static_cast<double>(plan(*p.whole.graph, alone, RunMode::training, {}).memory.total());
     CHECK(estimated->held.total() == doctest::Approx(planned).epsilon(0.1));
   }
 }
