@@ -33,8 +33,8 @@ bool sizes_fit(const Graph& graph, const Bindings& values) {
 FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options,
                               const ScheduleTarget& target) {
   // Of a device each choice is counted with all that it takes.
-  if (!options.memory_limit || options.memory_limit->of_device || mode != RunMode::training)
-    return form_graph(graph, given, mode, options, target);
+  const bool asks_fit = options.memory_limit && options.memory_limit->goal != MemoryGoal::whole_iterations;
+  if (!asks_fit || options.memory_limit->of_device || mode != RunMode::training) return form_graph(graph, given, mode, options, target);
   const auto beside = [&](const FormedView& formed) {
     const BesidePlan besides = target.besides(formed);
     return besides.bytes + besides.shared;

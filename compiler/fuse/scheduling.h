@@ -15,8 +15,9 @@ namespace einc {
 
 struct Forming;
 
-// What is asked of the choice: the one that adds the least time, or (--fit) only whether there is one.
-enum class MemoryGoal : uint8_t { least_time, any_choice };
+// What is asked of the choice: the one that adds the least time, or (--fit) only whether there is one; or, whatever the limit is (--plan),
+// that iterations of loops are made again from what they are handed, as if each were a checkpoint.
+enum class MemoryGoal : uint8_t { least_time, any_choice, whole_iterations };
 
 // What a training step may take: values made again in the backward keep it within (fuse/memory_limit.h). Of a mesh's device the step is
 // planned as RunMode::inference, and says by `of_device` that it is one.
