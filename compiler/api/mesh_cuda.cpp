@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "compiler/api/mesh_limit.h"
 #include "compiler/api/mesh_parts.h"
 #include "compiler/codegen/cuda/mesh_text.h"
 #include "compiler/pipeline/cuda_program.h"
@@ -13,27 +14,39 @@
 namespace einc {
 namespace {
 
-// Joined launches run in the place of the first of them; what an alternative does instead of several, in its own or in theirs.
-std::vector<LaunchPlaces> launch_places(const CudaExecutable& executable) {
-  std::vector<LaunchPlaces> places;
-  for (uint32_t l = 0; l < executable.calls.size(); ++l) places.push_back({l, l});
-  for (uint32_t l = 0; l < executable.calls.size(); ++l)
-    for (const uint32_t other : executable.calls[l].together) places[other] = {l, l};
-  const auto instead = [&](const std::vector<uint32_t>& parts, uint32_t at) {
-    for (const uint32_t l : parts) places[l] = {std::min(l, at), std::max(l, at)};
-  };
-  for (const CudaFusedProduct& fused : executable.fused) instead(fused.parts, fused.at);
-  for (const CudaAttention& attention : executable.attention) instead(attention.parts, attention.at());
-  return places;
-}
+struct CudaParts {
+  const ProgramGraphs& graphs;
+  const ProgramInfo& info;
+  const MeshShape& mesh;
+  PerPart<MeshPlan> plans{};
+  PerPart<CudaMeshPart> parts{};
 
-PlannedDevice in_places(PlannedDevice planned, const std::vector<LaunchPlaces>& places) {
-  for (std::vector<uint32_t>& readers : planned.reads)
-    for (uint32_t& l : readers) l = places[l].first;
-  for (std::vector<uint32_t>& makers : planned.makes)
-    for (uint32_t& l : makers) l = places[l].last;
-  return planned;
-}
+  PartBytes plan(Part part, CudaOptions options, const CountPart& count) {
+    CudaMeshPart& made = parts[part].emplace();
+    plans[part] =
+        plan_mesh(*graphs.parts[part], info, graphs.dims, [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+          const CountDevice bytes = [&](const FormedView& formed, const BesidePlan& besides) {
+            const DevicePlan device = plan_device(local, program, dims, formed, besides.places);
+            return count({device.values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
+          };
+          if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
+          const auto text = compile_for_cuda(program.graph, graphs.dims, options);
+          std::vector<LaunchPlaces> places = launch_places(text->executable);
+          DevicePlan device = plan_device(local, program, dims, text->view(), places);
+          made.device = std::move(text->executable);
+          return CompiledDevice{{{made.device.program, {}}, {}, std::move(places)}, std::move(device)};
+        });
+    made.helpers = mesh_functions(*plans[part], mesh);
+    return {plans[part]->bytes, made.device.program.own_bytes, made.device.workspace_bytes};
+  }
+
+  // Of the process that takes the most.
+  int64_t most_bytes(int64_t held) const {
+    int64_t most = 0;
+    for (int64_t first = 0; first < mesh.devices(); first += held) most = std::max(most, gpu_bytes_of(mesh, plans, parts, first, held));
+    return most;
+  }
+};
 
 }  // namespace
 
@@ -41,33 +54,31 @@ std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& gr
                                                          const Scheduling& scheduling, const EincTransport* transport) {
   const MeshShape mesh = mesh_shape(graphs);
   const ProgramInfo info = program_info(graphs);
+  const std::optional<MemoryLimit>& limit = scheduling.memory_limit;
   CudaOptions options;
   options.gpu = cuda::Gpu::get().shape();
   options.mode = RunMode::inference;
   options.attention = cuda::AttentionLibrary::get();
   options.scheduling = scheduling;
-  options.scheduling.memory_limit.reset();  // as on the processor: held against the whole
-  PerPart<MeshPlan> plans;
-  PerPart<CudaMeshPart> parts;
-  for (size_t p = 0; p < kParts; ++p) {
-    const Part part = static_cast<Part>(p);
-    if (!graphs.parts[part]) continue;
-    CudaMeshPart& made = parts[part].emplace();
-    plans[part] = plan_mesh(*graphs.parts[part], info, graphs.dims, [&](const DeviceProgram& program) {
-      const auto text = compile_for_cuda(program.graph, graphs.dims, options);
-      std::vector<LaunchPlaces> places = launch_places(text->executable);
-      PlannedDevice planned = in_places(planned_device(program, *text), places);
-      made.device = std::move(text->executable);
-      return CompiledDevice{{{made.device.program, {}}, {}, std::move(places)}, std::move(planned)};
+  options.scheduling.memory_limit.reset();
+  CudaParts planner{graphs, info, mesh};
+  PerPart<PartBytes> bytes;
+  for (size_t p = 0; p < kParts; ++p)
+    if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
+  if (limit) {
+    const int64_t held = mesh.devices() / (transport == nullptr ? 1 : transport->size);
+    plan_within(*limit, bytes, planner.most_bytes(held), held, [&](Part part, const MemoryLimit& own, const CountPart& count) {
+      CudaOptions limited = options;
+      limited.scheduling.memory_limit = own;
+      return planner.plan(part, limited, count);
     });
-    made.helpers = mesh_functions(*plans[part], mesh);
   }
   auto kept = std::make_shared<ProgramGraphs>();
   kept->parts = graphs.parts;
   kept->dims = graphs.dims;
   const auto whole = [kept, cache_folder] { return whole_cuda_program(*kept, cache_folder, Scheduling::unfused); };
   FileCache cache(cache_folder);
-  return std::make_shared<CudaMeshProgram>(info, mesh, std::move(plans), std::move(parts), transport, whole, cache,
+  return std::make_shared<CudaMeshProgram>(info, mesh, std::move(planner.plans), std::move(planner.parts), transport, whole, cache,
                                            static_cast<int>(std::thread::hardware_concurrency()));
 }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches and collectives meet in values: numbers of MeshPlan::values, by node of the device's graph. A source that is itself a result has
-// a copy taken before the first step, since an update changes it before the result is asked for.
+// Launches and collectives meet in values, which are those that the device was planned with (report/planned_device.h).
 #include "compiler/api/mesh_parts.h"
 
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <unordered_set>
 
-#include "compiler/api/mesh_memory.h"
 #include "compiler/api/verify_mesh.h"
 #include "compiler/context/partition_for_mesh.h"
 #include "compiler/partition/localize.h"
@@ -66,22 +64,35 @@ Localized device_graph(const Graph& graph, const Bindings& dims) {
   return std::move(std::get<Localized>(local));
 }
 
+DeviceTensor tensor_of(const Type& type, const Bindings& dims, int64_t offset) {
+  DeviceTensor value{type.dtype == DType::real ? DType::f32 : type.dtype, {}, 0, offset};
+  for (const Axis& axis : type.axes) value.shape.push_back(axis.size.evaluate_integer(dims).value());
+  value.bytes = TensorInfo{"", value.dtype, {}, value.shape}.bytes();
+  return value;
+}
+
+MeshCollective to_runtime(const Node& node, uint32_t from, uint32_t to) {
+  if (const auto* a = std::get_if<ShiftAttr>(&node.attr)) return {CollectiveKind::shift, a->mesh, ReduceKind::sum, 0, 0, from, to, a->by};
+  const CollectiveAttr& a = node.as<CollectiveAttr>();
+  return {kind_of_collective(node.op), a.mesh, to_runtime(a.fn), a.gathered, a.divided, from, to};
+}
+
 class PlanMaker {
  public:
   PlanMaker(const Graph& graph, const ProgramInfo& info, const Bindings& given)
-      : graph_(graph), info_(info), given_(given), dims_(graph.dims.bind(given).values), local_(device_graph(graph, given)) {}
+      : graph_(graph), info_(info), dims_(graph.dims.bind(given).values), local_(device_graph(graph, given)) {}
 
   MeshPlan make(const CompileDevice& compile_device) {
-    sources();
     const DeviceProgram program = device_program(local_.graph, results_of(local_));
-    CompiledDevice compiled = compile_device(program);
+    CompiledDevice compiled = compile_device(local_, program, dims_);
     plan_.code = std::move(compiled.code);
-    connect(program, compiled.planned);
-    const DeviceSchedule schedule = schedule_device(local_.graph, program, compiled.planned);
-    for (const NodeId id : schedule.collectives) collective(id);
-    plan_.steps = schedule.steps;
+    values_ = std::move(compiled.plan.values);
+    values();
+    sources();
+    connect(program, compiled.plan.planned);
+    for (const NodeId id : compiled.plan.schedule.collectives) collective(id);
+    plan_.steps = std::move(compiled.plan.schedule.steps);
     roots();
-    place_values(plan_);
     if (debug_level() >= 1) {
       const std::string problem = verify_mesh_plan(plan_);
       EINC_CHECK(problem.empty(), "the plan of a mesh's device loses a value: {}", problem);
@@ -90,18 +101,14 @@ class PlanMaker {
   }
 
  private:
-  // The value that a node of the device's graph is, made when first asked for.
-  uint32_t value_of(NodeId id) {
-    const auto [at, is_new] = values_.try_emplace(id.index, static_cast<uint32_t>(plan_.values.size()));
-    if (is_new) {
-      const Type& type = local_.graph.type(id);
-      DeviceTensor value{type.dtype == DType::real ? DType::f32 : type.dtype, {}, 0};
-      for (const Axis& axis : type.axes) value.shape.push_back(axis.size.evaluate_integer(dims_).value());
-      value.bytes = TensorInfo{"", value.dtype, {}, value.shape}.bytes();
-      plan_.values.push_back(std::move(value));
-    }
-    return at->second;
+  void values() {
+    for (size_t v = 0; v < values_.value_of.size(); ++v)
+      plan_.values.push_back(tensor_of(local_.graph.type(values_.value_of[v].first), dims_, values_.offsets[v]));
+    for (const auto& [node, copy] : values_.of_copy) plan_.snapshots.push_back({value_of(NodeId{node}), static_cast<uint32_t>(copy)});
+    std::ranges::sort(plan_.snapshots, {}, &ValueCopy::to);
+    plan_.bytes = values_.bytes;
   }
+  uint32_t value_of(NodeId id) const { return static_cast<uint32_t>(values_.of_node.at(id.index)); }
 
   void sources() {
     for (const DeviceValue& declared : local_.declared) {
@@ -128,17 +135,12 @@ class PlanMaker {
   void connect(const DeviceProgram& program, const PlannedDevice& planned) {
     const Executable& code = plan_.code.compute.program;
     EINC_CHECK(code.launches.size() == planned.launches, "a device has other launches than planned");
-    std::unordered_map<uint32_t, uint32_t> known;  // values, by buffer
+    std::unordered_set<uint32_t> known;
     for (size_t i = 0; i < program.values.size(); ++i) {
       const NodeId id = program.values[i];
       EINC_CHECK(code.outputs[i].name == value_name(id), "outputs of a device stand in another order");
       const uint32_t buffer = code.outputs[i].buffer;
-      if (const auto at = known.find(buffer); at != known.end()) {
-        values_.emplace(id.index, at->second);
-        continue;
-      }
-      known.emplace(buffer, value_of(id));
-      plan_.code.bound.push_back({buffer, value_of(id), planned.made_by(i)});
+      if (known.insert(buffer).second) plan_.code.bound.push_back({buffer, value_of(id), planned.made_by(i)});
     }
     std::unordered_map<std::string, NodeId> declared[3];
     for (const DeviceValue& d : local_.declared)
@@ -152,28 +154,16 @@ class PlanMaker {
 
   void collective(NodeId id) {
     const Node& node = local_.graph[id];
-    if (const auto* a = std::get_if<ShiftAttr>(&node.attr)) {
-      plan_.collectives.push_back({CollectiveKind::shift, a->mesh, ReduceKind::sum, 0, 0, value_of(node.operands[0]), value_of(id), a->by});
-      return;
-    }
-    const CollectiveAttr& a = node.as<CollectiveAttr>();
-    plan_.collectives.push_back(
-        {kind_of_collective(node.op), a.mesh, to_runtime(a.fn), a.gathered, a.divided, value_of(node.operands[0]), value_of(id)});
+    plan_.collectives.push_back(to_runtime(node, value_of(node.operands[0]), value_of(id)));
   }
 
   static size_t role_of(Op op) {
     return static_cast<size_t>(op == Op::input ? BufferRole::input : op == Op::param ? BufferRole::param : BufferRole::state);
   }
 
-  uint32_t result_of(NodeId id) {
-    const uint32_t value = value_of(id);
-    if (!source_index_.contains(id.index)) return value;
-    const auto [at, is_new] = snapshots_.try_emplace(value, static_cast<uint32_t>(plan_.values.size()));
-    if (is_new) {
-      plan_.values.push_back(DeviceTensor(plan_.values[value]));
-      plan_.snapshots.push_back({value, at->second});
-    }
-    return at->second;
+  uint32_t result_of(NodeId id) const {
+    const auto copy = values_.of_copy.find(id.index);
+    return copy == values_.of_copy.end() ? value_of(id) : static_cast<uint32_t>(copy->second);
   }
 
   void roots() {
@@ -192,18 +182,31 @@ class PlanMaker {
 
   const Graph& graph_;
   const ProgramInfo& info_;
-  const Bindings& given_;
   const Bindings dims_;
   const Localized local_;
   MeshPlan plan_;
-  std::unordered_map<uint32_t, uint32_t> values_, source_index_;  // by node of the device's graph
-  std::unordered_map<uint32_t, uint32_t> snapshots_;              // by value of a source
+  DeviceValues values_;
+  std::unordered_map<uint32_t, uint32_t> source_index_;  // by node of the device's graph
 };
 
 }  // namespace
 
 MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device) {
   return PlanMaker(graph, info, given).make(compile_device);
+}
+
+MeshPlan moved_values(const Localized& local, const Bindings& dims) {
+  MeshPlan plan;
+  const auto add = [&](NodeId id) {
+    plan.values.push_back(tensor_of(local.graph.type(id), dims, 0));
+    return static_cast<uint32_t>(plan.values.size() - 1);
+  };
+  for (const NodeId id : local.collectives) {
+    const Node& node = local.graph[id];
+    const uint32_t from = add(node.operands[0]);
+    plan.collectives.push_back(to_runtime(node, from, add(id)));
+  }
+  return plan;
 }
 
 MeshShape mesh_shape(const ProgramGraphs& graphs) {

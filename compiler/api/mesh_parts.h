@@ -9,15 +9,17 @@
 
 namespace einc {
 
-// Without its values' places. Compiled as RunMode::inference: it stores nothing, what sources take is stored when the run is over.
+// Compiled as RunMode::inference: it stores nothing, what sources take is stored when the run is over.
 struct CompiledDevice {
   DeviceCode code;
-  PlannedDevice planned;
+  DevicePlan plan;
 };
-using CompileDevice = std::function<CompiledDevice(const DeviceProgram& program)>;
+using CompileDevice = std::function<CompiledDevice(const Localized& local, const DeviceProgram& program, const Bindings& dims)>;
 
 // Throws Error (program) for an op that cannot be split.
 MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device);
+// A plan of nothing but collectives, in the graph's order, and their operands and results, without places.
+MeshPlan moved_values(const Localized& local, const Bindings& dims);
 MeshShape mesh_shape(const ProgramGraphs& graphs);
 
 }  // namespace einc

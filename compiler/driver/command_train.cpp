@@ -316,11 +316,12 @@ std::string explain(const NonFiniteStep& failure, const ProgramGraphs& graphs, S
 }
 
 // What decides a run's bits besides its options, which the processes were all given.
-void demand_equal_runs(const ProcessTeam& team, const Graph& graph, const Batches& batches) {
+void demand_equal_runs(const ProcessTeam& team, const Graph& graph, const Batches& batches, const std::optional<MemoryLimit>& limit) {
   const auto hash = [](const std::string& text) { return xxh64(std::as_bytes(std::span(text))); };
   team.demand_equal(hash(print_graph(graph)), "program");
   team.demand_equal(hash(batches.description()), "data");
   team.demand_equal(hash(processor_text()), "kind of processor");
+  if (limit) team.demand_equal(static_cast<uint64_t>(limit->threads), "number of threads under --memory-limit");
 }
 
 ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings data, DataSettings validation, const ProcessTeam& team) {
@@ -341,7 +342,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   std::shared_ptr<const Batches> evaluation;
   if (!validation.files.empty())
     evaluation = open_batches(validation, program->info.inputs, r.validation.empty() ? DataPart::validation : DataPart::training);
-  demand_equal_runs(team, *graphs->compilation.graph, *batches);
+  demand_equal_runs(team, *graphs->compilation.graph, *batches, limit);
   if (!r.record.empty() && first) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
   const MemoryMeter memory(r.target == "cuda" ? Meter::gpu : Meter::process);
   SessionRep session(*program, threads);

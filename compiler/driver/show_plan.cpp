@@ -100,8 +100,12 @@ ExitStatus show_plan(const CompileRequest& request, const PipelineOptions& given
   if (!c.graph) return ExitStatus::wrong_program;
   if (!check_program(request, *c.graph, options.dims)) return ExitStatus::wrong_usage;
   options.declared = nullptr;
-  const PlanStep plan = plan_for_device(request.scheduling(), fleet->device);
-  const MeshAdvice advice = advise(c, options, declared, plan, fleet->device, fleet->devices);
+  const PlanFor plan_for = [&](const Scheduling& scheduling) {
+    Scheduling asked = request.scheduling();
+    asked.memory_limit = scheduling.memory_limit;
+    return plan_for_device(asked, fleet->device);
+  };
+  const MeshAdvice advice = advise(c, options, declared, plan_for, fleet->device, fleet->devices);
   if (advice.ways.empty()) return tell_of_nothing(request, advice);
   fmt::print("{}", request.report == "json" ? advice_json(advice) : advice_document(advice).text(style));
   return ExitStatus::done;

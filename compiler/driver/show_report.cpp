@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "compiler/api/mesh_process.h"
 #include "compiler/api/render_report.h"
 #include "compiler/driver/emit_native.h"
 #include "compiler/driver/open_program.h"
@@ -78,6 +79,11 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   report_options.inference = &inference;
   Scheduling scheduling = request.scheduling();
   if (!request.fit.empty()) scheduling.memory_limit.reset();  // of what --fit looks for, not of the dims as they are
+  if (partitioned) {                                          // the limit is of a device
+    report_options.plan_device = plan_for_device(scheduling, device, request.threads);
+    report_options.process_bytes = process_bytes_of(*c.graph, options.dims, device ? device->target : DeviceTarget::cpu);
+    scheduling.memory_limit.reset();
+  }
   report_options.plan = plan_for_device(scheduling, device, request.threads);
   Report report = build_report(*c.graph, report_options);
   if (!request.report.empty())

@@ -31,13 +31,19 @@ bool sizes_fit(const Graph& graph, const Bindings& values) {
 }
 
 FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options,
-                              const ScheduleTarget& target, const std::function<int64_t(const FormedGraph&)>& besides) {
-  if (!options.memory_limit || mode != RunMode::training) return form_graph(graph, given, mode, options, target);
+                              const ScheduleTarget& target) {
+  // Of a device each choice is counted with all that it takes.
+  const bool asks_fit = options.memory_limit && options.memory_limit->goal != MemoryGoal::whole_iterations;
+  if (!asks_fit || options.memory_limit->of_device || mode != RunMode::training) return form_graph(graph, given, mode, options, target);
+  const auto beside = [&](const FormedView& formed) {
+    const BesidePlan besides = target.besides(formed);
+    return besides.bytes + besides.shared;
+  };
   Scheduling unlimited = options, limited = options;
   unlimited.memory_limit.reset();
   std::optional<FormedGraph> formed(form_graph(graph, given, mode, unlimited, target));
   for (int tries = 0;; ++tries) {
-    limited.memory_limit->taken = options.memory_limit->taken + besides(*formed);
+    limited.memory_limit->taken = options.memory_limit->taken + beside(formed->view());
     const int64_t bytes = formed->plan.total_bytes + limited.memory_limit->taken;
     if (bytes <= options.memory_limit->bytes) return std::move(*formed);
     // Other kernels may need more beside the plan than those whose need was counted: again with theirs, but not for ever.
@@ -51,7 +57,7 @@ FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options, const ScheduleTarget& target) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok()) throw RuntimeFailure(FailureKind::data, bound.problems.front().message);
-  Forming forming{graph, given, mode, options, target.sizes, target.ask_attention};
+  Forming forming{graph, given, mode, options, target.sizes, target.ask_attention, target.besides};
   run_passes(forming, target.passes);
   return {std::move(forming.own),   std::move(*forming.bound), std::move(forming.list),         std::move(*forming.plan),
           std::move(forming.roots), std::move(forming.at),     std::move(forming.recomputation)};

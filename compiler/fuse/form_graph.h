@@ -16,15 +16,16 @@ struct FormedGraph {
   Recomputation recomputation{};
 
   NodeId place_of(NodeId given) const { return at.empty() ? given : at[given.index]; }
+  FormedView view() const { return {bound, list, plan, at}; }
 };
 
 // Runs the target's passes. The graph outlives the result. Throws RuntimeFailure when the dims do not bind; sizes fit (sizes_fit).
 FormedGraph form_graph(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options = Scheduling::all,
                        const ScheduleTarget& target = processor_target());
 
-// The same under a limit that counts what a run takes beside its plan, which depends on the kernels.
+// The same under a limit that counts what a run takes beside its plan, which depends on the kernels (target.besides).
 FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options,
-                              const ScheduleTarget& target, const std::function<int64_t(const FormedGraph&)>& besides);
+                              const ScheduleTarget& target);
 
 // Whether every value's bytes stay below 2^60 for these dims, so that sums of them are exact.
 bool sizes_fit(const Graph& graph, const Bindings& values);

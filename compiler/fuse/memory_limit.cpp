@@ -194,15 +194,38 @@ class LimitedStep {
   int64_t least_;
 };
 
+// Saved values that may be made again, but those that an iteration hands to the next one, which are saved all.
+std::vector<NodeId> within_iterations(RemadeStep& step) {
+  const Graph& graph = step.graph();
+  std::vector<bool> handed_on(graph.size(), false);
+  for (const Node& node : graph.nodes)
+    for (const NodeId x : node.operands)
+      if (node.origin.phase == Phase::forward && node.origin.loop_context != graph[x].origin.loop_context) handed_on[x.index] = true;
+  std::vector<NodeId> chosen, handed;
+  for (const NodeId id : step.stored())
+    if (handed_on[id.index]) handed.push_back(id);
+  step.save(handed);
+  for (const NodeId id : step.candidates())
+    if (!handed_on[id.index] && graph[id].origin.loop_context != 0) chosen.push_back(id);
+  return chosen;
+}
+
 }  // namespace
 
 void recompute_within_limit(Forming& f) {
-  if (!f.options.memory_limit || f.mode != RunMode::training) return;
+  if (!f.options.memory_limit || (f.mode != RunMode::training && !f.options.memory_limit->of_device)) return;
   const MemoryLimit& limit = *f.options.memory_limit;
   const auto own = std::ranges::find(f.passes, "memory_limit", &SchedulePass::name);
   RemadeStep step(f, f.passes.subspan(static_cast<size_t>(own - f.passes.begin()) + 1));
-  if (step.bytes_as_is() <= limit.bytes - limit.taken) return;
-  LimitedStep::Result limited = LimitedStep(step, limit).run();
+  LimitedStep::Result limited;
+  if (limit.goal == MemoryGoal::whole_iterations) {
+    limited.made.values = within_iterations(step);
+    if (limited.made.values.empty()) return;
+    limited.copies = step.copies(limited.made.values);
+  } else {
+    if (step.bytes_as_is() <= limit.bytes - limit.taken) return;
+    limited = LimitedStep(step, limit).run();
+  }
   f.recomputation = std::move(limited.made);
   f.move_to(std::move(limited.copies.graph), std::move(limited.copies.at));
   f.late = std::move(limited.copies.late);

@@ -15,12 +15,14 @@ struct PlannedStep {
   std::string target;  // "cpu" or "cuda"
   std::shared_ptr<const FormedGraph> formed;
   PlannedMemory memory;  // with the scratch of all threads
-  int threads = 0;       // of a processor; 0: a GPU's program
+  BesidePlan besides;
+  int threads = 0;  // of a processor; 0: a GPU's program
   std::optional<Processor> processor{};
 };
 
 // The graph outlives the result; dims bind and sizes fit.
-using PlanStep = std::function<PlannedStep(const Graph& graph, const Bindings& dims, RunMode mode)>;
+// `of_device`: of a mesh's device, what a limit counts (MemoryLimit); none: the limit is of the whole program's training steps.
+using PlanStep = std::function<PlannedStep(const Graph& graph, const Bindings& dims, RunMode mode, const CountDevice& of_device)>;
 
 PlanStep plan_for_processor(const Processor& processor, const Scheduling& options = Scheduling::all, int threads = 1);
 

@@ -35,7 +35,7 @@ RemadeStep::RemadeStep(const Forming& forming, std::span<const SchedulePass> res
 }
 
 Forming RemadeStep::formed(const Graph& graph, const RemadeValues::Copies& copies) const {
-  Forming made{graph, forming_.dims, forming_.mode, options_, forming_.target, forming_.ask_attention};
+  Forming made{graph, forming_.dims, forming_.mode, options_, forming_.target, forming_.ask_attention, forming_.besides};
   made.late = copies.late, made.where_read = copies.where_read, made.twice = copies.twice;
   run_passes(made, rest_);
   return made;
@@ -107,10 +107,21 @@ void RemadeStep::save(const std::vector<NodeId>& more) {
   values_.save_just(std::move(saved));
 }
 
+// `at`: of each node of graph(), in what was formed.
+int64_t RemadeStep::all_bytes(const Forming& made, std::span<const NodeId> at) const {
+  const std::optional<MemoryLimit>& limit = forming_.options.memory_limit;
+  if (!limit || !limit->of_device) return made.plan->total_bytes;
+  const FormedView view{*made.bound, made.list, *made.plan, at};
+  return limit->of_device(view, made.besides(view));
+}
+
 int64_t RemadeStep::bytes_with(const std::vector<NodeId>& chosen) const {
   const RemadeValues::Copies copies = values_.copies(chosen);
   const Forming made = formed(*copies.graph, copies);
-  return sums_.are_in(made.list) ? made.plan->total_bytes : kTooMuch;
+  if (!sums_.are_in(made.list)) return kTooMuch;
+  std::vector<NodeId> at;
+  for (const NodeId id : copies.at) at.push_back(id.valid() ? made.place_of(id) : id);
+  return all_bytes(made, at);
 }
 
 }  // namespace einc

@@ -20,7 +20,7 @@ class RemadeStep {
   RemadeStep(const Forming& forming, std::span<const SchedulePass> rest);
 
   const Graph& graph() const { return graph_; }
-  int64_t bytes_as_is() const { return whole_.plan->total_bytes; }
+  int64_t bytes_as_is() const { return all_bytes(whole_, whole_.at); }
   // Saved values that may be made again, and values that only the forward reads: of those others could be made, if they were saved.
   const std::vector<NodeId>& candidates() const { return candidates_; }
   const std::vector<NodeId>& stored() const { return stored_; }
@@ -30,12 +30,13 @@ class RemadeStep {
   void save(const std::vector<NodeId>& more);
   // FLOPs that a choice adds, as Recomputation says.
   double cost(const std::vector<NodeId>& chosen) const { return values_.cost(chosen); }
-  // Of the plan; too much where another order of sums would change bits.
+  // Of the plan, or of a device; too much where another order of sums would change bits.
   int64_t bytes_with(const std::vector<NodeId>& chosen) const;
   RemadeValues::Copies copies(const std::vector<NodeId>& chosen) const { return values_.copies(chosen); }
 
  private:
   Forming formed(const Graph& graph, const RemadeValues::Copies& copies) const;
+  int64_t all_bytes(const Forming& made, std::span<const NodeId> at) const;
   std::vector<NodeId> given() const;
   RemadeValues::Places places();
   void find_candidates();

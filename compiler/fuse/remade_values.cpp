@@ -2,6 +2,7 @@
 #include "compiler/fuse/remade_values.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "compiler/ir/remap.h"
 #include "runtime/base/dtype.h"
@@ -32,6 +33,7 @@ class Copier {
   RemadeValues::Copies run() {
     graph_->nodes.clear();
     out_.at.assign(given_.size(), {});
+    find_gathers();
     for (uint32_t i = 0; i < given_.size(); ++i) {
       Node node = given_.nodes[i];
       const bool reads_copies = !of_forward(node) && !places_.early[i];
@@ -60,9 +62,25 @@ class Copier {
     return emit(std::move(node));
   }
 
+  // What a mesh puts together once for the forward and once for the backward: copies read the latter, so that no whole is held in between.
+  void find_gathers() {
+    for (uint32_t i = 0; i < given_.size(); ++i) {
+      const Node& node = given_.nodes[i];
+      if (node.op == Op::all_gather && !of_forward(node)) again_.emplace(node.operands[0].index, NodeId{i});
+    }
+  }
+
+  NodeId not_made(NodeId id) const {
+    const Node& node = given_[id];
+    if (node.op != Op::all_gather || !of_forward(node)) return out_.at[id.index];
+    const auto at = again_.find(node.operands[0].index);
+    const bool alike = at != again_.end() && given_[at->second].as<CollectiveAttr>() == node.as<CollectiveAttr>();
+    return alike && out_.at[at->second.index].valid() ? out_.at[at->second.index] : out_.at[id.index];
+  }
+
   // On the way to a chosen value, by kernels of its own.
   NodeId on_the_way(NodeId id) {
-    if (!made_[id.index]) return out_.at[id.index];
+    if (!made_[id.index]) return not_made(id);
     NodeId& known = late_[id.index];
     if (known.valid()) return known;
     known = copy(id, [&](NodeId x) { return on_the_way(x); });
@@ -72,7 +90,7 @@ class Copier {
 
   // A chosen value, or what follows from one as the reader makes it for itself.
   NodeId for_reader(NodeId id) {
-    if (!made_[id.index]) return out_.at[id.index];
+    if (!made_[id.index]) return not_made(id);
     if (chosen_[id.index]) return on_the_way(id);
     NodeId& known = where_read_[id.index];
     if (known.valid()) return known;
@@ -85,7 +103,8 @@ class Copier {
   const std::vector<bool> made_, chosen_;
   const RemadeValues::Places& places_;
   std::unique_ptr<Graph> graph_;
-  std::vector<NodeId> late_, where_read_;  // copies of each node given
+  std::vector<NodeId> late_, where_read_;       // copies of each node given
+  std::unordered_map<uint32_t, NodeId> again_;  // what the backward gathers, by what it is put together of
   RemadeValues::Copies out_;
 };
 

@@ -404,6 +404,15 @@ void Forming::move_to(std::unique_ptr<const Graph> graph, std::vector<NodeId> to
 }
 
 std::span<const SchedulePass> processor_passes() { return kProcessorPasses; }
+
+ScheduleTarget processor_target(const Processor& processor, int threads) {
+  KernelTarget sizes;
+  sizes.processor = processor;
+  return {processor_passes(), sizes, {}, [threads](const FormedView& formed) {
+            return BesidePlan{threads * panel_bytes(formed.list), 0, {}};
+          }};
+}
+
 std::span<const SchedulePass> gpu_passes() { return kGpuPasses; }
 
 BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode) {

@@ -24,8 +24,9 @@ struct Forming {
   const RunMode mode;
   const Scheduling& options;
   KernelTarget target;
-  AskLibrary ask_attention{};              // none: no plug-in
-  std::span<const SchedulePass> passes{};  // that run
+  AskLibrary ask_attention{};                              // none: no plug-in
+  std::function<BesidePlan(const FormedView&)> besides{};  // what a run takes beside its plan; none: nothing
+  std::span<const SchedulePass> passes{};                  // that run
 
   // Until dims are bound: the graph that kernels are formed of, where it is not the one given.
   std::unique_ptr<const Graph> own{};
@@ -69,12 +70,10 @@ struct ScheduleTarget {
   std::span<const SchedulePass> passes;
   KernelTarget sizes;
   AskLibrary ask_attention{};  // of a plug-in for attention; none where there is none
+  std::function<BesidePlan(const FormedView&)> besides{};
 };
-inline ScheduleTarget processor_target(const Processor& processor = {}) {
-  KernelTarget sizes;
-  sizes.processor = processor;
-  return {processor_passes(), sizes, {}};
-}
+// `threads`: each with scratch of its own.
+ScheduleTarget processor_target(const Processor& processor = {}, int threads = 1);
 
 // A plan of buffers; at debug level 1 it is verified.
 BufferPlan verified_plan(const BoundGraph& graph, const KernelList& list, const std::vector<NodeId>& roots, RunMode mode);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/pipeline/cuda_program.h"
 
+#include <algorithm>
+
 #include "compiler/codegen/cuda/verify_launches.h"
 #include "runtime/base/check.h"
 #include "runtime/base/debug.h"
@@ -9,8 +11,8 @@ namespace einc {
 namespace {
 
 // What a run takes beside its plan: scratch of kernels, workspaces of libraries.
-int64_t bytes_besides(const BufferPlan& plan, const CudaExecutable& executable) {
-  return executable.program.memory_bytes - plan.total_bytes + executable.workspace_bytes;
+BesidePlan besides_of(const BufferPlan& plan, const CudaExecutable& executable) {
+  return {executable.program.memory_bytes - plan.total_bytes, executable.workspace_bytes, launch_places(executable)};
 }
 
 // The plug-in that may compute attention, if there is one.
@@ -25,14 +27,31 @@ AskLibrary asking(const cuda::AttentionLibrary* library) {
 
 }  // namespace
 
+std::vector<LaunchPlaces> launch_places(const CudaExecutable& executable) {
+  std::vector<LaunchPlaces> places;
+  for (uint32_t l = 0; l < executable.calls.size(); ++l) places.push_back({l, l});
+  for (uint32_t l = 0; l < executable.calls.size(); ++l)
+    for (const uint32_t other : executable.calls[l].together) places[other] = {l, l};
+  const auto instead = [&](const std::vector<uint32_t>& parts, uint32_t at) {
+    for (const uint32_t l : parts) places[l] = {std::min(l, at), std::max(l, at)};
+  };
+  for (const CudaFusedProduct& fused : executable.fused) instead(fused.parts, fused.at);
+  for (const CudaAttention& attention : executable.attention) instead(attention.parts, attention.at());
+  return places;
+}
+
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options) {
-  const ScheduleTarget target{gpu_passes(), cuda_target(options.gpu, options.library_products), asking(options.attention)};
-  const auto code_of = [&](const FormedGraph& f) { return make_cuda_program(f.bound, f.list, f.plan, options.gpu); };
-  // Scratch begins at a multiple of 256 bytes, wherever another plan ends.
-  const auto besides = [&](const FormedGraph& f) { return bytes_besides(f.plan, code_of(f)) + 256; };
+  const auto code_of = [&](const FormedView& f) { return make_cuda_program(f.bound, f.list, f.plan, options.gpu); };
+  const std::optional<MemoryLimit>& limit = options.scheduling.memory_limit;
+  const auto besides = [&](const FormedView& f) {
+    BesidePlan made = besides_of(f.plan, code_of(f));
+    if (limit && !limit->of_device) made.bytes += 256;  // scratch begins at a multiple of 256 bytes, wherever another plan ends
+    return made;
+  };
+  const ScheduleTarget target{gpu_passes(), cuda_target(options.gpu, options.library_products), asking(options.attention), besides};
   auto result = std::make_unique<CudaProgramText>(
-      CudaProgramText{form_within_limit(graph, given, options.mode, options.scheduling, target, besides), options.gpu, {}});
-  result->executable = code_of(*result);
+      CudaProgramText{form_within_limit(graph, given, options.mode, options.scheduling, target), options.gpu, {}});
+  result->executable = code_of(result->view());
   if (debug_level() < 1) return result;
   const std::string problem = verify_launches(result->executable, result->list);
   EINC_CHECK(problem.empty(), "the launches lose a value: {}", problem);
@@ -40,13 +59,14 @@ std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bind
 }
 
 PlanStep plan_for_gpu(const CudaOptions& options) {
-  return [=](const Graph& graph, const Bindings& dims, RunMode mode) {
+  return [=](const Graph& graph, const Bindings& dims, RunMode mode, const CountDevice& of_device) {
     CudaOptions in_mode = options;
     in_mode.mode = mode;
+    if (in_mode.scheduling.memory_limit) in_mode.scheduling.memory_limit->of_device = of_device;
     std::shared_ptr<const CudaProgramText> text = compile_for_cuda(graph, dims, in_mode);
-    const int64_t besides = bytes_besides(text->plan, text->executable);
-    PlannedMemory memory = planned_memory(text->bound, text->list, text->plan, besides, 0);
-    return PlannedStep{"cuda", std::move(text), std::move(memory)};
+    BesidePlan besides = besides_of(text->plan, text->executable);
+    PlannedMemory memory = planned_memory(text->bound, text->list, text->plan, besides.bytes + besides.shared, 0);
+    return PlannedStep{"cuda", std::move(text), std::move(memory), std::move(besides)};
   };
 }
 

@@ -23,6 +23,9 @@ struct CudaProgramText : FormedGraph {
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph& graph, const Bindings& given, const CudaOptions& options);
 std::unique_ptr<CudaProgramText> compile_for_cuda(const Graph&&, const Bindings&, const CudaOptions&) = delete;  // it refers to the graph
 
+// Joined launches run in the place of the first of them; what an alternative does instead of several, in its own or in theirs.
+std::vector<LaunchPlaces> launch_places(const CudaExecutable& executable);
+
 // As compile_for_cuda does it. The memory is that of the device: what lies there of the program, and workspaces of libraries.
 PlanStep plan_for_gpu(const CudaOptions& options);
 

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 // What the numbers are, for every plan.
 constexpr const char* kNotes[] = {
     "Work: launches as planned between collectives. Sent: one collective after the other; exposed: of it while no launch goes on.",
-    "Memory: what a plan for one device keeps, in parts. Nothing is recomputed, and there are no pipeline stages."};
+    "Memory: what a plan for one device keeps, in parts. Again: of the work, recomputed to fit. There are no pipeline stages."};
 
 Json number_of(const Rational& value) {
   if (value.is_integer() && value.to_double() < 9e15) return static_cast<int64_t>(value.to_double());
@@ -27,12 +27,15 @@ std::string mesh_text(const MeshWay& way) {
   return text;
 }
 
+int64_t limit_of(const MeshAdvice& advice) { return static_cast<int64_t>(advice.device.usable_bytes()); }
+
 }  // namespace
 
 std::string options_of(const MeshAdvice& advice, const MeshWay& way) {
   std::string text;
   if (way.micro_batches > 1) text = fmt::format("-D {}={} ", advice.batch.str(), advice.batch_size / way.micro_batches);
-  return text + fmt::format("--mesh {} --shard \"{}\"", way.mesh(), way.shard());
+  text += fmt::format("--mesh {} --shard \"{}\"", way.mesh(), way.shard());
+  return way.recomputes ? text + fmt::format(" --memory-limit {}", limit_of(advice)) : text;
 }
 
 Document advice_document(const MeshAdvice& advice) {
@@ -42,14 +45,15 @@ Document advice_document(const MeshAdvice& advice) {
                         advice.batch.empty() ? "" : fmt::format(", {} = {} a step", advice.batch.str(), advice.batch_size),
                         grouped_digits(std::to_string(advice.estimated)), grouped_digits(std::to_string(advice.fitting)),
                         human_bytes(advice.device.usable_bytes())));
-  Table table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::left,
-               Align::left});
-  table.add({"", "step", "work", "sent", "exposed", "MFU", "memory", "micro-batches", "spread", "mesh"});
+  Table table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
+               Align::left, Align::left});
+  table.add({"", "step", "work", "again", "sent", "exposed", "MFU", "memory", "micro-batches", "spread", "mesh"});
   for (size_t i = 0; i < advice.ways.size(); ++i) {
     const ScheduledWay& s = advice.ways[i].scheduled;
-    table.add({std::to_string(i + 1), human_seconds(s.seconds.total()), human_seconds(s.seconds.work), human_seconds(s.seconds.sent),
-               human_seconds(s.seconds.exposed), advice.ways[i].mfu ? percent(*advice.ways[i].mfu) : "", human_bytes(s.held.total()),
-               std::to_string(s.way.micro_batches), std::string(to_string(s.way.spread)), mesh_text(s.way)});
+    table.add({std::to_string(i + 1), human_seconds(s.seconds.total()), human_seconds(s.seconds.work),
+               s.way.recomputes ? human_seconds(s.again) : "", human_seconds(s.seconds.sent), human_seconds(s.seconds.exposed),
+               advice.ways[i].mfu ? percent(*advice.ways[i].mfu) : "", human_bytes(s.held.total()), std::to_string(s.way.micro_batches),
+               std::string(to_string(s.way.spread)), mesh_text(s.way)});
   }
   w.table(table, true);
   for (const std::string& note : advice.whole) w.line("  " + note);
@@ -61,6 +65,7 @@ Document advice_document(const MeshAdvice& advice) {
     if (way.scheduled.way.micro_batches > 1)
       w.line(fmt::format("      trained with -D {}={} --accumulate {}", advice.batch.str(),
                          advice.batch_size / way.scheduled.way.micro_batches, way.scheduled.way.micro_batches));
+    if (way.scheduled.way.recomputes) w.line(fmt::format("      trained with --memory-limit {}", limit_of(advice)));
     for (const std::string& why : way.why) w.line("  " + why);
   }
   return w;
@@ -84,6 +89,8 @@ std::string advice_json(const MeshAdvice& advice) {
                     {"micro_batches", s.way.micro_batches},
                     {"step_time_s", s.seconds.total()},
                     {"compute_s", s.seconds.work},
+                    {"recompute_s", s.again},
+                    {"memory_limit", s.way.recomputes ? Json(limit_of(advice)) : Json(nullptr)},
                     {"communication_s", s.seconds.sent},
                     {"exposed_s", s.seconds.exposed},
                     {"communication_bytes", number_of(s.bytes)},

@@ -32,6 +32,9 @@ std::vector<std::string> reasons_for(const AdvisedWay& way, size_t rank, const A
   why.push_back(fmt::format("Memory: {} of {}; params, gradients and states {}, kept for the backward {}, workspace {}",
                             percent(s.held.total() / device.usable_bytes()), human_bytes(device.usable_bytes()), human_bytes(fixed),
                             human_bytes(s.held.kept), human_bytes(s.held.workspace + s.held.inputs)));
+  if (s.way.recomputes)
+    why.push_back(
+        fmt::format("Recomputed in the backward: {} of the work, by formula; the limit is the device's memory", human_seconds(s.again)));
   if (!before) return why;
   const StepSeconds &mine = s.seconds, &theirs = before->scheduled.seconds;
   const auto change = [](double t) { return (t < 0 ? "-" : "+") + human_seconds(std::abs(t)); };
@@ -69,7 +72,14 @@ WholeFlops whole_flops(const Graph& graph, const Bindings& dims) {
 
 }  // namespace
 
-MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanStep& plan,
+PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for) {
+  Scheduling again;
+  again.memory_limit = MemoryLimit{0, 0, 1, MemoryGoal::whole_iterations};
+  return {placed_values(graph, plan_for({})(graph, dims, RunMode::training, {})),
+          placed_values(graph, plan_for(again)(graph, dims, RunMode::training, {}))};
+}
+
+MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanFor& plan_for,
                   const Device& device, int64_t devices) {
   const Bindings dims = whole.graph->dims.bind(options.dims).values;
   SamplePrograms programs(whole, options, dims, split_names(*whole.graph, declared));
@@ -89,11 +99,11 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
   Bindings one = programs.dims(programs.count(), MeshWay{});
   if (!programs.batch().empty()) one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / devices);
-  const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training));
+  const PlacedWays placed = placed_ways(plain, one, plan_for);
   WaySearch search(programs, placed, device, spreads_of(*whole.graph, declared));
   FoundWays found = search.search(devices, kShown);
   advice.estimated = found.estimated, advice.fitting = found.fitting;
-  const PlanStep once = remembered(plan, programs.few().counts());
+  const PlanStep once = remembered(plan_for({}), programs.few().counts());
   WayScheduler scheduler(programs, placed, once, device);
   if (found.fitting == 0) {
     for (EstimatedWay& way : found.smallest) {
@@ -102,8 +112,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
     }
   }
   for (const EstimatedWay& way : found.best)
-    if (auto scheduled = scheduler.schedule(way.way); scheduled && scheduled->held.total() <= device.usable_bytes())
-      advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
+    if (auto scheduled = scheduler.schedule(way.way)) advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
   std::ranges::sort(advice.ways, [](const AdvisedWay& a, const AdvisedWay& b) {
     return ranks_before(a.scheduled.seconds, a.scheduled.held, a.scheduled.way, b.scheduled.seconds, b.scheduled.held, b.scheduled.way);
   });

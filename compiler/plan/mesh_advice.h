@@ -31,12 +31,17 @@ struct MeshAdvice {
   std::vector<std::string> sizes;        // "batch = 8", of all names that could be split
 };
 
+// Plans of a scheduling.
+using PlanFor = std::function<PlanStep(const Scheduling& scheduling)>;
+// Of the sample of a program, with a plan as it is and one whose backward makes iterations again.
+PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for);
+
 // `whole` has been compiled without a mesh, all of its dims have values, and it has a loss.
-MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanStep& plan,
+MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanFor& plan_for,
                   const Device& device, int64_t devices);
 
 Document advice_document(const MeshAdvice& advice);
-// "--mesh data=8 --shard \"batch=data\"", with the dim of a micro-batch.
+// "--mesh data=8 --shard \"batch=data\"", with the dim of a micro-batch, and the limit of what recomputes.
 std::string options_of(const MeshAdvice& advice, const MeshWay& way);
 std::string advice_json(const MeshAdvice& advice);
 

@@ -27,6 +27,7 @@ struct MeshWay {
   std::vector<WayAxis> axes;  // outer to inner
   Spread spread = Spread::nothing;
   int64_t micro_batches = 1;  // each of the batch over this
+  bool recomputes = false;    // under a limit of the device's memory
 
   std::string mesh() const;                // "data=4,model=2", for --mesh
   std::string shard() const;               // "batch=data; heads,hidden=model; states=data", for --shard

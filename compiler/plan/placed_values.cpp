@@ -40,13 +40,15 @@ PlacedValues placed_values(const Graph& graph, const PlannedStep& step) {
   const Lives lives = lives_of(formed);
   const BufferPlan& plan = formed.plan;
   PlacedValues placed;
-  placed.in_memory.resize(graph.size()), placed.kept.resize(graph.size()), placed.beside.resize(graph.size());
+  placed.in_memory.resize(graph.size()), placed.kept.resize(graph.size()), placed.beside.resize(graph.size()),
+      placed.again.resize(graph.size());
   std::vector<bool> counted(plan.buffers.size(), false);
   double kept = 0, beside = 0;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const NodeId at = formed.place_of(NodeId{i});
     if (!at.valid() || !formed.list.in_memory[at.index]) continue;
     placed.in_memory[i] = true;
+    placed.again[i] = !formed.bound.twice.empty() && formed.bound.twice[at.index];
     const BufferPlan::Buffer& buffer = plan.buffers[at.index];
     if (buffer.place != BufferPlace::arena || counted[at.index] || lives.made[at.index] == kNever) continue;
     counted[at.index] = true;

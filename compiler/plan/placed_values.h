@@ -13,6 +13,7 @@ struct PlacedValues {
   std::vector<bool> in_memory;
   std::vector<bool> kept;    // made by the forward, read by the backward
   std::vector<bool> beside;  // others in the arena at its fullest
+  std::vector<bool> again;   // of the forward, made again in the backward
   // The plan's bytes over those of the nodes so marked: a plan also holds what no node of the graph given is.
   double kept_scale = 1, beside_scale = 1;
 };

@@ -26,9 +26,10 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   const auto* partitioned = std::get_if<Partitioned>(&made);
   if (!partitioned) return std::nullopt;
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
-  const auto line = mesh_step(*partitioned, given, plan_, device_, report.collective_s);
-  if (!line || !report.time_s || !report.bytes.value) return std::nullopt;
-  Part part{line->compute_s, line->end_s - line->compute_s, *report.bytes.value, report.flops.value.value_or(Rational(0)), {}};
+  const auto step = mesh_step(*partitioned, given, plan_, {}, &device_, report.collective_s);
+  if (!step || !step->line || !report.time_s || !report.bytes.value) return std::nullopt;
+  Part part{
+      step->line->compute_s, step->line->end_s - step->line->compute_s, *report.bytes.value, report.flops.value.value_or(Rational(0)), {}};
   for (const CommunicationRow& row : report.rows) {
     SentKind& kind = of_kind(part.sent, {row.kind, row.axis.str(), row.link, Rational(0), 0});
     kind.bytes = kind.bytes + *row.bytes.value;
@@ -37,15 +38,16 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   return part;
 }
 
-HeldBytes WayScheduler::held_by(const MeshWay& way) {
+StepFormulas WayScheduler::formulas_of(const MeshWay& way) {
   const size_t folding = programs_.count();
   const Graph& graph = programs_.graph(Micro::whole, folding, way);
   const auto made = partition_for_mesh(graph, programs_.dims(folding, way));
   Bindings dims = graph.dims.bind(programs_.dims(folding, way)).values;
   for (const auto& [name, value] : programs_.whole_dims()) dims[name] = value;
-  const StepFormulas formulas(graph, std::get<Partitioned>(made), placed_, device_, dims, programs_.batch());
-  return formulas.held(sizes_of(way, programs_.batch_size()));
+  return {graph, std::get<Partitioned>(made), placed_, device_, dims, programs_.batch()};
 }
+
+HeldBytes WayScheduler::held_by(const MeshWay& way) { return formulas_of(way).held(sizes_of(way, programs_.batch_size())).least; }
 
 // Of all iterations, by what the samples take.
 std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const MeshWay& way) {
@@ -77,7 +79,7 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
 }
 
 std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
-  ScheduledWay scheduled{way, {}, {}, {}, Rational(0), Rational(0)};
+  ScheduledWay scheduled{way, {}, {}, 0, {}, Rational(0), Rational(0)};
   const auto add = [&](Micro micro, int64_t times) {
     const auto part = measure_whole(micro, way);
     if (!part) return false;
@@ -95,7 +97,14 @@ std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
   };
   if (way.micro_batches == 1 ? !add(Micro::whole, 1) : !(add(Micro::gather, way.micro_batches - 1) && add(Micro::last, 1)))
     return std::nullopt;
-  scheduled.held = held_by(way);
+  const StepFormulas formulas = formulas_of(way);
+  const WaySizes sizes = sizes_of(way, programs_.batch_size());
+  const auto fitted = formulas.fitted(formulas.held(sizes), sizes, device_.usable_bytes());
+  if (!fitted) return std::nullopt;
+  scheduled.held = fitted->held;
+  scheduled.again = fitted->again;
+  scheduled.seconds.work += fitted->again;
+  scheduled.way.recomputes = fitted->again > 0;
   std::ranges::stable_sort(scheduled.sent, std::ranges::greater{}, &SentKind::seconds);
   return scheduled;
 }

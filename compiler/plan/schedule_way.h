@@ -25,18 +25,19 @@ struct ScheduledWay {
   MeshWay way;
   HeldBytes held;
   StepSeconds seconds;
+  double again = 0;            // of the work, by formula: made again under the limit of the device's memory
   std::vector<SentKind> sent;  // the longest first
   Rational bytes, flops;       // of a step, each device
 };
 
 class WayScheduler {
  public:
-  WayScheduler(SamplePrograms& programs, const PlacedValues& placed, const PlanStep& plan, const Device& device)
+  WayScheduler(SamplePrograms& programs, const PlacedWays& placed, const PlanStep& plan, const Device& device)
       : programs_(programs), placed_(placed), plan_(plan), device_(device) {}
 
-  // Nothing where a device cannot carry its part out, or has no rate for a number format.
+  // Nothing where a device cannot carry its part out, has no rate for a number format, or has not so much memory.
   std::optional<ScheduledWay> schedule(const MeshWay& way);
-  // As partitioned at its own sizes.
+  // The least that it takes, as partitioned at its own sizes.
   HeldBytes held_by(const MeshWay& way);
 
  private:
@@ -47,9 +48,10 @@ class WayScheduler {
   };
   std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way);
   std::optional<Part> measure_whole(Micro micro, const MeshWay& way);
+  StepFormulas formulas_of(const MeshWay& way);
 
   SamplePrograms& programs_;
-  const PlacedValues& placed_;
+  const PlacedWays& placed_;
   const PlanStep& plan_;
   const Device& device_;
 };

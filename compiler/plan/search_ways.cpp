@@ -86,7 +86,7 @@ bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& 
   return way_a.mesh() + way_a.shard() < way_b.mesh() + way_b.shard();
 }
 
-WaySearch::WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device, std::vector<Spread> spreads)
+WaySearch::WaySearch(SamplePrograms& programs, const PlacedWays& placed, const Device& device, std::vector<Spread> spreads)
     : programs_(programs), names_(programs.names()), placed_(placed), device_(device), spreads_(std::move(spreads)) {
   find_roles();
 }
@@ -241,7 +241,7 @@ std::optional<EstimatedWay> WaySearch::estimate(const MeshWay& way) {
   const WaySizes sizes = sizes_of(way, programs_.batch_size());
   std::vector<int> order(way.axes.size());
   std::iota(order.begin(), order.end(), 0);
-  return EstimatedWay{way, formulas->held(sizes), estimated_seconds(way, formulas->work(sizes), formulas->sent(sizes, order))};
+  return EstimatedWay{way, formulas->held(sizes).as_is, estimated_seconds(way, formulas->work(sizes), formulas->sent(sizes, order)), 0};
 }
 
 // Of one mesh: for each spread the fastest number of micro-batches and order of axes that fits.
@@ -256,16 +256,19 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
     for (const int64_t count : micro_batches_of(way)) {
       way.micro_batches = count;
       const WaySizes sizes = sizes_of(way, programs_.batch_size());
-      const HeldBytes held = formulas->held(sizes);
       ++found.estimated;
-      if (!smallest || held.total() < smallest->held.total()) smallest = EstimatedWay{way, held, {}};
-      if (held.total() > device_.usable_bytes()) continue;
+      const HeldRange held = formulas->held(sizes);
+      way.recomputes = held.least.total() < held.as_is.total();
+      if (!smallest || held.least.total() < smallest->held.total()) smallest = EstimatedWay{way, held.least, {}, 0};
+      const std::optional<FittedStep> fitted = formulas->fitted(held, sizes, device_.usable_bytes());
+      if (!fitted) continue;
       ++found.fitting;
-      const double work = formulas->work(sizes);
+      way.recomputes = fitted->again > 0;
+      const double work = formulas->work(sizes) + fitted->again;
       for (const std::vector<int>& order : orders_of(way)) {
         const StepSeconds seconds = estimated_seconds(way, work, formulas->sent(sizes, order));
         if (fastest && seconds.total() >= fastest->seconds.total()) continue;
-        if (std::isfinite(seconds.total())) fastest = EstimatedWay{in_order(way, order), held, seconds};
+        if (std::isfinite(seconds.total())) fastest = EstimatedWay{in_order(way, order), fitted->held, seconds, fitted->again};
       }
     }
     if (smallest) found.smallest.push_back(std::move(*smallest));

@@ -14,6 +14,7 @@ struct EstimatedWay {
   MeshWay way;
   HeldBytes held;
   StepSeconds seconds;
+  double again = 0;  // seconds of the work: made again under the limit of the device's memory
 };
 
 struct FoundWays {
@@ -37,7 +38,7 @@ StepSeconds estimated_seconds(const MeshWay& way, double work, const SecondsByAx
 class WaySearch {
  public:
   // `spreads`: those that may be asked for.
-  WaySearch(SamplePrograms& programs, const PlacedValues& placed, const Device& device,
+  WaySearch(SamplePrograms& programs, const PlacedWays& placed, const Device& device,
             std::vector<Spread> spreads = {std::begin(kSpreads), std::end(kSpreads)});
 
   // `count` of each list.
@@ -66,7 +67,7 @@ class WaySearch {
 
   SamplePrograms& programs_;
   const std::vector<SplitName>& names_;
-  const PlacedValues& placed_;
+  const PlacedWays& placed_;
   const Device& device_;
   const std::vector<Spread> spreads_;
   std::vector<Role> roles_;

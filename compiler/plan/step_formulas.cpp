@@ -18,6 +18,9 @@ namespace einc {
 namespace {
 
 using OriginKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t>;
+// So that what is just enough is enough when it is added up.
+constexpr double kRounded = 1e-9;
+
 // Where a value comes from, in a program and its partitioned graph alike.
 OriginKey key_of(const Origin& origin) {
   return {origin.label.id(),    origin.module.id(),     origin.loop_context,
@@ -28,9 +31,9 @@ OriginKey key_of(const Origin& origin) {
 
 class FormulaMaker {
  public:
-  FormulaMaker(StepFormulas& out, const Graph& graph, const Partitioned& p, const PlacedValues& placed, const Device& device,
+  FormulaMaker(StepFormulas& out, const Graph& graph, const Partitioned& p, const PlacedWays& placed, const Device& device,
                const Bindings& dims, Name batch)
-      : out_(out), graph_(graph), p_(p), placed_(placed), device_(device), dims_(dims) {
+      : out_(out), graph_(graph), p_(p), placed_(placed.as_is), again_(placed.again), device_(device), dims_(dims) {
     for (const MeshAxis& axis : graph.mesh.axes) variables_.push_back(axis.size.free_names().at(0));
     if (!batch.empty()) variables_.push_back(batch);
     out_.variables_ = variables_.size();
@@ -73,15 +76,16 @@ class FormulaMaker {
 
   // A product's operands and result are moved where they lie in memory.
   void contractions() {
-    std::set<OriginKey> within, stored;
+    std::set<OriginKey> within, stored, again;
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (kind_of(node.op) == OpKind::view || node.op == Op::cast) continue;
       (placed_.in_memory[i] || is_declared(node.op) ? stored : within).insert(key_of(node.origin));
+      if (again_.again[i] && node.op == Op::contract) again.insert(key_of(node.origin));
     }
     const Sizes sizes(p_.graph);
     std::map<std::tuple<std::string, std::string, double>, int> classes;
-    std::vector<std::tuple<uint32_t, int>> added;
+    std::vector<std::tuple<uint32_t, int, bool>> added;
     for (uint32_t i = 0; i < p_.graph.size(); ++i) {
       const Node& node = p_.graph.nodes[i];
       if (node.op != Op::contract) continue;
@@ -98,20 +102,40 @@ class FormulaMaker {
       const auto peak = is_in_tf32(p_.graph, id) ? device_.tf32_peak() : device_.contraction_peak(working_dtype(p_.graph, id));
       const double rate = peak.value_or(0) * device_.sustained_clock * device_.sustained_share(working_dtype(p_.graph, id));
       const auto [at, fresh] = classes.try_emplace({flops.str(), bytes.str(), rate}, static_cast<int>(out_.contractions_.size()));
-      if (fresh) out_.contractions_.push_back({{}, fast(flops), fast(bytes), rate});
-      added.emplace_back(node.origin.loop_context, at->second);
+      if (fresh) out_.contractions_.push_back({{}, {}, fast(flops), fast(bytes), rate});
+      added.emplace_back(node.origin.loop_context, at->second, again.contains(key_of(node.origin)));
     }
     if (added.empty()) return;
-    LoopSum sum(p_.graph, static_cast<int>(out_.contractions_.size()));
-    for (const auto& [context, channel] : added) sum.add(channel, context, Poly(1));
+    LoopSum sum(p_.graph, static_cast<int>(2 * out_.contractions_.size()));
+    for (const auto& [context, channel, twice] : added) {
+      sum.add(2 * channel, context, Poly(1));
+      if (twice) sum.add(2 * channel + 1, context, Poly(1));
+    }
     const std::vector<Poly> counts = sum.totals();
-    for (size_t c = 0; c < counts.size(); ++c) out_.contractions_[c].count = fast(counts[c]);
+    for (size_t c = 0; c < out_.contractions_.size(); ++c)
+      out_.contractions_[c].count = fast(counts[2 * c]), out_.contractions_[c].again = fast(counts[2 * c + 1]);
   }
   const Poly& size_of(int m) const { return graph_.mesh.axes[static_cast<size_t>(m)].size; }
   static bool is_declared(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
   void values() {
-    enum : int { params, gradients, moments, inputs, kept, beside, copies, moved, launches, steps, channels };
+    enum : int {
+      params,
+      gradients,
+      moments,
+      inputs,
+      kept,
+      beside,
+      copies,
+      moved,
+      launches,
+      steps,
+      kept_again,
+      beside_again,
+      moved_again,
+      launches_again,
+      channels
+    };
     LoopSum sum(graph_, channels);
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
@@ -122,6 +146,10 @@ class FormulaMaker {
       }
       if (placed_.kept[i]) sum.add(kept, context, share(i));
       if (placed_.beside[i]) beside_or_copy(sum, i, beside, copies);
+      if (again_.kept[i]) sum.add(kept_again, context, share(i));
+      if (again_.beside[i] && !param_behind(graph_, NodeId{i}).valid()) sum.add(beside_again, context, share(i));
+      if (again_.again[i] && node.op != Op::contract) sum.add(moved_again, context, Poly(2) * share(i));
+      if (again_.again[i]) sum.add(launches_again, context, Poly(1));
       if (!placed_.in_memory[i]) continue;
       const bool optimizes = node.origin.phase == Phase::optimizer;
       sum.add(optimizes ? steps : launches, context, Poly(1));
@@ -131,8 +159,12 @@ class FormulaMaker {
       if (gradient.value.valid()) sum.add(gradients, graph_[gradient.target].origin.loop_context, share(gradient.value.index));
     const std::vector<Poly> t = sum.totals();
     out_.params_ = fast(t[params]), out_.gradients_ = fast(t[gradients]), out_.moments_ = fast(t[moments]), out_.inputs_ = fast(t[inputs]);
-    out_.kept_ = fast(Poly(Rational(static_cast<int64_t>(placed_.kept_scale * kUnit), kUnit)) * t[kept]);
-    out_.beside_ = fast(Poly(Rational(static_cast<int64_t>(placed_.beside_scale * kUnit), kUnit)) * t[beside]);
+    const auto scaled = [&](double scale, const Poly& bytes) {
+      return fast(Poly(Rational(static_cast<int64_t>(scale * kUnit), kUnit)) * bytes);
+    };
+    out_.kept_ = scaled(placed_.kept_scale, t[kept]), out_.beside_ = scaled(placed_.beside_scale, t[beside]);
+    out_.kept_again_ = scaled(again_.kept_scale, t[kept_again]), out_.beside_again_ = scaled(again_.beside_scale, t[beside_again]);
+    out_.moved_again_ = fast(t[moved_again]), out_.launches_again_ = fast(t[launches_again]);
     out_.copies_ = fast(t[copies]);
     // Moments are read and written, params too, gradients read.
     out_.moved_ = {fast(t[moved]), fast(Poly(2) * (t[params] + t[moments]) + t[gradients])};
@@ -157,15 +189,19 @@ class FormulaMaker {
   StepFormulas& out_;
   const Graph& graph_;
   const Partitioned& p_;
-  const PlacedValues& placed_;
+  const PlacedValues &placed_, &again_;
   const Device& device_;
   const Bindings& dims_;
   std::vector<Name> variables_;
 };
 
-StepFormulas::StepFormulas(const Graph& graph, const Partitioned& partitioned, const PlacedValues& placed, const Device& device,
+StepFormulas::StepFormulas(const Graph& graph, const Partitioned& partitioned, const PlacedWays& placed, const Device& device,
                            const Bindings& dims, Name batch) {
   FormulaMaker(*this, graph, partitioned, placed, device, dims, batch).run();
+}
+
+double StepFormulas::Contractions::seconds(std::span<const double> at, double memory) const {
+  return std::max(peak > 0 ? flops(at) / peak : 0, bytes(at) / memory);
 }
 
 double StepFormulas::Twice::operator()(const WaySizes& sizes, size_t count) const {
@@ -173,23 +209,45 @@ double StepFormulas::Twice::operator()(const WaySizes& sizes, size_t count) cons
   return static_cast<double>(sizes.micro_batches) * each(values) + once(values);
 }
 
-HeldBytes StepFormulas::held(const WaySizes& sizes) const {
+HeldRange StepFormulas::held(const WaySizes& sizes) const {
   const std::span<const double> at(sizes.values.data(), variables_);
   double gathered = 0;
   for (const FastFormula& one : gathered_) gathered = std::max(gathered, one(at));
-  HeldBytes held{params_(at), gradients_(at), moments_(at), inputs_(at), kept_(at), beside_(at) + copies_(at) + gathered};
+  const double beside = beside_(at);
+  HeldBytes held{params_(at), gradients_(at), moments_(at), inputs_(at), kept_(at), beside + copies_(at) + gathered};
   if (sizes.micro_batches > 1) held.gradients *= 2;  // the sum of those before, and those of this one
-  return held;
+  HeldBytes least = held;
+  least.kept = kept_again_(at);
+  least.workspace += beside_again_(at) - beside;
+  return {held, least.total() < held.total() ? least : held};
+}
+
+std::optional<FittedStep> StepFormulas::fitted(const HeldRange& range, const WaySizes& sizes, double bytes) const {
+  FittedStep step{range.as_is};
+  const double whole = step.held.total();
+  if (whole <= bytes) return step;
+  const HeldBytes& least = range.least;
+  if (least.total() > bytes) return std::nullopt;
+  const double share = std::min(1.0, (whole - bytes) / (whole - least.total()) + kRounded);
+  step.held.kept += share * (least.kept - step.held.kept);
+  step.held.workspace += share * (least.workspace - step.held.workspace);
+  step.again = share * again(sizes);
+  return step;
+}
+
+double StepFormulas::again(const WaySizes& sizes) const {
+  const std::span<const double> at(sizes.values.data(), variables_);
+  const double memory = device_->bandwidth * device_->sustained_bandwidth;
+  double seconds = moved_again_(at) / memory + launches_again_(at) * device_->launch_s;
+  for (const Contractions& c : contractions_) seconds += c.again(at) * c.seconds(at, memory);
+  return static_cast<double>(sizes.micro_batches) * seconds;
 }
 
 double StepFormulas::work(const WaySizes& sizes) const {
   const std::span<const double> at(sizes.values.data(), variables_);
   double products = 0;
   const double memory = device_->bandwidth * device_->sustained_bandwidth;
-  for (const Contractions& c : contractions_) {
-    const double flops = c.flops(at), bytes = c.bytes(at);
-    products += c.count(at) * std::max(c.peak > 0 ? flops / c.peak : 0, bytes / memory);
-  }
+  for (const Contractions& c : contractions_) products += c.count(at) * c.seconds(at, memory);
   return static_cast<double>(sizes.micro_batches) * products + moved_(sizes, variables_) / memory +
          launches_(sizes, variables_) * device_->launch_s;
 }

@@ -7,8 +7,10 @@
 //   sent   as the report has it (report/ring.h): nothing is hidden
 //   held   params, states, inputs, gradients; what the plan for one device keeps for the backward and has beside at its fullest, in parts
 //          as the values lie; the largest value that is put together
+//   again  contractions that the backward makes again, and other values in memory once more: as work
 #pragma once
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,13 +44,32 @@ struct StepSeconds {
 
 using SecondsByAxis = std::array<double, kMaxWayAxes>;
 
+// Where values are in a step as it is, and in one whose backward makes iterations of loops again.
+struct PlacedWays {
+  PlacedValues as_is, again;
+};
+
+// What a step takes as it is, and where the backward makes again all of the iterations: the same where that takes no less.
+struct HeldRange {
+  HeldBytes as_is, least;
+};
+
+// A step that fits so many bytes.
+struct FittedStep {
+  HeldBytes held;
+  double again = 0;  // seconds of what the backward makes again, on top of the work
+};
+
 class StepFormulas {
  public:
   // `dims` has a value for every dim but the mesh's axes; `batch` is the dim that micro-batches divide, empty for none.
-  StepFormulas(const Graph& graph, const Partitioned& partitioned, const PlacedValues& placed, const Device& device, const Bindings& dims,
+  StepFormulas(const Graph& graph, const Partitioned& partitioned, const PlacedWays& placed, const Device& device, const Bindings& dims,
                Name batch);
 
-  HeldBytes held(const WaySizes& sizes) const;
+  HeldRange held(const WaySizes& sizes) const;
+  // As much is made again as is needed, in even shares of all: a limit's choice begins with what is cheapest, and takes no longer. Nothing:
+  // all of it is not enough.
+  std::optional<FittedStep> fitted(const HeldRange& held, const WaySizes& sizes, double bytes) const;
   double work(const WaySizes& sizes) const;
   // What is sent over each axis of the graph's mesh, which `order` names from the outermost to the innermost. Infinite where no link of the
   // device is so wide.
@@ -62,9 +83,11 @@ class StepFormulas {
     double operator()(const WaySizes& sizes, size_t count) const;
   };
   struct Contractions {  // alike
-    FastFormula count, flops, bytes;
+    FastFormula count, again, flops, bytes;
     double peak = 0;
+    double seconds(std::span<const double> at, double memory) const;
   };
+  double again(const WaySizes& sizes) const;
   struct Axis {
     Twice bytes, rounds;
   };
@@ -73,7 +96,7 @@ class StepFormulas {
   std::vector<Axis> axes_;
   std::vector<Contractions> contractions_;
   Twice moved_, launches_;
-  FastFormula params_, gradients_, moments_, inputs_, kept_, beside_, copies_;
+  FastFormula params_, gradients_, moments_, inputs_, kept_, beside_, copies_, kept_again_, beside_again_, moved_again_, launches_again_;
   std::vector<FastFormula> gathered_;
 };
 

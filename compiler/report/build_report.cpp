@@ -64,7 +64,7 @@ class ReportBuilder {
 
   Report run() {
     if (options_.plan && bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
-      step_ = options_.plan(graph_, options_.given, mode_of_step(graph_));
+      step_ = options_.plan(graph_, options_.given, mode_of_step(graph_), {});
     describe_program();
     list_tensors();
     count_all_flops();
@@ -86,10 +86,13 @@ class ReportBuilder {
   void fill_mesh() {
     const Device* device = options_.device ? &*options_.device : nullptr;
     report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, device);
-    if (!device || !step_) return;
+    if (!step_) return;
     MeshReport& mesh = *report_.mesh;
-    if (!mesh.time_s) return;
-    const auto line = mesh_step(*options_.partitioned, options_.given, options_.plan, *device, mesh.collective_s);
+    const PlanStep& plan = options_.plan_device ? options_.plan_device : options_.plan;
+    const auto step = mesh_step(*options_.partitioned, options_.given, plan, options_.process_bytes, device, mesh.collective_s);
+    if (!step) return;
+    mesh.step = planned_report(*step);
+    const std::optional<DeviceTimeline>& line = step->line;
     if (!line) return;
     mesh.compute_s = line->compute_s, mesh.exposed_s = line->end_s - line->compute_s;
     for (CommunicationRow& row : mesh.rows) row.exposed_s = 0;
@@ -97,6 +100,11 @@ class ReportBuilder {
     const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
     const double all = as_double(mesh.devices).value_or(0) * program_peak().value_or(0) * mesh.step_time_s().value_or(0);
     if (all > 0) mesh.mfu = model / all;
+  }
+
+  static DeviceStepReport planned_report(const MeshStep& step) {
+    return {planned(step.executed),          planned(Rational(step.values)), planned(Rational(step.working)),
+            planned(Rational(step.process)), planned(Rational(step.peak())), step.recomputed};
   }
 
   Amount amount(const Poly& formula, bool holds_here = false) { return {formula, evaluate_(formula), false, holds_here}; }
@@ -164,17 +172,9 @@ class ReportBuilder {
     report_.step = amount(totals.step(), orders_.step());
     report_.executed = report_.step;
     if (!step_) return;
-    KernelWork& all = report_.executed_by;
-    Rational executed;
-    std::unordered_map<const Kernel*, KernelWork> known;
-    for (const GraphKernel& k : step_->formed->list.kernels) {
-      if (k.when == LaunchWhen::unbounded) continue;  // in the first step alone, as a rule
-      const auto [work, fresh] = known.try_emplace(k.kernel.get());
-      if (fresh) work->second = work_of(*k.kernel);
-      all += work->second;
-      executed = executed + Rational(work->second.flops());
-    }
-    report_.executed = planned(executed);
+    const ExecutedWork executed = executed_work(step_->formed->list);
+    report_.executed_by = executed.work;
+    report_.executed = planned(executed.flops);
   }
 
   void sum_modules() {
@@ -239,7 +239,7 @@ class ReportBuilder {
     if (!graph_.loss.valid() && plan_alike(inference, graph_))
       memory.peak_inference = memory.peak_training;
     else if (sizes_fit(inference, bound_.values))
-      memory.peak_inference = planned(Rational(options_.plan(inference, options_.given, RunMode::inference).memory.total()));
+      memory.peak_inference = planned(Rational(options_.plan(inference, options_.given, RunMode::inference, {}).memory.total()));
   }
 
   void hold_over_step(const PlannedStep& planned) {
@@ -378,7 +378,7 @@ Report build_report(const Graph& graph, const ReportOptions& options) { return R
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const PlanStep& plan) {
   const BindResult bound = graph.dims.bind(given);
   if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
-  return Rational(plan(graph, given, mode_of_step(graph)).memory.total());
+  return Rational(plan(graph, given, mode_of_step(graph), {}).memory.total());
 }
 
 }  // namespace einc

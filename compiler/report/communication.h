@@ -27,6 +27,15 @@ struct CommunicationRow {
   std::string why;
 };
 
+// Of one device's launches as planned, for these dims.
+struct DeviceStepReport {
+  Amount executed;                      // FLOPs
+  Amount values, workspace;             // bytes: what collectives move and what a step leaves; what launches work in
+  Amount process;                       // that a process holds besides
+  Amount peak;                          // of all of them
+  std::vector<std::string> recomputed;  // under a memory limit: what the backward makes again
+};
+
 struct MeshReport {
   std::vector<std::pair<Name, Amount>> axes;
   Amount devices;
@@ -37,6 +46,7 @@ struct MeshReport {
   std::vector<double> collective_s;    // likewise; empty where one has no time
   // Of one device: FLOPs of a step, and bytes between steps (gradients: in one).
   Amount flops, parameters, gradients, optimizer_state, inputs;
+  std::optional<DeviceStepReport> step;  // where launches are planned
   // Of one device's launches, where they are planned, and of communication while none of them goes on (mesh_step).
   std::optional<double> compute_s, exposed_s;
   std::optional<double> mfu;  // of all devices, in that time: FLOPs of forward and backward over their peak

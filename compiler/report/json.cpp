@@ -379,6 +379,12 @@ class JsonRenderer {
     return result;
   }
 
+  static Json planned_device(const std::optional<DeviceStepReport>& step) {
+    if (!step) return nullptr;
+    return {{"executed", exact(step->executed.value)}, {"values", exact(step->values.value)}, {"workspace", exact(step->workspace.value)},
+            {"process", exact(step->process.value)},   {"peak", exact(step->peak.value)},     {"recomputed", step->recomputed}};
+  }
+
   Json per_device() {
     if (!report_.mesh) return nullptr;
     const MeshReport& m = *report_.mesh;
@@ -389,6 +395,7 @@ class JsonRenderer {
       result[key] = {{std::string_view(key) == "flops" ? "count" : "bytes", exact(amount->value)},
                      {"symbolic", symbolic(amount->formula)},
                      {"valid_for", "dims"}};
+    result["planned"] = planned_device(m.step);
     result["communication_s"] = number(m.time_s);
     result["compute_s"] = number(m.compute_s);
     result["exposed_s"] = number(m.exposed_s);

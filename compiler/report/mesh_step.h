@@ -1,20 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long one device of a mesh takes for a step: the launches of its program as planned for the device, and its collectives beside them,
-// in the order and with the waits of a run (partition/device_schedule).
+// The step of one device of a mesh: the launches of its program as planned for the device, what it holds, and how long it takes with its
+// collectives beside them, in the order and with the waits of a run (partition/device_schedule).
 #pragma once
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "compiler/cost/device.h"
 #include "compiler/fuse/planned_step.h"
 #include "compiler/partition/device_timeline.h"
-#include "compiler/partition/partition.h"
+#include "compiler/partition/localize.h"
 
 namespace einc {
 
-// `collective_s`: seconds of each, in the order of collectives_of; so are exposed_s. Nothing where a device cannot carry its part out
-// (partition/localize), or has no rate for a number format.
-std::optional<DeviceTimeline> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan, const Device& device,
-                                        std::span<const double> collective_s);
+// What a process of one device takes besides what it computes with.
+using ProcessBytes = std::function<int64_t(const Localized& local, const Bindings& dims)>;
+
+struct MeshStep {
+  int64_t values = 0;   // outside the memory of launches (report/planned_device.h)
+  int64_t working = 0;  // what launches work in
+  int64_t process = 0;
+  Rational executed;                     // FLOPs
+  std::vector<std::string> recomputed;   // under a limit
+  std::optional<DeviceTimeline> line{};  // none: there is no device, or it has no rate for a number format or no link so wide
+  int64_t peak() const { return values + working + process; }
+};
+
+// `collective_s`: seconds of each, in the order of collectives_of; so are exposed_s; empty: unknown. `plan` may have a limit: of the peak.
+// Nothing where a device cannot carry its part out (partition/localize).
+std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
+                                  const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s);
 
 }  // namespace einc

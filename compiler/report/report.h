@@ -14,6 +14,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/report/amount.h"
 #include "compiler/report/communication.h"
+#include "compiler/report/mesh_step.h"
 #include "compiler/report/schedule.h"
 
 namespace einc {
@@ -138,6 +139,8 @@ struct ReportOptions {
   const Graph* inference = nullptr;
   const Partitioned* partitioned = nullptr;  // the graph over its mesh; null: it has none
   PlanStep plan = plan_for_processor({});    // what kernels, memory and executed FLOPs are read off; null: none of them are told
+  PlanStep plan_device{};                    // of one device of the mesh; none: as of the whole
+  ProcessBytes process_bytes{};              // that a process of one device takes besides; none: nothing
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);

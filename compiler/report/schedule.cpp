@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <unordered_map>
 
 #include "compiler/cost/memory.h"
 #include "compiler/cost/modules.h"
@@ -294,6 +295,19 @@ std::string what(const Node& node) {
 
 std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const TimedMachine& machine, std::vector<uint32_t>& row_of) {
   return Schedule(formed, machine, row_of).run();
+}
+
+ExecutedWork executed_work(const KernelList& list) {
+  ExecutedWork all;
+  std::unordered_map<const Kernel*, KernelWork> known;
+  for (const GraphKernel& k : list.kernels) {
+    if (k.when == LaunchWhen::unbounded) continue;
+    const auto [work, fresh] = known.try_emplace(k.kernel.get());
+    if (fresh) work->second = work_of(*k.kernel);
+    all.work += work->second;
+    all.flops = all.flops + Rational(work->second.flops());
+  }
+  return all;
 }
 
 }  // namespace einc

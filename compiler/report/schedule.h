@@ -7,6 +7,7 @@
 
 #include "compiler/cost/device.h"
 #include "compiler/fuse/form_graph.h"
+#include "compiler/lower/kernel_work.h"
 #include "compiler/lower/launch_traffic.h"
 #include "compiler/lower/processor.h"
 
@@ -45,6 +46,13 @@ struct TimedMachine {
 // In the order of their first launches. What runs in the first step alone, as a rule, is not among them, nor what an epilogue does.
 // `row_of` gets the row of each launch of the plan.
 std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const TimedMachine& machine, std::vector<uint32_t>& row_of);
+
+// What the launches of a step do, as a rule: what runs in the first step alone is not among them.
+struct ExecutedWork {
+  KernelWork work;
+  Rational flops;
+};
+ExecutedWork executed_work(const KernelList& list);
 
 // "scores contract", "mul": the source's name for a value and the op.
 std::string what(const Node& node);

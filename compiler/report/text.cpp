@@ -398,9 +398,22 @@ class TextRenderer {
                                        std::pair("optimizer state", &m.optimizer_state), std::pair("inputs", &m.inputs)})
       if (!is_zero(*amount)) share.add({name, digits(*amount), bytes_text(*amount), formula(*amount)});
     w_.table(share, false);
+    if (m.step) planned_device(*m.step);
     if (const auto step = m.step_time_s())
       w_.line(fmt::format("  a step takes {}: {} of work as planned, {} of communication that is not hidden{}", human_seconds(*step),
                           human_seconds(*m.compute_s), human_seconds(*m.exposed_s), m.mfu ? ", MFU " + percent(*m.mfu) : ""));
+  }
+
+  void planned_device(const DeviceStepReport& step) {
+    Table rows({Align::left, Align::right, Align::right, Align::left});
+    rows.add({"FLOPs as planned", digits(step.executed), count_text(step.executed), ""});
+    for (const auto& [name, amount, what] : {std::tuple("values", &step.values, "of the step, what is moved and what it leaves"),
+                                             std::tuple("workspace", &step.workspace, "what launches work in"),
+                                             std::tuple("process", &step.process, "what a process of one device holds besides"),
+                                             std::tuple("peak", &step.peak, "of all these")})
+      if (!is_zero(*amount)) rows.add({name, digits(*amount), bytes_text(*amount), what});
+    w_.table(rows, false);
+    if (!step.recomputed.empty()) w_.line(fmt::format("  under the memory limit the backward makes again: {}", alike(step.recomputed)));
   }
 
   static std::string hidden_text(std::optional<double> time, std::optional<double> exposed) {

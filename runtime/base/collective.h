@@ -24,4 +24,9 @@ struct DeviceStep {
   uint32_t first = 0, last = 0;  // launches, the last one excluded
 };
 
+// Where a launch may run that runs together with others.
+struct LaunchPlaces {
+  uint32_t first = 0, last = 0;
+};
+
 }  // namespace einc

@@ -21,6 +21,10 @@ std::string sum_function(ReduceKind reduce, DType dtype, int64_t terms);
 std::string check_function(DType dtype);
 inline constexpr uint32_t kHelperThreads = 256;  // of a block
 
+// Of a GPU that holds so many devices of the mesh from the first on.
+int64_t gpu_bytes_of(const MeshShape& mesh, const PerPart<MeshPlan>& plans, const PerPart<CudaMeshPart>& parts, int64_t first,
+                     int64_t held);
+
 class CudaMeshProgram : public MeshProgram {
  public:
   // Opens the GPU and compiles what the cache has not, on so many threads. `transport`: null where this process has all devices; else

@@ -51,16 +51,19 @@ CudaMeshProgram::CudaMeshProgram(ProgramInfo program, MeshShape mesh, PerPart<Me
   }
 }
 
-int64_t CudaMeshProgram::planned_bytes(int) const {
-  int64_t bytes = working_bytes_of(cuda_);
-  int64_t packed = 0;
-  const int64_t first = held() * (transport() == nullptr ? 0 : transport()->rank);
-  for (const std::optional<MeshPlan>& plan : parts()) {
+int64_t gpu_bytes_of(const MeshShape& mesh, const PerPart<MeshPlan>& plans, const PerPart<CudaMeshPart>& parts, int64_t first,
+                     int64_t held) {
+  int64_t bytes = working_bytes_of(parts), packed = 0;
+  for (const std::optional<MeshPlan>& plan : plans) {
     if (!plan) continue;
     bytes += plan->bytes;
-    packed += packed_bytes(*plan, mesh(), first, first + held());
+    packed += packed_bytes(*plan, mesh, first, first + held);
   }
-  return bytes * held() + packed + workspace_bytes_of(cuda_);
+  return bytes * held + packed + workspace_bytes_of(parts);
+}
+
+int64_t CudaMeshProgram::planned_bytes(int) const {
+  return gpu_bytes_of(mesh(), parts(), cuda_, held() * (transport() == nullptr ? 0 : transport()->rank), held());
 }
 
 PerPart<std::unique_ptr<PartDevices>> CudaMeshProgram::devices(MeshEngine& engine, LentPool&, std::shared_ptr<ThreadPool>) const {

@@ -36,11 +36,6 @@ struct BoundValue {
   uint32_t buffer = 0, value = 0, launches = 0;
 };
 
-// Where a launch may run that runs together with others.
-struct LaunchPlaces {
-  uint32_t first = 0, last = 0;
-};
-
 // What a device computes in a run. Collectives are launches among the others, in whose place nothing runs: the steps say when.
 struct DeviceCode {
   NativePart compute;  // of a GPU the program alone

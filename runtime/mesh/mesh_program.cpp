@@ -31,8 +31,8 @@ PerPart<std::unique_ptr<PartDevices>> MeshProgram::devices(MeshEngine& engine, L
   return made;
 }
 
-int64_t MeshProgram::whole_bytes() const {
-  if (transport_ == nullptr || transport_->rank == 0) return source_bytes(info);
+int64_t MeshProgram::whole_bytes(bool first) const {
+  if (first) return source_bytes(info);
   int64_t inputs = 0, largest = 0;
   for (const TensorInfo& input : info.inputs)
     if (__builtin_add_overflow(inputs, input.bytes(), &inputs)) return INT64_MAX;
@@ -64,9 +64,12 @@ int64_t MeshProgram::staged_bytes(int64_t held) const {
   return most;
 }
 
-int64_t MeshProgram::planned_bytes(int threads) const {
+int64_t MeshProgram::planned_bytes(int threads) const { return bytes_of(threads, transport_ == nullptr || transport_->rank == 0); }
+int64_t MeshProgram::most_planned_bytes(int threads) const { return bytes_of(threads, true); }
+
+int64_t MeshProgram::bytes_of(int threads, bool first) const {
   const int64_t held = this->held();
-  int64_t bytes = whole_bytes(), working = 0;
+  int64_t bytes = whole_bytes(first), working = 0;
   for (const std::optional<MeshPlan>& plan : parts_) {
     if (!plan) continue;
     if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(*plan, held), &bytes)) return INT64_MAX;

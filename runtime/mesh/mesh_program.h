@@ -37,6 +37,8 @@ class MeshProgram : public ProgramRep {
   MeshProgram(ProgramInfo program, MeshShape mesh, PerPart<MeshPlan> parts, const EincTransport* transport, Whole whole = {});
   std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool, int device) const override;
   int64_t planned_bytes(int threads) const override;
+  // Of the process that takes the most, the first: by what all can tell alike.
+  int64_t most_planned_bytes(int threads) const;
   bool has(Part part) const override { return parts_[part].has_value(); }
 
   // Of each part; what they are given outlives them.
@@ -45,13 +47,12 @@ class MeshProgram : public ProgramRep {
   const MeshShape& mesh() const { return mesh_; }
   const PerPart<MeshPlan>& parts() const { return parts_; }
   const EincTransport* transport() const { return transport_; }
+  int64_t held() const { return mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size); }  // devices, by this process
   std::shared_ptr<const ProgramRep> whole() const { return whole_ ? whole_() : nullptr; }
 
- protected:
-  int64_t held() const { return mesh_.devices() / (transport_ == nullptr ? 1 : transport_->size); }
-
  private:
-  int64_t whole_bytes() const;
+  int64_t whole_bytes(bool first) const;
+  int64_t bytes_of(int threads, bool first) const;
   int64_t staged_bytes(int64_t held) const;
 
   MeshShape mesh_;

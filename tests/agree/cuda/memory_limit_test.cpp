@@ -29,7 +29,7 @@ PlannedStep planned(const Graph& graph, const Bindings& dims, const Scheduling& 
   CudaOptions options;
   options.library_products = kLibraryProducts;
   options.scheduling = scheduling;
-  return plan_for_gpu(options)(graph, dims, RunMode::training);
+  return plan_for_gpu(options)(graph, dims, RunMode::training, {});
 }
 
 int64_t least_bytes(const Graph& graph, const Bindings& dims) {

@@ -74,12 +74,12 @@ TEST_CASE("rows of memory: they add up to what a run takes, on a processor and o
           CpuOptions options;
           options.mode = mode;
           const Executable program = lower_graph(graph, {}, options)->lowered.program;
-          check_rows(plan_for_processor(native_processor())(graph, {}, mode), program.memory_bytes + program.scratch_bytes);
+          check_rows(plan_for_processor(native_processor())(graph, {}, mode, {}), program.memory_bytes + program.scratch_bytes);
         }
         CudaOptions options;
         options.mode = mode;
         const CudaExecutable executable = compile_for_cuda(graph, {}, options)->executable;
-        check_rows(plan_for_gpu({})(graph, {}, mode), executable.program.memory_bytes + executable.workspace_bytes);
+        check_rows(plan_for_gpu({})(graph, {}, mode, {}), executable.program.memory_bytes + executable.workspace_bytes);
       }
     }
 }

@@ -26,7 +26,7 @@ Scheduling within(int64_t bytes) {
 }
 
 int64_t bytes_of_step(const Graph& graph, const Bindings& dims, const Scheduling& options = Scheduling::all) {
-  return plan_for_processor(native_processor(), options)(graph, dims, RunMode::training).memory.total();
+  return plan_for_processor(native_processor(), options)(graph, dims, RunMode::training, {}).memory.total();
 }
 
 // The least that the planner reaches, by its own word.
@@ -166,7 +166,7 @@ TEST_CASE("memory limit: the same bits within it") {
 
 TEST_CASE("memory limit: a step that fits is left as it is") {
   const Graph graph = step_of(layers(3));
-  const PlannedStep step = plan_for_processor(native_processor(), within(bytes_of_step(graph, {})))(graph, {}, RunMode::training);
+  const PlannedStep step = plan_for_processor(native_processor(), within(bytes_of_step(graph, {})))(graph, {}, RunMode::training, {});
   CHECK(step.formed->recomputation.values.empty());
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("memory limit: whole layers of values are made again, at the cost of t
   const Graph graph = step_of(layers(8));
   const int64_t whole = bytes_of_step(graph, {}), least = least_bytes(graph, {});
   CHECK(whole - least > 3 * 4096 * 64 * 4);  // of the eight values saved, more than three are not
-  const PlannedStep step = plan_for_processor(native_processor(), within(whole - 4096 * 64 * 4))(graph, {}, RunMode::training);
+  const PlannedStep step = plan_for_processor(native_processor(), within(whole - 4096 * 64 * 4))(graph, {}, RunMode::training, {});
   CHECK(step.formed->recomputation.values.size() == 1);  // as few as are enough
   CHECK(step.formed->recomputation.cost < 3 * 4096 * 64 * 64);
 }

@@ -40,6 +40,10 @@ constexpr PlanCase kCases[] = {{"gpt2.ein", kTinyGpt, 4, 80e9},
                                {"attention.ein", "batch=4 seq=8 heads=2 head=4", 4, 80e9},
                                {"two_layer.ein", "batch=12 width=6 out=12", 12, 80e9}};
 
+PlanFor plans_for(const Device& device) {
+  return [device](const Scheduling& scheduling) { return plan_for_device(scheduling, device); };
+}
+
 Device small_device(double memory) {
   Device device = *find_device("h100-sxm");
   device.memory_bytes = memory + device.reserve_bytes;
@@ -118,7 +122,7 @@ class BruteForce {
     const Compilation one = compile_again(p_.whole, options, few_.folding());
     Bindings dims = few_.folding();
     dims[batch()] = std::max<int64_t>(1, p_.dims().at(batch()) / p_.given.devices);
-    placed_ = placed_values(*one.graph, plan_for_device({}, p_.device)(*one.graph, dims, RunMode::training));
+    placed_ = placed_ways(*one.graph, dims, plans_for(p_.device));
   }
 
   void run() {
@@ -204,12 +208,14 @@ class BruteForce {
       if (name != batch()) all[name] = value;
     const StepFormulas formulas(*c.graph, std::get<Partitioned>(made), placed_, p_.device, all, batch());
     const WaySizes sizes = sizes_of(way, batch_size);
-    const double held = formulas.held(sizes).total();
-    if (held < least) least = held, smallest = fmt::format("{} {} x{}", way.mesh(), way.shard(), way.micro_batches);
-    if (held > p_.device.usable_bytes()) return;
+    const HeldRange held = formulas.held(sizes);
+    if (held.least.total() < least)
+      least = held.least.total(), smallest = fmt::format("{} {} x{}", way.mesh(), way.shard(), way.micro_batches);
+    const auto fitted = formulas.fitted(held, sizes, p_.device.usable_bytes());
+    if (!fitted) return;
     std::vector<int> order(way.axes.size());
     std::iota(order.begin(), order.end(), 0);
-    const double seconds = estimated_seconds(way, formulas.work(sizes), formulas.sent(sizes, order)).total();
+    const double seconds = estimated_seconds(way, formulas.work(sizes) + fitted->again, formulas.sent(sizes, order)).total();
     if (seconds < best) best = seconds, fastest = key;
   }
 
@@ -217,7 +223,7 @@ class BruteForce {
   const std::vector<SplitName> names_;
   const FewIterations few_;
   const std::vector<std::vector<Name>> splittable_;
-  PlacedValues placed_;
+  PlacedWays placed_;
 };
 
 }  // namespace
@@ -239,7 +245,7 @@ TEST_CASE("plans: the best way is that of brute force") {
     const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
     Bindings one = programs.dims(programs.count(), MeshWay{});
     one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / c.devices);
-    const PlacedValues placed = placed_values(plain, plan_for_device({}, p.device)(plain, one, RunMode::training));
+    const PlacedWays placed = placed_ways(plain, one, plans_for(p.device));
     const FoundWays found = WaySearch(programs, placed, p.device).search(c.devices, 10);
     REQUIRE(brute.tried > 0);
     INFO("brute force: ", brute.fastest, " of ", brute.tried);
@@ -286,7 +292,7 @@ TEST_CASE("plans: what a program calls its own is not asked to be spread") {
   CHECK(spreads_of(*c.graph, declared) == std::vector{Spread::nothing, Spread::params});
   // The lines of a plan mean what it has estimated.
   const Device device = small_device(80e9);
-  const MeshAdvice advice = advise(c, {}, declared, plan_for_device({}, device), device, 4);
+  const MeshAdvice advice = advise(c, {}, declared, plans_for(device), device, 4);
   REQUIRE(!advice.ways.empty());
   for (const AdvisedWay& way : advice.ways) {
     const MeshWay& asked = way.scheduled.way;
@@ -306,7 +312,7 @@ TEST_CASE("plans: few iterations tell of all") {
   REQUIRE(programs.count() == 2);
   const PlanStep plan = plan_for_device({}, p.device);
   const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
-  const PlacedValues placed = placed_values(plain, plan(plain, programs.dims(programs.count(), MeshWay{}), RunMode::training));
+  const PlacedWays placed = placed_ways(plain, programs.dims(programs.count(), MeshWay{}), plans_for(p.device));
   for (const Spread spread : kSpreads) {
     const MeshWay way{{{"data", 2, {Name("batch")}, true}, {"model", 2, {Name("heads"), Name("hidden"), Name("vocab")}, false}}, spread, 1};
     const auto scheduled = WayScheduler(programs, placed, plan, p.device).schedule(way);
@@ -323,7 +329,7 @@ TEST_CASE("plans: few iterations tell of all") {
     CHECK(scheduled->flops == *report.flops.value);
     CHECK(scheduled->seconds.sent == doctest::Approx(*report.time_s).epsilon(1e-9));
     // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
-    const auto line = mesh_step(*partitioned, dims_of(kTinyGpt), plan, p.device, report.collective_s);
+    const auto line = mesh_step(*partitioned, dims_of(kTinyGpt), plan, {}, &p.device, report.collective_s)->line;
     REQUIRE(line.has_value());
     CHECK(scheduled->seconds.work == doctest::Approx(line->compute_s).epsilon(0.03));
     CHECK(scheduled->seconds.total() == doctest::Approx(line->end_s).epsilon(0.03));
@@ -342,15 +348,46 @@ TEST_CASE("plans: of one device, memory is what a plan holds") {
     const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
     Bindings one = programs.dims(programs.count(), MeshWay{});
     one[programs.batch()] = 1;
-    const PlacedValues placed = placed_values(plain, plan(plain, one, RunMode::training));
+    const PlacedWays placed = placed_ways(plain, one, plans_for(h100));
     WaySearch search(programs, placed, h100);
     const auto estimated = search.estimate({{{"data", 8, {Name("batch")}, true}}, Spread::nothing, 1});
     REQUIRE(estimated.has_value());
     Bindings alone = p.options.dims;
     alone[Name("batch")] = 1;
-    const double planned = static_cast<double>(plan(*p.whole.graph, alone, RunMode::training).memory.total());
+    const double planned = static_cast<double>(plan(*p.whole.graph, alone, RunMode::training, {}).memory.total());
     CHECK(estimated->held.total() == doctest::Approx(planned).epsilon(0.1));
+    // Likewise where the backward makes iterations again.
+    Scheduling again;
+    again.memory_limit = MemoryLimit{0, 0, 1, MemoryGoal::whole_iterations};
+    const double least = static_cast<double>(plan_for_device(again, h100)(*p.whole.graph, alone, RunMode::training, {}).memory.total());
+    CHECK(least < planned);
+    CHECK(WayScheduler(programs, placed, plan, h100).held_by(estimated->way).total() == doctest::Approx(least).epsilon(0.1));
   }
+}
+
+TEST_CASE("plans: where no way fits as it is, the backward recomputes, and the lines say so") {
+  const auto advice_of = [](double memory) {
+    const Planned p({"gpt2.ein", kTinyGpt, 4, memory});
+    return advise(p.whole, p.options, p.declared, plans_for(p.device), p.device, 4);
+  };
+  const MeshAdvice roomy = advice_of(80e9);
+  REQUIRE(!roomy.ways.empty());
+  for (const AdvisedWay& way : roomy.ways) CHECK(!way.scheduled.way.recomputes);
+  double memory = roomy.ways[0].scheduled.held.total();
+  for (const AdvisedWay& way : roomy.ways) memory = std::min(memory, way.scheduled.held.total());
+  size_t recompute = 0;
+  for (int tries = 0; tries < 6 && recompute == 0; ++tries, memory *= 0.9) {
+    const MeshAdvice advice = advice_of(memory);
+    CAPTURE(memory);
+    for (const AdvisedWay& way : advice.ways) {
+      const ScheduledWay& s = way.scheduled;
+      CHECK(s.held.total() <= advice.device.usable_bytes());
+      CHECK((s.again > 0) == s.way.recomputes);
+      CHECK((options_of(advice, s.way).find(" --memory-limit ") != std::string::npos) == s.way.recomputes);
+      recompute += s.way.recomputes;
+    }
+  }
+  CHECK(recompute > 0);
 }
 
 }  // namespace einc

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a mesh under a limit of memory: they keep within it, give the same bits for any number of processes, send the same, and the
+// report tells of the step that runs.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/api/mesh_cuda.h"
+#include "compiler/api/mesh_parts.h"
+#include "compiler/api/mesh_process.h"
+#include "compiler/api/verify_mesh.h"
+#include "compiler/context/partition_for_mesh.h"
+#include "compiler/pipeline/cuda_program.h"
+#include "runtime/base/failure.h"
+#include "tests/agree/mesh/mesh_run.h"
+#include "tests/support/run_cuda.h"
+#include "tests/support/test_gpu.h"
+#include "tests/support/thread_transport.h"
+
+using namespace einc;
+
+namespace {
+
+constexpr const char* kGpt = "batch=8 seq=32 vocab=96 layers=2 heads=2 head=32";
+const MeshExample kExamples[] = {{"gpt2.ein", kGpt, "data=2", "batch=data"},
+                                 {"gpt2.ein", kGpt, "data=2", "batch=data; params=data"},
+                                 {"gpt2.ein", kGpt, "data=2,model=2", "batch=data; heads,hidden,vocab=model; states=data"},
+                                 {"gpt2.ein", kGpt, "context=2", "seq=context; keys=context"}};
+
+Scheduling within(std::optional<int64_t> bytes, Scheduling scheduling = {}) {
+  if (bytes) scheduling.memory_limit = MemoryLimit{*bytes};
+  return scheduling;
+}
+
+using CompileWithin = std::function<std::shared_ptr<const MeshProgram>(const ProgramGraphs&, const Scheduling&, const EincTransport*)>;
+
+std::shared_ptr<const MeshProgram> on_processor(const ProgramGraphs& graphs, const Scheduling& scheduling, const EincTransport* transport) {
+  return mesh_program(graphs, {}, scheduling, transport);
+}
+// Which of a product's epilogues run is measured.
+std::shared_ptr<const MeshProgram> on_gpu(const ProgramGraphs& graphs, const Scheduling& scheduling, const EincTransport* transport) {
+  return cuda_mesh_program(graphs, test_cubin_folder(), scheduling.and_without("epilogues"), transport);
+}
+
+ProgramGraphs graphs_of(const MeshExample& example) {
+  ProgramGraphs graphs;
+  graphs.dims = dims_of(example.dims);
+  graphs.parts[Part::training] = *compiled(example).graph;
+  return graphs;
+}
+
+// The least that a process reaches, by the planner's own word.
+int64_t least_bytes(const ProgramGraphs& graphs, const CompileWithin& compile, const EincTransport* transport) {
+  try {
+    compile(graphs, within(1), transport);
+  } catch (const RuntimeFailure& failure) {
+    CHECK(failure.kind() == FailureKind::resource);
+    const std::string text = failure.what(), words = " bytes, and ";
+    return std::stoll(text.substr(text.find(words) + words.size()));
+  }
+  FAIL("a step fits one byte");
+  return 0;
+}
+
+MeshRun run(const MeshProgram& program, const ProgramData& data) {
+  return run_on_mesh(program, data.inputs, data.params, data.states, data.options, 1);
+}
+
+void check_bits(const MeshExample& example, const CompileWithin& compile) {
+  INFO(fmt::format("{} on {}, {}", example.file, example.mesh, example.shard));
+  const ProgramGraphs graphs = graphs_of(example);
+  const Graph& graph = *graphs.parts[Part::training];
+  const ProgramData data = data_for(graph, graphs.dims);
+  const auto program = compile(graphs, {}, nullptr);
+  const MeshRun wanted = run(*program, data);
+  const int64_t whole = program->planned_bytes(1), least = least_bytes(graphs, compile, nullptr);
+  CAPTURE(whole);
+  CAPTURE(least);
+  REQUIRE(least < whole);
+  const auto limited = compile(graphs, within(least), nullptr);
+  CHECK(limited->planned_bytes(1) <= least);
+  CHECK(verify_mesh_plan(*limited->parts()[Part::training]) == "");
+  const MeshRun made = run(*limited, data);
+  CHECK(same_bits(made.values, wanted.values));
+  CHECK(counted_bytes(made.sent) == foretold_bytes(graph, graphs.dims));
+}
+
+// Of a process with one device, what the report says and what is planned to run.
+void check_report(const MeshExample& example, const CompileWithin& compile, DeviceTarget target,
+                  const std::function<PlanStep(const Scheduling&)>& plan_for) {
+  INFO(fmt::format("{} on {}, {}", example.file, example.mesh, example.shard));
+  const ProgramGraphs graphs = graphs_of(example);
+  const Graph& graph = *graphs.parts[Part::training];
+  EincTransport others{};
+  others.size = static_cast<int>(mesh_shape(graphs).devices());
+  const auto made = partition_for_mesh(graph, graphs.dims);
+  const ProcessBytes process = process_bytes_of(graph, graphs.dims, target);
+  const auto told = [&](std::optional<int64_t> limit) {
+    return *mesh_step(std::get<Partitioned>(made), graphs.dims, plan_for(within(limit)), process, nullptr, {});
+  };
+  const MeshStep as_is = told({});
+  CHECK(as_is.peak() == compile(graphs, {}, &others)->planned_bytes(1));
+  CHECK(as_is.recomputed.empty());
+  const int64_t least = least_bytes(graphs, compile, &others);
+  const int64_t limit = (as_is.peak() + least) / 2;
+  const MeshStep step = told(limit);
+  CHECK(step.peak() <= limit);
+  CHECK(!step.recomputed.empty());
+  CHECK(as_is.executed < step.executed);
+  CHECK(step.peak() == compile(graphs, within(limit), &others)->planned_bytes(1));
+}
+
+}  // namespace
+
+TEST_CASE("mesh: under a limit of memory the same bits, the same is sent, and no more is taken") {
+  for (const MeshExample& example : kExamples) check_bits(example, on_processor);
+}
+
+TEST_CASE("mesh on a GPU: under a limit of memory the same bits, the same is sent, and no more is taken") {
+  use_test_gpu();
+  check_bits(kExamples[2], on_gpu);
+}
+
+TEST_CASE("mesh: processes under a limit choose alike, and make the bits of one") {
+  const ProgramGraphs graphs = graphs_of(kExamples[2]);
+  const ProgramData data = data_for(*graphs.parts[Part::training], graphs.dims);
+  const MeshRun wanted = run(*on_processor(graphs, {}, nullptr), data);
+  for (const int processes : {2, 4}) {
+    INFO(processes);
+    EincTransport first{};
+    first.size = processes;
+    const int64_t limit = least_bytes(graphs, on_processor, &first);
+    ThreadTransport transport(processes);
+    std::vector<std::shared_ptr<const MeshProgram>> programs;
+    for (const int rank : {0, processes - 1}) {
+      EincTransport own = first;
+      own.rank = rank;
+      programs.push_back(on_processor(graphs, within(limit), &own));
+      CHECK(programs.back()->planned_bytes(1) <= limit);
+    }
+    std::vector<std::optional<MeshRun>> runs(static_cast<size_t>(processes));
+    transport.run([&](const EincTransport& end) {
+      const MeshProgram& planned = *programs[end.rank == 0 ? 0 : 1];
+      const MeshProgram own(planned.info, planned.mesh(), planned.parts(), &end);
+      runs[static_cast<size_t>(end.rank)] = run(own, data);
+    });
+    for (const std::optional<MeshRun>& made : runs) {
+      REQUIRE(made.has_value());
+      CHECK(same_bits(made->values, wanted.values));
+      CHECK(counted_bytes(made->sent) == counted_bytes(wanted.sent));
+    }
+  }
+}
+
+TEST_CASE("mesh: the report of a device is of the step that runs, under a limit too") {
+  for (const MeshExample& example : kExamples)
+    check_report(example, on_processor, DeviceTarget::cpu,
+                 [](const Scheduling& scheduling) { return plan_for_processor(native_processor(), scheduling); });
+}
+
+TEST_CASE("mesh on a GPU: the report of a device is of the step that runs, under a limit too") {
+  use_test_gpu();
+  for (const size_t i : {1, 2})
+    check_report(kExamples[i], on_gpu, DeviceTarget::cuda, [](const Scheduling& scheduling) {
+      CudaOptions options;
+      options.gpu = cuda::Gpu::get().shape();
+      options.attention = cuda::AttentionLibrary::get();
+      options.scheduling = scheduling.and_without("epilogues");
+      return plan_for_gpu(options);
+    });
+}
+
+// Copies of products read params that the backward puts together anyway. Of the rest, which only the forward reads, there is little:
+// biases.
+TEST_CASE("mesh: under a limit, of a model whose params are spread no more than two layers are whole at once") {
+  const auto gathered = [](int layers) {
+    const std::string dims = fmt::format("batch=8 seq=32 vocab=96 layers={} heads=2 head=32", layers);
+    const ProgramGraphs graphs = graphs_of({"gpt2.ein", dims.c_str(), "data=2", "batch=data; params=data"});
+    const auto program = on_processor(graphs, within(least_bytes(graphs, on_processor, nullptr)), nullptr);
+    return most_held(*program->parts()[Part::training], CollectiveKind::all_gather);
+  };
+  const int64_t embed = 64, biases = 9 * embed * 4;
+  CHECK(gathered(4) <= gathered(3) + 2 * biases);
+}
+
+namespace {
+
+// A collective's result that launches read at first and much later, as copies do, loses its place to what is made in between.
+bool forgotten_before_a_copy(MeshPlan& plan) {
+  const std::vector<Launch>& launches = plan.code.compute.program.launches;
+  for (const MeshCollective& c : plan.collectives)
+    for (const BoundValue& result : plan.code.bound) {
+      if (result.value != c.to) continue;
+      std::vector<uint32_t> readers;
+      for (uint32_t l = 0; l < launches.size(); ++l)
+        if (!is_collective(launches[l]) && std::ranges::count(launches[l].buffers, result.buffer) > 0) readers.push_back(l);
+      if (readers.size() < 2) continue;
+      for (const BoundValue& made : plan.code.bound)
+        if (made.launches > readers.front() + 1 && made.launches <= readers.back() && plan.values[made.value].bytes > 0)
+          return plan.values[made.value].offset = plan.values[c.to].offset, true;
+    }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("mesh: a plan under a limit whose copies find another value is refused") {
+  const ProgramGraphs graphs = graphs_of(kExamples[2]);
+  const auto program = on_processor(graphs, within(least_bytes(graphs, on_processor, nullptr)), nullptr);
+  MeshPlan spoilt = *program->parts()[Part::training];
+  REQUIRE(verify_mesh_plan(spoilt) == "");
+  REQUIRE(forgotten_before_a_copy(spoilt));
+  CHECK(verify_mesh_plan(spoilt) != "");
+}
