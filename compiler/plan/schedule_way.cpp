@@ -66,7 +66,7 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
     return few.whole(std::span<const std::decay_t<decltype(of(parts[0]))>>(values));
   };
   Part all{whole([](Part& p) { return p.work; }),
-           whole([](Part& p) { return p.exposed; }),
+           std::max(0.0, whole([](Part& p) { return p.exposed; })),  // less with each iteration, down to nothing
            whole([](Part& p) { return p.bytes; }),
            whole([](Part& p) { return p.flops; }),
            {}};

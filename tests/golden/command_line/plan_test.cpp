@@ -2,6 +2,7 @@
 // --plan on the command line: its lines, pasted, give the numbers that it predicted; what it refuses.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/run_einc.h"
@@ -43,6 +44,27 @@ TEST_CASE("plan: pasted lines give the numbers predicted") {
     CHECK(way["communication_s"].get<double>() == doctest::Approx(device["communication_s"].get<double>()).epsilon(1e-6));
     CHECK(way["step_time_s"].get<double>() == doctest::Approx(device["step_time_s"].get<double>()).epsilon(0.02));
   }
+}
+
+TEST_CASE("plan: a way that fits by recomputation, pasted, recomputes and fits") {
+  const std::vector<std::string> kLong{"examples/llama.ein", "-D", "layers=14",  "-D", "embed=2048", "-D",
+                                       "heads=16",           "-D", "kv_heads=8", "-D", "ffn=8192",   "-D",
+                                       "vocab=32768",        "-D", "seq=65536",  "-D", "batch=8",    "--precision=bf16"};
+  const Ran ran = run_einc(asked(kLong, {"--plan", "8xh100-sxm", "--report=json"}));
+  REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+  const auto ways = nlohmann::json::parse(ran.output)["ways"];
+  for (const auto& w : ways) CHECK(w["exposed_s"].get<double>() >= 0);  // few iterations tell of all
+  const auto way = std::ranges::find_if(ways, [](const auto& w) { return w["micro_batches"] == 1 && !w["memory_limit"].is_null(); });
+  REQUIRE(way != ways.end());
+  CHECK((*way)["recompute_s"].get<double>() > 0);
+  const auto limit = (*way)["memory_limit"].get<int64_t>();
+  const Ran pasted = run_einc(asked(kLong, {"--device=h100-sxm", "--mesh", (*way)["mesh"], "--shard", (*way)["shard"], "--report=json",
+                                            "--memory-limit", std::to_string(limit)}));
+  REQUIRE_MESSAGE(pasted.status == 0, pasted.errors);
+  const auto device = nlohmann::json::parse(pasted.output)["per_device"];
+  CHECK(device["planned"]["peak"].get<int64_t>() <= limit);
+  CHECK(!device["planned"]["recomputed"].empty());
+  CHECK((*way)["step_time_s"].get<double>() == doctest::Approx(device["step_time_s"].get<double>()).epsilon(0.1));
 }
 
 TEST_CASE("plan: text and refusals") {
