@@ -137,6 +137,8 @@ void Parser::fail_at_list() {
     report.hint("several arguments need no brackets: concat(a, b, axis) joins along an axis, stack(a, b, axis) along a new one")
         .replace(span_of(open), "")
         .replace(span_of(close), "");
+  } else if (closed && !numbers && before.kind == TokenKind::comma) {
+    report.hint("several axes are arguments of their own: mean(x, rows, cols)").replace(span_of(open), "").replace(span_of(close), "");
   } else {
     report.hint("stack builds a tensor from others: stack(a, b, axis)");
   }

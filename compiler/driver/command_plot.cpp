@@ -9,6 +9,7 @@
 #include "compiler/driver/command_line.h"
 #include "compiler/driver/plot.h"
 #include "compiler/driver/run_curves.h"
+#include "compiler/driver/svg_to_png.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/file.h"
@@ -103,7 +104,7 @@ ExitStatus plot_command(Arguments arguments) {
   std::vector<std::string> logs;
   std::string output;
   app.add_option("LOG", logs, "logs of runs, each in a color of its own")->required();
-  app.add_option("-o", output, "the drawing: an .svg or .html file")->required()->type_name("FILE");
+  app.add_option("-o", output, "the drawing: an .svg, .html or .png file (.png by rsvg-convert)")->required()->type_name("FILE");
   PlotChoices choices;
   std::string x = "step";
   bool logarithmic = false;
@@ -117,14 +118,14 @@ ExitStatus plot_command(Arguments arguments) {
   choices.x = x == "step" ? PlotAxis::step : x == "time" ? PlotAxis::time : PlotAxis::tokens;
   if (logarithmic) choices.loss = YAxis::logarithmic;
   const std::string ending = std::filesystem::path(output).extension().string();
-  if (ending == ".png")
+  if (ending == ".png" && !has_svg_converter())
     return fmt::print(stderr,
-                      "einc: -o {}: einc draws SVG; draw an .svg file and convert it: rsvg-convert -o loss.png loss.svg, or "
+                      "einc: -o {}: for a PNG install rsvg-convert (Debian's librsvg2-bin); or draw an .svg file and convert it, as by "
                       "inkscape loss.svg -o loss.png\n",
                       printable(output)),
            ExitStatus::wrong_usage;
-  if (ending != ".svg" && ending != ".html")
-    return fmt::print(stderr, "einc: -o {}: a drawing ends in .svg or .html\n", printable(output)), ExitStatus::wrong_usage;
+  if (ending != ".svg" && ending != ".html" && ending != ".png")
+    return fmt::print(stderr, "einc: -o {}: a drawing ends in .svg, .html or .png\n", printable(output)), ExitStatus::wrong_usage;
   if (logs.size() > kMaxRuns)
     return fmt::print(stderr, "einc: {} logs; {} at most fit one drawing\n", logs.size(), kMaxRuns), ExitStatus::wrong_usage;
   NamedFiles inputs;
@@ -139,6 +140,7 @@ ExitStatus plot_command(Arguments arguments) {
         "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>einc plot</title></head>\n<body "
         "style=\"background:#fff;margin:1em\">\n" +
         text + "</body></html>\n";
+  if (ending == ".png") text = svg_to_png(text);
   const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
   write_file(output, pieces);
   return ExitStatus::done;

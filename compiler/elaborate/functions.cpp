@@ -56,11 +56,14 @@ void Elaborator::suggest_parameter(Diagnostics::Builder& report, FnRef ref, cons
   const std::vector<std::string> names = parameter_names(ref);
   const bool bundled = schedules_ && ref.unit == schedules_;
   const std::string& name = argument.name.name.str();
+  const auto longer = std::ranges::find_if(names, [&](const std::string& full) { return name.size() > 2 && full.starts_with(name); });
   const std::string with_bias = ref.fn->name.name.str() + "_bias";
   if (bundled && (name == "learning_rate" || name == "rate")) {
     report.did_you_mean(argument.name.span, "lr");
   } else if (name == "bias" && ref.unit->bundled && ref.unit->fns.contains(Name(with_bias))) {
     report.hint("it has no bias; `{}` has one", with_bias);
+  } else if (longer != names.end()) {  // eps, epsilon
+    report.did_you_mean(argument.name.span, *longer);
   } else if (const auto near = near_name(name, names)) {
     report.did_you_mean(argument.name.span, *near);
   } else if (!names.empty()) {

@@ -61,22 +61,26 @@ class MergeSort {
   // Of two runs that begin at `pair` and at `pair` + width. Place d of the result follows i elements of the first run and d - i of the
   // second.
   void merge(int64_t width) {
-    const NodeId pair = map(MapFn::mul, map(MapFn::floor_div, place_, number(2 * width)), number(2 * width));
+    const NodeId both = number(2 * width), divisor = number(2 * width);  // one call makes one node: C++ orders no others
+    const NodeId pair = map(MapFn::mul, map(MapFn::floor_div, place_, divisor), both);
     const NodeId d = minus(place_, pair), second = plus(pair, number(width)), rest = minus(number(size_), pair);
     const NodeId length = map(MapFn::minimum, rest, number(width));
     const NodeId second_length = build_.map(MapFn::clamp, {minus(rest, number(width)), number(0), number(width)});
-    NodeId low = map(MapFn::maximum, minus(d, second_length), number(0)), high = map(MapFn::minimum, d, length);
+    const NodeId zero = number(0);
+    NodeId low = map(MapFn::maximum, minus(d, second_length), zero), high = map(MapFn::minimum, d, length);
     for (int64_t left = width; left > 0; left /= 2) {
-      const NodeId middle = map(MapFn::floor_div, plus(low, high), number(2));
-      const NodeId other = minus(plus(second, d), plus(middle, number(1)));
-      const NodeId counts = comes_first(key_at(plus(pair, middle)), key_at(other));
+      const NodeId two = number(2), middle = map(MapFn::floor_div, plus(low, high), two);
+      const NodeId after = plus(middle, number(1)), other = minus(plus(second, d), after);
+      const NodeId theirs = key_at(other), ours = key_at(plus(pair, middle));
+      const NodeId counts = comes_first(ours, theirs);
       const NodeId open = map(MapFn::less, low, high);
       const NodeId further = where(counts, plus(middle, number(1)), low), nearer = where(counts, high, middle);
       low = where(open, further, low), high = where(open, nearer, high);
     }
     const NodeId first_place = plus(pair, low), second_place = plus(second, minus(d, low));
     const NodeId first_left = map(MapFn::less, low, length), none_left = map(MapFn::greater_equal, minus(d, low), second_length);
-    const NodeId first_wins = map(MapFn::logical_or, none_left, comes_first(key_at(first_place), key_at(second_place)));
+    const NodeId second_key = key_at(second_place), first_key = key_at(first_place);
+    const NodeId first_wins = map(MapFn::logical_or, none_left, comes_first(first_key, second_key));
     const NodeId source = where(map(MapFn::logical_and, first_left, first_wins), first_place, second_place);
     keys_ = taken(keys_, source);
     order_ = taken(order_, source);

@@ -129,7 +129,7 @@ BytePairVocabulary read_encoder(const std::string& path, const std::string& text
   std::vector<std::pair<std::string, uint64_t>> entries;
   const nlohmann::json object = parse_object(path, text);
   for (const auto& [name, value] : object.items()) {
-    if (!value.is_number_unsigned()) fail_in(path, fmt::format("'{}' is not a number of a token", printable(name)));
+    if (!value.is_number_unsigned()) fail_in(path, fmt::format("'{}' is not the number of a token", printable(name)));
     std::optional<std::string> bytes = bytes_of_name(name);
     if (!bytes) fail_in(path, fmt::format("token '{}' is not in the alphabet of GPT-2's vocabulary", printable(name)));
     entries.emplace_back(std::move(*bytes), value.get<uint64_t>());

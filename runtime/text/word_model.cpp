@@ -100,7 +100,7 @@ class WordPairs : public WordModel {
       // Numbers may leave some out, but not so many that a small file takes much memory.
       const uint64_t limit = 2 * vocabulary->size() + 1024;
       if (!number.is_number_unsigned() || number.get<uint64_t>() >= limit)
-        refuse(fmt::format("'{}' is not a number of a token", printable(token)));
+        refuse(fmt::format("'{}' is not the number of a token", printable(token)));
       const auto index = number.get<size_t>();
       if (index >= tokens_.size()) tokens_.resize(index + 1);
       if (!tokens_[index].empty()) refuse(fmt::format("token {} is there twice", index));

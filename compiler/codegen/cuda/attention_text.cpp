@@ -160,7 +160,8 @@ class AttentionText : ValueText {
     axis_[a_.key] = "key";
     line("f32 sum = 0;");
     open_loops(step.over);
-    line("sum = add_product({}, {}, sum);", as(step.left, DType::f32), as(step.right, DType::f32));
+    const std::string right = as(step.right, DType::f32), left = as(step.left, DType::f32);  // lines, in an order that C++ leaves open
+    line("sum = add_product({}, {}, sum);", left, right);
     for (size_t k = 0; k < step.over.size(); ++k) close();
     line("{} = sum;", tile(p_.schedule.scores_tile.at(step.reduction)));
     close();
@@ -240,7 +241,8 @@ class AttentionText : ValueText {
     line("f32 sum = 0;");
     open(fmt::format("for ({} key = first_key; key < last_key; ++key)", index_type()));
     axis_[a_.key] = "key";
-    line("sum = add_product({}, {}, sum);", left_tile(step), as(step.right, DType::f32));
+    const std::string right = as(step.right, DType::f32);
+    line("sum = add_product({}, {}, sum);", left_tile(step), right);
     close();
     enter_row("row");
     for (const auto& [r, place] : fold_place_) results_[r] = fold(r);
@@ -257,7 +259,8 @@ class AttentionText : ValueText {
     line("f32 sum = sums[{} + {} * {} + e % {}];", offset, key_place(), free, free);
     open("for (int row = 0; row < count; ++row)");
     enter_row("row");
-    line("sum = add_product({}, {}, sum);", left_tile(step), as(step.right, DType::f32));
+    const std::string right = as(step.right, DType::f32);
+    line("sum = add_product({}, {}, sum);", left_tile(step), right);
     close();
     line("sums[{} + {} * {} + e % {}] = sum;", offset, key_place(), free, free);
     close();

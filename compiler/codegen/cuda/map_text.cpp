@@ -235,8 +235,8 @@ std::string ValueText::map(const Scalar& v) {
   if (is_comparison(v.fn)) operand = common_dtype(kernel_.values[v.operands[0]].dtype, kernel_.values[v.operands[1]].dtype);
   if (is_logical(v.fn)) operand = DType::boolean;
   if (v.fn == MapFn::where) {
-    const std::string chosen =
-        fmt::format("{} ? {} : {}", as(v.operands[0], DType::boolean), as(v.operands[1], operand), as(v.operands[2], operand));
+    const std::string no = as(v.operands[2], operand), yes = as(v.operands[1], operand);  // lines, in an order that C++ leaves open
+    const std::string chosen = fmt::format("{} ? {} : {}", as(v.operands[0], DType::boolean), yes, no);
     return chooses_wider(kernel_, v) ? round_text("(" + chosen + ")", v.dtype) : chosen;
   }
   if (v.fn == MapFn::exp && operand == DType::f32 && short_exp_) return round_text(short_exp(v), v.dtype);

@@ -299,10 +299,9 @@ void ValueText::accumulate(uint16_t reduction, const std::string& sum, const std
   }
   const Scalar& v = kernel_.values[r.value];
   const bool product = r.fold == Fold::sum && is_floating(dtype) && v.kind == ScalarKind::map && v.fn == MapFn::mul && v.dtype == r.dtype;
-  if (product)
-    line("{} = add_product({}, {}, {});", sum, as(v.operands[0], r.dtype), as(v.operands[1], r.dtype), sum);
-  else
-    line("{} = {};", sum, combine(r.fold, dtype, sum, as(r.value, dtype)));
+  if (!product) return line("{} = {};", sum, combine(r.fold, dtype, sum, as(r.value, dtype)));
+  const std::string right = as(v.operands[1], r.dtype), left = as(v.operands[0], r.dtype);  // lines, in an order that C++ leaves open
+  line("{} = add_product({}, {}, {});", sum, left, right, sum);
 }
 
 }  // namespace einc

@@ -64,7 +64,7 @@ TEST_CASE("near names of commands, options, values, devices and dims") {
   check_usage({file, "--report", "--memory-limit=40Gb"}, "--memory-limit takes a number of bytes such as 40GB (of 10^9), 512MiB or 40e9");
   check_usage({file, "--report", "--memory-limit=0"}, "--memory-limit takes a number of bytes");
   check_usage({file, "--disable=bind"}, "einc: the pass `bind` may not be left out");
-  check_usage({file, "--emit=ptx", "--arch=sm_75"}, "--arch=sm_75 is no GPU that einc makes code for; it knows sm_80, sm_86");
+  check_usage({file, "--emit=ptx", "--arch=sm_75"}, "--arch=sm_75 is not a GPU that einc makes code for; it knows sm_80, sm_86");
   check_usage({file, "--emit=\x1b[31m"}, "found `\\x1b[31m`");
   check_usage({file, "--fit=bath", "--device=h200"}, "did you mean `batch`?");
   check_usage({file, "--report", "--device=H200"}, "did you mean h200");

@@ -261,7 +261,7 @@ TEST_CASE("data files of strangers are refused with the cure") {
          {tokenize("huggingface", "wordpiece.json"), 3, "'WordPiece'", "reads BPE and Unigram"},
          {tokenize("gpt2", "merges.txt"), 3, "line 1: not a token in base64", "beside encoder.json"},
          {{"tokenize", "latin1.txt", "-o", "t.bin", "--kind", "chars"}, 3, "byte 3 of the text: not UTF-8", "--kind bytes"},
-         {{"plot", "not_a_log.jsonl", "-o", "a.svg"}, 3, "line 1 is no line of a log", "einc train --log"}});
+         {{"plot", "not_a_log.jsonl", "-o", "a.svg"}, 3, "line 1 is not a line of a log", "einc train --log"}});
 }
 
 }  // namespace einc::test

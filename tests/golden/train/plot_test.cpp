@@ -174,14 +174,23 @@ TEST_CASE("a log that is cut off is drawn, one that is none is refused") {
     CHECK(ran.errors.find(message) != std::string::npos);
   };
   refused("", 3, "holds no step and no evaluation");
-  refused("no json\nat all\n", 3, "line 1 is no line of a log");
-  refused("[1, 2]\n", 3, "line 1 is no line of a log");
+  refused("no json\nat all\n", 3, "line 1 is not a line of a log");
+  refused("[1, 2]\n", 3, "line 1 is not a line of a log");
   refused(std::string(100'000, '[') + "\n", 3, "line 1 is nested too deeply");
   refused("{\"kind\":\"step\",\"step\":\"1\",\"loss\":null}\n", 3, "holds no step");
   CHECK(run_einc({"plot", folder.at("missing.jsonl"), "-o", folder.at("x.svg")}).status == 4);
-  const Ran picture = run_einc({"plot", cut, "-o", folder.at("x.png")});
-  CHECK(picture.status == 2);
-  CHECK(picture.errors.find("rsvg-convert -o loss.png loss.svg") != std::string::npos);
+}
+
+TEST_CASE("a PNG is drawn where rsvg-convert is installed, and else einc says how to get one") {
+  const TrainFolder folder;
+  const Ran ran = run_einc({"plot", folder.text("run.jsonl", kLog), "-o", folder.at("x.png")});
+  CAPTURE(ran.errors);
+  if (ran.status == 0) {
+    CHECK(folder.content("x.png").starts_with("\x89PNG"));
+  } else {
+    CHECK(ran.status == 2);
+    CHECK(ran.errors.find("install rsvg-convert") != std::string::npos);
+  }
 }
 
 TEST_CASE("ticks are round and within the range") {

@@ -58,7 +58,7 @@ TEST_CASE("axes are put in another order, split and merged") {
 TEST_CASE("patterns that are wrong, and shapes that do not fit") {
   CHECK(pattern_failure("a b -> b a").empty());
   CHECK(pattern_failure("a b") == "`a b`: it has no `->`, or several");
-  CHECK(pattern_failure("a b -> b c") == "`a b -> b c`: 'c' stands on the right alone");
+  CHECK(pattern_failure("a b -> b c") == "`a b -> b c`: 'c' is on the right only");
   CHECK(pattern_failure("a b -> b") == "`a b -> b`: a name is on the left only");
   CHECK(pattern_failure("a a -> a") == "`a a -> a`: 'a' appears twice on one side");
   CHECK(pattern_failure("(a (b) -> b a") == "`(a (b) -> b a`: '(' is out of place");
@@ -67,7 +67,7 @@ TEST_CASE("patterns that are wrong, and shapes that do not fit") {
   CHECK(pattern_failure("a 2 -> 2 a") == "`a 2 -> 2 a`: '2' is neither a name nor 1");
   CHECK(pattern_failure("a b c -> a b c") == "`a b c -> a b c`: [6 4] does not become [4 6] by it");
   CHECK(pattern_failure("a b -> a b") == "`a b -> a b`: [6 4] does not become [4 6] by it");
-  CHECK(pattern_failure("a b -> (a c) b", {6}, {6}) == "`a b -> (a c) b`: 'c' stands on the right alone");
+  CHECK(pattern_failure("a b -> (a c) b", {6}, {6}) == "`a b -> (a c) b`: 'c' is on the right only");
   CHECK(pattern_failure("(a b) -> (b a)", {6}, {6}) == "`(a b) -> (b a)`: the size of 'a' does not follow from [6] and [6]");
   CHECK(pattern_failure("(a b) c -> a b c", {6, 4}, {4, 2, 4}) == "`(a b) c -> a b c`: [6 4] does not become [4 2 4] by it");
   std::string many;
@@ -95,9 +95,9 @@ TEST_CASE("names by lines, with stars and comments; the first line that matches 
 TEST_CASE("lines that are wrong are told by their number") {
   CHECK(map_failure("a -> b\n\nnothing") ==
         "map.txt: line 3: a line is `their.name -> our.name`, or `their.name -> our.name : their axes -> our axes`");
-  CHECK(map_failure("-> b") == "map.txt: line 1: '' is no name");
-  CHECK(map_failure("a b -> c") == "map.txt: line 1: 'a b' is no name");
-  CHECK(map_failure("a -> ") == "map.txt: line 1: '' is no name");
+  CHECK(map_failure("-> b") == "map.txt: line 1: '' is not a name");
+  CHECK(map_failure("a b -> c") == "map.txt: line 1: 'a b' is not a name");
+  CHECK(map_failure("a -> ") == "map.txt: line 1: '' is not a name");
   CHECK(map_failure("a.* -> b") == "map.txt: line 1: the two names have different numbers of `*`");
   CHECK(map_failure("*.*.*.*.* -> *.*.*.*.*") == "map.txt: line 1: more than 4 `*`");
   CHECK(map_failure("a -> b : x y -> y") == "map.txt: line 1: `x y -> y`: a name is on the left only");

@@ -234,9 +234,9 @@ TEST_CASE("a record that somebody else made is read as what it is") {
   };
   CHECK(with("\"version\": 1", "\"version\": 2") == "train.json: a checkpoint of version 2; this einc reads version 1");
   CHECK(with("einc checkpoint", "other") == "train.json: not the record of a checkpoint");
-  CHECK(with("\"step\": 3", "\"step\": -3") == "train.json: 'step' is no whole number");
+  CHECK(with("\"step\": 3", "\"step\": -3") == "train.json: 'step' is not a whole number");
   CHECK(with("\"step\": 3", "\"step\": 1e400") == "train.json: a number is beyond all formats");
-  CHECK(with("\"step\": 3", "\"step\": 18446744073709551616") == "train.json: 'step' is no whole number");
+  CHECK(with("\"step\": 3", "\"step\": 18446744073709551616") == "train.json: 'step' is not a whole number");
   CHECK(with("\"step\": 3", "\"stop\": 3") == "train.json: 'step' is missing");
   CHECK(with("\"step\": 3", "\"step\": 3, \"step\": 4") == "train.json: the key 'step' is there twice");
   CHECK(with("\"best\": null", "\"best\": 3") == "train.json: no object around 'step'");
