@@ -28,7 +28,7 @@ const ErrorRow kRows[] = {
     {"x + x[b = 0:1]", Code::axis_sizes_differ, "x[b = 0:1]", "drop it with `[b = 0]`"},
     {"w * iota(d)", Code::axis_repeated, "w", "`y: [d d_2] = ...`"},
     {"rearrange(x, \"a b -> (a b)\") + y", Code::axis_nameless, "rearrange(x, \"a b -> (a b)\")", "`y: [a_b] = ...`"},
-    {"rearrange(y, \"b -> b 1\") + y", Code::axis_nameless, "rearrange(y, \"b -> b 1\")", "`y: [b one] = ...`"},
+    {"rearrange(y, \"b -> b 1\") + y", Code::axis_nameless, "rearrange(y, \"b -> b 1\")", "drop it, as in rearrange(x, \"a 1 -> a\")"},
     {"iota(a0=2)*iota(a1=2)*iota(a2=2)*iota(a3=2)*iota(a4=2)*iota(a5=2)*iota(a6=2)*iota(a7=2)*iota(a8=2)*iota(a9=2)*iota(b0=2)*iota(b1=2)*"
      "iota(b2=2)*"
      "iota(b3=2)*iota(b4=2)*iota(b5=2)*iota(b6=2)*iota(b7=2)*iota(b8=2)*iota(b9=2)*iota(c0=2)*iota(c1=2)*iota(c2=2)*iota(c3=2)*iota(c4=2)*"
