@@ -115,8 +115,10 @@ int64_t elements_visited(const Kernel& kernel) {
   if (kernel.scan)
     for_each_launch(
         kernel.scan->list, [&](const GraphKernel& k, int64_t times) { sum += times * elements_visited(*k.kernel); }, kernel.scan->length);
-  if (kernel.attention)
-    for (const LoopAxis& axis : kernel.axes) sum = std::max<int64_t>(sum, 1) * axis.extent;
+  if (const auto& a = kernel.attention) {
+    const uint64_t pairs = bits(a->batch) | bits(a->turns) | bit(a->row) | bit(a->key);
+    for (const AttentionStep& step : a->steps) sum += trips(kernel, pairs | bits(step.over) | bits(step.free));
+  }
   for (AxisId a : kernel.outer) points *= kernel.extent(a);
   if (kernel.sequence) points *= kernel.extent(*kernel.sequence);
   for (const Stage& stage : kernel.stages) {

@@ -6,7 +6,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "compiler/fuse/form_graph.h"
 #include "compiler/lower/contraction.h"
+#include "compiler/lower/kernel_work.h"
+#include "compiler/pipeline/pipeline.h"
 #include "tests/support/kernel_text.h"
 
 using namespace einc;
@@ -90,6 +93,26 @@ double slowdown(int64_t rows, int64_t columns, int64_t depth) {
 }
 
 }  // namespace
+
+// All axes of an attention kernel together would be 2^64 points.
+TEST_CASE("elements of attention are those of its steps") {
+  const Compilation c = compile_text("attention.ein", R"(
+dim b = 8, h = 16, q = 65536, k = 65536, d = 128, c = 128
+input query: f32[b h q d]
+input keys: f32[b h k d]
+input values: f32[b h k c]
+s = einsum(query, keys, "b h q d, b h k d -> b h q k")
+output y = einsum(softmax(s, k), values, "b h q k, b h k c -> b h q c")
+)",
+                                     {});
+  REQUIRE(c.graph.has_value());
+  const FormedGraph formed = form_graph(*c.graph, {}, RunMode::inference);
+  const auto& list = formed.list.kernels;
+  const auto attention = std::ranges::find_if(list, [](const GraphKernel& k) { return k.kernel->attention.has_value(); });
+  REQUIRE(attention != list.end());
+  const int64_t pairs = int64_t{8} * 16 * 65536 * 65536;
+  CHECK(elements_visited(*attention->kernel) == pairs * 128 + 2 * pairs + pairs * 128);  // scores, maximum and sum, mix
+}
 
 TEST_CASE("cycles: vectors that a loop fills") {
   // A turn of the loop takes 32 numbers: each of its registers a load, an addition and a store, and the iteration once.
