@@ -94,7 +94,7 @@ double slowdown(int64_t rows, int64_t columns, int64_t depth) {
 
 }  // namespace
 
-// All axes of an attention kernel together would be 2^64 points.
+// Not those of all its axes together, which of a long backward do not fit in 64 bits.
 TEST_CASE("elements of attention are those of its steps") {
   const Compilation c = compile_text("attention.ein", R"(
 dim b = 8, h = 16, q = 65536, k = 65536, d = 128, c = 128
