@@ -8,6 +8,7 @@ namespace einc {
 namespace {
 
 constexpr size_t kMaxKeywords = 256;  // of one call or index: they are compared with each other
+// Their third argument is a new axis, `nodes = 8`, which looks like a keyword.
 constexpr std::string_view kSegmentOps[] = {"segment_sum", "segment_mean", "segment_max", "segment_min"};
 
 }  // namespace

@@ -149,6 +149,8 @@ void Sweep::visit(NodeId id) {
   arrived.push_back({build_.rename(Backward(build_, id, total).full(total, frame), frame), {}});
 }
 
+// A scan's gradient needs those of all its results, so each waits here for visit_scan, which comes later: the scan stands before them.
+// Who wants the gradient of a result itself changes nothing of that.
 void Sweep::hand_to_scan(NodeId result, NodeId gradient) {
   const Node& node = build_.graph()[result];
   if (!depends_[node.operands[0].index]) return;

@@ -121,10 +121,10 @@ class DeviceReader {
   }
 
   void read_links(const nlohmann::json& links) {
-    device_.links.clear();
+    device_.links.clear();  // those of the row that it is like say nothing of a cluster with links of its own
     const auto is_object = [](const nlohmann::json& link) { return link.is_object(); };
     if (!links.is_array() || !std::ranges::all_of(links, is_object)) return problem("\"links\" is a list of objects, the nearest first");
-    int64_t devices = 1;
+    int64_t devices = 1;  // a collective crosses the first link whose group holds all of its devices, so groups must grow
     for (const nlohmann::json& json : links) {
       DeviceLink link;
       if (json.contains("name") && json["name"].is_string()) link.name = json["name"].get<std::string>();

@@ -39,7 +39,7 @@ ExitStatus bench_command(Arguments arguments) {
   add_memory_limit(app, r.memory_limit);
   app.add_option("--target", r.target, "cpu: this machine's processor; cuda: its NVIDIA GPU")->check(one_of({"cpu", "cuda"}));
   app.add_option("--threads", r.threads, "threads of the processor; all by default")->check(whole_number(1, kMaxInt));
-  app.add_option("--steps", r.steps, "steps to time, 5 by default, after one warm-up step (two on a GPU)")
+  app.add_option("--steps", r.steps, fmt::format("steps to time, {} by default, after one warm-up step (two on a GPU)", r.steps))
       ->transform(count_between(1, kMaxInt));
   app.add_option("--kernels", r.kernels, "how many kernels the table shows")->check(whole_number(0, kMaxInt));
   app.add_option("--trace", r.trace, "write a trace of what each thread did, for Perfetto or chrome://tracing")->type_name("FILE");

@@ -4,6 +4,7 @@
 
 #include "compiler/driver/command_line.h"
 #include "dsl/explain.h"
+#include "runtime/base/ascii.h"
 
 namespace einc {
 
@@ -20,7 +21,7 @@ ExitStatus explain_command(Arguments arguments) {
     if (!found) {
       std::vector<std::string> names;
       for (const Explanation& e : explanations()) names.insert(names.end(), {e.code, e.identifier});
-      const bool digits = !codes[i].empty() && codes[i].size() <= 4 && codes[i].find_first_not_of("0123456789") == std::string::npos;
+      const bool digits = codes[i].size() <= 4 && is_digits(codes[i]);
       const std::string meant = digits ? "E" + std::string(4 - codes[i].size(), '0') + codes[i] : codes[i];
       fmt::print(stderr, "einc: no code `{}`{}\neinc explain lists all of them\n", printable(codes[i]), did_you_mean(meant, names));
       return ExitStatus::wrong_usage;

@@ -52,12 +52,14 @@ ExitStatus gradcheck_command(Arguments arguments) {
   app.add_option("-D", settings, "set a dim: name=value")->allow_extra_args(false)->type_name("NAME=VALUE");
   add_import_folders(app, import_folders);
   app.add_option("--seed", options.seed, "seed of params, inputs and the choice of elements")->check(seed_check());
-  app.add_option("--elements", options.elements, "check at most this many elements of each param, 64 by default")
+  app.add_option("--elements", options.elements,
+                 fmt::format("check at most this many elements of each param, {} by default", options.elements))
       ->transform(count_between(1, kMaxCount));
   auto* most =
       app.add_option("--max-elements", options.max_elements, "check at most this many elements in all, but at least one of each param")
           ->transform(count_between(1, kMaxCount));
-  app.add_option("--tolerance", tolerance, "largest relative error allowed, 1e-6 by default")->check(positive_number());
+  app.add_option("--tolerance", tolerance, fmt::format("largest relative error allowed, {} by default", tolerance))
+      ->check(positive_number());
   if (auto status = parse_arguments(app, arguments)) return *status;
   const std::optional<Bindings> dims = parse_dim_settings(settings);
   if (!dims) return ExitStatus::wrong_usage;

@@ -16,6 +16,7 @@
 #include "compiler/driver/command_options.h"
 #include "compiler/driver/foreign_options.h"
 #include "dsl/near_name.h"
+#include "runtime/base/ascii.h"
 
 namespace einc {
 namespace {
@@ -54,8 +55,8 @@ std::string instead_of_setting(const CLI::App& app, Arguments arguments, const s
     if (arguments[i].starts_with(unknown + "=")) value = arguments[i].substr(unknown.size() + 1);
     if (arguments[i] == unknown && i + 1 < arguments.size()) value = arguments[i + 1];
   }
-  const bool whole = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
-  if (whole && app.get_option_no_throw("-D") != nullptr) return fmt::format("; a dim is set by -D {}={}", printable(name), value);
+  if (is_digits(value) && app.get_option_no_throw("-D") != nullptr)
+    return fmt::format("; a dim is set by -D {}={}", printable(name), value);
   for (const char* option : {"--input", "--data"})
     if (app.get_option_no_throw(option) != nullptr && value.find('.') != std::string::npos)
       return fmt::format("; did you mean `{} {}={}`?", option, printable(name), printable(value));
@@ -88,9 +89,8 @@ std::string instead_of_extra(const CLI::App& app, Arguments arguments) {
   for (size_t i = 2; i < arguments.size(); ++i) {
     const std::string &option = arguments[i - 2], &name = arguments[i - 1];
     if (arguments[i] != extra) continue;
-    const bool number = !extra.empty() && extra.find_first_not_of("0123456789") == std::string::npos;
     if (option == "--fit") return fmt::format("; --fit {} finds the largest value by itself", printable(name));
-    if (option == "-D" && number) return fmt::format("; did you mean `-D {}={}`?", printable(name), extra);
+    if (option == "-D" && is_digits(extra)) return fmt::format("; did you mean `-D {}={}`?", printable(name), extra);
     const bool unit = !name.empty() && name.find_first_not_of("0123456789.") == std::string::npos;  // `--params 7 B`
     if (unit && extra.size() <= 3)
       return fmt::format("; a unit has no space before it: did you mean `{} {}{}`?", printable(option), printable(name), printable(extra));

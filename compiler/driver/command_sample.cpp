@@ -48,7 +48,7 @@ void add_options(CLI::App& app, SampleRequest& r) {
   add_vocabulary_options(app, r.vocabulary);
   auto* prompt = app.add_option("--prompt", r.prompt, "what the text begins with; a newline by default");
   app.add_option("--prompt-file", r.prompt_file, "a file that holds the prompt")->excludes(prompt);
-  app.add_option("-n,--tokens", r.generation.count, "number of tokens to generate, 500 by default")
+  app.add_option("-n,--tokens", r.generation.count, fmt::format("number of tokens to generate, {} by default", r.generation.count))
       ->transform(count_between(1, kMaxCount))
       ->capture_default_str();
   app.add_option("--temperature", r.generation.rule.temperature,

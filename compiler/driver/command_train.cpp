@@ -76,7 +76,8 @@ void add_options(CLI::App& app, TrainRequest& r) {
   app.add_option("--optimizer", r.optimizer, "the optimizer in place of the file's: \"adamw(lr = 1e-3, weight_decay = 0.1)\"");
   app.add_option("--eval-every", r.evaluate_every, "steps between evaluations, the first before the first step; 0: one at the end")
       ->transform(count_between(0, kMaxCount));
-  app.add_option("--eval-batches", r.evaluation_batches, "batches of an evaluation, the same each time; 20 by default")
+  app.add_option("--eval-batches", r.evaluation_batches,
+                 fmt::format("batches of an evaluation, the same each time; {} by default", r.evaluation_batches))
       ->transform(count_between(1, kMaxCount));
   app.add_option("--log", r.log, "write one JSON object per line: the run, log intervals, evaluations")->type_name("FILE");
   app.add_option("--log-every", r.log_every, "steps per log interval")->transform(count_between(1, kMaxCount));

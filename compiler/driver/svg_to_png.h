@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A drawing as a PNG, by librsvg's rsvg-convert where the machine has it: einc draws SVG.
 #pragma once
-#include <optional>
 #include <string>
 
 namespace einc {

@@ -2,6 +2,7 @@
 // A body's inputs and states are named by the numbers of the operands and results that they stand for ("0", "1", ...), so that a body is a
 // graph like any other, which prints, reads back and verifies without a kind of node of its own.
 #include "compiler/ir/scan.h"
+#include "runtime/base/ascii.h"
 
 #include <charconv>
 
@@ -29,7 +30,7 @@ ScanSources scan_sources(const Graph& body) {
 }
 
 bool is_scan_source(const Node& node) {
-  const auto numbered = [](const Name& name) { return !name.empty() && name.str().find_first_not_of("0123456789") == std::string::npos; };
+  const auto numbered = [](const Name& name) { return is_digits(name.str()); };
   if (const auto* input = std::get_if<InputAttr>(&node.attr)) return numbered(input->name);
   const auto* state = std::get_if<StateAttr>(&node.attr);
   return state != nullptr && numbered(state->path);

@@ -107,6 +107,8 @@ class ScheduleReader {
   }
 
   // ---- a scan
+  // Its heading and states stand before the kernel's lines, its body behind them. Graphs are not part of a schedule's text: what numbers
+  // within a body mean is told by the scans that the caller gives, whose order is that of the headings.
 
   void scan(Cursor& c) {
     if (bodies_.empty()) return c.fail("the graph of this scan's body is not given");
@@ -145,6 +147,7 @@ class ScheduleReader {
     body_depth_ = 1, body_line_ = number;
   }
 
+  // Bodies within bodies are read by a reader of their own, so that here only the depth counts.
   void body_line(std::string_view written, std::string_view word) {
     body_depth_ += word == "body" ? 1 : word == "end" ? -1 : 0;
     if (body_depth_ > 0) return void(body_ += std::string(written) + "\n");
@@ -177,7 +180,7 @@ class ScheduleReader {
     for (const Parts& p : last().parts)
       if (p.buffer >= in_memory || last().buffers[p.buffer].valid())
         return void(error_ = LineError{first_line_, fmt::format("parts in b{}, which is no buffer of parts", p.buffer)});
-    if (scan_) {
+    if (scan_) {  // not shared: equal lines of two scans say nothing of their bodies
       end_scan(made);
       last().kernel = std::make_shared<Kernel>(std::move(made));
     } else {

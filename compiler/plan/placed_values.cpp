@@ -40,8 +40,8 @@ PlacedValues placed_values(const Graph& graph, const PlannedStep& step) {
   const Lives lives = lives_of(formed);
   const BufferPlan& plan = formed.plan;
   PlacedValues placed;
-  placed.in_memory.resize(graph.size()), placed.kept.resize(graph.size()), placed.beside.resize(graph.size()),
-      placed.again.resize(graph.size());
+  placed.in_memory.resize(graph.size()), placed.kept.resize(graph.size()), placed.beside.resize(graph.size());
+  placed.again.resize(graph.size());
   std::vector<bool> counted(plan.buffers.size(), false);
   double kept = 0, beside = 0;
   for (uint32_t i = 0; i < graph.size(); ++i) {

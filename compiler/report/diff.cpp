@@ -9,6 +9,7 @@
 
 #include "compiler/cost/modules.h"
 #include "compiler/report/json.h"
+#include "runtime/base/ascii.h"
 
 namespace einc {
 namespace {
@@ -20,8 +21,7 @@ using Numbers = std::vector<std::pair<std::string, Json>>;  // by path, in the r
 bool is_amount(const Json& value) {
   if (value.is_number()) return true;
   if (!value.is_string()) return false;
-  const std::string text = value.get<std::string>();
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return is_digits(value.get<std::string>());
 }
 
 void collect(const Json& json, const std::string& path, Numbers& out) {

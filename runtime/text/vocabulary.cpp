@@ -9,6 +9,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "runtime/base/ascii.h"
 #include "runtime/data/file.h"
 #include "runtime/data/strict_json.h"
 #include "runtime/text/base64.h"
@@ -86,7 +87,7 @@ BytePairVocabulary read_ranks(const std::string& path, const std::string& text) 
     const size_t space = line->find(' ');
     std::optional<std::string> bytes = space == std::string_view::npos ? std::nullopt : decode_base64(line->substr(0, space));
     const std::string_view digits = space == std::string_view::npos ? "" : line->substr(space + 1);
-    if (!bytes || digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string_view::npos)
+    if (!bytes || digits.size() > 9 || !is_digits(digits))
       lines.fail("not a token in base64 and its rank (merges are read beside encoder.json or vocab.json: name that)");
     entries.emplace_back(std::move(*bytes), std::stoull(std::string(digits)));
   }

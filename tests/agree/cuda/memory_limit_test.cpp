@@ -6,8 +6,8 @@
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
-#include "runtime/base/failure.h"
 #include "tests/support/attention_programs.h"
+#include "tests/support/least_memory.h"
 #include "tests/support/run_cpu.h"
 #include "tests/support/run_cuda.h"
 #include "tests/support/run_graph.h"
@@ -33,14 +33,7 @@ PlannedStep planned(const Graph& graph, const Bindings& dims, const Scheduling& 
 }
 
 int64_t least_bytes(const Graph& graph, const Bindings& dims) {
-  try {
-    planned(graph, dims, within(1));
-  } catch (const RuntimeFailure& failure) {
-    const std::string text = failure.what(), words = " bytes, and ";
-    return std::stoll(text.substr(text.find(words) + words.size()));
-  }
-  FAIL("a step fits one byte");
-  return 0;
+  return least_memory([&] { planned(graph, dims, within(1)); });
 }
 
 void check(const Graph& graph, const Bindings& dims) {

@@ -8,8 +8,8 @@
 #include "compiler/precision/assign.h"
 #include "compiler/simplify/expand.h"
 #include "compiler/simplify/simplify.h"
-#include "runtime/base/failure.h"
 #include "tests/support/attention_programs.h"
+#include "tests/support/least_memory.h"
 #include "tests/support/run_cpu.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/zoo.h"
@@ -29,17 +29,8 @@ int64_t bytes_of_step(const Graph& graph, const Bindings& dims, const Scheduling
   return plan_for_processor(native_processor(), options)(graph, dims, RunMode::training, {}).memory.total();
 }
 
-// The least that the planner reaches, by its own word.
 int64_t least_bytes(const Graph& graph, const Bindings& dims) {
-  try {
-    bytes_of_step(graph, dims, within(1));
-  } catch (const RuntimeFailure& failure) {
-    CHECK(failure.kind() == FailureKind::resource);
-    const std::string text = failure.what(), words = " bytes, and ";
-    return std::stoll(text.substr(text.find(words) + words.size()));
-  }
-  FAIL("a step fits one byte");
-  return 0;
+  return least_memory([&] { bytes_of_step(graph, dims, within(1)); });
 }
 
 void check_bits(const std::string& name, const Graph& graph, const Bindings& dims, const TensorMap& inputs, const TensorMap& params,

@@ -12,8 +12,8 @@
 #include "compiler/api/verify_mesh.h"
 #include "compiler/context/partition_for_mesh.h"
 #include "compiler/pipeline/cuda_program.h"
-#include "runtime/base/failure.h"
 #include "tests/agree/mesh/mesh_run.h"
+#include "tests/support/least_memory.h"
 #include "tests/support/run_cuda.h"
 #include "tests/support/test_gpu.h"
 #include "tests/support/thread_transport.h"
@@ -50,17 +50,8 @@ ProgramGraphs graphs_of(const MeshExample& example) {
   return graphs;
 }
 
-// The least that a process reaches, by the planner's own word.
 int64_t least_bytes(const ProgramGraphs& graphs, const CompileWithin& compile, const EincTransport* transport) {
-  try {
-    compile(graphs, within(1), transport);
-  } catch (const RuntimeFailure& failure) {
-    CHECK(failure.kind() == FailureKind::resource);
-    const std::string text = failure.what(), words = " bytes, and ";
-    return std::stoll(text.substr(text.find(words) + words.size()));
-  }
-  FAIL("a step fits one byte");
-  return 0;
+  return least_memory([&] { compile(graphs, within(1), transport); });
 }
 
 MeshRun run(const MeshProgram& program, const ProgramData& data) {
