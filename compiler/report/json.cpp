@@ -316,6 +316,11 @@ class JsonRenderer {
   Json device() {
     if (!report_.device) return nullptr;
     const DeviceReport& d = *report_.device;
+    Json links = Json::array();
+    for (const DeviceLink& link : d.device.links) {
+      links.push_back({{"name", link.name}, {"bandwidth", link.bandwidth}, {"latency_s", link.latency_s}});
+      if (link.devices < kAnyNumberOfDevices) links.back()["devices"] = link.devices;
+    }
     Json json{{"name", d.device.name},
               {"peak_flops", d.peak_flops},
               {"bandwidth", d.device.bandwidth},
@@ -328,6 +333,7 @@ class JsonRenderer {
                 {"fp8_products", d.device.sustained_fp8},
                 {"bandwidth", d.device.sustained_bandwidth},
                 {"warp_products", d.device.warp_products}}},
+              {"links", std::move(links)},
               {"step_time_s", number(d.step_time_s)},
               {"lower_bound_s", number(d.lower_bound_s)},
               {"mfu_at_bound", number(d.mfu_at_bound)},

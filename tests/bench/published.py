@@ -142,17 +142,19 @@ def is_even(name):
     return value % 2 == 0
 
 
-NEAR = {"a100-80gb": 300e9, "h100-sxm": 450e9}
-NETWORK = {"a100-80gb": 25e9, "h100-sxm": 50e9}
-NEAR_STEP, NETWORK_STEP = 3.4e-6, 9.6e-6
+def einc_report(*arguments):
+    done = subprocess.run([EINC, *arguments, "--report=json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"einc {' '.join(str(word) for word in arguments)}\n{done.stderr}")
+    return json.loads(done.stdout)
 
 
 def device_of(run, folder):
-    """The row of the table, or a file like it with the run's own network."""
+    """The row of the table, or a file like it with the run's own network in place of the row's, its last link."""
     if not run.network:
         return run.device
-    links = [{"name": "NVLink", "devices": 8, "bandwidth": NEAR[run.device], "latency_s": NEAR_STEP},
-             {"name": "network", "bandwidth": run.network, "latency_s": NETWORK_STEP}]
+    links = einc_report(ROOT / "examples/mlp.ein", "--device", run.device)["device"]["links"]
+    links[-1]["bandwidth"] = run.network
     file = pathlib.Path(folder) / f"{run.device}-{run.network:.0f}.json"
     file.write_text(json.dumps({"name": run.device, "like": run.device, "links": links}))
     return file
@@ -168,13 +170,9 @@ def report(run, layers, folder):
     spread = "data" if run.data > 1 else "context"
     shards = ["batch=data"] * (run.data > 1) + ["seq=context"] * (run.context > 1) + ["heads,hidden,vocab=model"] * (run.tensor > 1)
     shards += [f"{run.split}={spread}"] * bool(run.split)
-    command = [EINC, ROOT / "examples" / file, *[f"-D{name}={value}" for name, value in sizes.items()], "--device", device_of(run, folder),
-               "--precision", run.precision, "--report=json", "--mesh", ",".join(f"{axis}={size}" for axis, size in axes), "--shard",
-               "; ".join(shards), *["--disable=attention"] * run.stores_scores]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{run.name}: {' '.join(str(word) for word in command)}\n{done.stderr}")
-    return json.loads(done.stdout)
+    return einc_report(ROOT / "examples" / file, *[f"-D{name}={value}" for name, value in sizes.items()], "--device", device_of(run, folder),
+                       "--precision", run.precision, "--mesh", ",".join(f"{axis}={size}" for axis, size in axes), "--shard",
+                       "; ".join(shards), *["--disable=attention"] * run.stores_scores)
 
 
 class Stage(NamedTuple):
@@ -183,6 +181,7 @@ class Stage(NamedTuple):
     update: float
     sent: float  # along the data
     exposed: float
+    network: dict  # the link between machines
 
     def micro(self, run):
         return self.forward * (2 if run.recompute == "full" else 1) + self.backward
@@ -204,7 +203,7 @@ def stage_of(run, layers, folder):
             sent, exposed = sent + row["time_s"], exposed + row["exposed_s"]
         elif row["phase"] in along:
             along[row["phase"]] += row["exposed_s"]
-    return Stage(forward + along["forward"], work - forward + along["backward"], update, sent, exposed)
+    return Stage(forward + along["forward"], work - forward + along["backward"], update, sent, exposed, r["device"]["links"][-1])
 
 
 def predict(run, folder):
@@ -218,7 +217,7 @@ def predict(run, folder):
         within = middle * (more.micro(run) - end.micro(run))
         sizes = run.model[1]
         bytes_sent = 2 * run.sequences * sizes["seq"] * sizes["heads"] * sizes["head"] / run.tensor
-        send = bytes_sent / (run.network or NETWORK[run.device]) + NETWORK_STEP
+        send = bytes_sent / end.network["bandwidth"] + end.network["latency_s"]
         slowest = max(end.micro(run), within) + 2 * run.pieces * send
         others = (run.stages - 2) * (within + 2 * run.pieces * send) + min(end.micro(run), within) + 2 * run.pieces * send
         step += run.accumulate * (slowest - end.micro(run)) + others / run.pieces
