@@ -8,22 +8,14 @@
 #include <span>
 
 #include "compiler/cost/modules.h"
+#include "compiler/report/amount_text.h"
 #include "compiler/report/document.h"
-#include "compiler/report/factor.h"
+#include "compiler/report/mesh_text.h"
 
 namespace einc {
 namespace {
 
 constexpr size_t kMostModules = 40, kMostLaunches = 12;
-
-std::string digits(const Amount& amount) {
-  if (!amount.value) return "?";
-  return amount.value->is_integer() ? grouped_digits(amount.value->str())
-                                    : "~" + grouped_digits(fmt::format("{:.0f}", amount.value->to_double()));
-}
-std::string count_text(const Amount& amount) { return amount.value ? human_count(amount.value->to_double()) : "?"; }
-std::string bytes_text(const Amount& amount) { return amount.value ? human_bytes(amount.value->to_double()) : "?"; }
-bool is_zero(const Amount& amount) { return amount.formula.is_zero(); }
 
 // What bounds most of the step's time, and its share of it.
 std::pair<LaunchBound, double> main_bound(const std::vector<LaunchReport>& schedule) {
@@ -64,7 +56,7 @@ std::vector<std::string> summary_lines(const Report& r) {
 
 class TextRenderer {
  public:
-  TextRenderer(const Report& report, int width) : r_(report), width_(width) {}
+  TextRenderer(const Report& report, int width) : r_(report), amounts_(report), width_(width) {}
 
   Document run() {
     for (const std::string& line : summary_lines(r_)) w_.line(line);
@@ -79,22 +71,16 @@ class TextRenderer {
     plans();
     device();
     training();
-    communication();
+    if (r_.mesh) tell_mesh(r_, amounts_, w_);
     fit();
-    if (any_holds_here_)
+    if (amounts_.has_marked())
       w_.line("\n* holds for these dims: with others, an order of contraction, the ends of a loop or a layout may differ");
     notes();
     return std::move(w_);
   }
 
  private:
-  std::string formula(const Amount& amount) const {
-    if (amount.for_dims_only) return "for these dims";
-    std::string text = factored(fold_names(amount.formula, r_.definitions), r_.loop_dims);
-    if (!amount.holds_here) return text;
-    any_holds_here_ = true;
-    return text + " *";
-  }
+  std::string formula(const Amount& amount) { return amounts_.formula(amount); }
 
   std::string planned_for() const {
     if (r_.target == "cpu") return fmt::format("this machine's processor, memory with {} thread{}", r_.threads, r_.threads == 1 ? "" : "s");
@@ -234,20 +220,12 @@ class TextRenderer {
     row("fragmentation", at.fragmentation, "for these dims");
     row("peak", at.total(), "for these dims");
     w_.table(table, false);
-    if (!m.recomputed.empty()) w_.line(fmt::format("  under the memory limit the backward makes again: {}", alike(m.recomputed)));
+    if (!m.recomputed.empty()) w_.line(made_again(m.recomputed));
     if (trains && m.peak_inference.value)
       w_.line(fmt::format("  peak of inference (not part of the sum): {}", bytes_text(m.peak_inference)));
     if (!is_zero(m.saved_activations))
       w_.line(fmt::format("  unfused, without recomputation, the backward would keep {}: {}", bytes_text(m.saved_activations),
                           formula(m.saved_activations)));
-  }
-
-  // "h.0.mlp map, h.1.mlp map, ... (12 in all)"
-  static std::string alike(const std::vector<std::string>& names) {
-    constexpr size_t kShown = 3;
-    std::string text;
-    for (size_t i = 0; i < std::min(kShown, names.size()); ++i) text += (i == 0 ? "" : ", ") + names[i];
-    return names.size() > kShown ? fmt::format("{}, ... ({} values in all)", text, names.size()) : text;
   }
 
   static const char* short_name(Phase phase) {
@@ -373,83 +351,6 @@ class TextRenderer {
           fmt::format("  {:<10}  {} of parameters, gradients and optimizer state on each device", shard.name, human_bytes(shard.bytes)));
   }
 
-  // Rows of one kind over one axis are one line; --explain=sharding tells them apart.
-  void communication() {
-    if (!r_.mesh) return;
-    const MeshReport& m = *r_.mesh;
-    std::string mesh;
-    for (const auto& [name, size] : m.axes)
-      mesh += fmt::format("{}{} {}", mesh.empty() ? "mesh " : " x ", name.str(), size.value ? size.value->str() : "?");
-    w_.heading("Communication a step, each device", mesh + (m.devices.value ? ": " + m.devices.value->str() + " devices" : ""));
-    Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
-    table.add({"", "axis", "times", "bytes sent", "", "time", m.exposed_s ? "hidden" : "", "link", "formula"});
-    std::vector<std::pair<CollectiveKind, Name>> kinds;
-    for (const CommunicationRow& row : m.rows)
-      if (std::ranges::find(kinds, std::pair(row.kind, row.axis)) == kinds.end()) kinds.emplace_back(row.kind, row.axis);
-    for (const auto& [kind, axis] : kinds) communication_line(m, kind, axis, table);
-    const std::string time = m.time_s ? human_seconds(*m.time_s) : "";
-    table.add({"all", "", "", digits(m.bytes), bytes_text(m.bytes), time, hidden_text(m.time_s, m.exposed_s), "", ""});
-    w_.table(table, true);
-    if (m.exposed_s && *m.time_s > 0) w_.line("  hidden: while launches go on that wait for nothing of it");
-    w_.heading("Each device", "of the whole program above");
-    Table share({Align::left, Align::right, Align::right, Align::left});
-    share.add({"FLOPs of a step", digits(m.flops), count_text(m.flops), formula(m.flops)});
-    for (const auto& [name, amount] : {std::pair("parameters", &m.parameters), std::pair("gradients", &m.gradients),
-                                       std::pair("optimizer state", &m.optimizer_state), std::pair("inputs", &m.inputs)})
-      if (!is_zero(*amount)) share.add({name, digits(*amount), bytes_text(*amount), formula(*amount)});
-    w_.table(share, false);
-    if (m.step) planned_device(*m.step);
-    if (const auto step = m.step_time_s())
-      w_.line(fmt::format("  a step takes {}: {} of work as planned, {} of communication that is not hidden{}", human_seconds(*step),
-                          human_seconds(*m.compute_s), human_seconds(*m.exposed_s), m.mfu ? ", MFU " + percent(*m.mfu) : ""));
-  }
-
-  void planned_device(const DeviceStepReport& step) {
-    Table rows({Align::left, Align::right, Align::right, Align::left});
-    rows.add({"FLOPs as planned", digits(step.executed), count_text(step.executed), ""});
-    for (const auto& [name, amount, what] : {std::tuple("values", &step.values, "of the step, what is moved and what it leaves"),
-                                             std::tuple("workspace", &step.workspace, "what launches work in"),
-                                             std::tuple("process", &step.process, "what a process of one device holds besides"),
-                                             std::tuple("peak", &step.peak, "of all these")})
-      if (!is_zero(*amount)) rows.add({name, digits(*amount), bytes_text(*amount), what});
-    w_.table(rows, false);
-    if (!step.recomputed.empty()) w_.line(fmt::format("  under the memory limit the backward makes again: {}", alike(step.recomputed)));
-  }
-
-  static std::string hidden_text(std::optional<double> time, std::optional<double> exposed) {
-    return time && exposed ? human_seconds(std::max(0.0, *time - *exposed)) : "";
-  }
-
-  void communication_line(const MeshReport& m, CollectiveKind kind, Name axis, Table& table) const {
-    Amount bytes{Poly(0), Rational(0), false, true};
-    int64_t count = 0;
-    std::optional<double> time = 0, exposed = 0;
-    std::string link;
-    for (const CommunicationRow& row : m.rows) {
-      if (row.kind != kind || row.axis != axis) continue;
-      bytes.formula += row.bytes.formula;
-      bytes.value = bytes.value && row.bytes.value ? std::optional(*bytes.value + *row.bytes.value) : std::nullopt;
-      count += row.count;
-      time = time && row.time_s ? std::optional(*time + *row.time_s) : std::nullopt;
-      exposed = exposed && row.exposed_s ? std::optional(*exposed + *row.exposed_s) : std::nullopt;
-      link = row.link;
-    }
-    table.add({std::string(to_string(kind)), axis.str(), std::to_string(count), digits(bytes), bytes_text(bytes),
-               time ? human_seconds(*time) : "", hidden_text(time, exposed), link, ring_formula(m, axis, bytes)});
-  }
-
-  // A ring's share stands before what is moved: (data-1)/data*(...).
-  std::string ring_formula(const MeshReport& m, Name axis, const Amount& bytes) const {
-    const auto found = std::ranges::find(m.axes, axis, &std::pair<Name, Amount>::first);
-    const Poly& n = found->second.formula;
-    if (n.is_constant()) return formula(bytes);
-    Amount whole = bytes;
-    whole.formula = divide(bytes.formula * n, n - Poly(1));
-    const std::string size = fold_names(n, r_.definitions).str(), moved = formula(whole);
-    const bool one = whole.formula.is_monomial();
-    return fmt::format("({0}-1)/{0}*{1}{2}{3}", size, one ? "" : "(", one ? moved : moved.substr(0, moved.size() - 2), one ? "" : ") *");
-  }
-
   void fit() {
     if (!r_.fit) return;
     const FitResult& f = r_.fit->result;
@@ -466,8 +367,8 @@ class TextRenderer {
   }
 
   const Report& r_;
+  AmountText amounts_;
   const int width_;
-  mutable bool any_holds_here_ = false;  // some formula was marked
   Document w_;
 };
 
