@@ -46,7 +46,7 @@ ProcessBytes process_bytes_of(const Graph& graph, const Bindings& given, DeviceT
     parts[Part::training] = moved_values(local, dims);
     const MeshShape mesh = mesh_shape(graphs);
     if (target == DeviceTarget::cuda) return packed_by_gpu(*parts[Part::training], mesh);
-    EincTransport others{};
+    EincTransport others{};  // tells that each device is a process; what only counts bytes calls none of its functions
     others.size = static_cast<int>(mesh.devices());
     return MeshProgram(program_info(graphs), mesh, std::move(parts), &others).most_planned_bytes(1);
   };

@@ -20,6 +20,7 @@ namespace {
 // depend on the compiler.
 class Value {
  public:
+  // Both are in use because g++ on x86-64 evaluated operands so when the golden texts of graphs and kernels were written: they stay.
   enum class Order : uint8_t { first_to_last, last_to_first };
 
   Value(const Backward* at, Partial partial) : at_(at), term_(std::make_shared<Term>(Term{.made = std::move(partial)})) {}
