@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A limit of memory on a mesh is of a process, whose devices it holds. Each part that trains is planned again where all together take more;
-// what other parts take is fixed by then. All processes choose alike, by what the one with the most bytes takes, or their bits would differ.
+// what other parts take is fixed by then. All processes choose alike, by what the one with the most bytes takes: they carry out one plan.
 #pragma once
 #include <functional>
 
