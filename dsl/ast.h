@@ -332,10 +332,11 @@ struct ShardTarget {
   Span span;
 };
 
-// `shard heads, hidden over model`
+// `shard heads, hidden over model`, `shard layers over stage (microbatches = 8)`
 struct Shard {
   std::vector<ShardTarget> targets;  // one or more
   std::vector<Identifier> over;      // one or more
+  ExprPtr microbatches;              // null where none are written
 };
 
 enum class StmtKind : uint8_t {

@@ -140,6 +140,7 @@ class Formatter {
     const bool tight = is_tight_keyword(token);
     if (line_.text.empty() && line_.comment.empty()) {
       start_line(token.kind == TokenKind::right_brace ? 1 : 0);
+      shards_ = text_.substr(token.begin, token.end - token.begin) == "shard", behind_over_ = false;
       line_.declares = line_.whole_statement ? declared_by(token.kind) : Declares::nothing;
     } else if (semicolon_ && token.kind != TokenKind::right_brace) {
       line_.text += "; ";
@@ -159,6 +160,7 @@ class Formatter {
     before_previous_ = previous_;
     previous_ = token.kind;
     after_if_ = begins_if(token);
+    if (token.kind == TokenKind::kw_over) behind_over_ = shards_;
     after_unary_ = unary;
   }
 
@@ -233,7 +235,7 @@ class Formatter {
     if (previous_ == TokenKind::caret || next == TokenKind::caret) return false;
     if (next == TokenKind::colon) return previous_ == TokenKind::assign;  // x[n = ::2]
     if (previous_ == TokenKind::colon) return !inside(Bracket::index);
-    if (next == TokenKind::left_paren) return previous_ != TokenKind::name || after_if_;
+    if (next == TokenKind::left_paren) return previous_ != TokenKind::name || after_if_ || behind_over_;
     if (next == TokenKind::left_bracket) return !is_value_end(previous_);
     if (inside(Bracket::type) && (is_arithmetic(next) || is_arithmetic(previous_))) return false;
     return true;
@@ -248,6 +250,8 @@ class Formatter {
   bool after_unary_ = false;
   bool after_if_ = false;
   bool tight_assign_ = false;  // the token before was such an `=`
+  bool shards_ = false;        // a `shard` line
+  bool behind_over_ = false;   // in it: shard layers over stage (microbatches = 8)
   TokenKind previous_ = TokenKind::newline, before_previous_ = TokenKind::newline;
   std::vector<Open> open_;
 };

@@ -160,7 +160,7 @@ std::optional<ast::Stmt::Node> Parser::mesh_statement() {
   return std::nullopt;
 }
 
-// shard batch over data;  shard "h.*.w_up"[hidden], heads over model
+// shard batch over data;  shard "h.*.w_up"[hidden], heads over model;  shard layers over stage (microbatches = 8)
 std::optional<ast::Stmt::Node> Parser::shard_statement() {
   ast::Shard out;
   const Span place = here();
@@ -172,10 +172,25 @@ std::optional<ast::Stmt::Node> Parser::shard_statement() {
   do {
     out.over.push_back(identifier(NameUse::axis));
   } while (!panic_ && accept(TokenKind::comma));
-  if (panic_) return std::nullopt;
+  if (panic_ || (at(TokenKind::left_paren) && !microbatches(out))) return std::nullopt;
   if (block_depth_ == 0) return out;
   diagnostics_.report(Code::misplaced_statement, place, "`shard`");
   return std::nullopt;
+}
+
+bool Parser::microbatches(ast::Shard& out) {
+  const Token open = token();
+  ++at_;
+  const ast::Identifier word = identifier(NameUse::dim);
+  if (panic_) return false;
+  if (word.name.str() != "microbatches") {
+    fail(Code::expected, word.span, "`microbatches`", "`" + word.name.str() + "`").hint("shard layers over stage (microbatches = 8)");
+    return false;
+  }
+  if (!expect(TokenKind::assign, "`=` and a number", "shard layers over stage (microbatches = 8)")) return false;
+  bool names_dim = false;
+  out.microbatches = dim_expression(names_dim);
+  return !panic_ && expect_close(TokenKind::right_paren, open);
 }
 
 bool Parser::shard_target(ast::Shard& out) {

@@ -148,6 +148,7 @@ class Parser {
   std::optional<ast::Stmt::Node> if_statement();
   std::optional<ast::Stmt::Node> mesh_statement();
   std::optional<ast::Stmt::Node> shard_statement();
+  bool microbatches(ast::Shard& out);
   bool shard_target(ast::Shard& out);
   bool dim_item(std::vector<ast::DimItem>& out);
   bool gradient_block(ast::Fn& fn);

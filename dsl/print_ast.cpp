@@ -240,6 +240,10 @@ class Printer {
       out_ += target.glob ? fmt::format("\"{}\"[{}]", target.glob->value, target.axis.name.str()) : target.axis.name.str();
     }
     for (size_t i = 0; i < s.over.size(); ++i) out_ += (i ? ", " : " over ") + s.over[i].name.str();
+    if (!s.microbatches) return;
+    out_ += " (microbatches = ";
+    expr(*s.microbatches);
+    out_ += ")";
   }
 
   void put(const ast::Import& i) { out_ += i.kind == ast::ImportKind::file ? fmt::format("import \"{}\"", i.path) : "import " + i.path; }

@@ -52,6 +52,9 @@ CollectiveKind kind_of_collective(Op op) {
 }
 
 Localized device_graph(const Graph& graph, const Bindings& dims) {
+  if (graph.mesh.stages.any())
+    throw Error(ErrorKind::program, fmt::format("stages of `{}` are predicted by reports, and not run: leave out that `shard` line",
+                                                graph.mesh.stages.loop.str()));
   auto made = partition_for_mesh(graph, dims);
   if (const auto* problem = std::get_if<NoPartition>(&made))
     throw Error(ErrorKind::program, fmt::format("`{}` cannot be split over mesh axis `{}`: {}", to_string(graph[problem->node].op),

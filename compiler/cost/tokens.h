@@ -18,7 +18,4 @@ struct TokenCount {
 // Elements of the first cross-entropy's result; without one the product of the axes that the loss' outermost mean runs over; else 1.
 TokenCount tokens_per_step(const Graph& graph);
 
-// The size of the first axis that all inputs share by name, or 1; of a program without inputs, that all draws share, dropout's masks apart.
-Poly examples_per_step(const Graph& graph);
-
 }  // namespace einc

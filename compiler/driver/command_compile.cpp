@@ -226,9 +226,11 @@ ExitStatus show(const CompileRequest& request, const Compilation& c, const Pipel
   if (request.emit == "dot") fmt::print("{}", emit_dot(graph));
   if (request.emit == "json") fmt::print("{}", emit_json(graph));
   if (request.explain == "precision") fmt::print("{}", explain_precision(graph));
-  if (request.explain == "sharding" && partitioned)
-    fmt::print("{}", explain_sharding(graph, *partitioned, mesh_report(graph, *partitioned, options.dims, device ? &*device : nullptr),
-                                      style.width));
+  if (request.explain == "sharding" && partitioned) {
+    const std::optional<StagedDevice> staged = graph.mesh.stages.any() ? staged_device(*partitioned, options.dims) : std::nullopt;
+    const MeshReport report = mesh_report(graph, *partitioned, options.dims, device ? &*device : nullptr, staged ? &*staged : nullptr);
+    fmt::print("{}", explain_sharding(graph, *partitioned, report, style.width));
+  }
   if (request.explain == "contraction") fmt::print("{}", explain_contraction(graph, values));
   const bool explain_storage = request.explain == "memory", summary = asks_nothing(request);
   if (request.report.empty() && request.fit.empty() && !explain_storage && !summary) return ExitStatus::done;

@@ -256,9 +256,14 @@ class Elaborator final : public Context {
   void note_declared_axes(NodeId id, const ast::Type& written);
   void finish_mesh();
   std::optional<AxisList> mesh_axes_of(const ast::Shard& line);
-  void request_shards(const ast::ShardTarget& target, const AxisList& over);
+  void request_shards(const ast::Shard& line, const ast::ShardTarget& target, const AxisList& over);
   bool request_shard(const ast::ShardTarget& target, const Node& node, int axis, const AxisList& over);
   bool check_divided(const ast::ShardTarget& target, const Node& node, int axis, const AxisList& over, const std::string& what);
+
+  // pipeline_stages.cpp
+  bool counts_loop(Name dim) const;
+  void request_stages(const ast::Shard& line, const AxisList& over);
+  void check_stages();
 
   // finish.cpp
   void finish_outputs(const SourceUnit& unit);
@@ -327,6 +332,7 @@ class Elaborator final : public Context {
   std::vector<std::unique_ptr<ast::Program>> mesh_options_;  // what --mesh and --shard hold
   std::vector<std::pair<const ast::Mesh*, Span>> mesh_lines_;
   std::vector<const ast::Shard*> shard_lines_;
+  const ast::Shard* stages_line_ = nullptr;
   std::map<std::string, std::vector<DeclaredAxis>> declared_axes_;  // by op and path
 
   struct Minimized {

@@ -21,7 +21,8 @@ std::optional<std::string> shard_lines(std::string_view text) {
     const std::string_view part = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (part.find_first_not_of(' ') == std::string_view::npos) continue;
-    const size_t sign = part.rfind('=');
+    const size_t quote = part.rfind('"');
+    const size_t sign = part.find('=', quote == std::string_view::npos ? 0 : quote);
     if (sign == std::string_view::npos) return std::nullopt;
     lines += "shard " + std::string(part.substr(0, sign)) + " over " + std::string(part.substr(sign + 1)) + "\n";
   }
@@ -132,8 +133,9 @@ void Elaborator::finish_mesh() {
       const std::optional<AxisList> over = mesh_axes_of(*line);
       if (!over) continue;
       for (const ast::ShardTarget& target : line->targets)
-        if (target.glob.has_value() == single) request_shards(target, *over);
+        if (target.glob.has_value() == single) request_shards(*line, target, *over);
     }
+  check_stages();
 }
 
 std::optional<AxisList> Elaborator::mesh_axes_of(const ast::Shard& line) {
@@ -161,7 +163,7 @@ std::optional<AxisList> Elaborator::mesh_axes_of(const ast::Shard& line) {
   return over;
 }
 
-void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& over) {
+void Elaborator::request_shards(const ast::Shard& line, const ast::ShardTarget& target, const AxisList& over) {
   const Name axis = target.axis.name;
   // The program's own name for an axis comes before the language's word.
   const bool is_taken = graph_.dims.find(axis) || std::ranges::any_of(declared_axes_, [&](const auto& entry) {
@@ -169,6 +171,15 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
                         });
   if (AxisList* spread = spread_of(graph_.mesh, axis.str()); spread && !target.glob && !is_taken) {
     *spread = over;
+    return;
+  }
+  const bool of_tensors = std::ranges::any_of(declared_axes_, [&](const auto& entry) {
+    return std::ranges::any_of(entry.second, [&](const DeclaredAxis& known) { return known.name == axis || known.size == axis; });
+  });
+  if (!target.glob && !of_tensors && counts_loop(axis)) return request_stages(line, over);
+  if (line.microbatches) {
+    diagnostics_.report(Code::pipeline_stages, target.span, axis, "it counts no loop")
+        .hint("microbatches are of the stages of a loop: for layer in layers, shard layers over stage (microbatches = 8)");
     return;
   }
   bool found = false;
@@ -190,9 +201,6 @@ void Elaborator::request_shards(const ast::ShardTarget& target, const AxisList& 
   auto report = target.glob
                     ? diagnostics_.report(Code::nothing_to_shard, target.span, "no tensor that \"" + target.glob->value + "\" names", axis)
                     : diagnostics_.report(Code::nothing_to_shard, target.span, "no input, param or state", axis);
-  const auto counts = [&](const Loop& loop) { return graph_.dims.find(axis) && loop.trip_count.contains(axis); };
-  if (!target.glob && std::ranges::any_of(graph_.loops, counts))
-    report.hint("iterations of a loop are not shared out: each device runs its part of all of them; there are no pipeline stages");
   std::vector<std::string> names;
   for (const MeshSpread& spread : kMeshSpreads) names.emplace_back(spread.word);
   for (const auto& entry : declared_axes_)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements: bindings, loops, precision blocks, return.
 #include "compiler/elaborate/elaborator.h"
+#include "compiler/elaborate/show.h"
 
 namespace einc {
 namespace {

@@ -26,6 +26,15 @@ struct ShardRequest {
   friend bool operator==(const ShardRequest&, const ShardRequest&) = default;
 };
 
+// Iterations of a loop lie on the devices along a mesh axis, in order, and a step's examples pass through them in parts.
+struct PipelineStages {
+  int over = -1;  // into Mesh::axes; -1: there are none
+  Name loop;      // the dim that counts it
+  Poly microbatches{1};
+  bool any() const { return over >= 0; }
+  friend bool operator==(const PipelineStages&, const PipelineStages&) = default;
+};
+
 struct Mesh {
   std::vector<MeshAxis> axes;  // outer to inner: devices that differ in the last alone are the nearest. Empty: one device
   std::vector<ShardRequest> requests;
@@ -33,6 +42,7 @@ struct Mesh {
   AxisList states, gradients, params;
   // Along which attention leaves keys and values in parts, which go round (context/ring_attention.h).
   AxisList keys;
+  PipelineStages stages;
 
   bool empty() const { return axes.empty(); }
   Poly devices() const {

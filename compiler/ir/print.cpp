@@ -53,6 +53,8 @@ class Printer {
       axis_list("over", request.over);
       out_ += '\n';
     }
+    if (const PipelineStages& stages = graph_.mesh.stages; stages.any())
+      add("stages over={} {} {}\n", stages.over, quoted(stages.loop.str()), wrapped(stages.microbatches));
     if (graph_.mesh.empty()) return;
     out_ += "spread";
     for (const MeshSpread& spread : kMeshSpreads) axis_list(spread.word, graph_.mesh.*spread.over);

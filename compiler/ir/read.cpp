@@ -43,6 +43,14 @@ class Reader {
       return;
     }
     if (kind == "shard") return shard(c);
+    if (kind == "stages") {
+      PipelineStages& stages = graph_.mesh.stages;
+      c.expect("over=");
+      stages.over = static_cast<int>(c.integer(0, static_cast<int64_t>(graph_.mesh.axes.size()) - 1));
+      stages.loop = c.string();
+      stages.microbatches = c.poly();
+      return;
+    }
     if (kind == "spread") {
       for (const MeshSpread& spread : kMeshSpreads) graph_.mesh.*spread.over = mesh_axes(c, std::string(spread.word) + "=");
       return;

@@ -9,6 +9,7 @@
 #include "compiler/partition/decide.h"
 #include "compiler/partition/delay.h"
 #include "compiler/partition/factors.h"
+#include "compiler/partition/place_stages.h"
 #include "compiler/partition/spread.h"
 
 namespace einc {
@@ -24,10 +25,11 @@ struct Version {
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const Bindings& given, const PartitionHints& hints)
+  // `micro`: a microbatch's dims.
+  Partitioner(const Graph& graph, const Bindings& micro, const PartitionHints& hints)
       : in_(graph),
         hints_(hints),
-        values_{graph.dims.bind(given).values, graph.dims.values_or(given, 1024)},
+        values_{graph.dims.bind(micro).values, graph.dims.values_or(micro, 1024)},
         builder_(graph, out_.graph),
         versions_(graph.size()),
         spread_(graph.size()) {
@@ -288,7 +290,7 @@ class Partitioner {
 }  // namespace
 
 std::variant<Partitioned, NoPartition> partition(const Graph& graph, const Bindings& given, const PartitionHints& hints) {
-  return Partitioner(graph, given, hints).run();
+  return Partitioner(graph, microbatch_dims(graph, given), hints).run();
 }
 
 std::string describe_layout(const Type& type, const Layout& layout, const Mesh& mesh) {

@@ -3,21 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "compiler/cost/tokens.h"
+#include "compiler/ir/examples.h"
 #include "runtime/base/check.h"
 
 namespace einc {
-namespace {
-
-Name batch_of(const Graph& graph) {
-  const Poly examples = examples_per_step(graph);
-  const std::vector<Name> names = examples.free_names();
-  if (names.size() != 1 || !(examples == Poly::dim(names[0]))) return {};
-  return graph.dims.find(names[0])->kind == DimKind::derived ? Name() : names[0];
-}
-
-}  // namespace
-
 Name mesh_dim(size_t axis) { return Name(fmt::format("mesh axis {}", axis)); }
 
 SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& options, const Bindings& dims, std::vector<SplitName> names)
@@ -26,7 +15,7 @@ SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& 
       dims_(dims),
       few_(whole, options, dims),
       names_(std::move(names)),
-      batch_(batch_of(*whole.elaborated)),
+      batch_(examples_dim(*whole.elaborated)),
       graphs_(3 * (count() + 1)) {}
 
 Graph& SamplePrograms::sample(Micro micro, size_t index) {

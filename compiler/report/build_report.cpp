@@ -13,6 +13,7 @@
 #include "compiler/cost/sum.h"
 #include "compiler/cost/tokens.h"
 #include "compiler/cost/totals.h"
+#include "compiler/ir/examples.h"
 #include "compiler/ir/text.h"
 #include "compiler/lower/assemble_program.h"
 #include "compiler/lower/kernel_work.h"
@@ -20,6 +21,7 @@
 #include "compiler/report/lower_bound.h"
 #include "compiler/report/mesh_step.h"
 #include "compiler/report/report.h"
+#include "compiler/report/stage_steps.h"
 
 namespace einc {
 
@@ -85,10 +87,18 @@ class ReportBuilder {
  private:
   void fill_mesh() {
     const Device* device = options_.device ? &*options_.device : nullptr;
-    report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, device);
-    if (!step_) return;
+    std::optional<StagedDevice> staged;
+    if (graph_.mesh.stages.any() && !(staged = staged_device(*options_.partitioned, options_.given)))
+      report_.notes.push_back("stages need a value for each dim: nothing is told of the mesh");
+    if (graph_.mesh.stages.any() && !staged) return;
+    report_.mesh = mesh_report(graph_, *options_.partitioned, options_.given, device, staged ? &*staged : nullptr);
     MeshReport& mesh = *report_.mesh;
     const PlanStep& plan = options_.plan_device ? options_.plan_device : options_.plan;
+    if (staged) {
+      tell_stages(mesh, *staged, step_ ? plan : PlanStep{}, options_.process_bytes, device);
+      fill_mesh_mfu();
+    }
+    if (!step_ || staged) return;
     const auto step = mesh_step(*options_.partitioned, options_.given, plan, options_.process_bytes, device, mesh.collective_s);
     if (!step) return;
     mesh.step = planned_report(*step);
@@ -97,6 +107,11 @@ class ReportBuilder {
     mesh.compute_s = line->compute_s, mesh.exposed_s = line->end_s - line->compute_s;
     for (CommunicationRow& row : mesh.rows) row.exposed_s = 0;
     for (size_t i = 0; i < line->exposed_s.size(); ++i) *mesh.rows[mesh.row_of[i]].exposed_s += line->exposed_s[i];
+    fill_mesh_mfu();
+  }
+
+  void fill_mesh_mfu() {
+    MeshReport& mesh = *report_.mesh;
     const double model = as_double(report_.forward.total).value_or(0) + as_double(report_.backward.total).value_or(0);
     const double all = as_double(mesh.devices).value_or(0) * program_peak().value_or(0) * mesh.step_time_s().value_or(0);
     if (all > 0) mesh.mfu = model / all;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -50,45 +51,78 @@ std::string sent_bytes(const Amount& bytes) {
   return "~" + grouped_digits(fmt::format("{:.0f}", bytes.value->to_double()));
 }
 
+// What devices move in a step, as often as they do.
+struct Movement {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  int mesh_axis = 0;
+  Origin origin;
+  std::string what, why;
+  int64_t times = 1;
+  Poly bytes;  // each time
+};
+
 class MeshReporter {
  public:
-  MeshReporter(const Graph& graph, const Partitioned& p, const Bindings& given, const Device* device)
-      : graph_(graph), p_(p), mesh_(graph.mesh), device_(device), evaluate_(graph.dims.bind(given).values) {}
+  MeshReporter(const Graph& graph, const Partitioned& p, const Bindings& given, const Device* device, const StagedDevice* staged)
+      : graph_(graph),
+        p_(p),
+        mesh_(graph.mesh),
+        device_(device),
+        staged_(staged),
+        evaluate_(graph.dims.bind(microbatch_dims(graph, given)).values) {}
 
   MeshReport run() {
     for (const MeshAxis& axis : mesh_.axes) out_.axes.emplace_back(axis.name, amount(axis.size));
     out_.devices = amount(mesh_.devices());
     collectives();
-    shares();
-    flops();
+    if (staged_) {
+      stage_shares();
+    } else {
+      shares();
+      flops();
+    }
     return std::move(out_);
   }
 
  private:
   // Layouts are chosen for the dims in use: what divides, and what moves the least.
   Amount amount(const Poly& formula) { return {formula, evaluate_(formula), false, true}; }
+  // Of a stage: the formula is the number.
+  static Amount of_stage(const Rational& value) { return {Poly(value), value, true, false}; }
+
+  // The place of a kind of movements among the rows.
+  size_t row_for(const Movement& m) {
+    const SourceLocation& at = m.origin.location;
+    const auto [place, fresh] =
+        places_.try_emplace({m.kind, m.mesh_axis, m.origin.phase, at.line, at.file.str(), m.what}, out_.rows.size());
+    if (fresh) {
+      CommunicationRow row;
+      row.kind = m.kind, row.axis = mesh_.axes[static_cast<size_t>(m.mesh_axis)].name, row.phase = m.origin.phase;
+      row.source = at, row.what = m.what, row.why = m.why;
+      out_.rows.push_back(std::move(row));
+    }
+    out_.rows[place->second].count += m.times;
+    return place->second;
+  }
+
+  Movement movement_of(const Collective& c) const {
+    return {c.kind, c.mesh_axis, p_.graph[c.node].origin, moved_value(p_.graph, c.node), reason_of(c, mesh_), 1, c.bytes};
+  }
 
   void collectives() {
     const std::vector<Collective> list = collectives_of(p_);
-    std::map<std::tuple<CollectiveKind, int, Phase, uint32_t, std::string, std::string>, size_t> places;
-    std::vector<size_t>& row_of = out_.row_of;
-    for (const Collective& c : list) {
-      const Origin& origin = p_.graph[c.node].origin;
-      const std::string what = moved_value(p_.graph, c.node);
-      const auto [at, fresh] =
-          places.try_emplace({c.kind, c.mesh_axis, origin.phase, origin.location.line, origin.location.file.str(), what}, out_.rows.size());
-      if (fresh) {
-        CommunicationRow row;
-        row.kind = c.kind, row.axis = mesh_.axes[static_cast<size_t>(c.mesh_axis)].name, row.phase = origin.phase;
-        row.source = origin.location, row.what = what, row.why = reason_of(c, mesh_);
-        out_.rows.push_back(std::move(row));
-      }
-      row_of.push_back(at->second);
-      ++out_.rows[at->second].count;
-    }
+    if (staged_)
+      stage_movements(list);
+    else
+      movements(list);
+    times(list);
+  }
+
+  void movements(const std::vector<Collective>& list) {
+    for (const Collective& c : list) out_.row_of.push_back(row_for(movement_of(c)));
     LoopSum sum(p_.graph, static_cast<int>(out_.rows.size()));
     for (size_t i = 0; i < list.size(); ++i)
-      sum.add(static_cast<int>(row_of[i]), p_.graph[list[i].node].origin.loop_context, list[i].bytes);
+      sum.add(static_cast<int>(out_.row_of[i]), p_.graph[list[i].node].origin.loop_context, list[i].bytes);
     const std::vector<Poly> totals = sum.totals();
     Poly all;
     for (size_t r = 0; r < out_.rows.size(); ++r) {
@@ -96,7 +130,34 @@ class MeshReporter {
       all += totals[r];
     }
     out_.bytes = amount(all);
-    times(list);
+  }
+
+  // Of the stage that is shown: what goes between devices of the stage, and what it sends to others.
+  void stage_movements(const std::vector<Collective>& list) {
+    std::vector<Rational> totals;
+    const auto add = [&](const Movement& m) {
+      const size_t row = row_for(m);
+      totals.resize(out_.rows.size());
+      totals[row] = totals[row] + m.bytes.evaluate(evaluate_.dims()).value() * Rational(m.times);
+      return row;
+    };
+    const int mine = staged_->shown;
+    out_.row_of.assign(list.size(), kNoMovement);
+    for (size_t i = 0; i < list.size(); ++i) {
+      const NodeId node = staged_->whole.collectives[i];
+      if (const int stage = staged_->places.of[node.index]; stage != mine && stage != kEveryStage) continue;
+      Movement m = movement_of(list[i]);
+      m.times = staged_->times_moved(node);
+      out_.row_of[i] = add(m);
+    }
+    const Graph& whole = staged_->whole.graph;
+    for (const StageSend& send : staged_->cut.sends)
+      if (send.from == mine)
+        add({CollectiveKind::shift, mesh_.stages.over, whole[send.value].origin, moved_value(whole, send.value),
+             fmt::format("stage {} reads it", send.to), staged_->times_moved(send.value), Poly(staged_->bytes_of(send.value))});
+    Rational all(0);
+    for (size_t r = 0; r < totals.size(); ++r) out_.rows[r].bytes = of_stage(totals[r]), all = all + totals[r];
+    out_.bytes = of_stage(all);
   }
 
   std::optional<Ring> ring_of(Name axis) {
@@ -119,11 +180,10 @@ class MeshReporter {
 
   // Each alone: a ring's steps, then its bytes at its speed.
   void times(const std::vector<Collective>& list) {
-    std::vector<std::optional<Ring>> rings;
     double all = 0;
     bool whole = true;
     for (CommunicationRow& row : out_.rows) {
-      const std::optional<Ring>& ring = rings.emplace_back(ring_of(row.axis));
+      const std::optional<Ring> ring = ring_of(row.axis);
       if (ring && row.bytes.value) {
         row.link = ring->link->name;
         row.time_s = seconds(*ring, row.kind, row.bytes.value->to_double(), static_cast<double>(row.count));
@@ -133,8 +193,17 @@ class MeshReporter {
     }
     if (!whole || !device_) return;
     out_.time_s = all;
-    for (size_t i = 0; i < list.size(); ++i)
-      out_.collective_s.push_back(seconds(*rings[out_.row_of[i]], list[i].kind, evaluate_(list[i].bytes)->to_double(), 1));
+    std::vector<std::optional<Ring>> rings;  // by mesh axis
+    for (const MeshAxis& axis : mesh_.axes) rings.push_back(ring_of(axis.name));
+    for (const Collective& c : list) {
+      const std::optional<Ring>& ring = rings[static_cast<size_t>(c.mesh_axis)];
+      if (!ring) return out_.collective_s.clear();
+      out_.collective_s.push_back(seconds(*ring, c.kind, evaluate_(c.bytes)->to_double(), 1));
+    }
+    if (!staged_) return;
+    const std::optional<Ring>& between = rings[static_cast<size_t>(mesh_.stages.over)];
+    for (const StageSend& send : staged_->cut.sends)
+      if (between) out_.send_s.push_back(seconds(*between, CollectiveKind::shift, staged_->bytes_of(send.value).to_double(), 1));
   }
 
   Poly share(uint32_t node) const { return local_bytes(graph_.nodes[node].type, p_.layouts[node], mesh_); }
@@ -155,6 +224,29 @@ class MeshReporter {
     out_.gradients = amount(totals[gradients]);
     out_.optimizer_state = amount(totals[moments]);
     out_.inputs = amount(totals[inputs]);
+  }
+
+  void stage_shares() {
+    enum : size_t { parameters, gradients, moments, inputs, channels };
+    std::array<Rational, channels> sums{};
+    const Graph& whole = staged_->whole.graph;
+    const auto is_mine = [&](NodeId id) {
+      const int stage = staged_->places.of[id.index];
+      return stage == staged_->shown || stage == kEveryStage;
+    };
+    const auto add = [&](size_t channel, NodeId id) { sums[channel] = sums[channel] + staged_->bytes_of(id); };
+    for (const DeviceValue& value : staged_->whole.declared) {
+      const Node& node = whole[value.node];
+      if (!is_mine(value.node)) continue;
+      if (node.op == Op::param) add(parameters, value.node);
+      if (node.op == Op::input) add(inputs, value.node);
+      if (node.op == Op::state && node.as<StateAttr>().role != StateRole::user) add(moments, value.node);
+    }
+    for (const DeviceValue& value : staged_->whole.gradients)
+      if (value.node.valid() && is_mine(value.node)) add(gradients, value.node);
+    out_.parameters = of_stage(sums[parameters]), out_.gradients = of_stage(sums[gradients]);
+    out_.optimizer_state = of_stage(sums[moments]), out_.inputs = of_stage(sums[inputs]);
+    out_.flops = of_stage(staged_->flops(staged_->shown));
   }
 
   // Work on axes of the mesh is done on other devices: a node's FLOPs without the sizes of those in its operands and result.
@@ -189,14 +281,17 @@ class MeshReporter {
   const Partitioned& p_;
   const Mesh& mesh_;
   const Device* device_;
+  const StagedDevice* staged_;
   Evaluator evaluate_;
+  std::map<std::tuple<CollectiveKind, int, Phase, uint32_t, std::string, std::string>, size_t> places_;  // of rows
   MeshReport out_;
 };
 
 }  // namespace
 
-MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Bindings& given, const Device* device) {
-  return MeshReporter(graph, partitioned, given, device).run();
+MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Bindings& given, const Device* device,
+                       const StagedDevice* staged) {
+  return MeshReporter(graph, partitioned, given, device, staged).run();
 }
 
 std::string explain_sharding(const Graph& graph, const Partitioned& partitioned, const MeshReport& report, int width) {

@@ -10,6 +10,7 @@
 #include "compiler/cost/device.h"
 #include "compiler/partition/collectives.h"
 #include "compiler/report/amount.h"
+#include "compiler/report/staged_device.h"
 
 namespace einc {
 
@@ -36,25 +37,51 @@ struct DeviceStepReport {
   std::vector<std::string> recomputed;  // under a memory limit: what the backward makes again
 };
 
+// One of a pipeline's stages. Seconds are of launches, with what of their communication is not hidden.
+struct StageReport {
+  int64_t first = 0, iterations = 0;            // of the loop
+  int64_t held = 1;                             // microbatches of which it keeps what the backward needs, at most
+  Amount flops, parameters, peak;               // the latter where launches are planned
+  std::optional<double> forward_s, backward_s;  // of a microbatch
+  std::optional<double> update_s;               // the rest of a step
+  std::optional<double> idle_s;                 // of a step
+};
+
+struct PipelineReport {
+  Name axis, loop;
+  int64_t microbatches = 1;
+  size_t shown = 0;  // the stage that all else in the mesh's report is about
+  std::vector<StageReport> stages;
+};
+
+inline constexpr size_t kNoMovement = SIZE_MAX;
+
 struct MeshReport {
   std::vector<std::pair<Name, Amount>> axes;
   Amount devices;
   std::vector<CommunicationRow> rows;  // in the order of the graph
   Amount bytes;                        // of all rows
   std::optional<double> time_s;        // one after the other, nothing else meanwhile
-  std::vector<size_t> row_of;          // by collectives_of
-  std::vector<double> collective_s;    // likewise; empty where one has no time
+  std::vector<size_t> row_of;          // by collectives_of; kNoMovement: of another stage
+  std::vector<double> collective_s;    // by collectives_of; empty where one has no time
+  std::vector<double> send_s;          // likewise, by StagePrograms::sends
   // Of one device: FLOPs of a step, and bytes between steps (gradients: in one).
   Amount flops, parameters, gradients, optimizer_state, inputs;
   std::optional<DeviceStepReport> step;  // where launches are planned
   // Of one device's launches, where they are planned, and of communication while none of them goes on (mesh_step).
   std::optional<double> compute_s, exposed_s;
-  std::optional<double> mfu;  // of all devices, in that time: FLOPs of forward and backward over their peak
-  std::optional<double> step_time_s() const { return exposed_s && compute_s ? std::optional(*exposed_s + *compute_s) : std::nullopt; }
+  std::optional<PipelineReport> pipeline;
+  std::optional<double> idle_s;  // of a stage, while others work
+  std::optional<double> mfu;     // of all devices, in that time: FLOPs of forward and backward over their peak
+  std::optional<double> step_time_s() const {
+    return exposed_s && compute_s ? std::optional(*exposed_s + *compute_s + idle_s.value_or(0)) : std::nullopt;
+  }
 };
 
-// `partitioned` is that of `graph`; a device's links give times.
-MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Bindings& given, const Device* device);
+// `partitioned` is that of `graph`; a device's links give times. `staged`: of a mesh with stages whose dims have values; then numbers are
+// those of a device of the stage shown.
+MeshReport mesh_report(const Graph& graph, const Partitioned& partitioned, const Bindings& given, const Device* device,
+                       const StagedDevice* staged = nullptr);
 
 // --explain=sharding: how every value lies, and every collective with its line, bytes and reason.
 std::string explain_sharding(const Graph& graph, const Partitioned& partitioned, const MeshReport& report, int width);

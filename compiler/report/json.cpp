@@ -362,7 +362,25 @@ class JsonRenderer {
     if (!report_.mesh) return nullptr;
     Json axes = Json::array();
     for (const auto& [name, size] : report_.mesh->axes) axes.push_back({{"name", name.str()}, {"size", exact(size.value)}});
-    return {{"axes", axes}, {"devices", exact(report_.mesh->devices.value)}};
+    Json json = {{"axes", axes}, {"devices", exact(report_.mesh->devices.value)}};
+    if (report_.mesh->pipeline) json["pipeline"] = pipeline(*report_.mesh->pipeline);
+    return json;
+  }
+
+  static Json pipeline(const PipelineReport& p) {
+    Json stages = Json::array();
+    for (const StageReport& s : p.stages)
+      stages.push_back({{"first", s.first},
+                        {"iterations", s.iterations},
+                        {"held", s.held},
+                        {"flops", exact(s.flops.value)},
+                        {"parameters", exact(s.parameters.value)},
+                        {"peak", exact(s.peak.value)},
+                        {"forward_s", number(s.forward_s)},
+                        {"backward_s", number(s.backward_s)},
+                        {"update_s", number(s.update_s)},
+                        {"idle_s", number(s.idle_s)}});
+    return {{"axis", p.axis.str()}, {"loop", p.loop.str()}, {"microbatches", p.microbatches}, {"shown", p.shown}, {"stages", stages}};
   }
 
   Json communication() {
@@ -406,6 +424,7 @@ class JsonRenderer {
     result["compute_s"] = number(m.compute_s);
     result["exposed_s"] = number(m.exposed_s);
     result["step_time_s"] = number(m.step_time_s());
+    if (m.pipeline) result["idle_s"] = number(m.idle_s);
     result["mfu"] = number(m.mfu);
     return result;
   }

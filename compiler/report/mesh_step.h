@@ -18,13 +18,21 @@ namespace einc {
 // What a process of one device takes besides what it computes with.
 using ProcessBytes = std::function<int64_t(const Localized& local, const Bindings& dims)>;
 
+// Seconds of launches, by what they do: what follows from weights alone is done once a step, all else of the first two for each microbatch.
+struct PhaseSeconds {
+  double forward = 0, backward = 0, update = 0, weights = 0;
+};
+
 struct MeshStep {
   int64_t values = 0;   // outside the memory of launches (report/planned_device.h)
   int64_t working = 0;  // what launches work in
   int64_t process = 0;
   Rational executed;                     // FLOPs
+  Rational executed_once;                // of them what a step of several microbatches does once
   std::vector<std::string> recomputed;   // under a limit
+  int64_t kept = 0;                      // of the forward for the backward, in what launches work in
   std::optional<DeviceTimeline> line{};  // none: there is no device, or it has no rate for a number format or no link so wide
+  PhaseSeconds seconds;                  // likewise
   int64_t peak() const { return values + working + process; }
 };
 
@@ -32,5 +40,9 @@ struct MeshStep {
 // Nothing where a device cannot carry its part out (partition/localize).
 std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
                                   const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s);
+
+// Of a device whose graph is there.
+MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
+                     const Device* device, std::span<const double> collective_s);
 
 }  // namespace einc

@@ -15,11 +15,33 @@ class MeshText {
   MeshText(const Report& report, AmountText& amounts, Document& out) : report_(report), mesh_(*report.mesh), amounts_(amounts), out_(out) {}
 
   void run() {
+    if (mesh_.pipeline) pipeline(*mesh_.pipeline);
     communication();
     each_device();
   }
 
  private:
+  void pipeline(const PipelineReport& p) {
+    out_.heading(fmt::format("Stages of {} over {}", p.loop.str(), p.axis.str()),
+                 fmt::format("{} microbatches: one forward, one backward; predicted, einc runs no stages", p.microbatches));
+    Table table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
+                 Align::right, Align::right, Align::right});
+    const bool timed = p.stages[0].idle_s.has_value();
+    const auto column = [&](const char* name) { return timed ? name : ""; };
+    table.add({"stage", "iterations", "FLOPs", "parameters", "", "held", "peak", column("forward"), column("backward"), column("update"),
+               column("idle")});
+    const auto seconds = [](const std::optional<double>& s) { return s ? human_seconds(*s) : ""; };
+    for (size_t s = 0; s < p.stages.size(); ++s) {
+      const StageReport& stage = p.stages[s];
+      table.add({std::to_string(s), fmt::format("{}..{}", stage.first, stage.first + stage.iterations - 1), count_text(stage.flops),
+                 digits(stage.parameters), bytes_text(stage.parameters), std::to_string(stage.held), bytes_text(stage.peak),
+                 seconds(stage.forward_s), seconds(stage.backward_s), seconds(stage.update_s), seconds(stage.idle_s)});
+    }
+    out_.table(table, true);
+    out_.line("  held: microbatches on their way, whose activations a stage keeps; forward and backward: of one of them");
+    out_.line(fmt::format("  below: a device of stage {}, which has the most FLOPs", p.shown));
+  }
+
   // Rows of one kind over one axis are one line; --explain=sharding tells them apart.
   void communication() {
     std::string mesh;
@@ -48,8 +70,9 @@ class MeshText {
     out_.table(share, false);
     if (mesh_.step) planned_device(*mesh_.step);
     if (const auto step = mesh_.step_time_s())
-      out_.line(fmt::format("  a step takes {}: {} of work as planned, {} of communication that is not hidden{}", human_seconds(*step),
+      out_.line(fmt::format("  a step takes {}: {} of work as planned, {} of communication that is not hidden{}{}", human_seconds(*step),
                             human_seconds(*mesh_.compute_s), human_seconds(*mesh_.exposed_s),
+                            mesh_.idle_s ? fmt::format(", {} idle while other stages work", human_seconds(*mesh_.idle_s)) : "",
                             mesh_.mfu ? ", MFU " + percent(*mesh_.mfu) : ""));
   }
 
@@ -77,6 +100,7 @@ class MeshText {
     for (const CommunicationRow& row : mesh_.rows) {
       if (row.kind != kind || row.axis != axis) continue;
       bytes.formula += row.bytes.formula;
+      bytes.for_dims_only = row.bytes.for_dims_only;
       bytes.value = bytes.value && row.bytes.value ? std::optional(*bytes.value + *row.bytes.value) : std::nullopt;
       count += row.count;
       time = time && row.time_s ? std::optional(*time + *row.time_s) : std::nullopt;
@@ -91,7 +115,7 @@ class MeshText {
   std::string ring_formula(Name axis, const Amount& bytes) {
     const auto found = std::ranges::find(mesh_.axes, axis, &std::pair<Name, Amount>::first);
     const Poly& n = found->second.formula;
-    if (n.is_constant()) return amounts_.formula(bytes);
+    if (n.is_constant() || bytes.for_dims_only) return amounts_.formula(bytes);
     Amount whole = bytes;
     whole.formula = divide(bytes.formula * n, n - Poly(1));
     const std::string size = fold_names(n, report_.definitions).str(), moved = amounts_.formula(whole);

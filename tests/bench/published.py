@@ -12,11 +12,11 @@ Runs nothing but reports. Of a row the prediction is made of
   sent      the collectives along the data, each micro-batch's where params are split (ZeRO-3), else once a step
   exposed   what of them the report's schedule does not hide; what it hides grows with the work that it is hidden behind
   step      accumulation * (micro + again) + update + exposed, of each micro-batch where params are split
-Of pipeline stages, which einc does not run, the report is that of a stage's layers with embedding and logits, as the last stage has them:
-  stage     micro + again of the slowest stage, and its activations sent on and their gradients sent back, over the network, split over the
-            devices of the model ("scatter and gather", arXiv 2104.04473)
+Of a pipeline the report tells each stage's forward and backward. einc has no stages of several pieces of layers (interleaved), no
+recomputation of whole layers and no sends that the devices of a model share ("scatter and gather", arXiv 2104.04473), so that is put in here:
+  stage     micro + again of the slowest stage, and its activations sent on and their gradients sent back
   step      accumulation * stage + bubble + update + exposed: the bubble is what the other stages take for one micro-batch, less by the
-            number of pieces of layers that each has (interleaved stages)
+            number of pieces
 Rates are those of the device table, links those of the row. One rate, the share of the clock that a long run keeps, was chosen from rows
 whose id hashes even (FNV-1a, 64 bits); odd rows test it. What is predicted is einc's own step (its fused kernels, its collectives one by
 one); what was published ran other programs: kernels apart, collectives of a block's params together. An error says how far such a
@@ -60,7 +60,6 @@ class Run(NamedTuple):
     context: int = 1  # the sequence, for attention alone
     stages: int = 1
     pieces: int = 1  # of layers on each stage
-    layers: tuple = ()  # of a middle stage and of the last one, where that is not all layers over all stages
     accumulate: int = 1
     split: str = ""  # over data
     recompute: str = "none"
@@ -112,9 +111,9 @@ RUNS = [
     Run("k22-530B-dp8", gpt(105, 20480, 128, 2048, 51200), "a100-80gb", 8, 1, 39.15, f"{K22} section 6.3", tensor=8, stages=35, pieces=3,
         accumulate=280),
     Run("bloom-176B-prod", gpt(70, 14336, 112, 2048, 250880), "a100-80gb", 8, 2, 104.7, f"{BLOOM}/README.md", tensor=4, stages=12,
-        layers=(6, 5), accumulate=128, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
+        accumulate=128, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
     Run("bloom-176B-tp8pp12", gpt(70, 14336, 64, 2048, 250880), "a100-80gb", 4, 2, 121.63, f"{BLOOM}/chronicles-prequel.md", tensor=8,
-        stages=12, layers=(6, 5), accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
+        stages=12, accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
     Run("bloom-177B-pp48", gpt(96, 12288, 64, 2048, 250880), "a100-80gb", 8, 1, 142.17, f"{BLOOM}/chronicles-prequel.md", stages=48,
         accumulate=256, split="states", recompute="full", stores_scores=True, network=OMNI_PATH),
     Run("mcore-h100-1.7B", gpt(24, 2048, 16, 4096, 131072), "h100-sxm", 48, 4, 0.452, "Megatron-LM README", split="states", told=False),
@@ -160,35 +159,34 @@ def device_of(run, folder):
     return file
 
 
-def report(run, layers, folder):
-    """One stage with `layers` layers, on all devices that hold such a stage."""
+def report(run, folder):
     file, sizes = run.model
-    sizes = {**sizes, "layers": layers, "batch": run.sequences * run.data}
-    axes = [("data", run.data), ("context", run.context), ("model", run.tensor)]
+    micro = run.accumulate if run.stages > 1 else 1  # without stages a step of one microbatch is reported
+    sizes = {**sizes, "batch": run.sequences * run.data * micro}
+    axes = [("stage", run.stages), ("data", run.data), ("context", run.context), ("model", run.tensor)]
     axes = [(axis, size) for axis, size in axes if size > 1]
     # What is split over data is, in FSDP, split over the devices of a sequence as well.
     spread = "data" if run.data > 1 else "context"
     shards = ["batch=data"] * (run.data > 1) + ["seq=context"] * (run.context > 1) + ["heads,hidden,vocab=model"] * (run.tensor > 1)
-    shards += [f"{run.split}={spread}"] * bool(run.split)
+    shards += [f"{run.split}={spread}"] * bool(run.split) + [f"layers=stage(microbatches={micro})"] * (run.stages > 1)
     return einc_report(ROOT / "examples" / file, *[f"-D{name}={value}" for name, value in sizes.items()], "--device", device_of(run, folder),
                        "--precision", run.precision, "--mesh", ",".join(f"{axis}={size}" for axis, size in axes), "--shard",
                        "; ".join(shards), *["--disable=attention"] * run.stores_scores)
 
 
-class Stage(NamedTuple):
-    forward: float  # seconds of a micro-batch, with what crosses devices of one model
-    backward: float
-    update: float
+class Step(NamedTuple):
+    seconds: float
+    micro: float  # of a microbatch, on the slowest stage
     sent: float  # along the data
     exposed: float
-    network: dict  # the link between machines
-
-    def micro(self, run):
-        return self.forward * (2 if run.recompute == "full" else 1) + self.backward
 
 
-def stage_of(run, layers, folder):
-    r = report(run, layers, folder)
+def along_data(r):
+    rows = [row for row in r["communication"] if row["axis"] == "data"]
+    return sum(row["time_s"] for row in rows), sum(row["exposed_s"] for row in rows)
+
+
+def predict_alone(run, r):
     # The schedule is the whole program's on one device. A device of the mesh does the same share of each phase.
     phases = {"forward": 0.0, "backward": 0.0, "optimizer": 0.0}
     for launch in r["schedule"]:
@@ -197,31 +195,33 @@ def stage_of(run, layers, folder):
     work = r["per_device"]["compute_s"] - update
     forward = work * phases["forward"] / (phases["forward"] + phases["backward"])
     along = {"forward": 0.0, "backward": 0.0}
-    sent = exposed = 0.0
     for row in r["communication"]:
-        if row["axis"] == "data":
-            sent, exposed = sent + row["time_s"], exposed + row["exposed_s"]
-        elif row["phase"] in along:
+        if row["axis"] != "data" and row["phase"] in along:
             along[row["phase"]] += row["exposed_s"]
-    return Stage(forward + along["forward"], work - forward + along["backward"], update, sent, exposed, r["device"]["links"][-1])
+    forward, backward = forward + along["forward"], work - forward + along["backward"]
+    micro = forward * (2 if run.recompute == "full" else 1) + backward
+    sent, exposed = along_data(r)
+    left = max(0.0, sent - (sent - exposed) * micro / (forward + backward))
+    return Step(run.accumulate * micro + update + left * (run.accumulate if run.split == "params" else 1), micro, sent, left)
+
+
+def predict_stages(run, r):
+    """The slowest stage works all the time but while the first microbatch comes and the last one goes: through all others, or with several
+    pieces of layers on each stage through that share of them. A stage sends and receives once for each piece, forward and backward."""
+    sends = [row["time_s"] / row["count"] for row in r["communication"] if row["axis"] == "stage" and row["count"] == run.accumulate]
+    passed = 2 * run.pieces * max(sends) / run.tensor
+    micros = [stage["forward_s"] * (2 if run.recompute == "full" else 1) + stage["backward_s"] + passed for stage in
+              r["mesh"]["pipeline"]["stages"]]
+    slowest = max(range(run.stages), key=lambda stage: micros[stage])
+    update = r["mesh"]["pipeline"]["stages"][slowest]["update_s"]
+    others = (sum(micros) - micros[slowest]) / run.pieces
+    sent, exposed = along_data(r)
+    return Step(run.accumulate * micros[slowest] + others + update, micros[slowest], sent, exposed)
 
 
 def predict(run, folder):
-    middle, last = run.layers or (run.model[1]["layers"] // run.stages,) * 2
-    end = stage_of(run, last, folder)
-    hidden = (end.sent - end.exposed) * end.micro(run) / (end.forward + end.backward)
-    exposed = max(0.0, end.sent - hidden)
-    step = run.accumulate * end.micro(run) + end.update + exposed * (run.accumulate if run.split == "params" else 1)
-    if run.stages > 1:
-        more = stage_of(run, last + 1, folder)
-        within = middle * (more.micro(run) - end.micro(run))
-        sizes = run.model[1]
-        bytes_sent = 2 * run.sequences * sizes["seq"] * sizes["heads"] * sizes["head"] / run.tensor
-        send = bytes_sent / end.network["bandwidth"] + end.network["latency_s"]
-        slowest = max(end.micro(run), within) + 2 * run.pieces * send
-        others = (run.stages - 2) * (within + 2 * run.pieces * send) + min(end.micro(run), within) + 2 * run.pieces * send
-        step += run.accumulate * (slowest - end.micro(run)) + others / run.pieces
-    return step, end, exposed
+    r = report(run, folder)
+    return predict_stages(run, r) if run.stages > 1 else predict_alone(run, r)
 
 
 def main():
@@ -232,17 +232,17 @@ def main():
     errors = {}
     with tempfile.TemporaryDirectory() as folder:
         for run in rows:
-            predicted, stage, exposed = predict(run, folder)
-            errors[run.name] = predicted / run.seconds - 1
+            step = predict(run, folder)
+            errors[run.name] = step.seconds / run.seconds - 1
             devices = run.data * run.context * run.tensor * run.stages
             told = "" if run.told else ", told in part"
             print(f"{run.name:24} {'even' if is_even(run.name) else 'odd':4} {devices:5} {run.device:>11}  {run.seconds:8.3f}s"
-                  f"  {predicted:8.3f}s {errors[run.name]:+6.0%}  {stage.micro(run):6.3f}s {stage.sent:6.3f}s {exposed:6.3f}s"
+                  f"  {step.seconds:8.3f}s {errors[run.name]:+6.0%}  {step.micro:6.3f}s {step.sent:6.3f}s {step.exposed:6.3f}s"
                   f"  {run.source}{', scores stored' * run.stores_scores}{told}", flush=True)
     judged = [run for run in rows if run.told]
     kinds = {"all": judged, "odd": [run for run in judged if not is_even(run.name)],
              "one stage": [run for run in judged if run.stages == 1],
-             "several stages, which einc does not run": [run for run in judged if run.stages > 1]}
+             "several stages, as reports predict them": [run for run in judged if run.stages > 1]}
     for kind, chosen in kinds.items():
         sizes = [abs(errors[run.name]) for run in chosen]
         if sizes:

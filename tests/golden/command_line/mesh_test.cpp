@@ -113,6 +113,88 @@ TEST_CASE("meshes: what is exposed of communication lies between what no schedul
   }
 }
 
+namespace {
+
+// GPT-2 of 12 layers on stages, and beside them on two devices for each layer's heads where `model` is.
+nlohmann::json stages_report(const std::string& mesh, const std::string& shard, const std::string& more = "") {
+  std::vector<std::string> arguments{"examples/gpt2.ein", "-D", "vocab=50304", "--device=h100-sxm", "--report=json", "--mesh", mesh,
+                                     "--shard",           shard};
+  if (!more.empty()) arguments.push_back(more);
+  const Ran ran = run_einc(arguments);
+  REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+  return nlohmann::json::parse(ran.output);
+}
+
+}  // namespace
+
+TEST_CASE("stages: the report adds up") {
+  const auto schema = nlohmann::json::parse(std::ifstream("compiler/report/report.schema.json"));
+  for (const std::string model : {"", ",model=2"}) {
+    CAPTURE(model);
+    const std::string heads = model.empty() ? "" : "; heads,hidden,vocab=model";
+    const auto json = stages_report("stage=4" + model, "layers=stage(microbatches=8)" + heads);
+    CHECK(SchemaCheck(schema)(json) == std::vector<std::string>());
+    const auto& pipeline = json["mesh"]["pipeline"];
+    CHECK(pipeline["microbatches"] == 8);
+    const double devices = model.empty() ? 1 : 2;
+    double flops = 0, parameters = 0, held = 4, most = 0;
+    int64_t first = 0;
+    const auto& device = json["per_device"];
+    const double step = device["step_time_s"];
+    for (const auto& stage : pipeline["stages"]) {
+      CHECK(stage["first"] == first);
+      CHECK(stage["iterations"] == 3);
+      CHECK(stage["held"] == held--);
+      first += 3;
+      flops += stage["flops"].get<double>() * devices;
+      parameters += stage["parameters"].get<double>();
+      most = std::max(most, stage["flops"].get<double>());
+      CHECK(stage["peak"] > stage["parameters"]);
+      const double busy = 8 * (stage["forward_s"].get<double>() + stage["backward_s"].get<double>()) + stage["update_s"].get<double>();
+      CHECK(busy + stage["idle_s"].get<double>() == doctest::Approx(step));
+      CHECK(stage["idle_s"] > 0);
+    }
+    CHECK(most == device["flops"]["count"].get<double>());
+    CHECK(flops == doctest::Approx(json["flops"]["step"].get<double>()).epsilon(1e-3));
+    const double whole = json["memory"]["parameters"]["bytes"];
+    if (model.empty()) CHECK(parameters == whole);
+    CHECK(device["compute_s"].get<double>() + device["exposed_s"].get<double>() + device["idle_s"].get<double>() == doctest::Approx(step));
+  }
+}
+
+// A bubble of (p - 1)/m of the work, where stages are alike; more microbatches make it smaller, and hold no more memory.
+TEST_CASE("stages: more microbatches") {
+  double before = 1e9;
+  for (const int microbatches : {1, 2, 4, 8}) {
+    const auto json = stages_report("stage=4", "layers=stage(microbatches=" + std::to_string(microbatches) + ")", "-Dbatch=64");
+    const double idle = json["mesh"]["pipeline"]["stages"][1]["idle_s"], step = json["per_device"]["step_time_s"];
+    CHECK(idle / step < before);
+    before = idle / step;
+    CHECK(json["mesh"]["pipeline"]["stages"][0]["held"] == std::min(microbatches, 4));
+  }
+}
+
+TEST_CASE("stages: what is told of them, and refused") {
+  const std::vector<std::string> program{"examples/gpt2.ein", "--mesh", "stage=4", "--shard", "layers=stage(microbatches=8)"};
+  const Ran text = run_einc(with(program, "--report"));
+  CHECK(says(text.output, "Stages of layers over stage  8 microbatches: one forward, one backward"));
+  CHECK(says(text.output, "      0        0..2"));
+  const Ran sharding = run_einc(with(program, "--explain=sharding"));
+  CHECK(says(sharding.output, "stage 2 reads it"));
+  std::vector<std::string> arguments = program;
+  arguments.insert(arguments.begin(), "run");
+  const Ran run = run_einc(arguments);
+  CHECK(run.status == 1);
+  CHECK(says(run.errors, "stages of `layers` are predicted by reports, and not run"));
+  const Ran many = run_einc({"examples/gpt2.ein", "--mesh", "stage=16", "--shard", "layers=stage(microbatches=8)"});
+  CHECK(many.status == 1);
+  CHECK(says(many.errors, "12 iterations do not make 16 stages"));
+  const Ran odd = run_einc({"examples/gpt2.ein", "--mesh", "stage=4", "--shard", "layers=stage(microbatches=3)"});
+  CHECK(odd.status == 1);
+  CHECK(says(odd.errors, "batch = 8 is not divided by 3, its microbatches on all devices"));
+  CHECK(says(odd.errors, "the next size that fits is batch = 9"));
+}
+
 // H100 SXM: eight devices by NVLink at 450 GB/s and 3.4 us a step, a network card of 50 GB/s and 9.6 us for each.
 TEST_CASE("meshes: rings over several nodes use the cards of all devices that a node has of the axis") {
   struct Case {

@@ -68,12 +68,15 @@ TEST_CASE("meshes, and names that are spelt like their words") {
   CHECK(tree("mesh data = 4, model = 2 * k, pod") == "mesh data = 4, model = (2 * k), pod");
   CHECK(tree("shard batch over data") == "shard batch over data");
   CHECK(tree("shard \"h.*.w\"[hidden], heads over model, pod") == "shard \"h.*.w\"[hidden], heads over model, pod");
+  CHECK(tree("shard layers over stage (microbatches = 2 * m)") == "shard layers over stage (microbatches = (2 * m))");
   CHECK(tree("mesh = 3") == "mesh = 3");
   CHECK(tree("shard = mesh * 2") == "shard = (mesh * 2)");
   CHECK(tree("mesh(x)") == "mesh(x)");
   CHECK(tree("shard <- mesh") == "shard <- mesh");
-  for (const char* text : {"shard batch", "shard batch over", "shard over data", "shard \"w\" over data",
-                           "mesh data =", "fn f(x) { mesh data = 2 }", "for i in 2 { shard batch over data }"})
+  for (const char* text :
+       {"shard batch", "shard batch over", "shard over data", "shard \"w\" over data", "shard layers over stage (parts = 2)",
+        "shard layers over stage (microbatches)", "shard layers over stage (microbatches = 2", "mesh data =", "fn f(x) { mesh data = 2 }",
+        "for i in 2 { shard batch over data }"})
     CHECK_MESSAGE(parse_text(std::string(text) + "\n").error_count == 1, text);
 }
 

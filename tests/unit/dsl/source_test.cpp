@@ -147,6 +147,8 @@ TEST_CASE("formatting") {
   CHECK(formatted(tidy) == tidy);
   CHECK(formatted("dim m=n//2,k=n%3\ny=a//b%2\nz=x[n= ::- 2, m =:3 , k= 1 : : 2]\ninput w:f32[q=n//2]\n") ==
         "dim m = n // 2, k = n % 3\ny = a // b % 2\nz = x[n = ::-2, m = :3, k = 1::2]\ninput w: f32[q=n//2]\n");
+  CHECK(formatted("shard layers over stage( microbatches = 8)\nminimize y over \"w\" using sgd (lr = 1)\n") ==
+        "shard layers over stage (microbatches = 8)\nminimize y over \"w\" using sgd(lr = 1)\n");
   const std::string choices =
       "if (training) and a {\n  x = 1\n} else if b > 2 { y = 2 } else {\n  z = 3\n}\nfn f(x) {\n  return x\n} gradient(dy) { return dy, p "
       "= dy }\n";

@@ -58,6 +58,7 @@ TEST_CASE("print: a mesh and what it splits") {
   graph.mesh.axes = {{Name("data"), Poly(4)}, {Name("model"), Poly(2) * Poly::dim(Name("width"))}};
   graph.mesh.requests = {{Op::input, Name("x"), 0, {0}}, {Op::param, Name("h.0.w \"q\""), 1, {1, 0}}};
   graph.mesh.params = {0};
+  graph.mesh.stages = {1, Name("layers"), Poly(4) * Poly::dim(Name("width"))};
   const std::string text = print_graph(graph);
   CHECK(text.find("mesh \"model\" (2*width)\nshard input \"x\" axis=0 over=[0]\n") != std::string::npos);
   REQUIRE(reread(text) == text);

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forwards go up the stages and backwards down: so what stands outside the loop is with the last stage that a forward's operands come from,
+// and with the first that a backward's do. Weights, and what reads nothing that has a place yet (an embedding), stand with their first
+// reader: a weight that several stages read lies on the first of them and is sent to the others once a step.
+#include "compiler/partition/place_stages.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/ir/examples.h"
+#include "compiler/ir/remap.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+constexpr int kNowhere = -2;  // not known yet
+
+bool is_weight(const Node& node) { return (node.op == Op::param || node.op == Op::state) && node.type.rank() > 0; }
+
+// By node: it is such a source, or made of one.
+std::vector<bool> follows_from(const Graph& graph, bool (*is_source)(const Node&)) {
+  std::vector<bool> follows(graph.size(), false);
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const auto& operands = graph.nodes[i].operands;
+    follows[i] = is_source(graph.nodes[i]) || std::ranges::any_of(operands, [&](NodeId x) { return follows[x.index]; });
+  }
+  return follows;
+}
+
+bool adds(const Node& node) { return node.op == Op::map && node.as<MapAttr>().fn == MapFn::add; }
+
+// Of a sum over microbatches it can be taken as well as of each: it adds, moves or narrows.
+bool passes_sums(const Node& node) {
+  return adds(node) || node.op == Op::cast || node.op == Op::permute || node.op == Op::split || node.op == Op::merge ||
+         is_collective(node.op);
+}
+
+bool is_data(const Node& node) { return node.op == Op::input || node.op == Op::random; }
+
+class Placer {
+ public:
+  Placer(const Graph& graph, const Bindings& given)
+      : graph_(graph), data_(follows_from(graph, is_data)), weights_(follows_from(graph, is_weight)) {
+    const PipelineStages& stages = graph.mesh.stages;
+    const Bindings values = graph.dims.bind(given).values;
+    out_.stages = static_cast<int>(graph.mesh.axes[static_cast<size_t>(stages.over)].size.evaluate_integer(values).value());
+    const auto is_loop = [&](const Loop& loop) { return loop.trip_count == graph.dims.size(stages.loop); };
+    loop_ = static_cast<uint32_t>(std::ranges::find_if(graph.loops, is_loop) - graph.loops.begin());
+    out_.of.assign(graph.size(), kNowhere);
+  }
+
+  StagePlaces run() {
+    find_users();
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      if (!is_of_optimizer(i)) out_.of[i] = by_operands(i);
+    for (uint32_t i = graph_.size(); i-- > 0;) stand_with_readers(i, false);
+    for (uint32_t i = 0; i < graph_.size(); ++i)
+      if (is_of_optimizer(i)) out_.of[i] = of_update(i);
+    for (uint32_t i = graph_.size(); i-- > 0;) stand_with_readers(i, true);
+    for (const Update& update : graph_.updates)
+      if (int& place = out_.of[update.target.index]; place == kNowhere) place = std::max(0, out_.of[update.value.index]);
+    for (int& place : out_.of)
+      if (place == kNowhere) place = 0;  // a result that nothing else has to do with
+    out_.of_weights = of_weights_alone(graph_);
+    find_for_update();
+    return std::move(out_);
+  }
+
+ private:
+  bool is_of_optimizer(uint32_t i) const { return graph_.nodes[i].origin.phase == Phase::optimizer; }
+
+  void find_users() {
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      users_.emplace_back();
+      for (const NodeId x : graph_.nodes[i].operands) users_[x.index].push_back(i);
+    }
+  }
+
+  // The stage that has the iteration which a node is of; kNowhere: it is of none.
+  int by_iteration(uint32_t i) const {
+    for (uint32_t c = graph_.nodes[i].origin.loop_context; c != 0; c = graph_.loop_contexts[c].parent) {
+      const LoopContext& context = graph_.loop_contexts[c];
+      if (context.loop != loop_) continue;
+      const int64_t iterations = graph_.loops[loop_].count;
+      int stage = 0;
+      while (first_iteration(stage + 1, out_.stages, iterations) <= context.iteration) ++stage;
+      return stage;
+    }
+    return kNowhere;
+  }
+
+  // The stage that has all terms of a gradient: it adds them up, and sends one value, not several.
+  int of_terms(uint32_t i) const {
+    const Node& node = graph_.nodes[i];
+    if (node.origin.phase != Phase::backward || !adds(node)) return kNowhere;
+    const int first = out_.of[node.operands[0].index];
+    const bool together = std::ranges::all_of(node.operands, [&](NodeId x) { return out_.of[x.index] == first; });
+    return together && first >= 0 ? first : kNowhere;
+  }
+
+  int by_operands(uint32_t i) const {
+    if (!weights_[i]) return kEveryStage;
+    if (const int stage = of_terms(i); stage != kNowhere) return stage;
+    if (const int stage = by_iteration(i); stage != kNowhere) return stage;
+    if (!data_[i]) return kNowhere;
+    int last = kNowhere, first = std::numeric_limits<int>::max();
+    for (const NodeId x : graph_.nodes[i].operands) {
+      const int place = out_.of[x.index];
+      if (place < 0 || !data_[x.index]) continue;
+      last = std::max(last, place);
+      if (graph_[x].origin.phase == Phase::backward) first = std::min(first, place);
+    }
+    const bool goes_down = graph_.nodes[i].origin.phase == Phase::backward && first != std::numeric_limits<int>::max();
+    return goes_down ? first : last;
+  }
+
+  // Tensors of a param stay with it; single numbers, as terms of a norm are, go up.
+  int of_update(uint32_t i) const {
+    if (!weights_[i]) return kEveryStage;
+    if (const int stage = by_iteration(i); stage != kNowhere) return stage;
+    int tensors = std::numeric_limits<int>::max(), scalars = kNowhere;
+    for (const NodeId x : graph_.nodes[i].operands) {
+      const int place = out_.of[x.index];
+      if (place < 0) continue;
+      if (graph_.type(x).rank() > 0)
+        tensors = std::min(tensors, place);
+      else
+        scalars = std::max(scalars, place);
+    }
+    return tensors != std::numeric_limits<int>::max() ? tensors : scalars;
+  }
+
+  void stand_with_readers(uint32_t i, bool optimizer) {
+    if (out_.of[i] != kNowhere || (!optimizer && is_of_optimizer(i))) return;
+    for (const uint32_t user : users_[i]) {
+      const int place = out_.of[user];
+      if (place < 0 || (!optimizer && is_of_optimizer(user))) continue;
+      if (out_.of[i] == kNowhere || place < out_.of[i]) out_.of[i] = place;
+    }
+  }
+
+  void find_for_update() {
+    std::vector<bool> is_result(graph_.size(), false);
+    for (const Output& output : graph_.outputs) is_result[output.node.index] = true;
+    if (graph_.loss.valid()) is_result[graph_.loss.index] = true;
+    out_.for_update.assign(graph_.size(), false);
+    for (uint32_t i = graph_.size(); i-- > 0;) {
+      const auto only_updates = [&](uint32_t user) {
+        return is_of_optimizer(user) || (out_.for_update[user] && passes_sums(graph_.nodes[user]));
+      };
+      out_.for_update[i] = !is_result[i] && std::ranges::all_of(users_[i], only_updates);
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<bool> data_, weights_;  // by node: whether it depends on inputs or draws, and on params or states that are tensors
+  std::vector<std::vector<uint32_t>> users_;
+  uint32_t loop_ = 0;
+  StagePlaces out_;
+};
+
+}  // namespace
+
+std::vector<bool> of_weights_alone(const Graph& graph) {
+  const std::vector<bool> data = follows_from(graph, is_data);
+  std::vector<bool> weights = follows_from(graph, is_weight);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = weights[i] && !data[i];
+  return weights;
+}
+
+int64_t first_iteration(int64_t stage, int64_t stages, int64_t iterations) { return (stage * iterations + stages - 1) / stages; }
+
+Bindings microbatch_dims(const Graph& graph, const Bindings& given) {
+  const PipelineStages& stages = graph.mesh.stages;
+  if (!stages.any()) return given;
+  const Name examples = examples_dim(graph);
+  const Bindings values = graph.dims.bind(given).values;
+  const auto whole = values.find(examples);
+  const auto parts = stages.microbatches.evaluate_integer(values);
+  if (whole == values.end() || !parts || *parts < 1 || whole->second % *parts != 0) return given;
+  Bindings micro = given;
+  micro[examples] = whole->second / *parts;
+  return micro;
+}
+
+StagePlaces place_stages(const Graph& graph, const Bindings& given) { return Placer(graph, given).run(); }
+
+}  // namespace einc

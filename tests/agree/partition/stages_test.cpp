@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages of a pipeline give what the program gives on one device: each stage's graph in the interpreter, again and again with what the
+// others have sent so far, and NaN for what they have not. What is sent for GPT-2 stands here as the literature has it.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "compiler/ir/verify.h"
+#include "compiler/partition/cut_stages.h"
+#include "compiler/partition/pipeline_timeline.h"
+#include "compiler/report/staged_device.h"
+#include "tests/support/mesh_examples.h"
+
+using namespace einc;
+
+namespace {
+
+constexpr double kOfStages = 1e-12;
+
+struct Cut {
+  Localized whole;
+  StagePlaces places;
+  StagePrograms programs;
+};
+
+Cut cut_of(const Graph& graph, const Bindings& dims) {
+  auto made = partition(graph, dims);
+  REQUIRE(std::holds_alternative<Partitioned>(made));
+  auto local = localize(std::get<Partitioned>(made));
+  REQUIRE(std::holds_alternative<Localized>(local));
+  Cut cut{std::get<Localized>(std::move(local)), {}, {}};
+  cut.places = place_stages(cut.whole.graph, microbatch_dims(graph, dims));
+  cut.programs = cut_stages(cut.whole, cut.places);
+  return cut;
+}
+
+Tensor unknown(const Type& type, const Bindings& values) {
+  std::vector<int64_t> shape;
+  for (const Axis& axis : type.axes) shape.push_back(axis.size.evaluate_integer(values).value());
+  Tensor tensor = Tensor::zeros(type.dtype, shape);
+  for (double& x : tensor.reals) x = std::numeric_limits<double>::quiet_NaN();
+  return tensor;
+}
+
+// Results of all stages together, when nothing changes any more.
+InterpretResult run_stages(const Cut& cut, const ProgramData& data) {
+  const Bindings values = cut.whole.graph.dims.bind(data.dims).values;
+  TensorMap sent;
+  for (const StageSend& send : cut.programs.sends)
+    sent.insert_or_assign(Name(fmt::format("stage value {}", send.value.index)), unknown(cut.whole.graph.type(send.value), values));
+  InterpretResult all;
+  for (int round = 0; round < 4 * cut.places.stages; ++round) {
+    all = {};
+    for (const StageProgram& stage : cut.programs.stages) {
+      TensorMap inputs = data.inputs;
+      for (const auto& [name, value] : sent) inputs.insert_or_assign(name, value);
+      InterpretResult found = interpret(stage.local.graph, data.dims, inputs, data.params, data.states, data.options);
+      for (auto& [name, value] : found.outputs)
+        if (sent.contains(name))
+          sent.insert_or_assign(name, value);
+        else
+          all.outputs.emplace_back(name, std::move(value));
+      if (found.loss) all.loss = std::move(found.loss);
+      for (auto& [path, value] : found.params) all.params.insert_or_assign(path, std::move(value));
+      for (auto& [path, value] : found.states) all.states.insert_or_assign(path, std::move(value));
+    }
+  }
+  return all;
+}
+
+std::string stages_problem(const Graph& graph, const ProgramData& data) {
+  const Cut cut = cut_of(graph, data.dims);
+  for (const StageProgram& stage : cut.programs.stages)
+    if (const auto wrong = verify(stage.local.graph); !wrong.empty()) return "verify: " + wrong[0];
+  InterpretResult wanted = interpret(graph, data.dims, data.inputs, data.params, data.states, data.options);
+  wanted.gradients.clear();  // none of them leaves its device
+  return result_difference(run_stages(cut, data), wanted, kOfStages);
+}
+
+Compilation staged(const char* file, const char* dims, int stages, int microbatches) {
+  const std::string mesh = fmt::format("stage={}", stages), shard = fmt::format("layers=stage(microbatches={})", microbatches);
+  return compiled({file, dims, mesh.c_str(), shard.c_str()}, Roots::training);
+}
+
+constexpr const char* kGpt = "batch=4 seq=6 vocab=16 layers=6 heads=4 head=3";
+
+}  // namespace
+
+TEST_CASE("stages: examples give what they give on one device") {
+  const std::pair<const char*, const char*> examples[] = {
+      {"gpt2.ein", kGpt},
+      {"llama.ein", "batch=4 seq=6 vocab=16 layers=6 embed=16 heads=4 kv_heads=2 ffn=8"},
+      {"vit.ein", "batch=4 rows=2 cols=2 side=2 classes=3 layers=6 heads=2 head=2"},
+      {"nanogpt.ein", "batch=4 seq=6 vocab=16 layers=6 heads=2 head=2"},
+      {"deep_linear.ein", "batch=4 width=3 layers=6"}};
+  for (const auto& [file, dims_text] : examples)
+    for (const int stages : {1, 2, 3, 4, 6}) {
+      CAPTURE(file);
+      CAPTURE(stages);
+      const Compilation c = staged(file, dims_text, stages, 2);
+      const Bindings dims = dims_of(dims_text);
+      CHECK(stages_problem(*c.graph, data_for(*c.graph, dims)) == "");
+    }
+}
+
+// What goes through: an activation up and its gradient down, between neighbours, for each microbatch; once a step the tied embedding up,
+// its gradient down, and the sum of squares that clips gradients.
+TEST_CASE("stages: what GPT-2 sends") {
+  const Bindings dims = dims_of(kGpt);
+  const Compilation c = staged("gpt2.ein", kGpt, 3, 4);
+  auto made = partition(*c.graph, dims);
+  const auto device = staged_device(std::get<Partitioned>(made), dims);
+  REQUIRE(device);
+  CHECK(device->microbatches == 4);
+  CHECK(device->dims.at(Name("batch")) == 1);
+  std::map<std::string, int> found;
+  for (const StageSend& send : device->cut.sends) {
+    const Type& type = device->whole.graph.type(send.value);
+    const std::string how = device->moves_once(send.value) ? "once" : "each";
+    ++found[fmt::format("{} {}->{} {}", how, send.from, send.to, device->bytes_of(send.value).str())];
+    CHECK((type.rank() == 0 || type.rank() > 1));
+  }
+  const std::string activation = std::to_string(1 * 6 * 12 * 4), embedding = std::to_string(16 * 12 * 4);
+  const std::map<std::string, int> wanted{{"each 0->1 " + activation, 1},
+                                          {"each 1->2 " + activation, 1},
+                                          {"each 2->1 " + activation, 1},
+                                          {"each 1->0 " + activation, 1},
+                                          {"once 0->2 " + embedding, 1},
+                                          {"once 2->0 " + embedding, 1},
+                                          {"once 0->1 4", 1},
+                                          {"once 1->2 4", 1},
+                                          {"once 2->0 4", 1},
+                                          {"once 2->1 4", 1}};
+  CHECK(found == wanted);
+}
+
+TEST_CASE("stages: the work of all is that of the program") {
+  const Bindings dims = dims_of(kGpt);
+  for (const int stages : {1, 2, 3, 6}) {
+    const Compilation c = staged("gpt2.ein", kGpt, stages, 2);
+    auto made = partition(*c.graph, dims);
+    const auto device = staged_device(std::get<Partitioned>(made), dims);
+    REQUIRE(device);
+    Rational all(0);
+    for (int s = 0; s < stages; ++s) all = all + device->flops(s);
+    const Compilation one = staged("gpt2.ein", kGpt, 1, 1);
+    auto whole = partition(*one.graph, dims);
+    const double wanted = staged_device(std::get<Partitioned>(whole), dims)->flops(0).to_double();
+    CHECK(all.to_double() >= wanted);
+    // Every stage counts its steps and works out the learning rate; sums of gradients over microbatches are part of products.
+    CHECK(all.to_double() < wanted * 1.002);
+  }
+}
+
+TEST_CASE("stages: first iterations") {
+  std::vector<int64_t> found;
+  for (int s = 0; s <= 4; ++s) found.push_back(first_iteration(s, 4, 10));
+  CHECK(found == std::vector<int64_t>{0, 3, 5, 8, 10});
+}
+
+namespace {
+
+std::vector<StageLink> neighbours(int stages, double seconds) {
+  std::vector<StageLink> links;
+  for (int s = 0; s + 1 < stages; ++s) links.push_back({s, s + 1, seconds}), links.push_back({s + 1, s, seconds});
+  return links;
+}
+
+}  // namespace
+
+// Narayanan et al. 2021, section 2.2: m microbatches on p equal stages take (m + p - 1) forwards and backwards.
+TEST_CASE("pipeline timeline: the bubble of equal stages") {
+  for (const int stages : {1, 2, 3, 8})
+    for (const int64_t microbatches : {1, 2, 7, 8, 32}) {
+      const std::vector<StageTimes> times(static_cast<size_t>(stages), StageTimes{2, 5, 0, 0});
+      const PipelineTimeline line = pipeline_timeline(times, neighbours(stages, 0), microbatches);
+      CHECK(line.end_s == 7.0 * static_cast<double>(microbatches + stages - 1));
+      for (const double idle : line.idle_s) CHECK(idle == 7.0 * (stages - 1));
+    }
+}
+
+// The longest path by hand: two stages, of which the second is slower.
+TEST_CASE("pipeline timeline: sends and unequal stages") {
+  const std::vector<StageTimes> times{{1, 2, 4, 3}, {2, 3, 1, 10}};
+  // Stage 1 begins at 4 + 1 + 0.5 and is never without work: three times 5 until 20.5; then its update until 30.5.
+  const PipelineTimeline line = pipeline_timeline(times, neighbours(2, 0.5), 3);
+  CHECK(line.end_s == 30.5);
+  CHECK(line.idle_s == std::vector<double>{30.5 - 7 - 9, 30.5 - 11 - 15});
+  CHECK(microbatches_held(0, 4, 8) == 4);
+  CHECK(microbatches_held(3, 4, 8) == 1);
+  CHECK(microbatches_held(0, 4, 2) == 2);
+}
