@@ -107,8 +107,20 @@ class Stages {
       if (send.to == static_cast<int>(s) && !staged_.moves_once(send.value)) bytes = bytes + staged_.bytes_of(send.value);
     return static_cast<int64_t>(bytes.to_double());
   }
+  // Gradients that are added up before devices share them out lie whole till then.
+  int64_t sums(size_t s) const {
+    if (staged_.microbatches == 1) return 0;
+    Rational bytes(0);
+    for (const size_t number : staged_.cut.stages[s].numbers) {
+      const NodeId id = staged_.whole.collectives[number];
+      const Node& node = staged_.whole.graph[id];
+      if (node.op != Op::reduce_scatter || !staged_.places.for_update[id.index] || !staged_.moves_once(id)) continue;
+      bytes = bytes + staged_.bytes_of(node.operands[0]) - staged_.bytes_of(id);
+    }
+    return static_cast<int64_t>(bytes.to_double());
+  }
   int64_t further(size_t s) const { return report_.pipeline->stages[s].held - 1; }
-  int64_t values(size_t s) const { return steps_[s].step.values + further(s) * received(s); }
+  int64_t values(size_t s) const { return steps_[s].step.values + further(s) * received(s) + sums(s); }
   int64_t working(size_t s) const { return steps_[s].step.working + further(s) * steps_[s].step.kept; }
   int64_t peak(size_t s) const { return values(s) + working(s) + steps_[s].step.process; }
 

@@ -7,8 +7,11 @@ namespace einc {
 
 bool StagedDevice::moves_once(NodeId of_whole) const {
   const Node& node = whole.graph[of_whole];
-  const bool spread = node.op == Op::all_gather && !whole.graph.mesh.params.empty();
-  return node.origin.phase == Phase::optimizer || places.for_update[of_whole.index] || (places.of_weights[of_whole.index] && !spread);
+  const Mesh& mesh = whole.graph.mesh;
+  const bool puts_together = node.op == Op::all_gather && !mesh.params.empty();
+  const bool spreads = is_collective(node.op) && !(mesh.gradients.empty() && mesh.params.empty());
+  if (node.origin.phase == Phase::optimizer) return true;
+  return places.of_weights[of_whole.index] ? !puts_together : places.for_update[of_whole.index] && !spreads;
 }
 
 Rational StagedDevice::bytes_of(NodeId of_whole) const {

@@ -17,7 +17,7 @@ struct StagedDevice {
   int shown = 0;
 
   int64_t stages() const { return places.stages; }
-  // Whether a step moves a value once: gradients are added up first, and weights serve all microbatches but where they are spread.
+  // Whether a step moves a value once: gradients are added up first, and weights serve all microbatches, but where the mesh spreads them.
   bool moves_once(NodeId of_whole) const;
   int64_t times_moved(NodeId of_whole) const { return moves_once(of_whole) ? 1 : microbatches; }
   Rational bytes_of(NodeId of_whole) const;

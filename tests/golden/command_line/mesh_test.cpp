@@ -174,6 +174,24 @@ TEST_CASE("stages: more microbatches") {
   }
 }
 
+// Gradients that are not spread are added up over microbatches, whole, and shared out once.
+TEST_CASE("stages: what a spread of gradients saves, and what it sends") {
+  const auto report = [](const std::string& spread) {
+    return stages_report("stage=4,data=2", "layers=stage(microbatches=8); batch=data; " + spread + "=data", "-Dbatch=16");
+  };
+  const auto sent = [](const nlohmann::json& json) {
+    double bytes = 0;
+    for (const auto& row : json["communication"])
+      if (row["kind"] == "reduce_scatter") bytes += row["bytes"].get<double>();
+    return bytes;
+  };
+  const auto states = report("states"), gradients = report("gradients");
+  CHECK(sent(gradients) == 8 * sent(states));
+  const auto& stage = states["mesh"]["pipeline"]["stages"][1];
+  const double saved = stage["peak"].get<double>() - gradients["mesh"]["pipeline"]["stages"][1]["peak"].get<double>();
+  CHECK(saved == doctest::Approx(stage["parameters"].get<double>() / 2).epsilon(0.02));
+}
+
 TEST_CASE("stages: what is told of them, and refused") {
   const std::vector<std::string> program{"examples/gpt2.ein", "--mesh", "stage=4", "--shard", "layers=stage(microbatches=8)"};
   const Ran text = run_einc(with(program, "--report"));
