@@ -72,7 +72,7 @@ DeviceTimeline timeline(const Localized& local, const DevicePlan& plan, const st
 }  // namespace
 
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
-                     const Device* device, std::span<const double> collective_s) {
+                     const HeldBesides& held, const Device* device, std::span<const double> collective_s) {
   const Bindings dims = local.graph.dims.bind(given).values;
   const DeviceProgram program = device_program(local.graph, results_of(local));
   MeshStep result;
@@ -81,12 +81,14 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
     return formed.plan.own_bytes + besides.bytes + besides.shared;
   };
   const PlannedStep step = plan(program.graph, given, RunMode::inference, [&](const FormedView& formed, const BesidePlan& besides) {
-    return result.process + plan_device(local, program, dims, formed, besides.places).values.bytes + working(formed, besides);
+    const DeviceValues values = plan_device(local, program, dims, formed, besides.places).values;
+    const int64_t others = held ? held(formed.plan.saved_bytes + values.kept) : 0;
+    return result.process + values.bytes + working(formed, besides) + others;
   });
   const DevicePlan planned = plan_device(local, program, dims, step.formed->view(), step.besides.places);
   result.values = planned.values.bytes;
   result.working = working(step.formed->view(), step.besides);
-  result.kept = step.formed->plan.saved_bytes;
+  result.kept = step.formed->plan.saved_bytes, result.values_kept = planned.values.kept;
   result.executed = executed_work(step.formed->list).flops;
   const std::vector<bool> of_weights = launches_of_weights(*step.formed);
   result.executed_once = executed_once(*step.formed, of_weights);
@@ -104,7 +106,7 @@ std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings
   const auto made = localize(partitioned);
   const auto* local = std::get_if<Localized>(&made);
   if (!local) return std::nullopt;
-  return device_step(*local, given, plan, process_bytes, device, collective_s);
+  return device_step(*local, given, plan, process_bytes, {}, device, collective_s);
 }
 
 }  // namespace einc

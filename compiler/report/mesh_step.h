@@ -30,7 +30,7 @@ struct MeshStep {
   Rational executed;                     // FLOPs
   Rational executed_once;                // of them what a step of several microbatches does once
   std::vector<std::string> recomputed;   // under a limit
-  int64_t kept = 0;                      // of the forward for the backward, in what launches work in
+  int64_t values_kept = 0, kept = 0;     // of the forward for the backward, of values and of what launches work in
   std::optional<DeviceTimeline> line{};  // none: there is no device, or it has no rate for a number format or no link so wide
   PhaseSeconds seconds;                  // likewise
   int64_t peak() const { return values + working + process; }
@@ -41,8 +41,11 @@ struct MeshStep {
 std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
                                   const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s);
 
+// What a device holds of other microbatches, by what it keeps of one forward for its backward.
+using HeldBesides = std::function<int64_t(int64_t kept)>;
+
 // Of a device whose graph is there.
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
-                     const Device* device, std::span<const double> collective_s);
+                     const HeldBesides& held, const Device* device, std::span<const double> collective_s);
 
 }  // namespace einc

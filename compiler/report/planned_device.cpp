@@ -8,6 +8,7 @@
 
 #include "compiler/lower/arena.h"
 #include "compiler/lower/value_launches.h"
+#include "compiler/partition/place_stages.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -51,6 +52,7 @@ class ValuePlacer {
     name_values();
     live_while_read();
     live_while_moved();
+    count_kept();
     keep_results();
     place();
     return std::move(out_);
@@ -118,6 +120,28 @@ class ValuePlacer {
       need(out_.of_node.at(local_.graph[id].operands[0].index), t);
       need(out_.of_node.at(id.index), t);
     }
+  }
+
+  // The first step that computes something of the backward; the end: none does.
+  int64_t backward_begins() const {
+    for (int64_t t = 0; t < end(); ++t) {
+      const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)];
+      for (uint32_t l = step.first; step.act == DeviceAct::compute && l < step.last; ++l) {
+        const GraphKernel& k = formed_.list.kernels[l];
+        if (!k.kernel->collective && formed_.bound.graph[k.group.members.front()].origin.phase == Phase::backward) return t;
+      }
+    }
+    return end();
+  }
+
+  // What follows from weights alone is no microbatch's.
+  void count_kept() {
+    const int64_t backward = backward_begins();
+    const std::vector<bool> of_weights = of_weights_alone(local_.graph);
+    for (size_t v = 0; v < bytes_.size(); ++v)
+      if (lives_[v].first != kBefore && lives_[v].first < backward && lives_[v].last >= backward && backward < end() &&
+          !of_weights[out_.value_of[v].first.index])
+        out_.kept += bytes_[v];
   }
 
   // A declaration that is itself a result has a copy, since an update changes it before the result is asked for.

@@ -17,6 +17,7 @@ struct DeviceValues {
   std::unordered_map<uint32_t, size_t> of_copy;   // by declaration
   std::vector<std::pair<NodeId, bool>> value_of;  // of each value a node, and whether it is the declaration's copy
   int64_t bytes = 0;                              // of all places together
+  int64_t kept = 0;                               // of those that a forward makes and its backward reads
 };
 
 struct DevicePlan {

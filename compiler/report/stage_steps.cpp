@@ -69,16 +69,17 @@ class Stages {
     return stage;
   }
 
-  // Stages that do the same are planned once.
+  // Stages that do the same are planned once, but where those that hold more microbatches make values again for it.
   void add_step(size_t s) {
     const StageProgram& program = staged_.cut.stages[s];
     std::vector<double> seconds;
     if (!report_.collective_s.empty() || staged_.whole.collectives.empty())
       for (const size_t number : program.numbers) seconds.push_back(report_.collective_s[number]);
     for (size_t other = 0; other < s; ++other)
-      if (do_the_same(staged_.cut.stages[other], program)) return steps_.push_back(steps_[other]);
+      if (steps_[other].step.recomputed.empty() && do_the_same(staged_.cut.stages[other], program)) return steps_.push_back(steps_[other]);
     StageStep stage;
-    stage.step = device_step(program.local, staged_.given, plan_, process_bytes_, device_, seconds);
+    const auto held = [&](int64_t kept) { return others(s, kept); };
+    stage.step = device_step(program.local, staged_.given, plan_, process_bytes_, held, device_, seconds);
     if (stage.step.line) add_times(stage, program);
     steps_.push_back(std::move(stage));
   }
@@ -120,7 +121,8 @@ class Stages {
     return static_cast<int64_t>(bytes.to_double());
   }
   int64_t further(size_t s) const { return report_.pipeline->stages[s].held - 1; }
-  int64_t values(size_t s) const { return steps_[s].step.values + further(s) * received(s) + sums(s); }
+  int64_t others(size_t s, int64_t kept) const { return further(s) * (received(s) + kept) + sums(s); }
+  int64_t values(size_t s) const { return steps_[s].step.values + others(s, steps_[s].step.values_kept); }
   int64_t working(size_t s) const { return steps_[s].step.working + further(s) * steps_[s].step.kept; }
   int64_t peak(size_t s) const { return values(s) + working(s) + steps_[s].step.process; }
 

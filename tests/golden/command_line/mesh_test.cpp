@@ -116,10 +116,12 @@ TEST_CASE("meshes: what is exposed of communication lies between what no schedul
 namespace {
 
 // GPT-2 of 12 layers on stages, and beside them on two devices for each layer's heads where `model` is.
-nlohmann::json stages_report(const std::string& mesh, const std::string& shard, const std::string& more = "") {
+nlohmann::json stages_report(const std::string& mesh, const std::string& shard, const std::string& more = "",
+                             const std::string& limit = "") {
   std::vector<std::string> arguments{"examples/gpt2.ein", "-D", "vocab=50304", "--device=h100-sxm", "--report=json", "--mesh", mesh,
                                      "--shard",           shard};
-  if (!more.empty()) arguments.push_back(more);
+  for (const std::string& argument : {more, limit})
+    if (!argument.empty()) arguments.push_back(argument);
   const Ran ran = run_einc(arguments);
   REQUIRE_MESSAGE(ran.status == 0, ran.errors);
   return nlohmann::json::parse(ran.output);
@@ -190,6 +192,22 @@ TEST_CASE("stages: what a spread of gradients saves, and what it sends") {
   const auto& stage = states["mesh"]["pipeline"]["stages"][1];
   const double saved = stage["peak"].get<double>() - gradients["mesh"]["pipeline"]["stages"][1]["peak"].get<double>();
   CHECK(saved == doctest::Approx(stage["parameters"].get<double>() / 2).epsilon(0.02));
+}
+
+// A limit is of each stage's device, with all that it holds: the first stage has the most microbatches, and makes values again.
+TEST_CASE("stages: under a limit") {
+  const auto free = stages_report("stage=4", "layers=stage(microbatches=8)", "-Dbatch=64");
+  const auto peak = [](const nlohmann::json& json, size_t s) { return json["mesh"]["pipeline"]["stages"][s]["peak"].get<int64_t>(); };
+  const int64_t limit = peak(free, 0) - 100'000'000;
+  REQUIRE(peak(free, 1) < limit);
+  const auto bound = stages_report("stage=4", "layers=stage(microbatches=8)", "-Dbatch=64", "--memory-limit=" + std::to_string(limit));
+  CHECK(peak(bound, 0) <= limit);
+  CHECK(peak(bound, 1) == peak(free, 1));
+  const auto seconds = [](const nlohmann::json& json, size_t s) {
+    return json["mesh"]["pipeline"]["stages"][s]["backward_s"].get<double>();
+  };
+  CHECK(seconds(bound, 0) > seconds(free, 0));
+  CHECK(seconds(bound, 1) == seconds(free, 1));
 }
 
 TEST_CASE("stages: what is told of them, and refused") {
