@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "compiler/gpu_plan/gpu_plan.h"
+#include "compiler/gpu_plan/gpu_plan_fields.h"
 #include "compiler/lower/scan_schedule.h"
 #include "compiler/lower/schedule_text.h"
 
@@ -127,7 +127,7 @@ std::string notes_of(const Executable& program, size_t index, const KernelList& 
 }
 
 std::string schedule_of(const FormedGraph& formed, const Executable& program) {
-  return print_schedule(formed.list, &formed.plan, [&](size_t kernel) { return notes_of(program, kernel, formed.list); });
+  return print_schedule(formed.list, &formed.plan, gpu_plan_text(), [&](size_t kernel) { return notes_of(program, kernel, formed.list); });
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 #include "compiler/fuse/row_statistics.h"
 #include "compiler/fuse/schedule_scans.h"
 #include "compiler/fuse/store_concatenated.h"
-#include "compiler/gpu_plan/gpu_plan.h"
+#include "compiler/gpu_plan/gpu_plan_fields.h"
 #include "compiler/ir/print.h"
 #include "compiler/library/epilogues.h"
 #include "compiler/library/find_products.h"
@@ -443,7 +443,7 @@ void run_passes(Forming& forming, std::span<const SchedulePass> passes) {
 }
 
 std::string to_string(const Forming& f) {
-  return f.list.kernels.empty() ? print_graph(f.graph()) : print_schedule(f.list, f.plan ? &*f.plan : nullptr);
+  return f.list.kernels.empty() ? print_graph(f.graph()) : print_schedule(f.list, f.plan ? &*f.plan : nullptr, gpu_plan_text());
 }
 
 }  // namespace einc

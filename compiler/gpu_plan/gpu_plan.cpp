@@ -27,48 +27,54 @@ std::string_view kind_of(const Kernel& kernel, const ThreadPlan& plan) {
   internal_error(__FILE__, __LINE__, "a team of another kind");
 }
 
-GpuPlan tiles_plan(auto tiles, std::string_view kind, int threads, int64_t shared_bytes = 0) {
-  const int64_t blocks = tiles.blocks();
-  return {std::move(tiles), kind, blocks, static_cast<uint32_t>(threads), 1, shared_bytes, 0};
-}
+template <class... Form>
+struct Sized : Form... {
+  using Form::operator()...;
+};
 
 }  // namespace
 
+GpuPlan gpu_plan_of(GpuForm form, const Kernel& kernel) {
+  const auto tiles = [](std::string_view kind, int64_t blocks, int threads, int64_t shared_bytes = 0, int64_t scratch_bytes = 0) {
+    return GpuPlan{{}, kind, blocks, static_cast<uint32_t>(threads), 1, shared_bytes, scratch_bytes};
+  };
+  GpuPlan plan = std::visit(
+      Sized{[&](const AttentionTiles& t) {
+              return tiles("attention on tensor cores", t.blocks(), AttentionTiles::kThreads, t.shared_bytes());
+            },
+            [&](const AttentionBlocks& b) {
+              return tiles("attention", b.blocks(), AttentionBlocks::kThreads, b.shared_bytes(), b.blocks() * b.slice_bytes());
+            },
+            [&](const ProductTiles& t) { return tiles("tiles of a product on tensor cores", t.blocks(), t.threads(), t.shared_bytes()); },
+            [&](const ContractionTiles& t) { return tiles("tiles of a product", t.blocks(), t.threads()); },
+            [&](const ScatterBlocks& s) { return tiles("scatter", s.blocks(), s.threads); },
+            [&](const ThreadedLoops& loops) {
+              const ThreadPlan& t = loops.threads;
+              const bool column = t.kind == CudaTeam::column;
+              GpuPlan made = tiles(kind_of(loops.transposed ? *loops.transposed : kernel, t), t.blocks, column ? 32 : t.block_threads);
+              if (column) made.threads_y = static_cast<uint32_t>(t.team);
+              return made;
+            }},
+      form);
+  plan.how = std::move(form);
+  return plan;
+}
+
 // The first form that takes the kernel.
 GpuPlan plan_on_gpu(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products) {
-  if (kernel.attention) {
-    if (auto tiles = tile_attention_for_tensor_cores(kernel, gpu, f32_products)) {
-      const int64_t shared = tiles->shared_bytes();
-      return tiles_plan(std::move(*tiles), "attention on tensor cores", AttentionTiles::kThreads, shared);
+  const auto form = [&]() -> GpuForm {
+    if (kernel.attention) {
+      if (auto tiles = tile_attention_for_tensor_cores(kernel, gpu, f32_products)) return std::move(*tiles);
+      return plan_attention_blocks(kernel, gpu);
     }
-    AttentionBlocks blocks = plan_attention_blocks(kernel, gpu);
-    const int64_t shared = blocks.shared_bytes(), scratch = blocks.blocks() * blocks.slice_bytes();
-    GpuPlan plan = tiles_plan(std::move(blocks), "attention", AttentionBlocks::kThreads, shared);
-    plan.scratch_bytes = scratch;
-    return plan;
-  }
-  if (auto tiles = tile_product(kernel, gpu, f32_products)) {
-    const int threads = tiles->threads();
-    const int64_t shared = tiles->shared_bytes();
-    return tiles_plan(std::move(*tiles), "tiles of a product on tensor cores", threads, shared);
-  }
-  if (auto tiles = tile_cuda_contraction(kernel)) {
-    const int threads = tiles->threads();
-    return tiles_plan(std::move(*tiles), "tiles of a product", threads);
-  }
-  if (auto scatter = plan_scatter(kernel, gpu)) {
-    const int threads = scatter->threads;
-    return tiles_plan(std::move(*scatter), "scatter", threads);
-  }
-  ThreadedLoops loops{tile_transposes(kernel), {}};
-  const Kernel& planned = loops.transposed ? *loops.transposed : kernel;
-  loops.threads = plan_threads(planned, gpu);
-  const ThreadPlan& threads = loops.threads;
-  const bool column = threads.kind == CudaTeam::column;
-  const std::string_view kind = kind_of(planned, threads);
-  const int64_t blocks = threads.blocks;
-  const auto x = static_cast<uint32_t>(column ? 32 : threads.block_threads), y = static_cast<uint32_t>(column ? threads.team : 1);
-  return {std::move(loops), kind, blocks, x, y, 0, 0};
+    if (auto tiles = tile_product(kernel, gpu, f32_products)) return std::move(*tiles);
+    if (auto tiles = tile_cuda_contraction(kernel)) return std::move(*tiles);
+    if (auto scatter = plan_scatter(kernel, gpu)) return std::move(*scatter);
+    ThreadedLoops loops{tile_transposes(kernel), {}};
+    loops.threads = plan_threads(loops.transposed ? *loops.transposed : kernel, gpu);
+    return loops;
+  };
+  return gpu_plan_of(form(), kernel);
 }
 
 void plan_threads_of(const BoundGraph& graph, const GpuShape& gpu, KernelList& list) {

@@ -22,8 +22,10 @@ struct ThreadedLoops {
   ThreadPlan threads;
 };
 
+using GpuForm = std::variant<AttentionTiles, AttentionBlocks, ProductTiles, ContractionTiles, ScatterBlocks, ThreadedLoops>;
+
 struct GpuPlan {
-  std::variant<AttentionTiles, AttentionBlocks, ProductTiles, ContractionTiles, ScatterBlocks, ThreadedLoops> how;
+  GpuForm how;
   std::string_view kind;  // for people: "tiles of a product on tensor cores"
   int64_t blocks = 1;
   uint32_t threads_x = 1, threads_y = 1;  // of a block
@@ -33,6 +35,9 @@ struct GpuPlan {
 };
 
 GpuPlan plan_on_gpu(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products);
+
+// With the blocks, threads and memory that a form takes.
+GpuPlan gpu_plan_of(GpuForm form, const Kernel& kernel);
 
 // One line for each thing that is decided, indented by two spaces.
 std::string to_string(const GpuPlan& plan, const Kernel& kernel);

@@ -29,6 +29,9 @@ class Cursor {
   bool accept_word(std::string_view word);  // a whole word
   std::string word();
   std::string peek_word();  // empty where none stands; stays before it
+  bool next_is(char c) { return skip_spaces(), !failed() && peek() == c; }
+  std::string_view rest() const { return line_.substr(position_); }
+  void skip_rest() { position_ = line_.size(); }
   std::string string();
   int64_t integer();
   int64_t integer(int64_t low, int64_t high);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/lower/processor_plan_text.h"
 #include "compiler/lower/scan_schedule.h"
 #include "compiler/lower/schedule_names.h"
 #include "compiler/lower/schedule_text.h"
@@ -69,9 +70,9 @@ std::string text_of(const ScanSchedule& scan) {
   return text;
 }
 
-std::string text_of(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes);
+std::string text_of(const KernelList& list, const BufferPlan* plan, const GpuPlanText& gpu, const KernelNotes& notes);
 
-std::string text_of(const GraphKernel& k, size_t number) {
+std::string text_of(const GraphKernel& k, size_t number, const GpuPlanText& gpu) {
   std::string text = fmt::format("kernel {} {}\n", number, name_of(k.when));
   text += values_of("members", k.group.members) + values_of("stored", k.group.stored);
   if (k.group.siblings) text += "siblings\n";
@@ -81,8 +82,13 @@ std::string text_of(const GraphKernel& k, size_t number) {
   if (!k.streams.empty()) text += values_of("streams", k.streams);
   if (!k.sites.empty()) text += values_of("sites", k.sites);
   const ScanSchedule* scan = k.kernel->scan.get();
-  if (scan == nullptr) return text + to_string(*k.kernel);
-  return text + text_of(*scan) + to_string(*k.kernel) + "body\n" + prefix_lines(text_of(scan->list, &scan->plan, {}), "  ") + "end\n";
+  if (scan != nullptr)
+    return text + text_of(*scan) + to_string(*k.kernel) + "body\n" + prefix_lines(text_of(scan->list, &scan->plan, gpu, {}), "  ") +
+           "end\n";
+  text += to_string(*k.kernel);
+  if (k.loops) text += fmt::format("plan {}\n", to_string(*k.loops));
+  if (k.plan && gpu.print) text += fmt::format("gpu_plan {}\n", gpu.print(*k.plan));
+  return text;
 }
 
 std::string together(const std::vector<uint32_t>& runs_with) {
@@ -110,11 +116,11 @@ std::string places(const BufferPlan& plan) {
          fmt::format("memory arena {} parts at {} own {} of {}\n", plan.arena_bytes, plan.parts_offset, plan.own_bytes, plan.total_bytes);
 }
 
-std::string text_of(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes) {
+std::string text_of(const KernelList& list, const BufferPlan* plan, const GpuPlanText& gpu, const KernelNotes& notes) {
   std::string text;
   for (size_t i = 0; i < list.kernels.size(); ++i) {
     if (notes) text += "\n" + prefix_lines(notes(i), "# ");
-    text += text_of(list.kernels[i], i);
+    text += text_of(list.kernels[i], i, gpu);
   }
   for (const Continued& c : list.continued) text += fmt::format("continued {} from {}\n", value_of(c.whole), value_of(c.base));
   if (list.in_place) text += "in_place\n";
@@ -142,8 +148,8 @@ std::string prefix_lines(std::string_view lines, std::string_view prefix) {
   return text;
 }
 
-std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes) {
-  return fmt::format("schedule {}\n", kScheduleFormat) + text_of(list, plan, notes);
+std::string print_schedule(const KernelList& list, const BufferPlan* plan, const GpuPlanText& gpu, const KernelNotes& notes) {
+  return fmt::format("schedule {}\n", kScheduleFormat) + text_of(list, plan, gpu, notes);
 }
 
 }  // namespace einc

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/lower/kernel_read.h"
+#include "compiler/lower/processor_plan_text.h"
 #include "compiler/lower/scan_schedule.h"
 #include "compiler/lower/schedule_names.h"
 #include "compiler/lower/schedule_text.h"
@@ -22,7 +23,7 @@ using Bodies = std::span<const std::shared_ptr<const ScanSchedule>>;
 class ScheduleReader {
  public:
   // Takes from `bodies` those of its scans.
-  ScheduleReader(uint32_t nodes, Bodies& bodies) : nodes_(nodes), bodies_(bodies) {}
+  ScheduleReader(uint32_t nodes, Bodies& bodies, const GpuPlanText& gpu) : nodes_(nodes), bodies_(bodies), gpu_(gpu) {}
 
   std::variant<ScheduleText, LineError> read(std::string_view text) {
     int number = 0;
@@ -39,6 +40,7 @@ class ScheduleReader {
         continue;
       }
       if (!heading(c, number)) {
+        if (list().kernels.empty() || last().kernel) return LineError{number, fmt::format("'{}' is no line of a schedule", c.peek_word())};
         loops_ += std::string(written) + "\n";
         continue;
       }
@@ -151,7 +153,7 @@ class ScheduleReader {
   void body_line(std::string_view written, std::string_view word) {
     body_depth_ += word == "body" ? 1 : word == "end" ? -1 : 0;
     if (body_depth_ > 0) return void(body_ += std::string(written) + "\n");
-    auto read = ScheduleReader(static_cast<uint32_t>(scan_->bound.graph.size()), bodies_).read(std::exchange(body_, {}));
+    auto read = ScheduleReader(static_cast<uint32_t>(scan_->bound.graph.size()), bodies_, gpu_).read(std::exchange(body_, {}));
     if (auto* wrong = std::get_if<LineError>(&read)) return void(error_ = LineError{body_line_ + wrong->line, std::move(wrong->message)});
     auto& made = std::get<ScheduleText>(read);
     scan_->list = std::move(made.list), scan_->plan = std::move(made.plan);
@@ -189,6 +191,31 @@ class ScheduleReader {
       last().kernel = kernel;
     }
     loops_.clear();
+  }
+
+  // ---- how it runs
+
+  // Plans of one text are one object, as they were before they were written.
+  template <class Plan, class Read>
+  void read_plan(Cursor& c, std::map<std::pair<const Kernel*, std::string>, std::shared_ptr<const Plan>>& known,
+                 std::shared_ptr<const Plan> GraphKernel::*place, const Read& read) {
+    if (error_) return;
+    if (list().kernels.empty()) return c.fail("a plan of no kernel");
+    if (last().kernel->scan || last().kernel->collective) return c.fail("a plan of what its own launches do");
+    std::shared_ptr<const Plan>& plan = known[{last().kernel.get(), std::string(c.rest())}];
+    if (!plan)
+      plan = read(*last().kernel);
+    else
+      c.skip_rest();
+    last().*place = plan;
+  }
+  void plan(Cursor& c) {
+    read_plan(c, plans_, &GraphKernel::loops,
+              [&](const Kernel& kernel) { return std::make_shared<const ProcessorPlan>(read_processor_plan(c, kernel)); });
+  }
+  void gpu_plan(Cursor& c) {
+    if (!gpu_.read) return c.fail("plans of a GPU are not read here");
+    read_plan(c, gpu_plans_, &GraphKernel::plan, [&](const Kernel& kernel) { return gpu_.read(c, kernel); });
   }
 
   void find_in_memory() {
@@ -366,6 +393,7 @@ class ScheduleReader {
 
   const uint32_t nodes_;
   Bodies& bodies_;
+  const GpuPlanText& gpu_;
   ScheduleText made_;
   std::string loops_;  // of the last kernel
   int first_line_ = 0;
@@ -374,7 +402,9 @@ class ScheduleReader {
   std::string body_;
   int body_depth_ = 0, body_line_ = 0;  // 0: outside bodies
   bool has_body_ = false;
-  std::map<std::string, std::shared_ptr<const Kernel>> kernels_;  // by their text
+  std::map<std::string, std::shared_ptr<const Kernel>> kernels_;                                 // by their text
+  std::map<std::pair<const Kernel*, std::string>, std::shared_ptr<const ProcessorPlan>> plans_;  // by their text
+  std::map<std::pair<const Kernel*, std::string>, std::shared_ptr<const GpuPlan>> gpu_plans_;
   std::optional<LineError> error_;
 };
 
@@ -391,6 +421,8 @@ const std::map<std::string, ScheduleReader::Heading, std::less<>> ScheduleReader
     {"sites", {&ScheduleReader::sites, true}},
     {"scan", {&ScheduleReader::scan, true}},
     {"state", {&ScheduleReader::state, true}},
+    {"plan", {&ScheduleReader::plan}},
+    {"gpu_plan", {&ScheduleReader::gpu_plan}},
     {"continued", {&ScheduleReader::continued}},
     {"in_place", {&ScheduleReader::in_place}},
     {"product", {&ScheduleReader::product}},
@@ -406,8 +438,8 @@ const std::map<std::string, ScheduleReader::Heading, std::less<>> ScheduleReader
 
 }  // namespace
 
-std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes, Bodies bodies) {
-  return ScheduleReader(nodes, bodies).read(text);
+std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes, Bodies bodies, const GpuPlanText& gpu) {
+  return ScheduleReader(nodes, bodies, gpu).read(text);
 }
 
 std::vector<std::shared_ptr<const ScanSchedule>> scans_of(const KernelList& list) {

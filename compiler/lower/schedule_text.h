@@ -11,6 +11,7 @@
 //   back state b3                           where each state lies: a buffer of the kernel, or a place in the workspace (`at 0`) body behind
 //   its lines: the schedule of an iteration, up to `end` end
 //   ...
+//   plan loops lanes 16 ... domain 64         behind a kernel's lines, how it runs where that is planned; of a GPU: gpu_plan threads ...
 //   continued %7 from %3
 //   product 4 of 1 x 128 x 512 x 64 sums f32 left %4 bf16 from 0 leading 64 batch 0 right ... result ...    instead of kernel 4
 //   fused 4 5 at 5 plain 4 of ...                                                                           or instead of both
@@ -30,6 +31,7 @@
 #include "compiler/ir/cursor.h"
 #include "compiler/lower/buffer_plan.h"
 #include "compiler/lower/kernel_list.h"
+#include "compiler/lower/processor_plan.h"
 
 namespace einc {
 
@@ -41,16 +43,22 @@ struct ScheduleText {
 
 // What else is known of a kernel, in lines that stand before it as a comment.
 using KernelNotes = std::function<std::string(size_t kernel)>;
+// How a GPU's plans are written and read (gpu_plan/gpu_plan_fields); without it they are left out, and none are read.
+struct GpuPlanText {
+  std::function<std::string(const GpuPlan& plan)> print{};
+  std::function<std::shared_ptr<const GpuPlan>(Cursor& line, const Kernel& kernel)> read{};
+};
 // Each of `lines` behind `prefix`, with a line's end behind the last one, too.
 std::string prefix_lines(std::string_view lines, std::string_view prefix);
 
 // `plan` may be null. Comments name nothing.
-std::string print_schedule(const KernelList& list, const BufferPlan* plan, const KernelNotes& notes = {});
+std::string print_schedule(const KernelList& list, const BufferPlan* plan, const GpuPlanText& gpu = {}, const KernelNotes& notes = {});
 
-// Nodes are numbers below `nodes`. Equal kernels are one object. `bodies`: the scans in the order of the text, a scan before those of its
-// body (scans_of), for the graphs that numbers within bodies mean; they must outlive what is read.
+// Nodes are numbers below `nodes`. Equal kernels are one object, as are their plans. `bodies`: the scans in the order of the text, a scan
+// before those of its body (scans_of), for the graphs that numbers within bodies mean; they must outlive what is read.
 std::variant<ScheduleText, LineError> read_schedule(std::string_view text, uint32_t nodes,
-                                                    std::span<const std::shared_ptr<const ScanSchedule>> bodies = {});
+                                                    std::span<const std::shared_ptr<const ScanSchedule>> bodies = {},
+                                                    const GpuPlanText& gpu = {});
 std::vector<std::shared_ptr<const ScanSchedule>> scans_of(const KernelList& list);
 
 }  // namespace einc

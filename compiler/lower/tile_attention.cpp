@@ -11,18 +11,10 @@ namespace {
 
 class AttentionTiler {
  public:
-  AttentionTiler(const Kernel& kernel, const Processor& processor) : processor_(processor) {
-    t_.kernel = kernel;
-    t_.lanes = static_cast<int>(std::min<int64_t>(processor.lanes(4), t_.has_one_row() ? t_.attention().block_keys : t_.block_rows()));
-  }
+  AttentionTiler(const Kernel& kernel, const Processor& processor)
+      : processor_(processor), t_(TiledAttention::around(kernel, lanes_of(*kernel.attention, processor))) {}
 
   TiledAttention run() {
-    make_single_axes();
-    t_.schedule = schedule_attention(t_.kernel);
-    for (AxisId a : t_.attention().batch) t_.batches *= t_.kernel.extent(a);
-    t_.blocks = (t_.rows() + t_.block_rows() - 1) / t_.block_rows();
-    t_.tile_elements = round_up(t_.keys() * t_.block_rows(), t_.lanes);
-    t_.elements = t_.tile_elements * t_.schedule.tiles;
     for (size_t i = 0; i < t_.products.size(); ++i)
       if (step(i).part != AttentionPart::fold) place(step(i), t_.products[i]);
     return std::move(t_);
@@ -31,15 +23,8 @@ class AttentionTiler {
  private:
   const AttentionStep& step(size_t i) const { return t_.attention().steps[i]; }
 
-  void make_single_axes() {
-    std::vector<AttentionStep>& steps = t_.kernel.attention->steps;
-    t_.products.resize(steps.size());
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].part == AttentionPart::fold) continue;
-      std::vector<AxisId>& axes = steps[i].part == AttentionPart::scores ? steps[i].over : steps[i].free;
-      if (axes.size() != 1) axes = {flatten(t_.kernel, std::vector<AxisId>(axes))};
-      t_.products[i].inner = axes[0];
-    }
+  static int lanes_of(const Attention& a, const Processor& processor) {
+    return static_cast<int>(std::min<int64_t>(processor.lanes(4), a.block_rows == 1 ? a.block_keys : a.block_rows));
   }
 
   // An operand that the products can read where it lies. One row reads each element once, and may as well convert it.
@@ -113,6 +98,25 @@ class AttentionTiler {
 };
 
 }  // namespace
+
+TiledAttention TiledAttention::around(const Kernel& kernel, int lanes) {
+  TiledAttention t;
+  t.kernel = kernel, t.lanes = lanes;
+  std::vector<AttentionStep>& steps = t.kernel.attention->steps;
+  t.products.resize(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].part == AttentionPart::fold) continue;
+    std::vector<AxisId>& axes = steps[i].part == AttentionPart::scores ? steps[i].over : steps[i].free;
+    if (axes.size() != 1) axes = {flatten(t.kernel, std::vector<AxisId>(axes))};
+    t.products[i].inner = axes[0];
+  }
+  t.schedule = schedule_attention(t.kernel);
+  for (AxisId a : t.attention().batch) t.batches *= t.kernel.extent(a);
+  t.blocks = (t.rows() + t.block_rows() - 1) / t.block_rows();
+  t.tile_elements = round_up(t.keys() * t.block_rows(), t.lanes);
+  t.elements = t.tile_elements * t.schedule.tiles;
+  return t;
+}
 
 bool TiledAttention::gathers() const {
   return std::any_of(attention().steps.begin(), attention().steps.end(),

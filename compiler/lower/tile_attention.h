@@ -26,6 +26,9 @@ struct TiledAttention {
   int64_t batches = 1, blocks = 1;
   int64_t tile_elements = 0, elements = 0;
 
+  // Without products: the kernel with one axis for what each of them sums over or makes, and what follows from the vectors' lanes.
+  static TiledAttention around(const Kernel& kernel, int lanes);
+
   const Attention& attention() const { return *kernel.attention; }
   int64_t rows() const { return kernel.extent(attention().row); }
   int64_t keys() const { return kernel.extent(attention().key); }

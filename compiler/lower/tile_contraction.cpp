@@ -43,8 +43,8 @@ class ContractionTiler {
   std::optional<TiledContraction> run() {
     if (!suits()) return std::nullopt;
     find_left_groups();
-    flatten_axes();
-    if (lie_better_turned()) turn();
+    t_.flatten_axes();
+    if (lie_better_turned()) t_.left_groups.reset(), t_.turn();
     const int64_t m = t_.rows(), n = t_.columns(), k = t_.depths();
     if (k < kSmallestDepth || m * n < t_.lanes || m * n * k < kSmallestWork || n * 2 < t_.lanes) return std::nullopt;
     if (m < kFewSums && unit_axis(right()) == t_.depth && unit_axis(left()) == t_.depth) return std::nullopt;
@@ -76,24 +76,12 @@ class ContractionTiler {
   ValueId left() const { return t_.kernel.contraction->left; }
   ValueId right() const { return t_.kernel.contraction->right; }
 
-  void flatten_axes() {
-    const FlatContraction flat = flatten_contraction(t_.kernel);
-    t_.row = flat.row, t_.column = flat.column, t_.depth = flat.depth, t_.batches = flat.batches;
-  }
-
   // Whether the result's transpose fills vectors that the result's rows are too short for. Its elements lie apart then, which short sums
   // are not worth; where both operands lie along the depth, few sums are made along it.
   bool lie_better_turned() const {
     if (t_.columns() >= t_.lanes || t_.rows() < t_.lanes) return false;
     if (2 * t_.columns() >= t_.lanes) return unit_axis(left()) == t_.row && t_.depths() >= kDepthToTurnFor;
     return t_.columns() > kFewSums || unit_axis(left()) != t_.depth || unit_axis(right()) != t_.depth;
-  }
-  void turn() {
-    t_.left_groups.reset();
-    Contraction& c = *t_.kernel.contraction;
-    std::swap(c.left, c.right);
-    std::swap(c.rows, c.columns);
-    std::swap(t_.row, t_.column);
   }
 
   // The operand as a plain load of elements of the sums' dtype, or nothing.
@@ -402,6 +390,18 @@ class ContractionTiler {
 };
 
 }  // namespace
+
+void TiledContraction::flatten_axes() {
+  const FlatContraction flat = flatten_contraction(kernel);
+  row = flat.row, column = flat.column, depth = flat.depth, batches = flat.batches;
+}
+
+void TiledContraction::turn() {
+  Contraction& c = *kernel.contraction;
+  std::swap(c.left, c.right);
+  std::swap(c.rows, c.columns);
+  std::swap(row, column);
+}
 
 int64_t TiledContraction::left_pitch() const {
   return left == PanelSource::by_depth ? round_up(block_depth, lanes) + lanes : block_depth + divide_up(lanes, tile_rows);

@@ -35,6 +35,12 @@ struct TiledContraction {
   SharedAxis shared = SharedAxis::rows;        // what threads divide within a batch point
   int64_t batches = 1, parts = 1;              // the domain counts the tiles of that axis (`parts`) within batch points
 
+  // Of the kernel as it is given: makes rows, columns and depth one axis each.
+  void flatten_axes();
+  // The result's transpose is made instead: what were rows are columns.
+  void turn();
+  bool is_turned() const { return row > column; }
+
   int64_t rows() const { return kernel.extent(row); }
   int64_t columns() const { return kernel.extent(column); }
   int64_t depths() const { return kernel.extent(depth); }

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "compiler/driver/emit_schedule.h"
+#include "compiler/gpu_plan/gpu_plan_fields.h"
 #include "compiler/lower/schedule_text.h"
 #include "compiler/pipeline/cuda_program.h"
 #include "compiler/pipeline/pipeline.h"
@@ -42,7 +43,7 @@ Graph graph_of(const Planned& p) {
 // What the comments say: how kernels run. The whole reads back, and begins with its format.
 std::string comments_of(const std::string& text, const Graph& graph) {
   CHECK(text.starts_with("schedule 1\n"));
-  const auto read = read_schedule(text, 4 * graph.size());
+  const auto read = read_schedule(text, 4 * graph.size(), {}, gpu_plan_text());
   const auto* wrong = std::get_if<LineError>(&read);
   CHECK_MESSAGE(!wrong, (wrong ? std::to_string(wrong->line) + ": " + wrong->message : ""));
   std::string comments;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules read back: those of examples and the zoo for both targets, which are then verified and joined as the ones they were printed
-// from; and texts that are none.
+// Schedules read back: those of examples and the zoo for both targets with the plans of their kernels, which are then verified and joined
+// as the ones they were printed from, and make the same code; and texts that are none.
 #include "compiler/lower/schedule_text.h"
 
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <map>
+#include <sstream>
 
 #include "compiler/codegen/cuda/cuda_code.h"
+#include "compiler/codegen/llvm/native_code.h"
 #include "compiler/fuse/form_graph.h"
-#include "compiler/lower/assemble_program.h"
+#include "compiler/gpu_plan/gpu_plan_fields.h"
 #include "compiler/lower/join_launches.h"
+#include "compiler/lower/make_program.h"
 #include "compiler/lower/scan_schedule.h"
 #include "compiler/lower/verify_plan.h"
 #include "compiler/pipeline/pipeline.h"
@@ -25,30 +28,56 @@ namespace {
 
 struct Seen {
   int schedules = 0, scans = 0, products = 0, fused = 0, together = 0, continued = 0, parts = 0, attention = 0;
+  std::map<std::string, int> plans;  // by their first words
 };
 
-// The program of a schedule, for no target: functions are numbered by their text.
-std::string program_of(const FormedGraph& formed, const KernelList& list, const BufferPlan& plan) {
-  std::map<std::string, uint32_t> functions;
+void count_plans(const std::string& text, Seen& seen) {
+  std::istringstream lines(text);
+  for (std::string line, target, form; std::getline(lines, line);) {
+    std::istringstream words(line);
+    if (words >> target >> form; target == "plan" || target == "gpu_plan") ++seen.plans[target + " " + form];
+  }
+}
+
+std::string bytes_of(const Executable& program) {
   ProgramImage image;
-  image.parts[Part::training] =
-      assemble_program(formed.bound, list, plan, [&](const BoundGraph&, const GraphKernel& k, const Executable&, Launch& launch) {
-        launch.function = functions.emplace(to_string(*k.kernel), static_cast<uint32_t>(functions.size())).first->second;
-      });
+  image.parts[Part::training] = program;
   return to_bytes(image);
+}
+
+// The program of a schedule with the code of its functions, which is all that plans decide.
+std::string cpu_code_of(const FormedGraph& formed, const KernelList& list, const BufferPlan& plan) {
+  const LoweredProgram made = make_program(formed.bound, list, plan);
+  return bytes_of(made.program) + llvm_text_of(made);
+}
+
+std::string cuda_code_of(const FormedGraph& formed, const KernelList& list, const BufferPlan& plan) {
+  const CudaExecutable made = make_cuda_program(formed.bound, list, plan, {});
+  std::string code = bytes_of(made.program);
+  for (const std::string& text : made.texts) code += text;
+  const auto add = [&](const CudaGrid& grid) {
+    for (const auto& sizes : {grid.blocks, grid.threads})
+      for (const uint32_t size : sizes) code += std::to_string(size) + " ";
+    code += std::to_string(grid.shared_bytes) + "\n";
+  };
+  for (const CudaCall& call : made.calls) add(call.grid);
+  for (const CudaGrid& grid : made.grids) add(grid);
+  return code;
 }
 
 void check(const Graph& graph, const ScheduleTarget& target, Seen& seen) {
   const FormedGraph formed = form_graph(graph, {}, RunMode::training, Scheduling::all, target);
-  const std::string text = print_schedule(formed.list, &formed.plan);
+  const std::string text = print_schedule(formed.list, &formed.plan, gpu_plan_text());
   const std::vector<std::shared_ptr<const ScanSchedule>> scans = scans_of(formed.list);
-  auto read = read_schedule(text, formed.bound.graph.size(), scans);
+  auto read = read_schedule(text, formed.bound.graph.size(), scans, gpu_plan_text());
   const auto* wrong = std::get_if<LineError>(&read);
   REQUIRE_MESSAGE(!wrong, (wrong ? std::to_string(wrong->line) + ": " + wrong->message : ""));
   ScheduleText& made = std::get<ScheduleText>(read);
-  CHECK(print_schedule(made.list, &made.plan) == text);
+  CHECK(print_schedule(made.list, &made.plan, gpu_plan_text()) == text);
   CHECK(verify_plan(formed.bound, made.list, made.plan, formed.roots) == "");
-  CHECK(program_of(formed, made.list, made.plan) == program_of(formed, formed.list, formed.plan));
+  const auto code_of = target.sizes.gpu ? cuda_code_of : cpu_code_of;
+  CHECK(code_of(formed, made.list, made.plan) == code_of(formed, formed.list, formed.plan));
+  count_plans(text, seen);
   seen.scans += static_cast<int>(scans.size());
   const std::vector<uint32_t> runs_with = made.list.runs_with;
   if (!runs_with.empty()) {
@@ -105,6 +134,9 @@ TEST_CASE("schedules read back") {
   CHECK(seen.continued > 0);
   CHECK(seen.parts > 20);
   CHECK(seen.attention > 20);
+  for (const char* form : {"loops", "tiles", "attention"}) CHECK_MESSAGE(seen.plans[std::string("plan ") + form] > 20, form);
+  for (const char* form : {"attention_tiles", "attention_blocks", "product_tiles", "contraction_tiles", "scatter", "threads"})
+    CHECK_MESSAGE(seen.plans[std::string("gpu_plan ") + form] > 0, form);
 }
 
 TEST_CASE("schedules that are none") {
@@ -131,6 +163,16 @@ TEST_CASE("schedules that are none") {
       {kernel + "body\nend\n", "12: a body stands behind the lines of a scan"},
       {"members %2\n", "1: 'members' stands before a kernel's loops"},
       {"kernel 0 later\n", "1: 'later' is no time of a launch"},
+      {"plan loops\n", "1: a plan of no kernel"},
+      {kernel + "plan loops divided a1 domain 4\n", "12: 1 is not from 0 to 0"},
+      {kernel + "plan loops lanes 4 domain 4\n", "12: a plan of other loops than the kernel's"},
+      {kernel + "plan loops stage_vectors a0 divided a0 domain 4\n", "12: stage 0 has no loop a0"},
+      {kernel + "plan loops vector a0 lanes 4 domain 1\n", "12: loops without lanes or parts"},
+      {kernel + "plan loops divided a0 domain 4 colour 3\n", "12: something is left at the end of the line"},
+      {kernel + "plan tiles lanes 4\n", "12: tiles of a kernel that is no contraction"},
+      {kernel + "plan circles\n", "12: expected 'loops' at column 6"},
+      {kernel + "plan loops divided a0 domain 4\nb1[a0] = v0\n", "13: 'b1' is no line of a schedule"},
+      {kernel + "gpu_plan threads outer a0\n", "12: plans of a GPU are not read here"},
   };
   for (const auto& [text, message] : wrong) CHECK_MESSAGE(error_of(text) == message, text);
   // Faults in a kernel's loops are told by the line of the whole.
@@ -140,6 +182,48 @@ TEST_CASE("schedules that are none") {
   std::string few = kernel;
   few.replace(few.find("buffers %1 %2"), 13, "buffers %1");
   CHECK(error_of(few).ends_with("1 values for 2 buffers"));
+}
+
+// A plan that no planner makes: vectors of four along a row of eight, in two parts.
+TEST_CASE("a schedule with its plans as text") {
+  const std::string text =
+      "schedule 1\nkernel 0 always\nmembers %2\nstored %2\nbuffers %1 %2\n"
+      "axes a0=2 a1=8\nouter a0 a1\nb0: read f32[16]\nb1: write f32[16]\nv0: f32 = b0[8*a0 + a1]\nstage \n  b1[8*a0 + a1] = v0\n"
+      "plan loops vector a1 stage_vectors - lanes 4 divided a0 chunk 4 domain 4 fetched b0\n";
+  const auto read = read_schedule(text, 8);
+  REQUIRE(std::holds_alternative<ScheduleText>(read));
+  const KernelList& list = std::get<ScheduleText>(read).list;
+  const ProcessorPlan& plan = *list.kernels[0].loops;
+  CHECK(plan.plan.lanes == 4);
+  CHECK(plan.domain() == 4);
+  CHECK(plan.plan.fetched == std::vector{true, false});
+  std::string written = text;
+  written.erase(written.find("stage_vectors - "), 16);  // no stage has loops of its own
+  CHECK(print_schedule(list, nullptr) == written);
+}
+
+TEST_CASE("plans of a GPU that are none") {
+  const std::string kernel =
+      "kernel 0 always\nmembers %2\nstored %2\nbuffers %1 %2\n"
+      "axes a0=4\nouter a0\nb0: read f32[4]\nb1: write f32[4]\nv0: f32 = b0[a0]\nstage \n  b1[a0] = v0\n";
+  const std::pair<const char*, const char*> wrong[] = {
+      {"threads", "12: a plan of other points than the kernel's"},
+      {"threads by crowd", "12: 'crowd' is no word of a plan"},
+      {"threads outer a0 stages ( a0 ) blocks 4", "12: stage 0 has other loops"},
+      {"threads team 64 block_threads 32 outer a0 stages ( )", "12: a team of no threads"},
+      {"product_tiles", "12: tiles of a kernel that is no contraction"},
+      {"attention_tiles", "12: tiles of a kernel that is no attention"},
+      {"circles", "12: 'circles' is no plan of a GPU"},
+  };
+  for (const auto& [line, message] : wrong) {
+    const auto read = read_schedule(kernel + "gpu_plan " + line + "\n", 8, {}, gpu_plan_text());
+    const auto* error = std::get_if<LineError>(&read);
+    REQUIRE(error);
+    CHECK(std::to_string(error->line) + ": " + error->message == message);
+  }
+  const auto read = read_schedule(kernel + "gpu_plan threads block_threads 32 outer a0 stages ( ) points 4\n", 8, {}, gpu_plan_text());
+  REQUIRE(std::holds_alternative<ScheduleText>(read));
+  CHECK(std::get<ScheduleText>(read).list.kernels[0].plan->threads() == 32);
 }
 
 TEST_CASE("schedules of scans that are none") {
