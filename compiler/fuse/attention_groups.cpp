@@ -31,16 +31,33 @@ class Grouper {
     std::optional<GraphKernel> backward;
     if (!found.backward.members.empty()) {
       if (found.backward.results.empty()) return "its backward ends in no contraction";
-      AttentionBuild built = build_attention(graph_, found, found.backward, stored(found, found.backward, {}), in_memory_);
+      AttentionBuild built = build_backward(found);
       if (!built.built) return "in the backward, " + built.refusal;
       backward = std::move(built.built);
       loaded = backward->buffers;
     }
-    AttentionBuild forward = build_attention(graph_, found, found.forward, stored(found, found.forward, loaded), in_memory_);
+    AttentionBuild forward =
+        build_attention(graph_, found, found.forward, stored(found, found.forward, loaded), in_memory_, ReadValues::of_forward);
     if (!forward.built) return forward.refusal;
     kernels.push_back(std::move(*forward.built));
     if (backward) kernels.push_back(std::move(*backward));
     return {};
+  }
+
+  // Its scores are made of the forward's nodes again. Under a memory limit their operands may be made again, too, for its other products:
+  // all of them read those then, so that it is the same kernel and the forward's operands are held no longer. It runs behind what its
+  // own nodes read, so that it may read no copy that only other kernels do; those operands stay.
+  AttentionBuild build_backward(const FoundAttention& found) const {
+    const std::vector<NodeId> results = stored(found, found.backward, {});
+    AttentionBuild built = build_attention(graph_, found, found.backward, results, in_memory_, ReadValues::made_again);
+    if (built.built && std::ranges::all_of(built.built->buffers, [&](NodeId id) { return !is_copy(id) || is_read(id, found.backward); }))
+      return built;
+    return graph_.again.empty() ? std::move(built)
+                                : build_attention(graph_, found, found.backward, results, in_memory_, ReadValues::of_forward);
+  }
+  bool is_copy(NodeId id) const { return graph_.given_of(id) != id; }
+  bool is_read(NodeId id, const AttentionNodes& nodes) const {
+    return std::ranges::any_of(readers_[id.index], [&](NodeId r) { return std::ranges::binary_search(nodes.members, r); });
   }
 
   // Results, and values per row that others read.

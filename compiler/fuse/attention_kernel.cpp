@@ -25,7 +25,8 @@ class AttentionBuilder {
         kernel_(out_.kernel),
         evaluator_(graph, member, in_memory, space, out_, Contractions::any) {}
 
-  BuiltKernel run(const std::vector<NodeId>& stored) {
+  BuiltKernel run(const std::vector<NodeId>& stored, ReadValues read) {
+    if (read == ReadValues::made_again) evaluator_.read_again();
     const Shape& shape = graph_.shape(found_.scores);
     for (size_t i = 0; i < shape.size(); ++i)
       units_.push_back(space_.add(kernel_, shape[i], graph_[found_.scores].type.axis(static_cast<int>(i)).name));
@@ -276,11 +277,11 @@ class AttentionBuilder {
 }  // namespace
 
 AttentionBuild build_attention(const BoundGraph& graph, const FoundAttention& found, const AttentionNodes& nodes,
-                               const std::vector<NodeId>& stored, const std::vector<bool>& in_memory) {
+                               const std::vector<NodeId>& stored, const std::vector<bool>& in_memory, ReadValues read) {
   std::vector<bool> member(graph.graph.size(), false);
   for (NodeId id : nodes.members) member[id.index] = true;
   auto [built, refusal] =
-      build_in([&](LoopSpace& space) { return AttentionBuilder(graph, found, nodes, member, in_memory, space).run(stored); });
+      build_in([&](LoopSpace& space) { return AttentionBuilder(graph, found, nodes, member, in_memory, space).run(stored, read); });
   if (!built) return {std::nullopt, std::move(refusal)};
   return {GraphKernel{std::make_shared<Kernel>(std::move(built->kernel)),
                       std::move(built->buffers),

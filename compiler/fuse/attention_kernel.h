@@ -13,8 +13,11 @@ struct AttentionBuild {
   std::string refusal;  // why it is no kernel
 };
 
+// Of values that the backward makes again under a memory limit: whether a kernel reads them, or what the forward has left.
+enum class ReadValues : uint8_t { of_forward, made_again };
+
 // `stored`: members whose values go to memory, the results among them. `in_memory` as for build_kernel; false for found.pairs.
 AttentionBuild build_attention(const BoundGraph& graph, const FoundAttention& found, const AttentionNodes& nodes,
-                               const std::vector<NodeId>& stored, const std::vector<bool>& in_memory);
+                               const std::vector<NodeId>& stored, const std::vector<bool>& in_memory, ReadValues read);
 
 }  // namespace einc

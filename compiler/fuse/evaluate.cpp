@@ -81,6 +81,7 @@ Subscript KernelEvaluator::dot(NodeId id, const Indices& at, const Shape& stride
 }
 
 ValueId KernelEvaluator::value_of(NodeId id, const Indices& at) {
+  if (reads_again_) id = graph_.again_of(id);
   std::vector<Known>& known = known_[id.index];
   for (const Known& k : known)
     if (k.at == at && k.guards == guards_) return k.value;

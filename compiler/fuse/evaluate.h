@@ -80,6 +80,8 @@ class KernelEvaluator {
   Indices operand_index(NodeId id, size_t k, const Indices& at);
   // Loops over the axes that a reduce sums over, as an index each.
   const Indices& reduced_index(NodeId reduce, const Indices& at);
+  // From now on values are those that the backward has made again, where there are such.
+  void read_again() { reads_again_ = true; }
   void set_reduced_index(NodeId reduce, Indices index) { reduced_.emplace(reduce.index, std::move(index)); }
   // The same for a label that a contraction sums over.
   void set_summed_index(NodeId contract, int label, Subscript index) { summed_[{contract.index, label}] = std::move(index); }
@@ -135,7 +137,7 @@ class KernelEvaluator {
   LoopSpace& space_;
   BuiltKernel& out_;
   Contractions allowed_;
-  bool contracts_ = false;
+  bool contracts_ = false, reads_again_ = false;
   std::vector<Range> guards_;  // that hold where the value is wanted
   struct Known {
     Indices at;

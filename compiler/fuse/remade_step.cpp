@@ -52,8 +52,7 @@ std::vector<NodeId> RemadeStep::given() const {
 RemadeValues::Places RemadeStep::places() {
   const std::vector<NodeId> of = given();
   RemadeValues::Places places;
-  for (auto* list : {&places.saved, &places.fixed, &places.early, &places.where_read, &read_by_attention_})
-    list->assign(graph_.size(), false);
+  for (auto* list : {&places.saved, &places.fixed, &places.early, &places.where_read}) list->assign(graph_.size(), false);
   for (uint32_t i = 0; i < graph_.size(); ++i)
     if (const NodeId to = whole_.place_of(NodeId{i}); to.valid()) places.where_read[i] = whole_.values->is_made_where_read(to);
   for (const GraphKernel& k : whole_.list.kernels) {
@@ -72,7 +71,6 @@ RemadeValues::Places RemadeStep::places() {
       const NodeId id = buffer.valid() ? of[buffer.index] : NodeId{};
       if (!id.valid() || is_source(graph_[id].op) || graph_[id].origin.phase != Phase::forward) continue;
       places.saved[id.index] = true;
-      if (k.kernel->attention) read_by_attention_[id.index] = true;
     }
   }
   // The product is written and read again where no epilogue goes on with it.
@@ -94,9 +92,9 @@ void RemadeStep::find_candidates() {
   for (uint32_t i = 0; i < graph_.size(); ++i) {
     const NodeId id{i}, to = whole_.place_of(id);
     if (graph_[id].origin.phase != Phase::forward || !to.valid() || !whole_.list.in_memory[to.index]) continue;
-    if (!saved_[i]) stored_.push_back(id);
-    // The backward's kernel of attention makes its scores again from its operands: of copies it would be another kernel.
-    else if (!read_by_attention_[i] && !root[i] && values_.may_be_made(id))
+    if (!saved_[i])
+      stored_.push_back(id);
+    else if (!root[i] && values_.may_be_made(id))
       candidates_.push_back(id);
   }
 }

@@ -48,7 +48,6 @@ class RemadeStep {
   const Forming whole_;  // the step as it is
   const BoundGraph bound_;
   const KeptSums sums_;
-  std::vector<bool> read_by_attention_;
   RemadeValues values_;
   const std::vector<bool> saved_;  // as is
   std::vector<NodeId> candidates_, stored_;

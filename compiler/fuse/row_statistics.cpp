@@ -109,7 +109,7 @@ class StatisticsFinder {
     const Node &made = graph_[of_values], &mixed = graph_[result];
     for (const size_t v : {size_t{0}, size_t{1}}) {
       for (const size_t w : {size_t{0}, size_t{1}}) {
-        if (made.operands[v] != mixed.operands[1 - w] || unrounded(mixed.operands[w]) != weight) continue;
+        if (graph_.given_of(made.operands[v]) != graph_.given_of(mixed.operands[1 - w]) || unrounded(mixed.operands[w]) != weight) continue;
         const auto &dp = made.as<ContractAttr>(), &o = mixed.as<ContractAttr>();
         const AxisList &values = v == 0 ? dp.left : dp.right, &gradient = v == 0 ? dp.right : dp.left;
         Delta delta{made.operands[1 - v], result, {}, {}, {}};

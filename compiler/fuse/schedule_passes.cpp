@@ -140,11 +140,22 @@ void cast_before_padding_of(Forming& f) {
   if (auto cast = cast_before_padding(f.bind(), roots_of(f.graph(), f.mode), f.target)) f.own = std::move(cast);
 }
 
+// Copies that each reader makes come last: the backward reads those, where there are some on the way to others, too.
+void note_copies(const Forming& f, BoundGraph& bound) {
+  if (f.twice.empty()) return;
+  bound.again.assign(f.graph().size(), {}), bound.given = bound.again;
+  for (size_t i = 0; i < f.twice.size(); i += 2) {
+    const NodeId given = f.twice[i], copy = f.twice[i + 1];
+    if (given.valid() && copy.valid()) bound.again[given.index] = copy, bound.given[copy.index] = given;
+  }
+}
+
 void use_row_statistics_of(Forming& f) {
   if (f.options.leaves_out("attention")) return;
   const auto late = [](const Node& node) { return node.op == Op::contract && node.origin.phase == Phase::backward; };
   if (std::ranges::none_of(f.graph().nodes, late)) return;
-  const BoundGraph bound = f.bind();
+  BoundGraph bound = f.bind();
+  note_copies(f, bound);
   RowStatistics kept = use_row_statistics(bound, ValuePlaces(bound, roots_of(f.graph(), f.mode)).find_attention().found);
   if (kept.graph) f.move_to(std::move(kept.graph), std::move(kept.at));
 }
@@ -175,6 +186,7 @@ void bind_dims(Forming& f) {
   mark(f.bound->late, f.late);
   mark(f.bound->where_read, f.where_read);
   mark(f.bound->twice, f.twice);
+  note_copies(f, *f.bound);
 }
 
 // Scatters whose updates have no axis but those of the table.

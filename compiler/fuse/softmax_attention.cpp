@@ -71,7 +71,8 @@ class SoftmaxFinder {
   Operand factor(NodeId product, size_t k) const {
     const Node& node = graph_[product];
     const ContractAttr& attr = node.as<ContractAttr>();
-    return {node.operands[k], axes_beside(k == 0 ? attr.left : attr.right, AxisList::range(node.type.rank()), *axes(product))};
+    return {graph_.given_of(node.operands[k]),
+            axes_beside(k == 0 ? attr.left : attr.right, AxisList::range(node.type.rank()), *axes(product))};
   }
 
   // A contraction of a value per row and key with another value.
@@ -88,7 +89,7 @@ class SoftmaxFinder {
     const size_t at = is_pair(node.operands[0]) ? 0 : 1;
     const AxisList &pair = at == 0 ? attr.left : attr.right, &other = at == 0 ? attr.right : attr.left;
     const std::vector<int>& pair_axes = *axes(node.operands[at]);
-    Product p{node.operands[at], {node.operands[1 - at], axes_beside(other, pair, pair_axes)}, &pair, &other, false};
+    Product p{node.operands[at], {graph_.given_of(node.operands[1 - at]), axes_beside(other, pair, pair_axes)}, &pair, &other, false};
     for (int i = 0; i < pair.size(); ++i)
       p.over_keys = p.over_keys || (pair[i] >= node.type.rank() && pair_axes[static_cast<size_t>(i)] == found_.key);
     return p;

@@ -26,6 +26,7 @@ struct BoundGraph {
   UpdateGuard guard{};                     // of the run's updates
   std::vector<bool> late{}, where_read{};  // per node: of the forward, made again in the backward; by each that reads it
   std::vector<bool> twice{};               // per node: one of those, or what it is a copy of
+  std::vector<NodeId> again{}, given{};    // per node: its copy, what it is a copy of; invalid: none
   std::vector<bool> pulled{};              // per node, of a pullback: follows from gradients of outputs
 
   const Node& operator[](NodeId id) const { return graph[id]; }
@@ -35,6 +36,8 @@ struct BoundGraph {
   int64_t padding_of(NodeId id) const { return padding.empty() ? 0 : padding[id.index]; }
   bool is_late(NodeId id) const { return !late.empty() && late[id.index]; }
   bool is_made_twice(NodeId id) const { return !twice.empty() && twice[id.index]; }
+  NodeId again_of(NodeId id) const { return !again.empty() && again[id.index].valid() ? again[id.index] : id; }
+  NodeId given_of(NodeId id) const { return !given.empty() && given[id.index].valid() ? given[id.index] : id; }
   bool is_pulled(NodeId id) const { return !pulled.empty() && pulled[id.index]; }
   bool is_one_hot(NodeId id) const { return !one_hot.empty() && one_hot[id.index]; }
   int64_t count_in_memory(NodeId id) const;  // with what pads its rows

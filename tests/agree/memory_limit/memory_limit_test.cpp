@@ -155,6 +155,17 @@ TEST_CASE("memory limit: the same bits within it") {
   }
 }
 
+// Queries, keys and values are made again: the backward's kernel of attention reads those, and the forward's
+// are held no longer.
+TEST_CASE("memory limit: what attention reads is made again") {
+  const Bindings gpt{{"batch", 4}, {"seq", 64}, {"vocab", 96}, {"layers", 2}, {"heads", 2}, {"head", 32}};
+  const Graph graph = finished(compile_example("gpt2.ein", gpt), Roots::training);
+  const int64_t least = least_bytes(graph, gpt);
+  const PlannedStep step = plan_for_processor(native_processor(), within(least))(graph, gpt, RunMode::training, {});
+  const auto is_read = [&](NodeId id) { return graph[id].origin.label.str() == "qkv"; };
+  CHECK(std::ranges::count_if(step.formed->recomputation.values, is_read) >= 1);
+}
+
 TEST_CASE("memory limit: a step that fits is left as it is") {
   const Graph graph = step_of(layers(3));
   const PlannedStep step = plan_for_processor(native_processor(), within(bytes_of_step(graph, {})))(graph, {}, RunMode::training, {});
