@@ -60,8 +60,11 @@ class Placer {
     for (uint32_t i = graph_.size(); i-- > 0;) stand_with_readers(i, true);
     for (const Update& update : graph_.updates)
       if (int& place = out_.of[update.target.index]; place == kNowhere) place = std::max(0, out_.of[update.value.index]);
-    for (int& place : out_.of)
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      int& place = out_.of[i];
+      if (is_scan_result(i)) place = out_.of[graph_.nodes[i].operands[0].index];
       if (place == kNowhere) place = 0;  // a result that nothing else has to do with
+    }
     out_.of_weights = of_weights_alone(graph_);
     find_for_update();
     return std::move(out_);
@@ -70,12 +73,17 @@ class Placer {
  private:
   bool is_of_optimizer(uint32_t i) const { return graph_.nodes[i].origin.phase == Phase::optimizer; }
 
+  // A scan's results stand where it does: who reads them reads it.
   void find_users() {
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       users_.emplace_back();
-      for (const NodeId x : graph_.nodes[i].operands) users_[x.index].push_back(i);
+      for (NodeId x : graph_.nodes[i].operands) {
+        users_[x.index].push_back(i);
+        if (graph_[x].op == Op::scan_result) users_[graph_[x].operands[0].index].push_back(i);
+      }
     }
   }
+  bool is_scan_result(uint32_t i) const { return graph_.nodes[i].op == Op::scan_result; }
 
   // The stage that has the iteration which a node is of; kNowhere: it is of none.
   int by_iteration(uint32_t i) const {
@@ -101,6 +109,7 @@ class Placer {
 
   int by_operands(uint32_t i) const {
     if (!weights_[i]) return kEveryStage;
+    if (is_scan_result(i)) return out_.of[graph_.nodes[i].operands[0].index];
     if (const int stage = of_terms(i); stage != kNowhere) return stage;
     if (const int stage = by_iteration(i); stage != kNowhere) return stage;
     if (!data_[i]) return kNowhere;
@@ -118,6 +127,7 @@ class Placer {
   // Tensors of a param stay with it; single numbers, as terms of a norm are, go up.
   int of_update(uint32_t i) const {
     if (!weights_[i]) return kEveryStage;
+    if (is_scan_result(i)) return out_.of[graph_.nodes[i].operands[0].index];
     if (const int stage = by_iteration(i); stage != kNowhere) return stage;
     int tensors = std::numeric_limits<int>::max(), scalars = kNowhere;
     for (const NodeId x : graph_.nodes[i].operands) {
@@ -132,7 +142,7 @@ class Placer {
   }
 
   void stand_with_readers(uint32_t i, bool optimizer) {
-    if (out_.of[i] != kNowhere || (!optimizer && is_of_optimizer(i))) return;
+    if (out_.of[i] != kNowhere || is_scan_result(i) || (!optimizer && is_of_optimizer(i))) return;
     for (const uint32_t user : users_[i]) {
       const int place = out_.of[user];
       if (place < 0 || (!optimizer && is_of_optimizer(user))) continue;
