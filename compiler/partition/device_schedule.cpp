@@ -79,11 +79,12 @@ class Scheduler {
     for (uint32_t c = 0; c < moved_.size(); ++c)
       if (gathers(c)) by_need.push_back(c);
     std::ranges::stable_sort(by_need, {}, [&](uint32_t c) { return moved_[c].need; });
-    uint32_t before = 0, begin = 0;  // where the layer before begins, and this one
+    // Not all of a layer at once: what the layer before meets in between, such as keys that it has just made, would wait behind them.
+    std::vector<uint32_t> before, needs;  // places at which what the layer before gathers is read, and of this one so far
     for (size_t i = 0; i < by_need.size(); ++i) {
-      if (i > 0 && layer_of(by_need[i]) != layer_of(by_need[i - 1])) before = begin;
-      if (i == 0 || layer_of(by_need[i]) != layer_of(by_need[i - 1])) begin = moved_[by_need[i]].need;
-      moved_[by_need[i]].start = before;
+      if (i > 0 && layer_of(by_need[i]) != layer_of(by_need[i - 1])) before = std::exchange(needs, {});
+      if (!before.empty()) moved_[by_need[i]].start = before[std::min(needs.size(), before.size() - 1)];
+      needs.push_back(moved_[by_need[i]].need);
     }
     for (uint32_t c = 0; c < moved_.size(); ++c) {
       Moved& m = moved_[c];

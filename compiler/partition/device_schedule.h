@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The static schedule of one device: between which of its launches it starts collectives and waits for them. A collective starts as soon as
 // what it reads is made, and is waited for where its result is first read. A gather starts later, since the whole that it makes is larger
-// than the parts: when the layer before the one that reads it begins, so that no more than two layers are whole at once. A block of a ring
-// goes on when what stands before it in the graph begins, so that a device holds as many blocks for any number of devices.
+// than the parts: when the layer before reads what it gathered as the first, second, .. of its own, so that as much as one layer gathers is
+// on its way or waits to be read, and collectives start in the order in which they are needed. A block of a ring goes on when what stands
+// before it in the graph begins, so that a device holds as many blocks for any number of devices.
 #pragma once
 #include <algorithm>
 #include <vector>
