@@ -45,11 +45,7 @@ std::string attention_text(const LoweredGraph& lowered, const std::vector<std::s
     if (!kernel.attention) continue;
     const Attention& a = *kernel.attention;
     const int64_t rows = kernel.extent(a.row), keys = kernel.extent(a.key);
-    int64_t pairs = 0;
-    for (int64_t first = 0; first < rows; first += a.block_rows) {
-      const int64_t last = std::min(first + a.block_rows, rows) - 1;
-      pairs += (last - first + 1) * keys_of(kernel, first, last).count();
-    }
+    const int64_t pairs = pairs_made(kernel) / trips(kernel, bits(a.batch) | bits(a.turns));
     const std::string blocks = rows == 1 ? fmt::format("one row at a time by {} keys", keys)
                                          : fmt::format("{} rows by {} keys in blocks of {} rows", rows, keys, a.block_rows);
     text += fmt::format("kernel {} is attention: {}, {:.0f} % of the pairs made, none stored\n", i, blocks,

@@ -129,8 +129,16 @@ Indices KernelEvaluator::merge_index(NodeId id, const Indices& at) {
 
 std::pair<Subscript, Subscript> KernelEvaluator::divide(const Subscript& index, int64_t divisor) {
   if (divisor == 1) return {index, Subscript()};
-  if (index.dynamic.empty()) {
-    if (const auto parts = einc::divide(index.affine, divisor, out_.kernel.axes)) return {parts->quotient, parts->remainder};
+  // What is read at run time stays a term of the quotient where it comes in whole divisors: the number of a device's part does.
+  Subscript::DynamicTerms whole_terms;
+  for (const Subscript::Dynamic& d : index.dynamic)
+    if (d.coefficient % divisor == 0) whole_terms.push_back({d.value, d.coefficient / divisor});
+  if (whole_terms.size() == index.dynamic.size()) {
+    if (const auto parts = einc::divide(index.affine, divisor, out_.kernel.axes)) {
+      Subscript quotient(parts->quotient);
+      quotient.dynamic = std::move(whole_terms);
+      return {std::move(quotient), parts->remainder};
+    }
     for (const Affine::Term& t : index.affine.terms) {
       const int64_t extent = out_.kernel.axes[t.axis].extent;
       if (t.coefficient > 0 && divisor % t.coefficient == 0) {

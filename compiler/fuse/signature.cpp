@@ -65,13 +65,17 @@ void Signer::write(NodeId id, const Group& group, Signature& out) {
     out.insert(out.end(), {kLocal, static_cast<uint32_t>(member - group.members.begin())});
     return;
   }
-  if (names_only(graph_[id].op) || in_memory_[id.index]) {
+  const auto number = [&] {
     auto seen = std::find(outside_.begin(), outside_.end(), id);
     if (seen == outside_.end()) seen = outside_.insert(outside_.end(), id);
-    out.insert(out.end(), {kOutside, static_cast<uint32_t>(seen - outside_.begin()), static_cast<uint32_t>(graph_[id].type.dtype)});
+    return static_cast<uint32_t>(seen - outside_.begin());
+  };
+  if (names_only(graph_[id].op) || in_memory_[id.index]) {
+    out.insert(out.end(), {kOutside, number(), static_cast<uint32_t>(graph_[id].type.dtype)});
     return;
   }
   out.insert(out.end(), {kInline, class_of(id)});
+  if (graph_[id].op == Op::gather) out.push_back(number());  // a site that checks an index
   for (NodeId x : graph_[id].operands) write(x, group, out);
 }
 

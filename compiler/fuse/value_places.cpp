@@ -65,12 +65,13 @@ bool ValuePlaces::is_dry_element(NodeId id) const {
   return graph_.guard.is_dry(id) && (op == Op::map || op == Op::cast) && graph_[id].type.rank() > 0;
 }
 
-// A little arithmetic on free values and single numbers: where it is read, that reads no array, as the mask of a cache that is filled to a
-// position would be.
+// A little arithmetic on free values and single numbers, or a free value at such a number: where it is read, that reads no array, as the
+// mask of a cache that is filled to a position would be, or the positions that a device's coordinate gives.
 bool ValuePlaces::is_cheap(NodeId id) const {
   const Node& node = graph_[id];
   const bool arithmetic = node.op == Op::cast || (node.op == Op::map && !is_transcendental(node.as<MapAttr>().fn));
-  if (!arithmetic || graph_.count(id) == 1) return false;
+  const bool picks = node.op == Op::gather && free_[below_views(node.operands[0]).index] && graph_.count(node.operands[1]) == 1;
+  if (!(arithmetic || picks) || graph_.count(id) == 1) return false;
   return std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) {
     x = below_views(x);
     return free_[x.index] || made_where_read_[x.index] || graph_.count(x) == 1;

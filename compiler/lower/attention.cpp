@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "compiler/lower/kernel_work.h"
+#include "runtime/base/check.h"
 #include "runtime/base/round_up.h"
 
 namespace einc {
@@ -19,6 +21,10 @@ class AttentionVerifier {
     const uint64_t needs_all = kernel_.reductions.size() == 64 ? ~uint64_t{0} : (uint64_t{1} << kernel_.reductions.size()) - 1;
     needs_ = reductions_of_values(kernel_);
     for (const AttentionStep& step : a_.steps) check(step), check_pair(step);
+    const uint64_t points = bits(a_.batch) | bits(a_.turns);
+    for (const KeyBound& b : a_.bounds)
+      if (b.base != kNoValue && (b.base >= kernel_.values.size() || axes_[b.base] & ~points || needs_[b.base]) && problem_.empty())
+        problem_ = "a bound of keys follows from more than points";
     if (a_.softmax)
       for (const auto& buffer : {a_.softmax->log_sums, a_.softmax->deltas})
         if (buffer && *buffer >= kernel_.buffers.size() && problem_.empty()) problem_ = "softmax names no buffer";
@@ -115,24 +121,50 @@ void divide_by_multiplying(Kernel& kernel) {
     if (id != kNoValue) id = now[id];
   };
   for (Accumulation& r : kernel.reductions) move(r.value), move(r.position);
+  for (KeyBound& b : kernel.attention->bounds) move(b.base);
   for (AttentionStep& step : kernel.attention->steps) {
     move(step.left), move(step.right);
     for (Store& s : step.stores) move(s.value), rename(s.index);
   }
 }
 
-KeyRange keys_of(const Kernel& kernel, int64_t first_row, int64_t last_row) {
+std::optional<PointValues> bases_of(const Kernel& kernel, std::span<const KeyBound> bounds) {
+  std::vector<ValueId> values;
+  for (const KeyBound& b : bounds) values.push_back(b.base);
+  return point_values(kernel, std::move(values));
+}
+
+KeyRange keys_of(const Kernel& kernel, int64_t first_row, int64_t last_row, std::span<const int64_t> bases) {
   const Attention& a = *kernel.attention;
   const int64_t keys = kernel.extent(a.key);
   KeyRange range{0, keys};
-  for (const KeyBound& b : a.bounds) {
-    const int64_t at_first = b.factor * first_row + b.limit, at_last = b.factor * last_row + b.limit;
+  for (size_t i = 0; i < a.bounds.size(); ++i) {
+    const KeyBound& b = a.bounds[i];
+    const int64_t limit = b.limit + bases[i], at_first = b.factor * first_row + limit, at_last = b.factor * last_row + limit;
     if (b.side == BoundSide::least)
       range.first = std::max(range.first, std::min(at_first, at_last) / a.block_keys * a.block_keys);
     else
       range.last = std::min(range.last, round_up(std::max(at_first, at_last) + 1, a.block_keys));
   }
   return range;
+}
+
+int64_t pairs_made(const Kernel& kernel) {
+  const Attention& a = *kernel.attention;
+  const auto bases = bases_of(kernel, a.bounds);
+  EINC_CHECK(bases.has_value(), "a bound of keys that nobody can count");
+  const int64_t rows = kernel.extent(a.row), times = trips(kernel, (bits(a.batch) | bits(a.turns)) & ~bases->axes);
+  int64_t most = 0;
+  for (int64_t device = 0; device < bases->devices; ++device) {
+    int64_t pairs = 0;
+    for (int64_t point = 0; point < bases->points; ++point)
+      for (int64_t first = 0; first < rows; first += a.block_rows) {
+        const int64_t last = std::min(first + a.block_rows, rows) - 1;
+        pairs += (last - first + 1) * keys_of(kernel, first, last, bases->at(device, point)).count();
+      }
+    most = std::max(most, pairs * times);
+  }
+  return most;
 }
 
 }  // namespace einc

@@ -3,10 +3,12 @@
 // order its values are made.
 #pragma once
 #include <map>
+#include <span>
 #include <string>
 
 #include "compiler/lower/kernel.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/lower/point_values.h"
 
 namespace einc {
 
@@ -25,15 +27,22 @@ struct KeyMask {
 };
 std::vector<KeyMask> find_key_masks(const Kernel& kernel);
 
-// Fills attention->bounds: those of its masks. No bounds when they would leave some row without keys.
+// Fills attention->bounds: those of its masks. No bounds when they would leave some row of some device without keys.
 void find_key_bounds(Kernel& kernel);
 
-// Keys first .. last-1 that some row of first_row .. last_row needs, in whole blocks.
+// What each bound adds to its limit at each point of each device (0 where it has no base). nullopt: that cannot be told.
+std::optional<PointValues> bases_of(const Kernel& kernel, std::span<const KeyBound> bounds);
+
+// Keys first .. last-1 that some row of first_row .. last_row needs, in whole blocks. `bases`: of each bound, what it adds to the limit.
 struct KeyRange {
   int64_t first = 0, last = 0;
   int64_t count() const { return last - first; }
 };
-KeyRange keys_of(const Kernel& kernel, int64_t first_row, int64_t last_row);
+KeyRange keys_of(const Kernel& kernel, int64_t first_row, int64_t last_row, std::span<const int64_t> bases);
+
+// Pairs that are made at all points of batch and turns, those of keys that are skipped not among them. Where devices of a mesh have bounds
+// of their own, those of the device that makes most.
+int64_t pairs_made(const Kernel& kernel);
 
 // A block of rows runs its scores, then loops over its keys one after the other, then its mixes and gathers. A loop makes
 // folds that depend on none but earlier loops' and keeps values per pair in tiles, for the products and for later loops.

@@ -11,7 +11,8 @@ class AttentionWorkCounter {
   explicit AttentionWorkCounter(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)) {}
 
   KernelCount run() {
-    visit_blocks();
+    pairs_ = pairs_made(kernel_);
+    rows_ = kernel_.extent(a_.row) * turns();
     for (const AttentionLoop& loop : schedule_attention(kernel_).loops) {
       work_.reduction += static_cast<int64_t>(loop.folds.size()) * pairs_;
       count_values(loop.made, [&](uint64_t axes) { return axes >> a_.key & 1 ? pairs_ : axes >> a_.row & 1 ? rows_ : turns(); });
@@ -24,15 +25,6 @@ class AttentionWorkCounter {
 
  private:
   int64_t turns() const { return trips(kernel_, bits(a_.batch) | bits(a_.turns)); }
-
-  void visit_blocks() {
-    const int64_t rows = kernel_.extent(a_.row);
-    for (int64_t first = 0; first < rows; first += a_.block_rows) {
-      const int64_t last = std::min(first + a_.block_rows, rows) - 1;
-      pairs_ += (last - first + 1) * keys_of(kernel_, first, last).count() * turns();
-    }
-    rows_ = rows * turns();
-  }
 
   void count(const AttentionStep& step) {
     if (step.part == AttentionPart::scores) {

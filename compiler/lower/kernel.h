@@ -50,8 +50,9 @@ struct Subscript {
     int64_t coefficient;
     friend auto operator<=>(const Dynamic&, const Dynamic&) = default;
   };
+  using DynamicTerms = boost::container::small_vector<Dynamic, 1>;
   Affine affine;
-  boost::container::small_vector<Dynamic, 1> dynamic;
+  DynamicTerms dynamic;
 
   Subscript() = default;
   Subscript(Affine a) : affine(std::move(a)) {}  // NOLINT: an affine index is an index
@@ -175,12 +176,13 @@ struct AttentionStep {
   friend bool operator==(const AttentionStep&, const AttentionStep&) = default;
 };
 
-// Pairs of row r and a key that count: key >= factor*r + limit, or key <= factor*r + limit. What lies beyond adds nothing to any
-// fold, mix or gather.
+// Pairs of row r and a key that count: key >= factor*r + limit + base, or key <= factor*r + limit + base. What lies beyond adds nothing to
+// any fold, mix or gather. `base`, if any, is an integer that the points and the device's coordinate decide (point_values.h).
 enum class BoundSide : uint8_t { least, most };
 struct KeyBound {
   BoundSide side = BoundSide::most;
   int64_t factor = 0, limit = 0;
+  ValueId base = kNoValue;
   friend bool operator==(const KeyBound&, const KeyBound&) = default;
 };
 

@@ -90,10 +90,11 @@ std::string text_of(const SoftmaxAttention& s) {
 std::string text_of(const Attention& a, const Kernel& kernel) {
   std::string text = fmt::format("attention batch {} turns {} row a{} key a{} in blocks of {} rows and {} keys\n", axis_list(a.batch),
                                  axis_list(a.turns), a.row, a.key, a.block_rows, a.block_keys);
-  for (const KeyBound& b : a.bounds)
-    text +=
-        fmt::format("  keys a{} {} {}\n", a.key,
-                    b.side == BoundSide::least ? ">=" : "<=", text_of(Subscript(Affine::of_axis(a.row, b.factor) + Affine{b.limit, {}})));
+  for (const KeyBound& b : a.bounds) {
+    Subscript limit(Affine::of_axis(a.row, b.factor) + Affine{b.limit, {}});
+    if (b.base != kNoValue) limit = limit + Subscript::of_value(b.base);
+    text += fmt::format("  keys a{} {} {}\n", a.key, b.side == BoundSide::least ? ">=" : "<=", text_of(limit));
+  }
   if (a.softmax) text += text_of(*a.softmax);
   for (const AttentionStep& step : a.steps) {
     const Accumulation& r = kernel.reductions[step.reduction];

@@ -145,9 +145,10 @@ class KernelReader {
     KeyBound bound;
     bound.side = c.accept(">=") ? BoundSide::least : BoundSide::most;
     if (bound.side == BoundSide::most) c.expect("<=");
-    const Affine limit = subscript(c).affine;
-    bound.factor = limit.coefficient(kernel_.attention->row);
-    bound.limit = limit.constant;
+    const Subscript limit = subscript(c);
+    bound.factor = limit.affine.coefficient(kernel_.attention->row);
+    bound.limit = limit.affine.constant;
+    if (!limit.dynamic.empty()) bound.base = limit.dynamic[0].value;
     kernel_.attention->bounds.push_back(bound);
   }
 

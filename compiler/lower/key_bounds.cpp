@@ -13,26 +13,43 @@ enum class Known : uint8_t { nothing, zero, minus_infinity, yes, no };
 
 class BoundFinder {
  public:
-  explicit BoundFinder(const Kernel& kernel) : kernel_(kernel), a_(*kernel.attention) {}
+  explicit BoundFinder(const Kernel& kernel)
+      : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)), needs_(reductions_of_values(kernel)) {}
 
   std::vector<KeyMask> run() {
     std::vector<KeyMask> masks;
     for (ValueId id = 0; id < kernel_.values.size(); ++id)
       for (const Known assumed : {Known::no, Known::yes})
-        if (const auto bound = bound_of(id, assumed == Known::no); bound && adds_nothing(id, assumed))
+        if (const auto bound = bound_of(id, assumed == Known::no); bound && adds_nothing(id, assumed) && bases_of(kernel_, {&*bound, 1}))
           masks.push_back({id, assumed == Known::no, *bound});
     return masks;
   }
 
  private:
-  // An integer formula of row and key.
+  // An integer formula of row and key, plus `sign` times a value of the points, if any.
   struct Line {
-    int64_t row = 0, key = 0, constant = 0;
+    int64_t row = 0, key = 0, constant = 0, sign = 0;
+    ValueId base = kNoValue;
   };
 
+  static std::optional<Line> difference(const Line& x, const Line& y) {
+    Line d{x.row - y.row, x.key - y.key, x.constant - y.constant, x.sign - y.sign, x.base == kNoValue ? y.base : x.base};
+    if (x.base != kNoValue && y.base != kNoValue && x.base != y.base) return std::nullopt;
+    if (d.sign == 0) d.base = kNoValue;
+    return d;
+  }
+
   std::optional<Line> line(ValueId id) const {
+    if (is_floating(kernel_.values[id].dtype)) return std::nullopt;
+    const std::optional<Line> exact = formula(id);
+    if (exact && exact->base == kNoValue) return exact;
+    const uint64_t points = bits(a_.batch) | bits(a_.turns);
+    if ((axes_[id] & ~points) == 0 && needs_[id] == 0) return Line{0, 0, 0, 1, id};
+    return exact;
+  }
+
+  std::optional<Line> formula(ValueId id) const {
     const Scalar& v = kernel_.values[id];
-    if (is_floating(v.dtype)) return std::nullopt;
     if (v.kind == ScalarKind::constant) return Line{0, 0, v.integer};
     if (v.kind == ScalarKind::cast) return line(v.operands[0]);
     if (v.kind == ScalarKind::index) {
@@ -45,10 +62,10 @@ class BoundFinder {
       return l;
     }
     if (v.kind != ScalarKind::map || (v.fn != MapFn::add && v.fn != MapFn::sub)) return std::nullopt;
-    const auto x = line(v.operands[0]), y = line(v.operands[1]);
+    auto x = line(v.operands[0]), y = line(v.operands[1]);
     if (!x || !y) return std::nullopt;
-    const int64_t sign = v.fn == MapFn::add ? 1 : -1;
-    return Line{x->row + sign * y->row, x->key + sign * y->key, x->constant + sign * y->constant};
+    if (v.fn == MapFn::add) y = Line{-y->row, -y->key, -y->constant, -y->sign, y->base};
+    return difference(*x, *y);
   }
 
   // The pairs where comparison `id` has the value `wanted`, as a bound of the keys.
@@ -59,11 +76,14 @@ class BoundFinder {
     if (!x || !y) return std::nullopt;
     const bool strict = v.fn == MapFn::less || v.fn == MapFn::greater;
     if (v.fn == MapFn::greater || v.fn == MapFn::greater_equal) std::swap(x, y);
-    // below: key * k + row * r + c <= 0
-    int64_t k = x->key - y->key, r = x->row - y->row, c = x->constant - y->constant + (strict ? 1 : 0);
-    if (!wanted) k = -k, r = -r, c = 1 - c;
-    if (k == 1) return KeyBound{BoundSide::most, -r, -c};
-    if (k == -1) return KeyBound{BoundSide::least, r, c};
+    const auto d = difference(*x, *y);
+    if (!d) return std::nullopt;
+    // below: key * k + row * r + c + s * base <= 0
+    int64_t k = d->key, r = d->row, c = d->constant + (strict ? 1 : 0), s = d->sign;
+    if (!wanted) k = -k, r = -r, c = 1 - c, s = -s;
+    if (s != 0 && s != -k) return std::nullopt;
+    if (k == 1) return KeyBound{BoundSide::most, -r, -c, d->base};
+    if (k == -1) return KeyBound{BoundSide::least, r, c, d->base};
     return std::nullopt;
   }
 
@@ -124,8 +144,21 @@ class BoundFinder {
 
   const Kernel& kernel_;
   const Attention& a_;
+  const std::vector<uint64_t> axes_, needs_;
   std::vector<Known> known_;
 };
+
+// Whether each row has a key within all bounds. Lines that are in order for the first and the last row are in order between them.
+bool leave_keys(std::span<const KeyBound> bounds, std::span<const int64_t> bases, int64_t last_row) {
+  for (size_t low = 0; low < bounds.size(); ++low)
+    for (size_t high = 0; high < bounds.size(); ++high) {
+      if (bounds[low].side != BoundSide::least || bounds[high].side != BoundSide::most) continue;
+      for (const int64_t row : {int64_t{0}, last_row})
+        if (bounds[low].factor * row + bounds[low].limit + bases[low] > bounds[high].factor * row + bounds[high].limit + bases[high])
+          return false;
+    }
+  return true;
+}
 
 }  // namespace
 
@@ -135,13 +168,13 @@ void find_key_bounds(Kernel& kernel) {
   Attention& a = *kernel.attention;
   a.bounds.clear();
   for (const KeyMask& mask : find_key_masks(kernel)) a.bounds.push_back(mask.bound);
-  std::vector<KeyBound> least{{BoundSide::least, 0, 0}}, most{{BoundSide::most, 0, kernel.extent(a.key) - 1}};
-  for (const KeyBound& b : a.bounds) (b.side == BoundSide::least ? least : most).push_back(b);
-  // Lines that are in order for the first and the last row are in order between them.
-  for (const KeyBound& low : least)
-    for (const KeyBound& high : most)
-      for (int64_t row : {int64_t{0}, kernel.extent(a.row) - 1})
-        if (low.factor * row + low.limit > high.factor * row + high.limit) return a.bounds.clear();
+  std::vector<KeyBound> all = a.bounds;
+  all.push_back({BoundSide::least, 0, 0}), all.push_back({BoundSide::most, 0, kernel.extent(a.key) - 1});
+  const auto bases = bases_of(kernel, all);
+  if (!bases) return a.bounds.clear();
+  for (int64_t device = 0; device < bases->devices; ++device)
+    for (int64_t point = 0; point < bases->points; ++point)
+      if (!leave_keys(all, bases->at(device, point), kernel.extent(a.row) - 1)) return a.bounds.clear();
 }
 
 }  // namespace einc

@@ -53,6 +53,8 @@ class Pruner {
     for (AxisId axis : a.batch) axes_[axis] = true;
     for (AxisId axis : a.turns) axes_[axis] = true;
     axes_[a.row] = axes_[a.key] = true;
+    for (const KeyBound& b : a.bounds)
+      if (b.base != kNoValue) values_[b.base] = true;
     for (const AttentionStep& step : a.steps) {
       reductions_[step.reduction] = true, use(kernel_.reductions[step.reduction]);
       for (ValueId id : {step.left, step.right})
@@ -110,6 +112,8 @@ class Pruner {
     if (a.softmax)
       for (std::optional<uint16_t>* buffer : {&a.softmax->log_sums, &a.softmax->deltas})
         if (*buffer) *buffer = buffers_[**buffer] ? std::optional(static_cast<uint16_t>(buffer_number_[**buffer])) : std::nullopt;
+    for (KeyBound& b : a.bounds)
+      if (b.base != kNoValue) b.base = value_number_[b.base];
     for (AttentionStep& step : a.steps) {
       step.reduction = static_cast<uint16_t>(reduction_number_[step.reduction]);
       for (ValueId* id : {&step.left, &step.right})
@@ -187,6 +191,7 @@ void rename_values(Kernel& kernel, const std::vector<ValueId>& now) {
   for (Accumulation& r : kernel.reductions) move(r.value), move(r.position);
   for (Stage& stage : kernel.stages) rename_stores(stage.stores);
   if (!kernel.attention) return;
+  for (KeyBound& b : kernel.attention->bounds) move(b.base);
   for (AttentionStep& step : kernel.attention->steps) move(step.left), move(step.right), rename_stores(step.stores);
 }
 

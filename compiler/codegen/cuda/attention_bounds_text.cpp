@@ -7,17 +7,21 @@
 
 namespace einc {
 
+std::string AttentionBoundsText::limit_of(const KeyBound& b) const {
+  return b.base == kNoValue ? literal(b.limit) : fmt::format("({} + {})", literal(b.limit), base_.at(b.base));
+}
+
 std::vector<std::string> AttentionBoundsText::limits() const {
   const std::string end = fmt::format("(own0 + {})", t_.block() - 1);
   std::vector<std::string> lines;
   for (const KeyBound& b : kernel_.attention->bounds) {
     if (t_.results_over_keys) {
       const bool at_first = (b.side == BoundSide::least) == (b.factor >= 0);
-      lines.push_back(limit(b.side, fmt::format("({} * {} + {})", literal(b.factor), at_first ? "own0" : end, literal(b.limit))));
+      lines.push_back(limit(b.side, fmt::format("({} * {} + {})", literal(b.factor), at_first ? "own0" : end, limit_of(b))));
     } else if (b.factor == 1) {
       // key <= row + limit: rows from key - limit; key >= row + limit: rows up to it.
       const BoundSide side = b.side == BoundSide::most ? BoundSide::least : BoundSide::most;
-      lines.push_back(limit(side, fmt::format("({} - {})", side == BoundSide::least ? "own0" : end, literal(b.limit))));
+      lines.push_back(limit(side, fmt::format("({} - {})", side == BoundSide::least ? "own0" : end, limit_of(b))));
     }
   }
   return lines;
@@ -39,10 +43,10 @@ std::string AttentionBoundsText::is_beyond() const {
     const bool least = b.side == BoundSide::least;
     if (t_.results_over_keys) {
       const std::string row = least == (b.factor >= 0) ? warp_first() : warp_last();
-      add(fmt::format("{} {} {} * ({}) + {}", least ? other_last() : "other0", least ? "<" : ">", literal(b.factor), row, literal(b.limit)));
+      add(fmt::format("{} {} {} * ({}) + {}", least ? other_last() : "other0", least ? "<" : ">", literal(b.factor), row, limit_of(b)));
     } else if (b.factor == 1) {
       add(fmt::format("{} {} {} - {}", least ? "other0" : other_last(), least ? ">" : "<", least ? warp_last() : warp_first(),
-                      literal(b.limit)));
+                      limit_of(b)));
     }
   }
   return any;
@@ -57,7 +61,7 @@ std::string AttentionBoundsText::is_whole(const std::vector<KeyMask>& masks) con
     const bool least = b.side == BoundSide::least, at_last = least == (b.factor >= 0);
     const std::string row = t_.results_over_keys ? (at_last ? warp_last() : warp_first()) : (at_last ? other_last() : "other0");
     const std::string key = t_.results_over_keys ? (least ? "other0" : other_last()) : (least ? warp_first() : warp_last());
-    require(fmt::format("{} {} {} * ({}) + {}", key, least ? ">=" : "<=", literal(b.factor), row, literal(b.limit)));
+    require(fmt::format("{} {} {} * ({}) + {}", key, least ? ">=" : "<=", literal(b.factor), row, limit_of(b)));
   }
   return all;
 }

@@ -118,7 +118,8 @@ class AttentionText : ValueText {
     else
       line("{0} first_key = 0, last_key = {1};", index_type(), keys());
     for (const KeyBound& b : a_.bounds) {
-      const auto at = [&](const char* row) { return fmt::format("({} * ({}) + {})", literal(b.factor), row, literal(b.limit)); };
+      const std::string base = b.base == kNoValue ? "" : " + " + value(b.base);
+      const auto at = [&](const char* row) { return fmt::format("({} * ({}) + {}{})", literal(b.factor), row, literal(b.limit), base); };
       const bool first = (b.side == BoundSide::least) == (b.factor >= 0);
       const std::string limit = at(first ? "first_row" : "first_row + count - 1");
       open("");

@@ -164,6 +164,8 @@ class TilesText : ValueText {
   // What of the other axis counts for this block, in whole tiles.
   void find_range() {
     line("{0} first = 0, last = {1};", index_, extent(t_.other));
+    for (const KeyMask& mask : masks_)
+      if (mask.bound.base != kNoValue) bounds_.name_base(mask.bound.base, value(mask.bound.base));
     for (const std::string& limit : bounds_.limits()) line("{}", limit);
   }
 
@@ -454,7 +456,7 @@ class TilesText : ValueText {
   const Attention& a_;
   const std::string element_;
   const bool short_;  // of 16 bits
-  const AttentionBoundsText bounds_{kernel_, t_};
+  AttentionBoundsText bounds_{kernel_, t_};
   const std::vector<KeyMask> masks_ = find_key_masks(kernel_);
   bool whole_ = false;  // what is written now is for whole tiles
   const std::string mma_;

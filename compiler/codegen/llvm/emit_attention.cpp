@@ -98,7 +98,10 @@ class AttentionEmitter : AttentionParts {
   void find_keys(Block& block) {
     block.first_key = i64(0), block.last_key = i64(t_.keys());
     Register last_row = b_.CreateSub(b_.CreateAdd(block.first, block.count), i64(1));
-    const auto limit = [&](const KeyBound& b, Register row) { return b_.CreateAdd(times(row, b.factor), i64(b.limit)); };
+    const auto limit = [&](const KeyBound& b, Register row) {
+      Register line = b_.CreateAdd(times(row, b.factor), i64(b.limit));
+      return b.base == kNoValue ? line : b_.CreateAdd(line, as(b.base, DType::i64));
+    };
     for (const KeyBound& b : a_.bounds) {
       Register from = limit(b, block.first), to = limit(b, last_row), unit = i64(a_.block_keys);
       if (b.side == BoundSide::least) {
