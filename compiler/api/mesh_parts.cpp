@@ -15,9 +15,11 @@
 namespace einc {
 namespace {
 
-PartLayout to_runtime(const Layout& layout) {
+PartLayout layout_of(const DeviceValue& value) {
   PartLayout parts;
-  for (const AxisList& list : layout.axes) parts.over.emplace_back(list.begin(), list.end());
+  for (const AxisList& list : value.layout.axes) parts.over.emplace_back(list.begin(), list.end());
+  parts.zigzag.resize(parts.over.size(), kNoZigzag);
+  for (const int axis : value.zigzag.axes) parts.zigzag[static_cast<size_t>(axis)] = value.zigzag.over;
   return parts;
 }
 
@@ -122,7 +124,7 @@ class PlanMaker {
       for (uint32_t i = 0; i < list.size(); ++i)
         if (list[i].name == name) {
           source_index_[declared.node.index] = static_cast<uint32_t>(plan_.sources.size());
-          plan_.sources.push_back({{kind, i}, value_of(declared.node), to_runtime(declared.layout)});
+          plan_.sources.push_back({{kind, i}, value_of(declared.node), layout_of(declared)});
         }
     }
     for (size_t m = 0; m < local_.coordinates.size(); ++m)
@@ -170,7 +172,7 @@ class PlanMaker {
   }
 
   void roots() {
-    const auto result = [&](const DeviceValue& value) { return MeshResult{result_of(value.node), to_runtime(value.layout)}; };
+    const auto result = [&](const DeviceValue& value) { return MeshResult{result_of(value.node), layout_of(value)}; };
     for (const DeviceValue& output : local_.outputs) plan_.outputs.push_back(result(output));
     for (size_t i = 0; i < local_.updates.size(); ++i) {
       const NodeId target = local_.graph.updates[i].target;

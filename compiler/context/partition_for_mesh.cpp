@@ -8,6 +8,7 @@
 
 #include "compiler/context/ring_attention.h"
 #include "compiler/context/split_attention.h"
+#include "compiler/context/zigzag_attention.h"
 #include "compiler/fuse/row_statistics.h"
 
 namespace einc {
@@ -16,6 +17,8 @@ namespace {
 constexpr MeshPass kPasses[] = {
     {"ring_attention", "attention whose keys stay in parts, in as many steps as there are parts, each with the keys that a device then has",
      "before layouts are chosen: it says which axes lie along the mesh"},
+    {"zigzag_attention", "causal attention of gathered keys: the sequence in an order in which all devices' rows see as many keys",
+     "before layouts are chosen: it says in which order an axis is cut"},
     {"partition", "a mesh axis becomes an axis of the graph; rows of attention stay where they are",
      "the graph is final: casts are nodes, forward, backward and optimizer are there"},
     {"localize", "the graph of one device, with collectives where mesh axes are crossed", "last: it takes the mesh axes away"},
@@ -28,6 +31,30 @@ void read_back(std::vector<Layout>& layouts, const std::vector<NodeId>& at) {
   std::vector<Layout> out;
   for (const NodeId id : at) out.push_back(id.valid() ? layouts[id.index] : Layout());
   layouts = std::move(out);
+}
+
+// What the second hints know is added to the first.
+void add_hints(PartitionHints& hints, PartitionHints more) {
+  hints.yielding.merge(more.yielding);
+  hints.wishes.insert(hints.wishes.end(), more.wishes.begin(), more.wishes.end());
+}
+
+// Nothing where no attention is causal, and where what is made of it has no partition.
+std::optional<Result> in_zigzag(const Graph& graph, const std::vector<SplitAttention>& found, const Bindings& given) {
+  std::optional<ZigzagGraph> zigzag = zigzag_attention(graph, found, given);
+  if (!zigzag) return std::nullopt;
+  Result first = partition(zigzag->graph, given, zigzag->hints);
+  if (!std::holds_alternative<Partitioned>(first)) return std::nullopt;
+  // Others keep their rows in place.
+  if (const auto others = split_attention(zigzag->graph, std::get<Partitioned>(first), given); !others.empty()) {
+    add_hints(zigzag->hints, rows_in_place(zigzag->graph, others));
+    first = partition(zigzag->graph, given, zigzag->hints);
+  }
+  auto* made = std::get_if<Partitioned>(&first);
+  if (made == nullptr) return std::nullopt;
+  read_back(made->layouts, zigzag->at);
+  made->zigzag = std::move(zigzag->order);
+  return first;
 }
 
 // Nothing where no attention goes round, and where what is made of it has no partition.
@@ -53,6 +80,7 @@ std::optional<Result> in_a_ring(const Graph& graph, std::vector<SplitAttention> 
   if (made == nullptr) return std::nullopt;
   read_back(made->layouts, ring.at);
   if (kept.graph) read_back(made->layouts, kept.at);
+  made->zigzag.assign(graph.size(), {});
   return first;
 }
 
@@ -67,6 +95,7 @@ Result partition_for_mesh(const Graph& graph, const Bindings& given) {
   const std::vector<SplitAttention> found = split_attention(graph, *partitioned, given);
   if (found.empty()) return first;
   if (auto ring = in_a_ring(graph, found, given)) return std::move(*ring);
+  if (auto zigzag = in_zigzag(graph, found, given)) return std::move(*zigzag);
   return partition(graph, given, rows_in_place(graph, found));
 }
 

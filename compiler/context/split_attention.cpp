@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "compiler/ir/remap.h"
-#include "compiler/partition/factors.h"
 
 namespace einc {
 namespace {
@@ -37,7 +36,8 @@ std::vector<bool> root_nodes(const Graph& graph) {
   return roots;
 }
 
-// Of a factor's labels, the scores' axis that each one is; -1: none of them.
+}  // namespace
+
 std::vector<int> axes_of_labels(const Node& node, uint32_t index, const Factors& factors, const FoundAttention& found) {
   std::vector<int> axes(factors.labels.size(), -1);
   const auto read = [&](uint32_t of, const std::vector<int>& labels) {
@@ -50,8 +50,6 @@ std::vector<int> axes_of_labels(const Node& node, uint32_t index, const Factors&
   read(index, factors.result);
   return axes;
 }
-
-}  // namespace
 
 std::vector<bool> free_nodes(const Graph& graph) {
   std::vector<bool> free(graph.size());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/fuse/find_attention.h"
+#include "compiler/partition/factors.h"
 #include "compiler/partition/partition.h"
 
 namespace einc {
@@ -15,6 +16,9 @@ struct SplitAttention {
   int row = 0;                  // the scores' axis whose parts lie on other devices than those of their keys
   AxisList row_over, key_over;  // mesh axes that split rows and keys
 };
+
+// Of a factor's labels, the scores' axis that each one is; -1: none of them.
+std::vector<int> axes_of_labels(const Node& node, uint32_t index, const Factors& factors, const FoundAttention& found);
 
 // By node: whether it is made of constants and indices alone.
 std::vector<bool> free_nodes(const Graph& graph);

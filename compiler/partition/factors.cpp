@@ -98,6 +98,7 @@ class FactorBuilder {
       case Op::pad:
         return pad(node_.as<PadAttr>());
       case Op::concat:
+        linear(Linearity::together);
         return all_but(node_.as<ConcatAttr>().axis);
       case Op::gather:
         return gather(node_.as<GatherAttr>());

@@ -53,6 +53,13 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
+// Axes of a value that lie in zigzag order (zigzag.h), for the devices of mesh axis `over`.
+struct ZigzagAxes {
+  AxisList axes;
+  int over = -1;
+  friend bool operator==(const ZigzagAxes&, const ZigzagAxes&) = default;
+};
+
 // Sizes to decide by: dims that have a value say what divides; with 1024 for each other one, what costs least. A program has few distinct
 // sizes, and asks for them at every node: each is evaluated once.
 class LayoutValues {
@@ -84,7 +91,7 @@ inline Poly local_bytes(const Type& type, const Layout& layout, const Mesh& mesh
   return bytes;
 }
 
-// `f32[batch/data seq embed], sum over model`
-std::string describe_layout(const Type& type, const Layout& layout, const Mesh& mesh);
+// `f32[batch/data seq embed], sum over model`; an axis in zigzag order is `seq:zigzag/context`.
+std::string describe_layout(const Type& type, const Layout& layout, const ZigzagAxes& zigzag, const Mesh& mesh);
 
 }  // namespace einc

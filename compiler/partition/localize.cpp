@@ -66,13 +66,13 @@ class Localizer {
     node.type = local_type(value.part);
     const NodeId id = build_.append(std::move(node));
     at_[value.whole.index] = at_[value.part.index] = id;
-    out_.declared.push_back({id, value.layout});
+    out_.declared.push_back({id, value.layout, value.zigzag});
   }
 
   void roots() {
     const auto local = [&](const EdgeValue& value) {
       EINC_CHECK(value.layout.partial.empty(), "a result is a sum still to be taken");
-      return DeviceValue{value.part.valid() ? at_[value.part.index] : NodeId{}, value.layout};
+      return DeviceValue{value.part.valid() ? at_[value.part.index] : NodeId{}, value.layout, value.zigzag};
     };
     Graph& g = out_.graph;
     for (size_t i = 0; i < p_.outputs.size(); ++i) {

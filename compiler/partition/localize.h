@@ -15,6 +15,7 @@ namespace einc {
 struct DeviceValue {
   NodeId node;
   Layout layout;
+  ZigzagAxes zigzag{};
 };
 
 struct Localized {

@@ -202,6 +202,18 @@ bool MeshBuilder::slice_where_free(MeshValue& part, const Layout& target, const 
   return false;
 }
 
+MeshValue MeshBuilder::reordered(const MeshValue& whole, const ZigzagAxes& zigzag, ZigzagMove move) {
+  if (zigzag.axes.empty()) return whole;
+  EINC_CHECK(whole.layout.whole(), "a value in parts is put into another order");
+  NodeId x = whole.node;
+  const uint32_t first = build_.graph().size();
+  for (const int axis : zigzag.axes) x = einc::zigzag(build_, x, axis, mesh().axes[static_cast<size_t>(zigzag.over)].size, move);
+  positions_.resize(first);
+  for (uint32_t i = first; i < build_.graph().size(); ++i)
+    positions_.emplace_back(static_cast<size_t>(build_.type(NodeId{i}).rank()), kNoMesh);
+  return {x, whole.layout};
+}
+
 MeshValue MeshBuilder::relayout(const MeshValue& from, const Layout& target, const Type& full) {
   MeshValue part = from;
   for (const Unreduced& p : target.partial)

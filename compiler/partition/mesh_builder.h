@@ -11,6 +11,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/partition/layout.h"
+#include "compiler/partition/zigzag.h"
 
 namespace einc {
 
@@ -39,6 +40,9 @@ class MeshBuilder {
   MeshValue compute(NodeId id, std::span<const MeshValue> operands, const Layout& result, const AxisList& rows);
   // The source's axes are those of `full`.
   MeshValue relayout(const MeshValue& from, const Layout& target, const Type& full);
+
+  // What lies whole, its axes put into the order of the zigzag or back.
+  MeshValue reordered(const MeshValue& whole, const ZigzagAxes& zigzag, ZigzagMove move);
 
   Type type_of(const Type& full, const Layout& layout) const;
 

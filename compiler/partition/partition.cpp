@@ -44,12 +44,15 @@ class Partitioner {
     for (uint32_t i = 0; i < in_.size(); ++i) read.push_back(is_declared(i) ? declared_[i].read : Layout(in_.nodes[i].type.rank()));
     WaitingSums waiting = delayed_sums(in_, read, factors_, wants_, values_);
     waits_ = std::move(waiting.sums);
+    for (const auto& [node, m] : hints_.waiting)
+      if (!waits_[node.index].contains(m)) waits_[node.index].push_back(m);
     want_table_parts(std::move(waiting.taken));
     for (uint32_t i = 0; i < in_.size(); ++i) node(i);
     roots();
     out_.positions = std::move(builder_.positions());
     out_.edge.resize(out_.graph.size(), false);
     for (const std::vector<Version>& versions : versions_) out_.layouts.push_back(versions.empty() ? Layout() : versions[0].part.layout);
+    for (uint32_t i = 0; i < in_.size(); ++i) out_.zigzag.push_back(zigzag_of(i));
     return std::move(out_);
   }
 
@@ -175,10 +178,17 @@ class Partitioner {
     const MeshValue whole{builder_.whole(node), Layout(node.type.rank())};
     if (!is_declared(i)) return versions_[i].push_back({whole});
     whole_[i] = whole.node;
-    versions_[i].push_back({at_edge([&] { return builder_.relayout(whole, declared_[i].stored, node.type); })});
-    out_.declared.push_back({whole.node, versions_[i][0].part.node, declared_[i].stored});
+    const ZigzagAxes zigzag = zigzag_of(i);
+    versions_[i].push_back(
+        {at_edge([&] { return builder_.relayout(builder_.reordered(whole, zigzag, ZigzagMove::into), declared_[i].stored, node.type); })});
+    out_.declared.push_back({whole.node, versions_[i][0].part.node, declared_[i].stored, zigzag});
     spread_[i] = declared_[i].assembly;
     if (spread_[i] != Assembly::never) read_[i] = declared_[i].read;
+  }
+
+  ZigzagAxes zigzag_of(uint32_t i) const {
+    const auto known = hints_.zigzag.find(i);
+    return known == hints_.zigzag.end() ? ZigzagAxes() : known->second;
   }
 
   // What is built meanwhile stands between whole values and parts.
@@ -246,8 +256,10 @@ class Partitioner {
   EdgeValue gathered(NodeId id, const Layout& layout) {
     const MeshValue part = laid_out(id, layout, static_cast<int>(in_[id].origin.phase));
     builder_.build().origin = in_[id].origin;
-    const MeshValue whole = at_edge([&] { return builder_.relayout(part, Layout(in_.type(id).rank()), in_.type(id)); });
-    return {whole.node, part.node, part.layout};
+    const ZigzagAxes zigzag = zigzag_of(id.index);
+    const MeshValue whole = at_edge(
+        [&] { return builder_.reordered(builder_.relayout(part, Layout(in_.type(id).rank()), in_.type(id)), zigzag, ZigzagMove::out_of); });
+    return {whole.node, part.node, part.layout, zigzag};
   }
 
   Layout own_layout(NodeId id) const { return versions_[id.index][0].part.layout; }
@@ -293,13 +305,14 @@ std::variant<Partitioned, NoPartition> partition(const Graph& graph, const Bindi
   return Partitioner(graph, microbatch_dims(graph, given), hints).run();
 }
 
-std::string describe_layout(const Type& type, const Layout& layout, const Mesh& mesh) {
+std::string describe_layout(const Type& type, const Layout& layout, const ZigzagAxes& zigzag, const Mesh& mesh) {
   const auto name = [&](int m) { return mesh.axes[static_cast<size_t>(m)].name.str(); };
   std::string text = std::string(to_string(type.dtype)) + "[";
   for (int i = 0; i < type.rank(); ++i) {
     if (i > 0) text += ' ';
     const Axis& axis = type.axis(i);
     text += axis.name.empty() ? axis.size.str() : axis.name.str();
+    if (zigzag.axes.contains(i)) text += ":zigzag";
     for (const int m : layout.over(i)) text += "/" + name(m);
   }
   text += "]";

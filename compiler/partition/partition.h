@@ -17,10 +17,11 @@
 
 namespace einc {
 
-// A value at the program's edge: whole, and as devices hold it.
+// A value at the program's edge: whole, and as devices hold it. Of axes in zigzag order (zigzag.h) parts are parts of that order.
 struct EdgeValue {
   NodeId whole, part;
   Layout layout;
+  ZigzagAxes zigzag{};
 };
 
 struct Partitioned {
@@ -28,6 +29,7 @@ struct Partitioned {
   std::vector<MeshPositions> positions;                // by node
   std::vector<bool> edge;                              // by node: between whole values and devices' parts
   std::vector<Layout> layouts;                         // by node of the source: how its value lies
+  std::vector<ZigzagAxes> zigzag;                      // by node of the source, likewise
   std::vector<EdgeValue> declared;                     // inputs, params and states
   std::vector<EdgeValue> outputs, updates, gradients;  // of the graph's roots, in their order; a param that is not trained has no part
   EdgeValue loss;
@@ -44,6 +46,8 @@ struct NoPartition {
 struct PartitionHints {
   std::unordered_map<uint32_t, std::vector<bool>> yielding;  // by node: labels of its factors that yield (FactorLabel)
   std::vector<std::pair<NodeId, Layout>> wishes;             // how the value is read
+  std::unordered_map<uint32_t, ZigzagAxes> zigzag;           // by node: axes whose order is not the program's
+  std::vector<std::pair<NodeId, int>> waiting;               // a sum along that mesh axis is left to what reads it
 };
 
 // `given` sets dims: layouts are chosen for the values in use. The graph is a final one (composites expanded, dtypes assigned) with a mesh.

@@ -311,7 +311,7 @@ std::string explain_sharding(const Graph& graph, const Partitioned& partitioned,
     if (node.op == Op::constant || (!declared && node.origin.label.empty())) continue;
     const std::string what = declared ? starred(describe_node(graph, NodeId{i})) : moved_value(graph, NodeId{i});
     if (partitioned.layouts[i].axes.size() != node.type.axes.size()) continue;  // a value per row and key of a ring: nowhere whole
-    const std::string layout = describe_layout(node.type, partitioned.layouts[i], graph.mesh);
+    const std::string layout = describe_layout(node.type, partitioned.layouts[i], partitioned.zigzag[i], graph.mesh);
     const auto [at, fresh] = seen.try_emplace({what, layout, node.origin.location.line}, rows.size());
     if (fresh) {
       rows.push_back({"", what, std::to_string(node.origin.location.line),

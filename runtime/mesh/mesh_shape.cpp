@@ -4,8 +4,26 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace einc {
+namespace {
+
+// Of places along an axis from the box' begin on, how many are neighbours in the whole value, wherever the first is a multiple of that.
+int64_t zigzag_run(const PartBox& box, size_t axis) {
+  const int64_t chunk = box.chunk[axis];
+  return chunk == 0 ? box.size[axis] : std::gcd(std::gcd(chunk, box.begin[axis]), box.size[axis]);
+}
+
+// Where the value has what stands at this place of the axis' order.
+int64_t zigzag_place(const PartBox& box, size_t axis, int64_t at, int64_t extent) {
+  const int64_t chunk = box.chunk[axis];
+  if (chunk == 0) return at;
+  const int64_t number = at / chunk, pair = number / 2;
+  return (number % 2 == 0 ? pair : extent / chunk - 1 - pair) * chunk + at % chunk;
+}
+
+}  // namespace
 
 int64_t MeshShape::devices() const {
   int64_t count = 1;
@@ -37,6 +55,8 @@ PartBox part_of(const MeshShape& mesh, const PartLayout& layout, std::span<const
     }
     box.size.push_back(shape[i] / parts);
     box.begin.push_back(number * box.size.back());
+    const int m = i < layout.zigzag.size() ? layout.zigzag[i] : kNoZigzag;
+    box.chunk.push_back(m == kNoZigzag ? 0 : shape[i] / (2 * mesh.sizes[static_cast<size_t>(m)]));
   }
   return box;
 }
@@ -51,27 +71,28 @@ bool is_first_holder(const MeshShape& mesh, const PartLayout& layout, int64_t de
 }
 
 void copy_box(BoxCopy direction, std::span<const int64_t> shape, const PartBox& box, int64_t element, std::byte* whole, std::byte* part) {
-  // Trailing axes that the box has whole are one run with the axis before them.
-  size_t run_axis = shape.size();
-  int64_t run = element;
-  while (run_axis > 0) {
-    --run_axis;
-    run *= box.size[run_axis];
-    if (box.size[run_axis] != shape[run_axis]) break;
+  // Trailing axes that the box has whole are one run with the axis before them, which goes in steps of what are neighbours.
+  size_t loops = shape.size();
+  int64_t run = element, step = 1;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    step = zigzag_run(box, axis);
+    run *= step;
+    loops = axis + 1;
+    if (step != shape[axis]) break;
   }
-  std::vector<int64_t> strides(shape.size(), element), at(run_axis, 0);
+  std::vector<int64_t> strides(shape.size(), element), at(loops, 0);
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   if (std::ranges::find(box.size, 0) != box.size.end()) return;
   for (;;) {
     int64_t offset = 0;
-    for (size_t i = 0; i < shape.size(); ++i) offset += (box.begin[i] + (i < run_axis ? at[i] : 0)) * strides[i];
+    for (size_t i = 0; i < loops; ++i) offset += zigzag_place(box, i, box.begin[i] + at[i], shape[i]) * strides[i];
     if (direction == BoxCopy::out)
       std::memcpy(part, whole + offset, static_cast<size_t>(run));
     else
       std::memcpy(whole + offset, part, static_cast<size_t>(run));
     part += run;
-    size_t axis = run_axis;
-    while (axis > 0 && ++at[axis - 1] == box.size[axis - 1]) at[--axis] = 0;
+    size_t axis = loops;
+    while (axis > 0 && (at[axis - 1] += axis == loops ? step : 1) == box.size[axis - 1]) at[--axis] = 0;
     if (axis == 0) return;
   }
 }

@@ -19,15 +19,19 @@ struct MeshShape {
   std::vector<int64_t> along(int64_t device, int axis) const;
 };
 
+inline constexpr int kNoZigzag = -1;
+
 // Of each axis of a value: the mesh axes that split it, outer to inner. The same on all devices along other axes.
 struct PartLayout {
   std::vector<std::vector<int>> over;
+  // Of each axis: the mesh axis, of n devices, in whose zigzag order its 2n chunks lie: 0, 2n-1, 1, 2n-2, .. Parts are parts of that order.
+  std::vector<int> zigzag;
   friend bool operator==(const PartLayout&, const PartLayout&) = default;
 };
 
-// A device's part of a value of `shape` as a box in it.
+// A device's part of a value of `shape` as a box in it; `chunk`: of axes in zigzag order, how long a chunk is, and 0 of others.
 struct PartBox {
-  std::vector<int64_t> begin, size;
+  std::vector<int64_t> begin, size, chunk;
 };
 PartBox part_of(const MeshShape& mesh, const PartLayout& layout, std::span<const int64_t> shape, int64_t device);
 // Whether the device is the first of those that hold the same part.

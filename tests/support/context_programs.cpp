@@ -61,6 +61,11 @@ std::string text_of(const ContextProgram& program, const std::string& mesh, cons
   return text + "loss = mean((o - target)^2)\nminimize loss using sgd(lr = 0.1)\n";
 }
 
+std::string with_length(std::string text, int64_t seq) {
+  constexpr std::string_view kLength = "seq = 8";
+  return text.replace(text.find(kLength), kLength.size(), fmt::format("seq = {}", seq));
+}
+
 Compilation compiled_text(const std::string& text, Roots roots) {
   PipelineOptions options;
   options.roots = roots;

@@ -22,6 +22,7 @@ std::span<const ContextProgram> context_programs();
 
 // A training step of one block of attention and a loss; `mesh` has an axis `context`.
 std::string text_of(const ContextProgram& program, const std::string& mesh, const std::string& shard);
+std::string with_length(std::string text, int64_t seq);  // a text of text_of()
 Compilation compiled_text(const std::string& text, Roots roots = Roots::training);
 Partitioned parts_of(const Graph& graph);
 

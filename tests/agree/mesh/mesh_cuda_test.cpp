@@ -18,6 +18,7 @@
 #include "runtime/mesh/tree_sum.h"
 #include "tests/agree/mesh/mesh_run.h"
 #include "tests/fuzz/random_program.h"
+#include "tests/support/context_programs.h"
 #include "tests/support/random_check.h"
 #include "tests/support/run_cuda.h"
 #include "tests/support/test_gpu.h"
@@ -121,6 +122,24 @@ TEST_CASE("mesh on a GPU: examples give what they give whole, send what the repo
     CHECK(counted_bytes(run.sent) == foretold_bytes(graph, dims));
     CHECK(captured_difference(*program, data) == "");
   }
+}
+
+// With tiles of tensor cores (bf16, heads of 16) and without.
+TEST_CASE("mesh on a GPU: causal attention skips keys by the device's coordinate") {
+  for (const Policy precision : {Policy::inherit, Policy::bf16})
+    for (const size_t p : {1, 4, 5}) {
+      CAPTURE(context_programs()[p].name);
+      CAPTURE(static_cast<int>(precision));
+      std::string text = with_length(text_of(context_programs()[p], "context = 2", shard_lines("", false)), 192);
+      text.replace(text.find("head = 4"), 8, "head = 16");
+      PipelineOptions options;
+      options.precision = precision;
+      const Compilation c = compile_text("context.ein", text, options);
+      REQUIRE(c.graph.has_value());
+      const auto program = compile_for_gpus(*c.graph, {}, RunMode::training);
+      const ProgramData data = data_for(*c.graph, {});
+      CHECK(run_difference(*program, data, interpreted(*c.graph, data), precision == Policy::bf16 ? 0.05 : 2e-4) == "");
+    }
 }
 
 TEST_CASE("mesh on a GPU: whole numbers have equal bits on meshes up to 8 devices") {
