@@ -6,8 +6,8 @@
 namespace einc {
 namespace {
 
-std::vector<std::vector<int>> one_each(size_t count) {
-  std::vector<std::vector<int>> axes;
+std::vector<LabelList> one_each(size_t count) {
+  std::vector<LabelList> axes;
   for (size_t i = 0; i < count; ++i) axes.push_back({static_cast<int>(i)});
   return axes;
 }
@@ -19,7 +19,7 @@ NodeBelow below_views(const BoundGraph& graph, NodeId id) {
   for (size_t i = 0; i < graph.shape(id).size(); ++i) b.axes.push_back({static_cast<int>(i)});
   for (;;) {
     const Node& node = graph[b.node];
-    std::vector<std::vector<int>> step;
+    std::vector<LabelList> step;
     if (node.op == Op::permute) {
       for (int i : node.as<PermuteAttr>().order) step.push_back({i});
     } else if (node.op == Op::merge) {
@@ -37,8 +37,8 @@ NodeBelow below_views(const BoundGraph& graph, NodeId id) {
     } else {
       return b;
     }
-    for (std::vector<int>& axes : b.axes) {
-      std::vector<int> now;
+    for (LabelList& axes : b.axes) {
+      LabelList now;
       for (int i : axes) now.insert(now.end(), step[static_cast<size_t>(i)].begin(), step[static_cast<size_t>(i)].end());
       axes = std::move(now);
     }
@@ -48,19 +48,19 @@ NodeBelow below_views(const BoundGraph& graph, NodeId id) {
 
 ContractionLabels::ContractionLabels(const BoundGraph& graph, NodeId id, NodeId result) {
   const auto& attr = graph[id].as<ContractAttr>();
-  std::array<std::vector<int>, 3> whole;
+  std::array<LabelList, 3> whole;
   whole[0].assign(attr.left.begin(), attr.left.end());
   whole[1].assign(attr.right.begin(), attr.right.end());
   for (size_t i = 0; i < graph.shape(id).size(); ++i) whole[2].push_back(static_cast<int>(i));
   const std::array<NodeId, 3> nodes{graph[id].operands[0], graph[id].operands[1], result};
-  std::map<int, std::vector<int>> parts;  // of labels
-  std::array<std::vector<std::vector<int>>, 3> made_of;
+  std::map<int, LabelList> parts;  // of labels
+  std::array<std::vector<LabelList>, 3> made_of;
   for (size_t t = 0; t < 3; ++t) {
     NodeBelow below = below_views(graph, nodes[t]);
     if (!divides_alike(graph, below, whole[t], parts)) below = {nodes[t], one_each(whole[t].size())};
     for (size_t i = 0; i < whole[t].size(); ++i) {
-      std::vector<int>& made = parts[whole[t][i]];
-      const std::vector<int>& axes = below.axes[i];
+      LabelList& made = parts[whole[t][i]];
+      const LabelList& axes = below.axes[i];
       if (made.empty() || (axes.size() > 1 && made.size() == 1)) divide(graph, below.node, axes, made);
     }
     tensors[t] = below.node;
@@ -69,17 +69,16 @@ ContractionLabels::ContractionLabels(const BoundGraph& graph, NodeId id, NodeId 
   for (size_t t = 0; t < 3; ++t) {
     of[t].resize(graph.shape(tensors[t]).size());
     for (size_t i = 0; i < whole[t].size(); ++i) {
-      const std::vector<int>& made = parts[whole[t][i]];
-      const std::vector<int>& axes = made_of[t][i];
+      const LabelList& made = parts[whole[t][i]];
+      const LabelList& axes = made_of[t][i];
       for (int label : made) groups[static_cast<size_t>(label)] |= 1 << t;
-      for (size_t k = 0; k < axes.size(); ++k)
-        of[t][static_cast<size_t>(axes[k])] = axes.size() == made.size() ? std::vector<int>{made[k]} : made;
+      for (size_t k = 0; k < axes.size(); ++k) of[t][static_cast<size_t>(axes[k])] = axes.size() == made.size() ? LabelList{made[k]} : made;
     }
   }
 }
 
 bool ContractionLabels::is_depth(size_t tensor, size_t axis) const {
-  const std::vector<int>& list = of[tensor][axis];
+  const LabelList& list = of[tensor][axis];
   return std::all_of(list.begin(), list.end(), [&](int label) { return groups[static_cast<size_t>(label)] == kDepthLabels; });
 }
 
@@ -91,10 +90,10 @@ int64_t ContractionLabels::count(LabelGroup group) const {
 }
 
 // Whether each label that a tensor has as several axes is one axis, or the same several ones, where it was met before.
-bool ContractionLabels::divides_alike(const BoundGraph& graph, const NodeBelow& below, const std::vector<int>& whole,
-                                      const std::map<int, std::vector<int>>& parts) const {
+bool ContractionLabels::divides_alike(const BoundGraph& graph, const NodeBelow& below, const LabelList& whole,
+                                      const std::map<int, LabelList>& parts) const {
   for (size_t i = 0; i < whole.size(); ++i) {
-    const std::vector<int>& axes = below.axes[i];
+    const LabelList& axes = below.axes[i];
     if (axes.empty()) return false;
     const auto known = parts.find(whole[i]);
     if (axes.size() == 1 || known == parts.end() || known->second.size() == 1) continue;
@@ -106,7 +105,7 @@ bool ContractionLabels::divides_alike(const BoundGraph& graph, const NodeBelow& 
 }
 
 // A label as it has been met first, or anew where a tensor has several axes for it.
-void ContractionLabels::divide(const BoundGraph& graph, NodeId node, const std::vector<int>& axes, std::vector<int>& made) {
+void ContractionLabels::divide(const BoundGraph& graph, NodeId node, const LabelList& axes, LabelList& made) {
   if (!made.empty()) extents[static_cast<size_t>(made[0])] = 1;
   made.clear();
   for (int axis : axes) {

@@ -2,6 +2,7 @@
 // The labels of a contraction's three tensors as these lie in memory, below views that only rearrange.
 #pragma once
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <map>
 #include <vector>
 
@@ -13,19 +14,22 @@ namespace einc {
 using LabelGroup = int;
 inline constexpr LabelGroup kRowLabels = 1 | 4, kColumnLabels = 2 | 4, kDepthLabels = 1 | 2, kBatchLabels = 7;
 
+// Axes or labels: few of each, of which planning looks at many.
+using LabelList = boost::container::small_vector<int, 4>;
+
 // What a node reads through permutes, merges and axes of one step left out: the node below them, and of each axis the axes there that it is
 // made of.
 struct NodeBelow {
   NodeId node;
-  std::vector<std::vector<int>> axes;
+  std::vector<LabelList> axes;
 };
 NodeBelow below_views(const BoundGraph& graph, NodeId id);
 
 // A label that one of the tensors has as several axes is several labels.
 struct ContractionLabels {
-  std::array<NodeId, 3> tensors;                    // left, right and result, below views
-  std::array<std::vector<std::vector<int>>, 3> of;  // their labels, by axis
-  std::vector<LabelGroup> groups;                   // by label
+  std::array<NodeId, 3> tensors;             // left, right and result, below views
+  std::array<std::vector<LabelList>, 3> of;  // their labels, by axis
+  std::vector<LabelGroup> groups;            // by label
   std::vector<int64_t> extents;
 
   // `result`: the node that is stored of it, with its axes.
@@ -36,9 +40,8 @@ struct ContractionLabels {
   int64_t count(LabelGroup group) const;
 
  private:
-  bool divides_alike(const BoundGraph& graph, const NodeBelow& below, const std::vector<int>& whole,
-                     const std::map<int, std::vector<int>>& parts) const;
-  void divide(const BoundGraph& graph, NodeId node, const std::vector<int>& axes, std::vector<int>& made);
+  bool divides_alike(const BoundGraph& graph, const NodeBelow& below, const LabelList& whole, const std::map<int, LabelList>& parts) const;
+  void divide(const BoundGraph& graph, NodeId node, const LabelList& axes, LabelList& made);
 };
 
 }  // namespace einc

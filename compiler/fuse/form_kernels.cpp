@@ -99,7 +99,7 @@ class KernelFormer::Former {
   // Those, and the groups whose values the group reads.
   std::vector<uint32_t> read_by(uint32_t g, std::vector<uint32_t> before) const {
     for (NodeId id : work_[g].group.members)
-      values_.for_each_read(id, [&](NodeId x) {
+      values_.for_each_read_once(id, [&](NodeId x) {
         if (is_source(graph_[x].op)) return;
         const uint32_t other = group_of_[x.index];
         if (other != g && std::find(before.begin(), before.end(), other) == before.end()) before.push_back(other);
@@ -129,7 +129,7 @@ class KernelFormer::Former {
   void add(NodeId id) {
     std::vector<uint32_t> before;
     std::vector<NodeId> operands;
-    values_.for_each_read(id, [&](NodeId x) {
+    values_.for_each_read_once(id, [&](NodeId x) {
       if (is_source(graph_[x].op)) return;
       const uint32_t g = group_of_[x.index];
       if (std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g), operands.push_back(x);
@@ -213,7 +213,7 @@ class KernelFormer::Former {
     for (NodeId id : attention.group.members) group_of_[id.index] = own;
     std::vector<uint32_t> before;
     for (NodeId id : attention.group.members)
-      values_.for_each_read(id, [&](NodeId x) {
+      values_.for_each_read_once(id, [&](NodeId x) {
         const uint32_t g = is_source(graph_[x].op) ? own : group_of_[x.index];
         if (g != own && std::find(before.begin(), before.end(), g) == before.end()) before.push_back(g);
       });
@@ -255,14 +255,17 @@ class KernelFormer::Former {
   void join_sibling(uint32_t own, int64_t elements) {
     std::vector<NodeId> others;
     for (NodeId member : work_[own].group.members)
-      values_.for_each_read(member, [&](NodeId x) {
+      values_.for_each_read_once(member, [&](NodeId x) {
         const std::vector<NodeId>& readers = values_.readers(x);
         if (graph_.count(x) < elements || (!is_source(graph_[x].op) && group_of_[x.index] == own)) return;
         others.insert(others.end(), readers.begin(), readers.end());
         if (target_.column_sums > 0 && !is_source(graph_[x].op)) others.push_back(x);
       });
+    std::vector<uint32_t> seen;
     for (NodeId reader : others) {
       const uint32_t other = group_of_[reader.index];
+      if (std::ranges::find(seen, other) != seen.end()) continue;
+      seen.push_back(other);
       const GroupWork& work = work_[other];
       if (other == own || work.attention || work.contractions > 0 || work.largest != elements) continue;
       // Where one sums along rows both do: over the same, or the other over all rows.

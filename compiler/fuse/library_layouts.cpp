@@ -54,8 +54,8 @@ class Chooser {
 
  private:
   // The labels of a tensor as it lies in memory, without those of one step.
-  std::vector<int> in_memory(const ContractionLabels& labels, size_t t) const {
-    std::vector<int> list;
+  LabelList in_memory(const ContractionLabels& labels, size_t t) const {
+    LabelList list;
     const NodeId id = labels.tensors[t];
     for (size_t i = 0; i < labels.of[t].size(); ++i) {
       const size_t axis = graph_.order[id.index].empty() ? i : static_cast<size_t>(graph_.order[id.index][i]);
@@ -83,16 +83,16 @@ class Chooser {
     }
   }
 
-  static std::vector<int> members(const ContractionLabels& labels, const std::vector<int>& list, LabelGroup group) {
-    std::vector<int> found;
+  static LabelList members(const ContractionLabels& labels, const LabelList& list, LabelGroup group) {
+    LabelList found;
     for (int label : list)
       if (labels.groups[static_cast<size_t>(label)] == group) found.push_back(label);
     return found;
   }
 
   // A group's labels as a tensor has them that lies where it lies, else as the first tensor has them.
-  std::vector<int> canonical(const ContractionLabels& labels, LabelGroup group) const {
-    std::vector<int> found;
+  LabelList canonical(const ContractionLabels& labels, LabelGroup group) const {
+    LabelList found;
     for (size_t t = 3; t-- > 0;)
       if (group >> t & 1 && (found.empty() || decided_[labels.tensors[t].index])) found = members(labels, in_memory(labels, t), group);
     return found;
@@ -102,17 +102,17 @@ class Chooser {
     for (size_t t = 0; t < 3; ++t) {
       const NodeId id = labels.tensors[t];
       if (decided_[id.index] || !graph_.live[id.index]) continue;
-      const std::vector<int> now = in_memory(labels, t);
+      const LabelList now = in_memory(labels, t);
       const bool fp8 = is_fp8(graph_[id].type.dtype);
       const LabelGroup inner = fp8 ? kDepthLabels : now.empty() ? 0 : labels.groups[static_cast<size_t>(now.back())];
       std::vector<LabelGroup> groups;
       for (LabelGroup g : {kBatchLabels, kRowLabels, kColumnLabels, kDepthLabels, 1, 2})
         if (g >> t & 1 && g != inner) groups.push_back(g);
       if (inner != 0) groups.push_back(inner);
-      std::vector<int> wanted;
+      LabelList wanted;
       bool several = fp8;
       for (LabelGroup g : groups) {
-        const std::vector<int> list = canonical(labels, g);
+        const LabelList list = canonical(labels, g);
         several = several || list.size() > 1;
         wanted.insert(wanted.end(), list.begin(), list.end());
       }
@@ -123,10 +123,10 @@ class Chooser {
   }
 
   // Whether each group's labels are neighbours already, in the order that the others have, those of `inner` (if not 0) last.
-  bool fits(const ContractionLabels& labels, const std::vector<int>& now, LabelGroup inner) const {
+  bool fits(const ContractionLabels& labels, const LabelList& now, LabelGroup inner) const {
     if (inner != 0 && (now.empty() || labels.groups[static_cast<size_t>(now.back())] != inner)) return false;
     for (LabelGroup g : {kBatchLabels, kRowLabels, kColumnLabels, kDepthLabels}) {
-      const std::vector<int> list = canonical(labels, g);
+      const LabelList list = canonical(labels, g);
       const auto first = list.empty() ? now.end() : std::find(now.begin(), now.end(), list.front());
       if (first == now.end()) continue;
       if (static_cast<size_t>(now.end() - first) < list.size() || !std::equal(list.begin(), list.end(), first)) return false;
@@ -134,9 +134,9 @@ class Chooser {
     return true;
   }
 
-  void reorder(const ContractionLabels& labels, size_t t, const std::vector<int>& wanted) {
+  void reorder(const ContractionLabels& labels, size_t t, const LabelList& wanted) {
     Order order;
-    const std::vector<std::vector<int>>& axes = labels.of[t];
+    const std::vector<LabelList>& axes = labels.of[t];
     const auto add = [&](size_t axis) {
       if (std::find(order.begin(), order.end(), static_cast<int>(axis)) == order.end()) order.push_back(static_cast<int>(axis));
     };
@@ -219,7 +219,7 @@ void choose_layouts(BoundGraph& graph, const std::vector<NodeId>& roots, const K
 namespace {
 
 // Whether an axis is all the loops of its group: others would have to follow it without a gap.
-bool is_alone(const ContractionLabels& labels, const std::vector<int>& axis) {
+bool is_alone(const ContractionLabels& labels, const LabelList& axis) {
   if (axis.size() != 1) return false;
   const LabelGroup group = labels.groups[static_cast<size_t>(axis[0])];
   return labels.count(group) == labels.extents[static_cast<size_t>(axis[0])];
@@ -230,6 +230,8 @@ bool is_alone(const ContractionLabels& labels, const std::vector<int>& axis) {
 void pad_rows(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelTarget& target) {
   graph.padding.assign(graph.graph.size(), 0);
   if (!target.library_products) return;
+  std::vector<bool> is_root(graph.graph.size(), false);
+  for (const NodeId id : roots) is_root[id.index] = true;
   for (uint32_t i = 0; i < graph.graph.size(); ++i) {
     if (!graph.live[i] || !suits_library(graph, NodeId{i}, target)) continue;
     const ContractionLabels labels(graph, NodeId{i}, NodeId{i});
@@ -237,8 +239,7 @@ void pad_rows(BoundGraph& graph, const std::vector<NodeId>& roots, const KernelT
       const NodeId id = labels.tensors[t];
       const Node& node = graph[id];
       const Shape& shape = graph.shape(id);
-      const bool between =
-          (node.op == Op::map || node.op == Op::cast || node.op == Op::contract) && std::ranges::find(roots, id) == roots.end();
+      const bool between = (node.op == Op::map || node.op == Op::cast || node.op == Op::contract) && !is_root[id.index];
       if (!between || shape.size() < 2 || (!graph.order.empty() && !graph.order[id.index].empty())) continue;
       const int64_t size = bytes_of(node.type.dtype), row = shape.back() * size;
       if (row % kVector == 0 || row < kShortRow || !is_alone(labels, labels.of[t].back())) continue;

@@ -30,7 +30,8 @@ class ValuePlaces {
   bool is_table(NodeId id) const { return tables_[id.index]; }
   // The computed nodes that read it, through views and what is made where it is read.
   const std::vector<NodeId>& readers(NodeId id) const { return readers_[id.index]; }
-  // Computed nodes and sources that `id` reads, through the same.
+  // Computed nodes and sources that `id` reads, through the same: as often as it reads them, or each once, which an expression of shared
+  // values made where they are read needs, whose paths are many.
   void for_each_read(NodeId id, const auto& visit) const {
     // They lie in memory as they are.
     if (graph_[id].op == Op::scan || is_collective(graph_[id].op)) return void(std::ranges::for_each(graph_[id].operands, visit));
@@ -41,6 +42,27 @@ class ValuePlaces {
       else if (!free_[x.index])
         visit(x);
     }
+  }
+
+  void for_each_read_once(NodeId id, const auto& visit) const {
+    boost::container::small_vector<NodeId, 16> read, inside{id};
+    const auto is_new = [](auto& known, NodeId x) {
+      const bool fresh = std::ranges::find(known, x) == known.end();
+      if (fresh) known.push_back(x);
+      return fresh;
+    };
+    const auto walk = [&](const auto& self, NodeId from) -> void {
+      const bool as_they_are = graph_[from].op == Op::scan || is_collective(graph_[from].op);
+      for (NodeId x : graph_[from].operands) {
+        if (!as_they_are) x = below_views(x);
+        if (!as_they_are && made_where_read_[x.index]) {
+          if (is_new(inside, x)) self(self, x);
+        } else if ((as_they_are || !free_[x.index]) && is_new(read, x)) {
+          visit(x);
+        }
+      }
+    };
+    walk(walk, id);
   }
 
  private:

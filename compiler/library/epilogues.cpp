@@ -26,9 +26,12 @@ class ProductFinder {
     for (const Update& update : graph.graph.updates)
       if (update.value != update.target && graph.live[update.value.index]) replaces_[update.value.index] = update.target.index;
     for (const Continued& c : list.continued) replaces_[c.whole.index] = c.base.index, bases_.insert(c.base.index);
-    for (uint32_t k = 0; k < list.kernels.size(); ++k)
+    for (uint32_t k = 0; k < list.kernels.size(); ++k) {
       for (const NodeId id : list.kernels[k].buffers)
         if (id.valid() && (users_[id.index].empty() || users_[id.index].back() != k)) users_[id.index].push_back(k);
+      for (const NodeId id : list.kernels[k].group.members)
+        if (graph[id].op == Op::reduce) reducers_[id.index].push_back(k);
+    }
   }
 
   void run() {
@@ -178,9 +181,9 @@ class ProductFinder {
     if (graph_[sum].operands[0] != value || std::ranges::find(buffers(first), value) == buffers(first).end()) return {};
     if (graph_[sum].as<ReduceAttr>().fn != ReduceFn::sum || graph_.padding_of(value) != 0 || !sums_rows(sum, value)) return {};
     std::vector<uint32_t> kernels;
-    for (uint32_t k = first; k < list_.kernels.size(); ++k) {
+    for (const uint32_t k : reducers_.at(sum.index)) {
+      if (k < first) continue;
       const GraphKernel& other = list_.kernels[k];
-      if (std::ranges::find(other.group.members, sum) == other.group.members.end()) continue;
       const auto writes = std::ranges::count_if(other.kernel->buffers, [](const BufferUse& b) { return b.access != BufferAccess::read; });
       if (other.group.members.size() != 1 || !is_kernel(k) || writes != 1 || other.when != LaunchWhen::always) return {};
       kernels.push_back(k);
@@ -223,11 +226,12 @@ class ProductFinder {
 
   const BoundGraph& graph_;
   KernelList& list_;
-  std::vector<bool> taken_;                          // kernels that are part of one
-  std::set<uint32_t> results_;                       // values that are read after the last kernel
-  std::map<uint32_t, uint32_t> replaces_;            // values that may be written in the place of another
-  std::set<uint32_t> bases_;                         // which values go on in
-  std::map<uint32_t, std::vector<uint32_t>> users_;  // kernels that have a value, in order
+  std::vector<bool> taken_;                             // kernels that are part of one
+  std::set<uint32_t> results_;                          // values that are read after the last kernel
+  std::map<uint32_t, uint32_t> replaces_;               // values that may be written in the place of another
+  std::set<uint32_t> bases_;                            // which values go on in
+  std::map<uint32_t, std::vector<uint32_t>> users_;     // kernels that have a value, in order
+  std::map<uint32_t, std::vector<uint32_t>> reducers_;  // kernels that a reduction is a member of, in order
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "compiler/lower/join_launches.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 namespace einc {
@@ -110,19 +111,46 @@ class Joiner {
 
   bool updates(uint32_t launch) const { return std::ranges::any_of(touched_[launch], &Touched::updates); }
 
-  bool apart(uint32_t a, uint32_t b) const {
-    for (const Touched& x : touched_[a])
-      for (const Touched& y : touched_[b])
-        if ((x.writes || y.writes) && x.from < y.to && y.from < x.to) return false;
-    return true;
+  // What launches touch together, as ranges that do not overlap, ascending: many launches are compared with all of them.
+  struct Together {
+    std::vector<std::pair<int64_t, int64_t>> all, written;
+  };
+  Together together(const std::vector<uint32_t>& launches) const {
+    Together made;
+    for (const uint32_t launch : launches)
+      for (const Touched& t : touched_[launch]) {
+        made.all.emplace_back(t.from, t.to);
+        if (t.writes) made.written.emplace_back(t.from, t.to);
+      }
+    for (auto* ranges : {&made.all, &made.written}) {
+      std::ranges::sort(*ranges);
+      size_t count = 0;
+      for (const auto& [from, to] : *ranges)
+        if (count > 0 && from < (*ranges)[count - 1].second)
+          (*ranges)[count - 1].second = std::max((*ranges)[count - 1].second, to);
+        else
+          (*ranges)[count++] = {from, to};
+      ranges->resize(count);
+    }
+    return made;
+  }
+
+  bool apart(uint32_t launch, const Together& others) const {
+    return std::ranges::none_of(touched_[launch], [&](const Touched& t) {
+      const auto& ranges = t.writes ? others.all : others.written;
+      const auto behind = std::ranges::lower_bound(ranges, t.to, {}, [](const auto& range) { return range.first; });
+      return behind != ranges.begin() && std::prev(behind)->second > t.from;
+    });
   }
 
   // What runs at a place to an earlier one.
   bool may_move(uint32_t place, uint32_t to) const {
     if (updates(to) != updates(place) || list_.kernels[to].when != list_.kernels[place].when) return false;
-    for (uint32_t between = to; between < place; ++between)
+    const Together moved = together(at_[place]);
+    // Backwards: what keeps a launch where it is stands mostly right before it.
+    for (uint32_t between = place; between-- > to;)
       for (const uint32_t other : at_[between])
-        if (!std::ranges::all_of(at_[place], [&](uint32_t moved) { return apart(other, moved); })) return false;
+        if (!apart(other, moved)) return false;
     return true;
   }
 
