@@ -29,7 +29,7 @@ class StageCutter {
         out_.local.collectives.push_back(at), out_.numbers.push_back(c);
     for (const DeviceValue& declared : whole_.declared)
       if (const NodeId at = out_.at[declared.node.index]; at.valid() && is_here(declared.node))
-        out_.local.declared.push_back({at, declared.layout});
+        out_.local.declared.push_back({at, declared.layout, declared.zigzag});
     for (size_t m = 0; m < whole_.coordinates.size(); ++m)
       if (const NodeId id = whole_.coordinates[m]; id.valid()) out_.local.coordinates[m] = out_.at[id.index];
     return std::move(out_);
@@ -58,6 +58,11 @@ class StageCutter {
     return out_.at[id.index] = at;
   }
 
+  DeviceValue placed(DeviceValue value) {
+    value.node = place(value.node);
+    return value;
+  }
+
   NodeId received(NodeId id) {
     sends_.push_back({id, places_.of[id.index], stage_});
     Node node;
@@ -78,20 +83,20 @@ class StageCutter {
     Graph& g = out_.local.graph;
     for (size_t i = 0; i < whole_.outputs.size(); ++i)
       if (const DeviceValue& value = whole_.outputs[i]; has_result(value.node)) {
-        out_.local.outputs.push_back({place(value.node), value.layout});
+        out_.local.outputs.push_back(placed(value));
         g.outputs.push_back({in_.outputs[i].name, out_.local.outputs.back().node});
       }
     for (size_t i = 0; i < whole_.updates.size(); ++i) {
       const NodeId target = in_.updates[i].target;
       if (!out_.at[target.index].valid() && !has_result(target)) continue;  // a number that every stage counts for itself, where it is read
       if (!is_here(target)) continue;
-      out_.local.updates.push_back({place(whole_.updates[i].node), whole_.updates[i].layout});
+      out_.local.updates.push_back(placed(whole_.updates[i]));
       g.updates.push_back({place(target), out_.local.updates.back().node});
     }
     for (const DeviceValue& gradient : whole_.gradients)
-      if (gradient.node.valid() && has_result(gradient.node)) out_.local.gradients.push_back({place(gradient.node), gradient.layout});
+      if (gradient.node.valid() && has_result(gradient.node)) out_.local.gradients.push_back(placed(gradient));
     if (const DeviceValue& loss = whole_.loss; loss.node.valid() && has_result(loss.node)) {
-      out_.local.loss = {place(loss.node), loss.layout};
+      out_.local.loss = placed(loss);
       g.loss = out_.local.loss.node;
     }
   }
