@@ -134,6 +134,8 @@ class TilesText : ValueText {
     open("");
     open("if (first < last)");
     load_other("first", pass, "0");
+    // Bounds may leave nothing to multiply: the block's own tiles are still on their way then.
+    if (!a_.bounds.empty()) otherwise(), line("cp_async_wait<0>();");
     close();
     open(fmt::format("for ({0} other0 = first; other0 < last; other0 += {1})", index_, t_.step));
     line("const int turn = int((other0 - first) / {}) & 1;", t_.step);
