@@ -22,15 +22,16 @@ bool compares_order(const Node& node) {
   return fn == MapFn::less || fn == MapFn::less_equal || fn == MapFn::greater || fn == MapFn::greater_equal;
 }
 
-// Whether a value of indices and constants follows from a comparison.
-bool follows_from_order(const Graph& graph, NodeId id) {
-  const Node& node = graph[id];
-  if (compares_order(node)) return true;
-  return std::ranges::any_of(node.operands, [&](NodeId x) { return follows_from_order(graph, x); });
+// By node: it is a comparison of order, or made of one.
+std::vector<bool> following_from_order(const Graph& graph) {
+  std::vector<bool> follows(graph.size());
+  for (uint32_t i = 0; i < graph.size(); ++i)
+    follows[i] = compares_order(graph.nodes[i]) || std::ranges::any_of(graph.nodes[i].operands, [&](NodeId x) { return follows[x.index]; });
+  return follows;
 }
 
 // Whether which keys a row sees follows from an order of their numbers.
-bool is_causal(const Graph& graph, const std::vector<bool>& free, const SplitAttention& split) {
+bool is_causal(const Graph& graph, const std::vector<bool>& free, const std::vector<bool>& of_order, const SplitAttention& split) {
   const FoundAttention& found = split.attention;
   for (const NodeId id : found.pairs) {
     const Node& node = graph[id];
@@ -42,7 +43,7 @@ bool is_causal(const Graph& graph, const std::vector<bool>& free, const SplitAtt
         row = row || axes[static_cast<size_t>(to)] == split.row;
         key = key || axes[static_cast<size_t>(to)] == found.key;
       }
-      if (row && key && free[node.operands[k].index] && follows_from_order(graph, node.operands[k])) return true;
+      if (row && key && free[node.operands[k].index] && of_order[node.operands[k].index]) return true;
     }
   }
   return false;
@@ -269,10 +270,10 @@ class ZigzagCopier {
 }  // namespace
 
 std::optional<ZigzagGraph> zigzag_attention(const Graph& graph, const std::vector<SplitAttention>& found, const Bindings& given) {
-  const std::vector<bool> free = free_nodes(graph);
+  const std::vector<bool> free = free_nodes(graph), of_order = following_from_order(graph);
   std::vector<const SplitAttention*> causal;
   for (const SplitAttention& split : found) {
-    if (split.row_over.size() != 1 || split.key_over.size() != 1 || !is_causal(graph, free, split)) continue;
+    if (split.row_over.size() != 1 || split.key_over.size() != 1 || !is_causal(graph, free, of_order, split)) continue;
     const Type& scores = graph.type(split.attention.scores);
     const bool same = causal.empty() || (split.mesh_axis == causal[0]->mesh_axis &&
                                          scores.axis(split.row).size == graph.type(causal[0]->attention.scores).axis(causal[0]->row).size);

@@ -9,7 +9,7 @@ namespace einc {
 namespace {
 
 // Marks in a signature; classes and numbers follow them.
-enum Mark : uint32_t { kMember, kStored, kLocal, kOutside, kInline, kInPlace, kSiblings };
+enum Mark : uint32_t { kMember, kStored, kLocal, kOutside, kInline, kAgain, kInPlace, kSiblings };
 
 bool names_only(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
@@ -74,6 +74,13 @@ void Signer::write(NodeId id, const Group& group, Signature& out) {
     out.insert(out.end(), {kOutside, number(), static_cast<uint32_t>(graph_[id].type.dtype)});
     return;
   }
+  // Once in a group: an expression of shared values has more paths than can be written.
+  Inlined& inlined = inlined_[id.index];
+  if (inlined.group == groups_) {
+    out.insert(out.end(), {kAgain, inlined.number});
+    return;
+  }
+  inlined = {groups_, inlines_++};
   out.insert(out.end(), {kInline, class_of(id)});
   if (graph_[id].op == Op::gather) out.push_back(number());  // a site that checks an index
   for (NodeId x : graph_[id].operands) write(x, group, out);
@@ -81,6 +88,7 @@ void Signer::write(NodeId id, const Group& group, Signature& out) {
 
 Signature Signer::sign(const Group& group) {
   outside_.clear();
+  ++groups_, inlines_ = 0;
   Signature out;
   if (group.base.valid()) out.push_back(kInPlace);
   if (group.siblings) out.push_back(kSiblings);

@@ -24,7 +24,7 @@ class Signer {
  public:
   // `in_memory`: nodes that others load, as for build_kernel.
   Signer(const BoundGraph& graph, const std::vector<bool>& in_memory)
-      : graph_(graph), in_memory_(in_memory), class_of_(graph.graph.size(), kUnknown) {}
+      : graph_(graph), in_memory_(in_memory), class_of_(graph.graph.size(), kUnknown), inlined_(graph.graph.size()) {}
 
   Signature sign(const Group& group);
   // What the group signed last reads from memory, by first appearance.
@@ -41,6 +41,12 @@ class Signer {
   std::vector<uint32_t> class_of_;                           // nodes that do the same with operands of the same shapes
   std::unordered_map<size_t, std::vector<NodeId>> by_hash_;  // one node of each class
   std::vector<NodeId> outside_;                              // of the group being signed, by first appearance
+  // What is made where it is read: in which group it was written last, and as which of those there.
+  struct Inlined {
+    uint32_t group = 0, number = 0;
+  };
+  std::vector<Inlined> inlined_;       // by node
+  uint32_t groups_ = 0, inlines_ = 0;  // signed so far; in the last one
 };
 
 }  // namespace einc

@@ -30,42 +30,39 @@ class ValuePlaces {
   bool is_table(NodeId id) const { return tables_[id.index]; }
   // The computed nodes that read it, through views and what is made where it is read.
   const std::vector<NodeId>& readers(NodeId id) const { return readers_[id.index]; }
-  // Computed nodes and sources that `id` reads, through the same: as often as it reads them, or each once, which an expression of shared
-  // values made where they are read needs, whose paths are many.
-  void for_each_read(NodeId id, const auto& visit) const {
-    // They lie in memory as they are.
-    if (graph_[id].op == Op::scan || is_collective(graph_[id].op)) return void(std::ranges::for_each(graph_[id].operands, visit));
-    for (NodeId x : graph_[id].operands) {
-      x = below_views(x);
-      if (made_where_read_[x.index])
-        for_each_read(x, visit);
-      else if (!free_[x.index])
-        visit(x);
-    }
+  // Computed nodes and sources that `id` reads, through the same: as often as it reads them, but no more often than twice through one
+  // value.
+  void for_each_read(NodeId id, const auto& visit) const { walk_reads(id, 2, visit); }
+  // Each once.
+  void for_each_read_once(NodeId id, const auto& visit) const {
+    boost::container::small_vector<NodeId, 16> read;
+    walk_reads(id, 1, [&](NodeId x) {
+      if (std::ranges::find(read, x) != read.end()) return;
+      read.push_back(x);
+      visit(x);
+    });
   }
 
-  void for_each_read_once(NodeId id, const auto& visit) const {
-    boost::container::small_vector<NodeId, 16> read, inside{id};
-    const auto is_new = [](auto& known, NodeId x) {
-      const bool fresh = std::ranges::find(known, x) == known.end();
-      if (fresh) known.push_back(x);
-      return fresh;
-    };
+ private:
+  // Goes through each value that is made where it is read `most` times: an expression of shared values has more paths than can be gone.
+  void walk_reads(NodeId id, int most, const auto& visit) const {
+    boost::container::small_vector<std::pair<NodeId, int>, 16> inside;
     const auto walk = [&](const auto& self, NodeId from) -> void {
-      const bool as_they_are = graph_[from].op == Op::scan || is_collective(graph_[from].op);
+      const bool lie_in_memory = graph_[from].op == Op::scan || is_collective(graph_[from].op);
       for (NodeId x : graph_[from].operands) {
-        if (!as_they_are) x = below_views(x);
-        if (!as_they_are && made_where_read_[x.index]) {
-          if (is_new(inside, x)) self(self, x);
-        } else if ((as_they_are || !free_[x.index]) && is_new(read, x)) {
-          visit(x);
+        if (!lie_in_memory) x = below_views(x);
+        if (lie_in_memory || !made_where_read_[x.index]) {
+          if (lie_in_memory || !free_[x.index]) visit(x);
+          continue;
         }
+        auto known = std::ranges::find(inside, x, &std::pair<NodeId, int>::first);
+        if (known == inside.end()) known = inside.insert(inside.end(), {x, 0});
+        if (known->second++ < most) self(self, x);
       }
     };
     walk(walk, id);
   }
 
- private:
   // Values made of constants and loop indices alone.
   void find_free();
   void find_free_but_tables();

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ir/tensor.h"
 #include "compiler/lower/attention.h"
 
 namespace einc {
@@ -11,16 +12,22 @@ namespace {
 // What is known of a value of a pair when one comparison is taken to be true or false.
 enum class Known : uint8_t { nothing, zero, minus_infinity, yes, no };
 
+// Formulas are worked out in 64 bits, masks in those of their dtype. Below this, a line and what is added to it wrap in neither.
+constexpr int64_t kFarthest = int64_t{1} << 30;
+
 class BoundFinder {
  public:
   explicit BoundFinder(const Kernel& kernel)
-      : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)), needs_(reductions_of_values(kernel)) {}
+      : kernel_(kernel), a_(*kernel.attention), axes_(axes_of_values(kernel)), needs_(reductions_of_values(kernel)) {
+    // Each from its operands, which stand before it: an expression of shared values has more paths than can be gone.
+    for (ValueId id = 0; id < kernel.values.size(); ++id) lines_.push_back(line_of(id));
+  }
 
   std::vector<KeyMask> run() {
     std::vector<KeyMask> masks;
     for (ValueId id = 0; id < kernel_.values.size(); ++id)
       for (const Known assumed : {Known::no, Known::yes})
-        if (const auto bound = bound_of(id, assumed == Known::no); bound && adds_nothing(id, assumed) && bases_of(kernel_, {&*bound, 1}))
+        if (const auto bound = bound_of(id, assumed == Known::no); bound && adds_nothing(id, assumed) && is_near(*bound))
           masks.push_back({id, assumed == Known::no, *bound});
     return masks;
   }
@@ -39,19 +46,38 @@ class BoundFinder {
     return d;
   }
 
-  std::optional<Line> line(ValueId id) const {
-    if (is_floating(kernel_.values[id].dtype)) return std::nullopt;
+  std::optional<Line> line_of(ValueId id) const {
+    const DType dtype = kernel_.values[id].dtype;
+    if (is_floating(dtype)) return std::nullopt;
     const std::optional<Line> exact = formula(id);
-    if (exact && exact->base == kNoValue) return exact;
+    if (exact && fits(*exact, dtype) && exact->base == kNoValue) return exact;
     const uint64_t points = bits(a_.batch) | bits(a_.turns);
     if ((axes_[id] & ~points) == 0 && needs_[id] == 0) return Line{0, 0, 0, 1, id};
-    return exact;
+    return exact && fits(*exact, dtype) ? exact : std::nullopt;
+  }
+
+  // Whether the dtype holds the line at every row and key.
+  bool fits(const Line& l, DType dtype) const {
+    double low = static_cast<double>(l.constant), high = low;
+    for (const auto& [factor, axis] : {std::pair(l.row, a_.row), std::pair(l.key, a_.key)}) {
+      const double last = static_cast<double>(factor) * static_cast<double>(kernel_.extent(axis) - 1);
+      (last < 0 ? low : high) += last;
+    }
+    if (std::max(-low, high) >= static_cast<double>(kFarthest) || (l.base != kNoValue && bytes_of(dtype) < 4)) return false;
+    const auto is_kept = [&](double x) { return wrap_integer(dtype, static_cast<int64_t>(x)) == static_cast<int64_t>(x); };
+    return is_kept(low) && is_kept(high);
+  }
+
+  // Whether what a bound adds to its limit is known, and nowhere far.
+  bool is_near(const KeyBound& bound) const {
+    const auto bases = bases_of(kernel_, {&bound, 1});
+    return bases && std::ranges::all_of(bases->numbers, [](int64_t x) { return -kFarthest < x && x < kFarthest; });
   }
 
   std::optional<Line> formula(ValueId id) const {
     const Scalar& v = kernel_.values[id];
     if (v.kind == ScalarKind::constant) return Line{0, 0, v.integer};
-    if (v.kind == ScalarKind::cast) return line(v.operands[0]);
+    if (v.kind == ScalarKind::cast) return lines_[v.operands[0]];
     if (v.kind == ScalarKind::index) {
       if (!v.index.dynamic.empty()) return std::nullopt;
       Line l{0, 0, v.index.affine.constant};
@@ -62,7 +88,7 @@ class BoundFinder {
       return l;
     }
     if (v.kind != ScalarKind::map || (v.fn != MapFn::add && v.fn != MapFn::sub)) return std::nullopt;
-    auto x = line(v.operands[0]), y = line(v.operands[1]);
+    auto x = lines_[v.operands[0]], y = lines_[v.operands[1]];
     if (!x || !y) return std::nullopt;
     if (v.fn == MapFn::add) y = Line{-y->row, -y->key, -y->constant, -y->sign, y->base};
     return difference(*x, *y);
@@ -72,7 +98,7 @@ class BoundFinder {
   std::optional<KeyBound> bound_of(ValueId id, bool wanted) const {
     const Scalar& v = kernel_.values[id];
     if (v.kind != ScalarKind::map || !is_comparison(v.fn) || v.fn == MapFn::equal || v.fn == MapFn::not_equal) return std::nullopt;
-    auto x = line(v.operands[0]), y = line(v.operands[1]);
+    auto x = lines_[v.operands[0]], y = lines_[v.operands[1]];
     if (!x || !y) return std::nullopt;
     const bool strict = v.fn == MapFn::less || v.fn == MapFn::greater;
     if (v.fn == MapFn::greater || v.fn == MapFn::greater_equal) std::swap(x, y);
@@ -145,6 +171,7 @@ class BoundFinder {
   const Kernel& kernel_;
   const Attention& a_;
   const std::vector<uint64_t> axes_, needs_;
+  std::vector<std::optional<Line>> lines_;  // by value
   std::vector<Known> known_;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coordinate is a number in memory whose range a check states: it is tried from 0 to that.
+// A coordinate is a number in memory whose range a check states: it is tried from 0 to that. Values are worked out one after the other,
+// each once for a point, since an expression of shared values has more paths than can be gone.
 #include "compiler/lower/point_values.h"
 
 #include "compiler/ir/map_value.h"
+#include "compiler/ir/tensor.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -12,7 +14,8 @@ constexpr int64_t kMostNumbers = 1 << 16;
 
 class PointEvaluator {
  public:
-  PointEvaluator(const Kernel& kernel, std::vector<ValueId> values) : kernel_(kernel), place_(kernel.axes.size(), 0) {
+  PointEvaluator(const Kernel& kernel, std::vector<ValueId> values)
+      : kernel_(kernel), needed_(kernel.values.size(), false), numbers_(kernel.values.size(), 0), place_(kernel.axes.size(), 0) {
     made_.values = std::move(values);
   }
 
@@ -32,7 +35,9 @@ class PointEvaluator {
     for (device_ = 0; device_ < made_.devices; ++device_)
       for (int64_t point = 0; point < made_.points; ++point) {
         enter(point);
-        for (const ValueId id : made_.values) made_.numbers.push_back(id == kNoValue ? 0 : evaluate(id));
+        for (ValueId id = 0; id < numbers_.size(); ++id)
+          if (needed_[id]) numbers_[id] = evaluate(kernel_.values[id]);
+        for (const ValueId id : made_.values) made_.numbers.push_back(id == kNoValue ? 0 : numbers_[id]);
       }
     return std::move(made_);
   }
@@ -50,6 +55,8 @@ class PointEvaluator {
   bool find_coordinate(ValueId id, bool is_checked) {
     const Scalar& v = kernel_.values[id];
     if (is_floating(v.dtype) || !v.guards.empty()) return false;
+    if (needed_[id] && v.kind != ScalarKind::load) return true;
+    needed_[id] = true;
     for (const Subscript::Dynamic& d : v.index.dynamic)
       if (!find_coordinate(d.value, false)) return false;
     switch (v.kind) {
@@ -91,16 +98,15 @@ class PointEvaluator {
     return divisor.kind == ScalarKind::constant && divisor.integer != 0;
   }
 
-  int64_t evaluate(ValueId id) const {
-    const Scalar& v = kernel_.values[id];
-    const auto x = [&](size_t k) { return k < v.operands.size() ? evaluate(v.operands[k]) : 0; };
+  int64_t evaluate(const Scalar& v) const {
+    const auto x = [&](size_t k) { return k < v.operands.size() ? numbers_[v.operands[k]] : 0; };
     switch (v.kind) {
       case ScalarKind::constant:
         return v.integer;
       case ScalarKind::index: {
         int64_t sum = v.index.affine.constant;
         for (const Affine::Term& t : v.index.affine.terms) sum += t.coefficient * place_[t.axis];
-        for (const Subscript::Dynamic& d : v.index.dynamic) sum += d.coefficient * evaluate(d.value);
+        for (const Subscript::Dynamic& d : v.index.dynamic) sum += d.coefficient * numbers_[d.value];
         return sum;
       }
       case ScalarKind::load:
@@ -110,9 +116,10 @@ class PointEvaluator {
       case ScalarKind::remainder:
         return x(0) % v.integer;
       case ScalarKind::map:
-        return map_integer(v.fn, x(0), x(1), x(2));
-      case ScalarKind::checked:
+        return wrap_integer(v.dtype, map_integer(v.fn, x(0), x(1), x(2)));
       case ScalarKind::cast:
+        return wrap_integer(v.dtype, x(0));
+      case ScalarKind::checked:
         return x(0);
       case ScalarKind::random:
       case ScalarKind::in_range:
@@ -120,7 +127,7 @@ class PointEvaluator {
       case ScalarKind::running:
         break;
     }
-    EINC_CHECK(false, "v{} is no number of a point", id);
+    EINC_CHECK(false, "a value that is no number of a point");
     return 0;
   }
 
@@ -128,7 +135,9 @@ class PointEvaluator {
   PointValues made_;
   ValueId coordinate_ = kNoValue;  // what is read of memory
   int64_t device_ = 0;
-  std::vector<int64_t> place_;  // by axis
+  std::vector<bool> needed_;      // by value
+  std::vector<int64_t> numbers_;  // likewise, at the point in question
+  std::vector<int64_t> place_;    // by axis
 };
 
 }  // namespace

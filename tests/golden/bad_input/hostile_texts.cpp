@@ -163,6 +163,13 @@ void add_work(std::vector<HostileText>& rows) {
 
 std::string result_of(const std::string& statements) { return kHead + "y = x\n" + statements + "output y\n"; }
 
+std::string masked_attention(const std::string& head, const std::string& position) {
+  return "dim seq = 16, head = 4\n" + head + "input q: [seq head]\ninput k: [key=seq head]\ninput v: [key=seq head]\nr = " + position +
+         "\n" + repeated("r = r + r\n", 60) +
+         "scores = einsum(q, k, \"seq head, key head -> seq key\")\nscores = where(iota(key) <= r + iota(seq), scores, -inf)\n"
+         "output y = einsum(softmax(scores, key), v, \"seq key, key head -> seq head\")\n";
+}
+
 }  // namespace
 
 std::vector<LongProgram> long_programs() {
@@ -182,6 +189,10 @@ std::vector<LongProgram> long_programs() {
          return result_of(numbered("param w@: [n] ~ normal(std = 0.1)\ny = tanh(y * w@)\n", kFewer / 2)) +
                 "loss = mean(y^2)\nminimize loss using sgd(lr = 0.1)\n";
        }},
+      // Each value is read twice by the next: as a formula it has 2^60 terms. A position that is an input makes them values of a kernel.
+      {"a mask of doubled positions", [] { return masked_attention("", "iota(seq)"); }},
+      {"a mask of doubled positions on a mesh", [] { return masked_attention("mesh context = 2\nshard seq over context\n", "iota(seq)"); }},
+      {"a mask of doubled positions behind an input", [] { return masked_attention("input at: i32[]\n", "iota(seq) + at"); }},
       {"contractions",
        [] {
          return kHead + "input z: [b=8 d=n]\nv = z\n" +
