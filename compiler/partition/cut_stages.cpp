@@ -9,6 +9,9 @@
 namespace einc {
 namespace {
 
+// No input or output of a program has a name with a space.
+Name sent_name(NodeId of_whole) { return Name(fmt::format("stage value {}", of_whole.index)); }
+
 class StageCutter {
  public:
   StageCutter(const Localized& local, const StagePlaces& places, int stage, std::vector<StageSend>& sends)
@@ -35,12 +38,13 @@ class StageCutter {
     return std::move(out_);
   }
 
-  // A value that another stage reads lasts until it is sent.
+  // A value that another stage reads lasts until it is sent: it is a result of its stage. Once for all stages that read it, which is known
+  // when all are cut.
   static void keep_sent(StageProgram& stage, NodeId value) {
     const NodeId at = stage.at[value.index];
     Graph& g = stage.local.graph;
     stage.local.outputs.push_back({at, Layout(g.type(at).rank())});
-    g.outputs.push_back({Name(fmt::format("stage value {}", value.index)), at});
+    g.outputs.push_back({sent_name(value), at});
   }
 
  private:
@@ -48,14 +52,10 @@ class StageCutter {
 
   NodeId place(NodeId id) {
     if (out_.at[id.index].valid()) return out_.at[id.index];
-    out_.came_from.resize(out_.local.graph.size());
     if (!is_here(id)) return received(id);
     Node node = in_[id];
     for (NodeId& operand : node.operands) operand = place(operand);
-    const NodeId at = build_.append(std::move(node));
-    out_.came_from.resize(at.index);
-    out_.came_from.push_back(id);
-    return out_.at[id.index] = at;
+    return out_.at[id.index] = build_.append(std::move(node));
   }
 
   DeviceValue placed(DeviceValue value) {
@@ -68,10 +68,9 @@ class StageCutter {
     Node node;
     node.op = Op::input;
     node.type = in_.type(id);
-    node.attr = InputAttr{Name(fmt::format("stage value {}", id.index))};  // no input of a program has a name with a space
+    node.attr = InputAttr{sent_name(id)};
     node.origin = in_[id].origin;
     const NodeId at = build_.append(std::move(node));
-    out_.came_from.push_back(id);
     out_.local.declared.push_back({at, Layout(in_.type(id).rank())});
     return out_.at[id.index] = at;
   }
@@ -88,8 +87,8 @@ class StageCutter {
       }
     for (size_t i = 0; i < whole_.updates.size(); ++i) {
       const NodeId target = in_.updates[i].target;
-      if (!out_.at[target.index].valid() && !has_result(target)) continue;  // a number that every stage counts for itself, where it is read
-      if (!is_here(target)) continue;
+      // A number that every stage counts for itself, such as that of the step, is updated where it is read: its copies stay equal.
+      if (!is_here(target) || (!out_.at[target.index].valid() && !has_result(target))) continue;
       out_.local.updates.push_back(placed(whole_.updates[i]));
       g.updates.push_back({place(target), out_.local.updates.back().node});
     }
@@ -110,6 +109,7 @@ class StageCutter {
   Builder build_;
 };
 
+// What no result needs would be another stage's to send.
 std::vector<bool> live_nodes(const Localized& local) {
   std::vector<bool> live(local.graph.size(), false);
   for (const NodeId id : results_of(local)) live[id.index] = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the graph of one device, which has all iterations, to the graph of a device of each stage of a pipeline. What another stage makes is
-// an input; what others read is an output.
+// an input; what others read is an output. Each is a device's graph like any other's, so that all that plans, counts and interprets those
+// does so with stages, too.
 #pragma once
 #include <vector>
 
@@ -16,10 +17,9 @@ struct StageSend {
 };
 
 struct StageProgram {
-  Localized local;                // collectives: those of this stage
-  std::vector<NodeId> at;         // by node of the whole device's graph; invalid: it is not here
-  std::vector<size_t> numbers;    // of its collectives, in the whole's list
-  std::vector<NodeId> came_from;  // by node of local.graph: the whole's
+  Localized local;              // collectives: those of this stage
+  std::vector<NodeId> at;       // by node of the whole device's graph; invalid: it is not here
+  std::vector<size_t> numbers;  // of its collectives, in the whole's list
 };
 
 struct StagePrograms {

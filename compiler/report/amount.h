@@ -14,4 +14,7 @@ struct Amount {
   bool holds_here = false;        // for the dims in use: a contraction order, or what the ends of a loop do differently, lies behind it
 };
 
+// A number that was worked out for the dims in use: no formula stands behind it.
+inline Amount amount_here(const Rational& value) { return {Poly(value), value, true, false}; }
+
 }  // namespace einc

@@ -118,12 +118,11 @@ class ReportBuilder {
   }
 
   static DeviceStepReport planned_report(const MeshStep& step) {
-    return {planned(step.executed),          planned(Rational(step.values)), planned(Rational(step.working)),
-            planned(Rational(step.process)), planned(Rational(step.peak())), step.recomputed};
+    return {amount_here(step.executed),          amount_here(Rational(step.values)), amount_here(Rational(step.working)),
+            amount_here(Rational(step.process)), amount_here(Rational(step.peak())), step.recomputed};
   }
 
   Amount amount(const Poly& formula, bool holds_here = false) { return {formula, evaluate_(formula), false, holds_here}; }
-  static Amount planned(const Rational& value) { return {Poly(value), value, true, false}; }
 
   void describe_program() {
     report_.model = graph_.name.str();
@@ -189,7 +188,7 @@ class ReportBuilder {
     if (!step_) return;
     const ExecutedWork executed = executed_work(step_->formed->list);
     report_.executed_by = executed.work;
-    report_.executed = planned(executed.flops);
+    report_.executed = amount_here(executed.flops);
   }
 
   void sum_modules() {
@@ -243,10 +242,10 @@ class ReportBuilder {
     const Amount* parts[] = {&memory.parameters, &memory.gradients, &memory.optimizer_state, &memory.state, &memory.inputs};
     Rational rest(step_->memory.total() - saved);
     for (const Amount* part : parts) rest = rest - part->value.value_or(Rational(0));
-    memory.peak_training = planned(Rational(step_->memory.total()));
-    memory.workspace_per_thread = planned(Rational(step_->memory.per_thread));
-    memory.saved_planned = planned(Rational(saved));
-    memory.workspace = planned(rest);
+    memory.peak_training = amount_here(Rational(step_->memory.total()));
+    memory.workspace_per_thread = amount_here(Rational(step_->memory.per_thread));
+    memory.saved_planned = amount_here(Rational(saved));
+    memory.workspace = amount_here(rest);
     memory.at_peak = step_->memory;
     for (NodeId id : step_->formed->recomputation.values) memory.recomputed.push_back(launch_label(graph_[id]));
     hold_over_step(*step_);
@@ -254,7 +253,7 @@ class ReportBuilder {
     if (!graph_.loss.valid() && plan_alike(inference, graph_))
       memory.peak_inference = memory.peak_training;
     else if (sizes_fit(inference, bound_.values))
-      memory.peak_inference = planned(Rational(options_.plan(inference, options_.given, RunMode::inference, {}).memory.total()));
+      memory.peak_inference = amount_here(Rational(options_.plan(inference, options_.given, RunMode::inference, {}).memory.total()));
   }
 
   void hold_over_step(const PlannedStep& planned) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -87,8 +86,6 @@ class MeshReporter {
  private:
   // Layouts are chosen for the dims in use: what divides, and what moves the least.
   Amount amount(const Poly& formula) { return {formula, evaluate_(formula), false, true}; }
-  // Of a stage: the formula is the number.
-  static Amount of_stage(const Rational& value) { return {Poly(value), value, true, false}; }
 
   // The place of a kind of movements among the rows.
   size_t row_for(const Movement& m) {
@@ -145,7 +142,7 @@ class MeshReporter {
     out_.row_of.assign(list.size(), kNoMovement);
     for (size_t i = 0; i < list.size(); ++i) {
       const NodeId node = staged_->whole.collectives[i];
-      if (const int stage = staged_->places.of[node.index]; stage != mine && stage != kEveryStage) continue;
+      if (!staged_->has(mine, node)) continue;
       Movement m = movement_of(list[i]);
       m.times = staged_->times_moved(node);
       out_.row_of[i] = add(m);
@@ -156,8 +153,8 @@ class MeshReporter {
         add({CollectiveKind::shift, mesh_.stages.over, whole[send.value].origin, moved_value(whole, send.value),
              fmt::format("stage {} reads it", send.to), staged_->times_moved(send.value), Poly(staged_->bytes_of(send.value))});
     Rational all(0);
-    for (size_t r = 0; r < totals.size(); ++r) out_.rows[r].bytes = of_stage(totals[r]), all = all + totals[r];
-    out_.bytes = of_stage(all);
+    for (size_t r = 0; r < totals.size(); ++r) out_.rows[r].bytes = amount_here(totals[r]), all = all + totals[r];
+    out_.bytes = amount_here(all);
   }
 
   std::optional<Ring> ring_of(Name axis) {
@@ -227,26 +224,15 @@ class MeshReporter {
   }
 
   void stage_shares() {
-    enum : size_t { parameters, gradients, moments, inputs, channels };
-    std::array<Rational, channels> sums{};
-    const Graph& whole = staged_->whole.graph;
-    const auto is_mine = [&](NodeId id) {
-      const int stage = staged_->places.of[id.index];
-      return stage == staged_->shown || stage == kEveryStage;
-    };
-    const auto add = [&](size_t channel, NodeId id) { sums[channel] = sums[channel] + staged_->bytes_of(id); };
-    for (const DeviceValue& value : staged_->whole.declared) {
-      const Node& node = whole[value.node];
-      if (!is_mine(value.node)) continue;
-      if (node.op == Op::param) add(parameters, value.node);
-      if (node.op == Op::input) add(inputs, value.node);
-      if (node.op == Op::state && node.as<StateAttr>().role != StateRole::user) add(moments, value.node);
-    }
+    const auto bytes = [&](auto is_one) { return amount_here(staged_->declared_bytes(staged_->shown, is_one)); };
+    out_.parameters = bytes([](const Node& node) { return node.op == Op::param; });
+    out_.inputs = bytes([](const Node& node) { return node.op == Op::input; });
+    out_.optimizer_state = bytes([](const Node& node) { return node.op == Op::state && node.as<StateAttr>().role != StateRole::user; });
+    Rational gradients(0);
     for (const DeviceValue& value : staged_->whole.gradients)
-      if (value.node.valid() && is_mine(value.node)) add(gradients, value.node);
-    out_.parameters = of_stage(sums[parameters]), out_.gradients = of_stage(sums[gradients]);
-    out_.optimizer_state = of_stage(sums[moments]), out_.inputs = of_stage(sums[inputs]);
-    out_.flops = of_stage(staged_->flops(staged_->shown));
+      if (value.node.valid() && staged_->has(staged_->shown, value.node)) gradients = gradients + staged_->bytes_of(value.node);
+    out_.gradients = amount_here(gradients);
+    out_.flops = amount_here(staged_->flops[static_cast<size_t>(staged_->shown)]);
   }
 
   // Work on axes of the mesh is done on other devices: a node's FLOPs without the sizes of those in its operands and result.

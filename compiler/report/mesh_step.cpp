@@ -21,15 +21,6 @@ std::vector<bool> launches_of_weights(const FormedGraph& formed) {
   return launches;
 }
 
-Rational executed_once(const FormedGraph& formed, const std::vector<bool>& of_weights) {
-  KernelList once;
-  for (size_t l = 0; l < formed.list.kernels.size(); ++l) {
-    const GraphKernel& k = formed.list.kernels[l];
-    if (of_weights[l] || formed.bound.graph[k.group.members.front()].origin.phase == Phase::optimizer) once.kernels.push_back(k);
-  }
-  return executed_work(once).flops;
-}
-
 struct LaunchTimes {
   std::vector<double> before{0};  // seconds of all launches before each place, and of all
   PhaseSeconds phases;
@@ -91,7 +82,10 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
   result.kept = step.formed->plan.saved_bytes, result.values_kept = planned.values.kept;
   result.executed = executed_work(step.formed->list).flops;
   const std::vector<bool> of_weights = launches_of_weights(*step.formed);
-  result.executed_once = executed_once(*step.formed, of_weights);
+  result.executed_once = executed_work(step.formed->list, [&](size_t l) {
+                           const NodeId first = step.formed->list.kernels[l].group.members.front();
+                           return of_weights[l] || step.formed->bound.graph[first].origin.phase == Phase::optimizer;
+                         }).flops;
   for (const NodeId id : step.formed->recomputation.values) result.recomputed.push_back(launch_label(program.graph[id]));
   if (!device || collective_s.size() != local.collectives.size()) return result;
   const auto times = launch_times(step, *device, of_weights);

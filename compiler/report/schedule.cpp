@@ -297,11 +297,12 @@ std::vector<LaunchReport> schedule_report(const FormedGraph& formed, const Timed
   return Schedule(formed, machine, row_of).run();
 }
 
-ExecutedWork executed_work(const KernelList& list) {
+ExecutedWork executed_work(const KernelList& list, const std::function<bool(size_t)>& counts) {
   ExecutedWork all;
   std::unordered_map<const Kernel*, KernelWork> known;
-  for (const GraphKernel& k : list.kernels) {
-    if (k.when == LaunchWhen::unbounded) continue;
+  for (size_t i = 0; i < list.kernels.size(); ++i) {
+    const GraphKernel& k = list.kernels[i];
+    if (k.when == LaunchWhen::unbounded || (counts && !counts(i))) continue;
     const auto [work, fresh] = known.try_emplace(k.kernel.get());
     if (fresh) work->second = work_of(*k.kernel);
     all.work += work->second;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The launches of a planned step, what each does and how long it takes on a device.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,7 +53,8 @@ struct ExecutedWork {
   KernelWork work;
   Rational flops;
 };
-ExecutedWork executed_work(const KernelList& list);
+// `counts`: of kernel numbers; none: all.
+ExecutedWork executed_work(const KernelList& list, const std::function<bool(size_t)>& counts = {});
 
 // "scores contract", "mul": the source's name for a value and the op.
 std::string what(const Node& node);

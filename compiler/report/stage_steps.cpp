@@ -8,9 +8,7 @@
 namespace einc {
 namespace {
 
-Amount planned(const Rational& value) { return {Poly(value), value, true, false}; }
-
-// Names of tensors and numbers of draws apart.
+// Names of tensors and numbers of draws apart: layers of a model differ in nothing else, and their plans in nothing at all.
 bool do_the_same(const Node& a, const Node& b) {
   if (a.op != b.op || !(a.type == b.type) || a.operands != b.operands || a.origin.phase != b.origin.phase) return false;
   const bool named = a.op == Op::input || a.op == Op::param || a.op == Op::state || a.op == Op::random;
@@ -46,7 +44,7 @@ class Stages {
     for (int64_t s = 0; s < staged_.stages(); ++s) pipeline.stages.push_back(described(s));
     if (!plan_) return;
     for (size_t s = 0; s < pipeline.stages.size(); ++s) add_step(s);
-    for (size_t s = 0; s < steps_.size(); ++s) pipeline.stages[s].peak = planned(Rational(peak(s)));
+    for (size_t s = 0; s < steps_.size(); ++s) pipeline.stages[s].peak = amount_here(Rational(peak(s)));
     show_memory();
     const auto has_times = [](const StageStep& s) { return s.step.line.has_value(); };
     if (report_.send_s.size() == staged_.cut.sends.size() && std::ranges::all_of(steps_, has_times)) tell_times();
@@ -60,12 +58,8 @@ class Stages {
     stage.first = first_iteration(s, staged_.stages(), iterations);
     stage.iterations = first_iteration(s + 1, staged_.stages(), iterations) - stage.first;
     stage.held = staged_.whole.graph.loss.valid() ? microbatches_held(s, staged_.stages(), staged_.microbatches) : 1;
-    stage.flops = planned(staged_.flops(static_cast<int>(s)));
-    Rational parameters(0);
-    for (const DeviceValue& value : staged_.whole.declared)
-      if (staged_.whole.graph[value.node].op == Op::param && staged_.places.of[value.node.index] == s)
-        parameters = parameters + staged_.bytes_of(value.node);
-    stage.parameters = planned(parameters);
+    stage.flops = amount_here(staged_.flops[static_cast<size_t>(s)]);
+    stage.parameters = amount_here(staged_.declared_bytes(static_cast<int>(s), [](const Node& node) { return node.op == Op::param; }));
     return stage;
   }
 
@@ -92,6 +86,7 @@ class Stages {
       const NodeId whole = staged_.whole.collectives[program.numbers[c]];
       const Phase phase = staged_.whole.graph[whole].origin.phase;
       const bool once = staged_.moves_once(whole);
+      // In time it stands where what waits for it does: weights before the first forward, gradients behind the last backward.
       double& where =
           phase == Phase::forward ? (once ? stage.times.begin : stage.times.forward) : (once ? stage.times.end : stage.times.backward);
       where += stage.step.line->exposed_s[c];
@@ -101,7 +96,7 @@ class Stages {
 
   double microbatches() const { return static_cast<double>(staged_.microbatches); }
 
-  // What came from other stages is kept as long as what a stage keeps of its own.
+  // What came from other stages is kept as long as what a stage keeps of its own: a backward reads the activations that its forward got.
   int64_t received(size_t s) const {
     Rational bytes(0);
     for (const StageSend& send : staged_.cut.sends)
@@ -130,11 +125,11 @@ class Stages {
     const size_t s = report_.pipeline->shown;
     const MeshStep& step = steps_[s].step;
     const Rational each = step.executed - step.executed_once;
-    report_.step = DeviceStepReport{planned(step.executed_once + each * Rational(staged_.microbatches)),
-                                    planned(Rational(values(s))),
-                                    planned(Rational(working(s))),
-                                    planned(Rational(step.process)),
-                                    planned(Rational(peak(s))),
+    report_.step = DeviceStepReport{amount_here(step.executed_once + each * Rational(staged_.microbatches)),
+                                    amount_here(Rational(values(s))),
+                                    amount_here(Rational(working(s))),
+                                    amount_here(Rational(step.process)),
+                                    amount_here(Rational(peak(s))),
                                     step.recomputed};
   }
 

@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/report/staged_device.h"
 
+#include <algorithm>
+
 #include "compiler/cost/op_cost.h"
 
 namespace einc {
+namespace {
+
+// Of a step. A collective's own sums are the links' time, as in reports without stages.
+Rational flops_of(const StageProgram& stage, const Bindings& dims, int64_t microbatches) {
+  const Graph& graph = stage.local.graph;
+  const Sizes sizes(graph);
+  const std::vector<bool> constant = constant_nodes(graph), of_weights = of_weights_alone(graph);
+  Rational all(0);
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    if (constant[i] || is_collective(graph.nodes[i].op)) continue;
+    const bool once = of_weights[i] || graph.nodes[i].origin.phase == Phase::optimizer;
+    all = all + flop_cost(graph, sizes, NodeId{i}).flops.evaluate(dims).value() * Rational(once ? 1 : microbatches);
+  }
+  return all;
+}
+
+}  // namespace
 
 bool StagedDevice::moves_once(NodeId of_whole) const {
   const Node& node = whole.graph[of_whole];
@@ -21,23 +40,21 @@ Rational StagedDevice::bytes_of(NodeId of_whole) const {
   return bytes;
 }
 
-Rational StagedDevice::flops(int stage) const {
-  const Graph& graph = cut.stages[static_cast<size_t>(stage)].local.graph;
-  const Sizes sizes(graph);
-  const std::vector<bool> constant = constant_nodes(graph), of_weights = of_weights_alone(graph);
-  Rational all(0);
-  for (uint32_t i = 0; i < graph.size(); ++i) {
-    if (constant[i] || is_collective(graph.nodes[i].op)) continue;
-    const Poly one = flop_cost(graph, sizes, NodeId{i}).flops;
-    const bool once = of_weights[i] || graph.nodes[i].origin.phase == Phase::optimizer;
-    all = all + one.evaluate(dims).value() * Rational(once ? 1 : microbatches);
-  }
-  return all;
+bool StagedDevice::has(int stage, NodeId of_whole) const {
+  const int place = places.of[of_whole.index];
+  return place == stage || (place == kEveryStage && cut.stages[static_cast<size_t>(stage)].at[of_whole.index].valid());
+}
+
+Rational StagedDevice::declared_bytes(int stage, const std::function<bool(const Node&)>& is_one) const {
+  Rational bytes(0);
+  for (const DeviceValue& value : whole.declared)
+    if (is_one(whole.graph[value.node]) && has(stage, value.node)) bytes = bytes + bytes_of(value.node);
+  return bytes;
 }
 
 std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const Bindings& given) {
   StagedDevice staged;
-  const auto micro = microbatch_dims(partitioned.graph, given);
+  const Bindings micro = microbatch_dims(partitioned.graph, given);
   const BindResult bound = partitioned.graph.dims.bind(micro);
   if (!bound.ok() || !bound.unset.empty()) return std::nullopt;
   auto made = localize(partitioned);
@@ -48,9 +65,8 @@ std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const 
   staged.whole = std::move(*local);
   staged.places = place_stages(staged.whole.graph, micro);
   staged.cut = cut_stages(staged.whole, staged.places);
-  Rational most(-1);
-  for (int s = 0; s < staged.stages(); ++s)
-    if (const Rational flops = staged.flops(s); most < flops) most = flops, staged.shown = s;
+  for (const StageProgram& stage : staged.cut.stages) staged.flops.push_back(flops_of(stage, staged.dims, staged.microbatches));
+  staged.shown = static_cast<int>(std::ranges::max_element(staged.flops) - staged.flops.begin());
   return staged;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipeline as a report speaks of it: the device of each stage with what it computes for one microbatch, and how often a step does that.
 #pragma once
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "compiler/partition/cut_stages.h"
 
@@ -13,16 +15,19 @@ struct StagedDevice {
   Localized whole;     // as if one device had all stages
   StagePlaces places;  // of its graph
   StagePrograms cut;
+  std::vector<Rational> flops;  // by stage, of a step on one device
   // The one with the most FLOPs: what a report says of one device, it says of that stage's.
   int shown = 0;
 
   int64_t stages() const { return places.stages; }
+  // Whether a stage has the value of its own; what others send it is theirs.
+  bool has(int stage, NodeId of_whole) const;
+  // Inputs, params and states of a stage.
+  Rational declared_bytes(int stage, const std::function<bool(const Node&)>& is_one) const;
   // Whether a step moves a value once: gradients are added up first, and weights serve all microbatches, but where the mesh spreads them.
   bool moves_once(NodeId of_whole) const;
   int64_t times_moved(NodeId of_whole) const { return moves_once(of_whole) ? 1 : microbatches; }
   Rational bytes_of(NodeId of_whole) const;
-  // FLOPs of a step on one device.
-  Rational flops(int stage) const;
 };
 
 // The mesh has stages. Nothing where a dim has no value, and where a device cannot carry its part out (partition/localize).

@@ -65,7 +65,7 @@ InterpretResult run_stages(const Cut& cut, const ProgramData& data) {
   for (const StageSend& send : cut.programs.sends)
     sent.insert_or_assign(Name(fmt::format("stage value {}", send.value.index)), unknown(cut.whole.graph.type(send.value), values));
   InterpretResult all;
-  for (int round = 0; round <= crossings(cut); ++round) {
+  for (int left = crossings(cut); left >= 0; --left) {
     all = {};
     for (const StageProgram& stage : cut.programs.stages) {
       TensorMap inputs = data.inputs;
@@ -249,10 +249,10 @@ TEST_CASE("stages: the work of all is that of the program") {
     const auto device = staged_device(std::get<Partitioned>(made), dims);
     REQUIRE(device);
     Rational all(0);
-    for (int s = 0; s < stages; ++s) all = all + device->flops(s);
+    for (const Rational& flops : device->flops) all = all + flops;
     const Compilation one = staged("gpt2.ein", kGpt, 1, 1);
     auto whole = partition(*one.graph, dims);
-    const double wanted = staged_device(std::get<Partitioned>(whole), dims)->flops(0).to_double();
+    const double wanted = staged_device(std::get<Partitioned>(whole), dims)->flops[0].to_double();
     CHECK(all.to_double() >= wanted);
     // Every stage counts its steps and works out the learning rate; sums of gradients over microbatches are part of products.
     CHECK(all.to_double() < wanted * 1.002);

@@ -164,6 +164,23 @@ TEST_CASE("stages: the report adds up") {
   }
 }
 
+// The planner's own numbers: one stage of one microbatch is a device of a mesh without stages.
+TEST_CASE("stages: one of them is the whole") {
+  const auto staged = stages_report("stage=1,data=2", "layers=stage(microbatches=1); batch=data; states=data");
+  const auto whole = stages_report("data=2", "batch=data; states=data");
+  CHECK(staged["per_device"]["planned"] == whole["per_device"]["planned"]);
+  for (const char* key : {"compute_s", "exposed_s", "communication_s", "step_time_s", "mfu"}) {
+    CAPTURE(key);  // sums in another order
+    CHECK(staged["per_device"][key].get<double>() == doctest::Approx(whole["per_device"][key].get<double>()).epsilon(1e-12));
+  }
+  CHECK(staged["mesh"]["pipeline"]["stages"][0]["peak"] == whole["per_device"]["planned"]["peak"]);
+  for (const char* key : {"flops", "parameters", "gradients", "optimizer_state", "inputs", "communication"}) {
+    CAPTURE(key);
+    const char* number = std::string_view(key) == "flops" ? "count" : "bytes";
+    CHECK(staged["per_device"][key][number] == whole["per_device"][key][number]);
+  }
+}
+
 // A bubble of (p - 1)/m of the work, where stages are alike; more microbatches make it smaller, and hold no more memory.
 TEST_CASE("stages: more microbatches") {
   double before = 1e9;
