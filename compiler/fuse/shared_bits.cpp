@@ -14,15 +14,16 @@ bool SharedBits::has(const Set& set, uint32_t number) const {
   return block < set.blocks_.size() && (blocks_[set.blocks_[block]].words[number / 64 % kWords] & bit_of(number)) != 0;
 }
 
+uint32_t SharedBits::add(const Block& block, bool shared) {
+  blocks_.push_back(block);
+  shared_.push_back(shared);
+  return static_cast<uint32_t>(blocks_.size() - 1);
+}
+
 SharedBits::Block& SharedBits::own(Set& set, size_t block) {
   if (set.blocks_.size() <= block) set.blocks_.resize(block + 1, 0);
   uint32_t& at = set.blocks_[block];
-  if (blocks_[at].shared) {
-    Block copy = blocks_[at];
-    copy.shared = false;
-    at = static_cast<uint32_t>(blocks_.size());
-    blocks_.push_back(copy);
-  }
+  if (shared_[at]) at = add(Block(blocks_[at]), false);
   return blocks_[at];
 }
 
@@ -36,35 +37,31 @@ void SharedBits::erase(Set& set, uint32_t number) {
   if (has(set, number)) own(set, number / kBlock).words[number / 64 % kWords] &= ~bit_of(number);
 }
 
-// The block that holds both: one of the two where it does, else a new one.
-uint32_t SharedBits::unite(uint32_t into, uint32_t from) {
-  Block both = blocks_[into];
-  for (uint32_t w = 0; w < kWords; ++w) both.words[w] |= blocks_[from].words[w];
-  if (both.words == blocks_[into].words) return into;
-  if (both.words == blocks_[from].words) {
-    blocks_[from].shared = true;
-    return from;
+// `into` becomes the block that holds both: one of the two where it does, else a new one. Says whether anything was new to it.
+bool SharedBits::unite(uint32_t& into, uint32_t from) {
+  const Block &a = blocks_[into], &b = blocks_[from];
+  uint64_t only_a = 0, only_b = 0;
+  for (uint32_t w = 0; w < kWords; ++w) only_a |= a.words[w] & ~b.words[w], only_b |= b.words[w] & ~a.words[w];
+  if (only_b == 0) return false;
+  if (only_a == 0) {
+    shared_[from] = true;
+    into = from;
+    return true;
   }
-  if (!blocks_[into].shared) {
-    blocks_[into].words = both.words;
-    return into;
-  }
-  both.shared = false;
-  blocks_.push_back(both);
-  return static_cast<uint32_t>(blocks_.size() - 1);
+  Block both;
+  for (uint32_t w = 0; w < kWords; ++w) both.words[w] = a.words[w] | b.words[w];
+  if (shared_[into])
+    into = add(both, false);
+  else
+    blocks_[into] = both;
+  return true;
 }
 
 bool SharedBits::merge(Set& into, const Set& from) {
   if (into.blocks_.size() < from.blocks_.size()) into.blocks_.resize(from.blocks_.size(), 0);
   bool fresh = false;
-  for (size_t b = 0; b < from.blocks_.size(); ++b) {
-    uint32_t& at = into.blocks_[b];
-    const uint32_t other = from.blocks_[b];
-    if (at == other || other == 0) continue;
-    const std::array<uint64_t, kWords> before = blocks_[at].words;
-    at = unite(at, other);
-    fresh = fresh || blocks_[at].words != before;
-  }
+  for (size_t b = 0; b < from.blocks_.size(); ++b)
+    if (into.blocks_[b] != from.blocks_[b] && from.blocks_[b] != 0) fresh |= unite(into.blocks_[b], from.blocks_[b]);
   return fresh;
 }
 

@@ -31,15 +31,16 @@ class SharedBits {
 
  private:
   static constexpr uint32_t kWords = 8, kBlock = 64 * kWords;  // a cache line
-  struct Block {
+  struct alignas(64) Block {
     std::array<uint64_t, kWords> words{};
-    bool shared = false;
   };
+  uint32_t add(const Block& block, bool shared);
   // The block, which the set alone has, to change it.
   Block& own(Set& set, size_t block);
-  uint32_t unite(uint32_t into, uint32_t from);
+  bool unite(uint32_t& into, uint32_t from);
 
-  std::vector<Block> blocks_{Block{.words = {}, .shared = true}};  // the first is empty
+  std::vector<Block> blocks_{Block{}};  // the first is empty
+  std::vector<bool> shared_{true};      // by block
 };
 
 }  // namespace einc
