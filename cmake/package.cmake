@@ -53,6 +53,9 @@ install(FILES ${CMAKE_BINARY_DIR}/eincConfig.cmake ${CMAKE_BINARY_DIR}/eincConfi
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/einc PATTERN __pycache__ EXCLUDE)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+if(EINC_JEMALLOC)  # its licence asks for it
+  install(FILES /usr/share/doc/libjemalloc-dev/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright.jemalloc OPTIONAL)
+endif()
 
 # `scripts/package`: a Debian package, whose dependencies on shared libraries are read off the binaries, and a tarball that runs where it is
 # unpacked, given the same libraries.

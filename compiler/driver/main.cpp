@@ -2,7 +2,6 @@
 // einc's entry: picks the subcommand and turns what escapes into an exit status.
 #include <einc/error.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <cstdio>
 #include <exception>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/driver/allocator.h"
 #include "compiler/driver/commands.h"
 #include "compiler/driver/standard_streams.h"
 #include "runtime/base/big_stack.h"
@@ -57,20 +57,10 @@ einc::ExitStatus guarded_dispatch(const std::vector<std::string>& arguments) {
   }
 }
 
-// A compilation allocates many small objects on one thread and ends soon: one heap that grows by large steps and keeps what is
-// freed takes fewer page faults.
-void tune_allocator() {
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_TOP_PAD, 16 << 20);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_MXFAST, 160);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  tune_allocator();
+  einc::tune_allocator();
   einc::guard_standard_streams();
   einc::FileCache::warn_by([](const std::string& warning) { fmt::print(stderr, "einc: warning: {}\n", warning); });
   einc::ExitStatus status = guarded_dispatch({argv + 1, argv + argc});

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/driver/process_memory.h"
 
-#include <malloc.h>
-
 #include <fstream>
 #include <string>
+
+#include "compiler/driver/allocator.h"
 
 namespace einc {
 namespace {
@@ -26,7 +26,7 @@ int64_t file_bytes() { return status_bytes("RssFile:"); }
 int64_t high_water_bytes() { return status_bytes("VmHWM:"); }
 
 void forget_high_water() {
-  ::malloc_trim(0);
+  give_back_free_memory();
   std::ofstream("/proc/self/clear_refs") << '5';
 }
 
