@@ -313,6 +313,9 @@ constexpr SchedulePass kProcessorPasses[] = {
     kFlattenSumsPass,
     kDividePass,
     kContractionsPass,
+    // Not on GPUs: a library wants rows that lie evenly.
+    {"store_concatenated", "products are stored where they are put side by side", "knows the products; their rows are not planned yet",
+     [](Forming& f) { store_concatenated(*f.bound, f.roots, ConcatenatedBy::products, f.list); }, true},
     {"widen_lanes", "short innermost loops in vectors with the one around them, where results lie side by side along both",
      "loops are final",
      [](Forming& f) { for_each_kernel(f.list, [&](Kernel& kernel) { widen_lanes(kernel, f.target.processor.lanes(4)); }); }, true},
@@ -373,7 +376,7 @@ constexpr SchedulePass kGpuPasses[] = {
     {"divide_attention", "what attention sums over keys and what it sums over rows are two kernels", "kernels of attention are final",
      [](Forming& f) { divide_attention(f.list); }},
     {"store_concatenated", "attention stores its results where they are put side by side", "knows the divided kernels",
-     [](Forming& f) { store_concatenated(*f.bound, f.roots, f.list); }},
+     [](Forming& f) { store_concatenated(*f.bound, f.roots, ConcatenatedBy::attention, f.list); }, true},
     {"own_parts", "parts of small sums have places of their own", "knows all parts; what follows moves launches past each other",
      [](Forming& f) { give_parts_places(f.list, f.target.own_parts); }, true},
     {"delay_sums", "numbers that are made of parts wait for who reads them, so that equal kernels may be one launch",

@@ -12,13 +12,16 @@ namespace {
 
 // One of the values, as the kernel that puts them side by side reads and stores it.
 struct Piece {
+  struct Along {
+    AxisId axis = 0;          // of that kernel
+    int64_t from = 0, n = 0;  // of the axis
+  };
   NodeId node;
-  AxisId along = 0;         // of that kernel
-  int64_t from = 0, n = 0;  // of the axis
+  std::vector<Along> along;
   Affine read;
 };
 
-// A kernel that does nothing but store pieces one after another along an axis.
+// A kernel that does nothing but store pieces one after another, along an axis, or those along another.
 struct Concatenation {
   NodeId whole;
   const Kernel* kernel = nullptr;
@@ -27,18 +30,25 @@ struct Concatenation {
 };
 
 std::optional<Piece> piece_of(const GraphKernel& k, const Scalar& load) {
-  if (load.guards.size() != 1 || !load.index.dynamic.empty() || !load.guards[0].index.dynamic.empty()) return std::nullopt;
-  const Range& range = load.guards[0];
-  const Affine& place = range.index.affine;
-  if (place.terms.size() != 1 || place.terms[0].coefficient != 1 || range.lower != 0) return std::nullopt;
-  Piece piece{k.buffers[load.slot], place.terms[0].axis, -place.constant, range.upper, load.index.affine};
-  if (piece.read.constant != -piece.from * piece.read.coefficient(piece.along)) return std::nullopt;
-  return piece;
+  if (load.guards.empty() || !load.index.dynamic.empty()) return std::nullopt;
+  Piece piece{k.buffers[load.slot], {}, load.index.affine};
+  int64_t before = 0;
+  for (const Range& range : load.guards) {
+    const Affine& place = range.index.affine;
+    if (!range.index.dynamic.empty() || place.terms.size() != 1 || place.terms[0].coefficient != 1 || range.lower != 0) return std::nullopt;
+    piece.along.push_back({place.terms[0].axis, -place.constant, range.upper});
+    before += piece.along.back().from * piece.read.coefficient(place.terms[0].axis);
+  }
+  return piece.read.constant == -before ? std::optional(std::move(piece)) : std::nullopt;
 }
 
 std::optional<Concatenation> concatenation(const BoundGraph& graph, const GraphKernel& k) {
   const Kernel& kernel = *k.kernel;
-  if (k.group.members.size() != 1 || graph[k.group.members[0]].op != Op::concat) return std::nullopt;
+  // What else moves elements may leave out some, or put others beside them.
+  const auto is = [&](NodeId id, Op op) { return graph[id].op == op; };
+  const auto keeps_all = [&](NodeId id) { return is(id, Op::concat) || is(id, Op::split) || is(id, Op::merge); };
+  if (!std::ranges::all_of(k.group.members, keeps_all)) return std::nullopt;
+  if (std::ranges::none_of(k.group.members, [&](NodeId id) { return is(id, Op::concat); })) return std::nullopt;
   if (kernel.stages.size() != 1 || !kernel.stages[0].axes.empty() || kernel.stages[0].stores.size() != 1) return std::nullopt;
   const Store& store = kernel.stages[0].stores[0];
   if (store.mode != StoreMode::set || !store.index.dynamic.empty() || store.index.affine.constant != 0) return std::nullopt;
@@ -61,12 +71,13 @@ std::optional<Affine> place_in_whole(const Concatenation& c, const Piece& piece,
   };
   std::vector<Axis> axes;
   for (AxisId a : c.kernel->outer) {
-    const int64_t extent = a == piece.along ? piece.n : c.kernel->extent(a);
+    const auto along = std::ranges::find(piece.along, a, &Piece::Along::axis);
+    const int64_t extent = along == piece.along.end() ? c.kernel->extent(a) : along->n;
     if (extent > 1) axes.push_back({a, piece.read.coefficient(a), extent, 0});
   }
   std::ranges::sort(axes, std::ranges::greater{}, &Axis::step);
   Affine place;
-  place.constant = piece.from * c.stored.coefficient(piece.along);
+  for (const Piece::Along& along : piece.along) place.constant += along.from * c.stored.coefficient(along.axis);
   if (stored.constant != 0) return std::nullopt;
   for (const Affine::Term& term : stored.terms) {
     if (writer.extent(term.axis) == 1) continue;
@@ -83,7 +94,8 @@ std::optional<Affine> place_in_whole(const Concatenation& c, const Piece& piece,
 
 class ConcatStorer {
  public:
-  ConcatStorer(const BoundGraph& graph, const std::vector<NodeId>& kept, KernelList& list) : graph_(graph), kept_(kept), list_(list) {}
+  ConcatStorer(const BoundGraph& graph, const std::vector<NodeId>& kept, ConcatenatedBy by, KernelList& list)
+      : graph_(graph), kept_(kept), by_(by), list_(list) {}
 
   void run() {
     for (size_t k = 0; k < list_.kernels.size(); ++k)
@@ -104,13 +116,13 @@ class ConcatStorer {
       const std::vector<size_t>& users = users_[piece.node];
       if (users.size() != 2 || users[1] != reader || std::ranges::find(kept_, piece.node) != kept_.end()) return false;
       const GraphKernel& writer = list_.kernels[users[0]];
-      if (!writer.kernel->attention) return false;
+      if (by_ == ConcatenatedBy::attention ? !writer.kernel->attention : !writer.kernel->contraction) return false;
       const auto slot = static_cast<uint16_t>(std::ranges::find(writer.buffers, piece.node) - writer.buffers.begin());
       Kernel& kernel = changed.try_emplace(users[0], *writer.kernel).first->second;
       if (kernel.buffers[slot].access != BufferAccess::write) return false;
       kernel.buffers[slot].count = graph_.count_in_memory(c.whole);
-      for (AttentionStep& step : kernel.attention->steps)
-        for (Store& store : step.stores) {
+      for (std::vector<Store>* stores : stores_of(kernel))
+        for (Store& store : *stores) {
           if (store.buffer != slot) continue;
           if (store.mode != StoreMode::set || !store.index.dynamic.empty()) return false;
           const auto place = place_in_whole(c, piece, kernel, store.index.affine);
@@ -131,16 +143,25 @@ class ConcatStorer {
     return true;
   }
 
+  static std::vector<std::vector<Store>*> stores_of(Kernel& kernel) {
+    std::vector<std::vector<Store>*> lists;
+    for (Stage& stage : kernel.stages) lists.push_back(&stage.stores);
+    if (kernel.attention)
+      for (AttentionStep& step : kernel.attention->steps) lists.push_back(&step.stores);
+    return lists;
+  }
+
   const BoundGraph& graph_;
   const std::vector<NodeId>& kept_;
+  const ConcatenatedBy by_;
   KernelList& list_;
   std::map<NodeId, std::vector<size_t>> users_;  // kernels, in order
 };
 
 }  // namespace
 
-void store_concatenated(const BoundGraph& graph, const std::vector<NodeId>& kept, KernelList& list) {
-  ConcatStorer(graph, kept, list).run();
+void store_concatenated(const BoundGraph& graph, const std::vector<NodeId>& kept, ConcatenatedBy by, KernelList& list) {
+  ConcatStorer(graph, kept, by, list).run();
 }
 
 }  // namespace einc

@@ -184,6 +184,7 @@ class BufferPlanner {
     const std::vector<NodeId>& buffers = list_.kernels[k].buffers;
     const auto read = std::find(buffers.begin(), buffers.end(), in), written = std::find(buffers.begin(), buffers.end(), out);
     if (read == buffers.end()) return true;
+    if (std::count(written, buffers.end(), out) > 1) return false;  // pieces that lie side by side, each a buffer of the kernel's own
     return reads_only_what_it_writes(list_.kernels[k], static_cast<uint16_t>(read - buffers.begin()),
                                      static_cast<uint16_t>(written - buffers.begin()));
   }

@@ -76,8 +76,11 @@ void check(const std::string& text, double tolerance, int64_t products) {
 }  // namespace
 
 TEST_CASE("cuda: convolutions on tensor cores") {
-  for (const Sizes& sizes : kSizes)
-    for (const auto& [precision, tolerance] : kPrecisions) check(convolution(sizes, precision), tolerance, 3);
+  for (const Sizes& sizes : kSizes) {
+    // The result, the filters' gradient and the images': of every second place of two axes, that is four products.
+    const int products = sizes.stride == 2 && sizes.window > 2 ? 6 : 3;
+    for (const auto& [precision, tolerance] : kPrecisions) check(convolution(sizes, precision), tolerance, products);
+  }
 }
 
 TEST_CASE("cuda: a convolution's gradient by its images is one of the result's, not patches that are added") {
@@ -91,7 +94,7 @@ TEST_CASE("cuda: a convolution's gradient by its images is one of the result's, 
   CHECK(!has_folds(1, "bf16"));
   CHECK(!has_folds(1, "tf32"));
   CHECK(has_folds(1, "f32"));
-  CHECK(has_folds(2, "bf16"));
+  CHECK(!has_folds(2, "bf16"));
 }
 
 TEST_CASE("cuda: images are padded where they are read") {
