@@ -12,8 +12,9 @@ namespace {
 class Simulation {
  public:
   Simulation(std::span<const StageTimes> stages, std::span<const StageLink> links, int64_t microbatches)
-      : stages_(stages), links_(links), microbatches_(microbatches), states_(stages.size()) {
+      : stages_(stages), links_to_(stages.size()), microbatches_(microbatches), states_(stages.size()) {
     for (size_t s = 0; s < stages.size(); ++s) states_[s].now = stages[s].begin;
+    for (const StageLink& link : links) links_to_[static_cast<size_t>(link.to)].push_back(link);
   }
 
   PipelineTimeline run() {
@@ -46,8 +47,8 @@ class Simulation {
     const bool forward = forwards < microbatches_ && forwards - backwards < held;
     const auto number = static_cast<size_t>(forward ? forwards : backwards);
     double start = state.now;
-    for (const StageLink& link : links_) {
-      if (link.to != s || (link.from < s) != forward) continue;
+    for (const StageLink& link : links_to_[static_cast<size_t>(s)]) {
+      if ((link.from < s) != forward) continue;
       const State& other = states_[static_cast<size_t>(link.from)];
       const std::vector<double>& ends = forward ? other.forwards : other.backwards;
       if (number >= ends.size()) return false;
@@ -60,7 +61,7 @@ class Simulation {
   }
 
   const std::span<const StageTimes> stages_;
-  const std::span<const StageLink> links_;
+  std::vector<std::vector<StageLink>> links_to_;  // by stage
   const int64_t microbatches_;
   std::vector<State> states_;
 };

@@ -40,12 +40,10 @@ bool is_data(const Node& node) { return node.op == Op::input || node.op == Op::r
 
 class Placer {
  public:
-  Placer(const Graph& graph, const Bindings& given)
-      : graph_(graph), data_(follows_from(graph, is_data)), weights_(follows_from(graph, is_weight)) {
-    const PipelineStages& stages = graph.mesh.stages;
-    const Bindings values = graph.dims.bind(given).values;
-    out_.stages = static_cast<int>(graph.mesh.axes[static_cast<size_t>(stages.over)].size.evaluate_integer(values).value());
-    const auto is_loop = [&](const Loop& loop) { return loop.trip_count == graph.dims.size(stages.loop); };
+  Placer(const Graph& graph, Name loop, std::span<const int64_t> firsts)
+      : graph_(graph), data_(follows_from(graph, is_data)), weights_(follows_from(graph, is_weight)), firsts_(firsts) {
+    out_.stages = static_cast<int>(firsts.size());
+    const auto is_loop = [&](const Loop& known) { return known.trip_count == graph.dims.size(loop); };
     loop_ = static_cast<uint32_t>(std::ranges::find_if(graph.loops, is_loop) - graph.loops.begin());
     out_.of.assign(graph.size(), kNowhere);
   }
@@ -90,10 +88,7 @@ class Placer {
     for (uint32_t c = graph_.nodes[i].origin.loop_context; c != 0; c = graph_.loop_contexts[c].parent) {
       const LoopContext& context = graph_.loop_contexts[c];
       if (context.loop != loop_) continue;
-      const int64_t iterations = graph_.loops[loop_].count;
-      int stage = 0;
-      while (first_iteration(stage + 1, out_.stages, iterations) <= context.iteration) ++stage;
-      return stage;
+      return static_cast<int>(std::ranges::upper_bound(firsts_, context.iteration) - firsts_.begin()) - 1;
     }
     return kNowhere;
   }
@@ -166,6 +161,7 @@ class Placer {
   const Graph& graph_;
   std::vector<bool> data_, weights_;  // by node: whether it depends on inputs or draws, and on params or states that are tensors
   std::vector<std::vector<uint32_t>> users_;
+  std::span<const int64_t> firsts_;  // iterations, by stage
   uint32_t loop_ = 0;
   StagePlaces out_;
 };
@@ -194,6 +190,19 @@ Bindings microbatch_dims(const Graph& graph, const Bindings& given) {
   return micro;
 }
 
-StagePlaces place_stages(const Graph& graph, const Bindings& given) { return Placer(graph, given).run(); }
+std::vector<int64_t> even_stages(int64_t stages, int64_t iterations) {
+  std::vector<int64_t> firsts;
+  for (int64_t s = 0; s < stages; ++s) firsts.push_back(first_iteration(s, stages, iterations));
+  return firsts;
+}
+
+std::vector<int64_t> stages_of(const Graph& graph, const Bindings& given) {
+  const PipelineStages& stages = graph.mesh.stages;
+  const Bindings values = graph.dims.bind(given).values;
+  return even_stages(graph.mesh.axes[static_cast<size_t>(stages.over)].size.evaluate_integer(values).value(),
+                     graph.dims.size(stages.loop).evaluate_integer(values).value());
+}
+
+StagePlaces place_stages(const Graph& graph, Name loop, std::span<const int64_t> firsts) { return Placer(graph, loop, firsts).run(); }
 
 }  // namespace einc

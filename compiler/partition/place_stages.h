@@ -2,6 +2,7 @@
 // Which stage of a pipeline has which nodes of a graph: those of a loop's iterations by the mesh's `stages` line, equal shares in order;
 // all else where what it works with is. What needs no weights (constants, masks, inputs, single states) is made wherever it is read.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "compiler/ir/graph.h"
@@ -26,7 +27,14 @@ int64_t first_iteration(int64_t stage, int64_t stages, int64_t iterations);
 // The dims of a microbatch: the examples are divided. Without stages, `given` as it is.
 Bindings microbatch_dims(const Graph& graph, const Bindings& given);
 
-// The mesh has stages, and `given` says how many. Works on a graph at any time after the elaboration, on a device's too.
-StagePlaces place_stages(const Graph& graph, const Bindings& given);
+// The first iterations of so many stages, in equal shares.
+std::vector<int64_t> even_stages(int64_t stages, int64_t iterations);
+
+// Those of the mesh's stages; `given` says how many.
+std::vector<int64_t> stages_of(const Graph& graph, const Bindings& given);
+
+// Of a loop that `loop` counts, by the first iteration of each stage. Works on a graph at any time after the elaboration, on a device's
+// too.
+StagePlaces place_stages(const Graph& graph, Name loop, std::span<const int64_t> firsts);
 
 }  // namespace einc

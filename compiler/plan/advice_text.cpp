@@ -2,6 +2,7 @@
 // The advice for readers, and as JSON.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "compiler/plan/mesh_advice.h"
@@ -14,7 +15,8 @@ using Json = nlohmann::ordered_json;
 // What the numbers are, for every plan.
 constexpr const char* kNotes[] = {
     "Work: launches as planned between collectives. Sent: one collective after the other; exposed: of it while no launch goes on.",
-    "Memory: what a plan for one device keeps, in parts. Again: of the work, recomputed to fit. There are no pipeline stages."};
+    "Idle: of a pipeline's stage, while others work. Memory: what a plan for one device keeps, in parts. Again: of the work, recomputed to "
+    "fit."};
 
 Json number_of(const Rational& value) {
   if (value.is_integer() && value.to_double() < 9e15) return static_cast<int64_t>(value.to_double());
@@ -22,9 +24,18 @@ Json number_of(const Rational& value) {
 }
 
 std::string mesh_text(const MeshWay& way) {
-  std::string text;
+  std::string text = way.stages ? fmt::format("{} {}", way.stages->name, way.stages->count) : "";
   for (const WayAxis& axis : way.axes) text += fmt::format("{}{} {}", text.empty() ? "" : " x ", axis.name, axis.size);
   return text;
+}
+
+Json stages_of(const ScheduledWay& s) {
+  if (!s.way.stages) return nullptr;
+  return {{"axis", s.way.stages->name},
+          {"count", s.way.stages->count},
+          {"loop", s.way.stages->loop.str()},
+          {"shown", s.shown},
+          {"fullest", s.fullest}};
 }
 
 int64_t limit_of(const MeshAdvice& advice) { return static_cast<int64_t>(advice.device.usable_bytes()); }
@@ -33,7 +44,7 @@ int64_t limit_of(const MeshAdvice& advice) { return static_cast<int64_t>(advice.
 
 std::string options_of(const MeshAdvice& advice, const MeshWay& way) {
   std::string text;
-  if (way.micro_batches > 1) text = fmt::format("-D {}={} ", advice.batch.str(), advice.batch_size / way.micro_batches);
+  if (way.accumulates()) text = fmt::format("-D {}={} ", advice.batch.str(), advice.batch_size / way.micro_batches);
   text += fmt::format("--mesh {} --shard \"{}\"", way.mesh(), way.shard());
   return way.recomputes ? text + fmt::format(" --memory-limit {}", limit_of(advice)) : text;
 }
@@ -46,23 +57,32 @@ Document advice_document(const MeshAdvice& advice) {
                         grouped_digits(std::to_string(advice.estimated)), grouped_digits(std::to_string(advice.fitting)),
                         human_bytes(advice.device.usable_bytes())));
   Table table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
-               Align::left, Align::left});
-  table.add({"", "step", "work", "again", "sent", "exposed", "MFU", "memory", "micro-batches", "spread", "mesh"});
+               Align::right, Align::left, Align::left});
+  table.add({"", "step", "work", "again", "sent", "exposed", "idle", "MFU", "memory", "micro-batches", "spread", "mesh"});
   for (size_t i = 0; i < advice.ways.size(); ++i) {
     const ScheduledWay& s = advice.ways[i].scheduled;
     table.add({std::to_string(i + 1), human_seconds(s.seconds.total()), human_seconds(s.seconds.work),
                s.way.recomputes ? human_seconds(s.again) : "", human_seconds(s.seconds.sent), human_seconds(s.seconds.exposed),
-               advice.ways[i].mfu ? percent(*advice.ways[i].mfu) : "", human_bytes(s.held.total()), std::to_string(s.way.micro_batches),
-               std::string(to_string(s.way.spread)), mesh_text(s.way)});
+               s.way.stages ? human_seconds(s.seconds.idle) : "", advice.ways[i].mfu ? percent(*advice.ways[i].mfu) : "",
+               human_bytes(s.held.total()), std::to_string(s.way.micro_batches), std::string(to_string(s.way.spread)), mesh_text(s.way)});
   }
   w.table(table, true);
   for (const std::string& note : advice.whole) w.line("  " + note);
   for (const char* note : kNotes) w.line(std::string("  ") + note);
+  const auto has_stages = [](const AdvisedWay& way) { return way.scheduled.way.stages.has_value(); };
+  if (std::ranges::any_of(advice.ways, has_stages)) {
+    const auto runs = std::ranges::find_if_not(advice.ways, has_stages);
+    w.line(runs == advice.ways.end()
+               ? "  Ways with stages are predicted, einc runs none yet; none of those that it runs fits."
+               : fmt::format("  Ways with stages are predicted, einc runs none yet; of those that it runs, {} is the fastest.",
+                             runs - advice.ways.begin() + 1));
+  }
   for (size_t i = 0; i < advice.ways.size(); ++i) {
     const AdvisedWay& way = advice.ways[i];
     w.heading(fmt::format("{}  {}", i + 1, options_of(advice, way.scheduled.way)));
     for (const std::string& line : way.scheduled.way.lines()) w.line("      " + line);
-    if (way.scheduled.way.micro_batches > 1)
+    if (way.scheduled.way.stages) w.line("      predicted, not run: einc train has no stages yet");
+    if (way.scheduled.way.accumulates())
       w.line(fmt::format("      trained with -D {}={} --accumulate {}", advice.batch.str(),
                          advice.batch_size / way.scheduled.way.micro_batches, way.scheduled.way.micro_batches));
     if (way.scheduled.way.recomputes) w.line(fmt::format("      trained with --memory-limit {}", limit_of(advice)));
@@ -87,12 +107,15 @@ std::string advice_json(const MeshAdvice& advice) {
                     {"lines", s.way.lines()},
                     {"spread", to_string(s.way.spread)},
                     {"micro_batches", s.way.micro_batches},
+                    {"stages", stages_of(s)},
+                    {"runs", !s.way.stages},
                     {"step_time_s", s.seconds.total()},
                     {"compute_s", s.seconds.work},
                     {"recompute_s", s.again},
                     {"memory_limit", s.way.recomputes ? Json(limit_of(advice)) : Json(nullptr)},
                     {"communication_s", s.seconds.sent},
                     {"exposed_s", s.seconds.exposed},
+                    {"idle_s", s.seconds.idle},
                     {"communication_bytes", number_of(s.bytes)},
                     {"communication", sent},
                     {"memory",

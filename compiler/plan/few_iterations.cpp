@@ -68,6 +68,8 @@ bool grows_evenly(const Compilation& whole, const PipelineOptions& options, Bind
 FewIterations::FewIterations(const Compilation& whole, const PipelineOptions& options, const Bindings& dims) {
   for (const Name count : plain_counts(*whole.graph))
     if (dims.at(count) > kFew + 2 && grows_evenly(whole, options, options.dims, count)) counts_.push_back(count);
+  const auto is_counted = [&](const Loop& loop) { return loop.trip_count == Poly::dim(counts_[0]); };
+  if (counts_.size() == 1 && std::ranges::count_if(whole.graph->loops, is_counted) == 1) single_ = counts_[0];
   folding_ = options.dims;
   Bindings few = options.dims;
   for (const Name count : counts_) few[count] = kFew, folding_[count] = kFew + 2;

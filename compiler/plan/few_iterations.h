@@ -21,12 +21,15 @@ class FewIterations {
   const Bindings& folding() const { return folding_; }
   // Dims that only count iterations left out.
   const std::vector<Name>& counts() const { return counts_; }
+  // The dim left out where it is the only one and counts a single loop: what stages may share. Empty: none.
+  Name single() const { return single_; }
   // What the whole program takes, from what the samples do, in their order.
   double whole(std::span<const double> of_samples) const;
   Rational whole(std::span<const Rational> of_samples) const;
 
  private:
   std::vector<Name> counts_;
+  Name single_;
   std::vector<Bindings> samples_;
   Bindings folding_;
   std::vector<int64_t> more_;  // by loop left short: iterations beyond the first sample's

@@ -29,17 +29,23 @@ std::vector<std::string> reasons_for(const AdvisedWay& way, size_t rank, const A
                         human_seconds(s.sent[i].seconds), s.sent[i].link);
   why.push_back(sent.empty() ? "Sent: nothing" : "Sent: " + sent);
   const double fixed = s.held.params + s.held.gradients + s.held.states;
-  why.push_back(fmt::format("Memory: {} of {}; params, gradients and states {}, kept for the backward {}, workspace {}",
-                            percent(s.held.total() / device.usable_bytes()), human_bytes(device.usable_bytes()), human_bytes(fixed),
-                            human_bytes(s.held.kept), human_bytes(s.held.workspace + s.held.inputs)));
+  if (s.way.stages)
+    why.push_back(fmt::format(
+        "Stages: {} of {}, {} microbatches; idle {} of the step; times are those of stage {}, which has the most work", s.way.stages->count,
+        s.way.stages->loop.str(), s.way.micro_batches, percent(s.seconds.idle / s.seconds.total()), s.shown));
+  why.push_back(fmt::format("Memory{}: {} of {}; params, gradients and states {}, kept for the backward {}, workspace {}",
+                            s.way.stages ? fmt::format(" of stage {}", s.fullest) : "", percent(s.held.total() / device.usable_bytes()),
+                            human_bytes(device.usable_bytes()), human_bytes(fixed), human_bytes(s.held.kept),
+                            human_bytes(s.held.workspace + s.held.inputs)));
   if (s.way.recomputes)
-    why.push_back(
-        fmt::format("Recomputed in the backward: {} of the work, by formula; the limit is the device's memory", human_seconds(s.again)));
+    why.push_back(fmt::format("Recomputed in the backward: {} of the work{}, by formula; the limit is the device's memory",
+                              human_seconds(s.again), s.way.stages ? " on the stage with the most" : ""));
   if (!before) return why;
   const StepSeconds &mine = s.seconds, &theirs = before->scheduled.seconds;
   const auto change = [](double t) { return (t < 0 ? "-" : "+") + human_seconds(std::abs(t)); };
-  why.push_back(fmt::format("{} slower than {}: work {}, exposed {}", human_seconds(mine.total() - theirs.total()), rank - 1,
-                            change(mine.work - theirs.work), change(mine.exposed - theirs.exposed)));
+  const std::string idle = mine.idle != theirs.idle ? ", idle " + change(mine.idle - theirs.idle) : "";
+  why.push_back(fmt::format("{} slower than {}: work {}, exposed {}{}", human_seconds(mine.total() - theirs.total()), rank - 1,
+                            change(mine.work - theirs.work), change(mine.exposed - theirs.exposed), idle));
   return why;
 }
 
@@ -72,11 +78,18 @@ WholeFlops whole_flops(const Graph& graph, const Bindings& dims) {
 
 }  // namespace
 
-PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for) {
+PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for, Name loop) {
   Scheduling again;
   again.memory_limit = MemoryLimit{0, 0, 1, MemoryGoal::whole_iterations};
-  return {placed_values(graph, plan_for({})(graph, dims, RunMode::training, {})),
-          placed_values(graph, plan_for(again)(graph, dims, RunMode::training, {}))};
+  PlacedWays placed{placed_values(graph, plan_for({})(graph, dims, RunMode::training, {})),
+                    placed_values(graph, plan_for(again)(graph, dims, RunMode::training, {})),
+                    loop,
+                    {},
+                    {}};
+  if (loop.empty()) return placed;
+  placed.firsts = even_stages(3, graph.dims.bind(dims).values.at(loop));
+  placed.stages = place_stages(graph, loop, placed.firsts);
+  return placed;
 }
 
 MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanFor& plan_for,
@@ -99,7 +112,7 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   const Graph plain = programs.graph(Micro::whole, programs.count(), MeshWay{});
   Bindings one = programs.dims(programs.count(), MeshWay{});
   if (!programs.batch().empty()) one[programs.batch()] = std::max<int64_t>(1, programs.batch_size() / devices);
-  const PlacedWays placed = placed_ways(plain, one, plan_for);
+  const PlacedWays placed = placed_ways(plain, one, plan_for, programs.loop());
   WaySearch search(programs, placed, device, spreads_of(*whole.graph, declared));
   FoundWays found = search.search(devices, kShown);
   advice.estimated = found.estimated, advice.fitting = found.fitting;

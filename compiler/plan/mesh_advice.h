@@ -33,8 +33,8 @@ struct MeshAdvice {
 
 // Plans of a scheduling.
 using PlanFor = std::function<PlanStep(const Scheduling& scheduling)>;
-// Of the sample of a program, with a plan as it is and one whose backward makes iterations again.
-PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for);
+// Of the sample of a program, with a plan as it is and one whose backward makes iterations again. `loop`: the one that stages may share.
+PlacedWays placed_ways(const Graph& graph, const Bindings& dims, const PlanFor& plan_for, Name loop);
 
 // `whole` has been compiled without a mesh, all of its dims have values, and it has a loss.
 MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, const DeclaredAxes& declared, const PlanFor& plan_for,

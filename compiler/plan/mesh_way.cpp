@@ -51,21 +51,22 @@ std::string_view to_string(Spread spread) {
 }
 
 std::string MeshWay::mesh() const {
-  std::string text;
+  std::string text = stages ? fmt::format("{}={}", stages->name, stages->count) : "";
   for (const WayAxis& axis : axes) text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
   return text;
 }
 
 std::string MeshWay::shard() const {
-  std::string text;
+  std::string text = stages ? fmt::format("{}={}(microbatches={})", stages->loop.str(), stages->name, micro_batches) : "";
   for (const auto& [what, over] : splits_of(*this)) text += fmt::format("{}{}={}", text.empty() ? "" : "; ", what, over);
   return text;
 }
 
 std::vector<std::string> MeshWay::lines() const {
-  std::string mesh;
+  std::string mesh = stages ? fmt::format("mesh {} = {}", stages->name, stages->count) : "";
   for (const WayAxis& axis : axes) mesh += fmt::format("{}{} = {}", mesh.empty() ? "mesh " : ", ", axis.name, axis.size);
   std::vector<std::string> lines{mesh};
+  if (stages) lines.push_back(fmt::format("shard {} over {} (microbatches = {})", stages->loop.str(), stages->name, micro_batches));
   for (const auto& [what, over] : splits_of(*this)) lines.push_back(fmt::format("shard {} over {}", with_blanks(what), with_blanks(over)));
   return lines;
 }

@@ -7,7 +7,9 @@
 #include "runtime/base/check.h"
 
 namespace einc {
+
 Name mesh_dim(size_t axis) { return Name(fmt::format("mesh axis {}", axis)); }
+Name stages_dim() { return Name("mesh axis of stages"); }
 
 SamplePrograms::SamplePrograms(const Compilation& whole, const PipelineOptions& options, const Bindings& dims, std::vector<SplitName> names)
     : whole_(whole),
@@ -27,7 +29,8 @@ Graph& SamplePrograms::sample(Micro micro, size_t index) {
   Compilation made = compile_again(whole_, options, index == count() ? few_.folding() : few_.samples()[index]);
   EINC_CHECK(made.graph.has_value(), "a program that compiles does not with other iterations");
   kept = std::make_unique<Graph>(std::move(*made.graph));
-  for (size_t m = 0; m < 3; ++m) kept->dims.declare_free(mesh_dim(m));
+  for (size_t m = 0; m < kMaxWayAxes; ++m) kept->dims.declare_free(mesh_dim(m));
+  kept->dims.declare_free(stages_dim());
   return *kept;
 }
 
@@ -39,19 +42,24 @@ const Graph& SamplePrograms::graph(Micro micro, size_t index, const MeshWay& way
 
 void set_mesh(Graph& graph, const MeshWay& way, const std::vector<SplitName>& names) {
   graph.mesh = {};
+  const int first = way.stages ? 1 : 0;
+  if (way.stages) {
+    graph.mesh.axes.push_back({Name(way.stages->name), Poly::dim(stages_dim())});
+    graph.mesh.stages = {0, way.stages->loop, Poly(way.micro_batches)};
+  }
   for (size_t m = 0; m < way.axes.size(); ++m) graph.mesh.axes.push_back({Name(way.axes[m].name), Poly::dim(mesh_dim(m))});
   for (const SplitName& name : names) {
     AxisList over;
     for (int m = 0; m < static_cast<int>(way.axes.size()); ++m) {
       const WayAxis& axis = way.axes[static_cast<size_t>(m)];
-      if (std::ranges::find(axis.split, name.name) != axis.split.end()) over.push_back(m);
+      if (std::ranges::find(axis.split, name.name) != axis.split.end()) over.push_back(first + m);
     }
     if (over.empty()) continue;
     for (const SplitPlace& place : name.places) graph.mesh.requests.push_back({place.declared, place.path, place.axis, over});
   }
   AxisList along;
   for (int m = 0; m < static_cast<int>(way.axes.size()); ++m)
-    if (way.axes[static_cast<size_t>(m)].spreads) along.push_back(m);
+    if (way.axes[static_cast<size_t>(m)].spreads) along.push_back(first + m);
   if (way.spread == Spread::states) graph.mesh.states = along;
   if (way.spread == Spread::gradients) graph.mesh.gradients = along;
   if (way.spread == Spread::params) graph.mesh.params = along;
@@ -59,8 +67,9 @@ void set_mesh(Graph& graph, const MeshWay& way, const std::vector<SplitName>& na
 
 Bindings SamplePrograms::dims(size_t sample, const MeshWay& way) const {
   Bindings dims = sample == count() ? few_.folding() : few_.samples()[sample];
-  if (!batch_.empty()) dims[batch_] = batch_size() / way.micro_batches;
-  for (size_t m = 0; m < 3; ++m) dims[mesh_dim(m)] = m < way.axes.size() ? way.axes[m].size : 1;
+  if (!batch_.empty()) dims[batch_] = way.stages ? batch_size() : batch_size() / way.micro_batches;
+  for (size_t m = 0; m < kMaxWayAxes; ++m) dims[mesh_dim(m)] = m < way.axes.size() ? way.axes[m].size : 1;
+  dims[stages_dim()] = way.stages ? way.stages->count : 1;
   return dims;
 }
 

@@ -11,8 +11,9 @@
 
 namespace einc {
 
-// Dims of the axes of a mesh, from the first on: no program has such names.
+// Dims of the axes of a mesh, from the first on, those of stages aside: no program has such names.
 Name mesh_dim(size_t axis);
+Name stages_dim();
 
 // whole: forward, backward and optimizer. gather: gradients of a micro-batch, added to those before. last: of the last micro-batch, with
 // the optimizer's step.
@@ -31,8 +32,11 @@ class SamplePrograms {
   // A sample's graph, or with `sample` = count() the one that formulas are read off, with the way's mesh and shard requests. Its axes'
   // sizes are mesh_dim's. Valid until the next call.
   const Graph& graph(Micro micro, size_t sample, const MeshWay& way);
-  // Settings of its dims, with those of the way's mesh and a micro-batch.
+  // Settings of its dims, with those of the way's mesh and a micro-batch; of microbatches that stages have, the whole batch.
   Bindings dims(size_t sample, const MeshWay& way) const;
+  // The dim of the loop that stages may share; empty: none.
+  Name loop() const { return batch_.empty() ? Name() : few_.single(); }
+  int64_t iterations() const { return loop().empty() ? 0 : dims_.at(loop()); }
   const std::vector<SplitName>& names() const { return names_; }
   // The dim that inputs share first, and which micro-batches divide; empty where it is none.
   Name batch() const { return batch_; }

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "compiler/context/partition_for_mesh.h"
-#include "compiler/report/communication.h"
+#include "compiler/plan/schedule_stages.h"
 #include "compiler/report/mesh_step.h"
 
 namespace einc {
-namespace {
 
 SentKind& of_kind(std::vector<SentKind>& list, const SentKind& like) {
   const auto known = std::ranges::find_if(list, [&](const SentKind& s) { return s.kind == like.kind && s.axis == like.axis; });
@@ -17,7 +16,15 @@ SentKind& of_kind(std::vector<SentKind>& list, const SentKind& like) {
   return list.back();
 }
 
-}  // namespace
+std::vector<SentKind> sent_kinds(const MeshReport& report) {
+  std::vector<SentKind> kinds;
+  for (const CommunicationRow& row : report.rows) {
+    SentKind& kind = of_kind(kinds, {row.kind, row.axis.str(), row.link, Rational(0), 0});
+    kind.bytes = kind.bytes + *row.bytes.value;
+    kind.seconds += *row.time_s;
+  }
+  return kinds;
+}
 
 std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t sample, const MeshWay& way) {
   const Graph& graph = programs_.graph(micro, sample, way);
@@ -28,26 +35,26 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
   const auto step = mesh_step(*partitioned, given, plan_, {}, &device_, report.collective_s);
   if (!step || !step->line || !report.time_s || !report.bytes.value) return std::nullopt;
-  Part part{
-      step->line->compute_s, step->line->end_s - step->line->compute_s, *report.bytes.value, report.flops.value.value_or(Rational(0)), {}};
-  for (const CommunicationRow& row : report.rows) {
-    SentKind& kind = of_kind(part.sent, {row.kind, row.axis.str(), row.link, Rational(0), 0});
-    kind.bytes = kind.bytes + *row.bytes.value;
-    kind.seconds += *row.time_s;
-  }
-  return part;
+  return Part{step->line->compute_s, step->line->end_s - step->line->compute_s, *report.bytes.value,
+              report.flops.value.value_or(Rational(0)), sent_kinds(report)};
 }
 
-StepFormulas WayScheduler::formulas_of(const MeshWay& way) {
-  const size_t folding = programs_.count();
-  const Graph& graph = programs_.graph(Micro::whole, folding, way);
-  const auto made = partition_for_mesh(graph, programs_.dims(folding, way));
-  Bindings dims = graph.dims.bind(programs_.dims(folding, way)).values;
+PartitionedProgram WayScheduler::folding(const MeshWay& way) {
+  const Graph& graph = programs_.graph(Micro::whole, programs_.count(), way);
+  Bindings given = programs_.dims(programs_.count(), way);
+  auto made = partition_for_mesh(graph, given);
+  return {graph, std::move(given), std::get<Partitioned>(std::move(made))};
+}
+
+StepFormulas WayScheduler::formulas_of(const PartitionedProgram& folding) {
+  Bindings dims = folding.graph.dims.bind(folding.given).values;
   for (const auto& [name, value] : programs_.whole_dims()) dims[name] = value;
-  return {graph, std::get<Partitioned>(made), placed_, device_, dims, programs_.batch()};
+  return {folding.graph, folding.partitioned, placed_, device_, dims, programs_.batch()};
 }
 
-HeldBytes WayScheduler::held_by(const MeshWay& way) { return formulas_of(way).held(sizes_of(way, programs_.batch_size())).least; }
+HeldBytes WayScheduler::held_by(const MeshWay& way) {
+  return StepEstimate(formulas_of(folding(way)), way, programs_.batch_size(), programs_.iterations(), device_).held().least;
+}
 
 // Of all iterations, by what the samples take.
 std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const MeshWay& way) {
@@ -79,6 +86,10 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
 }
 
 std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
+  if (way.stages) {
+    const PartitionedProgram program = folding(way);
+    return schedule_stages({program, formulas_of(program), plan_, device_}, way, programs_.batch_size(), programs_.iterations());
+  }
   ScheduledWay scheduled{way, {}, {}, 0, {}, Rational(0), Rational(0)};
   const auto add = [&](Micro micro, int64_t times) {
     const auto part = measure_whole(micro, way);
@@ -97,8 +108,8 @@ std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
   };
   if (way.micro_batches == 1 ? !add(Micro::whole, 1) : !(add(Micro::gather, way.micro_batches - 1) && add(Micro::last, 1)))
     return std::nullopt;
-  const StepFormulas formulas = formulas_of(way);
-  const WaySizes sizes = sizes_of(way, programs_.batch_size());
+  const StepFormulas formulas = formulas_of(folding(way));
+  const WaySizes sizes = sizes_of(way, programs_.batch_size(), programs_.iterations()).front();
   const auto fitted = formulas.fitted(formulas.held(sizes), sizes, device_.usable_bytes());
   if (!fitted) return std::nullopt;
   scheduled.held = fitted->held;

@@ -10,6 +10,7 @@
 #include "compiler/fuse/planned_step.h"
 #include "compiler/partition/collectives.h"
 #include "compiler/plan/search_ways.h"
+#include "compiler/report/communication.h"
 
 namespace einc {
 
@@ -21,13 +22,27 @@ struct SentKind {
   double seconds = 0;
 };
 
+// Of a way with stages, times, FLOPs and what is sent are a device's of the stage with the most FLOPs, as in a report.
 struct ScheduledWay {
   MeshWay way;
-  HeldBytes held;
+  HeldBytes held;  // of the stage that takes the most
   StepSeconds seconds;
-  double again = 0;            // of the work, by formula: made again under the limit of the device's memory
-  std::vector<SentKind> sent;  // the longest first
-  Rational bytes, flops;       // of a step, each device
+  double again = 0;                // of the work, by formula: made again under the limit of the device's memory; of the stage with the most
+  std::vector<SentKind> sent;      // the longest first
+  Rational bytes, flops;           // of a step, each device
+  int64_t shown = 0, fullest = 0;  // stages: the one whose times these are, and the one whose memory
+};
+
+// The entry for a kind over an axis, added where it is new.
+SentKind& of_kind(std::vector<SentKind>& list, const SentKind& like);
+// Of a report's rows, whose times are known.
+std::vector<SentKind> sent_kinds(const MeshReport& report);
+
+// The program that formulas are read off, on a way's mesh.
+struct PartitionedProgram {
+  const Graph& graph;
+  Bindings given;
+  Partitioned partitioned;
 };
 
 class WayScheduler {
@@ -48,7 +63,8 @@ class WayScheduler {
   };
   std::optional<Part> measure(Micro micro, size_t sample, const MeshWay& way);
   std::optional<Part> measure_whole(Micro micro, const MeshWay& way);
-  StepFormulas formulas_of(const MeshWay& way);
+  PartitionedProgram folding(const MeshWay& way);
+  StepFormulas formulas_of(const PartitionedProgram& folding);
 
   SamplePrograms& programs_;
   const PlacedWays& placed_;

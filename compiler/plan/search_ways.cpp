@@ -55,7 +55,12 @@ MeshWay in_order(const MeshWay& way, const std::vector<int>& order) {
 
 // Products of sizes of two and more; nothing where there is no such.
 void factorise(int64_t devices, size_t axes, std::vector<int64_t>& sizes, const std::function<void(const std::vector<int64_t>&)>& visit) {
+  if (axes == 0) {
+    if (devices == 1) visit(sizes);
+    return;
+  }
   if (axes == 1) {
+    if (devices == 1) return;
     sizes.push_back(devices);
     visit(sizes);
     sizes.pop_back();
@@ -71,14 +76,6 @@ void factorise(int64_t devices, size_t axes, std::vector<int64_t>& sizes, const 
 
 }  // namespace
 
-WaySizes sizes_of(const MeshWay& way, int64_t batch) {
-  WaySizes sizes;
-  for (size_t m = 0; m < way.axes.size(); ++m) sizes.values[m] = static_cast<double>(way.axes[m].size);
-  sizes.values[way.axes.size()] = static_cast<double>(batch / way.micro_batches);
-  sizes.micro_batches = way.micro_batches;
-  return sizes;
-}
-
 bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& way_a, const StepSeconds& b, const HeldBytes& held_b,
                   const MeshWay& way_b) {
   if (a.total() != b.total()) return a.total() < b.total();
@@ -88,6 +85,13 @@ bool ranks_before(const StepSeconds& a, const HeldBytes& held_a, const MeshWay& 
 
 WaySearch::WaySearch(SamplePrograms& programs, const PlacedWays& placed, const Device& device, std::vector<Spread> spreads)
     : programs_(programs), names_(programs.names()), placed_(placed), device_(device), spreads_(std::move(spreads)) {
+  for (const SplitName& name : names_) {
+    int64_t parts = 0;
+    for (const SplitPlace& place : name.places) parts = std::gcd(parts, place.size.evaluate_integer(programs_.whole_dims()).value_or(1));
+    parts_.push_back(parts);
+  }
+  for (int64_t n = 1; n <= programs_.batch_size() && n <= kMostMicroBatches; ++n)
+    if (programs_.batch_size() % n == 0) micro_batches_.push_back(n);
   find_roles();
 }
 
@@ -109,11 +113,12 @@ void WaySearch::find_roles() {
   const std::string model = fresh("model");
   for (Role& role : roles_)
     if (role.axis.empty()) role.axis = model;
+  stage_axis_ = fresh("stage");
 }
 
-// One to three axes that split different names; the data may be split by two, of which the inner alone is spread along.
+// Up to three axes that split different names; the data may be split by two, of which the inner alone is spread along. None: stages alone.
 std::vector<WaySearch::Kind> WaySearch::kinds() const {
-  std::vector<Kind> kinds;
+  std::vector<Kind> kinds{Kind{}};
   const auto apart = [&](size_t a, size_t b) {
     return std::ranges::none_of(roles_[a].names,
                                 [&](size_t name) { return std::ranges::find(roles_[b].names, name) != roles_[b].names.end(); });
@@ -145,17 +150,12 @@ std::optional<MeshWay> WaySearch::way_of(const Kind& kind, const std::vector<int
     const bool inner = k > 0 && kind[k - 1] == kind[k];
     const int64_t parts = outer ? sizes[k] * sizes[k + 1] : inner ? sizes[k] * sizes[k - 1] : sizes[k];
     WayAxis axis{outer ? "pod" : role.axis, sizes[k], {}, role.of_data && !outer};
+    for (const size_t i : role.names)
+      if (parts_[i] % parts == 0) axis.split.push_back(names_[i].name);
+    if (axis.split.empty()) return std::nullopt;
     for (int n = 2; taken.contains(axis.name) || programs_.whole_dims().contains(Name(axis.name)); ++n)
       axis.name = fmt::format("{}{}", outer ? "pod" : role.axis, n);
     taken.insert(axis.name);
-    for (const size_t i : role.names) {
-      const bool divides = std::ranges::all_of(names_[i].places, [&](const SplitPlace& place) {
-        const auto size = place.size.evaluate_integer(programs_.whole_dims());
-        return size && *size % parts == 0;
-      });
-      if (divides) axis.split.push_back(names_[i].name);
-    }
-    if (axis.split.empty()) return std::nullopt;
     way.axes.push_back(std::move(axis));
   }
   return way;
@@ -172,6 +172,14 @@ std::vector<Spread> WaySearch::spreads_of(const MeshWay& way) const {
   return spreads;
 }
 
+// None, and all numbers of stages that divide the devices.
+std::vector<std::optional<WayStages>> WaySearch::stages_of(int64_t devices) const {
+  std::vector<std::optional<WayStages>> all{std::nullopt};
+  for (int64_t count = 2; count <= std::min(devices, programs_.iterations()); ++count)
+    if (devices % count == 0) all.push_back(WayStages{stage_axis_, count, programs_.loop()});
+  return all;
+}
+
 // Divisors of the batch that leave each device a whole number of examples.
 std::vector<int64_t> WaySearch::micro_batches_of(const MeshWay& way) const {
   const int64_t batch = programs_.batch_size();
@@ -181,13 +189,16 @@ std::vector<int64_t> WaySearch::micro_batches_of(const MeshWay& way) const {
   std::vector<int64_t> counts;
   if (batch % parts != 0) return counts;
   // Sums of gradients would be whole: `gradients` is as fast with less memory.
-  if (way.spread == Spread::states) return {1};
-  for (int64_t n = 1; n <= batch / parts && n <= kMostMicroBatches; ++n)
+  if (way.spread == Spread::states && !way.stages) return {1};
+  for (const int64_t n : micro_batches_)
     if ((batch / parts) % n == 0) counts.push_back(n);
+  // Stages wait for more than half of a step where microbatches are fewer than they.
+  if (way.stages) counts.erase(counts.begin(), std::min(std::ranges::lower_bound(counts, way.stages->count), counts.end() - 1));
   return counts;
 }
 
-std::unique_ptr<StepFormulas> WaySearch::made_for(Graph& graph, const MeshWay& way) const {
+std::unique_ptr<StepFormulas> WaySearch::made_for(Graph& graph, MeshWay way) const {
+  way.stages.reset();
   set_mesh(graph, way, names_);
   const Bindings given = programs_.dims(programs_.count(), way);
   const auto made = partition_for_mesh(graph, given);
@@ -229,19 +240,13 @@ const StepFormulas* WaySearch::formulas_of(const MeshWay& way) {
   return at->second.get();
 }
 
-StepSeconds estimated_seconds(const MeshWay& way, double work, const SecondsByAxis& sent) {
-  double beside = 0, between = 0;
-  for (size_t k = 0; k < way.axes.size(); ++k) (way.axes[k].spreads ? beside : between) += sent[k];
-  return {work, beside + between, between + std::max(0.0, beside - work)};
-}
-
 std::optional<EstimatedWay> WaySearch::estimate(const MeshWay& way) {
   const StepFormulas* formulas = formulas_of(way);
   if (!formulas) return std::nullopt;
-  const WaySizes sizes = sizes_of(way, programs_.batch_size());
+  StepEstimate estimate(*formulas, way, programs_.batch_size(), programs_.iterations(), device_);
   std::vector<int> order(way.axes.size());
   std::iota(order.begin(), order.end(), 0);
-  return EstimatedWay{way, formulas->held(sizes).as_is, estimated_seconds(way, formulas->work(sizes), formulas->sent(sizes, order)), 0};
+  return EstimatedWay{way, estimate.held().as_is, estimate.seconds(order), 0};
 }
 
 // Of one mesh: for each spread the fastest number of micro-batches and order of axes that fits.
@@ -252,21 +257,21 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
     way.spread = spread;
     const StepFormulas* formulas = formulas_of(way);
     if (!formulas) continue;
+    const std::vector<std::vector<int>> orders = orders_of(way);
     std::optional<EstimatedWay> fastest, smallest;
     for (const int64_t count : micro_batches_of(way)) {
       way.micro_batches = count;
-      const WaySizes sizes = sizes_of(way, programs_.batch_size());
+      StepEstimate estimate(*formulas, way, programs_.batch_size(), programs_.iterations(), device_);
       ++found.estimated;
-      const HeldRange held = formulas->held(sizes);
+      const HeldRange& held = estimate.held();
       way.recomputes = held.least.total() < held.as_is.total();
       if (!smallest || held.least.total() < smallest->held.total()) smallest = EstimatedWay{way, held.least, {}, 0};
-      const std::optional<FittedStep> fitted = formulas->fitted(held, sizes, device_.usable_bytes());
+      const std::optional<FittedStep> fitted = estimate.fit(device_.usable_bytes());
       if (!fitted) continue;
       ++found.fitting;
       way.recomputes = fitted->again > 0;
-      const double work = formulas->work(sizes) + fitted->again;
-      for (const std::vector<int>& order : orders_of(way)) {
-        const StepSeconds seconds = estimated_seconds(way, work, formulas->sent(sizes, order));
+      for (const std::vector<int>& order : orders) {
+        const StepSeconds seconds = estimate.seconds(order);
         if (fastest && seconds.total() >= fastest->seconds.total()) continue;
         if (std::isfinite(seconds.total())) fastest = EstimatedWay{in_order(way, order), fitted->held, seconds, fitted->again};
       }
@@ -285,45 +290,44 @@ void WaySearch::try_sizes(const MeshWay& mesh, FoundWays& found) {
   }
 }
 
-FoundWays WaySearch::search(int64_t devices, size_t count) {
-  FoundWays found;
+std::vector<MeshWay> WaySearch::meshes_of(int64_t devices) const {
   std::set<std::string> seen;
   std::vector<MeshWay> meshes;
-  for (const Kind& kind : kinds()) {
-    std::vector<int64_t> sizes;
-    factorise(devices, kind.size(), sizes, [&](const std::vector<int64_t>& chosen) {
-      const std::optional<MeshWay> way = way_of(kind, chosen);
-      if (way && seen.insert(way->mesh() + way->shard()).second) meshes.push_back(*way);
-    });
-  }
+  for (const std::optional<WayStages>& stages : stages_of(devices))
+    for (const Kind& kind : kinds()) {
+      std::vector<int64_t> sizes;
+      factorise(stages ? devices / stages->count : devices, kind.size(), sizes, [&](const std::vector<int64_t>& chosen) {
+        std::optional<MeshWay> way = way_of(kind, chosen);
+        if (!way) return;
+        way->stages = stages;
+        if (seen.insert(way->mesh() + way->shard()).second) meshes.push_back(*way);
+      });
+    }
+  return meshes;
+}
+
+FoundWays WaySearch::search(int64_t devices, size_t count) {
+  FoundWays found;
+  const std::vector<MeshWay> meshes = meshes_of(devices);
   make_formulas(meshes);
   for (const MeshWay& mesh : meshes) try_sizes(mesh, found);
+  const auto faster = [](const EstimatedWay& a, const EstimatedWay& b) {
+    return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way);
+  };
+  const auto runs = [](const EstimatedWay& e) { return !e.way.stages; };
+  // Stages are not run: the fastest way that is, is always told.
+  std::optional<EstimatedWay> runnable;
+  for (const EstimatedWay& e : found.best)
+    if (runs(e) && (!runnable || faster(e, *runnable))) runnable = e;
   const auto keep = [&](std::vector<EstimatedWay>& list, auto before) {
     const auto kept = static_cast<std::ptrdiff_t>(std::min(count, list.size()));
     std::ranges::partial_sort(list, list.begin() + kept, before);
     list.resize(static_cast<size_t>(kept));
   };
-  keep(found.best,
-       [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before(a.seconds, a.held, a.way, b.seconds, b.held, b.way); });
+  keep(found.best, faster);
+  if (runnable && std::ranges::none_of(found.best, runs)) found.best.back() = *runnable;
   keep(found.smallest, [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before({}, a.held, a.way, {}, b.held, b.way); });
   return found;
-}
-
-void WaySearch::for_each_way(int64_t devices, const std::function<void(const MeshWay&)>& visit) {
-  for (const Kind& kind : kinds()) {
-    std::vector<int64_t> sizes;
-    factorise(devices, kind.size(), sizes, [&](const std::vector<int64_t>& chosen) {
-      std::optional<MeshWay> way = way_of(kind, chosen);
-      if (!way) return;
-      for (const Spread spread : spreads_of(*way)) {
-        way->spread = spread;
-        for (const int64_t micro : micro_batches_of(*way)) {
-          way->micro_batches = micro;
-          for (const std::vector<int>& order : orders_of(*way)) visit(in_order(*way, order));
-        }
-      }
-    });
-  }
 }
 
 }  // namespace einc

@@ -8,6 +8,7 @@
 //   held   params, states, inputs, gradients; what the plan for one device keeps for the backward and has beside at its fullest, in parts
 //          as the values lie; the largest value that is put together
 //   again  contractions that the backward makes again, and other values in memory once more: as work
+// A stage of a pipeline has some iterations of a loop and what stands before or behind it (partition/place_stages.h); one stage has all.
 #pragma once
 #include <array>
 #include <optional>
@@ -17,18 +18,28 @@
 
 #include "compiler/cost/device.h"
 #include "compiler/partition/partition.h"
+#include "compiler/partition/place_stages.h"
+#include "compiler/plan/mesh_way.h"
 #include "compiler/plan/placed_values.h"
 #include "compiler/symbolic/fast_formula.h"
 
 namespace einc {
 
-inline constexpr size_t kMaxWayAxes = 3;
+// What a stage of a pipeline has of a program.
+struct StageShare {
+  double iterations = 0;           // of the loop that stages share
+  bool first = true, last = true;  // what stands before the loop, and behind it
+  int64_t held = 1;                // microbatches of which it keeps what the backward needs
+  double alike = 1;                // stages as long as this one; a part, of those that are shorter
+};
 
 // Sizes that formulas are evaluated at: those of the mesh's axes, as the graph has them, and the batch of a micro-batch, 0 where none
-// counts.
+// counts; and what the device has of the program.
 struct WaySizes {
   std::array<double, kMaxWayAxes + 1> values{};
   int64_t micro_batches = 1;
+  bool pipelined = false, sums_once = false;  // stages: gradients may be summed over devices once a step
+  StageShare stage;
 };
 
 struct HeldBytes {
@@ -39,14 +50,35 @@ struct HeldBytes {
 struct StepSeconds {
   double work = 0, sent = 0;
   double exposed = 0;  // of what is sent: while no work goes on
-  double total() const { return work + exposed; }
+  double idle = 0;     // of a stage, while others work
+  double total() const { return work + exposed + idle; }
 };
 
-using SecondsByAxis = std::array<double, kMaxWayAxes>;
+// Seconds of each micro-batch, and once a step.
+struct MicroSeconds {
+  double each = 0, once = 0;
+  double step(int64_t micro_batches) const { return static_cast<double>(micro_batches) * each + once; }
+};
 
-// Where values are in a step as it is, and in one whose backward makes iterations of loops again.
+using SecondsByAxis = std::array<MicroSeconds, kMaxWayAxes>;
+
+// Of each micro-batch, and once a step.
+struct MicroCounts {
+  double each = 0, once = 0;
+};
+
+// What a device sends along an axis of the graph's mesh: bytes, and rounds of a ring.
+struct SentAlong {
+  MicroCounts bytes, rounds;
+};
+using SentByAxis = std::array<SentAlong, kMaxWayAxes>;
+
+// Where values are in a step as it is, and in one whose backward makes iterations of loops again; and of which stages they are.
 struct PlacedWays {
   PlacedValues as_is, again;
+  Name loop;                    // whose iterations stages share; empty: none
+  std::vector<int64_t> firsts;  // iterations of three stages: a first, one between and a last
+  StagePlaces stages;
 };
 
 // What a step takes as it is, and where the backward makes again all of the iterations: the same where that takes no less.
@@ -70,33 +102,49 @@ class StepFormulas {
   // As much is made again as is needed, in even shares of all: a limit's choice begins with what is cheapest, and takes no longer. Nothing:
   // all of it is not enough.
   std::optional<FittedStep> fitted(const HeldRange& held, const WaySizes& sizes, double bytes) const;
-  double work(const WaySizes& sizes) const;
-  // What is sent over each axis of the graph's mesh, which `order` names from the outermost to the innermost. Infinite where no link of the
-  // device is so wide.
-  SecondsByAxis sent(const WaySizes& sizes, std::span<const int> order) const;
+  // Of contractions that are alike, each: the same on all stages.
+  std::vector<double> product_seconds(const WaySizes& sizes) const;
+  MicroSeconds work(const WaySizes& sizes, std::span<const double> product_seconds) const;
+  SentByAxis sent(const WaySizes& sizes) const;
+  // Its time where `order` names the axes from the outermost to the innermost. Infinite where no link of the device is so wide.
+  SecondsByAxis sent_seconds(const SentByAxis& sent, const WaySizes& sizes, std::span<const int> order) const;
+  // What a stage gets from its two neighbours for a microbatch: bytes, and how many values.
+  double received(const WaySizes& sizes) const { return received_(at(sizes)); }
+  double values_received() const { return values_received_; }
 
  private:
   friend class FormulaMaker;
-  // Of one training step: what each micro-batch does, and what the optimizer does once.
-  struct Twice {
-    FastFormula each, once;
-    double operator()(const WaySizes& sizes, size_t count) const;
+  // Of an iteration of the loop that stages share, and of what the first and the last stage have besides.
+  struct InStages {
+    FastFormula iteration, first, last;
+    double operator()(std::span<const double> at, const StageShare& stage) const;
+  };
+  // Of one training step: what each micro-batch does, what is done once for all microbatches of a pipeline, and what the optimizer does.
+  struct Often {
+    InStages each, shared, once;
   };
   struct Contractions {  // alike
-    FastFormula count, again, flops, bytes;
+    InStages count, again;
+    FastFormula flops, bytes;
     double peak = 0;
     double seconds(std::span<const double> at, double memory) const;
   };
-  double again(const WaySizes& sizes) const;
   struct Axis {
-    Twice bytes, rounds;
+    Often bytes, rounds;
   };
+  std::span<const double> at(const WaySizes& sizes) const { return {sizes.values.data(), variables_}; }
+  MicroCounts counts(const Often& often, const WaySizes& sizes, bool shared_once) const;
+  double again(const WaySizes& sizes) const;
+
   size_t variables_ = 0;
   const Device* device_;
   std::vector<Axis> axes_;
   std::vector<Contractions> contractions_;
-  Twice moved_, launches_;
-  FastFormula params_, gradients_, moments_, inputs_, kept_, beside_, copies_, kept_again_, beside_again_, moved_again_, launches_again_;
+  Often moved_, launches_;
+  InStages params_, gradients_, moments_, inputs_, kept_, beside_, copies_, kept_again_, beside_again_, moved_again_, launches_again_;
+  InStages sums_;  // gradients whole, over their parts that devices share out
+  FastFormula received_;
+  double values_received_ = 0;
   std::vector<FastFormula> gathered_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "compiler/cost/device.h"
 #include "compiler/partition/collectives.h"
+#include "compiler/partition/pipeline_timeline.h"
 #include "compiler/report/amount.h"
 #include "compiler/report/staged_device.h"
 
@@ -43,8 +44,10 @@ struct StageReport {
   int64_t held = 1;                             // microbatches of which it keeps what the backward needs, at most
   Amount flops, parameters, peak;               // the latter where launches are planned
   std::optional<double> forward_s, backward_s;  // of a microbatch
-  std::optional<double> update_s;               // the rest of a step
+  std::optional<double> begin_s, end_s;         // the rest of a step: before the first forward, behind the last backward
   std::optional<double> idle_s;                 // of a step
+  std::optional<double> compute_s, exposed_s;   // of a step: launches, and communication while none of them goes on
+  std::optional<double> update_s() const { return begin_s && end_s ? std::optional(*begin_s + *end_s) : std::nullopt; }
 };
 
 struct PipelineReport {
@@ -52,6 +55,7 @@ struct PipelineReport {
   int64_t microbatches = 1;
   size_t shown = 0;  // the stage that all else in the mesh's report is about
   std::vector<StageReport> stages;
+  std::vector<StageLink> links;  // of a microbatch; empty: unknown
 };
 
 inline constexpr size_t kNoMovement = SIZE_MAX;

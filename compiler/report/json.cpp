@@ -378,7 +378,7 @@ class JsonRenderer {
                         {"peak", exact(s.peak.value)},
                         {"forward_s", number(s.forward_s)},
                         {"backward_s", number(s.backward_s)},
-                        {"update_s", number(s.update_s)},
+                        {"update_s", number(s.update_s())},
                         {"idle_s", number(s.idle_s)}});
     return {{"axis", p.axis.str()}, {"loop", p.loop.str()}, {"microbatches", p.microbatches}, {"shown", p.shown}, {"stages", stages}};
   }

@@ -35,7 +35,7 @@ class MeshText {
       const StageReport& stage = p.stages[s];
       table.add({std::to_string(s), fmt::format("{}..{}", stage.first, stage.first + stage.iterations - 1), count_text(stage.flops),
                  digits(stage.parameters), bytes_text(stage.parameters), std::to_string(stage.held), bytes_text(stage.peak),
-                 seconds(stage.forward_s), seconds(stage.backward_s), seconds(stage.update_s), seconds(stage.idle_s)});
+                 seconds(stage.forward_s), seconds(stage.backward_s), seconds(stage.update_s()), seconds(stage.idle_s)});
     }
     out_.table(table, true);
     out_.line("  held: microbatches on their way, whose activations a stage keeps; forward and backward: of one of them");

@@ -136,12 +136,14 @@ class Stages {
   void tell_times() {
     std::vector<StageTimes> times;
     for (const StageStep& stage : steps_) times.push_back(stage.times);
-    const PipelineTimeline line = pipeline_timeline(times, links(), staged_.microbatches);
     PipelineReport& pipeline = *report_.pipeline;
+    pipeline.links = links();
+    const PipelineTimeline line = pipeline_timeline(times, pipeline.links, staged_.microbatches);
     for (size_t s = 0; s < steps_.size(); ++s) {
       StageReport& stage = pipeline.stages[s];
       stage.forward_s = times[s].forward, stage.backward_s = times[s].backward;
-      stage.update_s = times[s].begin + times[s].end, stage.idle_s = line.idle_s[s];
+      stage.begin_s = times[s].begin, stage.end_s = times[s].end, stage.idle_s = line.idle_s[s];
+      stage.compute_s = steps_[s].compute_s, stage.exposed_s = steps_[s].exposed_s;
     }
     const StageStep& shown = steps_[pipeline.shown];
     report_.compute_s = shown.compute_s, report_.exposed_s = shown.exposed_s, report_.idle_s = line.idle_s[pipeline.shown];

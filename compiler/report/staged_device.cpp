@@ -52,7 +52,7 @@ Rational StagedDevice::declared_bytes(int stage, const std::function<bool(const 
   return bytes;
 }
 
-std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const Bindings& given) {
+std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const Bindings& given, std::span<const int64_t> firsts) {
   StagedDevice staged;
   const Bindings micro = microbatch_dims(partitioned.graph, given);
   const BindResult bound = partitioned.graph.dims.bind(micro);
@@ -63,7 +63,9 @@ std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const 
   staged.given = micro, staged.dims = bound.values;
   staged.microbatches = partitioned.graph.mesh.stages.microbatches.evaluate_integer(bound.values).value_or(1);
   staged.whole = std::move(*local);
-  staged.places = place_stages(staged.whole.graph, micro);
+  const Graph& whole = staged.whole.graph;
+  staged.places = firsts.empty() ? place_stages(whole, whole.mesh.stages.loop, stages_of(whole, micro))
+                                 : place_stages(whole, whole.mesh.stages.loop, firsts);
   staged.cut = cut_stages(staged.whole, staged.places);
   for (const StageProgram& stage : staged.cut.stages) staged.flops.push_back(flops_of(stage, staged.dims, staged.microbatches));
   staged.shown = static_cast<int>(std::ranges::max_element(staged.flops) - staged.flops.begin());

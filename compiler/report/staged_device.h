@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "compiler/partition/cut_stages.h"
@@ -30,7 +31,8 @@ struct StagedDevice {
   Rational bytes_of(NodeId of_whole) const;
 };
 
-// The mesh has stages. Nothing where a dim has no value, and where a device cannot carry its part out (partition/localize).
-std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const Bindings& given);
+// The mesh has stages; `firsts`: the first iteration of each, where they are to be others than the mesh says. Nothing where a dim has no
+// value, and where a device cannot carry its part out (partition/localize).
+std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const Bindings& given, std::span<const int64_t> firsts = {});
 
 }  // namespace einc

@@ -36,7 +36,7 @@ Cut cut_of(const Graph& graph, const Bindings& dims) {
   auto local = localize(std::get<Partitioned>(made));
   REQUIRE(std::holds_alternative<Localized>(local));
   Cut cut{std::get<Localized>(std::move(local)), {}, {}};
-  cut.places = place_stages(cut.whole.graph, microbatch_dims(graph, dims));
+  cut.places = place_stages(cut.whole.graph, graph.mesh.stages.loop, stages_of(cut.whole.graph, dims));
   cut.programs = cut_stages(cut.whole, cut.places);
   return cut;
 }

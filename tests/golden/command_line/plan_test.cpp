@@ -46,6 +46,38 @@ TEST_CASE("plan: pasted lines give the numbers predicted") {
   }
 }
 
+// Of ways with stages, numbers are those of the stage with the most FLOPs; memory is the fullest stage's.
+TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
+  const Ran ran = run_einc(asked(kSmallGpt, {"--plan", "16xh100-sxm", "--report=json"}));
+  REQUIRE_MESSAGE(ran.status == 0, ran.errors);
+  const auto plan = nlohmann::json::parse(ran.output);
+  size_t staged = 0, runs = 0;
+  for (const auto& way : plan["ways"]) {
+    CAPTURE(way["mesh"].get<std::string>());
+    CAPTURE(way["shard"].get<std::string>());
+    CHECK(way["runs"] == way["stages"].is_null());
+    runs += way["runs"] == true;
+    if (way["stages"].is_null()) continue;
+    ++staged;
+    const Ran pasted = run_einc(asked(kSmallGpt, {"--device=h100-sxm", "--mesh", way["mesh"], "--shard", way["shard"], "--report=json"}));
+    REQUIRE_MESSAGE(pasted.status == 0, pasted.errors);
+    const auto report = nlohmann::json::parse(pasted.output);
+    const auto &device = report["per_device"], &pipeline = report["mesh"]["pipeline"];
+    CHECK(pipeline["shown"] == way["stages"]["shown"]);
+    CHECK(pipeline["stages"].size() == way["stages"]["count"]);
+    CHECK(pipeline["microbatches"] == way["micro_batches"]);
+    CHECK(way["communication_bytes"].get<double>() == doctest::Approx(device["communication"]["bytes"].get<double>()).epsilon(1e-12));
+    CHECK(way["flops"].get<double>() == doctest::Approx(device["flops"]["count"].get<double>()).epsilon(1e-12));
+    CHECK(way["communication_s"].get<double>() == doctest::Approx(device["communication_s"].get<double>()).epsilon(1e-6));
+    CHECK(way["idle_s"].get<double>() == doctest::Approx(device["idle_s"].get<double>()).epsilon(0.03));
+    CHECK(way["step_time_s"].get<double>() == doctest::Approx(device["step_time_s"].get<double>()).epsilon(0.02));
+    const auto& fullest = pipeline["stages"][way["stages"]["fullest"].get<size_t>()];
+    CHECK(way["memory"]["parameters"].get<double>() == doctest::Approx(fullest["parameters"].get<double>()).epsilon(1e-12));
+  }
+  CHECK(staged > 0);
+  CHECK(runs > 0);
+}
+
 TEST_CASE("plan: a way that fits by recomputation, pasted, recomputes and fits") {
   const std::vector<std::string> kLong{"examples/llama.ein", "-D", "layers=14",  "-D", "embed=2048", "-D",
                                        "heads=16",           "-D", "kv_heads=8", "-D", "ffn=8192",   "-D",
@@ -73,6 +105,10 @@ TEST_CASE("plan: text and refusals") {
   CHECK(tells(text.output, "mlp.ein on 8 x h100-sxm"));
   CHECK(tells(text.output, "\n      mesh "));
   CHECK(tells(text.output, "\n      shard "));
+  const Ran stages = run_einc(asked(kSmallGpt, {"--plan", "16xh100-sxm"}));
+  CHECK(tells(stages.output, "shard layers over stage (microbatches = "));
+  CHECK(tells(stages.output, "predicted, not run"));
+  CHECK(tells(stages.output, "of those that it runs, 2 is the fastest"));
   const struct {
     std::vector<std::string> arguments;
     int status;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways with stages: beside the report of the same program with their lines, and cases whose answer is known.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/context/partition_for_mesh.h"
+#include "compiler/plan/schedule_stages.h"
+#include "compiler/report/stage_steps.h"
+#include "tests/unit/plan/planned.h"
+
+namespace einc {
+namespace {
+
+MeshWay staged_way(int64_t stages, int64_t microbatches, std::vector<WayAxis> axes, Spread spread = Spread::nothing) {
+  return {std::move(axes), spread, microbatches, WayStages{"stage", stages, Name("layers")}};
+}
+
+const WayAxis kData{"data", 2, {Name("batch")}, true};
+
+// The report of a program with a way's lines.
+MeshReport report_of(const Planned& p, const MeshWay& way) {
+  PipelineOptions options = p.options;
+  options.without_mesh = false;
+  options.mesh = way.mesh(), options.shard = way.shard();
+  const Compilation c = compile_again(p.whole, options, p.options.dims);
+  REQUIRE_MESSAGE(c.graph.has_value(), render_text(c.sources, c.diagnostics));
+  const auto made = partition_for_mesh(*c.graph, p.options.dims);
+  const auto& partitioned = std::get<Partitioned>(made);
+  const auto staged = staged_device(partitioned, p.options.dims);
+  REQUIRE(staged);
+  MeshReport report = mesh_report(*c.graph, partitioned, p.options.dims, &p.device, &*staged);
+  tell_stages(report, *staged, plan_for_device({}, p.device), {}, &p.device);
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("stages in plans: lines") {
+  const MeshWay way = staged_way(4, 16, {kData}, Spread::states);
+  CHECK(way.mesh() == "stage=4,data=2");
+  CHECK(way.shard() == "layers=stage(microbatches=16); batch=data; states=data");
+  CHECK(way.lines() == std::vector<std::string>{"mesh stage = 4, data = 2", "shard layers over stage (microbatches = 16)",
+                                                "shard batch over data", "shard states over data"});
+  CHECK(!way.accumulates());
+}
+
+TEST_CASE("stages in plans: few iterations tell the report of all") {
+  const Planned p({"gpt2.ein", "batch=16 seq=8 vocab=24 layers=7 heads=4 head=4", 8, 80e9});
+  PlannedWays ways(p, 1);
+  REQUIRE(ways.programs.loop() == Name("layers"));
+  const PlanStep plan = plan_for_device({}, p.device);
+  const WayAxis model{"model", 2, {Name("heads"), Name("hidden"), Name("vocab")}, false};
+  for (const MeshWay& way : {staged_way(2, 4, {}), staged_way(3, 8, {kData}), staged_way(4, 2, {kData, model}, Spread::states),
+                             staged_way(7, 8, {kData}, Spread::gradients), staged_way(3, 4, {kData, model}, Spread::params)}) {
+    CAPTURE(way.mesh());
+    CAPTURE(way.shard());
+    const auto scheduled = WayScheduler(ways.programs, ways.placed, plan, p.device).schedule(way);
+    REQUIRE(scheduled.has_value());
+    const MeshReport report = report_of(p, way);
+    CHECK(scheduled->bytes == *report.bytes.value);
+    CHECK(scheduled->flops == *report.flops.value);
+    CHECK(static_cast<size_t>(scheduled->shown) == report.pipeline->shown);
+    CHECK(scheduled->seconds.sent == doctest::Approx(*report.time_s).epsilon(1e-9));
+    // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
+    CHECK(scheduled->seconds.work == doctest::Approx(*report.compute_s).epsilon(0.03));
+    CHECK(scheduled->seconds.total() == doctest::Approx(*report.step_time_s()).epsilon(0.03));
+    const Amount& parameters = report.pipeline->stages[static_cast<size_t>(scheduled->fullest)].parameters;
+    CHECK(scheduled->held.params == doctest::Approx(parameters.value->to_double()));
+    if (scheduled->shown != scheduled->fullest) continue;
+    CHECK(scheduled->held.states == doctest::Approx(report.optimizer_state.value->to_double()));
+  }
+}
+
+TEST_CASE("stages in plans: formulas beside schedules") {
+  Planned p({"gpt2.ein", "batch=32 vocab=50304", 8, 80e9});
+  p.device = *find_device("h100-sxm");
+  PlannedWays ways(p, 4);
+  const PlanStep plan = plan_for_device({}, p.device);
+  WaySearch search(ways.programs, ways.placed, p.device);
+  for (const MeshWay& way : {staged_way(2, 4, {}), staged_way(4, 16, {}), staged_way(4, 4, {kData}), staged_way(12, 16, {kData}),
+                             staged_way(3, 16, {kData}, Spread::gradients)}) {
+    CAPTURE(way.mesh());
+    CAPTURE(way.shard());
+    const auto scheduled = WayScheduler(ways.programs, ways.placed, plan, p.device).schedule(way);
+    const auto estimated = search.estimate(way);
+    REQUIRE(scheduled.has_value());
+    REQUIRE(estimated.has_value());
+    CHECK(estimated->seconds.total() == doctest::Approx(scheduled->seconds.total()).epsilon(0.15));
+    CHECK(estimated->held.total() == doctest::Approx(scheduled->held.total()).epsilon(0.02));
+  }
+}
+
+// Narayanan et al. 2021: of equal stages, (p - 1) of (m + p - 1) parts of a step are idle.
+TEST_CASE("stages in plans: the bubble") {
+  Planned p({"deep_linear.ein", "batch=4096 width=512 layers=24", 8, 80e9});
+  for (DeviceLink& link : p.device.links) link.bandwidth = 1e15, link.latency_s = 0;
+  p.device.launch_s = 0;
+  PlannedWays ways(p, 1);
+  WaySearch search(ways.programs, ways.placed, p.device);
+  for (const int64_t stages : {2, 4, 8})
+    for (const int64_t microbatches : {8, 64}) {
+      const auto estimated = search.estimate(staged_way(stages, microbatches, {}));
+      REQUIRE(estimated.has_value());
+      const auto count = static_cast<double>(stages), parts = static_cast<double>(microbatches);
+      CAPTURE(stages);
+      CAPTURE(microbatches);
+      CHECK(estimated->seconds.idle / estimated->seconds.total() == doctest::Approx((count - 1) / (parts + count - 1)).epsilon(0.05));
+    }
+}
+
+TEST_CASE("stages in plans: none where all else fits as well, and all where nothing else does") {
+  const auto advice_of = [](double memory) {
+    // No number of devices divides params: the data alone is split, or the loop.
+    Planned p({"deep_linear.ein", "batch=96 width=97 layers=12", 4, memory});
+    for (DeviceLink& link : p.device.links) link.bandwidth = 1e12, link.latency_s = 0;
+    return advise(p.whole, p.options, p.declared, plans_for(p.device), p.device, 4);
+  };
+  const MeshAdvice roomy = advice_of(80e9);
+  REQUIRE(!roomy.ways.empty());
+  CHECK(!roomy.ways[0].scheduled.way.stages);
+  const double params = roomy.ways[0].scheduled.held.params;
+  const MeshAdvice tight = advice_of(2 * params);  // params, moments and gradients are three times that
+  REQUIRE(!tight.ways.empty());
+  for (const AdvisedWay& way : tight.ways) {
+    CHECK(way.scheduled.way.stages);
+    CHECK(way.scheduled.held.total() <= 2 * params);
+  }
+  CHECK(advice_document(tight).text({}).find("none of those that it runs fits") != std::string::npos);
+}
+
+TEST_CASE("stages in plans: the fastest way that runs is always told") {
+  // Links so slow that only stages are fast.
+  Planned p({"deep_linear.ein", "batch=96 width=96 layers=12", 8, 80e9});
+  for (DeviceLink& link : p.device.links) link.bandwidth = 1e6;
+  const MeshAdvice advice = advise(p.whole, p.options, p.declared, plans_for(p.device), p.device, 8);
+  REQUIRE(advice.ways.size() == 10);
+  CHECK(advice.ways[0].scheduled.way.stages);
+  const auto runs = [](const AdvisedWay& way) { return !way.scheduled.way.stages; };
+  CHECK(std::ranges::count_if(advice.ways, runs) >= 1);
+  const std::string text = advice_document(advice).text({});
+  CHECK(text.find("predicted, not run") != std::string::npos);
+}
+
+}  // namespace einc
