@@ -117,8 +117,10 @@ class FormulaMaker {
 
   void collectives() {
     const size_t axes = graph_.mesh.axes.size() - first_axis_;
-    PartSums sum(p_.graph, all_.loop, places_, 2 * how_often * axes + 1);
-    const size_t whole_sums = 2 * how_often * axes;
+    PartSums sum(p_.graph, all_.loop, places_, 2 * how_often * axes + 2);
+    const size_t whole_sums = 2 * how_often * axes, gathered_kept = whole_sums + 1;
+    const std::vector<bool> kept = forward_values_read_later();
+    const Sizes sizes(p_.graph);
     std::unordered_set<Poly> gathered;
     for (const Collective& c : collectives_of(p_)) {
       const Origin& origin = p_.graph[c.node].origin;
@@ -128,6 +130,8 @@ class FormulaMaker {
       sum.add(channel + how_often, c.node.index, Poly(c.kind == CollectiveKind::all_reduce ? 2 : 1));
       // A ring sends of what it sums all that the device does not keep.
       if (c.kind == CollectiveKind::reduce_scatter && often == shared) sum.add(whole_sums, c.node.index, c.bytes);
+      if (c.kind == CollectiveKind::all_gather && kept[c.node.index])
+        sum.add(gathered_kept, c.node.index, divide(sizes.bytes(c.node), devices_of(c.node)));
       if (c.kind == CollectiveKind::all_gather && origin.phase != Phase::optimizer && gathered.insert(c.bytes).second)
         out_.gathered_.push_back(fast(c.bytes));
     }
@@ -135,6 +139,22 @@ class FormulaMaker {
     for (size_t a = 0; a < axes; ++a)
       out_.axes_.push_back({often(totals, 2 * how_often * a), often(totals, 2 * how_often * a + how_often)});
     out_.sums_ = in_stages(parts_of(totals, whole_sums));
+    out_.gathered_kept_ = in_stages(parts_of(totals, gathered_kept));
+  }
+
+  // Values of a forward, weights' aside, that the backward reads as they are, through a view or in another order (zigzag).
+  std::vector<bool> forward_values_read_later() const {
+    const Graph& graph = p_.graph;
+    const std::vector<bool> of_weights = places_.of.empty() ? of_weights_alone(graph) : places_.of_weights;
+    std::vector<bool> read_later(graph.size(), false);
+    for (uint32_t i = graph.size(); i-- > 0;) {
+      const Node& node = graph.nodes[i];
+      const bool moves = kind_of(node.op) == OpKind::view || node.op == Op::concat;
+      const bool later = node.origin.phase == Phase::backward || (moves && read_later[i]);
+      for (const NodeId x : node.operands)
+        if (later && graph[x].origin.phase == Phase::forward && !of_weights[x.index]) read_later[x.index] = true;
+    }
+    return read_later;
   }
 
   Poly devices_of(NodeId id) const {
@@ -324,19 +344,20 @@ HeldRange StepFormulas::held(const WaySizes& sizes) const {
   double gathered = 0;
   for (const FastFormula& one : gathered_) gathered = std::max(gathered, one(values));
   const auto times = static_cast<double>(stage.held);
+  const double gathered_kept = gathered_kept_(values, stage);
   const double beside = beside_(values, everywhere), received = sizes.pipelined ? (times - 1) * received_(values) : 0;
   HeldBytes held{params_(values, stage),
                  gradients_(values, stage),
                  moments_(values, stage),
                  inputs_(values, stage),
-                 times * kept_(values, stage) + received,
+                 times * (kept_(values, stage) + gathered_kept) + received,
                  beside + copies_(values, stage) + gathered};
   if (sizes.micro_batches > 1) {
     if (!sizes.pipelined) held.gradients *= 2;  // the sum of those before, and those of this one
     if (sizes.sums_once) held.gradients += sums_(values, stage);
   }
   HeldBytes least = held;
-  least.kept = times * kept_again_(values, stage) + received;
+  least.kept = times * (kept_again_(values, stage) + gathered_kept) + received;
   least.workspace += beside_again_(values, everywhere) - beside;
   return {held, least.total() < held.total() ? least : held};
 }

@@ -6,7 +6,7 @@
 //          once; the optimizer reads and writes params and its states. What a plan for one device keeps within kernels moves nothing.
 //   sent   as the report has it (report/ring.h): nothing is hidden
 //   held   params, states, inputs, gradients; what the plan for one device keeps for the backward and has beside at its fullest, in parts
-//          as the values lie; the largest value that is put together
+//          as the values lie; what is put together in the forward and read by the backward; the largest value that is put together
 //   again  contractions that the backward makes again, and other values in memory once more: as work
 // A stage of a pipeline has some iterations of a loop and what stands before or behind it (partition/place_stages.h); one stage has all.
 #pragma once
@@ -142,7 +142,8 @@ class StepFormulas {
   std::vector<Contractions> contractions_;
   Often moved_, launches_;
   InStages params_, gradients_, moments_, inputs_, kept_, beside_, copies_, kept_again_, beside_again_, moved_again_, launches_again_;
-  InStages sums_;  // gradients whole, over their parts that devices share out
+  InStages gathered_kept_;  // what collectives put together in the forward, and the backward reads: it is never made again
+  InStages sums_;           // gradients whole, over their parts that devices share out
   FastFormula received_;
   double values_received_ = 0;
   std::vector<FastFormula> gathered_;

@@ -218,7 +218,8 @@ TEST_CASE("plans: the best way is that of brute force") {
     INFO("brute force: ", brute.fastest, " of ", brute.tried);
     REQUIRE(!found.best.empty());
     INFO("search: ", found.best[0].way.mesh(), " ", found.best[0].way.shard(), " x", found.best[0].way.micro_batches);
-    CHECK(found.best[0].seconds.total() == doctest::Approx(brute.best).epsilon(1e-9));
+    // Formulas of a kind of way are read off its first sizes: for stages also where others' layouts differ a little.
+    CHECK(found.best[0].seconds.total() == doctest::Approx(brute.best).epsilon(found.best[0].way.stages ? 1e-4 : 1e-9));
     INFO("smallest by brute force: ", brute.smallest);
     REQUIRE(!found.smallest.empty());
     const PlanStep plan = plan_for_device({}, p.device);
@@ -325,6 +326,28 @@ TEST_CASE("plans: of one device, memory is what a plan holds") {
     const double least = static_cast<double>(plan_for_device(again, h100)(*p.whole.graph, alone, RunMode::training, {}).memory.total());
     CHECK(least < planned);
     CHECK(WayScheduler(programs, placed, plan, h100).held_by(estimated->way).total() == doctest::Approx(least).epsilon(0.1));
+  }
+}
+
+// Keys and values of a split sequence are put together once, and the backward reads them.
+TEST_CASE("plans: memory of a split sequence is that of its report") {
+  const Planned p({"gpt2.ein", "batch=64 vocab=50304 layers=6", 8, 80e9});
+  const Device& h100 = *find_device("h100-sxm");
+  PlannedWays ways(p, 8, h100);
+  const PlanStep plan = plan_for_device({}, h100);
+  for (const int64_t parts : {2, 8}) {
+    const MeshWay way{{{"context", parts, {Name("seq")}, true}}, Spread::nothing, 1};
+    PipelineOptions options = p.options;
+    options.without_mesh = false;
+    options.mesh = way.mesh(), options.shard = way.shard();
+    Compilation c = compile_again(p.whole, options, p.options.dims);
+    REQUIRE(c.graph.has_value());
+    const auto made = partition_for_mesh(*c.graph, p.options.dims);
+    const auto step = mesh_step(std::get<Partitioned>(made), p.options.dims, plan, {}, nullptr, {});
+    REQUIRE(step.has_value());
+    const auto scheduled = WayScheduler(ways.programs, ways.placed, plan, h100).schedule(way);
+    REQUIRE(scheduled.has_value());
+    CHECK(scheduled->held.total() == doctest::Approx(static_cast<double>(step->peak())).epsilon(0.1));
   }
 }
 

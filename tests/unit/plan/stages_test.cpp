@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "compiler/context/partition_for_mesh.h"
@@ -19,6 +20,9 @@ MeshWay staged_way(int64_t stages, int64_t microbatches, std::vector<WayAxis> ax
 }
 
 const WayAxis kData{"data", 2, {Name("batch")}, true};
+
+// As a share: doctest's Approx takes small numbers for equal.
+double off(double value, double wanted) { return std::abs(value - wanted) / std::abs(wanted); }
 
 // The report of a program with a way's lines.
 MeshReport report_of(const Planned& p, const MeshWay& way) {
@@ -63,14 +67,14 @@ TEST_CASE("stages in plans: few iterations tell the report of all") {
     CHECK(scheduled->bytes == *report.bytes.value);
     CHECK(scheduled->flops == *report.flops.value);
     CHECK(static_cast<size_t>(scheduled->shown) == report.pipeline->shown);
-    CHECK(scheduled->seconds.sent == doctest::Approx(*report.time_s).epsilon(1e-9));
+    CHECK(off(scheduled->seconds.sent, *report.time_s) < 1e-9);
     // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
-    CHECK(scheduled->seconds.work == doctest::Approx(*report.compute_s).epsilon(0.03));
-    CHECK(scheduled->seconds.total() == doctest::Approx(*report.step_time_s()).epsilon(0.03));
+    CHECK(off(scheduled->seconds.work, *report.compute_s) < 0.03);
+    CHECK(off(scheduled->seconds.total(), *report.step_time_s()) < 0.03);
     const Amount& parameters = report.pipeline->stages[static_cast<size_t>(scheduled->fullest)].parameters;
-    CHECK(scheduled->held.params == doctest::Approx(parameters.value->to_double()));
+    CHECK(off(scheduled->held.params, parameters.value->to_double()) < 1e-9);
     if (scheduled->shown != scheduled->fullest) continue;
-    CHECK(scheduled->held.states == doctest::Approx(report.optimizer_state.value->to_double()));
+    CHECK(off(scheduled->held.states, report.optimizer_state.value->to_double()) < 1e-9);
   }
 }
 
@@ -81,15 +85,16 @@ TEST_CASE("stages in plans: formulas beside schedules") {
   const PlanStep plan = plan_for_device({}, p.device);
   WaySearch search(ways.programs, ways.placed, p.device);
   for (const MeshWay& way : {staged_way(2, 4, {}), staged_way(4, 16, {}), staged_way(4, 4, {kData}), staged_way(12, 16, {kData}),
-                             staged_way(3, 16, {kData}, Spread::gradients)}) {
+                             staged_way(3, 16, {kData}, Spread::states), staged_way(3, 16, {kData}, Spread::gradients)}) {
     CAPTURE(way.mesh());
     CAPTURE(way.shard());
     const auto scheduled = WayScheduler(ways.programs, ways.placed, plan, p.device).schedule(way);
     const auto estimated = search.estimate(way);
     REQUIRE(scheduled.has_value());
     REQUIRE(estimated.has_value());
-    CHECK(estimated->seconds.total() == doctest::Approx(scheduled->seconds.total()).epsilon(0.15));
-    CHECK(estimated->held.total() == doctest::Approx(scheduled->held.total()).epsilon(0.02));
+    CHECK(off(estimated->seconds.total(), scheduled->seconds.total()) < 0.3);
+    CHECK(off(estimated->seconds.sent, scheduled->seconds.sent) < 0.35);  // formulas leave out the tied embedding
+    CHECK(off(estimated->held.total(), scheduled->held.total()) < 0.02);
   }
 }
 
@@ -107,7 +112,7 @@ TEST_CASE("stages in plans: the bubble") {
       const auto count = static_cast<double>(stages), parts = static_cast<double>(microbatches);
       CAPTURE(stages);
       CAPTURE(microbatches);
-      CHECK(estimated->seconds.idle / estimated->seconds.total() == doctest::Approx((count - 1) / (parts + count - 1)).epsilon(0.05));
+      CHECK(off(estimated->seconds.idle / estimated->seconds.total(), (count - 1) / (parts + count - 1)) < 0.05);
     }
 }
 
@@ -135,13 +140,17 @@ TEST_CASE("stages in plans: the fastest way that runs is always told") {
   // Links so slow that only stages are fast.
   Planned p({"deep_linear.ein", "batch=96 width=96 layers=12", 8, 80e9});
   for (DeviceLink& link : p.device.links) link.bandwidth = 1e6;
+  PlannedWays ways(p, 12);
+  const auto runs = [](const EstimatedWay& e) { return !e.way.stages; };
+  const FoundWays all = WaySearch(ways.programs, ways.placed, p.device).search(8, 1000);
+  const auto fastest = std::ranges::find_if(all.best, runs);
+  REQUIRE(fastest - all.best.begin() >= 3);
+  const FoundWays few = WaySearch(ways.programs, ways.placed, p.device).search(8, 3);
+  REQUIRE(few.best.size() == 3);
+  CHECK(few.best[1].way == all.best[1].way);
+  CHECK(few.best[2].way == fastest->way);
   const MeshAdvice advice = advise(p.whole, p.options, p.declared, plans_for(p.device), p.device, 8);
-  REQUIRE(advice.ways.size() == 10);
-  CHECK(advice.ways[0].scheduled.way.stages);
-  const auto runs = [](const AdvisedWay& way) { return !way.scheduled.way.stages; };
-  CHECK(std::ranges::count_if(advice.ways, runs) >= 1);
-  const std::string text = advice_document(advice).text({});
-  CHECK(text.find("predicted, not run") != std::string::npos);
+  CHECK(advice_document(advice).text({}).find("predicted, not run") != std::string::npos);
 }
 
 }  // namespace einc
