@@ -11,6 +11,7 @@
 
 #include "compiler/symbolic/poly.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/near_seconds.h"
 #include "tests/support/run_einc.h"
 
 namespace einc::test {
@@ -103,8 +104,8 @@ TEST_CASE("meshes: what is exposed of communication lies between what no schedul
     }
     const auto& device = json["per_device"];
     const double all = device["communication_s"], compute = device["compute_s"], step = device["step_time_s"];
-    CHECK(device["exposed_s"].get<double>() == doctest::Approx(exposed));
-    CHECK(step == doctest::Approx(compute + exposed));
+    CHECK(device["exposed_s"].get<double>() == near_seconds(exposed));
+    CHECK(step == near_seconds(compute + exposed));
     CHECK(step >= std::max(compute, all));
     CHECK(exposed < all * 0.9);
     const Ran text = run_einc(with(arguments, "--report"));
@@ -153,14 +154,14 @@ TEST_CASE("stages: the report adds up") {
       most = std::max(most, stage["flops"].get<double>());
       CHECK(stage["peak"] > stage["parameters"]);
       const double busy = 8 * (stage["forward_s"].get<double>() + stage["backward_s"].get<double>()) + stage["update_s"].get<double>();
-      CHECK(busy + stage["idle_s"].get<double>() == doctest::Approx(step));
+      CHECK(busy + stage["idle_s"].get<double>() == near_seconds(step));
       CHECK(stage["idle_s"] > 0);
     }
     CHECK(most == device["flops"]["count"].get<double>());
     CHECK(flops == doctest::Approx(json["flops"]["step"].get<double>()).epsilon(1e-3));
     const double whole = json["memory"]["parameters"]["bytes"];
     if (model.empty()) CHECK(parameters == whole);
-    CHECK(device["compute_s"].get<double>() + device["exposed_s"].get<double>() + device["idle_s"].get<double>() == doctest::Approx(step));
+    CHECK(device["compute_s"].get<double>() + device["exposed_s"].get<double>() + device["idle_s"].get<double>() == near_seconds(step));
   }
 }
 
@@ -274,7 +275,7 @@ TEST_CASE("meshes: rings over several nodes use the cards of all devices that a 
       CHECK(row["link"] == c.link);
       const double rounds = row["kind"] == "all_reduce" ? 2 : 1;
       const double seconds = row["bytes"].get<double>() / c.bandwidth + row["count"].get<double>() * rounds * c.steps_s;
-      CHECK(row["time_s"].get<double>() == doctest::Approx(seconds).epsilon(1e-6));
+      CHECK(row["time_s"].get<double>() == near_seconds(seconds, 1e-6));
     }
     CHECK(rows > 0);
   }
@@ -291,7 +292,7 @@ TEST_CASE("meshes: a device's step is its launches, as planned, and what it send
   const auto mesh = json_of({"-D", "batch=16", "--mesh", "data=2", "--shard", "batch=data"}), one = json_of({"-D", "batch=8"});
   const auto& device = mesh["per_device"];
   const double compute = device["compute_s"], step = device["step_time_s"], alone = one["device"]["step_time_s"];
-  CHECK(step == doctest::Approx(compute + device["exposed_s"].get<double>()));
+  CHECK(step == near_seconds(compute + device["exposed_s"].get<double>()));
   // Half of the batch on each: the same work, but that the gradients' sums stand between the backward and the updates.
   CHECK(compute > alone * 0.98);
   CHECK(compute < alone * 1.15);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/near_seconds.h"
 #include "tests/support/run_einc.h"
 
 namespace einc::test {
@@ -41,8 +42,8 @@ TEST_CASE("plan: pasted lines give the numbers predicted") {
     CHECK(way["flops"].get<double>() == doctest::Approx(device["flops"]["count"].get<double>()).epsilon(1e-12));
     CHECK(way["memory"]["parameters"].get<double>() == doctest::Approx(device["parameters"]["bytes"].get<double>()).epsilon(1e-12));
     CHECK(way["memory"]["gradients"].get<double>() == doctest::Approx(device["gradients"]["bytes"].get<double>()).epsilon(1e-12));
-    CHECK(way["communication_s"].get<double>() == doctest::Approx(device["communication_s"].get<double>()).epsilon(1e-6));
-    CHECK(way["step_time_s"].get<double>() == doctest::Approx(device["step_time_s"].get<double>()).epsilon(0.02));
+    CHECK(way["communication_s"].get<double>() == near_seconds(device["communication_s"].get<double>(), 1e-6));
+    CHECK(way["step_time_s"].get<double>() == near_seconds(device["step_time_s"].get<double>(), 0.02));
   }
 }
 
@@ -68,9 +69,9 @@ TEST_CASE("plan: pasted lines of stages give the numbers predicted") {
     CHECK(pipeline["microbatches"] == way["micro_batches"]);
     CHECK(way["communication_bytes"].get<double>() == doctest::Approx(device["communication"]["bytes"].get<double>()).epsilon(1e-12));
     CHECK(way["flops"].get<double>() == doctest::Approx(device["flops"]["count"].get<double>()).epsilon(1e-12));
-    CHECK(way["communication_s"].get<double>() == doctest::Approx(device["communication_s"].get<double>()).epsilon(1e-6));
-    CHECK(way["idle_s"].get<double>() == doctest::Approx(device["idle_s"].get<double>()).epsilon(0.03));
-    CHECK(way["step_time_s"].get<double>() == doctest::Approx(device["step_time_s"].get<double>()).epsilon(0.02));
+    CHECK(way["communication_s"].get<double>() == near_seconds(device["communication_s"].get<double>(), 1e-6));
+    CHECK(way["idle_s"].get<double>() == near_seconds(device["idle_s"].get<double>(), 0.03));
+    CHECK(way["step_time_s"].get<double>() == near_seconds(device["step_time_s"].get<double>(), 0.02));
     const auto& fullest = pipeline["stages"][way["stages"]["fullest"].get<size_t>()];
     CHECK(way["memory"]["parameters"].get<double>() == doctest::Approx(fullest["parameters"].get<double>()).epsilon(1e-12));
   }
@@ -96,7 +97,7 @@ TEST_CASE("plan: a way that fits by recomputation, pasted, recomputes and fits")
   const auto device = nlohmann::json::parse(pasted.output)["per_device"];
   CHECK(device["planned"]["peak"].get<int64_t>() <= limit);
   CHECK(!device["planned"]["recomputed"].empty());
-  CHECK((*way)["step_time_s"].get<double>() == doctest::Approx(device["step_time_s"].get<double>()).epsilon(0.1));
+  CHECK((*way)["step_time_s"].get<double>() == near_seconds(device["step_time_s"].get<double>(), 0.1));
 }
 
 TEST_CASE("plan: text and refusals") {

@@ -16,6 +16,7 @@
 #include "compiler/report/communication.h"
 #include "compiler/report/mesh_step.h"
 #include "dsl/render.h"
+#include "tests/support/near_seconds.h"
 #include "tests/unit/plan/planned.h"
 
 namespace einc {
@@ -219,7 +220,7 @@ TEST_CASE("plans: the best way is that of brute force") {
     REQUIRE(!found.best.empty());
     INFO("search: ", found.best[0].way.mesh(), " ", found.best[0].way.shard(), " x", found.best[0].way.micro_batches);
     // Formulas of a kind of way are read off its first sizes: for stages also where others' layouts differ a little.
-    CHECK(found.best[0].seconds.total() == doctest::Approx(brute.best).epsilon(found.best[0].way.stages ? 1e-4 : 1e-9));
+    CHECK(found.best[0].seconds.total() == near_seconds(brute.best, found.best[0].way.stages ? 1e-4 : 1e-9));
     INFO("smallest by brute force: ", brute.smallest);
     REQUIRE(!found.smallest.empty());
     const PlanStep plan = plan_for_device({}, p.device);
@@ -294,12 +295,12 @@ TEST_CASE("plans: few iterations tell of all") {
     const MeshReport report = mesh_report(*whole.graph, *partitioned, dims_of(kTinyGpt), &p.device);
     CHECK(scheduled->bytes == *report.bytes.value);
     CHECK(scheduled->flops == *report.flops.value);
-    CHECK(scheduled->seconds.sent == doctest::Approx(*report.time_s).epsilon(1e-9));
+    CHECK(scheduled->seconds.sent == near_seconds(*report.time_s, 1e-9));
     // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
     const auto line = mesh_step(*partitioned, dims_of(kTinyGpt), plan, {}, &p.device, report.collective_s)->line;
     REQUIRE(line.has_value());
-    CHECK(scheduled->seconds.work == doctest::Approx(line->compute_s).epsilon(0.03));
-    CHECK(scheduled->seconds.total() == doctest::Approx(line->end_s).epsilon(0.03));
+    CHECK(scheduled->seconds.work == near_seconds(line->compute_s, 0.03));
+    CHECK(scheduled->seconds.total() == near_seconds(line->end_s, 0.03));
     CHECK(scheduled->held.params == doctest::Approx(report.parameters.value->to_double()));
     CHECK(scheduled->held.gradients == doctest::Approx(report.gradients.value->to_double()));
     CHECK(scheduled->held.states == doctest::Approx(report.optimizer_state.value->to_double()));

@@ -8,6 +8,7 @@
 
 #include "compiler/lower/contraction.h"
 #include "tests/support/kernel_text.h"
+#include "tests/support/near_seconds.h"
 
 using namespace einc;
 
@@ -39,13 +40,13 @@ double ideal_seconds(int64_t rows, int64_t columns, int64_t depth) {
 
 TEST_CASE("GPU: a library's long products take the sustained share of the peak") {
   const int64_t rows = 132 * 128, deep = 1 << 16;
-  CHECK(library_seconds(rows, 256, deep) == doctest::Approx(ideal_seconds(rows, 256, deep)).epsilon(0.01));
+  CHECK(library_seconds(rows, 256, deep) == near_seconds(ideal_seconds(rows, 256, deep), 0.01));
   // A block is idle as long as 192 places of the depth take.
-  CHECK(library_seconds(rows, 256, 192) == doctest::Approx(2 * ideal_seconds(rows, 256, 192)));
-  CHECK(library_seconds(rows, 256, 768) == doctest::Approx(1.25 * ideal_seconds(rows, 256, 768)));
+  CHECK(library_seconds(rows, 256, 192) == near_seconds(2 * ideal_seconds(rows, 256, 192)));
+  CHECK(library_seconds(rows, 256, 768) == near_seconds(1.25 * ideal_seconds(rows, 256, 768)));
   // fp8: its own share.
   CHECK(library_seconds(rows, 256, deep, 1, DType::f8e4m3) * h100().sustained_fp8 ==
-        doctest::Approx(library_seconds(rows, 256, deep) * h100().sustained_products));
+        near_seconds(library_seconds(rows, 256, deep) * h100().sustained_products));
 }
 
 TEST_CASE("GPU: processors without a block wait") {
@@ -54,13 +55,13 @@ TEST_CASE("GPU: processors without a block wait") {
   // A block more than processors: blocks of half the size fill a last wave better than 128 x 256.
   CHECK(library_seconds(133 * 128, 256, depth) > 1.2 * whole);
   CHECK(library_seconds(133 * 128, 256, depth) < 1.6 * whole);
-  CHECK(library_seconds(2 * 132 * 128, 256, depth) == doctest::Approx(2 * whole));
-  CHECK(library_seconds(128, 256, depth, 132) == doctest::Approx(whole));  // blocks of a batch
+  CHECK(library_seconds(2 * 132 * 128, 256, depth) == near_seconds(2 * whole));
+  CHECK(library_seconds(128, 256, depth, 132) == near_seconds(whole));  // blocks of a batch
   // Few blocks: a processor's share of the peak each, unless the depth is divided among them.
   CHECK(library_seconds(128, 128, depth) > 100 * ideal_seconds(128, 128, depth));
   CHECK(library_seconds(128, 128, 1 << 17) < 1.5 * ideal_seconds(128, 128, 1 << 17));
   // Edges: the rows that are missing are multiplied all the same.
-  CHECK(library_seconds(132 * 128, 250, depth) == doctest::Approx(whole));
+  CHECK(library_seconds(132 * 128, 250, depth) == near_seconds(whole));
 }
 
 TEST_CASE("GPU: what warps multiply themselves, and special functions") {
@@ -69,14 +70,14 @@ TEST_CASE("GPU: what warps multiply themselves, and special functions") {
   const GpuTimes own = gpu_times(any_kernel(), product, nullptr, d, d.bf16, d.f32);
   CHECK_FALSE(own.by_turns);
   // Eight instructions for 4096 FLOPs, four a clock on each processor: half the peak, less than mma.sync's 0.629.
-  CHECK(own.products == doctest::Approx(std::exp2(40) / 4096 * 8 / (4 * 132 * d.clock) / d.sustained_clock));
+  CHECK(own.products == near_seconds(std::exp2(40) / 4096 * 8 / (4 * 132 * d.clock) / d.sustained_clock));
   CHECK(own.products > std::exp2(40) / (d.bf16 * d.warp_products * d.sustained_clock));
   // f32 without tensor cores: the vector units' peak.
-  CHECK(gpu_times(any_kernel(), product, nullptr, d, d.f32, d.f32).products == doctest::Approx(std::exp2(40) / d.f32 / d.sustained_clock));
+  CHECK(gpu_times(any_kernel(), product, nullptr, d, d.f32, d.f32).products == near_seconds(std::exp2(40) / d.f32 / d.sustained_clock));
   // 16 results a clock: one exponential takes as long as eight additions, and seven instructions go beside it.
   const int64_t n = int64_t{1} << 30;
   const auto vector = [&](const KernelWork& work) { return gpu_times(any_kernel(), work, nullptr, d, d.bf16, d.f32).vector; };
-  CHECK(vector({.elementwise = n, .transcendental = n}) == doctest::Approx(8 * vector({.elementwise = n})).epsilon(0.2));
+  CHECK(vector({.elementwise = n, .transcendental = n}) == near_seconds(8 * vector({.elementwise = n}), 0.2));
   CHECK(vector({.elementwise = 9 * n, .transcendental = n}) > 1.5 * vector({.elementwise = n, .transcendental = n}));
 }
 
@@ -87,7 +88,7 @@ TEST_CASE("GPU: an instruction of tensor cores multiplies half as much tf32 as i
   const KernelWork product{.contraction = int64_t{1} << 40};
   const GpuTimes own = gpu_times(tf32, product, nullptr, d, d.tf32, d.f32);
   // Eight instructions for 2048 FLOPs, four a clock on each processor.
-  CHECK(own.products == doctest::Approx(std::exp2(40) / 2048 * 8 / (4 * 132 * d.clock) / d.sustained_clock));
+  CHECK(own.products == near_seconds(std::exp2(40) / 2048 * 8 / (4 * 132 * d.clock) / d.sustained_clock));
 }
 
 TEST_CASE("GPU: rates of a file are taken as they are") {
@@ -95,5 +96,5 @@ TEST_CASE("GPU: rates of a file are taken as they are") {
   own.target = DeviceTarget::cuda;
   const KernelWork product{.contraction = int64_t{1} << 40};
   CHECK_FALSE(own.has_sustained_rates());
-  CHECK(gpu_times(any_kernel(), product, nullptr, own, 1e15, 1e14).products == doctest::Approx(std::exp2(40) / 1e15));
+  CHECK(gpu_times(any_kernel(), product, nullptr, own, 1e15, 1e14).products == near_seconds(std::exp2(40) / 1e15));
 }

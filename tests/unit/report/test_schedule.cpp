@@ -10,6 +10,7 @@
 #include "compiler/report/text.h"
 #include "dsl/render.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/near_seconds.h"
 
 using namespace einc;
 using Json = nlohmann::json;
@@ -85,7 +86,7 @@ TEST_CASE("launches add up") {
     if (!device) continue;
     CHECK(forward_product);  // three blocks alike are one row
     REQUIRE(report.device->step_time_s);
-    CHECK(*report.device->step_time_s == doctest::Approx(time));
+    CHECK(*report.device->step_time_s == near_seconds(time));
   }
 }
 
@@ -110,7 +111,7 @@ TEST_CASE("the least time of a step: its products, or what it must read and writ
     CAPTURE(row.program);
     const Report report = report_of(row.program, row.device);
     REQUIRE(report.device->lower_bound_s);
-    CHECK(*report.device->lower_bound_s == doctest::Approx(row.seconds).epsilon(1e-6));
+    CHECK(*report.device->lower_bound_s == near_seconds(row.seconds, 1e-6));
     CHECK(*report.device->lower_bound_s <= *report.device->step_time_s);
   }
   for (const char* device : {"cpu", "h100-sxm"}) {
@@ -212,7 +213,7 @@ output y = einsum(softmax(scores, keys), v, "batch heads rows keys, batch heads 
   REQUIRE(static_cast<double>(attention->traffic.work.contraction) == 4 * 64 * pairs);
   // Keys and values, two bytes each, once for 16 rows; 11 instructions for 32 pairs, and two for each of the tensor cores'.
   const double shared = pairs * 2 * 64 * 2 / 16 / (128 * clocks), issue = (11 * pairs / 32 + 2 * mma) / (4 * clocks);
-  CHECK(*attention->time_s == doctest::Approx((shared + issue) / d.sustained_clock + d.launch_s).epsilon(0.001));
+  CHECK(*attention->time_s == near_seconds((shared + issue) / d.sustained_clock + d.launch_s, 0.001));
 }
 
 TEST_CASE("without a loss a step is a run, and takes what that takes") {
