@@ -118,14 +118,25 @@ MeshAdvice advise(const Compilation& whole, const PipelineOptions& options, cons
   advice.estimated = found.estimated, advice.fitting = found.fitting;
   const PlanStep once = remembered(plan_for({}), programs.few().counts());
   WayScheduler scheduler(programs, placed, once, device);
-  if (found.fitting == 0) {
+  bool too_large = found.fitting == 0;
+  const auto schedule = [&](const EstimatedWay& way) {
+    auto scheduled = scheduler.schedule(way.way);
+    if (scheduled && scheduled->fits) advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
+    too_large = too_large || (scheduled && !scheduled->fits);
+  };
+  std::ranges::for_each(found.best, schedule);
+  // Where the fastest one that runs takes more than its formulas say, the next.
+  const auto runs = [](const AdvisedWay& way) { return !way.scheduled.way.stages; };
+  for (const EstimatedWay& way : found.running)
+    if (std::ranges::none_of(advice.ways, runs) && std::ranges::find(found.best, way.way, &EstimatedWay::way) == found.best.end())
+      schedule(way);
+  if (advice.ways.empty() && too_large) {
+    advice.fitting = 0;
     for (EstimatedWay& way : found.smallest) {
       way.held = scheduler.held_by(way.way);
       if (!advice.smallest || way.held.total() < advice.smallest->held.total()) advice.smallest = way;
     }
   }
-  for (const EstimatedWay& way : found.best)
-    if (auto scheduled = scheduler.schedule(way.way)) advice.ways.push_back({std::move(*scheduled), {}, 1, {}});
   std::ranges::sort(advice.ways, [](const AdvisedWay& a, const AdvisedWay& b) {
     return ranks_before(a.scheduled.seconds, a.scheduled.held, a.scheduled.way, b.scheduled.seconds, b.scheduled.held, b.scheduled.way);
   });

@@ -18,6 +18,7 @@ constexpr int kFirst = 0, kBetween = 1, kLast = 3;  // stages of the first cut
 struct SampleStage {
   StageTimes times;
   double work = 0, exposed = 0;
+  double bytes_held = 0, microbatch_bytes = 0;  // with one microbatch, and of each further one
   Rational bytes, flops;
   std::vector<SentKind> sent;
 };
@@ -76,6 +77,8 @@ class StageScheduler {
       SampleStage& stage = stages[static_cast<size_t>(s)];
       stage.times = {*told.forward_s, *told.backward_s, *told.begin_s, *told.end_s};
       stage.work = *told.compute_s, stage.exposed = *told.exposed_s;
+      stage.microbatch_bytes = static_cast<double>(told.microbatch_bytes);
+      stage.bytes_held = told.peak.value->to_double() - static_cast<double>(told.held - 1) * stage.microbatch_bytes;
     }
     return report;
   }
@@ -99,7 +102,10 @@ class StageScheduler {
     WaySizes sizes = sizes_of(way_, batch_, iterations_).front();
     for (int64_t s = 0; s < stages_; ++s) {
       sizes.stage = share(s);
-      const auto fitted = sample_.formulas.fitted(sample_.formulas.held(sizes), sizes, sample_.device.usable_bytes());
+      const double planned = whole(s, [&](const SampleStage& stage) {
+        return stage.bytes_held + static_cast<double>(sizes.stage.held - 1) * stage.microbatch_bytes;
+      });
+      const auto fitted = sample_.formulas.fitted(sample_.formulas.held(sizes).planned(planned), sizes, sample_.device.usable_bytes());
       if (!fitted) return false;
       again.push_back(fitted->again);
       if (s == 0 || fitted->held.total() > scheduled.held.total()) scheduled.held = fitted->held, scheduled.fullest = s;
@@ -153,7 +159,10 @@ std::optional<ScheduledWay> StageScheduler::run() {
   if (!measure()) return std::nullopt;
   ScheduledWay scheduled{way_, {}, {}, 0, {}, Rational(0), Rational(0)};
   std::vector<double> again;
-  if (!fit(scheduled, again)) return std::nullopt;
+  if (!fit(scheduled, again)) {
+    scheduled.fits = false;
+    return scheduled;
+  }
   const auto microbatches = static_cast<double>(way_.micro_batches);
   std::vector<StageTimes> times;
   for (int64_t s = 0; s < stages_; ++s) {

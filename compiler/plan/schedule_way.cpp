@@ -35,8 +35,8 @@ std::optional<WayScheduler::Part> WayScheduler::measure(Micro micro, size_t samp
   const MeshReport report = mesh_report(graph, *partitioned, given, &device_);
   const auto step = mesh_step(*partitioned, given, plan_, {}, &device_, report.collective_s);
   if (!step || !step->line || !report.time_s || !report.bytes.value) return std::nullopt;
-  return Part{step->line->compute_s, step->line->end_s - step->line->compute_s, *report.bytes.value,
-              report.flops.value.value_or(Rational(0)), sent_kinds(report)};
+  return Part{step->line->compute_s, step->line->end_s - step->line->compute_s, static_cast<double>(step->peak()),
+              *report.bytes.value,   report.flops.value.value_or(Rational(0)),  sent_kinds(report)};
 }
 
 PartitionedProgram WayScheduler::folding(const MeshWay& way) {
@@ -74,6 +74,7 @@ std::optional<WayScheduler::Part> WayScheduler::measure_whole(Micro micro, const
   };
   Part all{whole([](Part& p) { return p.work; }),
            std::max(0.0, whole([](Part& p) { return p.exposed; })),  // less with each iteration, down to nothing
+           whole([](Part& p) { return p.held; }),
            whole([](Part& p) { return p.bytes; }),
            whole([](Part& p) { return p.flops; }),
            {}};
@@ -91,9 +92,11 @@ std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
     return schedule_stages({program, formulas_of(program), plan_, device_}, way, programs_.batch_size(), programs_.iterations());
   }
   ScheduledWay scheduled{way, {}, {}, 0, {}, Rational(0), Rational(0)};
+  double planned = 0;  // bytes
   const auto add = [&](Micro micro, int64_t times) {
     const auto part = measure_whole(micro, way);
     if (!part) return false;
+    planned = std::max(planned, part->held);
     scheduled.seconds.work += static_cast<double>(times) * part->work;
     scheduled.seconds.exposed += static_cast<double>(times) * part->exposed;
     scheduled.bytes = scheduled.bytes + Rational(times) * part->bytes;
@@ -110,8 +113,11 @@ std::optional<ScheduledWay> WayScheduler::schedule(const MeshWay& way) {
     return std::nullopt;
   const StepFormulas formulas = formulas_of(folding(way));
   const WaySizes sizes = sizes_of(way, programs_.batch_size(), programs_.iterations()).front();
-  const auto fitted = formulas.fitted(formulas.held(sizes), sizes, device_.usable_bytes());
-  if (!fitted) return std::nullopt;
+  const auto fitted = formulas.fitted(formulas.held(sizes).planned(planned), sizes, device_.usable_bytes());
+  if (!fitted) {
+    scheduled.fits = false;
+    return scheduled;
+  }
   scheduled.held = fitted->held;
   scheduled.again = fitted->again;
   scheduled.seconds.work += fitted->again;

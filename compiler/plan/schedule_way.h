@@ -31,6 +31,7 @@ struct ScheduledWay {
   std::vector<SentKind> sent;      // the longest first
   Rational bytes, flops;           // of a step, each device
   int64_t shown = 0, fullest = 0;  // stages: the one whose times these are, and the one whose memory
+  bool fits = true;                // false: as planned it takes more than the device has, whatever is made again, and no more is known
 };
 
 // The entry for a kind over an axis, added where it is new.
@@ -57,7 +58,7 @@ class WayScheduler {
 
  private:
   struct Part {
-    double work = 0, exposed = 0;
+    double work = 0, exposed = 0, held = 0;
     Rational bytes, flops;
     std::vector<SentKind> sent;
   };

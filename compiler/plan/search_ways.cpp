@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -316,16 +317,15 @@ FoundWays WaySearch::search(int64_t devices, size_t count) {
   };
   const auto runs = [](const EstimatedWay& e) { return !e.way.stages; };
   // Stages are not run: the fastest way that is, is always told.
-  std::optional<EstimatedWay> runnable;
-  for (const EstimatedWay& e : found.best)
-    if (runs(e) && (!runnable || faster(e, *runnable))) runnable = e;
+  std::ranges::copy_if(found.best, std::back_inserter(found.running), runs);
   const auto keep = [&](std::vector<EstimatedWay>& list, auto before) {
     const auto kept = static_cast<std::ptrdiff_t>(std::min(count, list.size()));
     std::ranges::partial_sort(list, list.begin() + kept, before);
     list.resize(static_cast<size_t>(kept));
   };
   keep(found.best, faster);
-  if (runnable && std::ranges::none_of(found.best, runs)) found.best.back() = *runnable;
+  keep(found.running, faster);
+  if (!found.running.empty() && std::ranges::none_of(found.best, runs)) found.best.back() = found.running.front();
   keep(found.smallest, [](const EstimatedWay& a, const EstimatedWay& b) { return ranks_before({}, a.held, a.way, {}, b.held, b.way); });
   return found;
 }

@@ -335,6 +335,15 @@ MicroCounts StepFormulas::counts(const Often& often, const WaySizes& sizes, bool
   return counts;
 }
 
+HeldRange HeldRange::planned(double bytes) const {
+  const double fixed = as_is.params + as_is.gradients + as_is.states + as_is.inputs, by_formula = as_is.total() - fixed;
+  HeldRange range = *this;
+  if (by_formula <= 0) return range;
+  const double ratio = std::max(0.0, (bytes - fixed) / by_formula);
+  for (HeldBytes* held : {&range.as_is, &range.least}) held->kept *= ratio, held->workspace *= ratio;
+  return range;
+}
+
 HeldRange StepFormulas::held(const WaySizes& sizes) const {
   const std::span<const double> values = at(sizes);
   const StageShare& stage = sizes.stage;

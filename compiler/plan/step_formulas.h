@@ -84,6 +84,8 @@ struct PlacedWays {
 // What a step takes as it is, and where the backward makes again all of the iterations: the same where that takes no less.
 struct HeldRange {
   HeldBytes as_is, least;
+  // With what a plan takes as it is: what is kept and worked in grows, or shrinks, alike in both.
+  HeldRange planned(double bytes) const;
 };
 
 // A step that fits so many bytes.

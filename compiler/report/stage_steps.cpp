@@ -44,7 +44,8 @@ class Stages {
     for (int64_t s = 0; s < staged_.stages(); ++s) pipeline.stages.push_back(described(s));
     if (!plan_) return;
     for (size_t s = 0; s < pipeline.stages.size(); ++s) add_step(s);
-    for (size_t s = 0; s < steps_.size(); ++s) pipeline.stages[s].peak = amount_here(Rational(peak(s)));
+    for (size_t s = 0; s < steps_.size(); ++s)
+      pipeline.stages[s].peak = amount_here(Rational(peak(s))), pipeline.stages[s].microbatch_bytes = further_bytes(s);
     show_memory();
     const auto has_times = [](const StageStep& s) { return s.step.line.has_value(); };
     if (report_.send_s.size() == staged_.cut.sends.size() && std::ranges::all_of(steps_, has_times)) tell_times();
@@ -116,6 +117,7 @@ class Stages {
     return static_cast<int64_t>(bytes.to_double());
   }
   int64_t further(size_t s) const { return report_.pipeline->stages[s].held - 1; }
+  int64_t further_bytes(size_t s) const { return received(s) + steps_[s].step.values_kept + steps_[s].step.kept; }
   int64_t others(size_t s, int64_t kept) const { return further(s) * (received(s) + kept) + sums(s); }
   int64_t values(size_t s) const { return steps_[s].step.values + others(s, steps_[s].step.values_kept); }
   int64_t working(size_t s) const { return steps_[s].step.working + further(s) * steps_[s].step.kept; }

@@ -348,7 +348,7 @@ TEST_CASE("plans: memory of a split sequence is that of its report") {
     REQUIRE(step.has_value());
     const auto scheduled = WayScheduler(ways.programs, ways.placed, plan, h100).schedule(way);
     REQUIRE(scheduled.has_value());
-    CHECK(scheduled->held.total() == doctest::Approx(static_cast<double>(step->peak())).epsilon(0.1));
+    CHECK(scheduled->held.total() == doctest::Approx(static_cast<double>(step->peak())).epsilon(0.02));
   }
 }
 

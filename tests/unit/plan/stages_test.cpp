@@ -71,8 +71,10 @@ TEST_CASE("stages in plans: few iterations tell the report of all") {
     // Updates of one shape are one launch up to a number: launches of so small a program do not grow evenly with its layers.
     CHECK(off(scheduled->seconds.work, *report.compute_s) < 0.03);
     CHECK(off(scheduled->seconds.total(), *report.step_time_s()) < 0.03);
-    const Amount& parameters = report.pipeline->stages[static_cast<size_t>(scheduled->fullest)].parameters;
-    CHECK(off(scheduled->held.params, parameters.value->to_double()) < 1e-9);
+    const StageReport& fullest = report.pipeline->stages[static_cast<size_t>(scheduled->fullest)];
+    CHECK(off(scheduled->held.params, fullest.parameters.value->to_double()) < 1e-9);
+    CHECK(off(scheduled->held.total(), fullest.peak.value->to_double()) < 0.01);
+    for (const StageReport& stage : report.pipeline->stages) CHECK(stage.peak.value->to_double() <= 1.01 * scheduled->held.total());
     if (scheduled->shown != scheduled->fullest) continue;
     CHECK(off(scheduled->held.states, report.optimizer_state.value->to_double()) < 1e-9);
   }
@@ -94,7 +96,8 @@ TEST_CASE("stages in plans: formulas beside schedules") {
     REQUIRE(estimated.has_value());
     CHECK(off(estimated->seconds.total(), scheduled->seconds.total()) < 0.3);
     CHECK(off(estimated->seconds.sent, scheduled->seconds.sent) < 0.35);  // formulas leave out the tied embedding
-    CHECK(off(estimated->held.total(), scheduled->held.total()) < 0.02);
+    // In small stages the tied embedding's copies and gradients weigh, which formulas do not see; what is shown is the schedule's.
+    CHECK(off(estimated->held.total(), scheduled->held.total()) < 0.4);
   }
 }
 
