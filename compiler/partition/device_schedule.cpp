@@ -4,6 +4,7 @@
 #include "compiler/partition/device_schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +17,7 @@ namespace {
 struct Moved {
   uint32_t ready = 0;  // place from which its operand is there
   uint32_t need = 0;   // place at which its result is first read
+  uint32_t wait = 0;   // place at which it is waited for
   uint32_t start = 0;
   bool late = false;  // behind all others that start there
 };
@@ -32,6 +34,7 @@ class Scheduler {
     find_ready();
     find_starts();
     let_urgent_pass();
+    find_waits();
     return emit();
   }
 
@@ -113,25 +116,59 @@ class Scheduler {
     }
   }
 
-  DeviceSchedule emit() {
-    DeviceSchedule out;
+  std::vector<uint32_t> by_start() const {
     std::vector<uint32_t> starts(moved_.size());
     std::iota(starts.begin(), starts.end(), 0U);
     std::ranges::stable_sort(starts, {}, [&](uint32_t c) { return std::pair(moved_[c].start, moved_[c].late); });
+    return starts;
+  }
+
+  bool sums(uint32_t c) const { return graph_[node(c)].op == Op::reduce_scatter || graph_[node(c)].op == Op::all_reduce; }
+
+  // By bytes, of the largest layer: a table's gradient, as large as layers are, need not be there before those have begun.
+  void find_waits() {
+    for (Moved& m : moved_) m.wait = m.need;
+    std::map<std::pair<uint32_t, uint32_t>, int64_t> layers;
+    int64_t largest = 0;
+    for (uint32_t c = 0; c < moved_.size(); ++c)
+      if (sums(c)) {
+        const Layer layer = layer_of(c);
+        largest = std::max(largest, layers[{layer.first, layer.second.id()}] += planned_.bytes[c]);
+      }
+    std::vector<uint32_t> on_way;
+    int64_t bytes = 0;
+    const auto leaves = [&](uint32_t c) { return bytes -= planned_.bytes[c], true; };
+    for (const uint32_t c : by_start()) {
+      if (!sums(c)) continue;
+      const uint32_t place = moved_[c].start;
+      std::erase_if(on_way, [&](uint32_t other) { return moved_[other].wait <= place && leaves(other); });
+      bytes += planned_.bytes[c];
+      while (!on_way.empty() && bytes > 2 * largest) {
+        moved_[on_way.front()].wait = place;
+        leaves(on_way.front());
+        on_way.erase(on_way.begin());
+      }
+      on_way.push_back(c);
+    }
+  }
+
+  DeviceSchedule emit() {
+    DeviceSchedule out;
+    const std::vector<uint32_t> starts = by_start();
     for (const uint32_t c : starts) out.collectives.push_back(node(c));
     std::vector<uint32_t> waits(moved_.size());  // by the numbers that collectives have by now
     std::iota(waits.begin(), waits.end(), 0U);
-    std::ranges::stable_sort(waits, {}, [&](uint32_t n) { return moved_[starts[n]].need; });
+    std::ranges::stable_sort(waits, {}, [&](uint32_t n) { return moved_[starts[n]].wait; });
     size_t started = 0, waited = 0;
     const auto meet = [&](uint32_t place) {
       for (; started < starts.size() && moved_[starts[started]].start <= place; ++started)
         out.steps.push_back({DeviceAct::start, static_cast<uint32_t>(started)});
-      for (; waited < waits.size() && moved_[starts[waits[waited]]].need <= place; ++waited)
+      for (; waited < waits.size() && moved_[starts[waits[waited]]].wait <= place; ++waited)
         out.steps.push_back({DeviceAct::wait, waits[waited]});
     };
     const auto next = [&](uint32_t limit) {
       if (started < starts.size()) limit = std::min(limit, moved_[starts[started]].start);
-      if (waited < waits.size()) limit = std::min(limit, moved_[starts[waits[waited]]].need);
+      if (waited < waits.size()) limit = std::min(limit, moved_[starts[waits[waited]]].wait);
       return limit;
     };
     for (uint32_t at = 0; at < end_;) {

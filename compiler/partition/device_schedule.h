@@ -2,7 +2,8 @@
 // The static schedule of one device: between which of its launches it starts collectives and waits for them. A collective starts as soon as
 // what it reads is made, and is waited for where its result is first read. A gather starts later, since the whole that it makes is larger
 // than the parts: when the layer before reads what it gathered as the first, second, .. of its own, so that as much as one layer gathers is
-// on its way or waits to be read, and collectives start in the order in which they are needed. A block of a ring goes on when what stands
+// on its way or waits to be read, and collectives start in the order in which they are needed. A sum of gradients is read at the step's
+// end, but its terms lie in memory until it is waited for: no more of them are on their way than two layers have. A block of a ring goes on when what stands
 // before it in the graph begins, so that a device holds as many blocks for any number of devices.
 #pragma once
 #include <algorithm>
@@ -18,6 +19,7 @@ struct PlannedDevice {
   uint32_t launches = 0;                     // collectives among them
   std::vector<std::vector<uint32_t>> reads;  // by DeviceProgram::collectives: launches that read their results
   std::vector<uint32_t> stands;              // by DeviceProgram::collectives: launches that they are themselves
+  std::vector<int64_t> bytes;                // by DeviceProgram::collectives: of what they read
   std::vector<std::vector<uint32_t>> makes;  // by DeviceProgram::values: launches that write them; none: a collective makes it
   // So many launches make the value of this number.
   uint32_t made_by(size_t value) const { return makes[value].empty() ? 0 : std::ranges::max(makes[value]) + 1; }

@@ -14,14 +14,23 @@
 namespace einc {
 namespace {
 
+int64_t count_bytes(const Type& type, const Bindings& dims) {
+  int64_t bytes = bytes_of(type.dtype == DType::real ? DType::f32 : type.dtype);
+  for (const Axis& axis : type.axes) bytes *= axis.size.evaluate_integer(dims).value();
+  return bytes;
+}
+
 // Launches that run together with others start or end elsewhere than in their own place.
-PlannedDevice planned_device(const DeviceProgram& program, const FormedView& formed, std::span<const LaunchPlaces> places) {
+PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, const Bindings& dims, const FormedView& formed,
+                             std::span<const LaunchPlaces> places) {
   PlannedDevice planned;
   planned.launches = static_cast<uint32_t>(formed.list.kernels.size());
   std::unordered_map<uint32_t, uint32_t> stands;
   for (uint32_t l = 0; l < planned.launches; ++l)
     if (formed.list.kernels[l].kernel->collective) stands[formed.list.kernels[l].group.members.front().index] = l;
   for (const DeviceProgram::Meeting& c : program.collectives) planned.stands.push_back(stands.at(formed.place_of(c.place).index));
+  for (const DeviceProgram::Meeting& c : program.collectives)
+    planned.bytes.push_back(count_bytes(graph.type(graph[c.node].operands[0]), dims));
   for (const DeviceProgram::Meeting& c : program.collectives)
     planned.reads.push_back(launches_that_touch(formed.list, formed.plan, formed.place_of(c.place)));
   const std::vector<Output>& outputs = formed.bound.graph.outputs;
@@ -60,10 +69,7 @@ class ValuePlacer {
 
  private:
   size_t add(NodeId node, bool is_copy) {
-    const Type& type = local_.graph.type(node);
-    int64_t bytes = bytes_of(type.dtype == DType::real ? DType::f32 : type.dtype);
-    for (const Axis& axis : type.axes) bytes *= axis.size.evaluate_integer(dims_).value();
-    bytes_.push_back(bytes);
+    bytes_.push_back(count_bytes(local_.graph.type(node), dims_));
     lives_.emplace_back();
     out_.value_of.emplace_back(node, is_copy);
     return bytes_.size() - 1;
@@ -191,7 +197,7 @@ class ValuePlacer {
 DevicePlan plan_device(const Localized& local, const DeviceProgram& program, const Bindings& dims, const FormedView& formed,
                        std::span<const LaunchPlaces> places) {
   DevicePlan plan;
-  plan.planned = planned_device(program, formed, places);
+  plan.planned = planned_device(local.graph, program, dims, formed, places);
   plan.schedule = schedule_device(local.graph, program, plan.planned);
   plan.values = ValuePlacer(local, program, dims, formed, plan.schedule, places).run();
   return plan;

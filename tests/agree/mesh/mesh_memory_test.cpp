@@ -91,6 +91,36 @@ TEST_CASE("mesh: of a model whose params are spread less than two layers are who
   CHECK(gathered(6) < 2 * layer);
 }
 
+namespace {
+
+bool is_wait(const DeviceStep& step, uint32_t collective) { return step.act == DeviceAct::wait && step.index == collective; }
+
+// Of what collectives of a kind read, from their starts until they are waited for.
+int64_t most_on_way(const MeshPlan& plan, CollectiveKind kind) {
+  int64_t now = 0, most = 0;
+  for (const DeviceStep& step : plan.steps) {
+    if (step.act == DeviceAct::compute || plan.collectives[step.index].kind != kind) continue;
+    const int64_t bytes = plan.values[plan.collectives[step.index].from].bytes;
+    most = std::max(most, now += step.act == DeviceAct::start ? bytes : -bytes);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("mesh: gradients of two layers are on their way, of any number") {
+  const auto on_way = [](int layers) {
+    const std::string dims = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=4", layers);
+    const MeshExample example{"gpt2.ein", dims.c_str(), "data=2", "batch=data; gradients=data"};
+    const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+    return most_on_way(*program->parts()[Part::training], CollectiveKind::reduce_scatter);
+  };
+  const int64_t embed = 16, layer = (12 * embed * embed + 13 * embed) * 4;
+  CHECK(on_way(8) == on_way(4));
+  CHECK(on_way(8) > layer);
+  CHECK(on_way(8) <= 2 * layer + 4 * embed * embed * 4);  // one is started before another is waited for
+}
+
 TEST_CASE("mesh: gradients are summed as the backward makes them, behind which the rest of it goes on") {
   const MeshExample example{"gpt2.ein", "batch=4 seq=6 vocab=16 layers=4 heads=4 head=4", "data=2", "batch=data"};
   const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
@@ -100,9 +130,9 @@ TEST_CASE("mesh: gradients are summed as the backward makes them, behind which t
     const DeviceStep& start = plan.steps[t];
     if (start.act != DeviceAct::start || plan.values[plan.collectives[start.index].from].shape.empty()) continue;
     ++started;
-    const auto next = std::find_if(plan.steps.begin() + static_cast<std::ptrdiff_t>(t), plan.steps.end(),
-                                   [](const DeviceStep& step) { return step.act != DeviceAct::start; });
-    beside += next != plan.steps.end() && next->act == DeviceAct::compute && next->first > 0;
+    const auto from = plan.steps.begin() + static_cast<std::ptrdiff_t>(t);
+    const auto wait = std::find_if(from, plan.steps.end(), [&](const DeviceStep& step) { return is_wait(step, start.index); });
+    beside += std::any_of(from, wait, [](const DeviceStep& step) { return step.act == DeviceAct::compute && step.first > 0; });
   }
   CHECK(started == 4 * 12 + 4);
   CHECK(beside >= started - 1);  // the last is waited for
@@ -118,7 +148,7 @@ TEST_CASE("mesh: gradients of weights are made beside the sum that the next laye
     const DeviceStep& start = plan.steps[t];
     if (start.act != DeviceAct::start || plan.collectives[start.index].mesh_axis != 1) continue;
     ++over_model;
-    const auto waits = [&](const DeviceStep& step) { return step.act == DeviceAct::wait && step.index == start.index; };
+    const auto waits = [&](const DeviceStep& step) { return is_wait(step, start.index); };
     const size_t end = static_cast<size_t>(std::ranges::find_if(plan.steps, waits) - plan.steps.begin());
     for (size_t u = t; u < end; ++u) {
       const DeviceStep& step = plan.steps[u];
