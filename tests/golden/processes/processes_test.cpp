@@ -432,7 +432,8 @@ TEST_CASE("processes with a GPU each: one that is killed ends all, and the run g
   };
   const Ran ran = runs.run(4, "killed", {"--steps=100000", "--every=10"}, surroundings);
   CHECK(ran.status != 0);  // the shell's, of the last that failed: 4, or that of the killed one
-  CHECK(ran.errors.find("another process is lost: remote process exited or there was a network error") != std::string::npos);
+  // Of a collective or of what the processes tell each other behind a step, wherever it was.
+  CHECK(ran.errors.find(": remote process exited or there was a network error") != std::string::npos);
   CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(10));
   for (const fs::directory_entry& entry : fs::directory_iterator(runs.folder().at("killed"))) {
     const std::string step = entry.path().filename().string();
@@ -457,7 +458,8 @@ TEST_CASE("processes with a GPU each: one that stands still ends all, where the 
   };
   const Ran ran = runs.run(4, "stopped", {"--steps=100000", "--timeout=1.5"}, surroundings);
   CAPTURE(ran.errors);
-  CHECK(ran.errors.find("a rank has not reached ") != std::string::npos);
+  const auto tells = [&](const char* text) { return ran.errors.find(text) != std::string::npos; };
+  CHECK((tells("a rank has not reached ") || tells("a rank has not come to it ")));
   CHECK(ran.errors.find(" in time (--timeout)") != std::string::npos);
 }
 
