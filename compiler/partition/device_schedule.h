@@ -3,8 +3,8 @@
 // what it reads is made, and is waited for where its result is first read. A gather starts later, since the whole that it makes is larger
 // than the parts: when the layer before reads what it gathered as the first, second, .. of its own, so that as much as one layer gathers is
 // on its way or waits to be read, and collectives start in the order in which they are needed. A sum of gradients is read at the step's
-// end, but its terms lie in memory until it is waited for: no more of them are on their way than two layers have. A block of a ring goes on when what stands
-// before it in the graph begins, so that a device holds as many blocks for any number of devices.
+// end, but its terms lie in memory until it is waited for: no more of them are on their way than two layers have. A block of a ring goes on
+// when what stands before it in the graph begins, so that a device holds as many blocks for any number of devices.
 #pragma once
 #include <algorithm>
 #include <vector>

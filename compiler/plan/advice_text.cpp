@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 // What the numbers are, for every plan.
 constexpr const char* kNotes[] = {
     "Work: launches as planned between collectives. Sent: one collective after the other; exposed: of it while no launch goes on.",
-    "Idle: of a pipeline's stage, while others work. Memory: what a plan for one device keeps, in parts. Again: of the work, recomputed to "
-    "fit."};
+    "Idle: of a pipeline's stage, while others work. Memory: as scheduled, without what a process takes besides. Again: of the work, "
+    "recomputed to fit, by formula."};
 
 Json number_of(const Rational& value) {
   if (value.is_integer() && value.to_double() < 9e15) return static_cast<int64_t>(value.to_double());

@@ -51,7 +51,7 @@ class WayScheduler {
   WayScheduler(SamplePrograms& programs, const PlacedWays& placed, const PlanStep& plan, const Device& device)
       : programs_(programs), placed_(placed), plan_(plan), device_(device) {}
 
-  // Nothing where a device cannot carry its part out, has no rate for a number format, or has not so much memory.
+  // Nothing where a device cannot carry its part out, or has no rate for a number format.
   std::optional<ScheduledWay> schedule(const MeshWay& way);
   // The least that it takes, as partitioned at its own sizes.
   HeldBytes held_by(const MeshWay& way);
