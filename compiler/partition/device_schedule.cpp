@@ -71,10 +71,10 @@ class Scheduler {
   bool goes_on(uint32_t c, uint32_t from) const { return graph_[node(c)].op == Op::shift && graph_[node(from)].op == Op::shift; }
 
   // What is put together for one iteration of a loop, or without a loop for one module, is wanted together.
-  using Layer = std::pair<uint32_t, Name>;
+  using Layer = std::pair<uint32_t, uint32_t>;
   Layer layer_of(uint32_t c) const {
     const Origin& origin = graph_[node(c)].origin;
-    return origin.loop_context != 0 ? Layer(origin.loop_context, {}) : Layer(0, origin.module);
+    return origin.loop_context != 0 ? Layer(origin.loop_context, 0) : Layer(0, origin.module.id());
   }
 
   void find_starts() {
@@ -123,18 +123,21 @@ class Scheduler {
     return starts;
   }
 
-  bool sums(uint32_t c) const { return graph_[node(c)].op == Op::reduce_scatter || graph_[node(c)].op == Op::all_reduce; }
+  // Terms of gradients: what the next layer waits for is soon let go anyway, and says nothing of how large a layer's gradients are.
+  bool sums(uint32_t c) const {
+    const Op op = graph_[node(c)].op;
+    return (op == Op::reduce_scatter || op == Op::all_reduce) && !program_.collectives[c].urgent;
+  }
 
-  // By bytes, of the largest layer: a table's gradient, as large as layers are, need not be there before those have begun.
+  // What is over its limit is waited for, the oldest first, where the next one starts: the links have had the work of two layers by then,
+  // so that no time is lost unless they are the slower part of the step anyway. By bytes, of the largest layer: a table's gradient, as
+  // large as layers are, need not be there before those have begun.
   void find_waits() {
     for (Moved& m : moved_) m.wait = m.need;
-    std::map<std::pair<uint32_t, uint32_t>, int64_t> layers;
+    std::map<Layer, int64_t> layers;
     int64_t largest = 0;
     for (uint32_t c = 0; c < moved_.size(); ++c)
-      if (sums(c)) {
-        const Layer layer = layer_of(c);
-        largest = std::max(largest, layers[{layer.first, layer.second.id()}] += planned_.bytes[c]);
-      }
+      if (sums(c)) largest = std::max(largest, layers[layer_of(c)] += planned_.bytes[c]);
     std::vector<uint32_t> on_way;
     int64_t bytes = 0;
     const auto leaves = [&](uint32_t c) { return bytes -= planned_.bytes[c], true; };

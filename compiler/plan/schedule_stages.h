@@ -13,8 +13,8 @@ struct StageSample {
   const Device& device;
 };
 
-// Nothing where a device cannot carry its part out, or has no rate for a number format; and where a value of each microbatch goes to several
-// stages, which few do not tell of.
+// Nothing where a device cannot carry its part out, or has no rate for a number format; and where a value of each microbatch goes to
+// several stages, which few do not tell of.
 std::optional<ScheduledWay> schedule_stages(const StageSample& sample, const MeshWay& way, int64_t batch, int64_t iterations);
 
 }  // namespace einc

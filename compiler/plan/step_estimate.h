@@ -34,7 +34,7 @@ class StepEstimate {
     WaySizes sizes;
     HeldRange held;
     double again = 0;
-    MicroSeconds work;
+    MicroAmount work;
     SentByAxis sent;
   };
   StepSeconds whole_seconds(std::span<const int> order) const;

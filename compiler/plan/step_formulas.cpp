@@ -329,8 +329,8 @@ double StepFormulas::Contractions::seconds(std::span<const double> at, double me
   return std::max(peak > 0 ? flops(at) / peak : 0, bytes(at) / memory);
 }
 
-MicroCounts StepFormulas::counts(const Often& often, const WaySizes& sizes, bool shared_once) const {
-  MicroCounts counts{often.each(at(sizes), sizes.stage), often.once(at(sizes), sizes.stage)};
+MicroAmount StepFormulas::counts(const Often& often, const WaySizes& sizes, bool shared_once) const {
+  MicroAmount counts{often.each(at(sizes), sizes.stage), often.once(at(sizes), sizes.stage)};
   (shared_once ? counts.once : counts.each) += often.shared(at(sizes), sizes.stage);
   return counts;
 }
@@ -400,12 +400,12 @@ std::vector<double> StepFormulas::product_seconds(const WaySizes& sizes) const {
   return seconds;
 }
 
-MicroSeconds StepFormulas::work(const WaySizes& sizes, std::span<const double> product_seconds) const {
+MicroAmount StepFormulas::work(const WaySizes& sizes, std::span<const double> product_seconds) const {
   const std::span<const double> values = at(sizes);
   double products = 0;
   const double memory = device_->bandwidth * device_->sustained_bandwidth;
   for (size_t c = 0; c < contractions_.size(); ++c) products += contractions_[c].count(values, sizes.stage) * product_seconds[c];
-  const MicroCounts moved = counts(moved_, sizes, sizes.pipelined), launches = counts(launches_, sizes, sizes.pipelined);
+  const MicroAmount moved = counts(moved_, sizes, sizes.pipelined), launches = counts(launches_, sizes, sizes.pipelined);
   return {products + moved.each / memory + launches.each * device_->launch_s, moved.once / memory + launches.once * device_->launch_s};
 }
 

@@ -54,22 +54,17 @@ struct StepSeconds {
   double total() const { return work + exposed + idle; }
 };
 
-// Seconds of each micro-batch, and once a step.
-struct MicroSeconds {
+// Seconds, bytes or launches of each micro-batch, and once a step.
+struct MicroAmount {
   double each = 0, once = 0;
   double step(int64_t micro_batches) const { return static_cast<double>(micro_batches) * each + once; }
 };
 
-using SecondsByAxis = std::array<MicroSeconds, kMaxWayAxes>;
-
-// Of each micro-batch, and once a step.
-struct MicroCounts {
-  double each = 0, once = 0;
-};
+using SecondsByAxis = std::array<MicroAmount, kMaxWayAxes>;
 
 // What a device sends along an axis of the graph's mesh: bytes, and rounds of a ring.
 struct SentAlong {
-  MicroCounts bytes, rounds;
+  MicroAmount bytes, rounds;
 };
 using SentByAxis = std::array<SentAlong, kMaxWayAxes>;
 
@@ -106,7 +101,7 @@ class StepFormulas {
   std::optional<FittedStep> fitted(const HeldRange& held, const WaySizes& sizes, double bytes) const;
   // Of contractions that are alike, each: the same on all stages.
   std::vector<double> product_seconds(const WaySizes& sizes) const;
-  MicroSeconds work(const WaySizes& sizes, std::span<const double> product_seconds) const;
+  MicroAmount work(const WaySizes& sizes, std::span<const double> product_seconds) const;
   SentByAxis sent(const WaySizes& sizes) const;
   // Its time where `order` names the axes from the outermost to the innermost. Infinite where no link of the device is so wide.
   SecondsByAxis sent_seconds(const SentByAxis& sent, const WaySizes& sizes, std::span<const int> order) const;
@@ -135,7 +130,7 @@ class StepFormulas {
     Often bytes, rounds;
   };
   std::span<const double> at(const WaySizes& sizes) const { return {sizes.values.data(), variables_}; }
-  MicroCounts counts(const Often& often, const WaySizes& sizes, bool shared_once) const;
+  MicroAmount counts(const Often& often, const WaySizes& sizes, bool shared_once) const;
   double again(const WaySizes& sizes) const;
 
   size_t variables_ = 0;

@@ -77,20 +77,6 @@ TEST_CASE("mesh: values that are not needed at once lie in one place") {
   CHECK(plan.bytes < apart * 4 / 5);
 }
 
-TEST_CASE("mesh: of a model whose params are spread less than two layers are whole at once, and one ahead") {
-  const auto gathered = [](int layers) {
-    const std::string dims = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=4", layers);
-    const MeshExample example{"gpt2.ein", dims.c_str(), "data=2", "batch=data; params=data"};
-    const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
-    return most_held(*program->parts()[Part::training], CollectiveKind::all_gather);
-  };
-  const int64_t embed = 16, layer = (12 * embed * embed + 13 * embed) * 4;
-  CHECK(gathered(6) == gathered(3));
-  // What the next layer reads is put together as this one reads its own, one by one: the largest param is there twice.
-  CHECK(gathered(6) >= layer + 4 * embed * embed * 4);
-  CHECK(gathered(6) < 2 * layer);
-}
-
 namespace {
 
 bool is_wait(const DeviceStep& step, uint32_t collective) { return step.act == DeviceAct::wait && step.index == collective; }
@@ -106,19 +92,32 @@ int64_t most_on_way(const MeshPlan& plan, CollectiveKind kind) {
   return most;
 }
 
+// Of GPT-2's training step on two devices.
+int64_t of_layers(int layers, const char* shard, CollectiveKind kind, int64_t (*most)(const MeshPlan&, CollectiveKind)) {
+  const std::string dims = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=4", layers);
+  const MeshExample example{"gpt2.ein", dims.c_str(), "data=2", shard};
+  const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
+  return most(*program->parts()[Part::training], kind);
+}
+constexpr int64_t kEmbed = 16, kLayer = (12 * kEmbed * kEmbed + 13 * kEmbed) * 4, kLargest = 4 * kEmbed * kEmbed * 4;
+
 }  // namespace
+
+TEST_CASE("mesh: of a model whose params are spread less than two layers are whole at once, and one ahead") {
+  const auto gathered = [](int layers) { return of_layers(layers, "batch=data; params=data", CollectiveKind::all_gather, most_held); };
+  CHECK(gathered(6) == gathered(3));
+  // What the next layer reads is put together as this one reads its own, one by one: the largest param is there twice.
+  CHECK(gathered(6) >= kLayer + kLargest);
+  CHECK(gathered(6) < 2 * kLayer);
+}
 
 TEST_CASE("mesh: gradients of two layers are on their way, of any number") {
   const auto on_way = [](int layers) {
-    const std::string dims = fmt::format("batch=4 seq=6 vocab=16 layers={} heads=4 head=4", layers);
-    const MeshExample example{"gpt2.ein", dims.c_str(), "data=2", "batch=data; gradients=data"};
-    const auto program = compile_for_mesh(*compiled(example).graph, dims_of(example.dims), RunMode::training);
-    return most_on_way(*program->parts()[Part::training], CollectiveKind::reduce_scatter);
+    return of_layers(layers, "batch=data; gradients=data", CollectiveKind::reduce_scatter, most_on_way);
   };
-  const int64_t embed = 16, layer = (12 * embed * embed + 13 * embed) * 4;
   CHECK(on_way(8) == on_way(4));
-  CHECK(on_way(8) > layer);
-  CHECK(on_way(8) <= 2 * layer + 4 * embed * embed * 4);  // one is started before another is waited for
+  CHECK(on_way(8) > kLayer);
+  CHECK(on_way(8) <= 2 * kLayer + kLargest);  // one is started before another is waited for
 }
 
 TEST_CASE("mesh: gradients are summed as the backward makes them, behind which the rest of it goes on") {
