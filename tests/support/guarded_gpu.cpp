@@ -28,7 +28,8 @@ CudaExecutable GuardedGpu::with_guards(CudaExecutable executable) {
   Executable& program = executable.program;
   int64_t end = kGuard;
   for (ExecutableBuffer& b : program.buffers) {
-    b.offset = (end + kAlignment - 1) / kAlignment * kAlignment;
+    // As aligned as it was, for that is what the library's algorithms are chosen by.
+    b.offset = (end + kAlignment - 1) / kAlignment * kAlignment + b.offset % kAlignment;
     end = b.offset + b.bytes + kGuard;
   }
   ExecutableBuffer all;

@@ -23,7 +23,7 @@ double tolerance_of(Policy policy) {
     case Policy::inherit:
     case Policy::f32:
     case Policy::tf32:
-      return 2e-6;
+      return 4e-6;  // 2.3e-6 in cuBLASLt's GELU on an H200
     case Policy::f16:
       return 2e-3;
     case Policy::bf16:

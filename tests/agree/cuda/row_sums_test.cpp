@@ -133,13 +133,15 @@ TEST_CASE("cuda: a norm's weights are as they were until the loss is known") {
   }
 }
 
+// On the emulated GPU, whose threads run in an order that shows each fault; a real one may happen to be right, as without a barrier.
 TEST_CASE("cuda: what goes wrong with sums over rows is found") {
+  if (tests_real_gpu()) return;
   std::string problem;
   const auto wanted = interpret_text(layer_norm_of({3, 7, 37}, "f32"), 1, problem);
   REQUIRE(problem == "");
   use_test_gpu();
   for (const Mutation& mutation : gpu_mutations()) {
-    CAPTURE(mutation.name);
+    INFO(std::string(mutation.name));
     const auto mutated = mutated_for_cuda(wanted->graph, mutation, 1);
     REQUIRE(mutated);
     const CudaKernels kernels(mutated->executable, test_cubins(), 2);
