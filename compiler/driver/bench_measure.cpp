@@ -193,11 +193,14 @@ std::string symbol_of(const LibraryProduct& gemm) {
                      gemm.left.transposed ? "'" : "", to_string(gemm.right.dtype), gemm.right.transposed ? "'" : "");
 }
 
-// Where it runs, a product is measured with what its epilogue does; the report's rows and work stand there too.
+// A product that runs with its epilogue is measured as the product (CudaExecutor::run_traced); the report's row and work stand where it
+// runs.
 void name_fused(const CudaFusedProduct& fused, LaunchWork& launches) {
   const std::string product = launches.symbols[fused.product];
   for (const uint32_t l : fused.parts) launches.symbols[l].clear();
-  launches.symbols[fused.at] = product + ", " + describe(fused.gemm.epilogue);
+  launches.symbols[fused.product] = product + ", " + describe(fused.gemm.epilogue);
+  std::swap(launches.work[fused.product], launches.work[fused.at]);
+  std::swap(launches.predicted[fused.product], launches.predicted[fused.at]);
 }
 
 // The work is its, wherever our own kernels would do it.
