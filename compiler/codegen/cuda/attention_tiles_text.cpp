@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/cuda/attention_bounds_text.h"
 #include "compiler/codegen/cuda/value_text.h"
+#include "compiler/gpu_plan/thread_plan.h"
 
 namespace einc {
 namespace {
@@ -433,25 +434,88 @@ class TilesText : ValueText {
     close(), close();
   }
 
+  // Elements that lie side by side, as a store of whole results writes them: eight of four lanes, two of a lane, or one.
+  int width_of(const Store& s, AxisId inner) const {
+    const DType dtype = kernel_.buffers[s.buffer].dtype;
+    const auto fits = [&](int width) { return s.mode == StoreMode::set && packs(kernel_, s.buffer, s.index, inner, width); };
+    return short_ && dtype == t_.dtype && extent(inner) % 32 == 0 && fits(8) ? 8 : bytes_of(dtype) <= 4 && fits(2) ? 2 : 1;
+  }
+
+  // All lanes take part in exchanges, so that rows beyond the end are made of the last one's numbers, and not stored.
   void store_results() {
     if (t_.results.empty()) return;
-    open_stores();
-    for (size_t k = 0; k < t_.results.size(); ++k) {
-      const AttentionTiles::Product& p = t_.results[k];
-      const uint16_t r = step_of(p).reduction;
-      const std::string factor = t_.row_factors[k] == kNoValue ? "" : " * " + as(t_.row_factors[k], DType::f32);
-      line("#pragma unroll");
-      open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 8));
-      line("#pragma unroll");
-      open("for (int e = 0; e < 2; ++e)");
-      line("const {} inner{} = f * 8 + quad * 2 + e;", index_, r);
-      axis_[p.inner] = fmt::format("inner{}", r);
-      line("const f32 total{} = o{}[h / 2][f][h % 2 * 2 + e]{};", r, r, factor);
-      results_[r] = fmt::format("total{}", r);
-      for (const Store& s : step_of(p).stores) store(s);
-      close(), close();
+    line("#pragma unroll");
+    open(fmt::format("for (int h = 0; h < {}; ++h)", rows()));
+    const bool rest = extent(t_.own) % t_.block() != 0;
+    line("const {} own_at = {}, own = {};", index_, own_row(), clamped(t_.own, "own_at", t_.block()));
+    axis_[t_.own] = "own";
+    if (t_.online) results_[t_.online->max] = "most[h]", results_[t_.online->sum] = "sum[h]";
+    for (size_t k = 0; k < t_.results.size(); ++k) store_result(t_.results[k], t_.row_factors[k], rest ? "own_at == own" : "");
+    close();
+  }
+
+  void store_result(const AttentionTiles::Product& p, ValueId row_factor, const std::string& inside) {
+    const uint16_t r = step_of(p).reduction;
+    const std::vector<Store>& stores = step_of(p).stores;
+    std::vector<int> widths;
+    for (const Store& s : stores) widths.push_back(width_of(s, p.inner));
+    for (size_t k = 0; k < stores.size(); ++k)
+      if (widths[k] == 8) line("u32 packed{}[{}];", stores[k].buffer, extent(p.inner) / 8);
+    const std::string factor = row_factor == kNoValue ? "" : " * " + as(row_factor, DType::f32);
+    line("#pragma unroll");
+    open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 8));
+    for (size_t k = 0; k < stores.size(); ++k) {
+      if (widths[k] == 8) line("f32 pair{}[2];", stores[k].buffer);
+      if (widths[k] == 2) line("Vec<{}, 2> pair{};", storage_type(kernel_.buffers[stores[k].buffer].dtype), stores[k].buffer);
+    }
+    line("#pragma unroll");
+    open("for (int e = 0; e < 2; ++e)");
+    line("const {} inner{} = f * 8 + quad * 2 + e;", index_, r);
+    axis_[p.inner] = fmt::format("inner{}", r);
+    line("const f32 total{} = o{}[h / 2][f][h % 2 * 2 + e]{};", r, r, factor);
+    results_[r] = fmt::format("total{}", r);
+    for (size_t k = 0; k < stores.size(); ++k) {
+      const Store& s = stores[k];
+      const DType dtype = kernel_.buffers[s.buffer].dtype;
+      if (widths[k] == 8)
+        line("pair{}[e] = {};", s.buffer, as(before_packing(s.value), DType::f32));
+      else if (widths[k] == 2)
+        line("pair{}.at[e] = {};", s.buffer, stored(as(s.value, register_dtype(dtype)), register_dtype(dtype), dtype));
+      else
+        only_inside(inside, [&] { store(s); });
     }
     close();
+    axis_[p.inner] = "(f * 8 + quad * 2)";
+    for (size_t k = 0; k < stores.size(); ++k) {
+      const uint16_t buffer = stores[k].buffer;
+      if (widths[k] == 8) line("packed{0}[f] = pack_{1}x2(pair{0}[0], pair{0}[1]);", buffer, element_);
+      if (widths[k] == 2)
+        only_inside(inside, [&] {
+          line("*reinterpret_cast<Vec<{}, 2>*>(b{} + ({})) = pair{};", storage_type(kernel_.buffers[stores[k].buffer].dtype), buffer,
+               index(stores[k].index), buffer);
+        });
+    }
+    close();
+    for (size_t k = 0; k < stores.size(); ++k)
+      if (widths[k] == 8) store_eights(stores[k], p.inner, inside);
+  }
+
+  void store_eights(const Store& s, AxisId inner, const std::string& inside) {
+    line("#pragma unroll");
+    open(fmt::format("for (int f = 0; f < {}; f += 4)", extent(inner) / 8));
+    line("transpose_quad(packed{} + f);", s.buffer);
+    line("Vec<u32, 4> pack;");
+    line("#pragma unroll");
+    line("for (int i = 0; i < 4; ++i) pack.at[i] = packed{}[f + i];", s.buffer);
+    axis_[inner] = "((f + quad) * 8)";
+    only_inside(inside, [&] { line("*reinterpret_cast<Vec<u32, 4>*>(b{} + ({})) = pack;", s.buffer, index(s.index)); });
+    close();
+  }
+
+  void only_inside(const std::string& inside, const auto& body) {
+    if (!inside.empty()) open(fmt::format("if ({})", inside));
+    body();
+    if (!inside.empty()) close();
   }
 
   const AttentionTiles& t_;

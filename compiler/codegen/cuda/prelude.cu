@@ -203,6 +203,22 @@ __device__ __forceinline__ void cp_async_wait() {
 }
 #endif
 
+// Of a 4 x 4 matrix of words lane t of four has column t in x, and then row t: what the lanes hold of four tiles of a product's sums is
+// side by side in memory.
+__device__ __forceinline__ void transpose_quad(u32* x) {
+  #pragma unroll
+  for (int bit = 1; bit < 4; bit *= 2) {
+    const bool upper = threadIdx.x & bit;
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i & bit) continue;
+      const u32 taken = __shfl_xor_sync(0xffffffffu, upper ? x[i] : x[i + bit], bit);
+      if (upper) x[i] = taken;
+      else x[i + bit] = taken;
+    }
+  }
+}
+
 __device__ __forceinline__ f32 infinity() { return __uint_as_float(0x7F800000u); }
 __device__ __forceinline__ f32 not_a_number() { return __uint_as_float(0x7FC00000u); }
 

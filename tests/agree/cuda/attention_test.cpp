@@ -277,6 +277,34 @@ TEST_CASE("cuda: attention on tensor cores") {
   for (const char* mask : kMasks) check(program(kLayouts[1], mask, "f16"), sizes(80, 80, 16, 16), 0.006);
 }
 
+// Lanes hold pairs of a row; memory takes 16 bytes at once, or 8 of f32 and of short rows, as loads give them.
+TEST_CASE("cuda: attention stores what lies side by side together") {
+  struct Case {
+    const char* dtype;
+    int64_t head;
+    const char* together;
+  };
+  for (const auto& [dtype, head, together] :
+       {Case{"bf16", 64, "reinterpret_cast<Vec<u32, 4>*>"}, {"f16", 16, "reinterpret_cast<Vec<f16, 2>*>"}}) {
+    const Bindings dims = sizes(70, 70, head, head);
+    const std::string source = step(kLayouts[1], kCausal, dtype);
+    const Graph graph = finished(compile_text(source, dims), Roots::inference);
+    CudaOptions options;
+    options.mode = RunMode::inference;
+    const auto program = compile_for_cuda(graph, dims, options);
+    int kernels = 0, stores = 0;
+    for (const GraphKernel& k : program->list.kernels) {
+      if (!k.kernel->attention) continue;
+      const std::string text = cuda_function(*k.kernel, *k.plan).body;
+      for (size_t at = text.find(together); at != std::string::npos; at = text.find(together, at + 1)) ++stores;
+      ++kernels;
+    }
+    CHECK(kernels == 3);
+    CHECK(stores == 4);  // the forward's result, dq, dk and dv
+    check(source, dims, 0.03, RunMode::inference);
+  }
+}
+
 // A GPU of one processor, which few blocks keep busy: warps of 32 rows wherever registers and shared memory allow.
 CudaOptions planned_for_wide_warps() {
   CudaOptions options;

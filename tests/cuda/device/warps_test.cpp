@@ -53,6 +53,18 @@ TEST_CASE("sums of a warp and of a block") {
   for (const float sum : elements_of<float>(results[1])) CHECK(sum == all);
 }
 
+TEST_CASE("four lanes transpose what they hold") {
+  KernelRun run{"transpose",
+                "",
+                "u32 x[4];\nfor (int i = 0; i < 4; ++i) x[i] = threadIdx.x * 10 + i;\ntranspose_quad(x);\n"
+                "for (int i = 0; i < 4; ++i) y0[4 * threadIdx.x + i] = i32(x[i]);",
+                {},
+                {{DType::i32, 128}}};
+  const auto found = elements_of<int32_t>(results_of(run)[0]);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int i = 0; i < 4; ++i) CHECK(found[static_cast<size_t>(4 * lane + i)] == (lane / 4 * 4 + i) * 10 + lane % 4);
+}
+
 TEST_CASE("matrices of 8 x 8 from shared memory, by rows and by columns") {
   std::vector<uint16_t> x(16 * 24);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint16_t>(i * 3 + 1);
