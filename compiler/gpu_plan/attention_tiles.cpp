@@ -33,8 +33,12 @@ class AttentionPlanner {
     if (t_.results.empty() && t_.folds.empty()) return std::nullopt;
     if (!find_online() && !folds_need_no_other()) return std::nullopt;
     for (AxisId b : a_.batch) t_.batches *= kernel_.extent(b);
+    t_.wgmma = takes_wgmma();
     if (!choose_step()) return std::nullopt;
-    choose_sets();
+    if (t_.wgmma)
+      choose_warps();
+    else
+      choose_sets();
     return std::move(t_);
   }
 
@@ -143,11 +147,30 @@ class AttentionPlanner {
     return std::none_of(t_.folds.begin(), t_.folds.end(), [&](uint16_t r) { return needs[kernel_.reductions[r].value] & folds; });
   }
 
+  bool takes_wgmma() const {
+    return gpu_.has_wgmma() && bytes_of(t_.dtype) == 2 &&
+           std::ranges::all_of(t_.tiles, [](const AttentionTiles::Tile& tile) { return tile.width % AttentionTiles::kSwizzledRow == 0; });
+  }
+
+  // Two groups of warps share the tiles of the other axis where that leaves no processor without a block.
+  void choose_warps() {
+    const AttentionTiles one = t_;
+    t_.warps = 2 * AttentionTiles::kGroupWarps;
+    divide();
+    if (!t_.online || t_.shared_bytes() > gpu_.shared_bytes_of(kResidentBlocks) || t_.blocks() < kResidentBlocks * gpu_.processors)
+      t_ = one;
+  }
+
   // Scores and sums stay in registers.
   bool choose_step() {
-    while (t_.step > 16 && (words() > kWords || t_.shared_bytes() > gpu_.block_shared_bytes)) t_.step /= 2;
+    const AttentionTiles longest = t_;
+    const int least = t_.wgmma ? kShortStep : 16;
+    while (t_.step > least && (words() > kWords || t_.shared_bytes() > gpu_.block_shared_bytes)) t_.step /= 2;
     divide();
-    return words() <= kMostWords && t_.shared_bytes() <= gpu_.block_shared_bytes;
+    if (words() <= kMostWords && t_.shared_bytes() <= gpu_.block_shared_bytes) return true;
+    if (!t_.wgmma) return false;
+    t_ = longest, t_.wgmma = false;
+    return choose_step();
   }
 
   // Two sets of rows a warp halve what it reads of the other axis from shared memory, and a block's copies, for each row. Shorter steps

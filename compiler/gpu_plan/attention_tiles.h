@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, in the way of FlashAttention 2: a block keeps 64 or 128 rows (or keys, of a kernel that sums over rows), goes
 // over tiles of the others, makes scores in registers, and multiplies what it makes of them at once. A maximum and the sum of exponentials
-// that follows it are folded together, what was summed before scaled as the maximum grows.
+// that follows it are folded together, what was summed before scaled as the maximum grows. On a GPU that has wgmma four warps multiply
+// their 64 rows together, straight from shared memory.
 #pragma once
 #include <optional>
 
@@ -13,7 +14,8 @@
 namespace einc {
 
 struct AttentionTiles {
-  static constexpr int kWarps = 4, kThreads = 32 * kWarps, kSetRows = 16;
+  static constexpr int kSetRows = 16, kGroupWarps = 4, kGroupRows = kGroupWarps * kSetRows;
+  static constexpr int64_t kSwizzledRow = 64;  // elements of 16 bits: 128 bytes
   // A tile in shared memory of elements side by side along `inner`, for each step of the block's own axis or of the other.
   struct Tile {
     ValueId load;
@@ -36,6 +38,8 @@ struct AttentionTiles {
   DType dtype = DType::bf16;  // f32: multiplied in tf32
   int step = 64;              // of the other axis at a time
   int sets = 1;               // of 16 rows that a warp keeps
+  int warps = kGroupWarps;    // of a block
+  bool wgmma = false;         // of one set, tiles in parts of 64 columns
   std::vector<Tile> tiles;
   std::vector<Product> scores, results;
   std::optional<Online> online;
@@ -47,11 +51,12 @@ struct AttentionTiles {
   bool of_keys() const { return !results_over_keys; }
   bool results_over_keys = true;
   int warp_rows() const { return kSetRows * sets; }
-  int block() const { return kWarps * warp_rows(); }  // rows of a block
+  int threads() const { return 32 * warps; }
+  int block() const { return warps * warp_rows(); }  // rows of a block
   int64_t blocks() const { return batches * own_blocks; }
   int64_t vector() const { return 16 / bytes_of(dtype); }                  // elements of 16 bytes
   int64_t depth() const { return 2 * vector(); }                           // of one multiplication of tiles
-  int64_t pitch(const Tile& tile) const { return tile.width + vector(); }  // rows do not share banks
+  int64_t pitch(const Tile& tile) const { return tile.width + (wgmma ? 0 : vector()); }  // rows do not share banks
   int64_t shared_bytes() const;
 };
 

@@ -68,6 +68,8 @@ struct PlanFields<AttentionTiles> {
     field("in", &AttentionTiles::dtype);
     field("step", &AttentionTiles::step);
     field("sets", &AttentionTiles::sets);
+    field("warps", &AttentionTiles::warps);
+    field("wgmma", &AttentionTiles::wgmma);
     field("tiles", &AttentionTiles::tiles);
     field("scores", &AttentionTiles::scores);
     field("results", &AttentionTiles::results);

@@ -22,6 +22,7 @@ struct GpuShape {
   int64_t threads(int one_of) const {
     return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(processors * processor_threads / one_of)));
   }
+  bool has_wgmma() const { return major == 9 && minor == 0; }  // products of four warps together
   std::string arch() const { return "sm_" + std::to_string(major) + std::to_string(minor); }
   // What each of `blocks` on one processor may take, where the reserved part of each is taken off.
   int64_t shared_bytes_of(int64_t blocks) const;

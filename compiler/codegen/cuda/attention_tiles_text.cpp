@@ -64,6 +64,7 @@ class TilesText : ValueText {
     for (size_t k = 0; k < t_.tiles.size(); ++k) {
       line("{}* tile{} = memory + {};", element_, k, at);
       at += t_.pitch(t_.tiles[k]) * (t_.tiles[k].own ? t_.block() : 2 * t_.step);
+      if (t_.wgmma) line("const u64 operand{0} = wgmma_operand(tile{0});", k);
     }
     line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;");
   }
@@ -87,8 +88,8 @@ class TilesText : ValueText {
     const AxisId along = tile.own ? t_.own : t_.other;
     const int64_t vectors = tile.width / t_.vector();
     // A thread keeps its column where whole rows of threads fit: then one address serves all of its vectors.
-    const int64_t together = AttentionTiles::kThreads / vectors;
-    const bool keeps_column = AttentionTiles::kThreads % vectors == 0 && rows % together == 0;
+    const int64_t together = t_.threads() / vectors;
+    const bool keeps_column = t_.threads() % vectors == 0 && rows % together == 0;
     open("");
     if (keeps_column) {
       line("const int row = threadIdx.x / {}, column = threadIdx.x % {} * {};", vectors, vectors, t_.vector());
@@ -96,7 +97,7 @@ class TilesText : ValueText {
       open(fmt::format("for (int i = 0; i < {}; i += {})", rows, together));
       line("const {} at = {} + row + i;", index_, first);
     } else {
-      open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, AttentionTiles::kThreads));
+      open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, t_.threads()));
       line("const int i = 0, row = e / {}, column = e % {} * {};", vectors, vectors, t_.vector());
       line("const {} at = {} + row;", index_, first);
     }
@@ -104,11 +105,21 @@ class TilesText : ValueText {
     axis_[along] = whole ? "at" : fmt::format("(at < {0} ? at : {1})", extent(along), extent(along) - 1);
     axis_[tile.inner] = "column";
     const Scalar& v = kernel_.values[tile.load];
-    line("cp_async16({} + (row + i) * {} + column, b{} + ({}){});", to, t_.pitch(tile), v.slot, index(v.index),
+    const std::string place = t_.wgmma ? swizzled_place(tile, rows) : fmt::format("(row + i) * {} + column", t_.pitch(tile));
+    line("cp_async16({} + {}, b{} + ({}){});", to, place, v.slot, index(v.index),
          whole ? "" : fmt::format(", at < {} ? 16 : 0", extent(along)));
     close(), close();
     axis_[along].clear(), axis_[tile.inner].clear();
   }
+
+  // As wgmma's operands lie: 64 columns of all rows, then the next 64.
+  static std::string swizzled_place(const AttentionTiles::Tile& tile, int rows) {
+    constexpr int64_t row = AttentionTiles::kSwizzledRow;
+    const std::string part = tile.width > row ? fmt::format("column / {} * {} + ", row, row * rows) : "";
+    return fmt::format("{}(row + i) * {} + ((column / 8 ^ (row + i)) & 7) * 8", part, row);
+  }
+  // In units of an operand's address, 16 bytes.
+  static int64_t rows_of_operand(int64_t rows) { return rows * AttentionTiles::kSwizzledRow * 2 / 16; }
 
   void load_own() {
     if (!a_.turns.empty()) line("__syncthreads();");
@@ -146,6 +157,7 @@ class TilesText : ValueText {
     otherwise();
     line("cp_async_wait<0>();");
     close();
+    if (t_.wgmma) line("wgmma_stored();");
     line("__syncthreads();");
     const std::string beyond = t_.block() > t_.step ? bounds_.is_beyond() : "";
     if (!beyond.empty()) open(fmt::format("if (!({}))", beyond));
@@ -175,6 +187,7 @@ class TilesText : ValueText {
   // --- scores ---
 
   void scores(Pass pass) {
+    if (t_.wgmma) return group_scores(pass);
     for (const AttentionTiles::Product& p : t_.scores) {
       const uint16_t r = step_of(p).reduction;
       if (!is_needed(r, pass)) continue;
@@ -201,6 +214,50 @@ class TilesText : ValueText {
       close();
       close();
     }
+  }
+
+  // All scores of a tile at once, each of the rows that four warps have.
+  void group_scores(Pass pass) {
+    std::vector<uint16_t> made;
+    for (const AttentionTiles::Product& p : t_.scores)
+      if (const uint16_t r = step_of(p).reduction; is_needed(r, pass)) made.push_back(r), line("f32 s{}[1][{}][4];", r, columns());
+    line("wgmma_begin();");
+    for (const AttentionTiles::Product& p : t_.scores) {
+      const uint16_t r = step_of(p).reduction;
+      if (!is_needed(r, pass)) continue;
+      const int64_t parts = extent(p.inner) / AttentionTiles::kSwizzledRow, steps = AttentionTiles::kSwizzledRow / t_.depth();
+      const std::string group = t_.warps > AttentionTiles::kGroupWarps ? fmt::format(" + warp / {} * {}", AttentionTiles::kGroupWarps,
+                                                                                     rows_of_operand(AttentionTiles::kGroupRows))
+                                                                       : "";
+      for (int64_t k = 0; k < parts * steps; ++k)
+        line("wgmma_{}(s{}[0], operand{}{} + {}, {} + {}, {});", element_, r, p.own, group,
+             k / steps * rows_of_operand(t_.block()) + k % steps * 2, other_operand(p),
+             k / steps * rows_of_operand(t_.step) + k % steps * 2, k > 0 ? 1 : 0);
+    }
+    line("wgmma_end();");
+    for (uint16_t r : made) line("wgmma_use(s{}[0]);", r);
+  }
+
+  std::string other_operand(const AttentionTiles::Product& p) const {
+    const int64_t parts = t_.tiles[static_cast<size_t>(p.other)].width / AttentionTiles::kSwizzledRow;
+    return fmt::format("operand{} + turn * {}", p.other, parts * rows_of_operand(t_.step));
+  }
+
+  void group_results() {
+    line("wgmma_begin();");
+    for (size_t k = 0; k < t_.results.size(); ++k) {
+      const AttentionTiles::Product& p = t_.results[k];
+      const ValueId left = t_.online ? t_.online->exponential : t_.lefts[k];
+      line("#pragma unroll");
+      open(fmt::format("for (int k = 0; k < {}; ++k)", t_.step / 16));
+      line("const u32 x[4] = {{left{0}[0][2 * k][0], left{0}[0][2 * k][1], left{0}[0][2 * k + 1][0], left{0}[0][2 * k + 1][1]}};", left);
+      for (int64_t part = 0; part < extent(p.inner) / AttentionTiles::kSwizzledRow; ++part)
+        line("wgmma_{}(o{}[0] + {}, x, {} + {} + k * {});", element_, step_of(p).reduction, part * 8, other_operand(p),
+             part * rows_of_operand(t_.step), rows_of_operand(16));
+      close();
+    }
+    line("wgmma_end();");
+    for (const AttentionTiles::Product& p : t_.results) line("wgmma_use(o{}[0]);", step_of(p).reduction);
   }
 
   bool is_needed(uint16_t r, Pass pass) const {
@@ -309,6 +366,7 @@ class TilesText : ValueText {
       line("u32 left{}[{}][{}][2]{};", left, t_.sets, columns(), short_ ? "" : "[2]");
     }
     for_whole_and_edge([&] { make_pairs(made); });
+    if (t_.wgmma) return group_results();
     for (size_t k = 0; k < t_.results.size(); ++k) multiply(t_.results[k], t_.online ? t_.online->exponential : t_.lefts[k]);
   }
 

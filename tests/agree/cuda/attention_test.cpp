@@ -308,7 +308,7 @@ TEST_CASE("cuda: attention stores what lies side by side together") {
 // A GPU of one processor, which few blocks keep busy: warps of 32 rows wherever registers and shared memory allow.
 CudaOptions planned_for_wide_warps() {
   CudaOptions options;
-  options.gpu.processors = 1;
+  options.gpu.major = 8, options.gpu.processors = 1;
   options.mode = RunMode::inference;
   return options;
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/base/float_format.h"
 #include "tests/cuda/device/run_kernel.h"
+#include "tests/support/test_gpu.h"
 
 namespace einc {
 namespace {
@@ -116,6 +117,59 @@ TEST_CASE("products of tiles on tensor cores") {
         for (size_t k = 0; k < 16; ++k) sum += decode_float(dtype, a[i * 16 + k]) * decode_float(dtype, b[k * 8 + j]);
         CHECK(std::fabs(y[i * 8 + j] - sum) < 4e-6);
       }
+  }
+}
+
+// a b^T of 64 and of 32 rows of b, from shared memory; and c + a b with a in registers.
+TEST_CASE("products of four warps together") {
+  use_test_gpu();
+  if (!cuda::Gpu::get().shape().has_wgmma()) return;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const auto a = rounded(dtype, 4096, 0), b = rounded(dtype, 4096, 9000);
+    std::vector<float> c(4096);
+    for (size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(some(static_cast<int64_t>(i) + 20000));
+    const std::string type = element_type(dtype);
+    KernelRun run{"group_" + type,
+                  "",
+                  fmt::format("EINC_SHARED(memory);\nu16* held = reinterpret_cast<u16*>(memory);\n"
+                              "for (i32 i = threadIdx.x; i < 4096; i += 128) {{\n"
+                              "  const i32 r = i / 64, at = r * 64 + ((i / 8 ^ r) & 7) * 8 + i % 8;\n"
+                              "  held[at] = x0[i], held[4096 + at] = x1[i];\n}}\n"
+                              "wgmma_stored();\n__syncthreads();\n"
+                              "const u64 a = wgmma_operand(held), b = wgmma_operand(held + 4096);\n"
+                              "const i32 row = threadIdx.x / 4 + threadIdx.x / 32 * 8, column = threadIdx.x % 4 * 2;\n"
+                              "f32 wide[8][4], narrow[4][4], sums[8][4];\n"
+                              "for (int n = 0; n < 8; ++n)\n  for (int i = 0; i < 4; ++i)\n"
+                              "    sums[n][i] = x2[(row + i / 2 * 8) * 64 + n * 8 + column + i % 2];\n"
+                              "wgmma_begin();\n#pragma unroll\nfor (int k = 0; k < 4; ++k) {{\n"
+                              "  wgmma_{0}(wide, a + 2 * k, b + 2 * k, k > 0);\n  wgmma_{0}(narrow, a + 2 * k, b + 2 * k, k > 0);\n"
+                              "  u32 x[4];\n  for (int i = 0; i < 4; ++i) {{\n"
+                              "    const u16* p = x0 + (row + i % 2 * 8) * 64 + k * 16 + column + i / 2 * 8;\n"
+                              "    x[i] = p[0] | u32(p[1]) << 16;\n  }}\n  wgmma_{0}(sums, x, b + 128 * k);\n}}\n"
+                              "wgmma_end();\nwgmma_use(wide), wgmma_use(narrow), wgmma_use(sums);\n"
+                              "for (int n = 0; n < 8; ++n)\n  for (int i = 0; i < 4; ++i) {{\n"
+                              "    const i32 r = row + i / 2 * 8, at = n * 8 + column + i % 2;\n"
+                              "    y0[r * 64 + at] = wide[n][i], y2[r * 64 + at] = sums[n][i];\n"
+                              "    if (n < 4) y1[r * 32 + at] = narrow[n][i];\n  }}",
+                              type),
+                  {array_of(DType::u16, a), array_of(DType::u16, b), array_of(DType::f32, c)},
+                  {{DType::f32, 4096}, {DType::f32, 2048}, {DType::f32, 4096}}};
+    run.threads = 128, run.shared_bytes = 16384;
+    const auto results = results_of(run);
+    const auto wide = elements_of<float>(results[0]), narrow = elements_of<float>(results[1]), sums = elements_of<float>(results[2]);
+    const auto element = [&](const std::vector<uint16_t>& x, size_t row, size_t column) {
+      return decode_float(dtype, x[row * 64 + column]);
+    };
+    int wrong = 0;
+    for (size_t i = 0; i < 64; ++i)
+      for (size_t j = 0; j < 64; ++j) {
+        double by_rows = 0, sum = c[i * 64 + j];
+        for (size_t k = 0; k < 64; ++k) by_rows += element(a, i, k) * element(b, j, k), sum += element(a, i, k) * element(b, k, j);
+        wrong += !(std::fabs(wide[i * 64 + j] - by_rows) < 2e-5);
+        wrong += !(std::fabs(sums[i * 64 + j] - sum) < 2e-5);
+        if (j < 32) wrong += !(std::fabs(narrow[i * 32 + j] - by_rows) < 2e-5);
+      }
+    CHECK(wrong == 0);
   }
 }
 

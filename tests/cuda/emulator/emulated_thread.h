@@ -18,6 +18,16 @@ struct EmuCopy {
   unsigned bytes;
 };
 
+// A product of four warps that has begun, as one thread does its part; `a`: of the four lanes that hold its two rows.
+struct EmuProduct {
+  float (*sums)[4];
+  unsigned a[4][4];
+  unsigned long long a_operand, b_operand;  // a_operand 0: in `a`
+  int groups;                               // of eight columns
+  bool add;
+  float (*value)(unsigned bits);
+};
+
 struct EmuThread {
   EmuDim thread, block, block_size, grid_size;
   unsigned lane;
@@ -34,6 +44,9 @@ struct EmuScheduler {
   void (*copy_push)(EmuCopy copy);
   void (*copy_commit)();
   bool (*copy_take)(int pending, EmuCopy* copy);
+  // Products of this thread that have begun: `push` one, take the oldest.
+  void (*product_push)(const EmuProduct* product);
+  bool (*product_take)(EmuProduct* product);
 };
 
 // The kernel's static shared memory: all of it is in one section.

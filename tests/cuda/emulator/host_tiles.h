@@ -95,3 +95,56 @@ inline void cp_async_wait() {
     __builtin_memcpy(copy.to, copy.from, copy.bytes);
   }
 }
+
+// Products of four warps: done when they are waited for, so that what is read before is old, and what is overwritten before is new.
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
+inline unsigned long long wgmma_operand(const void* first) {
+  const long long at = static_cast<const unsigned char*>(first) - (*emu->current)->shared;
+  if (at < 0 || at % 1024 != 0 || at >> 18 != 0) emu->fail("an operand of wgmma that does not begin at a multiple of 1024 bytes");
+  return 1ull << 62 | static_cast<unsigned long long>(at) >> 4;
+}
+inline void wgmma_stored() {}
+inline void wgmma_begin() {}
+// Of rows of 128 bytes from `operand` on, which may begin in a row; piece c of row r lies at c ^ r % 8.
+inline unsigned emu_wgmma_bits(unsigned long long operand, unsigned row, unsigned column) {
+  unsigned at = static_cast<unsigned>(operand & 0x3FFF) * 16 + row * 128 + column * 2;
+  at ^= (at >> 7 & 7) << 4;
+  unsigned short bits;
+  __builtin_memcpy(&bits, (*emu->current)->shared + at, 2);
+  return bits;
+}
+inline void wgmma_end() {
+  const unsigned lane = (*emu->current)->lane, warp = (*emu->current)->thread.x / 32 % 4;
+  for (EmuProduct p; emu->product_take(&p);)
+    for (int n = 0; n < p.groups; ++n)
+      for (unsigned i = 0; i < 4; ++i) {
+        const unsigned row = warp * 16 + lane / 4 + i / 2 * 8, column = static_cast<unsigned>(n) * 8 + lane % 4 * 2 + i % 2;
+        float sum = p.add ? p.sums[n][i] : 0;
+        for (unsigned k = 0; k < 16; ++k) {
+          const unsigned a =
+              p.a_operand ? emu_wgmma_bits(p.a_operand, row, k) : p.a[k % 8 / 2][i / 2 + 2 * (k >= 8)] >> (k & 1) * 16 & 0xFFFF;
+          const unsigned b = p.a_operand ? emu_wgmma_bits(p.b_operand, column, k) : emu_wgmma_bits(p.b_operand, k, column);
+          sum += p.value(a) * p.value(b);
+        }
+        p.sums[n][i] = sum;
+      }
+}
+template <int N>
+inline void wgmma_use(float (&)[N][4]) {}
+inline void emu_wgmma(EmuProduct p, const unsigned* a) {
+  EmuSlot slot{};
+  if (a) __builtin_memcpy(slot.words, a, 16);
+  const EmuSlot* all = emu->collective(~0u, &slot);
+  for (unsigned lane = 0; lane < 4; ++lane) __builtin_memcpy(p.a[lane], all[(*emu->current)->lane / 4 * 4 + lane].words, 16);
+  emu->product_push(&p);
+}
+template <int N>
+inline void wgmma_bf16(float (&d)[N][4], unsigned long long a, unsigned long long b, int add) {
+  emu_wgmma({d, {}, a, b, N, add != 0, EmuBf16::value}, nullptr);
+}
+template <int N>
+inline void wgmma_f16(float (&d)[N][4], unsigned long long a, unsigned long long b, int add) {
+  emu_wgmma({d, {}, a, b, N, add != 0, EmuF16::value}, nullptr);
+}
+inline void wgmma_bf16(float (*d)[4], const unsigned* a, unsigned long long b) { emu_wgmma({d, {}, 0, b, 8, true, EmuBf16::value}, a); }
+inline void wgmma_f16(float (*d)[4], const unsigned* a, unsigned long long b) { emu_wgmma({d, {}, 0, b, 8, true, EmuF16::value}, a); }

@@ -107,8 +107,9 @@ struct Fiber {
   int line = 0;  // of the block's barrier
   unsigned mask = 0;
   EmuSlot slot{};
-  std::vector<GroupedCopy> copies;  // under way, in order
-  unsigned groups = 0;              // closed
+  std::vector<GroupedCopy> copies;   // under way, in order
+  unsigned groups = 0;               // closed
+  std::vector<EmuProduct> products;  // under way, in order
   [[maybe_unused]] void* tsan = nullptr;
 };
 
@@ -158,6 +159,7 @@ void begin_fiber() {
   EMU_TSAN(__tsan_acquire(&machine.begins);)
   machine.call(machine.arguments);
   if (!machine.running->copies.empty()) fail("a thread ends while its cp_async16 is under way");
+  if (!machine.running->products.empty()) fail("a thread ends while its product is under way");
   EMU_TSAN(__tsan_release(&machine.ends);)
   machine.running->state = State::done;
   leave();
@@ -197,6 +199,16 @@ bool copy_take(int pending, EmuCopy* copy) {
   if (me.copies.empty() || me.copies.front().group + static_cast<unsigned>(pending) >= me.groups) return false;
   *copy = me.copies.front().copy;
   me.copies.erase(me.copies.begin());
+  return true;
+}
+
+void product_push(const EmuProduct* product) { machine.running->products.push_back(*product); }
+
+bool product_take(EmuProduct* product) {
+  std::vector<EmuProduct>& products = machine.running->products;
+  if (products.empty()) return false;
+  *product = products.front();
+  products.erase(products.begin());
   return true;
 }
 
@@ -259,6 +271,7 @@ void prepare(Fiber& fiber, unsigned number, const Shape& shape, EmuDim block, un
   const EmuDim& size = shape.block;
   fiber.state = State::ready;
   fiber.copies.clear();
+  fiber.products.clear();
   fiber.groups = 0;
   fiber.ids = {{number % size.x, number / size.x % size.y, number / (size.x * size.y)}, block, size, shape.grid, number % kWarp, shared};
   fiber.tsan = machine.tsan_fibers[number];
@@ -301,7 +314,8 @@ std::vector<unsigned> numbers(unsigned count, Order order, uint64_t& random) {
 }  // namespace
 
 const EmuScheduler* scheduler() {
-  static const EmuScheduler table{&machine.current, block_barrier, collective, fail, copy_push, copy_commit, copy_take};
+  static const EmuScheduler table{&machine.current, block_barrier, collective,   fail,        copy_push,
+                                  copy_commit,      copy_take,     product_push, product_take};
   return &table;
 }
 
