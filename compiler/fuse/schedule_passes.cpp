@@ -30,6 +30,7 @@
 #include "compiler/lower/divide_attention.h"
 #include "compiler/lower/divide_reductions.h"
 #include "compiler/lower/each_kernel.h"
+#include "compiler/lower/exact_casts.h"
 #include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/join_launches.h"
 #include "compiler/lower/keep_rows.h"
@@ -282,6 +283,9 @@ constexpr SchedulePass kFlattenSumsPass{"flatten_sums", "sums of whole tensors a
 constexpr SchedulePass kDividePass{"divide_reductions", "long sums in parts that threads share, and a kernel that adds those",
                                    "needs loops as they stay; what it makes are kernels like others",
                                    [](Forming& f) { divide_reductions(f.list, f.target); }};
+constexpr SchedulePass kExactCastsPass{"exact_casts", "scores of attention that are bf16 numbers already are not rounded again",
+                                       "knows which kernels are attention; what they compute is final",
+                                       [](Forming& f) { for_each_kernel(f.list, drop_exact_casts, KernelSort::attention); }, true};
 constexpr SchedulePass kContractionsPass{"contractions", "which kernels are sums of products, by rows, columns and depth",
                                          "once no kernel is divided any more",
                                          [](Forming& f) { for_each_kernel(f.list, find_contraction); }};
@@ -312,6 +316,7 @@ constexpr SchedulePass kProcessorPasses[] = {
     kCollapsePass,
     kFlattenSumsPass,
     kDividePass,
+    kExactCastsPass,
     kContractionsPass,
     // Not on GPUs: a library wants rows that lie evenly.
     {"store_concatenated", "products are stored where they are put side by side", "knows the products; their rows are not planned yet",
@@ -370,6 +375,7 @@ constexpr SchedulePass kGpuPasses[] = {
     kCollapsePass,
     kFlattenSumsPass,
     kDividePass,
+    kExactCastsPass,
     kContractionsPass,
     {"points_first", "a row's single values are stored before its elements, which may then lie over their operands", "stages are final",
      [](Forming& f) { for_each_kernel(f.list, store_points_first); }},

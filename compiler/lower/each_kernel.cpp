@@ -6,11 +6,11 @@
 
 namespace einc {
 
-void for_each_kernel(KernelList& list, const std::function<void(Kernel&)>& change) {
+void for_each_kernel(KernelList& list, const std::function<void(Kernel&)>& change, KernelSort sort) {
   std::unordered_map<const Kernel*, std::shared_ptr<const Kernel>> changed;
   std::vector<std::shared_ptr<const Kernel>> before;
   for (GraphKernel& k : list.kernels) {
-    if (k.kernel->attention || k.kernel->scan || k.kernel->collective) continue;
+    if (k.kernel->attention.has_value() != (sort == KernelSort::attention) || k.kernel->scan || k.kernel->collective) continue;
     if (k.kernel.use_count() == 1) {  // of many different kernels, copies were a third of a report's time
       change(const_cast<Kernel&>(*k.kernel));
       continue;

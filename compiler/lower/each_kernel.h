@@ -7,8 +7,10 @@
 
 namespace einc {
 
-// Changes each kernel but attention, which other passes form.
-void for_each_kernel(KernelList& list, const std::function<void(Kernel&)>& change);
+enum class KernelSort : uint8_t { loops, attention };
+
+// Changes each kernel of a sort: loops, or attention, which few passes are for. Scans and collectives are neither.
+void for_each_kernel(KernelList& list, const std::function<void(Kernel&)>& change, KernelSort sort = KernelSort::loops);
 
 // What is wrong with one of the kernels, or nothing.
 std::string verify(const KernelList& list);

@@ -5,6 +5,7 @@
 #include "compiler/lower/collapse.h"
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/divide_reductions.h"
+#include "compiler/lower/exact_casts.h"
 #include "compiler/lower/flatten_sums.h"
 #include "compiler/lower/keep_rows.h"
 #include "compiler/lower/points_first.h"
@@ -220,4 +221,34 @@ stage
       for (size_t at; (at = other.find("288")) != std::string::npos;) other.replace(at, 3, "2000");
     CHECK(widened(other) == to_string(kernel_of(other)));
   }
+}
+
+// A score of bf16, scaled by 2^-3 and masked, is one again; scaled by 0.3 it is not, nor is one of f16, whose small numbers lose digits.
+TEST_CASE("exact_casts: what is a bf16 number already is not rounded") {
+  const auto masked = [](const char* dtype, const char* scale) {
+    return fmt::format(R"(axes a0=4 a1=8 a2=8
+outer a0
+b0: read f32[32]
+b1: write f32[4]
+v0: {0} = b0[8*a0 + a1]
+v1: f32 = {1}
+v2: f32 = rsqrt(v1)
+v3: f32 = mul(v0, v2)
+v4: i32 = index a1
+v5: i32 = 3
+v6: bool = less(v4, v5)
+v7: f32 = -inf
+v8: {0} = where(v6, v3, v7)
+v9: f32 = r0
+stage a1
+  r0: f32 = max v8
+stage
+  b1[a0] = v9
+)",
+                       dtype, scale);
+  };
+  CHECK(holds(after(drop_exact_casts, masked("bf16", "0x1p+6")), "v8: f32 = where"));
+  CHECK(holds(after(drop_exact_casts, masked("bf16", "0x1p+6")), "v0: bf16 = "));
+  CHECK(holds(after(drop_exact_casts, masked("bf16", "0x1.8p+5")), "v8: bf16 = where"));
+  CHECK(holds(after(drop_exact_casts, masked("f16", "0x1p+6")), "v8: f16 = where"));
 }
