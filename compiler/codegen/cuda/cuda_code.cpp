@@ -249,7 +249,7 @@ KernelTarget cuda_target(const GpuShape& gpu, int64_t library_products) {
   // Blocks of a row each, two on a processor; threads of a column each, an eighth of those that reside there.
   const int64_t blocks = 2 * gpu.processors, threads = gpu.threads(8);
   target.divide_rows = {.points = blocks, .elements = 1 << 16, .enough_parts = 512, .smallest_part = 8192, .most_points = 8 * blocks};
-  target.divide_columns = {.points = threads, .elements = 1 << 18, .smallest_part = 64, .most_points = 4 * threads};
+  target.divide_columns = {.points = threads, .elements = 1 << 18, .smallest_part = 64, .most_points = 16 * threads};
   return target;
 }
 
