@@ -2,6 +2,7 @@
 #include "compiler/gpu_plan/attention_tiles.h"
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/base/dtype.h"
 
@@ -12,6 +13,11 @@ constexpr int64_t kWidest = 256;
 constexpr int64_t kWords = 144, kMostWords = 176;  // of scores and sums that a thread is to hold, and may
 constexpr int64_t kResidentBlocks = 2;             // on a processor
 constexpr int kShortStep = 32;
+// With wgmma operands take no registers, so that more are left for sums; three blocks on a processor, one of which makes scores while
+// another multiplies, where little else than sums is moved out of registers for that: the backward of keys with heads of 64 takes 152 us
+// rather than 173 on an H200 (batch 16 x 12 heads x 1024), with heads of 128 it would take 1.8 times as long.
+constexpr int64_t kGroupWords = 160, kMostGroupWords = 184, kOtherWords = 8;
+constexpr int64_t kProcessorWords = 65536, kGroupBlocks = 3;
 
 class AttentionPlanner {
  public:
@@ -33,12 +39,13 @@ class AttentionPlanner {
     if (t_.results.empty() && t_.folds.empty()) return std::nullopt;
     if (!find_online() && !folds_need_no_other()) return std::nullopt;
     for (AxisId b : a_.batch) t_.batches *= kernel_.extent(b);
+    find_vectors();
     t_.wgmma = takes_wgmma();
     if (!choose_step()) return std::nullopt;
-    if (t_.wgmma)
-      choose_warps();
-    else
+    if (!t_.wgmma)
       choose_sets();
+    else if (words() + kOtherWords <= kProcessorWords / (kGroupBlocks * AttentionTiles::kThreads))
+      t_.resident = kGroupBlocks;
     return std::move(t_);
   }
 
@@ -147,27 +154,37 @@ class AttentionPlanner {
     return std::none_of(t_.folds.begin(), t_.folds.end(), [&](uint16_t r) { return needs[kernel_.reductions[r].value] & folds; });
   }
 
+  // Of f32, as a softmax's statistics are. Each tile would wait for them otherwise.
+  void find_vectors() {
+    uint64_t known = bit(t_.other);
+    for (const std::vector<AxisId>* axes : {&a_.batch, &a_.turns}) known |= bits(*axes);
+    constexpr int64_t together = 16 / sizeof(float);
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      const Scalar& v = kernel_.values[id];
+      if (v.kind != ScalarKind::load || kernel_.buffers[v.slot].dtype != DType::f32 || v.dtype != DType::f32) continue;
+      if (!v.guards.empty() || !v.index.dynamic.empty() || (axes_[id] & ~known) != 0) continue;
+      if (v.index.affine.coefficient(t_.other) != 1 || kernel_.extent(t_.other) % together != 0) continue;
+      const bool aligned =
+          v.index.affine.constant % together == 0 && std::ranges::all_of(v.index.affine.terms, [&](const Affine::Term& term) {
+            return term.axis == t_.other || term.coefficient % together == 0;
+          });
+      if (aligned) t_.vectors.push_back(id);
+    }
+  }
+
   bool takes_wgmma() const {
     return gpu_.has_wgmma() && bytes_of(t_.dtype) == 2 &&
            std::ranges::all_of(t_.tiles, [](const AttentionTiles::Tile& tile) { return tile.width % AttentionTiles::kSwizzledRow == 0; });
-  }
-
-  // Two groups of warps share the tiles of the other axis where that leaves no processor without a block.
-  void choose_warps() {
-    const AttentionTiles one = t_;
-    t_.warps = 2 * AttentionTiles::kGroupWarps;
-    divide();
-    if (!t_.online || t_.shared_bytes() > gpu_.shared_bytes_of(kResidentBlocks) || t_.blocks() < kResidentBlocks * gpu_.processors)
-      t_ = one;
   }
 
   // Scores and sums stay in registers.
   bool choose_step() {
     const AttentionTiles longest = t_;
     const int least = t_.wgmma ? kShortStep : 16;
-    while (t_.step > least && (words() > kWords || t_.shared_bytes() > gpu_.block_shared_bytes)) t_.step /= 2;
+    const int64_t wanted = t_.wgmma ? kGroupWords : kWords, most = t_.wgmma ? kMostGroupWords : kMostWords;
+    while (t_.step > least && (words() > wanted || t_.shared_bytes() > gpu_.block_shared_bytes)) t_.step /= 2;
     divide();
-    if (words() <= kMostWords && t_.shared_bytes() <= gpu_.block_shared_bytes) return true;
+    if (words() <= most && t_.shared_bytes() <= gpu_.block_shared_bytes) return true;
     if (!t_.wgmma) return false;
     t_ = longest, t_.wgmma = false;
     return choose_step();
@@ -187,12 +204,14 @@ class AttentionPlanner {
 
   void divide() { t_.own_blocks = (kernel_.extent(t_.own) + t_.block() - 1) / t_.block(); }
 
-  // Of scores, sums, and what a product multiplies, rounded, that a thread holds.
+  // Of scores, sums, and what a product multiplies, rounded, that a thread holds; with wgmma of what all products do.
   int64_t words() const {
     int64_t sums = 0;
     for (const AttentionTiles::Product& p : t_.results) sums += kernel_.extent(p.inner) / 2;
     const int64_t lefts = 8 / bytes_of(t_.dtype);  // of a word
-    return t_.sets * (sums + static_cast<int64_t>(t_.scores.size()) * t_.step / 2 + t_.step / lefts);
+    const int64_t together =
+        t_.wgmma && !t_.online ? std::max<int64_t>(1, static_cast<int64_t>(std::set(t_.lefts.begin(), t_.lefts.end()).size())) : 1;
+    return t_.sets * (sums + static_cast<int64_t>(t_.scores.size()) * t_.step / 2 + together * t_.step / lefts);
   }
 
   const Kernel& kernel_;
@@ -208,7 +227,7 @@ class AttentionPlanner {
 int64_t AttentionTiles::shared_bytes() const {
   int64_t elements = 0;
   for (const Tile& tile : tiles) elements += pitch(tile) * (tile.own ? block() : 2 * step);
-  return elements * bytes_of(dtype);
+  return elements * bytes_of(dtype) + static_cast<int64_t>(vectors.size()) * 2 * step * bytes_of(DType::f32);
 }
 
 std::optional<AttentionTiles> tile_attention_for_tensor_cores(const Kernel& kernel, const GpuShape& gpu, ProductSums f32_products) {

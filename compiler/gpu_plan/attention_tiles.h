@@ -14,7 +14,7 @@
 namespace einc {
 
 struct AttentionTiles {
-  static constexpr int kSetRows = 16, kGroupWarps = 4, kGroupRows = kGroupWarps * kSetRows;
+  static constexpr int kWarps = 4, kThreads = 32 * kWarps, kSetRows = 16;
   static constexpr int64_t kSwizzledRow = 64;  // elements of 16 bits: 128 bytes
   // A tile in shared memory of elements side by side along `inner`, for each step of the block's own axis or of the other.
   struct Tile {
@@ -38,9 +38,10 @@ struct AttentionTiles {
   DType dtype = DType::bf16;  // f32: multiplied in tf32
   int step = 64;              // of the other axis at a time
   int sets = 1;               // of 16 rows that a warp keeps
-  int warps = kGroupWarps;    // of a block
   bool wgmma = false;         // of one set, tiles in parts of 64 columns
+  int resident = 0;           // blocks on a processor that registers must suffice for; 0: as the compiler likes
   std::vector<Tile> tiles;
+  std::vector<ValueId> vectors;  // loads of a number for each place of the other axis, copied with its tiles
   std::vector<Product> scores, results;
   std::optional<Online> online;
   std::vector<uint16_t> folds;       // of kernels without `online`: before the products, in a pass of their own
@@ -51,11 +52,10 @@ struct AttentionTiles {
   bool of_keys() const { return !results_over_keys; }
   bool results_over_keys = true;
   int warp_rows() const { return kSetRows * sets; }
-  int threads() const { return 32 * warps; }
-  int block() const { return warps * warp_rows(); }  // rows of a block
+  int block() const { return kWarps * warp_rows(); }  // rows of a block
   int64_t blocks() const { return batches * own_blocks; }
-  int64_t vector() const { return 16 / bytes_of(dtype); }                  // elements of 16 bytes
-  int64_t depth() const { return 2 * vector(); }                           // of one multiplication of tiles
+  int64_t vector() const { return 16 / bytes_of(dtype); }                                // elements of 16 bytes
+  int64_t depth() const { return 2 * vector(); }                                         // of one multiplication of tiles
   int64_t pitch(const Tile& tile) const { return tile.width + (wgmma ? 0 : vector()); }  // rows do not share banks
   int64_t shared_bytes() const;
 };

@@ -39,7 +39,9 @@ GpuPlan gpu_plan_of(GpuForm form, const Kernel& kernel) {
     return GpuPlan{{}, kind, blocks, static_cast<uint32_t>(threads), 1, shared_bytes, scratch_bytes};
   };
   GpuPlan plan = std::visit(
-      Sized{[&](const AttentionTiles& t) { return tiles("attention on tensor cores", t.blocks(), t.threads(), t.shared_bytes()); },
+      Sized{[&](const AttentionTiles& t) {
+              return tiles("attention on tensor cores", t.blocks(), AttentionTiles::kThreads, t.shared_bytes());
+            },
             [&](const AttentionBlocks& b) {
               return tiles("attention", b.blocks(), AttentionBlocks::kThreads, b.shared_bytes(), b.blocks() * b.slice_bytes());
             },

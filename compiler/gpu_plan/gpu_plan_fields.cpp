@@ -68,9 +68,10 @@ struct PlanFields<AttentionTiles> {
     field("in", &AttentionTiles::dtype);
     field("step", &AttentionTiles::step);
     field("sets", &AttentionTiles::sets);
-    field("warps", &AttentionTiles::warps);
     field("wgmma", &AttentionTiles::wgmma);
+    field("resident", &AttentionTiles::resident);
     field("tiles", &AttentionTiles::tiles);
+    field("vectors", &AttentionTiles::vectors);
     field("scores", &AttentionTiles::scores);
     field("results", &AttentionTiles::results);
     field("online", &AttentionTiles::online);

@@ -33,15 +33,9 @@ std::string AttentionBoundsText::limit(BoundSide side, const std::string& at) co
 }
 
 // Warps that multiply together go the same way.
-std::string AttentionBoundsText::warp_first() const {
-  if (t_.wgmma)
-    return t_.warps == AttentionTiles::kGroupWarps
-               ? "own0"
-               : fmt::format("own0 + warp / {} * {}", AttentionTiles::kGroupWarps, AttentionTiles::kGroupRows);
-  return fmt::format("own0 + warp * {}", t_.warp_rows());
-}
+std::string AttentionBoundsText::warp_first() const { return t_.wgmma ? "own0" : fmt::format("own0 + warp * {}", t_.warp_rows()); }
 std::string AttentionBoundsText::warp_last() const {
-  return fmt::format("{} + {}", warp_first(), (t_.wgmma ? AttentionTiles::kGroupRows : t_.warp_rows()) - 1);
+  return fmt::format("{} + {}", warp_first(), (t_.wgmma ? t_.block() : t_.warp_rows()) - 1);
 }
 std::string AttentionBoundsText::other_last() const { return fmt::format("other0 + {}", t_.step - 1); }
 

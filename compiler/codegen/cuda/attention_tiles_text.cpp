@@ -66,6 +66,8 @@ class TilesText : ValueText {
       at += t_.pitch(t_.tiles[k]) * (t_.tiles[k].own ? t_.block() : 2 * t_.step);
       if (t_.wgmma) line("const u64 operand{0} = wgmma_operand(tile{0});", k);
     }
+    for (size_t k = 0; k < t_.vectors.size(); ++k)
+      line("f32* vector{} = reinterpret_cast<f32*>(memory + {}) + {};", k, at, k * 2 * static_cast<size_t>(t_.step));
     line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;");
   }
 
@@ -88,8 +90,8 @@ class TilesText : ValueText {
     const AxisId along = tile.own ? t_.own : t_.other;
     const int64_t vectors = tile.width / t_.vector();
     // A thread keeps its column where whole rows of threads fit: then one address serves all of its vectors.
-    const int64_t together = t_.threads() / vectors;
-    const bool keeps_column = t_.threads() % vectors == 0 && rows % together == 0;
+    const int64_t together = AttentionTiles::kThreads / vectors;
+    const bool keeps_column = AttentionTiles::kThreads % vectors == 0 && rows % together == 0;
     open("");
     if (keeps_column) {
       line("const int row = threadIdx.x / {}, column = threadIdx.x % {} * {};", vectors, vectors, t_.vector());
@@ -97,7 +99,7 @@ class TilesText : ValueText {
       open(fmt::format("for (int i = 0; i < {}; i += {})", rows, together));
       line("const {} at = {} + row + i;", index_, first);
     } else {
-      open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, t_.threads()));
+      open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, AttentionTiles::kThreads));
       line("const int i = 0, row = e / {}, column = e % {} * {};", vectors, vectors, t_.vector());
       line("const {} at = {} + row;", index_, first);
     }
@@ -128,6 +130,20 @@ class TilesText : ValueText {
     line("cp_async_commit();");
   }
 
+  void copy_vectors(const std::string& first, const std::string& turn) {
+    open(fmt::format("if (threadIdx.x < {})", t_.step / 4));
+    line("const {} i = threadIdx.x * 4, at = {} + i;", index_, first);
+    const bool whole = extent(t_.other) % t_.step == 0;
+    axis_[t_.other] = whole ? "at" : fmt::format("(at < {0} ? at : {1})", extent(t_.other), extent(t_.other) - 4);
+    for (size_t k = 0; k < t_.vectors.size(); ++k) {
+      const Scalar& v = kernel_.values[t_.vectors[k]];
+      line("cp_async16(vector{} + ({}) * {} + i, b{} + ({}){});", k, turn, t_.step, v.slot, index(v.index),
+           whole ? "" : fmt::format(", at < {} ? 16 : 0", extent(t_.other)));
+    }
+    axis_[t_.other].clear();
+    close();
+  }
+
   bool is_read(size_t k, Pass pass) const {
     if (t_.tiles[k].own) return false;
     const auto reads = [&](const AttentionTiles::Product& p) { return p.other == static_cast<int>(k); };
@@ -138,12 +154,14 @@ class TilesText : ValueText {
   void load_other(const std::string& first, Pass pass, const std::string& turn) {
     for (size_t k = 0; k < t_.tiles.size(); ++k)
       if (is_read(k, pass)) copy(k, first, t_.step, fmt::format("tile{} + ({}) * {}", k, turn, t_.step * t_.pitch(t_.tiles[k])));
+    if (!t_.vectors.empty()) copy_vectors(first, turn);
     line("cp_async_commit();");
   }
 
-  // The next tile is on its way while this one is used.
+  // The next tile is on its way while this one is used. Behind the barrier all warps have used what it takes the place of.
   void over_tiles(const auto& body, Pass pass) {
     open("");
+    if (pass == Pass::products && !t_.folds.empty()) line("__syncthreads();");
     open("if (first < last)");
     load_other("first", pass, "0");
     // Bounds may leave nothing to multiply: the block's own tiles are still on their way then.
@@ -151,19 +169,16 @@ class TilesText : ValueText {
     close();
     open(fmt::format("for ({0} other0 = first; other0 < last; other0 += {1})", index_, t_.step));
     line("const int turn = int((other0 - first) / {}) & 1;", t_.step);
-    open(fmt::format("if (other0 + {} < last)", t_.step));
-    load_other(fmt::format("(other0 + {})", t_.step), pass, "1 - turn");
-    line("cp_async_wait<1>();");
-    otherwise();
     line("cp_async_wait<0>();");
-    close();
     if (t_.wgmma) line("wgmma_stored();");
     line("__syncthreads();");
+    open(fmt::format("if (other0 + {} < last)", t_.step));
+    load_other(fmt::format("(other0 + {})", t_.step), pass, "1 - turn");
+    close();
     const std::string beyond = t_.block() > t_.step ? bounds_.is_beyond() : "";
     if (!beyond.empty()) open(fmt::format("if (!({}))", beyond));
     body();
     if (!beyond.empty()) close();
-    line("__syncthreads();");
     close();
     close();
   }
@@ -226,13 +241,9 @@ class TilesText : ValueText {
       const uint16_t r = step_of(p).reduction;
       if (!is_needed(r, pass)) continue;
       const int64_t parts = extent(p.inner) / AttentionTiles::kSwizzledRow, steps = AttentionTiles::kSwizzledRow / t_.depth();
-      const std::string group = t_.warps > AttentionTiles::kGroupWarps ? fmt::format(" + warp / {} * {}", AttentionTiles::kGroupWarps,
-                                                                                     rows_of_operand(AttentionTiles::kGroupRows))
-                                                                       : "";
       for (int64_t k = 0; k < parts * steps; ++k)
-        line("wgmma_{}(s{}[0], operand{}{} + {}, {} + {}, {});", element_, r, p.own, group,
-             k / steps * rows_of_operand(t_.block()) + k % steps * 2, other_operand(p),
-             k / steps * rows_of_operand(t_.step) + k % steps * 2, k > 0 ? 1 : 0);
+        line("wgmma_{}(s{}[0], operand{} + {}, {} + {}, {});", element_, r, p.own, k / steps * rows_of_operand(t_.block()) + k % steps * 2,
+             other_operand(p), k / steps * rows_of_operand(t_.step) + k % steps * 2, k > 0 ? 1 : 0);
     }
     line("wgmma_end();");
     for (uint16_t r : made) line("wgmma_use(s{}[0]);", r);
@@ -310,6 +321,8 @@ class TilesText : ValueText {
     line("const {} other_at = other0 + j * 8 + quad * 2 + e, other = {};", index_,
          whole_ ? "other_at" : clamped(t_.other, "other_at", t_.step));
     axis_[t_.other] = "other";
+    for (size_t k = 0; k < t_.vectors.size(); ++k)
+      scopes_.back()[t_.vectors[k]] = fmt::format("vector{}[turn * {} + j * 8 + quad * 2 + e]", k, t_.step);
     if (whole_)
       for (const KeyMask& mask : masks_) scopes_.back()[mask.comparison] = mask.within ? "true" : "false";
     for (const AttentionTiles::Product& p : t_.scores)

@@ -349,7 +349,7 @@ TEST_CASE("cuda: attention by warps of 32 rows has the bits of those of 16") {
     options.mode = RunMode::inference;
     const InterpretResult wanted = interpret(graph, dims, inputs, {}, {}, options);
     CudaOptions narrow;
-    narrow.mode = RunMode::inference;
+    narrow.gpu.major = 8, narrow.mode = RunMode::inference;
     const auto of_16 = compile_for_cuda(graph, dims, narrow), of_32 = compile_for_cuda(graph, dims, planned_for_wide_warps());
     CHECK(wide_warps(*of_16) == 0);
     CHECK(wide_warps(*of_32) == c.wide);
