@@ -23,6 +23,12 @@ class TilesText : ValueText {
         mma_(short_ ? "mma_m16n8k16_" + element_ : "mma_m16n8k8_tf32") {
     if (wide_) index_ = "i64";
     short_exp_ = true;
+    if (t_.online) score_ = scaled_value(kernel, t_.online->x).value_or(ScaledValue{t_.online->x});
+    for (const ValueId left : t_.lefts) {
+      const bool may_grow = t_.dtype != DType::f16;  // what is left out may have kept it below the largest number
+      const auto scaled = t_.online || !may_grow ? std::nullopt : scaled_value(kernel, before_packing(left));
+      left_.push_back(scaled.value_or(ScaledValue{before_packing(left)}));
+    }
   }
 
   std::string run() {
@@ -397,10 +403,10 @@ class TilesText : ValueText {
     for (ValueId left : made) line("f32 pair{}[2];", left);
     open_elements();
     if (t_.online) {
-      scopes_.back()[t_.online->x] = "x[j][e]";
-      results_[t_.online->max] = "reached";
+      line("const f32 weight = exp2_short(add_product(x[j][e], {0}, -(reached * {0})));", log2_e(score_.factor));
+      scopes_.back()[t_.online->exponential] = "weight";
     }
-    for (ValueId left : made) line("pair{}[e] = {};", left, inside(as(before_packing(left), DType::f32), "0.0f"));
+    for (ValueId left : made) line("pair{}[e] = {};", left, inside(t_.online ? "weight" : unscaled(factored(left)), "0.0f"));
     if (t_.online) line("sum[h] += pair{}[e];", t_.online->exponential);
     close();
     for (ValueId left : made)
@@ -412,20 +418,29 @@ class TilesText : ValueText {
     close();
   }
 
+  const ScaledValue& factored(ValueId left) const {
+    return left_[static_cast<size_t>(std::ranges::find(t_.lefts, left) - t_.lefts.begin())];
+  }
+
+  void name_online() {
+    const std::string factor = score_.factor == 1 ? "" : " * " + literal_of(score_.factor, DType::f32);
+    results_[t_.online->max] = factor.empty() ? "most[h]" : fmt::format("(most[h]{})", factor), results_[t_.online->sum] = "sum[h]";
+  }
+
   // A row's maximum with this tile, and what was summed before in terms of it.
   void grow() {
     line("f32 x[{}][2];", columns());
     line("f32 reached = most[h];");
     open_pairs();
     open_elements();
-    line("x[j][e] = {};", inside(as(t_.online->x, DType::f32), "-infinity()"));
+    line("x[j][e] = {};", inside(unscaled(score_), "-infinity()"));
     line("reached = larger(reached, x[j][e]);");
     close(), close();
     line("for (int lanes = 1; lanes < 4; lanes *= 2) reached = larger(reached, __shfl_xor_sync(0xffffffffu, reached, lanes));");
     line("const f32 before = most[h];");
     line("most[h] = reached;");
     line("if (reached == -infinity()) reached = 0.0f;");
-    line("const f32 shrink = exp2_short((before - reached) * kLog2E);");
+    line("const f32 shrink = exp2_short((before - reached) * {});", log2_e(score_.factor));
     line("sum[h] *= shrink;");
     for (const AttentionTiles::Product& p : t_.results) {
       line("#pragma unroll");
@@ -490,7 +505,7 @@ class TilesText : ValueText {
     line("const {} own = {};", index_, own_row());
     axis_[t_.own] = "own";
     if (extent(t_.own) % t_.block() != 0) line("if (own >= {}) continue;", extent(t_.own));
-    if (t_.online) results_[t_.online->max] = "most[h]", results_[t_.online->sum] = "sum[h]";
+    if (t_.online) name_online();
   }
 
   void store_folds() {
@@ -520,19 +535,21 @@ class TilesText : ValueText {
     const bool rest = extent(t_.own) % t_.block() != 0;
     line("const {} own_at = {}, own = {};", index_, own_row(), clamped(t_.own, "own_at", t_.block()));
     axis_[t_.own] = "own";
-    if (t_.online) results_[t_.online->max] = "most[h]", results_[t_.online->sum] = "sum[h]";
-    for (size_t k = 0; k < t_.results.size(); ++k) store_result(t_.results[k], t_.row_factors[k], rest ? "own_at == own" : "");
+    if (t_.online) name_online();
+    for (size_t k = 0; k < t_.results.size(); ++k) store_result(k, rest ? "own_at == own" : "");
     close();
   }
 
-  void store_result(const AttentionTiles::Product& p, ValueId row_factor, const std::string& inside) {
+  void store_result(size_t result, const std::string& inside) {
+    const AttentionTiles::Product& p = t_.results[result];
     const uint16_t r = step_of(p).reduction;
     const std::vector<Store>& stores = step_of(p).stores;
     std::vector<int> widths;
     for (const Store& s : stores) widths.push_back(width_of(s, p.inner));
     for (size_t k = 0; k < stores.size(); ++k)
       if (widths[k] == 8) line("u32 packed{}[{}];", stores[k].buffer, extent(p.inner) / 8);
-    const std::string factor = row_factor == kNoValue ? "" : " * " + as(row_factor, DType::f32);
+    std::string factor = t_.row_factors[result] == kNoValue ? "" : " * " + as(t_.row_factors[result], DType::f32);
+    if (left_[result].factor != 1) factor += " * " + literal_of(left_[result].factor, DType::f32);
     line("#pragma unroll");
     open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 8));
     for (size_t k = 0; k < stores.size(); ++k) {
@@ -594,6 +611,8 @@ class TilesText : ValueText {
   const std::string element_;
   const bool short_;  // of 16 bits
   AttentionBoundsText bounds_{kernel_, t_};
+  ScaledValue score_;              // with `online`: what it is a maximum of; the factor is applied to that
+  std::vector<ScaledValue> left_;  // else, of each result: what it multiplies; the factor is applied to the result
   const std::vector<KeyMask> masks_ = find_key_masks(kernel_);
   bool whole_ = false;  // what is written now is for whole tiles
   const std::string mma_;

@@ -221,13 +221,25 @@ std::string_view comparison(MapFn fn) {
 
 }  // namespace
 
-// e^x as 2^(x log2(e)); of a difference one multiplication and addition, where what is subtracted is often the same for a row.
+// e^x as 2^(x log2(e)); of a difference one multiplication and addition, where what is subtracted is often the same for a row. A power of
+// two that x was scaled by is part of the factor.
 std::string ValueText::short_exp(const Scalar& v) {
   const Scalar& x = kernel_.values[v.operands[0]];
   if (x.kind != ScalarKind::map || x.fn != MapFn::sub || x.dtype != DType::f32)
     return fmt::format("exp2_short({} * kLog2E)", as(v.operands[0], DType::f32));
-  const std::string from = as(x.operands[0], DType::f32), taken = as(x.operands[1], DType::f32);
-  return fmt::format("exp2_short(add_product({}, kLog2E, -({} * kLog2E)))", from, taken);
+  const auto scaled = scaled_value(kernel_, x.operands[0]);
+  const std::string from = scaled ? unscaled(*scaled) : as(x.operands[0], DType::f32), taken = as(x.operands[1], DType::f32);
+  return fmt::format("exp2_short(add_product({}, {}, -({} * kLog2E)))", from, log2_e(scaled ? scaled->factor : 1), taken);
+}
+
+std::string ValueText::unscaled(const ScaledValue& scaled) {
+  if (scaled.mask == kNoValue) return as(scaled.value, DType::f32);
+  const std::string no = as(scaled.otherwise, DType::f32), yes = as(scaled.value, DType::f32);  // lines, as in map()
+  return fmt::format("({} ? {} : {})", as(scaled.mask, DType::boolean), yes, no);
+}
+
+std::string ValueText::log2_e(double factor) {
+  return factor == 1 ? "kLog2E" : fmt::format("(kLog2E * {})", literal_of(factor, DType::f32));
 }
 
 std::string ValueText::map(const Scalar& v) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/lower/kernel.h"
+#include "compiler/lower/scaled_value.h"
 
 namespace einc {
 
@@ -58,6 +59,11 @@ class ValueText {
   std::string combine(Fold fold, DType dtype, const std::string& a, const std::string& x) const;
   // Statements that take one more element into the accumulator `sum` (and its position).
   void accumulate(uint16_t reduction, const std::string& sum, const std::string& position);
+
+  // Without its factor.
+  std::string unscaled(const ScaledValue& scaled);
+  // log2(e) times a power of two.
+  static std::string log2_e(double factor);
 
   std::string_view index_type() const { return wide_ ? "i64" : "i32"; }
 
