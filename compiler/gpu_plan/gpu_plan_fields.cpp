@@ -174,6 +174,7 @@ struct PlanFields<ThreadPlan> {
     field("row_start", &ThreadPlan::row_start);
     field("row_steps", &ThreadPlan::row_steps);
     field("keeps", &ThreadPlan::keeps);
+    field("in_shared", &ThreadPlan::in_shared);
     field("tiles", &ThreadPlan::tiles);
     field("points", &ThreadPlan::points);
     field("blocks", &ThreadPlan::blocks);
@@ -223,6 +224,10 @@ std::string problem_of(const ThreadPlan& plan, const Kernel& kernel) {
     if (!std::ranges::is_permutation(plan.stages[s], kernel.stages[s].axes)) return fmt::format("stage {} has other loops", s);
   for (const TileStore& tile : plan.tiles)
     if (tile.store >= kernel.stages[tile.stage].stores.size()) return fmt::format("stage {} has no store {}", tile.stage, tile.store);
+  const auto along_pack = [&](const std::vector<AxisId>& axes) { return std::ranges::find(axes, plan.pack_axis) != axes.end(); };
+  const bool packed = plan.kind == CudaTeam::block && plan.row_steps == 0 && std::ranges::any_of(plan.stages, along_pack);
+  for (const ValueId id : plan.in_shared)
+    if (!packed || !plan.loads_pack(kernel, id)) return fmt::format("v{} is no load of a row's packs", id);
   return plan.team > 0 && plan.block_threads >= plan.team && plan.pack > 0 && plan.blocks > 0 ? "" : "a team of no threads";
 }
 

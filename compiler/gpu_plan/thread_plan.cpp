@@ -22,11 +22,12 @@ constexpr int64_t kOwnRegisters = 64;      // and of what is the row's own: else
 constexpr int64_t kRegisters = 65536;      // of a processor: for two blocks, one reading while the other computes, twice what they keep
 constexpr int64_t kSumRegisters = 184;     // of a warp's thread, sums over rows beside those
 constexpr int kWarpsOfRows = 4;            // in a block
+constexpr int kBlockOfRow = 512;           // threads at most, where more would not keep more warps on a processor
 
 class ThreadPlanner {
  public:
   ThreadPlanner(const Kernel& kernel, const GpuShape& gpu)
-      : kernel_(kernel), processors_(gpu.processors), busy_threads_(gpu.threads(4)), axes_of_(axes_of_values(kernel)) {}
+      : kernel_(kernel), gpu_(gpu), processors_(gpu.processors), busy_threads_(gpu.threads(4)), axes_of_(axes_of_values(kernel)) {}
 
   ThreadPlan run() {
     weigh();
@@ -213,14 +214,20 @@ class ThreadPlanner {
     if (plan_.pack == 1) plan_.pack_axis.reset();
   }
 
-  // The 32-bit words that a thread keeps of what several loops over the row load, and of what all rows read alike.
-  int64_t words_of_row(int64_t steps, KeptLoads which) const {
+  // For each value, how many loops over the row need it.
+  std::vector<int> loops_that_need() const {
     std::vector<int> loops(kernel_.values.size(), 0);
     for (const Stage& stage : kernel_.stages) {
       if (stage.axes.empty()) continue;
       const std::vector<bool> needed = needed_by(kernel_, stage);
       for (size_t i = 0; i < loops.size(); ++i) loops[i] += needed[i] ? 1 : 0;
     }
+    return loops;
+  }
+
+  // The 32-bit words that a thread keeps of what several loops over the row load, and of what all rows read alike.
+  int64_t words_of_row(int64_t steps, KeptLoads which) const {
+    const std::vector<int> loops = loops_that_need();
     int64_t bytes = 0;
     for (size_t i = 0; i < kernel_.values.size(); ++i) {
       const Scalar& v = kernel_.values[i];
@@ -262,7 +269,7 @@ class ThreadPlanner {
       case CudaTeam::block: {
         const int64_t wanted = divide_up(longest_, packed);
         plan_.team =
-            static_cast<int>(std::min<int64_t>(divide_up(wanted, kWarp) * kWarp, wanted > 8 * kLargestBlock ? kLargestBlock : 512));
+            static_cast<int>(std::min<int64_t>(divide_up(wanted, kWarp) * kWarp, wanted > 8 * kLargestBlock ? kLargestBlock : kBlockOfRow));
         plan_.block_threads = plan_.team;
         plan_.blocks = plan_.points;
         break;
@@ -296,10 +303,36 @@ class ThreadPlanner {
     else if (words_of_row(steps, KeptLoads::of_row) <= kOwnRegisters && 4 * kOwnRegisters * plan_.block_threads <= kRegisters &&
              !kernel_.part)
       plan_.keeps = KeptLoads::of_row;
-    if (plan_.keeps != KeptLoads::none || kernel_.part) plan_.row_steps = steps;
+    if (plan_.keeps != KeptLoads::none || kernel_.part)
+      plan_.row_steps = steps;
+    else
+      keep_in_shared(*row);
+  }
+
+  // A row of a block that registers cannot hold stays in shared memory where two blocks of such rows fit a processor.
+  void keep_in_shared(const std::vector<AxisId>& row) {
+    if (plan_.kind != CudaTeam::block || !plan_.pack_axis || !plan_.tiles.empty()) return;
+    // Each stage gives a pack to the same thread.
+    if (std::ranges::any_of(plan_.stages, [&](const std::vector<AxisId>& axes) { return !axes.empty() && axes != row; })) return;
+    const std::vector<int> loops = loops_that_need();
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      if (loops[id] < 2 || !(axes_of_[id] >> *plan_.pack_axis & 1) || (axes_of_[id] & ~row_axes_) == 0) continue;
+      if (!plan_.loads_pack(kernel_, id)) continue;
+      const BufferUse& buffer = kernel_.buffers[kernel_.values[id].slot];
+      if (buffer.access == BufferAccess::read && bytes_of(buffer.dtype) * plan_.pack <= kPackBytes) plan_.in_shared.push_back(id);
+    }
+    if (plan_.in_shared.empty()) return;
+    const int64_t partial = static_cast<int64_t>(kernel_.reductions.size()) * (kLargestBlock / kWarp) * 16;  // a value and its place
+    const int64_t bytes = plan_.shared_bytes(kernel_) + partial;
+    if (bytes > gpu_.shared_bytes_of(plan_.blocks_together())) return plan_.in_shared.clear();
+    // Fewer blocks than the processor has room for: larger ones keep as many warps there.
+    const bool few = bytes > gpu_.shared_bytes_of(divide_up(gpu_.processor_threads, kBlockOfRow));
+    if (few && gpu_.processor_threads >= plan_.blocks_together() * kLargestBlock && plan_.packs_of(kernel_, row) >= kLargestBlock)
+      plan_.team = plan_.block_threads = kLargestBlock;
   }
 
   const Kernel& kernel_;
+  const GpuShape& gpu_;
   const int64_t processors_;    // of the GPU
   const int64_t busy_threads_;  // keep it busy
   const std::vector<uint64_t> axes_of_;
@@ -319,6 +352,27 @@ int64_t ThreadPlan::packs_of(const Kernel& kernel, const std::vector<AxisId>& ax
     trips *= pack_axis != a ? extent : row_start ? divide_up(extent + pack - 1, pack) : extent / pack;
   }
   return trips;
+}
+
+int64_t ThreadPlan::row_bytes(const Kernel& kernel, ValueId load) const {
+  const auto row = std::ranges::find_if(stages, [](const std::vector<AxisId>& axes) { return !axes.empty(); });
+  return round_up(packs_of(kernel, *row) * pack * bytes_of(kernel.buffers[kernel.values[load].slot].dtype), kPackBytes);
+}
+
+int64_t ThreadPlan::shared_bytes(const Kernel& kernel) const {
+  int64_t bytes = 0;
+  for (const ValueId id : in_shared) bytes += row_bytes(kernel, id);
+  return bytes;
+}
+
+bool ThreadPlan::lies_in_packs(const Kernel& kernel, uint16_t buffer, const Subscript& index) const {
+  if (!row_start) return packs(kernel, buffer, index, *pack_axis, pack);
+  return index.dynamic.empty() && index.affine.coefficient(*pack_axis) == 1 && start_in_pack(index.affine, *pack_axis, pack) == *row_start;
+}
+
+bool ThreadPlan::loads_pack(const Kernel& kernel, ValueId value) const {
+  const Scalar& v = kernel.values[value];
+  return v.kind == ScalarKind::load && v.guards.empty() && lies_in_packs(kernel, v.slot, v.index);
 }
 
 Affine start_in_pack(const Affine& index, AxisId axis, int pack) {

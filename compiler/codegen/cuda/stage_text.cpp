@@ -2,6 +2,7 @@
 #include "compiler/codegen/cuda/stage_text.h"
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/codegen/cuda/row_sums_text.h"
 #include "runtime/base/check.h"
@@ -18,6 +19,7 @@ class StageText : RowSumsText {
     ++depth_;
     declare_shared();
     declare_tiles();
+    declare_row();
     find_point();
     if (kernel_.part) {
       load_columns();
@@ -249,17 +251,8 @@ class StageText : RowSumsText {
 
   // --- packs ---
 
-  bool lies_in_packs(uint16_t buffer, const Subscript& index) const {
-    const AxisId axis = *plan_.pack_axis;
-    if (!plan_.row_start) return packs(kernel_, buffer, index, axis, plan_.pack);
-    return index.dynamic.empty() && index.affine.coefficient(axis) == 1 &&
-           start_in_pack(index.affine, axis, plan_.pack) == *plan_.row_start;
-  }
-  bool loads_pack(ValueId id) const {
-    const Scalar& v = kernel_.values[id];
-    return v.kind == ScalarKind::load && v.guards.empty() && lies_in_packs(v.slot, v.index);
-  }
-  bool stores_pack(const Store& s) const { return s.mode == StoreMode::set && lies_in_packs(s.buffer, s.index); }
+  bool loads_pack(ValueId id) const { return plan_.loads_pack(kernel_, id); }
+  bool stores_pack(const Store& s) const { return s.mode == StoreMode::set && plan_.lies_in_packs(kernel_, s.buffer, s.index); }
   std::string pack_type(uint16_t buffer) const {
     return fmt::format("Vec<{}, {}>", storage_type(kernel_.buffers[buffer].dtype), plan_.pack);
   }
@@ -275,7 +268,11 @@ class StageText : RowSumsText {
       const bool kept = kept_.count(id) > 0;
       const std::string pack = fmt::format("l{}{}", id, kept ? "[t]" : "");
       if (!kept) line("{} {};", pack_type(v.slot), pack);
-      if (!kept || kept_first_[id]) load_pack(v, pack);
+      if (in_shared_.contains(id))
+        line("{} = row{}[i];", pack, id);
+      else if (!kept || kept_first_[id])
+        load_pack(v, pack);
+      if (std::ranges::count(plan_.in_shared, id) > 0 && in_shared_.insert(id).second) line("row{}[i] = {};", id, pack);
       loads.emplace_back(id, pack + ".at[u]");
     }
     std::vector<size_t> packs_stored;
@@ -344,6 +341,19 @@ class StageText : RowSumsText {
   void store_pack(const Store& s, size_t k) {
     move_pack(fmt::format("*reinterpret_cast<{}*>(b{} + ({})) = s{};", pack_type(s.buffer), s.buffer, index(s.index), k),
               [&] { return fmt::format("b{}[{}] = s{}.at[u];", s.buffer, index(s.index), k); });
+  }
+
+  // --- rows in shared memory ---
+
+  // A pack of the row is at the same place for each stage, and the same thread's: no barrier is needed.
+  void declare_row() {
+    if (plan_.in_shared.empty()) return;
+    line("EINC_SHARED(shared);");
+    int64_t at = 0;
+    for (const ValueId id : plan_.in_shared) {
+      line("{0}* row{1} = reinterpret_cast<{0}*>(shared + {2});", pack_type(kernel_.values[id].slot), id, at);
+      at += plan_.row_bytes(kernel_, id);
+    }
   }
 
   // --- rows in registers ---
@@ -416,6 +426,7 @@ class StageText : RowSumsText {
   std::vector<const TileStore*> tiles_;                  // of the stage's stores
   bool once_inside_ = false;                             // values of the stage stand where its one thread stores
   std::string inside_;                                   // of a column: whether this lane has a point
+  std::set<ValueId> in_shared_;                          // loads that an earlier stage has put into shared memory
   std::unordered_map<ValueId, bool> kept_, kept_first_;  // kept in registers: as packs; loaded in this stage
 };
 
