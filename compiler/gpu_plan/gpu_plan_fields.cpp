@@ -174,6 +174,7 @@ struct PlanFields<ThreadPlan> {
     field("row_start", &ThreadPlan::row_start);
     field("row_steps", &ThreadPlan::row_steps);
     field("keeps", &ThreadPlan::keeps);
+    field("ahead", &ThreadPlan::ahead);
     field("in_shared", &ThreadPlan::in_shared);
     field("tiles", &ThreadPlan::tiles);
     field("points", &ThreadPlan::points);
@@ -216,6 +217,8 @@ std::string problem_of(const AttentionTiles& t, const Kernel& kernel) {
   return each ? "" : "attention's results without what they multiply";
 }
 
+bool is_row(const ThreadPlan& plan) { return plan.kind == CudaTeam::warp || plan.kind == CudaTeam::block; }
+
 // Each outer axis and each stage's loops, in some order.
 std::string problem_of(const ThreadPlan& plan, const Kernel& kernel) {
   if (!std::ranges::is_permutation(plan.outer, kernel.outer)) return "a plan of other points than the kernel's";
@@ -225,9 +228,13 @@ std::string problem_of(const ThreadPlan& plan, const Kernel& kernel) {
   for (const TileStore& tile : plan.tiles)
     if (tile.store >= kernel.stages[tile.stage].stores.size()) return fmt::format("stage {} has no store {}", tile.stage, tile.store);
   const auto along_pack = [&](const std::vector<AxisId>& axes) { return std::ranges::find(axes, plan.pack_axis) != axes.end(); };
-  const bool packed = plan.kind == CudaTeam::block && plan.row_steps == 0 && std::ranges::any_of(plan.stages, along_pack);
+  const bool packed = is_row(plan) && std::ranges::any_of(plan.stages, along_pack), in_registers = plan.row_steps > 0;
+  for (const ValueId id : plan.ahead)
+    if (!packed || !in_registers || !plan.loads_pack(kernel, id) || !kernel.values[id].index.dynamic.empty())
+      return fmt::format("v{} is no load at a row's start", id);
   for (const ValueId id : plan.in_shared)
-    if (!packed || !plan.loads_pack(kernel, id)) return fmt::format("v{} is no load of a row's packs", id);
+    if (!packed || in_registers || plan.kind != CudaTeam::block || !plan.loads_pack(kernel, id))
+      return fmt::format("v{} is no load of a row's packs", id);
   return plan.team > 0 && plan.block_threads >= plan.team && plan.pack > 0 && plan.blocks > 0 ? "" : "a team of no threads";
 }
 

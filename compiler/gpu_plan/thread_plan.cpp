@@ -21,8 +21,10 @@ constexpr int64_t kRowRegisters = 32;      // words of a row that a thread keeps
 constexpr int64_t kOwnRegisters = 64;      // and of what is the row's own: else it comes from memory again for each stage
 constexpr int64_t kRegisters = 65536;      // of a processor: for two blocks, one reading while the other computes, twice what they keep
 constexpr int64_t kSumRegisters = 184;     // of a warp's thread, sums over rows beside those
-constexpr int kWarpsOfRows = 4;            // in a block
-constexpr int kBlockOfRow = 512;           // threads at most, where more would not keep more warps on a processor
+// With what is loaded ahead: ptxas gives the backward of a norm of 768, which keeps 144 words so, 247 registers of 255.
+constexpr int64_t kAheadOfSums = 144;
+constexpr int kWarpsOfRows = 4;   // in a block
+constexpr int kBlockOfRow = 512;  // threads at most, where more would not keep more warps on a processor
 
 class ThreadPlanner {
  public:
@@ -242,14 +244,16 @@ class ThreadPlanner {
 
   // The words that a thread of a warp keeps of a row and of sums over rows.
   int64_t words_of_sums() {
-    int64_t sums = 0;
-    for (const Stage& stage : kernel_.stages) {
-      if (stage.axes.empty()) continue;
-      row_axes_ = bits(stage.axes);
-      for (const Store& s : stage.stores) sums += s.mode == StoreMode::sum ? 1 : 0;
-    }
+    for (const Stage& stage : kernel_.stages)
+      if (!stage.axes.empty()) row_axes_ = bits(stage.axes);
     const int64_t steps = divide_up(longest_, int64_t{kWarp} * plan_.pack);
-    return sums * steps * plan_.pack + words_of_row(steps, KeptLoads::all);
+    return sums() * steps * plan_.pack + words_of_row(steps, KeptLoads::all);
+  }
+
+  int64_t sums() const {
+    int64_t sums = 0;
+    for (const Stage& stage : kernel_.stages) sums += std::ranges::count(stage.stores, StoreMode::sum, &Store::mode);
+    return sums;
   }
 
   void choose_blocks() {
@@ -307,19 +311,46 @@ class ThreadPlanner {
       plan_.row_steps = steps;
     else
       keep_in_shared(*row);
+    load_ahead(*row, steps);
+  }
+
+  bool is_each_loop(const std::vector<AxisId>& row) const {
+    return std::ranges::all_of(plan_.stages, [&](const std::vector<AxisId>& axes) { return axes.empty() || axes == row; });
+  }
+
+  // What the row's storing stages alone load is loaded with what is kept where registers can hold it, too.
+  void load_ahead(const std::vector<AxisId>& row, int64_t steps) {
+    if (plan_.keeps == KeptLoads::none || !plan_.pack_axis || !is_each_loop(row)) return;
+    const std::vector<int> loops = loops_that_need();
+    int64_t words = words_of_row(steps, plan_.keeps) + (kernel_.part ? sums() * steps * plan_.pack : 0);
+    const int64_t most = kernel_.part ? std::min(kAheadOfSums, kRegisters / (2 * plan_.block_threads))
+                                      : std::min(kOwnRegisters, kRegisters / (4 * plan_.block_threads));
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.axes.empty() || std::ranges::none_of(stage.stores, [](const Store& s) { return s.mode == StoreMode::set; })) continue;
+      const std::vector<bool> needed = needed_by(kernel_, stage);
+      for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+        if (!needed[id] || loops[id] > 1 || !is_own_pack(id) || !kernel_.values[id].index.dynamic.empty()) continue;
+        const int64_t more = steps * plan_.pack * bytes_of(kernel_.buffers[kernel_.values[id].slot].dtype) / 4;
+        if (words + more <= most) plan_.ahead.push_back(id), words += more;
+      }
+    }
+    std::ranges::sort(plan_.ahead);
+  }
+
+  // A load in packs of what is the row's own, from a buffer that the kernel does not write.
+  bool is_own_pack(ValueId id) const {
+    if (!(axes_of_[id] >> *plan_.pack_axis & 1) || (axes_of_[id] & ~row_axes_) == 0 || !plan_.loads_pack(kernel_, id)) return false;
+    return kernel_.buffers[kernel_.values[id].slot].access == BufferAccess::read;
   }
 
   // A row of a block that registers cannot hold stays in shared memory where two blocks of such rows fit a processor.
   void keep_in_shared(const std::vector<AxisId>& row) {
     if (plan_.kind != CudaTeam::block || !plan_.pack_axis || !plan_.tiles.empty()) return;
-    // Each stage gives a pack to the same thread.
-    if (std::ranges::any_of(plan_.stages, [&](const std::vector<AxisId>& axes) { return !axes.empty() && axes != row; })) return;
+    if (!is_each_loop(row)) return;  // else another thread has a pack in another stage
     const std::vector<int> loops = loops_that_need();
     for (ValueId id = 0; id < kernel_.values.size(); ++id) {
-      if (loops[id] < 2 || !(axes_of_[id] >> *plan_.pack_axis & 1) || (axes_of_[id] & ~row_axes_) == 0) continue;
-      if (!plan_.loads_pack(kernel_, id)) continue;
-      const BufferUse& buffer = kernel_.buffers[kernel_.values[id].slot];
-      if (buffer.access == BufferAccess::read && bytes_of(buffer.dtype) * plan_.pack <= kPackBytes) plan_.in_shared.push_back(id);
+      if (loops[id] < 2 || !is_own_pack(id)) continue;
+      if (bytes_of(kernel_.buffers[kernel_.values[id].slot].dtype) * plan_.pack <= kPackBytes) plan_.in_shared.push_back(id);
     }
     if (plan_.in_shared.empty()) return;
     const int64_t partial = static_cast<int64_t>(kernel_.reductions.size()) * (kLargestBlock / kWarp) * 16;  // a value and its place

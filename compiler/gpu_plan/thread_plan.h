@@ -42,6 +42,9 @@ struct ThreadPlan {
   // Rows whose elements stay in registers from stage to stage: steps of a thread through a row; 0: loops.
   int64_t row_steps = 0;
   KeptLoads keeps = KeptLoads::none;  // of what several stages load of a row: that is loaded once
+  // Of rows in registers: loads of the row that only one stage needs, which stores, too. They come with the first that are kept, so that no
+  // step waits for memory behind the store of the step before.
+  std::vector<ValueId> ahead;
   // Of rows that are too long for registers: loads that a block keeps in shared memory, pack after pack of the row. A thread reads only the
   // packs that it has put there itself.
   std::vector<ValueId> in_shared;

@@ -93,6 +93,44 @@ TEST_CASE("cuda: a norm reads its row once") {
   }
 }
 
+TEST_CASE("cuda: all loads of a row stand before its first store") {
+  // A sum that is stored, too, and a value that only the last stage wants.
+  const std::string text = R"(dim rows = 9, cols = 768
+input x: bf16[rows cols]
+input y: bf16[rows cols]
+input z: bf16[rows cols]
+output h: bf16[rows cols] = x + y
+w = cast(h, f32)
+m = mean(w, cols)
+v = mean((w - m)^2, cols)
+output n: bf16[rows cols] = cast((w - m) * rsqrt(v + 1e-5) + cast(z, f32), bf16)
+)";
+  const OnlyKernel kernel = only_kernel(text);
+  CHECK(std::get<ThreadedLoops>(kernel.plan.how).threads.ahead.size() == 1);
+  const std::string load = "= *reinterpret_cast<const Vec<bf16, 8>*>(b";
+  CHECK(count(kernel.body, load) == 3);
+  CHECK(kernel.body.rfind(load) < kernel.body.find("*reinterpret_cast<Vec<bf16, 8>*>(b"));
+  CHECK(kernel.body.rfind(load) < kernel.body.find("__shfl"));
+  CHECK(cuda_disagreement(text, 3) == "");
+}
+
+TEST_CASE("cuda: what is loaded ahead leaves registers for what is kept") {
+  const auto ahead_of = [](int64_t cols) {
+    const std::string text = fmt::format(R"(dim rows = 17, cols = {}
+input x: f32[rows cols]
+input z: f32[rows cols]
+w = x - mean(x, cols)
+output n = w * rsqrt(mean(w^2, cols) + 1e-5) + z
+)",
+                                         cols);
+    CHECK(disagreement_on(kOneProcessor, text) == "");
+    return std::get<ThreadedLoops>(only_kernel(text, kOneProcessor).plan.how).threads.ahead.size();
+  };
+  CHECK(ahead_of(1024) == 1);      // a warp: 32 words of each
+  CHECK(ahead_of(512 * 16) == 1);  // 512 threads: 16
+  CHECK(ahead_of(512 * 20) == 0);  // 20: two blocks of more would not fit
+}
+
 TEST_CASE("cuda: rows that are too long for registers are read once and kept in shared memory") {
   // Whole packs, the last step of some threads alone; rows that start anywhere in a pack; four and two bytes an element.
   for (const auto& [cols, dtype] : {std::pair<int64_t, const char*>{24592, "f32"}, {24593, "f32"}, {50304, "bf16"}, {50257, "bf16"}}) {
