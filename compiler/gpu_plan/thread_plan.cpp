@@ -128,7 +128,7 @@ class ThreadPlanner {
     if (outer > stage_beside()) {
       if (plan_.points >= busy_threads_ || kernel_.sequence) return;
       plan_.kind = CudaTeam::column;
-      plan_.team = longest_ >= 512 ? 32 : longest_ >= 128 ? 16 : 8;
+      plan_.team = longest_ >= 256 ? 32 : longest_ >= 128 ? 16 : 8;
       return;
     }
     plan_.kind = longest_ <= kWarpLoop && plan_.points >= 8 ? CudaTeam::warp : CudaTeam::block;

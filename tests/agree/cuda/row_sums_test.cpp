@@ -6,6 +6,9 @@
 
 #include "compiler/gpu_plan/gpu_plan.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/precision/assign.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/simplify.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/support/kernel_programs.h"
 
@@ -123,6 +126,21 @@ output dscale = grad(total, scale)
   CHECK(ahead_of(768, "bf16") == 1);
   CHECK(ahead_of(1024, "bf16") == 1);
   CHECK(ahead_of(1024, "f32") == 0);  // 128 words of sums, weights and the row, and 32 more
+}
+
+TEST_CASE("cuda: as many parts of rows as registers let run together") {
+  const auto parts_of = [](const std::string& text) -> int64_t {
+    const Graph graph = assign_precision(simplify(expand(compile_text(text), Roots::training), Roots::training), Policy::inherit);
+    const auto program = compile_for_cuda(graph, {}, {});
+    for (const GraphKernel& k : program->list.kernels)
+      if (k.kernel->part) return k.kernel->extent(*k.kernel->part);
+    return 0;
+  };
+  CHECK(parts_of(layer_norm_of({16, 1024, 768}, "bf16")) == 264);   // three sums, and four tensors of a row
+  CHECK(parts_of(layer_norm_of({16, 1024, 256}, "bf16")) == 528);   // a third of it
+  CHECK(parts_of(layer_norm_of({16, 1024, 1024}, "f32")) == 528);   // 224 words: a row a block
+  CHECK(parts_of(layer_norm_of({16, 1024, 1536}, "bf16")) == 528);  // and so here
+  CHECK(parts_of(layer_norm_of({2, 64, 768}, "bf16")) == 16);       // of eight rows each
 }
 
 TEST_CASE("cuda: one kernel for all sums of a norm's backward") {
