@@ -18,6 +18,7 @@ std::string_view kind_of(const Kernel& kernel, const ThreadPlan& plan) {
     case CudaTeam::thread:
       return "points";
     case CudaTeam::warp:
+      if (plan.team < 32) return held ? "a row a part of a warp, in registers" : "a row a part of a warp";
       return held ? "a row a warp, in registers" : "a row a warp";
     case CudaTeam::block:
       return held ? "a row a block, in registers" : shared ? "a row a block, in shared memory" : "a row a block";

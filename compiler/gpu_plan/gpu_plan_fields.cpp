@@ -2,6 +2,7 @@
 #include "compiler/gpu_plan/gpu_plan_fields.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/lower/flatten.h"
 #include "compiler/lower/plan_fields.h"
@@ -227,6 +228,8 @@ std::string problem_of(const ThreadPlan& plan, const Kernel& kernel) {
     if (!std::ranges::is_permutation(plan.stages[s], kernel.stages[s].axes)) return fmt::format("stage {} has other loops", s);
   for (const TileStore& tile : plan.tiles)
     if (tile.store >= kernel.stages[tile.stage].stores.size()) return fmt::format("stage {} has no store {}", tile.stage, tile.store);
+  const bool divides_warp = plan.team <= 32 && std::has_single_bit(static_cast<unsigned>(plan.team));
+  if (plan.kind == CudaTeam::warp && (!divides_warp || plan.points % 32 * plan.team % 32 != 0)) return "a warp with lanes that have no row";
   const auto along_pack = [&](const std::vector<AxisId>& axes) { return std::ranges::find(axes, plan.pack_axis) != axes.end(); };
   const bool packed = is_row(plan) && std::ranges::any_of(plan.stages, along_pack), in_registers = plan.row_steps > 0;
   for (const ValueId id : plan.ahead)

@@ -2,7 +2,9 @@
 #include "compiler/gpu_plan/thread_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <numeric>
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/round_up.h"
@@ -23,8 +25,9 @@ constexpr int64_t kRegisters = 65536;      // of a processor: for two blocks, on
 constexpr int64_t kSumRegisters = 184;     // of a warp's thread, sums over rows beside those
 // With what is loaded ahead: ptxas gives the backward of a norm of 768, which keeps 144 words so, 247 registers of 255.
 constexpr int64_t kAheadOfSums = 144;
-constexpr int kWarpsOfRows = 4;   // in a block
-constexpr int kBlockOfRow = 512;  // threads at most, where more would not keep more warps on a processor
+constexpr int64_t kRowsOfWarp = 8;  // at most
+constexpr int kWarpsOfRows = 4;     // in a block
+constexpr int kBlockOfRow = 512;    // threads at most, where more would not keep more warps on a processor
 
 class ThreadPlanner {
  public:
@@ -210,7 +213,7 @@ class ThreadPlanner {
         if (!axes.empty() && (!axis || beside(axes.back()) > beside(*axis))) axis = axes.back();
       plan_.pack_axis = axis;
       plan_.pack = pack_along(*axis);
-      while (plan_.pack > 1 && longest_ / plan_.pack < kWarp) plan_.pack /= 2;
+      while (plan_.pack > 1 && longest_ / plan_.pack < least_lanes()) plan_.pack /= 2;
       pack_from_anywhere(*axis);
     }
     if (plan_.pack == 1) plan_.pack_axis.reset();
@@ -256,6 +259,20 @@ class ThreadPlanner {
     return sums;
   }
 
+  // Lanes of a warp that a row takes at least. The rows of a warp are all there or none is: lanes that return would miss the shuffles of
+  // the others.
+  int least_lanes() const {
+    if (plan_.kind != CudaTeam::warp || kernel_.part || kernel_.sequence) return kWarp;
+    return kWarp / static_cast<int>(std::gcd(plan_.points, kRowsOfWarp));
+  }
+
+  // Whole packs for fewer lanes move more bytes at once than parts of packs for all.
+  int lanes() const {
+    int64_t packs = 1;
+    for (const std::vector<AxisId>& axes : plan_.stages) packs = std::max(packs, plan_.packs_of(kernel_, axes));
+    return static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(packs))), least_lanes(), kWarp));
+  }
+
   void choose_blocks() {
     const int64_t packed = plan_.pack_axis ? plan_.pack : 1;
     switch (plan_.kind) {
@@ -266,9 +283,9 @@ class ThreadPlanner {
         return;
       }
       case CudaTeam::warp:
-        plan_.team = kWarp;
+        plan_.team = lanes();
         plan_.block_threads = kWarpsOfRows * kWarp;
-        plan_.blocks = divide_up(plan_.points, kWarpsOfRows);
+        plan_.blocks = divide_up(plan_.points, plan_.teams());
         break;
       case CudaTeam::block: {
         const int64_t wanted = divide_up(longest_, packed);

@@ -7,7 +7,7 @@
 
 namespace einc {
 
-// Who does an outer point: one thread; the lanes of a warp or the threads of a block, which divide its stages' loops; or, where
+// Who does an outer point: one thread; `team` lanes of a warp or the threads of a block, which divide its stages' loops; or, where
 // neighbouring points are neighbours in memory, `team` threads of a block of 32 points side by side.
 enum class CudaTeam : uint8_t { thread, warp, block, column };
 

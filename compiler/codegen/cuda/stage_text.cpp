@@ -51,7 +51,7 @@ class StageText : RowSumsText {
       }
       case CudaTeam::warp:
         if (kernel_.part) return;
-        line("const {0} point = {0}(blockIdx.x) * {1} + threadIdx.x / 32;", index_type(), plan_.block_threads / 32);
+        line("const {0} point = {0}(blockIdx.x) * {1} + threadIdx.x / {2};", index_type(), plan_.teams(), plan_.team);
         line("if (point >= {}) return;", literal(plan_.points));
         decode(plan_.outer, "point");
         find_row_start();

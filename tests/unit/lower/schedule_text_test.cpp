@@ -215,6 +215,8 @@ TEST_CASE("plans of a GPU that are none") {
       {"threads by crowd", "12: 'crowd' is no word of a plan"},
       {"threads outer a0 stages ( a0 ) blocks 4", "12: stage 0 has other loops"},
       {"threads team 64 block_threads 32 outer a0 stages ( )", "12: a team of no threads"},
+      {"threads by warp team 24 block_threads 48 outer a0 stages ( ) points 4 blocks 2", "12: a warp with lanes that have no row"},
+      {"threads by warp team 4 block_threads 32 outer a0 stages ( ) points 4", "12: a warp with lanes that have no row"},
       {"threads by warp team 32 block_threads 32 outer a0 stages ( ) pack_axis a0 pack 4 row_steps 1 ahead v0 blocks 4",
        "12: v0 is no load at a row's start"},
       {"threads by block team 32 block_threads 32 outer a0 stages ( ) pack_axis a0 pack 4 in_shared v0 blocks 4",
