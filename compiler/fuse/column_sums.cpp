@@ -3,12 +3,34 @@
 
 #include <algorithm>
 
+#include "runtime/base/dtype.h"
+
 namespace einc {
 namespace {
 
-constexpr int64_t kMostParts = 528;  // four for each multiprocessor of a large GPU
+// Four blocks for each multiprocessor of a large GPU, or two, where registers leave room for no more: a warp has a row then, and its
+// threads hold many words of it and of its sums. ptxas gives norms' backwards of 120 and 144 words 168 to 247 registers. From more words on
+// a block of threads divides a row (gpu_plan/thread_plan).
+constexpr int64_t kMostParts = 528, kFewerParts = 264;
+constexpr int64_t kManyWords = 112, kBlockWords = 184;
+constexpr int64_t kRowLanes = 32, kLongestWarpRow = 1024;
 constexpr int64_t kRowsOfAPart = 8;  // at least: the sums of a part are written and read once more
 constexpr int64_t kFewestParts = 2;
+
+// 32-bit words that a thread of a warp holds: its share of the sums and of what is loaded along a row.
+int64_t words_of_thread(const Kernel& kernel, const std::vector<AxisId>& row) {
+  const std::vector<uint64_t> axes = axes_of_values(kernel);
+  int64_t bytes = 0;
+  for (const Stage& stage : kernel.stages) bytes += 4 * std::ranges::count(stage.stores, StoreMode::sum, &Store::mode);
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (kernel.values[i].kind == ScalarKind::load && axes[i] & bits(row)) bytes += bytes_of(kernel.buffers[kernel.values[i].slot].dtype);
+  return trips(kernel, bits(row)) * bytes / (4 * kRowLanes);
+}
+
+int64_t most_parts(const Kernel& kernel, const std::vector<AxisId>& row) {
+  const int64_t words = words_of_thread(kernel, row);
+  return trips(kernel, bits(row)) <= kLongestWarpRow && words > kManyWords && words <= kBlockWords ? kFewerParts : kMostParts;
+}
 
 }  // namespace
 
@@ -19,7 +41,7 @@ uint16_t ColumnSums::buffer_of(uint16_t reduction, Kernel& kernel) {
 
 Kernel add_columns(const ColumnSums& columns, Kernel& kernel) {
   const int64_t rows = trips(kernel, bits(kernel.outer)), row = trips(kernel, bits(columns.axes));
-  const int64_t parts = std::clamp(rows / kRowsOfAPart, kFewestParts, kMostParts);
+  const int64_t parts = std::clamp(rows / kRowsOfAPart, kFewestParts, most_parts(kernel, columns.axes));
   const auto part = static_cast<AxisId>(kernel.axes.size());
   kernel.axes.push_back({parts, Name("part")});
   kernel.part = part;

@@ -17,7 +17,8 @@ constexpr int kShortStep = 32;
 // another multiplies, where little else than sums is moved out of registers for that: the backward of keys with heads of 64 takes 152 us
 // rather than 173 on an H200 (batch 16 x 12 heads x 1024), with heads of 128 it would take 1.8 times as long.
 constexpr int64_t kGroupWords = 160, kMostGroupWords = 184, kOtherWords = 8;
-constexpr int64_t kProcessorWords = 65536, kGroupBlocks = 3;
+constexpr int64_t kProcessorWords = 65536;
+constexpr int kGroupBlocks = 3;
 
 class AttentionPlanner {
  public:
@@ -45,7 +46,7 @@ class AttentionPlanner {
     if (!t_.wgmma)
       choose_sets();
     else if (words() + kOtherWords <= kProcessorWords / (kGroupBlocks * AttentionTiles::kThreads))
-      t_.resident = kGroupBlocks;
+      t_.blocks_together = kGroupBlocks;
     return std::move(t_);
   }
 

@@ -39,7 +39,7 @@ struct AttentionTiles {
   int step = 64;              // of the other axis at a time
   int sets = 1;               // of 16 rows that a warp keeps
   bool wgmma = false;         // of one set, tiles in parts of 64 columns
-  int resident = 0;           // blocks on a processor that registers must suffice for; 0: as the compiler likes
+  int blocks_together = 1;    // on a processor at least
   std::vector<Tile> tiles;
   std::vector<ValueId> vectors;  // loads of a number for each place of the other axis, copied with its tiles
   std::vector<Product> scores, results;

@@ -11,16 +11,17 @@ namespace einc {
 namespace {
 
 std::string_view kind_of(const Kernel& kernel, const ThreadPlan& plan) {
-  const bool held = plan.keeps != KeptLoads::none;
+  const bool held = plan.keeps != KeptLoads::none, shared = !plan.in_shared.empty();
   if (!plan.tiles.empty()) return "tiles that transpose";
   if (kernel.part) return plan.kind == CudaTeam::warp ? "rows and sums over them, a row a warp" : "rows and sums over them, a row a block";
   switch (plan.kind) {
     case CudaTeam::thread:
       return "points";
     case CudaTeam::warp:
+      if (plan.team < 32) return held ? "a row a part of a warp, in registers" : "a row a part of a warp";
       return held ? "a row a warp, in registers" : "a row a warp";
     case CudaTeam::block:
-      return held ? "a row a block, in registers" : "a row a block";
+      return held ? "a row a block, in registers" : shared ? "a row a block, in shared memory" : "a row a block";
     case CudaTeam::column:
       return "columns";
   }
@@ -36,11 +37,13 @@ struct Sized : Form... {
 
 GpuPlan gpu_plan_of(GpuForm form, const Kernel& kernel) {
   const auto tiles = [](std::string_view kind, int64_t blocks, int threads, int64_t shared_bytes = 0, int64_t scratch_bytes = 0) {
-    return GpuPlan{{}, kind, blocks, static_cast<uint32_t>(threads), 1, shared_bytes, scratch_bytes};
+    return GpuPlan{{}, kind, blocks, static_cast<uint32_t>(threads), 1, shared_bytes, scratch_bytes, 1};
   };
   GpuPlan plan = std::visit(
       Sized{[&](const AttentionTiles& t) {
-              return tiles("attention on tensor cores", t.blocks(), AttentionTiles::kThreads, t.shared_bytes());
+              GpuPlan made = tiles("attention on tensor cores", t.blocks(), AttentionTiles::kThreads, t.shared_bytes());
+              made.blocks_together = t.blocks_together;
+              return made;
             },
             [&](const AttentionBlocks& b) {
               return tiles("attention", b.blocks(), AttentionBlocks::kThreads, b.shared_bytes(), b.blocks() * b.slice_bytes());
@@ -51,7 +54,9 @@ GpuPlan gpu_plan_of(GpuForm form, const Kernel& kernel) {
             [&](const ThreadedLoops& loops) {
               const ThreadPlan& t = loops.threads;
               const bool column = t.kind == CudaTeam::column;
-              GpuPlan made = tiles(kind_of(loops.transposed ? *loops.transposed : kernel, t), t.blocks, column ? 32 : t.block_threads);
+              const Kernel& planned = loops.transposed ? *loops.transposed : kernel;
+              GpuPlan made = tiles(kind_of(planned, t), t.blocks, column ? 32 : t.block_threads, t.shared_bytes(planned));
+              made.blocks_together = t.blocks_together();
               if (column) made.threads_y = static_cast<uint32_t>(t.team);
               return made;
             }},

@@ -31,6 +31,7 @@ struct GpuPlan {
   uint32_t threads_x = 1, threads_y = 1;  // of a block
   int64_t shared_bytes = 0;               // of a block, beside what its code declares
   int64_t scratch_bytes = 0;              // of global memory that all blocks share
+  int blocks_together = 1;                // that share a processor at least: what registers a thread may take
   uint32_t threads() const { return threads_x * threads_y; }
 };
 

@@ -2,6 +2,7 @@
 #include "compiler/gpu_plan/gpu_plan_fields.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/lower/flatten.h"
 #include "compiler/lower/plan_fields.h"
@@ -69,7 +70,7 @@ struct PlanFields<AttentionTiles> {
     field("step", &AttentionTiles::step);
     field("sets", &AttentionTiles::sets);
     field("wgmma", &AttentionTiles::wgmma);
-    field("resident", &AttentionTiles::resident);
+    field("blocks_together", &AttentionTiles::blocks_together);
     field("tiles", &AttentionTiles::tiles);
     field("vectors", &AttentionTiles::vectors);
     field("scores", &AttentionTiles::scores);
@@ -177,6 +178,8 @@ struct PlanFields<ThreadPlan> {
     field("row_start", &ThreadPlan::row_start);
     field("row_steps", &ThreadPlan::row_steps);
     field("keeps", &ThreadPlan::keeps);
+    field("ahead", &ThreadPlan::ahead);
+    field("in_shared", &ThreadPlan::in_shared);
     field("tiles", &ThreadPlan::tiles);
     field("points", &ThreadPlan::points);
     field("blocks", &ThreadPlan::blocks);
@@ -218,6 +221,8 @@ std::string problem_of(const AttentionTiles& t, const Kernel& kernel) {
   return each ? "" : "attention's results without what they multiply";
 }
 
+bool is_row(const ThreadPlan& plan) { return plan.kind == CudaTeam::warp || plan.kind == CudaTeam::block; }
+
 // Each outer axis and each stage's loops, in some order.
 std::string problem_of(const ThreadPlan& plan, const Kernel& kernel) {
   if (!std::ranges::is_permutation(plan.outer, kernel.outer)) return "a plan of other points than the kernel's";
@@ -226,6 +231,16 @@ std::string problem_of(const ThreadPlan& plan, const Kernel& kernel) {
     if (!std::ranges::is_permutation(plan.stages[s], kernel.stages[s].axes)) return fmt::format("stage {} has other loops", s);
   for (const TileStore& tile : plan.tiles)
     if (tile.store >= kernel.stages[tile.stage].stores.size()) return fmt::format("stage {} has no store {}", tile.stage, tile.store);
+  const bool divides_warp = plan.team <= 32 && std::has_single_bit(static_cast<unsigned>(plan.team));
+  if (plan.kind == CudaTeam::warp && (!divides_warp || plan.points % 32 * plan.team % 32 != 0)) return "a warp with lanes that have no row";
+  const auto along_pack = [&](const std::vector<AxisId>& axes) { return std::ranges::find(axes, plan.pack_axis) != axes.end(); };
+  const bool packed = is_row(plan) && std::ranges::any_of(plan.stages, along_pack), in_registers = plan.row_steps > 0;
+  for (const ValueId id : plan.ahead)
+    if (!packed || !in_registers || !plan.loads_pack(kernel, id) || !kernel.values[id].index.dynamic.empty())
+      return fmt::format("v{} is no load at a row's start", id);
+  for (const ValueId id : plan.in_shared)
+    if (!packed || in_registers || plan.kind != CudaTeam::block || !plan.loads_pack(kernel, id))
+      return fmt::format("v{} is no load of a row's packs", id);
   return plan.team > 0 && plan.block_threads >= plan.team && plan.pack > 0 && plan.blocks > 0 ? "" : "a team of no threads";
 }
 

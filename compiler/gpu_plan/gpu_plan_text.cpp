@@ -55,6 +55,8 @@ class PlanText {
     if (t.row_steps > 0) line("{} steps of each thread through a row in registers", t.row_steps);
     if (t.keeps != KeptLoads::none)
       line("loads of a row are kept for all stages{}", t.keeps == KeptLoads::all ? ", what rows share among them" : "");
+    for (const ValueId id : t.ahead) line("v{} is loaded at the row's start", id);
+    for (const ValueId id : t.in_shared) line("v{} of a row is kept in shared memory for all stages", id);
     for (const TileStore& s : t.tiles)
       line("stage {} stores through a tile of a{} x a{} in shared memory", s.stage, s.axes.along, s.axes.across);
   }

@@ -2,7 +2,9 @@
 #include "compiler/gpu_plan/thread_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <numeric>
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/round_up.h"
@@ -21,12 +23,16 @@ constexpr int64_t kRowRegisters = 32;      // words of a row that a thread keeps
 constexpr int64_t kOwnRegisters = 64;      // and of what is the row's own: else it comes from memory again for each stage
 constexpr int64_t kRegisters = 65536;      // of a processor: for two blocks, one reading while the other computes, twice what they keep
 constexpr int64_t kSumRegisters = 184;     // of a warp's thread, sums over rows beside those
-constexpr int kWarpsOfRows = 4;            // in a block
+// With what is loaded ahead: ptxas gives the backward of a norm of 768, which keeps 144 words so, 247 registers of 255.
+constexpr int64_t kAheadOfSums = 144;
+constexpr int64_t kRowsOfWarp = 8;  // at most
+constexpr int kWarpsOfRows = 4;     // in a block
+constexpr int kBlockOfRow = 512;    // threads at most, where more would not keep more warps on a processor
 
 class ThreadPlanner {
  public:
   ThreadPlanner(const Kernel& kernel, const GpuShape& gpu)
-      : kernel_(kernel), processors_(gpu.processors), busy_threads_(gpu.threads(4)), axes_of_(axes_of_values(kernel)) {}
+      : kernel_(kernel), gpu_(gpu), processors_(gpu.processors), busy_threads_(gpu.threads(4)), axes_of_(axes_of_values(kernel)) {}
 
   ThreadPlan run() {
     weigh();
@@ -125,7 +131,7 @@ class ThreadPlanner {
     if (outer > stage_beside()) {
       if (plan_.points >= busy_threads_ || kernel_.sequence) return;
       plan_.kind = CudaTeam::column;
-      plan_.team = longest_ >= 512 ? 32 : longest_ >= 128 ? 16 : 8;
+      plan_.team = longest_ >= 256 ? 32 : longest_ >= 128 ? 16 : 8;
       return;
     }
     plan_.kind = longest_ <= kWarpLoop && plan_.points >= 8 ? CudaTeam::warp : CudaTeam::block;
@@ -207,20 +213,26 @@ class ThreadPlanner {
         if (!axes.empty() && (!axis || beside(axes.back()) > beside(*axis))) axis = axes.back();
       plan_.pack_axis = axis;
       plan_.pack = pack_along(*axis);
-      while (plan_.pack > 1 && longest_ / plan_.pack < kWarp) plan_.pack /= 2;
+      while (plan_.pack > 1 && longest_ / plan_.pack < least_lanes()) plan_.pack /= 2;
       pack_from_anywhere(*axis);
     }
     if (plan_.pack == 1) plan_.pack_axis.reset();
   }
 
-  // The 32-bit words that a thread keeps of what several loops over the row load, and of what all rows read alike.
-  int64_t words_of_row(int64_t steps, KeptLoads which) const {
+  // For each value, how many loops over the row need it.
+  std::vector<int> loops_that_need() const {
     std::vector<int> loops(kernel_.values.size(), 0);
     for (const Stage& stage : kernel_.stages) {
       if (stage.axes.empty()) continue;
       const std::vector<bool> needed = needed_by(kernel_, stage);
       for (size_t i = 0; i < loops.size(); ++i) loops[i] += needed[i] ? 1 : 0;
     }
+    return loops;
+  }
+
+  // The 32-bit words that a thread keeps of what several loops over the row load, and of what all rows read alike.
+  int64_t words_of_row(int64_t steps, KeptLoads which) const {
+    const std::vector<int> loops = loops_that_need();
     int64_t bytes = 0;
     for (size_t i = 0; i < kernel_.values.size(); ++i) {
       const Scalar& v = kernel_.values[i];
@@ -235,14 +247,30 @@ class ThreadPlanner {
 
   // The words that a thread of a warp keeps of a row and of sums over rows.
   int64_t words_of_sums() {
-    int64_t sums = 0;
-    for (const Stage& stage : kernel_.stages) {
-      if (stage.axes.empty()) continue;
-      row_axes_ = bits(stage.axes);
-      for (const Store& s : stage.stores) sums += s.mode == StoreMode::sum ? 1 : 0;
-    }
+    for (const Stage& stage : kernel_.stages)
+      if (!stage.axes.empty()) row_axes_ = bits(stage.axes);
     const int64_t steps = divide_up(longest_, int64_t{kWarp} * plan_.pack);
-    return sums * steps * plan_.pack + words_of_row(steps, KeptLoads::all);
+    return sums() * steps * plan_.pack + words_of_row(steps, KeptLoads::all);
+  }
+
+  int64_t sums() const {
+    int64_t sums = 0;
+    for (const Stage& stage : kernel_.stages) sums += std::ranges::count(stage.stores, StoreMode::sum, &Store::mode);
+    return sums;
+  }
+
+  // Lanes of a warp that a row takes at least. The rows of a warp are all there or none is: lanes that return would miss the shuffles of
+  // the others.
+  int least_lanes() const {
+    if (plan_.kind != CudaTeam::warp || kernel_.part || kernel_.sequence) return kWarp;
+    return kWarp / static_cast<int>(std::gcd(plan_.points, kRowsOfWarp));
+  }
+
+  // Whole packs for fewer lanes move more bytes at once than parts of packs for all.
+  int lanes() const {
+    int64_t packs = 1;
+    for (const std::vector<AxisId>& axes : plan_.stages) packs = std::max(packs, plan_.packs_of(kernel_, axes));
+    return static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(packs))), least_lanes(), kWarp));
   }
 
   void choose_blocks() {
@@ -255,14 +283,14 @@ class ThreadPlanner {
         return;
       }
       case CudaTeam::warp:
-        plan_.team = kWarp;
+        plan_.team = lanes();
         plan_.block_threads = kWarpsOfRows * kWarp;
-        plan_.blocks = divide_up(plan_.points, kWarpsOfRows);
+        plan_.blocks = divide_up(plan_.points, plan_.teams());
         break;
       case CudaTeam::block: {
         const int64_t wanted = divide_up(longest_, packed);
         plan_.team =
-            static_cast<int>(std::min<int64_t>(divide_up(wanted, kWarp) * kWarp, wanted > 8 * kLargestBlock ? kLargestBlock : 512));
+            static_cast<int>(std::min<int64_t>(divide_up(wanted, kWarp) * kWarp, wanted > 8 * kLargestBlock ? kLargestBlock : kBlockOfRow));
         plan_.block_threads = plan_.team;
         plan_.blocks = plan_.points;
         break;
@@ -296,10 +324,63 @@ class ThreadPlanner {
     else if (words_of_row(steps, KeptLoads::of_row) <= kOwnRegisters && 4 * kOwnRegisters * plan_.block_threads <= kRegisters &&
              !kernel_.part)
       plan_.keeps = KeptLoads::of_row;
-    if (plan_.keeps != KeptLoads::none || kernel_.part) plan_.row_steps = steps;
+    if (plan_.keeps != KeptLoads::none || kernel_.part)
+      plan_.row_steps = steps;
+    else
+      keep_in_shared(*row);
+    load_ahead(*row, steps);
+  }
+
+  bool is_each_loop(const std::vector<AxisId>& row) const {
+    return std::ranges::all_of(plan_.stages, [&](const std::vector<AxisId>& axes) { return axes.empty() || axes == row; });
+  }
+
+  // What the row's storing stages alone load is loaded with what is kept where registers can hold it, too.
+  void load_ahead(const std::vector<AxisId>& row, int64_t steps) {
+    if (plan_.keeps == KeptLoads::none || !plan_.pack_axis || !is_each_loop(row)) return;
+    const std::vector<int> loops = loops_that_need();
+    int64_t words = words_of_row(steps, plan_.keeps) + (kernel_.part ? sums() * steps * plan_.pack : 0);
+    const int64_t most = kernel_.part ? std::min(kAheadOfSums, kRegisters / (2 * plan_.block_threads))
+                                      : std::min(kOwnRegisters, kRegisters / (4 * plan_.block_threads));
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.axes.empty() || std::ranges::none_of(stage.stores, [](const Store& s) { return s.mode == StoreMode::set; })) continue;
+      const std::vector<bool> needed = needed_by(kernel_, stage);
+      for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+        if (!needed[id] || loops[id] > 1 || !is_own_pack(id) || !kernel_.values[id].index.dynamic.empty()) continue;
+        const int64_t more = steps * plan_.pack * bytes_of(kernel_.buffers[kernel_.values[id].slot].dtype) / 4;
+        if (words + more <= most) plan_.ahead.push_back(id), words += more;
+      }
+    }
+    std::ranges::sort(plan_.ahead);
+  }
+
+  // A load in packs of what is the row's own, from a buffer that the kernel does not write.
+  bool is_own_pack(ValueId id) const {
+    if (!(axes_of_[id] >> *plan_.pack_axis & 1) || (axes_of_[id] & ~row_axes_) == 0 || !plan_.loads_pack(kernel_, id)) return false;
+    return kernel_.buffers[kernel_.values[id].slot].access == BufferAccess::read;
+  }
+
+  // A row of a block that registers cannot hold stays in shared memory where two blocks of such rows fit a processor.
+  void keep_in_shared(const std::vector<AxisId>& row) {
+    if (plan_.kind != CudaTeam::block || !plan_.pack_axis || !plan_.tiles.empty()) return;
+    if (!is_each_loop(row)) return;  // else another thread has a pack in another stage
+    const std::vector<int> loops = loops_that_need();
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      if (loops[id] < 2 || !is_own_pack(id)) continue;
+      if (bytes_of(kernel_.buffers[kernel_.values[id].slot].dtype) * plan_.pack <= kPackBytes) plan_.in_shared.push_back(id);
+    }
+    if (plan_.in_shared.empty()) return;
+    const int64_t partial = static_cast<int64_t>(kernel_.reductions.size()) * (kLargestBlock / kWarp) * 16;  // a value and its place
+    const int64_t bytes = plan_.shared_bytes(kernel_) + partial;
+    if (bytes > gpu_.shared_bytes_of(plan_.blocks_together())) return plan_.in_shared.clear();
+    // Fewer blocks than the processor has room for: larger ones keep as many warps there.
+    const bool few = bytes > gpu_.shared_bytes_of(divide_up(gpu_.processor_threads, kBlockOfRow));
+    if (few && gpu_.processor_threads >= plan_.blocks_together() * kLargestBlock && plan_.packs_of(kernel_, row) >= kLargestBlock)
+      plan_.team = plan_.block_threads = kLargestBlock;
   }
 
   const Kernel& kernel_;
+  const GpuShape& gpu_;
   const int64_t processors_;    // of the GPU
   const int64_t busy_threads_;  // keep it busy
   const std::vector<uint64_t> axes_of_;
@@ -319,6 +400,27 @@ int64_t ThreadPlan::packs_of(const Kernel& kernel, const std::vector<AxisId>& ax
     trips *= pack_axis != a ? extent : row_start ? divide_up(extent + pack - 1, pack) : extent / pack;
   }
   return trips;
+}
+
+int64_t ThreadPlan::row_bytes(const Kernel& kernel, ValueId load) const {
+  const auto row = std::ranges::find_if(stages, [](const std::vector<AxisId>& axes) { return !axes.empty(); });
+  return round_up(packs_of(kernel, *row) * pack * bytes_of(kernel.buffers[kernel.values[load].slot].dtype), kPackBytes);
+}
+
+int64_t ThreadPlan::shared_bytes(const Kernel& kernel) const {
+  int64_t bytes = 0;
+  for (const ValueId id : in_shared) bytes += row_bytes(kernel, id);
+  return bytes;
+}
+
+bool ThreadPlan::lies_in_packs(const Kernel& kernel, uint16_t buffer, const Subscript& index) const {
+  if (!row_start) return packs(kernel, buffer, index, *pack_axis, pack);
+  return index.dynamic.empty() && index.affine.coefficient(*pack_axis) == 1 && start_in_pack(index.affine, *pack_axis, pack) == *row_start;
+}
+
+bool ThreadPlan::loads_pack(const Kernel& kernel, ValueId value) const {
+  const Scalar& v = kernel.values[value];
+  return v.kind == ScalarKind::load && v.guards.empty() && lies_in_packs(kernel, v.slot, v.index);
 }
 
 Affine start_in_pack(const Affine& index, AxisId axis, int pack) {

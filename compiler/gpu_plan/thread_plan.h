@@ -7,7 +7,7 @@
 
 namespace einc {
 
-// Who does an outer point: one thread; the lanes of a warp or the threads of a block, which divide its stages' loops; or, where
+// Who does an outer point: one thread; `team` lanes of a warp or the threads of a block, which divide its stages' loops; or, where
 // neighbouring points are neighbours in memory, `team` threads of a block of 32 points side by side.
 enum class CudaTeam : uint8_t { thread, warp, block, column };
 
@@ -42,10 +42,23 @@ struct ThreadPlan {
   // Rows whose elements stay in registers from stage to stage: steps of a thread through a row; 0: loops.
   int64_t row_steps = 0;
   KeptLoads keeps = KeptLoads::none;  // of what several stages load of a row: that is loaded once
-  std::vector<TileStore> tiles;       // of blocks
+  // Of rows in registers: loads of the row that only one stage needs, which stores, too. They come with the first that are kept, so that no
+  // step waits for memory behind the store of the step before.
+  std::vector<ValueId> ahead;
+  // Of rows that are too long for registers: loads that a block keeps in shared memory, pack after pack of the row. A thread reads only the
+  // packs that it has put there itself.
+  std::vector<ValueId> in_shared;
+  std::vector<TileStore> tiles;  // of blocks
   int64_t points = 1, blocks = 1;
 
   int teams() const { return block_threads / team; }
+  int64_t shared_bytes(const Kernel& kernel) const;             // that `in_shared` takes
+  int64_t row_bytes(const Kernel& kernel, ValueId load) const;  // one load's share
+  // Blocks that share a processor at least: while one waits for its row another one computes.
+  int blocks_together() const { return in_shared.empty() ? 1 : 2; }
+  // Whether neighbours there lie in a pack, and whether a value is loaded so.
+  bool lies_in_packs(const Kernel& kernel, uint16_t buffer, const Subscript& index) const;
+  bool loads_pack(const Kernel& kernel, ValueId value) const;
   // Packs of loops over these axes; elements where they are not packed.
   int64_t packs_of(const Kernel& kernel, const std::vector<AxisId>& axes) const;
 };

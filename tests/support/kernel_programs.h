@@ -31,6 +31,13 @@ minimize loss using adamw(lr = 0.01, clip_norm = 1.0)
 input x: bf16[rows cols]
 output y: bf16[rows cols] = cast(softmax(x, cols), bf16)
 )",
+    // rows of which a warp does four
+    R"(dim rows = 20, width = 40
+input x: bf16[rows width]
+input y: bf16[rows width]
+h = cast(x, f32) + cast(y, f32)
+output z: bf16[rows width] = cast(h * rsqrt(mean(h * h, width) + 1e-5), bf16)
+)",
     // attention with a mask, and its backward
     R"(dim s = 37, t = 37, d = 16
 param q: [s d] ~ normal(std = 1)

@@ -62,7 +62,7 @@ CudaFunction cuda_function(const Kernel& kernel, const GpuPlan& plan) {
   if (plan.scratch_bytes > 0) f.parameters += "unsigned char* scratch, ";
   f.from_table = declarations_of(kernel);
   f.threads = static_cast<int>(plan.threads());
-  if (const auto* tiles = std::get_if<AttentionTiles>(&plan.how)) f.resident = tiles->resident;
+  f.blocks_together = plan.blocks_together;
   f.grid.blocks[0] = static_cast<uint32_t>(std::max<int64_t>(plan.blocks, 1));
   f.grid.threads = {plan.threads_x, plan.threads_y, 1};
   f.grid.shared_bytes = static_cast<uint32_t>(plan.shared_bytes);
@@ -73,10 +73,11 @@ CudaFunction cuda_function(const Kernel& kernel, const GpuPlan& plan) {
 
 std::string definition(const CudaFunction& function, const std::string& name, BufferPassing passing) {
   const bool by_table = passing == BufferPassing::by_table;
+  const std::string bounds = function.blocks_together > 1 ? fmt::format("{}, {}", function.threads, function.blocks_together)
+                                                          : fmt::format("{}", function.threads);
   return fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__({}{}) {}({}const u64* step, const u64* keys, Fault* fault, i32 launch) {{\n{}{}}}\n",
-      function.threads, function.resident > 0 ? fmt::format(", {}", function.resident) : "", name,
-      by_table ? "const u64* table, " : function.parameters, by_table ? function.from_table : "", function.body);
+      "extern \"C\" __global__ void __launch_bounds__({}) {}({}const u64* step, const u64* keys, Fault* fault, i32 launch) {{\n{}{}}}\n",
+      bounds, name, by_table ? "const u64* table, " : function.parameters, by_table ? function.from_table : "", function.body);
 }
 
 }  // namespace einc

@@ -13,7 +13,7 @@ struct CudaFunction {
   std::string parameters, from_table;  // buffers as parameters, or declared from a table's row
   CudaGrid grid;
   int threads = 1;            // of a block at most
-  int resident = 0;           // blocks on a processor that registers must suffice for; 0: as the compiler likes
+  int blocks_together = 1;    // on a processor at least
   int64_t scratch_bytes = 0;  // of global memory that all blocks of a launch share, the last buffer; 0: no such buffer
 };
 

@@ -2,6 +2,7 @@
 #include "compiler/codegen/cuda/stage_text.h"
 
 #include <algorithm>
+#include <set>
 
 #include "compiler/codegen/cuda/row_sums_text.h"
 #include "runtime/base/check.h"
@@ -18,6 +19,7 @@ class StageText : RowSumsText {
     ++depth_;
     declare_shared();
     declare_tiles();
+    declare_row();
     find_point();
     if (kernel_.part) {
       load_columns();
@@ -49,7 +51,7 @@ class StageText : RowSumsText {
       }
       case CudaTeam::warp:
         if (kernel_.part) return;
-        line("const {0} point = {0}(blockIdx.x) * {1} + threadIdx.x / 32;", index_type(), plan_.block_threads / 32);
+        line("const {0} point = {0}(blockIdx.x) * {1} + threadIdx.x / {2};", index_type(), plan_.teams(), plan_.team);
         line("if (point >= {}) return;", literal(plan_.points));
         decode(plan_.outer, "point");
         find_row_start();
@@ -182,6 +184,7 @@ class StageText : RowSumsText {
   void shared_stage(const Stage& stage, const std::vector<AxisId>& axes, uint64_t around) {
     const bool rows = keeps_row(axes);
     if (rows) {
+      load_steps(first_kept_, axes);
       row_loop(axes);
     } else {
       open(fmt::format("for ({0} i = {0}({1}); i < {2}; i += {3})", index_type(), rank(), literal(packs_of(axes)), plan_.team));
@@ -249,17 +252,8 @@ class StageText : RowSumsText {
 
   // --- packs ---
 
-  bool lies_in_packs(uint16_t buffer, const Subscript& index) const {
-    const AxisId axis = *plan_.pack_axis;
-    if (!plan_.row_start) return packs(kernel_, buffer, index, axis, plan_.pack);
-    return index.dynamic.empty() && index.affine.coefficient(axis) == 1 &&
-           start_in_pack(index.affine, axis, plan_.pack) == *plan_.row_start;
-  }
-  bool loads_pack(ValueId id) const {
-    const Scalar& v = kernel_.values[id];
-    return v.kind == ScalarKind::load && v.guards.empty() && lies_in_packs(v.slot, v.index);
-  }
-  bool stores_pack(const Store& s) const { return s.mode == StoreMode::set && lies_in_packs(s.buffer, s.index); }
+  bool loads_pack(ValueId id) const { return plan_.loads_pack(kernel_, id); }
+  bool stores_pack(const Store& s) const { return s.mode == StoreMode::set && plan_.lies_in_packs(kernel_, s.buffer, s.index); }
   std::string pack_type(uint16_t buffer) const {
     return fmt::format("Vec<{}, {}>", storage_type(kernel_.buffers[buffer].dtype), plan_.pack);
   }
@@ -275,7 +269,11 @@ class StageText : RowSumsText {
       const bool kept = kept_.count(id) > 0;
       const std::string pack = fmt::format("l{}{}", id, kept ? "[t]" : "");
       if (!kept) line("{} {};", pack_type(v.slot), pack);
-      if (!kept || kept_first_[id]) load_pack(v, pack);
+      if (in_shared_.contains(id))
+        line("{} = row{}[i];", pack, id);
+      else if (!kept)
+        load_pack(v, pack);
+      if (std::ranges::count(plan_.in_shared, id) > 0 && in_shared_.insert(id).second) line("row{}[i] = {};", id, pack);
       loads.emplace_back(id, pack + ".at[u]");
     }
     std::vector<size_t> packs_stored;
@@ -346,46 +344,57 @@ class StageText : RowSumsText {
               [&] { return fmt::format("b{}[{}] = s{}.at[u];", s.buffer, index(s.index), k); });
   }
 
+  // --- rows in shared memory ---
+
+  // A pack of the row is at the same place for each stage, and the same thread's: no barrier is needed.
+  void declare_row() {
+    if (plan_.in_shared.empty()) return;
+    line("EINC_SHARED(shared);");
+    int64_t at = 0;
+    for (const ValueId id : plan_.in_shared) {
+      line("{0}* row{1} = reinterpret_cast<{0}*>(shared + {2});", pack_type(kernel_.values[id].slot), id, at);
+      at += plan_.row_bytes(kernel_, id);
+    }
+  }
+
   // --- rows in registers ---
 
-  // Loads in a row that a later stage needs again stay in registers.
+  // Loads in a row that a later stage needs again stay in registers, and those that the plan has at the row's start. All steps of them come
+  // before the stage's loop, since that may store: the compiler cannot move a load before a store to memory that it may share. The kernel
+  // allows it: a buffer that it stores into is not among them, and where a stored one lies over what is loaded, no point but the load's
+  // own stores there, and not before the load (verify_overlap). So a load may move towards its point's start.
   void find_kept(size_t s) {
-    for (auto& [id, first] : kept_first_) first = false;
+    first_kept_.clear();
     if (plan_.keeps == KeptLoads::none || !keeps_row(plan_.stages[s])) return;
     const uint64_t row = bits(plan_.stages[s]);
     for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      if (kept_.contains(id)) continue;
+      if (std::ranges::count(plan_.ahead, id) > 0) {
+        keep(id, true);
+        continue;
+      }
       const Scalar& v = kernel_.values[id];
-      if (!needed_[id] || v.kind != ScalarKind::load || !(axes_of_[id] & row) || kept_.count(id) > 0 || is_stored(v.slot)) continue;
+      if (!needed_[id] || v.kind != ScalarKind::load || !(axes_of_[id] & row) || is_stored(v.slot)) continue;
       const bool in_pack = plan_.pack_axis && axes_of_[id] >> *plan_.pack_axis & 1;
       if (plan_.pack_axis && (!in_pack || !loads_pack(id))) continue;
       if (plan_.keeps == KeptLoads::of_row && (axes_of_[id] & ~row) == 0) continue;
       const bool again = std::any_of(kernel_.stages.begin() + static_cast<ptrdiff_t>(s) + 1, kernel_.stages.end(),
                                      [&](const Stage& later) { return !later.axes.empty() && needed_by(kernel_, later)[id]; });
-      if (!again) continue;
-      kept_[id] = in_pack;
-      kept_first_[id] = true;
-      line("{} l{}[{}];", in_pack ? pack_type(v.slot) : std::string(register_type(v.dtype)), id, plan_.row_steps);
+      if (again) keep(id, in_pack);
     }
   }
 
-  // What all rows of a part read alike is loaded before the first.
-  void load_columns() {
-    const auto stage = std::ranges::find_if(kernel_.stages, [](const Stage& s) { return !s.axes.empty(); });
-    if (plan_.keeps == KeptLoads::none || stage == kernel_.stages.end()) return;
-    const std::vector<AxisId>& axes = plan_.stages[static_cast<size_t>(stage - kernel_.stages.begin())];
-    std::vector<ValueId> alike;
-    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
-      const Scalar& v = kernel_.values[id];
-      const bool in_row = v.kind == ScalarKind::load && axes_of_[id] != 0 && (axes_of_[id] & ~bits(axes)) == 0 && v.guards.empty();
-      if (!in_row || !v.index.dynamic.empty() || is_stored(v.slot)) continue;
-      const bool in_pack = plan_.pack_axis.has_value();
-      if (in_pack && !loads_pack(id)) continue;
-      alike.push_back(id), kept_[id] = in_pack, kept_first_[id] = false;
-      line("{} l{}[{}];", in_pack ? pack_type(v.slot) : std::string(register_type(v.dtype)), id, plan_.row_steps);
-    }
-    if (alike.empty()) return;
+  void keep(ValueId id, bool in_pack) {
+    const Scalar& v = kernel_.values[id];
+    first_kept_.push_back(id);
+    kept_[id] = in_pack;
+    line("{} l{}[{}];", in_pack ? pack_type(v.slot) : std::string(register_type(v.dtype)), id, plan_.row_steps);
+  }
+
+  void load_steps(const std::vector<ValueId>& loads, const std::vector<AxisId>& axes) {
+    if (loads.empty()) return;
     row_loop(axes);
-    for (ValueId id : alike) {
+    for (ValueId id : loads) {
       const Scalar& v = kernel_.values[id];
       if (kept_[id])
         load_pack(v, fmt::format("l{}[t]", id));
@@ -393,6 +402,22 @@ class StageText : RowSumsText {
         line("l{}[t] = {};", id, value(id));
     }
     close();
+  }
+
+  // What all rows of a part read alike is loaded before the first.
+  void load_columns() {
+    const auto stage = std::ranges::find_if(kernel_.stages, [](const Stage& s) { return !s.axes.empty(); });
+    if (plan_.keeps == KeptLoads::none || stage == kernel_.stages.end()) return;
+    const std::vector<AxisId>& axes = plan_.stages[static_cast<size_t>(stage - kernel_.stages.begin())];
+    for (ValueId id = 0; id < kernel_.values.size(); ++id) {
+      const Scalar& v = kernel_.values[id];
+      const bool in_row = v.kind == ScalarKind::load && axes_of_[id] != 0 && (axes_of_[id] & ~bits(axes)) == 0 && v.guards.empty();
+      if (!in_row || !v.index.dynamic.empty() || is_stored(v.slot)) continue;
+      const bool in_pack = plan_.pack_axis.has_value();
+      if (in_pack && !loads_pack(id)) continue;
+      keep(id, in_pack);
+    }
+    load_steps(first_kept_, axes);
   }
 
   bool is_stored(uint16_t buffer) const {
@@ -406,17 +431,17 @@ class StageText : RowSumsText {
     for (ValueId id = 0; id < kernel_.values.size(); ++id) {
       const auto kept = kept_.find(id);
       if (kept == kept_.end() || kept->second || !needed_[id] || (axes_of_[id] & ~entered) != 0) continue;
-      const std::string name = fmt::format("l{}[t]", id);
-      if (kept_first_[id]) line("{} = {};", name, value(id));
-      scopes_.back()[id] = name;
+      scopes_.back()[id] = fmt::format("l{}[t]", id);
     }
   }
 
   std::vector<bool> needed_;
-  std::vector<const TileStore*> tiles_;                  // of the stage's stores
-  bool once_inside_ = false;                             // values of the stage stand where its one thread stores
-  std::string inside_;                                   // of a column: whether this lane has a point
-  std::unordered_map<ValueId, bool> kept_, kept_first_;  // kept in registers: as packs; loaded in this stage
+  std::vector<const TileStore*> tiles_;     // of the stage's stores
+  bool once_inside_ = false;                // values of the stage stand where its one thread stores
+  std::string inside_;                      // of a column: whether this lane has a point
+  std::set<ValueId> in_shared_;             // loads that an earlier stage has put into shared memory
+  std::unordered_map<ValueId, bool> kept_;  // kept in registers: as packs
+  std::vector<ValueId> first_kept_;         // of them, those that the stage loads
 };
 
 }  // namespace

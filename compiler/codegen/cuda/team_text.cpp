@@ -13,12 +13,12 @@ std::string shuffled(DType dtype, const std::string& x) {
 
 }  // namespace
 
-std::string_view TeamText::rank() const {
+std::string TeamText::rank() const {
   switch (plan_.kind) {
     case CudaTeam::thread:
       return "0";
     case CudaTeam::warp:
-      return "(threadIdx.x & 31)";
+      return fmt::format("(threadIdx.x & {})", plan_.team - 1);
     case CudaTeam::block:
       return "threadIdx.x";
     case CudaTeam::column:
@@ -66,7 +66,7 @@ void TeamText::finish(const std::vector<uint16_t>& reductions) {
   synchronised_ = false;
   if (!is_team() || reductions.empty()) return;
   if (plan_.kind != CudaTeam::column) {
-    open("for (int lanes = 16; lanes > 0; lanes >>= 1)");
+    open(fmt::format("for (int lanes = {}; lanes > 0; lanes >>= 1)", plan_.kind == CudaTeam::warp ? plan_.team / 2 : 16));
     for (uint16_t r : reductions) {
       const bool place = keeps_position(kernel_.reductions[r]);
       const DType dtype = folded_dtype(kernel_.reductions[r]);

@@ -14,7 +14,7 @@ class TeamText : protected ValueText {
   bool is_team() const { return plan_.kind != CudaTeam::thread; }
   bool packed(AxisId axis) const { return plan_.pack_axis == axis; }
   DType dtype_of(const Store& s) const { return kernel_.buffers[s.buffer].dtype; }
-  std::string_view rank() const;
+  std::string rank() const;
   void barrier();
 
   // axes from a flat number of elements, neighbours last; the last in units of `pack`.

@@ -4,7 +4,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "compiler/gpu_plan/gpu_plan.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/precision/assign.h"
+#include "compiler/simplify/expand.h"
+#include "compiler/simplify/simplify.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/support/kernel_programs.h"
 
@@ -94,6 +98,49 @@ TEST_CASE("cuda: a norm's backward reads its input and the gradient once, and wr
   CHECK(rows.bytes_written == value + parts * row);
   CHECK(sums.bytes_read == parts * row);
   CHECK(sums.bytes_written == row);
+}
+
+TEST_CASE("cuda: a norm's backward loads the gradient that it adds to with its row") {
+  const auto text = [](int64_t wide, const char* dtype) {
+    return fmt::format(R"(dim rows = 37, wide = {}
+input x: {}[rows wide]
+input dy: {}[rows wide]
+input behind: f32[rows wide]
+input scale: f32[wide]
+w = cast(x, f32)
+y = w * rsqrt(mean(w^2, wide) + 1e-5) * scale
+total = sum(y * dy)
+output dx: f32[rows wide] = grad(total, w) + behind
+output dscale = grad(total, scale)
+)",
+                       wide, dtype, dtype);
+  };
+  const auto ahead_of = [&](int64_t wide, const char* dtype) -> size_t {
+    const auto program = compiled(text(wide, dtype));
+    for (const GraphKernel& k : program->list.kernels)
+      if (k.kernel->part) return std::get<ThreadedLoops>(k.plan->how).threads.ahead.size();
+    return SIZE_MAX;
+  };
+  for (const char* dtype : {"bf16", "f32"})
+    for (const int64_t wide : {768, 1024, 1536}) CHECK(cuda_disagreement(text(wide, dtype), 3) == "");
+  CHECK(ahead_of(768, "bf16") == 1);
+  CHECK(ahead_of(1024, "bf16") == 1);
+  CHECK(ahead_of(1024, "f32") == 0);  // 128 words of sums, weights and the row, and 32 more
+}
+
+TEST_CASE("cuda: as many parts of rows as registers let run together") {
+  const auto parts_of = [](const std::string& text) -> int64_t {
+    const Graph graph = assign_precision(simplify(expand(compile_text(text), Roots::training), Roots::training), Policy::inherit);
+    const auto program = compile_for_cuda(graph, {}, {});
+    for (const GraphKernel& k : program->list.kernels)
+      if (k.kernel->part) return k.kernel->extent(*k.kernel->part);
+    return 0;
+  };
+  CHECK(parts_of(layer_norm_of({16, 1024, 768}, "bf16")) == 264);   // three sums, and four tensors of a row
+  CHECK(parts_of(layer_norm_of({16, 1024, 256}, "bf16")) == 528);   // a third of it
+  CHECK(parts_of(layer_norm_of({16, 1024, 1024}, "f32")) == 528);   // 224 words: a row a block
+  CHECK(parts_of(layer_norm_of({16, 1024, 1536}, "bf16")) == 528);  // and so here
+  CHECK(parts_of(layer_norm_of({2, 64, 768}, "bf16")) == 16);       // of eight rows each
 }
 
 TEST_CASE("cuda: one kernel for all sums of a norm's backward") {

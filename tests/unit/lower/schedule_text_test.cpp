@@ -27,7 +27,7 @@ using namespace einc;
 namespace {
 
 struct Seen {
-  int schedules = 0, scans = 0, products = 0, fused = 0, together = 0, continued = 0, parts = 0, attention = 0;
+  int schedules = 0, scans = 0, products = 0, fused = 0, together = 0, continued = 0, parts = 0, attention = 0, in_shared = 0;
   std::map<std::string, int> plans;  // by their first words
 };
 
@@ -35,7 +35,10 @@ void count_plans(const std::string& text, Seen& seen) {
   std::istringstream lines(text);
   for (std::string line, target, form; std::getline(lines, line);) {
     std::istringstream words(line);
-    if (words >> target >> form; target == "plan" || target == "gpu_plan") ++seen.plans[target + " " + form];
+    if (words >> target >> form; target == "plan" || target == "gpu_plan") {
+      ++seen.plans[target + " " + form];
+      seen.in_shared += line.find(" in_shared ") != std::string::npos;
+    }
   }
 }
 
@@ -134,6 +137,7 @@ TEST_CASE("schedules read back") {
   CHECK(seen.continued > 0);
   CHECK(seen.parts > 20);
   CHECK(seen.attention > 20);
+  CHECK(seen.in_shared > 0);
   for (const char* form : {"loops", "tiles", "attention"}) CHECK_MESSAGE(seen.plans[std::string("plan ") + form] > 20, form);
   for (const char* form : {"attention_tiles", "attention_blocks", "product_tiles", "contraction_tiles", "scatter", "threads"})
     CHECK_MESSAGE(seen.plans[std::string("gpu_plan ") + form] > 0, form);
@@ -211,6 +215,12 @@ TEST_CASE("plans of a GPU that are none") {
       {"threads by crowd", "12: 'crowd' is no word of a plan"},
       {"threads outer a0 stages ( a0 ) blocks 4", "12: stage 0 has other loops"},
       {"threads team 64 block_threads 32 outer a0 stages ( )", "12: a team of no threads"},
+      {"threads by warp team 24 block_threads 48 outer a0 stages ( ) points 4 blocks 2", "12: a warp with lanes that have no row"},
+      {"threads by warp team 4 block_threads 32 outer a0 stages ( ) points 4", "12: a warp with lanes that have no row"},
+      {"threads by warp team 32 block_threads 32 outer a0 stages ( ) pack_axis a0 pack 4 row_steps 1 ahead v0 blocks 4",
+       "12: v0 is no load at a row's start"},
+      {"threads by block team 32 block_threads 32 outer a0 stages ( ) pack_axis a0 pack 4 in_shared v0 blocks 4",
+       "12: v0 is no load of a row's packs"},
       {"product_tiles", "12: tiles of a kernel that is no contraction"},
       {"attention_tiles", "12: tiles of a kernel that is no attention"},
       {"circles", "12: 'circles' is no plan of a GPU"},
