@@ -248,8 +248,9 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   std::vector<FusedProduct> fused;
   for (const size_t f : executor.fused_products()) fused.push_back(text->list.library.fused[f]);
   for (const LaunchTraffic& traffic : launch_traffic(text->list, text->plan, 0, fused)) launches.work.push_back(traffic.work);
-  Device device;  // what was measured; the cache and the cost of a launch are not, and count as none
+  Device device;  // rates as measured; the cache and the cost of a launch are not, and count as none
   device.target = DeviceTarget::cuda;
+  device.gpu = gpu.shape(), device.clock = gpu.clock();
   device.f32 = device.f64 = peak.f32_flops, device.bf16 = device.f16 = peak.bf16_flops, device.bandwidth = peak.copy;
   launches.predicted = predicted_times(*text, {&device, {}, executor.fused_products()});
   result.lower_bound = lower_bound_seconds(*text, device);

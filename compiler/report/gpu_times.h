@@ -4,6 +4,7 @@
 // is here; what others measured stands in the device's row. Nothing in it is fitted to a program.
 #pragma once
 #include "compiler/cost/device.h"
+#include "compiler/gpu_plan/gpu_plan.h"
 #include "compiler/lower/kernel.h"
 #include "compiler/lower/kernel_work.h"
 #include "compiler/lower/library_calls.h"
@@ -15,8 +16,9 @@ struct GpuTimes {
   bool by_turns = false;            // a warp does one after the other
 };
 
-// `product`: what a library does in place of the kernel, or none. `peak`, `vector_peak`: FLOP/s of the kernel's number format.
-GpuTimes gpu_times(const Kernel& kernel, const KernelWork& work, const LibraryProduct* product, const Device& device, double peak,
-                   double vector_peak);
+// `plan`: of the kernel, where one was made. `product`: what a library does in its place, or none. `peak`, `vector_peak`: FLOP/s of the
+// kernel's number format.
+GpuTimes gpu_times(const Kernel& kernel, const GpuPlan* plan, const KernelWork& work, const LibraryProduct* product, const Device& device,
+                   double peak, double vector_peak);
 
 }  // namespace einc

@@ -223,7 +223,7 @@ class Schedule {
     if (on_processor) {
       t = processor_ ? loop_times(k, rates) : unit_times(work, rates);
     } else {
-      const GpuTimes units = gpu_times(*k.kernel, work, list_.library.product(index), *device_, *matrix, *vector);
+      const GpuTimes units = gpu_times(*k.kernel, k.plan.get(), work, list_.library.product(index), *device_, *matrix, *vector);
       t = {.contraction = units.products, .vector = units.vector, .products_alone = units.by_turns};
     }
     t.memory = static_cast<double>(traffic.from_memory + traffic.to_memory) / (device_->bandwidth * device_->sustained_bandwidth);

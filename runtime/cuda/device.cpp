@@ -68,6 +68,7 @@ Gpu::Gpu(int number) : number_(number) {
     throw RuntimeFailure(FailureKind::resource, fmt::format("{} is of compute capability {}.{}; einc needs {}.0 or newer", name_,
                                                             shape_.major, shape_.minor, kOldestGpu));
   cache_bytes_ = attribute(kCacheBytes, device_);
+  clock_ = 1e3 * attribute(kClockRate, device_);
   size_t bytes = 0;
   EINC_CUDA(cuDeviceTotalMem_v2, &bytes, device_);
   memory_bytes_ = static_cast<int64_t>(bytes);

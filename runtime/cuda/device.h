@@ -27,6 +27,7 @@ class Gpu {
   const GpuShape& shape() const { return shape_; }
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t cache_bytes() const { return cache_bytes_; }  // of the L2 cache
+  double clock() const { return clock_; }               // of the processors at most, in Hz
   int64_t free_bytes() const;
   Device device() const { return device_; }
   Context context() const { return context_; }
@@ -40,6 +41,7 @@ class Gpu {
   std::string name_;
   GpuShape shape_;
   int64_t memory_bytes_ = 0, cache_bytes_ = 0;
+  double clock_ = 0;
 };
 
 // While it lives, what its thread asks of the driver is for this GPU; then the thread has the context again that it had before, which may

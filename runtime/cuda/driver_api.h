@@ -38,7 +38,8 @@ struct Copy2D {
 inline constexpr int kDeviceMemory = 2;  // CUmemorytype
 
 inline constexpr Result kOutOfMemory = 2;
-inline constexpr int kMultiprocessors = 16, kCacheBytes = 38, kProcessorThreads = 39, kMajor = 75, kMinor = 76, kProcessorSharedBytes = 81,
+inline constexpr int kClockRate = 13, kMultiprocessors = 16, kCacheBytes = 38, kProcessorThreads = 39, kMajor = 75, kMinor = 76,
+                     kProcessorSharedBytes = 81,
                      kSharedBytesOptIn = 97;      // CUdevice_attribute
 inline constexpr int kMaxDynamicSharedBytes = 8;  // CUfunction_attribute
 inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTiming = 2;

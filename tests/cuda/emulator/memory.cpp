@@ -134,9 +134,14 @@ Result cuDeviceGetName(char* name, int length, Device) {
 
 Result cuDeviceGetAttribute(int* value, int attribute, Device) {
   const Call call("cuDeviceGetAttribute");
-  static const std::map<int, int> values{
-      {kMultiprocessors, 132},         {kProcessorThreads, 2048},  {kMajor, 9}, {kMinor, 0}, {kCacheBytes, 1 << 16},
-      {kProcessorSharedBytes, 233472}, {kSharedBytesOptIn, 232448}};
+  static const std::map<int, int> values{{kMultiprocessors, 132},
+                                         {kProcessorThreads, 2048},
+                                         {kMajor, 9},
+                                         {kMinor, 0},
+                                         {kCacheBytes, 1 << 16},
+                                         {kClockRate, 1'980'000},
+                                         {kProcessorSharedBytes, 233472},
+                                         {kSharedBytesOptIn, 232448}};
   const auto found = values.find(attribute);
   if (found == values.end()) return emulator::fail(emulator::kInvalidValue, "an attribute that the emulator does not know");
   *value = found->second;

@@ -59,6 +59,7 @@ constexpr bool equal(A a, B b) {
 static_assert(equal(kOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY));
 static_assert(equal(kMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 static_assert(equal(kCacheBytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+static_assert(equal(kClockRate, CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
 static_assert(equal(kMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
 static_assert(equal(kMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
 static_assert(equal(kSharedBytesOptIn, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));

@@ -27,7 +27,7 @@ double library_seconds(int64_t rows, int64_t columns, int64_t depth, int64_t bat
   product.batch = batch, product.rows = rows, product.columns = columns, product.depth = depth;
   product.left.dtype = product.right.dtype = dtype;
   const KernelWork work{.contraction = 2 * batch * rows * columns * depth};
-  return gpu_times(any_kernel(), work, &product, h100(), h100().bf16, h100().f32).products;
+  return gpu_times(any_kernel(), nullptr, work, &product, h100(), h100().bf16, h100().f32).products;
 }
 
 // What the same FLOPs take where no processor waits.
@@ -67,16 +67,17 @@ TEST_CASE("GPU: processors without a block wait") {
 TEST_CASE("GPU: what warps multiply themselves, and special functions") {
   const Device& d = h100();
   const KernelWork product{.contraction = int64_t{1} << 40};
-  const GpuTimes own = gpu_times(any_kernel(), product, nullptr, d, d.bf16, d.f32);
+  const GpuTimes own = gpu_times(any_kernel(), nullptr, product, nullptr, d, d.bf16, d.f32);
   CHECK_FALSE(own.by_turns);
   // Eight instructions for 4096 FLOPs, four a clock on each processor: half the peak, less than mma.sync's 0.629.
   CHECK(own.products == near_seconds(std::exp2(40) / 4096 * 8 / (4 * 132 * d.clock) / d.sustained_clock));
   CHECK(own.products > std::exp2(40) / (d.bf16 * d.warp_products * d.sustained_clock));
   // f32 without tensor cores: the vector units' peak.
-  CHECK(gpu_times(any_kernel(), product, nullptr, d, d.f32, d.f32).products == near_seconds(std::exp2(40) / d.f32 / d.sustained_clock));
+  CHECK(gpu_times(any_kernel(), nullptr, product, nullptr, d, d.f32, d.f32).products ==
+        near_seconds(std::exp2(40) / d.f32 / d.sustained_clock));
   // 16 results a clock: one exponential takes as long as eight additions, and seven instructions go beside it.
   const int64_t n = int64_t{1} << 30;
-  const auto vector = [&](const KernelWork& work) { return gpu_times(any_kernel(), work, nullptr, d, d.bf16, d.f32).vector; };
+  const auto vector = [&](const KernelWork& work) { return gpu_times(any_kernel(), nullptr, work, nullptr, d, d.bf16, d.f32).vector; };
   CHECK(vector({.elementwise = n, .transcendental = n}) == near_seconds(8 * vector({.elementwise = n}), 0.2));
   CHECK(vector({.elementwise = 9 * n, .transcendental = n}) > 1.5 * vector({.elementwise = n, .transcendental = n}));
 }
@@ -86,7 +87,7 @@ TEST_CASE("GPU: an instruction of tensor cores multiplies half as much tf32 as i
   Kernel tf32 = kernel_of(kProductText);
   find_contraction(tf32);
   const KernelWork product{.contraction = int64_t{1} << 40};
-  const GpuTimes own = gpu_times(tf32, product, nullptr, d, d.tf32, d.f32);
+  const GpuTimes own = gpu_times(tf32, nullptr, product, nullptr, d, d.tf32, d.f32);
   // Eight instructions for 2048 FLOPs, four a clock on each processor.
   CHECK(own.products == near_seconds(std::exp2(40) / 2048 * 8 / (4 * 132 * d.clock) / d.sustained_clock));
 }
@@ -96,5 +97,5 @@ TEST_CASE("GPU: rates of a file are taken as they are") {
   own.target = DeviceTarget::cuda;
   const KernelWork product{.contraction = int64_t{1} << 40};
   CHECK_FALSE(own.has_sustained_rates());
-  CHECK(gpu_times(any_kernel(), product, nullptr, own, 1e15, 1e14).products == near_seconds(std::exp2(40) / 1e15));
+  CHECK(gpu_times(any_kernel(), nullptr, product, nullptr, own, 1e15, 1e14).products == near_seconds(std::exp2(40) / 1e15));
 }
