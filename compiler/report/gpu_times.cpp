@@ -16,10 +16,15 @@ constexpr double kIssued = 128, kSpecial = 16, kSharedBytes = 128;
 // Instructions around a special function's own: range, scale, what selects. Assumed.
 constexpr double kAroundSpecial = 6;
 
-// A library's block of sums. Until its first products and after its last ones, while it loads and stores, the time of so many steps of the
-// depth passes: 128 x 256 sums of 16 bits are stored in what three steps of 64 take an H100 at its share of the memory. Assumed to be so
-// everywhere; beside measured steps in `scripts/bench published`.
-constexpr double kIdleDepth = 192;
+// A library's product besides its launch: until the first blocks have what they multiply and while the last ones store. Its blocks in
+// between do so while others multiply. Of GPT-2's products on an H200 (cuBLASLt 13.1, bf16, 16384 rows, widths 768 to 50304, depths 768 to
+// 50304) all but the weights' gradients are met to 8 %; those are divided along their depth, and take 10 to 25 % longer. Assumed to be so
+// everywhere.
+constexpr double kLibrarySeconds = 5e-6;
+// What an epilogue reads or writes besides the product's own, a kept input or an operand once more, is not hidden behind the product, and
+// passes the memory at half its rate: GELU that keeps its input, its slope, sums of an operand, on the same H200 to 8 %.
+constexpr double kEpilogueBandwidth = 0.5;
+constexpr double kLeastDepth = 768;  // of a part
 struct BlockShape {
   int64_t rows, columns;
 };
@@ -32,10 +37,11 @@ constexpr double kSmallBlock = 128 * 128;  // smaller ones read more than they m
 constexpr double kFlopsOfMma = 2 * 16 * 8 * 32, kInstructionsOfMma = 8;  // FLOPs for an element of one byte
 constexpr double kInstructionsOfPair = 11, kInstructionsOfAttentionMma = 2;
 constexpr double kRowsOfWarp = 16;  // of attention, at least: each operand of shared memory serves so many
-// With wgmma four warps wait for products and then make weights of them, other blocks meanwhile: issue slots that pass for each pair
-// besides the products, at a library's rate. From an H200: heads of 64, 16 x 12 by 1024 rows, causal, 98 us forward, 113 d q, 152 d k and d
-// v, and heads of 128, 4 x 16 by 4096, 700, 849 and 1363 us, are met to 12 %; where sums over keys are two results of 128, 25 % too low.
-constexpr double kSlotsOfPair = 16.5;
+// With wgmma four warps wait for products and then make weights of them, other blocks meanwhile: instructions for each pair besides the
+// products, and issue slots that pass for each, at a library's rate of products. From an H200 and kernels of 480 instructions for a turn of
+// 16 x 64: heads of 64, 16 x 12 by 1024 rows, causal, 98 us forward, 113 d q, 152 d k and d v, and heads of 128, 4 x 16 by 4096, 700, 849
+// and 1363 us, are met to 12 %; where sums over keys are two results of 128, 25 % low. A turn has 286 since, which is not measured yet.
+constexpr double kInstructionsOfGroupPair = 15, kSlotsOfInstruction = 1.1;
 
 double waves(double blocks, double processors) { return std::ceil(blocks / processors) / (blocks / processors); }
 
@@ -48,11 +54,19 @@ double library_slowdown(const LibraryProduct& p, double processors) {
     const double columns = std::ceil(static_cast<double>(p.columns) / static_cast<double>(block.columns));
     const double blocks = rows * columns * static_cast<double>(p.batch), size = static_cast<double>(block.rows * block.columns);
     const double edges = rows * columns * size / static_cast<double>(p.rows * p.columns);
-    const double parts = std::clamp(std::floor(static_cast<double>(p.depth) / (4 * kIdleDepth)), 1.0, std::max(1.0, processors / blocks));
-    const double depth = static_cast<double>(p.depth) / parts;
-    best = std::min(best, edges * waves(blocks * parts, processors) * (depth + kIdleDepth) / depth * std::max(1.0, kSmallBlock / size));
+    const double parts = std::clamp(std::floor(static_cast<double>(p.depth) / kLeastDepth), 1.0, std::max(1.0, processors / blocks));
+    best = std::min(best, edges * waves(blocks * parts, processors) * std::max(1.0, kSmallBlock / size));
   }
   return best;
+}
+
+double epilogue_bytes(const LibraryProduct& p) {
+  const LibraryEpilogue& e = p.epilogue;
+  double elements = 0;
+  if (e.input) elements += static_cast<double>(p.rows * p.columns);
+  if (e.left_sums) elements += static_cast<double>(p.rows * p.depth);
+  if (e.right_sums) elements += static_cast<double>(p.columns * p.depth);
+  return elements * bytes_of(p.left.dtype);
 }
 
 double pairs_of(const Kernel& kernel, const KernelWork& work) {
@@ -99,7 +113,7 @@ GpuTimes times_at_peak(const Kernel& kernel, const GpuPlan* plan, const KernelWo
     const double issue_slots = kIssued / 32 * clocks;
     if (takes_wgmma(plan)) {
       t.products = products / (peak * device.sustained_share(DType::bf16));
-      t.vector = kSlotsOfPair * pairs_of(kernel, work) / 32 / issue_slots;
+      t.vector = kSlotsOfInstruction * kInstructionsOfGroupPair * pairs_of(kernel, work) / 32 / issue_slots;
       t.by_turns = true;
     } else if (kernel.attention) {
       // Elements of shared memory are read once for all of the warp's rows: one for two FLOPs of each.
@@ -121,6 +135,8 @@ GpuTimes gpu_times(const Kernel& kernel, const GpuPlan* plan, const KernelWork& 
                    double peak, double vector_peak) {
   GpuTimes t = times_at_peak(kernel, plan, work, product, device, peak, vector_peak);
   t.products /= device.sustained_clock, t.vector /= device.sustained_clock;
+  if (product && device.clock > 0)
+    t.products += kLibrarySeconds + epilogue_bytes(*product) / (device.bandwidth * device.sustained_bandwidth * kEpilogueBandwidth);
   return t;
 }
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 ENOUGH_PATHS = 5000  # of one loop
+PRODUCTS = ("HMMA", "HGMMA")
 
 
 def instructions(cubin, kernel):
@@ -51,7 +52,7 @@ def blocks_of(code):
             starts.update(targets, [i + 1])
     starts = sorted(s for s in starts if s < len(code))
     return {
-        start: (end, sum(operation(code[i][1]) == "HMMA" for i in range(start, end)), goes[end - 1])
+        start: (end, sum(operation(code[i][1]) in PRODUCTS for i in range(start, end)), goes[end - 1])
         for start, end in zip(starts, [*starts[1:], len(code)])
     }
 
@@ -79,7 +80,7 @@ def report(cubin, kernel):
                 continue
             whole = sorted(f for f in found if f[1] == products)
             kinds = collections.Counter(operation(code[i][1]) for b in whole[0][2] for i in range(b, blocks[b][0]))
-            print(f"{kernel}, loop at {code[head][0]:#x}: {products} HMMA, {whole[0][0]} to {whole[-1][0]} instructions; the shortest path: "
+            print(f"{kernel}, loop at {code[head][0]:#x}: {products} products, {whole[0][0]} to {whole[-1][0]} instructions; the shortest path: "
                   + ", ".join(f"{n} {kind}" for kind, n in kinds.most_common()))
 
 

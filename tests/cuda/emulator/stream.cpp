@@ -181,15 +181,16 @@ Result cuEventSynchronize(Event event) {
   return event->stream ? emulator::drain(event->stream, event->place) : 0;
 }
 
-// It has no clock.
+// It has no clock: all takes a millisecond, and a little more the more it is.
 Result cuEventElapsedTime(float* milliseconds, Event begin, Event end) {
   const Call call("cuEventElapsedTime");
   for (const Event event : {begin, end}) {
     if (!event->stream || !event->has_time) return emulator::fail(emulator::kInvalidHandle, "the time of an event that has none");
     if (event->stream->done < event->place) return emulator::fail(emulator::kNotReady, "the time of an event that is to come");
   }
-  const uint64_t epilogue = end->stream->last_epilogue;
-  *milliseconds = begin->place <= epilogue && epilogue < end->place ? emulator::epilogue_milliseconds : 1;
+  const uint64_t epilogue = end->stream->last_epilogue, pieces = end->place > begin->place ? end->place - begin->place : 1;
+  const bool has_epilogue = begin->place <= epilogue && epilogue < end->place;
+  *milliseconds = (has_epilogue ? emulator::epilogue_milliseconds : 1) + 1e-3F * static_cast<float>(pieces - 1);
   return 0;
 }
 

@@ -6,18 +6,21 @@ namespace einc::test {
 
 TEST_CASE("each kernel that a benchmark lists has its time, products with epilogues too") {
   const TrainFolder files;
-  const std::string program = files.text("layer.ein", R"(dim rows = 64, in = 64, out = 128
+  const std::string program = files.text("layer.ein", R"(dim rows = 128, width = 256, hidden = 512
 precision bf16
-input x: [rows in]
-param w: [in out] ~ normal(std = 0.1)
-param b: [out] ~ zeros
-output y = gelu_tanh(einsum(x, w, "rows in, in out -> rows out") + b)
+input x: [rows width]
+param w: [width hidden] ~ normal(std = 0.1)
+param b: [hidden] ~ zeros
+output y = gelu_tanh(einsum(x, w, "rows width, width hidden -> rows hidden") + b)
 )");
+  setenv("EINC_GEMM_TABLE", files.at("algorithms.txt").c_str(), 1);  // what other programs measured decides nothing here
   const Ran ran = run_einc({"bench", program, "--target=cuda", "--steps=2", "--mode=inference", "--json"});
+  unsetenv("EINC_GEMM_TABLE");
   CAPTURE(ran.errors);
   REQUIRE(ran.status == 0);
   bool found = false;
-  for (const auto& kernel : nlohmann::json::parse(ran.output).at("kernels")) {
+  const auto report = nlohmann::json::parse(ran.output);
+  for (const auto& kernel : report.at("kernels")) {
     CAPTURE(kernel.at("symbol").get<std::string>());
     CHECK(kernel.at("time_s").get<double>() > 0);
     CHECK(kernel.at("predicted_s").get<double>() > 0);
