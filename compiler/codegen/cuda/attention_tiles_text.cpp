@@ -3,25 +3,15 @@
 
 #include <algorithm>
 
-#include "compiler/codegen/cuda/attention_bounds_text.h"
-#include "compiler/codegen/cuda/value_text.h"
+#include "compiler/codegen/cuda/attention_products_text.h"
 #include "compiler/gpu_plan/thread_plan.h"
 
 namespace einc {
 namespace {
 
-// Lane 4 * group + quad of a warp holds, of each 16 x 8 tile of sums, rows group and group + 8 at columns 2 * quad and 2 * quad + 1. A warp
-// of several sets of 16 rows multiplies each operand of the other axis by all of them when it has it; row 8 * h + group is in set h / 2.
-class TilesText : ValueText {
+class TilesText : AttentionProductsText {
  public:
-  TilesText(const Kernel& kernel, const AttentionTiles& tiles)
-      : ValueText(kernel),
-        t_(tiles),
-        a_(*kernel.attention),
-        element_(storage_type(t_.dtype)),
-        short_(bytes_of(t_.dtype) == 2),
-        mma_(short_ ? "mma_m16n8k16_" + element_ : "mma_m16n8k8_tf32") {
-    if (wide_) index_ = "i64";
+  TilesText(const Kernel& kernel, const AttentionTiles& tiles) : AttentionProductsText(kernel, tiles) {
     short_exp_ = true;
     if (t_.online) score_ = scaled_value(kernel, t_.online->x).value_or(ScaledValue{t_.online->x});
     for (const ValueId left : t_.lefts) {
@@ -57,231 +47,12 @@ class TilesText : ValueText {
   }
 
  private:
-  enum class Pass : uint8_t { folds, products };
-
-  const AttentionStep& step_of(const AttentionTiles::Product& p) const { return a_.steps[p.step]; }
-  int64_t extent(AxisId axis) const { return kernel_.extent(axis); }
-  int columns() const { return t_.step / 8; }
-
-  void find_memory() {
-    line("EINC_SHARED(shared);");
-    line("{}* memory = reinterpret_cast<{}*>(shared);", element_, element_);
-    int64_t at = 0;
-    for (size_t k = 0; k < t_.tiles.size(); ++k) {
-      line("{}* tile{} = memory + {};", element_, k, at);
-      at += t_.pitch(t_.tiles[k]) * (t_.tiles[k].own ? t_.block() : 2 * t_.step);
-      if (t_.wgmma) line("const u64 operand{0} = wgmma_operand(tile{0});", k);
-    }
-    for (size_t k = 0; k < t_.vectors.size(); ++k)
-      line("f32* vector{} = reinterpret_cast<f32*>(memory + {}) + {};", k, at, k * 2 * static_cast<size_t>(t_.step));
-    line("const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;");
-  }
-
-  void find_block() {
-    std::string rest = fmt::format("{}(blockIdx.x)", index_);
-    line("const {} own0 = {} % {} * {};", index_, rest, t_.own_blocks, t_.block());
-    rest = fmt::format("({} / {})", rest, t_.own_blocks);
-    for (size_t k = a_.batch.size(); k-- > 0;) {
-      const AxisId a = a_.batch[k];
-      axis_[a] = fmt::format("a{}", a);
-      line("const {} a{} = {} % {};", index_, a, rest, extent(a));
-      rest = fmt::format("({} / {})", rest, extent(a));
-    }
-  }
-
-  // --- tiles in shared memory ---
-
-  void copy(size_t k, const std::string& first, int rows, const std::string& to) {
-    const AttentionTiles::Tile& tile = t_.tiles[k];
-    const AxisId along = tile.own ? t_.own : t_.other;
-    const int64_t vectors = tile.width / t_.vector();
-    // A thread keeps its column where whole rows of threads fit: then one address serves all of its vectors.
-    const int64_t together = AttentionTiles::kThreads / vectors;
-    const bool keeps_column = AttentionTiles::kThreads % vectors == 0 && rows % together == 0;
-    open("");
-    if (keeps_column) {
-      line("const int row = threadIdx.x / {}, column = threadIdx.x % {} * {};", vectors, vectors, t_.vector());
-      line("#pragma unroll");
-      open(fmt::format("for (int i = 0; i < {}; i += {})", rows, together));
-      line("const {} at = {} + row + i;", index_, first);
-    } else {
-      open(fmt::format("for (int e = threadIdx.x; e < {}; e += {})", rows * vectors, AttentionTiles::kThreads));
-      line("const int i = 0, row = e / {}, column = e % {} * {};", vectors, vectors, t_.vector());
-      line("const {} at = {} + row;", index_, first);
-    }
-    const bool whole = extent(along) % rows == 0;
-    axis_[along] = whole ? "at" : fmt::format("(at < {0} ? at : {1})", extent(along), extent(along) - 1);
-    axis_[tile.inner] = "column";
-    const Scalar& v = kernel_.values[tile.load];
-    const std::string place = t_.wgmma ? swizzled_place(tile, rows) : fmt::format("(row + i) * {} + column", t_.pitch(tile));
-    line("cp_async16({} + {}, b{} + ({}){});", to, place, v.slot, index(v.index),
-         whole ? "" : fmt::format(", at < {} ? 16 : 0", extent(along)));
-    close(), close();
-    axis_[along].clear(), axis_[tile.inner].clear();
-  }
-
-  // As wgmma's operands lie: 64 columns of all rows, then the next 64.
-  static std::string swizzled_place(const AttentionTiles::Tile& tile, int rows) {
-    constexpr int64_t row = AttentionTiles::kSwizzledRow;
-    const std::string part = tile.width > row ? fmt::format("column / {} * {} + ", row, row * rows) : "";
-    return fmt::format("{}(row + i) * {} + ((column / 8 ^ (row + i)) & 7) * 8", part, row);
-  }
-  // In units of an operand's address, 16 bytes.
-  static int64_t rows_of_operand(int64_t rows) { return rows * AttentionTiles::kSwizzledRow * 2 / 16; }
-
-  void load_own() {
-    if (!a_.turns.empty()) line("__syncthreads();");
-    for (size_t k = 0; k < t_.tiles.size(); ++k)
-      if (t_.tiles[k].own) copy(k, "own0", t_.block(), fmt::format("tile{}", k));
-    line("cp_async_commit();");
-  }
-
-  void copy_vectors(const std::string& first, const std::string& turn) {
-    open(fmt::format("if (threadIdx.x < {})", t_.step / 4));
-    line("const {} i = threadIdx.x * 4, at = {} + i;", index_, first);
-    const bool whole = extent(t_.other) % t_.step == 0;
-    axis_[t_.other] = whole ? "at" : fmt::format("(at < {0} ? at : {1})", extent(t_.other), extent(t_.other) - 4);
-    for (size_t k = 0; k < t_.vectors.size(); ++k) {
-      const Scalar& v = kernel_.values[t_.vectors[k]];
-      line("cp_async16(vector{} + ({}) * {} + i, b{} + ({}){});", k, turn, t_.step, v.slot, index(v.index),
-           whole ? "" : fmt::format(", at < {} ? 16 : 0", extent(t_.other)));
-    }
-    axis_[t_.other].clear();
-    close();
-  }
-
-  bool is_read(size_t k, Pass pass) const {
-    if (t_.tiles[k].own) return false;
-    const auto reads = [&](const AttentionTiles::Product& p) { return p.other == static_cast<int>(k); };
-    if (pass == Pass::products && std::any_of(t_.results.begin(), t_.results.end(), reads)) return true;
-    return std::any_of(t_.scores.begin(), t_.scores.end(), reads);
-  }
-
-  void load_other(const std::string& first, Pass pass, const std::string& turn) {
-    for (size_t k = 0; k < t_.tiles.size(); ++k)
-      if (is_read(k, pass)) copy(k, first, t_.step, fmt::format("tile{} + ({}) * {}", k, turn, t_.step * t_.pitch(t_.tiles[k])));
-    if (!t_.vectors.empty()) copy_vectors(first, turn);
-    line("cp_async_commit();");
-  }
-
-  // The next tile is on its way while this one is used. Behind the barrier all warps have used what it takes the place of.
-  void over_tiles(const auto& body, Pass pass) {
-    open("");
-    if (pass == Pass::products && !t_.folds.empty()) line("__syncthreads();");
-    open("if (first < last)");
-    load_other("first", pass, "0");
-    // Bounds may leave nothing to multiply: the block's own tiles are still on their way then.
-    if (!a_.bounds.empty()) otherwise(), line("cp_async_wait<0>();");
-    close();
-    open(fmt::format("for ({0} other0 = first; other0 < last; other0 += {1})", index_, t_.step));
-    line("const int turn = int((other0 - first) / {}) & 1;", t_.step);
-    line("cp_async_wait<0>();");
-    if (t_.wgmma) line("wgmma_stored();");
-    line("__syncthreads();");
-    open(fmt::format("if (other0 + {} < last)", t_.step));
-    load_other(fmt::format("(other0 + {})", t_.step), pass, "1 - turn");
-    close();
-    const std::string beyond = t_.block() > t_.step ? bounds_.is_beyond() : "";
-    if (!beyond.empty()) open(fmt::format("if (!({}))", beyond));
-    body();
-    if (!beyond.empty()) close();
-    close();
-    close();
-  }
-
-  void otherwise() {
-    --depth_;
-    scopes_.pop_back();
-    line("}} else {{");
-    ++depth_;
-    scopes_.emplace_back();
-  }
-
   // What of the other axis counts for this block, in whole tiles.
   void find_range() {
     line("{0} first = 0, last = {1};", index_, extent(t_.other));
     for (const KeyMask& mask : masks_)
       if (mask.bound.base != kNoValue) bounds_.name_base(mask.bound.base, value(mask.bound.base));
     for (const std::string& limit : bounds_.limits()) line("{}", limit);
-  }
-
-  // --- scores ---
-
-  void scores(Pass pass) {
-    if (t_.wgmma) return group_scores(pass);
-    for (const AttentionTiles::Product& p : t_.scores) {
-      const uint16_t r = step_of(p).reduction;
-      if (!is_needed(r, pass)) continue;
-      line("f32 s{}[{}][{}][4] = {{}};", r, t_.sets, columns());
-      line("#pragma unroll");
-      open(fmt::format("for (int k = 0; k < {}; ++k)", extent(p.inner) / t_.depth()));
-      const auto &own = t_.tiles[static_cast<size_t>(p.own)], &other = t_.tiles[static_cast<size_t>(p.other)];
-      line("u32 x[{}][4];", t_.sets);
-      open_sets();
-      line("ldmatrix_x4(x[m], tile{} + (warp * {} + m * 16 + (lane & 15)) * {} + k * {} + (lane >> 4) * {});", p.own, t_.warp_rows(),
-           t_.pitch(own), t_.depth(), t_.vector());
-      round_to_tf32("x[m]");
-      close();
-      line("#pragma unroll");
-      open(fmt::format("for (int j = 0; j < {}; ++j)", t_.step / 16));
-      line("u32 y[4];");
-      line("ldmatrix_x4(y, tile{0} + (turn * {1} + j * 16 + (lane & 7) + (lane >> 4) * 8) * {2} + k * {3} + (lane >> 3 & 1) * {4});",
-           p.other, t_.step, t_.pitch(other), t_.depth(), t_.vector());
-      round_to_tf32("y");
-      open_sets();
-      line("{}(s{}[m][2 * j], x[m], y);", mma_, r);
-      line("{}(s{}[m][2 * j + 1], x[m], y + 2);", mma_, r);
-      close();
-      close();
-      close();
-    }
-  }
-
-  // All scores of a tile at once, each of the rows that four warps have.
-  void group_scores(Pass pass) {
-    std::vector<uint16_t> made;
-    for (const AttentionTiles::Product& p : t_.scores)
-      if (const uint16_t r = step_of(p).reduction; is_needed(r, pass)) made.push_back(r), line("f32 s{}[1][{}][4];", r, columns());
-    line("wgmma_begin();");
-    for (const AttentionTiles::Product& p : t_.scores) {
-      const uint16_t r = step_of(p).reduction;
-      if (!is_needed(r, pass)) continue;
-      const int64_t parts = extent(p.inner) / AttentionTiles::kSwizzledRow, steps = AttentionTiles::kSwizzledRow / t_.depth();
-      for (int64_t k = 0; k < parts * steps; ++k)
-        line("wgmma_{}(s{}[0], operand{} + {}, {} + {}, {});", element_, r, p.own, k / steps * rows_of_operand(t_.block()) + k % steps * 2,
-             other_operand(p), k / steps * rows_of_operand(t_.step) + k % steps * 2, k > 0 ? 1 : 0);
-    }
-    line("wgmma_end();");
-    for (uint16_t r : made) line("wgmma_use(s{}[0]);", r);
-  }
-
-  std::string other_operand(const AttentionTiles::Product& p) const {
-    const int64_t parts = t_.tiles[static_cast<size_t>(p.other)].width / AttentionTiles::kSwizzledRow;
-    return fmt::format("operand{} + turn * {}", p.other, parts * rows_of_operand(t_.step));
-  }
-
-  void group_results() {
-    line("wgmma_begin();");
-    for (size_t k = 0; k < t_.results.size(); ++k) {
-      const AttentionTiles::Product& p = t_.results[k];
-      const ValueId left = t_.online ? t_.online->exponential : t_.lefts[k];
-      line("#pragma unroll");
-      open(fmt::format("for (int k = 0; k < {}; ++k)", t_.step / 16));
-      line("const u32 x[4] = {{left{0}[0][2 * k][0], left{0}[0][2 * k][1], left{0}[0][2 * k + 1][0], left{0}[0][2 * k + 1][1]}};", left);
-      for (int64_t part = 0; part < extent(p.inner) / AttentionTiles::kSwizzledRow; ++part)
-        line("wgmma_{}(o{}[0] + {}, x, {} + {} + k * {});", element_, step_of(p).reduction, part * 8, other_operand(p),
-             part * rows_of_operand(t_.step), rows_of_operand(16));
-      close();
-    }
-    line("wgmma_end();");
-    for (const AttentionTiles::Product& p : t_.results) line("wgmma_use(o{}[0]);", step_of(p).reduction);
-  }
-
-  bool is_needed(uint16_t r, Pass pass) const {
-    const std::vector<uint64_t> needs = reductions_of_values(kernel_);
-    if (pass == Pass::folds)
-      return std::any_of(t_.folds.begin(), t_.folds.end(), [&](uint16_t f) { return needs[kernel_.reductions[f].value] >> r & 1; });
-    return std::any_of(t_.lefts.begin(), t_.lefts.end(), [&](ValueId left) { return needs[left] >> r & 1; });
   }
 
   // --- the pairs of a tile ---
@@ -302,10 +73,6 @@ class TilesText : ValueText {
     return extent(axis) % tile == 0 ? at : fmt::format("({0} < {1} ? {0} : {2})", at, extent(axis), extent(axis) - 1);
   }
 
-  void open_sets() {
-    line("#pragma unroll");
-    open(fmt::format("for (int m = 0; m < {}; ++m)", t_.sets));
-  }
   int rows() const { return 2 * t_.sets; }  // of a lane
   std::string own_row() const { return fmt::format("own0 + warp * {} + group + 8 * h", t_.warp_rows()); }
   std::string of_rows(const std::string& start) const {
@@ -379,14 +146,13 @@ class TilesText : ValueText {
     scores(Pass::products);
     std::vector<ValueId> made;
     for (size_t k = 0; k < t_.results.size(); ++k) {
-      const ValueId left = t_.online ? t_.online->exponential : t_.lefts[k];
+      const ValueId left = left_of(k);
       if (std::find(made.begin(), made.end(), left) != made.end()) continue;
       made.push_back(left);
       line("u32 left{}[{}][{}][2]{};", left, t_.sets, columns(), short_ ? "" : "[2]");
     }
     for_whole_and_edge([&] { make_pairs(made); });
-    if (t_.wgmma) return group_results();
-    for (size_t k = 0; k < t_.results.size(); ++k) multiply(t_.results[k], t_.online ? t_.online->exponential : t_.lefts[k]);
+    multiply();
   }
 
   // Packing rounds: a value is not rounded before.
@@ -447,49 +213,6 @@ class TilesText : ValueText {
       line("for (int f = 0; f < {0}; ++f) o{1}[h / 2][f][h % 2 * 2] *= shrink, o{1}[h / 2][f][h % 2 * 2 + 1] *= shrink;",
            extent(p.inner) / 8, step_of(p).reduction);
     }
-  }
-
-  void multiply(const AttentionTiles::Product& p, ValueId left) {
-    if (!short_) return multiply_tf32(p, left);
-    const uint16_t r = step_of(p).reduction;
-    line("#pragma unroll");
-    open(fmt::format("for (int k = 0; k < {}; ++k)", t_.step / 16));
-    line("#pragma unroll");
-    open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 16));
-    line("u32 y[4];");
-    line("ldmatrix_x4_trans(y, tile{0} + (turn * {1} + k * 16 + (lane & 15)) * {2} + f * 16 + (lane >> 4) * 8);", p.other, t_.step,
-         t_.pitch(t_.tiles[static_cast<size_t>(p.other)]));
-    open_sets();
-    line("const u32 x[4] = {{left{0}[m][2 * k][0], left{0}[m][2 * k][1], left{0}[m][2 * k + 1][0], left{0}[m][2 * k + 1][1]}};", left);
-    line("{}(o{}[m][2 * f], x, y);", mma_, r);
-    line("{}(o{}[m][2 * f + 1], x, y + 2);", mma_, r);
-    close();
-    close();
-    close();
-  }
-
-  // Eight of the other axis at a time, in the order 0 2 4 6 1 3 5 7: so a lane has of the left side what it made.
-  void multiply_tf32(const AttentionTiles::Product& p, ValueId left) {
-    const uint16_t r = step_of(p).reduction;
-    const int64_t pitch = t_.pitch(t_.tiles[static_cast<size_t>(p.other)]);
-    line("#pragma unroll");
-    open(fmt::format("for (int k = 0; k < {}; ++k)", columns()));
-    line("const f32* rows = tile{} + (turn * {} + k * 8 + quad * 2) * {} + group;", p.other, t_.step, pitch);
-    line("#pragma unroll");
-    open(fmt::format("for (int f = 0; f < {}; ++f)", extent(p.inner) / 8));
-    line("const u32 y[2] = {{to_tf32(__float_as_uint(rows[f * 8])), to_tf32(__float_as_uint(rows[f * 8 + {}]))}};", pitch);
-    open_sets();
-    line("const u32 x[4] = {{left{0}[m][k][0][0], left{0}[m][k][1][0], left{0}[m][k][0][1], left{0}[m][k][1][1]}};", left);
-    line("{}(o{}[m][f], x, y);", mma_, r);
-    close();
-    close();
-    close();
-  }
-
-  void round_to_tf32(const char* registers) {
-    if (short_) return;
-    line("#pragma unroll");
-    line("for (int i = 0; i < 4; ++i) {0}[i] = to_tf32({0}[i]);", registers);
   }
 
   // --- results ---
@@ -606,17 +329,10 @@ class TilesText : ValueText {
     if (!inside.empty()) close();
   }
 
-  const AttentionTiles& t_;
-  const Attention& a_;
-  const std::string element_;
-  const bool short_;  // of 16 bits
-  AttentionBoundsText bounds_{kernel_, t_};
   ScaledValue score_;              // with `online`: what it is a maximum of; the factor is applied to that
   std::vector<ScaledValue> left_;  // else, of each result: what it multiplies; the factor is applied to the result
   const std::vector<KeyMask> masks_ = find_key_masks(kernel_);
   bool whole_ = false;  // what is written now is for whole tiles
-  const std::string mma_;
-  std::string index_ = "i32";
 };
 
 }  // namespace
