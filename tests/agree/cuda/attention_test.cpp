@@ -305,6 +305,45 @@ TEST_CASE("cuda: attention stores what lies side by side together") {
   }
 }
 
+// Four warps multiply together where the GPU has it and heads are whole rows of 128 bytes. What copies have brought is told to the units
+// that read it before the barrier, which the emulated GPU cannot check.
+TEST_CASE("cuda: attention by wgmma") {
+  struct Case {
+    int major;
+    int64_t head;
+    const char* dtype;
+    int64_t wgmma, together;  // of three kernels; blocks of that of d k and d v on a processor
+  };
+  for (const Case& c :
+       {Case{9, 64, "bf16", 3, 3}, {9, 128, "f16", 3, 1}, {9, 48, "bf16", 0, 1}, {8, 64, "bf16", 0, 1}, {10, 64, "bf16", 0, 1}}) {
+    CAPTURE(c.major);
+    CAPTURE(c.head);
+    CudaOptions options;
+    options.mode = RunMode::inference, options.gpu.major = c.major;
+    const Bindings dims = sizes(200, 200, c.head, c.head);
+    const Graph graph = finished(compile_text(step(kLayouts[1], kCausal, c.dtype), dims), Roots::inference);
+    const auto program = compile_for_cuda(graph, dims, options);
+    int64_t wgmma = 0, together = 0;
+    for (const GraphKernel& k : program->list.kernels) {
+      const auto* tiles = k.plan ? std::get_if<AttentionTiles>(&k.plan->how) : nullptr;
+      if (!tiles) continue;
+      wgmma += tiles->wgmma ? 1 : 0;
+      if (!tiles->results_over_keys) together = k.plan->blocks_together;
+      const std::string text = cuda_function(*k.kernel, *k.plan).body;
+      const size_t loop = text.find("const int turn");
+      REQUIRE(loop != std::string::npos);
+      const size_t arrived = text.find("cp_async_wait<0>", loop), told = text.find("wgmma_stored", loop),
+                   barrier = text.find("__syncthreads", loop);
+      CHECK(arrived < barrier);
+      CHECK((told != std::string::npos) == tiles->wgmma);
+      if (tiles->wgmma) CHECK((arrived < told && told < barrier && barrier < text.find("wgmma_begin", loop)));
+      CHECK((text.find("ldmatrix", loop) == std::string::npos) == tiles->wgmma);
+    }
+    CHECK(wgmma == c.wgmma);
+    CHECK(together == c.together);
+  }
+}
+
 // A GPU of one processor, which few blocks keep busy: warps of 32 rows wherever registers and shared memory allow.
 CudaOptions planned_for_wide_warps() {
   CudaOptions options;
