@@ -49,6 +49,19 @@ output y = einsum(softmax(masked, t), v, "s t, t d -> s d")
 loss = mean(y * y)
 minimize loss using sgd(lr = 0.1)
 )",
+    // attention of bf16 on tensor cores, forward and backward, four warps together: tiles of the other axis of which the last is cut
+    R"(dim s = 130, d = 64
+input q: bf16[s d]
+input k: bf16[t=s d]
+input v: bf16[t d]
+input dy: bf16[s d]
+scores = einsum(q, k, "s d, t d -> s t") * rsqrt(d)
+y = einsum(softmax(where(iota(t) <= iota(s), scores, -inf), t), v, "s t, t d -> s d")
+total = sum(y * dy)
+output dq: bf16[s d] = cast(grad(total, q), bf16)
+output dk: bf16[t d] = cast(grad(total, k), bf16)
+output dv: bf16[t d] = cast(grad(total, v), bf16)
+)",
     // windows on tensor cores, forward and backward: whole packs from memory and elements that are computed
     R"(import nn
 dim batch = 2, rows = 7, cols = 6, c = 8
