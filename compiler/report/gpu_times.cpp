@@ -40,8 +40,8 @@ constexpr double kRowsOfWarp = 16;  // of attention, at least: each operand of s
 // With wgmma four warps wait for products and then make weights of them, other blocks meanwhile: instructions for each pair besides the
 // products, and issue slots that pass for each, at a library's rate of products. From an H200 and kernels of 480 instructions for a turn of
 // 16 x 64: heads of 64, 16 x 12 by 1024 rows, causal, 98 us forward, 113 d q, 152 d k and d v, and heads of 128, 4 x 16 by 4096, 700, 849
-// and 1363 us, are met to 12 %; where sums over keys are two results of 128, 25 % low. A turn has 286 since, and the first three take 97, 107
-// and 139 us: waiting has taken most of their place.
+// and 1363 us, are met to 12 %; where sums over keys are two results of 128, 25 % low. A turn has 286 since, and the first three take 97,
+// 107 and 139 us: waiting has taken most of their place.
 constexpr double kInstructionsOfGroupPair = 15, kSlotsOfInstruction = 1.1;
 
 double waves(double blocks, double processors) { return std::ceil(blocks / processors) / (blocks / processors); }
