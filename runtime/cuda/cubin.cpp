@@ -65,7 +65,8 @@ bool is_ptx(const std::string& arch) { return arch.starts_with("compute_"); }
 // the same bits whichever kernel makes it.
 std::vector<std::string> options_of(const std::string& arch) {
   // All GPUs of compute capability 9.0 have what is theirs alone: products of four warps.
-  std::vector<std::string> options{"--gpu-architecture=" + (arch == "sm_90" ? "sm_90a" : arch), "--std=c++17", "--generate-line-info", "--fmad=false"};
+  std::vector<std::string> options{"--gpu-architecture=" + (arch == "sm_90" ? "sm_90a" : arch), "--std=c++17", "--generate-line-info",
+                                   "--fmad=false"};
   if (!is_ptx(arch)) options.emplace_back("--ptxas-options=-v");
   return options;
 }
