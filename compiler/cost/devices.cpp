@@ -49,12 +49,13 @@ constexpr LinkRow kLinks[] = {
 // What of the clock is kept: einc's prediction without it, beside steps that others measured over a run (`scripts/bench published`), of
 // those rows alone whose id hashes even: on A100s 0.66 to 0.86, 0.77 in the median. On H100s in bf16 0.75 where products decide (70B) and
 // 0.61 (which does not state its micro-batch), less where attention of 65536 keys does, by kernels that others wrote for A100s, and 0.53 in
-// fp8: not followed. The other rows test it. H200 and B200 are taken to be like H100s, the rest like A100s. A short run keeps all of the
-// clock: on an H200 products of GPT-2's step take what the shares below give (report/gpu_times.cpp). Products: the best of many shapes in
-// bf16 (github.com/stas00/ml-engineering, compute/accelerator, 2025): 271.2 TFLOP/s on an A100 SXM, 794.5 on an H100 and H200, 1745 on a
-// B200; in fp8 1402.6 (H100), 1453.4 (H200) and 3432.5. Copies: 4.3 of 4.8 TB/s on an H200, taken for all. Warps of a Hopper that multiply
-// by themselves (mma.sync) reach 62.9 % of its peak (Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, arXiv
-// 2402.13499); a B200's are taken to be no better. L40S and RTX 4090: assumed.
+// fp8: not followed. The other rows test it. H200 and B200 are taken to be like H100s, the rest like A100s. One H200 kept 97 % of its speed
+// over 600 steps of GPT-2 (runtime/gpus.md), and its products take what the shares below give.
+//
+// Products: the best of many shapes in bf16 (github.com/stas00/ml-engineering, compute/accelerator, 2025): 271.2 TFLOP/s on an A100 SXM,
+// 794.5 on an H100 and H200, 1745 on a B200; in fp8 1402.6 (H100), 1453.4 (H200) and 3432.5. Copies: 4.3 of 4.8 TB/s on an H200, taken for
+// all. Warps of a Hopper that multiply by themselves (mma.sync) reach 62.9 % of its peak (Luo et al., Benchmarking and Dissecting the
+// Nvidia Hopper GPU Architecture, arXiv 2402.13499); a B200's are taken to be no better. L40S and RTX 4090: assumed.
 struct SustainedRow {
   const char* device;
   double ghz, clock, products, fp8, bandwidth, warps;

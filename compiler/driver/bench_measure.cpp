@@ -143,11 +143,9 @@ std::vector<double> time_steps(Machine& machine, ThreadPool& pool, Run run, cons
 
 void sum_up(const Executable& program, const LaunchWork& launches, const std::vector<double>& seconds, BenchResult& result) {
   result.kernels = kernels_of(program, launches, seconds);
-  for (const KernelTime& kernel : result.kernels) result.executed += kernel.work, result.predicted += kernel.predicted;
-  for (const Launch& launch : program.launches) {
-    result.labels.push_back(launch.label);
-    result.launches += launch.when != LaunchWhen::unbounded;
-  }
+  for (const KernelTime& kernel : result.kernels)
+    result.executed += kernel.work, result.predicted += kernel.predicted, result.launches += kernel.launches;
+  for (const Launch& launch : program.launches) result.labels.push_back(launch.label);
 }
 
 double algorithmic_flops(const Graph& graph, const Bindings& dims) {
@@ -203,6 +201,16 @@ void name_fused(const CudaFusedProduct& fused, LaunchWork& launches) {
   std::swap(launches.predicted[fused.product], launches.predicted[fused.at]);
 }
 
+// Launches that run as one are one, with the work of all.
+void join(const CudaExecutable& executable, LaunchWork& launches) {
+  for (size_t l = 0; l < executable.calls.size(); ++l)
+    for (const uint32_t other : executable.calls[l].together) {
+      launches.symbols[other].clear();
+      launches.work[l] += std::exchange(launches.work[other], {});
+      launches.predicted[l] += std::exchange(launches.predicted[other], 0);
+    }
+}
+
 // The work is its, wherever our own kernels would do it.
 void give_to_library(const CudaAttention& call, LaunchWork& launches) {
   for (const uint32_t l : call.parts)
@@ -254,6 +262,7 @@ void measure_gpu(const Graph& graph, const Bindings& dims, BenchResult& result) 
   device.f32 = device.f64 = peak.f32_flops, device.bf16 = device.f16 = peak.bf16_flops, device.bandwidth = peak.copy;
   launches.predicted = predicted_times(*text, {&device, {}, executor.fused_products()});
   result.lower_bound = lower_bound_seconds(*text, device);
+  join(executable, launches);
   for (const size_t f : executor.fused_products()) name_fused(executable.fused[f], launches);
   for (const size_t a : executor.library_attention()) give_to_library(executable.attention[a], launches);
   const auto run = [&](uint64_t step) {

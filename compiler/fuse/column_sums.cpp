@@ -3,17 +3,17 @@
 
 #include <algorithm>
 
+#include "compiler/gpu_plan/thread_plan.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
 namespace {
 
 // Four blocks for each multiprocessor of a large GPU, or two, where registers leave room for no more: a warp has a row then, and its
-// threads hold many words of it and of its sums. ptxas gives norms' backwards of 120 and 144 words 168 to 247 registers. From more words on
-// a block of threads divides a row (gpu_plan/thread_plan).
+// threads hold many words of it and of its sums. ptxas gives norms' backwards of 120 and 144 words 168 to 247 registers. From
+// kSumRegisters words on a block of threads divides a row.
 constexpr int64_t kMostParts = 528, kFewerParts = 264;
-constexpr int64_t kManyWords = 112, kBlockWords = 184;
-constexpr int64_t kRowLanes = 32, kLongestWarpRow = 1024;
+constexpr int64_t kManyWords = 112, kLanes = 32;
 constexpr int64_t kRowsOfAPart = 8;  // at least: the sums of a part are written and read once more
 constexpr int64_t kFewestParts = 2;
 
@@ -24,12 +24,12 @@ int64_t words_of_thread(const Kernel& kernel, const std::vector<AxisId>& row) {
   for (const Stage& stage : kernel.stages) bytes += 4 * std::ranges::count(stage.stores, StoreMode::sum, &Store::mode);
   for (size_t i = 0; i < axes.size(); ++i)
     if (kernel.values[i].kind == ScalarKind::load && axes[i] & bits(row)) bytes += bytes_of(kernel.buffers[kernel.values[i].slot].dtype);
-  return trips(kernel, bits(row)) * bytes / (4 * kRowLanes);
+  return trips(kernel, bits(row)) * bytes / (4 * kLanes);
 }
 
 int64_t most_parts(const Kernel& kernel, const std::vector<AxisId>& row) {
   const int64_t words = words_of_thread(kernel, row);
-  return trips(kernel, bits(row)) <= kLongestWarpRow && words > kManyWords && words <= kBlockWords ? kFewerParts : kMostParts;
+  return trips(kernel, bits(row)) <= kWarpLoop && words > kManyWords && words <= kSumRegisters ? kFewerParts : kMostParts;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/gpu_plan/thread_plan.h"
 #include "runtime/base/dtype.h"
 
 namespace einc {
@@ -159,17 +160,12 @@ class AttentionPlanner {
   void find_vectors() {
     uint64_t known = bit(t_.other);
     for (const std::vector<AxisId>* axes : {&a_.batch, &a_.turns}) known |= bits(*axes);
-    constexpr int64_t together = 16 / sizeof(float);
+    constexpr int together = 16 / sizeof(float);  // that a copy moves at once
     for (ValueId id = 0; id < kernel_.values.size(); ++id) {
       const Scalar& v = kernel_.values[id];
-      if (v.kind != ScalarKind::load || kernel_.buffers[v.slot].dtype != DType::f32 || v.dtype != DType::f32) continue;
-      if (!v.guards.empty() || !v.index.dynamic.empty() || (axes_[id] & ~known) != 0) continue;
-      if (v.index.affine.coefficient(t_.other) != 1 || kernel_.extent(t_.other) % together != 0) continue;
-      const bool aligned =
-          v.index.affine.constant % together == 0 && std::ranges::all_of(v.index.affine.terms, [&](const Affine::Term& term) {
-            return term.axis == t_.other || term.coefficient % together == 0;
-          });
-      if (aligned) t_.vectors.push_back(id);
+      const bool loads = v.kind == ScalarKind::load && kernel_.buffers[v.slot].dtype == DType::f32 && v.dtype == DType::f32;
+      if (!loads || !v.guards.empty() || !v.index.dynamic.empty() || (axes_[id] & ~known) != 0) continue;
+      if (kernel_.extent(t_.other) % together == 0 && packs(kernel_, v.slot, v.index, t_.other, together)) t_.vectors.push_back(id);
     }
   }
 

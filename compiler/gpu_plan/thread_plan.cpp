@@ -14,15 +14,14 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kBlock = 256, kLargestBlock = 1024;
-constexpr int64_t kShortLoop = 16;   // elements of a stage that one thread does
-constexpr int64_t kWarpLoop = 1024;  // and that a warp does
-constexpr int kPackBytes = 16;       // of the smallest elements
+constexpr int64_t kShortLoop = 16;  // elements of a stage that one thread does
+constexpr int kPackBytes = 16;      // of the smallest elements
 constexpr int kWidestPack = 8;
-constexpr int64_t kSharedTile = 32 << 10;  // bytes that tiles of transposed stores take at most
-constexpr int64_t kRowRegisters = 32;      // words of a row that a thread keeps
-constexpr int64_t kOwnRegisters = 64;      // and of what is the row's own: else it comes from memory again for each stage
-constexpr int64_t kRegisters = 65536;      // of a processor: for two blocks, one reading while the other computes, twice what they keep
-constexpr int64_t kSumRegisters = 184;     // of a warp's thread, sums over rows beside those
+constexpr int64_t kSharedAlignment = 1024;  // of dynamic shared memory, which begins behind what is declared (prelude.cu)
+constexpr int64_t kSharedTile = 32 << 10;   // bytes that tiles of transposed stores take at most
+constexpr int64_t kRowRegisters = 32;       // words of a row that a thread keeps
+constexpr int64_t kOwnRegisters = 64;       // and of what is the row's own: else it comes from memory again for each stage
+constexpr int64_t kRegisters = 65536;       // of a processor: for two blocks, one reading while the other computes, twice what they keep
 // With what is loaded ahead: ptxas gives the backward of a norm of 768, which keeps 144 words so, 247 registers of 255.
 constexpr int64_t kAheadOfSums = 144;
 constexpr int64_t kRowsOfWarp = 8;  // at most
@@ -371,7 +370,7 @@ class ThreadPlanner {
     }
     if (plan_.in_shared.empty()) return;
     const int64_t partial = static_cast<int64_t>(kernel_.reductions.size()) * (kLargestBlock / kWarp) * 16;  // a value and its place
-    const int64_t bytes = plan_.shared_bytes(kernel_) + partial;
+    const int64_t bytes = plan_.shared_bytes(kernel_) + round_up(partial, kSharedAlignment);
     if (bytes > gpu_.shared_bytes_of(plan_.blocks_together())) return plan_.in_shared.clear();
     // Fewer blocks than the processor has room for: larger ones keep as many warps there.
     const bool few = bytes > gpu_.shared_bytes_of(divide_up(gpu_.processor_threads, kBlockOfRow));

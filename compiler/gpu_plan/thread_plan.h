@@ -7,6 +7,9 @@
 
 namespace einc {
 
+inline constexpr int64_t kWarpLoop = 1024;     // elements of a stage that a warp does
+inline constexpr int64_t kSumRegisters = 184;  // words of sums over rows, and of a row, that a warp's thread holds: else a block has a row
+
 // Who does an outer point: one thread; `team` lanes of a warp or the threads of a block, which divide its stages' loops; or, where
 // neighbouring points are neighbours in memory, `team` threads of a block of 32 points side by side.
 enum class CudaTeam : uint8_t { thread, warp, block, column };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/lower/exact_casts.h"
 
+#include <algorithm>
+
 #include "compiler/lower/scaled_value.h"
 #include "runtime/base/float_format.h"
 
@@ -37,11 +39,17 @@ class ExactCasts {
   const Kernel& kernel_;
 };
 
+// What a product multiplies keeps its format: tensor cores take it as it is.
+bool is_factor(const Kernel& kernel, ValueId id) {
+  return kernel.attention &&
+         std::ranges::any_of(kernel.attention->steps, [&](const AttentionStep& s) { return s.left == id || s.right == id; });
+}
+
 }  // namespace
 
 void drop_exact_casts(Kernel& kernel) {
   for (ValueId id = 0; id < kernel.values.size(); ++id)
-    if (ExactCasts(kernel).is_needless(id)) kernel.values[id].dtype = DType::f32;
+    if (ExactCasts(kernel).is_needless(id) && !is_factor(kernel, id)) kernel.values[id].dtype = DType::f32;
 }
 
 }  // namespace einc

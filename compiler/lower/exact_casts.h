@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scores of attention that were rounded to bf16 and are then scaled by a power of two, or masked, are bf16 numbers: no bit is left to
-// round, but in numbers below 2^-126, where the exponential that follows is 1 either way. A tenth of the instructions of attention on
-// tensor cores rounded them again.
+// round, but in numbers below 2^-126, which bf16 holds with fewer digits; their exponential is 1 either way. A tenth of the instructions of
+// attention on tensor cores rounded them again.
 #pragma once
 #include "compiler/lower/kernel.h"
 

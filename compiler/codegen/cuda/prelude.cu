@@ -201,6 +201,7 @@ template <int PENDING>
 __device__ __forceinline__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
+
 // Products of four warps together, on GPUs of compute capability 9.0 alone (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
 // Operands in shared memory are rows of 128 bytes whose 16-byte pieces stand in another order, piece c of row r at c ^ r % 8: so neither
 // reading a row nor a column meets one bank twice. Eight rows are 1024 bytes, to which an operand's first row is aligned; an operand may
@@ -223,50 +224,34 @@ __device__ __forceinline__ void wgmma_use(f32 (&d)[N][4]) {
   #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3]) :: "memory");
 }
-#define EINC_SUMS(d, i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define EINC_SUMS_8(d, i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define EINC_SUMS_32(d) EINC_SUMS_8(d, 0), EINC_SUMS_8(d, 1), EINC_SUMS_8(d, 2), EINC_SUMS_8(d, 3)
+#define EINC_SUMS_64(d) EINC_SUMS_32(d), EINC_SUMS_8(d, 4), EINC_SUMS_8(d, 5), EINC_SUMS_8(d, 6), EINC_SUMS_8(d, 7)
 #define EINC_REGISTERS_32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define EINC_REGISTERS_64 EINC_REGISTERS_32 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-// d (64 x 8 N, laid out as mma_m16n8k16's in each warp's 16 rows) = a b^T of 16 columns of both, or with that added; both by rows.
-__device__ __forceinline__ void wgmma_bf16(f32 (&d)[4][4], u64 a, u64 b, int add) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" EINC_REGISTERS_32 "}, %16, %17, p, 1, 1, 0, 0;\n}"
-      : EINC_SUMS(d, 0), EINC_SUMS(d, 1), EINC_SUMS(d, 2), EINC_SUMS(d, 3) : "l"(a), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void wgmma_bf16(f32 (&d)[8][4], u64 a, u64 b, int add) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" EINC_REGISTERS_64 "}, %32, %33, p, 1, 1, 0, 0;\n}"
-      : EINC_SUMS(d, 0), EINC_SUMS(d, 1), EINC_SUMS(d, 2), EINC_SUMS(d, 3), EINC_SUMS(d, 4), EINC_SUMS(d, 5), EINC_SUMS(d, 6), EINC_SUMS(d, 7) : "l"(a), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void wgmma_f16(f32 (&d)[4][4], u64 a, u64 b, int add) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {" EINC_REGISTERS_32 "}, %16, %17, p, 1, 1, 0, 0;\n}"
-      : EINC_SUMS(d, 0), EINC_SUMS(d, 1), EINC_SUMS(d, 2), EINC_SUMS(d, 3) : "l"(a), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void wgmma_f16(f32 (&d)[8][4], u64 a, u64 b, int add) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" EINC_REGISTERS_64 "}, %32, %33, p, 1, 1, 0, 0;\n}"
-      : EINC_SUMS(d, 0), EINC_SUMS(d, 1), EINC_SUMS(d, 2), EINC_SUMS(d, 3), EINC_SUMS(d, 4), EINC_SUMS(d, 5), EINC_SUMS(d, 6), EINC_SUMS(d, 7) : "l"(a), "l"(b), "r"(add));
-}
+#define EINC_WGMMA(columns, format, operands) \
+  "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32." #format "." #format " {" EINC_REGISTERS_##columns "}, " operands ";\n}"
+#define EINC_IF_NOT_0(x) "{\n.reg .pred p;\nsetp.ne.b32 p, " x ", 0;\n"
+// d (64 x 8 N, laid out as mma_m16n8k16's in each warp's 16 rows) = a b^T of 16 columns of both, or with that added; both by rows. And
 // d (64 x 64) += a b, a (64 x 16) in registers as mma_m16n8k16's, b 16 rows of 64.
-__device__ __forceinline__ void wgmma_bf16(f32 (*d)[4], const u32* a, u64 b) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" EINC_REGISTERS_64 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}"
-      : EINC_SUMS(d, 0), EINC_SUMS(d, 1), EINC_SUMS(d, 2), EINC_SUMS(d, 3), EINC_SUMS(d, 4), EINC_SUMS(d, 5), EINC_SUMS(d, 6), EINC_SUMS(d, 7) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-__device__ __forceinline__ void wgmma_f16(f32 (*d)[4], const u32* a, u64 b) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" EINC_REGISTERS_64 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}"
-      : EINC_SUMS(d, 0), EINC_SUMS(d, 1), EINC_SUMS(d, 2), EINC_SUMS(d, 3), EINC_SUMS(d, 4), EINC_SUMS(d, 5), EINC_SUMS(d, 6), EINC_SUMS(d, 7) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-#undef EINC_SUMS
-#undef EINC_REGISTERS_32
-#undef EINC_REGISTERS_64
+#define EINC_DEFINE_WGMMA(format)                                                                                                     \
+  __device__ __forceinline__ void wgmma_##format(f32 (&d)[4][4], u64 a, u64 b, int add) {                                             \
+    asm volatile(EINC_IF_NOT_0("%18") EINC_WGMMA(32, format, "%16, %17, p, 1, 1, 0, 0")                                               \
+                 : EINC_SUMS_32(d)                                                                                                    \
+                 : "l"(a), "l"(b), "r"(add));                                                                                         \
+  }                                                                                                                                   \
+  __device__ __forceinline__ void wgmma_##format(f32 (&d)[8][4], u64 a, u64 b, int add) {                                             \
+    asm volatile(EINC_IF_NOT_0("%34") EINC_WGMMA(64, format, "%32, %33, p, 1, 1, 0, 0")                                               \
+                 : EINC_SUMS_64(d)                                                                                                    \
+                 : "l"(a), "l"(b), "r"(add));                                                                                         \
+  }                                                                                                                                   \
+  __device__ __forceinline__ void wgmma_##format(f32 (*d)[4], const u32* a, u64 b) {                                                  \
+    asm volatile(EINC_IF_NOT_0("1") EINC_WGMMA(64, format, "{%32, %33, %34, %35}, %36, p, 1, 1, 1")                                   \
+                 : EINC_SUMS_64(d)                                                                                                    \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                                               \
+  }
+EINC_DEFINE_WGMMA(bf16)
+EINC_DEFINE_WGMMA(f16)
 #endif
 #endif
 

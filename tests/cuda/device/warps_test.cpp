@@ -123,7 +123,10 @@ TEST_CASE("products of tiles on tensor cores") {
 // a b^T of 64 and of 32 rows of b, from shared memory; and c + a b with a in registers.
 TEST_CASE("products of four warps together") {
   use_test_gpu();
-  if (!cuda::Gpu::get().shape().has_wgmma()) return;
+  if (!cuda::Gpu::get().shape().has_wgmma()) {
+    MESSAGE("left out: this GPU has no wgmma");
+    return;
+  }
   for (const DType dtype : {DType::bf16, DType::f16}) {
     const auto a = rounded(dtype, 4096, 0), b = rounded(dtype, 4096, 9000);
     std::vector<float> c(4096);

@@ -29,4 +29,32 @@ output y = gelu_tanh(einsum(x, w, "rows width, width hidden -> rows hidden") + b
   CHECK(found);
 }
 
+TEST_CASE("a benchmark counts launches that run as one as one") {
+  const TrainFolder files;
+  const std::string program = files.text("sums.ein", R"(param a: [n=300] ~ normal(std = 0.1)
+param b: [n] ~ normal(std = 0.1)
+param c: [n] ~ normal(std = 0.1)
+loss = sum(a * b * c)
+minimize loss using adamw(lr = 0.01)
+)");
+  const Ran plan = run_einc({program, "--emit=launches", "--device=h200", "--mode=training"});
+  const Ran ran = run_einc({"bench", program, "--target=cuda", "--steps=2", "--json"});
+  CAPTURE(ran.errors);
+  REQUIRE(ran.status == 0);
+  int64_t wanted = 0, joined = 0;
+  for (size_t at = plan.output.find("\nlaunch "); at != std::string::npos;) {
+    const size_t next = plan.output.find("\nlaunch ", at + 1);
+    const std::string launch = plan.output.substr(at, next - at);
+    const bool done_before = launch.find("with an earlier one") != std::string::npos;
+    joined += done_before ? 1 : 0;
+    wanted += done_before || launch.find("only where a bound") != std::string::npos ? 0 : 1;
+    at = next;
+  }
+  CHECK(joined > 0);
+  const auto report = nlohmann::json::parse(ran.output);
+  int64_t launches = 0;
+  for (const auto& kernel : report.at("kernels")) launches += kernel.at("launches").get<int64_t>();
+  CHECK(launches == wanted);
+}
+
 }  // namespace einc::test

@@ -252,3 +252,31 @@ stage
   CHECK(holds(after(drop_exact_casts, masked("bf16", "0x1.8p+5")), "v8: bf16 = where"));
   CHECK(holds(after(drop_exact_casts, masked("f16", "0x1p+6")), "v8: f16 = where"));
 }
+
+// What a product multiplies stays bf16, or tensor cores would not take it.
+TEST_CASE("exact_casts: factors of attention's products keep their format") {
+  const std::string text = after(drop_exact_casts, R"(axes a0=2 a1=64 a2=64 a3=16 a4=16
+outer
+b0: read bf16[2048]
+b1: write bf16[2048]
+v0: i32 = index a2
+v1: i32 = index a1
+v2: bool = less_equal(v0, v1)
+v3: bf16 = b0[1024*a0 + 16*a1 + a3]
+v4: bf16 = b0[1024*a0 + 16*a2 + a3]
+v5: f32 = mul(v3, v4)
+v6: bf16 = r0
+v7: f32 = 0x0p+0
+v8: bf16 = where(v2, v6, v7)
+v9: bf16 = b0[1024*a0 + 16*a2 + a4]
+v10: f32 = mul(v8, v9)
+v11: bf16 = r1
+attention batch a0 turns  row a1 key a2 in blocks of 32 rows and 12 keys
+scores over a3
+  r0: f32 = sum v5 = v3 * v4
+mix over a2 for a4
+  r1: f32 = sum v10 = v8 * v9
+  b1[1024*a0 + 16*a1 + a4] = v11
+)");
+  CHECK(holds(text, "v8: bf16 = where"));
+}
