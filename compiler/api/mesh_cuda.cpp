@@ -52,6 +52,8 @@ struct CudaParts {
 
 std::shared_ptr<const CudaMeshProgram> cuda_mesh_program(const ProgramGraphs& graphs, const std::filesystem::path& cache_folder,
                                                          const Scheduling& scheduling, const EincTransport* transport) {
+  if (has_stages(graphs))
+    throw Error(ErrorKind::program, "stages are not run on GPUs yet: reports predict them, and --target=cpu runs them");
   const MeshShape mesh = mesh_shape(graphs);
   const ProgramInfo info = program_info(graphs);
   const std::optional<MemoryLimit>& limit = scheduling.memory_limit;

@@ -3,8 +3,9 @@
 #include "compiler/api/mesh_native.h"
 
 #include "compiler/api/mesh_limit.h"
-#include "compiler/api/mesh_parts.h"
+#include "compiler/api/mesh_stages.h"
 #include "compiler/pipeline/cpu_program.h"
+#include "runtime/base/check.h"
 #include "runtime/mesh/host_devices.h"
 
 namespace einc {
@@ -27,20 +28,43 @@ struct NativeParts {
   const ProgramInfo& info;
   const int threads;
   PerPart<MeshPlan> plans{};
-  PerPart<std::unique_ptr<LoweredGraph>> lowered{};
+  PerPart<std::shared_ptr<PipelinePlan>> pipelines{};
+  PerPart<std::vector<std::unique_ptr<LoweredGraph>>> lowered{};  // of a pipeline as plan_stages compiles them
 
-  PartBytes plan(Part part, CpuOptions options, const CountPart& count) {
-    plans[part] =
-        plan_mesh(*graphs.parts[part], info, graphs.dims, [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
-          const CountDevice bytes = [&](const FormedView& formed, const BesidePlan& besides) {
-            return count(
-                {plan_device(local, program, dims, formed, {}).values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
-          };
-          if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
-          lowered[part] = lower_graph(program.graph, graphs.dims, options);
-          return CompiledDevice{{{(*lowered[part])->lowered.program, {}}}, plan_device(local, program, dims, (*lowered[part])->view(), {})};
-        });
-    return {plans[part]->bytes, working_bytes(*plans[part], threads), 0};
+  PartBytes plan(Part part, const CpuOptions& options, const CountPart& count) {
+    lowered[part].emplace();
+    const Graph& graph = *graphs.parts[part];
+    const CompileDevice compile = [&](const Localized& local, const DeviceProgram& program, const Bindings& dims) {
+      return compiled(part, options, count, local, program, dims);
+    };
+    if (!graph.mesh.stages.any()) {
+      plans[part] = plan_mesh(graph, info, graphs.dims, compile);
+      return {plans[part]->bytes, working_bytes(*plans[part], threads), 0};
+    }
+    StagedPlan staged = plan_stages(graph, part, info, graphs.dims, compile);
+    plans[part] = std::move(staged.whole), pipelines[part] = std::move(staged.pipeline);
+    return {};
+  }
+
+  CompiledDevice compiled(Part part, CpuOptions options, const CountPart& count, const Localized& local, const DeviceProgram& program,
+                          const Bindings& dims) {
+    const CountDevice bytes = [&](const FormedView& formed, const BesidePlan& besides) {
+      return count({plan_device(local, program, dims, formed, {}).values.bytes, formed.plan.own_bytes + besides.bytes, besides.shared});
+    };
+    if (options.scheduling.memory_limit) options.scheduling.memory_limit->of_device = bytes;
+    const LoweredGraph& made =
+        *lowered[part]->emplace_back(lower_graph(program.graph, dims_of_part(*graphs.parts[part], part, graphs.dims), options));
+    return {{{made.lowered.program, {}}}, plan_device(local, program, dims, made.view(), {})};
+  }
+
+  // The plans that a part's lowered graphs are of, in their order.
+  std::vector<MeshPlan*> with_code(Part part) {
+    if (!pipelines[part]) return {&*plans[part]};
+    std::vector<MeshPlan*> list;
+    for (PipelineStage& stage : (*pipelines[part])->stages)
+      for (StageRound& round : stage.rounds)
+        if (!round.plan.values.empty()) list.push_back(&round.plan);
+    return list;
   }
 };
 
@@ -59,6 +83,7 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
   for (size_t p = 0; p < kParts; ++p)
     if (const Part part = static_cast<Part>(p); graphs.parts[part]) bytes[part] = planner.plan(part, options, {});
   const MeshShape mesh = mesh_shape(graphs);
+  if (limit && has_stages(graphs)) throw Error(ErrorKind::program, "stages are not run under a limit of memory yet: reports predict them");
   if (limit) {
     const MeshProgram as_is(info, mesh, planner.plans, transport);
     plan_within(*limit, bytes, as_is.most_planned_bytes(limit->threads), as_is.held(),
@@ -72,8 +97,12 @@ std::shared_ptr<const MeshProgram> mesh_program(const ProgramGraphs& graphs, con
   std::vector<NativeCode> code;
   for (size_t p = 0; p < kParts; ++p)
     if (const Part part = static_cast<Part>(p); planner.lowered[part]) {
-      code.push_back(compile_native((*planner.lowered[part])->lowered, cache));
-      planner.plans[part]->code.compute.functions = code.back().functions;
+      const std::vector<MeshPlan*> plans = planner.with_code(part);
+      EINC_CHECK(plans.size() == planner.lowered[part]->size(), "a stage's round has no code");
+      for (size_t i = 0; i < plans.size(); ++i) {
+        code.push_back(compile_native((*planner.lowered[part])[i]->lowered, cache));
+        plans[i]->code.compute.functions = code.back().functions;
+      }
     }
   auto kept = std::make_shared<ProgramGraphs>();
   kept->parts = graphs.parts;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "compiler/api/verify_mesh.h"
@@ -14,14 +15,6 @@
 
 namespace einc {
 namespace {
-
-PartLayout layout_of(const DeviceValue& value) {
-  PartLayout parts;
-  for (const AxisList& list : value.layout.axes) parts.over.emplace_back(list.begin(), list.end());
-  parts.zigzag.resize(parts.over.size(), kNoZigzag);
-  for (const int axis : value.zigzag.axes) parts.zigzag[static_cast<size_t>(axis)] = value.zigzag.over;
-  return parts;
-}
 
 ReduceKind to_runtime(ReduceFn fn) {
   switch (fn) {
@@ -53,22 +46,6 @@ CollectiveKind kind_of_collective(Op op) {
                                     : CollectiveKind::all_to_all;
 }
 
-Localized device_graph(const Graph& graph, const Bindings& dims) {
-  if (graph.mesh.stages.any())
-    throw Error(ErrorKind::program, fmt::format("stages of `{}` are predicted by reports, and not run: leave out that `shard` line",
-                                                graph.mesh.stages.loop.str()));
-  auto made = partition_for_mesh(graph, dims);
-  if (const auto* problem = std::get_if<NoPartition>(&made))
-    throw Error(ErrorKind::program, fmt::format("`{}` cannot be split over mesh axis `{}`: {}", to_string(graph[problem->node].op),
-                                                graph.mesh.axes[static_cast<size_t>(problem->mesh_axis)].name.str(), problem->why));
-  const Partitioned& partitioned = std::get<Partitioned>(made);
-  auto local = localize(partitioned);
-  if (const auto* problem = std::get_if<NotLocal>(&local))
-    throw Error(ErrorKind::program, fmt::format("`{}` cannot be carried out by the devices of a mesh: {}",
-                                                to_string(partitioned.graph[problem->node].op), problem->why));
-  return std::move(std::get<Localized>(local));
-}
-
 DeviceTensor tensor_of(const Type& type, const Bindings& dims, int64_t offset) {
   DeviceTensor value{type.dtype == DType::real ? DType::f32 : type.dtype, {}, 0, offset};
   for (const Axis& axis : type.axes) value.shape.push_back(axis.size.evaluate_integer(dims).value());
@@ -84,10 +61,11 @@ MeshCollective to_runtime(const Node& node, uint32_t from, uint32_t to) {
 
 class PlanMaker {
  public:
-  PlanMaker(const Graph& graph, const ProgramInfo& info, const Bindings& given)
-      : graph_(graph), info_(info), dims_(graph.dims.bind(given).values), local_(device_graph(graph, given)) {}
+  // `graph`: the program's, whose params gradients are of; null: they are left out.
+  PlanMaker(const Localized& local, const Graph* graph, const ProgramInfo& info, const Bindings& given)
+      : graph_(graph), info_(info), dims_(local.graph.dims.bind(given).values), local_(local) {}
 
-  MeshPlan make(const CompileDevice& compile_device) {
+  PlannedMesh make(const CompileDevice& compile_device) {
     const DeviceProgram program = device_program(local_.graph, results_of(local_));
     CompiledDevice compiled = compile_device(local_, program, dims_);
     plan_.code = std::move(compiled.code);
@@ -102,7 +80,9 @@ class PlanMaker {
       const std::string problem = verify_mesh_plan(plan_);
       EINC_CHECK(problem.empty(), "the plan of a mesh's device loses a value: {}", problem);
     }
-    return std::move(plan_);
+    PlannedMesh planned{std::move(plan_), {}, compiled.plan.kept};
+    for (const auto& [node, value] : values_.of_node) planned.value_of.emplace(node, static_cast<uint32_t>(value));
+    return planned;
   }
 
  private:
@@ -111,7 +91,7 @@ class PlanMaker {
       plan_.values.push_back(tensor_of(local_.graph.type(values_.value_of[v].first), dims_, values_.offsets[v]));
     for (const auto& [node, copy] : values_.of_copy) plan_.snapshots.push_back({value_of(NodeId{node}), static_cast<uint32_t>(copy)});
     std::ranges::sort(plan_.snapshots, {}, &ValueCopy::to);
-    plan_.bytes = values_.bytes;
+    plan_.bytes = values_.bytes, plan_.lasting = values_.lasting, plan_.kept = values_.kept;
   }
   uint32_t value_of(NodeId id) const { return static_cast<uint32_t>(values_.of_node.at(id.index)); }
 
@@ -121,11 +101,13 @@ class PlanMaker {
       const SourceKind kind = node.op == Op::input ? SourceKind::input : node.op == Op::param ? SourceKind::param : SourceKind::state;
       const std::vector<TensorInfo>& list = sources_of(info_, kind);
       const std::string name = source_name(node);
-      for (uint32_t i = 0; i < list.size(); ++i)
-        if (list[i].name == name) {
-          source_index_[declared.node.index] = static_cast<uint32_t>(plan_.sources.size());
-          plan_.sources.push_back({{kind, i}, value_of(declared.node), layout_of(declared)});
-        }
+      const auto known = std::ranges::find(list, name, &TensorInfo::name);
+      if (known == list.end()) {
+        plan_.taken.push_back(value_of(declared.node));
+        continue;
+      }
+      source_index_[declared.node.index] = static_cast<uint32_t>(plan_.sources.size());
+      plan_.sources.push_back({{kind, static_cast<uint32_t>(known - list.begin())}, value_of(declared.node), layout_of(declared)});
     }
     for (size_t m = 0; m < local_.coordinates.size(); ++m)
       if (local_.coordinates[m].valid()) plan_.coordinates.push_back({static_cast<int>(m), value_of(local_.coordinates[m])});
@@ -179,16 +161,16 @@ class PlanMaker {
       if (const auto source = source_index_.find(target.index); source != source_index_.end())
         plan_.updates.push_back({source->second, result_of(local_.updates[i].node)});
     }
-    for (size_t i = 0; i < local_.gradients.size(); ++i)
+    for (size_t i = 0; graph_ && i < local_.gradients.size(); ++i)
       if (local_.gradients[i].node.valid())
-        plan_.gradients.emplace_back(source_name(graph_[graph_.gradients[i].target]), result(local_.gradients[i]));
+        plan_.gradients.emplace_back(source_name((*graph_)[graph_->gradients[i].target]), result(local_.gradients[i]));
     if (local_.loss.node.valid()) plan_.loss = result_of(local_.loss.node);
   }
 
-  const Graph& graph_;
+  const Graph* graph_;
   const ProgramInfo& info_;
   const Bindings dims_;
-  const Localized local_;
+  const Localized& local_;
   MeshPlan plan_;
   DeviceValues values_;
   std::unordered_map<uint32_t, uint32_t> source_index_;  // by node of the device's graph
@@ -196,8 +178,33 @@ class PlanMaker {
 
 }  // namespace
 
+PartLayout layout_of(const DeviceValue& value) {
+  PartLayout parts;
+  for (const AxisList& list : value.layout.axes) parts.over.emplace_back(list.begin(), list.end());
+  parts.zigzag.resize(parts.over.size(), kNoZigzag);
+  for (const int axis : value.zigzag.axes) parts.zigzag[static_cast<size_t>(axis)] = value.zigzag.over;
+  return parts;
+}
+
+Localized device_graph(const Graph& graph, const Bindings& dims) {
+  auto made = partition_for_mesh(graph, dims);
+  if (const auto* problem = std::get_if<NoPartition>(&made))
+    throw Error(ErrorKind::program, fmt::format("`{}` cannot be split over mesh axis `{}`: {}", to_string(graph[problem->node].op),
+                                                graph.mesh.axes[static_cast<size_t>(problem->mesh_axis)].name.str(), problem->why));
+  const Partitioned& partitioned = std::get<Partitioned>(made);
+  auto local = localize(partitioned);
+  if (const auto* problem = std::get_if<NotLocal>(&local))
+    throw Error(ErrorKind::program, fmt::format("`{}` cannot be carried out by the devices of a mesh: {}",
+                                                to_string(partitioned.graph[problem->node].op), problem->why));
+  return std::move(std::get<Localized>(local));
+}
+
+PlannedMesh plan_device_graph(const Localized& local, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device) {
+  return PlanMaker(local, nullptr, info, given).make(compile_device);
+}
+
 MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device) {
-  return PlanMaker(graph, info, given).make(compile_device);
+  return PlanMaker(device_graph(graph, given), &graph, info, given).make(compile_device).plan;
 }
 
 MeshPlan moved_values(const Localized& local, const Bindings& dims) {
@@ -212,6 +219,10 @@ MeshPlan moved_values(const Localized& local, const Bindings& dims) {
     plan.collectives.push_back(to_runtime(node, from, add(id)));
   }
   return plan;
+}
+
+bool has_stages(const ProgramGraphs& graphs) {
+  return std::ranges::any_of(graphs.parts, [](const std::optional<Graph>& graph) { return graph && graph->mesh.stages.any(); });
 }
 
 MeshShape mesh_shape(const ProgramGraphs& graphs) {

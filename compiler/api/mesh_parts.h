@@ -17,9 +17,23 @@ struct CompiledDevice {
 using CompileDevice = std::function<CompiledDevice(const Localized& local, const DeviceProgram& program, const Bindings& dims)>;
 
 // Throws Error (program) for an op that cannot be split.
+// The graph of one device. Throws Error (program) where it has none.
+Localized device_graph(const Graph& graph, const Bindings& dims);
+
+// `value_of`: by node of the device's graph, for those that have a place outside of launches.
+struct PlannedMesh {
+  MeshPlan plan;
+  std::unordered_map<uint32_t, uint32_t> value_of;
+  int64_t kept = 0;  // DevicePlan's
+};
+// Of a device's graph; gradients are left out.
+PlannedMesh plan_device_graph(const Localized& local, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device);
+PartLayout layout_of(const DeviceValue& value);
+
 MeshPlan plan_mesh(const Graph& graph, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device);
 // A plan of nothing but collectives, in the graph's order, and their operands and results, without places.
 MeshPlan moved_values(const Localized& local, const Bindings& dims);
 MeshShape mesh_shape(const ProgramGraphs& graphs);
+bool has_stages(const ProgramGraphs& graphs);
 
 }  // namespace einc

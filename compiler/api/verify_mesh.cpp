@@ -24,6 +24,7 @@ class MeshVerifier {
 
   std::string run() {
     for (const MeshSource& source : plan_.sources) take(source.value);
+    for (const uint32_t value : plan_.taken) take(value);
     for (const Coordinate& coordinate : plan_.coordinates) take(coordinate.value);
     for (const ValueCopy& copy : plan_.snapshots) take(copy.to);
     for (const DeviceStep& step : plan_.steps) {
@@ -45,13 +46,15 @@ class MeshVerifier {
 
   void take(uint32_t value) {
     const DeviceTensor& v = plan_.values[value];
+    there_[value] = true;
+    if (v.offset == kElsewhere) return;
     if (v.offset < 0 || v.offset + v.bytes > plan_.bytes) fail(fmt::format("value {} lies outside of a device's memory", value));
     memory_.take(v.offset, v.offset + v.bytes, value);
-    there_[value] = true;
   }
 
   void find_bytes(uint32_t value, const std::string& reader) {
     const DeviceTensor& v = plan_.values[value];
+    if (v.offset == kElsewhere) return;
     if (const auto other = memory_.stranger(v.offset, v.offset + v.bytes, value))
       fail(fmt::format("{} wants value {}, in whose place lies {}", reader, value,
                        other->owner ? fmt::format("value {}", *other->owner) : "nothing"));

@@ -309,7 +309,7 @@ class NodeCheck {
     if (a->mesh < 0 && !has_axis(in(0), a->axis)) return fail("no axis {}", a->axis);
     if (a->by < 0) fail("it goes {} places", a->by);
     same_sizes();
-    same_dtype();
+    if (a->mesh < 0 || a->mesh != graph_.mesh.stages.over) same_dtype();  // a gradient comes back for an activation
   }
 
   // A device's part of what the devices along a mesh axis make together.

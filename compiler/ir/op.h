@@ -76,6 +76,7 @@ std::optional<RandomKind> parse_random_kind(std::string_view name);
 std::optional<Phase> parse_phase(std::string_view name);
 
 OpKind kind_of(Op op);
+inline bool is_declaration(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 bool is_collective(Op op);  // all_reduce, reduce_scatter, all_gather, all_to_all, shift
 bool makes_table(Op op);    // scatter_add, scatter_max, scatter_min: the result is the table
 int arity_of(MapFn fn);

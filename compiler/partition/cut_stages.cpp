@@ -3,19 +3,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
 #include "compiler/ir/build.h"
 #include "compiler/partition/device_program.h"
+#include "runtime/base/check.h"
 
 namespace einc {
 namespace {
 
-// No input or output of a program has a name with a space.
-Name sent_name(NodeId of_whole) { return Name(fmt::format("stage value {}", of_whole.index)); }
+constexpr std::string_view kStageValue = "stage value ";  // with a space: no input or output of a program has such a name
 
 class StageCutter {
  public:
-  StageCutter(const Localized& local, const StagePlaces& places, int stage, std::vector<StageSend>& sends)
-      : whole_(local), in_(local.graph), places_(places), stage_(stage), sends_(sends), build_(out_.local.graph) {
+  StageCutter(const Localized& local, const StagePlaces& places, int stage, int round)
+      : whole_(local), in_(local.graph), places_(places), stage_(stage), round_(round), build_(out_.local.graph) {
     Graph& g = out_.local.graph;
     g.name = in_.name, g.dims = in_.dims, g.mesh = in_.mesh, g.policy = in_.policy;
     g.loops = in_.loops, g.loop_contexts = in_.loop_contexts, g.chosen_by = in_.chosen_by;
@@ -25,7 +29,7 @@ class StageCutter {
 
   StageProgram run(const std::vector<bool>& live) {
     for (uint32_t i = 0; i < in_.size(); ++i)
-      if (live[i] && places_.of[i] == stage_) place(NodeId{i});
+      if (live[i] && places_.of[i] == stage_ && places_.round[i] == round_ && !is_declaration(in_.nodes[i].op)) place(NodeId{i});
     roots();
     for (size_t c = 0; c < whole_.collectives.size(); ++c)
       if (const NodeId at = out_.at[whole_.collectives[c].index]; at.valid() && is_collective(out_.local.graph[at].op))
@@ -38,21 +42,31 @@ class StageCutter {
     return std::move(out_);
   }
 
-  // A value that another stage reads lasts until it is sent: it is a result of its stage. Once for all stages that read it, which is known
-  // when all are cut.
-  static void keep_sent(StageProgram& stage, NodeId value) {
-    const NodeId at = stage.at[value.index];
-    Graph& g = stage.local.graph;
-    stage.local.outputs.push_back({at, Layout(g.type(at).rank())});
-    g.outputs.push_back({sent_name(value), at});
+  // A value that another program reads lasts until it is taken: it is a result of its own. Once for all that read it, which is known when
+  // all are cut.
+  static void keep_taken(StageProgram& program, const Localized& whole, NodeId value) {
+    Graph& g = program.local.graph;
+    NodeId& at = program.at[value.index];
+    if (!at.valid()) {  // a declaration that the stage itself reads in other rounds
+      EINC_CHECK(is_declaration(whole.graph[value].op), "a value is taken from where it is not made");
+      at = Builder(g).append(Node(whole.graph[value]));
+      const DeviceValue& declared = *std::ranges::find(whole.declared, value, &DeviceValue::node);
+      program.local.declared.push_back({at, declared.layout, declared.zigzag});
+    }
+    program.local.outputs.push_back({at, Layout(g.type(at).rank())});
+    g.outputs.push_back({stage_value_name(value), at});
   }
 
  private:
-  bool is_here(NodeId id) const { return places_.of[id.index] == stage_ || places_.of[id.index] == kEveryStage; }
+  // Declarations are whichever round's reads them.
+  bool is_here(NodeId id) const {
+    const int place = places_.of[id.index];
+    return place == kEveryStage || (place == stage_ && (places_.round[id.index] == round_ || is_declaration(in_[id].op)));
+  }
 
   NodeId place(NodeId id) {
     if (out_.at[id.index].valid()) return out_.at[id.index];
-    if (!is_here(id)) return received(id);
+    if (!is_here(id)) return taken(id);
     Node node = in_[id];
     for (NodeId& operand : node.operands) operand = place(operand);
     return out_.at[id.index] = build_.append(std::move(node));
@@ -63,12 +77,12 @@ class StageCutter {
     return value;
   }
 
-  NodeId received(NodeId id) {
-    sends_.push_back({id, places_.of[id.index], stage_});
+  NodeId taken(NodeId id) {
+    out_.taken.push_back(id);
     Node node;
     node.op = Op::input;
     node.type = in_.type(id);
-    node.attr = InputAttr{sent_name(id)};
+    node.attr = InputAttr{stage_value_name(id)};
     node.origin = in_[id].origin;
     const NodeId at = build_.append(std::move(node));
     out_.local.declared.push_back({at, Layout(in_.type(id).rank())});
@@ -76,7 +90,21 @@ class StageCutter {
   }
 
   // A result is its maker's; what is made wherever it is read, the first stage hands out.
-  bool has_result(NodeId id) const { return places_.of[id.index] == stage_ || (places_.of[id.index] == kEveryStage && stage_ == 0); }
+  bool has_result(NodeId id) const {
+    const int place = places_.of[id.index];
+    const int of_step = in_[id].origin.phase == Phase::optimizer ? std::min(1, places_.rounds - 1) : 0;
+    return place == kEveryStage ? stage_ == 0 && round_ == of_step : place == stage_ && places_.round[id.index] == round_;
+  }
+
+  // An update is stored with its target: by the round that makes its value, or by the next one where another stage does. A number that
+  // every stage counts for itself, such as that of the step, each updates: its copies stay equal.
+  bool has_update(const Update& update, const DeviceValue& value) const {
+    const int target = places_.of[update.target.index], maker = places_.of[value.node.index];
+    if (target != kEveryStage && target != stage_) return false;
+    if (maker == kEveryStage) return round_ == std::min(1, places_.rounds - 1);
+    const int round = places_.round[value.node.index];
+    return round_ == (maker == stage_ || round == 0 ? round : round + 1);
+  }
 
   void roots() {
     Graph& g = out_.local.graph;
@@ -86,11 +114,9 @@ class StageCutter {
         g.outputs.push_back({in_.outputs[i].name, out_.local.outputs.back().node});
       }
     for (size_t i = 0; i < whole_.updates.size(); ++i) {
-      const NodeId target = in_.updates[i].target;
-      // A number that every stage counts for itself, such as that of the step, is updated where it is read: its copies stay equal.
-      if (!is_here(target) || (!out_.at[target.index].valid() && !has_result(target))) continue;
+      if (!has_update(in_.updates[i], whole_.updates[i])) continue;
       out_.local.updates.push_back(placed(whole_.updates[i]));
-      g.updates.push_back({place(target), out_.local.updates.back().node});
+      g.updates.push_back({place(in_.updates[i].target), out_.local.updates.back().node});
     }
     for (const DeviceValue& gradient : whole_.gradients)
       if (gradient.node.valid() && has_result(gradient.node)) out_.local.gradients.push_back(placed(gradient));
@@ -103,8 +129,7 @@ class StageCutter {
   const Localized& whole_;
   const Graph& in_;
   const StagePlaces& places_;
-  const int stage_;
-  std::vector<StageSend>& sends_;
+  const int stage_, round_;
   StageProgram out_;
   Builder build_;
 };
@@ -122,15 +147,30 @@ std::vector<bool> live_nodes(const Localized& local) {
 
 }  // namespace
 
+Name stage_value_name(NodeId of_whole) { return Name(fmt::format("{}{}", kStageValue, of_whole.index)); }
+
 StagePrograms cut_stages(const Localized& local, const StagePlaces& places) {
   StagePrograms out;
   const std::vector<bool> live = live_nodes(local);
-  for (int stage = 0; stage < places.stages; ++stage) out.stages.push_back(StageCutter(local, places, stage, out.sends).run(live));
+  std::vector<std::pair<NodeId, StageSend>> taken;  // by what takes them
+  for (int stage = 0; stage < places.stages; ++stage) {
+    std::vector<StageProgram>& rounds = out.stages.emplace_back();
+    std::vector<bool> sent(local.graph.size(), false);  // to this stage
+    for (int round = 0; round < places.rounds; ++round) {
+      rounds.push_back(StageCutter(local, places, stage, round).run(live));
+      for (const NodeId value : rounds.back().taken) {
+        const StageSend send{value, places.of[value.index], stage, places.round[value.index], round};
+        EINC_CHECK(send.made < round || (round == 0 && send.from != stage), "a value is read in the round that makes it");
+        if (send.from != stage && !sent[value.index]) sent[value.index] = true, out.sends.push_back(send);
+        taken.emplace_back(value, send);
+      }
+    }
+  }
   std::vector<bool> kept(local.graph.size(), false);
-  for (const StageSend& send : out.sends)
-    if (!kept[send.value.index]) {
-      kept[send.value.index] = true;
-      StageCutter::keep_sent(out.stages[static_cast<size_t>(send.from)], send.value);
+  for (const auto& [value, send] : taken)
+    if (!kept[value.index]) {
+      kept[value.index] = true;
+      StageCutter::keep_taken(out.stages[static_cast<size_t>(send.from)][static_cast<size_t>(send.made)], local, value);
     }
   return out;
 }

@@ -3,6 +3,7 @@
 // an input; what others read is an output. Each is a device's graph like any other's, so that all that plans, counts and interprets those
 // does so with stages, too.
 #pragma once
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/partition/localize.h"
@@ -13,19 +14,34 @@ namespace einc {
 // A value that the devices of one stage send to their neighbours along the mesh axis of the stages. Ids are of the whole device's graph.
 struct StageSend {
   NodeId value;
-  int from = 0, to = 0;
+  int from = 0, to = 0;      // stages
+  int made = 0, wanted = 0;  // rounds: of its maker, and the first that reads it
+};
+
+// A declaration that lies where an earlier round of the stage has it.
+struct EarlierValue {
+  NodeId here;
+  int round = 0;
+  NodeId there;
 };
 
 struct StageProgram {
-  Localized local;              // collectives: those of this stage
+  Localized local;              // collectives: those of this program
   std::vector<NodeId> at;       // by node of the whole device's graph; invalid: it is not here
-  std::vector<size_t> numbers;  // of its collectives, in the whole's list
+  std::vector<size_t> numbers;  // of its collectives, in the whole's list; those of microbatches (stage_meetings.h) stand behind
+  std::vector<NodeId> taken;    // nodes of the whole's graph that are inputs here: another stage or an earlier round makes them
+  std::vector<EarlierValue> earlier{};
+  // By node of the whole's graph: its sum over microbatches. Of round 0.
+  std::unordered_map<uint32_t, NodeId> sums{};
 };
 
 struct StagePrograms {
-  std::vector<StageProgram> stages;
-  std::vector<StageSend> sends;  // in the order of the values
+  std::vector<std::vector<StageProgram>> stages;  // by stage and round (place_stages.h)
+  std::vector<StageSend> sends;                   // between stages, in the order of the values
 };
+
+// The name of the input that is another program's value, and of the output there.
+Name stage_value_name(NodeId of_whole);
 
 // `places`: of local.graph.
 StagePrograms cut_stages(const Localized& local, const StagePlaces& places);

@@ -8,11 +8,10 @@
 #include <algorithm>
 
 #include "compiler/ir/build.h"
+#include "compiler/partition/stage_meetings.h"
 
 namespace einc {
 namespace {
-
-bool is_declaration(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
 class Orderer {
  public:
@@ -59,7 +58,7 @@ class Orderer {
   }
 
   void find_levels() {
-    uint32_t backward = 0, beside = 0;
+    uint32_t backward = 0, beside = 0, behind_forward = 0;
     for (const bool optimizer : {false, true})
       for (uint32_t i = 0; i < graph_.size(); ++i) {
         const Node& node = graph_.nodes[i];
@@ -68,7 +67,10 @@ class Orderer {
         for (const NodeId operand : node.operands)
           level_[i] = std::max(level_[i], level_[operand.index] + (is_collective(graph_[operand].op) ? 1 : 0));
         // A block goes round beside the launches that stand before it: keys do not come back while the forward still goes on.
-        if (node.op == Op::shift) level_[i] = std::max(level_[i], beside);
+        if (node.op == Op::shift && !is_microbatch_sum(node)) level_[i] = std::max(level_[i], beside);
+        // What a stage's backward makes of the forward alone, it makes when it needs it: it has not to be kept.
+        if (is_round_trip(node, graph_.mesh)) behind_forward = std::max(behind_forward, level_[i] + 1);
+        if (is_computed(i) && node.origin.phase == Phase::backward) level_[i] = std::max(level_[i], behind_forward);
         if (is_computed(i) && node.origin.phase != Phase::optimizer) beside = level_[i];
         if (node.origin.phase != Phase::optimizer) backward = std::max(backward, level_[i]);
         last_ = std::max(last_, level_[i]);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "compiler/partition/stage_meetings.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -70,6 +71,8 @@ class Scheduler {
   // A block that goes round leaves a device for the next one when that device begins to read it: two are there at once, not all.
   bool goes_on(uint32_t c, uint32_t from) const { return graph_[node(c)].op == Op::shift && graph_[node(from)].op == Op::shift; }
 
+  bool sums_microbatches(uint32_t c) const { return is_microbatch_sum(graph_[node(c)]); }
+
   // What is put together for one iteration of a loop, or without a loop for one module, is wanted together.
   using Layer = std::pair<uint32_t, uint32_t>;
   Layer layer_of(uint32_t c) const {
@@ -94,7 +97,8 @@ class Scheduler {
       m.start = std::max(m.start, m.ready);
       if (const auto from = number_.find(operand(c).index); from != number_.end())
         m.start = std::max(m.start, goes_on(c, from->second) ? moved_[from->second].need : moved_[from->second].start);
-      if (graph_[node(c)].op == Op::shift) m.start = std::max(m.start, std::min(m.need, begin_of(program_.collectives[c].level)));
+      if (graph_[node(c)].op == Op::shift && !sums_microbatches(c))
+        m.start = std::max(m.start, std::min(m.need, begin_of(program_.collectives[c].level)));
       EINC_CHECK(m.start <= m.need, "a collective is read before it can start");
     }
   }
@@ -133,7 +137,7 @@ class Scheduler {
   // so that no time is lost unless they are the slower part of the step anyway. By bytes, of the largest layer: a table's gradient, as
   // large as layers are, need not be there before those have begun.
   void find_waits() {
-    for (Moved& m : moved_) m.wait = m.need;
+    for (uint32_t c = 0; c < moved_.size(); ++c) moved_[c].wait = sums_microbatches(c) ? moved_[c].start : moved_[c].need;
     std::map<Layer, int64_t> layers;
     int64_t largest = 0;
     for (uint32_t c = 0; c < moved_.size(); ++c)
@@ -153,6 +157,10 @@ class Scheduler {
       }
       on_way.push_back(c);
     }
+    // A term that devices share out is added to the sum when it is there.
+    for (uint32_t c = 0; c < moved_.size(); ++c)
+      if (const auto from = number_.find(operand(c).index); sums_microbatches(c) && from != number_.end())
+        moved_[c].start = moved_[c].wait = moved_[from->second].wait, moved_[c].late = true;
   }
 
   DeviceSchedule emit() {

@@ -25,6 +25,8 @@ struct Localized {
   DeviceValue loss;
   std::vector<NodeId> coordinates;  // by mesh axis: inputs; invalid where none is read
   std::vector<NodeId> collectives;  // by collectives_of(partitioned)
+  // Of a stage's program: results that outlast a microbatch, and declarations that take no room, since they lie elsewhere.
+  std::vector<NodeId> lasting, elsewhere;
 };
 
 // What has no counterpart on one device.

@@ -65,6 +65,7 @@ class Placer {
     }
     out_.of_weights = of_weights_alone(graph_);
     find_for_update();
+    find_rounds();
     return std::move(out_);
   }
 
@@ -154,7 +155,38 @@ class Placer {
       const auto only_updates = [&](uint32_t user) {
         return is_of_optimizer(user) || (out_.for_update[user] && passes_sums(graph_.nodes[user]));
       };
-      out_.for_update[i] = !is_result[i] && std::ranges::all_of(users_[i], only_updates);
+      out_.for_update[i] = !is_result[i] && graph_.nodes[i].origin.phase != Phase::forward && std::ranges::all_of(users_[i], only_updates);
+    }
+  }
+
+  // Terms of gradients are added up over microbatches before anything crosses devices for them, but where devices share out each
+  // microbatch's: then the sums are parts.
+  bool is_of_each(uint32_t i) const {
+    const Node& node = graph_.nodes[i];
+    if (is_of_optimizer(i)) return false;
+    if (!out_.for_update[i] || !passes_sums(node)) return true;
+    if (is_collective(node.op) && graph_.mesh.gradients.empty() && graph_.mesh.params.empty()) return false;
+    return std::ranges::all_of(node.operands, [&](NodeId x) {
+      const int place = out_.of[x.index];
+      return out_.round[x.index] == 0 && (place == kEveryStage || place == out_.of[i]);
+    });
+  }
+
+  void find_rounds() {
+    out_.round.assign(graph_.size(), 0);
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Op op = graph_.nodes[i].op;
+      if (out_.of[i] == kEveryStage || is_declaration(op) || is_of_each(i)) continue;
+      int& round = out_.round[i] = 1;
+      for (const NodeId x : graph_.nodes[i].operands) {
+        const int place = out_.of[x.index];
+        if (place != kEveryStage) round = std::max(round, out_.round[x.index] + (place == out_.of[i] ? 0 : 1));
+      }
+      out_.rounds = std::max(out_.rounds, round + 1);
+    }
+    for (const Update& update : graph_.updates) {
+      const int maker = out_.of[update.value.index], round = out_.round[update.value.index];
+      if (round > 0 && maker != out_.of[update.target.index]) out_.rounds = std::max(out_.rounds, round + 2);
     }
   }
 

@@ -16,6 +16,10 @@ struct StagePlaces {
   std::vector<int> of;           // by node; kEveryStage: wherever it is read
   std::vector<bool> of_weights;  // by node (of_weights_alone)
   std::vector<bool> for_update;  // by node: nothing but the step's update reads it, and what may be done to the sum over microbatches
+  // By node, of those that have a stage: in round 0 of each microbatch; in the later ones once a step, of sums over microbatches. What
+  // another stage makes in a round is read in a later one.
+  std::vector<int> round;
+  int rounds = 1;
 };
 
 // By node: it follows from params and states alone, so that one serves all microbatches of a step.

@@ -73,15 +73,16 @@ Document advice_document(const MeshAdvice& advice) {
   if (std::ranges::any_of(advice.ways, has_stages)) {
     const auto runs = std::ranges::find_if_not(advice.ways, has_stages);
     w.line(runs == advice.ways.end()
-               ? "  Ways with stages are predicted, einc runs none yet; none of those that it runs fits."
-               : fmt::format("  Ways with stages are predicted, einc runs none yet; of those that it runs, {} is the fastest.",
-                             runs - advice.ways.begin() + 1));
+               ? "  Ways with stages are predicted: einc runs them on processors, not on GPUs yet; none of the others fits."
+               : fmt::format(
+                     "  Ways with stages are predicted: einc runs them on processors, not on GPUs yet; of the others, {} is the fastest.",
+                     runs - advice.ways.begin() + 1));
   }
   for (size_t i = 0; i < advice.ways.size(); ++i) {
     const AdvisedWay& way = advice.ways[i];
     w.heading(fmt::format("{}  {}", i + 1, options_of(advice, way.scheduled.way)));
     for (const std::string& line : way.scheduled.way.lines()) w.line("      " + line);
-    if (way.scheduled.way.stages) w.line("      predicted, not run: einc train has no stages yet");
+    if (way.scheduled.way.stages) w.line("      predicted: einc train runs stages on processors, not on GPUs yet");
     if (way.scheduled.way.accumulates())
       w.line(fmt::format("      trained with -D {}={} --accumulate {}", advice.batch.str(),
                          advice.batch_size / way.scheduled.way.micro_batches, way.scheduled.way.micro_batches));

@@ -170,7 +170,7 @@ class FormulaMaker {
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (kind_of(node.op) == OpKind::view || node.op == Op::cast) continue;
-      (placed_.in_memory[i] || is_declared(node.op) ? stored : within).insert(key_of(node.origin));
+      (placed_.in_memory[i] || is_declaration(node.op) ? stored : within).insert(key_of(node.origin));
       if (again_.again[i] && node.op == Op::contract) again.insert(key_of(node.origin));
     }
     const Sizes sizes(p_.graph);
@@ -216,7 +216,6 @@ class FormulaMaker {
       out_.contractions_[c].again = in_stages(parts_of(counts, 2 * c + 1));
   }
   const Poly& size_of(int m) const { return graph_.mesh.axes[static_cast<size_t>(m)].size; }
-  static bool is_declared(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
 
   void values() {
     enum : size_t {
@@ -239,7 +238,7 @@ class FormulaMaker {
     PartSums sum(graph_, all_.loop, places, channels);
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (is_declared(node.op)) {
+      if (is_declaration(node.op)) {
         sum.add(node.op == Op::param ? params : node.op == Op::input ? inputs : moments, i, share(i));
         continue;
       }

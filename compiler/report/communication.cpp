@@ -144,14 +144,14 @@ class MeshReporter {
       const NodeId node = staged_->whole.collectives[i];
       if (!staged_->has(mine, node)) continue;
       Movement m = movement_of(list[i]);
-      m.times = staged_->times_moved(node);
+      m.times = staged_->times_carried_out(node);
       out_.row_of[i] = add(m);
     }
     const Graph& whole = staged_->whole.graph;
     for (const StageSend& send : staged_->cut.sends)
       if (send.from == mine)
         add({CollectiveKind::shift, mesh_.stages.over, whole[send.value].origin, moved_value(whole, send.value),
-             fmt::format("stage {} reads it", send.to), staged_->times_moved(send.value), Poly(staged_->bytes_of(send.value))});
+             fmt::format("stage {} reads it", send.to), staged_->times_moved(send), Poly(staged_->bytes_of(send.value))});
     Rational all(0);
     for (size_t r = 0; r < totals.size(); ++r) out_.rows[r].bytes = amount_here(totals[r]), all = all + totals[r];
     out_.bytes = amount_here(all);

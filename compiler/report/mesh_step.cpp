@@ -5,29 +5,19 @@
 #include <unordered_map>
 
 #include "compiler/lower/assemble_program.h"
-#include "compiler/partition/place_stages.h"
 #include "compiler/report/planned_device.h"
 #include "compiler/report/schedule.h"
 
 namespace einc {
 namespace {
 
-// Whether a launch's work serves all microbatches of a step.
-std::vector<bool> launches_of_weights(const FormedGraph& formed) {
-  const std::vector<bool> weights = of_weights_alone(formed.bound.graph);
-  std::vector<bool> launches;
-  for (const GraphKernel& k : formed.list.kernels)
-    launches.push_back(std::ranges::all_of(k.group.members, [&](NodeId id) { return weights[id.index]; }));
-  return launches;
-}
-
 struct LaunchTimes {
   std::vector<double> before{0};  // seconds of all launches before each place, and of all
   PhaseSeconds phases;
 };
 
-// Nothing: a launch has no time.
-std::optional<LaunchTimes> launch_times(const PlannedStep& step, const Device& device, const std::vector<bool>& of_weights) {
+// Nothing: a launch has no time. `backward`: the place at which it begins.
+std::optional<LaunchTimes> launch_times(const PlannedStep& step, const Device& device, uint32_t backward) {
   std::vector<uint32_t> row_of;
   const std::vector<LaunchReport> rows = schedule_report(*step.formed, {&device, step.processor, {}}, row_of);
   LaunchTimes times;
@@ -37,13 +27,18 @@ std::optional<LaunchTimes> launch_times(const PlannedStep& step, const Device& d
     const double seconds = row == nullptr ? 0 : *row->time_s;
     times.before.push_back(times.before.back() + seconds);
     if (row == nullptr) continue;
-    double& phase = row->phase == Phase::optimizer  ? times.phases.update
-                    : of_weights[l]                 ? times.phases.weights
-                    : row->phase == Phase::backward ? times.phases.backward
-                                                    : times.phases.forward;
-    phase += seconds;
+    (l < backward ? times.phases.forward : times.phases.backward) += seconds;
   }
   return times;
+}
+
+// The launch with which the backward begins. Of a stage that waits for no other one, that of the first which is no forward's.
+uint32_t first_of_backward(const DevicePlan& plan, const FormedGraph& formed) {
+  const std::vector<GraphKernel>& kernels = formed.list.kernels;
+  if (plan.backward < kernels.size()) return plan.backward;
+  const auto first = std::ranges::find_if(
+      kernels, [&](const GraphKernel& k) { return formed.bound.graph[k.group.members.front()].origin.phase != Phase::forward; });
+  return static_cast<uint32_t>(first - kernels.begin());
 }
 
 DeviceTimeline timeline(const Localized& local, const DevicePlan& plan, const std::vector<double>& before,
@@ -72,23 +67,18 @@ MeshStep device_step(const Localized& local, const Bindings& given, const PlanSt
     return formed.plan.own_bytes + besides.bytes + besides.shared;
   };
   const PlannedStep step = plan(program.graph, given, RunMode::inference, [&](const FormedView& formed, const BesidePlan& besides) {
-    const DeviceValues values = plan_device(local, program, dims, formed, besides.places).values;
-    const int64_t others = held ? held(formed.plan.saved_bytes + values.kept) : 0;
-    return result.process + values.bytes + working(formed, besides) + others;
+    const DevicePlan as_formed = plan_device(local, program, dims, formed, besides.places);
+    const int64_t others = held ? held(as_formed.values.kept + as_formed.kept) : 0;
+    return result.process + as_formed.values.bytes + working(formed, besides) + others;
   });
   const DevicePlan planned = plan_device(local, program, dims, step.formed->view(), step.besides.places);
   result.values = planned.values.bytes;
   result.working = working(step.formed->view(), step.besides);
-  result.kept = step.formed->plan.saved_bytes, result.values_kept = planned.values.kept;
+  result.kept_values = planned.values.kept, result.kept = planned.kept;
   result.executed = executed_work(step.formed->list).flops;
-  const std::vector<bool> of_weights = launches_of_weights(*step.formed);
-  result.executed_once = executed_work(step.formed->list, [&](size_t l) {
-                           const NodeId first = step.formed->list.kernels[l].group.members.front();
-                           return of_weights[l] || step.formed->bound.graph[first].origin.phase == Phase::optimizer;
-                         }).flops;
   for (const NodeId id : step.formed->recomputation.values) result.recomputed.push_back(launch_label(program.graph[id]));
   if (!device || collective_s.size() != local.collectives.size()) return result;
-  const auto times = launch_times(step, *device, of_weights);
+  const auto times = launch_times(step, *device, first_of_backward(planned, *step.formed));
   if (!times) return result;
   result.line = timeline(local, planned, times->before, collective_s);
   result.seconds = times->phases;

@@ -18,9 +18,9 @@ namespace einc {
 // What a process of one device takes besides what it computes with.
 using ProcessBytes = std::function<int64_t(const Localized& local, const Bindings& dims)>;
 
-// Seconds of launches, by what they do: what follows from weights alone is done once a step, all else of the first two for each microbatch.
+// Seconds of launches, by what they do: up to what comes back from other stages, and behind it. All of the backward's are behind it.
 struct PhaseSeconds {
-  double forward = 0, backward = 0, update = 0, weights = 0;
+  double forward = 0, backward = 0;
 };
 
 struct MeshStep {
@@ -28,9 +28,8 @@ struct MeshStep {
   int64_t working = 0;  // what launches work in
   int64_t process = 0;
   Rational executed;                     // FLOPs
-  Rational executed_once;                // of them what a step of several microbatches does once
   std::vector<std::string> recomputed;   // under a limit
-  int64_t values_kept = 0, kept = 0;     // of the forward for the backward, of values and of what launches work in
+  int64_t kept_values = 0, kept = 0;     // of these two, what a stage has once for each microbatch on its way
   std::optional<DeviceTimeline> line{};  // none: there is no device, or it has no rate for a number format or no link so wide
   PhaseSeconds seconds;                  // likewise
   int64_t peak() const { return values + working + process; }
@@ -41,8 +40,8 @@ struct MeshStep {
 std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings& given, const PlanStep& plan,
                                   const ProcessBytes& process_bytes, const Device* device, std::span<const double> collective_s);
 
-// What a device holds of other microbatches, by what it keeps of one forward for its backward.
-using HeldBesides = std::function<int64_t(int64_t kept)>;
+// What a device holds of other microbatches and rounds, by what one takes.
+using HeldBesides = std::function<int64_t(int64_t microbatch)>;
 
 // Of a device whose graph is there.
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,

@@ -23,7 +23,7 @@ class MeshText {
  private:
   void pipeline(const PipelineReport& p) {
     out_.heading(fmt::format("Stages of {} over {}", p.loop.str(), p.axis.str()),
-                 fmt::format("{} microbatches: one forward, one backward; predicted, einc runs no stages", p.microbatches));
+                 fmt::format("{} microbatches: one forward, one backward", p.microbatches));
     Table table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
                  Align::right, Align::right, Align::right});
     const bool timed = p.stages[0].idle_s.has_value();

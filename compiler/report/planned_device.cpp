@@ -8,7 +8,7 @@
 
 #include "compiler/lower/arena.h"
 #include "compiler/lower/value_launches.h"
-#include "compiler/partition/place_stages.h"
+#include "compiler/partition/stage_meetings.h"
 #include "runtime/base/check.h"
 
 namespace einc {
@@ -43,6 +43,14 @@ PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, c
   return planned;
 }
 
+// The first wait for what comes back from another stage; the end: there is none.
+int64_t backward_step(const Localized& local, const DeviceSchedule& schedule) {
+  const auto waits = [&](const DeviceStep& step) {
+    return step.act == DeviceAct::wait && is_round_trip(local.graph[schedule.collectives[step.index]], local.graph.mesh);
+  };
+  return std::ranges::find_if(schedule.steps, waits) - schedule.steps.begin();
+}
+
 // By steps, both included: a value is needed from the first that writes it, or starts the collective that does, to the last that reads it,
 // or waits for the collective that does.
 constexpr int64_t kBefore = -1;  // declarations, coordinates and copies are there before the first step
@@ -61,7 +69,6 @@ class ValuePlacer {
     name_values();
     live_while_read();
     live_while_moved();
-    count_kept();
     keep_results();
     place();
     return std::move(out_);
@@ -71,6 +78,9 @@ class ValuePlacer {
   size_t add(NodeId node, bool is_copy) {
     bytes_.push_back(count_bytes(local_.graph.type(node), dims_));
     lives_.emplace_back();
+    const Op op = local_.graph[node].op;
+    lasts_.push_back(!is_copy && (op == Op::param || op == Op::state || std::ranges::find(local_.lasting, node) != local_.lasting.end()));
+    lies_elsewhere_.push_back(std::ranges::find(local_.elsewhere, node) != local_.elsewhere.end());
     out_.value_of.emplace_back(node, is_copy);
     return bytes_.size() - 1;
   }
@@ -128,28 +138,6 @@ class ValuePlacer {
     }
   }
 
-  // The first step that computes something of the backward; the end: none does.
-  int64_t backward_begins() const {
-    for (int64_t t = 0; t < end(); ++t) {
-      const DeviceStep& step = schedule_.steps[static_cast<size_t>(t)];
-      for (uint32_t l = step.first; step.act == DeviceAct::compute && l < step.last; ++l) {
-        const GraphKernel& k = formed_.list.kernels[l];
-        if (!k.kernel->collective && formed_.bound.graph[k.group.members.front()].origin.phase == Phase::backward) return t;
-      }
-    }
-    return end();
-  }
-
-  // What follows from weights alone is no microbatch's.
-  void count_kept() {
-    const int64_t backward = backward_begins();
-    const std::vector<bool> of_weights = of_weights_alone(local_.graph);
-    for (size_t v = 0; v < bytes_.size(); ++v)
-      if (lives_[v].first != kBefore && lives_[v].first < backward && lives_[v].last >= backward && backward < end() &&
-          !of_weights[out_.value_of[v].first.index])
-        out_.kept += bytes_[v];
-  }
-
   // A declaration that is itself a result has a copy, since an update changes it before the result is asked for.
   void keep_results() {
     for (const NodeId id : results_of(local_)) {
@@ -167,15 +155,27 @@ class ValuePlacer {
     std::vector<size_t> by_start(bytes_.size());
     std::iota(by_start.begin(), by_start.end(), size_t{0});
     std::vector<size_t> by_end = by_start;
-    std::ranges::stable_sort(by_start, {}, [&](size_t v) { return lives_[v].first; });
+    const int64_t backward = backward_step(local_, schedule_);
+    enum class Stays : uint8_t { longer, from_forward, while_needed };
+    std::vector<Stays> stays;
+    for (size_t v = 0; v < bytes_.size(); ++v) {
+      const bool crosses = lives_[v].first < backward && lives_[v].last >= backward;
+      stays.push_back(lasts_[v] ? Stays::longer : crosses && local_.graph.mesh.stages.any() ? Stays::from_forward : Stays::while_needed);
+      if (stays[v] != Stays::while_needed) always(v);
+    }
+    const auto start = [&](size_t v) { return std::pair(stays[v], lives_[v].first); };
+    std::ranges::stable_sort(by_start, {}, start);
     std::ranges::stable_sort(by_end, {}, [&](size_t v) { return lives_[v].last; });
     out_.offsets.resize(bytes_.size());
     Arena arena;
-    const auto room = [&](size_t v) { return std::max<int64_t>(kLine, (bytes_[v] + kLine - 1) / kLine * kLine); };
+    const auto room = [&](size_t v) { return lies_elsewhere_[v] ? 0 : std::max<int64_t>(kLine, (bytes_[v] + kLine - 1) / kLine * kLine); };
     size_t ended = 0;
     for (const size_t v : by_start) {
-      for (; lives_[by_end[ended]].last < lives_[v].first; ++ended) arena.release(out_.offsets[by_end[ended]], room(by_end[ended]));
-      out_.offsets[v] = arena.allocate(room(v));
+      for (; lives_[by_end[ended]].last < lives_[v].first; ++ended)
+        if (const size_t over = by_end[ended]; !lies_elsewhere_[over]) arena.release(out_.offsets[over], room(over));
+      out_.offsets[v] = lies_elsewhere_[v] ? kNoPlace : arena.allocate(room(v));
+      if (stays[v] == Stays::longer) out_.lasting = arena.size();
+      if (stays[v] == Stays::from_forward) out_.kept = arena.size() - out_.lasting;
     }
     out_.bytes = arena.size();
   }
@@ -188,9 +188,36 @@ class ValuePlacer {
   const std::span<const LaunchPlaces> places_;
   std::vector<int64_t> bytes_;
   std::vector<Lifetime> lives_;
+  std::vector<bool> lasts_, lies_elsewhere_;
   std::unordered_map<uint32_t, size_t> of_holder_;
   DeviceValues out_;
 };
+
+uint32_t backward_begins(const Localized& local, const PlannedDevice& planned, const DeviceSchedule& schedule) {
+  const auto backward = static_cast<size_t>(backward_step(local, schedule));
+  uint32_t launches = 0;
+  for (size_t t = 0; t < backward; ++t)
+    if (schedule.steps[t].act == DeviceAct::compute) launches = schedule.steps[t].last;
+  return backward == schedule.steps.size() ? planned.launches : launches;
+}
+
+// What of the arena launches on both sides touch. Kept values lie below the others (lower/buffer_plan.h).
+int64_t kept_bytes(const FormedView& formed, uint32_t backward) {
+  const auto launches = static_cast<uint32_t>(formed.list.kernels.size());
+  std::vector<bool> before(formed.plan.buffers.size(), false);
+  int64_t kept = 0;
+  for (uint32_t l = 0; l < launches; ++l)
+    for (const NodeId id : formed.list.kernels[l].buffers) {
+      if (!id.valid()) continue;
+      const BufferPlan::Buffer& b = formed.plan.buffers[id.index];
+      if (b.place != BufferPlace::arena && b.place != BufferPlace::shared) continue;
+      if (l < backward)
+        before[id.index] = true;
+      else if (before[id.index])
+        kept = std::max(kept, b.offset + (b.bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
+    }
+  return kept;
+}
 
 }  // namespace
 
@@ -200,6 +227,8 @@ DevicePlan plan_device(const Localized& local, const DeviceProgram& program, con
   plan.planned = planned_device(local.graph, program, dims, formed, places);
   plan.schedule = schedule_device(local.graph, program, plan.planned);
   plan.values = ValuePlacer(local, program, dims, formed, plan.schedule, places).run();
+  plan.backward = backward_begins(local, plan.planned, plan.schedule);
+  plan.kept = kept_bytes(formed, plan.backward);
   return plan;
 }
 

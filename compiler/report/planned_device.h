@@ -10,20 +10,29 @@
 namespace einc {
 
 // Values of a device that lie outside the memory of its launches: declarations, coordinates, operands and results of collectives, results
-// of the program, and copies of declarations that are results, too. Those that are never needed at the same time may share a place.
+// of the program, and copies of declarations that are results, too. Those that are never needed at the same time may share a place. Params,
+// states and what the graph says outlast a run of it: a stage has them once for all microbatches.
+inline constexpr int64_t kNoPlace = -1;
+
 struct DeviceValues {
-  std::vector<int64_t> offsets;                   // of each value
+  std::vector<int64_t> offsets;                   // of each value; kNoPlace: it lies elsewhere
   std::unordered_map<uint32_t, size_t> of_node;   // by node of the device's graph; several nodes may be one value
   std::unordered_map<uint32_t, size_t> of_copy;   // by declaration
   std::vector<std::pair<NodeId, bool>> value_of;  // of each value a node, and whether it is the declaration's copy
   int64_t bytes = 0;                              // of all places together
-  int64_t kept = 0;                               // of those that a forward makes and its backward reads
+  // Of them those that outlast a run of the graph, which stand before all others, and behind them those that its backward has of its
+  // forward: inputs, and what is needed on both sides of the first wait for another stage.
+  int64_t lasting = 0, kept = 0;
 };
 
 struct DevicePlan {
   PlannedDevice planned;
   DeviceSchedule schedule;
   DeviceValues values;
+  // Of a stage: the launch with which its backward begins, behind the first wait for what comes back from others, and how far what its
+  // launches keep for it reaches into the memory that they work in, from the beginning. Else the end, and nothing.
+  uint32_t backward = 0;
+  int64_t kept = 0;
 };
 
 // `formed`: of the program's graph, or of one alike. `dims`: values for all. `places`: BesidePlan's.

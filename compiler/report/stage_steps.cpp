@@ -24,11 +24,28 @@ bool do_the_same(const StageProgram& a, const StageProgram& b) {
          std::ranges::equal(a.local.gradients, b.local.gradients, {}, value, value) && a.local.loss.node == b.local.loss.node;
 }
 
-// Launches of a stage for a microbatch, and of its collectives what is not hidden behind them.
+bool do_the_same(const std::vector<StageProgram>& a, const std::vector<StageProgram>& b) {
+  return std::ranges::equal(a, b, [](const StageProgram& x, const StageProgram& y) { return do_the_same(x, y); });
+}
+
 struct StageStep {
-  MeshStep step;
-  StageTimes times;
+  std::vector<MeshStep> rounds;         // the first of a microbatch, the others of a step
+  StageTimes times;                     // with what of its collectives is not hidden
   double compute_s = 0, exposed_s = 0;  // of a whole step
+
+  const MeshStep& first() const { return rounds.front(); }
+  int64_t of_microbatch() const { return first().kept_values + first().kept; }
+  // Later rounds work where the first has worked.
+  int64_t later_values() const {
+    int64_t bytes = 0;
+    for (size_t r = 1; r < rounds.size(); ++r) bytes += rounds[r].values;
+    return bytes;
+  }
+  int64_t later_working() const {
+    int64_t most = 0;
+    for (size_t r = 1; r < rounds.size(); ++r) most = std::max(most, rounds[r].working);
+    return most;
+  }
 };
 
 class Stages {
@@ -47,7 +64,9 @@ class Stages {
     for (size_t s = 0; s < steps_.size(); ++s)
       pipeline.stages[s].peak = amount_here(Rational(peak(s))), pipeline.stages[s].microbatch_bytes = further_bytes(s);
     show_memory();
-    const auto has_times = [](const StageStep& s) { return s.step.line.has_value(); };
+    const auto has_times = [](const StageStep& s) {
+      return std::ranges::all_of(s.rounds, [](const MeshStep& step) { return step.line.has_value(); });
+    };
     if (report_.send_s.size() == staged_.cut.sends.size() && std::ranges::all_of(steps_, has_times)) tell_times();
   }
 
@@ -66,73 +85,86 @@ class Stages {
 
   // Stages that do the same are planned once, but where those that hold more microbatches make values again for it.
   void add_step(size_t s) {
-    const StageProgram& program = staged_.cut.stages[s];
-    std::vector<double> seconds;
-    if (!report_.collective_s.empty() || staged_.whole.collectives.empty())
-      for (const size_t number : program.numbers) seconds.push_back(report_.collective_s[number]);
+    const std::vector<StageProgram>& programs = staged_.cut.stages[s];
     for (size_t other = 0; other < s; ++other)
-      if (steps_[other].step.recomputed.empty() && do_the_same(staged_.cut.stages[other], program)) return steps_.push_back(steps_[other]);
+      if (steps_[other].first().recomputed.empty() && do_the_same(staged_.cut.stages[other], programs))
+        return steps_.push_back(steps_[other]);
     StageStep stage;
-    const auto held = [&](int64_t kept) { return others(s, kept); };
-    stage.step = device_step(program.local, staged_.given, plan_, process_bytes_, held, device_, seconds);
-    if (stage.step.line) add_times(stage, program);
+    stage.rounds.resize(programs.size());
+    for (size_t r = programs.size(); r-- > 0;) {
+      const auto held = [&](int64_t microbatch) { return r > 0 ? 0 : further(s) * microbatch + stage.later_values(); };
+      stage.rounds[r] =
+          device_step(programs[r].local, staged_.given, plan_, process_bytes_, held, device_, seconds_of_collectives(programs[r]));
+    }
+    for (const MeshStep& step : stage.rounds) stage.rounds[0].process = std::max(stage.rounds[0].process, step.process);
+    if (std::ranges::all_of(stage.rounds, [](const MeshStep& step) { return step.line.has_value(); })) add_times(stage, programs);
     steps_.push_back(std::move(stage));
   }
 
-  void add_times(StageStep& stage, const StageProgram& program) const {
-    const PhaseSeconds& seconds = stage.step.seconds;
-    stage.times = {seconds.forward, seconds.backward, seconds.weights, seconds.update};
-    stage.compute_s = seconds.weights + seconds.update + microbatches() * (seconds.forward + seconds.backward);
-    for (size_t c = 0; c < program.numbers.size(); ++c) {
-      const NodeId whole = staged_.whole.collectives[program.numbers[c]];
-      const Phase phase = staged_.whole.graph[whole].origin.phase;
-      const bool once = staged_.moves_once(whole);
-      // In time it stands where what waits for it does: weights before the first forward, gradients behind the last backward.
-      double& where =
-          phase == Phase::forward ? (once ? stage.times.begin : stage.times.forward) : (once ? stage.times.end : stage.times.backward);
-      where += stage.step.line->exposed_s[c];
-      stage.exposed_s += stage.step.line->exposed_s[c] * static_cast<double>(staged_.times_moved(whole));
+  // What microbatches of a stage do with one another takes no link; what is sent to other stages is the pipeline's.
+  std::vector<double> seconds_of_collectives(const StageProgram& program) const {
+    std::vector<double> seconds;
+    if (report_.collective_s.empty() && !staged_.whole.collectives.empty()) return seconds;
+    for (const size_t number : program.numbers) seconds.push_back(report_.collective_s[number]);
+    seconds.resize(program.local.collectives.size(), 0);
+    return seconds;
+  }
+
+  void add_times(StageStep& stage, const std::vector<StageProgram>& programs) const {
+    const PhaseSeconds& seconds = stage.first().seconds;
+    stage.times = {seconds.forward, seconds.backward + seconds_of_sums(programs.front()), 0, 0};
+    stage.compute_s = microbatches() * (stage.times.forward + stage.times.backward);
+    for (size_t r = 0; r < programs.size(); ++r) {
+      const double often = r == 0 ? microbatches() : 1;
+      if (r > 0) stage.times.end += stage.rounds[r].seconds.forward + stage.rounds[r].seconds.backward;
+      for (size_t c = 0; c < programs[r].numbers.size(); ++c) {
+        const double exposed = stage.rounds[r].line->exposed_s[c];
+        const bool forward = staged_.whole.graph[staged_.whole.collectives[programs[r].numbers[c]]].origin.phase == Phase::forward;
+        (r > 0 ? stage.times.end : forward ? stage.times.forward : stage.times.backward) += exposed;
+        stage.exposed_s += exposed * often;
+        if (r > 0) stage.compute_s -= exposed;
+      }
     }
+    stage.compute_s += stage.times.end;
+  }
+
+  int64_t elements_of_sums(const StageProgram& program) const {
+    Rational elements(0);
+    for (const auto& [whole, sum] : program.sums)
+      elements = elements + staged_.bytes_of(NodeId{whole}) / Rational(bytes_of(program.local.graph.type(sum).dtype));
+    return microbatches() > 1 ? static_cast<int64_t>(elements.to_double()) : 0;
+  }
+  // Each microbatch reads a term and the sum so far, and writes it.
+  double seconds_of_sums(const StageProgram& program) const {
+    return 3 * 4 * static_cast<double>(elements_of_sums(program)) / device_->bandwidth;
   }
 
   double microbatches() const { return static_cast<double>(staged_.microbatches); }
 
-  // What came from other stages is kept as long as what a stage keeps of its own: a backward reads the activations that its forward got.
-  int64_t received(size_t s) const {
-    Rational bytes(0);
-    for (const StageSend& send : staged_.cut.sends)
-      if (send.to == static_cast<int>(s) && !staged_.moves_once(send.value)) bytes = bytes + staged_.bytes_of(send.value);
-    return static_cast<int64_t>(bytes.to_double());
-  }
-  // Gradients that are added up before devices share them out lie whole till then.
-  int64_t sums(size_t s) const {
-    if (staged_.microbatches == 1) return 0;
-    Rational bytes(0);
-    for (const size_t number : staged_.cut.stages[s].numbers) {
-      const NodeId id = staged_.whole.collectives[number];
-      const Node& node = staged_.whole.graph[id];
-      if (node.op != Op::reduce_scatter || !staged_.places.for_update[id.index] || !staged_.moves_once(id)) continue;
-      bytes = bytes + staged_.bytes_of(node.operands[0]) - staged_.bytes_of(id);
-    }
-    return static_cast<int64_t>(bytes.to_double());
-  }
   int64_t further(size_t s) const { return report_.pipeline->stages[s].held - 1; }
-  int64_t further_bytes(size_t s) const { return received(s) + steps_[s].step.values_kept + steps_[s].step.kept; }
-  int64_t others(size_t s, int64_t kept) const { return further(s) * (received(s) + kept) + sums(s); }
-  int64_t values(size_t s) const { return steps_[s].step.values + others(s, steps_[s].step.values_kept); }
-  int64_t working(size_t s) const { return steps_[s].step.working + further(s) * steps_[s].step.kept; }
-  int64_t peak(size_t s) const { return values(s) + working(s) + steps_[s].step.process; }
+  int64_t further_bytes(size_t s) const { return steps_[s].of_microbatch(); }
+  int64_t values(size_t s) const {
+    const MeshStep& first = steps_[s].first();
+    return first.values + further(s) * first.kept_values + steps_[s].later_values();
+  }
+  int64_t working(size_t s) const {
+    const MeshStep& first = steps_[s].first();
+    return first.kept * further(s) + std::max(first.working, steps_[s].later_working());
+  }
+  int64_t peak(size_t s) const { return values(s) + working(s) + steps_[s].first().process; }
 
   void show_memory() {
     const size_t s = report_.pipeline->shown;
-    const MeshStep& step = steps_[s].step;
-    const Rational each = step.executed - step.executed_once;
-    report_.step = DeviceStepReport{amount_here(step.executed_once + each * Rational(staged_.microbatches)),
+    const StageStep& stage = steps_[s];
+    Rational executed =
+        (stage.first().executed + Rational(elements_of_sums(staged_.cut.stages[s].front()))) * Rational(staged_.microbatches);
+    for (size_t r = 1; r < stage.rounds.size(); ++r) executed = executed + stage.rounds[r].executed;
+    report_.step = DeviceStepReport{amount_here(executed),
                                     amount_here(Rational(values(s))),
                                     amount_here(Rational(working(s))),
-                                    amount_here(Rational(step.process)),
+                                    amount_here(Rational(stage.first().process)),
                                     amount_here(Rational(peak(s))),
-                                    step.recomputed};
+                                    stage.first().recomputed};
   }
 
   void tell_times() {
@@ -149,13 +181,14 @@ class Stages {
     }
     const StageStep& shown = steps_[pipeline.shown];
     report_.compute_s = shown.compute_s, report_.exposed_s = shown.exposed_s, report_.idle_s = line.idle_s[pipeline.shown];
-    const StageProgram& program = staged_.cut.stages[pipeline.shown];
-    for (size_t c = 0; c < program.numbers.size(); ++c) {
-      const size_t number = program.numbers[c];
-      CommunicationRow& row = report_.rows[report_.row_of[number]];
-      const auto often = static_cast<double>(staged_.times_moved(staged_.whole.collectives[number]));
-      row.exposed_s = row.exposed_s.value_or(0) + shown.step.line->exposed_s[c] * often;
-    }
+    const std::vector<StageProgram>& programs = staged_.cut.stages[pipeline.shown];
+    for (size_t r = 0; r < programs.size(); ++r)
+      for (size_t c = 0; c < programs[r].numbers.size(); ++c) {
+        const size_t number = programs[r].numbers[c];
+        CommunicationRow& row = report_.rows[report_.row_of[number]];
+        const auto often = static_cast<double>(staged_.times_carried_out(staged_.whole.collectives[number]));
+        row.exposed_s = row.exposed_s.value_or(0) + shown.rounds[r].line->exposed_s[c] * often;
+      }
   }
 
   // What goes between two stages for a microbatch, one value after the other.
@@ -163,7 +196,7 @@ class Stages {
     std::vector<StageLink> links;
     for (size_t i = 0; i < staged_.cut.sends.size(); ++i) {
       const StageSend& send = staged_.cut.sends[i];
-      if (staged_.moves_once(send.value)) continue;
+      if (staged_.moves_once(send)) continue;
       const auto known = std::ranges::find_if(links, [&](const StageLink& l) { return l.from == send.from && l.to == send.to; });
       if (known == links.end())
         links.push_back({send.from, send.to, report_.send_s[i]});

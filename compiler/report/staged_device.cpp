@@ -4,34 +4,33 @@
 #include <algorithm>
 
 #include "compiler/cost/op_cost.h"
+#include "compiler/partition/stage_meetings.h"
 
 namespace einc {
 namespace {
 
-// Of a step. A collective's own sums are the links' time, as in reports without stages.
-Rational flops_of(const StageProgram& stage, const Bindings& dims, int64_t microbatches) {
-  const Graph& graph = stage.local.graph;
-  const Sizes sizes(graph);
-  const std::vector<bool> constant = constant_nodes(graph), of_weights = of_weights_alone(graph);
+// Of a step. A collective's own sums are the links' time, as in reports without stages; those over microbatches are the stage's.
+Rational flops_of(const std::vector<StageProgram>& rounds, const Bindings& dims, int64_t microbatches) {
   Rational all(0);
-  for (uint32_t i = 0; i < graph.size(); ++i) {
-    if (constant[i] || is_collective(graph.nodes[i].op)) continue;
-    const bool once = of_weights[i] || graph.nodes[i].origin.phase == Phase::optimizer;
-    all = all + flop_cost(graph, sizes, NodeId{i}).flops.evaluate(dims).value() * Rational(once ? 1 : microbatches);
+  for (size_t round = 0; round < rounds.size(); ++round) {
+    const Graph& graph = rounds[round].local.graph;
+    const Sizes sizes(graph);
+    const std::vector<bool> constant = constant_nodes(graph);
+    const Rational often(round == 0 ? microbatches : 1);
+    for (uint32_t i = 0; i < graph.size(); ++i) {
+      if (constant[i] || (is_collective(graph.nodes[i].op) && !is_microbatch_sum(graph.nodes[i]))) continue;
+      if (!is_microbatch_sum(graph.nodes[i]))
+        all = all + flop_cost(graph, sizes, NodeId{i}).flops.evaluate(dims).value() * often;
+      else  // m - 1 additions, and the mean
+        all = all + sizes.count(NodeId{i}).evaluate(dims).value() * often;
+    }
   }
   return all;
 }
 
 }  // namespace
 
-bool StagedDevice::moves_once(NodeId of_whole) const {
-  const Node& node = whole.graph[of_whole];
-  const Mesh& mesh = whole.graph.mesh;
-  const bool puts_together = node.op == Op::all_gather && !mesh.params.empty();
-  const bool spreads = is_collective(node.op) && !(mesh.gradients.empty() && mesh.params.empty());
-  if (node.origin.phase == Phase::optimizer) return true;
-  return places.of_weights[of_whole.index] ? !puts_together : places.for_update[of_whole.index] && !spreads;
-}
+bool StagedDevice::moves_once(const StageSend& send) const { return send.wanted > 0 || places.of_weights[send.value.index]; }
 
 Rational StagedDevice::bytes_of(NodeId of_whole) const {
   const Type& type = whole.graph.type(of_whole);
@@ -42,7 +41,8 @@ Rational StagedDevice::bytes_of(NodeId of_whole) const {
 
 bool StagedDevice::has(int stage, NodeId of_whole) const {
   const int place = places.of[of_whole.index];
-  return place == stage || (place == kEveryStage && cut.stages[static_cast<size_t>(stage)].at[of_whole.index].valid());
+  const auto reads = [&](const StageProgram& round) { return round.at[of_whole.index].valid(); };
+  return place == stage || (place == kEveryStage && std::ranges::any_of(cut.stages[static_cast<size_t>(stage)], reads));
 }
 
 Rational StagedDevice::declared_bytes(int stage, const std::function<bool(const Node&)>& is_one) const {
@@ -67,7 +67,8 @@ std::optional<StagedDevice> staged_device(const Partitioned& partitioned, const 
   staged.places = firsts.empty() ? place_stages(whole, whole.mesh.stages.loop, stages_of(whole, micro))
                                  : place_stages(whole, whole.mesh.stages.loop, firsts);
   staged.cut = cut_stages(staged.whole, staged.places);
-  for (const StageProgram& stage : staged.cut.stages) staged.flops.push_back(flops_of(stage, staged.dims, staged.microbatches));
+  meet_neighbours(staged.cut, staged.whole, staged.places, staged.microbatches);
+  for (const auto& rounds : staged.cut.stages) staged.flops.push_back(flops_of(rounds, staged.dims, staged.microbatches));
   staged.shown = static_cast<int>(std::ranges::max_element(staged.flops) - staged.flops.begin());
   return staged;
 }

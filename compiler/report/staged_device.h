@@ -13,9 +13,9 @@ namespace einc {
 struct StagedDevice {
   Bindings given, dims;  // of a microbatch: those that are set, and all of them
   int64_t microbatches = 1;
-  Localized whole;     // as if one device had all stages
-  StagePlaces places;  // of its graph
-  StagePrograms cut;
+  Localized whole;              // as if one device had all stages
+  StagePlaces places;           // of its graph
+  StagePrograms cut;            // with what they do between microbatches
   std::vector<Rational> flops;  // by stage, of a step on one device
   // The one with the most FLOPs: what a report says of one device, it says of that stage's.
   int shown = 0;
@@ -25,9 +25,12 @@ struct StagedDevice {
   bool has(int stage, NodeId of_whole) const;
   // Inputs, params and states of a stage.
   Rational declared_bytes(int stage, const std::function<bool(const Node&)>& is_one) const;
-  // Whether a step moves a value once: gradients are added up first, and weights serve all microbatches, but where the mesh spreads them.
-  bool moves_once(NodeId of_whole) const;
-  int64_t times_moved(NodeId of_whole) const { return moves_once(of_whole) ? 1 : microbatches; }
+  // Whether a step moves a value once: gradients are added up first, and weights serve all microbatches. But those that the mesh spreads
+  // are put together for each of them, and shared out by each.
+  bool moves_once(const StageSend& send) const;
+  int64_t times_moved(const StageSend& send) const { return moves_once(send) ? 1 : microbatches; }
+  bool carries_out_once(NodeId collective) const { return places.round[collective.index] > 0; }
+  int64_t times_carried_out(NodeId collective) const { return carries_out_once(collective) ? 1 : microbatches; }
   Rational bytes_of(NodeId of_whole) const;
 };
 

@@ -17,8 +17,7 @@ constexpr auto kAwakeInWait = std::chrono::milliseconds(10);
 
 }  // namespace
 
-CollectiveQueue::CollectiveQueue(std::function<void(uint32_t number)> carry_out)
-    : carry_out_(std::move(carry_out)), thread_(start_thread([this] { serve(); })) {}
+CollectiveQueue::CollectiveQueue() : thread_(start_thread([this] { serve(); })) {}
 
 CollectiveQueue::~CollectiveQueue() {
   {
@@ -32,15 +31,16 @@ CollectiveQueue::~CollectiveQueue() {
 void CollectiveQueue::begin() {
   const std::lock_guard lock(mutex_);
   EINC_CHECK(started_ == done_ || failed_, "collectives of the run before are left");
+  left_.clear();
   started_ = done_ = 0;
   failed_ = false;
 }
 
-void CollectiveQueue::start(uint32_t number) {
+uint32_t CollectiveQueue::start(std::function<void()> work) {
   const std::lock_guard lock(mutex_);
-  EINC_CHECK(number == started_, "collective {} starts as number {}", number, started_);
-  ++started_;
+  left_.push_back(std::move(work));
   changed_.notify_all();
+  return started_++;
 }
 
 void CollectiveQueue::wait(uint32_t number, std::unique_lock<std::mutex>& computing) {
@@ -70,12 +70,13 @@ void CollectiveQueue::serve() {
   for (;;) {
     changed_.wait(lock, [&] { return ends_ || (done_ < started_ && !failed_); });
     if (ends_) return;
-    const uint32_t number = done_;
+    const std::function<void()> work = std::move(left_.front());
+    left_.pop_front();
     busy_ = true;
     lock.unlock();
     std::exception_ptr failure;
     try {
-      carry_out_(number);
+      work();
     } catch (...) {
       failure = std::current_exception();
     }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -35,15 +36,15 @@ class LentPool {
 
 class CollectiveQueue {
  public:
-  // `carry_out(n)`: collective number n of a run, on the queue's own thread.
-  explicit CollectiveQueue(std::function<void(uint32_t number)> carry_out);
+  CollectiveQueue();
   ~CollectiveQueue();
   CollectiveQueue(const CollectiveQueue&) = delete;
   CollectiveQueue& operator=(const CollectiveQueue&) = delete;
 
-  // A run starts its collectives 0, 1, 2, ... Nothing of a run before is left.
+  // Of a run; nothing of a run before is left.
   void begin();
-  void start(uint32_t number);
+  // `work`: on the queue's own thread, behind all that was started before. Its number in the run.
+  uint32_t start(std::function<void()> work);
   // Until it is carried out; what it threw is thrown here. `computing`: given back meanwhile.
   void wait(uint32_t number, std::unique_lock<std::mutex>& computing);
   // Starts no more of them, and returns when the one in progress is over.
@@ -53,9 +54,9 @@ class CollectiveQueue {
   bool is_over(uint32_t number) const { return done_ > number || failed_; }
   void serve();
 
-  std::function<void(uint32_t)> carry_out_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::deque<std::function<void()>> left_;  // the first may be in progress
   uint32_t started_ = 0;
   std::atomic<uint32_t> done_ = 0;
   std::atomic<bool> failed_ = false;

@@ -19,16 +19,26 @@ constexpr int64_t kPiece = int64_t{1} << 18;  // elements: one thread sums eight
 }  // namespace
 
 MeshEngine::MeshEngine(MeshShape mesh, LentPool& pool, const EincTransport* transport)
-    : mesh_(std::move(mesh)), pool_(pool), transport_(transport), held_(mesh_.devices()) {
+    : mesh_(std::move(mesh)), pool_(pool), transport_(transport), of_process_(mesh_.devices()), last_(of_process_) {
   if (transport_ == nullptr) return;
   if (mesh_.devices() % transport_->size != 0)
     throw RuntimeFailure(FailureKind::data,
                          fmt::format("{} processes do not divide the {} devices of the mesh", transport_->size, mesh_.devices()));
-  held_ = mesh_.devices() / transport_->size;
-  first_ = held_ * transport_->rank;
+  of_process_ = mesh_.devices() / transport_->size;
+  first_ = of_process_ * transport_->rank;
+  last_ = first_ + of_process_;
 }
 
-// All processes list the same messages in the same order, so that each knows what comes from whom.
+MeshEngine::MeshEngine(const MeshEngine& all, MeshShape mesh, int64_t begin)
+    : mesh_(std::move(mesh)),
+      pool_(all.pool_),
+      transport_(all.transport_),
+      begin_(begin),
+      of_process_(all.of_process_),
+      first_(std::clamp<int64_t>(all.first_ - begin, 0, mesh_.devices())),
+      last_(std::clamp<int64_t>(all.last_ - begin, 0, mesh_.devices())) {}
+
+// All processes that have a part in them list the same messages in the same order, so that each knows what comes from whom.
 void MeshEngine::move(std::vector<Message>& messages) {
   if (transport_ == nullptr || transport_->size == 1) return;
   const auto processes = static_cast<size_t>(transport_->size);
@@ -108,7 +118,7 @@ void MeshEngine::gather(const PartLayout& layout, std::span<const int64_t> shape
     if (!is_first_holder(mesh_, layout, device)) continue;
     int64_t bytes = element;
     for (const int64_t size : part_of(mesh_, layout, shape, device).size) bytes *= size;
-    for (int64_t receiver = 0; receiver < mesh_.devices(); receiver += held_)
+    for (int64_t receiver = 0; receiver < mesh_.devices(); receiver += of_process_)
       messages.push_back({device, receiver, holds(device) ? part(device) : nullptr, bytes});
   }
   move(messages);

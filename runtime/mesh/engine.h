@@ -19,11 +19,17 @@ class MeshEngine {
  public:
   // `transport`: null for one process. Throws RuntimeFailure (data) when the processes do not divide the devices.
   MeshEngine(MeshShape mesh, LentPool& pool, const EincTransport* transport);
+  // Of a part of another engine's devices, `mesh`, which begins with number `begin` of them.
+  MeshEngine(const MeshEngine& all, MeshShape mesh, int64_t begin);
 
   const MeshShape& mesh() const { return mesh_; }
   // The devices of this process.
   int64_t first() const { return first_; }
-  int64_t last() const { return first_ + held_; }
+  int64_t last() const { return last_; }
+  int64_t held() const { return last_ - first_; }
+  const EincTransport* transport() const { return transport_; }
+  int64_t process_of(int64_t device) const { return (begin_ + device) / of_process_; }
+  int64_t of_process() const { return of_process_; }  // devices, of all that there are
   bool holds(int64_t device) const { return device >= first_ && device < last(); }
 
   using Memory = std::function<std::byte*(int64_t device)>;  // of a value, on a device of this process
@@ -45,7 +51,6 @@ class MeshEngine {
     const std::byte* data;  // of a sender here; then where it lies for a receiver here
     int64_t bytes;
   };
-  int64_t process_of(int64_t device) const { return device / held_; }
   void move(std::vector<Message>& messages);
   std::vector<Message> moved(const std::vector<Transfer>& transfers, const Memory& memory);
   void sum(ReduceKind reduce, DType dtype, std::vector<const std::byte*> terms, int64_t count, std::byte* result);
@@ -55,7 +60,7 @@ class MeshEngine {
   MeshShape mesh_;
   LentPool& pool_;
   const EincTransport* transport_;
-  int64_t first_ = 0, held_;
+  int64_t begin_ = 0, of_process_, first_ = 0, last_;
   std::vector<std::vector<std::byte>> packed_;  // of the collective in progress
   std::vector<std::byte> sent_, received_;
 };

@@ -10,6 +10,7 @@
 
 #include "runtime/base/failure.h"
 #include "runtime/mesh/finite.h"
+#include "runtime/mesh/pipeline_plan.h"
 
 namespace einc {
 namespace {
@@ -29,25 +30,28 @@ bool each_may_store(const std::vector<double>& next, const std::vector<double>& 
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(const MeshPlan& plan, int64_t devices) : plan_(plan), mapping_(bytes_of_all(plan, devices)) {}
+DeviceMemory::DeviceMemory(const MeshPlan& plan, int64_t devices, const DeviceMemory* sibling)
+    : plan_(plan),
+      shared_(sibling ? sibling->shared_ : std::make_shared<Mapping>(bytes_of_all(plan, devices) - plan.kept * devices)),
+      kept_(std::make_unique<Mapping>(plan.kept * devices)) {}
 
 int64_t DeviceMemory::bytes_of_all(const MeshPlan& plan, int64_t devices) {
   int64_t bytes = 0;
   return __builtin_mul_overflow(plan.bytes, devices, &bytes) ? INT64_MAX : bytes;
 }
 
-HostMachine::HostMachine(MeshEngine& engine_, LentPool& lent_, std::shared_ptr<ThreadPool> pool_, int64_t working_bytes)
-    : engine(engine_), lent(lent_), pool(std::move(pool_)), queue([this](uint32_t number) { running->carry_out(number); }) {
-  for (int64_t d = engine.first(); d < engine.last(); ++d) working.push_back(std::make_shared<Mapping>(working_bytes));
+HostMachine::HostMachine(MeshEngine& engine_, LentPool& lent_, std::shared_ptr<ThreadPool> pool_, const std::vector<int64_t>& working_bytes)
+    : engine(engine_), lent(lent_), pool(std::move(pool_)) {
+  for (const int64_t bytes : working_bytes) working.push_back(std::make_shared<Mapping>(bytes));
 }
 
-HostDevices::HostDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> machine)
-    : plan_(plan), machine_(std::move(machine)), memory_(plan, held()) {
-  const MeshEngine& engine = machine_->engine;
+HostRun::HostRun(const MeshPlan& plan, HostMachine& machine, MeshEngine& engine, std::span<const std::shared_ptr<Mapping>> working,
+                 DeviceMemory memory, Microbatches microbatches)
+    : plan_(plan), machine_(machine), engine_(engine), memory_(std::move(memory)), microbatches_(std::move(microbatches)) {
   for (int64_t d = 0; d < held(); ++d) {
     const NativePart& compute = plan.code.compute;
-    Executor& executor = executors_.emplace_back(compute.program, compute.functions, machine_->pool, Sources::bound,
-                                                 machine_->working[static_cast<size_t>(d)]);
+    Executor& executor =
+        executors_.emplace_back(compute.program, compute.functions, machine_.pool, Sources::bound, working[static_cast<size_t>(d)]);
     for (const BoundValue& bound : plan.code.bound) executor.bind(bound.buffer, memory_.at(d, bound.value));
   }
   for (const Coordinate& c : plan.coordinates)
@@ -55,81 +59,110 @@ HostDevices::HostDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> mach
       const auto at = static_cast<int32_t>(engine.mesh().coordinate(engine.first() + d, c.mesh_axis));
       std::memcpy(memory_.at(d, c.value), &at, sizeof at);
     }
+  begin();
 }
 
-void HostDevices::copy(uint32_t value, uint32_t target) {
+void HostRun::place_kept(int64_t d, int64_t bytes, std::byte* memory) {
+  const std::vector<ExecutableBuffer>& buffers = plan_.code.compute.program.buffers;
+  std::vector<bool> is_value(buffers.size(), false);
+  for (const BoundValue& bound : plan_.code.bound) is_value[bound.buffer] = true;
+  for (uint32_t b = 0; b < buffers.size(); ++b)
+    if (!is_value[b] && !is_source(buffers[b].role) && buffers[b].offset < bytes)
+      executors_[static_cast<size_t>(d)].bind(b, memory + buffers[b].offset);
+}
+
+void HostRun::copy(uint32_t value, uint32_t target) {
   for (int64_t d = 0; d < held(); ++d)
     std::memcpy(memory_.at(d, target), memory_.at(d, value), static_cast<size_t>(plan_.values[target].bytes));
 }
 
-void HostDevices::run(uint64_t seed, uint64_t step) {
-  machine_->running = this;
-  CollectiveQueue& queue = machine_->queue;
-  sent_.assign(plan_.collectives.size(), {});
-  times_.compute_s.assign(plan_.steps.size(), 0);
-  times_.collective_s.assign(plan_.collectives.size(), 0);
-  const auto begin = StepClock::now();
-  for (const ValueCopy& snapshot : plan_.snapshots) copy(snapshot.from, snapshot.to);
-  std::unique_lock computing(machine_->lent.computing());
-  queue.begin();
-  try {
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      const DeviceStep& s = plan_.steps[i];
-      if (s.act == DeviceAct::start) queue.start(s.index);
-      if (s.act == DeviceAct::wait) queue.wait(s.index, computing);
-      if (s.act != DeviceAct::compute) continue;
-      const auto start = StepClock::now();
-      compute(s, seed, step);
-      times_.compute_s[i] = elapsed_s(start);
-    }
-  } catch (...) {
-    computing.unlock();
-    machine_->engine.give_up();
-    queue.abandon();
-    throw;
-  }
-  times_.all_s = elapsed_s(begin);
+void HostRun::begin() {
+  sent.assign(plan_.collectives.size(), {});
+  in_queue_.assign(plan_.collectives.size(), 0);
+  times.compute_s.assign(plan_.steps.size(), 0);
+  times.collective_s.assign(plan_.collectives.size(), 0);
 }
 
-void HostDevices::compute(const DeviceStep& step, uint64_t seed, uint64_t number) {
+void HostRun::run_steps(size_t first, size_t last, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+  CollectiveQueue& queue = machine_.queue;
+  for (size_t i = first; i < last; ++i) {
+    const DeviceStep& s = plan_.steps[i];
+    if (s.act != DeviceAct::compute && plan_.collectives[s.index].mesh_axis == microbatches_.axis) {
+      const MeshCollective& c = plan_.collectives[s.index];
+      // At its wait: then that of a collective that makes the term is over.
+      for (int64_t d = 0; s.act == DeviceAct::wait && is_microbatch_sum(c) && d < held(); ++d) microbatches_.add_up(c, d);
+      continue;
+    }
+    if (s.act == DeviceAct::start) in_queue_[s.index] = queue.start([this, number = s.index] { carry_out(number); });
+    if (s.act == DeviceAct::wait) queue.wait(in_queue_[s.index], computing);
+    if (s.act != DeviceAct::compute) continue;
+    const auto start = StepClock::now();
+    compute(s, seed, step);
+    times.compute_s[i] += elapsed_s(start);
+  }
+}
+
+void HostRun::compute(const DeviceStep& step, uint64_t seed, uint64_t number) {
   for (int64_t d = 0; d < held(); ++d) {
-    working_ = machine_->engine.first() + d;
+    working_ = engine_.first() + d;
     executors_[static_cast<size_t>(d)].run_launches(step.first, step.last, seed, number);
   }
 }
 
-void HostDevices::carry_out(uint32_t number) {
+void HostRun::carry_out(uint32_t number) {
   const auto start = StepClock::now();
   const MeshCollective& c = plan_.collectives[number];
   const auto memory = [&](uint32_t value) {
-    return [this, value, first = machine_->engine.first()](int64_t device) { return memory_.at(device - first, value); };
+    return [this, value, first = engine_.first()](int64_t device) { return memory_.at(device - first, value); };
   };
   try {
-    const int64_t bytes = machine_->engine.carry_out(c, plan_.values[c.from], plan_.values[c.to], memory(c.from), memory(c.to));
-    sent_[number] = {c.kind, c.mesh_axis, bytes};
+    const int64_t bytes = engine_.carry_out(c, plan_.values[c.from], plan_.values[c.to], memory(c.from), memory(c.to));
+    sent[number] = {c.kind, c.mesh_axis, sent[number].bytes + bytes};
   } catch (const LateProcess& late) {
     throw late.at(fmt::format("{} #{}", to_string(c.kind), number));
   }
-  times_.collective_s[number] = elapsed_s(start);
+  times.collective_s[number] += elapsed_s(start);
 }
 
-bool HostDevices::holds_numbers(int64_t d, uint32_t value) const {
+bool HostRun::holds_numbers(int64_t d, uint32_t value) const {
   const DeviceTensor& tensor = plan_.values[value];
-  return einc::holds_numbers(*machine_->pool, tensor.dtype, tensor.bytes / bytes_of(tensor.dtype), memory_.at(d, value));
+  return einc::holds_numbers(*machine_.pool, tensor.dtype, tensor.bytes / bytes_of(tensor.dtype), memory_.at(d, value));
 }
 
-bool HostDevices::holds_numbers(uint32_t value) const {
+bool HostRun::holds_numbers(uint32_t value) const {
   for (int64_t d = 0; d < held(); ++d)
     if (!holds_numbers(d, value)) return false;
   return true;
 }
 
-bool HostDevices::may_store(uint32_t value, uint32_t old) const {
+bool HostRun::may_store(uint32_t value, const HostRun& of_old, uint32_t old) const {
   for (int64_t d = 0; d < held(); ++d)
     if (!holds_numbers(d, value) &&
-        !each_may_store(numbers(plan_.values[value], memory_.at(d, value)), numbers(plan_.values[old], memory_.at(d, old))))
+        !each_may_store(numbers(plan_.values[value], at(d, value)), numbers(of_old.plan_.values[old], of_old.at(d, old))))
       return false;
   return true;
+}
+
+HostDevices::HostDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> machine)
+    : machine_(std::move(machine)),
+      run_(plan, *machine_, machine_->engine, machine_->working, DeviceMemory(plan, machine_->engine.held())) {}
+
+void HostDevices::run(uint64_t seed, uint64_t step) {
+  run_.begin();
+  const auto begin = StepClock::now();
+  for (const ValueCopy& snapshot : run_.plan().snapshots) run_.copy(snapshot.from, snapshot.to);
+  std::unique_lock computing(machine_->lent.computing());
+  machine_->queue.begin();
+  try {
+    run_.run_steps(0, run_.plan().steps.size(), seed, step, computing);
+  } catch (...) {
+    computing.unlock();
+    machine_->engine.give_up();
+    machine_->queue.abandon();
+    throw;
+  }
+  sent_ = run_.sent, times_ = run_.times;
+  times_.all_s = elapsed_s(begin);
 }
 
 }  // namespace einc

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of a mesh on this machine's processor: they take each step of the plan one after another, in memory of their own, while a thread
+// Devices of a mesh on this machine's processor: they take each step of a plan one after another, in memory of their own, while a thread
 // carries out the collectives.
 #pragma once
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
+#include <span>
 
 #include "runtime/executor/executor.h"
 #include "runtime/mesh/engine.h"
@@ -11,59 +14,105 @@
 
 namespace einc {
 
-// The memory of one part's values on the devices of this process.
+// The memory of a plan's values on devices of this process.
 class DeviceMemory {
  public:
-  DeviceMemory(const MeshPlan& plan, int64_t devices);
-  std::byte* at(int64_t d, uint32_t value) const { return mapping_.base() + d * plan_.bytes + plan_.values[value].offset; }
+  // `sibling`: of the same plan, for another microbatch: has all but what that keeps for its backward.
+  DeviceMemory(const MeshPlan& plan, int64_t devices, const DeviceMemory* sibling = nullptr);
+  std::byte* at(int64_t d, uint32_t value) const {
+    const int64_t offset = plan_.values[value].offset;
+    if (offset == kElsewhere) return elsewhere_.at({d, value});
+    if (offset >= plan_.lasting && offset < plan_.lasting + plan_.kept) return kept_->base() + d * plan_.kept + offset - plan_.lasting;
+    return shared_->base() + d * (plan_.bytes - plan_.kept) + offset - (offset < plan_.lasting ? 0 : plan_.kept);
+  }
+  // A value that takes no room here.
+  void put(int64_t d, uint32_t value, std::byte* memory) { elsewhere_[{d, value}] = memory; }
   // A number that no machine has when the product does not fit.
   static int64_t bytes_of_all(const MeshPlan& plan, int64_t devices);
 
  private:
   const MeshPlan& plan_;
-  Mapping mapping_;
+  std::shared_ptr<Mapping> shared_;
+  std::unique_ptr<Mapping> kept_;
+  std::map<std::pair<int64_t, uint32_t>, std::byte*> elsewhere_;
 };
 
 // What the launches of a part work in on a device.
 int64_t working_bytes(const MeshPlan& plan, int threads);
 
-class HostDevices;
-
 // What the parts of a program share, of which one runs at a time.
 struct HostMachine {
-  HostMachine(MeshEngine& engine, LentPool& lent, std::shared_ptr<ThreadPool> pool, int64_t working_bytes);
+  // `working_bytes`: by device of this process.
+  HostMachine(MeshEngine& engine, LentPool& lent, std::shared_ptr<ThreadPool> pool, const std::vector<int64_t>& working_bytes);
 
   MeshEngine& engine;
   LentPool& lent;
   std::shared_ptr<ThreadPool> pool;
   std::vector<std::shared_ptr<Mapping>> working;  // by device
-  HostDevices* running = nullptr;                 // whose collectives the queue carries out
   CollectiveQueue queue;                          // the last: its thread ends before what it works on
+};
+
+// Of a stage, what is no collective: shifts along the stages' axis, of which `add_up` carries out sums over microbatches.
+struct Microbatches {
+  int axis = kNoMeshAxis;
+  std::function<void(const MeshCollective& sum, int64_t d)> add_up{};
+};
+
+// Devices that take the steps of one plan.
+class HostRun {
+ public:
+  // `engine`: of the devices; `working`: by those of this process.
+  HostRun(const MeshPlan& plan, HostMachine& machine, MeshEngine& engine, std::span<const std::shared_ptr<Mapping>> working,
+          DeviceMemory memory, Microbatches microbatches = {});
+
+  // What of the memory that launches work in lies before `bytes` lies there from now on.
+  void place_kept(int64_t d, int64_t bytes, std::byte* memory);
+  std::byte* at(int64_t d, uint32_t value) const { return memory_.at(d, value); }
+  const DeviceMemory& memory() const { return memory_; }
+  void copy(uint32_t value, uint32_t target);
+  void begin();  // of a run
+  // Steps `first` to `last`. `computing`: of the machine's threads.
+  void run_steps(size_t first, size_t last, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  int64_t working() const { return working_; }  // the device that a step is computed for
+  bool holds_numbers(uint32_t value) const;
+  // `old`: of a plan of the same devices.
+  bool may_store(uint32_t value, const HostRun& of_old, uint32_t old) const;
+
+  const MeshPlan& plan() const { return plan_; }
+  std::vector<SentBytes> sent;  // since the run's begin
+  MeshTimes times;
+
+ private:
+  int64_t held() const { return engine_.held(); }
+  bool holds_numbers(int64_t d, uint32_t value) const;
+  void compute(const DeviceStep& step, uint64_t seed, uint64_t number);
+  void carry_out(uint32_t number);
+
+  const MeshPlan& plan_;
+  HostMachine& machine_;
+  MeshEngine& engine_;
+  DeviceMemory memory_;
+  Microbatches microbatches_;
+  std::deque<Executor> executors_;  // by device
+  std::vector<uint32_t> in_queue_;  // by collective
+  int64_t working_ = 0;
 };
 
 class HostDevices : public PartDevices {
  public:
   HostDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> machine);
 
-  std::byte* place(int64_t d, uint32_t value) override { return memory_.at(d, value); }
-  const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>&) const override { return memory_.at(d, value); }
-  void copy(uint32_t value, uint32_t target) override;
+  std::byte* place(int64_t d, uint32_t value) override { return run_.at(d, value); }
+  const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>&) const override { return run_.at(d, value); }
+  void copy(uint32_t value, uint32_t target) override { run_.copy(value, target); }
   void run(uint64_t seed, uint64_t step) override;
-  int64_t failing_device() const override { return working_; }
-  bool holds_numbers(uint32_t value) const override;
-  bool may_store(uint32_t value, uint32_t old) const override;
-  void carry_out(uint32_t number);
+  int64_t failing_device() const override { return run_.working(); }
+  bool holds_numbers(uint32_t value) const override { return run_.holds_numbers(value); }
+  bool may_store(uint32_t value, uint32_t old) const override { return run_.may_store(value, run_, old); }
 
  private:
-  int64_t held() const { return machine_->engine.last() - machine_->engine.first(); }
-  bool holds_numbers(int64_t d, uint32_t value) const;
-  void compute(const DeviceStep& step, uint64_t seed, uint64_t number);
-
-  const MeshPlan& plan_;
   std::shared_ptr<HostMachine> machine_;
-  DeviceMemory memory_;
-  std::deque<Executor> executors_;  // by device
-  int64_t working_ = 0;             // the device that a step is computed for
+  HostRun run_;
 };
 
 }  // namespace einc

@@ -3,6 +3,7 @@
 // the same steps; what differs is where they are.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,14 @@
 
 namespace einc {
 
+inline constexpr int64_t kElsewhere = -1;
+
 // A value as each device holds it: index into MeshPlan::values.
 struct DeviceTensor {
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   int64_t bytes = 0;
-  int64_t offset = 0;  // in the memory of a device, which values share that are not needed at the same time
+  int64_t offset = 0;  // in the memory of a device, which values share that are not needed at the same time; kElsewhere: in another
 };
 
 // As the op of the graph (CollectiveAttr, ShiftAttr). Axes are those of the values.
@@ -72,10 +75,15 @@ struct ValueCopy {
   uint32_t from = 0, to = 0;
 };
 
+struct PipelinePlan;
+
 struct MeshPlan {
   std::vector<DeviceTensor> values;
   int64_t bytes = 0;  // that they take on a device
+  // Of them the first ones are of values that outlast a run, those behind them of what a backward has of its forward.
+  int64_t lasting = 0, kept = 0;
   std::vector<MeshSource> sources;
+  std::vector<uint32_t> taken;  // values that another plan makes (pipeline_plan.h)
   std::vector<Coordinate> coordinates;
   std::vector<ValueCopy> snapshots;  // of sources that are results, too: taken before the first step, since updates change them
   DeviceCode code;
@@ -85,6 +93,8 @@ struct MeshPlan {
   std::vector<std::pair<std::string, MeshResult>> gradients;  // by path of the param
   std::vector<MeshUpdate> updates;
   int64_t loss = -1;  // value
+  // Of stages: then there are neither code nor steps here, and values are those of their plans that have a place outside.
+  std::shared_ptr<const PipelinePlan> pipeline{};
 };
 
 }  // namespace einc

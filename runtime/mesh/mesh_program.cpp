@@ -8,6 +8,7 @@
 
 #include "runtime/mesh/host_devices.h"
 #include "runtime/mesh/mesh_runner.h"
+#include "runtime/mesh/staged_devices.h"
 
 namespace einc {
 
@@ -21,14 +22,31 @@ std::unique_ptr<Runner> MeshProgram::start(std::shared_ptr<ThreadPool> pool, int
 }
 
 PerPart<std::unique_ptr<PartDevices>> MeshProgram::devices(MeshEngine& engine, LentPool& lent, std::shared_ptr<ThreadPool> pool) const {
-  int64_t bytes = 0;
-  for (const std::optional<MeshPlan>& plan : parts_)
-    if (plan) bytes = std::max(bytes, working_bytes(*plan, pool->size()));
-  const auto machine = std::make_shared<HostMachine>(engine, lent, std::move(pool), bytes);
+  std::vector<int64_t> working;
+  for (int64_t device = engine.first(); device < engine.last(); ++device) working.push_back(working_of(device, pool->size()));
+  const auto machine = std::make_shared<HostMachine>(engine, lent, std::move(pool), working);
   PerPart<std::unique_ptr<PartDevices>> made;
   for (size_t p = 0; p < kParts; ++p)
-    if (const auto& plan = parts_[static_cast<Part>(p)]) made[static_cast<Part>(p)] = std::make_unique<HostDevices>(*plan, machine);
+    if (const auto& plan = parts_[static_cast<Part>(p)]) {
+      if (plan->pipeline)
+        made[static_cast<Part>(p)] = std::make_unique<StagedDevices>(*plan, machine);
+      else
+        made[static_cast<Part>(p)] = std::make_unique<HostDevices>(*plan, machine);
+    }
   return made;
+}
+
+// What launches of a device work in, in one part or another.
+int64_t MeshProgram::working_of(int64_t device, int threads) const {
+  int64_t bytes = 0;
+  for (const std::optional<MeshPlan>& plan : parts_) {
+    if (!plan) continue;
+    const PipelinePlan* pipeline = plan->pipeline.get();
+    bytes = std::max(
+        bytes, pipeline ? staged_working_bytes(pipeline->stages[static_cast<size_t>(mesh_.coordinate(device, pipeline->axis))], threads)
+                        : working_bytes(*plan, threads));
+  }
+  return bytes;
 }
 
 int64_t MeshProgram::whole_bytes(bool first) const {
@@ -42,7 +60,7 @@ int64_t MeshProgram::whole_bytes(bool first) const {
 }
 
 // What the engine packs, sends and receives at once: it keeps room for the most. Sums of int64_t, saturated.
-int64_t MeshProgram::staged_bytes(int64_t held) const {
+int64_t MeshProgram::packed_bytes(int64_t held) const {
   int64_t most = 0;
   const auto count = [&](int64_t bytes, int64_t times) {
     if (__builtin_mul_overflow(bytes, times, &bytes)) bytes = INT64_MAX;
@@ -64,20 +82,20 @@ int64_t MeshProgram::staged_bytes(int64_t held) const {
   return most;
 }
 
-int64_t MeshProgram::planned_bytes(int threads) const { return bytes_of(threads, transport_ == nullptr || transport_->rank == 0); }
-int64_t MeshProgram::most_planned_bytes(int threads) const { return bytes_of(threads, true); }
+int64_t MeshProgram::planned_bytes(int threads) const { return bytes_of(threads, transport_ == nullptr ? 0 : transport_->rank); }
+int64_t MeshProgram::most_planned_bytes(int threads) const { return bytes_of(threads, 0); }
 
-int64_t MeshProgram::bytes_of(int threads, bool first) const {
+int64_t MeshProgram::bytes_of(int threads, int64_t rank) const {
   const int64_t held = this->held();
-  int64_t bytes = whole_bytes(first), working = 0;
-  for (const std::optional<MeshPlan>& plan : parts_) {
-    if (!plan) continue;
-    if (__builtin_add_overflow(bytes, DeviceMemory::bytes_of_all(*plan, held), &bytes)) return INT64_MAX;
-    working = std::max(working, working_bytes(*plan, threads));
-  }
-  if (__builtin_add_overflow(bytes, staged_bytes(held), &bytes)) return INT64_MAX;
-  if (__builtin_mul_overflow(working, held, &working)) return INT64_MAX;
-  return __builtin_add_overflow(bytes, working, &bytes) ? INT64_MAX : bytes;
+  int64_t bytes = whole_bytes(rank == 0);
+  const auto add = [&](int64_t more) {
+    if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
+  };
+  for (const std::optional<MeshPlan>& plan : parts_)
+    if (plan) add(plan->pipeline ? staged_bytes(mesh_, *plan, mesh_.devices() / held, rank) : DeviceMemory::bytes_of_all(*plan, held));
+  add(packed_bytes(held));
+  for (int64_t device = rank * held; device < (rank + 1) * held; ++device) add(working_of(device, threads));
+  return bytes;
 }
 
 std::vector<SentBytes> bytes_sent(const Runner& runner, Part part) { return dynamic_cast<const MeshRunner&>(runner).devices(part).sent(); }

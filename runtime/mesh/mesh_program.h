@@ -52,8 +52,9 @@ class MeshProgram : public ProgramRep {
 
  private:
   int64_t whole_bytes(bool first) const;
-  int64_t bytes_of(int threads, bool first) const;
-  int64_t staged_bytes(int64_t held) const;
+  int64_t bytes_of(int threads, int64_t rank) const;
+  int64_t packed_bytes(int64_t held) const;
+  int64_t working_of(int64_t device, int threads) const;
 
   MeshShape mesh_;
   PerPart<MeshPlan> parts_;

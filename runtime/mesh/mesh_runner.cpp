@@ -28,12 +28,15 @@ MeshRunner::MeshRunner(const MeshProgram& program, std::shared_ptr<ThreadPool> p
 
 void MeshRunner::store(RunningPart& part) {
   const MeshPlan& plan = part.plan;
+  for (const MeshUpdate& update : plan.updates) written(plan.sources[update.source].source);
   for (const MeshUpdate& update : plan.updates) {
     const MeshSource& target = plan.sources[update.source];
     part.devices->copy(update.value, target.value);
-    written(target.source);
     whole(target.source).fresh = false;
     part.fresh[update.source] = true;
+  }
+  for (const MeshUpdate& update : plan.updates) {
+    const MeshSource& target = plan.sources[update.source];
     if (whole(target.source).shared) fetch(target.source);
     empty(target.source);
   }

@@ -61,8 +61,14 @@ PartBox part_of(const MeshShape& mesh, const PartLayout& layout, std::span<const
   return box;
 }
 
+bool holds(const MeshShape& mesh, const PartLayout& layout, int64_t device) {
+  return layout.of_axis == kNoMeshAxis || mesh.coordinate(device, layout.of_axis) == layout.at;
+}
+
 bool is_first_holder(const MeshShape& mesh, const PartLayout& layout, int64_t device) {
+  if (!holds(mesh, layout, device)) return false;
   for (int m = 0; m < static_cast<int>(mesh.sizes.size()); ++m) {
+    if (m == layout.of_axis) continue;
     const bool splits =
         std::ranges::any_of(layout.over, [&](const std::vector<int>& list) { return std::ranges::find(list, m) != list.end(); });
     if (!splits && mesh.coordinate(device, m) != 0) return false;

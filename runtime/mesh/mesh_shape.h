@@ -19,13 +19,16 @@ struct MeshShape {
   std::vector<int64_t> along(int64_t device, int axis) const;
 };
 
-inline constexpr int kNoZigzag = -1;
+inline constexpr int kNoZigzag = -1, kNoMeshAxis = -1;
 
 // Of each axis of a value: the mesh axes that split it, outer to inner. The same on all devices along other axes.
 struct PartLayout {
   std::vector<std::vector<int>> over;
   // Of each axis: the mesh axis, of n devices, in whose zigzag order its 2n chunks lie: 0, 2n-1, 1, 2n-2, .. Parts are parts of that order.
   std::vector<int> zigzag;
+  // The devices with this coordinate along that mesh axis have it alone; kNoMeshAxis: all do.
+  int of_axis = kNoMeshAxis;
+  int64_t at = 0;
   friend bool operator==(const PartLayout&, const PartLayout&) = default;
 };
 
@@ -34,6 +37,7 @@ struct PartBox {
   std::vector<int64_t> begin, size, chunk;
 };
 PartBox part_of(const MeshShape& mesh, const PartLayout& layout, std::span<const int64_t> shape, int64_t device);
+bool holds(const MeshShape& mesh, const PartLayout& layout, int64_t device);
 // Whether the device is the first of those that hold the same part.
 bool is_first_holder(const MeshShape& mesh, const PartLayout& layout, int64_t device);
 

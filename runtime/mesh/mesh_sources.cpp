@@ -55,12 +55,14 @@ void MeshRunner::cut_out(RunningPart& part) {
 void MeshRunner::cut_out(RunningPart& part, size_t source) {
   const MeshSource& to = part.plan.sources[source];
   const TensorInfo& tensor = info(to.source);
+  part.fresh[source] = true;
+  if (part.devices->lend(to.value, whole(to.source).memory)) return;
   for (int64_t d = 0; d < held(); ++d) {
+    if (!holds(engine_.mesh(), to.layout, engine_.first() + d)) continue;
     copy_box(BoxCopy::out, tensor.shape, part_of(engine_.mesh(), to.layout, tensor.shape, engine_.first() + d), bytes_of(tensor.dtype),
              whole(to.source).memory, part.devices->place(d, to.value));
     part.devices->written(d, to.value);
   }
-  part.fresh[source] = true;
 }
 
 // Each part's devices have a copy of their own.

@@ -17,6 +17,8 @@ class PartDevices {
   // Memory of the host for what a device is to hold of a value; it does once `written` is called.
   virtual std::byte* place(int64_t d, uint32_t value) = 0;
   virtual void written(int64_t, uint32_t) {}
+  // A whole input, for devices that cut their parts out themselves, when they run: true.
+  virtual bool lend(uint32_t, const std::byte*) { return false; }
   // What a device holds, in the host's memory: in `room`, or where it lies until the next run.
   virtual const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>& room) const = 0;
   // The target takes the value, of the same bytes, on all devices.

@@ -17,7 +17,8 @@ typedef struct EincTransport {
   int32_t rank, size; /* of the processes */
   void* context;
   /* To process p go send_bytes[p] bytes, which lie in `send` behind those for processes before it; so it is with what comes. All processes
-     call it in the same order. -1 - p: process p has not come to it within the limit. */
+     between which bytes go call it in the same order; where nothing goes, none waits. -1 - p: process p has not come to it within the
+     limit. */
   int (*exchange)(void* context, const void* send, const int64_t* send_bytes, void* receive, const int64_t* receive_bytes);
   const char* (*describe)(void* context, int error);
   /* How long an exchange may wait from now on; 0: for ever, as at first. */

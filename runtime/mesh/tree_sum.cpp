@@ -118,7 +118,41 @@ void reduce_all(ThreadPool& pool, ReduceKind reduce, std::span<const std::byte* 
   pool.run(count, [&](int, int64_t begin, int64_t end) { reduce_range<Format>(reduce, terms, begin, end, result); });
 }
 
+template <class Format>
+void scale_range(int64_t begin, int64_t end, typename Format::Sum by, std::byte* values) {
+  std::array<typename Format::Sum, kBlock> block;
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t count = std::min(kBlock, end - at);
+    Format::load(values, at, count, block.data());
+    for (int64_t i = 0; i < count; ++i) block[static_cast<size_t>(i)] *= by;
+    Format::store(block.data(), at, count, values);
+  }
+}
+
+template <class Format>
+void scale_each(ThreadPool& pool, int64_t count, double by, std::byte* values) {
+  const auto factor = static_cast<typename Format::Sum>(by);
+  if (count < kOneThread) return scale_range<Format>(0, count, factor, values);
+  pool.run(count, [&](int, int64_t begin, int64_t end) { scale_range<Format>(begin, end, factor, values); });
+}
+
 }  // namespace
+
+void scale_all(ThreadPool& pool, DType dtype, int64_t count, double by, std::byte* values) {
+  switch (dtype) {
+    case DType::real:
+    case DType::f32:
+      return scale_each<Plain<float>>(pool, count, by, values);
+    case DType::f64:
+      return scale_each<Plain<double>>(pool, count, by, values);
+    case DType::bf16:
+      return scale_each<Narrow<DType::bf16>>(pool, count, by, values);
+    case DType::f16:
+      return scale_each<Narrow<DType::f16>>(pool, count, by, values);
+    default:
+      EINC_CHECK(false, "a mean of {}", to_string(dtype));
+  }
+}
 
 void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<const std::byte* const> terms, int64_t count,
                  std::byte* result) {

@@ -18,4 +18,7 @@ enum class ReduceKind : uint8_t { sum, max, min, prod, any, all };
 void tree_reduce(ThreadPool& pool, ReduceKind reduce, DType dtype, std::span<const std::byte* const> terms, int64_t count,
                  std::byte* result);
 
+// Each of `count` elements times `by`, in place, in the dtype that sums are made in.
+void scale_all(ThreadPool& pool, DType dtype, int64_t count, double by, std::byte* values);
+
 }  // namespace einc

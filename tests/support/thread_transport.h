@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes of a mesh as threads of this one, for tests of what they exchange.
+// Processes of a mesh as threads of this one, for tests of what they exchange. A sender waits until the receiver has taken all, so that
+// processes whose exchanges stand in orders that do not fit wait for ever, as they might with MPI.
 #pragma once
-#include <barrier>
+#include <condition_variable>
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -14,7 +16,7 @@ namespace einc {
 
 class ThreadTransport {
  public:
-  explicit ThreadTransport(int processes) : mail_(static_cast<size_t>(processes)), meeting_(processes) {
+  explicit ThreadTransport(int processes) : mail_(static_cast<size_t>(processes)) {
     for (int p = 0; p < processes; ++p) {
       mail_[static_cast<size_t>(p)].resize(static_cast<size_t>(processes));
       ends_.push_back(std::make_unique<End>(End{this, p, {}}));
@@ -34,21 +36,31 @@ class ThreadTransport {
     int rank;
     EincTransport table;
   };
+  // From one process to another: empty when it is taken.
+  using Letter = std::vector<std::byte>;
 
   static int exchange(void* context, const void* send, const int64_t* send_bytes, void* receive, const int64_t* receive_bytes) {
     const End& end = *static_cast<End*>(context);
-    auto& mail = end.all->mail_;
-    const auto rank = static_cast<size_t>(end.rank);
-    const auto* out = static_cast<const std::byte*>(send);
-    for (size_t p = 0; p < mail.size(); out += send_bytes[p], ++p) mail[rank][p].assign(out, out + send_bytes[p]);
-    end.all->meeting_.arrive_and_wait();
+    return end.all->exchange(static_cast<size_t>(end.rank), static_cast<const std::byte*>(send), send_bytes,
+                             static_cast<std::byte*>(receive), receive_bytes);
+  }
+  int exchange(size_t rank, const std::byte* out, const int64_t* send_bytes, std::byte* in, const int64_t* receive_bytes) {
+    std::unique_lock lock(mutex_);
+    for (size_t p = 0; p < mail_.size(); out += send_bytes[p], ++p) mail_[rank][p].assign(out, out + send_bytes[p]);
+    moved_.notify_all();
     int wrong = 0;
-    auto* in = static_cast<std::byte*>(receive);
-    for (size_t p = 0; p < mail.size(); in += receive_bytes[p], ++p) {
-      if (static_cast<int64_t>(mail[p][rank].size()) != receive_bytes[p]) wrong = 1;
-      if (wrong == 0 && receive_bytes[p] > 0) std::memcpy(in, mail[p][rank].data(), static_cast<size_t>(receive_bytes[p]));
+    for (size_t p = 0; p < mail_.size(); in += receive_bytes[p], ++p) {
+      if (receive_bytes[p] == 0) continue;
+      Letter& letter = mail_[p][rank];
+      moved_.wait(lock, [&] { return !letter.empty(); });
+      if (static_cast<int64_t>(letter.size()) == receive_bytes[p])
+        std::memcpy(in, letter.data(), letter.size());
+      else
+        wrong = 1;
+      letter.clear();
+      moved_.notify_all();
     }
-    end.all->meeting_.arrive_and_wait();
+    for (const Letter& letter : mail_[rank]) moved_.wait(lock, [&] { return letter.empty(); });
     return wrong;
   }
   static const char* describe(void*, int) { return "the receiver expects other bytes than the sender sent"; }
@@ -57,8 +69,9 @@ class ThreadTransport {
   static void finish(void*) {}
   static void end_all(void*, int) {}
 
-  std::vector<std::vector<std::vector<std::byte>>> mail_;  // by sender and receiver
-  std::barrier<> meeting_;
+  std::mutex mutex_;
+  std::condition_variable moved_;
+  std::vector<std::vector<Letter>> mail_;  // by sender and receiver
   std::vector<std::unique_ptr<End>> ends_;
 };
 

@@ -199,15 +199,16 @@ TEST_CASE("mesh: a plan that loses a value while it is in flight is refused") {
 
 TEST_CASE("mesh: what a collective throws comes to who waits for it, and none behind it is carried out") {
   std::vector<uint32_t> carried_out;
-  CollectiveQueue queue([&](uint32_t number) {
+  CollectiveQueue queue;
+  const auto carry_out = [&](uint32_t number) {
     carried_out.push_back(number);
     if (number == 1 && carried_out.size() < 3) throw RuntimeFailure(FailureKind::resource, "number 1");
-  });
+  };
   std::mutex computing;
   std::unique_lock lock(computing);
   for (int run = 0; run < 2; ++run) {
     queue.begin();
-    for (const uint32_t number : {0U, 1U, 2U}) queue.start(number);
+    for (const uint32_t number : {0U, 1U, 2U}) CHECK(queue.start([&, number] { carry_out(number); }) == number);
     queue.wait(0, lock);
     CHECK(lock.owns_lock());
     if (run == 1) {

@@ -41,6 +41,27 @@ loss = mean(cross_entropy(logits, targets, vocab))
 minimize loss using adamw(lr = cosine(0.01, warmup = 5, total = 60, floor = 0.001), clip_norm = 1.0)
 )";
 
+// Layers in a loop, which stages share; a tied table, dropout and clipping.
+constexpr std::string_view kLayersModel = R"(dim batch = 4, seq = 8, vocab = 16, embed = 16, layers = 4
+mesh stage = 4, data = 2
+shard layers over stage (microbatches = 2)
+shard batch over data
+input tokens:  i32[batch seq]
+input targets: i32[batch seq]
+param wte: [vocab embed] ~ normal(std = 0.1)
+fn block(x: [batch seq embed]) {
+  param w: [inner=embed embed] ~ normal(std = 0.1)
+  return x + dropout(tanh(einsum(x, w, "batch seq inner, inner embed -> batch seq embed")), 0.1)
+}
+x = wte[vocab = tokens]
+for layer in layers {
+  x = block(x) as h
+}
+logits = einsum(x, wte, "... embed, vocab embed -> ... vocab")
+loss = mean(cross_entropy(logits, targets, vocab))
+minimize loss using adamw(lr = cosine(0.01, warmup = 5, total = 60, floor = 0.001), clip_norm = 1.0)
+)";
+
 bool launches() {
   static const bool there = [] {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
@@ -56,7 +77,7 @@ bool launches() {
 
 class MeshRuns {
  public:
-  MeshRuns() : program_(folder_.text("m.ein", kMeshModel)) { folder_.tokens("train.bin", 1500, 16); }
+  explicit MeshRuns(std::string_view model = kMeshModel) : program_(folder_.text("m.ein", model)) { folder_.tokens("train.bin", 1500, 16); }
   // Checkpoints go to folder `name`, the log to `name`.jsonl. One process: without a launcher.
   Ran run(int processes, const std::string& name, const std::vector<std::string>& more, Surroundings surroundings = {}) const {
     std::vector<std::string> all{"train", program_, "--seed=3", "--log-every=1"};
@@ -232,6 +253,30 @@ TEST_CASE("processes: a run goes on with another number of them") {
   runs.done(2, "parts", {"--steps=16", "--resume"});
   runs.done(1, "parts", {"--steps=24", "--resume"});
   CHECK(runs.checkpoint("parts", 24) == runs.checkpoint("straight", 24));
+}
+
+TEST_CASE("processes: stages of a loop leave the same checkpoint on any number of them, and go on with another") {
+  if (!launches()) return;
+  const MeshRuns runs(kLayersModel);
+  runs.done(1, "one", {"--steps=12", "--val-fraction=0.2", "--eval-every=6"});
+  for (const int processes : {2, 4, 8}) {
+    CAPTURE(processes);
+    const std::string name = fmt::format("of{}", processes);
+    runs.done(processes, name, {"--steps=12", "--val-fraction=0.2", "--eval-every=6"});
+    CHECK(runs.checkpoint(name, 12) == runs.checkpoint("one", 12));
+    CHECK(runs.losses(name) == runs.losses("one"));
+  }
+  runs.done(4, "parts", {"--steps=4"});
+  runs.done(8, "parts", {"--steps=8", "--resume"});
+  runs.done(1, "parts", {"--steps=12", "--resume"});
+  runs.done(1, "straight", {"--steps=12"});
+  CHECK(runs.checkpoint("parts", 12) == runs.checkpoint("straight", 12));
+  // Without stages the same microbatches, one after another.
+  const std::string plain = "--mesh=data=2";
+  runs.done(1, "plain", {"--steps=12", plain, "--shard=batch=data", "--accumulate=2", "-Dbatch=2"});
+  const std::vector<double> staged = runs.losses("straight"), accumulated = runs.losses("plain");
+  REQUIRE(staged.size() == accumulated.size());
+  for (size_t i = 0; i < staged.size(); ++i) CHECK(staged[i] == doctest::Approx(accumulated[i]).epsilon(1e-5));
 }
 
 TEST_CASE("processes: one that is killed ends all, and what it leaves is whole") {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/partition/stage_meetings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/build.h"
+#include "runtime/base/check.h"
+
+namespace einc {
+namespace {
+
+bool are_alike(const Type& a, const Type& b) { return std::ranges::equal(a.axes, b.axes, {}, &Axis::size, &Axis::size); }
+
+class StageMeetings {
+ public:
+  StageMeetings(StagePrograms& programs, const Localized& whole, const StagePlaces& places, int64_t microbatches)
+      : programs_(programs), whole_(whole), places_(places), axis_(whole.graph.mesh.stages.over), several_(microbatches > 1) {}
+
+  std::optional<NodeId> run() {
+    for (int s = 0; s < places_.stages; ++s) {
+      pair_with_sent(s);
+      if (several_) sum_up(s);
+    }
+    for (int s = 0; s < places_.stages; ++s)
+      for (int round = 1; round < places_.rounds; ++round) find_earlier(s, round);
+    return alone_;
+  }
+
+ private:
+  StageProgram& program(int stage, int round) {
+    return programs_.stages[static_cast<size_t>(stage)][static_cast<size_t>(round)];
+  }
+
+  // What comes back is made of what went up, so that its node stands behind that one.
+  void pair_with_sent(int s) {
+    StageProgram& p = program(s, 0);
+    for (const NodeId value : p.taken) {
+      const int from = places_.of[value.index];
+      if (from < s && places_.of_weights[value.index]) p.local.lasting.push_back(p.at[value.index]);
+      if (from < s) continue;
+      const NodeId back = p.at[value.index], sent = sent_for(s, back);
+      if (!sent.valid()) {
+        if (!alone_) alone_ = value;
+        continue;
+      }
+      Node& node = p.local.graph.nodes[back.index];
+      node.op = Op::shift, node.operands = {sent}, node.attr = ShiftAttr{0, kRoundTrip, axis_};
+      std::erase_if(p.local.declared, [&](const DeviceValue& d) { return d.node == back; });
+      p.local.collectives.push_back(back);
+    }
+  }
+
+  NodeId sent_for(int s, NodeId back) {
+    StageProgram& p = program(s, 0);
+    const Graph& g = p.local.graph;
+    for (const StageSend& send : programs_.sends) {
+      if (send.from != s || send.to < s || send.wanted > 0 || places_.of_weights[send.value.index]) continue;
+      const NodeId at = p.at[send.value.index];
+      if (at.index < back.index && are_alike(g.type(at), g.type(back))) return at;
+    }
+    return NodeId{};
+  }
+
+  // Each value that later rounds read, and declarations not.
+  void sum_up(int s) {
+    StageProgram& p = program(s, 0);
+    Graph& g = p.local.graph;
+    for (uint32_t i = 0; i < whole_.graph.size(); ++i) {
+      const NodeId value{i}, at = p.at[i];
+      if (!at.valid() || is_declaration(whole_.graph.nodes[i].op) || places_.of[i] != s || !is_summed(value)) continue;
+      const auto output = std::ranges::find(g.outputs, stage_value_name(value), &Output::name);
+      EINC_CHECK(output != g.outputs.end(), "a sum is no result");
+      Node node;
+      node.op = Op::shift, node.type = g.type(at), node.operands = {at}, node.attr = ShiftAttr{0, kSumOfMicrobatches, axis_};
+      node.origin = g[at].origin;
+      const NodeId sum = Builder(g).append(std::move(node));
+      p.local.collectives.push_back(sum), p.local.lasting.push_back(sum);
+      p.sums.emplace(i, sum);
+      DeviceValue& result = p.local.outputs[static_cast<size_t>(output - g.outputs.begin())];
+      if (!is_sent_each(value)) {
+        output->node = result.node = sum;
+        continue;
+      }
+      p.local.outputs.push_back({sum, result.layout});
+      g.outputs.push_back({Name(fmt::format("stage sum {}", i)), sum});
+    }
+  }
+
+  bool takes(int stage, int round, NodeId value) {
+    const std::vector<NodeId>& taken = program(stage, round).taken;
+    return std::ranges::find(taken, value) != taken.end();
+  }
+  bool is_summed(NodeId value) {
+    for (int s = 0; s < places_.stages; ++s)
+      for (int round = 1; round < places_.rounds; ++round)
+        if (takes(s, round, value)) return true;
+    return false;
+  }
+  bool is_sent_each(NodeId value) {
+    for (int s = 0; s < places_.stages; ++s)
+      if (takes(s, 0, value)) return true;
+    return false;
+  }
+
+  void find_earlier(int s, int round) {
+    StageProgram& p = program(s, round);
+    for (uint32_t i = 0; i < whole_.graph.size(); ++i) {
+      const NodeId here = p.at[i];
+      if (!here.valid() || !is_declaration(p.local.graph[here].op)) continue;
+      const bool is_made_here = places_.of[i] == s && !is_declaration(whole_.graph.nodes[i].op);
+      for (int before = is_made_here ? places_.round[i] : 0; before < round; ++before) {
+        const StageProgram& other = program(s, before);
+        const auto sum = other.sums.find(i);
+        const NodeId there = sum != other.sums.end() ? sum->second : other.at[i];
+        if (!there.valid()) continue;
+        p.earlier.push_back({here, before, there});
+        p.local.elsewhere.push_back(here);
+        break;
+      }
+    }
+  }
+
+  StagePrograms& programs_;
+  const Localized& whole_;
+  const StagePlaces& places_;
+  const int axis_;
+  const bool several_;
+  std::optional<NodeId> alone_;
+};
+
+}  // namespace
+
+std::optional<NodeId> meet_neighbours(StagePrograms& programs, const Localized& whole, const StagePlaces& places, int64_t microbatches) {
+  return StageMeetings(programs, whole, places, microbatches).run();
+}
+
+}  // namespace einc

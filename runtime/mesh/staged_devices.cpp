@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes to other processes behind a unit, and what the next unit wants of them, is one exchange: two that send to one another do not
+// wait for one another's receipt. Each process posts its exchanges in the order of its units, and that order lets all go on
+// (tests/agree/mesh carries it out for many numbers of stages).
+#include "runtime/mesh/staged_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/base/check.h"
+#include "runtime/base/failure.h"
+#include "runtime/mesh/processes.h"
+#include "runtime/mesh/tree_sum.h"
+
+namespace einc {
+namespace {
+
+MeshShape mesh_of_stage(MeshShape mesh, int axis) {
+  mesh.sizes[static_cast<size_t>(axis)] = 1;
+  return mesh;
+}
+
+}  // namespace
+
+StageBlocks blocks_of(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank) {
+  const auto stages = static_cast<int64_t>(pipeline.stages.size());
+  StageBlocks blocks{mesh.devices() / stages, stages, 0, 1};
+  const int64_t held = mesh.devices() / processes;
+  if (held % blocks.devices != 0 && blocks.devices % held != 0)
+    throw RuntimeFailure(FailureKind::data, fmt::format("{} processes have parts of several of {} stages: start as many as divide the "
+                                                        "stages, or a multiple of their number",
+                                                        processes, stages));
+  blocks.stages = std::max<int64_t>(1, held / blocks.devices);
+  blocks.blocks = stages / blocks.stages;
+  blocks.number = rank * held / blocks.devices / blocks.stages;
+  return blocks;
+}
+
+int64_t staged_working_bytes(const PipelineStage& stage, int threads) {
+  int64_t bytes = 0;
+  for (const StageRound& round : stage.rounds) bytes = std::max(bytes, working_bytes(round.plan, threads));
+  return bytes;
+}
+
+int64_t staged_bytes(const MeshShape& mesh, const MeshPlan& plan, int64_t processes, int64_t rank) {
+  const PipelinePlan& pipeline = *plan.pipeline;
+  const StageBlocks blocks = blocks_of(mesh, pipeline, processes, rank);
+  const int64_t devices = std::min(blocks.devices, mesh.devices() / processes), further = blocks.held(pipeline.microbatches) - 1;
+  int64_t bytes = 0;
+  for (int64_t s = blocks.number * blocks.stages; s < (blocks.number + 1) * blocks.stages; ++s) {
+    const PipelineStage& stage = pipeline.stages[static_cast<size_t>(s)];
+    for (const StageRound& round : stage.rounds) bytes += devices * round.plan.bytes;
+    const MeshPlan& first = stage.rounds[0].plan;
+    bytes += devices * further * (first.kept + stage.kept);
+  }
+  return bytes;
+}
+
+StagedDevices::StagedDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> machine)
+    : whole_(plan),
+      pipeline_(*plan.pipeline),
+      machine_(std::move(machine)),
+      blocks_(blocks_of(machine_->engine.mesh(), pipeline_, machine_->engine.mesh().devices() / machine_->engine.held(),
+                        machine_->engine.first() / machine_->engine.held())),
+      ways_(blocks_.held(pipeline_.microbatches)),
+      lent_(plan.values.size(), nullptr) {
+  for (int64_t s = 0; s < blocks_.stages; ++s) add_stage(static_cast<int>(blocks_.number * blocks_.stages + s));
+}
+
+// ---- memory
+
+void StagedDevices::add_stage(int number) {
+  const PipelineStage& of = pipeline_.stages[static_cast<size_t>(number)];
+  const int64_t begin = number * blocks_.devices;
+  Stage& s = stages_.emplace_back(of, number, MeshEngine(machine_->engine, mesh_of_stage(machine_->engine.mesh(), pipeline_.axis), begin));
+  const int64_t held = s.engine.held();
+  const std::span<const std::shared_ptr<Mapping>> shared =
+      std::span(machine_->working)
+          .subspan(static_cast<size_t>(full_device(s, 0) - machine_->engine.first()), static_cast<size_t>(held));
+  const MeshPlan& first = of.rounds[0].plan;
+  for (int64_t slot = 0; slot < ways_; ++slot) {
+    const auto sums = [this, &s, slot](const MeshCollective& sum, int64_t d) { add_up(s, static_cast<size_t>(slot), sum, d); };
+    HostRun& run = s.slots.emplace_back(first, *machine_, s.engine, shared,
+                                        DeviceMemory(first, held, slot == 0 ? nullptr : &s.slots.front().memory()),
+                                        Microbatches{pipeline_.axis, sums});
+    for (int64_t d = 0; slot > 0 && d < held; ++d)
+      run.place_kept(d, of.kept, s.kept.emplace_back(std::make_unique<Mapping>(of.kept))->base());
+  }
+  for (size_t r = 1; r < of.rounds.size(); ++r) {
+    const MeshPlan& later = of.rounds[r].plan;
+    DeviceMemory memory(later, held);
+    for (const EarlierPlace& earlier : of.rounds[r].earlier)
+      for (int64_t d = 0; d < held; ++d) memory.put(d, earlier.here, s.of(earlier.round, 0).at(d, earlier.there));
+    s.later.emplace_back(later, *machine_, s.engine, shared, std::move(memory));
+  }
+}
+
+StagedDevices::Stage* StagedDevices::stage(int number) {
+  for (Stage& s : stages_)
+    if (s.number == number) return &s;
+  return nullptr;
+}
+const StagedDevices::Stage* StagedDevices::stage(int number) const { return const_cast<StagedDevices*>(this)->stage(number); }
+
+std::byte* StagedDevices::at(const StageValue& value, int64_t device, int64_t microbatch) {
+  Stage* s = stage(value.stage);
+  return s && s->engine.holds(device) ? s->of(value.round, slot_of(microbatch)).at(device - s->engine.first(), value.value) : nullptr;
+}
+
+const DeviceTensor& StagedDevices::tensor(const StageValue& value) const {
+  return pipeline_.stages[static_cast<size_t>(value.stage)].rounds[static_cast<size_t>(value.round)].plan.values[value.value];
+}
+
+std::byte* StagedDevices::place(int64_t d, uint32_t value) {
+  return at(pipeline_.values[value], (machine_->engine.first() + d) % blocks_.devices, pipeline_.microbatches - 1);
+}
+
+bool StagedDevices::lend(uint32_t value, const std::byte* whole) {
+  for (const PipelineStage& s : pipeline_.stages)
+    for (const MicrobatchInput& input : s.inputs)
+      if (input.whole == value) return lent_[value] = whole, true;
+  return false;
+}
+
+const std::byte* StagedDevices::read(int64_t d, uint32_t value, std::vector<std::byte>& room) const {
+  if (whole_.loss == static_cast<int64_t>(value)) {
+    room.resize(sizeof loss_);
+    std::memcpy(room.data(), &loss_, sizeof loss_);
+    return room.data();
+  }
+  return const_cast<StagedDevices*>(this)->place(d, value);
+}
+
+void StagedDevices::copy(uint32_t value, uint32_t target) {
+  const StageValue& from = pipeline_.values[value];
+  const StageValue& to = pipeline_.values[target];
+  for (int64_t device = 0; device < blocks_.devices; ++device)
+    if (const std::byte* source = at(from, device, pipeline_.microbatches - 1))
+      std::memcpy(at(to, device, 0), source, static_cast<size_t>(tensor(to).bytes));
+}
+
+bool StagedDevices::holds_numbers(uint32_t value) const {
+  if (whole_.loss == static_cast<int64_t>(value)) return std::isfinite(loss_);
+  const StageValue& v = pipeline_.values[value];
+  const Stage* s = stage(v.stage);
+  return s == nullptr || s->of(v.round, slot_of(pipeline_.microbatches - 1)).holds_numbers(v.value);
+}
+
+bool StagedDevices::may_store(uint32_t value, uint32_t old) const {
+  const StageValue& v = pipeline_.values[value];
+  const StageValue& o = pipeline_.values[old];
+  const Stage* s = stage(v.stage);
+  if (s == nullptr) return true;
+  return s->of(v.round, 0).may_store(v.value, s->of(o.round, 0), o.value);
+}
+
+// ---- a run
+
+std::vector<StagedDevices::Unit> StagedDevices::units() const {
+  std::vector<Unit> units;
+  for (int64_t forwards = 0, backwards = 0; backwards < pipeline_.microbatches;)
+    if (forwards < pipeline_.microbatches && forwards - backwards < ways_)
+      units.push_back({Direction::forward, forwards++});
+    else
+      units.push_back({Direction::backward, backwards++});
+  return units;
+}
+
+void StagedDevices::run(uint64_t seed, uint64_t step) {
+  for (Stage& s : stages_) {
+    for (HostRun& slot : s.slots) slot.begin();
+    for (HostRun& later : s.later) later.begin();
+  }
+  sent_.clear();
+  loss_ = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  std::unique_lock computing(machine_->lent.computing());
+  machine_->queue.begin();
+  try {
+    const std::vector<Unit> units = this->units();
+    std::optional<uint32_t> exchange = exchange_with_others({}, movements(units.front()));
+    for (size_t u = 0; u < units.size(); ++u) {
+      if (exchange && comes_from_others(movements(units[u]))) machine_->queue.wait(*exchange, computing);
+      compute(units[u], seed, step, computing);
+      const std::vector<Movement> next = u + 1 < units.size() ? movements(units[u + 1]) : std::vector<Movement>{};
+      if (const auto number = exchange_with_others(movements(units[u]), next)) exchange = number;
+    }
+    if (exchange) machine_->queue.wait(*exchange, computing);
+    later_rounds(seed, step, computing);
+    share_loss();
+  } catch (...) {
+    computing.unlock();
+    machine_->engine.give_up();
+    machine_->queue.abandon();
+    throw;
+  }
+  for (const Stage& s : stages_) {
+    for (const HostRun& slot : s.slots) sent_.insert(sent_.end(), slot.sent.begin(), slot.sent.end());
+    for (const HostRun& later : s.later) sent_.insert(sent_.end(), later.sent.begin(), later.sent.end());
+  }
+  times_.all_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void StagedDevices::compute(const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+  const auto each = [&](Stage& s) {
+    if (unit.direction == Direction::forward) cut_out(s, unit.microbatch);
+    run_segment(s, unit, seed, step, computing);
+    for (const Movement& m : movements(unit))
+      if (m.transfer->from.stage == s.number) move_here(m);
+  };
+  if (unit.direction == Direction::forward)
+    for (Stage& s : stages_) each(s);
+  else
+    for (size_t i = stages_.size(); i-- > 0;) each(stages_[i]);
+}
+
+void StagedDevices::run_segment(Stage& s, const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+  HostRun& run = s.slots[slot_of(unit.microbatch)];
+  const bool forward = unit.direction == Direction::forward;
+  const size_t first = forward ? 0 : s.plan.backward, last = forward ? s.plan.backward : run.plan().steps.size();
+  microbatch_ = unit.microbatch;
+  try {
+    run.run_steps(first, last, seed, step * static_cast<uint64_t>(pipeline_.microbatches) + static_cast<uint64_t>(unit.microbatch),
+                  computing);
+  } catch (const FaultyElement&) {
+    failing_ = s.number * blocks_.devices + run.working();
+    throw;
+  }
+  if (forward && pipeline_.loss.stage == s.number && whole_.loss >= 0 && s.engine.first() == 0) {
+    const DeviceTensor& loss = tensor(pipeline_.loss);
+    loss_ += TensorView(loss.dtype, loss.shape, run.at(0, pipeline_.loss.value)).to_doubles().front();
+  }
+}
+
+// The examples of a microbatch are neighbours in the whole batch, and the devices of a stage share them out.
+void StagedDevices::cut_out(Stage& s, int64_t microbatch) {
+  HostRun& run = s.slots[slot_of(microbatch)];
+  for (const MicrobatchInput& input : s.plan.inputs)
+    for (int64_t d = 0; d < s.engine.held(); ++d) {
+      PartBox box = part_of(s.engine.mesh(), input.layout, input.shape, s.engine.first() + d);
+      for (size_t axis = 0; axis < input.shape.size(); ++axis)
+        if (input.shape[axis] != input.of_all[axis]) box.begin[axis] += microbatch * input.shape[axis];
+      copy_box(BoxCopy::out, input.of_all, box, bytes_of(run.plan().values[input.value].dtype),
+               const_cast<std::byte*>(lent_[input.whole]), run.at(d, input.value));
+    }
+}
+
+// The first microbatch's terms are the sum so far; the last one leaves the mean, as --accumulate does.
+void StagedDevices::add_up(Stage& s, size_t slot, const MeshCollective& sum, int64_t d) {
+  HostRun& run = s.slots[slot];
+  const DeviceTensor& tensor = run.plan().values[sum.to];
+  const int64_t count = tensor.bytes / bytes_of(tensor.dtype);
+  std::byte* so_far = run.at(d, sum.to);
+  const std::byte* term = run.at(d, sum.from);
+  if (microbatch_ == 0)
+    std::memcpy(so_far, term, static_cast<size_t>(tensor.bytes));
+  else
+    tree_reduce(*machine_->pool, ReduceKind::sum, tensor.dtype, std::array<const std::byte*, 2>{so_far, term}, count, so_far);
+  if (microbatch_ + 1 == pipeline_.microbatches)
+    scale_all(*machine_->pool, tensor.dtype, count, 1.0 / static_cast<double>(pipeline_.microbatches), so_far);
+}
+
+// ---- between stages
+
+std::vector<StagedDevices::Movement> StagedDevices::movements(const Unit& unit) const {
+  std::vector<Movement> list;
+  const bool forward = unit.direction == Direction::forward;
+  for (const StageTransfer& t : forward ? pipeline_.up : pipeline_.down) list.push_back({&t, unit.microbatch});
+  if (forward && unit.microbatch == 0)
+    for (const StageTransfer& t : pipeline_.once) list.push_back({&t, 0});
+  return list;
+}
+
+// Between stages of this process.
+void StagedDevices::move_here(const Movement& m) {
+  for (int64_t device = 0; device < blocks_.devices; ++device) {
+    const std::byte* from = at(m.transfer->from, device, m.microbatch);
+    std::byte* to = at(m.transfer->to, device, m.microbatch);
+    if (!from || !to) continue;
+    std::memcpy(to, from, static_cast<size_t>(tensor(m.transfer->to).bytes));
+    sent_.push_back({CollectiveKind::shift, pipeline_.axis, tensor(m.transfer->to).bytes});
+  }
+}
+
+bool StagedDevices::comes_from_others(const std::vector<Movement>& list) const {
+  return std::ranges::any_of(list, [&](const Movement& m) {
+    return stage(m.transfer->to.stage) != nullptr && stage(m.transfer->from.stage) == nullptr;
+  });
+}
+
+std::optional<uint32_t> StagedDevices::exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in) {
+  const EincTransport* transport = machine_->engine.transport();
+  if (transport == nullptr || transport->size == 1) return std::nullopt;
+  struct Exchange {
+    std::vector<std::vector<std::byte>> send;                     // by process
+    std::vector<std::vector<std::pair<std::byte*, int64_t>>> to;  // by process: where what comes belongs
+    bool any = false;
+  };
+  const auto exchange = std::make_shared<Exchange>();
+  const auto processes = static_cast<size_t>(transport->size);
+  exchange->send.resize(processes), exchange->to.resize(processes);
+  const auto process_of = [&](const StageValue& value, int64_t device) {
+    return static_cast<size_t>(machine_->engine.process_of(value.stage * blocks_.devices + device));
+  };
+  const auto own = static_cast<size_t>(transport->rank);
+  for (const bool sends : {true, false})
+    for (const Movement& m : sends ? out : in)
+      for (int64_t device = 0; device < blocks_.devices; ++device) {
+        const size_t sender = process_of(m.transfer->from, device), receiver = process_of(m.transfer->to, device);
+        const int64_t bytes = tensor(m.transfer->to).bytes;
+        if (sender == receiver || (sends ? sender : receiver) != own) continue;
+        exchange->any = true;
+        if (!sends) {
+          exchange->to[sender].emplace_back(at(m.transfer->to, device, m.microbatch), bytes);
+          continue;
+        }
+        const std::byte* from = at(m.transfer->from, device, m.microbatch);
+        exchange->send[receiver].insert(exchange->send[receiver].end(), from, from + bytes);
+        sent_.push_back({CollectiveKind::shift, pipeline_.axis, bytes});
+      }
+  if (!exchange->any) return std::nullopt;
+  return machine_->queue.start([exchange, transport] {
+    std::vector<std::byte> send;
+    std::vector<int64_t> out_bytes, in_bytes;
+    int64_t all = 0;
+    for (const std::vector<std::byte>& each : exchange->send) {
+      out_bytes.push_back(static_cast<int64_t>(each.size()));
+      send.insert(send.end(), each.begin(), each.end());
+    }
+    for (const auto& each : exchange->to) {
+      in_bytes.push_back(0);
+      for (const auto& [to, bytes] : each) in_bytes.back() += bytes, all += bytes;
+    }
+    std::vector<std::byte> received(static_cast<size_t>(all));
+    try {
+      einc::exchange(*transport, send.data(), out_bytes, received.data(), in_bytes);
+    } catch (const LateProcess& late) {
+      throw late.at("the exchange between stages");
+    }
+    const std::byte* from = received.data();
+    for (const auto& each : exchange->to)
+      for (const auto& [to, bytes] : each) {
+        std::memcpy(to, from, static_cast<size_t>(bytes));
+        from += bytes;
+      }
+  });
+}
+
+void StagedDevices::later_rounds(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+  for (size_t round = 0; round < pipeline_.behind.size(); ++round) {
+    for (Stage& s : stages_) {
+      if (round == 0) break;
+      HostRun& run = s.later[round - 1];
+      for (const ValueCopy& snapshot : run.plan().snapshots) run.copy(snapshot.from, snapshot.to);
+      run.run_steps(0, run.plan().steps.size(), seed, step, computing);
+    }
+    std::vector<Movement> list;
+    for (const StageTransfer& t : pipeline_.behind[round]) list.push_back({&t, pipeline_.microbatches - 1});
+    for (const Movement& m : list) move_here(m);
+    if (const auto number = exchange_with_others(list, list)) machine_->queue.wait(*number, computing);
+  }
+}
+
+// All processes tell it, and the one that has it knows.
+void StagedDevices::share_loss() {
+  loss_ /= static_cast<double>(pipeline_.microbatches);
+  const EincTransport* transport = machine_->engine.transport();
+  if (whole_.loss < 0 || transport == nullptr || transport->size == 1) return;
+  const std::vector<uint64_t> all = numbers_of_all(*transport, std::bit_cast<uint64_t>(loss_));
+  loss_ = std::bit_cast<double>(all[static_cast<size_t>(machine_->engine.process_of(pipeline_.loss.stage * blocks_.devices))]);
+}
+
+}  // namespace einc

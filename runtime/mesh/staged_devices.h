@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages of a pipeline on this machine's processor. The stages of a process are one block of neighbours: a forward goes through all of
+// them, and so does a backward. Blocks take turns as stages do (one forward, one backward; Narayanan et al. 2021, section 2.2), so that
+// each process computes one microbatch while others compute other ones. Which process has which stages changes no bits: sums over
+// microbatches are taken in their order.
+#pragma once
+#include "runtime/mesh/host_devices.h"
+#include "runtime/mesh/pipeline_plan.h"
+
+namespace einc {
+
+// Stages that are in one process, at least in part, as those of all processes are cut.
+struct StageBlocks {
+  int64_t devices = 1;     // of a stage
+  int64_t stages = 1;      // of a block
+  int64_t number = 0;      // of this process' block
+  int64_t blocks = 1;
+  // Microbatches of which this process holds what their backwards need, at most.
+  int64_t held(int64_t microbatches) const { return std::min(microbatches, blocks - number); }
+};
+// Throws RuntimeFailure (data) where processes have parts of several stages.
+StageBlocks blocks_of(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank);
+
+// What a process' stages take, the memory that parts share (HostMachine::working) apart.
+int64_t staged_bytes(const MeshShape& mesh, const MeshPlan& plan, int64_t processes, int64_t rank);
+// What launches of any of its stages' rounds work in on a device.
+int64_t staged_working_bytes(const PipelineStage& stage, int threads);
+
+class StagedDevices : public PartDevices {
+ public:
+  StagedDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> machine);
+
+  std::byte* place(int64_t d, uint32_t value) override;
+  bool lend(uint32_t value, const std::byte* whole) override;
+  const std::byte* read(int64_t d, uint32_t value, std::vector<std::byte>& room) const override;
+  void copy(uint32_t value, uint32_t target) override;
+  void run(uint64_t seed, uint64_t step) override;
+  int64_t failing_device() const override { return failing_; }
+  bool holds_numbers(uint32_t value) const override;
+  bool may_store(uint32_t value, uint32_t old) const override;
+
+ private:
+  struct Stage {
+    Stage(const PipelineStage& of, int its_number, MeshEngine its_engine) : plan(of), number(its_number), engine(std::move(its_engine)) {}
+    const PipelineStage& plan;
+    const int number;
+    MeshEngine engine;
+    std::vector<std::unique_ptr<Mapping>> kept;     // by slots behind the first, and devices: what launches keep for the backward
+    std::deque<HostRun> slots;                      // first rounds, by microbatch on its way
+    std::deque<HostRun> later;                      // rounds behind the first
+    const HostRun& of(int round, size_t slot) const { return round == 0 ? slots[slot] : later[static_cast<size_t>(round) - 1]; }
+    HostRun& of(int round, size_t slot) { return round == 0 ? slots[slot] : later[static_cast<size_t>(round) - 1]; }
+  };
+  enum class Direction : uint8_t { forward, backward };
+  // What a process computes without hearing of others: a microbatch through its stages.
+  struct Unit {
+    Direction direction = Direction::forward;
+    int64_t microbatch = 0;
+  };
+  struct Movement {
+    const StageTransfer* transfer = nullptr;
+    int64_t microbatch = 0;
+  };
+
+  Stage* stage(int number);
+  const Stage* stage(int number) const;
+  size_t slot_of(int64_t microbatch) const { return static_cast<size_t>(microbatch % ways_); }
+  int64_t full_device(const Stage& s, int64_t d) const { return s.number * blocks_.devices + s.engine.first() + d; }
+  // Where a stage has a value, on its device of that number among all of the stage.
+  std::byte* at(const StageValue& value, int64_t device, int64_t microbatch);
+  const DeviceTensor& tensor(const StageValue& value) const;
+
+  void add_stage(int number);
+  std::vector<Unit> units() const;
+  void compute(const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  void run_segment(Stage& s, const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  void cut_out(Stage& s, int64_t microbatch);
+  void add_up(Stage& s, size_t slot, const MeshCollective& sum, int64_t d);
+  std::vector<Movement> movements(const Unit& unit) const;
+  void move_here(const Movement& movement);
+  bool comes_from_others(const std::vector<Movement>& list) const;
+  // Sends what the one list has for other processes, and gets what the other one has from them. Its number in the queue; nothing: there is
+  // nothing to do.
+  std::optional<uint32_t> exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in);
+  void later_rounds(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  void share_loss();
+
+  const MeshPlan& whole_;
+  const PipelinePlan& pipeline_;
+  std::shared_ptr<HostMachine> machine_;
+  const StageBlocks blocks_;
+  const int64_t ways_;  // slots
+  std::deque<Stage> stages_;
+  std::vector<const std::byte*> lent_;  // inputs, by values of the whole plan
+  int64_t microbatch_ = 0;              // that is computed
+  double loss_ = 0;                     // of the step
+  int64_t failing_ = 0;
+};
+
+}  // namespace einc

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages of a loop, carried out: they give what the interpreter makes of the whole program and all examples at once, with equal bits
+// whichever processes have them, and send what the report says. A sender of these transports waits for its receiver, so that exchanges in a
+// wrong order end in the test's limit of time.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/report/staged_device.h"
+#include "runtime/base/failure.h"
+#include "runtime/mesh/pipeline_plan.h"
+#include "runtime/mesh/staged_devices.h"
+#include "tests/agree/mesh/mesh_run.h"
+#include "tests/support/random_check.h"
+#include "tests/support/thread_transport.h"
+
+using namespace einc;
+
+namespace {
+
+constexpr const char* kStagedGpt = "batch=8 seq=6 vocab=16 layers=6 heads=4 head=3";
+
+const MeshExample kStaged[] = {
+    {"gpt2.ein", kStagedGpt, "stage=3", "layers=stage(microbatches=4)"},
+    {"gpt2.ein", kStagedGpt, "stage=6", "layers=stage(microbatches=2)"},
+    {"gpt2.ein", kStagedGpt, "stage=2", "layers=stage(microbatches=1)"},
+    {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=4); batch=data"},
+    {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=2); batch=data; states=data"},
+    {"gpt2.ein", kStagedGpt, "stage=3,data=2", "layers=stage(microbatches=2); batch=data; gradients=data"},
+    {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=2); batch=data; params=data"},
+    {"gpt2.ein", kStagedGpt, "stage=2,model=2", "layers=stage(microbatches=2); heads,hidden=model"},
+    {"gpt2.ein", kStagedGpt, "stage=2,context=2", "layers=stage(microbatches=2); seq=context"},
+    {"llama.ein", "batch=4 seq=6 vocab=16 layers=6 embed=16 heads=4 kv_heads=2 ffn=8", "stage=3", "layers=stage(microbatches=4)", 0.05},
+    {"vit.ein", "batch=4 rows=2 cols=2 side=2 classes=3 layers=6 heads=2 head=2", "stage=2", "layers=stage(microbatches=2)"},
+    {"nanogpt.ein", "batch=4 seq=6 vocab=16 layers=6 heads=2 head=2", "stage=3", "layers=stage(microbatches=2)"},
+    {"deep_linear.ein", "batch=8 width=3 layers=8", "stage=8", "layers=stage(microbatches=8)"},
+    {"deep_linear.ein", "batch=6 width=3 layers=8", "stage=8", "layers=stage(microbatches=3)"},
+    {"deep_linear.ein", "batch=6 width=3 layers=8", "stage=4", "layers=stage(microbatches=6)"}};
+
+std::string text_of(const MeshExample& e) { return fmt::format("{} on {}, {}", e.file, e.mesh, e.shard); }
+
+MeshRun one_run(const MeshProgram& program, const ProgramData& data, int threads = 1) {
+  return run_on_mesh(program, data.inputs, data.params, data.states, data.options, threads);
+}
+
+std::vector<MeshRun> runs_of(const MeshProgram& program, int processes, const ProgramData& data) {
+  ThreadTransport transport(processes);
+  std::vector<MeshRun> runs(static_cast<size_t>(processes));
+  transport.run([&](const EincTransport& end) {
+    const MeshProgram own(program.info, program.mesh(), program.parts(), &end);
+    runs[static_cast<size_t>(end.rank)] = one_run(own, data);
+  });
+  return runs;
+}
+
+int64_t sent_between_stages(const MeshRun& run) {
+  int64_t bytes = 0;
+  for (const SentBytes& s : run.sent)
+    if (s.kind == CollectiveKind::shift && s.mesh_axis == 0) bytes += s.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("mesh stages: examples give what they give whole") {
+  for (const MeshExample& example : kStaged) {
+    INFO(text_of(example));
+    const Graph graph = *compiled(example, Roots::step).graph;
+    const Bindings dims = dims_of(example.dims);
+    const auto program = compile_for_mesh(graph, dims, RunMode::training);
+    const ProgramData data = data_for(graph, dims);
+    const MeshRun run = one_run(*program, data);
+    REQUIRE(run.fault == NonFinite::nothing);
+    const InterpretResult wanted = interpreted(graph, data);
+    // A microbatch's dropout is that of its number, as with --accumulate.
+    const bool draws = std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == Op::random; });
+    if (!draws) CHECK(result_difference(as_result(run.values, wanted), wanted, example.tolerance) == "");
+    CHECK(same_bits(run.values, one_run(*program, data, 3).values));
+  }
+}
+
+TEST_CASE("mesh stages: processes make the same bits, and send what the report says") {
+  for (const MeshExample& example : kStaged) {
+    const Graph graph = *compiled(example, Roots::step).graph;
+    const Bindings dims = dims_of(example.dims);
+    const auto program = compile_for_mesh(graph, dims, RunMode::training);
+    const ProgramData data = data_for(graph, dims);
+    const MeshRun alone = one_run(*program, data);
+    const auto made = partition(graph, microbatch_dims(graph, dims));
+    const auto staged = staged_device(std::get<Partitioned>(made), dims);
+    REQUIRE(staged);
+    const int64_t devices = program->mesh().devices() / staged->stages();
+    int64_t foretold = 0;
+    for (const StageSend& send : staged->cut.sends)
+      foretold += devices * staged->times_moved(send) * static_cast<int64_t>(staged->bytes_of(send.value).to_double());
+    INFO(text_of(example));
+    CHECK(sent_between_stages(alone) == foretold);
+    for (const int processes : {2, 3, 4, 6, 8}) {
+      if (program->mesh().devices() % processes != 0) continue;
+      const int64_t held = program->mesh().devices() / processes;
+      if (held % devices != 0 && devices % held != 0) continue;
+      INFO(fmt::format("{} processes", processes));
+      int64_t sent = 0;
+      for (const MeshRun& run : runs_of(*program, processes, data)) {
+        REQUIRE(run.fault == NonFinite::nothing);
+        CHECK(same_bits(run.values, alone.values));
+        sent += sent_between_stages(run);
+      }
+      CHECK(sent == foretold);
+    }
+  }
+}
+
+// Without rounding it does not matter in which order a mean is taken.
+TEST_CASE("mesh stages: several steps in a row, with whole numbers of microbatches, equal those of the whole program") {
+  const MeshExample example{"deep_linear.ein", "batch=8 width=3 layers=4", "stage=4", "layers=stage(microbatches=4)"};
+  const Graph graph = *compiled(example, Roots::step).graph;
+  const Bindings dims = dims_of(example.dims);
+  const auto program = compile_for_mesh(graph, dims, RunMode::training);
+  ProgramData data = data_for(graph, dims);
+  const BoundRun run = start_on_mesh(*program, data, 1);
+  for (uint64_t step = 0; step < 4; ++step) {
+    REQUIRE(run.runner->run_while_finite(Part::training, 1, step) == NonFinite::nothing);
+    const InterpretResult wanted = interpreted(graph, data);
+    CHECK(run.runner->loss(Part::training).to_doubles().front() == doctest::Approx(wanted.loss->reals[0]).epsilon(1e-5));
+    for (const auto& [path, value] : wanted.params) data.params.insert_or_assign(path, value);
+    for (const auto& [path, value] : wanted.states) data.states.insert_or_assign(path, value);
+  }
+}
+
+TEST_CASE("mesh stages: what is not finite in one stage is stored in none") {
+  const MeshExample& example = kStaged[0];
+  const Graph graph = *compiled(example, Roots::step).graph;
+  const Bindings dims = dims_of(example.dims);
+  const auto program = compile_for_mesh(graph, dims, RunMode::training);
+  ProgramData data = data_for(graph, dims);
+  for (auto& [name, state] : data.states)
+    if (name.str().ends_with("h.5.mlp.w_down.m")) state.reals[0] = std::nan("");
+  for (const int processes : {1, 3})
+    for (const MeshRun& run : runs_of(*program, processes, data)) CHECK(run.fault == NonFinite::state);
+}
+
+// A plan with a fault gives another result, or does not run.
+TEST_CASE("mesh stages: planted faults are seen") {
+  const MeshExample& example = kStaged[0];
+  const Graph graph = *compiled(example, Roots::step).graph;
+  const Bindings dims = dims_of(example.dims);
+  const auto program = compile_for_mesh(graph, dims, RunMode::training);
+  const ProgramData data = data_for(graph, dims);
+  const InterpretResult wanted = interpreted(graph, data);
+  using Fault = std::function<void(PipelinePlan&)>;
+  const std::pair<const char*, Fault> faults[] = {
+      {"an activation is not sent", [](PipelinePlan& p) { p.up.erase(p.up.begin()); }},
+      {"a gradient is not sent", [](PipelinePlan& p) { p.down.pop_back(); }},
+      {"a weight of two stages is not sent", [](PipelinePlan& p) { p.once.clear(); }},
+      {"its gradient is not sent", [](PipelinePlan& p) { p.behind[0].clear(); }},
+      {"a backward begins with its forward", [](PipelinePlan& p) { p.stages[0].backward = p.stages[0].rounds[0].plan.steps.size(); }},
+      {"all microbatches are the first", [](PipelinePlan& p) {
+         for (PipelineStage& s : p.stages)
+           for (MicrobatchInput& input : s.inputs) input.of_all = input.shape;
+       }},
+      {"one microbatch is left out", [](PipelinePlan& p) { p.microbatches -= 1; }},
+      {"an update reads a gradient before it is summed", [](PipelinePlan& p) {
+         for (MeshCollective& c : p.stages[1].rounds[0].plan.collectives)
+           if (is_microbatch_sum(c)) std::swap(c.from, c.to);
+       }}};
+  for (const auto& [name, fault] : faults) {
+    INFO(name);
+    PerPart<MeshPlan> parts = program->parts();
+    const auto spoilt = std::make_shared<PipelinePlan>(*parts[Part::training]->pipeline);
+    fault(*spoilt);
+    parts[Part::training]->pipeline = spoilt;
+    const MeshProgram wrong(program->info, program->mesh(), std::move(parts), nullptr);
+    bool seen = false;
+    try {
+      const MeshRun run = one_run(wrong, data);
+      seen = run.fault != NonFinite::nothing || result_difference(as_result(run.values, wanted), wanted, example.tolerance) != "";
+    } catch (const std::exception&) {
+      seen = true;
+    }
+    CHECK(seen);
+  }
+}
+
+TEST_CASE("mesh stages: what processes have") {
+  PipelinePlan pipeline;
+  pipeline.stages.resize(6);
+  const MeshShape mesh{{"stage", "data"}, {6, 2}};
+  const auto blocks = [&](int64_t processes, int64_t rank) { return blocks_of(mesh, pipeline, processes, rank); };
+  CHECK(blocks(1, 0).stages == 6);
+  CHECK(blocks(3, 1).stages == 2);
+  CHECK(blocks(3, 1).number == 1);
+  CHECK(blocks(3, 1).held(8) == 2);
+  CHECK(blocks(12, 5).stages == 1);
+  CHECK(blocks(12, 5).number == 2);
+  CHECK(blocks(12, 5).held(3) == 3);
+  CHECK(blocks(6, 5).held(9) == 1);
+  CHECK_THROWS_AS(blocks(4, 0), RuntimeFailure);
+}
