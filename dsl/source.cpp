@@ -15,7 +15,7 @@
 namespace einc {
 namespace {
 
-constexpr size_t kCodePointStride = 1024;
+constexpr size_t kCodePointStride = 128;
 
 bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 

@@ -11,7 +11,6 @@
 #include "compiler/api/render_report.h"
 #include "compiler/context/partition_for_mesh.h"
 #include "compiler/partition/partition.h"
-#include "compiler/report/hold_formulas.h"
 #include "runtime/api/guard.h"
 #include "runtime/base/big_stack.h"
 #include "runtime/base/file_cache.h"
@@ -78,17 +77,17 @@ Report make_report(const ProgramGraphs& graphs, const PipelineOptions& pipeline,
   options.device = device_named(device);
   options.given = graphs.dims;
   options.detail = Detail::ops;
-  options.inference = &*graphs.parts[Part::forward];
+  options.inference = [&]() -> const Graph& { return *graphs.parts[Part::forward]; };
   options.plan = plan_for_device(Scheduling::all, options.device);
   const Graph& graph = *graphs.compilation.graph;
   std::variant<Partitioned, NoPartition> over_mesh;
   if (!graph.mesh.empty()) over_mesh = partition_for_mesh(graph, graphs.dims);
   if (!graph.mesh.empty()) options.partitioned = std::get_if<Partitioned>(&over_mesh);
+  options.compile = [&](const Bindings& dims) { return compile_again(graphs.compilation, pipeline, dims).graph; };
   Report report = build_report(graph, options);
   if (!graph.mesh.empty() && !options.partitioned)
     report.notes.push_back(
         fmt::format("no communication: {} has no rule for parts", to_string(graph[std::get<NoPartition>(over_mesh).node].op)));
-  hold_formulas(report, graph, graphs.dims, [&](const Bindings& dims) { return compile_again(graphs.compilation, pipeline, dims).graph; });
   return report;
 }
 

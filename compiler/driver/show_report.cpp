@@ -11,7 +11,6 @@
 #include "compiler/driver/open_program.h"
 #include "compiler/report/diff.h"
 #include "compiler/report/document.h"
-#include "compiler/report/hold_formulas.h"
 #include "compiler/report/json.h"
 #include "runtime/base/failure.h"
 #include "runtime/data/file.h"
@@ -75,8 +74,8 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
   PipelineOptions inference_options = options;
   inference_options.roots = Roots::inference;
   inference_options.observe = nullptr;
-  const Graph inference = run_passes(*c.elaborated, inference_options);
-  report_options.inference = &inference;
+  std::optional<Graph> inference;
+  report_options.inference = [&]() -> const Graph& { return inference.emplace(run_passes(*c.elaborated, inference_options)); };
   Scheduling scheduling = request.scheduling();
   if (!request.fit.empty()) scheduling.memory_limit.reset();  // of what --fit looks for, not of the dims as they are
   if (partitioned) {                                          // the limit is of a device
@@ -85,9 +84,10 @@ std::optional<Report> make_report(const CompileRequest& request, const Compilati
     scheduling.memory_limit.reset();
   }
   report_options.plan = plan_for_device(scheduling, device, request.threads);
+  scheduling.observe = nullptr;
+  report_options.plan_inference = plan_for_device(scheduling, device, request.threads);
+  if (!request.report.empty()) report_options.compile = [&](const Bindings& dims) { return compile_again(c, options, dims).graph; };
   Report report = build_report(*c.graph, report_options);
-  if (!request.report.empty())
-    hold_formulas(report, *c.graph, options.dims, [&](const Bindings& dims) { return compile_again(c, options, dims).graph; });
   if (!request.fit.empty()) report.fit = fit_dim(request, c, options, *device);
   return report;
 }

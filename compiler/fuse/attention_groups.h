@@ -2,6 +2,7 @@
 // The attention of a graph as kernels, each made of the nodes it takes in one go: what remains is grouped node by node.
 #pragma once
 #include "compiler/fuse/attention_kernel.h"
+#include "compiler/fuse/reader_lists.h"
 
 namespace einc {
 
@@ -13,6 +14,6 @@ struct AttentionGroups {
 
 // `readers`: per node the computed nodes that read it, through views. Clears `in_memory` for values per row and key.
 AttentionGroups group_attention(const BoundGraph& graph, const std::vector<bool>& roots, const std::vector<bool>& free,
-                                const std::vector<std::vector<NodeId>>& readers, std::vector<bool>& in_memory);
+                                const ReaderLists& readers, std::vector<bool>& in_memory);
 
 }  // namespace einc

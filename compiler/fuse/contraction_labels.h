@@ -2,11 +2,11 @@
 // The labels of a contraction's three tensors as these lie in memory, below views that only rearrange.
 #pragma once
 #include <array>
-#include <boost/container/small_vector.hpp>
 #include <map>
 #include <vector>
 
 #include "compiler/lower/bound_graph.h"
+#include "runtime/base/small_vector.h"
 
 namespace einc {
 
@@ -15,7 +15,7 @@ using LabelGroup = int;
 inline constexpr LabelGroup kRowLabels = 1 | 4, kColumnLabels = 2 | 4, kDepthLabels = 1 | 2, kBatchLabels = 7;
 
 // Axes or labels: few of each, of which planning looks at many.
-using LabelList = boost::container::small_vector<int, 4>;
+using LabelList = SmallVector<int, 4>;
 
 // What a node reads through permutes, merges and axes of one step left out: the node below them, and of each axis the axes there that it is
 // made of.

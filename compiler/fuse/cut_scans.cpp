@@ -274,8 +274,7 @@ CutScans cut_scans(const BoundGraph& bound, const std::vector<NodeId>& roots) {
   const Graph& given = bound.graph;
   const Cuts cuts = CutFinder(bound, roots).run();
   if (cuts.scans.empty()) return {};
-  auto out = std::make_unique<Graph>(given);
-  out->nodes.clear();
+  auto out = std::make_unique<Graph>(without_nodes(given));
   Builder build(*out);
   std::vector<NodeId> at(given.size());
   std::map<uint32_t, std::map<int, NodeId>> results;

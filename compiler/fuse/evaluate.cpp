@@ -82,12 +82,13 @@ Subscript KernelEvaluator::dot(NodeId id, const Indices& at, const Shape& stride
 
 ValueId KernelEvaluator::value_of(NodeId id, const Indices& at) {
   if (reads_again_) id = graph_.again_of(id);
-  std::vector<Known>& known = known_[id.index];
-  for (const Known& k : known)
-    if (k.at == at && k.guards == guards_) return k.value;
+  size_t& last = last_known_.try_emplace(id.index, kNone).first->second;  // stays where it is, as the map grows
+  for (size_t i = last; i != kNone; i = known_[i].before)
+    if (known_[i].at == at && known_[i].guards == guards_) return known_[i].value;
   if (out_.kernel.values.size() > 2000) throw Refused{"more than 2000 values"};
   const ValueId value = compute(id, at);
-  known_[id.index].push_back({at, guards_, value});
+  known_.push_back({at, guards_, value, last});
+  last = known_.size() - 1;
   return value;
 }
 

@@ -2,6 +2,7 @@
 // Scalar values of graph nodes at an index: how a kernel's expressions are made. Views only change the index; what lies in
 // memory is loaded; everything else is computed in place. Sums over axes become reductions of the kernel.
 #pragma once
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,7 +15,7 @@ namespace einc {
 
 Fold fold_of(ReduceFn fn);
 
-using Indices = boost::container::small_vector<Subscript, 6>;
+using Indices = SmallVector<Subscript, 6>;
 
 // Thrown while building: the group cannot be one kernel.
 struct Refused {
@@ -55,7 +56,7 @@ auto build_in(const Attempt& attempt) -> std::pair<std::optional<std::invoke_res
   for (int restarts = 0; restarts < 32; ++restarts) {
     space.restart();
     try {
-      return {attempt(space), {}};
+      return {std::optional(attempt(space)), std::string()};  // `{}` would copy what was built
     } catch (const SplitNeeded& split) {
       space.divide(split);
     } catch (const Refused& refused) {
@@ -143,8 +144,11 @@ class KernelEvaluator {
     Indices at;
     std::vector<Range> guards;
     ValueId value;
+    size_t before;  // the one of the same node that was made before it
   };
-  std::unordered_map<uint32_t, std::vector<Known>> known_;
+  static constexpr size_t kNone = SIZE_MAX;
+  std::deque<Known> known_;
+  std::unordered_map<uint32_t, size_t> last_known_;  // by node
   std::unordered_map<uint32_t, Indices> reduced_;
   std::map<std::pair<uint32_t, int>, Subscript> summed_;
 };

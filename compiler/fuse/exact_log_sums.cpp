@@ -16,14 +16,13 @@ bool is_reduce(const Node& node, ReduceFn fn) { return node.op == Op::reduce && 
 class LogSumRewriter {
  public:
   explicit LogSumRewriter(const Graph& given)
-      : given_(given), graph_(std::make_unique<Graph>(given)), build_(*graph_), at_(given.nodes.size()) {}
+      : given_(given), graph_(std::make_unique<Graph>(without_nodes(given))), build_(*graph_), at_(given.nodes.size()) {}
 
   ExactLogSums run() {
     std::vector<std::optional<LogSum>> sums(given_.nodes.size());
     bool any = false;
     for (uint32_t i = 0; i < given_.size(); ++i) any |= (sums[i] = find(NodeId{i})).has_value();
     if (!any) return {};
-    graph_->nodes.clear();
     made_.resize(given_.nodes.size());
     for (uint32_t i = 0; i < given_.size(); ++i) at_[i] = sums[i] ? make(NodeId{i}, *sums[i]) : copy(NodeId{i});
     for_each_root(*graph_, [&](NodeId& id) { id = at_[id.index]; });

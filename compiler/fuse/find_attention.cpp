@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/fuse/reader_lists.h"
+
 namespace einc {
 namespace {
-
-using Users = std::vector<std::vector<NodeId>>;
 
 constexpr size_t kMostNodes = 200;
 
@@ -15,7 +15,7 @@ bool is_elementwise(Op op) { return op == Op::map || op == Op::cast || op == Op:
 
 class Finder {
  public:
-  Finder(const BoundGraph& graph, const std::vector<bool>& roots, const std::vector<bool>& free, const Users& users)
+  Finder(const BoundGraph& graph, const std::vector<bool>& roots, const std::vector<bool>& free, const ReaderLists& users)
       : graph_(graph), roots_(roots), free_(free), users_(users) {}
 
   // The attention around the scores `id`, when it is one.
@@ -55,7 +55,7 @@ class Finder {
     std::vector<std::pair<NodeId, std::vector<int>>> pending{{id, own}};
     for (size_t k = 0; k < pending.size() && k < 32; ++k) {
       const auto [node, axes] = pending[k];
-      for (NodeId user : users_[node.index]) {
+      for (NodeId user : users_[node]) {
         if (graph_[user].op == Op::reduce) {
           const AxisList& over = graph_[user].as<ReduceAttr>().axes;
           if (over.size() != 1) continue;
@@ -105,7 +105,7 @@ class Finder {
     const std::vector<int> axes = found_.axes.at(id.index);
     const bool pair = has_key(axes);
     if (pair) visit_operands(id, axes);
-    for (NodeId user : users_[id.index]) {
+    for (NodeId user : users_[id]) {
       if (found_.axes.count(user.index) > 0) continue;
       if (pair)
         visit_user(user, id, axes);
@@ -299,28 +299,29 @@ class Finder {
 
   const BoundGraph& graph_;
   const std::vector<bool>&roots_, &free_;
-  const Users& users_;
+  const ReaderLists& users_;
   FoundAttention found_;
   std::vector<NodeId> pending_;
   std::optional<FusionRefusal> refusal_;
   bool has_softmax_ = false, mixes_ = false;
 };
 
-Users users_of(const BoundGraph& graph) {
-  Users users(graph.graph.size());
+ReaderLists users_of(const BoundGraph& graph) {
+  std::vector<std::pair<NodeId, NodeId>> reads;
   for (uint32_t i = 0; i < graph.graph.size(); ++i) {
     if (!graph.live[i]) continue;
-    for (NodeId x : graph.graph.nodes[i].operands)
-      if (users[x.index].empty() || users[x.index].back() != NodeId{i}) users[x.index].push_back(NodeId{i});
+    const auto& operands = graph.graph.nodes[i].operands;
+    for (auto x = operands.begin(); x != operands.end(); ++x)
+      if (std::find(operands.begin(), x, *x) == x) reads.emplace_back(*x, NodeId{i});
   }
-  return users;
+  return {graph.graph.size(), reads};
 }
 
 }  // namespace
 
 AttentionSearch find_attention(const BoundGraph& graph, const std::vector<bool>& roots, const std::vector<bool>& free) {
   AttentionSearch search;
-  const Users users = users_of(graph);
+  const ReaderLists users = users_of(graph);
   std::vector<bool> taken(graph.graph.size(), false);
   for (uint32_t i = 0; i < graph.graph.size(); ++i) {
     const Node& node = graph.graph.nodes[i];

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "runtime/base/failure.h"
@@ -16,18 +18,22 @@ constexpr int kMostTries = 3;
 }  // namespace
 
 bool sizes_fit(const Graph& graph, const Bindings& values) {
-  std::unordered_map<Poly, bool> known;
-  for (const Node& node : graph.nodes) {
-    const Poly count = node.type.count();
-    const auto found = known.find(count);
-    if (found != known.end()) {
-      if (!found->second) return false;
-      continue;
-    }
-    const auto value = count.evaluate_integer(values);
-    if (!known.emplace(count, value && *value <= kLargestValue / 8).first->second) return false;
-  }
-  return true;
+  std::unordered_map<Poly, std::optional<int64_t>> known;
+  const auto value_of = [&](const Poly& size) {
+    const auto [at, fresh] = known.try_emplace(size);
+    if (fresh) at->second = size.evaluate_integer(values);
+    return at->second;
+  };
+  return std::ranges::all_of(graph.nodes, [&](const Node& node) {
+    int64_t count = 1;
+    // Of sizes that are no small integers the product may be one.
+    const bool small = std::ranges::all_of(node.type.axes, [&](const Axis& axis) {
+      const std::optional<int64_t> size = value_of(axis.size);
+      return size && !__builtin_mul_overflow(count, *size, &count);
+    });
+    const std::optional<int64_t> exact = small ? count : value_of(node.type.count());
+    return exact && *exact <= kLargestValue / 8;
+  });
 }
 
 FormedGraph form_within_limit(const Graph& graph, const Bindings& given, RunMode mode, const Scheduling& options,

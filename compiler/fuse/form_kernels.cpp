@@ -256,7 +256,7 @@ class KernelFormer::Former {
     std::vector<NodeId> others;
     for (NodeId member : work_[own].group.members)
       values_.for_each_read_once(member, [&](NodeId x) {
-        const std::vector<NodeId>& readers = values_.readers(x);
+        const std::span<const NodeId> readers = values_.readers(x);
         if (graph_.count(x) < elements || (!is_source(graph_[x].op) && group_of_[x.index] == own)) return;
         others.insert(others.end(), readers.begin(), readers.end());
         if (target_.column_sums > 0 && !is_source(graph_[x].op)) others.push_back(x);
@@ -337,7 +337,7 @@ class KernelFormer::Former {
   void find_stored(Group& group) const {
     group.stored.clear();
     for (NodeId id : group.members) {
-      const auto& readers = values_.readers(id);
+      const std::span<const NodeId> readers = values_.readers(id);
       const bool outside = std::any_of(readers.begin(), readers.end(),
                                        [&](NodeId r) { return !std::binary_search(group.members.begin(), group.members.end(), r); });
       if (outside || values_.is_root(id)) group.stored.push_back(id);

@@ -50,7 +50,7 @@ class FoldGatherer {
       : given_(given),
         wanted_(wanted),
         reads_(given.graph.size(), 0),
-        graph_(std::make_unique<Graph>(given.graph)),
+        graph_(std::make_unique<Graph>(without_nodes(given.graph))),
         build_(*graph_),
         at_(given.graph.size()) {
     for (uint32_t i = 0; i < given.graph.size(); ++i)
@@ -72,7 +72,6 @@ class FoldGatherer {
       for (NodeId x{i}; x != found[i]->product; x = given_[x].operands[0]) inside[x.index] = true;
     }
     if (!any) return {};
-    graph_->nodes.clear();
     for (uint32_t i = 0; i < given_.graph.size(); ++i) at_[i] = found[i] ? make(NodeId{i}, *found[i]) : copy(NodeId{i});
     for_each_root(*graph_, [&](NodeId& id) { id = at_[id.index]; });
     return {std::move(graph_), std::move(at_)};

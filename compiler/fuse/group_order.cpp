@@ -18,7 +18,9 @@ uint32_t GroupOrder::now(uint32_t g) const {
 uint32_t GroupOrder::add(std::span<const uint32_t> before) {
   const auto own = static_cast<uint32_t>(groups_.size());
   part_of_.push_back(own);
-  groups_.emplace_back().before.assign(before.begin(), before.end());
+  Group& group = groups_.emplace_back();
+  group.before.assign(before.begin(), before.end());
+  if (!before.empty()) bits_.copy(group.ancestors, groups_[before.front()].ancestors);
   for (uint32_t b : before) {
     pass_on(b, own);
     groups_[b].after.push_back(own);

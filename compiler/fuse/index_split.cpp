@@ -26,7 +26,7 @@ std::optional<DividedIndex> divide(const Affine& index, int64_t divisor, const s
 
 bool runs_once_over(const Subscript& index, int64_t count, const std::vector<LoopAxis>& axes) {
   if (!index.dynamic.empty() || index.affine.constant != 0) return false;
-  boost::container::small_vector<Affine::Term, 6> terms(index.affine.terms);
+  SmallVector<Affine::Term, 6> terms(index.affine.terms);
   std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
   int64_t next = 1;
   for (const Affine::Term& t : terms) {

@@ -46,7 +46,7 @@ void JoinRules::find_transposes() {
   for (uint32_t i = graph_.graph.size(); i-- > 0;) {
     const Node& node = graph_.graph.nodes[i];
     if (!values_.is_in_memory(NodeId{i}) || (node.op != Op::map && node.op != Op::cast)) continue;
-    const auto& readers = values_.readers(NodeId{i});
+    const std::span<const NodeId> readers = values_.readers(NodeId{i});
     const auto alike = [&](NodeId r) { return transposes_[r.index] && graph_.shape(r) == graph_.shape(NodeId{i}); };
     const auto for_tiles = [&](NodeId r) { return alike(r) || bytes_of(graph_[r].type.dtype) == 1; };
     const bool other = !graph_.order.empty() && !graph_.order[i].empty() && graph_.order[i].back() + 1 != node.type.rank();
@@ -83,7 +83,7 @@ GroupWork JoinRules::work_of(NodeId id) const {
   if (reduces(op)) work.reductions = 1, work.reduces_rows = work.largest > 1;
   if (op == Op::reduce) {
     work.reduced = graph_[id].as<ReduceAttr>().axes;
-    const auto& readers = values_.readers(graph_[id].operands[0]);
+    const std::span<const NodeId> readers = values_.readers(graph_[id].operands[0]);
     work.goes_with_product = std::ranges::any_of(readers, [&](NodeId r) { return sums_operand(graph_, id, r, target_); });
   }
   work.transposes = transposes_[id.index];
@@ -129,7 +129,7 @@ std::string JoinRules::unsuitable(const GroupWork& a, const GroupWork& b) const 
 
 // Joined to a contraction, which no reduction can follow, such a value would have to be stored.
 bool JoinRules::only_reduced(NodeId id) const {
-  const auto& readers = values_.readers(id);
+  const std::span<const NodeId> readers = values_.readers(id);
   return !values_.is_root(id) && !readers.empty() && std::ranges::all_of(readers, [&](NodeId r) { return reduces(graph_[r].op); });
 }
 

@@ -12,7 +12,6 @@ namespace {
 constexpr double kSmallKernel = 65536;  // elements; below it parallelism does not matter
 constexpr double kBusyPoints = 16;      // outer points that keep the threads busy
 constexpr int64_t kSharedRow = 32;      // elements, fewer than threads that share a row
-constexpr uint32_t kPartsNumber = UINT32_MAX;
 
 // A reduction to single numbers whose stores its parts take along.
 bool divides_whole(const Kernel& kernel, const KernelTarget& target) {
@@ -53,22 +52,6 @@ std::string slower(const Group& group, const Kernel& kernel, const KernelTarget&
 
 }  // namespace
 
-// Members by their place, nodes that the group reads behind them.
-uint32_t KernelCache::number_of(NodeId id, const Group& group) const {
-  if (!id.valid()) return kPartsNumber;
-  const auto member = std::lower_bound(group.members.begin(), group.members.end(), id);
-  if (member != group.members.end() && *member == id) return static_cast<uint32_t>(member - group.members.begin());
-  const std::vector<NodeId>& outside = signer_.outside();
-  const auto read = std::find(outside.begin(), outside.end(), id);
-  EINC_CHECK(read != outside.end(), "a kernel's buffer is no node of its group");
-  return static_cast<uint32_t>(group.members.size() + static_cast<size_t>(read - outside.begin()));
-}
-
-NodeId KernelCache::node_of(uint32_t number, const Group& group) const {
-  if (number == kPartsNumber) return {};
-  return number < group.members.size() ? group.members[number] : signer_.outside()[number - group.members.size()];
-}
-
 KernelCache::Entry& KernelCache::entry(const Group& group) {
   const auto [known, fresh] = entries_.try_emplace(signer_.sign(group));
   if (fresh) build(group, known->second);
@@ -79,14 +62,9 @@ void KernelCache::build(const Group& group, Entry& entry) {
   BuildResult result = build_kernel(graph_, group, in_memory_);
   entry.refusal = result.built ? slower(group, result.built->kernel, target_) : std::move(result.refusal);
   if (!result.built || (!entry.refusal.empty() && group.members.size() > 1)) return;
-  const auto numbers_of = [&](const std::vector<NodeId>& nodes) {
-    std::vector<uint32_t> numbers;
-    for (NodeId id : nodes) numbers.push_back(number_of(id, group));
-    return numbers;
-  };
-  entry.buffers = numbers_of(result.built->buffers);
-  entry.streams = numbers_of(result.built->streams);
-  entry.sites = numbers_of(result.built->sites);
+  entry.buffers = signer_.numbers_of(result.built->buffers, group);
+  entry.streams = signer_.numbers_of(result.built->streams, group);
+  entry.sites = signer_.numbers_of(result.built->sites, group);
   entry.kernel = std::move(result.built->kernel);
   entry.column_sums = std::move(result.built->column_sums);
 }
@@ -100,12 +78,12 @@ void KernelCache::finish(Entry& entry) {
     DividedKernel& k = kernels.emplace_back(DividedKernel::whole(std::move(**kernel)));
     if (!entry.column_sums) continue;
     for (size_t b = 0; b < entry.buffers.size(); ++b)
-      if (entry.buffers[b] == kPartsNumber) k.add_parts(static_cast<uint16_t>(b));
+      if (entry.buffers[b] == Signer::kNoNode) k.add_parts(static_cast<uint16_t>(b));
     k.prune();
   }
   for (DividedKernel& k : kernels) {
     Finished finished{std::make_shared<Kernel>(std::move(k.kernel)), {}, std::move(k.parts)};
-    for (uint16_t b : k.buffers) finished.buffers.push_back(b == DividedKernel::kParts ? kPartsNumber : entry.buffers[b]);
+    for (uint16_t b : k.buffers) finished.buffers.push_back(b == DividedKernel::kParts ? Signer::kNoNode : entry.buffers[b]);
     entry.finished.push_back(std::move(finished));
   }
   entry.kernel.reset();
@@ -123,11 +101,7 @@ std::vector<GraphKernel> KernelCache::kernels(const Group& group) {
     EINC_CHECK(known.kernel.has_value(), "{} is no kernel: {}", to_string(graph_[group.members.back()].op), known.refusal);
     finish(known);
   }
-  const auto nodes_of = [&](const std::vector<uint32_t>& numbers) {
-    std::vector<NodeId> nodes;
-    for (uint32_t number : numbers) nodes.push_back(node_of(number, group));
-    return nodes;
-  };
+  const auto nodes_of = [&](const std::vector<uint32_t>& numbers) { return signer_.nodes_of(numbers, group); };
   std::vector<GraphKernel> kernels;
   for (const Finished& k : known.finished)
     kernels.push_back({k.kernel, nodes_of(k.buffers), nodes_of(known.streams), nodes_of(known.sites), k.parts, group});

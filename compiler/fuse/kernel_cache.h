@@ -31,14 +31,12 @@ class KernelCache {
   struct Entry {
     std::string refusal;
     std::optional<Kernel> kernel, column_sums;      // as built, until it is finished
-    std::vector<uint32_t> buffers, streams, sites;  // nodes as numbers: see number_of
+    std::vector<uint32_t> buffers, streams, sites;  // nodes as the signer's numbers
     std::vector<Finished> finished;
   };
   void finish(Entry& entry);
   Entry& entry(const Group& group);
   void build(const Group& group, Entry& entry);
-  uint32_t number_of(NodeId id, const Group& group) const;
-  NodeId node_of(uint32_t number, const Group& group) const;
 
   const BoundGraph& graph_;
   const std::vector<bool>& in_memory_;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kVector = 16, kLine = 128, kShortRow = 512;  // bytes
 
-using Order = boost::container::small_vector<int, 6>;
+using Order = SmallVector<int, 6>;
 
 bool multiplies(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16; }
 

@@ -106,8 +106,7 @@ MergedSorts merge_sorts(const BoundGraph& graph) {
   bool any = false;
   for (uint32_t i = 0; i < given.size(); ++i) any = any || is_merged(NodeId{i});
   if (!any) return {};
-  auto merged = std::make_unique<Graph>(given);
-  merged->nodes.clear();
+  auto merged = std::make_unique<Graph>(without_nodes(given));
   Builder build(*merged);
   std::vector<NodeId> at(given.size());
   for (uint32_t i = 0; i < given.size(); ++i) {

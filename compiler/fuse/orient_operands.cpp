@@ -19,8 +19,7 @@ class Orienter {
     for (uint32_t i = 0; i < graph_.graph.size(); ++i)
       if (graph_.live[i] && suits_library(graph_, NodeId{i}, target_)) find_uses(NodeId{i});
     if (copies_ == 0) return {};
-    out_ = graph_.graph;
-    out_.nodes.clear();
+    out_ = without_nodes(graph_.graph);
     for (uint32_t i = 0; i < graph_.graph.size(); ++i) add(NodeId{i});
     for (Output& output : out_.outputs) output.node = to_[output.node.index];
     for (std::vector<Update>* list : {&out_.updates, &out_.gradients})

@@ -101,8 +101,7 @@ OrientedScans orient_scans(const BoundGraph& graph) {
   bool any = false;
   for (uint32_t i = 0; i < given.size(); ++i) any = any || !of(NodeId{i}).empty();
   if (!any) return {};
-  auto out = std::make_unique<Graph>(given);
-  out->nodes.clear();
+  auto out = std::make_unique<Graph>(without_nodes(given));
   Builder build(*out);
   std::vector<NodeId> at(given.size());
   for (uint32_t i = 0; i < given.size(); ++i) {

@@ -29,8 +29,8 @@ using Flow = boost::adjacency_list<
 
 class Cutter {
  public:
-  Cutter(const BoundGraph& graph, const std::vector<bool>& stored, const std::vector<bool>& free,
-         const std::vector<std::vector<NodeId>>& readers, const RecomputeLimits& limits)
+  Cutter(const BoundGraph& graph, const std::vector<bool>& stored, const std::vector<bool>& free, const ReaderLists& readers,
+         const RecomputeLimits& limits)
       : graph_(graph), stored_(stored), free_(free), readers_(readers), limits_(limits) {}
 
   std::vector<bool> run() {
@@ -70,7 +70,7 @@ class Cutter {
     bool any = false;
     for (uint32_t i = 0; i < wanted_.size(); ++i) {
       if (!early_[i] || kind_of(graph_.graph.nodes[i].op) == OpKind::view) continue;
-      wanted_[i] = std::any_of(readers_[i].begin(), readers_[i].end(), [&](NodeId r) { return !early_[r.index]; });
+      wanted_[i] = std::ranges::any_of(readers_[NodeId{i}], [&](NodeId r) { return !early_[r.index]; });
       any = any || (wanted_[i] && again_[i]);
     }
     return any;
@@ -83,7 +83,7 @@ class Cutter {
 
   bool may_be_made_again(NodeId id) const {
     const Node& node = graph_[id];
-    const auto& readers = readers_[id.index];
+    const std::span<const NodeId> readers = readers_[id];
     if (!maps_elements(node.op) || !is_floating(node.type.dtype) || node.type.dtype == DType::f64 || stored_[id.index]) return false;
     if (bytes(id) < limits_.bytes || std::set(readers.begin(), readers.end()).size() > kMostReaders) return false;
     if (!std::all_of(node.operands.begin(), node.operands.end(), [&](NodeId x) { return reads_each_once(x); })) return false;
@@ -166,7 +166,7 @@ class Cutter {
 
   const BoundGraph& graph_;
   const std::vector<bool>&stored_, &free_;
-  const std::vector<std::vector<NodeId>>& readers_;
+  const ReaderLists& readers_;
   const RecomputeLimits limits_;
   std::vector<bool> early_, again_, wanted_;  // `again_`: may be recomputed
   Flow flow_;
@@ -176,7 +176,7 @@ class Cutter {
 }  // namespace
 
 std::vector<bool> find_recomputed(const BoundGraph& graph, const std::vector<bool>& stored, const std::vector<bool>& free,
-                                  const std::vector<std::vector<NodeId>>& readers, const RecomputeLimits& limits) {
+                                  const ReaderLists& readers, const RecomputeLimits& limits) {
   return Cutter(graph, stored, free, readers, limits).run();
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 #include <vector>
 
+#include "compiler/fuse/reader_lists.h"
 #include "compiler/lower/bound_graph.h"
 
 namespace einc {
@@ -21,6 +22,6 @@ struct RecomputeLimits {
 // `stored`: nodes whose values must be in memory whatever this finds (roots, what kernels formed already read). `readers`: per node the
 // computed nodes that read it, through views. A value found is computed inside each kernel that reads it.
 std::vector<bool> find_recomputed(const BoundGraph& graph, const std::vector<bool>& stored, const std::vector<bool>& free,
-                                  const std::vector<std::vector<NodeId>>& readers, const RecomputeLimits& limits);
+                                  const ReaderLists& readers, const RecomputeLimits& limits);
 
 }  // namespace einc

@@ -26,12 +26,11 @@ class Copier {
         made_(std::move(made)),
         chosen_(std::move(chosen)),
         places_(places),
-        graph_(std::make_unique<Graph>(given)),
+        graph_(std::make_unique<Graph>(without_nodes(given))),
         late_(given.size()),
         where_read_(given.size()) {}
 
   RemadeValues::Copies run() {
-    graph_->nodes.clear();
     out_.at.assign(given_.size(), {});
     find_gathers();
     for (uint32_t i = 0; i < given_.size(); ++i) {

@@ -177,7 +177,7 @@ class StatisticsFinder {
 class StatisticsRewriter {
  public:
   explicit StatisticsRewriter(const BoundGraph& given)
-      : given_(given), graph_(std::make_unique<Graph>(given.graph)), build_(*graph_), at_(given.graph.size()) {}
+      : given_(given), graph_(std::make_unique<Graph>(without_nodes(given.graph))), build_(*graph_), at_(given.graph.size()) {}
 
   void add(const FoundAttention& found) {
     if (found.backward.members.empty()) return;
@@ -194,7 +194,6 @@ class StatisticsRewriter {
 
   RowStatistics run() {
     if (weights_.empty()) return {};
-    graph_->nodes.clear();
     for (uint32_t i = 0; i < given_.graph.size(); ++i) at_[i] = copy(NodeId{i});
     for_each_root(*graph_, [&](NodeId& id) { id = at_[id.index]; });
     return {std::move(graph_), std::move(at_)};

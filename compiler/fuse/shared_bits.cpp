@@ -57,6 +57,11 @@ bool SharedBits::unite(uint32_t& into, uint32_t from) {
   return true;
 }
 
+void SharedBits::copy(Set& into, const Set& from) {
+  into.blocks_ = from.blocks_;
+  for (const uint32_t block : from.blocks_) shared_[block] = true;
+}
+
 bool SharedBits::merge(Set& into, const Set& from) {
   if (into.blocks_.size() < from.blocks_.size()) into.blocks_.resize(from.blocks_.size(), 0);
   bool fresh = false;

@@ -27,6 +27,8 @@ class SharedBits {
   // Both say whether anything was new.
   bool insert(Set& set, uint32_t number);
   bool merge(Set& into, const Set& from);
+  // The same of a set that holds nothing yet.
+  void copy(Set& into, const Set& from);
   void erase(Set& set, uint32_t number);
 
  private:

@@ -2,6 +2,7 @@
 // What decides whether a group is one kernel, as a list of numbers: equal lists, equal answers. The layers of a model are
 // alike, so most groups have been tried before.
 #pragma once
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -26,21 +27,33 @@ class Signer {
   Signer(const BoundGraph& graph, const std::vector<bool>& in_memory)
       : graph_(graph), in_memory_(in_memory), class_of_(graph.graph.size(), kUnknown), inlined_(graph.graph.size()) {}
 
-  Signature sign(const Group& group);
-  // What the group signed last reads from memory, by first appearance.
-  const std::vector<NodeId>& outside() const { return outside_; }
+  // Valid until the next one.
+  const Signature& sign(const Group& group);
+  // What else decides goes behind it: a number, or which of the group's nodes it is, or of those that it reads or makes where they are
+  // read.
+  void add(uint32_t number) { out_.push_back(number); }
+  void add_place(NodeId id, const Group& group);
+  const Signature& signature() const { return out_; }
+
+  // Nodes of the group signed last as numbers that are alike in groups alike: members by their place, what it reads from memory behind
+  // them by first appearance. An invalid node is kNoNode.
+  static constexpr uint32_t kNoNode = UINT32_MAX;
+  std::vector<uint32_t> numbers_of(std::span<const NodeId> nodes, const Group& group) const;
+  std::vector<NodeId> nodes_of(std::span<const uint32_t> numbers, const Group& group) const;
 
  private:
   static constexpr uint32_t kUnknown = UINT32_MAX;
+  uint32_t number_of(NodeId id, const Group& group) const;
   bool lie_alike(NodeId a, NodeId b) const;  // shape and order in memory
   uint32_t class_of(NodeId id);
-  void write(NodeId id, const Group& group, Signature& out);
+  void write(NodeId id, const Group& group);
 
   const BoundGraph& graph_;
   const std::vector<bool>& in_memory_;
   std::vector<uint32_t> class_of_;                           // nodes that do the same with operands of the same shapes
   std::unordered_map<size_t, std::vector<NodeId>> by_hash_;  // one node of each class
-  std::vector<NodeId> outside_;                              // of the group being signed, by first appearance
+  Signature out_;                                            // of the group being signed
+  std::vector<NodeId> outside_;                              // what that reads from memory, by first appearance
   // What is made where it is read: in which group it was written last, and as which of those there.
   struct Inlined {
     uint32_t group = 0, number = 0;

@@ -78,17 +78,12 @@ bool ValuePlaces::is_cheap(NodeId id) const {
   });
 }
 
-bool ValuePlaces::is_computed(NodeId id) const {
-  const Node& node = graph_[id];
-  if (!graph_.live[id.index] || is_source(node.op)) return false;
-  if (is_root_[id.index]) return true;
-  return !free_[id.index] && !made_where_read_[id.index] && kind_of(node.op) != OpKind::view;
-}
-
 void ValuePlaces::find_readers() {
-  readers_.assign(graph_.graph.size(), {});
+  std::vector<std::pair<NodeId, NodeId>> reads;
+  reads.reserve(2 * graph_.graph.size());
   for (uint32_t i = 0; i < graph_.graph.size(); ++i)
-    if (is_computed(NodeId{i})) for_each_read(NodeId{i}, [&](NodeId x) { readers_[x.index].push_back(NodeId{i}); });
+    if (is_computed(NodeId{i})) for_each_read(NodeId{i}, [&](NodeId x) { reads.emplace_back(x, NodeId{i}); });
+  readers_ = ReaderLists(graph_.graph.size(), reads);
 }
 
 AttentionGroups ValuePlaces::find_attention() { return group_attention(graph_, is_root_, free_, readers_, in_memory_); }

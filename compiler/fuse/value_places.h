@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/fuse/attention_groups.h"
+#include "compiler/fuse/reader_lists.h"
 #include "compiler/fuse/recompute.h"
 #include "compiler/lower/kernel_target.h"
 
@@ -22,14 +23,18 @@ class ValuePlaces {
   bool is_root(NodeId id) const { return is_root_[id.index]; }
   bool is_made_where_read(NodeId id) const { return made_where_read_[id.index]; }
   // A node that some kernel has to make.
-  bool is_computed(NodeId id) const;
+  bool is_computed(NodeId id) const {
+    const Op op = graph_[id].op;
+    if (!graph_.live[id.index] || is_source(op)) return false;
+    return is_root_[id.index] || (!free_[id.index] && !made_where_read_[id.index] && kind_of(op) != OpKind::view);
+  }
   // What one group reads from another is taken to be in memory.
   bool is_in_memory(NodeId id) const { return in_memory_[id.index]; }
   const std::vector<bool>& in_memory() const { return in_memory_; }
   // A function of loop indices that more elements read than it has: stored once, joined to nothing larger.
   bool is_table(NodeId id) const { return tables_[id.index]; }
   // The computed nodes that read it, through views and what is made where it is read.
-  const std::vector<NodeId>& readers(NodeId id) const { return readers_[id.index]; }
+  std::span<const NodeId> readers(NodeId id) const { return readers_[id]; }
   // Computed nodes and sources that `id` reads, through the same: as often as it reads them, but no more often than twice through one
   // value.
   void for_each_read(NodeId id, const auto& visit) const { walk_reads(id, 2, visit); }
@@ -79,7 +84,7 @@ class ValuePlaces {
 
   const BoundGraph& graph_;
   std::vector<bool> is_root_, tables_, free_, made_where_read_, in_memory_;
-  std::vector<std::vector<NodeId>> readers_;
+  ReaderLists readers_;
 };
 
 }  // namespace einc

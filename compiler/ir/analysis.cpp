@@ -11,6 +11,13 @@ bool is_in_tf32(const Graph& graph, NodeId contraction) {
   return (origin.policy == Policy::inherit ? graph.policy : origin.policy) == Policy::tf32;
 }
 
+Graph without_nodes(const Graph& graph) {
+  Graph out;
+  static_cast<GraphFrame&>(out) = graph;
+  out.nodes.reserve(graph.nodes.size() + graph.nodes.size() / 8);
+  return out;
+}
+
 std::vector<bool> constant_nodes(const Graph& graph) {
   std::vector<bool> constant(graph.size(), false);
   for (uint32_t i = 0; i < graph.size(); ++i) {

@@ -19,7 +19,7 @@ DType float_if_integer(DType d) { return is_floating(d) ? d : DType::real; }
 
 }  // namespace
 
-NodeId Builder::append(Node node) {
+NodeId Builder::append(Node&& node) {
   EINC_CHECK(node.type.rank() <= kMaxRank, "rank {} exceeds {}", node.type.rank(), kMaxRank);
   for (NodeId operand : node.operands) EINC_CHECK(operand.index < graph_.size(), "operand {} does not exist yet", operand.index);
   graph_.nodes.push_back(std::move(node));

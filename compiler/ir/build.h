@@ -78,7 +78,7 @@ class Builder {
   // Removes an axis of size 1.
   NodeId drop_unit(NodeId x, int axis);
 
-  NodeId append(Node node);
+  NodeId append(Node&& node);
 
  private:
   NodeId emit(Op op, Type type, std::span<const NodeId> operands, Attr attr);

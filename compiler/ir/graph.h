@@ -2,7 +2,6 @@
 // The static computation graph: nodes in topological order (operands precede users), each with a type, attributes, and
 // where it comes from. Plain data; passes are functions Graph -> Graph. Node ids are indices and valid for one graph only.
 #pragma once
-#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "compiler/ir/type.h"
 #include "compiler/symbolic/dim_table.h"
 #include "runtime/base/init.h"
+#include "runtime/base/small_vector.h"
 
 namespace einc {
 
@@ -233,7 +233,7 @@ struct Origin {
 struct Node {
   Op op = Op::constant;
   Type type;
-  boost::container::small_vector<NodeId, 3> operands;
+  SmallVector<NodeId, 3> operands;
   Attr attr;
   Origin origin;
   Name reason;  // why precision assignment chose this dtype (set by that pass)
@@ -243,6 +243,7 @@ struct Node {
     return std::get<T>(attr);
   }
 };
+static_assert(std::is_nothrow_move_constructible_v<Node>, "a graph that grows would copy its nodes");
 
 // An unrolled loop: `for i in n`. Iterations of one loop share `loop`; contexts nest through `parent`.
 struct Loop {
@@ -273,10 +274,10 @@ struct ContractionPlan {
   std::string method;
 };
 
-struct Graph {
+// What a graph is beside its nodes.
+struct GraphFrame {
   Name name;  // the file
   DimTable dims;
-  std::vector<Node> nodes;
   std::vector<Output> outputs;
   std::vector<Update> updates;
   NodeId loss;  // invalid without `minimize`
@@ -289,12 +290,19 @@ struct Graph {
   std::vector<ContractionPlan> plans;
   Policy policy = Policy::inherit;  // the file's `precision` or --precision
   Mesh mesh;
+};
+
+struct Graph : GraphFrame {
+  std::vector<Node> nodes;
 
   const Node& operator[](NodeId id) const { return nodes[id.index]; }
   Node& operator[](NodeId id) { return nodes[id.index]; }
   const Type& type(NodeId id) const { return nodes[id.index].type; }
   uint32_t size() const { return static_cast<uint32_t>(nodes.size()); }
 };
+
+// The same but for its nodes, with room for about as many: for a pass that builds them anew.
+Graph without_nodes(const Graph& graph);
 
 // For every node: true when it depends on no input, param, state or random number.
 std::vector<bool> constant_nodes(const Graph& graph);

@@ -94,56 +94,6 @@ std::optional<Phase> parse_phase(std::string_view name) {
   return std::nullopt;
 }
 
-OpKind kind_of(Op op) {
-  switch (op) {
-    case Op::input:
-    case Op::param:
-    case Op::state:
-    case Op::constant:
-    case Op::iota:
-    case Op::random:
-      return OpKind::source;
-    case Op::map:
-    case Op::reduce:
-    case Op::cumulate:
-    case Op::arg_reduce:
-    case Op::top_k_index:
-    case Op::contract:
-    case Op::fold:
-    case Op::pad:
-    case Op::concat:
-    case Op::gather:
-    case Op::scatter_add:
-    case Op::scatter_max:
-    case Op::scatter_min:
-    case Op::scatter_set:
-    case Op::cast:
-    case Op::scan:
-    case Op::scan_result:
-    case Op::all_reduce:
-    case Op::reduce_scatter:
-    case Op::all_gather:
-    case Op::all_to_all:
-    case Op::shift:
-      return OpKind::compute;
-    case Op::permute:
-    case Op::broadcast:
-    case Op::split:
-    case Op::merge:
-    case Op::slice:
-    case Op::diagonal:
-    case Op::window:
-    case Op::stop_gradient:
-      return OpKind::view;
-    case Op::softmax:
-    case Op::logsumexp:
-    case Op::dropout:
-    case Op::training:
-      return OpKind::composite;
-  }
-  return OpKind::compute;
-}
-
 bool is_collective(Op op) {
   return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all || op == Op::shift;
 }

@@ -75,8 +75,56 @@ std::optional<ReduceFn> parse_reduce_fn(std::string_view name);
 std::optional<RandomKind> parse_random_kind(std::string_view name);
 std::optional<Phase> parse_phase(std::string_view name);
 
-OpKind kind_of(Op op);
 inline bool is_declaration(Op op) { return op == Op::input || op == Op::param || op == Op::state; }
+constexpr OpKind kind_of(Op op) {
+  switch (op) {
+    case Op::input:
+    case Op::param:
+    case Op::state:
+    case Op::constant:
+    case Op::iota:
+    case Op::random:
+      return OpKind::source;
+    case Op::map:
+    case Op::reduce:
+    case Op::cumulate:
+    case Op::arg_reduce:
+    case Op::top_k_index:
+    case Op::contract:
+    case Op::fold:
+    case Op::pad:
+    case Op::concat:
+    case Op::gather:
+    case Op::scatter_add:
+    case Op::scatter_max:
+    case Op::scatter_min:
+    case Op::scatter_set:
+    case Op::cast:
+    case Op::scan:
+    case Op::scan_result:
+    case Op::all_reduce:
+    case Op::reduce_scatter:
+    case Op::all_gather:
+    case Op::all_to_all:
+    case Op::shift:
+      return OpKind::compute;
+    case Op::permute:
+    case Op::broadcast:
+    case Op::split:
+    case Op::merge:
+    case Op::slice:
+    case Op::diagonal:
+    case Op::window:
+    case Op::stop_gradient:
+      return OpKind::view;
+    case Op::softmax:
+    case Op::logsumexp:
+    case Op::dropout:
+    case Op::training:
+      return OpKind::composite;
+  }
+  return OpKind::compute;
+}
 bool is_collective(Op op);  // all_reduce, reduce_scatter, all_gather, all_to_all, shift
 bool makes_table(Op op);    // scatter_add, scatter_max, scatter_min: the result is the table
 int arity_of(MapFn fn);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph with numbers in the place of dims: what kernels are formed from.
 #pragma once
-#include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "compiler/ir/graph.h"
 #include "compiler/lower/update_guard.h"
+#include "runtime/base/small_vector.h"
 
 namespace einc {
 
-using Shape = boost::container::small_vector<int64_t, 6>;
+using Shape = SmallVector<int64_t, 6>;
 
 struct BoundGraph {
   const Graph& graph;
@@ -18,7 +18,7 @@ struct BoundGraph {
   std::vector<bool> live;     // needed by the roots of the run
   std::vector<bool> known{};  // single numbers that the program's text and sizes fix
   // Per node, of values that lie otherwise than row-major: its axes as they lie in memory, outermost first.
-  std::vector<boost::container::small_vector<int, 6>> order{};
+  std::vector<SmallVector<int, 6>> order{};
   // Per node, of values whose rows lie apart by more than they hold: elements at the end of each row that hold nothing.
   std::vector<int64_t> padding{};
   // Per node: a scatter_add of at most one update to a row, which each element makes by asking whether it is the one.

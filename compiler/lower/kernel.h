@@ -5,13 +5,13 @@
 // and a store over the same row, and a contraction is a reduction of a product over the summed axes followed by its epilogue.
 // Values form one DAG; a value belongs to the loops whose axes it depends on, and is computed where a stage needs it.
 #pragma once
-#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "runtime/base/small_vector.h"
 
 namespace einc {
 
@@ -33,7 +33,7 @@ struct Affine {
     friend auto operator<=>(const Term&, const Term&) = default;
   };
   int64_t constant = 0;
-  boost::container::small_vector<Term, 6> terms;
+  SmallVector<Term, 6> terms;
 
   static Affine of_axis(AxisId axis, int64_t coefficient = 1);
   int64_t coefficient(AxisId axis) const;
@@ -50,7 +50,7 @@ struct Subscript {
     int64_t coefficient;
     friend auto operator<=>(const Dynamic&, const Dynamic&) = default;
   };
-  using DynamicTerms = boost::container::small_vector<Dynamic, 1>;
+  using DynamicTerms = SmallVector<Dynamic, 1>;
   Affine affine;
   DynamicTerms dynamic;
 
@@ -95,9 +95,9 @@ struct Scalar {
   MapFn fn = MapFn::add;
   RandomKind random = RandomKind::uniform;
   uint16_t slot = 0;
-  boost::container::small_vector<ValueId, 3> operands;
+  SmallVector<ValueId, 3> operands;
   Subscript index;
-  boost::container::small_vector<Range, 1> guards;
+  SmallVector<Range, 1> guards;
   double real = 0;      // constant of a floating dtype; keep probability
   int64_t integer = 0;  // constant of another dtype; divisor; upper
   friend bool operator==(const Scalar&, const Scalar&) = default;

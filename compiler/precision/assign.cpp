@@ -30,9 +30,7 @@ class Assigner {
         to_(graph.size()) {}
 
   Graph run() {
-    out_ = in_;
-    out_.nodes.clear();
-    out_.nodes.reserve(in_.nodes.size() + in_.nodes.size() / 4);
+    out_ = without_nodes(in_);
     out_.policy = effective_policy(in_, policy_);
     for (uint32_t i = 0; i < in_.size(); ++i) {
       Node node = in_.nodes[i];

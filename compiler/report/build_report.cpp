@@ -17,11 +17,13 @@
 #include "compiler/ir/text.h"
 #include "compiler/lower/assemble_program.h"
 #include "compiler/lower/kernel_work.h"
+#include "compiler/report/hold_formulas.h"
 #include "compiler/report/like_graphs.h"
 #include "compiler/report/lower_bound.h"
 #include "compiler/report/mesh_step.h"
 #include "compiler/report/report.h"
 #include "compiler/report/stage_steps.h"
+#include "runtime/base/big_stack.h"
 
 namespace einc {
 
@@ -47,6 +49,11 @@ namespace {
 // Without a loss a step is a run.
 RunMode mode_of_step(const Graph& graph) { return graph.loss.valid() ? RunMode::training : RunMode::inference; }
 
+// Whether all dims have values that a plan may be made for.
+bool can_be_planned(const Graph& graph, const BindResult& bound) {
+  return bound.ok() && bound.unset.empty() && sizes_fit(graph, bound.values);
+}
+
 std::optional<double> as_double(const Amount& amount) { return amount.value ? std::optional(amount.value->to_double()) : std::nullopt; }
 
 class ReportBuilder {
@@ -64,9 +71,17 @@ class ReportBuilder {
         orders_(graph, constant_, costs_, saved_),
         bytes_(graph, sizes_, layouts_.copies) {}
 
-  Report run() {
-    if (options_.plan && bound_.ok() && bound_.unset.empty() && sizes_fit(graph_, bound_.values))
-      step_ = options_.plan(graph_, options_.given, mode_of_step(graph_), {});
+  // What a run without training takes at its peak.
+  void plan_inference() {
+    const Graph& inference = options_.inference ? options_.inference() : graph_;
+    const PlanStep& plan = options_.plan_inference ? options_.plan_inference : options_.plan;
+    inference_is_step_ = !graph_.loss.valid() && plan_alike(inference, graph_);
+    if (!inference_is_step_ && sizes_fit(inference, bound_.values))
+      inference_bytes_ = plan(inference, options_.given, RunMode::inference, {}).memory.total();
+  }
+
+  Report run(std::optional<PlannedStep> step) {
+    step_ = std::move(step);
     describe_program();
     list_tensors();
     count_all_flops();
@@ -249,11 +264,10 @@ class ReportBuilder {
     memory.at_peak = step_->memory;
     for (NodeId id : step_->formed->recomputation.values) memory.recomputed.push_back(launch_label(graph_[id]));
     hold_over_step(*step_);
-    const Graph& inference = options_.inference ? *options_.inference : graph_;
-    if (!graph_.loss.valid() && plan_alike(inference, graph_))
+    if (inference_is_step_)
       memory.peak_inference = memory.peak_training;
-    else if (sizes_fit(inference, bound_.values))
-      memory.peak_inference = amount_here(Rational(options_.plan(inference, options_.given, RunMode::inference, {}).memory.total()));
+    else if (inference_bytes_)
+      memory.peak_inference = amount_here(Rational(*inference_bytes_));
   }
 
   void hold_over_step(const PlannedStep& planned) {
@@ -382,16 +396,34 @@ class ReportBuilder {
   ChosenOrders orders_;
   ByteCounter bytes_;
   std::optional<PlannedStep> step_;  // when all dims have values
+  bool inference_is_step_ = false;
+  std::optional<int64_t> inference_bytes_;
   Report report_;
 };
 
 }  // namespace
 
-Report build_report(const Graph& graph, const ReportOptions& options) { return ReportBuilder(graph, options).run(); }
+// The plan of the step takes most of the time; what does not need it is done beside it.
+Report build_report(const Graph& graph, const ReportOptions& options) {
+  if (!options.plan && !options.compile) return ReportBuilder(graph, options).run({});
+  std::optional<ReportBuilder> builder;
+  std::vector<SampledReport> samples;
+  const bool planned = options.plan && can_be_planned(graph, graph.dims.bind(options.given));
+  OnBigStack beside([&] {
+    builder.emplace(graph, options);
+    if (planned) builder->plan_inference();
+    if (options.compile) samples = sample_reports(graph, options.given, options.compile);
+  });
+  std::optional<PlannedStep> step;
+  if (planned) step = options.plan(graph, options.given, mode_of_step(graph), {});
+  beside.wait();
+  Report report = builder->run(std::move(step));
+  if (options.compile) hold_formulas(report, graph, options.given, samples);
+  return report;
+}
 
 std::optional<Rational> peak_training_bytes(const Graph& graph, const Bindings& given, const PlanStep& plan) {
-  const BindResult bound = graph.dims.bind(given);
-  if (!bound.ok() || !bound.unset.empty() || !sizes_fit(graph, bound.values)) return std::nullopt;
+  if (!can_be_planned(graph, graph.dims.bind(given))) return std::nullopt;
   return Rational(plan(graph, given, mode_of_step(graph), {}).memory.total());
 }
 

@@ -2,7 +2,6 @@
 #include "compiler/report/hold_formulas.h"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <unordered_map>
 
@@ -103,14 +102,11 @@ std::optional<Poly> agreed_formula(const std::vector<Sample>& samples, const std
 
 }  // namespace
 
-void hold_formulas(Report& report, const Graph& graph, const Bindings& given, const CompileWith& compile) {
-  if (!graph.chosen_by.empty())  // where the other branch begins to be taken is not known
-    return for_each_sum(report, [](const std::string&, Amount& amount) { amount.holds_here = true; });
+std::vector<SampledReport> sample_reports(const Graph& graph, const Bindings& given, const CompileWith& compile) {
+  std::vector<SampledReport> samples;
+  if (!graph.chosen_by.empty()) return samples;
   const Bindings counts = counts_of(graph, given);
-  if (counts.empty()) return;
-  const Report own = report;
-  std::deque<Report> others;  // samples point into them
-  std::vector<Sample> samples{Sample(counts, own)};
+  if (counts.empty()) return samples;
   // At 5 the first iteration, the last and those between can be told apart, so a formula read off there is the likeliest to hold; at 2 and
   // at 1 there are none between, and one is both.
   for (const int64_t iterations : {5, 2, 1}) {
@@ -124,8 +120,19 @@ void hold_formulas(Report& report, const Graph& graph, const Bindings& given, co
     ReportOptions options;
     options.given = all;
     options.plan = nullptr;
-    samples.emplace_back(other, others.emplace_back(build_report(*graph_there, options)));
+    samples.push_back({other, build_report(*graph_there, options)});
   }
+  return samples;
+}
+
+void hold_formulas(Report& report, const Graph& graph, const Bindings& given, const std::vector<SampledReport>& others) {
+  if (!graph.chosen_by.empty())  // where the other branch begins to be taken is not known
+    return for_each_sum(report, [](const std::string&, Amount& amount) { amount.holds_here = true; });
+  const Bindings counts = counts_of(graph, given);
+  if (counts.empty()) return;
+  const Report own = report;
+  std::vector<Sample> samples{Sample(counts, own)};
+  for (const SampledReport& other : others) samples.emplace_back(other.counts, other.report);
   // Amounts of one key are alike, and a deep model has hundreds of each.
   std::unordered_map<std::string, std::optional<Poly>> agreed;
   for_each_sum(report, [&](const std::string& key, Amount& amount) {

@@ -130,17 +130,22 @@ struct TrainingRequest {
   double devices = 1, tokens = 0, mfu = 0.5;
 };
 
+// The final graph of the program with these values of some dims; nothing where they make it none.
+using CompileWith = std::function<std::optional<Graph>(const Bindings& dims)>;
+
 struct ReportOptions {
   Bindings given;  // -D settings
   Detail detail = Detail::totals;
   std::optional<Device> device;
   std::optional<TrainingRequest> training;
-  // The program simplified with inference roots (dropout as identity); null: read off the training graph.
-  const Graph* inference = nullptr;
+  // The program simplified with inference roots (dropout as identity), which outlives the report; null: read off the training graph.
+  std::function<const Graph&()> inference{};
   const Partitioned* partitioned = nullptr;  // the graph over its mesh; null: it has none
   PlanStep plan = plan_for_processor({});    // what kernels, memory and executed FLOPs are read off; null: none of them are told
+  PlanStep plan_inference{};                 // run beside `plan`; none: the same
   PlanStep plan_device{};                    // of one device of the mesh; none: as of the whole
   ProcessBytes process_bytes{};              // that a process of one device takes besides; none: nothing
+  CompileWith compile{};                     // for hold_formulas; none: formulas are told as they are here
 };
 
 Report build_report(const Graph& graph, const ReportOptions& options);

@@ -40,7 +40,7 @@ const RuleIndex& rule_index() {
 
 }  // namespace
 
-NodeId Rewriter::append(Node node) {
+NodeId Rewriter::append(Node&& node) {
   EINC_CHECK(number_.size() == build.graph().size(), "a node was built and not settled");
   bool number = node.op == Op::constant;
   if ((node.op == Op::map || node.op == Op::cast) && node.type.axes.empty()) {
@@ -63,7 +63,7 @@ std::optional<NodeId> Rewriter::apply_rules(const Node& node) {
   return std::nullopt;
 }
 
-NodeId Rewriter::emit(Node node) {
+NodeId Rewriter::emit(Node&& node) {
   EINC_CHECK(depth_ < kMaxDepth, "rewrite rules do not end");
   if (node.origin.pinned) return append(std::move(node));
   ++depth_;

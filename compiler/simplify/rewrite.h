@@ -20,7 +20,7 @@ class Rewriter {
   const Type& type(NodeId id) const { return build_graph().type(id); }
 
   // Simplifies and appends; the result may be a node that was there.
-  NodeId emit(Node node);
+  NodeId emit(Node&& node);
   // The last node that `build` appended, simplified in its turn.
   NodeId settle(NodeId built);
   NodeId map(MapFn fn, std::initializer_list<NodeId> operands) { return settle(build.map(fn, operands)); }
@@ -39,7 +39,7 @@ class Rewriter {
  private:
   const Graph& build_graph() const { return const_cast<Builder&>(build).graph(); }
   std::optional<NodeId> apply_rules(const Node& node);
-  NodeId append(Node node);
+  NodeId append(Node&& node);
 
   std::vector<bool> number_;
   int depth_ = 0;

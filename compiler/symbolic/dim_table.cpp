@@ -167,12 +167,12 @@ void DimTable::set_default(Name name, int64_t value) {
   dim->kind = DimKind::defaulted;
   dim->default_value = value;
 }
-void DimTable::declare_derived(Name name, Poly definition, int source) {
+void DimTable::declare_derived(Name name, const Poly& definition, int source) {
   for (const Name n : definition.free_names()) {
     const Dim* base = find(n);
     EINC_CHECK(base && base->kind != DimKind::derived, "dim {} is defined by {}, which is no base dim", name.str(), n.str());
   }
-  add({name, DimKind::derived, 0, std::move(definition), source});
+  add({name, DimKind::derived, 0, definition.kept(), source});
 }
 
 void DimTable::add(Dim dim) {

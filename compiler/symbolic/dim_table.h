@@ -60,7 +60,7 @@ class DimTable {
   void declare_free(Name name, int source = -1);
   void declare_default(Name name, int64_t value, int source = -1);
   void set_default(Name name, int64_t value);  // of a free dim, which becomes a defaulted one
-  void declare_derived(Name name, Poly definition, int source = -1);
+  void declare_derived(Name name, const Poly& definition, int source = -1);
   // Recorded once however often it is required.
   void require(Condition condition);
 

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <mutex>
+#include <unordered_set>
 
 #include "compiler/symbolic/hash_mix.h"
 #include "compiler/symbolic/poly_rep.h"
@@ -13,8 +14,11 @@
 
 namespace einc {
 
-void intrusive_ptr_add_ref(const PolyRep* p) noexcept { p->references.fetch_add(1, std::memory_order_relaxed); }
+void intrusive_ptr_add_ref(const PolyRep* p) noexcept {
+  if (p->references.load(std::memory_order_relaxed) != PolyRep::kKept) p->references.fetch_add(1, std::memory_order_relaxed);
+}
 void intrusive_ptr_release(const PolyRep* p) noexcept {
+  if (p->references.load(std::memory_order_relaxed) == PolyRep::kKept) return;
   if (p->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p;
 }
 
@@ -48,7 +52,26 @@ Poly::Poly(const Rational& value) {
 
 Poly Poly::dim(Name name) {
   EINC_CHECK(!name.empty(), "a dim without a name");
-  return atom_power(SizeAtom{name, 0});
+  return atom_power(SizeAtom{name, 0}).kept();
+}
+
+namespace {
+
+struct KeptPolys {
+  std::mutex mutex;
+  std::unordered_set<Poly> polys;
+};
+
+}  // namespace
+
+Poly Poly::kept() const {
+  if (!rep_) return *this;
+  static KeptPolys* const all = new KeptPolys;  // never destroyed: statics may hold polynomials
+  const std::lock_guard lock(all->mutex);
+  if (const auto known = all->polys.find(*this); known != all->polys.end()) return *known;
+  const Poly own = PolyRep::make(rep_->terms);  // one that nobody has counted yet
+  own.rep_->references = PolyRep::kKept;
+  return *all->polys.insert(own).first;
 }
 
 bool Poly::is_constant() const { return !rep_ || (rep_->terms.size() == 1 && rep_->terms.front().monomial.empty()); }

@@ -35,7 +35,10 @@ class Poly {
     if (value == INT64_MIN) *this = Poly(Rational(value));
   }
   explicit Poly(const Rational& value);
-  static Poly dim(Name name);
+  static Poly dim(Name name);  // kept
+  // The same value, which now lives as long as the process and is not counted: for sizes of dims, which types hold by the thousand and
+  // threads copy at the same time. One counter for all of them makes two threads take longer than one.
+  Poly kept() const;
 
   bool is_zero() const { return !rep_ && small_ == 0; }
   bool is_one() const { return !rep_ && small_ == 1; }

@@ -5,10 +5,10 @@
 // other than 0 and distinct monomials; an atom of kind sum has only negative exponents; int64 constants have no PolyRep.
 #pragma once
 #include <atomic>
-#include <boost/container/small_vector.hpp>
 #include <span>
 
 #include "compiler/symbolic/poly.h"
+#include "runtime/base/small_vector.h"
 
 namespace einc {
 
@@ -31,22 +31,23 @@ struct Factor {
   int32_t exponent = 1;
   friend bool operator==(const Factor&, const Factor&) = default;
 };
-using Monomial = boost::container::small_vector<Factor, 4>;
+using Monomial = SmallVector<Factor, 4>;
 
 struct Term {
   Monomial monomial;
   Rational coefficient;
   friend bool operator==(const Term&, const Term&) = default;
 };
-struct Terms : boost::container::small_vector<Term, 1> {
-  using small_vector::small_vector;
+struct Terms : SmallVector<Term, 1> {
+  using SmallVector::SmallVector;
   operator std::span<const Term>() const { return {data(), size()}; }  // NOLINT: its iterators are not contiguous to the library
 };
 
 struct PolyRep {
-  mutable std::atomic<uint32_t> references{0};
-  bool has_sum = false;   // some factor is a sum (to a negative power)
-  bool integral = false;  // Poly::is_integral
+  static constexpr uint32_t kKept = uint32_t{1} << 31;
+  mutable std::atomic<uint32_t> references{0};  // kKept: it is not counted
+  bool has_sum = false;                         // some factor is a sum (to a negative power)
+  bool integral = false;                        // Poly::is_integral
   uint64_t hash = 0;
   Terms terms;
 

@@ -27,7 +27,7 @@ TEST_CASE("the report is the one of the command line") {
   const Graph inference = run_passes(*c.elaborated, inference_options);
   ReportOptions options;
   options.detail = Detail::ops;
-  options.inference = &inference;
+  options.inference = [&]() -> const Graph& { return inference; };
   options.plan = plan_for_processor(native_processor());
   const json expected = json::parse(render_json(build_report(*c.graph, options), *c.graph));
 

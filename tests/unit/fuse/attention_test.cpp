@@ -139,3 +139,37 @@ TEST_CASE("attention: the verifier refuses what tiles cannot run") {
   broken.attention->steps.pop_back();
   CHECK(verify(broken) == "a reduction belongs to no step");
 }
+
+TEST_CASE("attention: equal layers share a kernel, those of another mask, scale or key have their own") {
+  const auto layer = [](int number, const std::string& masked, const std::string& keys) {
+    return fmt::format(
+        "s{0} = einsum(x, {2}, \"b h q d, b h k d -> b h q k\")\nw{0} = softmax({1}, k)\n"
+        "x = einsum(w{0}, values, \"b h q k, b h k d -> b h q d\")\n",
+        number, masked, keys);
+  };
+  const auto kernels = [&](const std::vector<std::string>& layers) {
+    std::string text = "dim b = 2, h = 3, q = 64, k = q, d = 16\n";
+    for (const char* name : {"query", "keys", "values", "others"})
+      text += fmt::format("param {}: [b h {} d] ~ normal(std = 1)\n", name, name == std::string("query") ? "q" : "k");
+    text += "x = query\n";
+    for (const std::string& l : layers) text += l;
+    text += "output y = x\nloss = sum(x * x)\nminimize loss using sgd(lr = 0.1)\n";
+    const FormedAttention attention(text, {});
+    REQUIRE(attention.refusal().empty());
+    std::vector<const Kernel*> all = attention.attention();
+    REQUIRE(all.size() == 2 * layers.size());
+    std::vector<std::string> texts;
+    for (const Kernel* kernel : all) texts.push_back(to_string(*kernel));
+    for (size_t i = 0; i < all.size(); ++i)
+      for (size_t j = 0; j < i; ++j) CHECK((all[i] == all[j]) == (texts[i] == texts[j]));
+    std::ranges::sort(texts);
+    return std::ranges::distance(texts.begin(), std::ranges::unique(texts).begin());
+  };
+  const std::string plain = layer(1, "s1", "keys");
+  const std::string second = layer(2, "s2", "keys"), third = layer(3, "s3", "keys"), fourth = layer(4, "s4", "keys");
+  CHECK(kernels({plain, second, third}) < 6);
+  CHECK(kernels({plain, second, third, fourth}) == kernels({plain, second, third}));  // layers between others are alike
+  CHECK(kernels({plain, layer(2, "s2", "others"), third}) == kernels({plain, second, third}));
+  CHECK(kernels({plain, layer(2, "s2 * 0.5", "keys")}) == 4);
+  CHECK(kernels({plain, layer(2, "where(k <= q, s2, -inf)", "keys"), layer(3, "where(k <= q, s3, -inf)", "keys")}) == 4);
+}

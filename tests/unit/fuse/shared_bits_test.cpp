@@ -24,6 +24,9 @@ TEST_CASE("sets that share blocks hold what was put into each") {
       case 0:
         sets[s] = {};
         expected[s].clear();
+        if (number % 2 == 0) break;
+        bits.copy(sets[s], sets[other]);
+        expected[s] = expected[other];
         break;
       case 1:
         bits.erase(sets[s], number);

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/pipeline/pipeline.h"
-#include "compiler/report/hold_formulas.h"
 #include "compiler/report/json.h"
 #include "compiler/symbolic/poly.h"
 
@@ -44,8 +43,8 @@ Numbers report_of(const Compilation& program, const PipelineOptions& options) {
   REQUIRE(program.graph);
   ReportOptions wanted;
   wanted.given = options.dims;
-  Report report = build_report(*program.graph, wanted);
-  hold_formulas(report, *program.graph, options.dims, [&](const Bindings& dims) { return compile_again(program, options, dims).graph; });
+  wanted.compile = [&](const Bindings& dims) { return compile_again(program, options, dims).graph; };
+  const Report report = build_report(*program.graph, wanted);
   return Numbers::parse(render_json(report, *program.graph));
 }
 

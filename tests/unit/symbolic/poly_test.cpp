@@ -278,3 +278,25 @@ TEST_CASE("values are shared between threads") {
   for (std::thread& t : threads) t.join();
   for (const Poly& r : results) CHECK(r == results.front());
 }
+
+TEST_CASE("a kept value is the same value, once for all threads") {
+  const Poly size = Poly::dim("poly_test.a") * Poly::dim("poly_test.b") + Poly(3);
+  const Poly kept = size.kept();
+  CHECK(kept == size);
+  CHECK(kept.hash() == size.hash());
+  CHECK(kept.kept() == size);
+  CHECK(Poly(7).kept() == Poly(7));
+  CHECK(Poly().kept() == Poly());
+  std::vector<std::thread> threads;
+  std::vector<Poly> sums(4);
+  for (Poly& sum : sums)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10000; ++i) {
+        const Poly copy = kept, again = size.kept();  // comes and goes without a counter
+        sum = copy + again + Poly::dim("poly_test.a");
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Poly& sum : sums) CHECK(sum == size + size + Poly::dim("poly_test.a"));
+  CHECK(kept == size);
+}
