@@ -16,6 +16,8 @@
 namespace einc {
 namespace {
 
+static_assert(kNoPlace == kElsewhere);  // offsets are taken over as they are
+
 ReduceKind to_runtime(ReduceFn fn) {
   switch (fn) {
     case ReduceFn::sum:

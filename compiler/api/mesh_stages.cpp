@@ -12,6 +12,8 @@
 namespace einc {
 namespace {
 
+static_assert(kRoundOfMicrobatches == kMicrobatchRound);
+
 bool trains(Part part) { return part == Part::training || part == Part::accumulation; }
 
 class StagePlanner {
@@ -32,6 +34,7 @@ class StagePlanner {
     if (const auto alone = meet_neighbours(cut_, local_, places_, pipeline_->microbatches))
       refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes", name_of(*alone)));
     for (int s = 0; s < places_.stages; ++s) plan_stage(s, compile_device);
+    pipeline_->behind.resize(static_cast<size_t>(places_.rounds));
     for (const StageSend& send : cut_.sends) transfer(send);
     for (int s = 0; s < places_.stages; ++s) check_order(s);
     for (int s = 0; s < places_.stages; ++s)
@@ -64,35 +67,32 @@ class StagePlanner {
       if (results_of(p.local).empty()) continue;
       PlannedMesh planned = plan_device_graph(p.local, info_, dims_, compile_device);
       round.plan = std::move(planned.plan);
-      if (r == 0) stage.kept = planned.kept;
+      if (r == kMicrobatchRound) stage.kept = planned.kept;
       value_of_[{s, r}] = std::move(planned.value_of);
       for (const EarlierValue& earlier : p.earlier)
         round.earlier.push_back({value_of(s, r, earlier.here), earlier.round, value_of(s, earlier.round, earlier.there)});
       for (const auto& [whole, sum] : p.sums)
         if (!is_floating(local_.graph.type(NodeId{whole}).dtype))
           refuse(fmt::format("the update reads `{}` of each microbatch, which is not of floating point", name_of(NodeId{whole})));
-      if (r == 0 && several() && !round.plan.updates.empty())
+      if (r == kMicrobatchRound && several() && !round.plan.updates.empty())
         refuse("a state changes with each microbatch, by what a forward computes");
     }
-    const MeshPlan& first = stage.rounds.front().plan;
+    const MeshPlan& each = stage.rounds[kMicrobatchRound].plan;
     const auto comes_back = [&](const DeviceStep& step) {
-      const MeshCollective* c = step.act == DeviceAct::wait ? &first.collectives[step.index] : nullptr;
+      const MeshCollective* c = step.act == DeviceAct::wait ? &each.collectives[step.index] : nullptr;
       return c && c->mesh_axis == stages_.over && c->by == kRoundTrip;
     };
-    stage.backward = static_cast<size_t>(std::ranges::find_if(first.steps, comes_back) - first.steps.begin());
+    stage.backward = static_cast<size_t>(std::ranges::find_if(each.steps, comes_back) - each.steps.begin());
   }
 
   void transfer(const StageSend& send) {
     const StageProgram& maker = program(send.from, send.made);
     const auto sum = maker.sums.find(send.value.index);
-    const bool is_sum = send.wanted > 0 && sum != maker.sums.end();
+    const bool is_sum = send.wanted > kMicrobatchRound && sum != maker.sums.end();
     const NodeId made = is_sum ? sum->second : maker.at[send.value.index];
     const StageTransfer t{{send.from, send.made, value_of(send.from, send.made, made)},
                           {send.to, send.wanted, value_of(send.to, send.wanted, program(send.to, send.wanted).at[send.value.index])}};
-    const bool once = send.from < send.to && places_.of_weights[send.value.index];
-    pipeline_->behind.resize(static_cast<size_t>(places_.rounds));
-    auto& list = send.wanted > 0       ? pipeline_->behind[static_cast<size_t>(send.made)]
-                 : once                ? pipeline_->once
+    auto& list = !send.of_microbatch() ? pipeline_->behind[static_cast<size_t>(send.made)]
                  : send.from < send.to ? pipeline_->up
                                        : pipeline_->down;
     list.push_back(t);
@@ -100,15 +100,14 @@ class StagePlanner {
 
   // What goes up is made before anything is waited for that comes back for it.
   void check_order(int s) {
-    const MeshPlan& first = plan(s, 0);
+    const MeshPlan& each = plan(s, kMicrobatchRound);
     uint32_t launches = 0;
     for (size_t i = 0; i < stage(s).backward; ++i)
-      if (first.steps[i].act == DeviceAct::compute) launches = first.steps[i].last;
-    for (const auto* list : {&pipeline_->up, &pipeline_->once})
-      for (const StageTransfer& t : *list)
-        for (const BoundValue& bound : first.code.bound)
-          if (t.from.stage == s && t.from.round == 0 && bound.value == t.from.value && bound.launches > launches)
-            refuse("what one stage sends another follows from what comes back");
+      if (each.steps[i].act == DeviceAct::compute) launches = each.steps[i].last;
+    for (const StageTransfer& t : pipeline_->up)
+      for (const BoundValue& bound : each.code.bound)
+        if (t.from.stage == s && bound.value == t.from.value && bound.launches > launches)
+          refuse("what one stage sends another follows from what comes back");
   }
 
   uint32_t add(const StageValue& value, const DeviceTensor& tensor) {
@@ -133,7 +132,7 @@ class StagePlanner {
     for (const MeshSource& source : plan(s, r).sources) {
       const auto key = std::tuple(s, source.source.kind, source.source.index);
       if (source.source.kind == SourceKind::input) {
-        if (r > 0) refuse("the update reads an input");
+        if (r != kMicrobatchRound) refuse("the update reads an input");
         const TensorInfo& all = info_.inputs[source.source.index];
         const DeviceTensor tensor{all.dtype, all.shape, all.bytes(), kElsewhere};
         const uint32_t whole = add({s, r, source.value}, tensor);
@@ -153,14 +152,13 @@ class StagePlanner {
     for (int s = 0; s < places_.stages; ++s)
       for (int r = 0; r < places_.rounds; ++r) {
         const MeshPlan& p = plan(s, r);
-        for (size_t i = 0; i < p.outputs.size(); ++i)
-          output(s, r, program(s, r).local.graph.outputs[i].name.str(), p.outputs[i]);
+        for (size_t i = 0; i < p.outputs.size(); ++i) output(s, r, program(s, r).local.graph.outputs[i].name.str(), p.outputs[i]);
         for (const MeshUpdate& update : p.updates) {
           const Source target = p.sources[update.source].source;
           plan_.updates.push_back({source_index_.at({s, target.kind, target.index}), add({s, r, update.value})});
         }
         if (p.loss < 0) continue;
-        EINC_CHECK(r == 0, "a loss is made by an update");
+        EINC_CHECK(r == kMicrobatchRound, "a loss is made once a step");
         pipeline_->loss = {s, r, static_cast<uint32_t>(p.loss)};
         plan_.loss = add(pipeline_->loss, {DType::f64, {}, sizeof(double), kElsewhere});
       }
@@ -170,7 +168,7 @@ class StagePlanner {
   void output(int s, int r, const std::string& name, const MeshResult& result) {
     for (size_t o = 0; o < info_.outputs.size(); ++o) {
       if (info_.outputs[o].name != name) continue;
-      if (r == 0 && several()) refuse(fmt::format("output `{}` is one of each microbatch", name));
+      if (r == kMicrobatchRound && several()) refuse(fmt::format("output `{}` is one of each microbatch", name));
       plan_.outputs[o] = {add({s, r, result.value}), at_stage(result.layout, s)};
     }
   }
@@ -184,8 +182,7 @@ class StagePlanner {
     const auto known = value_of_[{s, r}].find(at.index);
     if (known == value_of_[{s, r}].end()) return;  // nobody but who asks for it reads it, and a part of it alone is in memory
     const Node& param = graph_[graph_.gradients[i].target];
-    plan_.gradients.emplace_back(param.as<ParamAttr>().path.str(),
-                                 MeshResult{add({s, r, known->second}), at_stage(layout_of(value), s)});
+    plan_.gradients.emplace_back(param.as<ParamAttr>().path.str(), MeshResult{add({s, r, known->second}), at_stage(layout_of(value), s)});
   }
 
   const Graph& graph_;
@@ -203,9 +200,7 @@ class StagePlanner {
 
 }  // namespace
 
-Bindings dims_of_part(const Graph& graph, Part part, const Bindings& given) {
-  return trains(part) ? microbatch_dims(graph, given) : given;
-}
+Bindings dims_of_part(const Graph& graph, Part part, const Bindings& given) { return trains(part) ? microbatch_dims(graph, given) : given; }
 
 StagedPlan plan_stages(const Graph& graph, Part part, const ProgramInfo& info, const Bindings& given, const CompileDevice& compile_device) {
   return StagePlanner(graph, part, info, given).run(compile_device);

@@ -92,18 +92,20 @@ class StageCutter {
   // A result is its maker's; what is made wherever it is read, the first stage hands out.
   bool has_result(NodeId id) const {
     const int place = places_.of[id.index];
-    const int of_step = in_[id].origin.phase == Phase::optimizer ? std::min(1, places_.rounds - 1) : 0;
+    const int of_step = in_[id].origin.phase == Phase::optimizer ? first_of_update() : kMicrobatchRound;
     return place == kEveryStage ? stage_ == 0 && round_ == of_step : place == stage_ && places_.round[id.index] == round_;
   }
+
+  int first_of_update() const { return std::min(kUpdateRound, places_.rounds - 1); }
 
   // An update is stored with its target: by the round that makes its value, or by the next one where another stage does. A number that
   // every stage counts for itself, such as that of the step, each updates: its copies stay equal.
   bool has_update(const Update& update, const DeviceValue& value) const {
     const int target = places_.of[update.target.index], maker = places_.of[value.node.index];
     if (target != kEveryStage && target != stage_) return false;
-    if (maker == kEveryStage) return round_ == std::min(1, places_.rounds - 1);
+    if (maker == kEveryStage) return round_ == first_of_update();
     const int round = places_.round[value.node.index];
-    return round_ == (maker == stage_ || round == 0 ? round : round + 1);
+    return round_ == (maker == stage_ || round == kMicrobatchRound ? round : round + 1);
   }
 
   void roots() {
@@ -160,7 +162,7 @@ StagePrograms cut_stages(const Localized& local, const StagePlaces& places) {
       rounds.push_back(StageCutter(local, places, stage, round).run(live));
       for (const NodeId value : rounds.back().taken) {
         const StageSend send{value, places.of[value.index], stage, places.round[value.index], round};
-        EINC_CHECK(send.made < round || (round == 0 && send.from != stage), "a value is read in the round that makes it");
+        EINC_CHECK(send.made < round || (round == kMicrobatchRound && send.from != stage), "a value is read in the round that makes it");
         if (send.from != stage && !sent[value.index]) sent[value.index] = true, out.sends.push_back(send);
         taken.emplace_back(value, send);
       }

@@ -16,6 +16,8 @@ struct StageSend {
   NodeId value;
   int from = 0, to = 0;      // stages
   int made = 0, wanted = 0;  // rounds: of its maker, and the first that reads it
+  // It goes up or down for each of them; all else once a step.
+  bool of_microbatch() const { return made == kMicrobatchRound && wanted == kMicrobatchRound; }
 };
 
 // A declaration that lies where an earlier round of the stage has it.
@@ -31,7 +33,7 @@ struct StageProgram {
   std::vector<size_t> numbers;  // of its collectives, in the whole's list; those of microbatches (stage_meetings.h) stand behind
   std::vector<NodeId> taken;    // nodes of the whole's graph that are inputs here: another stage or an earlier round makes them
   std::vector<EarlierValue> earlier{};
-  // By node of the whole's graph: its sum over microbatches. Of round 0.
+  // By node of the whole's graph: its sum over microbatches. Of their round.
   std::unordered_map<uint32_t, NodeId> sums{};
 };
 

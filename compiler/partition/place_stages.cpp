@@ -168,16 +168,37 @@ class Placer {
     if (is_collective(node.op) && graph_.mesh.gradients.empty() && graph_.mesh.params.empty()) return false;
     return std::ranges::all_of(node.operands, [&](NodeId x) {
       const int place = out_.of[x.index];
-      return out_.round[x.index] == 0 && (place == kEveryStage || place == out_.of[i]);
+      return out_.round[x.index] < kUpdateRound && (place == kEveryStage || place == out_.of[i]);
     });
   }
 
-  void find_rounds() {
-    out_.round.assign(graph_.size(), 0);
+  // By node: made of weights once a step. Views are made where they are read, and so is what the mesh spreads, which is put together for
+  // each microbatch.
+  std::vector<bool> made_once() const {
+    std::vector<bool> may(graph_.size(), false), once(graph_.size(), false);
     for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      const bool gathered = node.op == Op::all_gather && !graph_.mesh.params.empty();
+      may[i] = out_.of_weights[i] && !gathered && std::ranges::all_of(node.operands, [&](NodeId x) {
+                 const int place = out_.of[x.index];
+                 return place == kEveryStage || (may[x.index] && place == out_.of[i]);
+               });
+    }
+    for (uint32_t i = graph_.size(); i-- > 0;) {
       const Op op = graph_.nodes[i].op;
-      if (out_.of[i] == kEveryStage || is_declaration(op) || is_of_each(i)) continue;
-      int& round = out_.round[i] = 1;
+      once[i] = may[i] && !is_declaration(op) && !is_of_optimizer(i) &&
+                (kind_of(op) != OpKind::view || std::ranges::any_of(users_[i], [&](uint32_t user) { return once[user]; }));
+    }
+    return once;
+  }
+
+  void find_rounds() {
+    out_.round.assign(graph_.size(), kWeightsRound);
+    const std::vector<bool> once = made_once();
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      if (out_.of[i] == kEveryStage || is_declaration(graph_.nodes[i].op) || once[i]) continue;
+      int& round = out_.round[i] = is_of_each(i) ? kMicrobatchRound : kUpdateRound;
+      if (round == kMicrobatchRound) continue;
       for (const NodeId x : graph_.nodes[i].operands) {
         const int place = out_.of[x.index];
         if (place != kEveryStage) round = std::max(round, out_.round[x.index] + (place == out_.of[i] ? 0 : 1));
@@ -186,7 +207,7 @@ class Placer {
     }
     for (const Update& update : graph_.updates) {
       const int maker = out_.of[update.value.index], round = out_.round[update.value.index];
-      if (round > 0 && maker != out_.of[update.target.index]) out_.rounds = std::max(out_.rounds, round + 2);
+      if (round != kMicrobatchRound && maker != out_.of[update.target.index]) out_.rounds = std::max(out_.rounds, round + 2);
     }
   }
 

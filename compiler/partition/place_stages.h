@@ -10,16 +10,17 @@
 namespace einc {
 
 inline constexpr int kEveryStage = -1;
+// Rounds of a step: what follows from weights alone, once; each microbatch; behind them, once, what is made of sums over microbatches.
+inline constexpr int kWeightsRound = 0, kMicrobatchRound = 1, kUpdateRound = 2;
 
 struct StagePlaces {
   int stages = 1;
   std::vector<int> of;           // by node; kEveryStage: wherever it is read
   std::vector<bool> of_weights;  // by node (of_weights_alone)
   std::vector<bool> for_update;  // by node: nothing but the step's update reads it, and what may be done to the sum over microbatches
-  // By node, of those that have a stage: in round 0 of each microbatch; in the later ones once a step, of sums over microbatches. What
-  // another stage makes in a round is read in a later one.
+  // By node, of those that have a stage. What another stage makes in a round is read in a later one, but for what goes up and down.
   std::vector<int> round;
-  int rounds = 1;
+  int rounds = 2;
 };
 
 // By node: it follows from params and states alone, so that one serves all microbatches of a step.

@@ -24,22 +24,21 @@ class StageMeetings {
       if (several_) sum_up(s);
     }
     for (int s = 0; s < places_.stages; ++s)
-      for (int round = 1; round < places_.rounds; ++round) find_earlier(s, round);
+      for (int round = kMicrobatchRound; round < places_.rounds; ++round) find_earlier(s, round);
     return alone_;
   }
 
  private:
-  StageProgram& program(int stage, int round) {
-    return programs_.stages[static_cast<size_t>(stage)][static_cast<size_t>(round)];
-  }
+  StageProgram& program(int stage, int round) { return programs_.stages[static_cast<size_t>(stage)][static_cast<size_t>(round)]; }
 
   // What comes back is made of what went up, so that its node stands behind that one.
   void pair_with_sent(int s) {
-    StageProgram& p = program(s, 0);
+    StageProgram& p = program(s, kMicrobatchRound);
     for (const NodeId value : p.taken) {
       const int from = places_.of[value.index];
-      if (from < s && places_.of_weights[value.index]) p.local.lasting.push_back(p.at[value.index]);
-      if (from < s) continue;
+      const bool once = places_.round[value.index] == kWeightsRound;
+      if (once && from != s) p.local.lasting.push_back(p.at[value.index]);
+      if (once || from < s) continue;
       const NodeId back = p.at[value.index], sent = sent_for(s, back);
       if (!sent.valid()) {
         if (!alone_) alone_ = value;
@@ -53,10 +52,10 @@ class StageMeetings {
   }
 
   NodeId sent_for(int s, NodeId back) {
-    StageProgram& p = program(s, 0);
+    StageProgram& p = program(s, kMicrobatchRound);
     const Graph& g = p.local.graph;
     for (const StageSend& send : programs_.sends) {
-      if (send.from != s || send.to < s || send.wanted > 0 || places_.of_weights[send.value.index]) continue;
+      if (send.from != s || send.to < s || !send.of_microbatch()) continue;
       const NodeId at = p.at[send.value.index];
       if (at.index < back.index && are_alike(g.type(at), g.type(back))) return at;
     }
@@ -65,11 +64,13 @@ class StageMeetings {
 
   // Each value that later rounds read, and declarations not.
   void sum_up(int s) {
-    StageProgram& p = program(s, 0);
+    StageProgram& p = program(s, kMicrobatchRound);
     Graph& g = p.local.graph;
     for (uint32_t i = 0; i < whole_.graph.size(); ++i) {
       const NodeId value{i}, at = p.at[i];
-      if (!at.valid() || is_declaration(whole_.graph.nodes[i].op) || places_.of[i] != s || !is_summed(value)) continue;
+      if (!at.valid() || is_declaration(whole_.graph.nodes[i].op) || places_.of[i] != s || places_.round[i] != kMicrobatchRound ||
+          !is_summed(value))
+        continue;
       const auto output = std::ranges::find(g.outputs, stage_value_name(value), &Output::name);
       EINC_CHECK(output != g.outputs.end(), "a sum is no result");
       Node node;
@@ -94,13 +95,13 @@ class StageMeetings {
   }
   bool is_summed(NodeId value) {
     for (int s = 0; s < places_.stages; ++s)
-      for (int round = 1; round < places_.rounds; ++round)
+      for (int round = kUpdateRound; round < places_.rounds; ++round)
         if (takes(s, round, value)) return true;
     return false;
   }
   bool is_sent_each(NodeId value) {
     for (int s = 0; s < places_.stages; ++s)
-      if (takes(s, 0, value)) return true;
+      if (takes(s, kMicrobatchRound, value)) return true;
     return false;
   }
 

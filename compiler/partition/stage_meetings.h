@@ -24,8 +24,8 @@ inline bool is_round_trip(const Node& node, const Mesh& mesh) {
   return node.op == Op::shift && mesh.stages.any() && shift->mesh == mesh.stages.over && shift->by == kRoundTrip;
 }
 
-// Changes the programs of round 0, and says of all what they have from earlier rounds. Not more than once. The node, of the whole's graph,
-// that comes back for nothing of its sizes, if there is one.
+// Changes the programs of microbatches, and says of all what they have from earlier rounds. Not more than once. The node, of the whole's
+// graph, that comes back for nothing of its sizes, if there is one.
 std::optional<NodeId> meet_neighbours(StagePrograms& programs, const Localized& whole, const StagePlaces& places, int64_t microbatches);
 
 }  // namespace einc

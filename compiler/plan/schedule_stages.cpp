@@ -90,7 +90,7 @@ class StageScheduler {
     staged.cut.sends.clear();
     const auto others = static_cast<size_t>(stages_ - 1);
     for (auto& [value, sends] : by_value) {
-      if (sends.size() > 1 && !staged.moves_once(sends[0])) return false;
+      if (sends.size() > 1 && sends[0].of_microbatch()) return false;
       const bool from_end = sends[0].from == kFirst || sends[0].from == kLast;
       if (from_end) sends.resize(sends.size() == kLast ? others : std::min(sends.size(), others), sends[0]);
       staged.cut.sends.insert(staged.cut.sends.end(), sends.begin(), sends.end());

@@ -29,21 +29,21 @@ bool do_the_same(const std::vector<StageProgram>& a, const std::vector<StageProg
 }
 
 struct StageStep {
-  std::vector<MeshStep> rounds;         // the first of a microbatch, the others of a step
+  std::vector<MeshStep> rounds;         // as place_stages.h has them
   StageTimes times;                     // with what of its collectives is not hidden
   double compute_s = 0, exposed_s = 0;  // of a whole step
 
-  const MeshStep& first() const { return rounds.front(); }
-  int64_t of_microbatch() const { return first().kept_values + first().kept; }
-  // Later rounds work where the first has worked.
-  int64_t later_values() const {
+  const MeshStep& each() const { return rounds[kMicrobatchRound]; }
+  int64_t of_microbatch() const { return each().kept_values + each().kept; }
+  int64_t values() const {
     int64_t bytes = 0;
-    for (size_t r = 1; r < rounds.size(); ++r) bytes += rounds[r].values;
+    for (const MeshStep& round : rounds) bytes += round.values;
     return bytes;
   }
-  int64_t later_working() const {
+  // Rounds work one after another in the same memory.
+  int64_t working() const {
     int64_t most = 0;
-    for (size_t r = 1; r < rounds.size(); ++r) most = std::max(most, rounds[r].working);
+    for (const MeshStep& round : rounds) most = std::max(most, round.working);
     return most;
   }
 };
@@ -87,16 +87,20 @@ class Stages {
   void add_step(size_t s) {
     const std::vector<StageProgram>& programs = staged_.cut.stages[s];
     for (size_t other = 0; other < s; ++other)
-      if (steps_[other].first().recomputed.empty() && do_the_same(staged_.cut.stages[other], programs))
+      if (steps_[other].each().recomputed.empty() && do_the_same(staged_.cut.stages[other], programs))
         return steps_.push_back(steps_[other]);
     StageStep stage;
     stage.rounds.resize(programs.size());
-    for (size_t r = programs.size(); r-- > 0;) {
-      const auto held = [&](int64_t microbatch) { return r > 0 ? 0 : further(s) * microbatch + stage.later_values(); };
-      stage.rounds[r] =
-          device_step(programs[r].local, staged_.given, plan_, process_bytes_, held, device_, seconds_of_collectives(programs[r]));
-    }
-    for (const MeshStep& step : stage.rounds) stage.rounds[0].process = std::max(stage.rounds[0].process, step.process);
+    const auto plan = [&](size_t r, const HeldBesides& held) {
+      return device_step(programs[r].local, staged_.given, plan_, process_bytes_, held, device_, seconds_of_collectives(programs[r]));
+    };
+    int64_t process = 0;
+    for (size_t r = 0; r < programs.size(); ++r)
+      if (r != kMicrobatchRound) stage.rounds[r] = plan(r, [](int64_t) { return 0; }), process = std::max(process, stage.rounds[r].process);
+    const int64_t others = stage.values();
+    MeshStep& each = stage.rounds[kMicrobatchRound];
+    each = plan(kMicrobatchRound, [&](int64_t microbatch) { return further(s) * microbatch + others; });
+    each.process = std::max(each.process, process);
     if (std::ranges::all_of(stage.rounds, [](const MeshStep& step) { return step.line.has_value(); })) add_times(stage, programs);
     steps_.push_back(std::move(stage));
   }
@@ -111,28 +115,31 @@ class Stages {
   }
 
   void add_times(StageStep& stage, const std::vector<StageProgram>& programs) const {
-    const PhaseSeconds& seconds = stage.first().seconds;
-    stage.times = {seconds.forward, seconds.backward + seconds_of_sums(programs.front()), 0, 0};
+    const PhaseSeconds& seconds = stage.each().seconds;
+    stage.times = {seconds.forward, seconds.backward + seconds_of_sums(programs[kMicrobatchRound]), 0, 0};
     stage.compute_s = microbatches() * (stage.times.forward + stage.times.backward);
     for (size_t r = 0; r < programs.size(); ++r) {
-      const double often = r == 0 ? microbatches() : 1;
-      if (r > 0) stage.times.end += stage.rounds[r].seconds.forward + stage.rounds[r].seconds.backward;
+      const bool of_each = r == kMicrobatchRound;
+      const double often = of_each ? microbatches() : 1;
+      double& once = r == kWeightsRound ? stage.times.begin : stage.times.end;
+      if (!of_each) {
+        const double work = stage.rounds[r].seconds.forward + stage.rounds[r].seconds.backward;
+        once += work, stage.compute_s += work;
+      }
       for (size_t c = 0; c < programs[r].numbers.size(); ++c) {
         const double exposed = stage.rounds[r].line->exposed_s[c];
         const bool forward = staged_.whole.graph[staged_.whole.collectives[programs[r].numbers[c]]].origin.phase == Phase::forward;
-        (r > 0 ? stage.times.end : forward ? stage.times.forward : stage.times.backward) += exposed;
+        (!of_each ? once : forward ? stage.times.forward : stage.times.backward) += exposed;
         stage.exposed_s += exposed * often;
-        if (r > 0) stage.compute_s -= exposed;
       }
     }
-    stage.compute_s += stage.times.end;
   }
 
   int64_t elements_of_sums(const StageProgram& program) const {
     Rational elements(0);
     for (const auto& [whole, sum] : program.sums)
       elements = elements + staged_.bytes_of(NodeId{whole}) / Rational(bytes_of(program.local.graph.type(sum).dtype));
-    return microbatches() > 1 ? static_cast<int64_t>(elements.to_double()) : 0;
+    return static_cast<int64_t>(elements.to_double());
   }
   // Each microbatch reads a term and the sum so far, and writes it.
   double seconds_of_sums(const StageProgram& program) const {
@@ -143,28 +150,24 @@ class Stages {
 
   int64_t further(size_t s) const { return report_.pipeline->stages[s].held - 1; }
   int64_t further_bytes(size_t s) const { return steps_[s].of_microbatch(); }
-  int64_t values(size_t s) const {
-    const MeshStep& first = steps_[s].first();
-    return first.values + further(s) * first.kept_values + steps_[s].later_values();
-  }
-  int64_t working(size_t s) const {
-    const MeshStep& first = steps_[s].first();
-    return first.kept * further(s) + std::max(first.working, steps_[s].later_working());
-  }
-  int64_t peak(size_t s) const { return values(s) + working(s) + steps_[s].first().process; }
+  int64_t values(size_t s) const { return steps_[s].values() + further(s) * steps_[s].each().kept_values; }
+  int64_t working(size_t s) const { return steps_[s].working() + further(s) * steps_[s].each().kept; }
+  int64_t peak(size_t s) const { return values(s) + working(s) + steps_[s].each().process; }
 
   void show_memory() {
     const size_t s = report_.pipeline->shown;
     const StageStep& stage = steps_[s];
-    Rational executed =
-        (stage.first().executed + Rational(elements_of_sums(staged_.cut.stages[s].front()))) * Rational(staged_.microbatches);
-    for (size_t r = 1; r < stage.rounds.size(); ++r) executed = executed + stage.rounds[r].executed;
+    Rational executed(0);
+    for (size_t r = 0; r < stage.rounds.size(); ++r) {
+      const Rational sums(elements_of_sums(staged_.cut.stages[s][r]));
+      executed = executed + (stage.rounds[r].executed + sums) * Rational(r == kMicrobatchRound ? staged_.microbatches : 1);
+    }
     report_.step = DeviceStepReport{amount_here(executed),
                                     amount_here(Rational(values(s))),
                                     amount_here(Rational(working(s))),
-                                    amount_here(Rational(stage.first().process)),
+                                    amount_here(Rational(stage.each().process)),
                                     amount_here(Rational(peak(s))),
-                                    stage.first().recomputed};
+                                    stage.each().recomputed};
   }
 
   void tell_times() {
@@ -196,7 +199,7 @@ class Stages {
     std::vector<StageLink> links;
     for (size_t i = 0; i < staged_.cut.sends.size(); ++i) {
       const StageSend& send = staged_.cut.sends[i];
-      if (staged_.moves_once(send)) continue;
+      if (!send.of_microbatch()) continue;
       const auto known = std::ranges::find_if(links, [&](const StageLink& l) { return l.from == send.from && l.to == send.to; });
       if (known == links.end())
         links.push_back({send.from, send.to, report_.send_s[i]});

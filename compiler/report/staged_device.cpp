@@ -16,7 +16,7 @@ Rational flops_of(const std::vector<StageProgram>& rounds, const Bindings& dims,
     const Graph& graph = rounds[round].local.graph;
     const Sizes sizes(graph);
     const std::vector<bool> constant = constant_nodes(graph);
-    const Rational often(round == 0 ? microbatches : 1);
+    const Rational often(round == kMicrobatchRound ? microbatches : 1);
     for (uint32_t i = 0; i < graph.size(); ++i) {
       if (constant[i] || (is_collective(graph.nodes[i].op) && !is_microbatch_sum(graph.nodes[i]))) continue;
       if (!is_microbatch_sum(graph.nodes[i]))
@@ -29,8 +29,6 @@ Rational flops_of(const std::vector<StageProgram>& rounds, const Bindings& dims,
 }
 
 }  // namespace
-
-bool StagedDevice::moves_once(const StageSend& send) const { return send.wanted > 0 || places.of_weights[send.value.index]; }
 
 Rational StagedDevice::bytes_of(NodeId of_whole) const {
   const Type& type = whole.graph.type(of_whole);

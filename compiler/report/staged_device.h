@@ -25,12 +25,10 @@ struct StagedDevice {
   bool has(int stage, NodeId of_whole) const;
   // Inputs, params and states of a stage.
   Rational declared_bytes(int stage, const std::function<bool(const Node&)>& is_one) const;
-  // Whether a step moves a value once: gradients are added up first, and weights serve all microbatches. But those that the mesh spreads
+  // How often a step does so. Gradients are added up first, and weights serve all microbatches. But those that the mesh spreads
   // are put together for each of them, and shared out by each.
-  bool moves_once(const StageSend& send) const;
-  int64_t times_moved(const StageSend& send) const { return moves_once(send) ? 1 : microbatches; }
-  bool carries_out_once(NodeId collective) const { return places.round[collective.index] > 0; }
-  int64_t times_carried_out(NodeId collective) const { return carries_out_once(collective) ? 1 : microbatches; }
+  int64_t times_moved(const StageSend& send) const { return send.of_microbatch() ? microbatches : 1; }
+  int64_t times_carried_out(NodeId collective) const { return places.round[collective.index] == kMicrobatchRound ? microbatches : 1; }
   Rational bytes_of(NodeId of_whole) const;
 };
 

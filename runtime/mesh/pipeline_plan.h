@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a program whose devices along a mesh axis have stages of a loop, as plain data. A stage's first round is run for each
-// microbatch, up to what comes back for it from the stages behind (its forward), and from there (its backward); later rounds once, in step
+// A part of a program whose devices along a mesh axis have stages of a loop, as plain data. One of a stage's rounds is run for each
+// microbatch, up to what comes back for it from the stages behind (its forward), and from there (its backward); the others once, in step
 // with those of all stages. Devices of neighbouring stages hand values to one another by their coordinates along the other axes.
 #pragma once
 #include "runtime/mesh/mesh_plan.h"
@@ -29,7 +29,7 @@ struct StageRound {
   std::vector<EarlierPlace> earlier;
 };
 
-// An input of the first round, cut out of the whole one for each microbatch.
+// An input of the microbatches' round, cut out of the whole one for each microbatch.
 struct MicrobatchInput {
   uint32_t whole = 0, value = 0;  // of the whole plan, and of the round's
   PartLayout layout;              // of a microbatch
@@ -37,10 +37,13 @@ struct MicrobatchInput {
   std::vector<int64_t> of_all;    // of all of them together: one axis is longer, or none, where all take the same
 };
 
+// Rounds: what follows from weights alone, each microbatch, and what is made of sums over them.
+inline constexpr int kRoundOfMicrobatches = 1;
+
 struct PipelineStage {
   std::vector<StageRound> rounds;
   std::vector<MicrobatchInput> inputs;
-  size_t backward = 0;  // of the first round's steps: where it begins
+  size_t backward = 0;  // of the steps for a microbatch: where it begins
   int64_t kept = 0;     // of what its launches work in, from the beginning: what a backward may read of its forward
 };
 
@@ -49,7 +52,6 @@ struct PipelinePlan {
   int64_t microbatches = 1;
   std::vector<PipelineStage> stages;
   std::vector<StageTransfer> up, down;             // behind each forward, and behind each backward
-  std::vector<StageTransfer> once;                 // behind the first forward
   std::vector<std::vector<StageTransfer>> behind;  // by round: when it is over
   std::vector<StageValue> values;                  // by those of the whole plan
   StageValue loss;                                 // of a microbatch

@@ -26,6 +26,15 @@ MeshShape mesh_of_stage(MeshShape mesh, int axis) {
   return mesh;
 }
 
+void copy_snapshots(HostRun& run) {
+  for (const ValueCopy& snapshot : run.plan().snapshots) run.copy(snapshot.from, snapshot.to);
+}
+
+void run_all_steps(HostRun& run, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+  copy_snapshots(run);
+  run.run_steps(0, run.plan().steps.size(), seed, step, computing);
+}
+
 }  // namespace
 
 StageBlocks blocks_of(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank) {
@@ -56,8 +65,8 @@ int64_t staged_bytes(const MeshShape& mesh, const MeshPlan& plan, int64_t proces
   for (int64_t s = blocks.number * blocks.stages; s < (blocks.number + 1) * blocks.stages; ++s) {
     const PipelineStage& stage = pipeline.stages[static_cast<size_t>(s)];
     for (const StageRound& round : stage.rounds) bytes += devices * round.plan.bytes;
-    const MeshPlan& first = stage.rounds[0].plan;
-    bytes += devices * further * (first.kept + stage.kept);
+    const MeshPlan& each = stage.rounds[kRoundOfMicrobatches].plan;
+    bytes += devices * further * (each.kept + stage.kept);
   }
   return bytes;
 }
@@ -81,23 +90,27 @@ void StagedDevices::add_stage(int number) {
   Stage& s = stages_.emplace_back(of, number, MeshEngine(machine_->engine, mesh_of_stage(machine_->engine.mesh(), pipeline_.axis), begin));
   const int64_t held = s.engine.held();
   const std::span<const std::shared_ptr<Mapping>> shared =
-      std::span(machine_->working)
-          .subspan(static_cast<size_t>(full_device(s, 0) - machine_->engine.first()), static_cast<size_t>(held));
-  const MeshPlan& first = of.rounds[0].plan;
-  for (int64_t slot = 0; slot < ways_; ++slot) {
-    const auto sums = [this, &s, slot](const MeshCollective& sum, int64_t d) { add_up(s, static_cast<size_t>(slot), sum, d); };
-    HostRun& run = s.slots.emplace_back(first, *machine_, s.engine, shared,
-                                        DeviceMemory(first, held, slot == 0 ? nullptr : &s.slots.front().memory()),
-                                        Microbatches{pipeline_.axis, sums});
-    for (int64_t d = 0; slot > 0 && d < held; ++d)
-      run.place_kept(d, of.kept, s.kept.emplace_back(std::make_unique<Mapping>(of.kept))->base());
-  }
-  for (size_t r = 1; r < of.rounds.size(); ++r) {
-    const MeshPlan& later = of.rounds[r].plan;
-    DeviceMemory memory(later, held);
-    for (const EarlierPlace& earlier : of.rounds[r].earlier)
+      std::span(machine_->working).subspan(static_cast<size_t>(full_device(s, 0) - machine_->engine.first()), static_cast<size_t>(held));
+  const auto memory_of_round = [&](const StageRound& round, const DeviceMemory* sibling) {
+    DeviceMemory memory(round.plan, held, sibling);
+    for (const EarlierPlace& earlier : round.earlier)
       for (int64_t d = 0; d < held; ++d) memory.put(d, earlier.here, s.of(earlier.round, 0).at(d, earlier.there));
-    s.later.emplace_back(later, *machine_, s.engine, shared, std::move(memory));
+    return memory;
+  };
+  for (int r = 0; r < static_cast<int>(of.rounds.size()); ++r) {
+    const StageRound& round = of.rounds[static_cast<size_t>(r)];
+    if (r != kRoundOfMicrobatches) {
+      s.once.try_emplace(r, round.plan, *machine_, s.engine, shared, memory_of_round(round, nullptr));
+      continue;
+    }
+    for (int64_t slot = 0; slot < ways_; ++slot) {
+      const auto sums = [this, &s, slot](const MeshCollective& sum, int64_t d) { add_up(s, static_cast<size_t>(slot), sum, d); };
+      HostRun& run =
+          s.slots.emplace_back(round.plan, *machine_, s.engine, shared,
+                               memory_of_round(round, slot == 0 ? nullptr : &s.slots.front().memory()), Microbatches{pipeline_.axis, sums});
+      for (int64_t d = 0; slot > 0 && d < held; ++d)
+        run.place_kept(d, of.kept, s.kept.emplace_back(std::make_unique<Mapping>(of.kept))->base());
+    }
   }
 }
 
@@ -157,7 +170,8 @@ bool StagedDevices::may_store(uint32_t value, uint32_t old) const {
   const StageValue& o = pipeline_.values[old];
   const Stage* s = stage(v.stage);
   if (s == nullptr) return true;
-  return s->of(v.round, 0).may_store(v.value, s->of(o.round, 0), o.value);
+  const size_t last = slot_of(pipeline_.microbatches - 1);
+  return s->of(v.round, last).may_store(v.value, s->of(o.round, last), o.value);
 }
 
 // ---- a run
@@ -175,7 +189,7 @@ std::vector<StagedDevices::Unit> StagedDevices::units() const {
 void StagedDevices::run(uint64_t seed, uint64_t step) {
   for (Stage& s : stages_) {
     for (HostRun& slot : s.slots) slot.begin();
-    for (HostRun& later : s.later) later.begin();
+    for (auto& [round, once] : s.once) once.begin();
   }
   sent_.clear();
   loss_ = 0;
@@ -183,16 +197,13 @@ void StagedDevices::run(uint64_t seed, uint64_t step) {
   std::unique_lock computing(machine_->lent.computing());
   machine_->queue.begin();
   try {
-    const std::vector<Unit> units = this->units();
-    std::optional<uint32_t> exchange = exchange_with_others({}, movements(units.front()));
-    for (size_t u = 0; u < units.size(); ++u) {
-      if (exchange && comes_from_others(movements(units[u]))) machine_->queue.wait(*exchange, computing);
-      compute(units[u], seed, step, computing);
-      const std::vector<Movement> next = u + 1 < units.size() ? movements(units[u + 1]) : std::vector<Movement>{};
-      if (const auto number = exchange_with_others(movements(units[u]), next)) exchange = number;
+    for (size_t round = 0; round < pipeline_.behind.size(); ++round) {
+      if (round == kRoundOfMicrobatches)
+        run_microbatches(seed, step, computing);
+      else
+        for (Stage& s : stages_) run_all_steps(s.once.at(static_cast<int>(round)), seed, step, computing);
+      hand_over(round, computing);
     }
-    if (exchange) machine_->queue.wait(*exchange, computing);
-    later_rounds(seed, step, computing);
     share_loss();
   } catch (...) {
     computing.unlock();
@@ -202,9 +213,23 @@ void StagedDevices::run(uint64_t seed, uint64_t step) {
   }
   for (const Stage& s : stages_) {
     for (const HostRun& slot : s.slots) sent_.insert(sent_.end(), slot.sent.begin(), slot.sent.end());
-    for (const HostRun& later : s.later) sent_.insert(sent_.end(), later.sent.begin(), later.sent.end());
+    for (const auto& [round, once] : s.once) sent_.insert(sent_.end(), once.sent.begin(), once.sent.end());
   }
   times_.all_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void StagedDevices::run_microbatches(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
+  for (Stage& s : stages_)
+    for (HostRun& slot : s.slots) copy_snapshots(slot);
+  const std::vector<Unit> units = this->units();
+  std::optional<uint32_t> exchange = exchange_with_others({}, movements(units.front()));
+  for (size_t u = 0; u < units.size(); ++u) {
+    if (exchange && comes_from_others(movements(units[u]))) machine_->queue.wait(*exchange, computing);
+    compute(units[u], seed, step, computing);
+    const std::vector<Movement> next = u + 1 < units.size() ? movements(units[u + 1]) : std::vector<Movement>{};
+    if (const auto number = exchange_with_others(movements(units[u]), next)) exchange = number;
+  }
+  if (exchange) machine_->queue.wait(*exchange, computing);
 }
 
 void StagedDevices::compute(const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
@@ -246,8 +271,8 @@ void StagedDevices::cut_out(Stage& s, int64_t microbatch) {
       PartBox box = part_of(s.engine.mesh(), input.layout, input.shape, s.engine.first() + d);
       for (size_t axis = 0; axis < input.shape.size(); ++axis)
         if (input.shape[axis] != input.of_all[axis]) box.begin[axis] += microbatch * input.shape[axis];
-      copy_box(BoxCopy::out, input.of_all, box, bytes_of(run.plan().values[input.value].dtype),
-               const_cast<std::byte*>(lent_[input.whole]), run.at(d, input.value));
+      copy_box(BoxCopy::out, input.of_all, box, bytes_of(run.plan().values[input.value].dtype), const_cast<std::byte*>(lent_[input.whole]),
+               run.at(d, input.value));
     }
 }
 
@@ -272,8 +297,6 @@ std::vector<StagedDevices::Movement> StagedDevices::movements(const Unit& unit) 
   std::vector<Movement> list;
   const bool forward = unit.direction == Direction::forward;
   for (const StageTransfer& t : forward ? pipeline_.up : pipeline_.down) list.push_back({&t, unit.microbatch});
-  if (forward && unit.microbatch == 0)
-    for (const StageTransfer& t : pipeline_.once) list.push_back({&t, 0});
   return list;
 }
 
@@ -289,9 +312,8 @@ void StagedDevices::move_here(const Movement& m) {
 }
 
 bool StagedDevices::comes_from_others(const std::vector<Movement>& list) const {
-  return std::ranges::any_of(list, [&](const Movement& m) {
-    return stage(m.transfer->to.stage) != nullptr && stage(m.transfer->from.stage) == nullptr;
-  });
+  return std::ranges::any_of(
+      list, [&](const Movement& m) { return stage(m.transfer->to.stage) != nullptr && stage(m.transfer->from.stage) == nullptr; });
 }
 
 std::optional<uint32_t> StagedDevices::exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in) {
@@ -352,19 +374,12 @@ std::optional<uint32_t> StagedDevices::exchange_with_others(const std::vector<Mo
   });
 }
 
-void StagedDevices::later_rounds(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
-  for (size_t round = 0; round < pipeline_.behind.size(); ++round) {
-    for (Stage& s : stages_) {
-      if (round == 0) break;
-      HostRun& run = s.later[round - 1];
-      for (const ValueCopy& snapshot : run.plan().snapshots) run.copy(snapshot.from, snapshot.to);
-      run.run_steps(0, run.plan().steps.size(), seed, step, computing);
-    }
-    std::vector<Movement> list;
-    for (const StageTransfer& t : pipeline_.behind[round]) list.push_back({&t, pipeline_.microbatches - 1});
-    for (const Movement& m : list) move_here(m);
-    if (const auto number = exchange_with_others(list, list)) machine_->queue.wait(*number, computing);
-  }
+// What other stages read of a round that is over.
+void StagedDevices::hand_over(size_t round, std::unique_lock<std::mutex>& computing) {
+  std::vector<Movement> list;
+  for (const StageTransfer& t : pipeline_.behind[round]) list.push_back({&t, pipeline_.microbatches - 1});
+  for (const Movement& m : list) move_here(m);
+  if (const auto number = exchange_with_others(list, list)) machine_->queue.wait(*number, computing);
 }
 
 // All processes tell it, and the one that has it knows.

@@ -11,9 +11,9 @@ namespace einc {
 
 // Stages that are in one process, at least in part, as those of all processes are cut.
 struct StageBlocks {
-  int64_t devices = 1;     // of a stage
-  int64_t stages = 1;      // of a block
-  int64_t number = 0;      // of this process' block
+  int64_t devices = 1;  // of a stage
+  int64_t stages = 1;   // of a block
+  int64_t number = 0;   // of this process' block
   int64_t blocks = 1;
   // Microbatches of which this process holds what their backwards need, at most.
   int64_t held(int64_t microbatches) const { return std::min(microbatches, blocks - number); }
@@ -45,11 +45,11 @@ class StagedDevices : public PartDevices {
     const PipelineStage& plan;
     const int number;
     MeshEngine engine;
-    std::vector<std::unique_ptr<Mapping>> kept;     // by slots behind the first, and devices: what launches keep for the backward
-    std::deque<HostRun> slots;                      // first rounds, by microbatch on its way
-    std::deque<HostRun> later;                      // rounds behind the first
-    const HostRun& of(int round, size_t slot) const { return round == 0 ? slots[slot] : later[static_cast<size_t>(round) - 1]; }
-    HostRun& of(int round, size_t slot) { return round == 0 ? slots[slot] : later[static_cast<size_t>(round) - 1]; }
+    std::vector<std::unique_ptr<Mapping>> kept;  // by slots behind the first, and devices: what launches keep for the backward
+    std::deque<HostRun> slots;                   // of the microbatches that are on their way
+    std::map<int, HostRun> once;                 // the other rounds, by number
+    const HostRun& of(int round, size_t slot) const { return round == kRoundOfMicrobatches ? slots[slot] : once.at(round); }
+    HostRun& of(int round, size_t slot) { return round == kRoundOfMicrobatches ? slots[slot] : once.at(round); }
   };
   enum class Direction : uint8_t { forward, backward };
   // What a process computes without hearing of others: a microbatch through its stages.
@@ -82,7 +82,8 @@ class StagedDevices : public PartDevices {
   // Sends what the one list has for other processes, and gets what the other one has from them. Its number in the queue; nothing: there is
   // nothing to do.
   std::optional<uint32_t> exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in);
-  void later_rounds(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  void run_microbatches(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
+  void hand_over(size_t round, std::unique_lock<std::mutex>& computing);
   void share_loss();
 
   const MeshPlan& whole_;

@@ -25,6 +25,7 @@ const MeshExample kStaged[] = {
     {"gpt2.ein", kStagedGpt, "stage=3", "layers=stage(microbatches=4)"},
     {"gpt2.ein", kStagedGpt, "stage=6", "layers=stage(microbatches=2)"},
     {"gpt2.ein", kStagedGpt, "stage=2", "layers=stage(microbatches=1)"},
+    {"gpt2.ein", kStagedGpt, "stage=1", "layers=stage(microbatches=2)"},
     {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=4); batch=data"},
     {"gpt2.ein", kStagedGpt, "stage=2,data=2", "layers=stage(microbatches=2); batch=data; states=data"},
     {"gpt2.ein", kStagedGpt, "stage=3,data=2", "layers=stage(microbatches=2); batch=data; gradients=data"},
@@ -153,16 +154,18 @@ TEST_CASE("mesh stages: planted faults are seen") {
   const std::pair<const char*, Fault> faults[] = {
       {"an activation is not sent", [](PipelinePlan& p) { p.up.erase(p.up.begin()); }},
       {"a gradient is not sent", [](PipelinePlan& p) { p.down.pop_back(); }},
-      {"a weight of two stages is not sent", [](PipelinePlan& p) { p.once.clear(); }},
-      {"its gradient is not sent", [](PipelinePlan& p) { p.behind[0].clear(); }},
-      {"a backward begins with its forward", [](PipelinePlan& p) { p.stages[0].backward = p.stages[0].rounds[0].plan.steps.size(); }},
-      {"all microbatches are the first", [](PipelinePlan& p) {
+      {"a weight of two stages is not sent", [](PipelinePlan& p) { p.behind[0].clear(); }},
+      {"its gradient is not sent", [](PipelinePlan& p) { p.behind[kRoundOfMicrobatches].clear(); }},
+      {"a backward begins with its forward",
+       [](PipelinePlan& p) { p.stages[0].backward = p.stages[0].rounds[kRoundOfMicrobatches].plan.steps.size(); }},
+      {"all microbatches are the first",
+       [](PipelinePlan& p) {
          for (PipelineStage& s : p.stages)
            for (MicrobatchInput& input : s.inputs) input.of_all = input.shape;
        }},
       {"one microbatch is left out", [](PipelinePlan& p) { p.microbatches -= 1; }},
       {"an update reads a gradient before it is summed", [](PipelinePlan& p) {
-         for (MeshCollective& c : p.stages[1].rounds[0].plan.collectives)
+         for (MeshCollective& c : p.stages[1].rounds[kRoundOfMicrobatches].plan.collectives)
            if (is_microbatch_sum(c)) std::swap(c.from, c.to);
        }}};
   for (const auto& [name, fault] : faults) {

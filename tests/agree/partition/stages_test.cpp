@@ -173,7 +173,7 @@ namespace {
 StagePlaces random_places(const Graph& graph, int stages, uint64_t seed) {
   std::mt19937_64 random(seed);
   const std::vector<bool> none(graph.size(), false);
-  StagePlaces places{stages, {}, none, none, std::vector<int>(graph.size(), 0)};
+  StagePlaces places{stages, {}, none, none, std::vector<int>(graph.size(), kMicrobatchRound)};
   for (const Node& node : graph.nodes) {
     const bool declared = node.op == Op::param || (node.op == Op::state && node.type.rank() > 0);
     const bool may_repeat = !declared && std::ranges::all_of(node.operands, [&](NodeId x) { return places.of[x.index] == kEveryStage; });
@@ -230,7 +230,7 @@ TEST_CASE("stages: what GPT-2 sends") {
   std::map<std::string, int> found;
   for (const StageSend& send : device->cut.sends) {
     const Type& type = device->whole.graph.type(send.value);
-    const std::string how = device->moves_once(send) ? "once" : "each";
+    const std::string how = send.of_microbatch() ? "each" : "once";
     ++found[fmt::format("{} {}->{} {}", how, send.from, send.to, device->bytes_of(send.value).str())];
     CHECK((type.rank() == 0 || type.rank() > 1));
   }

@@ -279,6 +279,22 @@ TEST_CASE("processes: stages of a loop leave the same checkpoint on any number o
   for (size_t i = 0; i < staged.size(); ++i) CHECK(staged[i] == doctest::Approx(accumulated[i]).epsilon(1e-5));
 }
 
+TEST_CASE("stages: what is not run yet is refused with its reason") {
+  const MeshRuns runs(kLayersModel);
+  const std::pair<std::vector<std::string>, const char*> refused[] = {
+      {{"--target=cuda"}, "stages are not run on GPUs yet"},
+      {{"--memory-limit=1GiB"}, "stages are not run under a limit of memory yet"},
+      {{"--mesh=data=2,stage=4"}, "the mesh has another axis before theirs"}};
+  for (const auto& [options, reason] : refused) {
+    CAPTURE(reason);
+    std::vector<std::string> all = options;
+    all.push_back("--steps=1");
+    const Ran ran = runs.run(1, "refused", all);
+    CHECK(ran.status != 0);
+    CHECK_MESSAGE(ran.errors.find(reason) != std::string::npos, ran.errors);
+  }
+}
+
 TEST_CASE("processes: one that is killed ends all, and what it leaves is whole") {
   if (!launches()) return;
   const MeshRuns runs;

@@ -75,7 +75,7 @@ TEST_CASE("stages in plans: few iterations tell the report of all") {
     CHECK(off(scheduled->held.params, fullest.parameters.value->to_double()) < 1e-9);
     // Params that are spread are put together for two layers at a time, more than stages of the sample have.
     CHECK(off(scheduled->held.total(), fullest.peak.value->to_double()) < (way.spread == Spread::params ? 0.08 : 0.01));
-    for (const StageReport& stage : report.pipeline->stages) CHECK(stage.peak.value->to_double() <= 1.08 * scheduled->held.total());
+    for (const StageReport& stage : report.pipeline->stages) CHECK(stage.peak.value->to_double() <= 1.01 * scheduled->held.total());
     if (scheduled->shown != scheduled->fullest) continue;
     CHECK(off(scheduled->held.states, report.optimizer_state.value->to_double()) < 1e-9);
   }
@@ -99,7 +99,7 @@ TEST_CASE("stages in plans: formulas beside schedules") {
     CHECK(off(estimated->seconds.sent, scheduled->seconds.sent) < 0.35);  // formulas leave out the tied embedding
     // In small stages the tied embedding's copies and gradients weigh, which formulas do not see, and what a forward keeps is more than a
     // plan's saved values, by what the same launches make for the backward; what is shown is the schedule's.
-    CHECK(off(estimated->held.total(), scheduled->held.total()) < 0.75);
+    CHECK(off(estimated->held.total(), scheduled->held.total()) < 0.6);
   }
 }
 
@@ -132,11 +132,11 @@ TEST_CASE("stages in plans: none where all else fits as well, and all where noth
   REQUIRE(!roomy.ways.empty());
   CHECK(!roomy.ways[0].scheduled.way.stages);
   const double params = roomy.ways[0].scheduled.held.params;
-  const MeshAdvice tight = advice_of(2.6 * params);  // params, moments and gradients are three times that
+  const MeshAdvice tight = advice_of(2 * params);  // params, moments and gradients are three times that
   REQUIRE(!tight.ways.empty());
   for (const AdvisedWay& way : tight.ways) {
     CHECK(way.scheduled.way.stages);
-    CHECK(way.scheduled.held.total() <= 2.6 * params);
+    CHECK(way.scheduled.held.total() <= 2 * params);
   }
   CHECK(advice_document(tight).text({}).find("none of the others fits") != std::string::npos);
 }
