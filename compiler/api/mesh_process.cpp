@@ -38,17 +38,20 @@ int64_t packed_by_gpu(const MeshPlan& plan, const MeshShape& mesh) {
 }  // namespace
 
 ProcessBytes process_bytes_of(const Graph& graph, const Bindings& given, DeviceTarget target) {
-  return [&graph, given, target](const Localized& local, const Bindings& dims) {
+  return [&graph, given, target](const Localized& local, const Bindings& dims, const DeviceProcess& process) {
     ProgramGraphs graphs;
     graphs.dims = given;
     graphs.parts[Part::training] = graph;
     PerPart<MeshPlan> parts;
     parts[Part::training] = moved_values(local, dims);
+    if (graph.mesh.stages.any())  // what passes between microbatches and stages is in process.exchanged
+      std::erase_if(parts[Part::training]->collectives, [&](const MeshCollective& c) { return c.mesh_axis == graph.mesh.stages.over; });
     const MeshShape mesh = mesh_shape(graphs);
     if (target == DeviceTarget::cuda) return packed_by_gpu(*parts[Part::training], mesh);
     EincTransport others{};  // tells that each device is a process; what only counts bytes calls none of its functions
     others.size = static_cast<int>(mesh.devices());
-    return MeshProgram(program_info(graphs), mesh, std::move(parts), &others).most_planned_bytes(1);
+    const MeshProgram alone(program_info(graphs), mesh, std::move(parts), &others);
+    return process.exchanged + alone.bytes_of(1, process.first || mesh.devices() == 1 ? 0 : 1);
   };
 }
 

@@ -58,11 +58,11 @@ DeviceTimeline timeline(const Localized& local, const DevicePlan& plan, const st
 }  // namespace
 
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
-                     const HeldBesides& held, const Device* device, std::span<const double> collective_s) {
+                     const DeviceProcess& process, const HeldBesides& held, const Device* device, std::span<const double> collective_s) {
   const Bindings dims = local.graph.dims.bind(given).values;
   const DeviceProgram program = device_program(local.graph, results_of(local));
   MeshStep result;
-  result.process = process_bytes ? process_bytes(local, dims) : 0;
+  result.process = process_bytes ? process_bytes(local, dims, process) : 0;
   const auto working = [](const FormedView& formed, const BesidePlan& besides) {
     return formed.plan.own_bytes + besides.bytes + besides.shared;
   };
@@ -90,7 +90,7 @@ std::optional<MeshStep> mesh_step(const Partitioned& partitioned, const Bindings
   const auto made = localize(partitioned);
   const auto* local = std::get_if<Localized>(&made);
   if (!local) return std::nullopt;
-  return device_step(*local, given, plan, process_bytes, {}, device, collective_s);
+  return device_step(*local, given, plan, process_bytes, {}, {}, device, collective_s);
 }
 
 }  // namespace einc

@@ -16,7 +16,11 @@
 namespace einc {
 
 // What a process of one device takes besides what it computes with.
-using ProcessBytes = std::function<int64_t(const Localized& local, const Bindings& dims)>;
+struct DeviceProcess {
+  bool first = true;      // it puts whole tensors together, for a checkpoint
+  int64_t exchanged = 0;  // bytes that it sends other stages at once, and gets from them
+};
+using ProcessBytes = std::function<int64_t(const Localized& local, const Bindings& dims, const DeviceProcess& process)>;
 
 // Seconds of launches, by what they do: up to what comes back from other stages, and behind it. All of the backward's are behind it.
 struct PhaseSeconds {
@@ -45,6 +49,6 @@ using HeldBesides = std::function<int64_t(int64_t microbatch)>;
 
 // Of a device whose graph is there.
 MeshStep device_step(const Localized& local, const Bindings& given, const PlanStep& plan, const ProcessBytes& process_bytes,
-                     const HeldBesides& held, const Device* device, std::span<const double> collective_s);
+                     const DeviceProcess& process, const HeldBesides& held, const Device* device, std::span<const double> collective_s);
 
 }  // namespace einc

@@ -2,11 +2,14 @@
 #include "compiler/report/stage_steps.h"
 
 #include <algorithm>
+#include <map>
 
 #include "compiler/partition/pipeline_timeline.h"
 
 namespace einc {
 namespace {
+
+constexpr int kEachMicrobatch = -1;  // in place of a round
 
 // Names of tensors and numbers of draws apart: layers of a model differ in nothing else, and their plans in nothing at all.
 bool do_the_same(const Node& a, const Node& b) {
@@ -87,12 +90,14 @@ class Stages {
   void add_step(size_t s) {
     const std::vector<StageProgram>& programs = staged_.cut.stages[s];
     for (size_t other = 0; other < s; ++other)
-      if (steps_[other].each().recomputed.empty() && do_the_same(staged_.cut.stages[other], programs))
+      if (steps_[other].each().recomputed.empty() && other > 0 && exchanged_bytes(other) == exchanged_bytes(s) &&
+          do_the_same(staged_.cut.stages[other], programs))
         return steps_.push_back(steps_[other]);
     StageStep stage;
     stage.rounds.resize(programs.size());
     const auto plan = [&](size_t r, const HeldBesides& held) {
-      return device_step(programs[r].local, staged_.given, plan_, process_bytes_, held, device_, seconds_of_collectives(programs[r]));
+      return device_step(programs[r].local, staged_.given, plan_, process_bytes_, {s == 0, exchanged_bytes(s)}, held, device_,
+                         seconds_of_collectives(programs[r]));
     };
     int64_t process = 0;
     for (size_t r = 0; r < programs.size(); ++r)
@@ -103,6 +108,24 @@ class Stages {
     each.process = std::max(each.process, process);
     if (std::ranges::all_of(stage.rounds, [](const MeshStep& step) { return step.line.has_value(); })) add_times(stage, programs);
     steps_.push_back(std::move(stage));
+  }
+
+  // The most that a stage sends in one exchange with others, and the most that it gets: what goes up, what goes down, and what later rounds
+  // read of one that is over.
+  int64_t exchanged_bytes(size_t s) const {
+    std::map<std::pair<int, bool>, int64_t> sent, received;  // by the round that makes it, and whether it goes up
+    for (const StageSend& send : staged_.cut.sends) {
+      const std::pair key(send.of_microbatch() ? kEachMicrobatch : send.made, send.of_microbatch() && send.from < send.to);
+      const auto bytes = static_cast<int64_t>(staged_.bytes_of(send.value).to_double());
+      if (send.from == static_cast<int>(s)) sent[key] += bytes;
+      if (send.to == static_cast<int>(s)) received[key] += bytes;
+    }
+    const auto most = [](const auto& sums) {
+      int64_t bytes = 0;
+      for (const auto& [key, sum] : sums) bytes = std::max(bytes, sum);
+      return bytes;
+    };
+    return most(sent) + most(received);
   }
 
   // What microbatches of a stage do with one another takes no link; what is sent to other stages is the pipeline's.

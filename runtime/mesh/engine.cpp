@@ -36,7 +36,8 @@ MeshEngine::MeshEngine(const MeshEngine& all, MeshShape mesh, int64_t begin)
       begin_(begin),
       of_process_(all.of_process_),
       first_(std::clamp<int64_t>(all.first_ - begin, 0, mesh_.devices())),
-      last_(std::clamp<int64_t>(all.last_ - begin, 0, mesh_.devices())) {}
+      last_(std::clamp<int64_t>(all.last_ - begin, 0, mesh_.devices())),
+      room_(all.room_) {}
 
 // All processes that have a part in them list the same messages in the same order, so that each knows what comes from whom.
 void MeshEngine::move(std::vector<Message>& messages) {
@@ -53,28 +54,28 @@ void MeshEngine::move(std::vector<Message>& messages) {
     for (size_t p = 0; p < processes; ++p) at[p] = total, total += sizes[p];
     memory.resize(static_cast<size_t>(total));
   };
-  offsets(out, sent_);
+  offsets(out, room_->sent);
   for (const Message& t : messages)
     if (holds(t.from) && !holds(t.to) && t.bytes > 0) {  // nothing has no place to be copied to
       int64_t& to = at[static_cast<size_t>(process_of(t.to))];
-      std::memcpy(sent_.data() + to, t.data, static_cast<size_t>(t.bytes));
+      std::memcpy(room_->sent.data() + to, t.data, static_cast<size_t>(t.bytes));
       to += t.bytes;
     }
-  offsets(in, received_);
-  exchange(*transport_, sent_.data(), out, received_.data(), in);
+  offsets(in, room_->received);
+  exchange(*transport_, room_->sent.data(), out, room_->received.data(), in);
   for (Message& t : messages)
     if (holds(t.to) && !holds(t.from)) {
       int64_t& from = at[static_cast<size_t>(process_of(t.from))];
-      t.data = received_.data() + from;
+      t.data = room_->received.data() + from;
       from += t.bytes;
     }
 }
 
 const std::byte* MeshEngine::packed(const Strip& strip, const std::byte* value) {
   if (strip.rows == 1) return value + strip.offset;
-  packed_.emplace_back(static_cast<size_t>(strip.bytes()));
-  copy_strip(strip, value, packed_.back().data());
-  return packed_.back().data();
+  room_->packed.emplace_back(static_cast<size_t>(strip.bytes()));
+  copy_strip(strip, value, room_->packed.back().data());
+  return room_->packed.back().data();
 }
 
 std::vector<MeshEngine::Message> MeshEngine::moved(const std::vector<Transfer>& transfers, const Memory& memory) {
@@ -87,7 +88,7 @@ std::vector<MeshEngine::Message> MeshEngine::moved(const std::vector<Transfer>& 
 
 int64_t MeshEngine::carry_out(const MeshCollective& c, const DeviceTensor& from, const DeviceTensor& to, const Memory& source,
                               const Memory& target) {
-  packed_.clear();
+  room_->packed.clear();
   const CollectiveSteps steps = collective_steps(mesh_, c, from, to);
   const std::vector<Message> terms = moved(steps.terms, source);
   for (size_t t = 0; t < terms.size(); t += steps.terms_of_sum) {

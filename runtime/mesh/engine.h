@@ -19,7 +19,8 @@ class MeshEngine {
  public:
   // `transport`: null for one process. Throws RuntimeFailure (data) when the processes do not divide the devices.
   MeshEngine(MeshShape mesh, LentPool& pool, const EincTransport* transport);
-  // Of a part of another engine's devices, `mesh`, which begins with number `begin` of them.
+  // Of a part of another engine's devices, `mesh`, which begins with number `begin` of them. It packs where that one does: collectives are
+  // carried out one after another.
   MeshEngine(const MeshEngine& all, MeshShape mesh, int64_t begin);
 
   const MeshShape& mesh() const { return mesh_; }
@@ -61,8 +62,12 @@ class MeshEngine {
   LentPool& pool_;
   const EincTransport* transport_;
   int64_t begin_ = 0, of_process_, first_ = 0, last_;
-  std::vector<std::vector<std::byte>> packed_;  // of the collective in progress
-  std::vector<std::byte> sent_, received_;
+  // Of the collective in progress.
+  struct Room {
+    std::vector<std::vector<std::byte>> packed;
+    std::vector<std::byte> sent, received;
+  };
+  std::shared_ptr<Room> room_ = std::make_shared<Room>();
 };
 
 }  // namespace einc

@@ -60,30 +60,39 @@ int64_t MeshProgram::whole_bytes(bool first) const {
 }
 
 // What the engine packs, sends and receives at once: it keeps room for the most. Sums of int64_t, saturated.
-int64_t MeshProgram::packed_bytes(int64_t held) const {
+int64_t MeshProgram::packed_bytes(int64_t rank) const {
   int64_t most = 0;
   const auto count = [&](int64_t bytes, int64_t times) {
     if (__builtin_mul_overflow(bytes, times, &bytes)) bytes = INT64_MAX;
     most = std::max(most, bytes);
   };
   const bool alone = transport_ == nullptr || transport_->size == 1;
-  for (const std::optional<MeshPlan>& plan : parts_)
-    for (size_t i = 0; plan && i < plan->collectives.size(); ++i) {
-      const MeshCollective& c = plan->collectives[i];
-      const DeviceTensor& from = plan->values[c.from];
+  const auto count_collectives = [&](const MeshPlan& plan, int64_t devices, int stages_axis) {
+    for (const MeshCollective& c : plan.collectives) {
+      if (c.mesh_axis == stages_axis) continue;
+      const DeviceTensor& from = plan.values[c.from];
       const int64_t others = mesh_.sizes[static_cast<size_t>(c.mesh_axis)] - 1;
       const bool packs = (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all) && c.divided > 0;
       // To each other device of the group, or a block to each.
       const int64_t each = alone ? 0 : c.kind == CollectiveKind::all_gather ? 2 * others : 2;
-      count(from.bytes, held * (each + (packs ? 1 : 0)));
+      count(from.bytes, devices * (each + (packs ? 1 : 0)));
     }
+  };
+  for (const std::optional<MeshPlan>& plan : parts_) {
+    if (!plan) continue;
+    count_collectives(*plan, held(), kNoMeshAxis);
+    if (!plan->pipeline) continue;
+    const StageBlocks blocks = blocks_of(mesh_, *plan->pipeline, mesh_.devices() / held(), rank);
+    for (int64_t s = blocks.first(); s < blocks.last(); ++s)
+      for (const StageRound& round : plan->pipeline->stages[static_cast<size_t>(s)].rounds)
+        count_collectives(round.plan, blocks.held_devices(held()), plan->pipeline->axis);
+  }
   for (const std::vector<TensorInfo>* list : {&info.params, &info.states})
     for (const TensorInfo& tensor : *list) count(tensor.bytes(), alone ? 0 : 2);  // put together for a checkpoint
   return most;
 }
 
 int64_t MeshProgram::planned_bytes(int threads) const { return bytes_of(threads, transport_ == nullptr ? 0 : transport_->rank); }
-int64_t MeshProgram::most_planned_bytes(int threads) const { return bytes_of(threads, 0); }
 
 int64_t MeshProgram::bytes_of(int threads, int64_t rank) const {
   const int64_t held = this->held();
@@ -93,7 +102,7 @@ int64_t MeshProgram::bytes_of(int threads, int64_t rank) const {
   };
   for (const std::optional<MeshPlan>& plan : parts_)
     if (plan) add(plan->pipeline ? staged_bytes(mesh_, *plan, mesh_.devices() / held, rank) : DeviceMemory::bytes_of_all(*plan, held));
-  add(packed_bytes(held));
+  add(packed_bytes(rank));
   for (int64_t device = rank * held; device < (rank + 1) * held; ++device) add(working_of(device, threads));
   return bytes;
 }

@@ -38,7 +38,8 @@ class MeshProgram : public ProgramRep {
   std::unique_ptr<Runner> start(std::shared_ptr<ThreadPool> pool, int device) const override;
   int64_t planned_bytes(int threads) const override;
   // Of the process that takes the most, the first: by what all can tell alike.
-  int64_t most_planned_bytes(int threads) const;
+  int64_t most_planned_bytes(int threads) const { return bytes_of(threads, 0); }
+  int64_t bytes_of(int threads, int64_t rank) const;
   bool has(Part part) const override { return parts_[part].has_value(); }
 
   // Of each part; what they are given outlives them.
@@ -52,8 +53,7 @@ class MeshProgram : public ProgramRep {
 
  private:
   int64_t whole_bytes(bool first) const;
-  int64_t bytes_of(int threads, int64_t rank) const;
-  int64_t packed_bytes(int64_t held) const;
+  int64_t packed_bytes(int64_t rank) const;
   int64_t working_of(int64_t device, int threads) const;
 
   MeshShape mesh_;

@@ -35,6 +35,28 @@ void run_all_steps(HostRun& run, uint64_t seed, uint64_t step, std::unique_lock<
   run.run_steps(0, run.plan().steps.size(), seed, step, computing);
 }
 
+// Of a stage's transfers between processes, the most in one exchange.
+struct ExchangedBytes {
+  int64_t out = 0, in = 0;
+};
+ExchangedBytes exchanged_bytes(const PipelinePlan& pipeline, const StageBlocks& blocks, int64_t devices) {
+  const auto has = [&](int stage) { return stage / blocks.stages == blocks.number; };
+  ExchangedBytes most;
+  const auto count = [&](const std::vector<StageTransfer>& list) {
+    ExchangedBytes bytes;
+    for (const StageTransfer& t : list) {
+      const PipelineStage& to = pipeline.stages[static_cast<size_t>(t.to.stage)];
+      const int64_t moved = devices * to.rounds[static_cast<size_t>(t.to.round)].plan.values[t.to.value].bytes;
+      if (has(t.from.stage) && !has(t.to.stage)) bytes.out += moved;
+      if (has(t.to.stage) && !has(t.from.stage)) bytes.in += moved;
+    }
+    most.out = std::max(most.out, bytes.out), most.in = std::max(most.in, bytes.in);
+  };
+  count(pipeline.up), count(pipeline.down);
+  for (const std::vector<StageTransfer>& list : pipeline.behind) count(list);
+  return most;
+}
+
 }  // namespace
 
 StageBlocks blocks_of(const MeshShape& mesh, const PipelinePlan& pipeline, int64_t processes, int64_t rank) {
@@ -60,9 +82,10 @@ int64_t staged_working_bytes(const PipelineStage& stage, int threads) {
 int64_t staged_bytes(const MeshShape& mesh, const MeshPlan& plan, int64_t processes, int64_t rank) {
   const PipelinePlan& pipeline = *plan.pipeline;
   const StageBlocks blocks = blocks_of(mesh, pipeline, processes, rank);
-  const int64_t devices = std::min(blocks.devices, mesh.devices() / processes), further = blocks.held(pipeline.microbatches) - 1;
-  int64_t bytes = 0;
-  for (int64_t s = blocks.number * blocks.stages; s < (blocks.number + 1) * blocks.stages; ++s) {
+  const int64_t devices = blocks.held_devices(mesh.devices() / processes), further = blocks.held(pipeline.microbatches) - 1;
+  const ExchangedBytes exchanged = exchanged_bytes(pipeline, blocks, devices);
+  int64_t bytes = exchanged.out + exchanged.in;
+  for (int64_t s = blocks.first(); s < blocks.last(); ++s) {
     const PipelineStage& stage = pipeline.stages[static_cast<size_t>(s)];
     for (const StageRound& round : stage.rounds) bytes += devices * round.plan.bytes;
     const MeshPlan& each = stage.rounds[kRoundOfMicrobatches].plan;
@@ -79,7 +102,9 @@ StagedDevices::StagedDevices(const MeshPlan& plan, std::shared_ptr<HostMachine> 
                         machine_->engine.first() / machine_->engine.held())),
       ways_(blocks_.held(pipeline_.microbatches)),
       lent_(plan.values.size(), nullptr) {
-  for (int64_t s = 0; s < blocks_.stages; ++s) add_stage(static_cast<int>(blocks_.number * blocks_.stages + s));
+  for (int64_t s = blocks_.first(); s < blocks_.last(); ++s) add_stage(static_cast<int>(s));
+  const ExchangedBytes most = exchanged_bytes(pipeline_, blocks_, blocks_.held_devices(machine_->engine.held()));
+  outgoing_.resize(static_cast<size_t>(most.out)), incoming_.resize(static_cast<size_t>(most.in));
 }
 
 // ---- memory
@@ -192,6 +217,7 @@ void StagedDevices::run(uint64_t seed, uint64_t step) {
     for (auto& [round, once] : s.once) once.begin();
   }
   sent_.clear();
+  on_way_.reset();
   loss_ = 0;
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock computing(machine_->lent.computing());
@@ -222,14 +248,13 @@ void StagedDevices::run_microbatches(uint64_t seed, uint64_t step, std::unique_l
   for (Stage& s : stages_)
     for (HostRun& slot : s.slots) copy_snapshots(slot);
   const std::vector<Unit> units = this->units();
-  std::optional<uint32_t> exchange = exchange_with_others({}, movements(units.front()));
+  exchange_with_others({}, movements(units.front()), computing);
   for (size_t u = 0; u < units.size(); ++u) {
-    if (exchange && comes_from_others(movements(units[u]))) machine_->queue.wait(*exchange, computing);
+    if (comes_from_others(movements(units[u]))) wait_for_exchange(computing);
     compute(units[u], seed, step, computing);
-    const std::vector<Movement> next = u + 1 < units.size() ? movements(units[u + 1]) : std::vector<Movement>{};
-    if (const auto number = exchange_with_others(movements(units[u]), next)) exchange = number;
+    exchange_with_others(movements(units[u]), u + 1 < units.size() ? movements(units[u + 1]) : std::vector<Movement>{}, computing);
   }
-  if (exchange) machine_->queue.wait(*exchange, computing);
+  wait_for_exchange(computing);
 }
 
 void StagedDevices::compute(const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
@@ -316,62 +341,62 @@ bool StagedDevices::comes_from_others(const std::vector<Movement>& list) const {
       list, [&](const Movement& m) { return stage(m.transfer->to.stage) != nullptr && stage(m.transfer->from.stage) == nullptr; });
 }
 
-std::optional<uint32_t> StagedDevices::exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in) {
+void StagedDevices::wait_for_exchange(std::unique_lock<std::mutex>& computing) {
+  if (on_way_) machine_->queue.wait(*on_way_, computing);
+  on_way_.reset();
+}
+
+bool StagedDevices::exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in,
+                                         std::unique_lock<std::mutex>& computing) {
   const EincTransport* transport = machine_->engine.transport();
-  if (transport == nullptr || transport->size == 1) return std::nullopt;
-  struct Exchange {
-    std::vector<std::vector<std::byte>> send;                     // by process
-    std::vector<std::vector<std::pair<std::byte*, int64_t>>> to;  // by process: where what comes belongs
-    bool any = false;
+  if (transport == nullptr || transport->size == 1) return false;
+  struct Piece {
+    size_t process;
+    std::byte* memory;
+    int64_t bytes;
   };
-  const auto exchange = std::make_shared<Exchange>();
-  const auto processes = static_cast<size_t>(transport->size);
-  exchange->send.resize(processes), exchange->to.resize(processes);
   const auto process_of = [&](const StageValue& value, int64_t device) {
     return static_cast<size_t>(machine_->engine.process_of(value.stage * blocks_.devices + device));
   };
   const auto own = static_cast<size_t>(transport->rank);
-  for (const bool sends : {true, false})
-    for (const Movement& m : sends ? out : in)
+  const auto pieces = [&](const std::vector<Movement>& list, bool sends) {
+    std::vector<Piece> made;
+    for (const Movement& m : list)
       for (int64_t device = 0; device < blocks_.devices; ++device) {
         const size_t sender = process_of(m.transfer->from, device), receiver = process_of(m.transfer->to, device);
-        const int64_t bytes = tensor(m.transfer->to).bytes;
         if (sender == receiver || (sends ? sender : receiver) != own) continue;
-        exchange->any = true;
-        if (!sends) {
-          exchange->to[sender].emplace_back(at(m.transfer->to, device, m.microbatch), bytes);
-          continue;
+        made.push_back(
+            {sends ? receiver : sender, at(sends ? m.transfer->from : m.transfer->to, device, m.microbatch), tensor(m.transfer->to).bytes});
+      }
+    std::ranges::stable_sort(made, {}, &Piece::process);
+    return made;
+  };
+  const std::vector<Piece> sent = pieces(out, true);
+  std::vector<Piece> received = pieces(in, false);
+  if (sent.empty() && received.empty()) return false;
+  wait_for_exchange(computing);
+  std::vector<int64_t> out_bytes(static_cast<size_t>(transport->size), 0), in_bytes = out_bytes;
+  int64_t at = 0;
+  for (const Piece& p : sent) {
+    std::memcpy(outgoing_.data() + at, p.memory, static_cast<size_t>(p.bytes));
+    at += p.bytes, out_bytes[p.process] += p.bytes;
+    sent_.push_back({CollectiveKind::shift, pipeline_.axis, p.bytes});
+  }
+  for (const Piece& p : received) in_bytes[p.process] += p.bytes;
+  on_way_ = machine_->queue.start(
+      [this, transport, received = std::move(received), out_bytes = std::move(out_bytes), in_bytes = std::move(in_bytes)] {
+        try {
+          einc::exchange(*transport, outgoing_.data(), out_bytes, incoming_.data(), in_bytes);
+        } catch (const LateProcess& late) {
+          throw late.at("the exchange between stages");
         }
-        const std::byte* from = at(m.transfer->from, device, m.microbatch);
-        exchange->send[receiver].insert(exchange->send[receiver].end(), from, from + bytes);
-        sent_.push_back({CollectiveKind::shift, pipeline_.axis, bytes});
-      }
-  if (!exchange->any) return std::nullopt;
-  return machine_->queue.start([exchange, transport] {
-    std::vector<std::byte> send;
-    std::vector<int64_t> out_bytes, in_bytes;
-    int64_t all = 0;
-    for (const std::vector<std::byte>& each : exchange->send) {
-      out_bytes.push_back(static_cast<int64_t>(each.size()));
-      send.insert(send.end(), each.begin(), each.end());
-    }
-    for (const auto& each : exchange->to) {
-      in_bytes.push_back(0);
-      for (const auto& [to, bytes] : each) in_bytes.back() += bytes, all += bytes;
-    }
-    std::vector<std::byte> received(static_cast<size_t>(all));
-    try {
-      einc::exchange(*transport, send.data(), out_bytes, received.data(), in_bytes);
-    } catch (const LateProcess& late) {
-      throw late.at("the exchange between stages");
-    }
-    const std::byte* from = received.data();
-    for (const auto& each : exchange->to)
-      for (const auto& [to, bytes] : each) {
-        std::memcpy(to, from, static_cast<size_t>(bytes));
-        from += bytes;
-      }
-  });
+        const std::byte* from = incoming_.data();
+        for (const Piece& p : received) {
+          std::memcpy(p.memory, from, static_cast<size_t>(p.bytes));
+          from += p.bytes;
+        }
+      });
+  return true;
 }
 
 // What other stages read of a round that is over.
@@ -379,7 +404,8 @@ void StagedDevices::hand_over(size_t round, std::unique_lock<std::mutex>& comput
   std::vector<Movement> list;
   for (const StageTransfer& t : pipeline_.behind[round]) list.push_back({&t, pipeline_.microbatches - 1});
   for (const Movement& m : list) move_here(m);
-  if (const auto number = exchange_with_others(list, list)) machine_->queue.wait(*number, computing);
+  exchange_with_others(list, list, computing);
+  wait_for_exchange(computing);
 }
 
 // All processes tell it, and the one that has it knows.

@@ -15,6 +15,10 @@ struct StageBlocks {
   int64_t stages = 1;   // of a block
   int64_t number = 0;   // of this process' block
   int64_t blocks = 1;
+  int64_t first() const { return number * stages; }
+  int64_t last() const { return first() + stages; }
+  // Of a stage, by a process that holds so many.
+  int64_t held_devices(int64_t held) const { return std::min(devices, held); }
   // Microbatches of which this process holds what their backwards need, at most.
   int64_t held(int64_t microbatches) const { return std::min(microbatches, blocks - number); }
 };
@@ -79,9 +83,10 @@ class StagedDevices : public PartDevices {
   std::vector<Movement> movements(const Unit& unit) const;
   void move_here(const Movement& movement);
   bool comes_from_others(const std::vector<Movement>& list) const;
-  // Sends what the one list has for other processes, and gets what the other one has from them. Its number in the queue; nothing: there is
-  // nothing to do.
-  std::optional<uint32_t> exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in);
+  // Sends what the one list has for other processes, and gets what the other one has from them, behind the exchange before, whose room it
+  // takes. Whether there is anything to do.
+  bool exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in, std::unique_lock<std::mutex>& computing);
+  void wait_for_exchange(std::unique_lock<std::mutex>& computing);
   void run_microbatches(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
   void hand_over(size_t round, std::unique_lock<std::mutex>& computing);
   void share_loss();
@@ -92,9 +97,11 @@ class StagedDevices : public PartDevices {
   const StageBlocks blocks_;
   const int64_t ways_;  // slots
   std::deque<Stage> stages_;
-  std::vector<const std::byte*> lent_;  // inputs, by values of the whole plan
-  int64_t microbatch_ = 0;              // that is computed
-  double loss_ = 0;                     // of the step
+  std::vector<const std::byte*> lent_;          // inputs, by values of the whole plan
+  std::vector<std::byte> outgoing_, incoming_;  // of the exchange in progress
+  std::optional<uint32_t> on_way_;              // its number in the queue
+  int64_t microbatch_ = 0;                      // that is computed
+  double loss_ = 0;                             // of the step
   int64_t failing_ = 0;
 };
 

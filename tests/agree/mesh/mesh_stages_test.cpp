@@ -6,8 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
-#include "compiler/report/staged_device.h"
+#include "compiler/api/mesh_process.h"
+#include "compiler/context/partition_for_mesh.h"
+#include "compiler/report/stage_steps.h"
 #include "runtime/base/failure.h"
 #include "runtime/mesh/pipeline_plan.h"
 #include "runtime/mesh/staged_devices.h"
@@ -53,6 +56,15 @@ std::vector<MeshRun> runs_of(const MeshProgram& program, int processes, const Pr
     runs[static_cast<size_t>(end.rank)] = one_run(own, data);
   });
   return runs;
+}
+
+// What this process has been given to write, touched or not.
+int64_t private_bytes() {
+  std::ifstream status("/proc/self/status");
+  int64_t kib = 0;
+  for (std::string word; status >> word;)
+    if (word == "VmData:") status >> kib;
+  return kib * 1024;
 }
 
 int64_t sent_between_stages(const MeshRun& run) {
@@ -110,6 +122,57 @@ TEST_CASE("mesh stages: processes make the same bits, and send what the report s
       }
       CHECK(sent == foretold);
     }
+  }
+}
+
+TEST_CASE("mesh stages: the report tells what a process of one device takes") {
+  for (const MeshExample& example : kStaged) {
+    INFO(text_of(example));
+    const Graph graph = *compiled(example, Roots::step).graph;
+    const Bindings dims = dims_of(example.dims);
+    const auto made = partition_for_mesh(graph, dims);
+    const auto& partitioned = std::get<Partitioned>(made);
+    const auto staged = staged_device(partitioned, dims);
+    REQUIRE(staged);
+    MeshReport report = mesh_report(graph, partitioned, dims, nullptr, &*staged);
+    tell_stages(report, *staged, plan_for_processor(native_processor()), process_bytes_of(graph, dims, DeviceTarget::cpu), nullptr);
+    const auto program = compile_for_mesh(graph, dims, RunMode::training);
+    const int64_t devices = program->mesh().devices(), of_stage = devices / staged->stages();
+    for (int64_t device = 0; device < devices; device += of_stage) {
+      EincTransport own{};
+      own.size = static_cast<int>(devices), own.rank = static_cast<int>(device);
+      const MeshProgram process(program->info, program->mesh(), program->parts(), &own);
+      INFO(fmt::format("device {}", device));
+      CHECK(*report.pipeline->stages[static_cast<size_t>(device / of_stage)].peak.value == Rational(process.planned_bytes(1)));
+    }
+  }
+}
+
+// What the system gives a process from before its memory is taken to behind it, what does not grow with the model apart.
+TEST_CASE("mesh stages: a process takes the memory that is planned") {
+  const auto taken = [](int width, int rank, int processes) {
+    const std::string dims = fmt::format("batch=8 seq=64 vocab=64 layers=6 heads=4 head={}", width);
+    const auto program =
+        compile_for_mesh(*compiled({"gpt2.ein", dims.c_str(), "stage=3", "layers=stage(microbatches=4)"}, Roots::step).graph, dims_of(dims),
+                         RunMode::training);
+    EincTransport own{};
+    own.size = processes, own.rank = rank;
+    const MeshProgram process(program->info, program->mesh(), program->parts(), processes == 1 ? nullptr : &own);
+    int64_t largest = 0, inputs = 0;
+    for (const TensorInfo& tensor : program->info.params) largest = std::max(largest, tensor.bytes());
+    for (const TensorInfo& tensor : program->info.inputs) inputs += tensor.bytes();
+    // Whole tensors are the session's, and what is packed is taken when it is needed.
+    const int64_t apart = (rank == 0 ? source_bytes(program->info) : inputs + largest) + (processes == 1 ? 0 : 2 * largest);
+    const int64_t before = private_bytes();
+    const auto runner = process.start(std::make_shared<ThreadPool>(1), kDefaultDevice);
+    return std::pair(private_bytes() - before, process.planned_bytes(1) - apart);
+  };
+  for (const auto& [rank, processes] : {std::pair(0, 1), std::pair(0, 3), std::pair(1, 3), std::pair(2, 3)}) {
+    INFO(fmt::format("process {} of {}", rank, processes));
+    const auto [small, planned_small] = taken(16, rank, processes);
+    const auto [large, planned_large] = taken(64, rank, processes);
+    CHECK(planned_large - planned_small > 8 << 20);
+    CHECK(static_cast<double>(large - small) == doctest::Approx(planned_large - planned_small).epsilon(0.02));
   }
 }
 
