@@ -134,7 +134,8 @@ int64_t prefetched_bytes(const TrainRequest& r, const ProgramGraphs& graphs) {
   return bytes;
 }
 
-RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const ProgramRep& program, SessionRep& session) {
+RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const ProgramRep& program, SessionRep& session,
+                  const ProcessTeam& team) {
   const Graph& graph = *graphs.parts[Part::training];
   ReportOptions options;
   options.given = graphs.dims;
@@ -166,6 +167,8 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
     facts.device = gpu_name();
     facts.peak_flops = gpu_peak_flops(graph.policy);
   }
+  facts.peak_flops = team.rate_of_all(facts.peak_flops, r.target == "cuda" ? 0 : facts.threads);
+  if (team.size() > 1) facts.device = fmt::format("{} processes of {}", team.size(), facts.device);
   facts.steps = r.steps;
   facts.micro_batches = r.micro_batches;
   return facts;
@@ -347,7 +350,7 @@ ExitStatus train(const TrainRequest& r, ProgramGraphs graphs_given, DataSettings
   if (!r.record.empty() && first) record_batches(r.record, *batches, program->info.inputs, r.steps * r.micro_batches);
   const MemoryMeter memory(r.target == "cuda" ? Meter::gpu : Meter::process);
   SessionRep session(*program, threads);
-  RunFacts facts = facts_of(r, *graphs, *program, session);
+  RunFacts facts = facts_of(r, *graphs, *program, session, team);
   facts.seeds = seeds;
   session.initialize(seeds.init);
   if (!r.weights.empty()) begin_with(r, *graphs->compilation.elaborated, session);

@@ -5,12 +5,14 @@
 #include <einc/error.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 
 #include "compiler/driver/standard_streams.h"
@@ -60,6 +62,13 @@ ProcessTeam::ProcessTeam(const Launcher& launcher, const std::string& target) {
 }
 
 int ProcessTeam::threads() const { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_processes(size())); }
+
+double ProcessTeam::rate_of_all(double own, int threads) const {
+  if (transport_ == nullptr) return own;
+  const double wanted = std::max(1.0, static_cast<double>(local_processes(size())) * threads);
+  const std::vector<double> rates = numbers_of_all(*transport_, own * std::min(1.0, get_nprocs() / wanted));
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
 
 void ProcessTeam::limit_waits(double seconds) const {
   if (transport_ != nullptr) transport_->limit(transport_->context, seconds);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages of a loop in processes that mpirun starts.
+#include "tests/golden/processes/mesh_runs.h"
+
+namespace einc::test {
+namespace {
+
+// Layers in a loop, which stages share; a tied table, dropout and clipping.
+constexpr std::string_view kLayersModel = R"(dim batch = 4, seq = 8, vocab = 16, embed = 16, layers = 4
+mesh stage = 4, data = 2
+shard layers over stage (microbatches = 2)
+shard batch over data
+input tokens:  i32[batch seq]
+input targets: i32[batch seq]
+param wte: [vocab embed] ~ normal(std = 0.1)
+fn block(x: [batch seq embed]) {
+  param w: [inner=embed embed] ~ normal(std = 0.1)
+  return x + dropout(tanh(einsum(x, w, "batch seq inner, inner embed -> batch seq embed")), 0.1)
+}
+x = wte[vocab = tokens]
+for layer in layers {
+  x = block(x) as h
+}
+logits = einsum(x, wte, "... embed, vocab embed -> ... vocab")
+loss = mean(cross_entropy(logits, targets, vocab))
+minimize loss using adamw(lr = cosine(0.01, warmup = 5, total = 60, floor = 0.001), clip_norm = 1.0)
+)";
+}  // namespace
+
+TEST_CASE("processes: stages of a loop leave the same checkpoint on any number of them, and go on with another") {
+  if (!launches()) return;
+  const MeshRuns runs(kLayersModel);
+  runs.done(1, "one", {"--steps=12", "--val-fraction=0.2", "--eval-every=6"});
+  for (const int processes : {2, 4, 8}) {
+    CAPTURE(processes);
+    const std::string name = fmt::format("of{}", processes);
+    runs.done(processes, name, {"--steps=12", "--val-fraction=0.2", "--eval-every=6"});
+    CHECK(runs.checkpoint(name, 12) == runs.checkpoint("one", 12));
+    CHECK(runs.losses(name) == runs.losses("one"));
+  }
+  runs.done(4, "parts", {"--steps=4"});
+  runs.done(8, "parts", {"--steps=8", "--resume"});
+  runs.done(1, "parts", {"--steps=12", "--resume"});
+  runs.done(1, "straight", {"--steps=12"});
+  CHECK(runs.checkpoint("parts", 12) == runs.checkpoint("straight", 12));
+  // Without stages the same microbatches, one after another.
+  const std::string plain = "--mesh=data=2";
+  runs.done(1, "plain", {"--steps=12", plain, "--shard=batch=data", "--accumulate=2", "-Dbatch=2"});
+  const std::vector<double> staged = runs.losses("straight"), accumulated = runs.losses("plain");
+  REQUIRE(staged.size() == accumulated.size());
+  for (size_t i = 0; i < staged.size(); ++i) CHECK(staged[i] == doctest::Approx(accumulated[i]).epsilon(1e-5));
+}
+
+TEST_CASE("processes: one that is killed ends those of all stages, and what it leaves is whole") {
+  if (!launches()) return;
+  const MeshRuns runs(kLayersModel);
+  runs.done(1, "straight", {"--steps=400", "--every=50"});
+  for (const size_t victim : {1, 3}) kill_and_go_on(runs, victim, 400);
+}
+
+TEST_CASE("stages: what is not run yet is refused with its reason") {
+  const MeshRuns runs(kLayersModel);
+  const std::pair<std::vector<std::string>, const char*> refused[] = {
+      {{"--target=cuda"}, "stages are not run on GPUs yet"},
+      {{"--memory-limit=1GiB"}, "stages are not run under a limit of memory yet"},
+      {{"--mesh=data=2,stage=4"}, "the mesh has another axis before theirs"}};
+  for (const auto& [options, reason] : refused) {
+    CAPTURE(reason);
+    std::vector<std::string> all = options;
+    all.push_back("--steps=1");
+    const Ran ran = runs.run(1, "refused", all);
+    CHECK(ran.status != 0);
+    CHECK_MESSAGE(ran.errors.find(reason) != std::string::npos, ran.errors);
+  }
+}
+}  // namespace einc::test
