@@ -80,7 +80,7 @@ class BufferPlanner {
     last_.assign(nodes, 0);
     below_.assign(nodes, false);
     handed_over_.assign(nodes, false);
-    saved_.assign(nodes, false);
+    plan_.saved.assign(nodes, false);
     held_until_.assign(nodes, 0);
     find_lifetimes();
     for (const HeldValue& h : list.library.held) {
@@ -121,9 +121,10 @@ class BufferPlanner {
  private:
   void find_lifetimes() {
     for (uint32_t k = 0; k < end_; ++k) {
-      Phase phase = Phase::forward;
-      for (NodeId id : list_.kernels[k].group.members) phase = std::max(phase, graph_[id].origin.phase);
-      phases_.push_back(phase);
+      Phase first = Phase::optimizer, last = Phase::forward;
+      for (NodeId id : list_.kernels[k].group.members)
+        first = std::min(first, graph_[id].origin.phase), last = std::max(last, graph_[id].origin.phase);
+      begins_.push_back(std::min(first, last)), phases_.push_back(last);
       for (NodeId id : list_.kernels[k].buffers) {
         if (!id.valid()) continue;
         first_[id.index] = std::min(first_[id.index], k);
@@ -260,7 +261,7 @@ class BufferPlanner {
     std::vector<int64_t> saved(end_ + 2, 0), others(end_ + 2, 0);  // what each launch has more than the one before
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
       if (!in_arena(i)) continue;
-      std::vector<int64_t>& alive = saved_[i] ? saved : others;
+      std::vector<int64_t>& alive = plan_.saved[i] ? saved : others;
       alive[first_[i]] += plan_.buffers[i].bytes;
       // At its last launch a value that hands its place over is the result already.
       alive[last_[i] + (handed_over_[i] ? 0 : 1)] -= plan_.buffers[i].bytes;
@@ -297,14 +298,14 @@ class BufferPlanner {
   void sum_saved() {
     std::vector<bool> read(plan_.buffers.size(), false);  // by the backward, after it was made
     for (uint32_t k = 0; k < end_; ++k) {
-      if (phases_[k] != Phase::backward) continue;
+      if (begins_[k] != Phase::backward) continue;
       for (NodeId id : list_.kernels[k].buffers)
         if (id.valid() && first_[id.index] < k) read[id.index] = true;
     }
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
       const Node& node = graph_.graph.nodes[i];
-      saved_[i] = read[i] && in_arena(i) && phases_[first_[i]] == Phase::forward && !is_cast_of_param(node);
-      if (saved_[i]) plan_.saved_bytes += plan_.buffers[i].bytes;
+      plan_.saved[i] = read[i] && in_arena(i) && begins_[first_[i]] == Phase::forward && !is_cast_of_param(node);
+      if (plan_.saved[i]) plan_.saved_bytes += plan_.buffers[i].bytes;
     }
   }
   bool is_cast_of_param(const Node& node) const {
@@ -319,11 +320,10 @@ class BufferPlanner {
   RunMode mode_;
   uint32_t end_;
   BufferPlan plan_;
-  std::vector<Phase> phases_;           // of kernels
+  std::vector<Phase> begins_, phases_;  // of kernels: the first and the last that their nodes are of
   std::vector<uint32_t> first_, last_;  // launches that touch a node's buffer
   std::vector<uint32_t> held_until_;    // the last launch that holds a node's value; 0: none
   std::vector<bool> below_, handed_over_;
-  std::vector<bool> saved_;  // in the arena, of the forward for the backward
   Arena below_arena_, above_arena_;
   int64_t numbers_ = 0;  // bytes behind both that numbers take
 };

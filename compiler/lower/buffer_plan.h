@@ -34,13 +34,15 @@ struct BufferPlan {
   int64_t parts_offset = 0;  // of the place that parts of sums share, behind it
   int64_t own_bytes = 0;     // the arena, parts, gradients and snapshots; inputs, params, states and what is bound follow
   int64_t total_bytes = 0;
-  int64_t saved_bytes = 0;  // arena values of the forward that backward kernels read, but casts of params
+  // By node: in the arena, made by a kernel of the forward and read by a later one of the backward, and no cast of a param.
+  std::vector<bool> saved;
+  int64_t saved_bytes = 0;  // of all of them
 
   // The launch at which most of the arena is in use; one past the last: after all of them. Each byte has one owner: where a result takes
   // its operand's place, the result.
   struct Fullest {
     uint32_t launch = 0;
-    int64_t saved = 0;   // in use by values that saved_bytes counts
+    int64_t saved = 0;   // in use by such values
     int64_t others = 0;  // by all other values
   };
   Fullest fullest;

@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that continue one another in place are one.
 #include "compiler/lower/value_launches.h"
 
 namespace einc {
-namespace {
 
-template <class Wanted>
-std::vector<uint32_t> launches_of(const KernelList& list, const BufferPlan& plan, NodeId value, Wanted wanted) {
-  const NodeId holder = plan.holder(value);
-  std::vector<uint32_t> launches;
+ValueLaunches::ValueLaunches(const KernelList& list, const BufferPlan& plan)
+    : plan_(plan), touch_(plan.buffers.size()), make_(plan.buffers.size()) {
+  const auto add = [](std::vector<uint32_t>& launches, uint32_t l) {
+    if (launches.empty() || launches.back() != l) launches.push_back(l);
+  };
   for (uint32_t l = 0; l < list.kernels.size(); ++l) {
     const GraphKernel& k = list.kernels[l];
-    bool any = false;
-    for (size_t b = 0; b < k.buffers.size() && !k.kernel->collective; ++b)
-      any = any || (k.buffers[b].valid() && plan.holder(k.buffers[b]) == holder && wanted(k.kernel->buffers[b].access));
-    if (any) launches.push_back(l);
+    for (size_t b = 0; b < k.buffers.size() && !k.kernel->collective; ++b) {
+      if (!k.buffers[b].valid()) continue;
+      const uint32_t holder = plan.holder(k.buffers[b]).index;
+      add(touch_[holder], l);
+      if (k.kernel->buffers[b].access != BufferAccess::read) add(make_[holder], l);
+    }
   }
-  return launches;
-}
-
-}  // namespace
-
-std::vector<uint32_t> launches_that_touch(const KernelList& list, const BufferPlan& plan, NodeId value) {
-  return launches_of(list, plan, value, [](BufferAccess) { return true; });
-}
-
-std::vector<uint32_t> launches_that_make(const KernelList& list, const BufferPlan& plan, NodeId value) {
-  return launches_of(list, plan, value, [](BufferAccess access) { return access != BufferAccess::read; });
 }
 
 }  // namespace einc

@@ -7,8 +7,16 @@
 
 namespace einc {
 
-// Numbers of kernels in the list, ascending; collectives are not among them.
-std::vector<uint32_t> launches_that_touch(const KernelList& list, const BufferPlan& plan, NodeId value);
-std::vector<uint32_t> launches_that_make(const KernelList& list, const BufferPlan& plan, NodeId value);
+class ValueLaunches {
+ public:
+  ValueLaunches(const KernelList& list, const BufferPlan& plan);
+  // Numbers of kernels in the list, ascending; collectives are not among them. Values that continue one another in place are one.
+  const std::vector<uint32_t>& that_touch(NodeId value) const { return touch_[plan_.holder(value).index]; }
+  const std::vector<uint32_t>& that_make(NodeId value) const { return make_[plan_.holder(value).index]; }
+
+ private:
+  const BufferPlan& plan_;
+  std::vector<std::vector<uint32_t>> touch_, make_;  // by node that holds a value
+};
 
 }  // namespace einc

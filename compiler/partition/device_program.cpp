@@ -6,6 +6,7 @@
 #include "compiler/partition/device_program.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "compiler/ir/build.h"
 #include "compiler/partition/stage_meetings.h"
@@ -25,13 +26,14 @@ class Orderer {
     Graph& g = out_.graph;
     g.name = graph_.name, g.dims = graph_.dims, g.mesh = graph_.mesh, g.policy = graph_.policy, g.loops = graph_.loops;
     g.loop_contexts = graph_.loop_contexts, g.chosen_by = graph_.chosen_by;
+    std::vector<bool> first(graph_.size(), false);
     for (uint32_t level = 0; level <= last_; ++level) {
-      const std::vector<bool> first = wanted_first(level);
+      find_wanted_first(level, first);
       for (const bool now : {true, false})
-        for (uint32_t i = 0; i < graph_.size(); ++i)
-          if (level_[i] == level && is_computed(i) && first[i] == now) place(NodeId{i});
-      for (uint32_t i = 0; i < graph_.size(); ++i)
-        if (level_[i] == level && live_[i] && is_collective(graph_.nodes[i].op)) place(NodeId{i});
+        for (const uint32_t i : of_level_[level])
+          if (is_computed(i) && first[i] == now) place(NodeId{i});
+      for (const uint32_t i : of_level_[level])
+        if (live_[i] && is_collective(graph_.nodes[i].op)) place(NodeId{i});
     }
     find_meetings();
     find_values(results);
@@ -75,6 +77,8 @@ class Orderer {
         if (node.origin.phase != Phase::optimizer) backward = std::max(backward, level_[i]);
         last_ = std::max(last_, level_[i]);
       }
+    of_level_.resize(last_ + 2);
+    for (uint32_t i = 0; i < graph_.size(); ++i) of_level_[level_[i]].push_back(i);
   }
 
   bool is_computed(uint32_t i) const {
@@ -86,18 +90,16 @@ class Orderer {
     return is_computed(i) && graph_.nodes[i].origin.phase != Phase::optimizer && level_[i] == level_[collective.index] + 1;
   }
 
-  // Nodes of the level that lead to a collective whose result the next one reads.
-  std::vector<bool> wanted_first(uint32_t level) const {
-    std::vector<bool> wanted(graph_.size(), false);
-    for (uint32_t i = graph_.size(); i-- > 0;) {
-      if (!live_[i]) continue;
-      const bool reads = wanted[i] && level_[i] == level;
-      for (const NodeId operand : graph_.nodes[i].operands) {
-        const bool waits = is_collective(graph_[operand].op) && level_[operand.index] == level && follows_at_once(i, operand);
-        if (reads || waits) wanted[operand.index] = true;
-      }
-    }
-    return wanted;
+  // Nodes of the level that lead to a collective whose result the next one reads. Of other levels' nodes `wanted` says nothing.
+  void find_wanted_first(uint32_t level, std::vector<bool>& wanted) const {
+    for (const uint32_t i : of_level_[level]) wanted[i] = false;
+    for (const uint32_t i : of_level_[level + 1])
+      for (const NodeId operand : graph_.nodes[i].operands)
+        if (is_collective(graph_[operand].op) && level_[operand.index] == level && follows_at_once(i, operand))
+          wanted[operand.index] = true;
+    for (const uint32_t i : of_level_[level] | std::views::reverse)
+      if (live_[i] && wanted[i])
+        for (const NodeId operand : graph_.nodes[i].operands) wanted[operand.index] = true;
   }
 
   NodeId place(NodeId id) {
@@ -130,6 +132,7 @@ class Orderer {
   const Graph& graph_;
   std::vector<bool> live_, constant_;
   std::vector<uint32_t> level_;
+  std::vector<std::vector<uint32_t>> of_level_;  // nodes, by their levels; one more than there are
   uint32_t last_ = 0;
   std::vector<NodeId> at_;
   DeviceProgram out_;

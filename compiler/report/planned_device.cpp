@@ -25,6 +25,7 @@ PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, c
                              std::span<const LaunchPlaces> places) {
   PlannedDevice planned;
   planned.launches = static_cast<uint32_t>(formed.list.kernels.size());
+  const ValueLaunches launches(formed.list, formed.plan);
   std::unordered_map<uint32_t, uint32_t> stands;
   for (uint32_t l = 0; l < planned.launches; ++l)
     if (formed.list.kernels[l].kernel->collective) stands[formed.list.kernels[l].group.members.front().index] = l;
@@ -32,10 +33,10 @@ PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, c
   for (const DeviceProgram::Meeting& c : program.collectives)
     planned.bytes.push_back(count_bytes(graph.type(graph[c.node].operands[0]), dims));
   for (const DeviceProgram::Meeting& c : program.collectives)
-    planned.reads.push_back(launches_that_touch(formed.list, formed.plan, formed.place_of(c.place)));
+    planned.reads.push_back(launches.that_touch(formed.place_of(c.place)));
   const std::vector<Output>& outputs = formed.bound.graph.outputs;
   EINC_CHECK(outputs.size() == program.values.size(), "a device of {} values is planned with {}", program.values.size(), outputs.size());
-  for (const Output& output : outputs) planned.makes.push_back(launches_that_make(formed.list, formed.plan, output.node));
+  for (const Output& output : outputs) planned.makes.push_back(launches.that_make(output.node));
   for (std::vector<uint32_t>& readers : planned.reads)
     for (uint32_t& l : readers) l = places.empty() ? l : places[l].first;
   for (std::vector<uint32_t>& makers : planned.makes)

@@ -30,7 +30,8 @@ TEST_CASE("the plan of two layers") {
   const Bindings dims{{"B", 1024}, {"D", 256}, {"K", 64}};
   const FormedGraph training = form_graph(g, dims, RunMode::training);
   const int64_t B = 1024, D = 256, K = 64, parameters = 4 * (D * D + D * K);
-  CHECK(training.plan.saved_bytes == 4 * B * D);  // h1: x is an input, and the kernel of h2 stores its gradient instead
+  // h1, and the gradient of h2, which its kernel stores instead of it; x is an input.
+  CHECK(training.plan.saved_bytes == 4 * (B * D + B * K));
   CHECK(training.plan.total_bytes == training.plan.arena_bytes + 2 * parameters + 4 * B * D);
   // Without grad nothing is kept: h1 and h2, then the loss in their place; the squares are never stored.
   Graph inference = two_layer().graph;
