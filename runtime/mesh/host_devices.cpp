@@ -30,6 +30,15 @@ bool each_may_store(const std::vector<double>& next, const std::vector<double>& 
 
 }  // namespace
 
+void copy_all(ThreadPool& pool, const std::byte* from, int64_t bytes, std::byte* to) {
+  constexpr int64_t kWorthCopying = int64_t{1} << 20;
+  if (bytes < kWorthCopying) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
+  pool.run(bytes, [&](int, int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+}
+
 DeviceMemory::DeviceMemory(const MeshPlan& plan, int64_t devices, const DeviceMemory* sibling)
     : plan_(plan),
       shared_(sibling ? sibling->shared_ : std::make_shared<Mapping>(bytes_of_all(plan, devices) - plan.kept * devices)),
@@ -72,8 +81,7 @@ void HostRun::place_kept(int64_t d, int64_t bytes, std::byte* memory) {
 }
 
 void HostRun::copy(uint32_t value, uint32_t target) {
-  for (int64_t d = 0; d < held(); ++d)
-    std::memcpy(memory_.at(d, target), memory_.at(d, value), static_cast<size_t>(plan_.values[target].bytes));
+  for (int64_t d = 0; d < held(); ++d) copy_all(*machine_.pool, memory_.at(d, value), plan_.values[target].bytes, memory_.at(d, target));
 }
 
 void HostRun::begin() {

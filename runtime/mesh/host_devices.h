@@ -14,6 +14,9 @@
 
 namespace einc {
 
+// Each thread a piece, where it is worth that.
+void copy_all(ThreadPool& pool, const std::byte* from, int64_t bytes, std::byte* to);
+
 // The memory of a plan's values on devices of this process.
 class DeviceMemory {
  public:

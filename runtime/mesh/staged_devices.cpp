@@ -180,7 +180,7 @@ void StagedDevices::copy(uint32_t value, uint32_t target) {
   const StageValue& to = pipeline_.values[target];
   for (int64_t device = 0; device < blocks_.devices; ++device)
     if (const std::byte* source = at(from, device, pipeline_.microbatches - 1))
-      std::memcpy(at(to, device, 0), source, static_cast<size_t>(tensor(to).bytes));
+      copy_all(*machine_->pool, source, tensor(to).bytes, at(to, device, 0));
 }
 
 bool StagedDevices::holds_numbers(uint32_t value) const {
@@ -309,7 +309,7 @@ void StagedDevices::add_up(Stage& s, size_t slot, const MeshCollective& sum, int
   std::byte* so_far = run.at(d, sum.to);
   const std::byte* term = run.at(d, sum.from);
   if (microbatch_ == 0)
-    std::memcpy(so_far, term, static_cast<size_t>(tensor.bytes));
+    copy_all(*machine_->pool, term, tensor.bytes, so_far);
   else
     tree_reduce(*machine_->pool, ReduceKind::sum, tensor.dtype, std::array<const std::byte*, 2>{so_far, term}, count, so_far);
   if (microbatch_ + 1 == pipeline_.microbatches)

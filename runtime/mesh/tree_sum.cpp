@@ -20,15 +20,13 @@ constexpr int64_t kBlock = 512;       // elements of a partial sum: two dozen of
 constexpr size_t kDeepest = 32;       // of a tree: 2^32 devices
 constexpr int64_t kOneThread = 4096;  // elements that are not worth a second one
 
-// How elements of a dtype lie, and what they are added in.
+// How elements of a dtype lie, and what they are added in. `load`: a block of them, where it lies or in `room`.
 template <class T>
 struct Plain {
   using Sum = T;
-  static void load(const std::byte* from, int64_t at, int64_t count, Sum* to) {
-    std::memcpy(to, from + at * static_cast<int64_t>(sizeof(T)), static_cast<size_t>(count) * sizeof(T));
-  }
+  static const Sum* load(const std::byte* from, int64_t at, int64_t, Sum*) { return reinterpret_cast<const T*>(from) + at; }
   static void store(const Sum* from, int64_t at, int64_t count, std::byte* to) {
-    std::memcpy(to + at * static_cast<int64_t>(sizeof(T)), from, static_cast<size_t>(count) * sizeof(T));
+    std::memmove(to + at * static_cast<int64_t>(sizeof(T)), from, static_cast<size_t>(count) * sizeof(T));
   }
 };
 
@@ -36,15 +34,16 @@ template <DType dtype>
 struct Narrow {
   using Sum = float;
   using Bits = std::conditional_t<dtype == DType::bf16 || dtype == DType::f16, uint16_t, uint8_t>;
-  static void load(const std::byte* from, int64_t at, int64_t count, Sum* to) {
+  static const Sum* load(const std::byte* from, int64_t at, int64_t count, Sum* room) {
     for (int64_t i = 0; i < count; ++i) {
       Bits bits;
       std::memcpy(&bits, from + (at + i) * static_cast<int64_t>(sizeof(Bits)), sizeof bits);
       if constexpr (dtype == DType::bf16)
-        to[i] = std::bit_cast<float>(uint32_t{bits} << 16);
+        room[i] = std::bit_cast<float>(uint32_t{bits} << 16);
       else
-        to[i] = static_cast<float>(decode_float(dtype, bits));
+        room[i] = static_cast<float>(decode_float(dtype, bits));
     }
+    return room;
   }
   static void store(const Sum* from, int64_t at, int64_t count, std::byte* to) {
     for (int64_t i = 0; i < count; ++i) {
@@ -72,11 +71,17 @@ T wrapping(T a, T b, bool product) {
   }
 }
 
-// left[i] and right[i], the left being of lower coordinates.
+// left[i] and right[i], the left being of lower coordinates; `result` may be either of them. A whole block's loop has a length that the
+// compiler knows: GCC 12 at -O2 makes vectors of no other (sums of two tensors of 28 MB: 25 instead of 10 GB/s, a thread of a Xeon).
 template <class T>
-void combine(ReduceKind reduce, T* left, const T* right, int64_t count) {
+void combine(ReduceKind reduce, const T* left, const T* right, int64_t count, T* result) {
   const auto each = [&](auto fn) {
-    for (int64_t i = 0; i < count; ++i) left[i] = fn(left[i], right[i]);
+    if (count == kBlock) {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < kBlock; ++i) result[i] = fn(left[i], right[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) result[i] = fn(left[i], right[i]);
+    }
   };
   switch (reduce) {
     case ReduceKind::sum:
@@ -98,17 +103,22 @@ void combine(ReduceKind reduce, T* left, const T* right, int64_t count) {
 template <class Format>
 void reduce_range(ReduceKind reduce, std::span<const std::byte* const> terms, int64_t begin, int64_t end, std::byte* result) {
   using Sum = typename Format::Sum;
-  std::array<std::array<Sum, kBlock>, kDeepest> waiting;
+  std::array<std::array<Sum, kBlock>, kDeepest> room;
+  std::array<const Sum*, kDeepest> waiting;  // blocks in `room`, and terms where they lie
   for (int64_t at = begin; at < end; at += kBlock) {
     const int64_t count = std::min(kBlock, end - at);
     size_t depth = 0;
+    const auto join = [&] {
+      --depth;
+      combine(reduce, waiting[depth - 1], waiting[depth], count, room[depth - 1].data());
+      waiting[depth - 1] = room[depth - 1].data();
+    };
     for (size_t k = 0; k < terms.size(); ++k) {
-      Format::load(terms[k], at, count, waiting[depth++].data());
-      for (size_t bits = k + 1; bits % 2 == 0; bits /= 2, --depth)
-        combine(reduce, waiting[depth - 2].data(), waiting[depth - 1].data(), count);
+      waiting[depth] = Format::load(terms[k], at, count, room[depth].data()), ++depth;
+      for (size_t bits = k + 1; bits % 2 == 0; bits /= 2) join();
     }
-    for (; depth > 1; --depth) combine(reduce, waiting[depth - 2].data(), waiting[depth - 1].data(), count);
-    Format::store(waiting[0].data(), at, count, result);
+    while (depth > 1) join();
+    Format::store(waiting[0], at, count, result);
   }
 }
 
@@ -123,8 +133,8 @@ void scale_range(int64_t begin, int64_t end, typename Format::Sum by, std::byte*
   std::array<typename Format::Sum, kBlock> block;
   for (int64_t at = begin; at < end; at += kBlock) {
     const int64_t count = std::min(kBlock, end - at);
-    Format::load(values, at, count, block.data());
-    for (int64_t i = 0; i < count; ++i) block[static_cast<size_t>(i)] *= by;
+    const auto* each = Format::load(values, at, count, block.data());
+    for (int64_t i = 0; i < count; ++i) block[static_cast<size_t>(i)] = each[i] * by;
     Format::store(block.data(), at, count, values);
   }
 }
