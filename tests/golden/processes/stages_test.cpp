@@ -72,5 +72,13 @@ TEST_CASE("stages: what is not run yet is refused with its reason") {
     CHECK(ran.status != 0);
     CHECK_MESSAGE(ran.errors.find(reason) != std::string::npos, ran.errors);
   }
+  const MeshRuns with_state(std::string(kLayersModel) + "state seen: [embed] ~ zeros\nseen <- 0.9 * seen + 0.1 * mean(x, batch, seq)\n");
+  const Ran changes = with_state.run(1, "refused", {"--steps=1"});
+  CHECK(changes.status != 0);
+  CHECK_MESSAGE(changes.errors.find("a state changes with each microbatch") != std::string::npos, changes.errors);
+  const std::string with_output = runs.folder().text("output.ein", std::string(kLayersModel) + "output top = mean(x, batch, seq)\n");
+  const Ran shows = run_einc({"run", with_output, "--mode=training"});
+  CHECK(shows.status != 0);
+  CHECK_MESSAGE(shows.errors.find("output `top` is one of each microbatch") != std::string::npos, shows.errors);
 }
 }  // namespace einc::test
