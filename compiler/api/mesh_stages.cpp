@@ -32,7 +32,7 @@ class StagePlanner {
     places_ = place_stages(local_.graph, stages_.loop, stages_of(local_.graph, dims_));
     cut_ = cut_stages(local_, places_);
     if (const auto alone = meet_neighbours(cut_, local_, places_, pipeline_->microbatches))
-      refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes", name_of(*alone)));
+      refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes, or only passes it on", name_of(*alone)));
     for (int s = 0; s < places_.stages; ++s) plan_stage(s, compile_device);
     pipeline_->behind.resize(static_cast<size_t>(places_.rounds));
     for (const StageSend& send : cut_.sends) transfer(send);
@@ -95,6 +95,7 @@ class StagePlanner {
     auto& list = !send.of_microbatch() ? pipeline_->behind[static_cast<size_t>(send.made)]
                  : send.from < send.to ? pipeline_->up
                                        : pipeline_->down;
+    if (&list == &pipeline_->up) up_values_.push_back(send.value);
     list.push_back(t);
   }
 
@@ -104,10 +105,16 @@ class StagePlanner {
     uint32_t launches = 0;
     for (size_t i = 0; i < stage(s).backward; ++i)
       if (each.steps[i].act == DeviceAct::compute) launches = each.steps[i].last;
-    for (const StageTransfer& t : pipeline_->up)
-      for (const BoundValue& bound : each.code.bound)
-        if (t.from.stage == s && bound.value == t.from.value && bound.launches > launches)
-          refuse("what one stage sends another follows from what comes back");
+    const auto is_behind = [&](uint32_t value) {
+      for (size_t i = stage(s).backward; i < each.steps.size(); ++i)
+        if (each.steps[i].act == DeviceAct::wait && each.collectives[each.steps[i].index].to == value) return true;
+      return std::ranges::any_of(each.code.bound, [&](const BoundValue& b) { return b.value == value && b.launches > launches; });
+    };
+    for (size_t i = 0; i < pipeline_->up.size(); ++i) {
+      const auto& [from, to] = pipeline_->up[i];
+      if (from.stage == s && is_behind(from.value))
+        refuse(fmt::format("`{}` goes up to stage {}, but follows from what comes back", name_of(up_values_[i]), to.stage));
+    }
   }
 
   uint32_t add(const StageValue& value, const DeviceTensor& tensor) {
@@ -196,6 +203,7 @@ class StagePlanner {
   MeshPlan plan_;
   std::map<std::pair<int, int>, std::unordered_map<uint32_t, uint32_t>> value_of_;  // by stage and round
   std::map<std::tuple<int, SourceKind, uint32_t>, uint32_t> source_index_;
+  std::vector<NodeId> up_values_;  // of pipeline_->up, in the whole's graph
 };
 
 }  // namespace

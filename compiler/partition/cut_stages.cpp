@@ -42,6 +42,18 @@ class StageCutter {
     return std::move(out_);
   }
 
+  static NodeId take(StageProgram& program, const Localized& whole, NodeId id) {
+    program.taken.push_back(id);
+    Node node;
+    node.op = Op::input;
+    node.type = whole.graph.type(id);
+    node.attr = InputAttr{stage_value_name(id)};
+    node.origin = whole.graph[id].origin;
+    const NodeId at = Builder(program.local.graph).append(std::move(node));
+    program.local.declared.push_back({at, Layout(whole.graph.type(id).rank())});
+    return program.at[id.index] = at;
+  }
+
   // A value that another program reads lasts until it is taken: it is a result of its own. Once for all that read it, which is known when
   // all are cut.
   static void keep_taken(StageProgram& program, const Localized& whole, NodeId value) {
@@ -77,17 +89,7 @@ class StageCutter {
     return value;
   }
 
-  NodeId taken(NodeId id) {
-    out_.taken.push_back(id);
-    Node node;
-    node.op = Op::input;
-    node.type = in_.type(id);
-    node.attr = InputAttr{stage_value_name(id)};
-    node.origin = in_[id].origin;
-    const NodeId at = build_.append(std::move(node));
-    out_.local.declared.push_back({at, Layout(in_.type(id).rank())});
-    return out_.at[id.index] = at;
-  }
+  NodeId taken(NodeId id) { return take(out_, whole_, id); }
 
   // A result is its maker's; what is made wherever it is read, the first stage hands out.
   bool has_result(NodeId id) const {
@@ -147,6 +149,43 @@ std::vector<bool> live_nodes(const Localized& local) {
   return live;
 }
 
+// What goes up or down for a microbatch goes from neighbour to neighbour, through stages that do not read it, too. A stage that sent past
+// others would wait, with all that it sends after that, until the last of them comes to the microbatch; and that one waits for what comes
+// down through the others.
+void pass_on(StagePrograms& out, const Localized& whole) {
+  struct Reach {
+    StageSend send;
+    int lowest = 0, highest = 0;
+  };
+  std::vector<Reach> reaches;  // by value, as they are first sent
+  std::vector<StageSend> sends;
+  for (const StageSend& send : out.sends) {
+    if (!send.of_microbatch()) {
+      sends.push_back(send);
+      continue;
+    }
+    auto reach = std::ranges::find_if(reaches, [&](const Reach& known) { return known.send.value == send.value; });
+    if (reach == reaches.end()) reach = reaches.insert(reaches.end(), {send, send.from, send.from});
+    reach->lowest = std::min(reach->lowest, send.to), reach->highest = std::max(reach->highest, send.to);
+  }
+  const auto program = [&](int stage) -> StageProgram& { return out.stages[static_cast<size_t>(stage)][kMicrobatchRound]; };
+  const auto pass = [&](const Reach& reach, int from, int to) {
+    StageSend hop = reach.send;
+    hop.from = from, hop.to = to;
+    sends.push_back(hop);
+    if (!program(to).at[hop.value.index].valid()) StageCutter::take(program(to), whole, hop.value);
+  };
+  // What comes back stands behind what it is made of.
+  for (const Reach& reach : reaches)
+    for (int stage = reach.send.from; stage < reach.highest; ++stage) pass(reach, stage, stage + 1);
+  for (const Reach& reach : reaches)
+    for (int stage = reach.send.from; stage > reach.lowest; --stage) {
+      if (stage < reach.send.from) StageCutter::keep_taken(program(stage), whole, reach.send.value);
+      pass(reach, stage, stage - 1);
+    }
+  out.sends = std::move(sends);
+}
+
 }  // namespace
 
 Name stage_value_name(NodeId of_whole) { return Name(fmt::format("{}{}", kStageValue, of_whole.index)); }
@@ -174,6 +213,7 @@ StagePrograms cut_stages(const Localized& local, const StagePlaces& places) {
       kept[value.index] = true;
       StageCutter::keep_taken(out.stages[static_cast<size_t>(send.from)][static_cast<size_t>(send.made)], local, value);
     }
+  pass_on(out, local);
   return out;
 }
 

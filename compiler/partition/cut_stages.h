@@ -11,10 +11,11 @@
 
 namespace einc {
 
-// A value that the devices of one stage send to their neighbours along the mesh axis of the stages. Ids are of the whole device's graph.
+// A value that the devices of one stage send to those of another along the mesh axis of the stages; for a microbatch, to the next stage up
+// or down. Ids are of the whole device's graph.
 struct StageSend {
   NodeId value;
-  int from = 0, to = 0;      // stages
+  int from = 0, to = 0;      // stages; of a microbatch's, `from` may have it from its neighbour
   int made = 0, wanted = 0;  // rounds: of its maker, and the first that reads it
   // It goes up or down for each of them; all else once a step.
   bool of_microbatch() const { return made == kMicrobatchRound && wanted == kMicrobatchRound; }

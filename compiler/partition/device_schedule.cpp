@@ -97,7 +97,8 @@ class Scheduler {
       m.start = std::max(m.start, m.ready);
       if (const auto from = number_.find(operand(c).index); from != number_.end())
         m.start = std::max(m.start, goes_on(c, from->second) ? moved_[from->second].need : moved_[from->second].start);
-      if (graph_[node(c)].op == Op::shift && !sums_microbatches(c))
+      // What comes back from other stages has its place from when the value is there that it comes back for.
+      if (graph_[node(c)].op == Op::shift && !sums_microbatches(c) && !is_round_trip(graph_[node(c)], graph_.mesh))
         m.start = std::max(m.start, std::min(m.need, begin_of(program_.collectives[c].level)));
       EINC_CHECK(m.start <= m.need, "a collective is read before it can start");
     }

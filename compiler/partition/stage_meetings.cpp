@@ -40,7 +40,10 @@ class StageMeetings {
       if (once && from != s) p.local.lasting.push_back(p.at[value.index]);
       if (once || from < s) continue;
       const NodeId back = p.at[value.index], sent = sent_for(s, back);
-      if (!sent.valid()) {
+      // What a stage only passes on from behind was seen to arrive wrong (a random program's): refused until it is known why.
+      const bool is_read = std::ranges::any_of(
+          p.local.graph.nodes, [&](const Node& node) { return std::ranges::find(node.operands, back) != node.operands.end(); });
+      if (!sent.valid() || !is_read) {
         if (!alone_) alone_ = value;
         continue;
       }
@@ -51,15 +54,23 @@ class StageMeetings {
     }
   }
 
+  // The last that is made and that nothing else comes back for: with each value that goes up before what comes back, none is left to be
+  // made behind it.
   NodeId sent_for(int s, NodeId back) {
     StageProgram& p = program(s, kMicrobatchRound);
     const Graph& g = p.local.graph;
+    NodeId found;
+    bool found_free = false;
     for (const StageSend& send : programs_.sends) {
       if (send.from != s || send.to < s || !send.of_microbatch()) continue;
       const NodeId at = p.at[send.value.index];
-      if (at.index < back.index && are_alike(g.type(at), g.type(back))) return at;
+      if (at.index >= back.index || !are_alike(g.type(at), g.type(back))) continue;
+      const bool is_free = std::ranges::none_of(p.local.collectives,
+                                                [&](NodeId c) { return is_round_trip(g[c], whole_.graph.mesh) && g[c].operands[0] == at; });
+      if (found.valid() && std::pair(is_free, at.index) <= std::pair(found_free, found.index)) continue;
+      found = at, found_free = is_free;
     }
-    return NodeId{};
+    return found;
   }
 
   // Each value that later rounds read, and declarations not.
