@@ -32,7 +32,7 @@ class StagePlanner {
     places_ = place_stages(local_.graph, stages_.loop, stages_of(local_.graph, dims_));
     cut_ = cut_stages(local_, places_);
     if (const auto alone = meet_neighbours(cut_, local_, places_, pipeline_->microbatches))
-      refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes, or only passes it on", name_of(*alone)));
+      refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes, or a weight alone", name_of(*alone)));
     for (int s = 0; s < places_.stages; ++s) plan_stage(s, compile_device);
     pipeline_->behind.resize(static_cast<size_t>(places_.rounds));
     for (const StageSend& send : cut_.sends) transfer(send);

@@ -167,7 +167,7 @@ RunFacts facts_of(const TrainRequest& r, const ProgramGraphs& graphs, const Prog
     facts.device = gpu_name();
     facts.peak_flops = gpu_peak_flops(graph.policy);
   }
-  facts.peak_flops = team.rate_of_all(facts.peak_flops, r.target == "cuda" ? 0 : facts.threads);
+  facts.peak_flops = team.rate_of_all(facts.peak_flops);
   if (team.size() > 1) facts.device = fmt::format("{} processes of {}", team.size(), facts.device);
   facts.steps = r.steps;
   facts.micro_batches = r.micro_batches;

@@ -5,7 +5,6 @@
 #include <einc/error.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,10 +62,9 @@ ProcessTeam::ProcessTeam(const Launcher& launcher, const std::string& target) {
 
 int ProcessTeam::threads() const { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / local_processes(size())); }
 
-double ProcessTeam::rate_of_all(double own, int threads) const {
+double ProcessTeam::rate_of_all(double own) const {
   if (transport_ == nullptr) return own;
-  const double wanted = std::max(1.0, static_cast<double>(local_processes(size())) * threads);
-  const std::vector<double> rates = numbers_of_all(*transport_, own * std::min(1.0, get_nprocs() / wanted));
+  const std::vector<double> rates = numbers_of_all(*transport_, own);
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 

@@ -34,9 +34,8 @@ class ProcessTeam {
   const EincTransport* transport() const { return transport_; }
   // Threads that are this process' share of a machine's processors.
   int threads() const;
-  // Of all processes together, where each has measured what so many of its threads do in a second: not more than their machines have
-  // processors for. All of them ask at the same place.
-  double rate_of_all(double own, int threads) const;
+  // Of all processes together, by what each has measured of itself while the others did. All of them ask at the same place.
+  double rate_of_all(double own) const;
   // How long a process waits for others from now on.
   void limit_waits(double seconds) const;
   // Whether it is so in any process. All of them ask at the same place.

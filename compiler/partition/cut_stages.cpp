@@ -94,7 +94,8 @@ class StageCutter {
   // A result is its maker's; what is made wherever it is read, the first stage hands out.
   bool has_result(NodeId id) const {
     const int place = places_.of[id.index];
-    const int of_step = in_[id].origin.phase == Phase::optimizer ? first_of_update() : kMicrobatchRound;
+    const bool of_each = places_.of_data[id.index] && in_[id].origin.phase != Phase::optimizer;
+    const int of_step = of_each ? kMicrobatchRound : first_of_update();
     return place == kEveryStage ? stage_ == 0 && round_ == of_step : place == stage_ && places_.round[id.index] == round_;
   }
 

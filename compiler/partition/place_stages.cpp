@@ -63,7 +63,7 @@ class Placer {
       if (is_scan_result(i)) place = out_.of[graph_.nodes[i].operands[0].index];
       if (place == kNowhere) place = 0;  // a result that nothing else has to do with
     }
-    out_.of_weights = of_weights_alone(graph_);
+    out_.of_weights = of_weights_alone(graph_), out_.of_data = data_;
     find_for_update();
     find_rounds();
     return std::move(out_);

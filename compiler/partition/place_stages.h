@@ -21,6 +21,7 @@ struct StagePlaces {
   // By node, of those that have a stage. What another stage makes in a round is read in a later one, but for what goes up and down.
   std::vector<int> round;
   int rounds = 2;
+  std::vector<bool> of_data{};  // by node: it depends on inputs or draws
 };
 
 // By node: it follows from params and states alone, so that one serves all microbatches of a step.

@@ -49,7 +49,8 @@ class StageScheduler {
 
   bool measure() {
     auto staged = staged_device(sample_.program.partitioned, sample_.program.given, kOneByOne);
-    if (!staged || !repeat_sends(*staged)) return false;
+    if (!staged) return false;
+    repeat_sends(*staged);
     const auto report = tell(*staged, {kFirst, kBetween, kLast}, one_by_one_);
     auto longer = report ? staged_device(sample_.program.partitioned, sample_.program.given, kLonger) : std::nullopt;
     std::vector<SampleStage> stages;
@@ -83,19 +84,17 @@ class StageScheduler {
     return report;
   }
 
-  // What the first or the last stage sends to all others goes to as many as there are. False: so does a value of each microbatch.
-  bool repeat_sends(StagedDevice& staged) const {
+  // What the first or the last stage sends to all others goes to as many as there are. A microbatch's goes to neighbours.
+  void repeat_sends(StagedDevice& staged) const {
     std::map<uint32_t, std::vector<StageSend>> by_value;
     for (const StageSend& send : staged.cut.sends) by_value[send.value.index].push_back(send);
     staged.cut.sends.clear();
     const auto others = static_cast<size_t>(stages_ - 1);
     for (auto& [value, sends] : by_value) {
-      if (sends.size() > 1 && sends[0].of_microbatch()) return false;
-      const bool from_end = sends[0].from == kFirst || sends[0].from == kLast;
+      const bool from_end = !sends[0].of_microbatch() && (sends[0].from == kFirst || sends[0].from == kLast);
       if (from_end) sends.resize(sends.size() == kLast ? others : std::min(sends.size(), others), sends[0]);
       staged.cut.sends.insert(staged.cut.sends.end(), sends.begin(), sends.end());
     }
-    return true;
   }
 
   bool fit(ScheduledWay& scheduled, std::vector<double>& again) const {

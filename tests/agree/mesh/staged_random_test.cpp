@@ -83,7 +83,7 @@ class StagedProgram {
       case 9:
         return "  x = x * scale\n";
       default:
-        return own("[width]") + fmt::format("  x = where(x > 0, x, x * own{})\n", n);
+        return own("[width]") + fmt::format("  x = x * own{} + 0.5 * tanh(x)\n", n);
     }
   }
 
@@ -140,5 +140,5 @@ TEST_CASE("mesh stages: random programs give what they give whole, in one proces
     if (wrong != kRefused) CHECK(wrong == "");
   }
   MESSAGE(fmt::format("{} of {} refused", refused, tried));
-  CHECK(refused * 2 <= tried);
+  CHECK(refused * 3 <= tried);
 }

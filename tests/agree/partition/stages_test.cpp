@@ -172,8 +172,8 @@ namespace {
 // Any stage for any node; what needs no weights may be made everywhere.
 StagePlaces random_places(const Graph& graph, int stages, uint64_t seed) {
   std::mt19937_64 random(seed);
-  const std::vector<bool> none(graph.size(), false);
-  StagePlaces places{stages, {}, none, none, std::vector<int>(graph.size(), kMicrobatchRound)};
+  const std::vector<bool> none(graph.size(), false), all(graph.size(), true);
+  StagePlaces places{stages, {}, none, none, std::vector<int>(graph.size(), kMicrobatchRound), 2, all};
   for (const Node& node : graph.nodes) {
     const bool declared = node.op == Op::param || (node.op == Op::state && node.type.rank() > 0);
     const bool may_repeat = !declared && std::ranges::all_of(node.operands, [&](NodeId x) { return places.of[x.index] == kEveryStage; });

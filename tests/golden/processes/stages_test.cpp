@@ -58,6 +58,15 @@ TEST_CASE("processes: one that is killed ends those of all stages, and what it l
   for (const size_t victim : {1, 3}) kill_and_go_on(runs, victim, 400);
 }
 
+// Its rate, which a log tells, is no microbatch's.
+TEST_CASE("stages: a constant learning rate trains") {
+  const std::string model(kLayersModel);
+  const size_t line = model.find("minimize");
+  const MeshRuns runs(model.substr(0, line) + "minimize loss using momentum(lr = 0.1, momentum = 0.5)\n");
+  runs.done(1, "constant", {"--steps=2"});
+  CHECK(runs.losses("constant").size() == 2);
+}
+
 TEST_CASE("stages: what is not run yet is refused with its reason") {
   const MeshRuns runs(kLayersModel);
   const std::pair<std::vector<std::string>, const char*> refused[] = {
