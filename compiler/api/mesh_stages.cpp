@@ -32,7 +32,7 @@ class StagePlanner {
     places_ = place_stages(local_.graph, stages_.loop, stages_of(local_.graph, dims_));
     cut_ = cut_stages(local_, places_);
     if (const auto alone = meet_neighbours(cut_, local_, places_, pipeline_->microbatches))
-      refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes, or a weight alone", name_of(*alone)));
+      refuse(fmt::format("`{}` comes back to a stage that sends nothing of its sizes", name_of(*alone)));
     for (int s = 0; s < places_.stages; ++s) plan_stage(s, compile_device);
     pipeline_->behind.resize(static_cast<size_t>(places_.rounds));
     for (const StageSend& send : cut_.sends) transfer(send);
@@ -185,6 +185,10 @@ class StagePlanner {
     if (!value.node.valid()) return;
     const int s = places_.of[value.node.index], r = places_.round[value.node.index];
     const auto sum = program(s, r).sums.find(value.node.index);
+    // Where the mesh spreads what the update reads, parts of a gradient are added up, not the whole: what is there is the last
+    // microbatch's.
+    const bool of_each = r == kMicrobatchRound && several() && places_.of_data[value.node.index];
+    if (of_each && sum == program(s, r).sums.end()) return;
     const NodeId at = sum != program(s, r).sums.end() ? sum->second : program(s, r).at[value.node.index];
     const auto known = value_of_[{s, r}].find(at.index);
     if (known == value_of_[{s, r}].end()) return;  // nobody but who asks for it reads it, and a part of it alone is in memory

@@ -62,8 +62,6 @@ class StageMeetings {
       if (send.from != s || send.to < s || !send.of_microbatch()) continue;
       const NodeId at = p.at[send.value.index];
       if (at.index >= back.index || !are_alike(g.type(at), g.type(back))) continue;
-      // A weight that stages pass on for each microbatch, as the mesh spreads it: what came back for it has been seen to be wrong.
-      if (g[at].op == Op::input && places_.of_weights[send.value.index]) continue;
       const bool is_free = std::ranges::none_of(p.local.collectives,
                                                 [&](NodeId c) { return is_round_trip(g[c], whole_.graph.mesh) && g[c].operands[0] == at; });
       if (found.valid() && std::pair(is_free, at.index) <= std::pair(found_free, found.index)) continue;

@@ -51,7 +51,7 @@ PlacedValues placed_values(const Graph& graph, const PlannedStep& step) {
     counted[at.index] = true;
     const auto bytes = static_cast<double>(buffer.bytes);
     const bool at_fullest = lives.made[at.index] <= plan.fullest.launch && plan.fullest.launch <= lives.last[at.index];
-    // A gradient that a launch of the forward makes lies where the backward begins, not until an iteration's own.
+    // A gradient that a launch of the forward makes is read as the backward begins: how many iterations there are does not matter to it.
     const bool is_at_turn = plan.saved[at.index] && formed.bound[at].origin.phase != Phase::forward;
     if (is_at_turn) at_turn += bytes, at_turn_in_use += at_fullest ? bytes : 0;
     if (plan.saved[at.index] && !is_at_turn)

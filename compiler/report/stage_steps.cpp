@@ -63,6 +63,7 @@ class Stages {
     pipeline.microbatches = staged_.microbatches, pipeline.shown = static_cast<size_t>(staged_.shown);
     for (int64_t s = 0; s < staged_.stages(); ++s) pipeline.stages.push_back(described(s));
     if (!plan_) return;
+    exchanged_ = exchanged_bytes();
     for (size_t s = 0; s < pipeline.stages.size(); ++s) add_step(s);
     for (size_t s = 0; s < steps_.size(); ++s)
       pipeline.stages[s].peak = amount_here(Rational(peak(s))), pipeline.stages[s].microbatch_bytes = further_bytes(s);
@@ -86,17 +87,17 @@ class Stages {
     return stage;
   }
 
-  // Stages that do the same are planned once, but where those that hold more microbatches make values again for it.
+  // Stages that do the same are planned once, but the first, whose process also puts whole tensors together, and where those that hold more
+  // microbatches make values again for it.
   void add_step(size_t s) {
     const std::vector<StageProgram>& programs = staged_.cut.stages[s];
-    for (size_t other = 0; other < s; ++other)
-      if (steps_[other].each().recomputed.empty() && other > 0 && exchanged_bytes(other) == exchanged_bytes(s) &&
-          do_the_same(staged_.cut.stages[other], programs))
+    for (size_t other = 1; other < s; ++other)
+      if (steps_[other].each().recomputed.empty() && exchanged_[other] == exchanged_[s] && do_the_same(staged_.cut.stages[other], programs))
         return steps_.push_back(steps_[other]);
     StageStep stage;
     stage.rounds.resize(programs.size());
     const auto plan = [&](size_t r, const HeldBesides& held) {
-      return device_step(programs[r].local, staged_.given, plan_, process_bytes_, {s == 0, exchanged_bytes(s)}, held, device_,
+      return device_step(programs[r].local, staged_.given, plan_, process_bytes_, {s == 0, exchanged_[s]}, held, device_,
                          seconds_of_collectives(programs[r]));
     };
     int64_t process = 0;
@@ -110,22 +111,25 @@ class Stages {
     steps_.push_back(std::move(stage));
   }
 
-  // The most that a stage sends in one exchange with others, and the most that it gets: what goes up, what goes down, and what later rounds
-  // read of one that is over.
-  int64_t exchanged_bytes(size_t s) const {
-    std::map<std::pair<int, bool>, int64_t> sent, received;  // by the round that makes it, and whether it goes up
+  // By stage: the most that it sends in one exchange with others, and the most that it gets: what goes up, what goes down, and what later
+  // rounds read of one that is over. A process has room for both (runtime/mesh/staged_devices).
+  std::vector<int64_t> exchanged_bytes() const {
+    using Sums = std::map<std::pair<int, bool>, int64_t>;  // by the round that makes it, and whether it goes up
+    std::vector<Sums> sent(staged_.cut.stages.size()), received(sent.size());
     for (const StageSend& send : staged_.cut.sends) {
       const std::pair key(send.of_microbatch() ? kEachMicrobatch : send.made, send.of_microbatch() && send.from < send.to);
       const auto bytes = static_cast<int64_t>(staged_.bytes_of(send.value).to_double());
-      if (send.from == static_cast<int>(s)) sent[key] += bytes;
-      if (send.to == static_cast<int>(s)) received[key] += bytes;
+      sent[static_cast<size_t>(send.from)][key] += bytes;
+      received[static_cast<size_t>(send.to)][key] += bytes;
     }
-    const auto most = [](const auto& sums) {
+    const auto most = [](const Sums& sums) {
       int64_t bytes = 0;
       for (const auto& [key, sum] : sums) bytes = std::max(bytes, sum);
       return bytes;
     };
-    return most(sent) + most(received);
+    std::vector<int64_t> exchanged;
+    for (size_t s = 0; s < sent.size(); ++s) exchanged.push_back(most(sent[s]) + most(received[s]));
+    return exchanged;
   }
 
   // What microbatches of a stage do with one another takes no link; what is sent to other stages is the pipeline's.
@@ -237,7 +241,8 @@ class Stages {
   const PlanStep& plan_;
   const ProcessBytes& process_bytes_;
   const Device* device_;
-  std::vector<StageStep> steps_;  // by stage
+  std::vector<StageStep> steps_;    // by stage
+  std::vector<int64_t> exchanged_;  // likewise
 };
 
 }  // namespace

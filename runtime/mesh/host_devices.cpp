@@ -31,7 +31,7 @@ bool each_may_store(const std::vector<double>& next, const std::vector<double>& 
 }  // namespace
 
 void copy_all(ThreadPool& pool, const std::byte* from, int64_t bytes, std::byte* to) {
-  constexpr int64_t kWorthCopying = int64_t{1} << 20;
+  constexpr int64_t kWorthCopying = int64_t{1} << 20;  // bytes: 80 us of one thread, which reads and writes 27 GB/s (Xeon)
   if (bytes < kWorthCopying) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
     return;

@@ -95,7 +95,9 @@ TensorView MeshRunner::gradient(uint32_t param) const {
       as_made.dtype = parts_[Part::training]->plan.values[gradient.value].dtype;
       return put_together(Part::training, gradient, as_made);
     }
-  throw RuntimeFailure(FailureKind::data, fmt::format("'{}' has no gradient: it is not trained", tensor.name));
+  throw RuntimeFailure(
+      FailureKind::data,
+      fmt::format("'{}' has no gradient in memory: it is not trained, or only parts of its sum over microbatches are made", tensor.name));
 }
 
 TensorView MeshRunner::loss(Part part) const {

@@ -113,6 +113,12 @@ std::string wrong_staged_run(const std::string& text, uint64_t seed) {
   const auto run_of = [&](const MeshProgram& p) { return run_on_mesh(p, data.inputs, data.params, data.states, data.options, 1); };
   const MeshRun alone = run_of(*program);
   if (alone.fault != NonFinite::nothing) return "";
+  for (const auto& [path, gradient] : TensorMap(given->exact.gradients)) {
+    if (alone.values.gradients.contains(path)) continue;
+    if (program->mesh().sizes.size() == 1) return "gradient: none of " + path.str();
+    given->exact.gradients.erase(path);  // of parts alone there is a sum over microbatches
+    for (InterpretResult& near : given->near) near.gradients.erase(path);
+  }
   if (const std::string wrong = certain_difference(*given, alone.values); !wrong.empty()) return "value: " + wrong;
   const auto processes = static_cast<int>(program->mesh().devices());
   ThreadTransport transport(processes);
@@ -132,9 +138,7 @@ TEST_CASE("mesh stages: random programs give what they give whole, in one proces
   const Sample sample(60);
   int refused = 0, tried = 0;
   for (uint64_t seed = 0; seed < 600; ++seed) {
-    // KNOWN FAULT: in these two the gradient of one weight, asked for behind a step over `shard states`, is not the one that was used; the
-    // weights are right.
-    if (!sample.takes(seed) || seed == 278 || seed == 574) continue;
+    if (!sample.takes(seed)) continue;
     const StagedProgram program(seed);
     INFO(fmt::format("seed {}:\n{}", seed, program.text()));
     const std::string wrong = wrong_staged_run(program.text(), seed);
