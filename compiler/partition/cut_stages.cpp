@@ -42,6 +42,7 @@ class StageCutter {
     return std::move(out_);
   }
 
+  // What another program makes is an input.
   static NodeId take(StageProgram& program, const Localized& whole, NodeId id) {
     program.taken.push_back(id);
     Node node;
@@ -78,7 +79,7 @@ class StageCutter {
 
   NodeId place(NodeId id) {
     if (out_.at[id.index].valid()) return out_.at[id.index];
-    if (!is_here(id)) return taken(id);
+    if (!is_here(id)) return take(out_, whole_, id);
     Node node = in_[id];
     for (NodeId& operand : node.operands) operand = place(operand);
     return out_.at[id.index] = build_.append(std::move(node));
@@ -88,8 +89,6 @@ class StageCutter {
     value.node = place(value.node);
     return value;
   }
-
-  NodeId taken(NodeId id) { return take(out_, whole_, id); }
 
   // A result is its maker's; what is made wherever it is read, the first stage hands out.
   bool has_result(NodeId id) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes to other processes behind a unit, and what the next unit wants of them, is one exchange: two that send to one another do not
-// wait for one another's receipt. Each process posts its exchanges in the order of its units, and that order lets all go on
-// (tests/agree/mesh carries it out for many numbers of stages).
+// wait for one another's receipt. Each process posts its exchanges in the order of its units, and that order lets all go on, since only
+// neighbours exchange anything for a microbatch (partition/cut_stages; tests/agree/mesh carries it out for many numbers of stages).
 #include "runtime/mesh/staged_devices.h"
 
 #include <fmt/format.h>
@@ -346,10 +346,10 @@ void StagedDevices::wait_for_exchange(std::unique_lock<std::mutex>& computing) {
   on_way_.reset();
 }
 
-bool StagedDevices::exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in,
+void StagedDevices::exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in,
                                          std::unique_lock<std::mutex>& computing) {
   const EincTransport* transport = machine_->engine.transport();
-  if (transport == nullptr || transport->size == 1) return false;
+  if (transport == nullptr || transport->size == 1) return;
   struct Piece {
     size_t process;
     std::byte* memory;
@@ -373,13 +373,13 @@ bool StagedDevices::exchange_with_others(const std::vector<Movement>& out, const
   };
   const std::vector<Piece> sent = pieces(out, true);
   std::vector<Piece> received = pieces(in, false);
-  if (sent.empty() && received.empty()) return false;
+  if (sent.empty() && received.empty()) return;
   wait_for_exchange(computing);
   std::vector<int64_t> out_bytes(static_cast<size_t>(transport->size), 0), in_bytes = out_bytes;
-  int64_t at = 0;
+  std::byte* to = outgoing_.data();
   for (const Piece& p : sent) {
-    std::memcpy(outgoing_.data() + at, p.memory, static_cast<size_t>(p.bytes));
-    at += p.bytes, out_bytes[p.process] += p.bytes;
+    std::memcpy(to, p.memory, static_cast<size_t>(p.bytes));
+    to += p.bytes, out_bytes[p.process] += p.bytes;
     sent_.push_back({CollectiveKind::shift, pipeline_.axis, p.bytes});
   }
   for (const Piece& p : received) in_bytes[p.process] += p.bytes;
@@ -396,7 +396,6 @@ bool StagedDevices::exchange_with_others(const std::vector<Movement>& out, const
           from += p.bytes;
         }
       });
-  return true;
 }
 
 // What other stages read of a round that is over.

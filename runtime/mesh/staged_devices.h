@@ -84,8 +84,8 @@ class StagedDevices : public PartDevices {
   void move_here(const Movement& movement);
   bool comes_from_others(const std::vector<Movement>& list) const;
   // Sends what the one list has for other processes, and gets what the other one has from them, behind the exchange before, whose room it
-  // takes. Whether there is anything to do.
-  bool exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in, std::unique_lock<std::mutex>& computing);
+  // takes: the queue carries out one at a time anyway.
+  void exchange_with_others(const std::vector<Movement>& out, const std::vector<Movement>& in, std::unique_lock<std::mutex>& computing);
   void wait_for_exchange(std::unique_lock<std::mutex>& computing);
   void run_microbatches(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
   void hand_over(size_t round, std::unique_lock<std::mutex>& computing);
