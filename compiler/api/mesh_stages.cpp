@@ -74,6 +74,9 @@ class StagePlanner {
       for (const auto& [whole, sum] : p.sums)
         if (!is_floating(local_.graph.type(NodeId{whole}).dtype))
           refuse(fmt::format("the update reads `{}` of each microbatch, which is not of floating point", name_of(NodeId{whole})));
+      if (r == kMicrobatchRound)
+        for (const auto& [whole, sum] : p.sums) stage.sums.push_back(value_of(s, r, sum));
+      std::ranges::sort(stage.sums);
       if (r == kMicrobatchRound && several() && !round.plan.updates.empty())
         refuse("a state changes with each microbatch, by what a forward computes");
     }

@@ -168,21 +168,28 @@ class KernelFormer::Former {
     return updated_by_[state.index] == id ? state : NodeId{};
   }
 
-  // A sum of a scatter and of a value that nobody else reads: its updates can be added to that value where it lies.
+  // A sum of a scatter and of a value that nobody else reads, or of a state whose new value it is: its updates can be added to that where
+  // it lies.
   struct ScatterOnto {
     NodeId base, scatter;
   };
   std::optional<ScatterOnto> scatter_onto(NodeId id, uint32_t own) const {
     const Node& node = graph_[id];
-    if (!list_.in_place || node.op != Op::map || node.as<MapAttr>().fn != MapFn::add || is_new_value_[id.index]) return std::nullopt;
-    const auto mine = [&](NodeId x) {
-      return values_.is_in_memory(x) && !values_.is_root(x) && values_.readers(x).size() == 1 && graph_.shape(x) == graph_.shape(id) &&
+    if (!list_.in_place || node.op != Op::map || node.as<MapAttr>().fn != MapFn::add) return std::nullopt;
+    const auto alone = [&](NodeId x) {
+      return !values_.is_root(x) && values_.readers(x).size() == 1 && graph_.shape(x) == graph_.shape(id) &&
              graph_[x].type.dtype == node.type.dtype;
+    };
+    const auto mine = [&](NodeId x) { return values_.is_in_memory(x) && alone(x); };
+    const auto is_base = [&](NodeId x) {
+      if (!is_new_value_[id.index]) return mine(x);
+      return graph_[x].op == Op::state && updated_by_[x.index] == id && !graph_.guard.is_guarded(id) && alone(x);
     };
     for (size_t k : {0, 1}) {
       const NodeId scatter = node.operands[k], base = node.operands[1 - k];
       if (graph_.is_pulled(scatter) != graph_.is_pulled(id)) continue;
-      if (scatter == base || graph_[scatter].op != Op::scatter_add || graph_.is_one_hot(scatter) || !mine(scatter) || !mine(base)) continue;
+      if (scatter == base || graph_[scatter].op != Op::scatter_add || graph_.is_one_hot(scatter) || !mine(scatter) || !is_base(base))
+        continue;
       if (!node.as<MapAttr>().maps[0].is_identity() || !node.as<MapAttr>().maps[1].is_identity()) continue;
       if (work_[group_of_[scatter.index]].group.members.size() > 1 || order_.lies_between(group_of_[scatter.index], own)) continue;
       return ScatterOnto{base, scatter};

@@ -46,17 +46,12 @@
 namespace einc {
 namespace {
 
-bool is_user_state(const Graph& graph, NodeId id) {
-  const auto* state = std::get_if<StateAttr>(&graph[id].attr);
-  return state != nullptr && state->role == StateRole::user;
-}
-
 // Nodes whose values a run must leave in memory.
 std::vector<NodeId> roots_of(const Graph& graph, RunMode mode) {
   std::vector<NodeId> roots;
   for (const Output& output : graph.outputs) roots.push_back(output.node);
   for (const Update& update : graph.updates)
-    if (mode == RunMode::training || is_user_state(graph, update.target)) roots.push_back(update.value);
+    if (mode == RunMode::training || is_updated_always(graph[update.target])) roots.push_back(update.value);
   if (graph.loss.valid() && (mode == RunMode::training || graph.outputs.empty())) roots.push_back(graph.loss);
   if (mode == RunMode::training)
     for (const Update& gradient : graph.gradients) roots.push_back(gradient.value);

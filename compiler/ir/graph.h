@@ -41,7 +41,9 @@ struct Init {
   friend bool operator==(const Init&, const Init&) = default;
 };
 
-enum class StateRole : uint8_t { user, moment, scalar };  // moment, scalar: optimizer state per parameter, and step or scale values
+// moment, scalar: optimizer state per parameter, and step or scale values. sum: over microbatches, of a stage's program
+// (partition/stage_meetings.h); nobody outside has it, and each run adds to it, whatever its mode.
+enum class StateRole : uint8_t { user, moment, scalar, sum };
 
 // Attributes by op. Positions are axis positions; "map" lists give, for each operand axis, its position in the output.
 struct InputAttr {
@@ -244,6 +246,16 @@ struct Node {
   }
 };
 static_assert(std::is_nothrow_move_constructible_v<Node>, "a graph that grows would copy its nodes");
+
+// A state whose updates do not wait for training.
+inline bool is_updated_always(const Node& target) {
+  const auto* state = std::get_if<StateAttr>(&target.attr);
+  return state != nullptr && (state->role == StateRole::user || state->role == StateRole::sum);
+}
+inline bool holds_sum(const Node& target) {
+  const auto* state = std::get_if<StateAttr>(&target.attr);
+  return state != nullptr && state->role == StateRole::sum;
+}
 
 // An unrolled loop: `for i in n`. Iterations of one loop share `loop`; contexts nest through `parent`.
 struct Loop {

@@ -36,8 +36,7 @@ class Interpreter {
  private:
   bool wanted(const Update& update) const {
     if (options_.mode == RunMode::training) return true;
-    const auto* state = std::get_if<StateAttr>(&graph_[update.target].attr);
-    return state != nullptr && state->role == StateRole::user;
+    return is_updated_always(graph_[update.target]);
   }
 
   // users_[i]: how often node i is read by needed nodes and roots; 0: not needed.

@@ -45,6 +45,8 @@ std::string_view to_string(StateRole role) {
       return "moment";
     case StateRole::scalar:
       return "scalar";
+    case StateRole::sum:
+      return "sum";
   }
   return "";
 }
@@ -72,7 +74,7 @@ std::optional<Policy> parse_policy(std::string_view name) {
 }
 
 std::optional<StateRole> parse_state_role(std::string_view name) {
-  return parse_enum(name, {StateRole::user, StateRole::moment, StateRole::scalar});
+  return parse_enum(name, {StateRole::user, StateRole::moment, StateRole::scalar, StateRole::sum});
 }
 
 std::optional<ConditionKind> parse_condition_kind(std::string_view name) {

@@ -99,9 +99,15 @@ class ProductFinder {
     fused.result.buffer = values[match->result].index;
     fused.result.dtype = dtype(fused.result.buffer);
     if (kept && fused.result.dtype != dtype(product)) return;
-    if (shares_place(fused.result.buffer) || !has_library(fused)) return;
+    if ((shares_place(fused.result.buffer) && !lies_over_addend(fused)) || !has_library(fused)) return;
     if (keeps_input(fused) && shares_place(*fused.epilogue.input)) return;
     if (auto held = held_until(p, e, fused)) take({fused, {p, e}, p, e}, *held);
+  }
+
+  // As a sum lies over what it was before: each element is read before it is written.
+  bool lies_over_addend(const LibraryProduct& g) const {
+    const auto replaced = replaces_.find(g.result.buffer);
+    return g.epilogue.addend && replaced != replaces_.end() && replaced->second == *g.epilogue.addend && !bases_.contains(g.result.buffer);
   }
 
   static bool keeps_input(const LibraryProduct& g) { return g.epilogue.input && g.epilogue.activation == LibraryActivation::gelu; }

@@ -19,6 +19,7 @@ class Orderer {
   Orderer(const Graph& graph, std::span<const NodeId> results) : graph_(graph), level_(graph.size(), 0), at_(graph.size()) {
     find_live(results);
     find_constant();
+    find_sums();
     find_levels();
   }
 
@@ -57,6 +58,12 @@ class Orderer {
                            std::ranges::all_of(node.operands, [&](NodeId x) { return constant_[x.index]; });
       constant_.push_back(source || follows);
     }
+  }
+
+  void find_sums() {
+    sum_of_.resize(graph_.size());
+    for (const Update& update : graph_.updates)
+      if (holds_sum(graph_[update.target])) sum_of_[graph_[update.value].operands[1].index] = update.value;
   }
 
   void find_levels() {
@@ -106,7 +113,10 @@ class Orderer {
     if (at_[id.index].valid()) return at_[id.index];
     Node node = graph_[id];
     for (NodeId& operand : node.operands) operand = place(operand);
-    return at_[id.index] = Builder(out_.graph).append(std::move(node));
+    at_[id.index] = Builder(out_.graph).append(std::move(node));
+    // A term is added where it is made: what a product's kernel, or a library's epilogue, needs for both lies in memory then.
+    if (const NodeId sum = sum_of_[id.index]; sum.valid()) place(sum);
+    return at_[id.index];
   }
 
   void find_meetings() {
@@ -122,6 +132,11 @@ class Orderer {
     std::vector<bool> wanted(graph_.size(), false);
     for (const NodeId id : results) wanted[id.index] = true;
     for (const DeviceProgram::Meeting& c : out_.collectives) wanted[c.node.index] = wanted[graph_[c.node].operands[0].index] = true;
+    for (const Update& update : graph_.updates)
+      if (holds_sum(graph_[update.target])) {
+        wanted[update.value.index] = false;  // it is where its state lies
+        out_.graph.updates.push_back({place(update.target), place(update.value)});
+      }
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       if (!wanted[i] || is_declaration(graph_.nodes[i].op)) continue;
       out_.values.push_back(NodeId{i});
@@ -131,6 +146,7 @@ class Orderer {
 
   const Graph& graph_;
   std::vector<bool> live_, constant_;
+  std::vector<NodeId> sum_of_;  // by term (partition/stage_meetings.h)
   std::vector<uint32_t> level_;
   std::vector<std::vector<uint32_t>> of_level_;  // nodes, by their levels; one more than there are
   uint32_t last_ = 0;

@@ -205,9 +205,25 @@ class Placer {
       }
       out_.rounds = std::max(out_.rounds, round + 1);
     }
+    wait_for_readers();
     for (const Update& update : graph_.updates) {
       const int maker = out_.of[update.value.index], round = out_.round[update.value.index];
       if (round != kMicrobatchRound && maker != out_.of[update.target.index]) out_.rounds = std::max(out_.rounds, round + 2);
+    }
+  }
+
+  // What the update makes early, such as moments that have decayed, would lie in memory from round to round.
+  void wait_for_readers() {
+    std::vector<bool> is_result(graph_.size(), false);
+    for (const Output& output : graph_.outputs) is_result[output.node.index] = true;
+    for (uint32_t i = graph_.size(); i-- > 0;) {
+      if (!is_of_optimizer(i) || out_.of[i] < 0 || out_.round[i] < kUpdateRound || is_result[i] || users_[i].empty()) continue;
+      int latest = std::numeric_limits<int>::max();
+      for (const uint32_t user : users_[i]) {
+        const int place = out_.of[user];
+        latest = std::min(latest, place == kEveryStage ? out_.round[i] : out_.round[user] - (place == out_.of[i] ? 0 : 1));
+      }
+      out_.round[i] = std::max(out_.round[i], latest);
     }
   }
 

@@ -70,10 +70,13 @@ class StageMeetings {
     return found;
   }
 
-  // Each value that later rounds read, and declarations not.
+  // Each value that later rounds read, and declarations not. A gradient of each microbatch alone is nobody's to ask for.
   void sum_up(int s) {
     StageProgram& p = program(s, kMicrobatchRound);
     Graph& g = p.local.graph;
+    for (const DeviceValue& gradient : whole_.gradients)
+      if (gradient.node.valid() && places_.of_data[gradient.node.index])
+        std::erase_if(p.local.gradients, [&](const DeviceValue& d) { return d.node == p.at[gradient.node.index]; });
     for (uint32_t i = 0; i < whole_.graph.size(); ++i) {
       const NodeId value{i}, at = p.at[i];
       if (!at.valid() || is_declaration(whole_.graph.nodes[i].op) || places_.of[i] != s || places_.round[i] != kMicrobatchRound ||
@@ -81,20 +84,37 @@ class StageMeetings {
         continue;
       const auto output = std::ranges::find(g.outputs, stage_value_name(value), &Output::name);
       EINC_CHECK(output != g.outputs.end(), "a sum is no result");
-      Node node;
-      node.op = Op::shift, node.type = g.type(at), node.operands = {at}, node.attr = ShiftAttr{0, kSumOfMicrobatches, axis_};
-      node.origin = g[at].origin;
-      const NodeId sum = Builder(g).append(std::move(node));
-      p.local.collectives.push_back(sum), p.local.lasting.push_back(sum);
-      p.sums.emplace(i, sum);
-      DeviceValue& result = p.local.outputs[static_cast<size_t>(output - g.outputs.begin())];
       if (!is_sent_each(value)) {
-        output->node = result.node = sum;
-        continue;
+        p.local.outputs.erase(p.local.outputs.begin() + (output - g.outputs.begin()));
+        g.outputs.erase(output);
       }
-      p.local.outputs.push_back({sum, result.layout});
-      g.outputs.push_back({Name(fmt::format("stage sum {}", i)), sum});
+      p.sums.emplace(i, is_floating(g.type(at).dtype) && !is_collective(g[at].op) ? added_by_kernel(p, at) : added_when_over(p, at));
     }
+  }
+
+  NodeId added_by_kernel(StageProgram& p, NodeId term) {
+    Graph& g = p.local.graph;
+    Builder build(g);
+    build.origin = g[term].origin;
+    const NodeId so_far = build.state(StateAttr{Name(fmt::format("stage sum {}", term.index)), Init{}, StateRole::sum}, g.type(term));
+    const NodeId sum = build.map(MapFn::add, {so_far, term});
+    const Layout layout(g.type(sum).rank());
+    p.local.declared.push_back({so_far, layout});
+    p.local.updates.push_back({sum, layout});
+    g.updates.push_back({so_far, sum});
+    return sum;
+  }
+
+  NodeId added_when_over(StageProgram& p, NodeId term) {
+    Graph& g = p.local.graph;
+    Node node;
+    node.op = Op::shift, node.type = g.type(term), node.operands = {term}, node.attr = ShiftAttr{0, kSumOfMicrobatches, axis_};
+    node.origin = g[term].origin;
+    const NodeId sum = Builder(g).append(std::move(node));
+    p.local.collectives.push_back(sum), p.local.lasting.push_back(sum);
+    p.local.outputs.push_back({sum, Layout(g.type(sum).rank())});
+    g.outputs.push_back({Name(fmt::format("stage sum {}", term.index)), sum});
+    return sum;
   }
 
   bool takes(int stage, int round, NodeId value) {

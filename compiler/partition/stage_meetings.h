@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stage's program does with its neighbours, and with its own other microbatches, as ops that devices meet in: so that no kernel
-// holds both what leads to one and what follows from it, and values have their places. Both are shifts along the mesh axis of the stages:
-// - by 1: a value that goes up and what comes back for it, an activation and its gradient. What stands before it is a forward, what waits
-//   for it a backward.
-// - by 0: a sum over microbatches, which lasts from the first to the update.
+// What a stage's program does with its neighbours, and with its own other microbatches.
+// - A value that goes up and what comes back for it, an activation and its gradient, are a shift by 1 along the mesh axis of the stages, an
+//   op that devices meet in: so that no kernel holds both what leads to it and what follows from it. What stands before it is a forward,
+//   what waits for it a backward.
+// - A sum over microbatches lasts from the first to the update. It is a state that each microbatch adds its term to: in the kernel that
+//   makes the term, which need not be in memory then. A term that a collective makes is added when that is over: a shift by 0.
 #pragma once
 #include <optional>
 
@@ -13,7 +14,7 @@ namespace einc {
 
 inline constexpr int64_t kSumOfMicrobatches = 0, kRoundTrip = 1;
 
-// Whether a sum over microbatches is what a node of a stage's program makes.
+// Whether a node of a stage's program is a sum over microbatches whose term a collective makes.
 inline bool is_microbatch_sum(const Node& node) {
   const auto* shift = std::get_if<ShiftAttr>(&node.attr);
   return node.op == Op::shift && shift->mesh >= 0 && shift->by == kSumOfMicrobatches;

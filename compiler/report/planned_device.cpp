@@ -32,8 +32,7 @@ PlannedDevice planned_device(const Graph& graph, const DeviceProgram& program, c
   for (const DeviceProgram::Meeting& c : program.collectives) planned.stands.push_back(stands.at(formed.place_of(c.place).index));
   for (const DeviceProgram::Meeting& c : program.collectives)
     planned.bytes.push_back(count_bytes(graph.type(graph[c.node].operands[0]), dims));
-  for (const DeviceProgram::Meeting& c : program.collectives)
-    planned.reads.push_back(launches.that_touch(formed.place_of(c.place)));
+  for (const DeviceProgram::Meeting& c : program.collectives) planned.reads.push_back(launches.that_touch(formed.place_of(c.place)));
   const std::vector<Output>& outputs = formed.bound.graph.outputs;
   EINC_CHECK(outputs.size() == program.values.size(), "a device of {} values is planned with {}", program.values.size(), outputs.size());
   for (const Output& output : outputs) planned.makes.push_back(launches.that_make(output.node));
@@ -107,6 +106,8 @@ class ValuePlacer {
       if (is_new) add(program_.values[i], false);
       out_.of_node.emplace(program_.values[i].index, at->second);
     }
+    for (const Update& update : local_.graph.updates)
+      if (holds_sum(local_.graph[update.target])) out_.of_node.emplace(update.value.index, out_.of_node.at(update.target.index));
   }
 
   void live_while_read() {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/partition/pipeline_timeline.h"
+#include "compiler/partition/stage_meetings.h"
 
 namespace einc {
 namespace {
@@ -143,8 +144,9 @@ class Stages {
 
   void add_times(StageStep& stage, const std::vector<StageProgram>& programs) const {
     const PhaseSeconds& seconds = stage.each().seconds;
-    stage.times = {seconds.forward, seconds.backward + seconds_of_sums(programs[kMicrobatchRound]), 0, 0};
-    stage.compute_s = microbatches() * (stage.times.forward + stage.times.backward);
+    const MovedSums sums = moved_sums(programs[kMicrobatchRound]);
+    stage.times = {seconds.forward, seconds.backward + sums.each_s, 0, sums.once_s};
+    stage.compute_s = microbatches() * (stage.times.forward + stage.times.backward) + sums.once_s;
     for (size_t r = 0; r < programs.size(); ++r) {
       const bool of_each = r == kMicrobatchRound;
       const double often = of_each ? microbatches() : 1;
@@ -162,15 +164,21 @@ class Stages {
     }
   }
 
-  int64_t elements_of_sums(const StageProgram& program) const {
-    Rational elements(0);
-    for (const auto& [whole, sum] : program.sums)
-      elements = elements + staged_.bytes_of(NodeId{whole}) / Rational(bytes_of(program.local.graph.type(sum).dtype));
-    return static_cast<int64_t>(elements.to_double());
-  }
-  // Each microbatch reads a term and the sum so far, and writes it.
-  double seconds_of_sums(const StageProgram& program) const {
-    return 3 * 4 * static_cast<double>(elements_of_sums(program)) / device_->bandwidth;
+  // Of sums over microbatches, what no launch does.
+  struct MovedSums {
+    double each_s = 0, once_s = 0;
+    Rational each, once;  // FLOPs
+  };
+  MovedSums moved_sums(const StageProgram& program) const {
+    MovedSums moved;
+    for (const auto& [whole, sum] : program.sums) {
+      const Rational bytes = staged_.bytes_of(NodeId{whole}), elements = bytes / Rational(bytes_of(program.local.graph.type(sum).dtype));
+      const double pass_s = device_ ? bytes.to_double() / device_->bandwidth : 0;
+      moved.once = moved.once + elements, moved.once_s += 3 * pass_s;  // made zero; read and written for the mean
+      if (!is_microbatch_sum(program.local.graph[sum])) continue;
+      moved.each = moved.each + elements, moved.each_s += 3 * pass_s;  // a term and the sum so far are read, and the sum is written
+    }
+    return moved;
   }
 
   double microbatches() const { return static_cast<double>(staged_.microbatches); }
@@ -186,8 +194,8 @@ class Stages {
     const StageStep& stage = steps_[s];
     Rational executed(0);
     for (size_t r = 0; r < stage.rounds.size(); ++r) {
-      const Rational sums(elements_of_sums(staged_.cut.stages[s][r]));
-      executed = executed + (stage.rounds[r].executed + sums) * Rational(r == kMicrobatchRound ? staged_.microbatches : 1);
+      const MovedSums sums = moved_sums(staged_.cut.stages[s][r]);
+      executed = executed + (stage.rounds[r].executed + sums.each) * Rational(r == kMicrobatchRound ? staged_.microbatches : 1) + sums.once;
     }
     report_.step = DeviceStepReport{amount_here(executed),
                                     amount_here(Rational(values(s))),

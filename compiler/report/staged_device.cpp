@@ -9,7 +9,8 @@
 namespace einc {
 namespace {
 
-// Of a step. A collective's own sums are the links' time, as in reports without stages; those over microbatches are the stage's.
+// Of a step. A collective's own sums are the links' time, as in reports without stages; those over microbatches are the stage's, and so are
+// their means.
 Rational flops_of(const std::vector<StageProgram>& rounds, const Bindings& dims, int64_t microbatches) {
   Rational all(0);
   for (size_t round = 0; round < rounds.size(); ++round) {
@@ -19,11 +20,11 @@ Rational flops_of(const std::vector<StageProgram>& rounds, const Bindings& dims,
     const Rational often(round == kMicrobatchRound ? microbatches : 1);
     for (uint32_t i = 0; i < graph.size(); ++i) {
       if (constant[i] || (is_collective(graph.nodes[i].op) && !is_microbatch_sum(graph.nodes[i]))) continue;
-      if (!is_microbatch_sum(graph.nodes[i]))
-        all = all + flop_cost(graph, sizes, NodeId{i}).flops.evaluate(dims).value() * often;
-      else  // m - 1 additions, and the mean
-        all = all + sizes.count(NodeId{i}).evaluate(dims).value() * often;
+      const bool adds = is_microbatch_sum(graph.nodes[i]);
+      const Poly& flops = adds ? sizes.count(NodeId{i}) : flop_cost(graph, sizes, NodeId{i}).flops;
+      all = all + flops.evaluate(dims).value() * often;
     }
+    for (const auto& [whole, sum] : rounds[round].sums) all = all + sizes.count(sum).evaluate(dims).value();
   }
   return all;
 }

@@ -27,4 +27,14 @@ double ColdTimer::seconds(const std::function<void()>& work) const {
   return times[times.size() / 2];
 }
 
+HeldMemory::HeldMemory(DevicePointer memory, size_t bytes, Stream stream) : memory_(memory), held_(bytes) {
+  EINC_CUDA(cuMemcpyDtoHAsync_v2, held_.data(), memory, bytes, stream);
+  EINC_CUDA(cuStreamSynchronize, stream);
+}
+
+void HeldMemory::put_back(Stream stream) const {
+  EINC_CUDA(cuMemcpyHtoDAsync_v2, memory_, held_.data(), held_.size(), stream);
+  EINC_CUDA(cuStreamSynchronize, stream);
+}
+
 }  // namespace einc::cuda

@@ -2,7 +2,9 @@
 // How long work on the GPU takes that finds nothing of what it reads in the L2 cache, as a launch amid a step does: algorithms are chosen
 // by it. One timing is noise of several percent; the median of several decides.
 #pragma once
+#include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "runtime/cuda/device.h"
 
@@ -21,6 +23,17 @@ class ColdTimer {
   Stream stream_;
   size_t bytes_ = 0;
   DeviceMemory other_;
+};
+
+// What lies somewhere on the GPU, in memory of the host until it is put back: what is timed writes there.
+class HeldMemory {
+ public:
+  HeldMemory(DevicePointer memory, size_t bytes, Stream stream);
+  void put_back(Stream stream) const;
+
+ private:
+  DevicePointer memory_;
+  std::vector<std::byte> held_;
 };
 
 }  // namespace einc::cuda

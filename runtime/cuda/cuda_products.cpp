@@ -52,10 +52,16 @@ bool CudaExecutor::takes_together(const CudaFusedProduct& fused, const cuda::Gem
     if (l != fused.product) kernels += executable_.texts[program().launches[l].function];
   const std::string key = fmt::format("{}, or apart with {:016x}", plan.key(), fnv1a(kernels));
   return AlgorithmTable::get().way_of(key, [&] {
+    // A sum over microbatches lies in its state: what is timed would add to it.
+    const uint32_t result = fused.gemm.result.buffer;
+    std::optional<cuda::HeldMemory> held;
+    if (const ExecutableBuffer& b = program().buffers[result]; is_source(b.role))
+      held.emplace(addresses_[result], static_cast<size_t>(b.bytes), stream());
     const double together = seconds([&] { run_together(fused, plan); });
     const double apart = seconds([&] {
       for (const uint32_t l : fused.parts) launch(l, Products::apart);
     });
+    if (held) held->put_back(stream());
     return together <= apart ? AlgorithmTable::Way::together : AlgorithmTable::Way::apart;
   }) == AlgorithmTable::Way::together;
 }

@@ -108,23 +108,6 @@ std::string text_of(const LibraryEpilogue& epilogue, std::span<const DevicePoint
   return text;
 }
 
-// What lies somewhere on the GPU, in memory of the host until it is put back.
-class HeldMemory {
- public:
-  HeldMemory(DevicePointer memory, size_t bytes, Stream stream) : memory_(memory), held_(bytes) {
-    EINC_CUDA(cuMemcpyDtoHAsync_v2, held_.data(), memory, bytes, stream);
-    EINC_CUDA(cuStreamSynchronize, stream);
-  }
-  void put_back(Stream stream) const {
-    EINC_CUDA(cuMemcpyHtoDAsync_v2, memory_, held_.data(), held_.size(), stream);
-    EINC_CUDA(cuStreamSynchronize, stream);
-  }
-
- private:
-  DevicePointer memory_;
-  std::vector<std::byte> held_;
-};
-
 }  // namespace
 
 void fill_random(DevicePointer memory, size_t bytes, Stream stream) {

@@ -55,7 +55,7 @@ class Executor {
 
   // One run, whatever is stored. `step` keys the random streams, as does `seed`. Throws RuntimeFailure (data) for an index out of range.
   void run(uint64_t seed, uint64_t step);
-  // Launches `first` to `last` of a program that copies nothing, as parts of one run.
+  // Launches `first` to `last`, as parts of one run. What is stored is stored with the part that makes it.
   void run_launches(size_t first, size_t last, uint64_t seed, uint64_t step);
   // As run, but it ends before it stores what is not finite; `guard` is of the same program.
   NonFinite run_while_finite(uint64_t seed, uint64_t step, StepGuard& guard);
@@ -82,6 +82,7 @@ class Executor {
   template <class Wrap>
   void run_scan(const Running& outside, const Launch& launch, uint64_t seed, uint64_t step, Wrap wrap);
   double number(uint32_t buffer) const;
+  size_t last_launch_of(uint32_t buffer) const;
   void copy_all(const std::vector<BufferCopy>& copies) { copy_all({program_, buffers_, {}}, copies); }
   static void copy_all(const Running& running, const std::vector<BufferCopy>& copies);
   void report_faults(const Running& running);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "runtime/base/failure.h"
 #include "runtime/mesh/finite.h"
 #include "runtime/mesh/pipeline_plan.h"
+#include "runtime/mesh/tree_sum.h"
 
 namespace einc {
 namespace {
@@ -55,8 +57,8 @@ HostMachine::HostMachine(MeshEngine& engine_, LentPool& lent_, std::shared_ptr<T
 }
 
 HostRun::HostRun(const MeshPlan& plan, HostMachine& machine, MeshEngine& engine, std::span<const std::shared_ptr<Mapping>> working,
-                 DeviceMemory memory, Microbatches microbatches)
-    : plan_(plan), machine_(machine), engine_(engine), memory_(std::move(memory)), microbatches_(std::move(microbatches)) {
+                 DeviceMemory memory, int stages)
+    : plan_(plan), machine_(machine), engine_(engine), memory_(std::move(memory)), stages_(stages) {
   for (int64_t d = 0; d < held(); ++d) {
     const NativePart& compute = plan.code.compute;
     Executor& executor =
@@ -95,10 +97,10 @@ void HostRun::run_steps(size_t first, size_t last, uint64_t seed, uint64_t step,
   CollectiveQueue& queue = machine_.queue;
   for (size_t i = first; i < last; ++i) {
     const DeviceStep& s = plan_.steps[i];
-    if (s.act != DeviceAct::compute && plan_.collectives[s.index].mesh_axis == microbatches_.axis) {
+    if (s.act != DeviceAct::compute && plan_.collectives[s.index].mesh_axis == stages_) {
       const MeshCollective& c = plan_.collectives[s.index];
       // At its wait: then that of a collective that makes the term is over.
-      for (int64_t d = 0; s.act == DeviceAct::wait && is_microbatch_sum(c) && d < held(); ++d) microbatches_.add_up(c, d);
+      for (int64_t d = 0; s.act == DeviceAct::wait && is_microbatch_sum(c) && d < held(); ++d) add_to_sum(c, d);
       continue;
     }
     if (s.act == DeviceAct::start) in_queue_[s.index] = queue.start([this, number = s.index] { carry_out(number); });
@@ -115,6 +117,13 @@ void HostRun::compute(const DeviceStep& step, uint64_t seed, uint64_t number) {
     working_ = engine_.first() + d;
     executors_[static_cast<size_t>(d)].run_launches(step.first, step.last, seed, number);
   }
+}
+
+void HostRun::add_to_sum(const MeshCollective& sum, int64_t d) {
+  const DeviceTensor& tensor = plan_.values[sum.to];
+  std::byte* so_far = at(d, sum.to);
+  tree_reduce(*machine_.pool, ReduceKind::sum, tensor.dtype, std::array<const std::byte*, 2>{so_far, at(d, sum.from)},
+              tensor.bytes / bytes_of(tensor.dtype), so_far);
 }
 
 void HostRun::carry_out(uint32_t number) {

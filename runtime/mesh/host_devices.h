@@ -3,7 +3,6 @@
 // carries out the collectives.
 #pragma once
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -55,18 +54,13 @@ struct HostMachine {
   CollectiveQueue queue;                          // the last: its thread ends before what it works on
 };
 
-// Of a stage, what is no collective: shifts along the stages' axis, of which `add_up` carries out sums over microbatches.
-struct Microbatches {
-  int axis = kNoMeshAxis;
-  std::function<void(const MeshCollective& sum, int64_t d)> add_up{};
-};
-
 // Devices that take the steps of one plan.
 class HostRun {
  public:
-  // `engine`: of the devices; `working`: by those of this process.
+  // `engine`: of the devices; `working`: by those of this process. Along `stages` nothing is moved here: of shifts along it, those of a sum
+  // over microbatches add a term to it, and others say when one goes on.
   HostRun(const MeshPlan& plan, HostMachine& machine, MeshEngine& engine, std::span<const std::shared_ptr<Mapping>> working,
-          DeviceMemory memory, Microbatches microbatches = {});
+          DeviceMemory memory, int stages = kNoMeshAxis);
 
   // What of the memory that launches work in lies before `bytes` lies there from now on.
   void place_kept(int64_t d, int64_t bytes, std::byte* memory);
@@ -89,13 +83,14 @@ class HostRun {
   int64_t held() const { return engine_.held(); }
   bool holds_numbers(int64_t d, uint32_t value) const;
   void compute(const DeviceStep& step, uint64_t seed, uint64_t number);
+  void add_to_sum(const MeshCollective& sum, int64_t d);
   void carry_out(uint32_t number);
 
   const MeshPlan& plan_;
   HostMachine& machine_;
   MeshEngine& engine_;
   DeviceMemory memory_;
-  Microbatches microbatches_;
+  const int stages_;                // a mesh axis
   std::deque<Executor> executors_;  // by device
   std::vector<uint32_t> in_queue_;  // by collective
   int64_t working_ = 0;

@@ -43,6 +43,8 @@ inline constexpr int kRoundOfMicrobatches = 1;
 struct PipelineStage {
   std::vector<StageRound> rounds;
   std::vector<MicrobatchInput> inputs;
+  // Of the microbatches' round: sums that its launches, or waits for its collectives, add a term to in each.
+  std::vector<uint32_t> sums;
   size_t backward = 0;  // of the steps for a microbatch: where it begins
   int64_t kept = 0;     // of what its launches work in, from the beginning: what a backward may read of its forward
 };
@@ -57,7 +59,7 @@ struct PipelinePlan {
   StageValue loss;                                 // of a microbatch
 };
 
-// Of a round's plan: what is added up, from microbatch to microbatch.
+// Of a round's plan: what is added to a sum over microbatches when the collective that makes it is over.
 inline bool is_microbatch_sum(const MeshCollective& c) { return c.kind == CollectiveKind::shift && c.by == 0; }
 
 }  // namespace einc

@@ -129,10 +129,8 @@ void StagedDevices::add_stage(int number) {
       continue;
     }
     for (int64_t slot = 0; slot < ways_; ++slot) {
-      const auto sums = [this, &s, slot](const MeshCollective& sum, int64_t d) { add_up(s, static_cast<size_t>(slot), sum, d); };
-      HostRun& run =
-          s.slots.emplace_back(round.plan, *machine_, s.engine, shared,
-                               memory_of_round(round, slot == 0 ? nullptr : &s.slots.front().memory()), Microbatches{pipeline_.axis, sums});
+      HostRun& run = s.slots.emplace_back(round.plan, *machine_, s.engine, shared,
+                                          memory_of_round(round, slot == 0 ? nullptr : &s.slots.front().memory()), pipeline_.axis);
       for (int64_t d = 0; slot > 0 && d < held; ++d)
         run.place_kept(d, of.kept, s.kept.emplace_back(std::make_unique<Mapping>(of.kept))->base());
     }
@@ -247,6 +245,7 @@ void StagedDevices::run(uint64_t seed, uint64_t step) {
 void StagedDevices::run_microbatches(uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
   for (Stage& s : stages_)
     for (HostRun& slot : s.slots) copy_snapshots(slot);
+  for (Stage& s : stages_) clear_sums(s);
   const std::vector<Unit> units = this->units();
   exchange_with_others({}, movements(units.front()), computing);
   for (size_t u = 0; u < units.size(); ++u) {
@@ -255,6 +254,7 @@ void StagedDevices::run_microbatches(uint64_t seed, uint64_t step, std::unique_l
     exchange_with_others(movements(units[u]), u + 1 < units.size() ? movements(units[u + 1]) : std::vector<Movement>{}, computing);
   }
   wait_for_exchange(computing);
+  for (Stage& s : stages_) take_means(s);
 }
 
 void StagedDevices::compute(const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing) {
@@ -274,7 +274,6 @@ void StagedDevices::run_segment(Stage& s, const Unit& unit, uint64_t seed, uint6
   HostRun& run = s.slots[slot_of(unit.microbatch)];
   const bool forward = unit.direction == Direction::forward;
   const size_t first = forward ? 0 : s.plan.backward, last = forward ? s.plan.backward : run.plan().steps.size();
-  microbatch_ = unit.microbatch;
   try {
     run.run_steps(first, last, seed, step * static_cast<uint64_t>(pipeline_.microbatches) + static_cast<uint64_t>(unit.microbatch),
                   computing);
@@ -301,19 +300,25 @@ void StagedDevices::cut_out(Stage& s, int64_t microbatch) {
     }
 }
 
-// The first microbatch's terms are the sum so far; the last one leaves the mean, as --accumulate does.
-void StagedDevices::add_up(Stage& s, size_t slot, const MeshCollective& sum, int64_t d) {
-  HostRun& run = s.slots[slot];
-  const DeviceTensor& tensor = run.plan().values[sum.to];
-  const int64_t count = tensor.bytes / bytes_of(tensor.dtype);
-  std::byte* so_far = run.at(d, sum.to);
-  const std::byte* term = run.at(d, sum.from);
-  if (microbatch_ == 0)
-    copy_all(*machine_->pool, term, tensor.bytes, so_far);
-  else
-    tree_reduce(*machine_->pool, ReduceKind::sum, tensor.dtype, std::array<const std::byte*, 2>{so_far, term}, count, so_far);
-  if (microbatch_ + 1 == pipeline_.microbatches)
-    scale_all(*machine_->pool, tensor.dtype, count, 1.0 / static_cast<double>(pipeline_.microbatches), so_far);
+// Sums lie where all slots have them.
+void StagedDevices::clear_sums(Stage& s) {
+  HostRun& run = s.slots.front();
+  for (const uint32_t sum : s.plan.sums)
+    for (int64_t d = 0; d < s.engine.held(); ++d) {
+      std::byte* memory = run.at(d, sum);
+      machine_->pool->run(tensor({s.number, kRoundOfMicrobatches, sum}).bytes,
+                          [&](int, int64_t begin, int64_t end) { std::memset(memory + begin, 0, static_cast<size_t>(end - begin)); });
+    }
+}
+
+// As --accumulate does.
+void StagedDevices::take_means(Stage& s) {
+  for (const uint32_t sum : s.plan.sums)
+    for (int64_t d = 0; d < s.engine.held(); ++d) {
+      const DeviceTensor& tensor = this->tensor({s.number, kRoundOfMicrobatches, sum});
+      scale_all(*machine_->pool, tensor.dtype, tensor.bytes / bytes_of(tensor.dtype), 1.0 / static_cast<double>(pipeline_.microbatches),
+                s.slots.front().at(d, sum));
+    }
 }
 
 // ---- between stages

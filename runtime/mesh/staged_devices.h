@@ -79,7 +79,8 @@ class StagedDevices : public PartDevices {
   void compute(const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
   void run_segment(Stage& s, const Unit& unit, uint64_t seed, uint64_t step, std::unique_lock<std::mutex>& computing);
   void cut_out(Stage& s, int64_t microbatch);
-  void add_up(Stage& s, size_t slot, const MeshCollective& sum, int64_t d);
+  void clear_sums(Stage& s);
+  void take_means(Stage& s);
   std::vector<Movement> movements(const Unit& unit) const;
   void move_here(const Movement& movement);
   bool comes_from_others(const std::vector<Movement>& list) const;
@@ -100,7 +101,6 @@ class StagedDevices : public PartDevices {
   std::vector<const std::byte*> lent_;          // inputs, by values of the whole plan
   std::vector<std::byte> outgoing_, incoming_;  // of the exchange in progress
   std::optional<uint32_t> on_way_;              // its number in the queue
-  int64_t microbatch_ = 0;                      // that is computed
   double loss_ = 0;                             // of the step
   int64_t failing_ = 0;
 };

@@ -161,6 +161,35 @@ output y = z + (einsum(x, w, "rows wide, wide out -> rows out") + b)
   CHECK(epilogues_of({with_bias}, Policy::f32) == "plus a bias, plus a matrix");
 }
 
+TEST_CASE("a sum over microbatches lies where its product adds to it") {
+  const std::string text = with_inputs(R"(
+state s: [deep wide] ~ normal(std = 0.3)
+input d: [rows wide]
+s <- s + einsum(x, d, "rows deep, rows wide -> deep wide")
+output y = x * 2
+)");
+  Graph graph = assign_precision(simplify(expand(compile_text(text, {}), Roots::training), Roots::training), Policy::f32);
+  for (Node& node : graph.nodes)
+    if (auto* state = std::get_if<StateAttr>(&node.attr)) state->role = StateRole::sum;
+  const TensorMap inputs = some_inputs(graph, {}), params = initial_params(graph, {}, 1), states = initial_states(graph, {}, 1);
+  InterpretOptions options;
+  options.mode = RunMode::inference;
+  options.arithmetic = Arithmetic::stored;
+  const InterpretResult wanted = interpret(graph, {}, inputs, params, states, options);
+  CudaOptions cuda;
+  cuda.mode = RunMode::inference;
+  cuda.library_products = 1;
+  const auto compiled = compile_for_cuda(graph, {}, cuda);
+  REQUIRE(compiled->executable.fused.size() == 1);
+  const LibraryProduct& product = compiled->executable.fused[0].gemm;
+  CHECK(describe(product.epilogue) == "plus a matrix");
+  CHECK(product.epilogue.addend == product.result.buffer);
+  CHECK(compiled->executable.program.copies.empty());
+  const CpuRun found = run_cuda(graph, {}, inputs, params, states, options, Scheduling::all, 1);
+  REQUIRE(found.states.size() == 1);
+  CHECK(distance(found.states.begin()->second, wanted.states.begin()->second) < tolerance_of(Policy::f32));
+}
+
 namespace {
 
 const char* const kPerceptron = R"(

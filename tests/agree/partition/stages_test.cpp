@@ -263,7 +263,7 @@ TEST_CASE("stages: the work of all is that of the program") {
     ReportOptions options;
     options.given = dims;
     const Report report = build_report(*c.graph, options);
-    const double sums = 2 * report.parameter_count.value->to_double();  // over two microbatches, and their means
+    const double sums = 3 * report.parameter_count.value->to_double();  // the terms of two microbatches, and the mean
     CHECK(all.to_double() >= wanted + sums);
     // Every stage counts its steps and works out the learning rate.
     CHECK(all.to_double() < (wanted + sums) * 1.002);
