@@ -53,6 +53,7 @@ class Placer {
     for (uint32_t i = 0; i < graph_.size(); ++i)
       if (!is_of_optimizer(i)) out_.of[i] = by_operands(i);
     for (uint32_t i = graph_.size(); i-- > 0;) stand_with_readers(i, false);
+    for (uint32_t i = 0; i < graph_.size(); ++i) stand_with_wider(i);
     for (uint32_t i = 0; i < graph_.size(); ++i)
       if (is_of_optimizer(i)) out_.of[i] = of_update(i);
     for (uint32_t i = graph_.size(); i-- > 0;) stand_with_readers(i, true);
@@ -144,6 +145,14 @@ class Placer {
       if (place < 0 || (!optimizer && is_of_optimizer(user))) continue;
       if (out_.of[i] == kNowhere || place < out_.of[i]) out_.of[i] = place;
     }
+  }
+
+  // A weight for another stage is made narrow where it lies: once a step, and fewer bytes are sent.
+  void stand_with_wider(uint32_t i) {
+    const Node& node = graph_.nodes[i];
+    if (node.op != Op::cast || data_[i] || is_of_optimizer(i) || out_.of[i] < 0) return;
+    const NodeId wider = node.operands[0];
+    if (out_.of[wider.index] >= 0 && bytes_of(node.type.dtype) < bytes_of(graph_.type(wider).dtype)) out_.of[i] = out_.of[wider.index];
   }
 
   void find_for_update() {

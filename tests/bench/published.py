@@ -7,7 +7,8 @@
 Runs nothing but reports. Of a row the prediction is made of
   micro     forward and backward of one device's sequences, by the report's schedule for that device, with what crosses devices of its
             model (or of its sequence) and no work hides
-  again     the forward's part of that once more, where the run recomputes all activations
+  again     what the run recomputes: all of the forward's part of that, or by ops (torchtitan's "selective op": every second product, and
+            all that is neither product nor attention)
   update    the optimizer's launches, on a device's part of the params where the moments are split
   sent      the collectives along the data, each micro-batch's where params are split (ZeRO-3), else once a step
   exposed   what of them the report's schedule does not hide; what it hides grows with the work that it is hidden behind
@@ -66,10 +67,12 @@ class Run(NamedTuple):
     precision: str = "bf16"
     stores_scores: bool = False
     network: float = 0  # bytes per second of a device, where it is not that of the device table
+    memory: float = 0  # likewise
     told: bool = True  # all that decides the time
 
 
 OMNI_PATH = ROCE = 6.25e9
+HBM2E = 2.4e12
 SC21, K22, BLOOM = "arXiv 2104.04473", "arXiv 2205.05198", "bigscience train/tr11-176B-ml"
 RUNS = [
     Run("llmc-124M-8a100", gpt(12, 768, 12, 1024, 50304), "a100-80gb", 8, 64, 0.300, "llm.c scripts/run_gpt2_124M.sh", split="states"),
@@ -126,9 +129,9 @@ RUNS = [
     Run("mpt-3b-h100-8-s2048-fp8", gpt(32, 2560, 20, 2048, 50368), "h100-sxm", 8, 10, 4.02, "llm-foundry benchmarking/README.md",
         accumulate=6, split="params", precision="fp8"),
     Run("tt-h100-8B-8-compile", llama(32, 4096, 32, 8, 14336, 8192, 128256), "h100-sxm", 8, 2, 2.46,
-        "torchtitan llama3_h100_202412 (500 W, HBM2e; recomputes a part)", split="params"),
+        "torchtitan llama3_h100_202412 (500 W)", split="params", recompute="by ops", memory=HBM2E),
     Run("tt-h100-8B-cp8", llama(32, 4096, 32, 8, 14336, 262144, 128256), "h100-sxm", 1, 1, 59.80,
-        "torchtitan llama3_h100_202412 (500 W, HBM2e)", context=8, split="params", recompute="full", precision="fp8"),
+        "torchtitan llama3_h100_202412 (500 W)", context=8, split="params", recompute="full", precision="fp8", memory=HBM2E),
     Run("automodel-70B-64", llama(80, 8192, 64, 8, 28672, 8192, 128256), "h100-sxm", 32, 1, 18.90, "Automodel docs/performance-summary",
         context=2, accumulate=4, split="params", recompute="full"),
 ]
@@ -149,13 +152,17 @@ def einc_report(*arguments):
 
 
 def device_of(run, folder):
-    """The row of the table, or a file like it with the run's own network in place of the row's, its last link."""
-    if not run.network:
+    """The row of the table, or a file like it with the run's own memory and network, the last link, in place of the row's."""
+    if not run.network and not run.memory:
         return run.device
-    links = einc_report(ROOT / "examples/mlp.ein", "--device", run.device)["device"]["links"]
-    links[-1]["bandwidth"] = run.network
-    file = pathlib.Path(folder) / f"{run.device}-{run.network:.0f}.json"
-    file.write_text(json.dumps({"name": run.device, "like": run.device, "links": links}))
+    device = {"name": run.device, "like": run.device}
+    if run.memory:
+        device["bandwidth"] = run.memory
+    if run.network:
+        device["links"] = einc_report(ROOT / "examples/mlp.ein", "--device", run.device)["device"]["links"]
+        device["links"][-1]["bandwidth"] = run.network
+    file = pathlib.Path(folder) / f"{run.device}-{run.network:.0f}-{run.memory:.0f}.json"
+    file.write_text(json.dumps(device))
     return file
 
 
@@ -181,6 +188,13 @@ class Step(NamedTuple):
     exposed: float
 
 
+def again_of(run, launch):
+    """The share of a launch of the forward that is run once more."""
+    if run.recompute == "by ops":
+        return {"attention": 0, "contraction": 0.5}.get(launch["kind"], 1)
+    return 1 if run.recompute == "full" else 0
+
+
 def along_data(r):
     rows = [row for row in r["communication"] if row["axis"] == "data"]
     return sum(row["time_s"] for row in rows), sum(row["exposed_s"] for row in rows)
@@ -189,8 +203,11 @@ def along_data(r):
 def predict_alone(run, r):
     # The schedule is the whole program's on one device. A device of the mesh does the same share of each phase.
     phases = {"forward": 0.0, "backward": 0.0, "optimizer": 0.0}
+    again = 0.0
     for launch in r["schedule"]:
         phases[launch["phase"]] += launch["count"] * launch["time_s"]
+        if launch["phase"] == "forward":
+            again += launch["count"] * launch["time_s"] * again_of(run, launch)
     update = phases["optimizer"] / run.tensor / (max(run.data, run.context) if run.split else 1)
     work = r["per_device"]["compute_s"] - update
     forward = work * phases["forward"] / (phases["forward"] + phases["backward"])
@@ -199,7 +216,7 @@ def predict_alone(run, r):
         if row["axis"] != "data" and row["phase"] in along:
             along[row["phase"]] += row["exposed_s"]
     forward, backward = forward + along["forward"], work - forward + along["backward"]
-    micro = forward * (2 if run.recompute == "full" else 1) + backward
+    micro = forward * (1 + again / phases["forward"]) + backward
     sent, exposed = along_data(r)
     left = max(0.0, sent - (sent - exposed) * micro / (forward + backward))
     return Step(run.accumulate * micro + update + left * (run.accumulate if run.split == "params" else 1), micro, sent, left)
